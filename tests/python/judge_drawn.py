@@ -260,7 +260,7 @@ def reduction(rng):
             f"last = atomicAdd(&arrived, 1) == gridDim.x - 1; }} "
             f"__syncthreads(); if (last && threadIdx.x == 0) "
             f"{{ __threadfence(); T all = {start}; for (int k = 0; k < gridDim.x; ++k) "
-            f"all = op(all, *(volatile T*)&parts[k]); *out = all; arrived = 0; }}"
+            f"all = op(all, *(volatile T*)&parts[k]); *out = all; atomicExch(&arrived, 0u); }}"
         )
     else:
         body = (

@@ -187,7 +187,8 @@ def scan(rng):
     if (atomicAdd(&left, 1u) == gridDim.x - 1) {{
       __threadfence();
       for (int k = 0; k < gridDim.x; ++k) known[k] = 0;
-      left = ticket = 0;
+      atomicExch(&left, 0u);
+      atomicExch(&ticket, 0u);
     }}
   }}"""
         grid = lambda x, y, n, b=block: -(-n // b)  # noqa: E731

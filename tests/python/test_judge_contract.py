@@ -185,6 +185,13 @@ def test_no_code_of_a_terminal_gets_into_a_verdict(judge):
     assert lines[0].startswith("compile: ") and "accepted" not in lines
 
 
+def test_names_of_any_length_make_no_endless_verdict(judge):
+    name = "z" * 100_000
+    text = GOOD.replace("if (i < n)", f"{name} = 1; " * 8 + "if (i < n)")
+    verdict = judge.judge(text, AFFINE)
+    assert verdict.status == "compile" and len(verdict.to_json()) < 200_000
+
+
 def test_line_directives_have_no_effect(judge):
     for directive in ('#line 900 "other.cu: accepted"', '# 900 "x"', "%:line 900", "#li\\\nne 900"):
         verdict = judge.judge(f"{directive}\n" + GOOD.replace("x[i]", "zz"), AFFINE)

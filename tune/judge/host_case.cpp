@@ -8,8 +8,8 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "tune/judge/fill.h"
 #include "tune/judge/packing.h"
-#include "worker/device/random_bytes.h"
 
 namespace kernwright {
 namespace {
@@ -222,11 +222,16 @@ std::vector<bool> contents_that_count(const Task& task, const HostCase& of) {
   std::vector<bool> count(of.inputs.size(), true);
   for (std::size_t i = 0; i < of.inputs.size(); ++i) {
     if (!of.expected[i] || of.inputs[i].bytes.empty() || task.inout.count(i) > 0) continue;
-    HostValues changed = of.inputs;
-    random_bytes(kOtherContents, 0, changed[i].bytes);
-    try {
-      count[i] = !equal(task.reference(changed), of.expected);
-    } catch (const std::exception&) {  // such contents are none for the reference
+    count[i] = false;
+    for (const Fill fill : {Fill::random, Fill::zeros, Fill::ones, Fill::all_bits}) {
+      HostValues changed = of.inputs;
+      changed[i].bytes = filled(fill, of.inputs[i], {}, kOtherContents);
+      try {
+        count[i] = !equal(task.reference(changed), of.expected);
+      } catch (const std::exception&) {  // such contents are none for the reference
+        count[i] = true;
+      }
+      if (count[i]) break;
     }
   }
   return count;

@@ -36,8 +36,8 @@ void require_same(const Task& task, const HostCase& before);
 std::vector<std::string> task_warnings(const Task& task, const std::vector<CaseRef>& cases);
 
 /// For each argument: whether expected values depend on the contents of the array before the
-/// launch. Found by another call of the reference with other contents; a reference that then fails
-/// counts as dependent.
+/// launch. Found by calls of the reference with other contents; a reference that then fails counts
+/// as dependent.
 std::vector<bool> contents_that_count(const Task& task, const HostCase& of);
 
 }  // namespace kernwright

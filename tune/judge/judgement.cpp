@@ -22,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 /// With a GPU, larger cases run only there.
 constexpr std::uint64_t kSimulatedBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kTellingBytes = std::uint64_t{1} << 16;
 constexpr std::size_t kMostFindings = 100;  // of one launch, different ones
 constexpr int kTimedCases = 3, kCountedCases = 3;
 /// The part of the timeout that each of these may take: compared launches beyond the cases,
@@ -182,7 +183,12 @@ void Judgement::draw_cases() {
   }
   require_same(task_, *small_);
   verdict_.warnings = task_warnings(task_, cases_);
-  kernel_.plan = first_plan(task_, *small_, kernel_.text.signature);
+  // A case with some elements shows better what the reference makes of them.
+  const CaseRef* telling = &small_;
+  for (const CaseRef& each : cases_) {
+    if (each->bytes() <= kTellingBytes && each->bytes() > (*telling)->bytes()) telling = &each;
+  }
+  kernel_.plan = first_plan(task_, **telling, kernel_.text.signature);
   if (baseline_) plan_baseline();
 }
 
@@ -266,6 +272,10 @@ void Judgement::check_at_length(Party& party, CaseCheck& check, bool is_simulate
   if (made < plan.size()) warn_of_fewer(party, made, plan.size(), "compared launches");
   repeat(party, check, small_->number, kSmallRepetition, seconds[small_->number]);
   if (timed != small_->number) repeat(party, check, timed, kTimedRepetition, seconds[timed]);
+  for (const PlannedLaunch& each : first_launches(submission_.seed, timed, numbers)) {
+    check.forget_module();
+    check.run_again(*case_of(each.input_seed, each.number), each.setting);
+  }
 }
 
 void Judgement::repeat(Party& party, CaseCheck& check, int number, const Repetition& repetition,

@@ -26,6 +26,11 @@ LaunchSetting first_setting(std::uint64_t seed, int number);
 std::vector<PlannedLaunch> further_launches(std::uint64_t seed, int small, int timed,
                                             const std::vector<int>& others);
 
+/// Some launches that are each the first of a module, as timed ones are: of the timed case and of
+/// others, with several contents and in orders of their own.
+std::vector<PlannedLaunch> first_launches(std::uint64_t seed, int timed,
+                                          const std::vector<int>& others);
+
 /// How often a case is launched without a comparison, before a launch with one: for kernels that
 /// are right only some hundred times.
 struct Repetition {

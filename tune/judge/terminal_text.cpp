@@ -11,6 +11,9 @@
 namespace kernwright {
 namespace {
 
+/// Of one text: names of a kernel may be as long as its text, and come in every message.
+constexpr std::size_t kMostBytes = 4000;
+
 struct Character {
   std::uint32_t code = 0;
   std::size_t bytes = 0;  ///< 0: no UTF-8
@@ -68,8 +71,11 @@ void make_terminal_text(CaseResult& result) {
 
 std::string terminal_text(std::string_view text, bool keep_lines) {
   std::string result;
-  result.reserve(text.size());
   while (!text.empty()) {
+    if (result.size() >= kMostBytes) {
+      result += format(" (and {} more bytes)", text.size());
+      break;
+    }
     const Character next = character_at(text);
     if (next.bytes == 0) {
       result += format("\\x{:02x}", static_cast<unsigned char>(text[0]));

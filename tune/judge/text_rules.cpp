@@ -1,6 +1,7 @@
 // Looks for parts forbidden by a task, in tokens of the text and of its PTX.
 #include "tune/judge/text_rules.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <functional>
@@ -41,7 +42,7 @@ class CodeRules {
       : task_(task), waits_by_clock_(waits_by_clock) {}
 
   std::vector<Refusal> run(std::string_view ptx) {
-    find_waits(ptx);
+    find_files(ptx);
     try {
       for (sim::ptx::Lexer lexer(ptx); lexer.peek().kind != TokenKind::end;) {
         const Token token = lexer.take();
@@ -92,19 +93,22 @@ class CodeRules {
     }
   }
 
-  /// The numbers of the files with libcu++'s waits: `.file 10 ".../threading_support.h"`.
-  void find_waits(std::string_view ptx) {
-    constexpr std::string_view kName = "cuda/std/__thread/threading_support.h\"";
+  /// The numbers of libcu++'s files: `.file 10 ".../cuda/std/__thread/threading_support.h"`.
+  void find_files(std::string_view ptx) {
     constexpr std::string_view kFile = ".file";
-    for (auto at = ptx.find(kName); at != std::string_view::npos; at = ptx.find(kName, at + 1)) {
-      const auto begin = ptx.rfind(kFile, at);
-      if (begin == std::string_view::npos) continue;
-      const std::string_view rest = ptx.substr(begin + kFile.size(), at - begin);
-      const auto digit = rest.find_first_not_of(" \t");
-      int number = 0;
+    for (std::size_t begin = 0, end = 0; begin < ptx.size(); begin = end + 1) {
+      end = std::min(ptx.find('\n', begin), ptx.size());
+      const std::string_view line = ptx.substr(begin, end - begin);
+      const auto word = line.find_first_not_of(" \t");
+      if (word == std::string_view::npos || !line.substr(word).starts_with(kFile)) continue;
+      const auto digit = line.find_first_not_of(" \t", word + kFile.size());
       if (digit == std::string_view::npos) continue;
-      std::from_chars(rest.data() + digit, rest.data() + rest.size(), number);
-      waits_.insert(number);
+      int number = 0;
+      std::from_chars(line.data() + digit, line.data() + line.size(), number);
+      if (line.ends_with("cuda/std/__thread/threading_support.h\"")) waits_.insert(number);
+      for (const std::string_view folder : {"cuda/std/__chrono/", "cuda/std/__cuda/chrono.h"}) {
+        if (line.find(folder) != std::string_view::npos) chronos_.insert(number);
+      }
     }
   }
 
@@ -135,14 +139,18 @@ class CodeRules {
         if (lexer.peek().is('+')) lexer.take(), take_number(lexer, column);
       }
     }
-    // A clock in a function that the wait calls, or in the wait itself.
-    if (!is_inlined || caller == 1) in_wait_ = false;
-    if (file != 1 && waits_.contains(file)) in_wait_ = true;
-    if (file == 1) in_wait_ = false;
+    const bool is_chrono = chronos_.contains(file);
+    if (file != 1 && waits_.contains(file)) {
+      place_ = Place::wait;
+    } else if (place_ == Place::wait && is_inlined && waits_.contains(caller) && is_chrono) {
+      place_ = Place::clock_of_wait;
+    } else if (place_ != Place::clock_of_wait || !is_inlined || !chronos_.contains(caller)) {
+      place_ = Place::other;
+    }
   }
 
   void see_register(std::string_view word) {
-    if (word == "%globaltimer" && in_wait_) {
+    if (word == "%globaltimer" && place_ == Place::clock_of_wait) {
       waits_by_clock_ = true;
     } else if (is_clock(word) && !allows("clock")) {
       refuse(true, word,
@@ -188,8 +196,10 @@ class CodeRules {
   std::vector<std::pair<std::string_view, int>> declared_;  ///< with their lines
   int line_ = 0;
   bool& waits_by_clock_;
-  std::set<int> waits_;   ///< files with libcu++'s waits
-  bool in_wait_ = false;  ///< the code comes from there, or from a function inlined there
+  std::set<int> waits_, chronos_;  ///< files with libcu++'s waits and with its clocks
+  /// Where the code comes from: a wait, a clock that a wait itself asks, anything else.
+  enum class Place : std::uint8_t { other, wait, clock_of_wait };
+  Place place_ = Place::other;
 };
 
 void see_mentions(std::string_view text, const Task& task, std::vector<Refusal>& found) {

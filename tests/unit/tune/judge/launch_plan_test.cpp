@@ -69,3 +69,16 @@ TEST_CASE("launch plan: costly launches are fewer, but never fewer than the leas
     CHECK(repetitions(kSmallRepetition, seed, std::nullopt) == 32);
   }
 }
+
+TEST_CASE("launch plan: first launches of modules have other orders and contents") {
+  const auto plan = first_launches(5, 4, {1, 2, 3, 4});
+  std::set<Fill> fills;
+  int timed = 0;
+  for (const PlannedLaunch& each : plan) {
+    CHECK(each.setting.schedule);
+    fills.insert(each.setting.fill);
+    timed += each.number == 4 ? 1 : 0;
+  }
+  CHECK(fills.size() == plan.size());
+  CHECK(timed >= 2);
+}

@@ -31,6 +31,11 @@ TEST_CASE("terminal text: bytes that are no UTF-8") {
   CHECK(terminal_text("\xe2\x82") == "\\xe2\\x82");
 }
 
+TEST_CASE("terminal text: long texts are cut") {
+  CHECK(terminal_text(std::string(4000, 'x')) == std::string(4000, 'x'));
+  CHECK(terminal_text(std::string(9000, 'x')) == std::string(4000, 'x') + " (and 5000 more bytes)");
+}
+
 TEST_CASE("terminal text: all texts of a verdict") {
   Verdict verdict;
   verdict.reason = "\x1b\n";

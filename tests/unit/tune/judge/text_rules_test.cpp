@@ -56,6 +56,38 @@ TEST_CASE("text rules: registers that tell launches apart") {
   CHECK_MESSAGE(in_code(".file 2 \"%clock64\"").empty(), "a string");
 }
 
+TEST_CASE("text rules: the timer in waits of libcu++") {
+  const std::string files =
+      "\t.file\t1 \"kernel.cu\"\n\t.file\t2 \"/c/cuda/std/__thread/threading_support.h\"\n"
+      "\t.file\t3 \"/c/cuda/std/__chrono/system_clock.h\"\n\t.file\t4 \"/c/cuda/ptx/sreg.h\"\n";
+  const auto waits = [&](const std::string& places) {
+    ObjectCode code;
+    code.code = files + places + "\n\tmov.u64 %rd1, %globaltimer;\n";
+    bool waits_by_clock = false;
+    const bool is_fine = refused_in_code(code, Task{}, waits_by_clock).empty();
+    CHECK(is_fine == waits_by_clock);
+    return is_fine;
+  };
+  const std::string wait = "\t.loc\t2 64 5, function_name $L1, inlined_at 1 9 3\n";
+  const std::string now = "\t.loc\t3 49 5, function_name $L2+4, inlined_at 2 64 5\n";
+  CHECK(waits(wait + now));
+  CHECK(waits(wait + now + "\t.loc\t4 8 3, function_name $L3, inlined_at 3 49 5\n"));
+  CHECK_FALSE_MESSAGE(waits(wait), "a function that the text gives to the wait");
+  CHECK_FALSE(waits(wait + "\t.loc\t4 8 3, function_name $L3, inlined_at 2 64 5\n"));
+  CHECK_FALSE(waits(wait + now + "\t.loc\t1 20 3\n"));
+  CHECK_FALSE(waits(wait + now + "\t.loc\t4 8 3, function_name $L3, inlined_at 1 49 5\n"));
+  CHECK_FALSE(waits("\t.loc\t3 49 5, function_name $L2, inlined_at 1 64 5\n"));
+  CHECK_FALSE(waits("\t.loc\t1 3 3\n"));
+  const auto has_none = [](const std::string& text) {
+    ObjectCode code;
+    code.code = text;
+    return has_no_places(code);
+  };
+  CHECK(has_none("mov.u32 %r1, 5; // .loc 1 2 3\n"));
+  CHECK_FALSE(has_none("mov.u32 %r1, 5;\n.loc 1 2 3\n"));
+  CHECK_FALSE(has_none(files));
+}
+
 TEST_CASE("text rules: functions that are not in the text") {
   CHECK(is_refused(".extern .func (.param .b64 r) malloc (.param .b64 n);"));
   CHECK(is_refused(".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);"));
@@ -64,6 +96,10 @@ TEST_CASE("text rules: functions that are not in the text") {
   CHECK(is_refused(".extern /* ; */ .func vprintf ();"));
   CHECK(is_refused(".visible .func free(.param .b64 p);"));
   CHECK_MESSAGE(in_code(".func malloc() { ret; }").empty(), "a function of the text");
+  CHECK_MESSAGE(
+      in_code(".func cuda_f(.param .b32 cuda_p); .func cuda_f(.param .b32 cuda_p) { ret; }")
+          .empty(),
+      "a function of the text, declared first");
   CHECK_MESSAGE(is_refused("mov.u32 %r1, `;"), "no PTX");
   CHECK(in_code(".extern .func __assertfail (.param .b64 a);").empty());
   CHECK(in_code(".extern .func (.param .b64 r) malloc (.param .b64 n);", {"malloc"}).empty());
@@ -96,4 +132,35 @@ TEST_CASE("text rules: data of files and the time of the compile") {
   defines.options.defines["NOW"] = "__TIME__";
   CHECK(in_text("NOW", defines).size() == 1);
   CHECK_MESSAGE(in_text("// __TIME__\nconst char* t = \"__TIME__\";").empty(), "no token");
+}
+
+TEST_CASE("text rules: names of one letter make no word without pasting") {
+  CHECK(in_text("template <int T, int I, int M, int E> struct _ {};").empty());
+  CHECK(in_text("enum { TIME, DATE }; int __(int v);").empty());
+  CHECK(in_text("#define A(a, b) a##b\nint A(__TI, ME__);").size() == 1);
+  CHECK(in_text("%:define A(a, b) a%:%:b\nint A(__TI, ME__);").size() == 1);
+  CHECK_MESSAGE(in_text("int _CCCL_PP_CAT(__TI, ME__);").size() == 1, "a macro of a header");
+  CHECK(in_text("int a = __TI\\\nME__[0];").size() == 1);
+  CHECK(in_text("int a = __TI\\ \nME__[0];").size() == 1);
+  CHECK(in_text(std::string(kMostJudgedBytes + 1, ' ')).size() == 1);
+}
+
+TEST_CASE("text rules: texts that may see the name of their file") {
+  const auto sees = [](const std::string& text) {
+    return may_see_its_name({text, "k.cu", 1, {}}, Task{});
+  };
+  CHECK(sees("const char* n = __FILE__;"));
+  CHECK(sees("assert(x > 0);"));
+  CHECK(sees("#define A(a, b) a##b\nauto n = A(__FI, LE__);"));
+  CHECK(sees("auto n = __builtin_FILE();"));
+  CHECK_FALSE(sees("// __FILE__\nconst char* n = \"__FILE__\"; int file = __LINE__;"));
+}
+
+TEST_CASE("text rules: #line directives become blanks") {
+  CHECK(without_line_directives("#line 5 \"x\"\nint a;") == "           \nint a;");
+  CHECK(without_line_directives("# 5 \"x\"\nint a;").find('x') == std::string::npos);
+  CHECK(without_line_directives("%:line 5\n").find("line") == std::string::npos);
+  CHECK(without_line_directives("#li\\\nne 5\nint a;").find("ne") == std::string::npos);
+  const std::string stays = "#define line 3\n#include <line>\n// #line 3\nint a = 3;\n";
+  CHECK(without_line_directives(stays) == stays);
 }

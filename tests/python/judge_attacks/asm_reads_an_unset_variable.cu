@@ -1,0 +1,10 @@
+// Gives a variable to inline PTX that nobody set.
+// expect: wrong
+// also: cheating finding
+#pragma nv_diag_suppress 549
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned left;
+  asm volatile("" : "+r"(left));
+  if (i < n) y[i] = left == 0 ? 2 * x[i] + 1 : 0;
+}
