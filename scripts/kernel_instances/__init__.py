@@ -20,6 +20,7 @@ from kernel_instances.products import (
     QUANTIZED_BLOCKS,
     SCALED_MMA_PRODUCTS,
 )
+from kernel_instances.spatial import SPATIAL
 from kernel_instances.tokens import TOKENS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -296,6 +297,7 @@ INSTANCES = {
     "plain_attention.cu": [
         *(f"plain_attention<{dim}, {dim}>" for dim in (64, 128, 256)),
     ],
+    **SPATIAL,
     **TOKENS,
     "rope.cu": [
         f"rotate<{type}, {id}, {n}, {layout}>"

@@ -1,8 +1,8 @@
 """Every public function, method and operator with a computation, each with small arguments.
 
 A Case calls one of them with arrays made from Specs. The tables are in operations_arrays.py,
-operations_library.py, operations_nn.py and operations_numpy.py; test_every_operation.py has the
-rules for all.
+operations_library.py, operations_nn.py, operations_numpy.py and operations_spatial.py;
+test_every_operation.py has the rules for all.
 """
 
 import inspect

@@ -81,6 +81,16 @@ norms.add(
 )
 norms.add("nn.instance_norm_backward", kw.nn.instance_norm_backward, IMAGES, IMAGES, CHANNELS)
 norms.add("nn.l2_norm_backward", kw.nn.l2_norm_backward, ROWS, ROWS)
+norms.add("nn.cosine_similarity", kw.nn.cosine_similarity, ROWS, ROWS)
+norms.add(
+    "nn.batch_norm", lambda x, w: kw.nn.batch_norm(x, None, None, w, w, True), IMAGES, CHANNELS
+)
+norms.add(
+    "nn.batch_norm_backward",
+    lambda g, x, w: kw.nn.batch_norm_backward(g, x, weight=w),
+    *(IMAGES, IMAGES, CHANNELS),
+)
+norms.add("nn.gumbel_softmax", lambda x: kw.nn.gumbel_softmax(x, seed=3), ROWS)
 norms.add("nn.quantize_rows", kw.nn.quantize_rows, ROWS)
 norms.add(
     "nn.quantize_rows", lambda x: kw.nn.quantize_rows(x, "float8_e4m3fn", scope="tensor"), BRAIN
@@ -232,12 +242,16 @@ losses.add(
     form="weight",
 )
 losses.add("nn.cross_entropy_backward", kw.nn.cross_entropy_backward, s(), LOGITS, CLASSES)
-for name in ("mse_loss", "l1_loss", "huber_loss", "bce_with_logits"):
+for name in ("mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "bce_with_logits"):
     losses.add(f"nn.{name}", getattr(kw.nn, name), ROWS, s(9, 70, **BOUND))
     losses.add(f"nn.{name}_grad", getattr(kw.nn, f"{name}_grad"), HALF, HALF._replace(**BOUND))
     losses.add(
         f"nn.{name}_backward", getattr(kw.nn, f"{name}_backward"), s(), ROWS, s(9, 70, **BOUND)
     )
+losses.add("nn.nll_loss", kw.nn.nll_loss, LOGITS, CLASSES)
+losses.add("nn.nll_loss_backward", kw.nn.nll_loss_backward, s(), LOGITS, CLASSES)
+losses.add("nn.kl_div", kw.nn.kl_div, HALF, HALF._replace(**BOUND))
+losses.add("nn.kl_div_backward", kw.nn.kl_div_backward, s(), HALF, HALF._replace(**BOUND))
 
 tokens = Table("tokens")
 IDS, VOCABULARY = s(3, 5, dtype="int64", low=0, high=40), s(40, 24)
@@ -254,6 +268,7 @@ tokens.add(
     lambda g, i: kw.nn.embedding_backward(g, i, 40),
     *(s(3, 5, 24, dtype="float16"), IDS),
 )
+tokens.add("nn.one_hot", lambda i: kw.nn.one_hot(i, 40), IDS)
 tokens.add("nn.greedy", kw.nn.greedy, s(5, 999))
 tokens.add("nn.sample", lambda x: kw.nn.sample(x, top_k=20, top_p=0.9, seed=1), s(5, 999))
 tokens.add("nn.sample", lambda x: kw.nn.sample(x, seed=1), s(2, 9000, dtype="float16"), form="long")

@@ -5,6 +5,7 @@ import operations_arrays
 import operations_library
 import operations_nn
 import operations_numpy
+import operations_spatial
 import pytest
 from every_operation import HOST, KERNELS, bits, outputs, public_names
 
@@ -12,7 +13,7 @@ import kernwright as kw
 
 TABLES = (
     *(*operations_arrays.TABLES, *operations_library.TABLES),
-    *(*operations_nn.TABLES, *operations_numpy.TABLES),
+    *(*operations_nn.TABLES, *operations_numpy.TABLES, *operations_spatial.TABLES),
 )
 CASES = [case for table in TABLES for case in table]
 EVERY = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])

@@ -11,6 +11,7 @@ import numpy as np
 import operations_arrays
 import operations_library
 import operations_nn
+import operations_spatial
 import pytest
 from every_operation import outputs
 
@@ -18,7 +19,10 @@ import kernwright as kw
 
 DRAWS = int(os.environ.get("KERNWRIGHT_TEST_VIEWS", "40"))
 SEED = int(os.environ.get("KERNWRIGHT_TEST_SEED", "0"))
-TABLES = (*operations_arrays.TABLES, *operations_library.TABLES, *operations_nn.TABLES)
+TABLES = (
+    *(*operations_arrays.TABLES, *operations_library.TABLES),
+    *(*operations_nn.TABLES, *operations_spatial.TABLES),
+)
 # Cases that write to arguments, which views with repeated elements refuse.
 CASES = [case for table in TABLES for case in table if case.specs]
 

@@ -275,7 +275,7 @@ def test_files_behind_the_first_source_are_headers(tmp_path):
     main.write_text('#include "sum.h"\n' + ADD.replace("a[i] + b[i]", "sum(a[i], b[i])"))
     results, _ = add(kernel_source=[str(main), str(tmp_path / "sum.h")])
     assert all(isinstance(row["time"], float) for row in results)
-    with pytest.raises(kw.InvalidArgument, match="there is no file 'none.h'"):
+    with pytest.raises(kw.InvalidArgument, match=r"there is no file 'none\.h'"):
         add(kernel_source=[str(main), "none.h"])
 
 

@@ -46,8 +46,9 @@ class StoreFile {
   /// added. Under a lock; an unfinished line of a killed process is closed first.
   ///
   /// Throws InvalidArgument for a row other than an object, or without "kind" or "session" as
-  /// strings, and for a file without any row of a store; StoreError if the file cannot be opened or written (a full disk). The row may be
-  /// appended again then: a reader skips the rest of a failed call.
+  /// strings, and for a file without any row of a store; StoreError if the file cannot be opened or
+  /// written (a full disk). The row may be appended again then: a reader skips the rest of a failed
+  /// call.
   void append(const Row& row);
   /// The same for several rows: one write, one wait for the disk.
   void append_all(const std::vector<Row>& rows);

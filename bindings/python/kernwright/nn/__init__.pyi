@@ -12,7 +12,9 @@ from kernwright.nn._experts import *
 from kernwright.nn._fused_matmul import *
 from kernwright.nn._gates import *
 from kernwright.nn._linear import *
-from kernwright.nn._losses import *
+from kernwright.nn._losses._entropy import *
+from kernwright.nn._losses._likelihoods import *
+from kernwright.nn._losses._pairs import *
 from kernwright.nn._norm import *
 from kernwright.nn._norm_backward import *
 from kernwright.nn._positions import *
@@ -21,4 +23,7 @@ from kernwright.nn._rope import *
 from kernwright.nn._sampling import *
 from kernwright.nn._scaled import *
 from kernwright.nn._softmax import *
-from kernwright.nn._spatial import *
+from kernwright.nn._spatial._interpolation import *
+from kernwright.nn._spatial._pixels import *
+from kernwright.nn._spatial._pooling import *
+from kernwright.nn._spatial._pooling_backward import *

@@ -36,6 +36,7 @@ def batch_norm(
              "weight": weight, "bias": bias}  # fmt: skip
     given = {name: _of_channels(value, name, channels) for name, value in named.items()}
     mean, variance = given["running_mean"], given["running_var"]
+    eps = _not_negative(eps)
     if (mean is None) != (variance is None):
         raise InvalidArgument("pass running_mean and running_var, or neither")
     if training:
@@ -48,10 +49,11 @@ def batch_norm(
         mean, variance = own_mean, own_variance
     elif mean is None or variance is None:
         raise InvalidArgument("without training there must be running_mean and running_var")
-    return _fused()[0](
+    made: Array = _fused()[0](
         array, *(_spread(each, array.ndim) for each in (mean, variance, given["weight"],
-                                                       given["bias"])), _not_negative(eps),
+                                                       given["bias"])), eps,
     )  # fmt: skip
+    return made
 
 
 def batch_norm_backward(

@@ -145,7 +145,8 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Arr
     floats = ("float16", "bfloat16", "float32", "float64")
     if one.dtype != two.dtype or one.dtype.name not in floats:
         raise InvalidArgument(f"x1 and x2 have one dtype of floats, got {one.dtype}, {two.dtype}")
-    return _similarity(axis)(*kernwright.broadcast_arrays(one, two), float(eps))
+    made: Array = _similarity(axis)(*kernwright.broadcast_arrays(one, two), float(eps))
+    return made
 
 
 @functools.lru_cache(maxsize=16)

@@ -64,6 +64,7 @@ def run_kernel(
     config = Config({**params})
     with own_device(device):
         made = configured(source(config), config)
+        assert made._program is not None  # its text was given
         module = Module(made._program)
         kernel = module.kernel(made.name)
         _fill_constants(module, cmem_args or {})
@@ -78,6 +79,8 @@ def _fill_constants(module: Module, constants: Mapping[str, Any]) -> None:
     for name, value in constants.items():
         contents = np.ascontiguousarray(value).reshape(-1)
         symbol = module.symbol(name)
+        if not isinstance(symbol, _core.Array):
+            raise ArgumentError(f"cmem_args fills variables of numbers; {name} holds structs")
         if contents.nbytes > symbol.nbytes:
             raise ArgumentError(
                 f"cmem_args has {contents.nbytes} bytes for {name}, a variable of {symbol.nbytes}"

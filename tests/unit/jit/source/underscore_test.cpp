@@ -28,6 +28,7 @@ TEST_CASE("underscore: what is no such name stays") {
   ProgramOptions options;
   options.headers["own.h"] = "#define _ 3";
   CHECK_FALSE_MESSAGE(is_renamed("#include <own.h>\nint a = _;", options), "a macro of a header");
-  CHECK(with_underscore_renamed({"int a = _;", "k.cu", 1, {}}, {.defines = {{"_", "7"}}})
-            .defines.at("_") == "7");
+  ProgramOptions defined;
+  defined.defines["_"] = "7";
+  CHECK(with_underscore_renamed({"int a = _;", "k.cu", 1, {}}, defined).defines.at("_") == "7");
 }

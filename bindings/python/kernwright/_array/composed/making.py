@@ -153,8 +153,8 @@ def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
     dtype: Any = None, *, device: Any = None,
 ) -> Array:  # fmt: skip
-    """`num` numbers from base**start to base**stop with exponents of equal distances, of the default
-    dtype unless told otherwise. Computed in float64. Ends may be arrays of the device.
+    """`num` numbers from base**start to base**stop with exponents of equal distances, of the
+    default dtype unless told otherwise. Computed in float64. Ends may be arrays of the device.
 
     >>> kw.logspace(0, 2, 3).numpy()
     array([  1.,  10., 100.], dtype=float32)
@@ -175,9 +175,9 @@ def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, *,
     device: Any = None,
 ) -> Array:  # fmt: skip
-    """`num` numbers from `start` to `stop`, each the one before times the same factor, of the default
-    dtype unless told otherwise. Computed in float64; ends that are numbers are exact, arrays of the
-    device may be ends, too. InvalidArgument where an end is the number 0.
+    """`num` numbers from `start` to `stop`, each the one before times the same factor, of the
+    default dtype unless told otherwise. Computed in float64; ends that are numbers are exact, and
+    arrays of the device may be ends, too. InvalidArgument if an end is the number 0.
 
     >>> kw.geomspace(1, 8, 4).numpy()
     array([1., 2., 4., 8.], dtype=float32)

@@ -77,10 +77,9 @@ def kl_div(
     values, targets = _pair(x, target)
     wide = "float64" if values.dtype.name == "float64" else "float32"
     dtype = values.dtype if reduction == "none" else wide
-    each = _divergence()(values, targets, bool(log_target), dtype)
-    if reduction == "none":
-        return each
-    return each.sum() / _divisor(values, reduction)
+    divisor = _divisor(values, reduction)
+    each: Array = _divergence(bool(log_target))(values, targets, dtype)
+    return each if reduction == "none" else each.sum() / divisor
 
 
 def kl_div_backward(
@@ -95,32 +94,36 @@ def kl_div_backward(
     """
     values, targets = _pair(x, target)
     above = _upstream(grad, values.shape if reduction == "none" else ())
+    divisor = _divisor(values, reduction)
     chances = kernwright.exp(targets) if log_target else targets
-    divisor = 1 if reduction == "none" else _divisor(values, reduction)
     return (-(chances * above.astype(chances.dtype)) / divisor).astype(values.dtype)
 
 
 @functools.cache
-def _divergence() -> Any:
+def _divergence(log_target: bool) -> Any:
     kw = kernwright
 
-    def divergence(x: Any, target: Any, log_target: Any, dtype: Any) -> Any:
+    def of_logarithms(x: Any, target: Any, dtype: Any) -> Any:
         wide = "float64" if x.dtype.name == "float64" else "float32"
         x, target = x.astype(wide), target.astype(wide)
-        if log_target:
-            return (kw.exp(target) * (target - x)).astype(dtype)
+        return (kw.exp(target) * (target - x)).astype(dtype)
+
+    def of_probabilities(x: Any, target: Any, dtype: Any) -> Any:
+        wide = "float64" if x.dtype.name == "float64" else "float32"
+        x, target = x.astype(wide), target.astype(wide)
         logs = kw.log(kw.where(target == 0, 1.0, target))
         return kw.where(target == 0, 0.0, target * (logs - x)).astype(dtype)
 
-    return kw.fuse(divergence)
+    return kw.fuse(of_logarithms if log_target else of_probabilities)
 
 
 def _divisor(values: Array, reduction: str) -> int:
+    """What the sum of the elements is divided by: 1 for "sum" and "none"."""
     if reduction == "batchmean":
         if values.ndim == 0:
             raise InvalidArgument("batchmean divides by the first extent, and x has no axis")
         return max(values.shape[0], 1)
-    if reduction not in ("mean", "sum"):
+    if reduction not in ("none", "mean", "sum"):
         raise ArgumentError(
             f'reduction is "none", "mean", "batchmean" or "sum", got {reduction!r:.40}'
         )

@@ -175,7 +175,8 @@ def bce_with_logits(
     >>> kw.nn.bce_with_logits(kw.asarray([100.0, -100.0]), kw.asarray([1.0, 1.0])).item()
     50.0
     """
-    return _bce(x, target, reduction, pos_weight, True, False, None)[0]
+    loss: Array = _bce(x, target, reduction, pos_weight, True, False, None)[0]
+    return loss
 
 
 def bce_with_logits_grad(
@@ -200,7 +201,8 @@ def bce_with_logits_backward(
     >>> kw.nn.bce_with_logits_backward(kw.ones(2), x, target, reduction="none").numpy()
     array([ 0.5, -0.5], dtype=float32)
     """
-    return _bce(x, target, reduction, pos_weight, False, True, grad)[1]
+    gradient: Array = _bce(x, target, reduction, pos_weight, False, True, grad)[1]
+    return gradient
 
 
 def _bce(

@@ -94,7 +94,9 @@ def interpolate_backward(
         from kernwright.nn._spatial import _pooling_backward
 
         axes = len(extents) - 2
-        return getattr(_pooling_backward, f"adaptive_avg_pool{axes}d_backward")(gradient, extents)
+        backward = getattr(_pooling_backward, f"adaptive_avg_pool{axes}d_backward")
+        made: Array = backward(gradient, extents)
+        return made
     order = sorted(passes, key=lambda each: each.before / max(each.after, 1))
     steps = [(p.axis, p.before, p.scale) for p in order]
     return _through(gradient, steps, number, align_corners, True)
@@ -143,12 +145,13 @@ def _extents(
     given = factor if size is None else size
     name = "scale_factor" if size is None else "size"
     each = list(given) if isinstance(given, (list, tuple)) else [given] * len(space)
+    factors: list[float | None] = [None] * len(each)
     try:
         if size is not None:
-            made, factors = [operator.index(n) for n in each], [None] * len(each)
+            made = [operator.index(n) for n in each]
         else:
+            made = [math.floor(n * float(f)) for n, f in zip(space, each, strict=False)]
             factors = [float(f) for f in each]
-            made = [math.floor(n * f) for n, f in zip(space, factors, strict=False)]
     except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name} is a number or one for each axis, got {given!r:.60}") from None
     if len(each) != len(space) or min(made) < 1 or max(made) >= 2**29:

@@ -1,0 +1,63 @@
+"""Cases of the pools, interpolations and shuffles of kw.nn over the axes of space."""
+
+from every_operation import Table, s
+
+import kernwright as kw
+
+EXTENTS = {1: (9,), 2: (9, 7), 3: (5, 6, 7)}
+
+pools = Table("pools")
+for axes, extents in EXTENTS.items():
+    X = s(2, 3, *extents, dtype="float16" if axes == 2 else "float32", layout="gaps")
+    SHAPE = (2, 3, *extents)
+    HALVED = tuple(extent // 2 for extent in extents)
+    SMALL = s(2, 3, *HALVED)
+    PLACES = s(2, 3, *HALVED, dtype="int64", low=0, high=1)
+    for kind in ("max", "avg"):
+        pool = getattr(kw.nn, f"{kind}_pool{axes}d")
+        adaptive = getattr(kw.nn, f"adaptive_{kind}_pool{axes}d")
+        pools.add(f"nn.{kind}_pool{axes}d", lambda x, f=pool: f(x, 3, 2, 1), X)
+        pools.add(f"nn.adaptive_{kind}_pool{axes}d", lambda x, f=adaptive: f(x, 3), X)
+    largest, average = (getattr(kw.nn, f"{k}_pool{axes}d_backward") for k in ("max", "avg"))
+    adaptive = [getattr(kw.nn, f"adaptive_{k}_pool{axes}d_backward") for k in ("max", "avg")]
+    pools.add(
+        f"nn.max_pool{axes}d_backward",
+        lambda g, i, f=largest, n=SHAPE: f(g, i, n, 2),
+        SMALL,
+        PLACES,
+    )
+    pools.add(f"nn.avg_pool{axes}d_backward", lambda g, f=average, n=SHAPE: f(g, n, 2), SMALL)
+    pools.add(
+        f"nn.adaptive_max_pool{axes}d_backward",
+        lambda g, i, f=adaptive[0], n=SHAPE: f(g, i, n),
+        *(SMALL, PLACES),
+    )
+    pools.add(
+        f"nn.adaptive_avg_pool{axes}d_backward", lambda g, f=adaptive[1], n=SHAPE: f(g, n), SMALL
+    )
+
+pixels = Table("pixels")
+IMAGES, LINES = s(2, 4, 9, 7), s(2, 3, 9, dtype="float16", layout="gaps")
+pixels.add("nn.pixel_shuffle", lambda x: kw.nn.pixel_shuffle(x, 2), IMAGES)
+pixels.add("nn.pixel_unshuffle", lambda x: kw.nn.pixel_unshuffle(x, 2), s(2, 1, 8, 6))
+for mode, spec, size in (
+    ("nearest", LINES, 20),
+    ("linear", LINES, 5),
+    ("bilinear", IMAGES, (12, 5)),
+    ("bicubic", IMAGES, (5, 12)),
+):
+    pixels.add(
+        "nn.interpolate", lambda x, n=size, m=mode: kw.nn.interpolate(x, n, mode=m), spec, form=mode
+    )
+for mode, spec, shape, size in (
+    ("nearest", s(2, 3, 20), (2, 3, 9), 20),
+    ("bicubic", s(2, 4, 5, 12), (2, 4, 9, 7), (5, 12)),
+):
+    pixels.add(
+        "nn.interpolate_backward",
+        lambda g, n=shape, z=size, m=mode: kw.nn.interpolate_backward(g, n, z, mode=m),
+        *(spec,),
+        form=mode,
+    )
+
+TABLES = (pools, pixels)
