@@ -49,7 +49,9 @@ class Tokens {
 
 std::vector<Source> elsewhere(const Source& source) {
   std::vector<Source> others(2, source);
-  others[0].name = "/srv/project/train.py";
+  others[0].name = "/srv";
+  for (int depth = 0; depth < 16; ++depth) others[0].name += "/projects/models";
+  others[0].name += "/train.py";
   others[1].name = "<string>";
   return others;
 }

@@ -223,13 +223,16 @@ std::uint32_t ways_of_adding(const HostValue& after, const HostValue& expected,
                     element_as_double(given.dtype, &given.bytes[i * width]),
                     step_at(after.dtype, size, i)};
     if (!std::isfinite(e.expected) || !std::isfinite(e.given)) continue;
+    const auto is_near = [&](double number, double value) {
+      const double largest = std::max({std::abs(value), std::abs(size), std::abs(e.given)});
+      const double slack = absolute + relative * std::abs(e.expected) +
+                           (relative + roundings(after.dtype)) * largest;
+      return std::abs(number - wrapped(after.dtype, value)) <= slack;
+    };
+    const Element at_given{e.expected, e.expected, e.given, e.given};
     for (std::size_t way = 0; way < kWays.size(); ++way) {
-      const double value = kWays[way](e);
-      const double error = std::abs(e.after - wrapped(after.dtype, value));
-      const double slack =
-          absolute + relative * std::abs(e.expected) +
-          (relative + roundings(after.dtype)) * std::max(std::abs(value), std::abs(size));
-      if (!(error <= slack)) possible &= ~(1U << way);
+      const bool explains_expected = is_near(e.expected, kWays[way](at_given));
+      if (!explains_expected || !is_near(e.after, kWays[way](e))) possible &= ~(1U << way);
     }
   }
   return possible;

@@ -34,7 +34,9 @@ std::vector<std::byte> steps(const HostValue& given, double size);
 /// How a result is put together of the expected one and of what the array held before, steps(size):
 /// one bit for each way. Added; the larger or smaller or product of both; united bit by bit; left
 /// as it was where the expected value is the `given` one. A kernel that does so is right on the
-/// task's own contents alone, and has reason to.
+/// task's own contents alone, and has reason to. A way counts only if it makes the expected value
+/// of the given one, too: a kernel that leaves negative contents, and overwrites others, leaves
+/// what a minimum would leave of steps, but no minimum of zeros is positive.
 std::uint32_t ways_of_adding(const HostValue& after, const HostValue& expected,
                              const HostValue& given, double size, double relative, double absolute);
 

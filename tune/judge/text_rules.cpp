@@ -2,9 +2,11 @@
 #include "tune/judge/text_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string_view>
@@ -210,21 +212,36 @@ void see_mentions(std::string_view text, const Task& task, std::vector<Refusal>&
   }
 }
 
-/// The names of a text with the line where each stands first, and whether macros paste names.
+/// The names of a text with the line where each stands first.
 struct Names {
   std::map<std::string, int, std::less<>> lines;
-  bool pastes = false;
+  bool pastes = false;     ///< macros make names of parts
+  bool sees_file = false;  ///< some name has the name of the file inside
   bool has(std::string_view name) const { return lines.find(name) != lines.end(); }
 };
 
-/// Macros of headers that paste have such names; a text may define its own by "##".
-bool sounds_like_pasting(std::string_view name) {
+bool has_any(std::string_view name, std::initializer_list<std::string_view> words) {
   std::string lower(name);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const char* word : {"cat", "paste", "join", "glue"}) {
-    if (lower.find(word) != std::string::npos) return true;
-  }
-  return false;
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return lower.find(word) != std::string::npos; });
+}
+
+/// libcu++'s macro that pastes "__" in front of a name.
+constexpr std::string_view kPastesUnderscores = "_CCCL_CHECK_BUILTIN";
+
+/// Macros of CUDA's headers that paste have such names; a text may define its own by "##".
+bool sounds_like_pasting(std::string_view name) {
+  return name == kPastesUnderscores || has_any(name, {"cat", "paste", "join", "glue", "splice"});
+}
+
+/// Names that have the name of the file inside, and macros of CUDA's headers that have them: those
+/// of assertions, of CUB's and Thrust's messages.
+bool sounds_like_a_file(std::string_view name) {
+  if (name == "static_assert") return false;
+  return name.find("FILE") != std::string_view::npos ||
+         has_any(name,
+                 {"assert", "verify", "abort", "debug", "source_location", "return_if", "ret_if"});
 }
 
 void note_names(std::string_view text, int line, Names& names) {
@@ -235,6 +252,8 @@ void note_names(std::string_view text, int line, Names& names) {
     if (token.kind != TokenKind::identifier) continue;
     names.lines.emplace(token.text, line + token.line - 1);
     names.pastes = names.pastes || sounds_like_pasting(token.text);
+    names.sees_file = names.sees_file || sounds_like_a_file(token.text);
+    if (token.text == kPastesUnderscores) names.lines.emplace("__", line + token.line - 1);
   }
 }
 
@@ -320,11 +339,21 @@ std::vector<Refusal> refused_in_text(const Source& source, const Task& task) {
 
 bool may_see_its_name(const Source& source, const Task& task) {
   const Names names = names_of(source, task);
-  for (const char* word : {"__FILE__", "__BASE_FILE__", "__FILE_NAME__", "__builtin_FILE",
-                           "__builtin_source_location", "source_location", "assert"}) {
-    if (has_or_makes(word, names)) return true;
-  }
-  return false;
+  if (names.sees_file) return true;
+  // Parts of names that macros paste.
+  constexpr std::array kWords{"__FILE__",
+                              "__BASE_FILE__",
+                              "__FILE_NAME__",
+                              "__builtin_FILE",
+                              "_CCCL_BUILTIN_FILE",
+                              "source_location",
+                              "assert",
+                              "_CCCL_ASSERT",
+                              "_CCCL_VERIFY",
+                              "CubDebug",
+                              "__builtin_source_location"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](const char* word) { return has_or_makes(word, names); });
 }
 
 std::string without_line_directives(std::string text) {

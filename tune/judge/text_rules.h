@@ -25,7 +25,7 @@ std::vector<Refusal> refused_in_text(const Source& source, const Task& task);
 inline constexpr std::size_t kMostJudgedBytes = std::size_t{1} << 20;
 
 /// Whether the text may see the name of its file: __FILE__ and what has it inside (assert,
-/// std::source_location), also if pasting macros form the name.
+/// std::source_location, macros of libcu++ and CUB), also if pasting macros form the name.
 bool may_see_its_name(const Source& source, const Task& task);
 
 /// The text without its #line directives, which would put other files and lines into messages.

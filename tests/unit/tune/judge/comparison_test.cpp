@@ -7,17 +7,17 @@
 #include <limits>
 
 #include "base/errors.h"
+#include "unit/tune/judge/host_arrays.h"
 
 using namespace kernwright;
+using test::doubles;
+using test::floats;
 
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr float kNanFloat = std::numeric_limits<float>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-HostValue floats(const std::vector<float>& v) { return HostValue::of(ScalarType::float32, v); }
-HostValue doubles(const std::vector<double>& v) { return HostValue::of(ScalarType::float64, v); }
 
 bool right(float got, double expected, Tolerance tolerance) {
   return !compare(floats({got}), doubles({expected}), tolerance);

@@ -7,12 +7,13 @@
 #include <cmath>
 #include <set>
 
+#include "unit/tune/judge/host_arrays.h"
+
 using namespace kernwright;
+using test::doubles;
+using test::floats;
 
 namespace {
-
-HostValue floats(const std::vector<float>& v) { return HostValue::of(ScalarType::float32, v); }
-HostValue doubles(const std::vector<double>& v) { return HostValue::of(ScalarType::float64, v); }
 
 std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
   const auto* const begin = reinterpret_cast<const float*>(bytes.data());
@@ -79,8 +80,9 @@ TEST_CASE("fill: steps are clear beside the expected values, and the type holds 
 TEST_CASE("fill: results that are put together with contents") {
   CHECK(adds([](double e, double c) { return e + c; }));
   CHECK_MESSAGE(adds([](double e, double c) { return e + c - 2; }, {2, 2, 2, 2}), "onto twos");
-  CHECK(adds([](double e, double c) { return std::max(e, c); }));
-  CHECK(adds([](double e, double c) { return std::min(e, c); }));
+  const std::vector<float> low(4, -99), high(4, 99);
+  CHECK(adds([](double e, double c) { return std::max(e, c); }, low));
+  CHECK(adds([](double e, double c) { return std::min(e, c); }, high));
   CHECK(adds([](double e, double c) { return e * c; }, {1, 1, 1, 1}));
   CHECK_MESSAGE(adds([](double e, double c) { return e == 0.25 ? c : e; }, {0, 0, 0.25F, 0}),
                 "what stays was right already");
@@ -89,6 +91,8 @@ TEST_CASE("fill: results that are put together with contents") {
 TEST_CASE("fill: results that depend on contents for no good reason") {
   CHECK_FALSE(adds([](double, double c) { return c; }));
   CHECK_FALSE(adds([](double e, double c) { return c < 0 ? c : e; }));
+  CHECK_FALSE(adds([](double e, double c) { return std::max(e, c); }));
+  CHECK_FALSE(adds([](double e, double c) { return e * c; }, {1, 1, 2, 1}));
   CHECK_FALSE(adds([](double e, double c) { return c > 0 ? e + c : e; }));
   CHECK_FALSE(adds([](double, double) { return 0; }));
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
-RemoteDevice& device() {
+RemoteDevice& small_device() {
   static RemoteDevice& made = *[] {
     RemoteDeviceOptions options;
     options.worker.command = {TEST_TUNE_WORKER};
@@ -32,7 +32,7 @@ std::unique_ptr<JudgedKernel> first_byte(std::size_t variables) {
   ProgramOptions options;
   options.arch = "compute_80";
   const ObjectCode code = Program({text, "first.cu", 1, {}}, options).compile(CodeKind::ptx);
-  return std::make_unique<JudgedKernel>(device(), code, code.kernel("first"));
+  return std::make_unique<JudgedKernel>(small_device(), code, code.kernel("first"));
 }
 
 HostCase case_of(std::size_t mebibytes) {

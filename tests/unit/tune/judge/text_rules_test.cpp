@@ -120,12 +120,12 @@ TEST_CASE("text rules: data of files and the time of the compile") {
     CHECK(found[0].line == 2);
   }
   for (const char* text : {"#define A(a, b) a##b\nA(__TI, ME__)", "__TI\\\nME__",
-                           "#define NOW \\\n__TIME__", "A(_, _, T, I, M, E, __)"}) {
+                           "#define NOW \\\n__TIME__", "JOIN(_, _, T, I, M, E, __)"}) {
     CAPTURE(text);
     CHECK(in_text(text).size() == 1);
   }
-  CHECK(in_text("A(__TI, ME__)").at(0).line == 1);
-  CHECK(in_text("\n\nA(__DA, TE__)").at(0).line == 3);
+  CHECK(in_text("CAT(__TI, ME__)").at(0).line == 1);
+  CHECK(in_text("\n\nCAT(__DA, TE__)").at(0).line == 3);
   CHECK(
       in_text("template <int T, int I, int M, int E> struct TIME;\n#define A(a, b) a##b").empty());
   Task defines;
@@ -139,7 +139,11 @@ TEST_CASE("text rules: names of one letter make no word without pasting") {
   CHECK(in_text("enum { TIME, DATE }; int __(int v);").empty());
   CHECK(in_text("#define A(a, b) a##b\nint A(__TI, ME__);").size() == 1);
   CHECK(in_text("%:define A(a, b) a%:%:b\nint A(__TI, ME__);").size() == 1);
-  CHECK_MESSAGE(in_text("int _CCCL_PP_CAT(__TI, ME__);").size() == 1, "a macro of a header");
+  for (const char* text : {"int _CCCL_PP_CAT(__TI, ME__);", "_CCCL_PP_SPLICE_WITH(ME, __TI, __)",
+                           "_CCCL_CHECK_BUILTIN(TIME__)", "_CCCL_CHECK_BUILTIN(X) A(TIME, __)"}) {
+    CAPTURE(text);
+    CHECK_MESSAGE(in_text(text).size() == 1, "a macro of a header");
+  }
   CHECK(in_text("int a = __TI\\\nME__[0];").size() == 1);
   CHECK(in_text("int a = __TI\\ \nME__[0];").size() == 1);
   CHECK(in_text(std::string(kMostJudgedBytes + 1, ' ')).size() == 1);
@@ -153,6 +157,14 @@ TEST_CASE("text rules: texts that may see the name of their file") {
   CHECK(sees("assert(x > 0);"));
   CHECK(sees("#define A(a, b) a##b\nauto n = A(__FI, LE__);"));
   CHECK(sees("auto n = __builtin_FILE();"));
+  CHECK(sees("#define A(a, b) a##b\nauto n = A(_CCCL_BUILTIN_FI, LE)();"));
+  for (const char* macro :
+       {"_CCCL_BUILTIN_FILE()", "_CCCL_ASSERT(x, \"\")", "_CCCL_VERIFY(x, \"\")", "CubDebug(x)",
+        "_CUDA_CUB_RET_IF_FAIL(x)", "_CG_ABORT()"}) {
+    CAPTURE(macro);
+    CHECK_MESSAGE(sees(macro), "a macro of a header that has __FILE__ inside");
+  }
+  CHECK_FALSE(sees("static_assert(sizeof(int) == 4); struct Tile;"));
   CHECK_FALSE(sees("// __FILE__\nconst char* n = \"__FILE__\"; int file = __LINE__;"));
 }
 
