@@ -2,7 +2,6 @@
 
 import ctypes
 import math
-import warnings
 
 import ml_dtypes
 import numpy as np
@@ -485,22 +484,3 @@ def test_a_kernel_without_parameters():
 
 def test_empty_arrays_are_taken(saxpy):
     saxpy[1, 8](1.0, kw.zeros(0), kw.zeros(0), 0)
-
-
-def test_writes_to_in_are_told_of_on_the_simulated_device(sim):
-    both = kw.kernel("__global__ void both(float* x, float* y) { x[threadIdx.x] = *y; *y = 3; }")
-    x, y = np.zeros(8, np.float32), np.ones(8, np.float32)
-    with pytest.warns(RuntimeWarning, match=r"parameter 1 \(float\*\) got kw\.In.*kw\.InOut\(x\)"):
-        both[1, 8](kw.In(x), kw.InOut(y))
-    assert not x.any() and y[0] == 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        both[1, 8](kw.InOut(x), kw.InOut(y))
-        read = kw.kernel("__global__ void read(float* x, float* y) { y[threadIdx.x] = x[0]; }")
-        read[1, 8](kw.In(x[::2]), kw.Out(y))  # a pointer to non-const that is read alone
-        read[1, 8](kw.In(np.full(8, np.nan, np.float32)), kw.Out(y))
-        with pytest.raises(RuntimeWarning, match="the results are lost"):
-            both[1, 4](kw.In(x[::2]), kw.InOut(y))
-    with kw.checks("init") as report:  # the check has the finding, and nothing is told twice
-        both[1, 8](kw.In(np.ones(8, np.float32)), kw.InOut(y))
-    assert report.total

@@ -1,6 +1,7 @@
-"""NumPy arrays copied back from a launch: overlapping ones, and elements never written."""
+"""NumPy arrays copied back from a launch: overlapping ones, lost writes, unwritten elements."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -71,6 +72,7 @@ def test_structured_arrays_overlap_too():
     assert x["a"].tolist() == [1, 0, 0, 0]
 
 
+@pytest.mark.filterwarnings("ignore:.*the results are lost")
 def test_what_is_written_to_an_input_is_lost():
     x, y = np.zeros(4, "f4"), np.zeros(4, "f4")
     kw.kernel(ADD)[1, 1](kw.In(x), kw.InOut(y))
@@ -157,3 +159,22 @@ def test_each_result_has_a_finding_of_its_own(sim):
         kernel[1, 1](kw.Out(a), kw.Out(b), kw.Out(c))
     assert not report
     kernel[1, 1](kw.Out(np.zeros(0, "i4")), kw.Out(b), kw.Out(c))
+
+
+def test_writes_to_in_are_told_of_on_the_simulated_device(sim):
+    both = kw.kernel("__global__ void both(float* x, float* y) { x[threadIdx.x] = *y; *y = 3; }")
+    x, y = np.zeros(8, np.float32), np.ones(8, np.float32)
+    with pytest.warns(RuntimeWarning, match=r"parameter 1 \(float\*\) got kw\.In.*kw\.InOut\(x\)"):
+        both[1, 8](kw.In(x), kw.InOut(y))
+    assert not x.any() and y[0] == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both[1, 8](kw.InOut(x), kw.InOut(y))
+        read = kw.kernel("__global__ void read(float* x, float* y) { y[threadIdx.x] = x[0]; }")
+        read[1, 8](kw.In(x[::2]), kw.Out(y))  # a pointer to non-const that is read alone
+        read[1, 8](kw.In(np.full(8, np.nan, np.float32)), kw.Out(y))
+        with pytest.raises(RuntimeWarning, match="the results are lost"):
+            both[1, 4](kw.In(x[::2]), kw.InOut(y))
+    with kw.checks("init") as report:  # the check has the finding, and nothing is told twice
+        both[1, 8](kw.In(np.ones(8, np.float32)), kw.InOut(y))
+    assert report.total

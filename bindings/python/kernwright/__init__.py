@@ -270,7 +270,7 @@ _TOPICS = {
             "matrix_transpose meshgrid moveaxis permute_dims repeat repeat_interleave reshape "
             "roll split squeeze stack swapaxes tile unstack"
         ),
-        "_array.matrices": "diag eye pad tril triu",
+        "_array.matrices": "diag eye tril triu",
         "_array.promotion": "can_cast promote_types result_type",
         "_array.reductions": (
             "all any argmax argmin count_nonzero logsumexp max mean min nanmax nanmean nanmin "
