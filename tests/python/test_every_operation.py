@@ -37,7 +37,7 @@ NO_OPERATIONS = {
         "savez_compressed"
     ),
     "measure, look on and judge": (
-        "annotate profile time time_kernel line_profile trace judge Judge Task Inputs Verdict"
+        "annotate profile time time_kernel line_profile judge Judge Task Inputs Verdict"
     ),
     "tell about types and shapes": (
         "finfo iinfo isdtype can_cast promote_types result_type broadcast_shapes "
@@ -45,7 +45,9 @@ NO_OPERATIONS = {
         "__array_namespace_info__ Array Array.__len__ Array.__array_namespace__ "
         "Array.__dlpack_device__ nn.quant.formats nn.quant.PackedWeight"
     ),
-    "make nothing, and say what to do instead": ("Array.__new__ Array.__init__ Array.__array__"),
+    "make nothing, and say what to do instead": (
+        "Array.__new__ Array.__init__ Array.__array__ Array.__getattr__"
+    ),
     "set the state of the default generator": "random.seed random.default_generator",
 }
 

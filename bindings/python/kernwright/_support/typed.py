@@ -32,8 +32,10 @@ def typed(value: Any) -> Any:
         if home.get(name) is value:  # pickle wants to find the same object there
             home[name] = made
         return made
-    if isinstance(value, type) and value.__module__.startswith("kernwright."):
-        _type_methods(value)
+    if isinstance(value, type):
+        for cls in value.__mro__:  # inherited methods are public methods of `value`, too
+            if cls.__module__.startswith("kernwright."):
+                _type_methods(cls)
     return value
 
 
