@@ -164,23 +164,25 @@ void LaunchFrame::check_results() const {
   }
 }
 
-/// What a kernel writes to kw.In is lost; without the check of it a warning tells so.
-void LaunchFrame::warn_of_lost_writes() const {
+std::vector<std::string> LaunchFrame::lost_writes() const {
+  std::vector<std::string> found;
   for (const Staged& staged : staged_) {
-    if (staged.target || !staged.contiguous || staged.array.nbytes() == 0) continue;
+    if (staged.target || !staged.contiguous || staged.plan->parameter->pointee_const) continue;
     const py::array before = py::reinterpret_borrow<py::array>(staged.contiguous);
     std::vector<std::byte> after(staged.array.nbytes());
+    if (after.empty()) continue;
     {
       const GilRelease unlocked;
       staged.array.to_host(after.data());
     }
     if (std::memcmp(before.data(), after.data(), after.size()) == 0) continue;
-    module_member("kernwright._support.warn", "warn_caller")(
+    found.push_back(
         describe(*staged.plan, format("got kw.In, and the kernel wrote there: the results are "
-                                      "lost; pass kw.InOut({0}), or kw.Out({0}) where the kernel "
+                                      "lost; pass kw.InOut({0}), or kw.Out({0}) if the kernel "
                                       "reads none of it",
                                       std::string(name_in_text(*staged.plan->parameter)))));
   }
+  return found;
 }
 
 void LaunchFrame::finish() {
@@ -191,6 +193,9 @@ void LaunchFrame::finish() {
   }
   const bool is_checked = device_.is_simulated() && sim::current_checks().init;
   if (is_checked) check_results();
+  // NOTE: before the copies back, which may go to the memory that an input came from.
+  std::vector<std::string> lost;
+  if (device_.is_simulated() && !is_checked) lost = lost_writes();
   for (const Staged& staged : staged_) {
     if (!staged.target) continue;
     auto memory = py::reinterpret_borrow<py::array>(staged.contiguous);
@@ -203,7 +208,9 @@ void LaunchFrame::finish() {
       py::module_::import("numpy").attr("copyto")(staged.target, memory);
     }
   }
-  if (device_.is_simulated() && !is_checked) warn_of_lost_writes();
+  for (const std::string& text : lost) {
+    module_member("kernwright._support.warn", "warn_caller")(text);
+  }
 }
 
 }  // namespace kernwright::python

@@ -129,7 +129,8 @@ class LaunchFrame {
   struct Staged;
   void check_results() const;
   void check_input(const Staged& staged) const;
-  void warn_of_lost_writes() const;
+  /// A message for each kw.In that the kernel wrote to; without the check that finds such writes.
+  std::vector<std::string> lost_writes() const;
   void refuse_shared(const ArgumentPlan& plan, const py::object& target) const;
 
   struct Staged {

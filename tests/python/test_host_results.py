@@ -173,6 +173,8 @@ def test_writes_to_in_are_told_of_on_the_simulated_device(sim):
         read = kw.kernel("__global__ void read(float* x, float* y) { y[threadIdx.x] = x[0]; }")
         read[1, 8](kw.In(x[::2]), kw.Out(y))  # a pointer to non-const that is read alone
         read[1, 8](kw.In(np.full(8, np.nan, np.float32)), kw.Out(y))
+        copy = kw.kernel("__global__ void copy(const float* x, float* y) { *y = *x + 1; }")
+        copy[1, 1](kw.In(y), kw.Out(y[1:2]))  # the result goes to the memory of the input
         with pytest.raises(RuntimeWarning, match="the results are lost"):
             both[1, 4](kw.In(x[::2]), kw.InOut(y))
     with kw.checks("init") as report:  # the check has the finding, and nothing is told twice
