@@ -388,6 +388,24 @@ def test_constant_memory_is_filled(folder, capsys, sim):
     assert json.loads(capsys.readouterr().out)["statuses"] == {"correct": 5}
 
 
+def test_an_array_of_constant_memory_may_be_an_argument_too(folder):
+    text = CONSTANT.replace("float* y, int n", "float* y, float* weight_, int n")
+    (folder / "scale.cu").write_text(text)
+    rows = [
+        {"Name": "y", "Type": "float", "MemoryType": "Vector", "Size": 64, "FillValue": 0},
+        {"Name": "weight", "Type": "float", "MemoryType": "Vector", "MemType": "Constant",
+         "Size": 2, "FillValue": 7.0},
+        {"Name": "n", "Type": "int", "MemoryType": "Scalar", "FillValue": 64},
+    ]  # fmt: skip
+    found = _spec.read_json(t1(folder, Arguments=rows))
+    assert list(found["constants"]) == ["weight"] and len(found["args"]) == 3
+    assert found["args"][1] is found["constants"]["weight"]
+    (folder / "scale.cu").write_text(CONSTANT)
+    rows[1] = {**rows[1], "MemoryType": "Symbol", "MemType": "Global"}
+    found = _spec.read_json(t1(folder, Arguments=rows))
+    assert list(found["constants"]) == ["weight"] and len(found["args"]) == 2
+
+
 def test_an_interrupt_leaves_what_was_found(folder, capsys, monkeypatch):
     class Interrupted(FakeSession):
         def run(self, progress=None):

@@ -15,6 +15,7 @@ from kernwright._support.files import read_text
 from kernwright.errors import Error, InvalidArgument
 from kernwright.tune._expression import Expression
 from kernwright.tune._kernel_tuner_options import compile_fields
+from kernwright.tune._sessions.text_check import KernelText
 from kernwright.tune._space import Space
 from kernwright.tune._t1 import values_of
 
@@ -212,10 +213,14 @@ def _t1_argument(row: Any, space: Mapping[str, Sequence[Any]], sizes: Sequence[i
     keys = _table(row, "an argument")
     name = str(keys.get("Name"))
     kind = str(keys.get("Type"))
-    for key, known in (("MemoryType", ("Vector", "Scalar")), ("FillType", ("Constant", "Random"))):
+    known_values = {
+        "MemoryType": ("Vector", "Scalar", "Symbol"),
+        "FillType": ("Constant", "Random"),
+    }
+    for key, known in known_values.items():
         if keys.get(key) not in (None, *known):
             raise InvalidArgument(
-                f"the argument {name} has the {key} {keys[key]!r}; known are {' and '.join(known)}"
+                f"the argument {name} has the {key} {keys[key]!r}; known are {', '.join(known)}"
             )
     found: dict[str, Any] = {"name": name, "dtype": _C_TYPES.get(kind, kind)}
     fill = keys.get("FillValue", 0)
@@ -226,6 +231,11 @@ def _t1_argument(row: Any, space: Mapping[str, Sequence[Any]], sizes: Sequence[i
         **found, "shape": _t1_size(keys.get("Size"), space, sizes),
         "fill": "random" if random else fill,
     }  # fmt: skip
+
+
+def _is_constant(row: Mapping[str, Any]) -> bool:
+    """Whether an argument of a T1 file is the contents of a __constant__ variable."""
+    return row.get("MemType") == "Constant" or row.get("MemoryType") == "Symbol"
 
 
 def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
@@ -255,14 +265,15 @@ def _t1(document: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
         (row, _argument(_t1_argument(row, space.parameters, sizes), i, {}))
         for i, row in enumerate(rows)
     ]
-    in_constant_memory = {
-        str(row.get("Name")): value for row, value in made if row.get("MemType") == "Constant"
-    }
+    kernel = kw.kernel(read_text(file), spec.get("KernelName"), **options)
+    # Kernel Tuner also passes an array of constant memory to a kernel that has a parameter for it.
+    parameters = KernelText.of(kernel).parameters()
+    is_passed = parameters is not None and len(parameters) == len(rows)
     return {
-        "kernel": kw.kernel(read_text(file), spec.get("KernelName"), **options),
+        "kernel": kernel,
         "space": space,
-        "args": tuple(value for row, value in made if row.get("MemType") != "Constant"),
-        "constants": in_constant_memory or None,
+        "args": tuple(value for row, value in made if is_passed or not _is_constant(row)),
+        "constants": {str(row["Name"]): value for row, value in made if _is_constant(row)} or None,
         "grid": tuple(grid),
         "block": tuple(str(local.get(axis, "1")) for axis in "XYZ"),
         "shared_bytes": spec.get("SharedMemory") or 0,

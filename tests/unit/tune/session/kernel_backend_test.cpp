@@ -192,7 +192,8 @@ __global__ void gather(const int* at, int* y, int n) {
   };
   const TrialWorkRef good = prepared(0), spoils = prepared(1), hangs = prepared(2);
   backend.load(0, *spoils, {});
-  CHECK(backend.verify(0, *spoils, kFirstLaunches, {}) == "wrong");
+  CHECK(backend.verify(0, *spoils, kFirstLaunches, {}) ==
+        "argument 0 (at) is const in the kernel's signature, but its byte 0 was changed");
   backend.load(0, *good, {});
   CHECK_NOTHROW(backend.sample(0, *good, 1, 0, {}));
   backend.load(0, *hangs, {});
