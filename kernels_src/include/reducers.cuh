@@ -9,9 +9,10 @@ namespace kernwright {
 // Every reducer has
 //   Input, Output  the types of the elements and of the result
 //   Part           what one thread gathers from at most kLongestPart elements, from begin() by
-//   add() State          what close() makes of a Part; combine() joins two, and does not care which
-//   is
+//                  add()
+//   State          what close() makes of a Part; combine() joins two, and does not care which is
 //                  which
+//   kClosesParts   whether close_parts() makes a State of the parts of a thread at less cost
 //   finish()       the result
 
 /// The parameters of a reduction: how many elements become one, and its own parameter.
@@ -26,6 +27,7 @@ struct Reducer {
   using Output = Out;
   using State = StateType;
   using Part = StateType;
+  static constexpr bool kClosesParts = false;
   __device__ static State close(const Part& part) { return part; }
 };
 
@@ -234,25 +236,58 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     ++part.count;
   }
   __device__ static State close(const Part& part) {
-    const WideReal count = static_cast<WideReal>(part.count);
-    if (part.count == 0) return {WideValue{}, WideReal(0), WideReal(0)};
-    const WideValue sum = Between<WideValue, Value>::of(part.sum);
-    const WideValue distance = divided(sum, count);
-    const WideValue mean = plus(Between<WideValue, Value>::of(part.pivot), distance);
-    const WideReal squares = static_cast<WideReal>(part.square);
-    if (isinf(squares)) return {mean, squares, count};
-    const WideReal square = squares - squared(distance) * count;
-    return {mean, square < 0 ? WideReal(0) : square, count};
+    return moments<WideValue>(part, WideValue{});
   }
-  __device__ static State combine(const State& a, const State& b) {
+  /// The parts are joined in the type of their sums, as distances from the pivot of one of them:
+  /// few distances are much larger than those of the elements. Divisions in double would take
+  /// longer than the rest of a short row.
+  static constexpr bool kClosesParts = true;
+  template <int kParts>
+  __device__ static State close_parts(const Part (&part)[kParts]) {
+    Value pivot = part[kParts - 1].pivot;
+#pragma unroll
+    for (int j = kParts - 2; j >= 0; --j) pivot = part[j].count > 0 ? part[j].pivot : pivot;
+    SpreadState<Value> found[kParts];
+#pragma unroll
+    for (int j = 0; j < kParts; ++j) {
+      found[j] = moments<Value>(part[j], pivot);
+      const Real<Value> reach = squared(found[j].mean);
+      if (isinf(reach)) found[j].square += reach;
+    }
+#pragma unroll
+    for (int half = kParts / 2; half > 0; half /= 2) {
+#pragma unroll
+      for (int j = 0; j < half; ++j) found[j] = joined(found[j], found[j + half]);
+    }
+    const WideValue mean = plus(Between<WideValue, Value>::of(pivot),
+                                Between<WideValue, Value>::of(found[0].mean));
+    return {mean, static_cast<WideReal>(found[0].square), static_cast<WideReal>(found[0].count)};
+  }
+  __device__ static State combine(const State& a, const State& b) { return joined(a, b); }
+
+  /// The moments of a part, the mean as the distance from `origin`.
+  template <typename To>
+  __device__ static SpreadState<To> moments(const Part& part, To origin) {
+    const Real<To> count = static_cast<Real<To>>(part.count);
+    if (part.count == 0) return {To{}, Real<To>(0), Real<To>(0)};
+    const To distance = divided(Between<To, Value>::of(part.sum), count);
+    const To mean = plus(minus(Between<To, Value>::of(part.pivot), origin), distance);
+    const Real<To> squares = static_cast<Real<To>>(part.square);
+    if (isinf(squares)) return {mean, squares, count};
+    const Real<To> square = squares - squared(distance) * count;
+    return {mean, square < 0 ? Real<To>(0) : square, count};
+  }
+  template <typename To>
+  __device__ static SpreadState<To> joined(const SpreadState<To>& a, const SpreadState<To>& b) {
+    using Number = Real<To>;
     if (a.count == 0) return b;
     if (b.count == 0) return a;
     // Nearly all parts are equally long: no division then.
-    const WideReal count = a.count + b.count;
-    const WideReal share = a.count == b.count ? WideReal(0.5) : b.count / count;
-    const WideValue distance = minus(b.mean, a.mean);
-    const WideValue mean = plus(a.mean, scaled(distance, share));
-    const WideReal square = a.square + b.square;
+    const Number count = a.count + b.count;
+    const Number share = a.count == b.count ? Number(0.5) : b.count / count;
+    const To distance = minus(b.mean, a.mean);
+    const To mean = plus(a.mean, scaled(distance, share));
+    const Number square = a.square + b.square;
     if (isinf(square)) return {mean, square, count};  // the means may be beyond the range too
     return {mean, square + squared(distance) * a.count * share, count};
   }

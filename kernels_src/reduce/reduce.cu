@@ -2,7 +2,6 @@
 // each thread, parts become one in a fixed order: the same elements give the same bits.
 #include <kernwright/posted.cuh>
 #include <kernwright/reducers.cuh>
-#include <kernwright/shifted_units.cuh>
 #include <kernwright/walk.cuh>
 
 using namespace kernwright;
@@ -74,56 +73,88 @@ __device__ __forceinline__ void gather(typename Op::Part* part, const ReducePara
   }
 }
 
-/// The packs [0, packs) from element `begin` of a row that is not aligned. A pack comes out of two
-/// aligned ones, but for the first and the last: aligned packs with their elements may leave the
-/// row.
+/// Gives the parts below `shift` to the thread before, of the `lanes` of a row, and then turns the
+/// parts by `shift`. Every thread of the block calls it.
+template <typename Part, int kPack>
+__device__ __forceinline__ void turn_parts(Part (&part)[kPack], int shift, int lanes) {
+  constexpr int kWarps = kBlock / 32;
+  __shared__ alignas(16) unsigned char memory[kWarps * kPack * sizeof(Part)];
+  Part* const firsts = reinterpret_cast<Part*>(memory);  // of the warps' first threads
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int among = lanes < 32 ? lanes : 32;
+  const int next = lane / among * among + (lane + 1) % among;
+  if (lanes > 32) {
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) {
+      if (lane == 0) firsts[warp * kPack + j] = part[j];
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) {
+    Part given = shuffle_from(part[j], next);
+    if (lanes > 32 && lane == 31) given = firsts[(warp + 1) % kWarps * kPack + j];
+    if (j < shift) part[j] = given;
+  }
+#pragma unroll
+  for (int by = 1; by < kPack; by *= 2) {
+    Part turned[kPack];
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) {
+      turned[j] = part[j];
+      if (shift & by) turned[j] = part[(j + by) % kPack];
+    }
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) part[j] = turned[j];
+  }
+}
+
+/// Elements [begin, end) of a row that is not aligned, `packs` whole packs of them. Threads load
+/// aligned packs, each of which has the last `shift` elements of one pack and the first ones of the
+/// next. An element of the same place is of the same part in each of them: of this thread, or of
+/// the one before. The first aligned pack and the last one may leave the row: their elements are
+/// loaded one by one.
 template <typename Op, int kPack, int kLoads, typename Index>
-__device__ __forceinline__ void gather_unaligned(typename Op::Part* part, const char* from,
+__device__ __forceinline__ void gather_unaligned(typename Op::Part (&part)[kPack], const char* from,
                                                  const ReduceParameters<Index>& plan, Index begin,
-                                                 Index packs, int lane) {
+                                                 Index end, Index packs, int lane) {
   using Element = typename Op::Input;
+  constexpr int kBytes = kPack * sizeof(Element);
   const auto place = [from](Index at) {
     return from + static_cast<long long>(at) * sizeof(Element);
   };
-  const auto add_edge = [&](Index pack) {
+  const auto address = reinterpret_cast<unsigned long long>(place(begin));
+  const int shift = static_cast<int>(address % kBytes / sizeof(Element));
+  const Index step = plan.lanes;
+  const auto add_places = [&](Index element, int low, int high) {
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
-      const Index at = begin + pack * kPack + j;
+      if (j < low || j >= high) continue;
+      const Index at = element + j - shift;
       Op::add(part[j], load<Element, 1>(place(at)).value[0], at, plan.call);
     }
   };
-  if (packs == 0) return;
-  const Index last = packs - 1, step = plan.lanes;
-  Index first = lane;
-  if (lane == 0) {
-    add_edge(0);
-    first = step;
+  for (Index i = begin + packs * kPack + lane; i < end; i += step) {  // behind the last pack
+    add_places(i, shift, shift + 1);
   }
-  gather<Op, kPack, kLoads>(part, plan, begin, first, step, last, [place](Index at) {
-    return load_unaligned<Element, kPack>(place(at));
-  });
-  if (last > 0 && last % step == lane) add_edge(last);
+  if (packs > 0) {
+    if (lane == 0) add_places(begin, shift, kPack);
+    const Index first = lane == 0 ? step : lane;
+    gather<Op, kPack, kLoads>(part, plan, begin - shift, first, step, packs,
+                              [place](Index at) { return load<Element, kPack>(place(at)); });
+    if (packs % step == lane) add_places(begin + packs * kPack, 0, shift);
+  }
+  turn_parts(part, shift, plan.lanes);
 }
 
-/// The state of a thread's parts. States of variances are joined in pairs: of one count they take
-/// no division, and pairs do not wait for each other.
+/// The state of a thread's parts.
 template <typename Op, int kPack>
 __device__ __forceinline__ typename Op::State joined_parts(const typename Op::Part (&part)[kPack]) {
-  using State = typename Op::State;
-  State state[kPack];
+  if constexpr (Op::kClosesParts) return Op::close_parts(part);
+  typename Op::State state = Op::close(part[0]);
 #pragma unroll
-  for (int j = 0; j < kPack; ++j) state[j] = Op::close(part[j]);
-  if constexpr (sizeof(State) > 16) {
-#pragma unroll
-    for (int half = kPack / 2; half > 0; half /= 2) {
-#pragma unroll
-      for (int j = 0; j < half; ++j) state[j] = Op::combine(state[j], state[j + half]);
-    }
-  } else {
-#pragma unroll
-    for (int j = 1; j < kPack; ++j) state[0] = Op::combine(state[0], state[j]);
-  }
-  return state[0];
+  for (int j = 1; j < kPack; ++j) state = Op::combine(state, Op::close(part[j]));
+  return state;
 }
 
 /// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread. The part of
@@ -146,16 +177,16 @@ __device__ __forceinline__ typename Op::State gather_row(const char* from,
     const auto place = [from](Index at) {
       return from + static_cast<long long>(at) * sizeof(Element);
     };
-    if constexpr (kPack > 1) {  // elements behind the last pack
-      for (Index i = begin + packs * kPack + lane; i < end; i += step) {
-        Op::add(part[0], load<Element, 1>(place(i)).value[0], i, plan.call);
+    if constexpr (kAccess == kUnaligned) {
+      gather_unaligned<Op, kPack, kLoads>(part, from, plan, begin, end, packs, lane);
+    } else {
+      if constexpr (kPack > 1) {  // elements behind the last pack
+        for (Index i = begin + packs * kPack + lane; i < end; i += step) {
+          Op::add(part[0], load<Element, 1>(place(i)).value[0], i, plan.call);
+        }
       }
-    }
-    if constexpr (kAccess == kAligned) {
       gather<Op, kPack, kLoads>(part, plan, begin, first, step, packs,
                                 [place](Index at) { return load<Element, kPack>(place(at)); });
-    } else {
-      gather_unaligned<Op, kPack, kLoads>(part, from, plan, begin, packs, lane);
     }
   }
   return joined_parts<Op, kPack>(part);
