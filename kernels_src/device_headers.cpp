@@ -29,6 +29,8 @@
 #include "kernels_src/include/elements.cuh.h"
 #include "kernels_src/include/entropy_rows.cuh.h"
 #include "kernels_src/include/expression.cuh.h"
+#include "kernels_src/include/formats/gguf_blocks.cuh.h"
+#include "kernels_src/include/formats/gguf_codes.cuh.h"
 #include "kernels_src/include/functions.cuh.h"
 #include "kernels_src/include/fused.cuh.h"
 #include "kernels_src/include/matrices.cuh.h"
@@ -37,7 +39,10 @@
 #include "kernels_src/include/operations.cuh.h"
 #include "kernels_src/include/order.cuh.h"
 #include "kernels_src/include/packed/arranged_columns.cuh.h"
+#include "kernels_src/include/packed/few_codes.cuh.h"
+#include "kernels_src/include/packed/k_scales.cuh.h"
 #include "kernels_src/include/packed/packed_arrays.cuh.h"
+#include "kernels_src/include/packed/packed_codes.cuh.h"
 #include "kernels_src/include/packed/packed_columns.cuh.h"
 #include "kernels_src/include/packed/packed_digits.cuh.h"
 #include "kernels_src/include/packed/packed_lanes.cuh.h"
@@ -48,6 +53,7 @@
 #include "kernels_src/include/packed/packed_weights.cuh.h"
 #include "kernels_src/include/packed/packed_wgmma_rows.cuh.h"
 #include "kernels_src/include/packed/spread_codes.cuh.h"
+#include "kernels_src/include/packed/table_codes.cuh.h"
 #include "kernels_src/include/packed/unit_weights.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/posted.cuh.h"
@@ -125,10 +131,14 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(elements),
     KW_HEADER(entropy_rows),
     KW_HEADER(expression),
+    KW_HEADER(few_codes),
     KW_HEADER(functions),
     KW_HEADER(fused),
+    KW_HEADER(gguf_blocks),
+    KW_HEADER(gguf_codes),
     KW_HEADER(gradient_part),
     KW_HEADER(gradient_sums),
+    KW_HEADER(k_scales),
     KW_HEADER(logits),
     KW_HEADER(matrices),
     KW_HEADER(mbarrier),
@@ -140,6 +150,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(overlap),
     KW_HEADER(own_epilogue),
     KW_HEADER(packed_arrays),
+    KW_HEADER(packed_codes),
     KW_HEADER(packed_columns),
     KW_HEADER(packed_digits),
     KW_HEADER(packed_lanes),
@@ -178,6 +189,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(small_floats),
     KW_HEADER(split_parts),
     KW_HEADER(spread_codes),
+    KW_HEADER(table_codes),
     KW_HEADER(tensor_core),
     KW_HEADER(tma),
     KW_HEADER(token_cache),

@@ -1,4 +1,4 @@
-// 4-bit codes with scales: NF4, MXFP4, NVFP4.
+// 4-bit codes with scales: NF4, FP4, MXFP4, NVFP4.
 #include "kernels_src/family.h"
 #include "kernels_src/formats/checks.h"
 #include "kernels_src/formats/codes.cu.h"
@@ -17,8 +17,12 @@ const Family& codes_family() {
 }
 
 const char* code_name(CodeFormat kind) {
+  if (kind == CodeFormat::fp4) return "TwelfthFloat";
   return kind == CodeFormat::nf4 ? "NormalFloat" : "Float4";
 }
+
+/// Whether the first of two codes is the high half of their byte.
+bool high_first(CodeFormat kind) { return kind == CodeFormat::nf4 || kind == CodeFormat::fp4; }
 
 int block_shift(std::int64_t block) {
   if (block < 8 || block > 1 << 20 || (block & (block - 1)) != 0)
@@ -26,7 +30,7 @@ int block_shift(std::int64_t block) {
   return std::countr_zero(static_cast<std::uint64_t>(block));
 }
 
-/// The scale types of codes.cu by format; nested where nf4 has four arrays.
+/// The scale types of codes.cu by format; nested where nf4 or fp4 has four arrays.
 const char* code_scale_name(CodeFormat kind, bool nested) {
   if (kind == CodeFormat::mxfp4) return "PowerScale";
   if (kind == CodeFormat::nvfp4) return "Float8Scale";
@@ -98,8 +102,7 @@ Array dequantize_codes(const Array& codes, const std::vector<Array>& scales, Cod
   const auto key = InstanceKey().type(type).add(kind, 2).add(nested, 1).add(packed, 1).add(0, 1);
   const LazyKernel& kernel = codes_family().instance(key, [&] {
     return format("dequantize_codes<{}, {}, {}, {}, {}>", code_name(kind),
-                  code_scale_name(kind, nested), device_type(type), kind == CodeFormat::nf4,
-                  packed);
+                  code_scale_name(kind, nested), device_type(type), high_first(kind), packed);
   });
   const auto count = static_cast<std::uint64_t>(size);
   // The scale's struct is as many pointers as there are arrays.
@@ -146,7 +149,7 @@ std::pair<Array, Array> quantize_codes(const Array& x, const std::optional<Array
   const auto key = InstanceKey().type(x.type()).add(kind, 2).add(lanes, 6).add(1, 1);
   const LazyKernel& kernel = codes_family().instance(key, [&] {
     return format("quantize_codes<{}, {}, {}, {}, {}>", code_name(kind), scale,
-                  device_type(x.type()), kind == CodeFormat::nf4, lanes);
+                  device_type(x.type()), high_first(kind), lanes);
   });
   const std::array<CUdeviceptr, 2> parts = {scales.address(), factor ? factor->address() : 0};
   const LaunchConfig config = format_grid(static_cast<std::uint64_t>(blocks * lanes), on);

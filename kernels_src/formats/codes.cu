@@ -1,4 +1,4 @@
-// 4-bit codes of blocks with a scale each: NF4, MXFP4, NVFP4.
+// 4-bit codes of blocks with a scale each: NF4, FP4, MXFP4, NVFP4.
 #include <kernwright/elements.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/weight_codes.cuh>
@@ -48,6 +48,19 @@ struct NormalFloat {
 #pragma unroll
     for (int i = 0; i < 15; ++i) code += x > kNormalFloatBetween[i];
     return code;
+  }
+};
+
+/// FP4 of bitsandbytes: a sign and a number from 0 to 1.
+struct TwelfthFloat {
+  __device__ static float decode(unsigned code) { return kTwelfthFloat[code]; }
+  /// The thresholds are those of bitsandbytes, digit by digit. NaN becomes 0.
+  __device__ static unsigned encode(float x) {
+    const float a = fabsf(x);
+    const int rank = (a > 0.00260417f) + (a > 0.0859375f) + (a > 0.20833333f) + (a > 0.29166667f) +
+                     (a > 0.4166667f) + (a > 0.583333f) + (a > 0.8333333f);
+    constexpr unsigned kCodes = 0x32547610u;  // by rank
+    return (kCodes >> (4 * rank) & 7) | (x < 0 ? 8u : 0u);
   }
 };
 

@@ -13,10 +13,10 @@
 
 namespace kernwright::kernels {
 
-/// Blocks of GGUF files, as ggml's block_q4_0, block_q8_0, block_q4_K, block_q5_K, block_q6_K.
+/// Blocks of GGUF files, as ggml's block_q4_0, block_q4_1, ..., block_q2_K, ..., block_iq4_xs.
 struct GgufFormat {
   std::string_view name;  ///< "q4_k"
-  const char* device;     ///< its name in gguf.cu
+  const char* device;     ///< its name in gguf_blocks.cuh
   int values, bytes;      ///< of a block
   std::uint64_t align;    ///< of loads, where the first block allows it
 };
@@ -27,17 +27,19 @@ const GgufFormat& gguf_format(std::string_view name);
 /// float16, bfloat16 or float32. float32 has the numbers of ggml's dequantize_row functions.
 Array dequantize_gguf(const Array& blocks, const GgufFormat& format, ScalarType type,
                       const Stream& stream = {});
-/// Numbers to blocks: the last axis holds whole blocks. q4_0 and q8_0 round as ggml's reference
-/// does. q4_k and q5_k take a group of 32 from its lowest value (at most 0) to its highest, q6_k a
-/// group of 16 by its value of largest magnitude; scales round to nearest, then codes by them.
+/// Numbers to blocks: the last axis holds whole blocks. q4_0, q4_1, q5_0, q5_1 and q8_0 round as
+/// ggml's reference does. q2_k, q4_k and q5_k take a group from its lowest value (at most 0) to its
+/// highest, the others a group by its value of largest magnitude; scales round to nearest, then
+/// codes by them.
 /// NaN counts as 0; a block with an infinity decodes to NaN and infinities.
 Array quantize_gguf(const Array& x, const GgufFormat& format, const Stream& stream = {});
 
-enum class CodeFormat : std::uint8_t { nf4, mxfp4, nvfp4 };
+enum class CodeFormat : std::uint8_t { nf4, mxfp4, nvfp4, fp4 };
 
-/// Numbers of 4-bit codes, two a byte, times the scale of their block. `scales`: of nf4 absmax in
-/// float32, or with double quantisation codes, table, absmax and offset; of mxfp4 the exponents in
-/// uint8; of nvfp4 float8_e4m3fn scales and one float32 for all. The result has `shape`.
+/// Numbers of 4-bit codes, two a byte, times the scale of their block. `scales`: of nf4 and fp4
+/// absmax in float32, or with double quantisation codes, table, absmax and offset; of mxfp4 the
+/// exponents in uint8; of nvfp4 float8_e4m3fn scales and one float32 for all. The result has
+/// `shape`.
 Array dequantize_codes(const Array& codes, const std::vector<Array>& scales, CodeFormat format,
                        std::int64_t block, const Shape& shape, ScalarType type,
                        const Stream& stream = {});

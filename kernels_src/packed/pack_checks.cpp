@@ -4,8 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/formats/checks.h"
-
-#include <array>
+#include "kernels_src/formats/formats.h"
 
 namespace kernwright::kernels {
 namespace {
@@ -37,12 +36,9 @@ void check_words(const PackCall& call) {
 }
 
 void check_pack_gguf(const PackCall& call) {
-  constexpr std::array<std::array<std::int64_t, 2>, 5> sizes = {
-      {{32, 18}, {32, 34}, {256, 144}, {256, 176}, {256, 210}}};
-  const auto at =
-      static_cast<std::size_t>(call.format) - static_cast<std::size_t>(PackedFormat::q4_0);
-  require_pack(call.blocks[0], ScalarType::uint8, call.n * call.k / sizes[at][0] * sizes[at][1],
-               call, "bytes of blocks");
+  const GgufFormat& gguf = gguf_format(packed_name(call.format));
+  require_pack(call.blocks[0], ScalarType::uint8, call.n * call.k / gguf.values * gguf.bytes, call,
+               "bytes of blocks");
 }
 
 void check_blocks(const PackCall& call) {
@@ -50,7 +46,8 @@ void check_blocks(const PackCall& call) {
   switch (call.format) {
     case PackedFormat::int4:
       return check_words(call);
-    case PackedFormat::nf4: {
+    case PackedFormat::nf4:
+    case PackedFormat::fp4: {
       const std::int64_t blocks = size / call.group;
       require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
       if (call.blocks.size() == 2)
@@ -83,14 +80,14 @@ void check_blocks(const PackCall& call) {
 
 std::size_t least_pack_blocks(PackedFormat format) {
   if (format == PackedFormat::nvfp4) return 3;
-  return format >= PackedFormat::q4_0 && format <= PackedFormat::q6_k ? 1 : 2;
+  return is_packed_gguf(format) ? 1 : 2;
 }
 
 bool pack_count_fits(const PackCall& call) {
   const std::size_t count = call.blocks.size(), least = least_pack_blocks(call.format);
   if (count == least) return true;
   return (call.format == PackedFormat::int4 && count == 3) ||
-         (call.format == PackedFormat::nf4 && count == 5);
+         (has_packed_absmax(call.format) && count == 5);
 }
 
 }  // namespace

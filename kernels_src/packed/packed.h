@@ -17,11 +17,19 @@ namespace kernwright::kernels {
 enum class PackedFormat : std::uint8_t {
   int4,  ///< groups of 4-bit codes with a scale, with zeros or without
   nf4,
+  fp4,
   q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
   q8_0,
+  q2_k,
+  q3_k,
   q4_k,
   q5_k,
   q6_k,
+  iq4_nl,
+  iq4_xs,
   mxfp4,
   nvfp4,
   fp8_block
@@ -32,18 +40,42 @@ enum class PackedFormat : std::uint8_t {
 struct PackedWeights {
   PackedFormat format = PackedFormat::int4;
   std::int64_t n = 0, k = 0;
-  std::int64_t group = 0;                  ///< numbers of a scale; of int4 and nf4
+  std::int64_t group = 0;                  ///< numbers of a scale; of int4, nf4, fp4
   std::array<std::int64_t, 2> tile{1, 1};  ///< of fp8_block
-  /// The arrays, contiguous: codes; upper bits (q5_k, q6_k); scales; zeros of groups (int4) or
-  /// scales of scales (q6_k); of nested absmax (nf4) the table, scales and offset. nvfp4 keeps its
-  /// number for all in place of the offset. Last the order (int4, where groups are not in theirs):
-  /// column i here is column order[i] of the weights, int32.
+  /// The arrays, contiguous: codes; upper bits (q5_0, q5_1, q3_k, q5_k, q6_k); scales; zeros of
+  /// groups (int4) or scales of scales (q2_k, q3_k, q6_k); of nested absmax (nf4, fp4) the table,
+  /// scales and offset. nvfp4 keeps its number for all in place of the offset. Last the order
+  /// (int4, where groups are not in theirs): column i here is column order[i] of the weights,
+  /// int32.
   static constexpr std::size_t kParts = 8;
   std::array<std::optional<Array>, kParts> parts{};
 };
 
 /// The name of a format, "q4_k". Throws InvalidArgument that lists the names.
 PackedFormat packed_format(std::string_view name);
+std::string_view packed_name(PackedFormat format);
+/// Whether weights are blocks of GGUF files.
+constexpr bool is_packed_gguf(PackedFormat format) {
+  return format >= PackedFormat::q4_0 && format <= PackedFormat::iq4_xs;
+}
+/// Whether codes count all numbers in turn and blocks have their absmax.
+constexpr bool has_packed_absmax(PackedFormat format) {
+  return format == PackedFormat::nf4 || format == PackedFormat::fp4;
+}
+/// Whether codes stand for the 16 numbers of a table.
+constexpr bool has_packed_table(PackedFormat format) {
+  return has_packed_absmax(format) || format == PackedFormat::iq4_nl ||
+         format == PackedFormat::iq4_xs;
+}
+/// Whether codes are bytes.
+constexpr bool has_packed_bytes(PackedFormat format) {
+  return format == PackedFormat::q8_0 || format == PackedFormat::fp8_block;
+}
+/// Whether 16 numbers have a scale.
+constexpr bool has_short_groups(PackedFormat format) {
+  return format == PackedFormat::q2_k || format == PackedFormat::q3_k ||
+         format == PackedFormat::q6_k || format == PackedFormat::nvfp4;
+}
 
 /// How the parts of a format's tensors are read.
 enum class PackedSource : std::uint8_t { gptq, awq, other };
@@ -51,8 +83,8 @@ enum class PackedSource : std::uint8_t { gptq, awq, other };
 /// Brings weights into the layout. `blocks` are, by format:
 /// - int4 from GPTQ or AWQ: codes, scales, and zeros if there are three; without them a zero is 8.
 ///   The tensors are transposed weights, (k, n). `zero_offset` is added to zeros.
-/// - nf4: codes of n * k numbers in turn, absmax; or codes, bytes, table, scales, offset.
-/// - q4_0, q8_0, q4_k, q5_k, q6_k: the blocks.
+/// - nf4, fp4: codes of n * k numbers in turn, absmax; or codes, bytes, table, scales, offset.
+/// - formats of GGUF: the blocks.
 /// - mxfp4: codes (n, k / 2), exponents (n, k / 32). nvfp4: codes, scales (n, k / 16), one number.
 /// - fp8_block: values (n, k), scales of its tiles.
 /// Throws InvalidArgument with the shapes or dtypes that do not fit; CompileError, OutOfMemory,
@@ -62,7 +94,7 @@ struct PackCall {
   PackedSource source = PackedSource::other;
   std::vector<Array> blocks{};
   std::int64_t n = 0, k = 0;
-  std::int64_t group = 0;  ///< of nf4
+  std::int64_t group = 0;  ///< of nf4 and fp4
   std::array<std::int64_t, 2> tile{128, 128};
   int zero_offset = 0;
   /// For GPTQ: the group of each column, int32 of k numbers. Each group must have k / groups
@@ -114,6 +146,6 @@ std::int64_t packed_stage_bytes(const PackedWeights& weights);
 std::string packed_device_format(const PackedWeights& weights, ScalarType type);
 /// A different number for each device format, in kPackedKeyBits.
 std::uint64_t packed_key(const PackedWeights& weights);
-inline constexpr int kPackedKeyBits = 14;
+inline constexpr int kPackedKeyBits = 15;
 
 }  // namespace kernwright::kernels

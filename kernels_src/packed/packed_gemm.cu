@@ -32,16 +32,16 @@ __device__ __forceinline__ unsigned rounded_pair(Float16, float lower, float upp
   return pair;
 }
 
-/// The codes of a format and the type of the decoded pairs: for NF4, whose numbers round, by way of
-/// the finer one.
+/// The codes of a format and the type of the decoded pairs: for the numbers of a table, which may
+/// round, by way of the finer one.
 template <typename Codes, typename T>
 struct Decoder {
   using Of = Codes;
   using Pair = T;
 };
-template <typename T>
-struct Decoder<NormalCodes<T>, T> {
-  using Of = NormalCodes<Float16>;
+template <typename T, typename Table>
+struct Decoder<TableCodes<T, Table>, T> {
+  using Of = TableCodes<Float16, Table>;
   using Pair = Float16;
 };
 

@@ -2,6 +2,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/family.h"
+#include "kernels_src/formats/formats.h"
 #include "kernels_src/packed/packed.h"
 
 #include <algorithm>
@@ -11,15 +12,12 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::array<std::string_view, 10> kPackedNames = {
-    "int4", "nf4", "q4_0", "q8_0", "q4_k", "q5_k", "q6_k", "mxfp4", "nvfp4", "fp8_block"};
+constexpr std::array<std::string_view, 18> kPackedNames = {
+    "int4", "nf4",  "fp4",  "q4_0", "q4_1",   "q5_0",   "q5_1",  "q8_0",  "q2_k",
+    "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4", "fp8_block"};
 constexpr std::array<const char*, PackedWeights::kParts> kPackedPartNames = {
     "codes", "upper bits", "scales", "zeros or scales of scales",
     "table", "absmax",     "factor", "order"};
-
-const char* packed_name(PackedFormat format) {
-  return kPackedNames[static_cast<std::size_t>(format)].data();
-}
 
 /// Requirements for an array; without a count it must be absent.
 struct PackedPart {
@@ -27,15 +25,64 @@ struct PackedPart {
   std::int64_t count = -1;
 };
 
+/// Bits of a code in the first array, and in that of upper bits.
+std::array<int, 2> packed_bits(PackedFormat format) {
+  switch (format) {
+    case PackedFormat::q2_k:
+      return {2, 0};
+    case PackedFormat::q3_k:
+      return {2, 1};
+    case PackedFormat::q5_0:
+    case PackedFormat::q5_1:
+    case PackedFormat::q5_k:
+      return {4, 1};
+    case PackedFormat::q6_k:
+      return {4, 2};
+    default:
+      return {has_packed_bytes(format) ? 8 : 4, 0};
+  }
+}
+
+/// The scales and their scales in formats of GGUF and of MX. Blocks of 128 of k have `rows`, pairs
+/// of blocks have `pairs`.
+std::array<PackedPart, 2> packed_scale_parts(PackedFormat format, std::int64_t rows,
+                                             std::int64_t pairs) {
+  constexpr ScalarType kByte = ScalarType::uint8, kHalf = ScalarType::float16;
+  switch (format) {
+    case PackedFormat::q4_1:
+    case PackedFormat::q5_1:
+      return {{{kHalf, rows * 8}, {}}};
+    case PackedFormat::q2_k:
+      return {{{kByte, rows * 8}, {kHalf, pairs * 2}}};
+    case PackedFormat::q3_k:
+      return {{{kByte, pairs * 12}, {kHalf, pairs}}};
+    case PackedFormat::q4_k:
+    case PackedFormat::q5_k:
+      return {{{kByte, pairs * 16}, {}}};
+    case PackedFormat::q6_k:
+      return {{{kByte, rows * 8}, {kHalf, pairs}}};
+    case PackedFormat::iq4_xs:
+      return {{{kByte, pairs * 8}, {}}};
+    case PackedFormat::mxfp4:
+      return {{{kByte, rows * 4}, {}}};
+    case PackedFormat::nvfp4:
+      return {{{kByte, rows * 8}, {}}};
+    default:
+      return {{{kHalf, rows * 4}, {}}};
+  }
+}
+
 /// The parts for so many rows and columns in the format of `w`.
 std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& w, std::int64_t n,
                                                            std::int64_t k) {
   const std::int64_t tiles = (n + 15) / 16, blocks = (k + 127) / 128, all = tiles * blocks;
-  const std::int64_t rows = all * 16, halves = tiles * ((blocks + 1) / 2) * 16;
+  const std::int64_t rows = all * 16, pairs = tiles * ((blocks + 1) / 2) * 16;
   const std::int64_t groups = w.group > 0 ? rows * (128 / w.group) : 0;
   std::array<PackedPart, PackedWeights::kParts> p{};
   auto& [codes, upper, scales, more, table, absmax, factor, order] = p;
-  codes.count = all * 1024;
+  const auto [low_bits, upper_bits] = packed_bits(w.format);
+  codes.count = all * 256 * low_bits;
+  if (upper_bits > 0) upper.count = all * 256 * upper_bits;
   switch (w.format) {
     case PackedFormat::int4:
       scales = {w.parts[2] ? w.parts[2]->type() : ScalarType::float16, groups};
@@ -43,6 +90,7 @@ std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& 
       if (w.parts[7]) order = {ScalarType::int32, k};
       break;
     case PackedFormat::nf4:
+    case PackedFormat::fp4:
       scales = {w.parts[4] ? ScalarType::uint8 : ScalarType::float32, groups};
       if (!w.parts[4]) break;
       table = {ScalarType::float32, 256};
@@ -50,55 +98,32 @@ std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& 
                 w.parts[5] ? std::max<std::int64_t>(1, w.parts[5]->size()) : 1};
       factor = {ScalarType::float32, 1};
       break;
-    case PackedFormat::q8_0:
-      codes.count *= 2;
-      scales = {ScalarType::float16, rows * 4};
-      break;
-    case PackedFormat::q4_0:
-      scales = {ScalarType::float16, rows * 4};
-      break;
-    case PackedFormat::q5_k:
-    case PackedFormat::q4_k:
-      if (w.format == PackedFormat::q5_k) upper.count = all * 256;
-      scales.count = halves * 16;
-      break;
-    case PackedFormat::q6_k:
-      upper.count = all * 512;
-      scales.count = rows * 8;
-      more = {ScalarType::float16, halves};
-      break;
-    case PackedFormat::mxfp4:
-      scales.count = rows * 4;
-      break;
-    case PackedFormat::nvfp4:
-      scales.count = rows * 8;
-      factor = {ScalarType::float32, 1};
-      break;
     case PackedFormat::fp8_block:
-      codes.count *= 2;
       scales = {ScalarType::float32,
                 ((n + w.tile[0] - 1) / w.tile[0]) * ((k + w.tile[1] - 1) / w.tile[1])};
       break;
+    default: {
+      const auto parts = packed_scale_parts(w.format, rows, pairs);
+      scales = parts[0];
+      more = parts[1];
+      if (w.format == PackedFormat::nvfp4) factor = {ScalarType::float32, 1};
+    }
   }
   return p;
 }
 
 /// k must be a multiple of this.
 std::int64_t packed_step(const PackedWeights& w) {
+  if (is_packed_gguf(w.format)) return gguf_format(packed_name(w.format)).values;
   switch (w.format) {
-    case PackedFormat::q4_k:
-    case PackedFormat::q5_k:
-    case PackedFormat::q6_k:
-      return 256;
+    case PackedFormat::mxfp4:
+      return 32;
     case PackedFormat::nvfp4:
       return 16;
     case PackedFormat::fp8_block:
       return 8;
-    case PackedFormat::int4:
-    case PackedFormat::nf4:
-      return w.group;
     default:
-      return 32;
+      return w.group;
   }
 }
 
@@ -113,21 +138,23 @@ PackedFormat packed_format(std::string_view name) {
   const auto* const found = std::find(kPackedNames.begin(), kPackedNames.end(), name);
   if (found == kPackedNames.end())
     throw InvalidArgument(
-        format("there are no packed weights of {}: int4, nf4, q4_0, q8_0, q4_k, "
-               "q5_k, q6_k, mxfp4, nvfp4, fp8_block",
-               name));
+        format("there are no packed weights of {}: {}", name, fmt::join(kPackedNames, ", ")));
   return static_cast<PackedFormat>(found - kPackedNames.begin());
+}
+
+std::string_view packed_name(PackedFormat format) {
+  return kPackedNames[static_cast<std::size_t>(format)];
 }
 
 void check_packed_shape(const PackedWeights& w) {
   constexpr std::int64_t kMostRows = std::int64_t{1} << 30, kMostNumbers = std::int64_t{1} << 44;
-  const char* const name = packed_name(w.format);
+  const std::string_view name = packed_name(w.format);
   if (w.n < 0 || w.k < 0 || w.n > kMostRows || w.k > kMostRows || w.n * w.k > kMostNumbers)
     throw InvalidArgument(
         format("packed weights have up to 2^30 rows and columns, 2^44 numbers in "
                "all, not ({}, {})",
                w.n, w.k));
-  const bool grouped = w.format == PackedFormat::int4 || w.format == PackedFormat::nf4;
+  const bool grouped = w.format == PackedFormat::int4 || has_packed_absmax(w.format);
   if (grouped && w.group != 32 && w.group != 64 && w.group != 128)
     throw InvalidArgument(
         format("packed weights of {} have groups of 32, 64 or 128 numbers, not {}", name, w.group));
@@ -171,7 +198,7 @@ void check_packed(const PackedWeights& w) {
       throw InvalidArgument(format("scales of int4 are float16, bfloat16 or float32, not {}",
                                    w.parts[2]->identify()));
   }
-  if (w.format != PackedFormat::nf4 || !w.parts[4]) return;
+  if (!has_packed_absmax(w.format) || !w.parts[4]) return;
   const std::int64_t scales = (w.n * w.k / w.group + 255) / 256;
   if (w.parts[5]->size() < scales)
     throw InvalidArgument(
@@ -213,12 +240,30 @@ std::string packed_device_format(const PackedWeights& w, ScalarType type) {
       return format("Packed<WholeCodes<{}, 4>, GroupScales<{}, {}, {}>, 8>", t,
                     device_type(w.parts[2]->type()), w.group, w.parts[3] ? -1 : 8);
     case PackedFormat::nf4:
+    case PackedFormat::fp4: {
+      const char* const table = w.format == PackedFormat::nf4 ? "NormalTable" : "TwelfthTable";
       if (w.parts[4])
-        return format("Packed<NormalCodes<{}>, NestedScales<{}, {}>, 8>", t, w.group,
+        return format("Packed<TableCodes<{}, {}>, NestedScales<{}, {}>, 8>", t, table, w.group,
                       w.k % 128 == 0);
-      return format("Packed<NormalCodes<{}>, GroupScales<Float32, {}, 0>, 8>", t, w.group);
+      return format("Packed<TableCodes<{}, {}>, GroupScales<Float32, {}, 0>, 8>", t, table,
+                    w.group);
+    }
     case PackedFormat::q4_0:
       return format("Packed<WholeCodes<{}, 4>, GroupScales<Float16, 32, 8>, 8>", t);
+    case PackedFormat::q4_1:
+      return format("Packed<WholeCodes<{}, 4>, AddedScales, 8>", t);
+    case PackedFormat::q5_0:
+      return format("Packed<WholeCodes<{}, 5>, GroupScales<Float16, 32, 16>, 8>", t);
+    case PackedFormat::q5_1:
+      return format("Packed<WholeCodes<{}, 5>, AddedScales, 8>", t);
+    case PackedFormat::q2_k:
+      return format("Packed<FewCodes<{}, 2>, TwoScales, 4>", t);
+    case PackedFormat::q3_k:
+      return format("Packed<FewCodes<{}, 3>, ThreeScales, 4>", t);
+    case PackedFormat::iq4_nl:
+      return format("Packed<TableCodes<{}, UnevenTable>, GroupScales<Float16, 32, 0>, 8>", t);
+    case PackedFormat::iq4_xs:
+      return format("Packed<TableCodes<{}, UnevenTable>, UnevenScales, 8>", t);
     case PackedFormat::q8_0:
       return format("Packed<ByteCodes<Int8Weights<{}>>, GroupScales<Float16, 32, 0>, 8>", t);
     case PackedFormat::q4_k:
@@ -238,7 +283,7 @@ std::string packed_device_format(const PackedWeights& w, ScalarType type) {
 
 std::uint64_t packed_key(const PackedWeights& w) {
   return InstanceKey()
-      .add(w.format, 4)
+      .add(w.format, 5)
       .type(w.parts[2]->type())
       .add(packed_group_shift(w) - 4, 2)
       .add(w.parts[3].has_value(), 1)

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   Ring ring;
   ring.start(weights, stages + warp * Ring::kBytes, full[warp], warp, p.n);
-  if constexpr (kTable) PairTable::fill<T>(memory);
+  if constexpr (kTable) PairTable::fill<typename Format::Codes>(memory);
   wait_for_previous();
   ring.fill(weights);
   OwnColumn<T, Format> columns[kColumns];

@@ -24,7 +24,7 @@ constexpr std::int64_t kRowUnits = 16;  ///< of k, at most, where a block fetche
 SkinnyPlan plan_packed_row(const PackedWeights& w, SkinnyPlan plan) {
   const bool at_once = w.format == PackedFormat::q4_k && packed_units(w, 1) <= kRowUnits;
   choose_packed(plan.warps, at_once ? 16 : 8);
-  choose_packed(plan.unroll, at_once || w.format == PackedFormat::nf4 ? 1 : 2);
+  choose_packed(plan.unroll, at_once || has_packed_table(w.format) ? 1 : 2);
   const bool fits = plan.warps <= 16 && plan.unroll <= 4 && plan.stages <= 0 &&
                     std::has_single_bit(static_cast<unsigned>(plan.warps * plan.unroll)) &&
                     plan.warps * plan.unroll <= 32;
@@ -39,18 +39,17 @@ bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
   if (m != 1) return false;
   if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::row;
   if (!device.overlapping || !fills_packed_warps(w, device)) return false;
-  if (w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block) return false;
+  if (has_packed_bytes(w.format)) return false;
   const std::int64_t units = packed_units(w, 1), tiles = (w.n + 15) / 16;
   const bool few = tiles <= 2 * device.multiprocessors;
-  if (w.format == PackedFormat::nf4) {
+  if (has_packed_table(w.format)) {
     const bool nested = w.parts[4].has_value();
     return nested && (units <= kRowUnits || (units <= 2 * kRowUnits && !few));
   }
   if (units <= kRowUnits)
     return few && (w.format == PackedFormat::q4_k || w.format == PackedFormat::nvfp4);
   // Whole numbers of x are as many for each block, and take time of their own.
-  const bool short_groups = w.format == PackedFormat::nvfp4 || w.format == PackedFormat::q6_k;
-  return is_packed_whole(w) && units > (short_groups ? 2 : 4) * kRowUnits;
+  return is_packed_whole(w) && units > (has_short_groups(w.format) ? 2 : 4) * kRowUnits;
 }
 
 // ---- of some rows on Hopper, by warpgroups
@@ -94,21 +93,17 @@ int packed_wgmma_rows(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
 /// format's threads have the registers. Four teams of four were slower for NF4.
 int packed_wgmma_teams(const PackedWeights& w, const SkinnyPlan& plan) {
   if (plan.warps == 4) return 2;
-  const bool gains = w.format == PackedFormat::nf4 || w.format == PackedFormat::mxfp4 ||
+  const bool gains = has_packed_table(w.format) || w.format == PackedFormat::mxfp4 ||
                      w.format == PackedFormat::nvfp4 || w.format == PackedFormat::fp8_block ||
                      w.format == PackedFormat::q4_0;
   return plan.warps == 8 && plan.columns == 8 && gains ? 2 : 1;
-}
-
-bool has_packed_bytes(const PackedWeights& w) {
-  return w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block;
 }
 
 /// How codes and x meet, measured on an H200 (Q4_K with up to 32 rows on an H100). Lanes that read
 /// codes in x's order need registers for those of other lanes; codes times scales that need no sums
 /// of groups leave them.
 int packed_wgmma_order(const PackedWeights& w, const SkinnyPlan& plan) {
-  if (has_packed_bytes(w) || w.format == PackedFormat::q6_k) return kPackedArranged;
+  if (has_packed_bytes(w.format) || w.format == PackedFormat::q6_k) return kPackedArranged;
   const bool exact = w.format == PackedFormat::mxfp4 || w.format == PackedFormat::nvfp4;
   const bool half = plan.columns == 4 && w.format == PackedFormat::q4_k;
   const bool spread =
@@ -144,8 +139,8 @@ SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan 
                     (plan.columns == 2 || plan.columns == 4 || plan.columns == 8) &&
                     plan.stages >= least_packed_stages(w, plan) && plan.stages <= 8 &&
                     plan.stages % packed_stages_step(w, plan) == 0 &&
-                    plan.rows <= (has_packed_bytes(w) ? kPackedArranged : kPackedSpread) &&
-                    plan.splits <= kMostCluster && device.wgmma &&
+                    plan.rows <= (has_packed_bytes(w.format) ? kPackedArranged : kPackedSpread) &&
+                    plan.splits <= kMostCluster && device.wgmma && has_packed_wgmma(w.format) &&
                     packed_wgmma_shared(w, plan) <= device.shared_bytes;
   if (!fits) refuse_packed_plan();
   return plan;
@@ -161,7 +156,7 @@ bool fills_packed_wgmma(const PackedWeights& w, std::int64_t m, const PackedDevi
 bool takes_packed_wgmma(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
                         const PackedDevice& device) {
   if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::wgmma;
-  if (!device.wgmma || m <= 8 || m > kSkinnyRows) return false;
+  if (!device.wgmma || !has_packed_wgmma(w.format) || m <= 8 || m > kSkinnyRows) return false;
   const std::int64_t numbers = w.n * w.k, large = std::int64_t{1} << (m <= 16 ? 25 : 24);
   const bool slow = w.format == PackedFormat::q4_k || w.format == PackedFormat::q6_k ||
                     w.format == PackedFormat::nvfp4;  // in tiles, by the scales of short groups
@@ -187,9 +182,8 @@ SkinnyPlan plan_packed_tiles(const PackedWeights& w, std::int64_t m, SkinnyPlan 
   const bool shared = (plan.columns == 2 || plan.columns == 4) && w.n >= 32 * multiprocessors;
   choose_packed(plan.rows, shared ? 2 : 1);
   choose_packed(plan.warps, blocks >= 16 ? 8 : 4);
-  const bool bytes = w.format == PackedFormat::q8_0 || w.format == PackedFormat::fp8_block;
   const int loads = plan.columns * plan.rows == 1 ? 4 : plan.columns * plan.rows == 2 ? 2 : 1;
-  choose_packed(plan.unroll, std::max(1, bytes ? loads / 2 : loads));
+  choose_packed(plan.unroll, std::max(1, has_packed_bytes(w.format) ? loads / 2 : loads));
   const std::int64_t chunks = (blocks + plan.unroll - 1) / plan.unroll;
   const std::int64_t across =
       ((w.n + 15) / 16 + plan.rows - 1) / std::max<std::int64_t>(1, plan.rows);
@@ -213,8 +207,8 @@ std::int64_t packed_gemm_blocks(const PackedWeights& w, std::int64_t m, const Sk
 
 /// As StagedColumns in packed_gemm.cu.
 std::int64_t packed_gemm_shared(const PackedWeights& w, const SkinnyPlan& plan) {
-  const bool short_runs = w.format == PackedFormat::q6_k || w.format == PackedFormat::nvfp4;
-  return std::int64_t{plan.unroll} * plan.columns * 8 * (128 + (short_runs ? 16 : 32)) * 2;
+  const int gap = has_short_groups(w.format) ? 16 : 32;
+  return std::int64_t{plan.unroll} * plan.columns * 8 * (128 + gap) * 2;
 }
 
 SkinnyPlan plan_packed_gemm(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
@@ -285,7 +279,7 @@ std::int64_t packed_blocks(const PackedWeights& w, std::int64_t m, const SkinnyP
 std::int64_t packed_shared_bytes(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
   if (plan.kernel == SkinnyKernel::wgmma) return packed_wgmma_shared(w, plan);
   if (plan.kernel == SkinnyKernel::ring) return packed_ring_shared(w, m, plan);
-  if (plan.kernel == SkinnyKernel::row) return w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
+  if (plan.kernel == SkinnyKernel::row) return has_packed_table(w.format) ? kPairTableBytes : 0;
   return m > kSkinnyRows ? packed_gemm_shared(w, plan) : 0;
 }
 

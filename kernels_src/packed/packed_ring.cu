@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   Ring ring;
   ring.start(p, weights, stages, full);
   if (threadIdx.x == 0) ring.template fill<false>(weights);
-  if constexpr (kTable) PairTable::fill<T>(memory);
+  if constexpr (kTable) PairTable::fill<typename Format::Codes>(memory);
   wait_for_previous();
   // A warp's units, in the block's part of k.
   const unsigned first = ring.count * warp / Warps, end = ring.count * (warp + 1) / Warps;

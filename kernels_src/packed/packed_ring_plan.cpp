@@ -18,9 +18,14 @@ std::int64_t packed_offset_bytes(const PackedWeights& w) {
     case PackedFormat::int4:
       return 4 * 256 / w.group;
     case PackedFormat::q4_0:
+    case PackedFormat::q4_1:
+    case PackedFormat::q5_0:
+    case PackedFormat::q5_1:
     case PackedFormat::q4_k:
     case PackedFormat::q5_k:
       return 4 * 8;
+    case PackedFormat::q2_k:
+    case PackedFormat::q3_k:
     case PackedFormat::q6_k:
       return 4 * 16;
     default:
@@ -31,7 +36,7 @@ std::int64_t packed_offset_bytes(const PackedWeights& w) {
 /// Numbers that have one scale.
 std::int64_t packed_group(const PackedWeights& w) {
   if (w.format == PackedFormat::int4) return w.group;
-  return w.format == PackedFormat::nvfp4 || w.format == PackedFormat::q6_k ? 16 : 32;
+  return has_short_groups(w.format) ? 16 : 32;
 }
 
 /// As XDigits in packed_digits.cuh has them, with the zeros in front.
@@ -62,11 +67,10 @@ std::int64_t packed_ring_clusters(const SkinnyPlan& plan, const PackedDevice& de
 /// Measured on an H200.
 bool gains_by_packed_ring(const PackedWeights& w, std::int64_t m, const PackedDevice& device) {
   const PackedFormat f = w.format;
-  if (m == 1) return f == PackedFormat::nf4 || is_packed_whole(w);
-  const bool bytes = f == PackedFormat::q8_0 || f == PackedFormat::fp8_block;
+  if (m == 1) return has_packed_table(f) || is_packed_whole(w);
   const bool high = w.n >= 32 * device.multiprocessors;
-  if (m > 8) return high || !bytes;
-  if (f == PackedFormat::nf4) return true;
+  if (m > 8) return high || !has_packed_bytes(f);
+  if (has_packed_table(f)) return true;
   const bool slow = f == PackedFormat::nvfp4 || f == PackedFormat::fp8_block;
   return high && f != PackedFormat::q8_0 && w.k <= (slow ? kLongRing / 2 : kLongRing);
 }
@@ -74,10 +78,7 @@ bool gains_by_packed_ring(const PackedWeights& w, std::int64_t m, const PackedDe
 }  // namespace
 
 bool is_packed_whole(const PackedWeights& w) {
-  return w.format == PackedFormat::int4 || w.format == PackedFormat::q4_0 ||
-         w.format == PackedFormat::q4_k || w.format == PackedFormat::q5_k ||
-         w.format == PackedFormat::q6_k || w.format == PackedFormat::mxfp4 ||
-         w.format == PackedFormat::nvfp4;
+  return !has_packed_table(w.format) && !has_packed_bytes(w.format);
 }
 
 bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device) {
@@ -85,7 +86,7 @@ bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device) {
 }
 
 std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
-  const std::int64_t table = w.format == PackedFormat::nf4 ? kPairTableBytes : 0;
+  const std::int64_t table = has_packed_table(w.format) ? kPairTableBytes : 0;
   const std::int64_t stages = plan.stages * packed_stage_bytes(w);
   if (m == 1) {
     constexpr std::int64_t sums = 8 * 16 * 4;  // of kKeptTiles

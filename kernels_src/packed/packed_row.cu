@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(Warps * 32, 32 / (Warps * Unroll))
         [](unsigned, const UInt8* from, unsigned bytes) { fetch_bulk(from, bytes); });
   }
   if constexpr (kTable) {
-    PairTable::fill<T>(memory);
+    PairTable::fill<typename Format::Codes>(memory);
     __syncthreads();
   }
   wait_for_previous();

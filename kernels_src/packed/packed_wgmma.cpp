@@ -38,6 +38,18 @@ bool has_packed_units(const PackedWeights& w) {
          w.format == PackedFormat::q6_k;
 }
 
+bool has_packed_wgmma(PackedFormat format) {
+  switch (format) {
+    case PackedFormat::q4_1:
+    case PackedFormat::q5_1:
+    case PackedFormat::q2_k:
+    case PackedFormat::q3_k:
+      return false;
+    default:
+      return true;
+  }
+}
+
 int packed_wgmma_warps(const SkinnyPlan& plan) {
   const int arranging = plan.columns == 8 ? 3 : 1;  // as arrangers()
   return plan.warps * plan.unroll + 1 + (plan.rows == kPackedSpread ? 0 : arranging);
@@ -64,7 +76,7 @@ std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan)
       (columns * kPackedColumnBytes + plan.warps * packed_stage_bytes(w) + 1023) / 1024 * 1024;
   const std::int64_t sums = plan.unroll * columns * (16 * plan.warps + 4) * 4;
   const std::int64_t of_scales = w.parts[4] ? 1024 : 0;
-  const std::int64_t table = of_scales + (w.format == PackedFormat::nf4 ? kPairTableBytes : 0);
+  const std::int64_t table = of_scales + (has_packed_table(w.format) ? kPairTableBytes : 0);
   const std::int64_t words = has_packed_units(w) ? plan.unroll * plan.warps * kUnitWordBytes : 0;
   return std::max(plan.stages * stage, sums) + plan.stages * 32 + 16 + table + words;
 }

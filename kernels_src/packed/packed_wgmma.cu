@@ -237,7 +237,8 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
   } else if (threadIdx.x == kAll * 32) {
     prefetch(map_x);
   }
-  if constexpr (TakesPairTable<typename Format::Codes>::kValue) PairTable::fill<T>(shared.table);
+  if constexpr (TakesPairTable<typename Format::Codes>::kValue)
+    PairTable::fill<typename Format::Codes>(shared.table);
   __syncthreads();
   wait_for_previous();
   using Rows = typename Either<Of::kWhole, UnitRows<T, Read, Of::kColumns>,

@@ -4,6 +4,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/formats/checks.h"
+#include "kernels_src/formats/formats.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/packed/pack_checks.h"
 #include "kernels_src/packed/packed.h"
@@ -47,7 +48,8 @@ class Repacker {
         pack_words();
         break;
       case PackedFormat::nf4:
-        pack_nf4();
+      case PackedFormat::fp4:
+        pack_absmax();
         break;
       case PackedFormat::mxfp4:
         codes(block(0), "Nibbles<false>", 4, 8, false, {});
@@ -93,12 +95,12 @@ class Repacker {
     field.in = from.address();
     field.k = static_cast<std::uint64_t>(call_.k);
     const std::int64_t all = tiles_ * blocks_;
-    const Array low = make(0, all * (bits == 8 ? 2048 : 1024), ScalarType::uint8);
+    const Array low = make(0, all * (bits == 8 ? 2048 : bits < 4 ? 512 : 1024), ScalarType::uint8);
     CUdeviceptr high = 0;
-    if (bits == 5 || bits == 6)
+    if (bits == 3 || bits == 5 || bits == 6)
       high = make(1, all * (bits == 6 ? 512 : 256), ScalarType::uint8).address();
     if (low.size() == 0) return;
-    const auto key = InstanceKey().add(call_.format, 4).add(call_.source, 2).add(0, 2);
+    const auto key = InstanceKey().add(call_.format, 5).add(call_.source, 2).add(0, 2);
     const LazyKernel& kernel = repack_family().instance(
         key, [&] { return format("pack_codes<{}, {}, {}, {}>", source, bits, run, straight); });
     const auto pieces = static_cast<std::uint64_t>(all) * 64;
@@ -117,10 +119,12 @@ class Repacker {
     const std::int64_t count = tiles_ * spans * 16 * each;
     const Array to = make(part, count * bytes / static_cast<std::int64_t>(scalar_size(type)), type);
     if (count == 0) return;
-    const char* const unit = bytes == 1   ? "UInt8"
-                             : bytes == 2 ? "UInt16"
-                             : bytes == 4 ? "UInt32"
-                                          : "Words";
+    const char* const unit = bytes == 1    ? "UInt8"
+                             : bytes == 2  ? "UInt16"
+                             : bytes == 4  ? "UInt32"
+                             : bytes == 8  ? "UInt64"
+                             : bytes == 12 ? "Twelve"
+                                           : "Words";
     const auto key = InstanceKey().add(bytes, 5).add(wide, 1).add(1, 2);
     const LazyKernel& kernel = repack_family().instance(
         key, [&] { return format("pack_units<{}, {}>", unit, wide ? 256 : 128); });
@@ -177,7 +181,7 @@ class Repacker {
     if (call_.blocks.size() == 3) zeros(block(2), field);
   }
 
-  void pack_nf4() {
+  void pack_absmax() {
     codes(block(0), "Nibbles<true>", 4, 8, true, {});
     const auto group = static_cast<std::uint32_t>(call_.group);
     const bool nested = call_.blocks.size() == 5;
@@ -189,29 +193,56 @@ class Repacker {
 
   void pack_gguf() {
     const Array in = block(0);
+    const GgufFormat& gguf = gguf_format(packed_name(call_.format));
+    const auto values = static_cast<std::uint32_t>(gguf.values);
+    const auto size = static_cast<std::uint32_t>(gguf.bytes);
+    // Of each block the bytes from `offset` on that `step` numbers have.
+    const auto field = [&](std::uint32_t offset, std::uint32_t step) {
+      return RepackField{.values = values, .bytes = size, .offset = offset, .step = step};
+    };
+    const auto scales = [&](ScalarType type, int bytes, std::int64_t each) {
+      units(2, in, type, bytes, each, field(0, values));
+    };
     switch (call_.format) {
       case PackedFormat::q4_0:
-        codes(in, "Q4Blocks", 4, 8, false, {});
-        units(2, in, ScalarType::float16, 2, 4, {.values = 32, .bytes = 18, .step = 32});
-        break;
+        codes(in, "ShortBlocks<18, false>", 4, 8, false, {});
+        return scales(ScalarType::float16, 2, 4);
+      case PackedFormat::q4_1:
+        codes(in, "ShortBlocks<20, false>", 4, 8, false, {});
+        return scales(ScalarType::float16, 4, 4);
+      case PackedFormat::q5_0:
+        codes(in, "ShortBlocks<22, true>", 5, 8, false, {});
+        return scales(ScalarType::float16, 2, 4);
+      case PackedFormat::q5_1:
+        codes(in, "ShortBlocks<24, true>", 5, 8, false, {});
+        return scales(ScalarType::float16, 4, 4);
       case PackedFormat::q8_0:
-        codes(in, "Field", 8, 8, false, {.values = 32, .bytes = 34, .offset = 2});
-        units(2, in, ScalarType::float16, 2, 4, {.values = 32, .bytes = 34, .step = 32});
-        break;
+        codes(in, "Field", 8, 8, false, field(2, 1));
+        return scales(ScalarType::float16, 2, 4);
+      case PackedFormat::iq4_nl:
+        codes(in, "ShortBlocks<18, false>", 4, 8, true, {});
+        return scales(ScalarType::float16, 2, 4);
+      case PackedFormat::iq4_xs:
+        codes(in, "UnevenBlocks", 4, 8, true, {});
+        return scales(ScalarType::uint8, 8, 1);
       case PackedFormat::q4_k:
         codes(in, "KBlocks<false>", 4, 8, false, {});
-        units(2, in, ScalarType::uint8, 16, 1, {.values = 256, .bytes = 144, .step = 256});
-        break;
+        return scales(ScalarType::uint8, 16, 1);
       case PackedFormat::q5_k:
         codes(in, "KBlocks<true>", 5, 8, false, {});
-        units(2, in, ScalarType::uint8, 16, 1, {.values = 256, .bytes = 176, .step = 256});
-        break;
+        return scales(ScalarType::uint8, 16, 1);
+      case PackedFormat::q2_k:
+        codes(in, "FewBlocks<84, 16, false>", 2, 4, false, {});
+        units(2, in, ScalarType::uint8, 1, 8, field(0, 16));
+        return units(3, in, ScalarType::float16, 4, 1, field(80, 256));
+      case PackedFormat::q3_k:
+        codes(in, "FewBlocks<110, 32, true>", 3, 4, false, {});
+        units(2, in, ScalarType::uint8, 12, 1, field(96, 256));
+        return units(3, in, ScalarType::float16, 2, 1, field(108, 256));
       default:
         codes(in, "SixBlocks", 6, 4, false, {});
-        units(2, in, ScalarType::uint8, 1, 8,
-              {.values = 256, .bytes = 210, .offset = 192, .step = 16});
-        units(3, in, ScalarType::float16, 2, 1,
-              {.values = 256, .bytes = 210, .offset = 208, .step = 256});
+        units(2, in, ScalarType::uint8, 1, 8, field(192, 16));
+        units(3, in, ScalarType::float16, 2, 1, field(208, 256));
     }
   }
 

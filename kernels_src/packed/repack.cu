@@ -76,11 +76,15 @@ struct AwqWords {
 };
 
 /// Blocks of GGUF files.
-struct Q4Blocks {
+/// Of 32 values in Bytes bytes, of which the last 16 have four bits of each; fifth bits are the
+/// four bytes in front.
+template <int Bytes, bool Fifth>
+struct ShortBlocks {
   Field from;
   __device__ unsigned code(UInt64 row, UInt64 at) const {
-    const UInt8* const block = from.in + (row * from.k + at) / 32 * 18 + 2;
-    return block[at % 16] >> (at % 32 < 16 ? 0 : 4) & 15;
+    const UInt8* const codes = from.in + (row * from.k + at) / 32 * Bytes + (Bytes - 16);
+    const unsigned place = at % 32, low = codes[place % 16] >> (place < 16 ? 0 : 4) & 15;
+    return low | (Fifth ? (codes[static_cast<int>(place / 8) - 4] >> (place % 8) & 1u) << 4 : 0u);
   }
 };
 template <bool Fifth>
@@ -93,6 +97,24 @@ struct KBlocks {
     return low | (Fifth ? (block[16 + place] >> group & 1u) << 4 : 0u);
   }
 };
+/// Codes of two bits from `First` on; third bits are the first 32 bytes.
+template <int Bytes, int First, bool Third>
+struct FewBlocks {
+  Field from;
+  __device__ unsigned code(UInt64 row, UInt64 at) const {
+    const UInt8* const block = from.in + (row * from.k + at) / 256 * Bytes;
+    const unsigned half = at % 256 / 128, quarter = at / 32 % 4, place = at % 32;
+    const unsigned low = block[First + half * 32 + place] >> (2 * quarter) & 3;
+    return low | (Third ? (block[place] >> (half * 4 + quarter) & 1u) << 2 : 0u);
+  }
+};
+struct UnevenBlocks {
+  Field from;
+  __device__ unsigned code(UInt64 row, UInt64 at) const {
+    const UInt8* const block = from.in + (row * from.k + at) / 256 * 136 + 8;
+    return block[at % 256 / 32 * 16 + at % 16] >> (at % 32 < 16 ? 0 : 4) & 15;
+  }
+};
 struct SixBlocks {
   Field from;
   __device__ unsigned code(UInt64 row, UInt64 at) const {
@@ -101,6 +123,11 @@ struct SixBlocks {
     const unsigned low = block[half * 64 + quarter % 2 * 32 + place] >> (quarter / 2 * 4) & 15;
     return low | (block[128 + half * 32 + place] >> (2 * quarter) & 3u) << 4;
   }
+};
+
+/// A record of 12 bytes.
+struct Twelve {
+  UInt32 word[3];
 };
 
 // ---- to the layout. What is beyond the last row or number is 0.
@@ -126,22 +153,30 @@ __global__ void __launch_bounds__(kThreads)
       const unsigned code = row < rows && at < k ? source.code(row, at) : 0;
       if constexpr (Bits == 8) {
         words[i / 4] |= code << (8 * (i % 4));
+      } else if constexpr (Bits < 4) {
+        words[part / 2] |= (code & 3) << (2 * (part % 2 * 4 + pair) + v % 2 * 16);
       } else {
         words[part] |= (code & 15) << (4 * (Straight ? v : pair + v % 2 * 4));
       }
       if constexpr (Bits == 6)
         upper[part / 2] |= code >> 4 << (2 * (part % 2 * 4 + pair) + v % 2 * 16);
-      if constexpr (Bits == 5) upper[0] |= code >> 4 << (part * 4 + pair + v % 2 * 16);
+      constexpr int kLow = Bits == 3 ? 2 : 4;
+      if constexpr (Bits == 5 || Bits == 3)
+        upper[0] |= code >> kLow << (part * 4 + pair + v % 2 * 16);
     }
     const UInt64 to = Bits == 8 ? piece / 32 * 64 + lane : piece;
-    reinterpret_cast<Words*>(codes)[to] = {{words[0], words[1], words[2], words[3]}};
+    if constexpr (Bits < 4) {
+      reinterpret_cast<Pack<UInt32, 2>*>(codes)[to] = {{words[0], words[1]}};
+    } else {
+      reinterpret_cast<Words*>(codes)[to] = {{words[0], words[1], words[2], words[3]}};
+    }
     if constexpr (Bits == 8) {
       reinterpret_cast<Words*>(codes)[to + 32] = {{words[4], words[5], words[6], words[7]}};
     }
     if constexpr (Bits == 6) {
       reinterpret_cast<Pack<UInt32, 2>*>(high)[piece] = {{upper[0], upper[1]}};
     }
-    if constexpr (Bits == 5) reinterpret_cast<UInt32*>(high)[piece] = upper[0];
+    if constexpr (Bits == 5 || Bits == 3) reinterpret_cast<UInt32*>(high)[piece] = upper[0];
   }
 }
 
@@ -210,11 +245,11 @@ struct Numbers {
     }
   }
 };
-template <>
-struct Numbers<NormalCodes<BFloat16>> {
+template <typename Table>
+struct Numbers<TableCodes<BFloat16, Table>> {
   __device__ static void of(const FourBits& raw, int part, float (&values)[8]) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) values[i] = kNormalFloat[raw.low.word[part] >> (4 * i) & 15];
+    for (int i = 0; i < 8; ++i) values[i] = Table::number(raw.low.word[part] >> (4 * i) & 15);
   }
 };
 

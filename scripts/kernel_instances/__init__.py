@@ -96,6 +96,9 @@ MMA_PRODUCTS = [
     ("Int8, Int8", "64, 64, 32, 32, 3", "false, false", "Same, NoBias, false"),
 ]
 MATRICES = ["Float32", "Float64", "Complex64", "Complex128"]
+# Where blocks begin at a multiple of so many bytes, loads are as wide.
+GGUF_BLOCKS = {"Q4_0": 2, "Q4_1": 4, "Q5_0": 2, "Q5_1": 8, "Q8_0": 2, "Q2_K": 4, "Q3_K": 2}
+GGUF_BLOCKS |= {"Q4_K": 8, "Q5_K": 8, "Q6_K": 2, "Iq4Nl": 2, "Iq4Xs": 8}
 
 # The instances by source text, named as in the library's C++.
 INSTANCES = {
@@ -359,12 +362,12 @@ INSTANCES = {
     + QUANTIZED_BLOCKS,
     "gguf.cu": [
         f"{name}>"
-        for block in ("Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
+        for block, align in GGUF_BLOCKS.items()
         for of in ("Float16", "BFloat16", "Float32")
         for name in (
             f"quantize_blocks<{block}, {of}",
             f"dequantize_blocks<{block}, {of}, 1",
-            f"dequantize_blocks<{block}, {of}, {8 if block in ('Q4_K', 'Q5_K') else 2}",
+            f"dequantize_blocks<{block}, {of}, {align}",
         )
     ],
     "codes.cu": [
@@ -373,6 +376,7 @@ INSTANCES = {
             for code, scale, high in (
                 ("NormalFloat", "PlainScale", "true"),
                 ("NormalFloat", "NestedScale", "true"),
+                ("TwelfthFloat", "PlainScale", "true"),
                 ("Float4", "PowerScale", "false"),
                 ("Float4", "Float8Scale", "false"),
             )

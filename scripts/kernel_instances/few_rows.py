@@ -8,9 +8,9 @@ FORMATS = [
     "WholeCodes<{}, 4>, GroupScales<BFloat16, 64, 8>, 8",
     "WholeCodes<{}, 4>, GroupScales<Float32, 32, -1>, 8",
     "WholeCodes<{}, 4>, GroupScales<Float16, 32, 8>, 8",
-    "NormalCodes<{}>, GroupScales<Float32, 64, 0>, 8",
-    "NormalCodes<{}>, NestedScales<64, true>, 8",
-    "NormalCodes<{}>, NestedScales<32, false>, 8",
+    "TableCodes<{}, NormalTable>, GroupScales<Float32, 64, 0>, 8",
+    "TableCodes<{}, NormalTable>, NestedScales<64, true>, 8",
+    "TableCodes<{}, NormalTable>, NestedScales<32, false>, 8",
     "ByteCodes<Int8Weights<{}>>, GroupScales<Float16, 32, 0>, 8",
     "ByteCodes<Float8Weights<{}>>, TileScales, 8",
     "WholeCodes<{}, 4>, BlockScales, 8",
@@ -18,11 +18,24 @@ FORMATS = [
     "WholeCodes<{}, 6>, SixScales, 4",
     "Float4Codes<{}>, PowerScales, 8",
     "Float4Codes<{}>, TinyScales, 4",
+    "WholeCodes<{}, 5>, GroupScales<Float16, 32, 16>, 8",
+    "TableCodes<{}, UnevenTable>, GroupScales<Float16, 32, 0>, 8",
+    "TableCodes<{}, UnevenTable>, UnevenScales, 8",
+    "TableCodes<{}, TwelfthTable>, GroupScales<Float32, 64, 0>, 8",
+    "WholeCodes<{}, 4>, AddedScales, 8",
+    "WholeCodes<{}, 5>, AddedScales, 8",
+    "FewCodes<{}, 2>, TwoScales, 4",
+    "FewCodes<{}, 3>, ThreeScales, 4",
 ]
+WITHOUT_BOXES = 4  # how many of the last formats have no kernel by warpgroups
 SOURCES = [
     *("GptqWords, 4, 8, false", "AwqWords, 4, 8, false", "Nibbles<true>, 4, 8, true"),
     *("Nibbles<false>, 4, 8, false", "Nibbles<false>, 4, 4, false", "Field, 8, 8, false"),
-    *("Q4Blocks, 4, 8, false", "KBlocks<false>, 4, 8, false", "KBlocks<true>, 5, 8, false"),
+    *("ShortBlocks<18, false>, 4, 8, false", "ShortBlocks<20, false>, 4, 8, false"),
+    *("ShortBlocks<22, true>, 5, 8, false", "ShortBlocks<24, true>, 5, 8, false"),
+    *("ShortBlocks<18, false>, 4, 8, true", "UnevenBlocks, 4, 8, true"),
+    *("FewBlocks<84, 16, false>, 2, 4, false", "FewBlocks<110, 32, true>, 3, 4, false"),
+    *("KBlocks<false>, 4, 8, false", "KBlocks<true>, 5, 8, false"),
     "SixBlocks, 6, 4, false",
 ]
 BRAIN = "BFloat16"
@@ -124,10 +137,10 @@ FEW_ROWS: dict[str, list[str]] = {
     "repack.cu": [
         *(f"pack_codes<{source}>" for source in SOURCES),
         *(f"pack_units<{unit}, 128>" for unit in ("UInt8", "UInt16", "UInt32")),
-        *(f"pack_units<{unit}, 256>" for unit in ("UInt16", "Words")),
+        *(f"pack_units<{unit}, 256>" for unit in ("UInt16", "UInt32", "UInt64", "Twelve", "Words")),
         *("pack_zeros<false>", "pack_zeros<true>", "find_lines"),
         *(f"unpack<Packed<{form.format(BRAIN)}>, {BRAIN}>" for form in FORMATS),
-        *(f"unpack<Packed<{FORMATS[i].format(BRAIN)}>, Float32>" for i in (0, 9, 13)),
+        *(f"unpack<Packed<{FORMATS[i].format(BRAIN)}>, Float32>" for i in (0, 9, 13, 16, 20, 21)),
     ],
     "packed_gemm.cu": [
         *(many(BRAIN, form, "Identity, 4, 1, 8, 3") for form in FORMATS),
@@ -140,20 +153,20 @@ FEW_ROWS: dict[str, list[str]] = {
         ring("Float16", FORMATS[4], "Silu, 16, 2, 1, 1"),
     ],
     "packed_one.cu": [
-        *(one(BRAIN, FORMATS[i], "Identity, 16, 2, 2") for i in (4, 5, 6, 7, 8)),
+        *(one(BRAIN, FORMATS[i], "Identity, 16, 2, 2") for i in (4, 5, 6, 7, 8, 15, 16, 17)),
         one("Float16", FORMATS[4], "Silu, 8, 3, 0"),
     ],
     "packed_whole.cu": [
         *(
             whole(of, FORMATS[i], rest)
             for of, rest in ((BRAIN, "Identity, 16, 2"), ("Float16", "Silu, 8, 3"))
-            for i in (0, 1, 2, 3, 9, 10, 11, 12, 13)
+            for i in (0, 1, 2, 3, 9, 10, 11, 12, 13, 14, 18, 19, 20, 21)
         ),
     ],
     "packed_wgmma.cu": [
-        *(boxes(BRAIN, form, "Identity, 4, 8, 4, 2, false") for form in FORMATS),
+        *(boxes(BRAIN, form, "Identity, 4, 8, 4, 2, false") for form in FORMATS[:-WITHOUT_BOXES]),
         *(boxes("Float16", FORMATS[i], "Silu, 8, 4, 2, 1, false") for i in (0, 4, 9, 11)),
-        *(boxes(BRAIN, FORMATS[i], "Identity, 4, 8, 4, 2, true") for i in (0, 4, 9, 11)),
+        *(boxes(BRAIN, FORMATS[i], "Identity, 4, 8, 4, 2, true") for i in (0, 4, 9, 11, 14, 16)),
         boxes(BRAIN, FORMATS[9], "Identity, 8, 8, 2, 1, false"),
         boxes(BRAIN, FORMATS[9], "Identity, 16, 2, 5, 1, false"),
     ],

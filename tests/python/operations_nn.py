@@ -125,7 +125,8 @@ norms.add(
 
 formats = Table("formats")
 WORDS = {"dtype": "int32", "low": 0, "high": 2**31 - 1}
-for name in ("q4_0", "q8_0", "q4_k", "q5_k", "q6_k", "mxfp4", "nvfp4", "nf4", "fp8_block"):
+GGUF = ("q4_0", "q5_1", "q8_0", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs")
+for name in (*GGUF, "mxfp4", "nvfp4", "nf4", "fp4", "fp8_block"):
     formats.add(
         "nn.quant.quantize",
         lambda x, f=name: kw.nn.quant.quantize(x, f),
@@ -142,6 +143,8 @@ for name, length in (
     ("q4_k", 1440),
     ("q5_k", 1408),
     ("q6_k", 1260),
+    ("q2_k", 1260),
+    ("iq4_nl", 1440),
 ):
     formats.add(
         "nn.quant.dequantize",

@@ -5,7 +5,7 @@ import pickle
 import ml_dtypes
 import numpy as np
 import pytest
-from weight_formats import BYTES, TYPES, decoded, fuzzed, same
+from weight_formats import BYTES, TYPES, VALUES, decoded, fuzzed, same
 
 import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -49,7 +49,7 @@ def acted(n, k, group, kind="gptq"):
 def made(name, n, k):
     """Packed weights of a format and their numbers, decoded by NumPy or dequantize()."""
     if name in BYTES:
-        blocks = fuzzed(name, (n, k // (32 if name in ("q4_0", "q8_0") else 256)), k)
+        blocks = fuzzed(name, (n, k // VALUES[name]), k)
         return quant.pack(kw.asarray(blocks), name), decoded(blocks, name)
     kind, _, group = name.partition(" ")
     if group.startswith("act"):
@@ -287,7 +287,7 @@ def test_groups_that_are_none():
 def test_sizes():
     """Rows of 16 and k of 128 take what the format's own blocks take."""
     host = kw.ones((32, 512), dtype="bfloat16")
-    bits = {"q4_k": 4.5, "q5_k": 5.5, "q6_k": 6.5625, "q4_0": 4.5, "q8_0": 8.5, "mxfp4": 4.25}
+    bits = {name: BYTES[name] * 8 / VALUES[name] for name in BYTES} | {"mxfp4": 4.25}
     for name, each in bits.items():
         packed = quant.pack(quant.quantize(host, name), name)
         assert packed.nbytes * 8 == each * 32 * 512, name
@@ -349,7 +349,7 @@ WORDS = kw.zeros((8, 16), dtype="int32")
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: quant.pack(Q4, "q3_k"), InvalidArgument, "q3_k"),
+        (lambda: quant.pack(Q4, "q4_2"), InvalidArgument, "q4_2"),
         (lambda: quant.pack(Q4, "q4_k"), InvalidArgument, "(4, 18)"),
         (lambda: quant.pack(Q4, "q4_0", shape=(4, 64)), InvalidArgument, "(4, 64)"),
         (lambda: quant.pack(Q4, "q4_0", shape=(4,)), InvalidArgument, "(n, k)"),

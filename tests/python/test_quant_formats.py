@@ -13,14 +13,20 @@ dequantize, quantize = kw.nn.quant.dequantize, kw.nn.quant.quantize
 
 # ---- GGUF blocks
 
+# float32 and a narrower type for each format.
+PAIRS = {name: ("float32", ("float16", "bfloat16")[i % 2]) for i, name in enumerate(BYTES)}
+LIMITS = {"q4_0": 0.12, "q4_1": 0.1, "q5_0": 0.06, "q5_1": 0.05, "q8_0": 0.01, "iq4_nl": 0.12}
+LIMITS |= {"q2_k": 0.4, "q3_k": 0.2, "q4_k": 0.1, "q5_k": 0.05, "q6_k": 0.03, "iq4_xs": 0.12}
+
 
 @pytest.mark.parametrize("name", BYTES)
 def test_gguf_numbers(name):
     blocks = fuzzed(name, (3, 4))
     expected = decoded(blocks, name)
-    for dtype, kind in TYPES.items():
+    for dtype in PAIRS[name]:
         with np.errstate(over="ignore"):
-            same(dequantize(kw.asarray(blocks), name, dtype=dtype), expected.astype(kind))
+            wanted = expected.astype(TYPES[dtype])
+        same(dequantize(kw.asarray(blocks), name, dtype=dtype), wanted)
     same(dequantize(kw.asarray(blocks), name, shape=(2, expected.size // 2)),
          expected.reshape(2, -1))  # fmt: skip
 
@@ -48,15 +54,14 @@ def test_gguf_blocks(name):
     host[4, ::2] *= np.float32(1e-3)
     host[5] = -np.abs(host[5])
     host[6] = np.tile([2.5, -2.5, 0.5, 1.5], 64)  # ties of magnitude and of rounding
-    for dtype, kind in TYPES.items():
-        x = host.astype(kind)
+    for dtype in PAIRS[name]:
+        x = host.astype(TYPES[dtype])
         wide = x.astype(np.float32).reshape(-1, VALUES[name])
         expected = np.array([ENCODE[name](row) for row in wide]).reshape(9, -1)
         blocks = quantize(kw.asarray(x), name)
         assert np.array_equal(blocks.numpy(), expected), dtype
         error = dequantize(blocks, name).numpy()[0] - x[0].astype(np.float32)
-        limit = {"q4_0": 0.12, "q8_0": 0.01, "q4_k": 0.1, "q5_k": 0.05, "q6_k": 0.03}[name]
-        assert np.linalg.norm(error) < limit * np.linalg.norm(x[0].astype(np.float32))
+        assert np.linalg.norm(error) < LIMITS[name] * np.linalg.norm(x[0].astype(np.float32))
     turned = kw.asarray(np.ascontiguousarray(host.T)).T
     assert np.array_equal(quantize(turned, name).numpy(), quantize(kw.asarray(host), name).numpy())
     assert quantize(kw.zeros((0, 256)), name).shape == (0, 256 // VALUES[name] * BYTES[name])
@@ -73,6 +78,14 @@ NF4 = np.array(
      0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
      0.7229568362236023, 1.0], np.float32)  # fmt: skip
 FP4 = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+
+
+# FP4 of bitsandbytes by code, and the bounds between its numbers from 0 on with the codes there.
+TWELFTHS = np.array([0, 0.0625, 8, 12, 4, 6, 2, 3], np.float32) / np.float32(12)
+TWELFTHS = np.concatenate([TWELFTHS, -TWELFTHS])
+BOUNDS = np.array([0.00260417, 0.0859375, 0.20833333, 0.29166667, 0.4166667, 0.583333, 0.8333333],
+                  np.float32)  # fmt: skip
+RISING = np.array([0, 1, 6, 7, 4, 5, 2, 3])
 
 
 def unpacked(codes, high_first):
@@ -110,6 +123,44 @@ def test_nf4_double():
     assert np.abs(absmax - plain).max() < 0.01
     empty = quantize(kw.zeros((0, 4)), "nf4", double=True)
     assert dequantize(empty, "nf4", shape=(0, 4)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("count", [1, 301])
+def test_fp4(count):
+    host = np.random.default_rng(count).normal(size=count).astype(np.float32)
+    padded = np.pad(host, (0, -count % 64)).reshape(-1, 64)
+    largest = np.abs(padded).max(1)
+    padded.reshape(-1)[1:8] = BOUNDS * largest[0]  # exactly, or one bit off, once divided
+    host = padded.reshape(-1)[:count]
+    codes, absmax = quantize(kw.asarray(host), "fp4")
+    assert np.array_equal(absmax.numpy(), largest)
+    shares = padded / largest[:, None]
+    wanted = RISING[np.searchsorted(BOUNDS, np.abs(shares))] + 8 * (shares < 0)
+    wanted = wanted.ravel()[:count]
+    got = unpacked(codes.numpy(), True)
+    assert np.array_equal(got[:count], wanted) and (got[count:] == 0).all()
+    every = kw.asarray(np.arange(256, dtype=np.uint8))
+    for dtype in ("float32", "float16"):
+        expected = (TWELFTHS[wanted] * np.repeat(largest, 64)[:count]).astype(TYPES[dtype])
+        same(dequantize((codes, absmax), "fp4", shape=(count,), dtype=dtype), expected)
+    numbers = dequantize((every, kw.asarray(np.full(8, 3, np.float32))), "fp4").numpy()
+    same(numbers, np.float32(3) * TWELFTHS[unpacked(np.arange(256, dtype=np.uint8), True)])
+
+
+def test_fp4_double_and_special():
+    host = np.random.default_rng(0).normal(size=(30, 70)).astype(np.float32)
+    parts = quantize(kw.asarray(host), "fp4", double=True)
+    codes, places, table, scales, offset = (part.numpy() for part in parts)
+    absmax = table[places] * np.repeat(scales, 256)[: len(places)] + offset
+    expected = TWELFTHS[unpacked(codes, True)] * np.repeat(absmax, 64)[: host.size]
+    same(dequantize(parts, "fp4", shape=host.shape), expected.reshape(host.shape))
+    rows = np.zeros((4, 64), np.float32)
+    rows[1, 3], rows[2, :], rows[3, 5] = np.nan, 3e38, np.inf
+    codes, absmax = quantize(kw.asarray(rows), "fp4")
+    assert absmax.numpy()[0] == 0 and np.isnan(absmax.numpy()[1]) and np.isinf(absmax.numpy()[3])
+    back = dequantize((codes, absmax), "fp4", shape=rows.shape).numpy()
+    assert (back[0] == 0).all() and np.isnan(back[1]).all()
+    assert np.array_equal(back[2], rows[2])
 
 
 def test_nf4_special():
@@ -302,7 +353,11 @@ BLOCK = lambda n, dtype="uint8": kw.zeros(n, dtype=dtype)  # noqa: E731
         (lambda: dequantize(BLOCK(144), "q4_k", dtype="float64"), InvalidArgument, "float64"),
         (lambda: dequantize(BLOCK(144), "q4_k", shape=(3, 5)), InvalidArgument, "(3, 5)"),
         (lambda: dequantize(BLOCK(144), "q4_k", block=3), InvalidArgument, "block"),
-        (lambda: dequantize(BLOCK(144), "q3_k"), InvalidArgument, "q6_k"),
+        (lambda: dequantize(BLOCK(144), "q4_2"), InvalidArgument, "q6_k"),
+        (lambda: dequantize(BLOCK(144), "q3_k"), InvalidArgument, "110 bytes"),
+        (lambda: dequantize(BLOCK(18), "q5_1"), InvalidArgument, "24 bytes"),
+        (lambda: quantize(kw.ones(32), "iq4_xs"), InvalidArgument, "256 numbers"),
+        (lambda: dequantize(BLOCK(32), "fp4"), ArgumentError, "absmax"),
         (lambda: dequantize(np.zeros(144, np.uint8), "q4_k"), ArgumentError, "asarray"),
         (lambda: dequantize([BLOCK(144)], "q4_k"), ArgumentError, "one array"),
         (lambda: dequantize(BLOCK(32), "nf4"), ArgumentError, "absmax"),

@@ -5,10 +5,13 @@ import numpy as np
 
 import kernwright as kw
 
-BYTES = {"q4_0": 18, "q8_0": 34, "q4_k": 144, "q5_k": 176, "q6_k": 210}
-VALUES = {name: 32 if name in ("q4_0", "q8_0") else 256 for name in BYTES}
-# Where the float16 numbers of a block are.
-HALVES = {"q4_0": (0,), "q8_0": (0,), "q4_k": (0, 2), "q5_k": (0, 2), "q6_k": (208,)}
+BYTES = {"q4_0": 18, "q4_1": 20, "q5_0": 22, "q5_1": 24, "q8_0": 34, "iq4_nl": 18}
+VALUES = dict.fromkeys(BYTES, 32)
+BYTES |= {"q2_k": 84, "q3_k": 110, "q4_k": 144, "q5_k": 176, "q6_k": 210, "iq4_xs": 136}
+VALUES = {name: VALUES.get(name, 256) for name in BYTES}
+# Where the float16 numbers of a block are, if not at its begin.
+HALVES = dict.fromkeys(BYTES, (0,)) | dict.fromkeys(("q4_1", "q5_1", "q4_k", "q5_k"), (0, 2))
+HALVES |= {"q2_k": (80, 82), "q3_k": (108,), "q6_k": (208,)}
 TYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 
 
@@ -25,10 +28,64 @@ def scale_and_minimum(q, j):
     return (q[j + 4] & 15) | ((q[j - 4] >> 6) << 4), (q[j + 4] >> 4) | ((q[j] >> 6) << 4)
 
 
-def decode_q4_0(block):
-    codes = block[2:].astype(int)
-    codes = np.concatenate([codes & 15, codes >> 4]) - 8
+UNEVEN = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
+
+
+def short_codes(block, fifth=False):
+    """Of 32 values the codes, whose four bits are the last 16 bytes, fifth bits 4 before them."""
+    codes = block[-16:].astype(int)
+    codes = np.concatenate([codes & 15, codes >> 4])
+    if fifth:
+        bits = int(block[-20:-16].copy().view("<u4")[0])
+        codes += [(bits >> j & 1) << 4 for j in range(32)]
+    return codes
+
+
+def decode_centred(block, fifth):
+    codes = short_codes(block, fifth) - (16 if fifth else 8)
     return half(block, 0) * codes.astype(np.float32)
+
+
+def decode_moved(block, fifth):
+    return half(block, 0) * short_codes(block, fifth).astype(np.float32) + half(block, 2)
+
+
+def decode_iq4_nl(block):
+    return half(block, 0) * UNEVEN[short_codes(block)].astype(np.float32)
+
+
+def decode_iq4_xs(block):
+    d, upper = half(block, 0), int(block[2:4].copy().view("<u2")[0])
+    out = []
+    for j in range(8):
+        scale = (int(block[4 + j // 2]) >> (j % 2 * 4) & 15 | (upper >> 2 * j & 3) << 4) - 32
+        codes = short_codes(block[8 + 16 * j :][:16])
+        out.append(d * np.float32(scale) * UNEVEN[codes].astype(np.float32))
+    return np.concatenate(out)
+
+
+def decode_q2_k(block):
+    d, dmin = half(block, 80), half(block, 82)
+    out = []
+    for j in range(16):
+        part = int(block[j])
+        codes = block[16 + j // 8 * 32 + j % 2 * 16 :][:16] >> (j % 8 // 2 * 2) & 3
+        scale, minimum = d * np.float32(part & 15), dmin * np.float32(part >> 4)
+        out.append(scale * codes.astype(np.float32) - minimum)
+    return np.concatenate(out)
+
+
+def decode_q3_k(block):
+    d, packed = half(block, 108), block[96:108].astype(int)
+    out = []
+    for j in range(16):
+        scale = packed[j % 8] >> (j // 8 * 4) & 15 | (packed[8 + j % 4] >> (j // 4 * 2) & 3) << 4
+        at = j % 2 * 16
+        low = block[32 + j // 8 * 32 + at :][:16] >> (j % 8 // 2 * 2) & 3
+        high = block[at:][:16] >> (j // 2) & 1
+        codes = low.astype(int) - np.where(high, 0, 4)
+        out.append(d * np.float32(scale - 32) * codes.astype(np.float32))
+    return np.concatenate(out)
 
 
 def decode_q8_0(block):
@@ -68,11 +125,18 @@ def decode_q6_k(block):
 
 
 DECODE = {
-    "q4_0": decode_q4_0,
+    "q4_0": lambda block: decode_centred(block, False),
+    "q4_1": lambda block: decode_moved(block, False),
+    "q5_0": lambda block: decode_centred(block, True),
+    "q5_1": lambda block: decode_moved(block, True),
     "q8_0": decode_q8_0,
+    "q2_k": decode_q2_k,
+    "q3_k": decode_q3_k,
     "q4_k": lambda block: decode_k(block, False),
     "q5_k": lambda block: decode_k(block, True),
     "q6_k": decode_q6_k,
+    "iq4_nl": decode_iq4_nl,
+    "iq4_xs": decode_iq4_xs,
 }
 
 
@@ -123,10 +187,85 @@ def inverse(d):
     return np.float32(1) / d if d != 0 else np.float32(0)
 
 
-def encode_q4_0(x):
-    d = first_largest(x) / np.float32(-8)
-    codes = np.clip((x * inverse(d) + np.float32(8.5)).astype(int), 0, 15)
-    return np.concatenate([half_bytes(d), (codes[:16] | codes[16:] << 4).astype(np.uint8)])
+def short_bytes(codes, fifth=False):
+    low = codes & 15
+    parts = [(low[:16] | low[16:] << 4).astype(np.uint8)]
+    if fifth:
+        bits = sum(int(code >> 4) << j for j, code in enumerate(codes))
+        parts.insert(0, np.array([bits], "<u4").view(np.uint8))
+    return np.concatenate(parts)
+
+
+def encode_centred(x, fifth):
+    zero = 16 if fifth else 8
+    d = first_largest(x) / np.float32(-zero)
+    codes = np.clip((x * inverse(d) + np.float32(zero + 0.5)).astype(int), 0, 2 * zero - 1)
+    return np.concatenate([half_bytes(d), short_bytes(codes, fifth)])
+
+
+def encode_moved(x, fifth):
+    most = 31 if fifth else 15
+    low = x.min()
+    d = (x.max() - low) / np.float32(most)
+    codes = np.clip(((x - low) * inverse(d) + np.float32(0.5)).astype(int), 0, most)
+    return np.concatenate([half_bytes(d), half_bytes(low), short_bytes(codes, fifth)])
+
+
+def uneven_codes(x):
+    """The nearest number, of two the larger."""
+    between = (UNEVEN[1:] + UNEVEN[:-1]) / np.float32(2)
+    return (x[:, None] >= between).sum(1)
+
+
+def divided(x, unit):
+    return x / unit if unit != 0 else np.zeros_like(x)
+
+
+def encode_iq4_nl(x):
+    d = as_half(first_largest(x) / np.float32(-127))
+    return np.concatenate([half_bytes(d), short_bytes(uneven_codes(divided(x, d)))])
+
+
+def signed_groups(x, count, lowest, parts):
+    """The scale of all, that of each of `count` groups, and the groups in units of both."""
+    groups = x.reshape(count, -1)
+    ranges = np.array([first_largest(g) for g in groups], np.float32) / np.float32(lowest)
+    d = as_half(first_largest(ranges) / np.float32(-parts))
+    scales = np.clip(np.rint(divided(ranges, d)), -parts, parts - 1)
+    scales = scales.astype(int)
+    units = d * scales.astype(np.float32)
+    return d, scales, np.array([divided(g, u) for g, u in zip(groups, units, strict=True)])
+
+
+def encode_iq4_xs(x):
+    d, scales, groups = signed_groups(x, 8, -127, 32)
+    six = scales + 32
+    upper = np.array([sum(int(s >> 4) << 2 * j for j, s in enumerate(six))], "<u2")
+    lower = (six[::2] & 15 | (six[1::2] & 15) << 4).astype(np.uint8)
+    codes = [short_bytes(uneven_codes(group)) for group in groups]
+    return np.concatenate([half_bytes(d), upper.view(np.uint8), lower, *codes])
+
+
+def bytes_of_pairs(codes):
+    """Two bits of each of 256 codes; a byte has the codes 0, 32, 64 and 96 places on."""
+    quarters = (codes & 3).reshape(2, 4, 32)
+    return sum(quarters[:, k] << 2 * k for k in range(4)).astype(np.uint8).ravel()
+
+
+def encode_q2_k(x):
+    d, dmin, scale, minimum, codes = groups_with_minimum(x, 16, 3, 15)
+    parts = [scale | minimum << 4, bytes_of_pairs(codes), half_bytes(d), half_bytes(dmin)]
+    return np.concatenate(parts).astype(np.uint8)
+
+
+def encode_q3_k(x):
+    d, scales, groups = signed_groups(x, 16, -4, 32)
+    six, codes = scales + 32, np.clip(np.rint(groups), -4, 3).astype(int) + 4
+    third = (codes >> 2).reshape(8, 32)
+    high = six.reshape(4, 4) >> 4
+    parts = [sum(third[k] << k for k in range(8)), bytes_of_pairs(codes)]
+    parts += [six[:8] & 15 | (six[8:] & 15) << 4, sum(high[k] << 2 * k for k in range(4))]
+    return np.concatenate([*parts, half_bytes(d)]).astype(np.uint8)
 
 
 def encode_q8_0(x):
@@ -136,18 +275,23 @@ def encode_q8_0(x):
     return np.concatenate([half_bytes(d), codes.astype(np.int8).view(np.uint8)])
 
 
-def encode_k(x, fifth):
-    most = 31 if fifth else 15
-    groups = x.reshape(8, 32)
+def groups_with_minimum(x, count, most, parts):
+    """The scales of all, those of each of `count` groups, and the codes, up to `most`."""
+    groups = x.reshape(count, -1)
     low = np.minimum(groups.min(1), np.float32(0))
     ranges = (groups.max(1) - low) / np.float32(most)
-    d, dmin = as_half(ranges.max() / np.float32(63)), as_half((-low).max() / np.float32(63))
-    scale = np.clip(np.rint(ranges / d), 0, 63).astype(int) if d > 0 else np.zeros(8, int)
-    minimum = np.clip(np.rint(-low / dmin), 0, 63).astype(int) if dmin > 0 else np.zeros(8, int)
+    d, dmin = (as_half(of.max() / np.float32(parts)) for of in (ranges, -low))
+    scale = np.clip(np.rint(divided(ranges, d)), 0, parts).astype(int)
+    minimum = np.clip(np.rint(divided(-low, dmin)), 0, parts).astype(int)
     unit, shift = d * scale.astype(np.float32), dmin * minimum.astype(np.float32)
     safe = np.where(unit > 0, unit, np.float32(1))[:, None]
     codes = np.clip(np.rint((groups + shift[:, None]) / safe), 0, most).astype(int)
     codes[unit == 0] = 0
+    return d, dmin, scale, minimum, codes
+
+
+def encode_k(x, fifth):
+    d, dmin, scale, minimum, codes = groups_with_minimum(x, 8, 31 if fifth else 15, 63)
     packed = np.zeros(12, int)
     packed[:4] = scale[:4] | (scale[4:] >> 4) << 6
     packed[4:8] = minimum[:4] | (minimum[4:] >> 4) << 6
@@ -161,26 +305,25 @@ def encode_k(x, fifth):
 
 
 def encode_q6_k(x):
-    groups = x.reshape(16, 16)
-    ranges = np.array([first_largest(g) for g in groups], np.float32) / np.float32(-32)
-    d = as_half(first_largest(ranges) / np.float32(-128))
-    scale = np.clip(np.rint(ranges / d), -128, 127) if d != 0 else np.zeros(16)
-    unit = (d * scale.astype(np.float32)).astype(np.float32)
-    safe = np.where(unit != 0, unit, np.float32(1))[:, None]
-    codes = np.clip(np.rint(groups / safe), -32, 31).astype(int) + 32
-    codes[unit == 0] = 32
-    quarters = codes.reshape(2, 4, 32)
-    low, high = quarters & 15, quarters >> 4
+    d, scales, groups = signed_groups(x, 16, -32, 128)
+    codes = np.clip(np.rint(groups), -32, 31).astype(int) + 32
+    low = (codes & 15).reshape(2, 4, 32)
     ql = [low[n, k] | low[n, k + 2] << 4 for n in range(2) for k in range(2)]
-    qh = [sum(high[n, k] << 2 * k for k in range(4)) for n in range(2)]
-    parts = [*ql, *qh, scale.astype(np.int8).view(np.uint8), half_bytes(d)]
+    parts = [*ql, bytes_of_pairs(codes >> 4), scales.astype(np.int8).view(np.uint8), half_bytes(d)]
     return np.concatenate(parts).astype(np.uint8)
 
 
 ENCODE = {
-    "q4_0": encode_q4_0,
+    "q4_0": lambda x: encode_centred(x, False),
+    "q4_1": lambda x: encode_moved(x, False),
+    "q5_0": lambda x: encode_centred(x, True),
+    "q5_1": lambda x: encode_moved(x, True),
     "q8_0": encode_q8_0,
+    "q2_k": encode_q2_k,
+    "q3_k": encode_q3_k,
     "q4_k": lambda x: encode_k(x, False),
     "q5_k": lambda x: encode_k(x, True),
     "q6_k": encode_q6_k,
+    "iq4_nl": encode_iq4_nl,
+    "iq4_xs": encode_iq4_xs,
 }

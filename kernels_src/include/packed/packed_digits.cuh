@@ -28,21 +28,27 @@ __device__ __forceinline__ void multiply_bytes(int (&c)[4], unsigned a0, unsigne
 }
 
 /// What a lane has of a row's part: codes of four bits, and the word with their upper bits, of
-/// which the first are of pair `pair`.
+/// which the first are of pair `pair`. Codes of two or three bits: the lower two bits from the
+/// part's first pair on, and the third ones.
 struct RowWords {
   unsigned low, high;
   int pair;
 };
 
-/// Codes as bytes. order(i): which of the eight values of a word byte i is. Bytes are the values
-/// times kTimes, plus kZero; those of the later four are 2^kUpper times as large again.
+/// Codes as bytes. words() are those of a part. order(i): which of the eight values of a part byte
+/// i is. Bytes are the values times kTimes, plus kZero; those of the later four are 2^kUpper times
+/// as large again.
 template <typename Codes, int Group>
 struct CodeBytes;
 template <typename T, int Group>
 struct CodeBytes<WholeCodes<T, 4>, Group> {
   static constexpr int kTimes = 1, kUpper = 4, kZero = 0;
+  using Raw = typename WholeCodes<T, 4>::Raw;
   __device__ static constexpr int order(int i) { return i % 2 * 4 + i / 2 % 2 + i / 4 * 2; }
   __device__ __forceinline__ explicit CodeBytes(unsigned) {}
+  __device__ __forceinline__ static RowWords words(const Raw& raw, int part) {
+    return {raw.low.word[part], 0, 0};
+  }
   __device__ __forceinline__ void multiply(int (&c)[4], const RowWords& upper,
                                            const RowWords& lower, uint2 b) const {
     constexpr unsigned kLow = 0x0f0f0f0fu;
@@ -53,10 +59,15 @@ struct CodeBytes<WholeCodes<T, 4>, Group> {
 template <typename T, int Bits, int Group>
 struct CodeBytes<WholeCodes<T, Bits>, Group> {
   static constexpr int kTimes = 1, kUpper = 0, kZero = 0, kHigh = Bits - 4;
+  using Raw = typename WholeCodes<T, Bits>::Raw;
   __device__ static constexpr int order(int i) {
     return Group == 16 ? i : i % 2 * 4 + i / 2 % 2 + i / 4 * 2;
   }
   __device__ __forceinline__ explicit CodeBytes(unsigned) {}
+  __device__ __forceinline__ static RowWords words(const Raw& raw, int part) {
+    if constexpr (kHigh == 1) return {raw.low.word[part], raw.high[0], part * 4};
+    return {raw.low.word[part], raw.high[part / 2 % kHigh], part % 2 * 4};
+  }
   /// The upper bits of every second pair from `pair` on, at the tops of four bytes. Products bring
   /// them to two places, of which one is theirs.
   __device__ __forceinline__ static unsigned four(unsigned codes, unsigned high, int pair) {
@@ -85,6 +96,33 @@ struct CodeBytes<WholeCodes<T, Bits>, Group> {
   }
 };
 
+/// Codes of two or three bits, in groups of 16.
+template <typename T, int Bits>
+struct CodeBytes<FewCodes<T, Bits>, 16> {
+  static constexpr int kTimes = 1, kUpper = 0, kZero = 0;
+  using Raw = typename FewCodes<T, Bits>::Raw;
+  __device__ static constexpr int order(int i) { return i; }
+  __device__ __forceinline__ explicit CodeBytes(unsigned) {}
+  __device__ __forceinline__ static RowWords words(const Raw& raw, int part) {
+    return {raw.low.value[part / 2] >> (part % 2 * 8), raw.high >> (part * 4), 0};
+  }
+  /// Those of every second pair from `pair` on. Products bring bits to two places, of which one is
+  /// theirs.
+  __device__ __forceinline__ static unsigned four(const RowWords& row, int pair) {
+    const unsigned low = (row.low >> (2 * pair) & 0x00330033u) * 0x11u & 0x03030303u;
+    if constexpr (Bits == 2) return low;
+    return merged((row.high >> pair & 0x00050005u) * 0x104u, 0x04040404u, low);
+  }
+  /// Half of them.
+  __device__ __forceinline__ void multiply(int (&c)[4], const RowWords& upper,
+                                           const RowWords& lower, int half, unsigned b) const {
+    const auto bytes = [&](const RowWords& row) {
+      return __byte_perm(four(row, 0), four(row, 1), half == 0 ? 0x6420 : 0x7531);
+    };
+    multiply_bytes(c, bytes(upper), bytes(lower), b);
+  }
+};
+
 /// Of eight bytes those that four bits each choose: the place, and whether it is the byte or, eight
 /// times, its sign. (__byte_perm() takes the place alone.)
 __device__ __forceinline__ unsigned chosen_or_signs(const unsigned (&bytes)[2], unsigned by) {
@@ -97,6 +135,10 @@ __device__ __forceinline__ unsigned chosen_or_signs(const unsigned (&bytes)[2], 
 template <typename T, int Group>
 struct CodeBytes<Float4Codes<T>, Group> {
   static constexpr int kTimes = 2, kUpper = 0, kZero = 12;
+  using Raw = FourBits;
+  __device__ __forceinline__ static RowWords words(const Raw& raw, int part) {
+    return {raw.low.word[part], 0, 0};
+  }
   __device__ static constexpr int order(int i) {
     return Group == 16 ? i / 4 * 4 + i % 2 * 2 + i / 2 % 2 : i % 4 * 2 + i / 4;
   }
@@ -241,9 +283,7 @@ struct DigitUnit {
   using Digits = XDigits<T, Format>;
   using Bytes = typename Digits::Bytes;
   using Codes = typename Format::Codes;
-  static constexpr int kHigh = Codes::kHighBytes / 256;  ///< words of upper bits
-  Words raw[2][2];
-  unsigned high[2][2][kHigh < 1 ? 1 : kHigh];
+  typename Codes::Raw raw[2][2];
   typename Scales::Ready scales[2];
   bool there;  ///< the block
 
@@ -256,14 +296,7 @@ struct DigitUnit {
 #pragma unroll
       for (unsigned half = 0; half < 2; ++half) {
         const PackedPlace place = place_in_unit(first, first.at + u < blocks ? u : 0, half);
-        const UInt64 at = packed_lane(place, lane);
-        raw[u][half] = read_codes<true>(from.codes + at * 16);
-        if constexpr (kHigh > 0) {
-          const auto words =
-              *reinterpret_cast<const Pack<UInt32, kHigh>*>(from.high + at * 4 * kHigh);
-#pragma unroll
-          for (int i = 0; i < kHigh; ++i) high[u][half][i] = words.value[i];
-        }
+        raw[u][half] = Codes::template load<true>(from, place, lane);
       }
     const unsigned u = lane % 4 / 2;
     there = first.at + u < blocks;
@@ -287,7 +320,7 @@ struct DigitUnit {
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
         const uint2 b = *reinterpret_cast<const uint2*>(x + part * Digits::kPart);
-        const RowWords upper = words(u, 0, part), lower = words(u, 1, part);
+        const RowWords upper = Bytes::words(raw[u][0], part), lower = Bytes::words(raw[u][1], part);
         if constexpr (Format::kGroup == 16) {
           bytes.multiply(sums[part * 2], upper, lower, 0, b.x);
           bytes.multiply(sums[part * 2 + 1], upper, lower, 1, b.y);
@@ -300,12 +333,6 @@ struct DigitUnit {
   }
 
  private:
-  __device__ __forceinline__ RowWords words(int u, int half, int part) const {
-    const unsigned low = raw[u][half].word[part];
-    if constexpr (kHigh == 0) return {low, 0, 0};
-    if constexpr (kHigh == 1) return {low, high[u][half][0], part * 4};
-    return {low, high[u][half][part / 2 % 2], part % 2 * 4};
-  }
   __device__ __forceinline__ void add_sets(const int (&sums)[Digits::kSets][4],
                                            const unsigned char* unit, unsigned lane,
                                            float (&rows)[2]) const {

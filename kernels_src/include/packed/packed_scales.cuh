@@ -9,6 +9,10 @@ namespace kernwright {
 
 constexpr unsigned kMovesBytes = 0x4b000000u;  ///< 2^23, in whose mantissa a byte is a number
 
+/// A byte as a number.
+__device__ __forceinline__ float byte_number(unsigned bytes, int which) {
+  return __uint_as_float(__byte_perm(bytes, kMovesBytes, 0x7540 + which)) - 8388608.0f;
+}
 /// A byte, times `factor`; exactly, as the sum is rounded once. `moving` is kMovesBytes.
 __device__ __forceinline__ float byte_times(unsigned bytes, int which, float factor,
                                             unsigned moving = kMovesBytes) {
@@ -130,76 +134,26 @@ struct NestedScales : NoOffset {
   __device__ __forceinline__ float of(int group) const { return chosen(scales, group); }
 };
 
-/// Of q4_k and q5_k: for 256 values two halves, eight scales and eight minima of six bits.
-struct BlockScales : OfSums {
+/// Of q4_1 and q5_1: a scale and a number that is added, which is a minimum below zero.
+struct AddedScales : OfSums {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
-  static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
+  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
+  using Ready = AddedScales;
+  __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 32, kZero = 0;
-  static constexpr bool kOffset = true, kMinima = true, kOfUnit = true;
-  Words raw;
-  bool later;  ///< the second 128 of the 256
-  __device__ __forceinline__ static BlockScales load(const PackedArrays& from,
+  static constexpr bool kOffset = true, kMinima = true;
+  Words halves;  ///< of each group the scale, and the number in the upper half
+  __device__ __forceinline__ static AddedScales load(const PackedArrays& from,
                                                      const PackedPlace& place) {
-    return {
-        {}, reinterpret_cast<const Words*>(from.scales)[place.pair_record()], place.at % 2 != 0};
+    return {{}, reinterpret_cast<const Words*>(from.scales)[place.record()]};
   }
-  /// Halves as floats, scales and minima of four groups as bytes.
-  struct Ready {
-    float unit, minimum_unit;
-    unsigned scales, minima;
-    __device__ __forceinline__ float of(int group) const { return byte_times(scales, group, unit); }
-    __device__ __forceinline__ float minimum(int group) const {
-      return byte_times(minima, group, minimum_unit);
-    }
-    __device__ __forceinline__ static float zero(int) { return 0; }
-  };
-  __device__ __forceinline__ Ready ready() const {
-    Ready made;
-    made.unit = to_compute(Float16{static_cast<UInt16>(raw.word[0])});
-    made.minimum_unit = to_compute(Float16{static_cast<UInt16>(raw.word[0] >> 16)});
-    if (later) {
-      made.scales = (raw.word[3] & 0x0f0f0f0fu) | (raw.word[1] >> 2 & 0x30303030u);
-      made.minima = (raw.word[3] >> 4 & 0x0f0f0f0fu) | (raw.word[2] >> 2 & 0x30303030u);
-    } else {
-      made.scales = raw.word[1] & 0x3f3f3f3fu;
-      made.minima = raw.word[2] & 0x3f3f3f3fu;
-    }
-    return made;
+  __device__ __forceinline__ float of(int group) const {
+    return to_compute(Float16{static_cast<UInt16>(chosen(halves.word, group))});
   }
-};
-
-/// Of q6_k: a byte for 16 values times a half for 256; 32 is taken off the codes.
-struct SixScales : OfSums {
-  static constexpr unsigned kScaleBytes = 128, kMoreBytes = 32;
-  static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
-  static constexpr int kGroup = 16, kZero = 32;
-  static constexpr bool kOffset = true, kMinima = false, kOfCodes = true;
-  static constexpr bool kOfUnit = true, kPlain = true;
-  Pack<UInt32, 2> scales;
-  Float16 half;
-  __device__ __forceinline__ static SixScales load(const PackedArrays& from,
-                                                   const PackedPlace& place) {
-    SixScales raw;
-    raw.scales = reinterpret_cast<const Pack<UInt32, 2>*>(from.scales)[place.record()];
-    raw.half = reinterpret_cast<const Float16*>(from.more)[place.pair_record()];
-    return raw;
+  __device__ __forceinline__ float minimum(int group) const {
+    return -to_compute(Float16{static_cast<UInt16>(chosen(halves.word, group) >> 16)});
   }
-  /// The bytes are 128 more than the scales.
-  struct Ready {
-    float unit;
-    unsigned bytes[2];
-    __device__ __forceinline__ float of_codes(int group, unsigned moving = kMovesBytes) const {
-      const unsigned moved = __byte_perm(chosen(bytes, group / 4), moving, 0x7540 + group % 4);
-      return __uint_as_float(moved) - 8388736.0f;
-    }
-    __device__ __forceinline__ float of(int group) const { return of_codes(group) * unit; }
-    __device__ __forceinline__ float of_block() const { return unit; }
-    __device__ __forceinline__ static float zero(int) { return kZero; }
-    __device__ __forceinline__ static float minimum(int) { return 0; }
-  };
-  __device__ __forceinline__ Ready ready() const {
-    return {to_compute(half), {scales.value[0] ^ 0x80808080u, scales.value[1] ^ 0x80808080u}};
-  }
+  __device__ __forceinline__ static float zero(int) { return 0; }
 };
 
 /// Whether T has each power of two that a byte stands for.

@@ -33,8 +33,8 @@ struct PairPlaces<Float4Codes<T>> {
     return Float4Codes<T>::moved(word);
   }
 };
-template <typename T>
-struct PairPlaces<NormalCodes<T>> {
+template <typename T, typename Table>
+struct PairPlaces<TableCodes<T, Table>> {
   static constexpr int kApart = 8, kFirst = 7, kHigh = 0;
   template <bool>
   __device__ __forceinline__ static unsigned pair(unsigned word, unsigned, const PairTable& table) {

@@ -22,7 +22,7 @@ PackedWeights weights_of(PackedFormat format, std::int64_t n, std::int64_t k) {
   w.format = format;
   w.n = n;
   w.k = k;
-  const bool grouped = format == PackedFormat::int4 || format == PackedFormat::nf4;
+  const bool grouped = format == PackedFormat::int4 || has_packed_absmax(format);
   w.group = grouped ? 64 : 0;
   return w;
 }
@@ -52,8 +52,10 @@ TEST_CASE("packed plan: rings for some rows where they were measured to be faste
     return plan_packed(weights_of(format, n, k), m, {}, kHopper).kernel == SkinnyKernel::ring;
   };
   for (const PackedFormat format :
-       {PackedFormat::int4, PackedFormat::q4_0, PackedFormat::mxfp4, PackedFormat::nvfp4,
-        PackedFormat::q5_k, PackedFormat::q6_k, PackedFormat::fp8_block, PackedFormat::q8_0}) {
+       {PackedFormat::int4, PackedFormat::q4_0, PackedFormat::q4_1, PackedFormat::q5_0,
+        PackedFormat::q5_1, PackedFormat::q2_k, PackedFormat::q3_k, PackedFormat::mxfp4,
+        PackedFormat::nvfp4, PackedFormat::q5_k, PackedFormat::q6_k, PackedFormat::fp8_block,
+        PackedFormat::q8_0}) {
     const bool bytes = format == PackedFormat::fp8_block || format == PackedFormat::q8_0;
     const bool slow = format == PackedFormat::fp8_block || format == PackedFormat::nvfp4;
     const bool units = format == PackedFormat::q5_k || format == PackedFormat::q6_k;
@@ -68,7 +70,9 @@ TEST_CASE("packed plan: rings for some rows where they were measured to be faste
     for (const std::int64_t k : {32768 + 256, 65536, 1 << 20})
       CHECK_FALSE(takes(format, 14336, k, 16));
   }
-  CHECK(takes(PackedFormat::nf4, 4096, 14336, 8));
+  for (const PackedFormat format :
+       {PackedFormat::nf4, PackedFormat::fp4, PackedFormat::iq4_nl, PackedFormat::iq4_xs})
+    CHECK(takes(format, 4096, 14336, 8));
 }
 
 TEST_CASE("packed plan: each warp of a ring has a unit, or two of eight rows and a long k") {
@@ -126,8 +130,9 @@ TEST_CASE("packed plan: 9 to 16 rows of large K-quants take warpgroups") {
 
 TEST_CASE("packed plan: one row of whole codes and of four-bit floats takes whole numbers") {
   for (const PackedFormat format :
-       {PackedFormat::int4, PackedFormat::q4_0, PackedFormat::q4_k, PackedFormat::q5_k,
-        PackedFormat::q6_k, PackedFormat::mxfp4, PackedFormat::nvfp4}) {
+       {PackedFormat::int4, PackedFormat::q4_0, PackedFormat::q4_1, PackedFormat::q5_0,
+        PackedFormat::q5_1, PackedFormat::q2_k, PackedFormat::q3_k, PackedFormat::q4_k,
+        PackedFormat::q5_k, PackedFormat::q6_k, PackedFormat::mxfp4, PackedFormat::nvfp4}) {
     for (const auto& [n, k] : {std::pair{14336, 4096}, {4240, 4096}, {8192, 8192}, {2112, 8192}}) {
       const PackedWeights w = weights_of(format, n, k);
       const SkinnyPlan plan = plan_packed(w, 1, {}, kHopper);
@@ -137,7 +142,7 @@ TEST_CASE("packed plan: one row of whole codes and of four-bit floats takes whol
       CHECK(packed_blocks(w, 1, plan, kHopper) == 132);
       CHECK(packed_shared_bytes(w, 1, plan) + 2048 <= kHopper.shared_bytes);
     }
-    const bool slow = format == PackedFormat::nvfp4 || format == PackedFormat::q6_k;
+    const bool slow = has_short_groups(format);
     const auto kernel = [&](std::int64_t n, std::int64_t k) {
       return plan_packed(weights_of(format, n, k), 1, {}, kHopper).kernel;
     };
@@ -184,16 +189,19 @@ TEST_CASE("packed plan: one row with k of about 4096 goes straight into register
   }
 }
 
-TEST_CASE("packed plan: one row of NF4 has a block on each multiprocessor") {
-  for (const auto& [k, held] : {std::pair{4096, 1}, {8192, 2}, {16384, 4}, {16640, 0}}) {
-    const PackedWeights w = weights_of(PackedFormat::nf4, 8192, k);
+TEST_CASE("packed plan: one row of codes of a table has a block on each multiprocessor") {
+  for (const auto& [k, held, format] : {std::tuple{4096, 1, PackedFormat::nf4},
+                                        {8192, 2, PackedFormat::iq4_nl},
+                                        {16384, 4, PackedFormat::iq4_xs},
+                                        {16640, 0, PackedFormat::fp4}}) {
+    const PackedWeights w = weights_of(format, 8192, k);
     const SkinnyPlan one = plan_packed(w, 1, {}, kHopper);
     CHECK(one.kernel == SkinnyKernel::ring);
     CHECK(one.warps == 16);
     CHECK(one.stages == 1);
     CHECK(one.columns == held);  // units of k; their x stays in registers
     CHECK(packed_blocks(w, 1, one, kHopper) == 132);
-    CHECK(packed_blocks(weights_of(PackedFormat::nf4, 40, k), 1, one, kHopper) == 3);
+    CHECK(packed_blocks(weights_of(format, 40, k), 1, one, kHopper) == 3);
     CHECK(packed_shared_bytes(w, 1, one) + 2048 <= kHopper.shared_bytes);
   }
 }
@@ -285,6 +293,16 @@ TEST_CASE("packed plan: warpgroups take large weights alone, and only where they
   };
   CHECK_FALSE(takes(PackedFormat::int4, 14336, 3840, 16));
   CHECK(takes(PackedFormat::int4, 14336, 4096, 17));
+  for (const PackedFormat format :
+       {PackedFormat::q5_0, PackedFormat::iq4_nl, PackedFormat::iq4_xs, PackedFormat::fp4})
+    CHECK(takes(format, 14336, 4096, 17));
+  for (const PackedFormat format :
+       {PackedFormat::q4_1, PackedFormat::q5_1, PackedFormat::q2_k, PackedFormat::q3_k}) {
+    CHECK_FALSE(takes(format, 14336, 4096, 17));
+    const SkinnyPlan named = {.kernel = SkinnyKernel::wgmma};
+    CHECK_THROWS_AS(plan_packed(weights_of(format, 4096, 4096), 17, named, kHopper),
+                    InvalidArgument);
+  }
   CHECK(takes(PackedFormat::q4_k, 14336, 3840, 9));
   CHECK_FALSE(takes(PackedFormat::q4_k, 14336, 4096, 9));
   CHECK_FALSE(takes(PackedFormat::q4_k, 256, 131072, 64));  // few blocks

@@ -17,12 +17,12 @@ _PARTS = 8
 class PackedWeight:
     """Quantised weights of shape (n, k) in the layout of their product; made by nn.quant.pack().
 
-    `format` is "int4" (from GPTQ or AWQ), "nf4", "q4_0", "q8_0", "q4_k", "q5_k", "q6_k", "mxfp4",
-    "nvfp4" or "fp8_block"; `arrays` are eight on one device, None where the format lacks one:
-    codes, upper bits, scales, zeros of groups or scales of scales, of absmax in 8 bits table,
-    scales and offset, and the order of columns that GPTQ's g_idx makes. `group` is how many numbers
-    have a scale (int4, nf4), `tile` the rows and columns of a scale (fp8_block). It does not
-    change, and may be pickled, as its arrays may be.
+    `format` is "int4" (from GPTQ or AWQ) or one of nn.quant.formats(), but for "gptq" and "awq";
+    `arrays` are eight on one device, None where the format lacks one: codes, upper bits, scales,
+    zeros of groups or scales of scales, of absmax in 8 bits table, scales and offset, and the order
+    of columns that GPTQ's g_idx makes. `group` is how many numbers have a scale (int4, nf4, fp4),
+    `tile` the rows and columns of a scale (fp8_block). It does not change, and may be pickled, as
+    its arrays may be.
 
     >>> import kernwright as kw
     >>> packed = kw.nn.quant.pack(kw.zeros((64, 144), dtype="uint8"), "q4_k")
@@ -66,7 +66,7 @@ class PackedWeight:
 
     @property
     def group(self) -> int:
-        """How many numbers have a scale, of int4 and nf4; 0 where the format says it."""
+        """How many numbers have a scale, of int4, nf4 and fp4; 0 where the format says it."""
         return self._spec[3]
 
     @property

@@ -22,18 +22,33 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = ["dequantize", "formats", "quantize"]
 
+# Numbers and bytes of a block.
 _GGUF = {
-    "q4_0": "uint8 blocks of 18 bytes: 32 numbers",
-    "q8_0": "uint8 blocks of 34 bytes: 32 numbers",
-    "q4_k": "uint8 blocks of 144 bytes: 256 numbers",
-    "q5_k": "uint8 blocks of 176 bytes: 256 numbers",
-    "q6_k": "uint8 blocks of 210 bytes: 256 numbers",
+    "q4_0": (32, 18),
+    "q4_1": (32, 20),
+    "q5_0": (32, 22),
+    "q5_1": (32, 24),
+    "q8_0": (32, 34),
+    "q2_k": (256, 84),
+    "q3_k": (256, 110),
+    "q4_k": (256, 144),
+    "q5_k": (256, 176),
+    "q6_k": (256, 210),
+    "iq4_nl": (32, 18),
+    "iq4_xs": (256, 136),
 }
 # The number of the format in the extension and the numbers of a block.
-_CODES = {"nf4": (0, 64), "mxfp4": (1, 32), "nvfp4": (2, 16)}
+_CODES = {"nf4": (0, 64), "fp4": (3, 64), "mxfp4": (1, 32), "nvfp4": (2, 16)}
+# Formats of bitsandbytes: codes count all numbers in turn, blocks have their largest magnitude.
+_ABSMAX = ("nf4", "fp4")
+_NESTED = "(codes, absmax) or (codes, absmax codes, table, absmax scales, offset)"
 _PARTS = {
-    **_GGUF,
-    "nf4": "(codes, absmax) or (codes, absmax codes, table, absmax scales, offset)",
+    **{
+        name: f"uint8 blocks of {size} bytes: {numbers} numbers"
+        for name, (numbers, size) in _GGUF.items()
+    },
+    "nf4": _NESTED,
+    "fp4": _NESTED,
     "mxfp4": "(codes, exponents)",
     "nvfp4": "(codes, scales, scale of all)",
     "fp8_block": "(weight, weight_scale_inv)",
@@ -63,11 +78,11 @@ def quantize(
 ) -> Any:
     """`x`, which is float16, bfloat16 or float32, in a format, as dequantize() takes it.
 
-    - "q4_0", "q8_0": as ggml's reference; "q4_k", "q5_k", "q6_k": scales from the lowest and the
-      highest value of a group, without a search. uint8 of shape (..., n / values * bytes): the last
-      axis holds whole blocks, of 32 or 256 numbers.
-    - "nf4": (codes, absmax) of all numbers in turn, in blocks of `block` (64): a code is that of
-      x / absmax. With ``double=True`` absmax is quantised too: (codes, absmax codes, table,
+    - "q4_0", "q4_1", "q5_0", "q5_1", "q8_0": as ggml's reference; "iq4_nl", "iq4_xs", "q2_k" to
+      "q6_k": scales from the extreme values of a group, without a search. uint8 of shape
+      (..., n / values * bytes): the last axis holds whole blocks, of 32 or 256 numbers.
+    - "nf4", "fp4": (codes, absmax) of all numbers in turn, in blocks of `block` (64): a code is
+      that of x / absmax. With ``double=True`` absmax is quantised too: (codes, absmax codes, table,
       absmax scales, offset), as bitsandbytes keeps them.
     - "mxfp4": (codes, exponents) of 32 numbers: 2 ** (floor(log2(largest)) - 2), codes to nearest
       even, at most 6. "nvfp4": (codes, scales, scale of all) of 16 numbers: largest / 6 as
@@ -86,8 +101,8 @@ def quantize(
     x = device_array(x, "x")
     if format in _ONLY_READ:
         raise InvalidArgument(f"{format} is a format that is read only: dequantize() takes it")
-    if double and format != "nf4":
-        raise InvalidArgument(f"double=True is an option of nf4, not of {format}")
+    if double and format not in _ABSMAX:
+        raise InvalidArgument(f"double=True is an option of {' and '.join(_ABSMAX)}, not {format}")
     if format in _GGUF:
         _no_block(block, format)
         return _core._quantize_gguf(x, format)
@@ -107,17 +122,17 @@ def dequantize(
     """The numbers of `blocks`, as float16, bfloat16 or float32; in float32 exact by the format.
 
     `blocks` is what formats() says. GGUF blocks are uint8 and lie along the last axis, as the rows
-    of a file's tensor. Codes of "nf4" are for all numbers in turn, the first of two in the high
-    half of a byte; of "mxfp4" and "nvfp4" it is in the low half. A number is
+    of a file's tensor. Codes of "nf4" and "fp4" are for all numbers in turn, the first of two in
+    the high half of a byte; of "mxfp4" and "nvfp4" it is in the low half. A number is
 
-    - "nf4": table[code] * absmax of its block of `block` (64) numbers,
+    - "nf4", "fp4": table[code] * absmax of its block of `block` (64) numbers,
     - "mxfp4": code * 2 ** (exponent - 127), blocks of 32; an exponent of 255 is NaN,
     - "nvfp4": code * (scale * scale of all), blocks of 16; scales are float8_e4m3fn or uint8,
     - "fp8_block": weight * weight_scale_inv of its tile of `block` ((128, 128)),
     - "gptq": scale * (code - zero - 1), "gptq_v2" and "awq": scale * (code - zero).
 
-    The result has `shape`, which "nf4" needs for an odd count of numbers. Raises InvalidArgument
-    for lengths, shapes and dtypes that do not fit.
+    The result has `shape`, which "nf4" and "fp4" need for an odd count of numbers. Raises
+    InvalidArgument for lengths, shapes and dtypes that do not fit.
 
     >>> blocks = kw.zeros(144, dtype="uint8")
     >>> kw.nn.quant.dequantize(blocks, "q4_k", shape=(16, 16), dtype="float16").shape
@@ -130,7 +145,8 @@ def dequantize(
         if isinstance(blocks, (tuple, list)):
             raise ArgumentError(f"blocks of {format} are one array, got a {type(blocks).__name__}")
         return _reshaped(_core._dequantize_gguf(blocks, format, dtype), shape)
-    counts = {"nf4": (2, 5), "mxfp4": (2,), "fp8_block": (2,), "gptq": (3, 4), "gptq_v2": (3, 4)}
+    counts = {"mxfp4": (2,), "fp8_block": (2,), "gptq": (3, 4), "gptq_v2": (3, 4)}
+    counts |= dict.fromkeys(_ABSMAX, (2, 5))
     parts = _parts(blocks, format, counts.get(format, (3,)))
     if format in _CODES:
         return _dequantize_codes(parts, format, block, shape, dtype)
@@ -184,7 +200,7 @@ def _block_size(block: Any, format: str) -> int:
     if block is None:
         return usual
     sizes = _whole_numbers(block)
-    if len(sizes) != 1 or (format != "nf4" and sizes[0] != usual):
+    if len(sizes) != 1 or (format not in _ABSMAX and sizes[0] != usual):
         raise InvalidArgument(f"a block of {format} has {usual} numbers, not {block!r}")
     return sizes[0]
 
@@ -211,7 +227,7 @@ def _rows(x: Array, format: str, size: int) -> tuple[int, ...]:
 
 def _quantize_codes(x: Array, format: str, block: Any, double: bool) -> tuple[Array, ...]:
     kind, size = _CODES[format][0], _block_size(block, format)
-    if format == "nf4":
+    if format in _ABSMAX:
         counts = (x.size + 1) // 2, -(-x.size // max(size, 1))
         codes, absmax = _core._quantize_codes(x, None, kind, size, counts[:1], counts[1:])
         return (codes, *_nested(absmax)) if double else (codes, absmax)
@@ -234,16 +250,16 @@ def _dequantize_codes(
         scales[0] = scales[0].view("float8_e4m3fn")
     if shape is None:
         shape = (2 * codes.size,)
-        if format != "nf4" and codes.ndim > 0:
+        if format not in _ABSMAX and codes.ndim > 0:
             shape = (*codes.shape[:-1], 2 * codes.shape[-1])
-    if format != "nf4" and math.prod(shape) % size != 0:
+    if format not in _ABSMAX and math.prod(shape) % size != 0:
         raise InvalidArgument(
             f"Incompatible dimensions: {format} has blocks of {size} numbers, not the shape {shape}"
         )
     return _core._dequantize_codes(codes, tuple(scales), kind, size, shape, dtype)
 
 
-# ---- the second quantisation of nf4: absmax less its mean in blocks of 256, by a table
+# ---- the second quantisation of nf4 and fp4: absmax less its mean in blocks of 256, by a table
 
 
 def _nested(absmax: Array) -> tuple[Array, Array, Array, Array]:

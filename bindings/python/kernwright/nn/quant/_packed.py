@@ -20,14 +20,6 @@ from kernwright.nn.quant import _formats
 
 __all__ = ["PackedWeight", "pack", "unpack"]
 
-# Numbers and bytes of a block.
-_SIZES = {
-    "q4_0": (32, 18),
-    "q8_0": (32, 34),
-    "q4_k": (256, 144),
-    "q5_k": (256, 176),
-    "q6_k": (256, 210),
-}
 _WORDS = {"gptq": 0, "gptq_v2": 0, "awq": 1}  # as the extension numbers sources
 
 
@@ -42,15 +34,15 @@ def pack(
 
     `blocks` is what dequantize() takes, of a matrix: formats() lists the formats.
 
-    - "q4_0", "q8_0", "q4_k", "q5_k", "q6_k": blocks of shape (n, bytes of a row).
+    - formats of GGUF, "q4_0" to "iq4_xs": blocks of shape (n, bytes of a row).
     - "gptq", "gptq_v2", "awq": (qweight, qzeros, scales), which hold the transposed weights, with
       groups of 32, 64 or 128 along k in their order; without zeros, (qweight, None, scales), a
       number is scale * (code - 8). The result's format is "int4". Of GPTQ a fourth may be g_idx,
       the group of each of k, as act-order makes it: columns are packed group by group, and
       linear() gathers x's. Leave it out where groups are in their order. Each group has as many
       columns as the others: what has not, or is no group, is NaN.
-    - "nf4": (codes, absmax) or the five arrays of ``double=True``, with blocks of `block` (64; or
-      32, 128) numbers. `shape` is needed.
+    - "nf4", "fp4": (codes, absmax) or the five arrays of ``double=True``, with blocks of `block`
+      (64; or 32, 128) numbers. `shape` is needed.
     - "mxfp4", "nvfp4": codes of shape (n, k / 2).
     - "fp8_block": float8_e4m3fn; `block` ((128, 128)) has a multiple of 128 columns.
 
@@ -74,7 +66,7 @@ def pack(
         tile = _formats._tile(block)
         if parts[1].dtype.name in ("bfloat16", "float16"):
             parts[1] = parts[1].astype("float32")
-    elif format == "nf4":
+    elif format in _formats._ABSMAX:
         group = _formats._block_size(block, format)
     elif format in _formats._CODES:
         _formats._block_size(block, format)
@@ -106,13 +98,13 @@ def _blocks_of(blocks: Any, format: str) -> list[Array]:
         if isinstance(blocks, (tuple, list)):
             raise ArgumentError(f"blocks of {format} are one array, got a {type(blocks).__name__}")
         return [device_array(blocks, "blocks")]
-    counts = {"nf4": (2, 5), "nvfp4": (3,)}
+    counts = {"nvfp4": (3,), **dict.fromkeys(_formats._ABSMAX, (2, 5))}
     return _formats._parts(blocks, format, counts.get(format, (2,)))
 
 
 def _shape_of(array: Array, format: str) -> tuple[int, int]:
-    if format == "nf4":
-        raise InvalidArgument("codes of nf4 have no rows: pack() takes shape=(n, k)")
+    if format in _formats._ABSMAX:
+        raise InvalidArgument(f"codes of {format} have no rows: pack() takes shape=(n, k)")
     if array.ndim != 2:
         raise InvalidArgument(
             f"packed weights are a matrix: blocks of {format} have two axes, not the shape "
@@ -123,7 +115,7 @@ def _shape_of(array: Array, format: str) -> tuple[int, int]:
         return rows, 2 * columns
     if format == "fp8_block":
         return rows, columns
-    numbers, size = _SIZES[format]
+    numbers, size = _formats._GGUF[format]
     if columns % size != 0:
         raise InvalidArgument(
             f"Incompatible dimensions: the last axis of {format} holds whole blocks of {size} "

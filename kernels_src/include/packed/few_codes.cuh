@@ -1,0 +1,46 @@
+// Codes of two or three bits of packed weights.
+#pragma once
+
+#include <kernwright/packed_codes.cuh>
+
+namespace kernwright {
+
+/// 32 whole numbers of a lane: their lower two bits in two words, each of two parts of 32, the
+/// third bits in a word of all parts. Values are in the order of pairs, the later of two in the
+/// upper half.
+template <typename T, int Bits>
+struct FewCodes {
+  static_assert(Bits == 2 || Bits == 3);
+  static constexpr int kBase = 1 << Bits;
+  static constexpr bool kThird = Bits == 3;
+  static constexpr unsigned kBytes = 512, kHighBytes = kThird ? 256 : 0;
+  struct Raw {
+    Pack<UInt32, 2> low;
+    unsigned high;
+  };
+  template <bool Copied>
+  __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
+                                             unsigned lane) {
+    const UInt64 at = packed_lane(place, lane);
+    Raw raw;
+    raw.low = reinterpret_cast<const Pack<UInt32, 2>*>(from.codes)[at];
+    raw.high = 0;
+    if constexpr (kThird) raw.high = reinterpret_cast<const UInt32*>(from.high)[at];
+    return raw;
+  }
+  static constexpr int kPlace = PairBits<T>::kMantissa - Bits;
+  static constexpr unsigned kExponent = (PairBits<T>::kBias + Bits) << PairBits<T>::kMantissa;
+  __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
+#pragma unroll
+    for (int p = 0; p < 4; ++p) {
+      const int in_word = part % 2 * 4 + p;
+      pairs[p] = merged(shifted(raw.low.value[part / 2], kPlace - 2 * in_word),
+                        0x00030003u << kPlace, kExponent * 0x00010001u);
+      if constexpr (kThird)
+        pairs[p] = merged(shifted(raw.high, kPlace + 2 - (part * 4 + p)),
+                          0x00010001u << (kPlace + 2), pairs[p]);
+    }
+  }
+};
+
+}  // namespace kernwright
