@@ -320,11 +320,13 @@ def test_gguf(tmp_path):
     numbers = np.random.default_rng(0).standard_normal((4, 512)).astype(np.float32)
     blocks = kw.nn.quant.quantize(kw.asarray(numbers), "q4_k").numpy()
     plain = np.arange(15, dtype=np.float16).reshape(5, 3)
-    data = blocks.tobytes() + plain.tobytes() + bytes(2) + bytes(20)
+    short = kw.nn.quant.quantize(kw.asarray(numbers[:1, :32]), "q4_1").numpy()
+    data = blocks.tobytes() + plain.tobytes() + bytes(2) + short.tobytes() + bytes(12) + bytes(66)
     tensors = [("w", (512, 4), 12, 0), ("p", (3, 5), 1, 1152), ("q", (32, 1), 3, 1184)]
+    tensors.append(("other", (256, 1), 16, 1216))
     path.write_bytes(gguf(ENTRIES, tensors, data))
     with kw.Gguf(path) as file:
-        assert file.version == 3 and list(file) == ["w", "p", "q"]
+        assert file.version == 3 and list(file) == ["w", "p", "q", "other"]
         scores = file.metadata.pop("scores")
         assert scores.tolist() == [1, 2, 3] and scores.dtype == np.float32
         assert file.metadata == {"general.architecture": "llama", "n": 7, "f": 0.5, "b": True,
@@ -335,9 +337,11 @@ def test_gguf(tmp_path):
         same(file.numbers("w", "float16"), expected)
         same(file["p"], plain)
         same(file.numbers("p"), plain.astype(np.float32))
-        assert file["q"].shape == (1, 20)
-        with pytest.raises(kw.InvalidArgument, match="q4_1"):
-            file.numbers("q")
+        assert file.format("q") == "q4_1" and file.shape("q") == (1, 32)
+        same(file.numbers("q"), kw.nn.quant.dequantize(kw.asarray(short), "q4_1").numpy())
+        assert file["other"].shape == (1, 66)
+        with pytest.raises(kw.InvalidArgument, match="iq2_xxs"):
+            file.numbers("other")
     path.write_bytes(gguf([], [], b"", version=2))
     assert len(kw.Gguf(path)) == 0
 
