@@ -394,6 +394,10 @@ def test_no_finding_in_any_kernel(sim):
         nn.cross_entropy_grad(a, t, label_smoothing=0.1)
         nn.cross_entropy_grad(a, t, inplace=True)
         nn.cross_entropy_grad(a, t, label_smoothing=0.1, weight=kw.ones(530))
+        for outside in (-1, 530, 2**31 - 1, -(2**31)):
+            away = kw.asarray(np.array([0, outside, 529], np.int32))
+            assert np.isnan(nn.cross_entropy(a, away, weight=kw.ones(530)).item())
+            nn.cross_entropy_grad(a, away, weight=kw.ones(530))
         wide_row = kw.asarray(case(1, 26001)[0])
         nn.cross_entropy_grad(wide_row, t[:1])
         _, _, rows, ids = streamed(3, 16_392)

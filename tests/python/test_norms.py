@@ -62,6 +62,19 @@ def test_rows(n):
     close(nn.l2_norm(arrays[0]), normal("l2", x, 1e-12)[0], 2e-6)
 
 
+def test_the_smallest_norm_of_l2_norm():
+    """Rows below eps, 1e-12 where it is left out, are divided by it."""
+    rows = np.array([[3e-13, 4e-13], [3e-12, 4e-12]], np.float32)
+    x, dy = kw.asarray(rows), kw.ones((2, 2))
+    np.testing.assert_allclose(nn.l2_norm(x).numpy(), [[0.3, 0.4], [0.6, 0.8]], rtol=1e-5)
+    np.testing.assert_allclose(nn.l2_norm(x, eps=1e-11).numpy(), rows / 1e-11, rtol=1e-5)
+    below, above = nn.l2_norm_backward(dy, x).numpy()
+    np.testing.assert_allclose(below, [1e12, 1e12], rtol=1e-5)
+    np.testing.assert_allclose(
+        above, gradients("l2", np.ones((1, 2)), rows[1:], eps=1e-12)[0][0], rtol=1e-4
+    )
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [96, 1536])
 def test_dtypes(dtype, n):

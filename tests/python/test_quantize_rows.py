@@ -67,6 +67,18 @@ def test_one_scale_for_all(dtype, shape):
     assert np.array_equal(back, (expected.astype(np.float32) * exact).reshape(shape))
 
 
+def test_blocks_have_up_to_256_numbers():
+    host = values((3, 600), "float32")
+    q, scale = kw.nn.quantize_blocks(kw.asarray(host), 256, dtype="int8")
+    parts = np.pad(host, ((0, 0), (0, 168))).reshape(3, 3, 256)
+    expected, exact = reference(parts, "int8")
+    assert np.array_equal(scale.numpy(), exact[..., 0])
+    assert same(q.numpy(), np.ascontiguousarray(expected.reshape(3, 768)[:, :600]))
+    for block in (0, 8, 48, 255, 257, 512, -16):
+        with pytest.raises(InvalidArgument, match=rf"128 or 256 .*not (of )?{block}\b"):
+            kw.nn.quantize_blocks(kw.asarray(host), block, dtype="int8")
+
+
 def test_long_rows_of_several_blocks():
     for shape in ((2, 70_000), (1, 33_001)):
         host = values(shape, "bfloat16")

@@ -97,6 +97,16 @@ def test_uniform(dtype):
     assert (kw.random.uniform(9, dtype, low=4.0, high=4.0, seed=1).numpy() == 4).all()
 
 
+@pytest.mark.parametrize(("dtype", "digits"), [("float16", 10), ("bfloat16", 7)])
+def test_narrow_uniform_numbers_stay_below_their_bound(dtype, digits):
+    """Half of the numbers between neighbours round up to the bound, which is not drawn."""
+    step = 2.0**-digits
+    for high, expected in ((1 + step, {1.0}), (1 + 1.5 * step, {1.0, 1 + step})):
+        for bound in (high, kw.asarray(np.full(4000, high))):
+            drawn = kw.random.uniform(4000, dtype, low=1.0, high=bound, seed=3)
+            assert set(wide(drawn).tolist()) == expected
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_normal(dtype):
     x = wide(kw.random.normal(N, dtype, mean=1.5, std=2.0, seed=2))
@@ -237,6 +247,29 @@ def test_weighted_choice_without_replacement():
 
 
 # ---- generators
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_weighted_choice_moves_the_offset_behind_what_it_read(replace):
+    """It draws a word for each pick, or for each weight without replacement."""
+    for n, count in ((9, 2), (9, 9), (2, 9)):
+        if replace or count <= n:
+            generator = kw.random.Generator(1, offset=5)
+            generator.choice(n, count, replace, np.full(n, 1 / n))
+            assert generator.offset == 5 + max(n, count)
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_offsets_begin_again_at_two_to_the_64(on_device):
+    generator = kw.random.Generator(7, offset=2**64 - 3, on_device=on_device)
+    words = [w for block in (2**64 - 3, 2**64 - 2, 2**64 - 1, 0) for w in philox(block, 7)]
+    expected = np.array([w >> 8 for w in words], np.float32) * np.float32(2**-24)
+    assert np.array_equal(generator.uniform(16).numpy(), expected)
+    assert generator.offset == (2**64 - 3 if on_device else 13)
+    again = kw.random.Generator(7, offset=13).uniform(8).numpy()
+    assert np.array_equal(generator.uniform(8).numpy(), again)
+    with pytest.raises(ArgumentRangeError, match="offset"):
+        kw.random.Generator(7, offset=2**64)
 
 
 def test_a_generator_goes_on():

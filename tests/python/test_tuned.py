@@ -40,6 +40,30 @@ def test_the_problem_chooses_configuration_and_grid(kernel, store):
     assert len(fast.why.splitlines()) == 4
 
 
+def test_results_of_other_kernels_are_not_looked_at(tmp_path):
+    """Neither for a launch nor for the names of the problem and a pack; one text has both."""
+    text = SCALE + SCALE[SCALE.index("__global__") :].replace("scale(", "other(")
+    kernel, other = kw.kernel(text, "scale"), kw.kernel(text, "other")
+    own = result_row(kernel, {"BLOCK": 64, "V": 2})
+    foreign = result_row(
+        other, {"BLOCK": 256, "V": 1}, problem={"n": 4096, "rows": 3}, grid="-(-rows // BLOCK)"
+    )
+    mixed = write_rows(tmp_path / "mixed.jsonl", foreign, own)
+    fast = kernel.tuned(mixed)
+    run(fast, 4096)
+    (choice,) = fast.choices
+    assert choice.config == {"BLOCK": 64, "V": 2} and dict(choice.problem) == {"n": 4096}
+    codes, lines = fast.packed()
+    assert [json.loads(line)["kernel"] for line in lines.splitlines()] == ["scale"]
+    assert len(codes) == 2  # the result's and the default's
+    alone = write_rows(tmp_path / "alone.jsonl", foreign)
+    fast = kernel.tuned(alone, grid=GRID, block="BLOCK", default={"BLOCK": 32, "V": 1})
+    with pytest.warns(kw.PerformanceWarning, match="no tuned configuration"):
+        run(fast, 4096)
+    for name, config in (("other", foreign["config"]), ("scale", own["config"])):
+        assert [match.config for match in Store(mixed).find({"kernel": name})] == [config]
+
+
 def test_another_bucket_gets_the_default_and_a_reason_once(kernel, store):
     fast = kernel.tuned(store)
     with warnings.catch_warnings(record=True) as caught:
