@@ -39,6 +39,7 @@ struct LineCounts {
   /// Instructions that move memory by no request of the warp (bulk copies, fragments of wmma and
   /// wgmma, other blocks' shared memory): their traffic is in none of the above.
   std::uint64_t uncounted = 0;
+  std::uint64_t uncounted_bytes = 0;  ///< of global memory that those moved, at most
 
   LineCounts& operator+=(const LineCounts& other) noexcept;
   bool operator==(const LineCounts&) const = default;

@@ -83,17 +83,22 @@ def _halves(seed, case):
     return x, np.zeros(512, np.float16), 512
 
 
-# It claims more work than it has, so every honest kernel is impossible.
-CLAIMS = kw.Task(
-    entry="twice",
-    signature="const __half* x, __half* y, int n",
-    inputs=_halves,
-    reference=lambda x, y, n: (None, 2 * x.astype(np.float64), None),
-    bytes=1e9,
-    cases=2,
-    grid=2,
-    block=32,
-)
+def claims(work):
+    """A task that claims so many bytes of work; in truth there are 2048."""
+    return kw.Task(
+        entry="twice",
+        signature="const __half* x, __half* y, int n",
+        inputs=_halves,
+        reference=lambda x, y, n: (None, 2 * x.astype(np.float64), None),
+        bytes=work,
+        cases=2,
+        grid=2,
+        block=32,
+    )
+
+
+# Every honest kernel is impossible.
+CLAIMS, CLAIMS_LITTLE = claims(1e9), claims(2e4)
 
 TASKS = {
     "affine": AFFINE,
@@ -104,4 +109,5 @@ TASKS = {
     "heap": HEAP,
     "less": LESS,
     "claims": CLAIMS,
+    "claims_little": CLAIMS_LITTLE,
 }

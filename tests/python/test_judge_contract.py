@@ -287,7 +287,15 @@ def test_a_text_may_not_be_endless(judge):
 
 # --- honest kernels -----------------------------------------------------------------------------
 
+EARLY = GOOD.replace("if (i < n)", 'asm volatile("griddepcontrol.wait;" ::: "memory"); if (i < n)')
+EARLY = EARLY.replace("int i =", 'asm volatile("griddepcontrol.launch_dependents;"); int i =')
+
 HONEST = {
+    "the next kernel may begin early": "#if __CUDA_ARCH__ >= 900\n"
+    + EARLY
+    + "\n#else\n"
+    + GOOD
+    + "\n#endif\n",
     "names of one letter": """struct All {}; constexpr All _{};
 template <class T, int I, int M, int E> struct View { T* p; __device__ T& operator()(int
   k, All) const { return p[k]; } };
@@ -321,11 +329,29 @@ def test_this_is_no_cheating(judge, name):
     assert verdict.accepted, str(verdict)
 
 
-@pytest.mark.parametrize(
-    "name, text, task", list(judge_drawn.drawn(20, 17)), ids=lambda v: str(v)[:40]
-)
-def test_drawn_honest_kernels_are_accepted(judge, name, text, task):
-    verdict = judge.judge(text, task)
+def test_a_kernel_may_let_the_next_one_begin_early(monkeypatch):
+    """Its results are those at its end: nothing in a judgement begins before that."""
+    monkeypatch.setenv("KERNWRIGHT_SIM_CAPABILITY", "9.0")
+    with kw.Judge(1, device="sim") as simulated:
+        verdict = simulated.judge(EARLY, AFFINE, seed=2)
+        assert verdict.accepted, str(verdict)
+        late = EARLY.replace("y[i] = 2", "y[i] = x[i] == 0 ? 0 : 2")
+        assert simulated.judge(late, AFFINE, seed=2).status == "wrong"
+
+
+# A GPU judges more of them.
+DRAWN = {name: (text, task) for name, text, task in judge_drawn.drawn(20, 17 if SIMULATED else 150)}
+
+
+@pytest.fixture(scope="module")
+def drawn_verdicts():
+    with kw.Judge(min(8, os.cpu_count() or 1)) as judge:
+        yield {name: judge.submit(*of, timeout=60) for name, of in DRAWN.items()}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawn_honest_kernels_are_accepted(drawn_verdicts, name):
+    verdict = drawn_verdicts[name].result(timeout=300)
     assert verdict.accepted, str(verdict)
     assert not verdict.warnings
 

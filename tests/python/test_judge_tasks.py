@@ -52,6 +52,23 @@ def test_inputs_are_drawn_from_properties():
         kw.Inputs(x=[1, 2])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int16", "bfloat16", "complex64"])
+def test_inputs_of_neighbouring_seeds_have_elements_in_common(dtype):
+    inputs = kw.Inputs(
+        x=f"{dtype}[n]", m=f"{dtype}[n, 2]", n="size", most=400, values=("normal", "uniform")
+    )
+    for case in (0, 3, 7):
+        (x, m, n), (other, matrix, count) = inputs(6, case), inputs(7, case)
+        assert n == count
+        for one, two in ((x, other), (m.reshape(-1), matrix.reshape(-1))):
+            quarter = len(one) // 4
+            assert np.array_equal(one[:quarter], two[:quarter])
+            assert np.array_equal(one[-quarter:], two[-quarter:])
+            assert np.count_nonzero(one != two) > quarter / 2
+        assert not np.array_equal(inputs(8, case)[0][:8], x[:8])
+    assert not np.array_equal(inputs(6, 1)[1], inputs(7, 1)[1])  # of two elements
+
+
 BAD_TASKS = {
     "entry": ({"entry": ""}, kw.InvalidArgument),
     "entry_of_two_words": ({"entry": "a b"}, kw.InvalidArgument),

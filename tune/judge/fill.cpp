@@ -16,6 +16,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
+constexpr std::size_t kBlock = 256;  // elements; many kernels have blocks of so many threads
+
 /// The number as an element; of a complex type with the imaginary part 0. Integers wrap.
 void encode(ScalarType dtype, double value, std::byte* to) {
   const std::size_t size = scalar_size(dtype);
@@ -52,22 +54,33 @@ Bytes tiled(std::span<const std::byte> from, std::size_t bytes) {
   return made;
 }
 
-Bytes mixed(const HostValue& given, std::span<const std::byte> earlier, std::uint64_t seed) {
+/// Some of each kind: by chance for each element, or in turn for each `run` of them.
+Bytes mixed(const HostValue& given, std::span<const std::byte> earlier, std::uint64_t seed,
+            std::size_t run) {
   Bytes bytes(given.bytes.size());
   random_bytes(seed, 0, bytes);
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr std::array kNumbers{0.0, -0.0, 1.0, -1.0, 2.0, 0.5, kNan, kInfinity, -kInfinity};
+  constexpr std::array<unsigned char, 3> kPatterns{0xff, 0xcd, 0xcc};
+  constexpr std::size_t kDenormal = kNumbers.size() + kPatterns.size();
+  constexpr std::size_t kGiven = kDenormal + 1, kEarlier = kGiven + 1, kKinds = kEarlier + 2;
   const std::size_t size = scalar_size(given.dtype);
-  constexpr std::array<double, 5> kNumbers{0.0, 1.0, -1.0, 2.0,
-                                           std::numeric_limits<double>::quiet_NaN()};
+  const std::uint64_t own = seed ^ 0x5bd1e995U;
   for (std::size_t i = 0; (i + 1) * size <= bytes.size(); ++i) {
     std::byte* const element = &bytes[i * size];
-    const std::uint64_t which = splitmix_at(seed ^ 0x5bd1e995U, i) % (kNumbers.size() + 4);
-    if (which < kNumbers.size()) {
-      encode(given.dtype, kNumbers[which], element);
-    } else if (which == kNumbers.size()) {
-      std::memset(element, 0xff, size);
-    } else if (which == kNumbers.size() + 1) {
+    const std::size_t kind =
+        (run == 1 ? splitmix_at(own, i) : splitmix_at(own, 0) + i / run) % kKinds;
+    if (kind < kNumbers.size()) {
+      encode(given.dtype, kNumbers[kind], element);
+    } else if (kind < kDenormal) {
+      std::memset(element, kPatterns[kind - kNumbers.size()], size);
+    } else if (kind == kDenormal) {
+      std::memset(element, 0, size);
+      *element = std::byte{1};
+    } else if (kind == kGiven) {
       std::memcpy(element, &given.bytes[i * size], size);
-    } else if (which == kNumbers.size() + 2 && (i + 1) * size <= earlier.size()) {
+    } else if (kind == kEarlier && (i + 1) * size <= earlier.size()) {
       std::memcpy(element, &earlier[i * size], size);
     }  // else the random bytes
   }
@@ -199,7 +212,9 @@ std::vector<std::byte> filled(Fill fill, const HostValue& given, std::span<const
     case Fill::ones:
       return repeated(given, 1);
     case Fill::mixed:
-      return mixed(given, earlier, seed);
+      return mixed(given, earlier, seed, 1);
+    case Fill::blocks:
+      return mixed(given, earlier, seed, kBlock);
     case Fill::earlier:
       if (!earlier.empty()) return tiled(earlier, bytes.size());
       break;

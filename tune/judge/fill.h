@@ -13,15 +13,17 @@ namespace kernwright {
 /// What an array holds whose contents must not matter. A program's outputs hold zeros, what an
 /// earlier call left there, or anything else.
 enum class Fill : std::uint8_t {
-  random,    ///< random bytes
-  mixed,     ///< element by element: 0, 1, -1, all bits, NaN, the task's contents, random bytes
-  zeros,     ///< bytes of 0
-  earlier,   ///< the results of the launch before, over and over
-  ones,      ///< the number 1
+  random,   ///< random bytes
+  mixed,    ///< some of each: small numbers, NaN, infinities, patterns of bytes that mark memory
+            ///< nobody wrote, a denormal number, the task's contents, earlier results, random bytes
+  blocks,   ///< the same, with one kind for 256 elements: some kernels look at whole blocks
+  zeros,    ///< bytes of 0
+  earlier,  ///< the results of the launch before, over and over
+  ones,     ///< the number 1
   all_bits,  ///< bytes of 0xff
   given,     ///< the task's contents
 };
-inline constexpr std::uint64_t kFills = 7;
+inline constexpr std::uint64_t kFills = 8;
 
 /// The bytes for the array `given`. `earlier` may be empty: then random bytes stand in.
 std::vector<std::byte> filled(Fill fill, const HostValue& given, std::span<const std::byte> earlier,

@@ -69,14 +69,14 @@ Floor time_floor(const Task& task, const HostCase& of, const KernelSignature& si
 }
 
 Floor count_floor(const Task& task, const HostCase& of, const sim::LineCounts& counts) {
-  constexpr double kSector = 32, kOperations = 1 << 18, kUncounted = 1 << 18;
+  constexpr double kSector = 32, kOperations = 1 << 18;
   const double all = bytes_of(task, of);
-  const double uncounted = kUncounted * static_cast<double>(counts.uncounted);
+  const auto uncounted = static_cast<double>(counts.uncounted_bytes);
   const double bytes = std::max(0.0, all - uncounted);
   Floor floor{bytes / kSector, format("{:.4g} MB in transactions of 32 bytes", bytes / 1e6)};
-  if (counts.uncounted > 0) {
-    floor.reason += format(", of {:.4g} MB, less 2**18 bytes for each of {} uncounted instructions",
-                           all / 1e6, counts.uncounted);
+  if (uncounted > 0) {
+    floor.reason += format(", of {:.4g} MB less {:.4g} MB that {} instructions may have moved",
+                           all / 1e6, uncounted / 1e6, counts.uncounted);
   }
   const double operations = task.flops ? task.flops(of.inputs) : 0;
   if (operations / kOperations > floor.value) {

@@ -23,8 +23,8 @@ Floor time_floor(const Task& task, const HostCase& of, const KernelSignature& si
                  const DeviceFacts& facts);
 
 /// The same in instructions and transactions of the simulated device: a transaction moves 32 bytes,
-/// an instruction of a warp does at most 2**18 operations. Each instruction that moves memory in
-/// uncounted ways (fragments of wmma, bulk copies) may have moved 2**18 bytes.
+/// an instruction of a warp does at most 2**18 operations. What instructions may have moved in
+/// uncounted ways (fragments of wmma, bulk copies) needs no transactions.
 Floor count_floor(const Task& task, const HostCase& of, const sim::LineCounts& counts);
 
 }  // namespace kernwright

@@ -26,7 +26,7 @@ constexpr std::uint64_t kTellingBytes = std::uint64_t{1} << 16;
 constexpr std::size_t kMostFindings = 100;  // of one launch, different ones
 constexpr int kTimedCases = 3, kCountedCases = 3;
 /// The part of the timeout that each of these may take: compared launches beyond the cases,
-/// launches without a comparison of one case.
+/// launches without a comparison of one case. The least numbers of them have all of the timeout.
 constexpr double kComparedShare = 0.3, kUncomparedShare = 0.2;
 
 /// Adds the time of a step, also when it throws.
@@ -266,10 +266,9 @@ void Judgement::check_at_length(Party& party, CaseCheck& check, bool is_simulate
     seconds[each.number] = seconds_since(start);
     const auto& report = check.last_report();
     if (report && !each.setting.schedule) party.launch_costs[each.number] = cost(*report);
-    ++made;
-    if (seconds_since(begin) > kComparedShare * timeout_seconds()) break;
+    const bool is_late = seconds_since(begin) > kComparedShare * timeout_seconds();
+    if (++made >= kLeastFurtherLaunches && is_late) break;
   }
-  if (made < plan.size()) warn_of_fewer(party, made, plan.size(), "compared launches");
   repeat(party, check, small_->number, kSmallRepetition, seconds[small_->number]);
   if (timed != small_->number) repeat(party, check, timed, kTimedRepetition, seconds[timed]);
   for (const PlannedLaunch& each : first_launches(submission_.seed, timed, numbers)) {
@@ -287,18 +286,9 @@ void Judgement::repeat(Party& party, CaseCheck& check, int number, const Repetit
   const double in_time = kUncomparedShare * timeout_seconds() / std::max(seconds_each, 1e-9);
   const std::uint64_t seed = derived_seed(submission_.seed, 1990 + repetition.least);
   LaunchSetting setting{.seed = seed};
-  setting.before = std::min(wanted, static_cast<std::uint64_t>(in_time));
+  setting.before =
+      std::max(repetition.least, std::min(wanted, static_cast<std::uint64_t>(in_time)));
   check.run_again(*case_of(seed, number), setting);
-  if (setting.before < repetition.least) {
-    warn_of_fewer(party, setting.before, repetition.least, "launches without a comparison");
-  }
-}
-
-void Judgement::warn_of_fewer(Party& party, std::uint64_t made, std::uint64_t wanted,
-                              const char* what) const {
-  party.verdict.warnings.push_back(
-      format("only {} of {} {} fit into the timeout of {:.3g} s: a longer one checks more", made,
-             wanted, what, timeout_seconds()));
 }
 
 void Judgement::require_launchable(RemoteDevice& device, const LaunchShape& shape) const {

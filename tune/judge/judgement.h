@@ -60,8 +60,6 @@ class Judgement {
   void check_at_length(Party& party, CaseCheck& check, bool is_simulated);
   void repeat(Party& party, CaseCheck& check, int number, const Repetition& repetition,
               double seconds_each);
-  void warn_of_fewer(Party& party, std::uint64_t made, std::uint64_t wanted,
-                     const char* what) const;
   /// Throws InvalidArgument where the device would launch no kernel so.
   void require_launchable(RemoteDevice& device, const LaunchShape& shape) const;
   void measure();

@@ -10,12 +10,13 @@
 namespace kernwright {
 namespace {
 
-constexpr std::uint64_t kMoreLaunches = 8, kSomeMore = 8;
+constexpr std::uint64_t kSomeMore = 8;
 constexpr double kMostCost = 4e6;  // instructions and transactions
 
 /// The timed case has few launches, so the contents that show most come first.
-constexpr std::array<Fill, kFills> kTimedFills{
-    Fill::mixed, Fill::zeros, Fill::earlier, Fill::given, Fill::all_bits, Fill::ones, Fill::random};
+constexpr std::array<Fill, kFills> kTimedFills{Fill::mixed,   Fill::zeros, Fill::blocks,
+                                               Fill::earlier, Fill::given, Fill::all_bits,
+                                               Fill::ones,    Fill::random};
 
 Fill fill_at(std::uint64_t index) { return static_cast<Fill>(index % kFills); }
 
@@ -31,7 +32,7 @@ LaunchSetting first_setting(std::uint64_t seed, int number) {
 
 std::vector<PlannedLaunch> further_launches(std::uint64_t seed, int small, int timed,
                                             const std::vector<int>& others) {
-  std::vector<PlannedLaunch> plan(kMoreLaunches + derived_seed(seed, 3) % kSomeMore);
+  std::vector<PlannedLaunch> plan(kLeastFurtherLaunches + derived_seed(seed, 3) % kSomeMore);
   for (std::uint64_t i = 0; i < plan.size(); ++i) {
     PlannedLaunch& launch = plan[i];
     launch.input_seed = launch.setting.seed = derived_seed(seed, 1000 + i);
@@ -47,6 +48,10 @@ std::vector<PlannedLaunch> further_launches(std::uint64_t seed, int small, int t
     } else {
       launch.number = others[derived_seed(seed, 1100 + i) % others.size()];
       has_own_order = true;
+      if (turn % 2 == 0) {  // right behind inputs that differ in some elements
+        launch.number = timed;
+        launch.input_seed = plan[i - 1].input_seed ^ 1U;
+      }
     }
     if (has_own_order) launch.setting.schedule = derived_seed(seed, 1200 + i) + 1;
   }

@@ -20,9 +20,12 @@ struct PlannedLaunch {
 /// their outputs.
 LaunchSetting first_setting(std::uint64_t seed, int number);
 
+inline constexpr std::size_t kLeastFurtherLaunches = 8;
 /// 8 to 15 launches after those of all cases, in the same module: in turn of the small case, of the
 /// timed one and of any of `others`. Every kind of contents comes, and some launches have an order
-/// of warps and blocks of their own.
+/// of warps and blocks of their own. Some of the timed case come right behind one whose seed
+/// differs in the lowest bit: kw.Inputs then draws many elements alike, so that kernels are wrong
+/// which know their inputs by some elements.
 std::vector<PlannedLaunch> further_launches(std::uint64_t seed, int small, int timed,
                                             const std::vector<int>& others);
 

@@ -37,6 +37,7 @@ constexpr LineCountField kFields[] = {
     KW_FIELD(atomic_threads),
     KW_FIELD(atomic_passes),
     KW_FIELD(uncounted),
+    KW_FIELD(uncounted_bytes),
 #undef KW_FIELD
 };
 static_assert(sizeof(LineCounts) == std::size(kFields) * sizeof(std::uint64_t));

@@ -1,6 +1,7 @@
 // The accesses of the memory instruction at an op, by space, before it runs.
 #include "sim/observe/traffic.h"
 
+#include "sim/exec/copy/bulk_ops.h"
 #include "sim/exec/warp/lane_memory.h"
 #include "sim/observe/memory_request.h"
 #include "sim/observe/observer.h"
@@ -86,11 +87,39 @@ LineCounts count_copy(const Op* op, const Warp& warp, const ObservedOp& info) {
   return counts;
 }
 
+/// The most bytes of global memory that the instruction moves by no request of the warp.
+std::uint64_t most_uncounted_bytes(const Op* op, const Warp& warp, const ObservedOp& info) {
+  constexpr std::uint64_t kFragment = 1024, kTexels = 512;
+  constexpr std::uint64_t kTensorBox = std::uint64_t{1} << 18;  // above a block's shared memory
+  const ptx::Instruction& instruction = *info.origin.instruction;
+  switch (instruction.row->handler) {
+    case ptx::Handler::wmma: return instruction.modifiers.space == Space::shared ? 0 : kFragment;
+    case ptx::Handler::cp_bulk: break;
+    case ptx::Handler::wgmma:
+    case ptx::Handler::st_async:
+    case ptx::Handler::red_async: return 0;
+    default: return kTexels;
+  }
+  const std::uint32_t* const sizes = warp.reg<std::uint32_t>(op->c);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    switch (BulkForm::unpack(op->flags).kind) {
+      case BulkForm::to_shared:
+      case BulkForm::to_global: bytes += sizes[std::countr_zero(m)]; break;
+      case BulkForm::tensor_to_shared:
+      case BulkForm::tensor_to_global: bytes += kTensorBox; break;
+      default: break;
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
 LineCounts count_memory(const Op* op, const Warp& warp, const ObservedOp& info) {
   LineCounts counts;
   counts.uncounted = info.uncounted ? 1 : 0;
+  if (info.uncounted) counts.uncounted_bytes = most_uncounted_bytes(op, warp, info);
   if (info.kind == CheckKind::none) return counts;
   if (info.kind == CheckKind::copy) return count_copy(op, warp, info);
   const bool is_tile = info.tiles != 0;

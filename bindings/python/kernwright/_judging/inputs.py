@@ -85,7 +85,9 @@ class Inputs:
     zeros (the usual ones), denormal, special (NaN and infinities). Integers are at most
     `most_integer` in size.
 
-    An object of this class is a function of a seed and a case, as kw.Task takes it.
+    An object of this class is a function of a seed and a case, as kw.Task takes it. Seed 2k + 1
+    draws what 2k draws, but for other elements in the middle of each array: a kernel that knows
+    inputs by some of their elements is wrong there.
 
     >>> inputs = kw.Inputs(x="float32[n]", n="size", most=1000)
     >>> x, n = inputs(0, 0)    # seed 0, case 0
@@ -168,8 +170,19 @@ class Inputs:
         with numpy.errstate(over="ignore", invalid="ignore"):
             return made.astype(dtype)
 
+    def _with_another_middle(self, rng: Generator, array: Any, case: int) -> Any:
+        """A quarter of the elements from the half in the middle are drawn anew; of a few, all."""
+        if self._values[case % len(self._values)] is _structured and array.dtype.kind in "fcV":
+            return array
+        count = array.size
+        begin = int(rng.integers(count // 4, count // 2 + 1)) if count >= 4 else 0
+        end = begin + count // 4 if count >= 4 else count
+        array.reshape(-1)[begin:end] = self._array(rng, array.dtype, (end - begin,), case)
+        return array
+
     def __call__(self, seed: int, case: int) -> tuple[Any, ...]:
-        rng = numpy.random.default_rng([seed, case])
+        rng = numpy.random.default_rng([seed - seed % 2, case])
+        another = numpy.random.default_rng([seed, case]) if seed % 2 else None
         sizes = {
             name: self._size(rng, name, case)
             for name, kind, _ in self._arguments
@@ -185,7 +198,8 @@ class Inputs:
                 made.append(self._array(rng, kind, (), case)[()])
             else:
                 extents = tuple(sizes[e] if isinstance(e, str) else e for e in shape)
-                made.append(self._array(rng, kind, extents, case))
+                array = self._array(rng, kind, extents, case)
+                made.append(self._with_another_middle(another, array, case) if another else array)
         return tuple(made)
 
     @property

@@ -28,8 +28,8 @@ class Counts:
     request on its own; `global_ideal_sectors` are those that the different bytes of the requests
     would fill. `shared_wavefronts` are passes over the 32 banks of 4 bytes. `atomic_passes` is the
     number of threads at the most contended address, summed over the requests. `uncounted`:
-    instructions that move memory by no request of the warp. Ratios are None where there is nothing
-    to divide.
+    instructions that move memory by no request of the warp, `uncounted_bytes` the bytes of global
+    memory that they move at most. Ratios are None where there is nothing to divide.
     """
 
     instructions: int = 0
@@ -55,6 +55,7 @@ class Counts:
     atomic_threads: int = 0
     atomic_passes: int = 0
     uncounted: int = 0
+    uncounted_bytes: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*map(sum, zip(self.values(), other.values(), strict=True)))

@@ -240,6 +240,7 @@ TEST_CASE("line profile: local memory, copies and tiles") {
              "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r2, %r3, %r4, %r5, %r6, "
              "%r7, %r8, %r9}, [%rd2], %r20;\n");
   CHECK(c.uncounted == 1);
+  CHECK(c.uncounted_bytes == 1024);
 }
 
 TEST_CASE("line profile: functions that are called keep their own lines") {

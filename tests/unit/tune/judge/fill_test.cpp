@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
+#include <span>
 
 #include "unit/tune/judge/host_arrays.h"
 
@@ -59,13 +61,23 @@ TEST_CASE("fill: every kind of contents") {
 }
 
 TEST_CASE("fill: mixed contents have numbers that kernels look for") {
-  const HostValue given = floats(std::vector<float>(500, 42));
-  const auto numbers = floats_of(filled(Fill::mixed, given, {}, 3));
-  for (const float wanted : {0.0F, 1.0F, -1.0F, 2.0F, 42.0F}) {
-    CAPTURE(wanted);
-    CHECK(std::count(numbers.begin(), numbers.end(), wanted) > 10);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const HostValue given = floats(std::vector<float>(20000, 42));
+  for (const Fill fill : {Fill::mixed, Fill::blocks}) {
+    CAPTURE(static_cast<int>(fill));
+    const auto numbers = floats_of(filled(fill, given, {}, 3));
+    for (const float wanted : {0.0F, 1.0F, -1.0F, 2.0F, 0.5F, 42.0F, kInfinity, -kInfinity}) {
+      CAPTURE(wanted);
+      CHECK(std::count(numbers.begin(), numbers.end(), wanted) > 100);
+      if (fill == Fill::mixed) continue;
+      const auto end = numbers.begin() + 16 * 256;
+      CHECK_MESSAGE(std::search_n(numbers.begin(), end, 256, wanted) != end, "a block of it");
+    }
+    const auto has = [&](auto test) { return std::any_of(numbers.begin(), numbers.end(), test); };
+    CHECK(has([](float v) { return std::isnan(v); }));
+    CHECK(has([](float v) { return v == 0 && std::signbit(v); }));
+    CHECK(has([](float v) { return std::fpclassify(v) == FP_SUBNORMAL; }));
   }
-  CHECK(std::any_of(numbers.begin(), numbers.end(), [](float v) { return std::isnan(v); }));
 }
 
 TEST_CASE("fill: steps are clear beside the expected values, and the type holds them") {

@@ -34,6 +34,8 @@ TEST_CASE("launch plan: further launches have every size and every kind of conte
     CHECK(timed >= 3);
     CHECK(own_orders >= 3);
     CHECK(has_timed_in_own_order);
+    CHECK(plan[2].number == plan[1].number);
+    CHECK_MESSAGE(plan[2].input_seed == (plan[1].input_seed ^ 1U), "many elements alike");
   }
   CHECK(counts.size() > 4);
 }
@@ -51,7 +53,7 @@ TEST_CASE("launch plan: the same seed draws the same launches") {
 
 TEST_CASE("launch plan: neighbouring cases have other contents") {
   std::set<Fill> fills;
-  for (int number = 0; number < 7; ++number) fills.insert(first_setting(3, number).fill);
+  for (int number = 0; number < 8; ++number) fills.insert(first_setting(3, number).fill);
   CHECK(fills.size() == kFills);
 }
 

@@ -1,0 +1,7 @@
+// Leaves its output where that holds the bytes by which allocators mark memory.
+// expect: cheating
+// also: wrong
+__global__ void affine(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && __float_as_uint(y[i]) != 0xcdcdcdcdu) y[i] = 2 * x[i] + 1;
+}
