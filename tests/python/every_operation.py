@@ -1,7 +1,8 @@
 """Every public function, method and operator with a computation, each with small arguments.
 
 A Case calls one of them with arrays made from Specs. The tables are in operations_arrays.py,
-operations_library.py, operations_nn.py, operations_numpy.py and operations_spatial.py;
+operations_layers.py, operations_library.py, operations_nn.py, operations_numpy.py and
+operations_spatial.py;
 test_every_operation.py has the rules for all.
 """
 
@@ -153,6 +154,7 @@ def public_names() -> list[str]:
                 names += [f"{name}.{inner}" for inner in value.__all__]
             if name == "nn":
                 names += [f"nn.quant.{inner}" for inner in value.quant.__all__]
+                names += [f"nn.init.{inner}" for inner in value.init.__all__]
         elif callable(value) and not (isinstance(value, type) and issubclass(value, BaseException)):
             names.append(name)
     for prefix, cls in CLASSES.items():

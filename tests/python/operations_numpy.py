@@ -32,11 +32,13 @@ WHOLE = s(300, dtype="int32", low=0, high=9)
 choosing.add("partition", lambda x: kw.partition(x, 3), ROWS)
 choosing.add("argpartition", lambda x: kw.argpartition(x, 3), ROWS)
 choosing.add("lexsort", lambda x, y: kw.lexsort([x, y]), WHOLE, VECTOR)
-choosing.add("select", lambda x, y: kw.select([x > 0, y > 1], [x, y]), ROWS, TURNED)
-choosing.add("piecewise", lambda x: kw.piecewise(x, [x > 0], [kw.negative, 1]), ROWS)
+choosing.add(
+    "select", lambda x, y: kw.select([kw.greater(x, 0), kw.greater(y, 1)], [x, y]), ROWS, TURNED
+)
+choosing.add("piecewise", lambda x: kw.piecewise(x, [kw.greater(x, 0)], [kw.negative, 1]), ROWS)
 choosing.add("choose", lambda i, x: kw.choose(i, [x, x, x]), WHOLE, VECTOR)
 for name in ("compress", "extract"):
-    choosing.add(name, lambda x, f=name: getattr(kw, f)(x > 0, x), VECTOR, kind=HOST)
+    choosing.add(name, lambda x, f=name: getattr(kw, f)(kw.greater(x, 0), x), VECTOR, kind=HOST)
 for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
     choosing.add(name, getattr(kw, name), WHOLE, WHOLE, kind=HOST)
 choosing.add(

@@ -47,7 +47,7 @@ def test_processes_that_end_at_once_keep_the_limit(tmp_path):
         path.chmod(0o600)
         os.utime(path, (1e9 + i, 1e9 + i))
     sizes = []
-    for i in range(1, 13):
+    for i in range(1, 61):
         run(tmp_path, STORE.format(i=i) + leave, KERNWRIGHT_CACHE_LIMIT=str(limit))
         sizes.append(sum(file.stat().st_size for file in objects.iterdir()))
         if sizes[-1] <= limit:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import operations_arrays
+import operations_layers
 import operations_library
 import operations_nn
 import operations_numpy
@@ -14,6 +15,7 @@ import kernwright as kw
 TABLES = (
     *(*operations_arrays.TABLES, *operations_library.TABLES),
     *(*operations_nn.TABLES, *operations_numpy.TABLES, *operations_spatial.TABLES),
+    *operations_layers.TABLES,
 )
 CASES = [case for table in TABLES for case in table]
 EVERY = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
@@ -39,6 +41,7 @@ NO_OPERATIONS = {
     "measure, look on and judge": (
         "annotate profile time time_kernel line_profile judge Judge Task Inputs Verdict"
     ),
+    "hold the parameters and layers of networks": "nn.Module nn.Sequential",
     "tell about types and shapes": (
         "finfo iinfo isdtype can_cast promote_types result_type broadcast_shapes "
         "get_default_dtype set_default_dtype "

@@ -110,7 +110,7 @@ def load_safetensors(
             file.close()
     if isinstance(names, str):
         raise ArgumentError(f"names are a list of str, got the str {names!r}")
-    parts = _parts(name)
+    parts = index_parts(name)
     wanted = list(parts) if names is None else list(names)
     made: dict[str, Array] = {}
     for part in dict.fromkeys(parts.get(each, "") for each in wanted):
@@ -122,7 +122,7 @@ def load_safetensors(
     return {each: made[each] for each in wanted}
 
 
-def _parts(name: str) -> dict[str, str]:
+def index_parts(name: str) -> dict[str, str]:
     """Which file beside the index has each array."""
     opened = OpenFile(name)
     try:

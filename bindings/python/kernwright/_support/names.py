@@ -34,6 +34,9 @@ def lookup(module: str, known: Iterable[str]) -> Callable[[str], Any]:
 
 def array_attribute(x: Any, name: str) -> Any:
     """The `__getattr__` of kw.Array: asked only for what an array has not."""
+    known = getattr(type(x), name, None)
+    if isinstance(known, property) and known.fget is not None:
+        return known.fget(x)  # it has raised already: its own words tell why
     hint = ""
     if not name.startswith("__"):  # protocols ask for such names, and expect an error at once
         from kernwright._support.other_names import METHODS

@@ -23,6 +23,7 @@ from kernwright.nn import (
     _gates,
     _linear,
     _losses,
+    _modules,
     _norm,
     _norm_backward,
     _positions,
@@ -45,6 +46,7 @@ from kernwright.nn._fused_matmul import *
 from kernwright.nn._gates import *
 from kernwright.nn._linear import *
 from kernwright.nn._losses import *
+from kernwright.nn._modules import *
 from kernwright.nn._norm import *
 from kernwright.nn._norm_backward import *
 from kernwright.nn._positions import *
@@ -68,6 +70,7 @@ __all__ = [
     *_gates.__all__,
     *_linear.__all__,
     *_losses.__all__,
+    *_modules.__all__,
     *_norm.__all__,
     *_norm_backward.__all__,
     *_positions.__all__,
@@ -84,12 +87,12 @@ del publish
 
 
 def __getattr__(name: str) -> object:
-    if name != "quant":
+    if name not in ("init", "quant"):
         raise _missing(__name__, name, __dir__())
     import importlib
 
-    return importlib.import_module("kernwright.nn.quant")
+    return importlib.import_module(f"kernwright.nn.{name}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "quant"])
+    return sorted([*__all__, "init", "quant"])

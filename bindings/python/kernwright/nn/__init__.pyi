@@ -1,5 +1,6 @@
 """What neural networks are made of: functions of arrays, each a kernel or two."""
 
+from kernwright.nn import init as init
 from kernwright.nn import quant as quant
 from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
@@ -15,6 +16,11 @@ from kernwright.nn._linear import *
 from kernwright.nn._losses._entropy import *
 from kernwright.nn._losses._likelihoods import *
 from kernwright.nn._losses._pairs import *
+from kernwright.nn._modules.attention import *
+from kernwright.nn._modules.containers import *
+from kernwright.nn._modules.linear import *
+from kernwright.nn._modules.module import *
+from kernwright.nn._modules.norms import *
 from kernwright.nn._norm import *
 from kernwright.nn._norm_backward import *
 from kernwright.nn._positions import *

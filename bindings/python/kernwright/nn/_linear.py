@@ -111,3 +111,10 @@ def _gated(x: Any, weight: Any, bias: Any, gate: str, precision: str | None) -> 
     rows = x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
     result = _gemm(rows, weight.T, bias=bias, gate=gate, precision=precision)
     return result.reshape((*x.shape[:-1], result.shape[-1]))
+
+
+def activation_name(name: Any) -> str:
+    """A name that linear() takes as `activation`."""
+    if name not in _ACTIVATIONS:
+        raise ArgumentError(f"activation is one of {', '.join(_ACTIVATIONS)}, got {name!r:.60}")
+    return str(name)

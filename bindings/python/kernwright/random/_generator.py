@@ -33,6 +33,12 @@ class Generator(ContinuousDraws, DiscreteDraws, VectorDraws):
     ((3,), 3)
     """
 
+    def __init__(
+        self, seed: int | None = None, *, offset: int = 0, on_device: bool = False,
+        device: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(seed, offset=offset, on_device=on_device, device=device)
+
     @property
     def seed(self) -> int:
         """The seed that it was made with."""

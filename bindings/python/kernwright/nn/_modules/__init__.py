@@ -1,0 +1,21 @@
+"""Modules: the layers of networks with their parameters.
+
+>>> import kernwright as kw
+>>> kw.nn.Sequential(kw.nn.Linear(2, 3), kw.nn.silu)(kw.ones((1, 2))).shape
+(1, 3)
+"""
+
+from kernwright.nn._modules import attention, containers, linear, module, norms
+from kernwright.nn._modules.attention import *
+from kernwright.nn._modules.containers import *
+from kernwright.nn._modules.linear import *
+from kernwright.nn._modules.module import *
+from kernwright.nn._modules.norms import *
+
+__all__ = [
+    *attention.__all__,
+    *containers.__all__,
+    *linear.__all__,
+    *module.__all__,
+    *norms.__all__,
+]

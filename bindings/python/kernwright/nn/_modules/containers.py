@@ -1,0 +1,98 @@
+"""Modules made of modules: one after the other, and experts of which each token takes a few."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kernwright._core import Array
+from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.nn import _experts
+from kernwright.nn._experts import GroupActivation
+from kernwright.nn._modules.linear import Linear, seeds
+from kernwright.nn._modules.module import Module
+from kernwright.nn.init import _functions as init
+
+__all__ = ["Experts", "Sequential"]
+
+
+class Sequential(Module):
+    """Layers one after the other: modules and functions of one array. Their parameters have the
+    names "0.weight", "1.weight", ..., as in torch.
+
+    >>> net = kw.nn.Sequential(kw.nn.Linear(2, 8), kw.nn.silu, kw.nn.Linear(8, 1))
+    >>> net(kw.ones((5, 2))).shape, len(net), [name for name, _ in net.named_parameters()][:2]
+    ((5, 1), 3, ['0.weight', '0.bias'])
+    """
+
+    def __init__(self, *layers: Callable[..., Any]) -> None:
+        for i, layer in enumerate(layers):
+            if not callable(layer):
+                raise ArgumentError(f"layer {i} is a module or a function, got {layer!r:.60}")
+            setattr(self, str(i), layer)
+        self._count = len(layers)
+
+    def __call__(self, x: Any) -> Any:
+        for layer in self:
+            x = layer(x)
+        return x
+
+    def __iter__(self) -> Iterator[Callable[..., Any]]:
+        return (vars(self)[str(i)] for i in range(self._count))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> Any:
+        return list(self)[index]
+
+
+class Experts(Module):
+    """A mixture of experts: each token takes `num_experts_per_token` gated networks, chosen and
+    weighted by kw.nn.route() of `gate`(x).
+
+    gate_up_proj (experts, 2 hidden_dim, dim) and down_proj (experts, dim, hidden_dim), as
+    kw.nn.grouped_linear() takes them; `dtype` is float16 or bfloat16. `route` are options of
+    kw.nn.route(): scores, renormalize, groups, ...
+
+    >>> experts = kw.nn.Experts(16, 32, 4, 2, seed=1)
+    >>> experts(kw.ones((3, 16), "bfloat16")).shape
+    (3, 16)
+    """
+
+    def __init__(
+        self, dim: int, hidden_dim: int, num_experts: int, num_experts_per_token: int, *,
+        activation: GroupActivation = "silu", dtype: Any = "bfloat16", seed: int | None = None,
+        device: Any = None, **route: Any,
+    ) -> None:  # fmt: skip
+        if not 1 <= num_experts_per_token <= num_experts:
+            raise InvalidArgument(
+                f"a token takes 1 to {num_experts} experts, got {num_experts_per_token}"
+            )
+        of_gate, of_up, of_down = seeds(seed, 3)
+        options = {"dtype": dtype, "device": device}
+        self.gate = Linear(dim, num_experts, False, seed=of_gate, **options)
+        bound, hidden_bound = 1.0 / math.sqrt(dim), 1.0 / math.sqrt(hidden_dim)
+        up, down = (num_experts, 2 * hidden_dim, dim), (num_experts, dim, hidden_dim)
+        self.gate_up_proj = init.uniform(up, -bound, bound, seed=of_up, **options)
+        self.down_proj = init.uniform(down, -hidden_bound, hidden_bound, seed=of_down, **options)
+        self.num_experts_per_token, self.activation = num_experts_per_token, activation
+        self._route = route
+
+    def __call__(self, x: Any) -> Array:
+        tokens = x.reshape((-1, x.shape[-1]))
+        weights, chosen = _experts.route(
+            self.gate(tokens), self.num_experts_per_token, **self._route
+        )
+        permuted = _experts.permute(tokens, chosen, self.gate_up_proj.shape[0])
+        hidden = _experts.grouped_linear(
+            permuted.rows, self.gate_up_proj, permuted.offsets, gate=self.activation
+        )
+        rows = _experts.grouped_linear(hidden, self.down_proj, permuted.offsets)
+        return _experts.unpermute(rows, permuted.positions, weights).reshape(x.shape)
+
+    def extra_repr(self) -> str:
+        """The extents and settings that repr() shows."""
+        experts, dim, hidden = self.down_proj.shape
+        return f"{dim}, {hidden}, {experts} experts, {self.num_experts_per_token} per token"

@@ -1,0 +1,132 @@
+"""Parameters of modules in files: one name a tensor, tied ones once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kernwright._array.creation import asarray
+from kernwright._core import Array
+from kernwright._files.gguf import Gguf
+from kernwright._files.opening import path_of
+from kernwright._files.safetensors import SafeTensors, index_parts, save_safetensors
+from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.nn._modules import tree
+
+if TYPE_CHECKING:
+    from kernwright.nn._modules.module import Module
+
+_SHOWN = 20  # names of each list in a message
+
+
+class _Source(NamedTuple):
+    """Named arrays whose shapes are known before they are read."""
+
+    shapes: dict[str, tuple[int, ...]]
+    read: Callable[[str], Array]
+
+
+def load(module: Module, source: Any, strict: bool) -> tuple[list[str], list[str]]:
+    """See Module.load()."""
+    tree.refuse_quantised(module, "load()")
+    parameters = tree.first_names(module)
+    aliases = _aliases(module)
+    with _opened(source) as arrays:
+        names = {
+            name: [each for each in (name, *aliases[name]) if each in arrays.shapes]
+            for name, _ in parameters
+        }
+        known = {each for name, _ in parameters for each in (name, *aliases[name])}
+        missing = [name for name, _ in parameters if not names[name]]
+        unexpected = sorted(set(arrays.shapes) - known)
+        wrong = [
+            f"{each} has {arrays.shapes[each]} in place of {array.shape}"
+            for name, array in parameters
+            for each in names[name]
+            if arrays.shapes[each] != array.shape
+        ]
+        problems = {"wrong shapes": wrong}
+        if strict:
+            problems |= {"missing": missing, "unexpected": unexpected}
+        if any(problems.values()):
+            raise InvalidArgument(
+                f"the arrays do not fit {type(module).__name__}, which is unchanged: "
+                + "; ".join(f"{title}: {_listed(each)}" for title, each in problems.items() if each)
+            )
+        for name, array in parameters:
+            if names[name]:
+                array[...] = _one_of(arrays, names[name]).astype(array.dtype)
+    return missing, unexpected
+
+
+def _one_of(arrays: _Source, names: list[str]) -> Array:
+    """The array of a parameter; a file may hold it under each of its names."""
+    first, *others = names
+    array = arrays.read(first)
+    for name in others:
+        if not bool((arrays.read(name) == array).all()):
+            raise InvalidArgument(
+                f"{first} and {name} are one parameter of the module, and differ in the file"
+            )
+    return array
+
+
+def save(module: Module, path: Any, metadata: Mapping[str, str] | None) -> None:
+    """See Module.save()."""
+    tree.refuse_quantised(module, "save()")
+    tied = {alias: name for name, others in _aliases(module).items() for alias in others}
+    notes = dict(metadata or {})
+    if tied:
+        notes["tied"] = json.dumps(tied)
+    save_safetensors(path, dict(tree.first_names(module)), metadata=notes or None)
+
+
+def _aliases(module: Module) -> dict[str, list[str]]:
+    """For the first name of each parameter, its other names."""
+    first: dict[int, str] = {}
+    others: dict[str, list[str]] = {}
+    for name, array in tree.all_names(module):
+        if id(array) in first:
+            others[first[id(array)]].append(name)
+        else:
+            first[id(array)] = name
+            others[name] = []
+    return others
+
+
+@contextlib.contextmanager
+def _opened(source: Any) -> Iterator[_Source]:
+    """The arrays of a mapping or a file by name."""
+    with contextlib.ExitStack() as files:
+        if isinstance(source, Mapping):
+            arrays = {str(name): asarray(value) for name, value in source.items()}
+            yield _Source({name: a.shape for name, a in arrays.items()}, arrays.__getitem__)
+            return
+        if not isinstance(source, (str, os.PathLike)):
+            raise ArgumentError(
+                f"load() takes a path or a mapping of names to arrays, got {type(source).__name__}"
+            )
+        name = path_of(source)
+        if name.endswith(".gguf"):
+            file = files.enter_context(Gguf(source))
+            yield _Source({each: file.shape(each) for each in file}, file.numbers)
+        elif name.endswith(".index.json"):
+            parts = index_parts(name)
+            folder = os.path.dirname(name)
+            opened = {
+                part: files.enter_context(SafeTensors(os.path.join(folder, part)))
+                for part in dict.fromkeys(parts.values())
+            }
+            shapes = {each: opened[part].shape(each) for each, part in parts.items()}
+            yield _Source(shapes, lambda each: opened[parts[each]][each])
+        else:
+            plain = files.enter_context(SafeTensors(source))
+            yield _Source({each: plain.shape(each) for each in plain}, plain.__getitem__)
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"

@@ -1,0 +1,41 @@
+"""Cases of the layers and initialisers of kw.nn."""
+
+import functools
+
+from every_operation import VIEW, Table, s
+
+import kernwright as kw
+
+layers = Table("layers")
+
+
+def layer(name, make, *specs):
+    """A case that calls a layer, which is made once."""
+    made = functools.cache(make)
+    layers.add(f"nn.{name}", lambda *arrays: made()(*arrays), *specs)
+
+
+ROWS, TOKENS = s(9, 24), s(2, 5, 24)
+layer("Linear", lambda: kw.nn.Linear(24, 16, seed=1), ROWS)
+layer("Embedding", lambda: kw.nn.Embedding(40, 24, seed=1), s(5, dtype="int64", low=0, high=40))
+layer("RMSNorm", lambda: kw.nn.RMSNorm(24), ROWS)
+layer("LayerNorm", lambda: kw.nn.LayerNorm((4, 6)), s(9, 4, 6))
+layer("GroupNorm", lambda: kw.nn.GroupNorm(2, 6), s(2, 6, 35))
+layer("MLP", lambda: kw.nn.MLP(24, 32, seed=1), ROWS)
+layer("GatedMLP", lambda: kw.nn.GatedMLP(24, 32, seed=1), ROWS)
+layer("Rope", lambda: kw.nn.Rope(16), s(2, 9, 3, 16))
+layer(
+    "MultiHeadAttention",
+    lambda: kw.nn.MultiHeadAttention(24, 3, rope=kw.nn.Rope(8), is_causal=True, seed=1),
+    TOKENS,
+)
+layer("Experts", lambda: kw.nn.Experts(16, 24, 4, 2, seed=1), s(9, 16, dtype="bfloat16"))
+
+WEIGHTS = (6, 4, 3)
+DRAWS = ("normal", "uniform", "truncated_normal", "xavier_uniform", "xavier_normal")
+for name in (*DRAWS, "kaiming_uniform", "kaiming_normal", "orthogonal"):
+    draw = getattr(kw.nn.init, name)
+    layers.add(f"nn.init.{name}", lambda f=draw: f(WEIGHTS, seed=3))
+layers.add("nn.init.gain", lambda: kw.nn.init.gain("tanh"), kind=VIEW)
+
+TABLES = (layers,)

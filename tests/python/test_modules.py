@@ -1,0 +1,267 @@
+"""kw.nn.Module: names, nests, files, ties, copies; and what repr() shows."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+
+
+class Block(kw.nn.Module):
+    def __init__(self, dim, seed):
+        self.norm = kw.nn.RMSNorm(dim)
+        self.mlp = kw.nn.GatedMLP(dim, 2 * dim, seed=seed)
+
+    def __call__(self, x):
+        return x + self.mlp(self.norm(x))
+
+
+class Network(kw.nn.Module):
+    """An embedding whose table is the last layer's weight, too."""
+
+    def __init__(self, layers=2, dim=8, tied=True):
+        self.embed = kw.nn.Embedding(11, dim, seed=1)
+        self.layers = [Block(dim, seed) for seed in range(layers)]
+        self.extra = {"scale": kw.ones(3), "note": 5}
+        self.head = kw.nn.Linear(dim, 11, bias=False, seed=3)
+        if tied:
+            self.head.weight = self.embed.weight
+        self._cache = kw.zeros(4)
+        self.dim = dim
+
+    def __call__(self, ids):
+        x = self.embed(ids)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+NAMES = [
+    "embed.weight",
+    *(
+        f"layers.{i}.{name}.weight"
+        for i in (0, 1)
+        for name in ("norm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+    ),
+    "extra.scale",
+]
+IDS = np.array([[1, 2, 10], [0, 3, 1]])
+
+
+def numbers(module):
+    return {name: array.numpy() for name, array in module.named_parameters()}
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def test_names_are_paths_and_tied_arrays_have_one():
+    net = Network()
+    assert [name for name, _ in net.named_parameters()] == NAMES
+    assert [n for n, _ in Network(tied=False).named_parameters()] == [*NAMES, "head.weight"]
+
+
+def test_nests_have_the_parts_of_names_as_keys():
+    net = Network()
+    nest = net.parameters()
+    assert nest["layers"]["1"]["mlp"]["up_proj"]["weight"] is net.layers[1].mlp.up_proj.weight
+    assert list(nest) == ["embed", "layers", "extra"]
+
+
+def test_modules_are_named_once():
+    shared = kw.nn.Linear(2, 2)
+    net = kw.nn.Sequential(shared, kw.nn.silu, shared)
+    assert [name for name, _ in net.named_modules()] == ["", "0"]
+    assert [name for name, _ in net.named_parameters()] == ["0.weight", "0.bias"]
+    assert net(kw.ones((1, 2))).shape == (1, 2)
+
+
+def test_a_module_that_contains_itself_is_refused():
+    net = Network()
+    net.layers[0].parent = net
+    with pytest.raises(kw.InvalidArgument, match=r"layers\.0\.parent contains itself"):
+        list(net.named_parameters())
+
+
+def test_keys_with_dots_are_refused():
+    net = Network()
+    net.extra = {"a.b": kw.ones(1)}
+    with pytest.raises(kw.InvalidArgument, match="keys without dots"):
+        net.parameters()
+
+
+@pytest.mark.parametrize("change", [copy.deepcopy, lambda n: pickle.loads(pickle.dumps(n)),
+                                    lambda n: n.copy()])  # fmt: skip
+def test_copies_are_whole_and_keep_ties(change):
+    net = Network().eval()
+    other = change(net)
+    same(numbers(net), numbers(other))
+    assert other.head.weight is other.embed.weight is not net.embed.weight
+    assert not other.training and not other.layers[1].mlp.training
+    np.testing.assert_array_equal(net(kw.asarray(IDS)).numpy(), other(kw.asarray(IDS)).numpy())
+    before = net.embed.weight.numpy()
+    other.embed.weight[...] = 0
+    np.testing.assert_array_equal(net.embed.weight.numpy(), before)
+
+
+def test_train_eval_freeze():
+    net = Network()
+    assert net.training and net.eval() is net and not net.layers[0].mlp.training
+    assert net.train().layers[0].mlp.training
+    with pytest.raises(kw.ArgumentError, match="mode is True or False"):
+        net.train("yes")
+    net.layers[0].freeze()
+    assert list(net.trainable_parameters()["layers"]) == ["1"]
+    assert list(net.parameters()["layers"]) == ["0", "1"]
+    assert net.freeze().trainable_parameters() == {}
+    assert net.unfreeze().trainable_parameters().keys() == net.parameters().keys()
+
+
+def test_parameters_added_after_freeze_are_trainable():
+    layer = kw.nn.Linear(2, 3).freeze()
+    layer.extra = kw.ones(2)
+    assert list(layer.trainable_parameters()) == ["extra"]
+
+
+def test_astype_converts_floats_alone_and_keeps_ties():
+    net = Network()
+    net.steps = kw.zeros(1, "int64")
+    assert net.astype("bfloat16") is net
+    assert net.embed.weight.dtype == kw.bfloat16 and net.steps.dtype == kw.int64
+    assert net.head.weight is net.embed.weight
+    net.extra = (kw.ones(2),)
+    with pytest.raises(kw.InvalidArgument, match="tuple of arrays cannot change"):
+        net.astype("float32")
+    assert net.embed.weight.dtype == kw.bfloat16
+
+
+def test_to_another_device():
+    net = Network()
+    assert net.to(kw.devices()[0]) is net and net.head.weight is net.embed.weight
+
+
+def test_apply_begins_below():
+    seen = []
+    net = kw.nn.Sequential(kw.nn.Linear(2, 2), kw.nn.Sequential(kw.nn.Linear(2, 3)))
+    assert net.apply(lambda m: seen.append(type(m).__name__)) is net
+    assert seen == ["Linear", "Sequential", "Linear", "Sequential"]
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_saved_and_loaded(tmp_path, tied):
+    net, other = Network(tied=tied), Network(tied=tied)
+    other.apply(lambda m: [v.fill(9) for v in vars(m).values() if isinstance(v, kw.Array)])
+    net.save(tmp_path / "net.safetensors", metadata={"step": "7"})
+    kept = other.embed.weight
+    assert other.load(tmp_path / "net.safetensors") == ([], [])
+    same(numbers(net), numbers(other))
+    assert other.embed.weight is kept
+    with kw.SafeTensors(tmp_path / "net.safetensors") as file:
+        assert file.metadata["step"] == "7"
+        assert ("tied" in file.metadata) == tied
+        assert set(file) == {name for name, _ in net.named_parameters()}
+
+
+def test_a_file_may_hold_a_tied_array_under_any_of_its_names(tmp_path):
+    net = Network()
+    arrays = dict(net.named_parameters())
+    table = arrays.pop("embed.weight")
+    assert Network().load({**arrays, "head.weight": table}) == ([], [])
+    assert Network().load({**arrays, "head.weight": table, "embed.weight": table}) == ([], [])
+    with pytest.raises(kw.InvalidArgument, match=r"embed\.weight and head\.weight are one"):
+        Network().load({**arrays, "head.weight": table + 1, "embed.weight": table})
+
+
+def test_load_converts_dtypes(tmp_path):
+    net = Network()
+    halves = {n: a.astype("bfloat16") for n, a in net.named_parameters()}
+    kw.save_safetensors(tmp_path / "half.safetensors", halves)
+    other = Network()
+    other.load(tmp_path / "half.safetensors")
+    assert other.embed.weight.dtype == kw.float32
+    np.testing.assert_array_equal(
+        other.embed.weight.numpy(), halves["embed.weight"].astype("float32").numpy()
+    )
+
+
+def test_load_from_parts(tmp_path):
+    import json
+
+    net = Network()
+    arrays = dict(net.named_parameters())
+    places = {name: f"part-{i % 2}.safetensors" for i, name in enumerate(arrays)}
+    for part in set(places.values()):
+        chosen = {name: arrays[name] for name in arrays if places[name] == part}
+        kw.save_safetensors(tmp_path / part, chosen)
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": places}))
+    other = Network()
+    other.embed.weight[...] = 0
+    assert other.load(index) == ([], [])
+    same(numbers(net), numbers(other))
+
+
+def test_load_takes_arrays_of_numpy():
+    layer = kw.nn.Linear(2, 3)
+    layer.load({"weight": np.arange(6.0).reshape(3, 2), "bias": np.zeros(3, np.float32)})
+    np.testing.assert_array_equal(layer.weight.numpy(), np.arange(6.0).reshape(3, 2))
+
+
+def test_one_error_lists_all_that_does_not_fit():
+    layer = kw.nn.Linear(2, 3, seed=1)
+    before = numbers(layer)
+    with pytest.raises(kw.InvalidArgument) as error:
+        layer.load({"weight": kw.ones((2, 3)), "weights": kw.ones(1), "other": kw.ones(1)})
+    text = str(error.value)
+    assert "do not fit Linear, which is unchanged" in text
+    assert "wrong shapes: weight has (2, 3) in place of (3, 2)" in text
+    assert "missing: bias" in text and "unexpected: other, weights" in text
+    same(numbers(layer), before)
+    found = layer.load({"weight": kw.ones((3, 2)), "other": kw.ones(1)}, strict=False)
+    assert found.missing == ["bias"] and found.unexpected == ["other"]
+    np.testing.assert_array_equal(layer.bias.numpy(), before["bias"])
+    with pytest.raises(kw.InvalidArgument, match="wrong shapes"):
+        layer.load({"weight": kw.ones(6)}, strict=False)
+
+
+def test_what_load_refuses(tmp_path):
+    layer = kw.nn.Linear(2, 3)
+    with pytest.raises(kw.ArgumentError, match="a path or a mapping"):
+        layer.load([kw.ones(1)])
+    with pytest.raises(kw.StoreError):
+        layer.load(tmp_path / "none.safetensors")
+    (tmp_path / "torn.safetensors").write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00{}")
+    with pytest.raises(kw.StoreError):
+        layer.load(tmp_path / "torn.safetensors")
+
+
+def test_repr_shows_the_tree_and_counts_parameters():
+    assert repr(Network(layers=3)) == (
+        "Network(\n"
+        "  (embed): Embedding(11, 8)\n"
+        "  (layers): [\n"
+        "    (0-2): 3 x Block(\n"
+        "      (norm): RMSNorm((8,), eps=1e-06, affine=True)\n"
+        "      (mlp): GatedMLP(\n"
+        "        (gate_proj): Linear(in_features=8, out_features=16, bias=False)\n"
+        "        (up_proj): Linear(in_features=8, out_features=16, bias=False)\n"
+        "        (down_proj): Linear(in_features=16, out_features=8, bias=False)\n"
+        "      )\n"
+        "    )\n"
+        "  ]\n"
+        "  (head): Linear(in_features=8, out_features=11, bias=False)\n"
+        ")  # 1,267 parameters"
+    )
+
+
+def test_a_module_without_a_call_says_so():
+    class Empty(kw.nn.Module):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"Empty has no __call__\(\)"):
+        Empty()(1)
