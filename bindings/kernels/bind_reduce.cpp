@@ -72,12 +72,17 @@ void add_reduction_methods(py::module_& m) {
   for (const auto& [name, op] : {std::pair{"var", Reduction::var}, {"std", Reduction::std}}) {
     add_array_method(
         m, name,
-        [op = op](const Array& x, const py::object& axis, const py::object& out, bool keepdims,
-                  double correction) {
-          return run_reduction(x, {op, axes_argument(axis), keepdims, std::nullopt, correction},
-                               out);
+        [op = op](const Array& x, const py::object& axis, const py::object& dtype,
+                  const py::object& out, double ddof, bool keepdims, double correction) {
+          if (ddof != 0 && correction != 0) {
+            throw ArgumentError(
+                format("ddof={} and correction={} are one argument: give one", ddof, correction));
+          }
+          return run_reduction(
+              x, {op, axes_argument(axis), keepdims, type_argument(dtype), ddof + correction}, out);
         },
-        py::arg("axis") = none, py::arg("out") = none, py::arg("keepdims") = false, py::kw_only(),
+        py::arg("axis") = none, py::arg("dtype") = none, py::arg("out") = none,
+        py::arg("ddof") = 0.0, py::arg("keepdims") = false, py::kw_only(),
         py::arg("correction") = 0.0);
   }
 }

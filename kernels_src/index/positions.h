@@ -16,8 +16,8 @@ std::int64_t count_outside(const Array& index, std::int64_t extent, const Stream
 /// type, CaptureError while the stream is captured.
 Array true_positions(const Array& mask, const Stream& stream = {});
 
-/// Row-major positions (int64, contiguous) in `shape` as coordinates: row d is that of axis d.
-Array split_positions(const Array& positions, const Shape& shape, const Stream& stream = {});
+/// Row-major positions (int64) in `shape` as coordinates: row d is that of axis d.
+Array split_positions(const Array& given, const Shape& shape, const Stream& stream = {});
 
 /// Position i counts[i] times in turn: int64 of one axis. `counts` are integers along one axis,
 /// none negative. Waits for the device, as the length comes from there.

@@ -192,9 +192,10 @@ std::int64_t count_outside(const Array& index, std::int64_t extent, const Stream
   return read_number(outside, on);
 }
 
-Array split_positions(const Array& positions, const Shape& shape, const Stream& stream) {
-  Device& device = positions.device();
+Array split_positions(const Array& given, const Shape& shape, const Stream& stream) {
+  Device& device = given.device();
   const Stream on = stream ? stream : Stream::legacy(device);
+  const Array positions = given.is_contiguous() ? given : copy(given, stream);
   const auto ndim = static_cast<std::int64_t>(shape.size());
   Array result = Array::empty(device, {ndim, positions.size()}, ScalarType::int64, stream);
   if (result.size() == 0) return result;

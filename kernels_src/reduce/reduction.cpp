@@ -109,8 +109,11 @@ ReductionTypes plain_types(Reduction op, Reduction asked, ScalarType in,
     case Reduction::logsumexp:
       require_reduction_order(asked, in);
       return {op, in, inexact_type(in), inexact_type(in)};
-    default:
-      return {op, in, inexact_type(in), real_type_of(inexact_type(in))};
+    default: {
+      const ScalarType type = wanted.value_or(inexact_type(in));
+      if (!is_inexact_type(type)) refuse_reduction(asked, type, "a variance is a floating number");
+      return {op, in, type, real_type_of(type)};
+    }
   }
 }
 

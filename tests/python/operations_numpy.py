@@ -27,6 +27,11 @@ statistics.add("digitize", lambda x: kw.digitize(x, [0.0, 1.0]), VECTOR, form="h
 statistics.add("histogram2d", kw.histogram2d, VECTOR, VECTOR, kind=HOST)
 statistics.add("histogram_bin_edges", kw.histogram_bin_edges, VECTOR, kind=HOST)
 
+for name in ("sum", "any", "mean", "var", "nanstd"):
+    call = lambda x, y, f=name: getattr(kw, f)(x, axis=1, where=y > 0)  # noqa: E731
+    statistics.add(name, call, ROWS, ROWS, form="where")
+statistics.add("max", lambda x, y: kw.max(x, where=y > 0, initial=-9), ROWS, ROWS, form="where")
+
 choosing = Table("choosing")
 WHOLE = s(300, dtype="int32", low=0, high=9)
 choosing.add("partition", lambda x: kw.partition(x, 3), ROWS)

@@ -23,13 +23,21 @@ def test_beyond_the_ends():
             ):
                 with pytest.raises(IndexError, match=r"out of bounds for axis [01] with size 4"):
                     call(mode)
-        found = kw.take(x, wild, axis=1, mode="clip")
-        nearest = np.clip(np.where(np.less(wild, 0), np.add(wild, 4), wild), 0, 3)
-        np.testing.assert_array_equal(found.numpy(), np.take(values, nearest, axis=1))
+        for given in (wild, kw.asarray(wild)):
+            for mode in ("clip", "wrap"):
+                found = kw.take(x, given, axis=1, mode=mode)
+                np.testing.assert_array_equal(found.numpy(), np.take(values, wild, 1, mode=mode))
+    far = np.array([2**64 - 1, 2**63, 3, 0], np.uint64)
+    assert kw.take(x[0], kw.asarray(far), mode="clip").tolist() == [3, 3, 3, 0]
+    assert kw.take(x[0], kw.asarray(far), mode="wrap").tolist() == [3, 0, 3, 0]
     with pytest.raises(IndexError):
         kw.take(x, [12])
     with pytest.raises(IndexError):
         kw.put(x.T, [99], [1.0])
-    kw.put(x, [99], [1.0], mode="clip")
-    np.testing.assert_array_equal(x.numpy(), values)
+    for given in ([99, -5], kw.asarray([99, -5])):
+        y = x.copy()
+        kw.put(y, given, [7.0, 8.0], mode="clip")
+        expected = values.copy()
+        np.put(expected, [99, -5], [7.0, 8.0], mode="clip")
+        np.testing.assert_array_equal(y.numpy(), expected)
     assert kw.take(x, [-12, 11]).tolist() == [0, 11] and kw.take(x, []).shape == (0,)

@@ -17,7 +17,13 @@ def test_sequences():
         same("geomspace", *args, dtype=np.float64)
         same("geomspace", *args, endpoint=False, dtype=np.float64)
     same("geomspace", 1j, 8j, 4, rtol=1e-6, typed=False)
-    same("logspace", np.array([0.0, 1]), 2.0, 3, rtol=1e-6, typed=False)
+    same("geomspace", 1, -8, 4, dtype=np.complex128)
+    for name in ("logspace", "geomspace"):
+        same(name, np.array([0.5, 1]), 2.0, 3)
+        ends = np.array([0.5, 1], np.float32), np.array([[3], [2]], np.float32)
+        same(name, *ends, 3, rtol=1e-6, typed=False)
+        assert getattr(kw, name)(*map(kw.asarray, ends)).dtype == np.float32
+        same(name, np.array([1, 2]), 2, 3)
     assert kw.logspace(0, 2, 3).dtype == kw.geomspace(1, 2).dtype == np.float32
     with pytest.raises(kw.InvalidArgument, match="0"):
         kw.geomspace(0, 2)

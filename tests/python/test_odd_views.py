@@ -11,6 +11,7 @@ import numpy as np
 import operations_arrays
 import operations_library
 import operations_nn
+import operations_numpy
 import operations_spatial
 import pytest
 from every_operation import outputs
@@ -21,7 +22,7 @@ DRAWS = int(os.environ.get("KERNWRIGHT_TEST_VIEWS", "40"))
 SEED = int(os.environ.get("KERNWRIGHT_TEST_SEED", "0"))
 TABLES = (
     *(*operations_arrays.TABLES, *operations_library.TABLES),
-    *(*operations_nn.TABLES, *operations_spatial.TABLES),
+    *(*operations_nn.TABLES, *operations_numpy.TABLES, *operations_spatial.TABLES),
 )
 # Cases that write to arguments, which views with repeated elements refuse.
 CASES = [case for table in TABLES for case in table if case.specs]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy_pairs import compare, same
+from numpy_pairs import compare, same, views
 
 import kernwright as kw
 
@@ -39,6 +39,8 @@ def test_one_dimension_and_several():
         same("unravel_index", flat.astype(np.uint8), (24,), order)
         parts = np.unravel_index(flat, (2, 3, 4), order)
         same("ravel_multi_index", parts, (2, 3, 4), order=order)
+    for view in views(np.arange(12).reshape(3, 4)):
+        compare(kw.unravel_index(view, (4, 3)), np.unravel_index(view.numpy(), (4, 3)))
     assert [int(part) for part in kw.unravel_index(5, (3, 4))] == [1, 1]
     compare(kw.unravel_index([5, 7], (3, 4)), np.unravel_index([5, 7], (3, 4)))
     far = (np.array([-1, 5]), np.array([9, 2]))

@@ -282,12 +282,15 @@ class Array:
     def var(
         self,
         axis: Any = None,
+        dtype: Any = None,
         out: Array | None = None,
+        ddof: float = 0.0,
         keepdims: bool = False,
         *,
         correction: float = 0.0,
     ) -> Array:
-        """The variance over `axis`, divided by the count less `correction`. As kw.var().
+        """The variance over `axis`, divided by the count less `correction` (`ddof`). As
+        kw.var().
 
         >>> kw.asarray([1.0, 3.0]).var().item()
         1.0
@@ -297,12 +300,15 @@ class Array:
     def std(
         self,
         axis: Any = None,
+        dtype: Any = None,
         out: Array | None = None,
+        ddof: float = 0.0,
         keepdims: bool = False,
         *,
         correction: float = 0.0,
     ) -> Array:
-        """The standard deviation over `axis`, of count less `correction`. As kw.std().
+        """The standard deviation over `axis`, of count less `correction` (`ddof`). As
+        kw.std().
 
         >>> kw.asarray([1.0, 5.0]).std().item()
         2.0

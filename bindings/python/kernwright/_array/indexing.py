@@ -3,8 +3,8 @@
 Negative positions count from the end. A position beyond an end raises IndexError, if the host has
 it: sequences, NumPy's arrays. Those of the device are not looked at: one beyond an end reads the
 nearest element and writes nothing. mode="raise" waits for the device and looks at them, too;
-mode="clip" also clips those of the host, mode="wrap" counts on at the other end. What raises has
-read and written nothing.
+mode="clip" takes the nearest element wherever positions are, the first one for those below 0, and
+mode="wrap" counts on at the other end, as in NumPy. What raises has read and written nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str | None =
     `indices`: integers of any shape, which takes the place of `axis` in the result; sequences and
     NumPy's are copied to the device. axis=None takes from the flattened array. Any dtype of `x`.
     Positions of the host beyond an end raise IndexError, those of the device take the nearest
-    element; mode="raise" and mode="clip" say so for both, mode="wrap" counts on at the other end.
+    element; mode="raise" raises for both. mode="clip" takes the nearest element for both, the first
+    one for positions below 0; mode="wrap" counts on at the other end.
     ValueError for an axis or mode that is none.
 
     >>> kw.take(kw.arange(5), [0, -1]).numpy()
@@ -203,11 +204,12 @@ def _positions(indices: Any, x: Array, axis: int, mode: str | None, name: str = 
             )
     if extent == 0 and index.size > 0:
         raise IndexError(f"there is no element to index along axis {axis} with size 0")
-    if mode == "wrap" and extent > 0:
-        from kernwright._array.elementwise import remainder
+    if mode in ("clip", "wrap") and extent > 0:
+        from kernwright._array.elementwise import clip, remainder
 
         # In 64 bits: the extent may not fit the type of the positions.
-        return remainder(index.astype("int64", copy=False), extent)
+        wide = index if index.dtype.name == "uint64" else index.astype("int64", copy=False)
+        return remainder(wide, extent) if mode == "wrap" else clip(wide, 0, extent - 1)
     return index
 
 

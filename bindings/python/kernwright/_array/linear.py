@@ -63,14 +63,14 @@ def matmul(
     if is_row:
         at = result.ndim - (1 if is_column else 2)
         result = result.reshape(result.shape[:at] + result.shape[at + 1 :])
-    return result if out is None else _stored(result, out)
+    return result if out is None else stored(result, out)
 
 
-def _stored(result: Array, out: Any) -> Array:
+def stored(result: Array, out: Any) -> Array:
     """`out` with the elements of `result`, by the rules of elementwise functions."""
     if isinstance(out, Array) and out.shape != result.shape:
         raise InvalidArgument(
-            f"Incompatible dimensions: out of shape {out.shape} for a product of shape "
+            f"Incompatible dimensions: out of shape {out.shape} for a result of shape "
             f"{result.shape}"
         )
     return _core._elementwise("where", (True, result, result), out)

@@ -154,7 +154,8 @@ def logspace(
     dtype: Any = None, *, device: Any = None,
 ) -> Array:  # fmt: skip
     """`num` numbers from base**start to base**stop with exponents of equal distances, of the
-    default dtype unless told otherwise. Computed in float64. Ends may be arrays of the device.
+    default dtype unless told otherwise. Computed in float64. Ends may be arrays of the device: the
+    numbers lie along a first axis and have the dtype of the ends, float64 of integers.
 
     >>> kw.logspace(0, 2, 3).numpy()
     array([  1.,  10., 100.], dtype=float32)
@@ -163,7 +164,8 @@ def logspace(
 
     if any(isinstance(value, Array) for value in (start, stop, base)):
         shares = _shares(num, endpoint, start, stop, base)
-        return _converted(kw.float_power(base, start + (stop - start) * shares), dtype)
+        made = kw.float_power(base, start + (stop - start) * shares)
+        return made.astype(_type_of_ends(dtype, start, stop, base), copy=False)
     if not all(map(_is_real, (start, stop, base))):
         values = np.logspace(start, stop, num, endpoint=endpoint, base=base)
         return _converted(asarray(values, device=device), dtype)
@@ -177,7 +179,7 @@ def geomspace(
 ) -> Array:  # fmt: skip
     """`num` numbers from `start` to `stop`, each the one before times the same factor, of the
     default dtype unless told otherwise. Computed in float64; ends that are numbers are exact, and
-    arrays of the device may be ends, too. InvalidArgument if an end is the number 0.
+    arrays of the device may be ends, as for logspace(). InvalidArgument if an end is the number 0.
 
     >>> kw.geomspace(1, 8, 4).numpy()
     array([1., 2., 4., 8.], dtype=float32)
@@ -186,11 +188,13 @@ def geomspace(
 
     if any(isinstance(value, Array) for value in (start, stop)):
         ratio = kw.float_power(kw.divide(stop, start), _shares(num, endpoint, start, stop))
-        return _converted(ratio * start, dtype)
+        made = kw.multiply(ratio, start)
+        return made.astype(_type_of_ends(dtype, start, stop), copy=False)
     if np.any(np.equal(start, 0)) or np.any(np.equal(stop, 0)):
         raise InvalidArgument("geomspace() cannot begin or end at 0")
     if not all(map(_is_real, (start, stop))) or float(start) * float(stop) < 0:
-        values = np.geomspace(start, stop, num, endpoint=endpoint)
+        is_complex = dtype is not None and _dtype(dtype).kind == "c"
+        values = np.geomspace(start, stop, num, endpoint, complex if is_complex else None)
         return _converted(asarray(values, device=device), dtype)
     shares = linspace(0, math.log2(stop / start), num, "float64", endpoint=endpoint, device=device)
     made = kw.exp2(shares) * float(start)
@@ -205,6 +209,14 @@ def _shares(num: int, endpoint: bool, *ends: Any) -> Array:
     shares = linspace(0, 1, num, "float64", endpoint=endpoint, device=arrays[0].device)
     ndim = max(array.ndim for array in arrays)
     return shares.reshape((-1,) + (1,) * ndim)
+
+
+def _type_of_ends(dtype: Any, *ends: Any) -> Any:
+    """The type of the arrays among the ends together, float64 of integers, unless one is named."""
+    if dtype is not None:
+        return _dtype(dtype)
+    made = _result_type(*ends)
+    return np.dtype(np.float64) if made.kind in "iub" else made
 
 
 def _converted(values: Array, dtype: Any) -> Array:

@@ -17,14 +17,14 @@ __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d", "unique"]
 
 def unique(
     x: Any, /, return_index: bool = False, return_inverse: bool = False,
-    return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = False,
+    return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
 ) -> Any:  # fmt: skip
     """NumPy's unique(): the values, ascending, alone, or with what else is asked for, in a tuple.
 
     The order is (values, indices, inverse_indices, counts). `axis`: the different parts of `x`
     along it, in the order of their first elements, then of their second, and so on; the inverse
-    indices have one dimension then. As in unique_all() each NaN differs from all others, unless
-    `equal_nan`, and the call waits for the number of values. AxisError.
+    indices have one dimension then. All NaN are one value; with equal_nan=False, as in
+    unique_all(), each of them is a value. The call waits for the number of values. AxisError.
 
     >>> kw.unique(kw.asarray([5, 7, 5]), return_counts=True)[1].numpy()
     array([2, 1])
@@ -109,7 +109,7 @@ def union1d(ar1: Any, ar2: Any) -> Array:
     """
     import kernwright as kw
 
-    made: Array = unique(kw.concat(list(_pair(ar1, ar2))), equal_nan=True)
+    made: Array = unique(kw.concat(list(_pair(ar1, ar2))))
     return made
 
 
@@ -127,8 +127,8 @@ def intersect1d(
     first, second = _pair(ar1, ar2)
     size, places = first.size, None
     if not assume_unique:
-        first, index1 = unique(first, return_index=True, equal_nan=True)
-        second, index2 = unique(second, return_index=True, equal_nan=True)
+        first, index1 = unique(first, return_index=True)
+        second, index2 = unique(second, return_index=True)
         size, places = first.size, (index1, index2)
     whole = kw.concat([first, second])
     order = kw.argsort(whole)
@@ -156,7 +156,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
     _pair(ar1, ar2)  # says what does not fit
     first, second = (device_array(each).reshape(-1) for each in (ar1, ar2))
     if not assume_unique:
-        first = unique(first, equal_nan=True)
+        first = unique(first)
     return first[kw.isin(first, second, invert=True)]
 
 
@@ -171,7 +171,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
 
     first, second = _pair(ar1, ar2)
     if not assume_unique:
-        first, second = unique(first, equal_nan=True), unique(second, equal_nan=True)
+        first, second = unique(first), unique(second)
     ordered = kw.sort(kw.concat([first, second]))
     if ordered.size < 2:
         return ordered
