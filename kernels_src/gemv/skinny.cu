@@ -1,5 +1,6 @@
 // Products with few rows: the weights pass the memory once, straight into registers.
 #include <kernwright/reduce.cuh>
+#include <kernwright/shifted_units.cuh>
 #include <kernwright/skinny.cuh>
 #include <kernwright/skinny_weights.cuh>
 
@@ -297,6 +298,61 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
         const UInt64 at = from + u * kStep;
         if (at >= end) break;
         add_products<Width>(raw[u], columns, at, sums);
+      }
+    }
+    add_dot_threads<T, Act, Warps>(p, batch, column, first, sums);
+  }
+}
+
+/// The same of rows from any addresses. Threads take packs of 16 bytes out of the two aligned ones
+/// around them. The first pack of a row, and what follows the last but one, are taken element by
+/// element: aligned packs with their elements may leave the row. k has two packs or more.
+template <typename T, typename Act, int Columns, int Rows, int Warps>
+__global__ void __launch_bounds__(Warps * 32)
+    skinny_shifted(SkinnyProblem p, WeightRows<T> weights) {
+  constexpr unsigned kWidth = 16 / sizeof(T), kStep = Warps * 32 * kWidth;
+  const unsigned tiles = (p.m + Columns - 1) / Columns;
+  const unsigned first = blockIdx.x / tiles * Rows, column = blockIdx.x % tiles * Columns;
+  const unsigned last = (p.k / kWidth - 1) * kWidth;  // where the last pack begins
+  const unsigned steps = (last - kWidth + kStep - 1) / kStep;
+  const unsigned each = (steps + p.splits - 1) / p.splits;
+  const UInt64 begin = kWidth + static_cast<UInt64>(blockIdx.y) * each * kStep;
+  const UInt64 end = min(static_cast<UInt64>(last), begin + static_cast<UInt64>(each) * kStep);
+  for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
+    const T* rows[Rows];
+    const T* columns[Columns];
+    const T* const w = weights.data + static_cast<Int64>(batch) * weights.batch;
+    const T* const x = static_cast<const T*>(p.x) + static_cast<Int64>(batch) * p.x_batch;
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) rows[r] = w + min(first + r, p.n - 1) * weights.row;
+#pragma unroll
+    for (int c = 0; c < Columns; ++c) columns[c] = x + min(column + c, p.m - 1) * p.x_row;
+    float sums[Rows][Columns] = {};
+    for (UInt64 at = begin + threadIdx.x * kWidth; at < end; at += kStep) {
+      Pack<T, kWidth> raw[Rows];
+#pragma unroll
+      for (int r = 0; r < Rows; ++r)
+        raw[r] = load_unaligned<T, kWidth>(reinterpret_cast<const char*>(rows[r] + at));
+#pragma unroll
+      for (int c = 0; c < Columns; ++c) {
+        const Pack<T, kWidth> xs =
+            load_unaligned<T, kWidth>(reinterpret_cast<const char*>(columns[c] + at));
+#pragma unroll
+        for (int i = 0; i < static_cast<int>(kWidth); ++i) {
+          const float value = to_compute(xs.value[i]);
+#pragma unroll
+          for (int r = 0; r < Rows; ++r) sums[r][c] += to_compute(raw[r].value[i]) * value;
+        }
+      }
+    }
+    const unsigned ends = blockIdx.y == 0 ? kWidth + p.k - last : 0;
+    for (unsigned i = threadIdx.x; i < ends; i += Warps * 32) {
+      const unsigned at = i < kWidth ? i : last + i - kWidth;
+#pragma unroll
+      for (int c = 0; c < Columns; ++c) {
+        const float value = to_compute(columns[c][at]);
+#pragma unroll
+        for (int r = 0; r < Rows; ++r) sums[r][c] += to_compute(rows[r][at]) * value;
       }
     }
     add_dot_threads<T, Act, Warps>(p, batch, column, first, sums);

@@ -102,6 +102,14 @@ const LazyKernel& skinny_dot_kernel(const SkinnyInstance& of) {
   });
 }
 
+const LazyKernel& skinny_shifted_kernel(const SkinnyInstance& of) {
+  const SkinnyPlan& plan = of.plan;
+  return skinny_family().instance(skinny_key(of, SkinnyKernel::shifted), [&] {
+    return format("skinny_shifted<{}, {}, {}, {}, {}>", device_type(of.shape.x_type),
+                  skinny_activation(of), plan.columns, plan.rows, plan.warps);
+  });
+}
+
 const LazyKernel& skinny_column_tiles_kernel(const SkinnyInstance& of) {
   const SkinnyPlan& plan = of.plan;
   return skinny_column_family().instance(skinny_key(of, SkinnyKernel::column_tiles), [&] {
@@ -184,6 +192,8 @@ const LazyKernel& skinny_kernel(const SkinnyInstance& of) {
       return skinny_byte_kernel(of);
     case SkinnyKernel::row:
       return skinny_row_kernel(of);
+    case SkinnyKernel::shifted:
+      return skinny_shifted_kernel(of);
     default:
       return skinny_dot_kernel(of);
   }

@@ -158,6 +158,37 @@ void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
                        loads / (std::int64_t{2} * plan.warps * plan.unroll));
 }
 
+// ---- rows of the weights that begin where no pack may
+
+constexpr std::int64_t kShiftedSkinnyPacks = 32;  ///< of a row, at least: one for each lane
+
+bool fits_skinny_shifted(const SkinnyShape& shape) {
+  return shape.weight_type == shape.x_type && !shape.by_columns &&
+         shape.k * scalar_size(shape.x_type) >= std::int64_t{16} * kShiftedSkinnyPacks;
+}
+
+/// Loads of less than 16 bytes leave most of the memory's rate unused.
+bool takes_skinny_shifted(const SkinnyShape& shape) {
+  return fits_skinny_shifted(shape) && shape.m <= 8 &&
+         shape.width * static_cast<int>(scalar_size(shape.weight_type)) < 16;
+}
+
+/// Several rows of the weights share the loads of x.
+void plan_skinny_shifted(const SkinnyShape& shape, SkinnyPlan& plan) {
+  const int width = 16 / static_cast<int>(scalar_size(shape.weight_type));
+  plan.width = width;
+  choose_skinny(plan.columns, std::min(8u, std::bit_ceil(static_cast<unsigned>(shape.m))));
+  const std::int64_t loads = skinny_dot_loads(shape, width);
+  choose_skinny(plan.warps, loads >= 16 ? 8 : loads >= kShortSkinnyDot ? 4 : 1);
+  const auto each = static_cast<std::uint64_t>(shape.n / shape.multiprocessors);
+  choose_skinny(plan.rows, std::clamp<std::int64_t>(std::bit_floor(each), 1, shape.m > 2 ? 2 : 4));
+  const std::int64_t blocks =
+      skinny_parts(shape.n, plan.rows) * skinny_parts(shape.m, plan.columns) * shape.batches;
+  choose_skinny_splits(plan, shape.multiprocessors / 2, blocks, loads / (2 * plan.warps));
+  plan.hint = plan.ahead = 0;
+  plan.unroll = 1;
+}
+
 // ---- weights of one byte and one row of x
 
 constexpr std::int64_t kSkinnyRowPart = 512;     ///< of k, of a warp
@@ -269,6 +300,10 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
     return fits && wanted != SkinnyKernel::columns ? SkinnyKernel::column_tiles
                                                    : SkinnyKernel::columns;
   }
+  const bool shifted = wanted == SkinnyKernel::shifted
+                           ? fits_skinny_shifted(shape)
+                           : wanted == SkinnyKernel::chosen && takes_skinny_shifted(shape);
+  if (shifted) return SkinnyKernel::shifted;
   if (!halves || wanted == SkinnyKernel::dot) return SkinnyKernel::dot;
   const bool row = wanted == SkinnyKernel::row
                        ? fits_skinny_row(shape)
@@ -333,6 +368,9 @@ SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
       break;
     case SkinnyKernel::row:
       plan_skinny_row(shape, wanted);
+      break;
+    case SkinnyKernel::shifted:
+      plan_skinny_shifted(shape, wanted);
       break;
     default:
       plan_skinny_dot(shape, wanted);

@@ -22,6 +22,7 @@ enum class SkinnyKernel : std::uint8_t {
   row,           ///< one row of x in registers of blocks that stay, weights of one byte
   whole,         ///< as wgmma, where blocks have all of k: x are the rows
   bytes,         ///< as wgmma, weights of one byte: they are decoded in registers
+  shifted,       ///< as dot, rows from any addresses: packs out of the aligned ones around them
 };
 
 /// The parameters of the kernels in skinny.cu and skinny_columns.cu; 0 or less leaves the choice to

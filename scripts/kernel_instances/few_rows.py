@@ -93,6 +93,8 @@ FEW_ROWS: dict[str, list[str]] = {
         "skinny_dot<BFloat16, BFloat16, Identity, 8, 1, 4, 4, 4, 2>",
         "skinny_dot<Float32, Int8, Identity, 16, 1, 2, 4, 8, 0>",
         "skinny_dot<Float16, Float8E4M3, Identity, 1, 4, 2, 4, 1, 0>",
+        "skinny_shifted<BFloat16, Identity, 1, 4, 8>",
+        "skinny_shifted<Float32, Gelu, 8, 2, 4>",
         *(f"add_splits<{of}, Relu>" for of in ("Float16", "BFloat16", "Float32")),
     ],
     "skinny_columns.cu": [

@@ -162,7 +162,13 @@ def test_reasons():
     assert why(median=0.002) == "a launch: both take less than 6 us"
     assert why(of_copy=0.92) == "memory: at 0.92 of the rate of a copy"
     assert why(ratio=0.899, interval=[0.9, 1.1]) == "noise: the intervals reach the mark"
-    assert why("var of rows") == "parts of a variance are joined in float64"
+    assert why("var of rows").startswith("a variance takes distances from a pivot")
+    assert why("layer_norm backward", launches=2).startswith("a second launch adds")
+    assert why("layer_norm backward", launches=1) == "not known"
+    assert why("attention, causal", shape="20x3000x64").startswith("heads of 64 have half")
+    assert why("attention", shape="20x3000x128") == "not known"
+    assert why("matmul", shape="8x4608x3584").startswith("blocks of tiles fill a part")
+    assert why("matmul", shape="64x4608x3584") == "not known"
     assert why("decode attention", layout="heads inside").startswith("keys of a head lie apart")
     assert why(shape="8x65").startswith("no aligned packs")
     assert why(layout="shifted").startswith("no aligned packs")

@@ -20,7 +20,7 @@ kernels::SkinnyPlan skinny_plan_of(const std::vector<int>& numbers) {
   int kernel = 0;
   auto next = take;
   next(kernel);
-  if (kernel < 0 || kernel > 10) throw InvalidArgument("a plan's kernel is 0 to 10");
+  if (kernel < 0 || kernel > 11) throw InvalidArgument("a plan's kernel is 0 to 11");
   plan.kernel = static_cast<kernels::SkinnyKernel>(kernel);
   for (int* const each : {&plan.warps, &plan.rows, &plan.unroll, &plan.hint, &plan.splits,
                           &plan.ahead, &plan.stages}) {

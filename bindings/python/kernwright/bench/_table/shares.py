@@ -14,6 +14,8 @@ from kernwright.bench._table.draws import KIND_OF, NAMES
 PERCENTILES = (5, 25, 50, 75, 95)
 MARK = 0.9  # of the ratio at the 5th percentile; rows below it are listed
 _LAUNCH = 0.006  # milliseconds that a kernel takes whatever little it does
+_FEW_ROWS = 8  # of a product that reads its weights once
+_SMALL_WEIGHTS = 1 << 26  # elements
 _BOUND = 0.85  # share of the copy's rate that leaves little to gain
 
 Row = Mapping[str, Any]
@@ -58,12 +60,24 @@ def _lies_odd(row: Row) -> bool:
     return row["axes"].get("layout") == "shifted" or _extents(row)[-1] * size % 16 != 0
 
 
+def _is_small_product(row: Row) -> bool:
+    """Of few rows with weights that are read in some 20 microseconds."""
+    rows, columns, inner = _extents(row)
+    return rows <= _FEW_ROWS and columns * inner <= _SMALL_WEIGHTS
+
+
 # What is known of rows that stay behind a peer: text in the name, where it holds, and why.
 _KNOWN: tuple[tuple[str, Callable[[Row], bool], str], ...] = (
-    ("var of", lambda row: True, "parts of a variance are joined in float64"),
+    ("var of", lambda row: True,
+     "a variance takes distances from a pivot, their squares, and joins threads in float64"),
+    ("norm backward", lambda row: row.get("launches", 1) > 1,
+     "a second launch adds the parts of the weights' gradients"),
     ("decode", lambda row: "layout" in row["axes"],
      "keys of a head lie apart: blocks of its neighbours do not read at the same time"),
+    ("attention", lambda row: not row["name"].startswith("decode") and _extents(row)[-1] <= 64,
+     "heads of 64 have half as many multiplications for each exponential as those of 128"),
     ("", _lies_odd, "no aligned packs: elements are loaded one by one, or copied first"),
+    ("matmul", _is_small_product, "blocks of tiles fill a part of their last wave alone"),
 )  # fmt: skip
 
 
