@@ -35,6 +35,9 @@ bool is_free(const ContentsPlan& contents) {
 /// same seed is the same.
 constexpr std::uint64_t kReplayedBytes = std::uint64_t{1} << 20;
 
+/// Of contents to which a kernel adds, beside those that are clear.
+constexpr double kUsualStep = 5;
+
 /// A write to an array that is const.
 bool changes_const(const Fault& fault) {
   return fault.message.ends_with("in read-only memory") &&
@@ -120,16 +123,17 @@ CaseCheck::Attempt CaseCheck::tried(const HostCase& of, const LaunchSetting& set
 }
 
 /// Whether the kernel makes of steps in its outputs what one that adds to them makes, in one way
-/// for steps that begin upwards and for those that begin downwards.
+/// for steps that begin upwards, for those that begin downwards, and for small ones.
 bool CaseCheck::adds_to_outputs(const HostCase& of, LaunchSetting setting) {
   const std::size_t count = of.inputs.size();
   std::vector<std::uint32_t> ways(count, ~0U);
   std::vector<bool> is_wrong(count, false);
-  for (const double sign : {1.0, -1.0}) {
+  for (const double sign : {1.0, -1.0, 0.0}) {  // 0: steps of a usual size
     setting.steps.assign(count, 0);
     for (std::size_t i = 0; i < count; ++i) {
       if (plan_[i] != Contents::free) continue;
-      setting.steps[i] = sign * step_size(*of.expected[i], of.inputs[i].dtype);
+      const double clear = step_size(*of.expected[i], of.inputs[i].dtype);
+      setting.steps[i] = sign != 0 ? sign * clear : std::min(clear, kUsualStep);
     }
     kernel_.forget_module();
     const Attempt made = attempt(of, plan_, setting);

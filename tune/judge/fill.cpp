@@ -92,8 +92,16 @@ bool is_unsigned(ScalarType dtype) {
          (!is_floating(dtype) && !is_complex(dtype) && !is_signed_integer(dtype));
 }
 
+/// Most steps are clear beside expected values; some are of a usual size.
 double step_at(ScalarType dtype, double size, std::uint64_t index) {
-  const double step = index % 2 == 0 ? size : -size;
+  constexpr std::uint64_t kUsual = 8;
+  double step = size;
+  if (index % kUsual == kUsual - 1) {
+    const bool is_whole = !is_floating(dtype) && !is_complex(dtype);
+    const auto times = static_cast<double>(1 + index / kUsual % kUsual);
+    step = std::copysign(std::min(std::abs(size), times * (is_whole ? 1 : 0.75)), size);
+  }
+  if (index % 2 != 0) step = -step;
   return is_unsigned(dtype) ? std::max(step, 0.0) : step;
 }
 

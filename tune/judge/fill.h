@@ -29,8 +29,8 @@ inline constexpr std::uint64_t kFills = 8;
 std::vector<std::byte> filled(Fill fill, const HostValue& given, std::span<const std::byte> earlier,
                               std::uint64_t seed);
 
-/// Contents for ways_of_adding(): element by element `size` and -`size` in turn; of unsigned types
-/// the size and 0.
+/// Contents for ways_of_adding(): element by element `size` and -`size` in turn, and some small
+/// numbers among them; of unsigned types 0 in place of negative ones.
 std::vector<std::byte> steps(const HostValue& given, double size);
 
 /// How a result is put together of the expected one and of what the array held before, steps(size):

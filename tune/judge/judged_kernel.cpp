@@ -189,6 +189,34 @@ void JudgedKernel::put_in_place(const HostCase& of, const Memory& memory, std::s
   }
 }
 
+void JudgedKernel::put_all_in_place(const HostCase& of, const Memory& memory,
+                                    const std::vector<Contents>& contents,
+                                    const LaunchSetting& setting, const WaitLimits& limits) {
+  const bool is_simulated = device_.facts(limits).is_simulated;
+  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
+    const bool is_const = of.inputs[i].is_array() && signature_.parameters[i].pointee_const;
+    const bool was_read_only = is_simulated && is_const && setting.before > 0;
+    if (was_read_only) device_.set_read_only(memory[i], false, limits);
+    put_in_place(of, memory, i, contents[i], setting, limits);
+    if (is_simulated && is_const) device_.set_read_only(memory[i], true, limits);
+  }
+}
+
+void JudgedKernel::launch_before(const HostCase& of, const Memory& memory,
+                                 const std::vector<Contents>& contents,
+                                 const LaunchSetting& setting, const WaitLimits& limits) {
+  put_all_in_place(of, memory, contents, setting, limits);
+  const RemoteLaunch launch = launch_of(of, memory, loaded(limits));
+  for (std::uint64_t n = 0; n < setting.before; ++n) {
+    without_room_refused([&] { device_.launch(launch, limits); });
+    // Contents that do not matter need no renewal between two launches.
+    for (std::size_t i = 0; i < of.inputs.size(); ++i) {
+      const bool matters = of.expected[i] && contents[i] == Contents::given;
+      if (matters) put_in_place(of, memory, i, contents[i], setting, limits);
+    }
+  }
+}
+
 LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>& contents,
                                 const LaunchSetting& setting,
                                 const std::optional<CheckOptions>& checks,
@@ -201,23 +229,13 @@ LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>&
   const std::unique_ptr<Memory> own = memory_for(of, setting.seed, limits);
   const Memory& memory = *own;
   left_.resize(of.inputs.size());
-  const bool is_simulated = device_.facts(limits).is_simulated;
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    put_in_place(of, memory, i, contents[i], setting, limits);
-    const bool is_const = of.inputs[i].is_array() && signature_.parameters[i].pointee_const;
-    if (is_simulated && is_const) device_.set_read_only(memory[i], true, limits);
+  if (setting.before > 0) {
+    const HostCase& first = setting.before_case ? *setting.before_case : of;
+    launch_before(first, memory, contents, setting, limits);
   }
+  put_all_in_place(of, memory, contents, setting, limits);
   const RemoteLaunch launch = launch_of(of, memory, loaded(limits));
   without_room_refused([&] {
-    for (std::uint64_t n = 0; n < setting.before; ++n) {
-      device_.launch(launch, limits);
-      for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-        // Contents that do not matter need no renewal between two launches.
-        const bool is_last = n + 1 == setting.before;
-        const bool matters = is_last || contents[i] == Contents::given;
-        if (of.expected[i] && matters) put_in_place(of, memory, i, contents[i], setting, limits);
-      }
-    }
     if (checks) {
       outcome.report = device_.check(launch, *checks, limits);
     } else {

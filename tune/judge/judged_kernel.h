@@ -29,8 +29,10 @@ struct LaunchSetting {
   std::vector<double> steps{};  ///< for each argument; but for 0: steps() in its free array
   /// On the simulated device, the order of warps and blocks; nothing: the usual one.
   std::optional<std::uint64_t> schedule{};
-  /// As many launches in front of it, on the same contents, without checks.
+  /// As many launches in front of it, with the same addresses and without checks.
   std::uint64_t before = 0;
+  /// The inputs of those; null: its own. Arrays have the same sizes.
+  CaseRef before_case{};
 };
 
 /// The results of a launch.
@@ -75,6 +77,12 @@ class JudgedKernel {
                          const RemoteKernel& kernel) const;
   void put_in_place(const HostCase& of, const Memory& memory, std::size_t argument,
                     Contents contents, const LaunchSetting& setting, const WaitLimits& limits);
+  void put_all_in_place(const HostCase& of, const Memory& memory,
+                        const std::vector<Contents>& contents, const LaunchSetting& setting,
+                        const WaitLimits& limits);
+  void launch_before(const HostCase& of, const Memory& memory,
+                     const std::vector<Contents>& contents, const LaunchSetting& setting,
+                     const WaitLimits& limits);
   const RemoteKernel& loaded(const WaitLimits& limits);
   std::unique_ptr<Memory> memory_for(const HostCase& of, std::uint64_t seed,
                                      const WaitLimits& limits);

@@ -57,6 +57,14 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+bool has_same_sizes(const HostCase& one, const HostCase& other) {
+  return one.inputs.size() == other.inputs.size() &&
+         std::equal(one.inputs.begin(), one.inputs.end(), other.inputs.begin(),
+                    [](const HostValue& a, const HostValue& b) {
+                      return a.kind == b.kind && a.bytes.size() == b.bytes.size();
+                    });
+}
+
 double cost(const CheckReport& report) { return launch_counts(report.profile.total()).cost(); }
 
 void note(Verdict& verdict, const Floor& floor) {
@@ -288,7 +296,10 @@ void Judgement::repeat(Party& party, CaseCheck& check, int number, const Repetit
   LaunchSetting setting{.seed = seed};
   setting.before =
       std::max(repetition.least, std::min(wanted, static_cast<std::uint64_t>(in_time)));
-  check.run_again(*case_of(seed, number), setting);
+  // The same addresses, and many equal elements: no sign of the inputs of the launches before.
+  const CaseRef compared = case_of(seed, number), first = case_of(seed ^ 1U, number);
+  if (has_same_sizes(*compared, *first)) setting.before_case = first;
+  check.run_again(*compared, setting);
 }
 
 void Judgement::require_launchable(RemoteDevice& device, const LaunchShape& shape) const {

@@ -86,8 +86,8 @@ class Inputs:
     `most_integer` in size.
 
     An object of this class is a function of a seed and a case, as kw.Task takes it. Seed 2k + 1
-    draws what 2k draws, but for other elements in the middle of each array: a kernel that knows
-    inputs by some of their elements is wrong there.
+    draws what 2k draws, but for a quarter of each array: a kernel that knows inputs by some of
+    their elements is wrong there.
 
     >>> inputs = kw.Inputs(x="float32[n]", n="size", most=1000)
     >>> x, n = inputs(0, 0)    # seed 0, case 0
@@ -170,13 +170,17 @@ class Inputs:
         with numpy.errstate(over="ignore", invalid="ignore"):
             return made.astype(dtype)
 
-    def _with_another_middle(self, rng: Generator, array: Any, case: int) -> Any:
-        """A quarter of the elements from the half in the middle are drawn anew; of a few, all."""
+    def _with_another_part(self, rng: Generator, array: Any, case: int) -> Any:
+        """A quarter of the elements is drawn anew, neither the first, the middle nor the last one;
+        of a few all are."""
         if self._values[case % len(self._values)] is _structured and array.dtype.kind in "fcV":
             return array
         count = array.size
-        begin = int(rng.integers(count // 4, count // 2 + 1)) if count >= 4 else 0
-        end = begin + count // 4 if count >= 4 else count
+        begin, end = 0, count
+        if count >= 8:
+            half = count // 2 if rng.random() < 0.5 else 0
+            begin = half + 1 + int(rng.integers(0, count // 4 - 1))
+            end = begin + count // 4
         array.reshape(-1)[begin:end] = self._array(rng, array.dtype, (end - begin,), case)
         return array
 
@@ -199,7 +203,7 @@ class Inputs:
             else:
                 extents = tuple(sizes[e] if isinstance(e, str) else e for e in shape)
                 array = self._array(rng, kind, extents, case)
-                made.append(self._with_another_middle(another, array, case) if another else array)
+                made.append(self._with_another_part(another, array, case) if another else array)
         return tuple(made)
 
     @property

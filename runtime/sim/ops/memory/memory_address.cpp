@@ -1,6 +1,9 @@
 // Instructions on addresses without data: cvta, isspacep, mapa, prefetches and cache hints.
 #include "sim/ops/memory/memory_transfer.h"
 
+#include <bit>
+#include <cstring>
+
 namespace kernwright::sim::KW_SIM_NS {
 namespace {
 
@@ -69,6 +72,22 @@ const Op* zero(const Op* op, Warp& warp) {
   return op + 1;
 }
 
+/// The bytes of the line are undefined afterwards, as those of a write are defined.
+const Op* discard_line(const Op* op, Warp& warp) {
+  constexpr std::uint64_t kLine = 128;
+  constexpr int kUndefined = 0xdc;
+  const auto* addresses = warp.reg<std::uint64_t>(op->a);
+  for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint64_t at = addresses[lane] + static_cast<std::uint64_t>(op->imm);
+    std::byte* const line =
+        locate(op, warp, lane, {Space::global, AccessKind::write, at, kLine, kLine});
+    if (line == nullptr) return nullptr;
+    std::memset(line, kUndefined, kLine);
+  }
+  return op + 1;
+}
+
 }  // namespace
 
 OpPair select_memory_address(const ptx::Instruction& instruction, const OperandWidths& widths) {
@@ -84,8 +103,8 @@ OpPair select_memory_address(const ptx::Instruction& instruction, const OperandW
     case Handler::createpolicy: return {zero<std::uint64_t, false>, zero<std::uint64_t, true>};
     case Handler::prefetch:
     case Handler::prefetchu:
-    case Handler::applypriority:
-    case Handler::discard: return {no_operation, no_operation};
+    case Handler::applypriority: return {no_operation, no_operation};
+    case Handler::discard: return widths[0] == 8 ? OpPair{discard_line, discard_line} : OpPair{};
     default: return {};
   }
 }
