@@ -29,11 +29,12 @@ FIGURES = HERE.parent / "docs" / "figures.md"
 FIGURES_INTRODUCTION = """\
 # Figures
 
-Written by `bench/report.py` from `bench/results`; `bench/README.md` says how each is measured.
-Every result was checked, and subjects took turns in one run. Where Kernel Tuner did not measure all
-configurations, its time is what it would need for them at the same pace. An error by the norm is
-||result - expected|| / ||expected||, with the expected numbers in float64. "Below the bound": the
-benchmark kept only that the error is below 1e-2 (attention), or 4e-3 (packed weights).
+This page is written by `bench/report.py` from the files in `bench/results`; `bench/README.md`
+says how each figure was measured. Every result was checked, and the compared programs took turns
+in one run. If Kernel Tuner did not measure all configurations, its time is what it would need
+for all of them at the same pace. An error by the norm is ||result - expected|| / ||expected||,
+with the expected numbers in float64. "Below the bound" stands for results of which the benchmark
+kept only that their error is below 1e-2 (attention) or 4e-3 (packed weights).
 
 """
 SIMULATOR = HERE.parent / "docs" / "simulator_speed.md"

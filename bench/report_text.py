@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,7 +20,12 @@ def table(title: str, columns: tuple[str, str], rows: list[tuple[str, str]]) -> 
     """A name and a value in each row; a value with bars fills several columns."""
     head = f"| {columns[0]} | {columns[1]} |"
     lines = [f"{title}\n", head, "|" + "---|" * (head.count("|") - 1)]
-    return "\n".join(lines + [f"| {name} | {value} |" for name, value in rows]) + "\n"
+    return "\n".join(lines + [f"| {shown(name)} | {value} |" for name, value in rows]) + "\n"
+
+
+def shown(name: str) -> str:
+    """The name, with code that Markdown would take for a link marked as code."""
+    return re.sub(r"\S+\[[^\]]*\]\([^)]*\)", r"`\g<0>`", name)
 
 
 def measured_table(

@@ -31,15 +31,19 @@ HEADING = re.compile(r"^\| ([^|]+?) *\| *\|$")
 FILE_WORKER = "assets/file_worker.js"
 STYLE = "assets/kernwright.css"
 PAGE = re.compile(r"\]\((\w+\.md)\)")
-# How much a page counts in a search, where not 1: pages for users before records of measurements.
-BOOSTS = {
-    **dict.fromkeys(("checks", "ten_minutes", "launching", "measuring", "arrays", "errors"), 4),
-    **dict.fromkeys(
-        ("figures", "operations_speed", "driver_behaviour", "simulator_speed", "checks_compared"),
-        0.2,
-    ),
-    **dict.fromkeys(("ptx_coverage", "changelog", "contributing", "all_pages"), 0.2),
+# How much a page counts in a search, where not 1: pages for users before the reference of C++, and
+# that before records of measurements.
+FIRST, GUIDE, CPP, RECORD = 4, 2, 0.1, 0.02
+FIRST_PAGES = {
+    *("ten_minutes", "launching", "measuring", "arrays", "errors", "checks", "install", "moving"),
+    *("cache", "tuning", "interoperability", "differences", "trace_and_profile"),
 }
+RECORDS = {
+    *("figures", "operations_speed", "driver_behaviour", "simulator_speed", "checks_compared"),
+    *("ptx_coverage", "changelog", "contributing", "architecture", "all_pages"),
+}
+# Words of a search end at these, so that "asnumpy" finds cp.asnumpy(x).
+SEPARATOR = r"""[\s\-,:!=\[\]()"'/`|]+|\.(?!\d)|&[lg]t;"""
 # The theme shows tabs and the sidebar from 1220 pixels on; here from 1100 on (in em of 16 pixels).
 BREAKPOINTS = {"76.25em": "68.75em", "76.234375em": "68.734375em"}
 # Pages outside of docs, with their place on the site.
@@ -118,14 +122,20 @@ def write_pages(folder: pathlib.Path) -> None:
     (pages / "reference" / "index_a_z.md").write_text(name_index.page(), encoding="utf-8")
     (pages / "reference" / "torch.md").write_text(torch_reference.page(), encoding="utf-8")
     for name, text in cpp_reference.pages().items():
+        text = f"---\nsearch:\n  boost: {CPP}\n---\n{text}"
         (pages / "reference" / f"cpp_{name}.md").write_text(text, encoding="utf-8")
     (folder / "mkdocs.yml").write_text(json.dumps(configuration(), indent=1))
 
 
 def front_matter(page: str) -> str:
-    """The weight of the page in searches; empty for the usual one."""
-    boost = BOOSTS.get(page.removesuffix(".md"))
-    return "" if boost is None else f"---\nsearch:\n  boost: {boost}\n---\n"
+    """The weight of a page in searches."""
+    return f"---\nsearch:\n  boost: {boost(page.removesuffix('.md'))}\n---\n"
+
+
+def boost(page: str) -> float:
+    if page in RECORDS:
+        return RECORD
+    return FIRST if page in FIRST_PAGES else GUIDE
 
 
 def tutorial() -> dict[str, str]:
@@ -238,7 +248,7 @@ def configuration() -> dict[str, object]:
         "site_dir": "site",
         "use_directory_urls": False,
         "theme": {"name": "material", "font": False, "features": features, "palette": palette},
-        "plugins": ["search"],
+        "plugins": [{"search": {"separator": SEPARATOR}}],
         "extra": {"polyfills": [FILE_WORKER]},
         "extra_css": [STYLE],
         "markdown_extensions": [

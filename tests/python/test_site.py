@@ -315,6 +315,9 @@ def test_search_finds_the_page_for_users_first(folder, view, server):
         ("time a kernel", "measuring.html"),
         ("torch", ("interoperability.html", "torch.html")),
         ("forall", ("launching.html", "reference/kernels.html")),
+        ("asnumpy", ("differences.html", "moving.html")),
+        ("cache", ("cache.html",)),
+        ("tune", ("tuning.html",)),
     ):
         view.go(f"{server}/index.html")
         first = search(view, words)[0].partition("#")[0].partition("?")[0]
