@@ -24,6 +24,11 @@ def said(owner, name):
         (kw, "tensor", "kw.asarray"),
         (kw, "asnumpy", "x.numpy()"),
         (kw, "RawKernel", "kw.kernel"),
+        (kw, "load", "kw.load_npy"),
+        (kw, "shape", "x.shape"),
+        (kw, "loadtxt", "kw.asarray(np.loadtxt(...))"),
+        (kw.nn, "scaled_dot_product_attention", "kw.nn.attention"),
+        (kw.ones(2), "tobytes", "x.numpy().tobytes()"),
         (kw, "softmax", "kw.nn.softmax"),
         (kw, "svd", "kw.linalg.svd"),
         (kw, "sotr", "did you mean 'sort'?"),
@@ -48,7 +53,8 @@ def test_a_hint(owner, name, right):
 
 @pytest.mark.parametrize("owner", [kw, kw.fft, kw.ones(2)])
 def test_no_hint_where_nothing_is_near(owner):
-    for name in ("qqqqqqqq", "__qqqq__", "q"):
+    # The last one is near to resize, which means something else.
+    for name in ("qqqqqqqq", "__qqqq__", "q", "gridsize"):
         assert said(owner, name).strip() == ""
 
 

@@ -71,6 +71,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     if len(name) < 4:  # anything is near
         return ""
     there = [each for each in known if not each.startswith("_")]
-    lower = {each.lower(): each for each in reversed(there)}
-    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.7)
+    # Who mistypes a name rarely mistypes its first letter; others are names of another meaning.
+    lower = {each.lower(): each for each in reversed(there) if each[0].lower() == name[0].lower()}
+    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.75)
     return f"did you mean {lower[close[0]]!r}?" if close else ""
