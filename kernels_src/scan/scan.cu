@@ -134,9 +134,11 @@ struct Board {
   Carry* whole;          ///< of all elements of the row up to the group's end
 };
 
+/// A fence stands between the last look at flags and the values that they tell of: one for all
+/// looks.
 __device__ __forceinline__ unsigned load_flag(const unsigned* flag) {
   unsigned value;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
   return value;
 }
 __device__ __forceinline__ void store_flag(unsigned* flag, unsigned value) {

@@ -1,7 +1,5 @@
 """Running sums, products and extremes along an axis against NumPy in float64."""
 
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -264,45 +262,3 @@ def test_the_functions_of_numpy():
         got = ours(x, axis=-1, dtype="float32", out=kw.empty((2, 3), "float32"))
         assert got.dtype == np.float32
         np.testing.assert_array_equal(got.numpy(), numpys(values, -1))
-
-
-# The library takes this kernel from millions of elements on; checks of races want fewer.
-PLAN = np.dtype(
-    [
-        ("ndim", "<i4"), ("stride", "<i8", (4, 2)), ("extent", "<i8", 4), ("magic", "<u4", 4),
-        ("shift", "<u4", 4), ("from", "<i8"), ("to", "<i8"), ("rows", "<u4"), ("length", "<u4"),
-        ("segment", "<u4"), ("segments", "<u4"), ("initial", "<i4"),
-    ],
-    align=True,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("rows", "length", "blocks"), [(1, 34_001, 2), (2, 17_000, 3)])
-def test_tiles_under_way_are_clean(rows, length, blocks):
-    threads, steps, pack = 512, 2, 4
-    path = pathlib.Path(__file__).parents[2] / "kernels_src/scan/scan_flow.cu"
-    name = f"scan_flow<RunningSum<Float32, Float32>, {pack}, {steps}, unsigned int>"
-    kernel = kw.kernel(path, name=name)
-    tiles = -(-length // (threads * steps * pack))
-    plan = np.zeros((), PLAN)
-    plan["from"] = plan["to"] = 4
-    plan["rows"], plan["length"] = rows, length
-    if rows > 1:
-        plan["ndim"], plan["extent"][0] = 1, rows
-        plan["stride"][0] = 4 * length
-        bits = 31 + (rows - 1).bit_length()
-        plan["magic"][0], plan["shift"][0] = ((1 << bits) + rows - 1) // rows, bits - 32
-    values = RNG.integers(-9, 9, (rows, length)).astype(np.float32)
-    x, y = kw.asarray(values), kw.empty((rows, length))
-    words = kw.zeros(2 + 4 * tiles * rows, "uint32")
-    posts = np.array([words.ptr, words.ptr + 4, words.ptr + 8], "<u8")
-    run = kernel[blocks, threads, None, 3 * steps * threads * 16]
-    with kw.checks("memory", "init", "race", "sync") as found:
-        run(
-            kw.Pointer(y.ptr), kw.Pointer(x.ptr), plan.tobytes(), posts.tobytes(),
-            np.uint32(tiles), np.uint32(tiles * rows),
-        )  # fmt: skip
-        kw.synchronize()
-    assert not found.findings, str(found)
-    np.testing.assert_array_equal(y.numpy(), np.cumsum(values, 1))
-    assert not words.numpy().any()
