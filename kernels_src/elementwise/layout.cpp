@@ -21,7 +21,7 @@ Shape broadcast_shape(std::span<const Array* const> arrays) {
         extent = other[i];
       } else if (other[i] != 1 && other[i] != extent) {
         throw InvalidArgument(format(
-            "Incompatible dimensions: {} and {} do not broadcast together; extents must be "
+            "Incompatible dimensions: {} and {} cannot be broadcast together; extents must be "
             "equal or 1, counted from the last axis",
             arrays.size() == 2 ? arrays[0]->identify()
                                : format("shape {} of the operands before", shape_to_string(shape)),

@@ -99,6 +99,18 @@ def test_numbers_of_activations():
     assert_close(nn.softplus(a, 2.0, 1e9), np.log1p(np.exp(2 * x)) / 2, "float64")
 
 
+def test_bounds_of_hardtanh():
+    x, nan = kw.asarray([-2.0, 0.5, 3.0]), float("nan")
+    assert nn.hardtanh(x, 1, 1).tolist() == [1, 1, 1]
+    assert nn.hardtanh(x, -np.inf, np.inf).tolist() == x.tolist()
+    for low, high in ((1.5, 1), (nan, 1), (0, nan), (np.inf, -np.inf)):
+        for call in (lambda *a: nn.hardtanh(x, *a), lambda *a: nn.hardtanh_backward(x, x, *a)):
+            with pytest.raises(kw.InvalidArgument, match=f"low={low} and high={high}"):
+                call(low, high)
+    with pytest.raises(kw.ArgumentError, match="low is 'a'"):
+        nn.hardtanh(x, "a", 1)
+
+
 @pytest.mark.parametrize("dtype", [*TYPES, "float8_e4m3fn", "float8_e5m2"])
 def test_element_types_and_views(dtype):
     x = values((6, 35), "float32", scale=2)

@@ -362,7 +362,7 @@ def test_what_singular_values_tell():
         (lambda x: kw.linalg.eig(x[:, :1]), "square"),
         (lambda x: kw.linalg.solve(x, kw.ones(4)), r"\(3, 3\) and right sides \(4,\)"),
         (lambda x: kw.linalg.solve(x, kw.ones(())), "Incompatible dimensions"),
-        (lambda x: kw.linalg.solve(kw.ones((2, 3, 3)), kw.ones((4, 3, 1))), "do not broadcast"),
+        (lambda x: kw.linalg.solve(kw.ones((2, 3, 3)), kw.ones((4, 3, 1))), "be broadcast"),
         (lambda x: kw.linalg.lstsq(x, kw.ones((2, 1))), "Incompatible dimensions"),
         (lambda x: kw.linalg.qr(x, mode="raw"), "reduced"),
         (lambda x: kw.linalg.qr(x.astype("float16")), "float16.*astype"),

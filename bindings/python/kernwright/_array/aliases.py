@@ -17,7 +17,7 @@ from kernwright._array.logic import bitwise_invert as bitwise_not
 from kernwright._array.logic import bitwise_invert as invert
 from kernwright._array.logic import bitwise_left_shift as left_shift
 from kernwright._array.logic import bitwise_right_shift as right_shift
-from kernwright._array.manipulation import cat as concatenate
+from kernwright._array.manipulation import concat as concatenate
 from kernwright._array.reductions import max as amax
 from kernwright._array.reductions import min as amin
 from kernwright._array.special import deg2rad as radians

@@ -155,15 +155,36 @@ def arange(
 
 def linspace(
     start: Any, stop: Any, num: int = 50, dtype: Any = None, *, endpoint: bool = True,
-    device: Any = None,
-) -> Array:  # fmt: skip
+    retstep: bool = False, axis: int = 0, device: Any = None,
+) -> Any:  # fmt: skip
     """`num` evenly spaced values from start to stop. Real values are computed on the device, in
     float64; integers are the largest that are not above them. The default dtype is that of
-    get_default_dtype().
+    get_default_dtype(). Ends may be arrays of the device: the values lie along a new axis `axis`,
+    and have the dtype of the ends, float64 of integers. `retstep`: a tuple of the values and their
+    distance.
 
     >>> kw.linspace(0, 1, 5).numpy()
     array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
+    if isinstance(start, Array) or isinstance(stop, Array):
+        from kernwright._array.composed.making import lines
+
+        made, distance = lines(start, stop, num, endpoint, dtype, axis)
+        return (made, distance) if retstep else made
+    made = _numbers_between(start, stop, num, dtype, endpoint, device)
+    if made.ndim > 1 and axis != 0:
+        order = [*range(1, made.ndim)]
+        order.insert(axis if axis >= 0 else made.ndim + axis, 0)
+        made = made.transpose(order)
+    if not retstep:
+        return made
+    parts = num - 1 if endpoint else num
+    return made, (np.subtract(stop, start) / parts if parts > 0 else float("nan"))
+
+
+def _numbers_between(
+    start: Any, stop: Any, num: int, dtype: Any, endpoint: bool, device: Any
+) -> Array:
     wanted = None if dtype is None else np.dtype(_dtype(dtype))
     if _is_whole(num) and not 0 <= num < 2**63:
         raise InvalidArgument(f"linspace(): num must be at least 0 and below 2^63, got {num}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernwright._core import Array, _elementwise
+from kernwright.errors import ArgumentError
 
 __all__ = [
     "abs",
@@ -60,11 +61,20 @@ def add(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("add", (x1, x2), out)
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Array | None = None) -> Array:
-    """minimum(maximum(x, min), max); a bound of None is none. NaN stays NaN.
+def clip(
+    x: Any, /, min: Any = None, max: Any = None, out: Array | None = None, *, a_min: Any = None,
+    a_max: Any = None,
+) -> Array:  # fmt: skip
+    """minimum(maximum(x, min), max); a bound of None is none. NaN stays NaN. a_min and a_max are
+    older names of the bounds.
 
     >>> kw.clip(kw.asarray([1, 2, 3]), 2)
     """
+    for bound, older, name in ((min, a_min, "min"), (max, a_max, "max")):
+        if bound is not None and older is not None:
+            raise ArgumentError(f"{name} and a_{name} are one argument: give one")
+    min = a_min if min is None else min
+    max = a_max if max is None else max
     if min is None and max is None:
         return _elementwise("positive", (x,), out)
     if max is None:

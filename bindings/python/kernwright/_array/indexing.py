@@ -28,7 +28,10 @@ from kernwright.errors import InvalidArgument
 __all__ = ["gather", "put", "put_along_axis", "scatter", "take", "take_along_axis"]
 
 
-def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str | None = None) -> Array:
+def take(
+    x: Any, indices: Any, /, axis: int | None = None, out: Array | None = None,
+    mode: str | None = None,
+) -> Array:  # fmt: skip
     """The elements of `x` at `indices` along `axis`: result[a, m, b] = x[a, indices[m], b].
 
     `indices`: integers of any shape, which takes the place of `axis` in the result; sequences and
@@ -36,7 +39,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str | None =
     Positions of the host beyond an end raise IndexError, those of the device take the nearest
     element; mode="raise" raises for both. mode="clip" takes the nearest element for both, the first
     one for positions below 0; mode="wrap" counts on at the other end.
-    ValueError for an axis or mode that is none.
+    `out` takes the result. ValueError for an axis or mode that is none.
 
     >>> kw.take(kw.arange(5), [0, -1]).numpy()
     array([0, 4])
@@ -46,7 +49,12 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, mode: str | None =
         x, axis = x.reshape(-1), 0
     axis = axis_of(axis, x.ndim)
     index = _positions(indices, x, axis, mode)
-    return _take_at(x, [axis], [index], axis)
+    made: Array = _take_at(x, [axis], [index], axis)
+    if out is None:
+        return made
+    from kernwright._array.linear import stored
+
+    return stored(made, out)
 
 
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1, *, mode: str | None = None) -> Array:

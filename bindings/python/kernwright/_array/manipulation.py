@@ -17,7 +17,7 @@ from kernwright._array.operands import (
     common_shape,
     device_array,
 )
-from kernwright._core import Array, _concat, _from_numpy, _repeat_positions, _take_at
+from kernwright._core import Array, _concat, _dtype, _from_numpy, _repeat_positions, _take_at
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = [
@@ -45,9 +45,10 @@ __all__ = [
 ]
 
 
-def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Array:
-    """The elements of `x`, row-major, in another shape; one extent may be -1. A view if strides
-    allow it, unless copy=True. If they do not, copy=False raises ValueError.
+def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
+    """The elements of `x`, row by row (order="C") or column by column ("F"), in another shape; one
+    extent may be -1. A view if strides allow it, unless copy=True. If they do not, copy=False
+    raises ValueError.
 
     >>> kw.reshape(kw.arange(4), (2, 2)).numpy()
     array([[0, 1],
@@ -55,6 +56,10 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Array:
     """
     x = device_array(x)
     wanted = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    if order not in ("C", "F"):
+        raise InvalidArgument(f'order is "C" or "F", got {order!r:.60}')
+    if order == "F":
+        return reshape(x.transpose(), wanted[::-1], copy=copy).transpose()
     result: Array = (x.copy() if copy else x).reshape(wanted)
     if copy is False and x.size > 0 and result.ptr != x.ptr:
         raise InvalidArgument(
@@ -64,23 +69,27 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Array:
     return result
 
 
-def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Array:
+def concat(
+    arrays: Sequence[Any], /, axis: int | None = 0, out: Array | None = None, *,
+    dtype: Any = None, casting: str = "same_kind",
+) -> Array:  # fmt: skip
     """The arrays one after the other along `axis`; axis=None joins them flattened.
 
-    All extents but that of `axis` are the same; types are promoted as NumPy does. ValueError
-    ("Incompatible dimensions", "same device") where they do not fit.
+    All extents but that of `axis` are the same; types are promoted as NumPy does. `dtype` is that
+    of the result, if all arrays may be converted to it by NumPy's rule `casting`; or `out` takes
+    the result. ValueError ("Incompatible dimensions", "same device") where they do not fit.
 
     >>> kw.concat([kw.zeros((2, 3)), kw.ones((1, 3))]).shape
     (3, 3)
     """
-    parts = _parts(arrays)
+    parts = _parts(arrays, dtype, casting, out)
     if axis is None:
         parts, axis = [part.reshape(-1) for part in parts], 0
-    return _concat(parts, axis_of(axis, parts[0].ndim))
+    return _joined(parts, axis_of(axis, parts[0].ndim), out)
 
 
 def cat(arrays: Sequence[Any], /, axis: int | None = 0) -> Array:
-    """torch's name of concat(), where the axis may be given by its place.
+    """torch's name of concat().
 
     >>> kw.cat([kw.zeros((2, 3)), kw.ones((2, 1))], 1).shape
     (2, 4)
@@ -88,14 +97,18 @@ def cat(arrays: Sequence[Any], /, axis: int | None = 0) -> Array:
     return concat(arrays, axis=axis)
 
 
-def stack(arrays: Sequence[Any], /, axis: int = 0) -> Array:
-    """The arrays, all of one shape, along a new axis `axis` of the result. ValueError.
+def stack(
+    arrays: Sequence[Any], /, axis: int = 0, out: Array | None = None, *, dtype: Any = None,
+    casting: str = "same_kind",
+) -> Array:  # fmt: skip
+    """The arrays, all of one shape, along a new axis `axis` of the result; `out`, `dtype` and
+    `casting` as for concat(). ValueError.
 
     >>> kw.stack([kw.asarray([1, 2]), kw.asarray([3, 4])]).numpy()
     array([[1, 2],
            [3, 4]])
     """
-    parts = _parts(arrays)
+    parts = _parts(arrays, dtype, casting, out)
     for part in parts:
         if part.shape != parts[0].shape:
             raise InvalidArgument(
@@ -103,17 +116,35 @@ def stack(arrays: Sequence[Any], /, axis: int = 0) -> Array:
                 "cannot be stacked"
             )
     axis = axis_of(axis, parts[0].ndim + 1)
-    return _concat([expand_dims(part, axis=axis) for part in parts], axis)
+    return _joined([expand_dims(part, axis=axis) for part in parts], axis, out)
 
 
-def _parts(arrays: Sequence[Any]) -> list[Array]:
+def _joined(parts: list[Array], axis: int, out: Array | None) -> Array:
+    from kernwright._array.linear import stored
+
+    made = _concat(parts, axis)
+    return made if out is None else stored(made, out)
+
+
+def _parts(arrays: Sequence[Any], dtype: Any, casting: str, out: Array | None) -> list[Array]:
+    """Arrays of one type."""
     if isinstance(arrays, Array):
         arrays = list(arrays)
     parts = [device_array(array, f"array {i}") for i, array in enumerate(arrays)]
     if not parts:
         raise InvalidArgument("there is no array to join")
-    dtype = common_dtype(parts)
-    return [part if part.dtype == dtype else part.astype(dtype) for part in parts]
+    if dtype is None:
+        wanted = common_dtype(parts)
+    elif out is not None:
+        raise ArgumentError("give out or dtype: the type of out is that of the result")
+    else:
+        wanted = np.dtype(_dtype(dtype))
+        for part in parts:
+            if not np.can_cast(part.dtype, wanted, casting):  # type: ignore[arg-type]
+                raise ArgumentError(
+                    f"{part.dtype} cannot be converted to {wanted} by the rule {casting!r}"
+                )
+    return [part if part.dtype == wanted else part.astype(wanted) for part in parts]
 
 
 def split(x: Any, sections: int | Sequence[int], /, axis: int = 0) -> list[Array]:
@@ -288,9 +319,12 @@ def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
     return tuple(part if part.shape == shape else part._broadcast(shape) for part in parts)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Array, ...]:
+def meshgrid(
+    *arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Array, ...]:
     """Coordinates over a grid of vectors: result i varies along axis i ("ij"), or with the first
-    two axes exchanged ("xy"). Copies. ValueError.
+    two axes exchanged ("xy"). With `sparse` the other axes have one element, so that the results
+    broadcast to the grid. Copies, or with copy=False views. ValueError.
 
     >>> kw.meshgrid(kw.asarray([1, 2]), kw.asarray([5, 6]))[1].numpy()
     array([[5, 5],
@@ -306,7 +340,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Array, ...]:
         part.reshape(tuple(part.size if at == place else 1 for at in range(len(parts))))
         for part, place in zip(parts, places, strict=True)
     ]
-    return tuple(line.copy() for line in broadcast_arrays(*lines))
+    whole = lines if sparse else broadcast_arrays(*lines)
+    return tuple(line.copy() if copy else line for line in whole)
 
 
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
@@ -398,7 +433,7 @@ def _repeated(x: Array, count: int, axis: int) -> Array:
     return wide.reshape((*shape[:axis], shape[axis] * count, *shape[axis + 1 :]))
 
 
-def tile(x: Any, repetitions: Any, /) -> Array:
+def tile(x: Any, /, reps: Any) -> Array:
     """`x` laid out side by side, so many times along each axis, the last ones when there are
     fewer numbers. A copy.
 
@@ -406,7 +441,7 @@ def tile(x: Any, repetitions: Any, /) -> Array:
     array([1, 2, 1, 2])
     """
     x = device_array(x)
-    given = tuple(repetitions) if isinstance(repetitions, Sequence) else (repetitions,)
+    given = tuple(reps) if isinstance(reps, Sequence) else (reps,)
     ndim = max(x.ndim, len(given))
     counts = (1,) * (ndim - len(given)) + tuple(operator.index(count) for count in given)
     if min(counts, default=0) < 0:

@@ -117,7 +117,7 @@ def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
                 f"shapes {listed} broadcast to an array that is too large: NumPy says {error}"
             ) from error
         raise InvalidArgument(
-            f"Incompatible dimensions: shapes {listed} do not broadcast to one shape"
+            f"Incompatible dimensions: shapes {listed} cannot be broadcast to one shape"
         ) from error
 
 

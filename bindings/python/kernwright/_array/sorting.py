@@ -61,19 +61,22 @@ def sort(
     x: Array,
     /,
     axis: int | None = -1,
+    kind: str | None = None,
     *,
     descending: bool = False,
-    stable: bool = True,
+    stable: bool | None = True,
 ) -> Array:
     """The elements of `x` in order along `axis` (None: of all, flat), a new array.
 
     Any shape and real dtype, bool too; the result has both. Always stable, with `descending` too:
-    equal elements keep their order. NaN is above all numbers, so last, or first with `descending`;
-    -0 and 0 are equal. InvalidArgument for an axis outside, ArgumentError for complex numbers.
+    equal elements keep their order. `kind` is one of NumPy's names and changes nothing. NaN is
+    above all numbers, so last, or first with `descending`; -0 and 0 are equal. InvalidArgument for
+    an axis outside and another kind, ArgumentError for complex numbers.
 
     >>> kw.sort(kw.asarray([3, 1, 2])).numpy()
     array([1, 2, 3])
     """
+    _check_kind(kind)
     x, along = _along(x, axis)
     return _core._sort(x, along, bool(descending))
 
@@ -82,17 +85,27 @@ def argsort(
     x: Array,
     /,
     axis: int | None = -1,
+    kind: str | None = None,
     *,
     descending: bool = False,
-    stable: bool = True,
+    stable: bool | None = True,
 ) -> Array:
     """Where along `axis` the elements of sort() are: int64 of the shape of `x`.
 
     >>> kw.argsort(kw.asarray([3, 1, 2])).numpy()
     array([1, 2, 0])
     """
+    _check_kind(kind)
     x, along = _along(x, axis)
     return _core._argsort(x, along, bool(descending))
+
+
+def _check_kind(kind: str | None) -> None:
+    """NumPy's names of algorithms."""
+    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+        raise InvalidArgument(
+            f'kind is None, "quicksort", "mergesort", "heapsort" or "stable", got {kind!r:.60}'
+        )
 
 
 def topk(
@@ -117,9 +130,7 @@ def topk(
     return TopK(*_core._topk(x, _whole(k, "k"), along, bool(largest)))
 
 
-def searchsorted(
-    x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | None = None
-) -> Array:
+def searchsorted(x1: Array, x2: Any, /, side: str = "left", sorter: Array | None = None) -> Array:
     """Where each element of `x2` would go into `x1` to keep it in order: int64, shape of `x2`.
 
     `x1` has one dimension and rises, or does so in the order of the indices `sorter`. Before equal
@@ -146,15 +157,21 @@ def searchsorted(
     return where(_fits(x2, x1.dtype), found, 0 if x1.dtype == np.uint64 else x1.size)
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+def isin(
+    x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False, *,
+    kind: str | None = None,
+) -> Array:  # fmt: skip
     """Whether each element of `x1` is among those of `x2`: bool of the shape of `x1`.
 
     With `invert` whether it is not. NaN is in nothing. Either may be a number. `x2` is sorted, then
-    searched: O((n + m) log m) comparisons for n and m elements.
+    searched: O((n + m) log m) comparisons for n and m elements. `assume_unique` and `kind` ("sort",
+    "table") are NumPy's, and change nothing.
 
     >>> kw.isin(kw.asarray([1, 2, 3]), kw.asarray([3, 1])).numpy()
     array([ True, False,  True])
     """
+    if kind not in (None, "sort", "table"):
+        raise InvalidArgument(f'kind is None, "sort" or "table", got {kind!r:.60}')
     if isinstance(x1, (bool, int, float, np.generic)):
         among, wanted = _pair(_operand(x2, "x2"), x1, "x1")
     else:

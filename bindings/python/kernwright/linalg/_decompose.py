@@ -33,7 +33,7 @@ class EigResult(NamedTuple):
     eigenvectors: Array
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: Any, /, mode: str = "reduced") -> QRResult:
     """x = Q @ R for matrices (..., m, n), by Householder's reflections: Q has orthonormal columns,
     R is 0 below its diagonal, which is real and may be negative.
 
@@ -48,16 +48,21 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     return QRResult(*_qr(_matrices(x, "qr"), mode == "complete"))
 
 
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+def svd(
+    x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
     """x = U @ diag(S) @ Vh for matrices (..., m, n), by one-sided Jacobi rotations: U and Vh are
     unitary, S (..., k) with k = min(m, n) is real and falls.
 
     U is (..., m, m) and Vh (..., n, n); without `full_matrices` (..., m, k) and (..., k, n). Types
-    as qr(). NaN for matrices that hold NaN or infinities.
+    as qr(). With compute_uv=False S alone; `hermitian` is NumPy's, and changes nothing. NaN for
+    matrices that hold NaN or infinities.
 
     >>> kw.linalg.svd(kw.asarray([[3.0, 0.0], [0.0, 4.0]])).S.numpy().tolist()
     [4.0, 3.0]
     """
+    if not compute_uv:
+        return svdvals(x)
     return SVDResult(*_svd(_matrices(x, "svd"), True, bool(full_matrices)))
 
 
@@ -70,9 +75,10 @@ def svdvals(x: Any, /) -> Array:
     return _svd(_matrices(x, "svdvals"), False, False)[1]
 
 
-def eigh(x: Any, /) -> EigResult:
-    """x @ v = v * w for Hermitian matrices (..., n, n); only the lower triangle is read. Real
-    eigenvalues (..., n), ascending, and orthonormal eigenvectors in the columns of (..., n, n).
+def eigh(x: Any, /, UPLO: str = "L") -> EigResult:
+    """x @ v = v * w for Hermitian matrices (..., n, n); only the lower triangle is read, with
+    UPLO="U" the upper one. Real eigenvalues (..., n), ascending, and orthonormal eigenvectors in
+    the columns of (..., n, n).
 
     By reflections to a tridiagonal matrix and implicit QL steps. Types as qr(). NaN for matrices
     that hold NaN or infinities.
@@ -80,16 +86,27 @@ def eigh(x: Any, /) -> EigResult:
     >>> kw.linalg.eigh(kw.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.numpy().tolist()
     [1.0, 2.0]
     """
-    return EigResult(*_eigen(_square(x, "eigh"), True, True))
+    return EigResult(*_eigen(_triangle(_square(x, "eigh"), UPLO), True, True))
 
 
-def eigvalsh(x: Any, /) -> Array:
+def eigvalsh(x: Any, /, UPLO: str = "L") -> Array:
     """The eigenvalues of eigh() alone.
 
     >>> kw.linalg.eigvalsh(kw.asarray([[2.0, 0.0], [0.0, 1.0]])).numpy()
     array([1., 2.], dtype=float32)
     """
-    return _eigen(_square(x, "eigvalsh"), True, False)[0]
+    return _eigen(_triangle(_square(x, "eigvalsh"), UPLO), True, False)[0]
+
+
+def _triangle(x: Array, side: str) -> Array:
+    """The matrices of which the lower triangles are read."""
+    if side not in ("L", "U"):
+        raise ArgumentError(f'UPLO is "L" or "U", got {side!r:.60}')
+    if side == "L":
+        return x
+    import kernwright as kw
+
+    return kw.matrix_transpose(kw.conj(x) if x.dtype.kind == "c" else x)
 
 
 def eig(x: Any, /) -> EigResult:

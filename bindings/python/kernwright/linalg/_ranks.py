@@ -11,7 +11,7 @@ from kernwright._array.linear import matmul
 from kernwright._array.manipulation import matrix_transpose
 from kernwright._array.operands import device_array
 from kernwright._core import Array
-from kernwright.errors import InvalidArgument
+from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.linalg._decompose import svd, svdvals
 from kernwright.linalg._norms import matrix_norm
 from kernwright.linalg._solve import _floating, _matrices, _square, inv
@@ -40,10 +40,11 @@ def _above(x: Array, values: Array, rtol: Any) -> Array:
     return counts
 
 
-def matrix_rank(x: Any, /, *, rtol: Any = None) -> Array:
+def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """How many singular values of the matrices (..., m, n) are above rtol times the largest: int64.
 
-    `rtol` is a number or an array (...); by default max(m, n) times the epsilon of the dtype.
+    `rtol` is a number or an array (...); by default max(m, n) times the epsilon of the dtype. `tol`
+    is a bound for the values themselves. `hermitian` is NumPy's, and changes nothing.
 
     >>> kw.linalg.matrix_rank(kw.asarray([[1.0, 2.0], [2.0, 4.0]])).item()
     1
@@ -51,19 +52,32 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Array:
     import kernwright as kw
 
     a = _matrices(x, "matrix_rank")
-    return kw.count_nonzero(_above(a, svdvals(a), rtol), axis=-1)
+    values = svdvals(a)
+    if tol is None:
+        return kw.count_nonzero(_above(a, values, rtol), axis=-1)
+    _require_one("tol", tol, rtol)
+    bound = tol[..., None] if isinstance(tol, Array) and tol.ndim > 0 else tol
+    return kw.count_nonzero(values > bound, axis=-1)
 
 
-def pinv(x: Any, /, *, rtol: Any = None) -> Array:
+def _require_one(name: str, given: Any, rtol: Any) -> Any:
+    """One of two names of a bound."""
+    if given is not None and rtol is not None:
+        raise ArgumentError(f"{name} and rtol are one argument: give one")
+    return rtol if given is None else given
+
+
+def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """The Moore-Penrose inverses (..., n, m) of matrices (..., m, n): V @ diag(1 / S) @ U^H of
-    svd(), without the singular values that matrix_rank() does not count.
+    svd(), without the singular values that matrix_rank() does not count. `rcond` is an older name
+    of `rtol`; `hermitian` is NumPy's, and changes nothing.
 
     >>> kw.linalg.pinv(kw.asarray([[2.0], [0.0]])).numpy().tolist()
     [[0.5, 0.0]]
     """
     import kernwright as kw
 
-    a = _matrices(x, "pinv")
+    a, rtol = _matrices(x, "pinv"), _require_one("rcond", rcond, rtol)
     u, s, vh = svd(a, full_matrices=False)
     shrunk = kw.where(_above(a, s, rtol), 1 / s, kw.zeros_like(s)).astype(a.dtype, copy=False)
     return matmul(_adjoint(vh) * shrunk[..., None, :], _adjoint(u))
@@ -75,18 +89,19 @@ def _adjoint(x: Array) -> Array:
     return matrix_transpose(kw.conj(x) if x.dtype.kind == "c" else x)
 
 
-def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstsqResult:
+def lstsq(x1: Any, x2: Any, /, rcond: Any = None, *, rtol: Any = None) -> LstsqResult:
     """The x for which the length of x1 @ x - x2 is the least, and of these the shortest.
 
     `x1` is (..., m, n), `x2` a vector (m,) or matrices (..., m, k). Also the squares of these
     lengths (...) or (..., k), whatever the rank, the ranks, and the singular values of x1. `rtol`
-    as for matrix_rank(), types as solve().
+    as for matrix_rank(), types as solve(); `rcond` is an older name of it.
 
     >>> kw.linalg.lstsq(kw.asarray([[1.0], [1.0]]), kw.asarray([1.0, 3.0])).x.shape
     (1,)
     """
     import kernwright as kw
 
+    rtol = _require_one("rcond", rcond, rtol)
     a, b = _promoted(_matrices(x1, "lstsq", "x1"), _floating(x2, "x2"))
     vector = b.ndim == 1
     if b.ndim == 0 or b.shape[-1 if vector else -2] != a.shape[-2]:
@@ -105,7 +120,7 @@ def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstsqResult:
     return LstsqResult(x, residuals, kw.count_nonzero(counts, axis=-1), s)
 
 
-def cond(x: Any, /, *, ord: Any = None) -> Array:
+def cond(x: Any, /, ord: Any = None) -> Array:
     """The condition of matrices (..., m, n): by default, and for 2, the largest singular value over
     the smallest, for -2 the reverse; else matrix_norm(x) times that of the inverse.
 

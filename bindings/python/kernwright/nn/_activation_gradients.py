@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernwright._core import Array, _activate_backward
-from kernwright.nn._activations import GeluForm, gelu_kind
+from kernwright.nn._activations import GeluForm, gelu_kind, hardtanh_bounds
 
 __all__ = [
     "celu_backward",
@@ -67,12 +67,12 @@ def relu6_backward(grad: Any, x: Any) -> Array:
 
 
 def hardtanh_backward(grad: Any, x: Any, low: float = -1.0, high: float = 1.0) -> Array:
-    """The gradient through hardtanh().
+    """The gradient through hardtanh(), with the same errors.
 
     >>> kw.nn.hardtanh_backward(kw.ones(2), kw.asarray([0.5, 3.0])).numpy()
     array([1., 0.], dtype=float32)
     """
-    return _activate_backward("hardtanh", grad, x, low, high)
+    return _activate_backward("hardtanh", grad, x, *hardtanh_bounds(low, high))
 
 
 def leaky_relu_backward(grad: Any, x: Any, slope: float = 0.01) -> Array:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from kernwright._core import Array, _activate
-from kernwright.errors import ArgumentError
+from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = [
     "celu",
@@ -49,6 +49,18 @@ def gelu_kind(approximate: str) -> str:
     return kinds[approximate]
 
 
+def hardtanh_bounds(low: Any, high: Any) -> tuple[float, float]:
+    """Both as numbers, in order. InvalidArgument unless low <= high, which NaN is not."""
+    for name, value in (("low", low), ("high", high)):
+        if not hasattr(value, "__float__"):
+            raise ArgumentError(f"{name} is {value!r:.60}, and must be a number")
+    if not float(low) <= float(high):
+        raise InvalidArgument(
+            f"hardtanh() between low={low} and high={high}: low must be at most high, without NaN"
+        )
+    return float(low), float(high)
+
+
 def relu(x: Any) -> Array:
     """max(x, 0).
 
@@ -77,12 +89,12 @@ def relu6(x: Any) -> Array:
 
 
 def hardtanh(x: Any, low: float = -1.0, high: float = 1.0) -> Array:
-    """x, at least `low` and at most `high`.
+    """x, at least `low` and at most `high`. InvalidArgument unless low <= high.
 
     >>> kw.nn.hardtanh(kw.asarray([-2.0, 0.5, 3.0])).numpy()
     array([-1. ,  0.5,  1. ], dtype=float32)
     """
-    return _activate("hardtanh", x, low, high)
+    return _activate("hardtanh", x, *hardtanh_bounds(low, high))
 
 
 def leaky_relu(x: Any, slope: float = 0.01) -> Array:

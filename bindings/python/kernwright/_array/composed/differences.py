@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernwright._array.creation import HOST_TYPES
 from kernwright._array.operands import axes_of, axis_of, device_array
 from kernwright._core import Array, _from_numpy
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -268,7 +269,8 @@ def interp(
     point `left` (None: its value), above the last one `right`. With `period` places repeat, and
     the points may come in any order; else `xp` rises, and is not looked at.
 
-    The dtype is that of all three together, float64 of integers; `fp` may be complex.
+    `x` may be on the host: numbers of Python have the type that they have beside the points. The
+    dtype is that of all three together, float64 of integers; `fp` may be complex.
     InvalidArgument for no points and for vectors of different lengths.
 
     >>> kw.interp(kw.asarray([1.5, 9.0]), kw.asarray([1.0, 2.0]), kw.asarray([10.0, 20.0])).numpy()
@@ -276,7 +278,8 @@ def interp(
     """
     import kernwright as kw
 
-    points, places, values = device_array(x), device_array(xp, "xp"), device_array(fp, "fp")
+    places, values = device_array(xp, "xp"), device_array(fp, "fp")
+    points = _points(x, places)
     if places.ndim != 1 or places.shape != values.shape or places.size == 0:
         raise InvalidArgument(
             f"Incompatible dimensions: xp of shape {places.shape} and fp of shape {values.shape} "
@@ -303,6 +306,20 @@ def interp(
         points, *(one if one.is_contiguous else one.copy() for one in (places, values)), ends
     )
     return made
+
+
+def _points(x: Any, near: Array) -> Array:
+    """Where to interpolate, on the device of `near`."""
+    import kernwright as kw
+
+    if not isinstance(x, HOST_TYPES):
+        return device_array(x)
+    host = np.asarray(x)
+    if host.dtype.kind not in "biuf":
+        raise ArgumentError(f"interp() takes real numbers, got {x!r:.60}")
+    if not isinstance(x, (np.ndarray, np.generic)):
+        host = host.astype(kw.result_type(0.0 if host.dtype.kind == "f" else 0, near))
+    return _from_numpy(host, near.device)
 
 
 def _part_of(value: Any, name: str) -> Any:

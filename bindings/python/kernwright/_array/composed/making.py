@@ -151,11 +151,11 @@ def sum_of_diagonal(
 
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None, *, device: Any = None,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
 ) -> Array:  # fmt: skip
     """`num` numbers from base**start to base**stop with exponents of equal distances, of the
     default dtype unless told otherwise. Computed in float64. Ends may be arrays of the device: the
-    numbers lie along a first axis and have the dtype of the ends, float64 of integers.
+    numbers lie along a new axis `axis` and have the dtype of the ends, float64 of integers.
 
     >>> kw.logspace(0, 2, 3).numpy()
     array([  1.,  10., 100.], dtype=float32)
@@ -165,7 +165,8 @@ def logspace(
     if any(isinstance(value, Array) for value in (start, stop, base)):
         shares = _shares(num, endpoint, start, stop, base)
         made = kw.float_power(base, start + (stop - start) * shares)
-        return made.astype(_type_of_ends(dtype, start, stop, base), copy=False)
+        made = made.astype(_type_of_ends(dtype, start, stop, base), copy=False)
+        return made if axis == 0 else kw.moveaxis(made, 0, axis)
     if not all(map(_is_real, (start, stop, base))):
         values = np.logspace(start, stop, num, endpoint=endpoint, base=base)
         return _converted(asarray(values, device=device), dtype)
@@ -174,8 +175,8 @@ def logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, *,
-    device: Any = None,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None,
+    axis: int = 0, *, device: Any = None,
 ) -> Array:  # fmt: skip
     """`num` numbers from `start` to `stop`, each the one before times the same factor, of the
     default dtype unless told otherwise. Computed in float64; ends that are numbers are exact, and
@@ -188,8 +189,8 @@ def geomspace(
 
     if any(isinstance(value, Array) for value in (start, stop)):
         ratio = kw.float_power(kw.divide(stop, start), _shares(num, endpoint, start, stop))
-        made = kw.multiply(ratio, start)
-        return made.astype(_type_of_ends(dtype, start, stop), copy=False)
+        made = kw.multiply(ratio, start).astype(_type_of_ends(dtype, start, stop), copy=False)
+        return made if axis == 0 else kw.moveaxis(made, 0, axis)
     if np.any(np.equal(start, 0)) or np.any(np.equal(stop, 0)):
         raise InvalidArgument("geomspace() cannot begin or end at 0")
     if not all(map(_is_real, (start, stop))) or float(start) * float(stop) < 0:
@@ -203,12 +204,31 @@ def geomspace(
     return _converted(made, dtype)
 
 
+def lines(
+    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
+) -> tuple[Array, Array]:
+    """linspace() between arrays, and the distances of its values. Both ends are exact."""
+    import kernwright as kw
+
+    shares = _shares(num, endpoint, start, stop)
+    made = kw.where(shares == 1, stop, start + kw.subtract(stop, start) * shares)
+    wanted = _type_of_ends(dtype, start, stop)
+    if wanted.kind in "iu" and made.dtype.kind == "f":
+        made = kw.floor(made)
+    made = kw.moveaxis(made.astype(wanted, copy=False), 0, axis)
+    parts = num - 1 if endpoint else num
+    difference: Array = kw.subtract(stop, start)
+    steps = difference.astype(_type_of_ends(None, start, stop), copy=False)
+    return made, kw.divide(steps, parts) if parts > 0 else kw.full_like(steps, np.nan)
+
+
 def _shares(num: int, endpoint: bool, *ends: Any) -> Array:
     """From 0 to 1 along a first axis before those of arrays on the device."""
     arrays = [end for end in ends if isinstance(end, Array)]
     shares = linspace(0, 1, num, "float64", endpoint=endpoint, device=arrays[0].device)
     ndim = max(array.ndim for array in arrays)
-    return shares.reshape((-1,) + (1,) * ndim)
+    made: Array = shares.reshape((-1,) + (1,) * ndim)
+    return made
 
 
 def _type_of_ends(dtype: Any, *ends: Any) -> Any:

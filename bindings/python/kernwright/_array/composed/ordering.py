@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from kernwright._array.linear import stored
 from kernwright._array.operands import axis_of, common_shape, device_array, index_array
-from kernwright._core import Array
+from kernwright._core import Array, _from_numpy
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 
-def partition(x: Any, kth: Any, axis: int | None = -1) -> Array:
+def partition(x: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
     """`x` with the element at `kth` (an int, or several) where it would be in order along `axis`,
     none larger before it and none smaller behind it. All elements are in order, in fact: sort().
 
@@ -37,11 +38,11 @@ def partition(x: Any, kth: Any, axis: int | None = -1) -> Array:
     import kernwright as kw
 
     array: Array = device_array(x)
-    _check_kth(kth, array, axis)
+    _check_kth(kth, array, axis, kind)
     return kw.sort(array, axis)
 
 
-def argpartition(x: Any, kth: Any, axis: int | None = -1) -> Array:
+def argpartition(x: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
     """Where along `axis` the elements of partition() are: int64.
 
     >>> kw.argpartition(kw.asarray([3, 9, 1, 5]), 1).numpy()
@@ -50,11 +51,13 @@ def argpartition(x: Any, kth: Any, axis: int | None = -1) -> Array:
     import kernwright as kw
 
     array: Array = device_array(x)
-    _check_kth(kth, array, axis)
+    _check_kth(kth, array, axis, kind)
     return kw.argsort(array, axis)
 
 
-def _check_kth(kth: Any, x: Array, axis: int | None) -> None:
+def _check_kth(kth: Any, x: Array, axis: int | None, kind: str) -> None:
+    if kind != "introselect":
+        raise InvalidArgument(f'kind is "introselect", got {kind!r:.60}')
     extent = x.size if axis is None else x.shape[axis_of(axis, x.ndim)]
     for one in kth if isinstance(kth, (list, tuple, np.ndarray)) else (kth,):
         at = operator.index(one)
@@ -179,9 +182,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwar
     return result
 
 
-def compress(condition: Any, x: Any, axis: int | None = None) -> Array:
+def compress(condition: Any, x: Any, axis: int | None = None, out: Array | None = None) -> Array:
     """The elements along `axis` (None: of all, flat) where `condition`, a vector that may be
-    shorter, is true. Waits for their number.
+    shorter and on the host, is true. Waits for their number. `out` takes the result.
 
     >>> kw.compress(kw.asarray([True, False, True]), kw.asarray([5, 6, 7])).numpy()
     array([5, 7])
@@ -189,7 +192,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Array:
     import kernwright as kw
 
     array: Array = device_array(x)
-    mask: Array = device_array(condition, "condition")
+    mask = _mask(condition, array)
     if axis is None:
         array, axis = array.reshape(-1), 0
     at = axis_of(axis, array.ndim)
@@ -198,26 +201,35 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Array:
             f"Incompatible dimensions: a condition of shape {mask.shape} for {array.shape[at]} "
             "elements"
         )
-    return kw.take(array, kw.flatnonzero(mask), axis=at)
+    return kw.take(array, kw.flatnonzero(mask), axis=at, out=out)
+
+
+def _mask(condition: Any, near: Array) -> Array:
+    """A condition, which may be on the host."""
+    if isinstance(condition, (list, tuple, np.ndarray)):
+        return _from_numpy(np.asarray(condition), near.device)
+    mask: Array = device_array(condition, "condition")
+    return mask
 
 
 def extract(condition: Any, x: Any) -> Array:
-    """The elements of `x`, flat, where `condition` of as many elements is not 0. Waits for their
-    number.
+    """The elements of `x`, flat, where `condition` of as many elements, which may be on the host,
+    is not 0. Waits for their number.
 
     >>> x = kw.asarray([1, 5, 3])
     >>> kw.extract(x > 2, x).numpy()
     array([5, 3])
     """
-    return compress(device_array(condition, "condition").reshape(-1), x)
+    array: Array = device_array(x)
+    return compress(_mask(condition, array).reshape(-1), array)
 
 
-def choose(x: Any, choices: Any, mode: str = "clip") -> Array:
+def choose(x: Any, choices: Any, out: Array | None = None, mode: str = "clip") -> Array:
     """The element of choices[x]: `x` holds integers, and is broadcast with all choices.
 
     An integer beyond an end takes the nearest choice with mode="clip", counts on at the other end
-    with "wrap", and raises IndexError with "raise", which waits for the device. InvalidArgument
-    without a choice.
+    with "wrap", and raises IndexError with "raise", which waits for the device. Choices may be
+    numbers. `out` takes the result. InvalidArgument without a choice.
 
     >>> kw.choose(kw.asarray([0, 1, 0]), [kw.asarray([1, 2, 3]), kw.asarray([7, 8, 9])]).numpy()
     array([1, 8, 3])
@@ -227,11 +239,26 @@ def choose(x: Any, choices: Any, mode: str = "clip") -> Array:
     array: Array = device_array(x)
     index = index_array(array, array, "x")
     given = choices if isinstance(choices, (list, tuple)) else list(device_array(choices))
-    parts = [device_array(choice, f"choice {i}") for i, choice in enumerate(given)]
+    parts = _choices(given, array)
     if not parts:
         raise InvalidArgument("choose() needs at least one choice")
-    if mode == "clip":
-        index = kw.maximum(index, 0)
     shape = common_shape(index.shape, *(part.shape for part in parts))
     whole = kw.stack([part._broadcast(shape) for part in parts])
-    return kw.take_along_axis(whole, index._broadcast(shape)[None], 0, mode=mode)[0]
+    made = kw.take_along_axis(whole, index._broadcast(shape)[None], 0, mode=mode)[0]
+    return made if out is None else stored(made, out)
+
+
+def _choices(given: Sequence[Any], near: Array) -> list[Array]:
+    """Arrays; numbers have the type that they have beside the arrays."""
+    import kernwright as kw
+
+    numbers = (bool, int, float, complex)
+    if not any(isinstance(choice, numbers) for choice in given):
+        return [device_array(choice, f"choice {i}") for i, choice in enumerate(given)]
+    dtype = kw.result_type(*given)
+    return [
+        kw.full((), choice, dtype, device=near.device)
+        if isinstance(choice, numbers)
+        else device_array(choice, f"choice {i}")
+        for i, choice in enumerate(given)
+    ]

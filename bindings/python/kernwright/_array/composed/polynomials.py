@@ -33,13 +33,16 @@ def _horner(dtype: str) -> Any:
 
 def polyval(p: Any, x: Any) -> Array:
     """p[0] * x**(n - 1) + ... + p[n - 1] by Horner's scheme, in one kernel. `p`: a vector of the
-    device, or coefficients of the host, which are copied there. Types are promoted as NumPy's.
+    device, or coefficients of the host, which are copied there. `x` may be a number if `p` is on
+    the device. Types are promoted as NumPy's.
 
     >>> kw.polyval([1, 2], kw.asarray([1.0, 3.0])).numpy()
     array([3., 5.], dtype=float32)
     """
     import kernwright as kw
 
+    if isinstance(p, Array) and isinstance(x, (bool, int, float, complex)):
+        x = kw.full((), x, kw.result_type(x, p), device=p.device)
     values: Array = device_array(x)
     dtype, coefficients = _coefficients(p, values)
     if coefficients.ndim != 1:

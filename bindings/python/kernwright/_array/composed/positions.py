@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.creation import arange
-from kernwright._array.operands import device_array
+from kernwright._array.creation import HOST_TYPES, arange
+from kernwright._array.operands import device_array, host_index
 from kernwright._core import Array, _from_numpy, _split_positions
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -183,7 +183,8 @@ def ravel_multi_index(
     multi_index: Any, dims: Sequence[int], mode: Any = "raise", order: str = "C"
 ) -> Array:
     """Where the elements at the positions `multi_index`, an array for each axis, are in an array of
-    shape `dims`, counted row by row (order="C") or column by column ("F"): int64.
+    shape `dims`, counted row by row (order="C") or column by column ("F"): int64. Positions of the
+    host are copied to the device of the others.
 
     mode, one for all axes or one for each: "raise" waits for the device and raises InvalidArgument
     for a position outside, "clip" takes the nearest inside, "wrap" counts on at the other end.
@@ -194,7 +195,14 @@ def ravel_multi_index(
     import kernwright as kw
 
     extents = tuple(operator.index(extent) for extent in dims)
-    parts = [device_array(part, f"index {d}") for d, part in enumerate(multi_index)]
+    given = [part for part in multi_index if isinstance(part, Array)]
+    device = given[0].device if given else None
+    parts = [
+        _from_numpy(host_index(part), device)
+        if isinstance(part, HOST_TYPES)
+        else device_array(part, f"index {d}")
+        for d, part in enumerate(multi_index)
+    ]
     modes = (mode,) * len(extents) if isinstance(mode, str) else tuple(mode)
     if not parts or not len(parts) == len(extents) == len(modes):
         raise InvalidArgument(
@@ -225,7 +233,8 @@ def ravel_multi_index(
 
 def ix_(*args: Any) -> tuple[Array, ...]:
     """Vectors of positions as arrays that index a grid: x[kw.ix_(rows, columns)]. Vectors of bools
-    stand for where they are true, and are waited for.
+    stand for where they are true, and are waited for. Those of the host are copied to the current
+    device.
 
     >>> x = kw.reshape(kw.arange(6), (2, 3))
     >>> x[kw.ix_(kw.asarray([1, 0]), kw.asarray([0, 2]))].numpy()
@@ -236,7 +245,11 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
     parts = []
     for d, given in enumerate(args):
-        part: Array = device_array(given, f"argument {d}")
+        part: Array = (
+            _from_numpy(host_index(given), None)
+            if isinstance(given, HOST_TYPES)
+            else device_array(given, f"argument {d}")
+        )
         if part.ndim != 1:
             raise InvalidArgument(f"argument {d} of ix_() has one dimension, got {part.shape}")
         if part.dtype == bool:

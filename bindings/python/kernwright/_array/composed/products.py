@@ -13,8 +13,20 @@ from kernwright.errors import InvalidArgument
 __all__ = ["cross", "dot", "inner", "kron", "outer", "vdot"]
 
 
-def dot(x1: Any, x2: Any, out: Array | None = None) -> Array:
-    """The sum of products over the last axis of x1 and the last but one of x2 (of a vector its only
+def _pair(a: Any, b: Any) -> tuple[Array, Array]:
+    """Both on the device: a number has the type that it has beside the array."""
+    import kernwright as kw
+
+    numbers = (bool, int, float, complex)
+    if isinstance(a, numbers) and isinstance(b, Array):
+        return kw.full((), a, kw.result_type(a, b), device=b.device), b
+    if isinstance(b, numbers) and isinstance(a, Array):
+        return a, kw.full((), b, kw.result_type(a, b), device=a.device)
+    return device_array(a, "a"), device_array(b, "b")
+
+
+def dot(a: Any, b: Any, out: Array | None = None) -> Array:
+    """The sum of products over the last axis of a and the last but one of b (of a vector its only
     one); with a number every product.
 
     Arrays and numbers, one at least an array. `out` takes the result. InvalidArgument for shapes
@@ -25,11 +37,7 @@ def dot(x1: Any, x2: Any, out: Array | None = None) -> Array:
     """
     import kernwright as kw
 
-    numbers = [not isinstance(x, Array) and isinstance(x, (bool, int, float, complex))
-               for x in (x1, x2)]  # fmt: skip
-    if any(numbers):
-        return kw.multiply(x1, x2, out=out)
-    a, b = _promoted(device_array(x1, "x1"), device_array(x2, "x2"))
+    a, b = _promoted(*_pair(a, b))
     if a.ndim == 0 or b.ndim == 0:
         return kw.multiply(a, b, out=out)
     if a.ndim <= 2 and b.ndim <= 2:
@@ -38,34 +46,34 @@ def dot(x1: Any, x2: Any, out: Array | None = None) -> Array:
     return made if out is None else kw.where(True, made, made, out=out)
 
 
-def vdot(x1: Any, x2: Any) -> Array:
-    """The sum of conj(x1) * x2 over all elements, row by row.
+def vdot(a: Any, b: Any) -> Array:
+    """The sum of conj(a) * b over all elements, row by row.
 
     >>> kw.vdot(kw.asarray([[1, 2]]), kw.asarray([[10], [1]])).item()
     12
     """
     import kernwright as kw
 
-    a, b = device_array(x1, "x1").reshape(-1), device_array(x2, "x2").reshape(-1)
-    return kw.vecdot(a, b)
+    a, b = _pair(a, b)
+    return kw.vecdot(a.reshape(-1), b.reshape(-1))
 
 
-def inner(x1: Any, x2: Any) -> Array:
-    """The sum of products over the last axes; what is left of x1's axes comes first.
+def inner(a: Any, b: Any) -> Array:
+    """The sum of products over the last axes; what is left of a's axes comes first.
 
     >>> kw.inner(kw.asarray([[1, 2], [3, 4]]), kw.asarray([10, 1])).numpy()
     array([12, 34])
     """
     import kernwright as kw
 
-    a, b = _promoted(device_array(x1, "x1"), device_array(x2, "x2"))
+    a, b = _promoted(*_pair(a, b))
     if a.ndim == 0 or b.ndim == 0:
         return kw.multiply(a, b)
     return kw.tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 1]))
 
 
-def outer(x1: Any, x2: Any, out: Array | None = None) -> Array:
-    """Each element of x1 times each of x2, both row by row: a matrix.
+def outer(a: Any, b: Any, out: Array | None = None) -> Array:
+    """Each element of a times each of b, both row by row: a matrix.
 
     >>> kw.outer(kw.asarray([1, 2]), kw.asarray([10, 1])).numpy()
     array([[10,  1],
@@ -73,19 +81,19 @@ def outer(x1: Any, x2: Any, out: Array | None = None) -> Array:
     """
     import kernwright as kw
 
-    a, b = device_array(x1, "x1").reshape(-1, 1), device_array(x2, "x2").reshape(1, -1)
-    return kw.multiply(a, b, out=out)
+    a, b = _pair(a, b)
+    return kw.multiply(a.reshape(-1, 1), b.reshape(1, -1), out=out)
 
 
-def kron(x1: Any, x2: Any) -> Array:
-    """Kronecker's product: each element of x1 in turn times all of x2, as a block.
+def kron(a: Any, b: Any) -> Array:
+    """Kronecker's product: each element of a in turn times all of b, as a block.
 
     >>> kw.kron(kw.asarray([1, 10]), kw.asarray([1, 2])).numpy()
     array([ 1,  2, 10, 20])
     """
     import kernwright as kw
 
-    a, b = device_array(x1, "x1"), device_array(x2, "x2")
+    a, b = _pair(a, b)
     ndim = max(a.ndim, b.ndim)
     left, right = ((1,) * (ndim - x.ndim) + x.shape for x in (a, b))
     pairs = list(zip(left, right, strict=True))
@@ -95,9 +103,9 @@ def kron(x1: Any, x2: Any) -> Array:
 
 
 def cross(
-    x1: Any, x2: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """The cross product of vectors of three elements along axisa of x1 and axisb of x2; axisc is
+    """The cross product of vectors of three elements along axisa of a and axisb of b; axisc is
     their axis in the result; `axis` is all three. InvalidArgument for other extents.
 
     >>> kw.cross(kw.asarray([1, 0, 0]), kw.asarray([0, 1, 0])).numpy()
@@ -107,7 +115,7 @@ def cross(
 
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = _promoted(device_array(x1, "x1"), device_array(x2, "x2"))
+    a, b = _promoted(device_array(a, "a"), device_array(b, "b"))
     first, second = axis_of(axisa, a.ndim), axis_of(axisb, b.ndim)
     if a.shape[first] != 3 or b.shape[second] != 3:
         raise InvalidArgument(

@@ -27,9 +27,13 @@ __all__ = [
 ]
 
 
-def median(x: Any, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def median(
+    x: Any, axis: Any = None, out: Array | None = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:  # fmt: skip
     """The middle element in order, or the mean of the two in the middle; NaN where there is a NaN,
-    and of no elements. ArgumentError for complex numbers.
+    and of no elements. `overwrite_input` is NumPy's, and changes nothing. ArgumentError for complex
+    numbers.
 
     >>> kw.median(kw.asarray([3.0, 1.0, 2.0, 10.0])).item()
     2.5
@@ -48,7 +52,10 @@ def median(x: Any, axis: Any = None, out: Array | None = None, keepdims: bool = 
     return _finished(middle, axes, ndim, keepdims, out)
 
 
-def nanmedian(x: Any, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def nanmedian(
+    x: Any, axis: Any = None, out: Array | None = None, overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:  # fmt: skip
     """The median of the elements that are not NaN; NaN where there is none.
 
     >>> kw.nanmedian(kw.asarray([3.0, float("nan"), 1.0])).item()
