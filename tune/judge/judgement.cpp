@@ -237,8 +237,6 @@ void Judgement::check_on(Party& party, RemoteDevice& device, const ObjectCode& c
     }
     if (is_simulated && devices_.gpu != nullptr && !is_small_enough(*small_)) return;
     if (at_length) check_at_length(party, check, is_simulated);
-  } catch (const UnsupportedInstruction&) {
-    if (devices_.gpu == nullptr) throw;  // else the GPU will tell
   } catch (const Ruling& ruling) {
     if (ruling.refused) require_launchable(device, *ruling.refused);
     throw;
