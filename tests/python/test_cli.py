@@ -170,7 +170,10 @@ def test_doctor_json_is_one_document():
 
 def test_doctor_says_where_kernels_are_kept(tmp_path):
     text = kernwright("doctor", KERNWRIGHT_CACHE_DIR=str(tmp_path / "mine")).stdout
-    assert f"cache      on, {tmp_path / 'mine'}" in text
+    assert f"cache      on, {tmp_path / 'mine'}" in text and "not kept on the disk" not in text
+    (tmp_path / "file").write_text("no folder")
+    text = kernwright("doctor", KERNWRIGHT_CACHE_DIR=str(tmp_path / "file")).stdout
+    assert "; they are not kept on the disk" in text
     text = kernwright("doctor", KERNWRIGHT_CACHE="memory").stdout
     assert "no disk: KERNWRIGHT_CACHE=memory" in text
     result = kernwright("doctor", "--json", KERNWRIGHT_CACHE="nonsense")

@@ -42,6 +42,8 @@ def test_blocks():
     same("block", [[[eye]], [[eye * 2]]])
     same("block", [np.array(1.0), np.array(2.0)])
     same("block", X)
+    same("block", [X, X[:, :1]])  # more axes than lists: beside each other along the last axis
+    same("block", [[np.ones((2, 1, 3)), np.zeros((2, 1, 1))], [np.ones((2, 2, 4))]])
     for wrong in ([], [[kw.ones(2)], kw.ones(2)], [[]]):
         with pytest.raises(kw.InvalidArgument):
             kw.block(wrong)

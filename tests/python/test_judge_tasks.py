@@ -70,6 +70,18 @@ def test_inputs_of_neighbouring_seeds_have_elements_in_common(dtype):
     assert not np.array_equal(inputs(6, 1)[1], inputs(7, 1)[1])  # of two elements
 
 
+def test_sizes_lie_around_the_edges_of_tiles():
+    """Cases from 2 on, but each fourth one, which is any size."""
+    inputs = kw.Inputs(x="float32[n]", n="size", most=600)
+    edges = (32, 128, 256, 512)
+    near = {edge + step for edge in edges for step in (-1, 0, 1)}
+    sizes = {case: inputs(1, case)[1] for case in range(2, 200)}
+    around = {size for case, size in sizes.items() if case % 4 != 3}
+    assert around <= near and len(around) >= 10
+    assert len({size for case, size in sizes.items() if case % 4 == 3}) > 25
+    assert kw.Inputs(x="float32[n]", n="size", most=20)(1, 2)[1] in (19, 20)
+
+
 BAD_TASKS = {
     "entry": ({"entry": ""}, kw.InvalidArgument),
     "entry_of_two_words": ({"entry": "a b"}, kw.InvalidArgument),

@@ -65,6 +65,20 @@ def test_nll_loss_is_cross_entropy_of_logarithms():
     )
 
 
+def test_a_target_outside_spoils_its_own_gradient_alone():
+    x = kw.asarray(np.zeros((3, 4), np.float32))
+    dx = kw.nn.nll_loss_backward(kw.ones(()), x, kw.asarray([1, 4, 2]), weight=kw.ones(4)).numpy()
+    assert np.isnan(dx[1]).any() and dx[0].tolist() == [0, -0.5, 0, 0]
+    assert dx[2].tolist() == [0, 0, -0.5, 0]
+
+
+def test_a_target_without_a_chance_adds_nothing():
+    """Also where the logarithm beside it is that of 0."""
+    x = kw.asarray(np.array([[0.0, -np.inf]]))
+    each = kw.nn.kl_div(x, kw.asarray(np.array([[1.0, 0.0]])), reduction="none")
+    assert each.numpy().tolist() == [[0.0, 0.0]]
+
+
 @pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
 @pytest.mark.parametrize("log_target", [False, True])
 def test_kl_div(reduction, log_target):

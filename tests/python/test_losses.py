@@ -214,6 +214,17 @@ def test_weights_of_one_change_nothing_but_rounding():
         assert_close(weighted[1], plain[1].numpy(), factor=2)
 
 
+def test_checked_targets_are_classes():
+    x = kw.asarray(case(3, 5)[0])
+    for target in ([0, 4, -100], [4, 0, 0]):
+        t = kw.asarray(np.array(target))
+        assert nn.cross_entropy(x, t, check=True).item() == nn.cross_entropy(x, t).item()
+    for target, words in (([0, 5, 9], "target 5 (element 1"), ([0, 0, -1], "target -1 (element 2")):
+        with pytest.raises(kw.InvalidArgument) as caught:
+            nn.cross_entropy(x, kw.asarray(np.array(target)), check=True)
+        assert words in str(caught.value) and "none of the 5 classes" in str(caught.value)
+
+
 def test_weights_of_nothing():
     x, target = case(3, 5)
     a, t = kw.asarray(x), kw.asarray(target)

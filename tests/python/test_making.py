@@ -24,6 +24,9 @@ def test_sequences():
         same(name, *ends, 3, rtol=1e-6, typed=False)
         assert getattr(kw, name)(*map(kw.asarray, ends)).dtype == np.float32
         same(name, np.array([1, 2]), 2, 3)
+    for stop in (3, 7, 11, 1000, 1e9, 1e-3, 0.3):
+        for start in (1, 3, 0.7):
+            assert kw.geomspace(start, stop, 5, dtype="float64")[-1].item() == stop
     assert kw.logspace(0, 2, 3).dtype == kw.geomspace(1, 2).dtype == np.float32
     with pytest.raises(kw.InvalidArgument, match="0"):
         kw.geomspace(0, 2)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kernwright as kw
+from kernwright._files import npz
 
 VALUES = [
     np.arange(24, dtype=np.int16).reshape(2, 3, 4), np.float32(3.0).reshape(()),
@@ -109,3 +110,31 @@ def test_files_reach_the_disk_before_they_replace_others(path, monkeypatch):
     kw.savez(path.with_suffix(".npz"), kw.ones(3))
     kw.save_safetensors(path.with_suffix(".safetensors"), {"a": kw.ones(3)})
     assert synced == [False, True, True]
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_of_the_format(path, version):
+    value = np.arange(12, dtype=np.int32).reshape(3, 4)
+    with open(path, "wb") as file:
+        np.lib.format.write_array(file, value, version=version)
+    assert np.array_equal(kw.load_npy(path).numpy(), value)
+
+
+def test_archives_are_written_in_pieces(path, monkeypatch):
+    monkeypatch.setattr(npz, "_PIECE", 64)
+    value = np.arange(101, dtype=np.float64)
+    kw.savez(path, kw.asarray(value), turned=kw.asarray(value)[::-1], one=kw.ones((1, 1)))
+    got = np.load(path)
+    assert np.array_equal(got["arr_0"], value) and np.array_equal(got["turned"], value[::-1])
+
+
+def test_a_failed_write_leaves_the_folder_as_it_was(path, monkeypatch):
+    def full(array):
+        yield b"half"
+        raise OSError(28, "No space left on device")
+
+    path.write_bytes(b"kept")
+    monkeypatch.setattr(npz, "_pieces", full)
+    with pytest.raises(kw.StoreError, match="No space left"):
+        kw.savez(path, kw.ones(3))
+    assert os.listdir(path.parent) == [path.name] and path.read_bytes() == b"kept"

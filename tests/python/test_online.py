@@ -214,6 +214,7 @@ def test_one_that_becomes_slow_is_rolled_back(fake):
         run(serve, 64)
     assert serve.trials[0].status == "rolled back" and serve.trials[0].ratio == 1.2
     assert serve.config["BLOCK"] == 32 and serve.frozen
+    assert "at 1 of the default's time" in serve.why
 
     seen.clear()
     serve = fake(kw.kernel(SCALE), Space(BLOCK=[32, 64], V=[1]), later, overhead=0.9, guard=1.3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernwright as kw
-from kernwright.tune._shadow import difference, is_equal_on_device
+from kernwright.tune._shadow import Shadow, difference, is_equal_on_device
 
 TYPES = ["float32", "float64", "complex64", "complex128", "bool", "int8", "uint8", "int16",
          "uint16", "int32", "uint32", "int64", "uint64"]  # fmt: skip
@@ -51,3 +51,18 @@ def test_other_types_shapes_and_none_at_all():
     said = difference([kw.asarray(a)], [kw.asarray(b)], 0.0, 0.0, on_device=True)
     assert said.startswith("written array 0 differs at (2, 1)")
     assert difference([], [], 0.0, 0.0, on_device=True) == ""
+
+
+def test_poisons_take_turns():
+    """What is right over one of them by chance is not over the next."""
+    kernel = kw.kernel("__global__ void f(float* y, int* k, const float* x) { *y = *x + *k; }")
+    y, k, x = kw.ones(3), kw.ones(3, "int32"), kw.ones(3)
+    shadow = Shadow(kernel.parameters, (y, k, x), 1 << 20)
+    contents = []
+    for turn in range(3):
+        assert shadow.poison(turn)
+        contents.append(shadow.copies[0].numpy().tobytes())
+    assert contents[0] != contents[1] and contents[2] == contents[0]
+    assert np.isnan(np.frombuffer(contents[0], np.float32)).all()
+    assert (shadow.copies[1].numpy() == 1).all() and (y.numpy() == 1).all()  # floats alone
+    assert not Shadow(kernel.parameters, (y[:0], k, x), 1 << 20).poison(0)

@@ -37,6 +37,7 @@ def test_options():
     same("pad", X, 2, constant_values=(1, 2.5))
     same("pad", X, (2, 3), "linear_ramp", end_values=((1, 2), (-3, 4)))
     same("pad", X + 1j, 2, "linear_ramp", end_values=2j)
+    same("pad", np.array([-5, 3]), (3, 4), "linear_ramp", end_values=((-1, -6),))
     assert kw.pad(kw.asarray(X), (1, 2), "empty").shape == (6, 7)
     compare(kw.pad(kw.asarray(X), (1, 2), "empty")[1:4, 1:5], X)
     compare(kw.pad(kw.asarray(X), 1, constant_values=kw.asarray(5.0)),

@@ -20,6 +20,7 @@ def test_values():
     same("polyval", p, X[:0])
     same("polyval", p[:1], X)
     same("polyval", p * 1j, X)
+    same("polyval", np.array([True, True]), np.array([True, False]))
     same("polyval", np.array([2**40, 5]), np.array([2**40, 3]))
     compare(kw.polyval([1, 2.5], kw.asarray(X)), np.polyval([1, 2.5], X))
     single = kw.polyval([1, 2.5], kw.asarray(np.float32(X)))

@@ -178,6 +178,7 @@ def test_special_values():
     [
         (lambda x: kw.nn.max_pool2d(x, 9), InvalidArgument, "does not fit 4 elements"),
         (lambda x: kw.nn.max_pool2d(x, 2, padding=2), InvalidArgument, "at most half"),
+        (lambda x: kw.nn.max_pool2d(x, 3, padding=2), InvalidArgument, "at most half"),
         (lambda x: kw.nn.max_pool2d(x, 0), InvalidArgument, "kernel_size is at least 1"),
         (lambda x: kw.nn.max_pool2d(x, 2, stride=(1, 2, 3)), ArgumentError, "2 ints"),
         (lambda x: kw.nn.max_pool2d(x, 2.5), ArgumentError, "kernel_size is an int"),

@@ -44,6 +44,9 @@ def test_unique_with_one_nan():
     same("unique", HOLES.reshape(7, 1), equal_nan=True, **ASKED)
     same("unique", HOLES[2:3], equal_nan=True, **ASKED)
     same("unique", A, equal_nan=True, **ASKED)
+    signs = np.array([2.0, -np.nan, 1.0, np.nan, -np.nan])
+    for x in (signs, signs[::-1].copy(), np.roll(signs, 2)):
+        same("unique", x, equal_nan=True, **ASKED)
     z = np.array([1j, complex(np.nan, 1), complex(np.nan, 1), 1j])
     assert kw.unique(kw.asarray(z), equal_nan=True).shape == (2,)
     for options in ({}, {"equal_nan": False}, ASKED):

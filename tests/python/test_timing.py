@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernwright as kw
-from kernwright._measure.timing import Timing
+from kernwright._measure.timing import Timing, _sample
 
 SOURCE = r"""
 __global__ void spin(int* x, int rounds) {
@@ -118,3 +118,27 @@ def test_the_interval_holds_the_median_95_times_of_100(count):
     assert inside.mean() > 0.93
     tighter = (draws[:, int(low) + 2] <= 0.5) & (draws[:, int(high) - 2] >= 0.5)
     assert count < 10 or tighter.mean() < inside.mean()
+
+
+class AlternatingSampler:
+    """Samples of 1 and 1.1 in turns: their standard deviation is 5 % of their mean."""
+
+    def __init__(self):
+        self.count = 0
+
+    def prepare(self, warmup):
+        assert warmup == 3
+
+    def sample(self):
+        self.count += 1
+        return 1.0 + 0.1 * (self.count % 2)
+
+    def timing(self, samples):
+        return Timing(tuple(samples), cold=False)
+
+
+@pytest.mark.parametrize(("noise", "count"), [(0.02, 7), (0.01, 24), (0.0, 50), (1.0, 2)])
+def test_samples_are_taken_until_the_error_of_their_mean_is_small(noise, count):
+    """The standard error, noise / sqrt(samples), not the noise of a sample."""
+    found = _sample(AlternatingSampler(), 3, 2, 50, 1e6, noise)
+    assert abs(len(found.samples) - count) <= 1

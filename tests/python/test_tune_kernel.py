@@ -318,7 +318,29 @@ def test_simulation_mode_searches_a_cache_file_of_kernel_tuner(tmp_path, cut):
         strategy_options={"max_fevals": 2}, seed=1,
     )  # fmt: skip
     assert len(two) == 2
+    _, env = add(
+        cache=path, simulation_mode=True, objectives={"time": False, "compile_time": False}
+    )  # 32 compiles in the time of 64, and is slower
+    assert [row["block_size_x"] for row in env["best_config"]] == [64]
+    spent, env = add(cache=path, simulation_mode=True, strategy_options={"time_limit": 0.15})
+    assert len(spent) == 2 and env["simulated_time"] >= 150  # milliseconds when it was measured
     assert len(kw.tune.Table.from_t4(path).replay("random", seed=0)) == 3
+
+
+def test_a_time_that_stands_for_a_failure_is_none(tmp_path):
+    """Kernel Tuner once wrote 1e20 for what it could not measure."""
+    rows = {str(b): {"block_size_x": b, "time": t} for b, t in ((32, 1e20), (64, 0.25), (96, 9e19))}
+    table = kw.tune.Table.from_t4(theirs(tmp_path / "cache.json", cache=rows))
+    assert list(table.costs.values()) == [None, 0.25, 9e19]
+
+
+def test_a_text_that_mentions_a_cache_is_none(tmp_path):
+    path = tmp_path / "notes.py"
+    path.write_text('rows = {"tune_params_keys": [], "cache": {}}\n')
+    with pytest.raises(kw.InvalidArgument, match="no results of vector_add"):
+        add(cache=path, simulation_mode=True)
+    with pytest.raises(kw.InvalidArgument, match="is no JSON"):
+        kw.tune.Table.from_t4(path)
 
 
 @pytest.mark.parametrize(

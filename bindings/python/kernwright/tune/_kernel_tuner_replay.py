@@ -100,7 +100,8 @@ class Replay:
                 derived.derive(found)
             else:
                 failure = getattr(results, error)("")
-                found.update(dict.fromkeys(("time", *derived.objectives), failure))
+                measured = [name for name in ("time", *derived.objectives) if name not in _STEPS]
+                found.update(dict.fromkeys(measured, failure))
                 found["__error__"] = failure
             return found
         raise InvalidArgument(

@@ -73,7 +73,6 @@ def _coefficients(p: Any, x: Array) -> tuple[Any, Array]:
         weak = {"b": True, "i": 0, "u": 0, "f": 0.0, "c": 0j}[host.dtype.kind]
         dtype = kw.result_type(host.dtype if strong else weak, x)
         p = asarray(host.astype(dtype), device=x.device)
-    dtype = np.dtype(np.int64) if dtype.kind == "b" else dtype
     return dtype, p.astype(dtype, copy=False)
 
 
