@@ -59,6 +59,21 @@ def test_whole_tiles(dtype, tile, ways):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_extent_is_cut_off(dtype):
+    """Edges of rows, columns or steps alone: the other two are of whole tiles."""
+    tile = SMALL[dtype]
+    sizes = tile[0] * 2, tile[1] * 2, tile[4] * 4
+    for axis in range(3):
+        for less in (1, 4):  # rows that begin where packs may, and elsewhere
+            m, n, k = (extent - less * (axis == at) for at, extent in enumerate(sizes))
+            a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype, seed=1)
+            with kw.checks("memory", "init", "race", "sync") as report:
+                result = _core._gemm(kw.asarray(a), kw.asarray(b), fma_tile=tile, splits=1)
+            report.raise_if_any()
+            close(result, wide(a) @ wide(b), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_slices(dtype):
     tile = (64, 64, 8, 4, 32, 2)
     for k in (32, 45, 64, 131):
