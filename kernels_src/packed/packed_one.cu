@@ -5,8 +5,9 @@
 using namespace kernwright;
 
 /// `Held`: each warp has so many units of k at most, and their x stays in registers; 0: x is loaded
-/// again for each tile. Dynamic shared memory: the table of NF4, the stages of all warps, the
-/// sums of kKeptTiles. Formats have no minima and zeros here: packed_whole.cu takes those.
+/// again for each tile. Dynamic shared memory: the table of pairs of codes, the stages of all
+/// warps, the sums of kKeptTiles. Formats have no minima and zeros here: packed_whole.cu takes
+/// those.
 template <typename T, typename Format, typename Act, int Warps, int Stages, int Held>
 __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     packed_one(const __grid_constant__ SkinnyProblem p,

@@ -6,7 +6,7 @@
 using namespace kernwright;
 
 /// p.splits blocks of a cluster share k; each warp has up to `Units` units of it. Dynamic shared
-/// memory: the table of NF4, TileStages, TileSums, the sums of x.
+/// memory: the table of pairs of codes, TileStages, TileSums, the sums of x.
 template <typename T, typename Format, typename Act, int Warps, int Stages, int ColTiles, int Units>
 __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     packed_ring(const __grid_constant__ SkinnyProblem p,

@@ -7,7 +7,7 @@ using namespace kernwright;
 
 /// A warp has `Unroll` units of k after each other, then those behind the ones of all warps. With
 /// p.ahead the tile is fetched to the second level of cache while the kernel in front still runs.
-/// Dynamic shared memory: the table of NF4.
+/// Dynamic shared memory: the table of pairs of codes.
 template <typename T, typename Format, typename Act, int Warps, int Unroll>
 __global__ void __launch_bounds__(Warps * 32, 32 / (Warps * Unroll))
     packed_row(const __grid_constant__ SkinnyProblem p,

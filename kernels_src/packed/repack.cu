@@ -154,15 +154,15 @@ __global__ void __launch_bounds__(kThreads)
       if constexpr (Bits == 8) {
         words[i / 4] |= code << (8 * (i % 4));
       } else if constexpr (Bits < 4) {
-        words[part / 2] |= (code & 3) << (2 * (part % 2 * 4 + pair) + v % 2 * 16);
+        words[pair / 2] |= (code & 3) << (pair % 2 * 8 + v % 2 * 16 + 2 * part);
       } else {
         words[part] |= (code & 15) << (4 * (Straight ? v : pair + v % 2 * 4));
       }
       if constexpr (Bits == 6)
         upper[part / 2] |= code >> 4 << (2 * (part % 2 * 4 + pair) + v % 2 * 16);
-      constexpr int kLow = Bits == 3 ? 2 : 4;
-      if constexpr (Bits == 5 || Bits == 3)
-        upper[0] |= code >> kLow << (part * 4 + pair + v % 2 * 16);
+      if constexpr (Bits == 5) upper[0] |= code >> 4 << (part * 4 + pair + v % 2 * 16);
+      if constexpr (Bits == 3)
+        upper[0] |= code >> 2 << (pair % 2 * 8 + v % 2 * 16 + pair / 2 * 4 + part);
     }
     const UInt64 to = Bits == 8 ? piece / 32 * 64 + lane : piece;
     if constexpr (Bits < 4) {
@@ -267,6 +267,12 @@ __device__ __forceinline__ float scale_of(const BlockScales::Ready& scales, int 
 }
 __device__ __forceinline__ float minimum_of(const BlockScales::Ready& scales, int group) {
   return __fmul_rn(static_cast<float>(scales.minima >> (8 * group) & 255), scales.minimum_unit);
+}
+__device__ __forceinline__ float scale_of(const TwoScales::Ready& scales, int group) {
+  return __fmul_rn(byte_number(scales.scales[group / 4], group % 4), scales.unit);
+}
+__device__ __forceinline__ float minimum_of(const TwoScales::Ready& scales, int group) {
+  return __fmul_rn(byte_number(scales.minima[group / 4], group % 4), scales.minimum_unit);
 }
 
 /// A thread has the 32 numbers of a lane. The result has rows `first` to `last`; Format is of

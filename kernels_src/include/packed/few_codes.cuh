@@ -5,9 +5,9 @@
 
 namespace kernwright {
 
-/// 32 whole numbers of a lane: their lower two bits in two words, each of two parts of 32, the
-/// third bits in a word of all parts. Values are in the order of pairs, the later of two in the
-/// upper half.
+/// 32 whole numbers of a lane, eight of each part of 32. Their lower two bits are in two words, one
+/// for the first four of a part, one for the others. The bytes of a word are of values 0, 2, 1, 3,
+/// and have all parts. A byte of the third bits has the parts of the first four, then the others.
 template <typename T, int Bits>
 struct FewCodes {
   static_assert(Bits == 2 || Bits == 3);
@@ -16,7 +16,7 @@ struct FewCodes {
   static constexpr unsigned kBytes = 512, kHighBytes = kThird ? 256 : 0;
   struct Raw {
     Pack<UInt32, 2> low;
-    unsigned high;
+    UInt32 high;
   };
   template <bool Copied>
   __device__ __forceinline__ static Raw load(const PackedArrays& from, const PackedPlace& place,
@@ -33,11 +33,11 @@ struct FewCodes {
   __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
 #pragma unroll
     for (int p = 0; p < 4; ++p) {
-      const int in_word = part % 2 * 4 + p;
-      pairs[p] = merged(shifted(raw.low.value[part / 2], kPlace - 2 * in_word),
+      const int four = p / 2, byte = p % 2 * 8;
+      pairs[p] = merged(shifted(raw.low.value[four], kPlace - (byte + 2 * part)),
                         0x00030003u << kPlace, kExponent * 0x00010001u);
       if constexpr (kThird)
-        pairs[p] = merged(shifted(raw.high, kPlace + 2 - (part * 4 + p)),
+        pairs[p] = merged(shifted(raw.high, kPlace + 2 - (byte + 4 * four + part)),
                           0x00010001u << (kPlace + 2), pairs[p]);
     }
   }

@@ -95,10 +95,10 @@ struct TwoScales : OfSums {
     float unit, minimum_unit;
     unsigned scales[2], minima[2];
     __device__ __forceinline__ float of(int group) const {
-      return byte_number(chosen(scales, group / 4), group % 4) * unit;
+      return byte_times(chosen(scales, group / 4), group % 4, unit);
     }
     __device__ __forceinline__ float minimum(int group) const {
-      return byte_number(chosen(minima, group / 4), group % 4) * minimum_unit;
+      return byte_times(chosen(minima, group / 4), group % 4, minimum_unit);
     }
     __device__ __forceinline__ static float zero(int) { return 0; }
   };

@@ -28,8 +28,7 @@ __device__ __forceinline__ void multiply_bytes(int (&c)[4], unsigned a0, unsigne
 }
 
 /// What a lane has of a row's part: codes of four bits, and the word with their upper bits, of
-/// which the first are of pair `pair`. Codes of two or three bits: the lower two bits from the
-/// part's first pair on, and the third ones.
+/// which the first are of pair `pair`.
 struct RowWords {
   unsigned low, high;
   int pair;
@@ -100,26 +99,26 @@ struct CodeBytes<WholeCodes<T, Bits>, Group> {
 template <typename T, int Bits>
 struct CodeBytes<FewCodes<T, Bits>, 16> {
   static constexpr int kTimes = 1, kUpper = 0, kZero = 0;
-  using Raw = typename FewCodes<T, Bits>::Raw;
-  __device__ static constexpr int order(int i) { return i; }
+  struct Part {
+    typename FewCodes<T, Bits>::Raw raw;
+    int part;
+    /// Four of its eight.
+    __device__ __forceinline__ unsigned bytes(int half) const {
+      const unsigned low = raw.low.value[half] >> (2 * part) & 0x03030303u;
+      if constexpr (Bits == 2) return low;
+      return merged(shifted(raw.high, 2 - (half * 4 + part)), 0x04040404u, low);
+    }
+  };
+  __device__ static constexpr int order(int i) { return i / 4 * 4 + i % 2 * 2 + i / 2 % 2; }
   __device__ __forceinline__ explicit CodeBytes(unsigned) {}
-  __device__ __forceinline__ static RowWords words(const Raw& raw, int part) {
-    return {raw.low.value[part / 2] >> (part % 2 * 8), raw.high >> (part * 4), 0};
-  }
-  /// Those of every second pair from `pair` on. Products bring bits to two places, of which one is
-  /// theirs.
-  __device__ __forceinline__ static unsigned four(const RowWords& row, int pair) {
-    const unsigned low = (row.low >> (2 * pair) & 0x00330033u) * 0x11u & 0x03030303u;
-    if constexpr (Bits == 2) return low;
-    return merged((row.high >> pair & 0x00050005u) * 0x104u, 0x04040404u, low);
+  __device__ __forceinline__ static Part words(const typename FewCodes<T, Bits>::Raw& raw,
+                                               int part) {
+    return {raw, part};
   }
   /// Half of them.
-  __device__ __forceinline__ void multiply(int (&c)[4], const RowWords& upper,
-                                           const RowWords& lower, int half, unsigned b) const {
-    const auto bytes = [&](const RowWords& row) {
-      return __byte_perm(four(row, 0), four(row, 1), half == 0 ? 0x6420 : 0x7531);
-    };
-    multiply_bytes(c, bytes(upper), bytes(lower), b);
+  __device__ __forceinline__ void multiply(int (&c)[4], const Part& upper, const Part& lower,
+                                           int half, unsigned b) const {
+    multiply_bytes(c, upper.bytes(half), lower.bytes(half), b);
   }
 };
 
@@ -320,7 +319,7 @@ struct DigitUnit {
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
         const uint2 b = *reinterpret_cast<const uint2*>(x + part * Digits::kPart);
-        const RowWords upper = Bytes::words(raw[u][0], part), lower = Bytes::words(raw[u][1], part);
+        const auto upper = Bytes::words(raw[u][0], part), lower = Bytes::words(raw[u][1], part);
         if constexpr (Format::kGroup == 16) {
           bytes.multiply(sums[part * 2], upper, lower, 0, b.x);
           bytes.multiply(sums[part * 2 + 1], upper, lower, 1, b.y);
