@@ -151,7 +151,7 @@ def test_a_task_that_zeros_pass_is_told(judge):
   for (int j = threadIdx.x; j < columns; j += blockDim.x) y[blockIdx.x * columns + j] = 0;
 }"""
     with pytest.warns(UserWarning, match="writes zeros is right in all 3 cases"):
-        verdict = judge.judge(zeros, softmax_task(rtol=1e-2, atol=1e-2))
+        verdict = judge.judge(zeros, softmax_task(rtol=1e-2, atol=4e-2))
     assert verdict.warnings and "warning: the task judges little" in str(verdict)
     assert not judge.judge(zeros, softmax_task(rtol=1e-2, atol=1e-6)).warnings
 

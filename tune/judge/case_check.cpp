@@ -109,7 +109,9 @@ CaseCheck::Attempt CaseCheck::tried(const HostCase& of, const LaunchSetting& set
   ContentsPlan given = plan_;
   std::replace(given.begin(), given.end(), Contents::free, Contents::given);
   kernel_.forget_module();
-  Attempt other = attempt(of, given, setting);
+  LaunchSetting again = setting;
+  again.repeats = true;
+  Attempt other = attempt(of, given, again);
   if (!other.is_right()) return made;
   if (!adds_to_outputs(of, setting)) {
     made.status = VerdictStatus::cheating;
@@ -130,6 +132,7 @@ bool CaseCheck::adds_to_outputs(const HostCase& of, LaunchSetting setting) {
   std::vector<bool> is_wrong(count, false);
   for (const double sign : {1.0, -1.0, 0.0}) {  // 0: steps of a usual size
     setting.steps.assign(count, 0);
+    setting.repeats = true;
     for (std::size_t i = 0; i < count; ++i) {
       if (plan_[i] != Contents::free) continue;
       const double clear = step_size(*of.expected[i], of.inputs[i].dtype);
@@ -279,6 +282,7 @@ std::string CaseCheck::argument_name(std::size_t index) const {
 bool CaseCheck::is_right_again(const HostCase& of, const LaunchSetting& setting) {
   LaunchSetting alone = setting;
   alone.before = 0;
+  alone.repeats = true;
   kernel_.forget_module();
   return attempt(of, plan_, alone).is_right();
 }

@@ -228,6 +228,7 @@ LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>&
   }
   const std::unique_ptr<Memory> own = memory_for(of, setting.seed, limits);
   const Memory& memory = *own;
+  if (!setting.repeats) left_ = left_last_;
   left_.resize(of.inputs.size());
   if (setting.before > 0) {
     const HostCase& first = setting.before_case ? *setting.before_case : of;
@@ -243,7 +244,10 @@ LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>&
     }
   });
   memory.read_back(of, outcome, limits);
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) left_[i] = outcome.after[i].bytes;
+  if (!setting.repeats) {
+    left_last_.clear();
+    for (const HostValue& value : outcome.after) left_last_.push_back(value.bytes);
+  }
   return outcome;
 }
 

@@ -33,6 +33,8 @@ struct LaunchSetting {
   std::uint64_t before = 0;
   /// The inputs of those; null: its own. Arrays have the same sizes.
   CaseRef before_case{};
+  /// For a launch that asks why another one was wrong: Fill::earlier is what it was for that one.
+  bool repeats = false;
 };
 
 /// The results of a launch.
@@ -91,8 +93,9 @@ class JudgedKernel {
   ObjectCode code_;
   KernelSignature signature_;
   RemoteKernel kernel_;
-  /// What launches left in each argument, for Fill::earlier.
-  std::vector<std::vector<std::byte>> left_;
+  /// What launches left in each argument, for Fill::earlier: those before the last one that repeats
+  /// no other, and that one.
+  std::vector<std::vector<std::byte>> left_, left_last_;
 };
 
 }  // namespace kernwright
