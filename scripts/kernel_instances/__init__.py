@@ -126,6 +126,8 @@ INSTANCES = {
             )
             for index in INDICES
         ),
+        "reduce_rows<Variance<BFloat16, BFloat16>, 8, 4, kUnaligned, unsigned int>",
+        "reduce_rows<LargestPlace<Int8, UInt64>, 8, 8, kUnaligned, UInt64>",
     ],
     "scan.cu": [
         *(f"scan_rows<{op}, 2, 8, unsigned int>" for op in SCANS),
@@ -482,5 +484,13 @@ CLUSTER_INSTANCES = {
             ("Int8Weights", "Identity", 2, 4),
             ("Float8Weights", "Silu", 4, 3),
         )
+    ],
+    "norm.cu": [
+        "norm_cluster<BFloat16, BFloat16, BFloat16, 8, 4, 512, 1, false, true>",
+        "norm_cluster<Float64, Float64, Float64, 2, 8, 512, 0, true, false>",
+    ],
+    "softmax.cu": [
+        "softmax_cluster<BFloat16, BFloat16, NoMask, 8, 4, 1024, false>",
+        "softmax_cluster<Float32, Float32, Bool, 1, 16, 512, true>",
     ],
 }
