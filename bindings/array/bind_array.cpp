@@ -309,7 +309,7 @@ void define_methods(ArrayClass& type) {
             without_gil([&] { a.use_on(user ? user : Stream::legacy(a.device())); });
           },
           py::arg("stream") = py::none())
-      .def("item", [](const py::object& self) { return helper("item")(self); })
+      .def("item", said_by("kernwright._array.methods", "item_at"))
       .def("__len__",
            [](const Array& a) {
              if (a.ndim() == 0) throw ArgumentError("len() of an array without dimensions");
@@ -361,7 +361,13 @@ void define_library_methods(ArrayClass& type) {
   type.def("take", said_by("kernwright._array.indexing", "take"));
   type.def("sort", said_by("kernwright._array.sorting", "sort_in_place"));
   type.def("argsort", said_by("kernwright._array.sorting", "argsort"));
+  type.def("searchsorted", said_by("kernwright._array.sorting", "searchsorted"));
   type.def("nonzero", said_by("kernwright._array.counting", "nonzero"));
+  type.def("argpartition", said_by("kernwright._array.composed.ordering", "argpartition"));
+  type.def("choose", said_by("kernwright._array.composed.ordering", "choose"));
+  type.def("diagonal", said_by("kernwright._array.composed.making", "diagonal"));
+  type.def("dot", said_by("kernwright._array.composed.products", "dot"));
+  type.def("trace", said_by("kernwright._array.composed.making", "sum_of_diagonal"));
 }
 
 /// Products of matrices; NotImplemented where the other side is no array.

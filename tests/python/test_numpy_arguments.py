@@ -152,3 +152,27 @@ def test_matrices_with_numpys_arguments():
     for call in (kw.linalg.matrix_rank, kw.linalg.pinv):
         with pytest.raises(kw.ArgumentError, match="one argument"):
             call(x, 0.1, rtol=0.1)
+
+
+def test_methods_with_numpys_arguments():
+    x, whole = kw.asarray(M), kw.asarray(WHOLE[:4] % 2)
+    calls = [("diagonal", (1,)), ("diagonal", ()), ("trace", ()), ("trace", (-1,))]
+    calls += [("argsort", (0, "stable")), ("take", ([0, 9], 1, None, "clip"))]
+    for name, args in calls:
+        compare(getattr(x, name)(*args), np.asarray(getattr(M, name)(*args)))
+    compare(x.dot(x.T), M.dot(M.T))
+    compare(kw.asarray(np.sort(V)).searchsorted(x, "right"), np.sort(V).searchsorted(M, "right"))
+    compare(whole.choose([x[0], x[1]]), (WHOLE[:4] % 2).choose([M[0], M[1]]))
+    found = np.take_along_axis(M, x.argpartition(2).numpy(), 1)
+    np.testing.assert_array_equal(found[:, 2], np.sort(M)[:, 2])
+    y = x.copy()
+    y.sort(0, "stable")
+    compare(y, np.sort(M, 0))
+    assert (x.item(5), x.item(-1), x.item(2, 1), x.item((0, 3))) == (
+        *(M.item(5), M.item(-1), M.item(2, 1), M.item((0, 3))),
+    )
+    for position in ((12,), (0, 4)):
+        with pytest.raises(IndexError):
+            x.item(*position)
+    with pytest.raises(kw.InvalidArgument, match="each of 2 axes"):
+        x.item(0, 0, 0)

@@ -154,7 +154,14 @@ class Array:
         >>> kw.asarray([1, 2]).repeat(2).numpy()
         array([1, 1, 2, 2])
         """
-    def take(self, indices: Any, /, axis: int | None = None, *, mode: str | None = None) -> Array:
+    def take(
+        self,
+        indices: Any,
+        /,
+        axis: int | None = None,
+        out: Array | None = None,
+        mode: str | None = None,
+    ) -> Array:
         """The elements at `indices` along `axis`, or in C order. As kw.take().
 
         >>> kw.asarray([10, 20, 30]).take([2, 0]).numpy()
@@ -188,7 +195,14 @@ class Array:
     def __matmul__(self, other: Array) -> Array: ...
     def __rmatmul__(self, other: Array) -> Array: ...
     def __imatmul__(self, other: Array) -> Array: ...
-    def sort(self, axis: int = -1, *, descending: bool = False, stable: bool = True) -> None:
+    def sort(
+        self,
+        axis: int = -1,
+        kind: str | None = None,
+        *,
+        descending: bool = False,
+        stable: bool | None = True,
+    ) -> None:
         """Puts the elements in order along an axis, as kw.sort() does; in place.
 
         >>> x = kw.asarray([3, 1, 2])
@@ -197,12 +211,60 @@ class Array:
         array([1, 2, 3])
         """
     def argsort(
-        self, axis: int | None = -1, *, descending: bool = False, stable: bool = True
+        self,
+        axis: int | None = -1,
+        kind: str | None = None,
+        *,
+        descending: bool = False,
+        stable: bool | None = True,
     ) -> Array:
         """kw.argsort() of this array.
 
         >>> kw.asarray([30, 10, 20]).argsort().numpy()
         array([1, 2, 0])
+        """
+    def searchsorted(self, x2: Any, /, side: str = "left", sorter: Array | None = None) -> Array:
+        """Where each element of `x2` would go into this array. As kw.searchsorted().
+
+        >>> kw.asarray([10, 20, 30]).searchsorted(kw.asarray([20, 25])).numpy()
+        array([1, 2])
+        """
+    def argpartition(self, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
+        """kw.argpartition() of this array.
+
+        >>> kw.asarray([3, 9, 1, 5]).argpartition(1).numpy()
+        array([2, 0, 3, 1])
+        """
+    def choose(self, choices: Any, out: Array | None = None, mode: str = "clip") -> Array:
+        """The element of the choice that each element of this array counts. As kw.choose().
+
+        >>> kw.asarray([0, 1]).choose([kw.asarray([1, 2]), kw.asarray([7, 8])]).numpy()
+        array([1, 8])
+        """
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+        """A view of the elements of a diagonal. As kw.diagonal().
+
+        >>> kw.asarray([[1, 2], [3, 4]]).diagonal().numpy()
+        array([1, 4])
+        """
+    def dot(self, b: Any, out: Array | None = None) -> Array:
+        """kw.dot() of this array and `b`.
+
+        >>> kw.asarray([1, 2]).dot(kw.asarray([10, 1])).item()
+        12
+        """
+    def trace(
+        self,
+        offset: int = 0,
+        axis1: int = 0,
+        axis2: int = 1,
+        dtype: Any = None,
+        out: Array | None = None,
+    ) -> Array:
+        """The sum of a diagonal. As kw.trace() of an array.
+
+        >>> kw.asarray([[1, 2], [3, 4]]).trace().item()
+        5
         """
     def nonzero(self) -> tuple[Array, ...]:
         """kw.nonzero() of this array.
@@ -358,12 +420,13 @@ class Array:
         >>> kw.asarray([[1.5, 2.0], [3.0, 4.0]]).tolist()
         [[1.5, 2.0], [3.0, 4.0]]
         """
-    def item(self) -> Any:
-        """The only element as a Python number; waits for the work before. Raises InvalidArgument
-        for another number of elements.
+    def item(self, *args: Any) -> Any:
+        """The only element as a Python number, or that at a position row by row, or at one position
+        for each axis; waits for the work before. Raises InvalidArgument for another number of
+        elements, IndexError for a position outside.
 
-        >>> kw.asarray([2, 3]).sum().item()
-        5
+        >>> kw.asarray([2, 3]).sum().item(), kw.asarray([[1, 2], [3, 4]]).item(1, 0)
+        (5, 3)
         """
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Array]: ...

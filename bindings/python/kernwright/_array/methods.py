@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,21 @@ def item(x: Array, function: str = "item") -> Any:
             "take one of them, as in x[0], or all as x.numpy()"
         )
     return x.numpy().reshape(()).item()
+
+
+def item_at(x: Array, *args: Any) -> Any:
+    """The only element, that at a position row by row, or that at one position for each axis, as a
+    Python number."""
+    if not args:
+        return item(x)
+    position = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    if len(position) == 1:
+        return item(x.reshape(-1)[operator.index(position[0])])
+    if len(position) != x.ndim:
+        raise InvalidArgument(
+            f"item() takes one position, or one for each of {x.ndim} axes, got {len(position)}"
+        )
+    return item(x[tuple(operator.index(at) for at in position)])
 
 
 def truth(x: Array) -> bool:

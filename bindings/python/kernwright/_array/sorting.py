@@ -234,10 +234,11 @@ def unique_values(x: Array, /) -> Array:
 
 
 def sort_in_place(
-    x: Array, axis: int = -1, *, descending: bool = False, stable: bool = True
-) -> None:
+    x: Array, axis: int = -1, kind: str | None = None, *, descending: bool = False,
+    stable: bool | None = True,
+) -> None:  # fmt: skip
     """Puts the elements of `x` in order along `axis`, as sort() does."""
-    x._assign(sort(x, _whole(axis, "axis"), descending=descending, stable=stable))
+    x._assign(sort(x, _whole(axis, "axis"), kind, descending=descending, stable=stable))
 
 
 # ---- Arguments

@@ -103,7 +103,6 @@ _HOST_ONLY = (
 NAMESPACE |= {name: f"kw.asarray(np.{name}(...))" for name in _HOST_ONLY}
 LINALG = {
     "norm": "kw.linalg.vector_norm(x) or kw.linalg.matrix_norm(x)",
-    "dot": "kw.matmul(x, y)",
     "inner": "kw.vecdot(x, y)",
     "einsum": "kw.einsum(...)",
     "multi_dot": "a @ b @ c",
@@ -174,7 +173,6 @@ METHODS = {
     "bfloat16": "x.astype('bfloat16')",
     "type": "x.astype(dtype)",
     "unsqueeze": "kw.expand_dims(x, axis)",
-    "dot": "x @ y",
     "mm": "x @ y",
     "norm": "kw.linalg.vector_norm(x)",
     "cat": "kw.concat(arrays)",
@@ -184,7 +182,6 @@ METHODS = {
     "flat": "x.reshape(-1)",
     "tobytes": "x.numpy().tobytes()",
     "tofile": "x.numpy().tofile(path)",
-    "trace": "kw.linalg.trace(x)",
     "is_cuda": "x.device.is_simulated",
     "element_size": "x.itemsize",
     "expand": "kw.broadcast_to(x, shape)",
