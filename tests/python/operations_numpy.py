@@ -16,6 +16,13 @@ for name in ("quantile", "nanquantile", "percentile", "nanpercentile"):
     statistics.add(
         name, lambda x, f=name: getattr(kw, f)(x, [0.3, 0.5]), VECTOR, form="several", kind=HOST
     )
+statistics.add(
+    "quantile",
+    lambda x, w: kw.quantile(x, 0.3, 1, method="inverted_cdf", weights=w),
+    ROWS,
+    s(40, 33, low=0),
+    form="weights",
+)
 statistics.add("average", lambda x, w: kw.average(x, 1, w), ROWS, s(33, low=0))
 statistics.add("cov", kw.cov, s(9, 40))
 statistics.add("corrcoef", kw.corrcoef, s(9, 40))

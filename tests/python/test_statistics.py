@@ -80,6 +80,31 @@ def test_shares_on_the_device():
     np.testing.assert_allclose(single.numpy(), np.percentile(X, [10, 50], axis=0), rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
+def test_weights_of_quantiles(name):
+    rng = np.random.default_rng(5)
+    x, weights = rng.normal(size=(2, 3, 7)), rng.integers(0, 3, (2, 3, 7)) * 0.5
+    weights[..., 3] = 1
+    holes = np.where(rng.integers(0, 4, x.shape) == 0, np.nan, x)
+    q = np.array([0, 0.1, 0.5, 0.77, 1]) * (100 if "percentile" in name else 1)
+    for values in (x, x.astype(np.float32), holes, rng.integers(0, 9, x.shape)):
+        for axis in (None, -1, (0, 2)):
+            same(name, values, q, axis, method="inverted_cdf", weights=weights, typed=False)
+    call, a, line = getattr(kw, name), kw.asarray(x), np.arange(7.0)
+    every = np.broadcast_to(line, x.shape)  # NumPy's nanquantile() fails with a vector
+    want = getattr(np, name)(x, q, 2, None, False, "inverted_cdf", True, weights=every)
+    found = call(a, q, 2, None, False, "inverted_cdf", True, weights=kw.asarray(line))
+    compare(found, want)
+    for options, match in (
+        ({"weights": a}, "inverted_cdf"),
+        ({"weights": a[0], "method": "inverted_cdf"}, "one for each element"),
+        ({"weights": kw.ones(3), "method": "inverted_cdf", "axis": 2}, "3 weights along axis 2"),
+    ):
+        with pytest.raises(kw.InvalidArgument, match=match):
+            call(a, 0.5, **options)
+
+
 def test_averages():
     weights = RNG.random((5, 7))
     same("average", X)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kernwright._array.composed.weighted_quantiles import weighted, weights_of
 from kernwright._array.creation import asarray, full
 from kernwright._array.operands import axes_of, device_array
 from kernwright._core import Array
@@ -66,7 +67,7 @@ def nanmedian(
 
 def quantile(
     x: Any, q: Any, axis: Any = None, out: Array | None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:  # fmt: skip
     """The values below which a share `q` in [0, 1] of the elements lies; NaN where there is a NaN.
 
@@ -74,49 +75,52 @@ def quantile(
     checked; on the device a share outside gives NaN. `method` says what stands between two
     elements, by NumPy's names: "linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf",
     "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull",
-    "median_unbiased", "normal_unbiased". `x` stays as it is, also with `overwrite_input`.
-    InvalidArgument for other methods and shares outside, ArgumentError for complex numbers.
+    "median_unbiased", "normal_unbiased". `weights`, with "inverted_cdf" alone, are of the shape of
+    `x`, or a vector along `axis`. `x` stays as it is, also with `overwrite_input`. InvalidArgument
+    for other methods and shares outside, ArgumentError for complex numbers.
 
     >>> kw.quantile(kw.asarray([1.0, 2.0, 3.0, 5.0]), [0.25, 0.5]).numpy()
     array([1.75, 2.5 ], dtype=float32)
     """
-    return _quantile(x, q, axis, out, method, keepdims, False, "quantile")
+    return _quantile(x, q, axis, out, method, keepdims, False, "quantile", weights)
 
 
 def nanquantile(
     x: Any, q: Any, axis: Any = None, out: Array | None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:  # fmt: skip
     """quantile() of the elements that are not NaN; NaN where there is none.
 
     >>> kw.nanquantile(kw.asarray([1.0, float("nan"), 3.0]), 0.25).item()
     1.5
     """
-    return _quantile(x, q, axis, out, method, keepdims, True, "nanquantile")
+    return _quantile(x, q, axis, out, method, keepdims, True, "nanquantile", weights)
 
 
 def percentile(
     x: Any, q: Any, axis: Any = None, out: Array | None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:  # fmt: skip
     """quantile() with shares in percent, from 0 to 100.
 
     >>> kw.percentile(kw.asarray([1.0, 2.0, 3.0]), 50).item()
     2.0
     """
-    return _quantile(x, _shares(q, 100), axis, out, method, keepdims, False, "percentile")
+    return _quantile(x, _shares(q, 100), axis, out, method, keepdims, False, "percentile", weights)
 
 
 def nanpercentile(
     x: Any, q: Any, axis: Any = None, out: Array | None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:  # fmt: skip
     """nanquantile() with shares in percent, from 0 to 100.
 
     >>> kw.nanpercentile(kw.asarray([1.0, float("nan"), 3.0]), 100).item()
     3.0
     """
-    return _quantile(x, _shares(q, 100), axis, out, method, keepdims, True, "nanpercentile")
+    return _quantile(
+        x, _shares(q, 100), axis, out, method, keepdims, True, "nanpercentile", weights
+    )
 
 
 # ---- Rows of elements in order
@@ -157,7 +161,7 @@ def _shares(q: Any, whole: int) -> Any:
 
 def _quantile(
     x: Any, q: Any, axis: Any, out: Array | None, method: str, keepdims: bool, skip_nan: bool,
-    name: str,
+    name: str, weights: Any = None,
 ) -> Array:  # fmt: skip
     import kernwright as kw
 
@@ -174,7 +178,11 @@ def _quantile(
     count: Any = rows.shape[-1]
     if skip_nan and floating:
         count = kw.sum(kw.logical_not(kw.isnan(ordered)), axis=-1, keepdims=True)
-    values = _between(ordered, count, shares, method)
+    if weights is None:
+        values = _between(ordered, count, shares, method)
+    else:
+        each = _rows(weights_of(weights, device_array(x), axis, method), axis, name)[0]
+        values = weighted(rows, each, shares, skip_nan)
     if floating:
         values = kw.where(kw.isnan(shares), np.nan, values)
         if not skip_nan:
