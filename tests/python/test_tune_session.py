@@ -114,6 +114,22 @@ def test_who_writes_a_const_input_spoils_no_other_trial():
     }
 
 
+def test_outputs_hold_other_contents_before_each_verified_launch():
+    """Who writes only over NaN, or only over what is none, is wrong in one of the launches."""
+    text = """__global__ void twice(const float* x, float* y, int n) {
+      int i = blockIdx.x * 64 + threadIdx.x;
+      if (i >= n || (MODE == 1 && y[i] == y[i]) || (MODE == 2 && y[i] != y[i])) return;
+      y[i] = 2 * x[i];
+    }"""
+    x, y = X[:300].copy(), np.zeros(300, np.float32)
+    tuned = Session(
+        text, Space(MODE=[0, 1, 2]), (x, y, 300), grid=5, block=64, verify=(None, 2 * x, None)
+    )
+    tuned.run()
+    found = {trial.config["MODE"]: trial.status for trial in tuned.trials}
+    assert found == {0: "correct", 1: "correctness", 2: "correctness"}
+
+
 def test_a_right_answer_in_the_given_output_is_no_excuse():
     text = """__global__ void twice(const float* x, float* y, int n) {
       int i = blockIdx.x * 64 + threadIdx.x;

@@ -75,6 +75,13 @@ def test_a_file_that_cannot_be_read(tmp_path):
         (b"[" * 5000, "is no JSON object"),
         (b'{"v":1,"kind":"result","session":"a","config":[]}', "cannot be used"),
         (b'{"v":1,"kind":"result","session":"a","config":{"B":{}}}', "cannot be used"),
+        *(
+            (
+                b'{"v":1,"kind":"result","session":"a","config":{"B":1},"median_ms":%s}' % time,
+                "its time is",
+            )
+            for time in (b"0", b"0.0", b"-1")
+        ),
     ],
 )
 def test_damaged_lines_are_told_and_the_others_are_used(tmp_path, kernel, junk, problem):
