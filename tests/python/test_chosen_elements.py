@@ -55,6 +55,9 @@ def test_means_and_variances(name):
     wide = getattr(np, name)(half.astype(float), axis=2, where=MASK)
     compare(getattr(kw, name)(kw.asarray(half), axis=2, where=kw.asarray(MASK)),
             wide.astype(np.float16), rtol=1e-3)  # fmt: skip
+    many = kw.full(300, 500, "float16")  # whose sum float16 does not hold
+    many[0] = 0
+    assert float(getattr(kw, name)(many, where=many > 0)) == (500 if "mean" in name else 0)
     if "mean" not in name:
         same(name, X, axis=0, ddof=1, where=MASK)
         same(name, X, 0, np.float64, None, 1, True)

@@ -115,6 +115,8 @@ def test_sequences_between_arrays(name):
     same(name, starts, 5, 0)
     assert getattr(kw, name)(kw.asarray(starts.astype(np.float32)), 3.0, 3).dtype == np.float32
     if name == "linspace":
+        ends = kw.asarray(np.array([1e16])), kw.asarray(np.array([0.1]))
+        assert kw.linspace(*ends, 3)[-1].item() == 0.1  # 1e16 + (0.1 - 1e16) is 0
         same(name, starts, stops, 4, retstep=True)
         same(name, np.array([1, -2]), np.array([7, 9]), 4, dtype=np.int64)
         compare(kw.linspace([0.0, 1], [2.0, 3], 3, "float64", axis=1),
