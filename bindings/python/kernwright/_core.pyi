@@ -11,11 +11,6 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from kernwright._core_array import Array as Array
-from kernwright._core_array import _can_cast as _can_cast
-from kernwright._core_array import _elementwise as _elementwise
-from kernwright._core_array import _promote_types as _promote_types
-from kernwright._core_array import _result_type as _result_type
-from kernwright._core_array import _set_default_dtype as _set_default_dtype
 from kernwright._core_attention import _append_cache as _append_cache
 from kernwright._core_attention import _append_qkv as _append_qkv
 from kernwright._core_attention import _attention as _attention
@@ -37,10 +32,12 @@ from kernwright._core_formats import _unpack_weights as _unpack_weights
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_kernels import _attention_tiles as _attention_tiles
+from kernwright._core_kernels import _can_cast as _can_cast
 from kernwright._core_kernels import _cholesky as _cholesky
 from kernwright._core_kernels import _compile_only as _compile_only
 from kernwright._core_kernels import _diagonal_view as _diagonal_view
 from kernwright._core_kernels import _eigen as _eigen
+from kernwright._core_kernels import _elementwise as _elementwise
 from kernwright._core_kernels import _fma_tiles as _fma_tiles
 from kernwright._core_kernels import _force_attention as _force_attention
 from kernwright._core_kernels import _force_attention_backward as _force_attention_backward
@@ -58,8 +55,11 @@ from kernwright._core_kernels import _matmul as _matmul
 from kernwright._core_kernels import _mma_tiles as _mma_tiles
 from kernwright._core_kernels import _product as _product
 from kernwright._core_kernels import _product_plan as _product_plan
+from kernwright._core_kernels import _promote_types as _promote_types
 from kernwright._core_kernels import _qr as _qr
+from kernwright._core_kernels import _result_type as _result_type
 from kernwright._core_kernels import _scaled_matmul as _scaled_matmul
+from kernwright._core_kernels import _set_default_dtype as _set_default_dtype
 from kernwright._core_kernels import _shape_class as _shape_class
 from kernwright._core_kernels import _svd as _svd
 from kernwright._core_kernels import _use_launch_table as _use_launch_table

@@ -56,15 +56,13 @@ class Array:
         """Whether the elements lie in C order without gaps."""
     @property
     def read_only(self) -> bool:
-        """Whether writing raises ArgumentError: views of memory that another library lent for
-        reading."""
+        """Whether writing raises ArgumentError: memory that another library lent for reading."""
     @property
     def T(self) -> Array:
         """A view with the axes in reverse order."""
     @property
     def mT(self) -> Array:
-        """A view with the last two axes exchanged. Raises InvalidArgument for fewer than two
-        axes."""
+        """A view with the last two axes exchanged; InvalidArgument for fewer than two."""
     @property
     def real(self) -> Array:
         """A view of the real parts, which may be assigned; of real numbers the array itself."""
@@ -89,9 +87,7 @@ class Array:
     def copy(self) -> Array:
         """A contiguous copy in new memory of the same device.
 
-        >>> x = kw.zeros(2)
-        >>> x.copy().fill(1)
-        >>> x.numpy()
+        >>> kw.zeros(2).copy().numpy()
         array([0., 0.], dtype=float32)
         """
     def astype(self, dtype: Any, *, copy: bool = True) -> Array:
@@ -155,13 +151,9 @@ class Array:
         array([1, 1, 2, 2])
         """
     def take(
-        self,
-        indices: Any,
-        /,
-        axis: int | None = None,
-        out: Array | None = None,
+        self, indices: Any, /, axis: int | None = None, out: Array | None = None,
         mode: str | None = None,
-    ) -> Array:
+    ) -> Array:  # fmt: skip
         """The elements at `indices` along `axis`, or in C order. As kw.take().
 
         >>> kw.asarray([10, 20, 30]).take([2, 0]).numpy()
@@ -196,13 +188,9 @@ class Array:
     def __rmatmul__(self, other: Array) -> Array: ...
     def __imatmul__(self, other: Array) -> Array: ...
     def sort(
-        self,
-        axis: int = -1,
-        kind: str | None = None,
-        *,
-        descending: bool = False,
+        self, axis: int = -1, kind: str | None = None, *, descending: bool = False,
         stable: bool | None = True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Puts the elements in order along an axis, as kw.sort() does; in place.
 
         >>> x = kw.asarray([3, 1, 2])
@@ -211,13 +199,9 @@ class Array:
         array([1, 2, 3])
         """
     def argsort(
-        self,
-        axis: int | None = -1,
-        kind: str | None = None,
-        *,
-        descending: bool = False,
+        self, axis: int | None = -1, kind: str | None = None, *, descending: bool = False,
         stable: bool | None = True,
-    ) -> Array:
+    ) -> Array:  # fmt: skip
         """kw.argsort() of this array.
 
         >>> kw.asarray([30, 10, 20]).argsort().numpy()
@@ -254,13 +238,9 @@ class Array:
         12
         """
     def trace(
-        self,
-        offset: int = 0,
-        axis1: int = 0,
-        axis2: int = 1,
-        dtype: Any = None,
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
         out: Array | None = None,
-    ) -> Array:
+    ) -> Array:  # fmt: skip
         """The sum of a diagonal. As kw.trace() of an array.
 
         >>> kw.asarray([[1, 2], [3, 4]]).trace().item()
@@ -342,17 +322,10 @@ class Array:
         1
         """
     def var(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Array | None = None,
-        ddof: float = 0.0,
-        keepdims: bool = False,
-        *,
-        correction: float = 0.0,
-    ) -> Array:
-        """The variance over `axis`, divided by the count less `correction` (`ddof`). As
-        kw.var().
+        self, axis: Any = None, dtype: Any = None, out: Array | None = None, ddof: float = 0.0,
+        keepdims: bool = False, *, correction: float = 0.0,
+    ) -> Array:  # fmt: skip
+        """The variance over `axis`, divided by the count less `ddof`. As kw.var().
 
         >>> kw.asarray([1.0, 3.0]).var().item()
         1.0
@@ -360,17 +333,10 @@ class Array:
         2.0
         """
     def std(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Array | None = None,
-        ddof: float = 0.0,
-        keepdims: bool = False,
-        *,
-        correction: float = 0.0,
-    ) -> Array:
-        """The standard deviation over `axis`, of count less `correction` (`ddof`). As
-        kw.std().
+        self, axis: Any = None, dtype: Any = None, out: Array | None = None, ddof: float = 0.0,
+        keepdims: bool = False, *, correction: float = 0.0,
+    ) -> Array:  # fmt: skip
+        """The standard deviation over `axis`, of count less `ddof`. As kw.std().
 
         >>> kw.asarray([1.0, 5.0]).std().item()
         2.0
@@ -509,13 +475,9 @@ class Array:
         [[0.0, 7.0, 0.0], [0.0, 7.0, 0.0]]
         """
     def __dlpack__(
-        self,
-        *,
-        stream: int | None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> CapsuleType: ...
+        self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+    ) -> CapsuleType: ...  # fmt: skip
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __bool__(self) -> bool: ...
     def __int__(self) -> int: ...
@@ -527,8 +489,7 @@ class Array:
     def __floor__(self) -> int: ...
     def __ceil__(self) -> int: ...
     def __format__(self, spec: str, /) -> str:
-        """One number by Python's formats; without a format all elements as str() has them. Raises
-        ArgumentError for a format of several elements.
+        """One number by Python's formats (ArgumentError for several); "" as str() has them.
 
         >>> f"{kw.asarray(0.125):.1%}"
         '12.5%'
@@ -537,9 +498,3 @@ class Array:
     def _assign(self, source: Array) -> None: ...
     def _assign_numpy(self, values: npt.NDArray[Any]) -> None: ...
     def _broadcast(self, shape: _Shape) -> Array: ...
-
-def _elementwise(name: str, operands: tuple[Any, ...], out: Any = None) -> Array: ...
-def _result_type(*values: Any) -> np.dtype[Any]: ...
-def _promote_types(a: Any, b: Any) -> np.dtype[Any]: ...
-def _set_default_dtype(dtype: Any) -> None: ...
-def _can_cast(from_: Any, to: Any, casting: str) -> bool: ...
