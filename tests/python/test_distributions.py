@@ -35,6 +35,10 @@ def wide(x):
         ("truncated_normal", (), {"mean": 1.0, "std": 2.0, "low": 0.0, "high": 1.5}, "float32",
          stats.truncnorm(-0.5, 0.25, 1, 2)),
         ("truncated_normal", (), {"low": 8.0, "high": 9.0}, "float64", stats.truncnorm(8, 9)),
+        ("truncated_normal", (), {"low": 40.0, "high": 40.05}, "float64",
+         stats.truncnorm(40, 40.05)),
+        ("truncated_normal", (), {"low": -np.inf, "high": -1e4}, "float64",
+         stats.truncnorm(-np.inf, -1e4)),
     ],
 )  # fmt: skip
 def test_real_numbers(name, args, options, dtype, expected):

@@ -130,6 +130,23 @@ struct Triangular {
   }
 };
 
+/// A normal number between low and high, both far below 0, where the distribution itself
+/// underflows: Newton's steps on the logarithm of Phi(z) / Phi(high), which is concave, from below
+/// its root.
+__device__ __forceinline__ double normal_tail(double low, double high, UnitPair<double> u) {
+  const double root_half = 0.70710678118654752, root_two_over_pi = 0.79788456080286536;
+  const double scale = erfcx(-high * root_half);
+  const double ratio = erfcx(-low * root_half) / scale * exp((high - low) * (high + low) / 2);
+  const double wanted = log(ratio * u.above + u.below);
+  double z = high + 2 * wanted / (sqrt(high * high - 2 * wanted) - high);
+  for (int step = 0; step < 3; ++step) {
+    const double scaled = erfcx(-z * root_half);
+    const double error = log(scaled / scale) + (high - z) * (high + z) / 2 - wanted;
+    z -= error * scaled / root_two_over_pi;
+  }
+  return z;
+}
+
 /// A normal number of mean p[2] and deviation p[3] between p[0] and p[1], by the inverse of the
 /// distribution. Bounds above the mean are mirrored, so that the tail keeps its digits.
 struct TruncatedNormal {
@@ -143,9 +160,9 @@ struct TruncatedNormal {
       low = -high;
       high = -kept;
     }
-    const double first = normcdf(low), last = normcdf(high);
     const UnitPair<double> u = unit_pair_at<double>(at);
-    double z = normcdfinv(first * u.above + last * u.below);
+    double z = high < -30 ? normal_tail(low, high, u)
+                          : normcdfinv(normcdf(low) * u.above + normcdf(high) * u.below);
     z = fmin(fmax(z, low), high);
     const double value = p[2] + p[3] * (mirrored ? -z : z);
     const Real lower = static_cast<Real>(p[0]), upper = static_cast<Real>(p[1]);
