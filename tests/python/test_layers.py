@@ -78,6 +78,20 @@ def test_a_module_with_quantised_weights_is_not_saved_without_them(tmp_path):
         net.load({"0.bias": kw.zeros(8)}, strict=False)
 
 
+def test_seeds_of_layers():
+    assert kw.nn.Linear(2, 3, seed=2**64 - 1).weight.shape == (3, 2)
+    with pytest.raises(kw.ArgumentError, match="seed is an int, got str"):
+        kw.nn.MLP(2, 3, seed="x")
+
+
+def test_layers_of_no_tokens():
+    attention = kw.nn.MultiHeadAttention(8, 2, rope=kw.nn.Rope(4), qk_norm=True)
+    experts = kw.nn.Experts(8, 16, 4, 2)
+    for shape in ((1, 0, 8), (0, 3, 8)):
+        assert attention(kw.ones(shape)).shape == shape
+        assert experts(kw.ones(shape, "bfloat16")).shape == shape
+
+
 def test_embedding():
     layer, ids = kw.nn.Embedding(7, 4, seed=1), np.array([[0, 6], [3, 3]])
     close(layer(kw.asarray(ids)), wide(layer.weight)[ids])

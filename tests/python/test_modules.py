@@ -122,6 +122,20 @@ def test_train_eval_freeze():
     assert net.unfreeze().trainable_parameters().keys() == net.parameters().keys()
 
 
+def test_freeze_reaches_a_tied_array_under_any_of_its_names():
+    net = kw.nn.Sequential(kw.nn.Embedding(3, 2), kw.nn.Linear(2, 3, bias=False))
+    net[1].weight = net[0].weight
+    net[1].freeze()
+    assert net.trainable_parameters() == {}
+
+
+def test_a_module_at_two_places_is_unfrozen_at_both():
+    layer = kw.nn.Linear(2, 2, bias=False)
+    net = kw.nn.Sequential(layer, layer).freeze()
+    layer.unfreeze()
+    assert list(net.trainable_parameters()) == ["0"]
+
+
 def test_parameters_added_after_freeze_are_trainable():
     layer = kw.nn.Linear(2, 3).freeze()
     layer.extra = kw.ones(2)
@@ -138,6 +152,14 @@ def test_astype_converts_floats_alone_and_keeps_ties():
     with pytest.raises(kw.InvalidArgument, match="tuple of arrays cannot change"):
         net.astype("float32")
     assert net.embed.weight.dtype == kw.bfloat16
+
+
+def test_astype_converts_bfloat16_and_refuses_whole_numbers():
+    layer = kw.nn.Linear(2, 3, dtype="bfloat16").astype("float32")
+    assert layer.weight.dtype == layer.bias.dtype == "float32"
+    for dtype in ("int32", "bool", "complex64"):
+        with pytest.raises(kw.ArgumentError, match="floating-point dtype, not " + dtype):
+            layer.astype(dtype)
 
 
 def test_to_another_device():
@@ -238,6 +260,18 @@ def test_what_load_refuses(tmp_path):
     (tmp_path / "torn.safetensors").write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00{}")
     with pytest.raises(kw.StoreError):
         layer.load(tmp_path / "torn.safetensors")
+
+
+def test_names_of_one_parameter_that_differ_change_nothing():
+    net = kw.nn.Sequential(kw.nn.Linear(2, 2, bias=False), *[kw.nn.Linear(2, 2, bias=False)] * 2)
+    before = numbers(net)
+    names = ("0.weight", "1.weight", "2.weight")
+    arrays = {name: np.full((2, 2), np.nan, np.float32) for name in names}
+    with pytest.raises(kw.InvalidArgument, match=r"1\.weight and 2\.weight are one parameter"):
+        net.load(arrays | {"2.weight": np.ones((2, 2))})
+    same(numbers(net), before)
+    net.load(arrays)
+    assert np.isnan(net[2].weight.numpy()).all()
 
 
 def test_repr_shows_the_tree_and_counts_parameters():

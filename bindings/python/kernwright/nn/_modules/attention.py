@@ -106,7 +106,8 @@ class MultiHeadAttention(Module):
             scale=self.scale, enable_gqa=self.num_heads != self.num_kv_heads, window=self.window,
             soft_cap=self.soft_cap, sinks=self.sinks,
         )  # fmt: skip
-        return self.o_proj(_heads_first(y).reshape((*x.shape[:-1], -1)))
+        width = self.num_heads * self.head_dim
+        return self.o_proj(_heads_first(y).reshape((*x.shape[:-1], width)))
 
     def project(self, x: Any, context: Any) -> tuple[Array, Array, Array]:
         """Queries of x and keys and values of the context, (batch, tokens, heads, head_dim), with

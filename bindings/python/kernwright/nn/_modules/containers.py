@@ -73,7 +73,7 @@ class Experts(Module):
         of_gate, of_up, of_down = seeds(seed, 3)
         options = {"dtype": dtype, "device": device}
         self.gate = Linear(dim, num_experts, False, seed=of_gate, **options)
-        bound, hidden_bound = 1.0 / math.sqrt(dim), 1.0 / math.sqrt(hidden_dim)
+        bound, hidden_bound = (1.0 / math.sqrt(max(each, 1)) for each in (dim, hidden_dim))
         up, down = (num_experts, 2 * hidden_dim, dim), (num_experts, dim, hidden_dim)
         self.gate_up_proj = init.uniform(up, -bound, bound, seed=of_up, **options)
         self.down_proj = init.uniform(down, -hidden_bound, hidden_bound, seed=of_down, **options)
@@ -81,7 +81,7 @@ class Experts(Module):
         self._route = route
 
     def __call__(self, x: Any) -> Array:
-        tokens = x.reshape((-1, x.shape[-1]))
+        tokens = x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
         weights, chosen = _experts.route(
             self.gate(tokens), self.num_experts_per_token, **self._route
         )

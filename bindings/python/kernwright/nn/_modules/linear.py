@@ -13,14 +13,16 @@ from kernwright.nn import _embedding, _linear
 from kernwright.nn._modules.module import Module
 from kernwright.nn._packed_weight import PackedWeight
 from kernwright.nn.init import _functions as init
-from kernwright.random._sequence import extents_of
+from kernwright.random._sequence import extents_of, whole
 
 __all__ = ["MLP", "Embedding", "GatedMLP", "Linear"]
 
 
 def seeds(seed: int | None, count: int) -> list[int | None]:
     """A seed for each of several draws."""
-    return [None] * count if seed is None else [seed * count + i for i in range(count)]
+    if seed is None:
+        return [None] * count
+    return [(whole(seed, "seed") * count + i) % 2**64 for i in range(count)]
 
 
 @dataclass(frozen=True)

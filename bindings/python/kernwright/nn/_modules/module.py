@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from kernwright._array.data_types import isdtype
 from kernwright._core import Array
 from kernwright.errors import ArgumentError
 from kernwright.nn._modules import state, tree
@@ -63,13 +64,13 @@ class Module:
         return tree.nest(tree.first_names(self))
 
     def trainable_parameters(self) -> dict[str, Any]:
-        """parameters() without those that freeze() took out.
+        """parameters() without those that freeze() took out; a tied one is out if it was taken out
+        under any of its names.
 
         >>> list(kw.nn.Linear(2, 3).freeze().trainable_parameters())
         []
         """
-        frozen = tree.frozen_names(self)
-        return tree.nest([(n, a) for n, a in tree.first_names(self) if n not in frozen])
+        return tree.nest(tree.trainable(self))
 
     def named_parameters(self) -> Iterator[tuple[str, Array]]:
         """Each parameter with its name, in the order of attributes.
@@ -117,13 +118,15 @@ class Module:
         state.save(self, path, metadata)
 
     def astype(self, dtype: Any) -> Module:
-        """Converts the parameters of floating-point numbers, in place of the old ones; returns the
-        module.
+        """Converts the parameters of floating-point numbers to `dtype`, one of floating-point
+        numbers, too, in place of the old ones; returns the module.
 
         >>> kw.nn.Linear(2, 3).astype("bfloat16").weight.dtype.name
         'bfloat16'
         """
-        tree.replace(self, lambda a: a.astype(dtype) if a.dtype.kind == "f" else a)
+        if not isdtype(dtype, "real floating"):
+            raise ArgumentError(f"parameters become numbers of a floating-point dtype, not {dtype}")
+        tree.replace(self, lambda a: a.astype(dtype) if isdtype(a.dtype, "real floating") else a)
         return self
 
     def to(self, device: Any) -> Module:

@@ -56,22 +56,23 @@ def load(module: Module, source: Any, strict: bool) -> tuple[list[str], list[str
                 f"the arrays do not fit {type(module).__name__}, which is unchanged: "
                 + "; ".join(f"{title}: {_listed(each)}" for title, each in problems.items() if each)
             )
+        for each in names.values():
+            _require_equal(arrays, each)
         for name, array in parameters:
             if names[name]:
-                array[...] = _one_of(arrays, names[name]).astype(array.dtype)
+                array[...] = arrays.read(names[name][0]).astype(array.dtype)
     return missing, unexpected
 
 
-def _one_of(arrays: _Source, names: list[str]) -> Array:
-    """The array of a parameter; a file may hold it under each of its names."""
-    first, *others = names
-    array = arrays.read(first)
-    for name in others:
-        if not bool((arrays.read(name) == array).all()):
+def _require_equal(arrays: _Source, names: list[str]) -> None:
+    """Raises where the names of one parameter hold different numbers; NaN equals NaN."""
+    for name in names[1:]:
+        first, other = arrays.read(names[0]), arrays.read(name)
+        if not bool(((first == other) | ((first != first) & (other != other))).all()):
             raise InvalidArgument(
-                f"{first} and {name} are one parameter of the module, and differ in the file"
+                f"{names[0]} and {name} are one parameter of the module, which is unchanged, and "
+                "differ in the file"
             )
-    return array
 
 
 def save(module: Module, path: Any, metadata: Mapping[str, str] | None) -> None:

@@ -69,8 +69,9 @@ def first_names(module: Module) -> Named:
 
 def own_arrays(module: Module) -> Named:
     """The arrays of a module that are not those of a module below it, by their paths from it."""
-    below = [name for name, each in modules(module)[1:] for name in (f"{name}.",) if each]
-    return [(n, a) for n, a in all_names(module) if not any(n.startswith(b) for b in below)]
+    found = list(_walk(module, "", ()))
+    below = tuple(f"{name}." for name, each, _, _ in found if _is_module(each))
+    return [(n, a) for n, a, _, _ in found if isinstance(a, Array) and not n.startswith(below)]
 
 
 def modules(module: Module) -> list[tuple[str, Module]]:
@@ -82,13 +83,12 @@ def modules(module: Module) -> list[tuple[str, Module]]:
     return list(found.values())
 
 
-def frozen_names(module: Module) -> set[str]:
-    """The names of parameters that freeze() took out."""
+def trainable(module: Module) -> Named:
+    """first_names() without the arrays that freeze() took out, under whichever of their names."""
     frozen = set()
-    for path, each in modules(module):
-        for name in each._frozen:
-            frozen.add(f"{path}.{name}" if path else name)
-    return frozen
+    for _, each in modules(module):
+        frozen |= {id(array) for name, array in all_names(each) if name in each._frozen}
+    return [(name, array) for name, array in first_names(module) if id(array) not in frozen]
 
 
 def nest(named: Named) -> dict[str, Any]:
@@ -110,6 +110,10 @@ def replace(module: Module, change: Callable[[Array], Array]) -> None:
     places = []
     for _, each, holder, key in _walk(module, "", ()):
         if isinstance(each, Array):
+            if isinstance(holder, tuple):
+                raise InvalidArgument(
+                    "a tuple of arrays cannot change; put parameters into a list or a dict"
+                )
             if id(each) not in made:
                 made[id(each)] = change(each)
             places.append((holder, key, made[id(each)]))
@@ -122,12 +126,8 @@ def _set(module: Module, holder: Any, key: str, array: Array) -> None:
         vars(holder)[key] = array
     elif isinstance(holder, dict):
         holder[key] = array
-    elif isinstance(holder, list):
-        holder[int(key)] = array
     else:
-        raise InvalidArgument(
-            "a tuple of arrays cannot change; put parameters into a list or a dict"
-        )
+        holder[int(key)] = array
 
 
 def refuse_quantised(module: Module, call: str) -> None:
