@@ -209,6 +209,7 @@ X = np.zeros((2, 3), np.float32)
         (lambda x, t: kw.nn.one_hot(t[:0]), InvalidArgument, "pass num_classes"),
         (lambda x, t: kw.nn.one_hot(t, 0), InvalidArgument, "above 0"),
         (lambda x, t: kw.nn.gumbel_softmax(x, tau=0), InvalidArgument, "tau is above 0"),
+        (lambda x, t: kw.nn.gumbel_softmax(t), InvalidArgument, "logits are floating-point"),
     ],
 )  # fmt: skip
 def test_wrong_calls(call, error, words):

@@ -93,6 +93,20 @@ def test_damaged_archives(tmp_path):
         path.write_bytes(wrong)
         with pytest.raises(kw.StoreError):
             kw.load_npz(path)
+    encrypted = bytearray(whole)
+    for flags in (6, whole.find(b"PK\x01\x02") + 8):  # of the member and of the directory
+        encrypted[flags] |= 1
+    path.write_bytes(encrypted)
+    with pytest.raises(kw.StoreError, match="encrypted"):
+        kw.load_npz(path)
+    np.savez(path, a=np.arange(3))
+    plain = path.read_bytes()
+    at = plain.find(b"'shape'")
+    for head in (b"(((", b'"""', b"'shape': (9**99,)"):
+        damaged = plain[:at] + head + plain[at + len(head) :]
+        path.write_bytes(damaged)
+        with pytest.raises(kw.StoreError, match="damaged"):
+            kw.load_npz(path)
     np.savez(path, a=np.array([{}], object))
     with pytest.raises(kw.StoreError, match="no array of numbers"):
         kw.load_npz(path)

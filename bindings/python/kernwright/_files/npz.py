@@ -9,6 +9,9 @@
 
 from __future__ import annotations
 
+import lzma
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -21,11 +24,17 @@ from kernwright._core import Array
 from kernwright._files.npy import header_of, is_numbers, numpy_array
 from kernwright._files.opening import OpenFile, Path
 from kernwright._files.writing import replacing
-from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
+from kernwright.errors import ArgumentError, Error, InvalidArgument, NameNotFound
 
 __all__ = ["load_npz", "savez", "savez_compressed"]
 
 _PIECE = 1 << 24
+
+# What zipfile, its decompressors and NumPy's reader raise for files that are damaged or encrypted.
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, tokenize.TokenError, EOFError,
+    OSError, RuntimeError, ValueError, TypeError, SyntaxError, OverflowError, MemoryError,
+)  # fmt: skip
 
 
 def load_npz(
@@ -54,7 +63,9 @@ def load_npz(
                         known = ", ".join(list(members)[:8])
                         raise NameNotFound(f"{opened.name} has no array {name!r:.80}; of {known}")
                 return {name: _member(archive, members[name], opened, device) for name in wanted}
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        except Error:
+            raise
+        except _DAMAGE as error:
             raise opened.wrong(f"is no archive of arrays, or damaged: {error}") from None
     finally:
         opened.close()
@@ -64,7 +75,7 @@ def _member(archive: zipfile.ZipFile, member: str, opened: OpenFile, device: Any
     with archive.open(member) as file:
         try:
             host = np.lib.format.read_array(file, allow_pickle=False)
-        except ValueError as error:
+        except (ValueError, tokenize.TokenError, MemoryError) as error:
             raise opened.wrong(f"is damaged: {member} is no array of numbers: {error}") from None
     if not is_numbers(host.dtype):
         raise InvalidArgument(f"{member} of {opened.name} is of {host.dtype}: no array here is")

@@ -111,6 +111,8 @@ def gumbel_softmax(
     array = device_array(logits, "logits")
     if not 0 < float(tau) < float("inf"):
         raise InvalidArgument(f"tau is above 0 and finite, got {tau}")
+    if not kernwright.isdtype(array.dtype, "real floating"):
+        raise InvalidArgument(f"logits are floating-point numbers, not {array.dtype}")
     wide = "float64" if array.dtype.name == "float64" else "float32"
     noise = kernwright.random.gumbel(array.shape, wide, seed=seed, device=array.device)
     soft = softmax((array.astype(wide) + noise) / float(tau), axis)
@@ -119,5 +121,5 @@ def gumbel_softmax(
     chosen = kernwright.argmax(soft, axis=axis, keepdims=True)
     places = kernwright.arange(array.shape[axis], device=array.device)
     shape = [1] * array.ndim
-    shape[axis] = -1
+    shape[axis] = array.shape[axis]
     return (places.reshape(shape) == chosen).astype(array.dtype)
