@@ -300,6 +300,10 @@ def test_states_can_be_saved():
     assert np.array_equal(other.params[0].numpy(), p.numpy())
     with pytest.raises(NameNotFound, match="exp_avg"):
         other.load_state_dict({"steps": saved["steps"]})
+    with pytest.raises(InvalidArgument, match="exp_avg has 1 arrays, got 0"):
+        kw.optim.AdamW(kw.ones(3)).load_state_dict(
+            {"exp_avg": [], "exp_avg_sq": [], "steps": kw.zeros(1, "int64")}
+        )
 
 
 def test_saved_states_must_have_the_shapes():
@@ -353,6 +357,10 @@ def test_equal_tensors_are_rounded_by_numbers_of_their_own():
     [
         (lambda p: kw.optim.AdamW(p, lr=-1.0), "lr is not negative, got -1.0"),
         (lambda p: kw.optim.Adam(p, lr=math.nan), "lr is not negative"),
+        (lambda p: kw.optim.SGD(p, lr=kw.ones(2)), "lr is a number or an array of one float32"),
+        (lambda p: kw.optim.Lion(p, lr=kw.ones(1, "float64")), "an array of one float32"),
+        (lambda p: kw.optim.Adam(kw.ones(3, "int32")), r"params\[0\] is float16, .* not int32"),
+        (lambda p: kw.optim.AdamW([p, p]), "params has an array twice"),
         (lambda p: kw.optim.AdamW(p, betas=(1.0, 0.9)), "betas lie between 0 and 1"),
         (lambda p: kw.optim.Lion(p, betas=(0.9, -0.1)), "betas lie between 0 and 1"),
         (lambda p: kw.optim.Adam(p, eps=-1e-8), "eps is not negative"),

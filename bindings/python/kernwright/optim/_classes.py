@@ -7,6 +7,7 @@ from typing import Any
 
 import kernwright
 from kernwright import _core
+from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
 from kernwright.optim import _functions
@@ -19,6 +20,7 @@ from kernwright.optim._functions import (
     tensors,
     two_betas,
 )
+from kernwright.random._sequence import whole
 
 __all__ = ["SGD", "Adam", "AdamW", "Lion"]
 
@@ -37,6 +39,8 @@ class _Optimizer:
         maximize: bool, stochastic_rounding: bool, seed: int,
     ) -> None:  # fmt: skip
         rate_of(lr)
+        if isinstance(lr, Array) and (lr.size != 1 or lr.dtype.name != "float32"):
+            raise InvalidArgument(f"lr is a number or an array of one float32, got {lr!r:.80}")
         not_negative(weight_decay, "weight_decay")
         self.params: list[Array] = tensors(params)
         self.lr = lr
@@ -44,13 +48,22 @@ class _Optimizer:
         for i, each in enumerate(self.params):
             if not isinstance(each, Array):
                 raise ArgumentError(f"params[{i}] is a kw.Array, got {type(each).__name__}")
+            if each.dtype.name not in ("float16", "bfloat16", "float32", "float64"):
+                raise InvalidArgument(
+                    f"params[{i}] is float16, bfloat16, float32 or float64, not {each.dtype}"
+                )
+        if len({id(each) for each in self.params}) < len(self.params):
+            raise InvalidArgument(
+                "params has an array twice: pass it once, with the sum of its gradients"
+            )
         if not self.params:
             raise InvalidArgument("an optimiser has one parameter at least")
         if master_weights and stochastic_rounding:
             raise InvalidArgument("master weights need no stochastic rounding: choose one")
         self.masters = [p.astype("float32") for p in self.params] if master_weights else []
         self._shared = {
-            "maximize": maximize, "stochastic_rounding": stochastic_rounding, "seed": seed
+            "maximize": maximize, "stochastic_rounding": stochastic_rounding,
+            "seed": whole(seed, "seed"),
         }  # fmt: skip
         self.states: dict[str, list[Array]] = {
             name: [kernwright.zeros_like(p, _state_dtype(p)) for p in self.params]
@@ -82,9 +95,7 @@ class _Optimizer:
         if own.keys() != state.keys():
             raise NameNotFound(f"the states are {sorted(own)}, got {sorted(state)}")
         pairs = [
-            (name, to, value)
-            for name in own
-            for to, value in zip(tensors(own[name]), tensors(state[name]), strict=True)
+            (name, to, value) for name in own for to, value in _pairs(name, own[name], state[name])
         ]
         for name, to, value in pairs:
             if value.shape != to.shape:
@@ -95,6 +106,14 @@ class _Optimizer:
     def __repr__(self) -> str:
         count = sum(p.size for p in self.params)
         return f"<kw.optim.{type(self).__name__} of {count} parameters, lr={self.lr}>"
+
+
+def _pairs(name: str, own: Tensors, given: Tensors) -> list[tuple[Array, Array]]:
+    """The arrays of a state with those that are loaded into them."""
+    targets, values = tensors(own), [device_array(each, name) for each in tensors(given)]
+    if len(targets) != len(values):
+        raise InvalidArgument(f"{name} has {len(targets)} arrays, got {len(values)}")
+    return list(zip(targets, values, strict=True))
 
 
 class AdamW(_Optimizer):
