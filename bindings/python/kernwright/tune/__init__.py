@@ -20,6 +20,7 @@ from kernwright.tune._library import library
 from kernwright.tune._online import Online
 from kernwright.tune._online_search import OnlineTrial
 from kernwright.tune._products import products
+from kernwright.tune._python_kernel import PythonKernel
 from kernwright.tune._report import write_report
 from kernwright.tune._run_kernel import run_kernel
 from kernwright.tune._sessions.session import Session
@@ -39,6 +40,7 @@ __all__ = [
     "Match",
     "Online",
     "OnlineTrial",
+    "PythonKernel",
     "Session",
     "Space",
     "Store",

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._array.creation import asarray
+from kernwright._core import Kernel
 from kernwright._jit.kernels import Module
 from kernwright.errors import ArgumentError
 from kernwright.tune._config import Config
@@ -63,16 +64,21 @@ def run_kernel(
     source = KernelTunerSource(kernel_name, kernel_source, launch, defines, fields)
     config = Config({**params})
     with own_device(device):
-        made = configured(source(config), config)
-        assert made._program is not None  # its text was given
-        module = Module(made._program)
-        kernel = module.kernel(made.name)
+        module, kernel = module_of(source, config)
         _fill_constants(module, cmem_args or {})
         memory = [asarray(a) if isinstance(a, np.ndarray) and a.ndim else a for a in arguments]
         size = shared_bytes(smem_args)
         size = size(dict(config)) if callable(size) else size
         kernel[launch.grid(config), launch.block(config), None, int(size)](*memory)
         return [m.numpy() if isinstance(m, _core.Array) else m for m in memory]
+
+
+def module_of(source: KernelTunerSource, config: Config) -> tuple[Module, Kernel]:
+    """A configuration's module and its kernel."""
+    made = configured(source(config), config)
+    assert made._program is not None  # its text was given
+    module = Module(made._program)
+    return module, module.kernel(made.name)
 
 
 def _fill_constants(module: Module, constants: Mapping[str, Any]) -> None:
