@@ -157,6 +157,13 @@ def rotated(x, base=10000.0, first=0):
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
 
+def test_rope_refuses_arrays_without_heads():
+    with pytest.raises(
+        kw.InvalidArgument, match=r"\(\.\.\., tokens, heads, head_dim\), got \(8,\)"
+    ):
+        kw.nn.Rope(8)(kw.ones(8))
+
+
 def test_rope_grows_its_tables():
     rope, x = kw.nn.Rope(8, max_positions=4), drawn(2, 7, 3, 8)
     close(rope(kw.asarray(x.astype("f"))), rotated(x))

@@ -293,6 +293,21 @@ def test_repr_shows_the_tree_and_counts_parameters():
     )
 
 
+def test_repr_of_arrays_beside_modules():
+    net = kw.nn.Sequential()
+    net.parts = [kw.nn.RMSNorm(2), kw.ones(2), kw.ones(2), kw.ones((2, 3)), None]
+    assert repr(net) == (
+        "Sequential(\n"
+        "  (parts): [\n"
+        "    (0): RMSNorm((2,), eps=1e-06, affine=True)\n"
+        "    (1-2): 2 x Array((2,), float32)\n"
+        "    (3): Array((2, 3), float32)\n"
+        "    (4): None\n"
+        "  ]\n"
+        ")  # 12 parameters"
+    )
+
+
 def test_a_module_without_a_call_says_so():
     class Empty(kw.nn.Module):
         pass

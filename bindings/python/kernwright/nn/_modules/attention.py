@@ -37,6 +37,9 @@ class Rope(Module):
         self._tables: tuple[Array, Array] | None = None
 
     def __call__(self, q: Any, k: Any = None, *, positions: Any = None, offset: int = 0) -> Any:
+        if q.ndim < 3 or (k is not None and k.ndim < 3):
+            shapes = q.shape if k is None else f"{q.shape} and {k.shape}"
+            raise InvalidArgument(f"Rope takes (..., tokens, heads, head_dim), got {shapes}")
         needed = max(self.max_positions, offset + q.shape[-3])
         if self._tables is None or self._tables[0].shape[0] < needed:
             self._tables = _rope.rope_tables(

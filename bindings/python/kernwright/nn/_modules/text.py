@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from kernwright._core import Array
 from kernwright.nn._modules import tree
 
 if TYPE_CHECKING:
@@ -41,14 +42,19 @@ def _holds_modules(value: Any) -> bool:
     return isinstance(value, (dict, list, tuple)) and any(isinstance(v, Module) for v in each)
 
 
-def _list_text(value: Any) -> str:
+def _entry_text(value: Any) -> str:
     from kernwright.nn._modules.module import Module
 
+    if isinstance(value, Module):
+        return _text(value)
+    if isinstance(value, Array):
+        return f"Array({value.shape}, {value.dtype.name})"
+    return str(getattr(value, "__name__", value))
+
+
+def _list_text(value: Any) -> str:
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    texts = [
-        (str(key), _text(each) if isinstance(each, Module) else getattr(each, "__name__", each))
-        for key, each in pairs
-    ]
+    texts = [(str(key), _entry_text(each)) for key, each in pairs]
     lines = []
     for text, group in groupby(texts, key=lambda pair: pair[1]):
         keys = [key for key, _ in group]
