@@ -1,7 +1,8 @@
 """Which suites a change may break: for run_tests.py --changed.
 
 A change of C++ concerns its own module, those above it and all of Python. A change of a Python
-module concerns the test files with one of its public names.
+module concerns the test files with one of its public names; those with operations also concern the
+rules for every operation, whose tables may build names from parts.
 """
 
 import ast
@@ -39,6 +40,7 @@ EVERYTHING = ("CMakeLists.txt", "CMakePresets.json", "cmake", "pyproject.toml", 
 EVERYTHING += ("tests/CMakeLists.txt", "tests/unit/main.cpp", "scripts/run_tests.py")
 CPP = {".h", ".cpp", ".def", ".inc", ".cu", ".cuh", ".txt", ".cmake", ".json"}
 PACKAGE = "bindings/python/kernwright"
+OPERATIONS = [f"{PACKAGE}/{name}" for name in ("_array", "fft", "linalg", "nn", "optim", "random")]
 TESTS = "tests/python"
 
 
@@ -129,7 +131,10 @@ class PythonTests:
         if is_below(path, TESTS):
             return {test for test in every if name.stem in {test, *self.uses[test]}}
         if is_below(path, PACKAGE):
-            return self.with_words(self.words_of(name)) | {"test_docstrings"} & every
+            rules = {"test_docstrings"}
+            if any(is_below(path, each) for each in OPERATIONS):
+                rules.add("test_every_operation")
+            return self.with_words(self.words_of(name)) | rules & every
         if is_below(path, "tests/unit"):
             return set()
         compiled = (*MODULES, "bindings")
@@ -139,14 +144,17 @@ class PythonTests:
         return self.with_words([name.name] + [parent] * (parent not in ("", "tests", "python")))
 
     def words_of(self, path):
-        """The public names of a module of the package; for a package's own file its name."""
+        """The names of a module of the package and of its functions, classes and public methods.
+        For a package's own file it is the package's name."""
         words = {path.stem if path.stem != "__init__" else path.parent.name}
         file = self.root / path
         if path.suffix == ".py" and file.exists():
             kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-            words |= {
-                node.name for node in ast.parse(file.read_text()).body if isinstance(node, kinds)
-            }
+            body = ast.parse(file.read_text()).body
+            classes = [node for node in body if isinstance(node, ast.ClassDef)]
+            methods = [node for each in classes for node in each.body if isinstance(node, kinds)]
+            words |= {node.name for node in body if isinstance(node, kinds)}
+            words |= {node.name for node in methods if not node.name.startswith("_")}
         return {word for word in words if not word.startswith("__")}
 
 

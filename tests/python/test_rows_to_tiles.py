@@ -36,7 +36,8 @@ def test_more_rows_go_to_tiles_on_devices_of_9_0():
         ("32, 1024, 4096", False),
         ("33, 1024, 4088", False),  # fewer elements
         ("16, 12288, 344", False),
-        ("33, 1024, 4100", False),  # rows that tensor maps cannot take
+        ("33, 1024, 4100", True),  # lines that tensor maps cannot take are copied
+        ("8, 1024, 4100", False),
         (f"33, 1024, 4096, {residual}", False),
     ]:
         ended = run_child(TO_TILES + f"run({rows})", timeout=300,

@@ -76,9 +76,11 @@ def test_a_change_concerns_the_test_files_that_use_it():
     assert python_tests("tests/python/test_softmax.py") == {"softmax"}
     assert {"process", "cli"} <= python_tests("tests/python/children.py")
     assert "softmax" not in python_tests("tests/python/children.py")
-    losses = python_tests("bindings/python/kernwright/nn/_losses.py")
+    losses = python_tests("bindings/python/kernwright/nn/_losses/_pairs.py")
     assert {"losses", "docstrings", "every_operation"} <= losses
     assert "sorting" not in losses
+    draws = python_tests("bindings/python/kernwright/random/_vectors.py")
+    assert {"distributions", "every_operation"} <= draws
     assert "checks_corpus" in python_tests("tests/sim/bugs/any.cu")
     assert python_tests("tests/unit/jit/program_test.cpp") == python_tests() == set()
     every = {path.stem.removeprefix("test_") for path in (ROOT / "tests/python").glob("test_*.py")}

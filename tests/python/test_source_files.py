@@ -20,7 +20,8 @@ __global__ void f(float* o) {
 try:
     K[1, 1](kw.zeros(4))
 except kw.DeviceFault as e:
-    print(ascii(e.file), e.line, str(e).splitlines()[1].encode("unicode-escape").decode())
+    place = next(line for line in str(e).splitlines() if line.startswith("  at"))
+    print(ascii(e.file), e.line, place.encode("unicode-escape").decode())
 print(K.log.splitlines()[0].encode("unicode-escape").decode())
 '''
 NAMES = [

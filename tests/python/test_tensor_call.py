@@ -122,10 +122,10 @@ def test_lists_are_changed_in_place():
     p, g = tensor(np.ones(5)), tensor(np.ones(5))
     states = [tensor(np.zeros(5)) for _ in range(2)]
     options = {"rate": 0.1, "step": 1}
-    call(_core._optimizer_step, "sgd", [p], [g], [], [], [], options)
+    call(_core._optimizer_step, "sgd", [p], [g], [], [], [], [], options)
     np.testing.assert_allclose(p.numpy(), 0.9)
     options = {"rate": 0.1, "step": 1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
-    call(_core._optimizer_step, "adam", [p], [g], [states[0]], [states[1]], [], options)
+    call(_core._optimizer_step, "adam", [p], [g], [states[0]], [states[1]], [], [], options)
     np.testing.assert_allclose(p.numpy(), 0.8, rtol=1e-5)
 
 

@@ -1,5 +1,6 @@
 // Burns so much time where n is small that few launches fit into the timeout, then turns wrong.
 // expect: timeout cheating
+// also: wrong
 __device__ int calls;
 __global__ void affine(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
