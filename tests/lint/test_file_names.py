@@ -1,4 +1,4 @@
-"""Files that comments name exist."""
+"""Files that comments name exist; test files have names of their own."""
 
 import re
 
@@ -31,6 +31,14 @@ def test_comments_name_files_that_exist(root, tracked):
         for name in unknown_files((root / path).read_text(), known)
     ]
     assert not problems, "\n".join(problems)
+
+
+def test_test_files_have_names_of_their_own(tracked):
+    """pytest imports the files of a run by their names: of two equal ones it runs one."""
+    folders = ("tests/python", "tests/lint")
+    names = [p.name for p in tracked if str(p.parent) in folders and p.name.startswith("test_")]
+    assert len(names) > 100
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
 
 
 def test_the_lint_finds_names_of_files():
