@@ -314,3 +314,22 @@ def test_a_module_without_a_call_says_so():
 
     with pytest.raises(NotImplementedError, match=r"Empty has no __call__\(\)"):
         Empty()(1)
+
+
+def test_complex_numbers_are_no_reals(tmp_path):
+    layer = kw.nn.Linear(2, 3, seed=1)
+    before = numbers(layer)
+    arrays = {"bias": kw.ones(3), "weight": kw.ones((3, 2), "complex64")}
+    kw.save_safetensors(tmp_path / "complex.safetensors", arrays)
+    for source in (arrays, tmp_path / "complex.safetensors"):
+        with pytest.raises(kw.InvalidArgument, match="weight is complex64 in place of float32"):
+            layer.load(source)
+    same(numbers(layer), before)
+
+
+def test_an_index_that_names_what_its_file_lacks(tmp_path):
+    kw.save_safetensors(tmp_path / "a.safetensors", {"bias": kw.ones(3)})
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {"bias": "a.safetensors", "weight": "a.safetensors"}}')
+    with pytest.raises(kw.StoreError, match=r"a\.safetensors has 'weight', which it has not"):
+        kw.nn.Linear(2, 3).load(index)

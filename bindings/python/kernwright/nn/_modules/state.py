@@ -13,7 +13,7 @@ from kernwright._core import Array
 from kernwright._files.gguf import Gguf
 from kernwright._files.opening import path_of
 from kernwright._files.safetensors import SafeTensors, index_parts, save_safetensors
-from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.errors import ArgumentError, InvalidArgument, StoreError
 from kernwright.nn._modules import tree
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ _SHOWN = 20  # names of each list in a message
 
 
 class _Source(NamedTuple):
-    """Named arrays whose shapes are known before they are read."""
+    """Named arrays whose shapes and dtypes are known before they are read."""
 
     shapes: dict[str, tuple[int, ...]]
+    dtypes: dict[str, str]
     read: Callable[[str], Array]
 
 
@@ -48,7 +49,13 @@ def load(module: Module, source: Any, strict: bool) -> tuple[list[str], list[str
             for each in names[name]
             if arrays.shapes[each] != array.shape
         ]
-        problems = {"wrong shapes": wrong}
+        no_reals = [
+            f"{each} is {arrays.dtypes[each]} in place of {array.dtype.name}"
+            for name, array in parameters
+            for each in names[name]
+            if arrays.dtypes[each].startswith("complex") and array.dtype.kind != "c"
+        ]
+        problems = {"wrong shapes": wrong, "wrong dtypes": no_reals}
         if strict:
             problems |= {"missing": missing, "unexpected": unexpected}
         if any(problems.values()):
@@ -104,7 +111,9 @@ def _opened(source: Any) -> Iterator[_Source]:
     with contextlib.ExitStack() as files:
         if isinstance(source, Mapping):
             arrays = {str(name): asarray(value) for name, value in source.items()}
-            yield _Source({name: a.shape for name, a in arrays.items()}, arrays.__getitem__)
+            shapes = {name: array.shape for name, array in arrays.items()}
+            dtypes = {name: array.dtype.name for name, array in arrays.items()}
+            yield _Source(shapes, dtypes, arrays.__getitem__)
             return
         if not isinstance(source, (str, os.PathLike)):
             raise ArgumentError(
@@ -113,7 +122,8 @@ def _opened(source: Any) -> Iterator[_Source]:
         name = path_of(source)
         if name.endswith(".gguf"):
             file = files.enter_context(Gguf(source))
-            yield _Source({each: file.shape(each) for each in file}, file.numbers)
+            shapes = {each: file.shape(each) for each in file}
+            yield _Source(shapes, dict.fromkeys(shapes, "float32"), file.numbers)
         elif name.endswith(".index.json"):
             parts = index_parts(name)
             folder = os.path.dirname(name)
@@ -121,11 +131,17 @@ def _opened(source: Any) -> Iterator[_Source]:
                 part: files.enter_context(SafeTensors(os.path.join(folder, part)))
                 for part in dict.fromkeys(parts.values())
             }
+            for each, part in parts.items():
+                if each not in opened[part]:
+                    raise StoreError(f"{name} says that {part} has {each!r}, which it has not")
             shapes = {each: opened[part].shape(each) for each, part in parts.items()}
-            yield _Source(shapes, lambda each: opened[parts[each]][each])
+            dtypes = {each: opened[part].dtype(each) for each, part in parts.items()}
+            yield _Source(shapes, dtypes, lambda each: opened[parts[each]][each])
         else:
             plain = files.enter_context(SafeTensors(source))
-            yield _Source({each: plain.shape(each) for each in plain}, plain.__getitem__)
+            shapes = {each: plain.shape(each) for each in plain}
+            dtypes = {each: plain.dtype(each) for each in plain}
+            yield _Source(shapes, dtypes, plain.__getitem__)
 
 
 def _listed(names: list[str]) -> str:
