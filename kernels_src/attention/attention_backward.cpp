@@ -112,23 +112,23 @@ Array launch_gradient_rows(PreparedGradient& made, const Stream& on) {
 /// Makes the logarithms of rows relative to bases, where masks of numbers may carry them far from
 /// 0.
 void rebase_rows(PreparedGradient& made, const Stream& on) {
-  PreparedAttention& of = made.forward;
-  const Array& lse = *of.made.lse;
+  PreparedAttention& forward = made.forward;
+  const Array& lse = *forward.made.lse;
   constexpr std::int32_t kBoolMask = 1;  // of attention.cuh
-  if (of.call.mask_kind <= kBoolMask || lse.size() == 0) return;
-  Device& device = of.q.device();
+  if (forward.call.mask_kind <= kBoolMask || lse.size() == 0) return;
+  Device& device = forward.q.device();
   Array relative = Array::empty(device, lse.shape(), ScalarType::float32, on);
   Array bases = Array::empty(device, lse.shape(), ScalarType::float32, on);
-  const auto key = InstanceKey().add(1, 1).add(1, 40).type(of.q.type());
+  const auto key = InstanceKey().add(1, 1).add(1, 40).type(forward.q.type());
   const LazyKernel& kernel = gradient_family().instance(
-      key, [&] { return format("rebase_rows<{}>", device_type(of.q.type())); });
+      key, [&] { return format("rebase_rows<{}>", device_type(forward.q.type())); });
   launch(kernel.on(device),
-         gradient_config((lse.size() + kGradientWarps - 1) / kGradientWarps, 0, on), of.call,
+         gradient_config((lse.size() + kGradientWarps - 1) / kGradientWarps, 0, on), forward.call,
          relative.address(), bases.address());
-  of.call.lse = relative.address();
+  forward.call.lse = relative.address();
   made.call.bases = bases.address();
-  of.others.push_back(std::move(relative));
-  of.others.push_back(std::move(bases));
+  forward.others.push_back(std::move(relative));
+  forward.others.push_back(std::move(bases));
 }
 
 /// The kernels of all launches are compiled at the same time.

@@ -102,11 +102,11 @@ const LazyKernel& skinny_dot_kernel(const SkinnyInstance& of) {
   });
 }
 
-const LazyKernel& skinny_shifted_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_family().instance(skinny_key(of, SkinnyKernel::shifted), [&] {
-    return format("skinny_shifted<{}, {}, {}, {}, {}>", device_type(of.shape.x_type),
-                  skinny_activation(of), plan.columns, plan.rows, plan.warps);
+const LazyKernel& skinny_shifted_kernel(const SkinnyInstance& instance) {
+  const SkinnyPlan& plan = instance.plan;
+  return skinny_family().instance(skinny_key(instance, SkinnyKernel::shifted), [&] {
+    return format("skinny_shifted<{}, {}, {}, {}, {}>", device_type(instance.shape.x_type),
+                  skinny_activation(instance), plan.columns, plan.rows, plan.warps);
   });
 }
 

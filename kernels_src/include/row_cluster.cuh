@@ -25,7 +25,7 @@ struct RowPart {
 /// The values of all blocks of the cluster in the order of their ranks, in shared memory. Every
 /// thread calls it, once in a kernel that begins with arrive_in_cluster().
 template <typename T>
-__device__ __forceinline__ const T* gather_in_cluster(const T& mine, int blocks) {
+__device__ __forceinline__ const T* gather_in_cluster(const T& value, int blocks) {
   static_assert(sizeof(T) % 8 == 0, "words of 64 bits are stored");
   constexpr int kWords = sizeof(T) / 8;
   union Words {
@@ -33,7 +33,7 @@ __device__ __forceinline__ const T* gather_in_cluster(const T& mine, int blocks)
     unsigned long long word[kWords];
     __device__ Words() {}
   } words;
-  words.value = mine;
+  words.value = value;
   __shared__ alignas(16) unsigned char memory[kMostRowBlocks * sizeof(T)];
   const T* const values = reinterpret_cast<const T*>(memory);
   wait_for_cluster();  // all blocks have begun, so their shared memory is there

@@ -196,7 +196,7 @@ class Repacker {
     const GgufFormat& gguf = gguf_format(packed_name(call_.format));
     const auto values = static_cast<std::uint32_t>(gguf.values);
     const auto size = static_cast<std::uint32_t>(gguf.bytes);
-    // Of each block the bytes from `offset` on that `step` numbers have.
+    // A field has a unit for each `step` numbers; it begins `offset` bytes inside of each block.
     const auto field = [&](std::uint32_t offset, std::uint32_t step) {
       return RepackField{.values = values, .bytes = size, .offset = offset, .step = step};
     };

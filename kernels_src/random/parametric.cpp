@@ -83,12 +83,12 @@ const LazyKernel& parametric_kernel(std::size_t index, ScalarType type) {
   });
 }
 
-void require_number_type(const Array& out, const ParametricDistribution& of) {
+void require_number_type(const Array& out, const ParametricDistribution& distribution) {
   const ScalarType type = out.type();
   const bool integer = is_signed_integer(type) || is_unsigned_integer(type);
   bool fits = false;
   const char* wanted = "";
-  switch (of.numbers) {
+  switch (distribution.numbers) {
     case NumberKind::floating:
       fits = is_floating(type) && scalar_size(type) > 1;
       wanted = "float16, bfloat16, float32 or float64";
@@ -108,7 +108,7 @@ void require_number_type(const Array& out, const ParametricDistribution& of) {
   }
   if (!fits)
     throw InvalidArgument(
-        format("{} random numbers are {}, not {}", of.name, wanted, scalar_name(type)));
+        format("{} random numbers are {}, not {}", distribution.name, wanted, scalar_name(type)));
 }
 
 /// The parameters for the kernel; arrays must have `count` elements.
@@ -160,12 +160,12 @@ void fill_parametric(const Array& out, std::string_view kind,
                      std::span<const RandomParameter> parameters, const RandomState& state,
                      const Stream& stream) {
   const std::size_t index = parametric_index(kind);
-  const ParametricDistribution& of = kParametricDistributions[index];
-  if (parameters.size() != of.parameters)
+  const ParametricDistribution& distribution = kParametricDistributions[index];
+  if (parameters.size() != distribution.parameters)
     throw InvalidArgument(
-        format("{} has {} parameters, got {}", kind, of.parameters, parameters.size()));
+        format("{} has {} parameters, got {}", kind, distribution.parameters, parameters.size()));
   require_writable(out);
-  require_number_type(out, of);
+  require_number_type(out, distribution);
   Device& device = out.device();
   const CUdeviceptr counter = state.counter_on(device);
   const ParameterValues values = parameter_values(parameters, device, out.size());

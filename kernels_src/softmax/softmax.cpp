@@ -210,7 +210,7 @@ void run_softmax_rows(const SoftmaxJob& job) {
   const int values = choose(LaunchChoice::softmax_values, job.device(), job.extent.n,
                             scalar_size(job.x.type()), wide ? 8 : 16);
   const RowTile tile = tile_rows_by_warps(job.device(), job.extent, pack, values);
-  // Twice as many values as usual need more registers than a block of more threads has.
+  // A thread of a block of more than 512 threads has no registers for twice as many values.
   const bool full = tile.items == 0 || (tile.width > 512 && tile.items * pack > values);
   const auto kept = full && !job.mask ? plan_kept_row(job, pack) : std::nullopt;
   const bool few = are_few_and_long(job.device(), job.extent);

@@ -96,10 +96,18 @@ void set_read_only(std::uint64_t address, bool is_read_only);
 /// bytes are a finding. `whose` begins its text: the argument and its kernel.
 void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view whose);
 
-/// With `init` on, checks device memory filled with `before` for a launch. It holds `after` now and
-/// is not copied back: changes by the launch are lost, a finding.
-void check_input(std::uint64_t address, std::span<const std::byte> before,
-                 std::span<const std::byte> after, std::string_view whose);
+/// The bytes of device memory that differ from what it held before.
+struct Change {
+  std::size_t count = 0;
+  std::size_t first = 0;
+};
+
+/// Compares device memory where it lies, without a copy to the host. Waits for running launches.
+Change change_since(std::uint64_t address, std::span<const std::byte> before);
+
+/// With `init` on, checks device memory filled with `before` for a launch. It is not copied back:
+/// changes by the launch are lost, a finding.
+void check_input(std::uint64_t address, std::span<const std::byte> before, std::string_view whose);
 
 /// For a person, one finding after the other; "no findings" for none. `total` of their scope counts
 /// also those without room in the list.

@@ -7,7 +7,7 @@ limit, as scripts/run_tests.py does. Else one test of each file runs all of its 
 import re
 from pathlib import Path
 
-# Of these files only tests with one of the words in their name are repeated.
+# These files repeat only the tests whose names have one of the words.
 WORDS = {
     "experts": ("layer",),
     "fused_matmul": ("wgmma", "layouts", "checks"),

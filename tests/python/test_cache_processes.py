@@ -37,26 +37,36 @@ def run(cache, code, *arguments, **environment):
     return result.stdout
 
 
-def test_processes_that_end_at_once_keep_the_limit(tmp_path):
-    limit, objects = 1 << 20, tmp_path / "objects"
+def sizes_after_processes(folder, limit):
+    """Bytes of a cache of twice its limit after each process that stores one entry and ends at
+    once, until they fit the limit, for 12 processes at most."""
     leave = "; import os; os._exit(0)"  # as workers of pools do: no handler of an exit runs
-    run(tmp_path, STORE.format(i=0))
+    run(folder, STORE.format(i=0))
+    objects = folder / "objects"
     for i in range(6000):
         path = objects / f"{i:064x}.kwc"
         path.write_bytes(b"x" * 500)
         path.chmod(0o600)
         os.utime(path, (1e9 + i, 1e9 + i))
     sizes = []
-    for i in range(1, 61):
-        run(tmp_path, STORE.format(i=i) + leave, KERNWRIGHT_CACHE_LIMIT=str(limit))
+    for i in range(1, 13):
+        run(folder, STORE.format(i=i) + leave, KERNWRIGHT_CACHE_LIMIT=str(limit))
         sizes.append(sum(file.stat().st_size for file in objects.iterdir()))
         if sizes[-1] <= limit:
             break
-    assert sizes[-1] <= limit, sizes
+    return sizes
+
+
+def test_processes_that_end_at_once_keep_the_limit(tmp_path):
+    # A process removes entries for 40 ms; a machine with other work may not run it for so long.
+    limit, tries = 1 << 20, []
+    while len(tries) < 3 and (not tries or tries[-1][-1] > limit):
+        folder = tmp_path / str(len(tries))
+        tries.append(sizes_after_processes(folder, limit))
+    assert tries[-1][-1] <= limit, tries
     # The last stored entry is still there.
-    assert run(tmp_path, STORE.format(i=i) + "; print(kw.cache.info()['process']['compiles'])") == (
-        "0\n"
-    )
+    line = STORE.format(i=len(tries[-1])) + "; print(kw.cache.info()['process']['compiles'])"
+    assert run(folder, line) == "0\n"
 
 
 @pytest.mark.parametrize(

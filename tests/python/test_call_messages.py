@@ -44,7 +44,7 @@ def message(call, error=kw.Error):
         (lambda x: kw.linalg.matrix_power(kw.eye(2), np.array(["a"])), "_power(): n is a number"),
         (
             lambda x: kw.random.normal((2,), mean="a"),
-            "mean is a number or an array of numbers, got",
+            "kw.random.normal(): mean is a number or an array of numbers, got str",
         ),
         (lambda x: kw.memory.FailingAdaptor(kw.memory.resource(), "a"), "first is an int, got"),
         (lambda x: kw.fuse("a + b", name=3), "the name of a kernel is a str, got int 3"),
@@ -81,6 +81,9 @@ def test_the_argument_and_its_value_are_named(call, words):
         (lambda: kw.fft.fft(n=3), "kw.fft.fft(): x is missing"),
         (lambda: kw.optim.SGD([], lrr=1), "kw.optim.SGD(): there is no parameter lrr (did you"),
         (lambda: kw.random.Generator(sed=1), "kw.random.Generator(): there is no parameter sed"),
+        (lambda: kw.random.Generator(1).gamma(), "kw.random.Generator.gamma(): alpha is missing"),
+        (lambda: kw.optim.Adam(kw.ones(3)).step(), "kw.optim.Adam.step(): grads is missing"),
+        (lambda: kw.nn.Linear(2, 3).load(), "kw.nn.Linear.load(): source is missing"),
         (lambda: kw.bench.Case(), "kw.bench.Case(): "),
         (lambda: kw.tune.tune_kernel("a"), "kw.tune.tune_kernel(): kernel_source is missing"),
         (lambda: kw.memory.report(devic=1), "kw.memory.report(): there is no parameter devic"),

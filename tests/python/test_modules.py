@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from children import run_child
 
 import kernwright as kw
 
@@ -163,8 +164,22 @@ def test_astype_converts_bfloat16_and_refuses_whole_numbers():
 
 
 def test_to_another_device():
-    net = Network()
-    assert net.to(kw.devices()[0]) is net and net.head.weight is net.embed.weight
+    ended = run_child(
+        """
+        import kernwright as kw
+
+        net = kw.nn.Sequential(kw.nn.Embedding(4, 3), kw.nn.Linear(3, 4))
+        net[1].weight = net[0].weight
+        before = {name: array.numpy() for name, array in net.named_parameters()}
+        assert net.to("sim:1") is net and net[1].weight is net[0].weight
+        for name, array in net.named_parameters():
+            print(name, array.device, (array.numpy() == before[name]).all())
+        """,
+        KERNWRIGHT_DEVICE="sim",
+        KERNWRIGHT_SIM_DEVICES="2",
+    )
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines() == ["0.weight sim:1 True", "1.bias sim:1 True"]
 
 
 def test_apply_begins_below():

@@ -48,10 +48,11 @@ constexpr const char* kChangesConst = " of an argument that is const";
 
 }  // namespace
 
-ContentsPlan first_plan(const Task& task, const HostCase& of, const KernelSignature& signature) {
-  ContentsPlan plan(of.inputs.size(), Contents::given);
-  const std::vector<bool> counts = contents_that_count(task, of);
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
+ContentsPlan first_plan(const Task& task, const HostCase& host_case,
+                        const KernelSignature& signature) {
+  ContentsPlan plan(host_case.inputs.size(), Contents::given);
+  const std::vector<bool> counts = contents_that_count(task, host_case);
+  for (std::size_t i = 0; i < host_case.inputs.size(); ++i) {
     const bool is_scratch = task.workspace.count(i) > 0;
     if (signature.parameters[i].pointee_const) {
       if (!is_scratch) continue;
@@ -59,7 +60,7 @@ ContentsPlan first_plan(const Task& task, const HostCase& of, const KernelSignat
           format("argument {} of the task is const, and cannot be a workspace", i));
     }
     if (is_scratch) plan[i] = Contents::scratch;
-    if (of.expected[i] && !counts[i]) plan[i] = Contents::free;
+    if (host_case.expected[i] && !counts[i]) plan[i] = Contents::free;
   }
   return plan;
 }
@@ -73,47 +74,47 @@ CaseCheck::CaseCheck(JudgedKernel& kernel, const Task& task, ContentsPlan& plan,
       checks_(std::move(checks)),
       limits_(std::move(limits)) {}
 
-void CaseCheck::run(const HostCase& of, const LaunchSetting& setting) {
-  Attempt made = tried(of, setting);
-  if (!made.is_right()) rule(of, setting, std::move(made));
+void CaseCheck::run(const HostCase& host_case, const LaunchSetting& setting) {
+  Attempt made = tried(host_case, setting);
+  if (!made.is_right()) rule(host_case, setting, std::move(made));
   verdict_.cases.push_back(std::move(made.result));
 }
 
-void CaseCheck::run_again(const HostCase& of, const LaunchSetting& setting) {
-  Attempt made = tried(of, setting);
-  if (!made.is_right()) rule(of, setting, std::move(made));
+void CaseCheck::run_again(const HostCase& host_case, const LaunchSetting& setting) {
+  Attempt made = tried(host_case, setting);
+  if (!made.is_right()) rule(host_case, setting, std::move(made));
 }
 
-bool CaseCheck::accepts(const HostCase& of, const LaunchOutcome& outcome) const {
+bool CaseCheck::accepts(const HostCase& host_case, const LaunchOutcome& outcome) const {
   Attempt made;
-  look_at(of, plan_, outcome, made);
+  look_at(host_case, plan_, outcome, made);
   return made.is_right();
 }
 
-void CaseCheck::compare_outcome(const HostCase& of, const LaunchOutcome& outcome,
+void CaseCheck::compare_outcome(const HostCase& host_case, const LaunchOutcome& outcome,
                                 std::uint64_t seed, const WaitLimits& limits) {
   limits_ = limits;
   Attempt made;
-  made.result = result_of(of);
-  look_at(of, plan_, outcome, made);
-  if (!made.is_right()) rule(of, {.seed = seed}, std::move(made));
+  made.result = result_of(host_case);
+  look_at(host_case, plan_, outcome, made);
+  if (!made.is_right()) rule(host_case, {.seed = seed}, std::move(made));
 }
 
 /// A kernel may be wrong on any other contents than the task's because it adds to its outputs. Then
 /// they hold those from now on.
-CaseCheck::Attempt CaseCheck::tried(const HostCase& of, const LaunchSetting& setting) {
-  Attempt made = attempt(of, plan_, setting);
+CaseCheck::Attempt CaseCheck::tried(const HostCase& host_case, const LaunchSetting& setting) {
+  Attempt made = attempt(host_case, plan_, setting);
   const bool is_clear = made.is_right() || made.status == VerdictStatus::timeout ||
                         made.is_refused || made.status == VerdictStatus::cheating;
-  if (is_clear || !is_free(plan_) || is_right_again(of, setting)) return made;
+  if (is_clear || !is_free(plan_) || is_right_again(host_case, setting)) return made;
   ContentsPlan given = plan_;
   std::replace(given.begin(), given.end(), Contents::free, Contents::given);
   kernel_.forget_module();
   LaunchSetting again = setting;
   again.repeats = true;
-  Attempt other = attempt(of, given, again);
+  Attempt other = attempt(host_case, given, again);
   if (!other.is_right()) return made;
-  if (!adds_to_outputs(of, setting)) {
+  if (!adds_to_outputs(host_case, setting)) {
     made.status = VerdictStatus::cheating;
     made.result.message +=
         "; it is right on the contents that the task gives, so the result depends on what memory "
@@ -126,8 +127,8 @@ CaseCheck::Attempt CaseCheck::tried(const HostCase& of, const LaunchSetting& set
 
 /// Whether the kernel makes of steps in its outputs what one that adds to them makes, in one way
 /// for steps that begin upwards, for those that begin downwards, and for small ones.
-bool CaseCheck::adds_to_outputs(const HostCase& of, LaunchSetting setting) {
-  const std::size_t count = of.inputs.size();
+bool CaseCheck::adds_to_outputs(const HostCase& host_case, LaunchSetting setting) {
+  const std::size_t count = host_case.inputs.size();
   std::vector<std::uint32_t> ways(count, ~0U);
   std::vector<bool> is_wrong(count, false);
   for (const double sign : {1.0, -1.0, 0.0}) {  // 0: steps of a usual size
@@ -135,19 +136,19 @@ bool CaseCheck::adds_to_outputs(const HostCase& of, LaunchSetting setting) {
     setting.repeats = true;
     for (std::size_t i = 0; i < count; ++i) {
       if (plan_[i] != Contents::free) continue;
-      const double clear = step_size(*of.expected[i], of.inputs[i].dtype);
+      const double clear = step_size(*host_case.expected[i], host_case.inputs[i].dtype);
       setting.steps[i] = sign != 0 ? sign * clear : std::min(clear, kUsualStep);
     }
     kernel_.forget_module();
-    const Attempt made = attempt(of, plan_, setting);
+    const Attempt made = attempt(host_case, plan_, setting);
     kernel_.forget_module();
     if (made.status != VerdictStatus::wrong && !made.is_right()) return false;
     for (std::size_t i = 0; i < count; ++i) {
       if (plan_[i] != Contents::free) continue;
-      const HostValue& expected = *of.expected[i];
-      const Tolerance tolerance = task_.tolerance_of(of.inputs[i].dtype);
+      const HostValue& expected = *host_case.expected[i];
+      const Tolerance tolerance = task_.tolerance_of(host_case.inputs[i].dtype);
       if (compare(after_[i], expected, tolerance)) is_wrong[i] = true;
-      ways[i] &= ways_of_adding(after_[i], expected, of.inputs[i], setting.steps[i],
+      ways[i] &= ways_of_adding(after_[i], expected, host_case.inputs[i], setting.steps[i],
                                 tolerance.relative, tolerance.absolute);
     }
   }
@@ -157,27 +158,28 @@ bool CaseCheck::adds_to_outputs(const HostCase& of, LaunchSetting setting) {
   return std::find(is_wrong.begin(), is_wrong.end(), true) != is_wrong.end();
 }
 
-std::optional<CheckOptions> CaseCheck::checks_of(const HostCase& of,
+std::optional<CheckOptions> CaseCheck::checks_of(const HostCase& host_case,
                                                  const LaunchSetting& setting) const {
   std::optional<CheckOptions> checks = checks_;
   if (checks) {
     checks->schedule_seed = setting.schedule;
-    checks->replays = of.bytes() <= kReplayedBytes;
+    checks->replays = host_case.bytes() <= kReplayedBytes;
   }
   return checks;
 }
 
-CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const ContentsPlan& contents,
+CaseCheck::Attempt CaseCheck::attempt(const HostCase& host_case, const ContentsPlan& contents,
                                       const LaunchSetting& setting) {
   Attempt made;
-  made.result = result_of(of);
+  made.result = result_of(host_case);
   const auto fail = [&](VerdictStatus status, const std::string& message) {
     made.status = status;
     made.result.message = message;
   };
   try {
-    LaunchOutcome outcome = kernel_.run(of, contents, setting, checks_of(of, setting), limits_);
-    look_at(of, contents, outcome, made);
+    LaunchOutcome outcome =
+        kernel_.run(host_case, contents, setting, checks_of(host_case, setting), limits_);
+    look_at(host_case, contents, outcome, made);
     report_ = std::move(outcome.report);
     after_ = std::move(outcome.after);
   } catch (const Timeout&) {
@@ -205,11 +207,11 @@ CaseCheck::Attempt CaseCheck::attempt(const HostCase& of, const ContentsPlan& co
   return made;
 }
 
-CaseResult CaseCheck::result_of(const HostCase& of) const {
+CaseResult CaseCheck::result_of(const HostCase& host_case) const {
   const DeviceFacts& facts = kernel_.device().facts(limits_);
-  return {.number = of.number,
-          .seed = of.seed,
-          .arguments = of.arguments(),
+  return {.number = host_case.number,
+          .seed = host_case.seed,
+          .arguments = host_case.arguments(),
           .device = facts.is_simulated ? "simulated" : facts.name,
           .status = "correct",
           .message = {},
@@ -217,7 +219,7 @@ CaseResult CaseCheck::result_of(const HostCase& of) const {
           .difference = {}};
 }
 
-void CaseCheck::look_at(const HostCase& of, const ContentsPlan& contents,
+void CaseCheck::look_at(const HostCase& host_case, const ContentsPlan& contents,
                         const LaunchOutcome& outcome, Attempt& attempt) const {
   if (outcome.report) look_at_findings(*outcome.report, attempt);
   if (attempt.is_right() && !outcome.damage.empty()) {
@@ -228,9 +230,9 @@ void CaseCheck::look_at(const HostCase& of, const ContentsPlan& contents,
     found.message = outcome.damage;
     attempt.findings.push_back(std::move(found));
   }
-  for (std::size_t i = 0; i < of.inputs.size() && attempt.is_right(); ++i) {
-    const bool counts = of.inputs[i].is_array() && contents[i] != Contents::scratch;
-    if (counts) look_at_array(of, outcome.after[i], i, attempt);
+  for (std::size_t i = 0; i < host_case.inputs.size() && attempt.is_right(); ++i) {
+    const bool counts = host_case.inputs[i].is_array() && contents[i] != Contents::scratch;
+    if (counts) look_at_array(host_case, outcome.after[i], i, attempt);
   }
 }
 
@@ -252,12 +254,13 @@ void CaseCheck::look_at_findings(const CheckReport& report, Attempt& attempt) co
   }
 }
 
-void CaseCheck::look_at_array(const HostCase& of, const HostValue& after, std::size_t index,
+void CaseCheck::look_at_array(const HostCase& host_case, const HostValue& after, std::size_t index,
                               Attempt& attempt) const {
   const bool is_const = kernel_.signature().parameters[index].pointee_const;
   // A const argument is expected to keep its contents.
-  const HostValue* expected = is_const || !of.expected[index] ? nullptr : &*of.expected[index];
-  const HostValue& before = of.inputs[index];
+  const HostValue* expected =
+      is_const || !host_case.expected[index] ? nullptr : &*host_case.expected[index];
+  const HostValue& before = host_case.inputs[index];
   if (expected == nullptr && after.bytes == before.bytes) return;
   const std::string name = argument_name(index);
   const auto different =
@@ -279,48 +282,49 @@ std::string CaseCheck::argument_name(std::size_t index) const {
   return name.empty() ? format("argument {}", index) : name;
 }
 
-bool CaseCheck::is_right_again(const HostCase& of, const LaunchSetting& setting) {
+bool CaseCheck::is_right_again(const HostCase& host_case, const LaunchSetting& setting) {
   LaunchSetting alone = setting;
   alone.before = 0;
   alone.repeats = true;
   kernel_.forget_module();
-  return attempt(of, plan_, alone).is_right();
+  return attempt(host_case, plan_, alone).is_right();
 }
 
 /// Whether it is right in another order of warps and blocks, in a new module.
-bool CaseCheck::depends_on_order(const HostCase& of, const LaunchSetting& setting) {
+bool CaseCheck::depends_on_order(const HostCase& host_case, const LaunchSetting& setting) {
   if (!checks_) return false;
   LaunchSetting other = setting;
   if (setting.schedule) {
     other.schedule.reset();
-    return is_right_again(of, other);
+    return is_right_again(host_case, other);
   }
   for (std::uint64_t i = 0; i < 2; ++i) {
     other.schedule = derived_seed(setting.seed, 50 + i);
-    if (is_right_again(of, other)) return true;
+    if (is_right_again(host_case, other)) return true;
   }
   return false;
 }
 
 /// Whether it is right on other contents of its outputs, in a new module.
-bool CaseCheck::depends_on_contents(const HostCase& of, const LaunchSetting& setting) {
+bool CaseCheck::depends_on_contents(const HostCase& host_case, const LaunchSetting& setting) {
   if (!is_free(plan_)) return false;
   LaunchSetting other = setting;
   other.steps.clear();
   ++other.seed;
   for (const Fill fill : {Fill::random, Fill::zeros}) {
     other.fill = fill;
-    if (is_right_again(of, other)) return true;
+    if (is_right_again(host_case, other)) return true;
   }
   return false;
 }
 
-void CaseCheck::find_reason(const HostCase& of, const LaunchSetting& setting, Attempt& attempt) {
+void CaseCheck::find_reason(const HostCase& host_case, const LaunchSetting& setting,
+                            Attempt& attempt) {
   std::string& why = attempt.result.message;
-  if (is_right_again(of, setting)) {
+  if (is_right_again(host_case, setting)) {
     attempt.status = VerdictStatus::cheating;
     why += "; a new module gets it right, so the result depends on earlier launches";
-  } else if (depends_on_order(of, setting)) {
+  } else if (depends_on_order(host_case, setting)) {
     attempt.status = VerdictStatus::finding;
     why += "; in another order of warps and blocks it is right, so the result depends on the order";
     JudgeFinding found;
@@ -328,7 +332,7 @@ void CaseCheck::find_reason(const HostCase& of, const LaunchSetting& setting, At
     found.message = why;
     found.hint = "order accesses of different threads by barriers, or make them independent";
     attempt.findings.push_back(std::move(found));
-  } else if (depends_on_contents(of, setting)) {
+  } else if (depends_on_contents(host_case, setting)) {
     attempt.status = VerdictStatus::cheating;
     why +=
         "; it is right on other contents of the memory that it writes, so the result depends on "
@@ -336,15 +340,16 @@ void CaseCheck::find_reason(const HostCase& of, const LaunchSetting& setting, At
   }
 }
 
-void CaseCheck::rule(const HostCase& of, const LaunchSetting& setting, Attempt attempt) {
-  if (attempt.status == VerdictStatus::wrong) find_reason(of, setting, attempt);
+void CaseCheck::rule(const HostCase& host_case, const LaunchSetting& setting, Attempt attempt) {
+  if (attempt.status == VerdictStatus::wrong) find_reason(host_case, setting, attempt);
   const std::string why = attempt.result.message;
   attempt.result.status = verdict_status_name(attempt.status);
   verdict_.findings.insert(verdict_.findings.end(), attempt.findings.begin(),
                            attempt.findings.end());
   verdict_.cases.push_back(std::move(attempt.result));
-  Ruling ruling{attempt.status, format("case {} (seed {}): {}", of.number, of.seed, why)};
-  if (attempt.is_refused) ruling.refused = of.shape;
+  Ruling ruling{attempt.status,
+                format("case {} (seed {}): {}", host_case.number, host_case.seed, why)};
+  if (attempt.is_refused) ruling.refused = host_case.shape;
   throw Ruling(ruling);
 }
 

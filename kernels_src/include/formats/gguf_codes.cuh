@@ -160,9 +160,9 @@ __device__ __forceinline__ GroupParts parts_with_minimum(const float* value) {
   made.shift = floor * static_cast<float>(made.minimum);
   return made;
 }
-__device__ __forceinline__ int code_above(const GroupParts& of, float value, int most) {
-  const float moved = __fadd_rn(value, of.shift);
-  return of.unit > 0 ? nearest(__fdiv_rn(moved, of.unit), 0, most) : 0;
+__device__ __forceinline__ int code_above(const GroupParts& parts, float value, int most) {
+  const float moved = __fadd_rn(value, parts.shift);
+  return parts.unit > 0 ? nearest(__fdiv_rn(moved, parts.unit), 0, most) : 0;
 }
 
 /// Groups of `Lanes` lanes whose value of largest magnitude becomes kLowest; scales from
@@ -180,32 +180,33 @@ __device__ __forceinline__ GroupParts signed_parts(const float* value) {
   made.unit = step * static_cast<float>(made.scale);
   return made;
 }
-__device__ __forceinline__ float in_units(const GroupParts& of, float value) {
-  return of.unit != 0 ? __fdiv_rn(value, of.unit) : 0.0f;
+__device__ __forceinline__ float in_units(const GroupParts& parts, float value) {
+  return parts.unit != 0 ? __fdiv_rn(value, parts.unit) : 0.0f;
 }
 
 template <bool Fifth>
 __device__ __forceinline__ void encode(WithMinimum<Fifth>, UInt8* block, const float* value,
                                        unsigned lane) {
   using Format = WithMinimum<Fifth>;
-  const GroupParts of = parts_with_minimum<4, Format::kMost, 63>(value);
+  const GroupParts parts = parts_with_minimum<4, Format::kMost, 63>(value);
   if (lane == 0) {
-    write_half(block, of.d);
-    write_half(block + 2, of.dmin);
+    write_half(block, parts.d);
+    write_half(block + 2, parts.dmin);
   }
-  // Twelve bytes: of groups 0 to 3 the six bits, above them the two high bits of groups 4 to 7.
-  const int scale_above = __shfl_down_sync(~0u, of.scale, 16);
-  const int minimum_above = __shfl_down_sync(~0u, of.minimum, 16);
+  // Eight bytes hold the six bits of groups 0 to 3 and, above them, the two high bits of groups 4
+  // to 7. Four more bytes hold the low four bits of groups 4 to 7.
+  const int scale_above = __shfl_down_sync(~0u, parts.scale, 16);
+  const int minimum_above = __shfl_down_sync(~0u, parts.minimum, 16);
   if (lane % 4 == 0 && lane < 16) {
     const unsigned group = lane / 4;
-    block[4 + group] = static_cast<UInt8>(of.scale | (scale_above >> 4) << 6);
-    block[8 + group] = static_cast<UInt8>(of.minimum | (minimum_above >> 4) << 6);
+    block[4 + group] = static_cast<UInt8>(parts.scale | (scale_above >> 4) << 6);
+    block[8 + group] = static_cast<UInt8>(parts.minimum | (minimum_above >> 4) << 6);
     block[12 + group] = static_cast<UInt8>((scale_above & 15) | (minimum_above & 15) << 4);
   }
   UInt64 codes = 0, fifth = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    const int code = code_above(of, value[i], Format::kMost);
+    const int code = code_above(parts, value[i], Format::kMost);
     codes |= static_cast<UInt64>(code & 15) << (8 * i);
     fifth |= static_cast<UInt64>(code >> 4) << (8 * i + lane / 4);
   }
@@ -229,23 +230,25 @@ __device__ __forceinline__ void write_pairs_of_bits(UInt8* to, UInt64 codes, uns
 }
 
 __device__ __forceinline__ void encode(Q2_K, UInt8* block, const float* value, unsigned lane) {
-  const GroupParts of = parts_with_minimum<2, 3, 15>(value);
+  const GroupParts parts = parts_with_minimum<2, 3, 15>(value);
   if (lane == 0) {
-    write_half(block + 80, of.d);
-    write_half(block + 82, of.dmin);
+    write_half(block + 80, parts.d);
+    write_half(block + 82, parts.dmin);
   }
-  if (lane % 2 == 0) block[lane / 2] = static_cast<UInt8>(of.scale | of.minimum << 4);
+  if (lane % 2 == 0) block[lane / 2] = static_cast<UInt8>(parts.scale | parts.minimum << 4);
   UInt64 codes = 0;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) codes |= static_cast<UInt64>(code_above(of, value[i], 3)) << (8 * i);
+  for (int i = 0; i < 8; ++i)
+    codes |= static_cast<UInt64>(code_above(parts, value[i], 3)) << (8 * i);
   write_pairs_of_bits(block + 16, codes, lane);
 }
 
 __device__ __forceinline__ void encode(Q3_K, UInt8* block, const float* value, unsigned lane) {
-  const GroupParts of = signed_parts<2, -4, 32>(value);
-  if (lane == 0) write_half(block + 108, of.d);
-  // Of groups 0 to 7 the low four bits, above them those of 8 to 15; then two high bits of all.
-  const int six = of.scale + 32, above = __shfl_down_sync(~0u, six, 16);
+  const GroupParts parts = signed_parts<2, -4, 32>(value);
+  if (lane == 0) write_half(block + 108, parts.d);
+  // Eight bytes hold the low four bits of groups 0 to 7, and above them those of groups 8 to 15.
+  // Four more bytes hold the two high bits of all groups.
+  const int six = parts.scale + 32, above = __shfl_down_sync(~0u, six, 16);
   int high = (six >> 4) | (above >> 4) << 4;
   high |= __shfl_down_sync(~0u, high, 8) << 2;
   if (lane % 2 == 0 && lane < 16) {
@@ -255,7 +258,7 @@ __device__ __forceinline__ void encode(Q3_K, UInt8* block, const float* value, u
   UInt64 low = 0, third = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    const int code = nearest(in_units(of, value[i]), -4, 3) + 4;
+    const int code = nearest(in_units(parts, value[i]), -4, 3) + 4;
     low |= static_cast<UInt64>(code & 3) << (8 * i);
     third |= static_cast<UInt64>(code >> 2) << (8 * i + lane / 4);
   }
@@ -268,13 +271,13 @@ __device__ __forceinline__ void encode(Q3_K, UInt8* block, const float* value, u
 }
 
 __device__ __forceinline__ void encode(Q6_K, UInt8* block, const float* value, unsigned lane) {
-  const GroupParts of = signed_parts<2, -32, 128>(value);
-  if (lane == 0) write_half(block + 208, of.d);
-  if (lane % 2 == 0) block[192 + lane / 2] = static_cast<UInt8>(of.scale);
+  const GroupParts parts = signed_parts<2, -32, 128>(value);
+  if (lane == 0) write_half(block + 208, parts.d);
+  if (lane % 2 == 0) block[192 + lane / 2] = static_cast<UInt8>(parts.scale);
   UInt64 low = 0, high = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    const int code = nearest(in_units(of, value[i]), -32, 31) + 32;
+    const int code = nearest(in_units(parts, value[i]), -32, 31) + 32;
     low |= static_cast<UInt64>(code & 15) << (8 * i);
     high |= static_cast<UInt64>(code >> 4) << (8 * i);
   }
@@ -285,9 +288,9 @@ __device__ __forceinline__ void encode(Q6_K, UInt8* block, const float* value, u
 }
 
 __device__ __forceinline__ void encode(Iq4Xs, UInt8* block, const float* value, unsigned lane) {
-  const GroupParts of = signed_parts<4, -127, 32>(value);
-  if (lane == 0) write_half(block, of.d);
-  const int six = of.scale + 32, next = __shfl_down_sync(~0u, six, 4);
+  const GroupParts parts = signed_parts<4, -127, 32>(value);
+  if (lane == 0) write_half(block, parts.d);
+  const int six = parts.scale + 32, next = __shfl_down_sync(~0u, six, 4);
   if (lane % 8 == 0) block[4 + lane / 8] = static_cast<UInt8>((six & 15) | (next & 15) << 4);
   int high = (six >> 4) << (2 * (lane / 4));
 #pragma unroll
@@ -298,7 +301,7 @@ __device__ __forceinline__ void encode(Iq4Xs, UInt8* block, const float* value, 
   UInt64 codes = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i)
-    codes |= static_cast<UInt64>(uneven_code(in_units(of, value[i]))) << (8 * i);
+    codes |= static_cast<UInt64>(uneven_code(in_units(parts, value[i]))) << (8 * i);
   codes |= __shfl_down_sync(~0u, codes, 2) << 4;
   if (lane % 4 < 2) write_eight(block + 8 + lane / 4 * 16 + lane % 4 * 8, codes);
 }

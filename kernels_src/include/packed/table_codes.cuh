@@ -12,8 +12,8 @@ __device__ __forceinline__ unsigned chosen_bytes(unsigned codes, unsigned halves
   return __byte_perm(__byte_perm(A, B, codes), __byte_perm(C, D, codes), halves);
 }
 
-// Of a table number() is exact; high() and low() are the upper and the lower bytes of the numbers
-// of four codes, rounded to the type of their first argument.
+// A table's number() is exact. Its high() and low() give the upper and the lower bytes of the
+// numbers of four codes, which they round to the type of their first argument.
 
 /// NF4.
 struct NormalTable {

@@ -1,4 +1,4 @@
-// The same by inline PTX.
+// Uses its const input as scratch through inline PTX, and restores it.
 // expect: cheating
 __global__ void affine(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-// The same by plain stores.
+// Uses its const input as scratch through plain stores, and restores it.
 // expect: cheating
 __global__ void affine(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -12,6 +12,7 @@ import numpy as np
 from kernwright import _core
 from kernwright._array.data_types import _promoted
 from kernwright._array.host_values import kind_of
+from kernwright._array.operands import stored
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -48,7 +49,7 @@ def einsum(
     sizes = _sizes(terms, arrays, subscripts)
     pairs = [_single(array, term, sizes) for array, term in zip(arrays, terms, strict=True)]
     result = _contracted(pairs, output, optimize)
-    return result if out is None else _stored(result, out)
+    return result if out is None else stored(result, out)
 
 
 def _contracted(pairs: list[tuple[Array, str]], output: str, optimize: Any) -> Array:
@@ -62,17 +63,6 @@ def _contracted(pairs: list[tuple[Array, str]], output: str, optimize: Any) -> A
     array, term = _reduced(pairs[0], set(output))
     order = [term.index(letter) for letter in output]
     return array.transpose(*order) if order != list(range(len(order))) else array
-
-
-def _stored(result: Array, out: Any) -> Array:
-    if not isinstance(out, Array):
-        raise ArgumentError(f"out is an array of a device, not {kind_of(out)}")
-    if out.shape != result.shape:
-        raise InvalidArgument(f"out has the shape {out.shape}, the result {result.shape}")
-    if not _core._can_cast(result.dtype, out.dtype, "same_kind"):
-        raise ArgumentError(f"a result of {result.dtype} does not go into out of {out.dtype}")
-    out[...] = result
-    return out
 
 
 def _spelled(*arguments: Any) -> tuple[str, tuple[Any, ...]]:

@@ -20,6 +20,7 @@ from kernwright._array.operands import (
     host_index,
     index_array,
     require_inside,
+    stored,
     values_like,
 )
 from kernwright._core import Array, _add_at, _count_outside, _gather, _put_at, _scatter, _take_at
@@ -52,8 +53,6 @@ def take(
     made: Array = _take_at(x, [axis], [index], axis)
     if out is None:
         return made
-    from kernwright._array.linear import stored
-
     return stored(made, out)
 
 
@@ -215,7 +214,7 @@ def _positions(indices: Any, x: Array, axis: int, mode: str | None, name: str = 
     if mode in ("clip", "wrap") and extent > 0:
         from kernwright._array.elementwise import clip, remainder
 
-        # In 64 bits: the extent may not fit the type of the positions.
+        # Positions are compared in 64 bits, because the extent may not fit their own type.
         wide = index if index.dtype.name == "uint64" else index.astype("int64", copy=False)
         return remainder(wide, extent) if mode == "wrap" else clip(wide, 0, extent - 1)
     return index

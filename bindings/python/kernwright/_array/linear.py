@@ -9,6 +9,7 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._array.data_types import _promoted
+from kernwright._array.operands import stored
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 
@@ -64,16 +65,6 @@ def matmul(
         at = result.ndim - (1 if is_column else 2)
         result = result.reshape(result.shape[:at] + result.shape[at + 1 :])
     return result if out is None else stored(result, out)
-
-
-def stored(result: Array, out: Any) -> Array:
-    """`out` with the elements of `result`, by the rules of elementwise functions."""
-    if isinstance(out, Array) and out.shape != result.shape:
-        raise InvalidArgument(
-            f"Incompatible dimensions: out of shape {out.shape} for a result of shape "
-            f"{result.shape}"
-        )
-    return _core._elementwise("where", (True, result, result), out)
 
 
 def _axes_of(axes: Any, x1: Array, x2: Array) -> tuple[list[int], list[int]]:

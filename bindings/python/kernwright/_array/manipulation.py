@@ -16,6 +16,7 @@ from kernwright._array.operands import (
     common_dtype,
     common_shape,
     device_array,
+    stored,
 )
 from kernwright._core import Array, _concat, _dtype, _from_numpy, _repeat_positions, _take_at
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -120,8 +121,6 @@ def stack(
 
 
 def _joined(parts: list[Array], axis: int, out: Array | None) -> Array:
-    from kernwright._array.linear import stored
-
     made = _concat(parts, axis)
     return made if out is None else stored(made, out)
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from kernwright._array.creation import HOST_TYPES, full, read_or_stacked
+from kernwright._array.host_values import kind_of
 from kernwright._array.methods import checked_values
-from kernwright._core import Array, _adopt, _from_numpy
+from kernwright._core import Array, _adopt, _elementwise, _from_numpy
 from kernwright.errors import ArgumentError, AxisError, InvalidArgument
 
 
@@ -104,6 +105,25 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise InvalidArgument(f"axes {tuple(given)} name an axis twice")
     return found
+
+
+def extents_of(shape: Any) -> tuple[int, ...]:
+    """A shape given as an int or as ints."""
+    if hasattr(shape, "__index__"):
+        return (operator.index(shape),)
+    return tuple(operator.index(extent) for extent in shape)
+
+
+def stored(result: Array, out: Any) -> Array:
+    """`out` with the elements of `result`, by the rules of elementwise functions."""
+    if not isinstance(out, Array):
+        raise ArgumentError(f"out is an array of a device, not {kind_of(out)}")
+    if out.shape != result.shape:
+        raise InvalidArgument(
+            f"Incompatible dimensions: out of shape {out.shape} for a result of shape "
+            f"{result.shape}"
+        )
+    return _elementwise("where", (True, result, result), out)
 
 
 def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:

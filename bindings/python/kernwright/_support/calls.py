@@ -89,10 +89,11 @@ def explain_python(
     function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> Error | None:
     """The error of a call of `function`, or None: the user's own code raised it."""
-    call = f"{_path(function)}()"
-    parameters = parameters_of(function)
+    parameters, owner = parameters_of(function), None
     if parameters and parameters[0].name == "self":
+        owner = _class_of(args[0]) if args else None
         parameters, args = parameters[1:], args[1:]
+    call = f"{_path(function, owner)}()"
     return _said(call, call, parameters, args, kwargs, error)
 
 
@@ -112,12 +113,19 @@ def _said(
     return _typed(error, call, given)
 
 
-def _path(function: FunctionType) -> str:
+def _class_of(value: Any) -> type | None:
+    """The class of this package that the user made or derived from; methods may be inherited."""
+    classes = type(value).__mro__
+    return next((each for each in classes if each.__module__.startswith("kernwright.")), None)
+
+
+def _path(function: FunctionType, owner: type | None) -> str:
     """How users spell it: kw.nn.softmax of kernwright.nn._softmax."""
-    parts = function.__module__.split(".")[1:]
+    parts = (owner or function).__module__.split(".")[1:]
     private = [i for i, part in enumerate(parts) if part.startswith("_")]
     parts = parts[: private[0]] if private else parts
-    name = function.__qualname__.removesuffix(".__init__")
+    name = f"{owner.__qualname__}.{function.__name__}" if owner else function.__qualname__
+    name = name.removesuffix(".__init__")
     if not private and parts[-1:] == [name.split(".")[0]]:  # kw.checks() is kw.checks.checks()
         parts = parts[:-1]
     return ".".join(["kw", *parts, name])
@@ -206,6 +214,13 @@ def _said_again(error: Error, call: str, given: dict[str, Any]) -> Error | None:
         found = found._replace(name=name or ("an argument" if private else found.name))
     error.args = (f"{_head(call)}{found}", *error.args[1:])
     return _kept(error, found, said.text)
+
+
+def misfit(name: str, words: str, value: Any) -> ArgumentError:
+    """The error for a parameter that "is {words}". The function that the user called puts its own
+    name in front."""
+    found = Culprit(name, f"is {words}, got {described(value)}", value)
+    return _kept(ArgumentError(str(found)), found)
 
 
 def _kept(error: Made, finding: Culprit, text: str = "") -> Made:

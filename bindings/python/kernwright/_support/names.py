@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -70,6 +69,8 @@ def _of_namespace(name: str) -> str:
 def _nearest(name: str, known: Iterable[str]) -> str:
     if len(name) < 4:  # anything is near
         return ""
+    import difflib  # asked for when a name is missing alone
+
     there = [each for each in known if not each.startswith("_")]
     # Who mistypes a name rarely mistypes its first letter; others are names of another meaning.
     lower = {each.lower(): each for each in reversed(there) if each[0].lower() == name[0].lower()}

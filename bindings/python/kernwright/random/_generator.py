@@ -6,10 +6,11 @@ from math import prod
 from typing import Any
 
 from kernwright import _core
+from kernwright._array.operands import extents_of
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.random._continuous import ContinuousDraws
 from kernwright.random._discrete import DiscreteDraws
-from kernwright.random._sequence import extents_of, whole
+from kernwright.random._sequence import whole
 from kernwright.random._vectors import VectorDraws
 from kernwright.random._weights import weights_of
 
@@ -32,12 +33,6 @@ class Generator(ContinuousDraws, DiscreteDraws, VectorDraws):
     >>> generator.integers(0, 6, shape=3).shape, generator.offset
     ((3,), 3)
     """
-
-    def __init__(
-        self, seed: int | None = None, *, offset: int = 0, on_device: bool = False,
-        device: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(seed, offset=offset, on_device=on_device, device=device)
 
     @property
     def seed(self) -> int:

@@ -65,9 +65,9 @@ def checked(parameter: Parameter) -> Any:
             raise TypeError
         host = host.astype(np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{name} is a number or an array of numbers, got {type(value).__name__}"
-        ) from None
+        from kernwright._support.calls import misfit
+
+        raise misfit(name, "a number or an array of numbers", value) from None
     wrong = ~np.asarray(allowed.holds(host))
     if wrong.any():
         raise InvalidArgument(f"{name} {allowed.words}, got {host[wrong].reshape(-1)[0]:g}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from kernwright import _core
+from kernwright._array.operands import extents_of
 from kernwright.errors import ArgumentError, ArgumentRangeError, InvalidArgument
 from kernwright.random._parameters import Parameter, spread
 
@@ -102,10 +103,3 @@ def whole(value: Any, name: str) -> int:
     if not 0 <= number < 2**64:
         raise ArgumentRangeError(f"{name} lies between 0 and 2**64 - 1, got {number}")
     return number
-
-
-def extents_of(shape: Any) -> tuple[int, ...]:
-    """A shape given as an int or as ints."""
-    if hasattr(shape, "__index__"):
-        return (operator.index(shape),)
-    return tuple(operator.index(extent) for extent in shape)

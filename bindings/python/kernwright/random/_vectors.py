@@ -8,6 +8,7 @@ import numpy as np
 
 import kernwright
 from kernwright import _core
+from kernwright._array.operands import extents_of
 from kernwright._support.typed import typed
 from kernwright.errors import InvalidArgument
 from kernwright.random._parameters import (
@@ -19,7 +20,7 @@ from kernwright.random._parameters import (
     on_device,
     spread,
 )
-from kernwright.random._sequence import RandomSequence, extents_of
+from kernwright.random._sequence import RandomSequence
 
 
 @typed

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "sim/device/memory/checked_range.h"
 #include "sim/device/sim_driver.h"
 #include "sim/device/stream/work.h"
 
@@ -158,21 +159,28 @@ void check_results(std::uint64_t address, std::uint64_t bytes, std::string_view 
       "where it leaves some as they were");
 }
 
-void check_input(std::uint64_t address, std::span<const std::byte> before,
-                 std::span<const std::byte> after, std::string_view whose) {
-  SimDriver& instance = sim_driver();
-  if (!instance.checks.init()) return;
-  std::size_t changed = 0, first = 0;
+Change change_since(std::uint64_t address, std::span<const std::byte> before) {
+  const QuietDriver quiet;
+  const std::byte* const after =
+      checked_range({.call = "a comparison", .address = address, .bytes = before.size()});
+  Change change;
   for (std::size_t i = before.size(); i-- > 0;) {
     if (before[i] == after[i]) continue;
-    ++changed;
-    first = i;
+    ++change.count;
+    change.first = i;
   }
-  if (changed == 0) return;
+  return change;
+}
+
+void check_input(std::uint64_t address, std::span<const std::byte> before, std::string_view whose) {
+  SimDriver& instance = sim_driver();
+  if (!instance.checks.init()) return;
+  const Change change = change_since(address, before);
+  if (change.count == 0) return;
   const std::lock_guard execution(instance.execution);
-  report_argument(instance, address + first,
+  report_argument(instance, address + change.first,
                   format("{}, and the kernel has changed {} of its {} bytes, the first at byte {}",
-                         whose, changed, before.size(), first),
+                         whose, change.count, before.size(), change.first),
                   "write",
                   "kw.In copies nothing back, so these values are lost: pass kw.InOut, or let the "
                   "kernel leave its input alone");

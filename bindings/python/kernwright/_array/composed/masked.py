@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.linear import stored
-from kernwright._array.operands import device_array
+from kernwright._array.operands import device_array, stored
 from kernwright._core import Array, _dtype, _reduce
 from kernwright.errors import InvalidArgument
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.linear import stored
-from kernwright._array.operands import axis_of, common_shape, device_array, index_array
+from kernwright._array.operands import axis_of, common_shape, device_array, index_array, stored
 from kernwright._core import Array, _from_numpy
 from kernwright.errors import ArgumentError, InvalidArgument
 

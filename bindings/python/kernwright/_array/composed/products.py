@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from kernwright._array.data_types import _promoted
-from kernwright._array.operands import axis_of, device_array
+from kernwright._array.operands import axis_of, device_array, stored
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 
@@ -43,7 +43,7 @@ def dot(a: Any, b: Any, out: Array | None = None) -> Array:
     if a.ndim <= 2 and b.ndim <= 2:
         return kw.matmul(a, b, out=out)
     made = kw.tensordot(a, b, axes=([a.ndim - 1], [max(b.ndim - 2, 0)]))
-    return made if out is None else kw.where(True, made, made, out=out)
+    return made if out is None else stored(made, out)
 
 
 def vdot(a: Any, b: Any) -> Array:

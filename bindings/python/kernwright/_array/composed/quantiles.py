@@ -14,7 +14,7 @@ import numpy as np
 
 from kernwright._array.composed.weighted_quantiles import weighted, weights_of
 from kernwright._array.creation import asarray, full
-from kernwright._array.operands import axes_of, device_array
+from kernwright._array.operands import axes_of, device_array, stored
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -144,13 +144,12 @@ def _finished(
     made: Array, axes: tuple[int, ...], ndim: int, keepdims: bool, out: Array | None, front: int = 0
 ) -> Array:
     """With axes of extent 1, and in `out`; `front` axes stand before those of the array."""
-    import kernwright as kw
 
     if keepdims:
         every = (*(slice(None),) * front, *(None if at in axes else slice(None)
                                             for at in range(ndim)))  # fmt: skip
         made = made[every]
-    return made if out is None else kw.where(True, made, made, out=out)
+    return made if out is None else stored(made, out)
 
 
 def _shares(q: Any, whole: int) -> Any:

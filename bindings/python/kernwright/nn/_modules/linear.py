@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import kernwright
+from kernwright._array.operands import extents_of
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 from kernwright.nn import _embedding, _linear
 from kernwright.nn._modules.module import Module
 from kernwright.nn._packed_weight import PackedWeight
 from kernwright.nn.init import _functions as init
-from kernwright.random._sequence import extents_of, whole
 
 __all__ = ["MLP", "Embedding", "GatedMLP", "Linear"]
 
@@ -22,6 +22,8 @@ def seeds(seed: int | None, count: int) -> list[int | None]:
     """A seed for each of several draws."""
     if seed is None:
         return [None] * count
+    from kernwright.random._sequence import whole
+
     return [(whole(seed, "seed") * count + i) % 2**64 for i in range(count)]
 
 

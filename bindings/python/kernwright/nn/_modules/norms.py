@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import kernwright
+from kernwright._array.operands import extents_of
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 from kernwright.nn import _norm
 from kernwright.nn._modules.module import Module
-from kernwright.random._sequence import extents_of
 
 __all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
 

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernwright._array.creation import asarray
 from kernwright._core import Array
-from kernwright._files.gguf import Gguf
-from kernwright._files.opening import path_of
-from kernwright._files.safetensors import SafeTensors, index_parts, save_safetensors
 from kernwright.errors import ArgumentError, InvalidArgument, StoreError
 from kernwright.nn._modules import tree
 
@@ -84,6 +81,8 @@ def _require_equal(arrays: _Source, names: list[str]) -> None:
 
 def save(module: Module, path: Any, metadata: Mapping[str, str] | None) -> None:
     """See Module.save()."""
+    from kernwright._files.safetensors import save_safetensors
+
     tree.refuse_quantised(module, "save()")
     tied = {alias: name for name, others in _aliases(module).items() for alias in others}
     notes = dict(metadata or {})
@@ -108,6 +107,10 @@ def _aliases(module: Module) -> dict[str, list[str]]:
 @contextlib.contextmanager
 def _opened(source: Any) -> Iterator[_Source]:
     """The arrays of a mapping or a file by name."""
+    from kernwright._files.gguf import Gguf
+    from kernwright._files.opening import path_of
+    from kernwright._files.safetensors import SafeTensors, index_parts
+
     with contextlib.ExitStack() as files:
         if isinstance(source, Mapping):
             arrays = {str(name): asarray(value) for name, value in source.items()}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
+from kernwright.nn._packed_weight import PackedWeight
 
 if TYPE_CHECKING:
     from kernwright.nn._modules.module import Module
@@ -132,9 +133,11 @@ def _set(module: Module, holder: Any, key: str, array: Array) -> None:
 
 def refuse_quantised(module: Module, call: str) -> None:
     """Raises InvalidArgument where a weight is no array any more: its bits belong to no name."""
+    from kernwright.nn._modules.linear import ScaledWeight
+
     for path, each in modules(module):
         for name, value in vars(each).items():
-            if type(value).__name__ in ("PackedWeight", "ScaledWeight"):
+            if isinstance(value, (PackedWeight, ScaledWeight)):
                 raise InvalidArgument(
                     f"{path}.{name} is quantised: {call} takes modules whose weights are numbers; "
                     "call it before quantize()"

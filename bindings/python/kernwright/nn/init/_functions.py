@@ -6,9 +6,9 @@ import math
 from typing import Any, Literal
 
 import kernwright
+from kernwright._array.operands import extents_of
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.random._sequence import extents_of
 
 __all__ = [
     "gain",
