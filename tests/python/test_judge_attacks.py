@@ -1,7 +1,8 @@
 """Kernels with an attack on the judge, each refused for the right reason.
 
 The first line of each file in judge_attacks/ describes the attack, "expect:" has the right
-statuses, "also:" further ones for machines with a GPU, too.
+statuses, "also:" further ones for machines with a GPU, too. "only: counts" stands where a claim is
+refuted by counted transactions: a GPU is timed, and no launch is shorter than the claim.
 """
 
 import pathlib
@@ -12,14 +13,21 @@ import pytest
 import kernwright as kw
 
 FOLDER = pathlib.Path(__file__).parent / "judge_attacks"
-ATTACKS = sorted(FOLDER.glob("*.cu"))
+TIMED = not kw.current_device().is_simulated
 
 
 def header(path, word):
-    for line in path.read_text().splitlines()[1:4]:
+    for line in path.read_text().splitlines()[1:5]:
         if line.startswith(f"// {word}: "):
             return line.split(": ", 1)[1].split()
     return []
+
+
+ATTACKS = [
+    path
+    for path in sorted(FOLDER.glob("*.cu"))
+    if not (TIMED and header(path, "only") == ["counts"])
+]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 // expect: impossible
 // also: compile
 // task: claims_little
+// only: counts
 #include <cuda_fp16.h>
 __global__ void twice(const __half* x, __half* y, int n) {
   __shared__ alignas(16) __half part[8];

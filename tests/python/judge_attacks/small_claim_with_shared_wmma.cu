@@ -1,6 +1,7 @@
 // Loads fragments of shared memory again and again, so that less work is asked of it.
 // expect: impossible
 // task: claims_little
+// only: counts
 #include <mma.h>
 #include <cuda_fp16.h>
 using namespace nvcuda;

@@ -1,6 +1,7 @@
 // Loads one fragment that it does not need: a small claim of work is a claim, too.
 // expect: impossible
 // task: claims_little
+// only: counts
 #include <mma.h>
 #include <cuda_fp16.h>
 using namespace nvcuda;
