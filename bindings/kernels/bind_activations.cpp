@@ -68,10 +68,12 @@ py::object gate_backward(const std::string& name, py::handle grad, py::handle ga
   return py::make_tuple(std::move(made.gate), std::move(*made.up));
 }
 
-Array dropout(py::handle x, double p, std::uint64_t seed, std::uint64_t offset) {
+Array dropout(py::handle x, double p, std::uint64_t seed, std::uint64_t offset,
+              py::handle counter) {
   const Array operand = array_operand(x, "x");
+  const kernels::RandomState state{seed, offset, optional_operand(counter, "counter")};
   return on_current_stream(
-      operand, [&](const Stream& on) { return kernels::dropout(operand, p, seed, offset, on); });
+      operand, [&](const Stream& on) { return kernels::dropout(operand, p, state, on); });
 }
 
 }  // namespace

@@ -112,6 +112,11 @@ void bind_random(py::module_& m) {
     const Array array = array_operand(counter, "counter");
     on_current_stream(array, [&](const Stream& on) { kernels::advance_counter(array, by, on); });
   });
+  m.def("_take_counter", [](const py::object& counter, std::uint64_t by) {
+    const Array array = array_operand(counter, "counter");
+    return on_current_stream(
+        array, [&](const Stream& on) { return kernels::take_counter(array, by, on); });
+  });
   bind_random_parametric(m);
   bind_random_orders(m);
 }

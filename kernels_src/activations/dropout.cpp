@@ -26,13 +26,13 @@ const LazyKernel& dropout_kernel(ScalarType type, int width, const PackGrid& gri
 
 }  // namespace
 
-Array dropout(const Array& x, double p, std::uint64_t seed, std::uint64_t offset,
-              const Stream& stream) {
+Array dropout(const Array& x, double p, const RandomState& state, const Stream& stream) {
   require_floating(x, "dropout", "x");
   if (!(p >= 0 && p <= 1)) {
     throw InvalidArgument(format("dropout: p is {}, and must be a chance from 0 to 1", p));
   }
   const Stream on = stream ? stream : Stream::legacy(x.device());
+  const CUdeviceptr counter = state.counter_on(x.device());
   if (p == 0) return copy(x, on);
   Array result = Array::empty(x.device(), x.shape(), x.type(), on);
   if (x.size() == 0) return result;
@@ -51,10 +51,12 @@ Array dropout(const Array& x, double p, std::uint64_t seed, std::uint64_t offset
     with_compute(x.type(), [&](auto real) {
       const auto scale = static_cast<decltype(real)>(1.0 / (1.0 - p));
       launch(kernel, grid.config, from.address(), result.address(),
-             static_cast<decltype(zero)>(x.size()), threshold, scale, seed, offset);
+             static_cast<decltype(zero)>(x.size()), threshold, scale, state.seed, state.offset,
+             counter);
     });
   });
   from.use_on(on);
+  state.use_on(on);
   result.use_on(on);
   return result;
 }

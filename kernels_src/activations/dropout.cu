@@ -1,6 +1,7 @@
-// Dropout: whether element i stays is a function of i, the seed and the offset alone.
-#include <kernwright/elements.cuh>
+// Dropout: whether element i stays is a function of i, the seed and the offset alone. The offset
+// may lie in memory, so that a graph moves it on.
 #include <kernwright/edge_packs.cuh>
+#include <kernwright/elements.cuh>
 #include <kernwright/philox.cuh>
 
 using namespace kernwright;
@@ -32,7 +33,9 @@ __device__ __forceinline__ void random_bits(unsigned long long i, unsigned long 
 template <typename T, int N, int K, typename Index>
 __global__ void __launch_bounds__(kThreads)
     dropout(const T* __restrict__ x, T* __restrict__ y, Index count, unsigned threshold,
-            Compute<T> scale, unsigned long long seed, unsigned long long offset) {
+            Compute<T> scale, unsigned long long seed, unsigned long long offset,
+            const unsigned long long* __restrict__ counter) {
+  if (counter != nullptr) offset += *counter;
   const Index first = (static_cast<Index>(blockIdx.x) * (K * kThreads) + threadIdx.x) * N;
   Pack<T, N> pack[K];
 #pragma unroll

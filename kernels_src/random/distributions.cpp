@@ -133,6 +133,20 @@ void advance_counter(const Array& counter, std::uint64_t by, const Stream& strea
   counter.use_on(config.stream);
 }
 
+Array take_counter(const Array& counter, std::uint64_t by, const Stream& stream) {
+  Device& device = counter.device();
+  const RandomState state{.counter = counter};
+  const CUdeviceptr address = state.counter_on(device);
+  LaunchConfig config;
+  config.stream = stream ? stream : Stream::legacy(device);
+  Array taken = Array::empty(device, {1}, counter.type(), config.stream);
+  const LazyKernel& kernel = distribution_family().instance(~1ULL, [] { return "take_counter"; });
+  launch(kernel.on(device), config, address, taken.address(), by);
+  counter.use_on(config.stream);
+  taken.use_on(config.stream);
+  return taken;
+}
+
 void fill_uniform(const Array& out, double low, double high, const RandomState& state,
                   const Stream& stream) {
   require_random_floating(out, "uniform");

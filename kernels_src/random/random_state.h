@@ -28,5 +28,7 @@ struct RandomState {
 
 /// Adds `by` to the counter, in the order of `stream`.
 void advance_counter(const Array& counter, std::uint64_t by, const Stream& stream = {});
+/// The same; gives the counter from before as an array of its own, which stays as it is.
+Array take_counter(const Array& counter, std::uint64_t by, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

@@ -25,6 +25,7 @@ DRAWS = {
         "random_fill<WideIntegers, Int64, true>",
         "random_fill<WideIntegers, UInt64, true>",
         "advance_counter",
+        "take_counter",
     ],
     "parametric.cu": [
         *(

@@ -31,6 +31,8 @@ layer(
 )
 layer("Experts", lambda: kw.nn.Experts(16, 24, 4, 2, seed=1), s(9, 16, dtype="bfloat16"))
 
+layers.add("nn.Dropout", lambda x: kw.nn.Dropout(0.3, seed=5)(x), ROWS)
+
 WEIGHTS = (6, 4, 3)
 DRAWS = ("normal", "uniform", "truncated_normal", "xavier_uniform", "xavier_normal")
 for name in (*DRAWS, "kaiming_uniform", "kaiming_normal", "orthogonal"):

@@ -160,6 +160,7 @@ from kernwright._core_random import _random_parametric as _random_parametric
 from kernwright._core_random import _random_permutation as _random_permutation
 from kernwright._core_random import _random_uniform as _random_uniform
 from kernwright._core_random import _rows_by_index as _rows_by_index
+from kernwright._core_random import _take_counter as _take_counter
 from kernwright._core_tensor_map import TensorMap as TensorMap
 from kernwright._core_texture import CudaArray as CudaArray
 from kernwright._core_texture import Surface as Surface

@@ -177,25 +177,32 @@ def bias_gelu_backward(
     return _bias_activate_backward(gelu_kind(approximate), grad, x, bias, 1.0, 1.0)
 
 
-def dropout(x: Any, p: float = 0.5, *, seed: int, offset: int = 0) -> Array:
+def dropout(
+    x: Any, p: float = 0.5, *, seed: int, offset: int = 0, counter: Array | None = None
+) -> Array:
     """Every element is 0 with chance `p`, else multiplied by 1 / (1 - p).
 
     Which ones stay depends on their place, `seed` and `offset` alone (Philox4x32-10): the same on
-    every device, for every dtype. Take another `offset` for each layer and step. Raises
-    InvalidArgument for p outside [0, 1], ArgumentError for what is no real float.
+    every device, for every dtype. Take another `offset` for each layer and step. `counter`, one
+    uint64 on the device, is added to the offset when the kernel runs, and is not changed: a graph
+    that moves it on (``counter += 1``) has another mask at each launch. Raises InvalidArgument for
+    p outside [0, 1] and for another counter, ArgumentError for what is no real float.
 
     >>> kw.unique(kw.nn.dropout(kw.ones(100), 0.5, seed=7)).numpy()
     array([0., 2.], dtype=float32)
     """
-    return _dropout(x, p, seed, offset)
+    return _dropout(x, p, seed, offset, counter)
 
 
-def dropout_backward(grad: Any, p: float = 0.5, *, seed: int, offset: int = 0) -> Array:
-    """The gradient through dropout() of the same `p`, `seed` and `offset`: the same mask.
+def dropout_backward(
+    grad: Any, p: float = 0.5, *, seed: int, offset: int = 0, counter: Array | None = None
+) -> Array:
+    """The gradient through dropout() of the same `p`, `seed`, `offset` and counter: the same mask,
+    made again rather than stored. The counter must still hold what it held then.
 
     >>> x = kw.ones(100)
     >>> y, dx = kw.nn.dropout(x, seed=7), kw.nn.dropout_backward(x, seed=7)
     >>> kw.all(y == dx).item()
     True
     """
-    return _dropout(grad, p, seed, offset)
+    return _dropout(grad, p, seed, offset, counter)
