@@ -7,6 +7,7 @@ void bind_kernels(py::module_& m) {
   bind_activations(m);
   bind_attention(m);
   bind_choices(m);
+  bind_conv(m);
   bind_elementwise(m);
   bind_embedding(m);
   bind_experts(m);

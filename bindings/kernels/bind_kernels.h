@@ -12,6 +12,7 @@ void bind_kernels(py::module_& m);  ///< all of those below
 void bind_activations(py::module_& m);
 void bind_attention(py::module_& m);
 void bind_choices(py::module_& m);      ///< launch numbers, compiling without launches
+void bind_conv(py::module_& m);         ///< convolutions
 void bind_elementwise(py::module_& m);  ///< operations by name, promotion
 void bind_embedding(py::module_& m);
 void bind_experts(py::module_& m);

@@ -30,12 +30,12 @@ bool is_map_stride(std::int64_t stride, std::int64_t least) {
 }
 
 /// Whether the elements of the dense axis follow each other, with lines fit for the steps of maps.
+/// Lines may overlap, as the windows of a convolution do.
 bool is_dense(const Array& array, int dense, int other) {
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
   const std::int64_t extent = extent_from_end(array, dense);
   if (extent != 1 && stride_from_end(array, dense) != element) return false;
-  return extent_from_end(array, other) == 1 ||
-         is_map_stride(stride_from_end(array, other), extent * element);
+  return extent_from_end(array, other) == 1 || is_map_stride(stride_from_end(array, other), 1);
 }
 
 bool has_map_batch(const Array& array) {

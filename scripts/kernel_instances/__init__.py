@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernel_instances.arrays import ARRAYS
 from kernel_instances.attention import ATTENTION
+from kernel_instances.conv import CONV
 from kernel_instances.draws import DRAWS
 from kernel_instances.experts import EXPERT_INSTANCES
 from kernel_instances.few_rows import FEW_ROWS
@@ -302,6 +303,7 @@ INSTANCES = {
     "plain_attention.cu": [
         *(f"plain_attention<{dim}, {dim}>" for dim in (64, 128, 256)),
     ],
+    **CONV,
     **SPATIAL,
     **TOKENS,
     "rope.cu": [

@@ -1,4 +1,4 @@
-"""Cases of the pools, interpolations and shuffles of kw.nn over the axes of space."""
+"""Cases of the convolutions, pools, interpolations and shuffles of kw.nn over axes of space."""
 
 from every_operation import Table, s
 
@@ -60,4 +60,31 @@ for mode, spec, shape, size in (
         form=mode,
     )
 
-TABLES = (pools, pixels)
+convolutions = Table("convolutions")
+WAVES = s(2, 16, 19, layout="gaps")
+convolutions.add("nn.conv1d", lambda x, w, b: kw.nn.conv1d(x, w, b, 2, 1), WAVES, s(8, 16, 3), s(8))
+convolutions.add(
+    "nn.conv1d",
+    lambda x, w: kw.nn.conv1d(x, w, padding="same", dilation=2, groups=16),
+    *(s(2, 16, 19, dtype="bfloat16"), s(16, 1, 3, dtype="bfloat16")),
+    form="depthwise",
+)
+convolutions.add(
+    "nn.conv1d",
+    kw.nn.conv1d,
+    s(2, 40, 8, dtype="float16"),
+    s(8, 40, 1, dtype="float16"),
+    form="1x1",
+)
+convolutions.add(
+    "nn.conv2d",
+    lambda x, w: kw.nn.conv2d(x, w, None, (1, 2), 1, (2, 1)),
+    *(s(2, 16, 9, 7, dtype="float16"), s(8, 16, 3, 3, dtype="float16")),
+)
+convolutions.add(
+    "nn.conv_transpose1d",
+    lambda x, w, b: kw.nn.conv_transpose1d(x, w, b, 4, 2),
+    *(WAVES, s(16, 6, 8), s(6)),
+)
+
+TABLES = (pools, pixels, convolutions)

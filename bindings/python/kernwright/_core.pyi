@@ -107,6 +107,8 @@ from kernwright._core_nn_pieces import _alibi_bias as _alibi_bias
 from kernwright._core_nn_pieces import _alibi_slopes as _alibi_slopes
 from kernwright._core_nn_pieces import _bias_activate as _bias_activate
 from kernwright._core_nn_pieces import _bias_activate_backward as _bias_activate_backward
+from kernwright._core_nn_pieces import _convolve as _convolve
+from kernwright._core_nn_pieces import _convolve_weight_gradient as _convolve_weight_gradient
 from kernwright._core_nn_pieces import _cross_entropy as _cross_entropy
 from kernwright._core_nn_pieces import _dropout as _dropout
 from kernwright._core_nn_pieces import _embedding as _embedding

@@ -179,3 +179,15 @@ def _resample(
     backward: bool,
     /,
 ) -> Array: ...
+def _convolve(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    geometry: dict[str, Any],
+    transposed: bool,
+    precision: str | None,
+    /,
+) -> Array: ...
+def _convolve_weight_gradient(
+    x: Array, dy: Array, geometry: dict[str, Any], precision: str | None, /
+) -> Array: ...

@@ -17,6 +17,7 @@ from kernwright.nn import (
     _attention_backward,
     _batch_norm,
     _cache,
+    _conv,
     _embedding,
     _experts,
     _fused_matmul,
@@ -40,6 +41,7 @@ from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
 from kernwright.nn._batch_norm import *
 from kernwright.nn._cache import *
+from kernwright.nn._conv import *
 from kernwright.nn._embedding import *
 from kernwright.nn._experts import *
 from kernwright.nn._fused_matmul import *
@@ -64,6 +66,7 @@ __all__ = [
     *_attention_backward.__all__,
     *_batch_norm.__all__,
     *_cache.__all__,
+    *_conv.__all__,
     *_embedding.__all__,
     *_fused_matmul.__all__,
     *_experts.__all__,

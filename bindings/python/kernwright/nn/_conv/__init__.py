@@ -1,0 +1,6 @@
+"""Convolutions over axes of space: arrays (N, C, L) and (N, C, H, W), as torch has them."""
+
+from kernwright.nn._conv import _forward
+from kernwright.nn._conv._forward import *
+
+__all__ = [*_forward.__all__]

@@ -1,0 +1,185 @@
+"""The arguments of convolutions, checked, and the extents of their results."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+from kernwright._array.operands import device_array
+from kernwright._core import Array
+from kernwright.errors import ArgumentError, InvalidArgument
+
+_MOST = 2**30
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+class Geometry(NamedTuple):
+    """A convolution over `axes` axes of space, and its description for the extension, which has
+    two: a sequence has an extent of 1 along the first."""
+
+    axes: int
+    given: dict[str, Any]
+
+    @property
+    def out(self) -> tuple[int, ...]:
+        """The extents of the result along its axes of space."""
+        return tuple(self.given["out"][2 - self.axes :])
+
+
+def operands(x: Any, weight: Any, bias: Any, axes: int) -> tuple[Array, Array, Array | None, bool]:
+    """The arrays, x with an axis of the batch, and whether it had none."""
+    array, matrix = device_array(x, "x"), device_array(weight, "weight")
+    added = None if bias is None else device_array(bias, "bias")
+    space = "L" if axes == 1 else "H, W"
+    if array.ndim not in (axes + 1, axes + 2):
+        raise InvalidArgument(f"x is (N, C, {space}) or (C, {space}), got shape {array.shape}")
+    if matrix.ndim != axes + 2 or 0 in matrix.shape:
+        raise InvalidArgument(
+            f"weight has {axes + 2} axes, none of them empty, got shape {matrix.shape}"
+        )
+    for name, each in (("x", array), ("weight", matrix), ("bias", added)):
+        if each is not None and each.dtype.name not in _FLOATS:
+            raise InvalidArgument(f"{name} is one of {', '.join(_FLOATS)}, got {each.dtype}")
+        if each is not None and each.dtype != array.dtype:
+            raise InvalidArgument(
+                f"{name} has the dtype of x, {array.dtype}, got {each.dtype}: convert one of them "
+                "with .astype()"
+            )
+    alone = array.ndim == axes + 1
+    return array[None] if alone else array, matrix, added, alone
+
+
+def plane(x: Array, axes: int) -> Array:
+    """(n, channels, y, x) of an array with one or two axes of space."""
+    return x if axes == 2 else x[:, :, None]
+
+
+def lines(x: Array, axes: int, alone: bool = False) -> Array:
+    """plane() undone; `alone`: without the axis of the batch."""
+    made = x if axes == 2 else x[:, :, 0]
+    return made[0] if alone else made
+
+
+def of_convolution(
+    x: Array, weight: Array, stride: Any, padding: Any, dilation: Any, groups: Any
+) -> Geometry:
+    """The geometry of a convolution of x (N, C, ...) with weight (outputs, C / groups, ...)."""
+    axes = x.ndim - 2
+    count = _groups(groups)
+    channels, outputs = weight.shape[1] * count, weight.shape[0]
+    if x.shape[1] != channels or outputs % count != 0:
+        raise InvalidArgument(
+            f"Incompatible dimensions: x has shape {x.shape}, weight {weight.shape}; with groups="
+            f"{count} weight is (outputs, channels / {count}, ...), and {count} divides both"
+        )
+    sizes = list(weight.shape[2:])
+    strides = _numbers(stride, axes, "stride", 1)
+    dilations = _numbers(dilation, axes, "dilation", 1)
+    paddings = _paddings(padding, axes, sizes, strides, dilations)
+    out = []
+    for n, k, s, (before, after), d in zip(
+        x.shape[2:], sizes, strides, paddings, dilations, strict=True
+    ):
+        room = n + before + after - d * (k - 1) - 1
+        if room < 0 or n + before + after > _MOST:
+            raise InvalidArgument(
+                f"a kernel of {k} with dilation {d} does not fit {n} elements with padding "
+                f"({before}, {after}): x has shape {x.shape}, weight {weight.shape}"
+            )
+        out.append(room // s + 1)
+    return _made(axes, list(x.shape[2:]), out, sizes, strides,
+                 [before for before, _ in paddings], dilations, count)  # fmt: skip
+
+
+def of_transposed(
+    x: Array, weight: Array, stride: Any, padding: Any, output_padding: Any, dilation: Any,
+    groups: Any,
+) -> Geometry:  # fmt: skip
+    """The same for a transposed convolution, with weight (C, outputs / groups, ...)."""
+    axes = x.ndim - 2
+    count = _groups(groups)
+    if x.shape[1] != weight.shape[0] or x.shape[1] % count != 0 or 0 in x.shape[2:]:
+        raise InvalidArgument(
+            f"Incompatible dimensions: x has shape {x.shape}, weight {weight.shape}; weight is "
+            f"(channels, outputs / {count}, ...), groups={count} divides the channels, and x has "
+            "elements along its axes of space"
+        )
+    sizes = list(weight.shape[2:])
+    strides = _numbers(stride, axes, "stride", 1)
+    dilations = _numbers(dilation, axes, "dilation", 1)
+    paddings = _numbers(padding, axes, "padding", 0)
+    more = _numbers(output_padding, axes, "output_padding", 0)
+    out = []
+    for n, k, s, p, d, m in zip(
+        x.shape[2:], sizes, strides, paddings, dilations, more, strict=True
+    ):
+        if m >= max(s, d):
+            raise InvalidArgument(
+                f"output_padding is below stride or dilation, got {m} for stride {s} and "
+                f"dilation {d}"
+            )
+        extent = (n - 1) * s - 2 * p + d * (k - 1) + m + 1
+        if extent < 1 or extent + p + (k - 1) * d > _MOST:
+            raise InvalidArgument(
+                f"the result would have {extent} elements along an axis of {n}: kernel {k}, stride "
+                f"{s}, padding {p}, dilation {d}; x has shape {x.shape}, weight {weight.shape}"
+            )
+        out.append(extent)
+    return _made(axes, list(x.shape[2:]), out, sizes, strides, paddings, dilations, count)
+
+
+def _made(
+    axes: int, extents: list[int], out: list[int], kernel: list[int], stride: list[int],
+    padding: list[int], dilation: list[int], groups: int,
+) -> Geometry:  # fmt: skip
+    ones, zeros = [1] * (2 - axes), [0] * (2 - axes)
+    return Geometry(axes, {
+        "in": ones + extents, "out": ones + out, "kernel": ones + kernel, "stride": ones + stride,
+        "padding": zeros + padding, "dilation": ones + dilation, "groups": groups,
+    })  # fmt: skip
+
+
+def _groups(groups: Any) -> int:
+    count = _numbers(groups, 1, "groups", 1)[0] if hasattr(groups, "__index__") else None
+    if count is None:
+        raise ArgumentError(f"groups is an int, got {groups!r:.60}")
+    return count
+
+
+def _numbers(value: Any, axes: int, name: str, least: int) -> list[int]:
+    """An int, or one for each axis."""
+    given = [value] * axes if hasattr(value, "__index__") else value
+    try:
+        made = [operator.index(each) for each in given]
+    except TypeError:
+        raise ArgumentError(f"{name} is an int or {axes} ints, got {value!r:.60}") from None
+    if len(made) != axes:
+        raise ArgumentError(f"{name} is an int or {axes} ints, got {value!r:.60}")
+    for each in made:
+        if not least <= each <= _MOST:
+            raise InvalidArgument(f"{name} is from {least} to 2^30, got {value!r:.60}")
+    return made
+
+
+def _paddings(
+    padding: Any, axes: int, sizes: list[int], strides: list[int], dilations: list[int]
+) -> list[tuple[int, int]]:
+    """Elements in front of each axis and behind it."""
+    if padding == "valid":
+        return [(0, 0)] * axes
+    if isinstance(padding, str):
+        if padding != "same":
+            raise ArgumentError(f'padding is ints, pairs, "same" or "valid", got {padding!r:.60}')
+        if max(strides) > 1:
+            raise InvalidArgument(f'padding="same" takes a stride of 1, got {strides}')
+        totals = [d * (k - 1) for k, d in zip(sizes, dilations, strict=True)]
+        return [(total // 2, total - total // 2) for total in totals]
+    given = padding
+    if axes == 1 and isinstance(padding, (list, tuple)) and len(padding) == 2:
+        given = [padding]
+    if isinstance(given, (list, tuple)) and any(isinstance(each, (list, tuple)) for each in given):
+        if len(given) != axes:
+            raise ArgumentError(f"padding has a pair for each axis, got {padding!r:.60}")
+        pairs = [_numbers(each, 2, "padding", 0) for each in given]
+        return [(before, after) for before, after in pairs]
+    return [(each, each) for each in _numbers(padding, axes, "padding", 0)]

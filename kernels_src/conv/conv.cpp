@@ -1,0 +1,189 @@
+// Which way a convolution goes, and the product.
+#include "kernels_src/conv/conv.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/conv/direct.h"
+#include "kernels_src/conv/windows.h"
+#include "kernels_src/elementwise/elementwise.h"
+#include "kernels_src/gemm/gemm.h"
+#include "kernels_src/operands.h"
+#include "kernels_src/spatial/spatial.h"
+
+#include <algorithm>
+
+namespace kernwright::kernels {
+namespace {
+
+[[noreturn]] void refuse_shapes(const char* what, const Array& a, const Array& b) {
+  throw InvalidArgument(
+      format("Incompatible dimensions for {}: {} and {}", what, a.identify(), b.identify()));
+}
+
+void require_operands(const Array& x, const Array& other, const char* name) {
+  require_spatial_type(x, "a convolution");
+  require_one_device(x, "x", other, name);
+  if (x.type() != other.type())
+    throw InvalidArgument(format("x and {} have one dtype, not {} and {}", name,
+                                 scalar_name(x.type()), scalar_name(other.type())));
+  if (x.ndim() != 4 || other.ndim() != 4) refuse_shapes("a convolution", x, other);
+}
+
+void require_geometry(const ConvGeometry& given, const Array& in, const Array& out_or_in) {
+  for (std::size_t axis = 0; axis < 2; ++axis)
+    if (given.kernel[axis] < 1 || given.stride[axis] < 1 || given.dilation[axis] < 1 ||
+        given.out[axis] < 0 || given.in[axis] < 0 || in.shape()[axis + 2] != given.in[axis])
+      refuse_shapes("a convolution of such a kernel, stride and dilation", in, out_or_in);
+  if (given.groups < 1) throw InvalidArgument(format("groups is above 0, not {}", given.groups));
+}
+
+/// Sizes by the weights (outputs, channels of a group, kernel...), or the other way round.
+ConvSizes sizes_of(const Array& x, const Array& weight, const ConvGeometry& geometry,
+                   bool transposed) {
+  require_operands(x, weight, "weight");
+  require_geometry(geometry, x, weight);
+  const std::int64_t groups = geometry.groups, first = weight.shape()[0];
+  const std::int64_t channels = transposed ? first / groups : weight.shape()[1];
+  const std::int64_t outputs = transposed ? weight.shape()[1] : first / groups;
+  const bool fits = first % groups == 0 && x.shape()[1] == channels * groups && channels > 0 &&
+                    outputs > 0 && weight.shape()[2] == geometry.kernel[0] &&
+                    weight.shape()[3] == geometry.kernel[1];
+  if (!fits) refuse_shapes("a convolution", x, weight);
+  return {.batch = x.shape()[0],
+          .channels = static_cast<std::int32_t>(channels),
+          .outputs = static_cast<std::int32_t>(outputs),
+          .transposed = transposed};
+}
+
+std::optional<Array> ready_bias(const std::optional<Array>& bias, const Array& x,
+                                std::int64_t outputs, const Stream& on) {
+  if (!bias) return std::nullopt;
+  require_one_device(x, "x", *bias, "bias");
+  if (bias->shape() != Shape{outputs} || bias->type() != x.type())
+    throw InvalidArgument(format("bias has shape ({},) and dtype {}, not {}", outputs,
+                                 scalar_name(x.type()), bias->identify()));
+  return contiguous(*bias, on);
+}
+
+/// Whether outputs are products of weights and x as it is.
+bool is_pointwise(const ConvGeometry& geometry) {
+  constexpr std::array<std::int32_t, 2> kOnes = {1, 1}, kZeros = {0, 0};
+  return geometry.kernel == kOnes && geometry.stride == kOnes && geometry.padding == kZeros &&
+         geometry.in == geometry.out;
+}
+
+/// Channels and positions as the last two dimensions: (n, groups, channels, positions).
+Array as_planes(const Array& x, std::int64_t groups, std::int64_t channels, const Stream& on) {
+  return contiguous(x, on).reshape({x.shape()[0], groups, channels, x.shape()[2] * x.shape()[3]});
+}
+
+Array multiply(const Array& a, const Array& b, bool tf32, const Stream& on) {
+  return Gemm{.a = a, .b = b, .tf32 = tf32 && a.type() == ScalarType::float32}.run(on);
+}
+
+/// `weights`: (groups, outputs, channels).
+Array convolve_points(const Array& x, const Array& weights, const std::optional<Array>& bias,
+                      const ConvGeometry& geometry, const ConvSizes& sizes, bool tf32,
+                      const Stream& on) {
+  const std::int64_t outputs = std::int64_t{geometry.groups} * sizes.outputs;
+  const Array planes = as_planes(x, geometry.groups, sizes.channels, on);
+  Array made = multiply(weights, planes, tf32, on)
+                   .reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]});
+  if (bias) {
+    const Array added = bias->reshape({outputs, 1, 1});
+    const std::array<Operand, 2> operands = {Operand{&made}, Operand{&added}};
+    elementwise_into(made, Operation::add, operands, on);
+  }
+  return made;
+}
+
+Array run(const Array& x, const Array& weight, const std::optional<Array>& given_bias,
+          const ConvGeometry& geometry, bool transposed, bool tf32, const Stream& on) {
+  const ConvSizes sizes = sizes_of(x, weight, geometry, transposed);
+  const std::int64_t outputs = std::int64_t{geometry.groups} * sizes.outputs;
+  const std::optional<Array> bias = ready_bias(given_bias, x, outputs, on);
+  if (sizes.batch == 0 || geometry.out[0] == 0 || geometry.out[1] == 0)
+    return Array::empty(x.device(), {sizes.batch, outputs, geometry.out[0], geometry.out[1]},
+                        x.type(), on);
+  if (is_direct(geometry, sizes)) return convolve_directly(x, weight, bias, geometry, sizes, on);
+  if (is_pointwise(geometry)) {
+    const Array matrices =
+        contiguous(weight, on)
+            .reshape({geometry.groups, weight.shape()[0] / geometry.groups, weight.shape()[1]});
+    constexpr std::array<int, 3> kTurned = {0, 2, 1};
+    const Array weights = transposed ? matrices.transpose(kTurned) : matrices;
+    return convolve_points(x, weights, bias, geometry, sizes, tf32, on);
+  }
+  const ConvPlan plan(geometry, sizes, scalar_size(x.type()));
+  const ConvCall call{geometry, sizes, plan, on};
+  const auto bytes = static_cast<std::int64_t>(scalar_size(x.type()));
+  const auto stride = [&](std::size_t axis) { return weight.strides()[axis] / bytes; };
+  const std::int64_t of_group = stride(0) * (weight.shape()[0] / geometry.groups);
+  const WeightStrides strides = {.group = of_group,
+                                 .output = stride(transposed ? 1 : 0),
+                                 .channel = stride(transposed ? 0 : 1),
+                                 .y = stride(2),
+                                 .x = stride(3)};
+  const ConvCall::Lines lines = call.unfold(x);
+  constexpr std::array<int, 3> kTurned = {0, 2, 1};
+  const Array product =
+      multiply(call.lay_weights(weight, strides), lines.windows.transpose(kTurned), tf32, on);
+  lines.memory.use_on(on);
+  return call.fold(product, bias);
+}
+
+/// Few weights with long sums would leave a device idle that has a block for each.
+bool is_direct_gradient(const ConvGeometry& geometry, const ConvSizes& sizes) {
+  constexpr std::int64_t kManyWeights = 256, kShortSum = 1 << 16;
+  const std::int64_t weights = std::int64_t{geometry.groups} * sizes.outputs * sizes.channels *
+                               geometry.kernel[0] * geometry.kernel[1];
+  const std::int64_t sum = sizes.batch * geometry.out[0] * geometry.out[1];
+  return is_direct(geometry, sizes) && (weights >= kManyWeights || sum <= kShortSum);
+}
+
+}  // namespace
+
+Array convolve(const Array& x, const Array& weight, const std::optional<Array>& bias,
+               const ConvGeometry& geometry, bool tf32, const Stream& stream) {
+  const Stream on = stream ? stream : Stream::legacy(x.device());
+  return run(x, weight, bias, geometry, false, tf32, on);
+}
+
+Array convolve_transposed(const Array& x, const Array& weight, const std::optional<Array>& bias,
+                          const ConvGeometry& geometry, bool tf32, const Stream& stream) {
+  const Stream on = stream ? stream : Stream::legacy(x.device());
+  return run(x, weight, bias, geometry, true, tf32, on);
+}
+
+Array convolve_weight_gradient(const Array& x, const Array& dy, const ConvGeometry& geometry,
+                               bool tf32, const Stream& stream) {
+  const Stream on = stream ? stream : Stream::legacy(x.device());
+  require_operands(x, dy, "dy");
+  require_geometry(geometry, x, dy);
+  const std::int64_t groups = geometry.groups;
+  const bool fits = x.shape()[0] == dy.shape()[0] && x.shape()[1] % groups == 0 &&
+                    dy.shape()[1] % groups == 0 && dy.shape()[2] == geometry.out[0] &&
+                    dy.shape()[3] == geometry.out[1];
+  if (!fits) refuse_shapes("the gradient of a convolution's weights", x, dy);
+  const ConvSizes sizes = {.batch = x.shape()[0],
+                           .channels = static_cast<std::int32_t>(x.shape()[1] / groups),
+                           .outputs = static_cast<std::int32_t>(dy.shape()[1] / groups)};
+  const ConvPlan plan(geometry, sizes, scalar_size(x.type()));
+  if (plan.rows == 0 || is_direct_gradient(geometry, sizes))
+    return weight_gradient_directly(x, dy, geometry, sizes, on);
+  const ConvCall call{geometry, sizes, plan, on};
+  const ConvCall::Lines lines = call.unfold(x);
+  const Array product = multiply(call.spread(dy), lines.windows, tf32, on);
+  lines.memory.use_on(on);
+  constexpr std::array<int, 5> kOrder = {0, 1, 4, 3, 2};
+  return contiguous(product
+                        .reshape({groups, sizes.outputs, geometry.kernel[1], geometry.kernel[0],
+                                  plan.padded_channels})
+                        .slice(4, 0, sizes.channels, 1)
+                        .transpose(kOrder),
+                    on)
+      .reshape({groups * sizes.outputs, sizes.channels, geometry.kernel[0], geometry.kernel[1]});
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,30 @@
+"""Instances of the convolutions, for the compile gate."""
+
+from __future__ import annotations
+
+_TYPES = ("Float16", "BFloat16", "Float32", "Float64")
+_INDICES = ("unsigned int", "unsigned long long")
+
+CONV = {
+    "windows.cu": [
+        name.format(of)
+        for of in _TYPES
+        for name in (
+            "unfold<{}, 8>",
+            "unfold<{}, 64>",
+            "lay_weights<{}>",
+            "fold<{}, unsigned int>",
+            "fold<{}, unsigned long long>",
+            "spread<{}>",
+        )
+    ],
+    "direct.cu": [
+        *(
+            f"{name}<{of}, {index}>"
+            for name in ("convolve", "convolve_transposed")
+            for of in _TYPES
+            for index in _INDICES
+        ),
+        *(f"weight_gradient<{of}>" for of in _TYPES),
+    ],
+}
