@@ -2,7 +2,8 @@
 
 Ends with one line, "N passed, N failed". Exit code 1 when a test failed or a suite ran no test. No
 suite has a limit of time; each test has one, and the test that passes it is named (pyproject.toml,
-tests/unit/main.cpp). Compiled kernels stay in build/test-cache for the next run.
+tests/unit/main.cpp). Compiled kernels stay in build/test-cache for the next run, the bytecode of
+Python's modules in build/test-bytecode.
 """
 
 import argparse
@@ -313,6 +314,7 @@ def main():
     packages = [path for path in sys.path if glob.glob(f"{path}/nvidia/*/lib/libnvrtc.so*")]
     if packages:
         env["KERNWRIGHT_TEST_SITE_PACKAGES"] = packages[0]
+    kept_cache.keep_bytecode(env)
     if not arguments.gpu:
         kept_cache.remove_old()
         print(f"compiled kernels are kept in {kept_cache.use(env)}")

@@ -1,4 +1,4 @@
-"""The folder of compiled kernels that one run of the tests leaves to the next."""
+"""What one run of the tests leaves to the next: compiled kernels and Python's bytecode."""
 
 import hashlib
 import os
@@ -35,6 +35,18 @@ def use(environment, build=ROOT / "build"):
         environment["KERNWRIGHT_CACHE_DIR"] = str(folder.resolve())
         environment.setdefault("KERNWRIGHT_CACHE_LIMIT", LIMIT)
     return pathlib.Path(environment["KERNWRIGHT_CACHE_DIR"])
+
+
+def keep_bytecode(environment, build=ROOT / "build"):
+    """Lets the processes of the tests share the bytecode of every module; returns its folder.
+
+    Packages may come without bytecode, and the environment may forbid to write it beside the
+    modules: then each of some thousand processes would compile all that it imports.
+    """
+    folder = pathlib.Path(build).resolve() / "test-bytecode"
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment.setdefault("PYTHONPYCACHEPREFIX", str(folder))
+    return pathlib.Path(environment["PYTHONPYCACHEPREFIX"])
 
 
 def remove_old(build=ROOT / "build"):

@@ -109,6 +109,21 @@ def test_the_kept_cache_belongs_to_the_code_that_compiles(tmp_path):
     assert len({first, second, kept_cache.compiler_hash(tmp_path)}) == 3
 
 
+def test_processes_share_bytecode_whatever_the_environment_says(tmp_path):
+    (tmp_path / "imported.py").write_text("value = 3")
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tmp_path)}
+    environment.pop("PYTHONPYCACHEPREFIX", None)
+    folder = kept_cache.keep_bytecode(environment, tmp_path / "build")
+    program = "import imported; print(imported.__cached__)"
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    bytecode = pathlib.Path(said.stdout.strip())
+    assert bytecode.is_relative_to(folder) and bytecode.exists()
+    assert not (tmp_path / "__pycache__").exists()
+    given = {"PYTHONPYCACHEPREFIX": "/elsewhere"}
+    assert kept_cache.keep_bytecode(given, tmp_path) == pathlib.Path("/elsewhere")
+
+
 def test_the_kept_cache_is_one_folder_of_the_build(tmp_path):
     environment = {}
     folder = kept_cache.use(environment, tmp_path)
