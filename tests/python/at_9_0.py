@@ -10,6 +10,7 @@ from pathlib import Path
 # These files repeat only the tests whose names have one of the words.
 WORDS = {
     "conv": ("wgmma",),
+    "conv_backward": ("wgmma",),
     "experts": ("layer",),
     "fused_matmul": ("wgmma", "layouts", "checks"),
     "mma_gemm": ("float8",),

@@ -61,6 +61,7 @@ for mode, spec, shape, size in (
     )
 
 convolutions = Table("convolutions")
+f1, f2, f3 = kw.nn.conv1d_backward, kw.nn.conv2d_backward, kw.nn.conv_transpose1d_backward
 WAVES = s(2, 16, 19, layout="gaps")
 convolutions.add("nn.conv1d", lambda x, w, b: kw.nn.conv1d(x, w, b, 2, 1), WAVES, s(8, 16, 3), s(8))
 convolutions.add(
@@ -86,5 +87,12 @@ convolutions.add(
     lambda x, w, b: kw.nn.conv_transpose1d(x, w, b, 4, 2),
     *(WAVES, s(16, 6, 8), s(6)),
 )
+for name, gradient, x, weight, call in (
+    ("conv1d", (2, 8, 10), (2, 16, 19), (8, 16, 3), lambda g, x, w: f1(g, x, w, 2, 1)),
+    ("conv2d", (2, 8, 7, 5), (2, 16, 9, 7), (8, 16, 3, 3), f2),
+    ("conv_transpose1d", (2, 6, 76), (2, 16, 19), (16, 6, 8), lambda g, x, w: f3(g, x, w, 4, 2)),
+):
+    specs = (s(*shape, dtype="float16") for shape in (gradient, x, weight))
+    convolutions.add(f"nn.{name}_backward", call, *specs)
 
 TABLES = (pools, pixels, convolutions)

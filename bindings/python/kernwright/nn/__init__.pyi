@@ -8,6 +8,7 @@ from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
 from kernwright.nn._batch_norm import *
 from kernwright.nn._cache import *
+from kernwright.nn._conv._backward import *
 from kernwright.nn._conv._forward import *
 from kernwright.nn._embedding import *
 from kernwright.nn._experts import *

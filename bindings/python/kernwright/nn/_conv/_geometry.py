@@ -25,11 +25,17 @@ class Geometry(NamedTuple):
         """The extents of the result along its axes of space."""
         return tuple(self.given["out"][2 - self.axes :])
 
+    def turned(self) -> dict[str, Any]:
+        """From the result to x: that of the gradient of x."""
+        return {**self.given, "in": self.given["out"], "out": self.given["in"]}
 
-def operands(x: Any, weight: Any, bias: Any, axes: int) -> tuple[Array, Array, Array | None, bool]:
-    """The arrays, x with an axis of the batch, and whether it had none."""
+
+def operands(
+    x: Any, weight: Any, other: Any, axes: int, name_of_other: str = "bias"
+) -> tuple[Array, Array, Array | None, bool]:
+    """The arrays of one dtype, x with an axis of the batch, and whether it had none."""
     array, matrix = device_array(x, "x"), device_array(weight, "weight")
-    added = None if bias is None else device_array(bias, "bias")
+    added = None if other is None else device_array(other, name_of_other)
     space = "L" if axes == 1 else "H, W"
     if array.ndim not in (axes + 1, axes + 2):
         raise InvalidArgument(f"x is (N, C, {space}) or (C, {space}), got shape {array.shape}")
@@ -37,7 +43,7 @@ def operands(x: Any, weight: Any, bias: Any, axes: int) -> tuple[Array, Array, A
         raise InvalidArgument(
             f"weight has {axes + 2} axes, none of them empty, got shape {matrix.shape}"
         )
-    for name, each in (("x", array), ("weight", matrix), ("bias", added)):
+    for name, each in (("x", array), ("weight", matrix), (name_of_other, added)):
         if each is not None and each.dtype.name not in _FLOATS:
             raise InvalidArgument(f"{name} is one of {', '.join(_FLOATS)}, got {each.dtype}")
         if each is not None and each.dtype != array.dtype:
