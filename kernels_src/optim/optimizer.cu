@@ -22,10 +22,13 @@ struct Tensors {
 
 struct Settings {
   double rate, beta1, beta2, epsilon, decay, momentum, dampening;
-  const float* rates;  // null, or one number to use instead of `rate`
-  const Int64* steps;  // null, or one number to add to `step`
-  Int64 step;          // from 1 on, with what is added
-  const float* scale;  // null, or one factor for all gradients
+  double gain;          // a factor of the rate: of Decoupled
+  const double* words;  // null, or the seven numbers from `rate` to `dampening`
+  const float* rates;   // null, or one number to use instead of the rate
+  const Int64* steps;   // null, or one number to add to `step`
+  Int64 step;           // from 1 on, with what is added
+  const float* scale;   // null, or one factor for all gradients
+  const int* skip;      // null, or one number: nothing changes unless it is 0
   UInt64 seed;
   bool nesterov, maximize;
 };
@@ -56,13 +59,23 @@ __device__ __forceinline__ Place place_of(const Tensors& tensors) {
 /// 1 - beta of a float's beta is off by 1e-5 of itself.
 template <typename Real>
 struct Factors {
-  Real rate, beta1, beta2, epsilon, decay, keep, step_size, root, momentum;
+  Real rate, beta1, beta2, epsilon, decay, keep, step_size, root, momentum, gain;
   Real fresh, fresh1, fresh2;  // weights of a new gradient beside momentum, beta1, beta2
+  Real average;                // 1 - momentum
   bool nesterov, begins;
 };
 
 template <typename Real>
-__device__ Factors<Real> factors_of(const Settings& s) {
+__device__ Factors<Real> factors_of(Settings s) {
+  if (s.words != nullptr) {
+    s.rate = s.words[0];
+    s.beta1 = s.words[1];
+    s.beta2 = s.words[2];
+    s.epsilon = s.words[3];
+    s.decay = s.words[4];
+    s.momentum = s.words[5];
+    s.dampening = s.words[6];
+  }
   const double rate = s.rates != nullptr ? static_cast<double>(*s.rates) : s.rate;
   const Int64 step = s.step + (s.steps != nullptr ? *s.steps : 0);
   Factors<Real> f;
@@ -75,6 +88,8 @@ __device__ Factors<Real> factors_of(const Settings& s) {
   f.step_size = static_cast<Real>(rate / (1 - pow(s.beta1, static_cast<double>(step))));
   f.root = static_cast<Real>(1 / sqrt(1 - pow(s.beta2, static_cast<double>(step))));
   f.momentum = static_cast<Real>(s.momentum);
+  f.gain = static_cast<Real>(rate * s.gain);
+  f.average = static_cast<Real>(1 - s.momentum);
   f.fresh = static_cast<Real>(1 - s.dampening);
   f.fresh1 = static_cast<Real>(1 - s.beta1);
   f.fresh2 = static_cast<Real>(1 - s.beta2);
@@ -83,7 +98,8 @@ __device__ Factors<Real> factors_of(const Settings& s) {
   return f;
 }
 
-/// A state that a rule does not have is 0 and is not stored.
+/// A state that a rule does not have is 0 and is not stored. A rule whose kReads is false takes no
+/// parameter, and writes one.
 template <typename Real>
 struct States {
   Real first, second, third;
@@ -103,6 +119,7 @@ __device__ __forceinline__ void adam_step(const Factors<Real>& f, Real& p, Real 
 template <bool kAmsgrad>
 struct AdamW {
   static constexpr int kStates = kAmsgrad ? 3 : 2;
+  static constexpr bool kReads = true;
   template <typename Real>
   __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>& s) {
     p *= f.keep;
@@ -112,6 +129,7 @@ struct AdamW {
 template <bool kAmsgrad>
 struct Adam {
   static constexpr int kStates = kAmsgrad ? 3 : 2;
+  static constexpr bool kReads = true;
   template <typename Real>
   __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>& s) {
     if (f.decay != 0) g += f.decay * p;  // infinity stays it
@@ -120,6 +138,7 @@ struct Adam {
 };
 struct Momentum {
   static constexpr int kStates = 1;
+  static constexpr bool kReads = true;
   template <typename Real>
   __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>& s) {
     if (f.decay != 0) g += f.decay * p;  // infinity stays it
@@ -129,6 +148,7 @@ struct Momentum {
 };
 struct Plain {
   static constexpr int kStates = 0;
+  static constexpr bool kReads = true;
   template <typename Real>
   __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>&) {
     if (f.decay != 0) g += f.decay * p;
@@ -138,12 +158,43 @@ struct Plain {
 /// X. Chen et al., "Symbolic discovery of optimization algorithms", 2023.
 struct Lion {
   static constexpr int kStates = 1;
+  static constexpr bool kReads = true;
   template <typename Real>
   __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>& s) {
     const Real blend = f.beta1 * s.first + f.fresh1 * g;
     const Real sign = blend > 0 ? Real(1) : blend < 0 ? Real(-1) : blend;
     p = p * f.keep - f.rate * sign;
     s.first = f.beta2 * s.first + f.fresh2 * g;
+  }
+};
+/// The three pieces of Muon around its Newton-Schulz iteration, whose source is
+/// https://github.com/KellerJordan/Muon. The direction: the momentum with the new
+/// gradient, which is not stored.
+struct Direction {
+  static constexpr int kStates = 1;
+  static constexpr bool kReads = false;
+  template <typename Real>
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>& s) {
+    const Real average = s.first + (g - s.first) * f.average;
+    p = f.nesterov ? g + f.momentum * (average - g) : average;
+  }
+};
+/// The momentum itself stands where parameters do.
+struct Average {
+  static constexpr int kStates = 0;
+  static constexpr bool kReads = true;
+  template <typename Real>
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>&) {
+    p += (g - p) * f.average;
+  }
+};
+/// The step by an orthogonal direction.
+struct Decoupled {
+  static constexpr int kStates = 0;
+  static constexpr bool kReads = true;
+  template <typename Real>
+  __device__ static void apply(const Factors<Real>& f, Real& p, Real g, States<Real>&) {
+    p = p * f.keep - f.gain * g;
   }
 };
 
@@ -182,8 +233,7 @@ __device__ __forceinline__ Pack<T, Width> load(const void* from, UInt64 at, UInt
   return pack;
 }
 template <typename T, int Width>
-__device__ __forceinline__ void store(void* to, UInt64 at, UInt64 end,
-                                      const Pack<T, Width>& pack) {
+__device__ __forceinline__ void store(void* to, UInt64 at, UInt64 end, const Pack<T, Width>& pack) {
   T* const values = static_cast<T*>(to);
   if (at + Width <= end) {
     *reinterpret_cast<Pack<T, Width>*>(values + at) = pack;
@@ -202,6 +252,7 @@ __global__ void __launch_bounds__(kThreads)
     optimizer_step(const Tensors tensors, const Settings settings) {
   // Doubles stay doubles; all else is computed in float.
   using Real = Compute<State>;
+  if (settings.skip != nullptr && *settings.skip != 0) return;
   __shared__ Factors<Real> shared;
   if (threadIdx.x == 0) shared = factors_of<Real>(settings);
   const Place place = place_of(tensors);
@@ -218,7 +269,7 @@ __global__ void __launch_bounds__(kThreads)
     Pack<State, Width> master = {}, first = {}, second = {}, third = {};
     if (kMaster) {
       master = load<State, Width>(tensors.master[t], i, place.end);
-    } else {
+    } else if (Rule::kReads) {
       param = load<Param, Width>(tensors.param[t], i, place.end);
     }
     if (Rule::kStates > 0) first = load<State, Width>(tensors.first[t], i, place.end);
@@ -317,5 +368,32 @@ __global__ void __launch_bounds__(kThreads)
       grad.value[j] = from_compute<Grad>(to_compute(grad.value[j]) * factor);
     }
     store(tensors.param[place.tensor], i, place.end, grad);
+  }
+}
+
+/// to = alpha * to + beta * from, where `to` stands for the parameters, `from` for the gradients.
+/// Where `count` points to 0, `to` begins as 0 and is not read. Where `weight` points to 0, nothing
+/// changes, whatever `from` holds; with `is_factor` it is one more factor of `from`.
+template <typename To, typename From, int Width>
+__global__ void __launch_bounds__(kThreads)
+    blend_tensors(const Tensors tensors, double alpha, double beta, const Int64* count,
+                  const Int64* weight, int is_factor) {
+  using Real = Compute<To>;
+  if (weight != nullptr && *weight == 0) return;
+  const bool begins = count != nullptr && *count == 0;
+  const Real kept = static_cast<Real>(alpha);
+  const bool weighted = weight != nullptr && is_factor != 0;
+  const Real added = static_cast<Real>(beta * (weighted ? static_cast<double>(*weight) : 1.0));
+  const Place place = place_of(tensors);
+  for (UInt64 i = place.first + threadIdx.x * Width; i < place.end; i += kThreads * Width) {
+    const auto from = load<From, Width>(tensors.grad[place.tensor], i, place.end);
+    Pack<To, Width> to = {};
+    if (!begins) to = load<To, Width>(tensors.param[place.tensor], i, place.end);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) {
+      const Real more = added * static_cast<Real>(to_compute(from.value[j]));
+      to.value[j] = from_compute<To>(begins ? more : kept * to_compute(to.value[j]) + more);
+    }
+    store(tensors.param[place.tensor], i, place.end, to);
   }
 }

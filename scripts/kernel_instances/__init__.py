@@ -13,6 +13,7 @@ from kernel_instances.draws import DRAWS
 from kernel_instances.experts import EXPERT_INSTANCES
 from kernel_instances.few_rows import FEW_ROWS
 from kernel_instances.fma import FMA
+from kernel_instances.optim import OPTIMIZERS
 from kernel_instances.ordering import ORDERING
 from kernel_instances.products import (
     FINISHED,
@@ -29,7 +30,6 @@ TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32",
 TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
 TYPES += ["Complex64", "Complex128"]
 INDICES = ["unsigned int", "unsigned long long"]
-NORM_ORDERS = ["kLargest", "kMagnitudes", "kSquares", "kPowers"]
 UNITS = ["unsigned char", "unsigned short", "unsigned int", "unsigned long long", "Unit16"]
 ROWS = re.compile(r"^KW_OPERATION\(\w+, (\w+), (\d), (\w+), \w+, \w+, (\w+),", re.MULTILINE)
 
@@ -329,29 +329,7 @@ INSTANCES = {
         "draw_weighted<Int64>",
         *(f"gather_rows<{unit}, Int64>" for unit in ("UInt8", "UInt32", "UInt64", "Unit16")),
     ],
-    "optimizer.cu": [
-        *(
-            f"optimizer_step<{rule}, {types}, {width}>"
-            for rule in (
-                *("AdamW<false>", "AdamW<true>", "Adam<false>", "Adam<true>"),
-                *("Momentum", "Plain", "Lion"),
-            )
-            for types, width in (
-                ("Float32, Float32, Float32, false, false", 4),
-                ("Float64, Float64, Float64, false, false", 2),
-                ("BFloat16, BFloat16, Float32, true, false", 4),
-                ("BFloat16, BFloat16, Float32, false, true", 1),
-            )
-        ),
-        *(
-            f"norm_of_chunks<{of}, {order}, 4>"
-            for of in ("Float16", "BFloat16", "Float32")
-            for order in NORM_ORDERS
-        ),
-        *(f"norm_of_chunks<Float64, {order}, 2>" for order in NORM_ORDERS),
-        *(f"finish_norm<{order}>" for order in NORM_ORDERS),
-        *(f"scale_tensors<{of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
-    ],
+    "optimizer.cu": OPTIMIZERS,
     "quantize.cu": [
         f"{name}{rest}>"
         for to in ("Int8", "Float8E4M3", "Float8E5M2")

@@ -1,8 +1,8 @@
 """Every public function, method and operator with a computation, each with small arguments.
 
 A Case calls one of them with arrays made from Specs. The tables are in operations_arrays.py,
-operations_layers.py, operations_library.py, operations_nn.py, operations_numpy.py and
-operations_spatial.py;
+operations_layers.py, operations_library.py, operations_nn.py, operations_numpy.py,
+operations_optim.py and operations_spatial.py;
 test_every_operation.py has the rules for all.
 """
 
@@ -139,6 +139,10 @@ CLASSES = {
     "optim.Adam": kw.optim.Adam,
     "optim.AdamW": kw.optim.AdamW,
     "optim.Lion": kw.optim.Lion,
+    "optim.Muon": kw.optim.Muon,
+    "optim.Accumulator": kw.optim.Accumulator,
+    "optim.EMA": kw.optim.EMA,
+    "optim.LossScale": kw.optim.LossScale,
 }
 # Modules of computing functions.
 MODULES = ("fft", "linalg", "nn", "optim", "random")

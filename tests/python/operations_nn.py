@@ -1,4 +1,4 @@
-"""Cases of kw.nn and kw.optim."""
+"""Cases of kw.nn."""
 
 from every_operation import HOST, VIEW, Table, s
 
@@ -415,48 +415,4 @@ for rows, width, form in ((3, 512, ""), (40, 320, ""), (128, 256, "tiles")):
         form=form,
     )
 
-optimisers = Table("optimisers")
-P, G, M = s(1031), s(1031, dtype="bfloat16"), s(1031, low=0)
-
-
-def stepped(optimizer, gradient):
-    optimizer.step(gradient)
-    return [optimizer.params, *optimizer.state_dict().values()]
-
-
-for name in ("adam", "adamw"):
-    call = getattr(kw.optim, name)
-    optimisers.add(f"optim.{name}", lambda p, g, m, v, f=call: f(p, g, m, v, step=3), P, G, M, M)
-optimisers.add(
-    "optim.adamw",
-    lambda p, g, m, v: kw.optim.adamw(p, g, m, v, step=3, stochastic_rounding=True, seed=5),
-    *(G, G, M, M),
-    form="stochastic",
-)
-optimisers.add("optim.lion", kw.optim.lion, P, G, M)
-optimisers.add("optim.sgd", kw.optim.sgd, P, P)
-optimisers.add("optim.sgd", lambda p, g, m: kw.optim.sgd(p, g, m, step=2, momentum=0.9), P, G, M)
-for name in ("SGD", "Adam", "AdamW", "Lion"):
-    cls = getattr(kw.optim, name)
-    optimisers.add(f"optim.{name}", lambda p, cls=cls: cls(p, master_weights=True).params, G)
-    optimisers.add(f"optim.{name}.step", lambda p, g, cls=cls: stepped(cls(p), g), P, G)
-    optimisers.add(
-        f"optim.{name}.state_dict", lambda p, cls=cls: stepped(cls(p, master_weights=True), p), G
-    )
-    optimisers.add(
-        f"optim.{name}.load_state_dict",
-        lambda p, g, cls=cls: cls(p).load_state_dict(cls(g).state_dict()),
-        *(P, P),
-    )
-for name in ("grad_norm", "clip_scale", "clip_grad_norm"):
-    arguments = () if name == "grad_norm" else (1.0,)
-    call = getattr(kw.optim, name)
-    optimisers.add(
-        f"optim.{name}", lambda x, y, f=call, a=arguments: f([x, y], *a), P, s(33, 7), form="two"
-    )
-optimisers.add("optim.grad_norm", lambda x: kw.optim.grad_norm(x, float("inf")), s(70000))
-
-TABLES = (
-    *(activations, norms, formats, losses, tokens, experts, positions, attention),
-    optimisers,
-)
+TABLES = (activations, norms, formats, losses, tokens, experts, positions, attention)

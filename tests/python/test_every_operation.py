@@ -6,6 +6,7 @@ import operations_layers
 import operations_library
 import operations_nn
 import operations_numpy
+import operations_optim
 import operations_spatial
 import pytest
 from every_operation import HOST, KERNELS, bits, outputs, public_names
@@ -15,7 +16,7 @@ import kernwright as kw
 TABLES = (
     *(*operations_arrays.TABLES, *operations_library.TABLES),
     *(*operations_nn.TABLES, *operations_numpy.TABLES, *operations_spatial.TABLES),
-    *operations_layers.TABLES,
+    *(*operations_layers.TABLES, *operations_optim.TABLES),
 )
 CASES = [case for table in TABLES for case in table]
 EVERY = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
@@ -41,6 +42,7 @@ NO_OPERATIONS = {
     "measure, look on and judge": (
         "annotate profile time time_kernel line_profile judge Judge Task Inputs Verdict"
     ),
+    "tell learning rates": ("optim.Schedule optim.constant optim.cosine optim.linear optim.wsd"),
     "hold the parameters and layers of networks": "nn.Module nn.Sequential",
     "tell about types and shapes": (
         "finfo iinfo isdtype can_cast promote_types result_type broadcast_shapes "

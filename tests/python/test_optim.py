@@ -300,7 +300,7 @@ def test_states_can_be_saved():
     assert np.array_equal(other.params[0].numpy(), p.numpy())
     with pytest.raises(NameNotFound, match="exp_avg"):
         other.load_state_dict({"steps": saved["steps"]})
-    with pytest.raises(InvalidArgument, match="exp_avg has 1 arrays, got 0"):
+    with pytest.raises(InvalidArgument, match=r"missing: exp_avg\[0\], exp_avg_sq\[0\]"):
         kw.optim.AdamW(kw.ones(3)).load_state_dict(
             {"exp_avg": [], "exp_avg_sq": [], "steps": kw.zeros(1, "int64")}
         )
@@ -311,7 +311,7 @@ def test_saved_states_must_have_the_shapes():
     saved = dict(optimizer.state_dict())
     for shape in ((3, 2), (6,), (1, 3), ()):  # some of them would broadcast
         wrong = {**saved, "exp_avg": [kw.ones(5), kw.ones(shape)]}
-        with pytest.raises(InvalidArgument, match="exp_avg has shape"):
+        with pytest.raises(InvalidArgument, match=r"exp_avg\[1\] has shape"):
             optimizer.load_state_dict(wrong)
     assert not any(state.numpy().any() for state in optimizer.states["exp_avg"])
 

@@ -143,9 +143,12 @@ from kernwright._core_norms import _norm as _norm
 from kernwright._core_norms import _norm_backward as _norm_backward
 from kernwright._core_norms import _softmax as _softmax
 from kernwright._core_norms import _softmax_backward as _softmax_backward
+from kernwright._core_optim import _blend_tensors as _blend_tensors
 from kernwright._core_optim import _dequantize_rows as _dequantize_rows
+from kernwright._core_optim import _gradient_factor as _gradient_factor
 from kernwright._core_optim import _gradient_norm as _gradient_norm
 from kernwright._core_optim import _optimizer_step as _optimizer_step
+from kernwright._core_optim import _optimizer_steps as _optimizer_steps
 from kernwright._core_optim import _quantize_blocks as _quantize_blocks
 from kernwright._core_optim import _quantize_rows as _quantize_rows
 from kernwright._core_optim import _sample as _sample

@@ -15,6 +15,27 @@ def _optimizer_step(
     options: dict[str, Any],
     /,
 ) -> None: ...
+def _optimizer_steps(parts: list[Any], advance: dict[str, Any], /) -> None: ...
+def _gradient_factor(
+    near: Array,
+    norm: Array | None,
+    loss_scale: Array | None,
+    given: Array | None,
+    tokens: Array | None,
+    limit: float,
+    /,
+) -> tuple[Array, Array, Array]: ...
+def _blend_tensors(
+    to: list[Any],
+    from_: list[Any],
+    alpha: float,
+    beta: float,
+    total: Array | None,
+    weight: Array | None,
+    number: int,
+    is_factor: bool,
+    /,
+) -> None: ...
 def _gradient_norm(grads: list[Any], limit: float, order: float, /) -> tuple[Array, Array]: ...
 def _scale_tensors(tensors: list[Any], scale: Array, /) -> None: ...
 def _sample(

@@ -1,159 +1,70 @@
-"""Optimisers that keep their states, and count their steps on the device."""
+"""AdamW, Adam, Lion and SGD."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import kernwright
-from kernwright import _core
-from kernwright._array.operands import device_array
 from kernwright._core import Array
-from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
-from kernwright.optim import _functions
-from kernwright.optim._functions import (
-    Following,
-    Tensors,
-    momentum_settings,
-    not_negative,
-    rate_of,
-    tensors,
-    two_betas,
-)
-from kernwright.random._sequence import whole
+from kernwright.optim._groups import Group
+from kernwright.optim._optimizer import Optimizer, Setting
+from kernwright.optim._schedules import Schedule
 
 __all__ = ["SGD", "Adam", "AdamW", "Lion"]
 
+Rate = float | Array | Schedule
 
-class _Optimizer:
-    """Parameters, their states, and the count of steps.
 
-    `lr` may be set between steps; as an array of one float32 it is read when the kernel runs, so
-    that a graph follows it. A captured step() counts with each replay.
+class AdamW(Optimizer):
+    r"""AdamW with decoupled weight decay: see adamw() for the formula.
+
+    `params`: a module, whose gradients come in the nest of its parameters(); or an array, or a
+    dict, list or tuple of arrays, nested at will. Arrays that modules share are stepped once.
+    Frozen parameters are left alone.
+
+    - `lr`: a number, a schedule as cosine() makes it, or an array of one float32.
+    - `groups`: dicts with a pattern of names "match" and hyperparameters of their own; the first
+      pattern found in a name counts. In place of a pattern a function of name and array decides.
+    - `master_weights` keeps float32 copies of the parameters; `stochastic_rounding` is of bfloat16
+      parameters without them. `amsgrad` keeps the largest exp_avg_sq so far and divides by its
+      root.
+
+    Hyperparameters are attributes. They lie on the device: what is set between steps is used by
+    graphs, too. A captured step() counts with each replay. Settings that have no sense (a negative
+    `lr`, `betas` of 1) raise InvalidArgument at once, as a pattern without parameters does.
+
+    >>> model = kw.nn.Sequential(kw.nn.Linear(4, 8), kw.nn.LayerNorm(8))
+    >>> optimizer = kw.optim.AdamW(
+    ...     model, lr=kw.optim.cosine(3e-4, 1000, warmup=100), weight_decay=0.1,
+    ...     groups=[{"match": r"bias|^1\.", "weight_decay": 0.0}],
+    ... )
+    >>> [(group.names, group.options["weight_decay"]) for group in optimizer.groups]
+    [(['0.bias', '1.weight', '1.bias'], 0.0), (['0.weight'], 0.1)]
     """
 
-    _state_names: tuple[str, ...] = ()
+    _main = "adamw"
+    betas = Setting()
+    eps = Setting()
 
     def __init__(
-        self, params: Tensors, lr: float | Array, weight_decay: float, master_weights: bool,
-        maximize: bool, stochastic_rounding: bool, seed: int,
-    ) -> None:  # fmt: skip
-        rate_of(lr)
-        if isinstance(lr, Array) and (lr.size != 1 or lr.dtype.name != "float32"):
-            raise InvalidArgument(f"lr is a number or an array of one float32, got {lr!r:.80}")
-        not_negative(weight_decay, "weight_decay")
-        self.params: list[Array] = tensors(params)
-        self.lr = lr
-        self.weight_decay = weight_decay
-        for i, each in enumerate(self.params):
-            if not isinstance(each, Array):
-                raise ArgumentError(f"params[{i}] is a kw.Array, got {type(each).__name__}")
-            if each.dtype.name not in ("float16", "bfloat16", "float32", "float64"):
-                raise InvalidArgument(
-                    f"params[{i}] is float16, bfloat16, float32 or float64, not {each.dtype}"
-                )
-        if len({id(each) for each in self.params}) < len(self.params):
-            raise InvalidArgument(
-                "params has an array twice: pass it once, with the sum of its gradients"
-            )
-        if not self.params:
-            raise InvalidArgument("an optimiser has one parameter at least")
-        if master_weights and stochastic_rounding:
-            raise InvalidArgument("master weights need no stochastic rounding: choose one")
-        self.masters = [p.astype("float32") for p in self.params] if master_weights else []
-        self._shared = {
-            "maximize": maximize, "stochastic_rounding": stochastic_rounding,
-            "seed": whole(seed, "seed"),
-        }  # fmt: skip
-        self.states: dict[str, list[Array]] = {
-            name: [kernwright.zeros_like(p, _state_dtype(p)) for p in self.params]
-            for name in self._state_names
-        }
-        self.steps = kernwright.zeros(1, "int64", device=self.params[0].device)
-
-    def step(self, grads: Tensors, *, grad_scale: Array | None = None) -> None:
-        """Moves the parameters by gradients of their shapes, which `grad_scale`, an array of one
-        float32, multiplies (see clip_scale()). When it raises, nothing has changed."""
-        self._step(
-            grads, step=Following(self.steps), lr=self.lr, weight_decay=self.weight_decay,
-            masters=self.masters, grad_scale=grad_scale, **self._shared,
-        )  # fmt: skip
-        _core._advance_counter(self.steps, 1)
-
-    def _step(self, grads: Tensors, **options: Any) -> None:
-        raise NotImplementedError
-
-    def state_dict(self) -> dict[str, Any]:
-        """The arrays of the states by name, "steps" and, if there are any, "masters": the same
-        memory, no copies."""
-        masters = {"masters": self.masters} if self.masters else {}
-        return {**self.states, **masters, "steps": self.steps}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Copies arrays as state_dict() returns them into the states."""
-        own = self.state_dict()
-        if own.keys() != state.keys():
-            raise NameNotFound(f"the states are {sorted(own)}, got {sorted(state)}")
-        pairs = [
-            (name, to, value) for name in own for to, value in _pairs(name, own[name], state[name])
-        ]
-        for name, to, value in pairs:
-            if value.shape != to.shape:
-                raise InvalidArgument(f"{name} has shape {to.shape}, got {value.shape}")
-        for _, to, value in pairs:
-            to[...] = value.astype(to.dtype, copy=False)
-
-    def __repr__(self) -> str:
-        count = sum(p.size for p in self.params)
-        return f"<kw.optim.{type(self).__name__} of {count} parameters, lr={self.lr}>"
-
-
-def _pairs(name: str, own: Tensors, given: Tensors) -> list[tuple[Array, Array]]:
-    """The arrays of a state with those that are loaded into them."""
-    targets, values = tensors(own), [device_array(each, name) for each in tensors(given)]
-    if len(targets) != len(values):
-        raise InvalidArgument(f"{name} has {len(targets)} arrays, got {len(values)}")
-    return list(zip(targets, values, strict=True))
-
-
-class AdamW(_Optimizer):
-    """AdamW with decoupled weight decay: see adamw() for the formula.
-
-    `master_weights` keeps float32 copies of the parameters; `stochastic_rounding` is of bfloat16
-    parameters without them. `amsgrad` keeps the largest exp_avg_sq so far and divides by its root.
-    Settings that have no sense (a negative `lr`, `betas` of 1) raise InvalidArgument at once.
-
-    >>> w = kw.ones(8, "bfloat16")
-    >>> kw.optim.AdamW(w, master_weights=True)
-    <kw.optim.AdamW of 8 parameters, lr=0.001>
-    """
-
-    _state_names: tuple[str, ...] = ("exp_avg", "exp_avg_sq")
-    _rule = staticmethod(_functions.adamw)
-
-    def __init__(
-        self, params: Tensors, lr: float | Array = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2, *,
+        self, params: Any, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 1e-2, *, groups: Any = None,
         amsgrad: bool = False, master_weights: bool = False, maximize: bool = False,
         stochastic_rounding: bool = False, seed: int = 0,
     ) -> None:  # fmt: skip
-        two_betas(betas)
-        not_negative(eps, "eps")
-        if amsgrad:
-            self._state_names = (*self._state_names, "max_exp_avg_sq")
-        super().__init__(params, lr, weight_decay, master_weights, maximize, stochastic_rounding,
-                         seed)  # fmt: skip
-        self.betas, self.eps = betas, eps
-
-    def _step(self, grads: Tensors, **options: Any) -> None:
-        self._rule(
-            self.params, grads, self.states["exp_avg"], self.states["exp_avg_sq"],
-            self.states.get("max_exp_avg_sq", ()), betas=self.betas, eps=self.eps, **options,
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(
+            params, {self._main: options}, groups=groups, master_weights=master_weights,
+            maximize=maximize, stochastic_rounding=stochastic_rounding, seed=seed, amsgrad=amsgrad,
         )  # fmt: skip
+
+    def _state_names(self, group: Group) -> tuple[str, ...]:
+        more = ("max_exp_avg_sq",) if self._flags["amsgrad"] else ()
+        return ("exp_avg", "exp_avg_sq", *more)
 
 
 class Adam(AdamW):
-    """Adam, whose weight decay (0 by default) is part of the gradient: see adam().
+    """Adam, whose weight decay (0 by default) is part of the gradient: see adam(). Arguments as
+    AdamW's.
 
     >>> w = kw.ones(8)
     >>> optimizer = kw.optim.Adam(w, lr=0.1)
@@ -162,22 +73,24 @@ class Adam(AdamW):
     True
     """
 
-    _rule = staticmethod(_functions.adam)
+    _main = "adam"
 
     def __init__(
-        self, params: Tensors, lr: float | Array = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, *,
+        self, params: Any, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0.0, *, groups: Any = None,
         amsgrad: bool = False, master_weights: bool = False, maximize: bool = False,
         stochastic_rounding: bool = False, seed: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad=amsgrad, master_weights=master_weights,
-            maximize=maximize, stochastic_rounding=stochastic_rounding, seed=seed,
+            params, lr, betas, eps, weight_decay, groups=groups, amsgrad=amsgrad,
+            master_weights=master_weights, maximize=maximize,
+            stochastic_rounding=stochastic_rounding, seed=seed,
         )  # fmt: skip
 
 
-class Lion(_Optimizer):
-    """Lion, which moves by the sign of an average: see lion() for the formula.
+class Lion(Optimizer):
+    """Lion, which moves by the sign of an average: see lion() for the formula. Arguments as
+    AdamW's.
 
     >>> w = kw.ones(8)
     >>> optimizer = kw.optim.Lion(w, lr=0.1)
@@ -186,24 +99,27 @@ class Lion(_Optimizer):
     True
     """
 
-    _state_names = ("exp_avg",)
+    _main = "lion"
+    betas = Setting()
 
     def __init__(
-        self, params: Tensors, lr: float | Array = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
-        weight_decay: float = 0.0, *, master_weights: bool = False, maximize: bool = False,
-        stochastic_rounding: bool = False, seed: int = 0,
+        self, params: Any, lr: Rate = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0, *, groups: Any = None, master_weights: bool = False,
+        maximize: bool = False, stochastic_rounding: bool = False, seed: int = 0,
     ) -> None:  # fmt: skip
-        two_betas(betas)
-        super().__init__(params, lr, weight_decay, master_weights, maximize, stochastic_rounding,
-                         seed)  # fmt: skip
-        self.betas = betas
+        options = {"lr": lr, "betas": betas, "weight_decay": weight_decay}
+        super().__init__(
+            params, {"lion": options}, groups=groups, master_weights=master_weights,
+            maximize=maximize, stochastic_rounding=stochastic_rounding, seed=seed,
+        )  # fmt: skip
 
-    def _step(self, grads: Tensors, **options: Any) -> None:
-        _functions.lion(self.params, grads, self.states["exp_avg"], betas=self.betas, **options)
+    def _state_names(self, group: Group) -> tuple[str, ...]:
+        return ("exp_avg",)
 
 
-class SGD(_Optimizer):
-    """Gradient descent with momentum, Nesterov's too: see sgd() for the formula.
+class SGD(Optimizer):
+    """Gradient descent with momentum, Nesterov's too: see sgd() for the formula. Arguments as
+    AdamW's.
 
     >>> w = kw.ones(8)
     >>> optimizer = kw.optim.SGD(w, lr=0.1)
@@ -212,27 +128,30 @@ class SGD(_Optimizer):
     True
     """
 
-    _state_names: tuple[str, ...] = ("momentum_buffer",)
+    _main = "sgd"
+    momentum = Setting()
+    dampening = Setting()
 
     def __init__(
-        self, params: Tensors, lr: float | Array = 1e-3, momentum: float = 0.0,
-        dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False, *,
+        self, params: Any, lr: Rate = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
+        weight_decay: float = 0.0, nesterov: bool = False, *, groups: Any = None,
         master_weights: bool = False, maximize: bool = False, stochastic_rounding: bool = False,
         seed: int = 0,
     ) -> None:  # fmt: skip
-        momentum_settings(momentum, dampening, nesterov)
-        if momentum == 0:
-            self._state_names = ()
-        super().__init__(params, lr, weight_decay, master_weights, maximize, stochastic_rounding,
-                         seed)  # fmt: skip
-        self.momentum, self.dampening, self.nesterov = momentum, dampening, nesterov
-
-    def _step(self, grads: Tensors, **options: Any) -> None:
-        _functions.sgd(
-            self.params, grads, self.states.get("momentum_buffer", ()), momentum=self.momentum,
-            dampening=self.dampening, nesterov=self.nesterov, **options,
+        options = {
+            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+            "nesterov": bool(nesterov),
+        }  # fmt: skip
+        super().__init__(
+            params, {"sgd": options}, groups=groups, master_weights=master_weights,
+            maximize=maximize, stochastic_rounding=stochastic_rounding, seed=seed,
+            nesterov=nesterov,
         )  # fmt: skip
 
+    @property
+    def nesterov(self) -> bool:
+        """Whether the step looks ahead along the momentum."""
+        return self._flags["nesterov"]
 
-def _state_dtype(param: Array) -> str:
-    return "float64" if param.dtype.name == "float64" else "float32"
+    def _state_names(self, group: Group) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group.options["momentum"] != 0 else ()

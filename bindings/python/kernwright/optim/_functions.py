@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kernwright import _core
 from kernwright._core import Array
@@ -126,8 +126,8 @@ def sgd(
 
 
 def grad_norm(grads: Tensors, norm_type: float = 2.0) -> Array:
-    """The norm of all gradients as one vector, float32 without axes: the sum of their magnitudes
-    to the power of `norm_type` (above 0), to the power of 1 / `norm_type`; with
+    """The norm of all gradients of a nest as one vector, float32 without axes: the sum of their
+    magnitudes to the power of `norm_type` (above 0), to the power of 1 / `norm_type`; with
     ``norm_type=math.inf`` the largest magnitude. The order of the sum is fixed.
 
     >>> kw.optim.grad_norm([kw.asarray([3.0]), kw.asarray([4.0])]).item()
@@ -146,7 +146,7 @@ def clip_scale(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> tuple
     (6.0, 0.25)
     """
     return _core._gradient_norm(
-        tensors(grads), not_negative(max_norm, "max_norm"), _order(norm_type)
+        _every(grads), not_negative(max_norm, "max_norm"), _order(norm_type)
     )
 
 
@@ -159,14 +159,8 @@ def clip_grad_norm(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> A
     (6.0, [0.5, 0.5, 0.5, 0.5])
     """
     norm, scale = clip_scale(grads, max_norm, norm_type)
-    _core._scale_tensors(tensors(grads), scale)
+    _core._scale_tensors(_every(grads), scale)
     return norm
-
-
-class Following(NamedTuple):
-    """The step behind those that an array of one int64 has counted."""
-
-    counter: Array
 
 
 def tensors(values: Any) -> list[Any]:
@@ -212,9 +206,7 @@ def _options(
         "stochastic_rounding": bool(stochastic_rounding),
         "seed": seed,
     }
-    if isinstance(step, Following):
-        options |= {"steps": step.counter, "step": 1}
-    elif isinstance(step, Array):
+    if isinstance(step, Array):
         options |= {"steps": step, "step": 0}
     else:
         options["step"] = step
@@ -255,6 +247,13 @@ def momentum_settings(momentum: Any, dampening: Any, nesterov: bool) -> dict[str
             f"nesterov needs a momentum above 0 and no dampening, got {kept} and {damped}"
         )
     return {"momentum": kept, "dampening": damped, "nesterov": bool(nesterov)}
+
+
+def _every(grads: Any) -> list[Any]:
+    """The arrays of a nest."""
+    from kernwright.optim._nest import leaves
+
+    return list(leaves(grads, "grads").values())
 
 
 def rate_of(lr: Any) -> Any:

@@ -1,0 +1,228 @@
+"""Parameters and gradients as nests: modules, dicts, lists and tuples of arrays, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kernwright._array.operands import device_array
+from kernwright._core import Array
+from kernwright.errors import ArgumentError, InvalidArgument
+
+_SHOWN = 20  # names of each list in a message
+
+
+def leaves(nest: Any, what: str) -> dict[str, Any]:
+    """The arrays of a nest by name: keys and positions joined by dots. One array alone is "0"."""
+    if is_module(nest):
+        nest = nest.parameters()
+    if hasattr(nest, "shape"):
+        return {"0": nest}
+    made: dict[str, Any] = {}
+    for name, value in _walk(_outer(nest, what), "", what):
+        if name in made:
+            raise InvalidArgument(f"{what} has the name {name!r} twice")
+        made[name] = value
+    return made
+
+
+def is_module(value: Any) -> bool:
+    from kernwright.nn import Module
+
+    return isinstance(value, Module)
+
+
+def _outer(nest: Any, what: str) -> Any:
+    if isinstance(nest, (Mapping, list, tuple)):
+        return nest
+    if nest is None:
+        return []
+    try:
+        return list(nest)
+    except TypeError:
+        raise ArgumentError(
+            f"{what} is a module, an array, or a dict, list or tuple of arrays, "
+            f"got {type(nest).__name__}"
+        ) from None
+
+
+def _walk(nest: Any, path: str, what: str) -> Iterator[tuple[str, Any]]:
+    if is_module(nest):
+        nest = nest.parameters()
+    items: Any
+    if isinstance(nest, Mapping):
+        items = nest.items()
+    elif isinstance(nest, (list, tuple)):
+        items = enumerate(nest)
+    else:
+        yield path, nest
+        return
+    for key, value in items:
+        if not isinstance(key, (str, int)) or key == "":
+            raise ArgumentError(f"{what} has the key {key!r:.60}: keys are names")
+        yield from _walk(value, f"{path}.{key}" if path else str(key), what)
+
+
+def like(nest: Any, values: Mapping[str, Any]) -> Any:
+    """The values by name in the nest of `nest`: lists for lists and tuples, nested dicts for
+    modules, a list for one array. Where names are absent, all but modules give a flat dict."""
+    if is_module(nest):
+        return _nested(values)
+    if hasattr(nest, "shape"):
+        return list(values.values())
+    if len(values) < len(leaves(nest, "a nest")):
+        return dict(values)
+    return _same(nest, "", values)
+
+
+def _same(nest: Any, path: str, values: Mapping[str, Any]) -> Any:
+    if is_module(nest):
+        nest = nest.parameters()
+    if isinstance(nest, Mapping):
+        return {
+            key: _same(each, f"{path}.{key}" if path else str(key), values)
+            for key, each in nest.items()
+        }
+    if isinstance(nest, (list, tuple)):
+        return [
+            _same(each, f"{path}.{i}" if path else str(i), values) for i, each in enumerate(nest)
+        ]
+    return values[path]
+
+
+def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        *outer, last = name.split(".")
+        place = made
+        for key in outer:
+            place = place.setdefault(key, {})
+        place[last] = value
+    return made
+
+
+class Parameters:
+    """The arrays that an optimiser was made for, by name, and those that it may change now."""
+
+    def __init__(self, source: Any) -> None:
+        """`source`: a module, or a nest of arrays, each of them once."""
+        self.source: Any = source if _is_nest(source) else list(_outer(source, "params"))
+        self.arrays: dict[str, Array] = self._trainable()
+        for name, each in self.arrays.items():
+            if not isinstance(each, Array):
+                raise ArgumentError(f"params[{name}] is a kw.Array, got {type(each).__name__}")
+            if each.dtype.name not in ("float16", "bfloat16", "float32", "float64"):
+                raise InvalidArgument(
+                    f"params[{name}] is float16, bfloat16, float32 or float64, not {each.dtype}"
+                )
+        if len({id(each) for each in self.arrays.values()}) < len(self.arrays):
+            raise InvalidArgument(
+                "params has an array twice: pass it once, with the sum of its gradients"
+            )
+        if not self.arrays:
+            raise InvalidArgument("an optimiser has one parameter at least")
+
+    def _trainable(self) -> dict[str, Array]:
+        if is_module(self.source):
+            return leaves(self.source.trainable_parameters(), "params")
+        return leaves(self.source, "params")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def now(self) -> dict[str, Array]:
+        """The arrays without those that were frozen since. Raises InvalidArgument where the module
+        has other arrays than before: what is stepped must be what is used."""
+        if not is_module(self.source):
+            return self.arrays
+        found = self._trainable()
+        for name, array in found.items():
+            if name not in self.arrays:
+                raise InvalidArgument(
+                    f"{name} was frozen or absent when the optimiser was made and has no state: "
+                    "make another optimiser, and load the old one's state_dict()"
+                )
+            if array is not self.arrays[name]:
+                raise InvalidArgument(
+                    f"{name} is another array than when the optimiser was made: make the "
+                    "optimiser after astype(), to() and assignments"
+                )
+        return found
+
+    def frozen(self, now: Mapping[str, Array]) -> set[str]:
+        """Names that gradients may have though nothing is stepped."""
+        if not is_module(self.source):
+            return set()
+        return {name for name, _ in self.source.named_parameters()} - set(now)
+
+    def nest(self, values: Mapping[str, Any]) -> Any:
+        """Values by name in the nest of the parameters."""
+        return like(self.source, values)
+
+
+def _is_nest(source: Any) -> bool:
+    return is_module(source) or hasattr(source, "shape") or isinstance(source, (Mapping, list))
+
+
+def gradients_of(params: Mapping[str, Array], grads: Any, ignored: set[str]) -> dict[str, Array]:
+    """The gradients of the parameters, in their order. Raises InvalidArgument with all names that
+    are missing or unexpected, and all shapes that differ; `ignored` names are left out."""
+    given = leaves(grads, "grads")
+    missing = [name for name in params if given.get(name) is None]
+    unexpected = [name for name in given if name not in params and name not in ignored]
+    if missing or unexpected:
+        raise InvalidArgument(
+            "the gradients do not fit the parameters: "
+            + told({"missing": missing, "unexpected": unexpected})
+        )
+    found = {name: device_array(given[name], f"grads[{name}]") for name in params}
+    wrong = [
+        f"grads[{name}] has shape {found[name].shape} in place of {param.shape}"
+        for name, param in params.items()
+        if found[name].shape != param.shape
+    ]
+    if wrong:
+        raise InvalidArgument("the gradients do not fit the parameters: " + "; ".join(wrong))
+    return found
+
+
+def told(lists: Mapping[str, Sequence[str]]) -> str:
+    """The lists that are not empty, each with its title."""
+    return "; ".join(f"{title}: {_listed(names)}" for title, names in lists.items() if names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f", ... ({len(names)} in all)" if len(names) > _SHOWN else ""
+    return ", ".join(map(str, names[:_SHOWN])) + more
+
+
+def load_named(
+    own: Mapping[str, Array], given: Mapping[str, Any], what: str, cast: bool = False
+) -> None:
+    """Copies arrays by name; dtypes must be equal without `cast`. Raises InvalidArgument with all
+    that does not fit, before anything has changed."""
+    values = {name: device_array(given[name], name) for name in own if name in given}
+    shapes = [
+        f"{name} has shape {each.shape} in place of {own[name].shape}"
+        for name, each in values.items()
+        if each.shape != own[name].shape
+    ]
+    dtypes = [
+        f"{name} is {each.dtype.name} in place of {own[name].dtype.name}"
+        for name, each in values.items()
+        if each.dtype != own[name].dtype and not cast
+    ]
+    problems = {
+        "missing": [name for name in own if name not in given],
+        "unexpected": [name for name in given if name not in own],
+        "wrong shapes": shapes,
+        "wrong dtypes": dtypes,
+    }
+    if any(problems.values()):
+        raise InvalidArgument(f"the arrays do not fit {what}, which is unchanged: {told(problems)}")
+    ready = {
+        name: each.to(own[name].device).astype(own[name].dtype, copy=False)
+        for name, each in values.items()
+    }
+    for name, each in ready.items():
+        own[name][...] = each

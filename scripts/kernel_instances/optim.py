@@ -1,0 +1,30 @@
+"""Instances of optimizer.cu."""
+
+NORM_ORDERS = ["kLargest", "kMagnitudes", "kSquares", "kPowers"]
+
+OPTIMIZERS = [
+    *(
+        f"optimizer_step<{rule}, {types}, {width}>"
+        for rule in (
+            *("AdamW<false>", "AdamW<true>", "Adam<false>", "Adam<true>"),
+            *("Momentum", "Plain", "Lion", "Decoupled"),
+        )
+        for types, width in (
+            ("Float32, Float32, Float32, false, false", 4),
+            ("Float64, Float64, Float64, false, false", 2),
+            ("BFloat16, BFloat16, Float32, true, false", 4),
+            ("BFloat16, BFloat16, Float32, false, true", 1),
+        )
+    ),
+    *(
+        f"norm_of_chunks<{of}, {order}, 4>"
+        for of in ("Float16", "BFloat16", "Float32")
+        for order in NORM_ORDERS
+    ),
+    *(f"norm_of_chunks<Float64, {order}, 2>" for order in NORM_ORDERS),
+    *(f"finish_norm<{order}>" for order in NORM_ORDERS),
+    *(f"scale_tensors<{of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
+    *(f"blend_tensors<Float32, {of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
+    "optimizer_step<Average, Float32, BFloat16, Float32, false, false, 4>",
+    "optimizer_step<Direction, Float32, BFloat16, Float32, false, false, 4>",
+]
