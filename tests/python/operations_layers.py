@@ -32,6 +32,11 @@ layer(
 layer("Experts", lambda: kw.nn.Experts(16, 24, 4, 2, seed=1), s(9, 16, dtype="bfloat16"))
 
 layers.add("nn.Dropout", lambda x: kw.nn.Dropout(0.3, seed=5)(x), ROWS)
+WAVES = s(2, 16, 9)
+layer("Conv1d", lambda: kw.nn.Conv1d(16, 8, 3, 2, 1, seed=1), WAVES)
+layer("Conv1d", lambda: kw.nn.Conv1d(16, 8, 3, 1, "same", padding_mode="reflect", seed=1), WAVES)
+layer("Conv2d", lambda: kw.nn.Conv2d(3, 8, 3, padding=1, seed=1), s(2, 3, 7, 5))
+layer("ConvTranspose1d", lambda: kw.nn.ConvTranspose1d(16, 8, 4, 2, 1, seed=1), WAVES)
 
 WEIGHTS = (6, 4, 3)
 DRAWS = ("normal", "uniform", "truncated_normal", "xavier_uniform", "xavier_normal")

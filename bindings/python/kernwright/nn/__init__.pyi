@@ -20,6 +20,7 @@ from kernwright.nn._losses._likelihoods import *
 from kernwright.nn._losses._pairs import *
 from kernwright.nn._modules.attention import *
 from kernwright.nn._modules.containers import *
+from kernwright.nn._modules.conv import *
 from kernwright.nn._modules.dropout import *
 from kernwright.nn._modules.linear import *
 from kernwright.nn._modules.module import *

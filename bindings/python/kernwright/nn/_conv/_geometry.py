@@ -71,7 +71,7 @@ def of_convolution(
 ) -> Geometry:
     """The geometry of a convolution of x (N, C, ...) with weight (outputs, C / groups, ...)."""
     axes = x.ndim - 2
-    count = _groups(groups)
+    count = number(groups, "groups")
     channels, outputs = weight.shape[1] * count, weight.shape[0]
     if x.shape[1] != channels or outputs % count != 0:
         raise InvalidArgument(
@@ -79,12 +79,12 @@ def of_convolution(
             f"{count} weight is (outputs, channels / {count}, ...), and {count} divides both"
         )
     sizes = list(weight.shape[2:])
-    strides = _numbers(stride, axes, "stride", 1)
-    dilations = _numbers(dilation, axes, "dilation", 1)
-    paddings = _paddings(padding, axes, sizes, strides, dilations)
+    strides = numbers(stride, axes, "stride", 1)
+    dilations = numbers(dilation, axes, "dilation", 1)
+    pairs = paddings(padding, axes, sizes, strides, dilations)
     out = []
     for n, k, s, (before, after), d in zip(
-        x.shape[2:], sizes, strides, paddings, dilations, strict=True
+        x.shape[2:], sizes, strides, pairs, dilations, strict=True
     ):
         room = n + before + after - d * (k - 1) - 1
         if room < 0 or n + before + after > _MOST:
@@ -94,7 +94,7 @@ def of_convolution(
             )
         out.append(room // s + 1)
     return _made(axes, list(x.shape[2:]), out, sizes, strides,
-                 [before for before, _ in paddings], dilations, count)  # fmt: skip
+                 [before for before, _ in pairs], dilations, count)  # fmt: skip
 
 
 def of_transposed(
@@ -103,7 +103,7 @@ def of_transposed(
 ) -> Geometry:  # fmt: skip
     """The same for a transposed convolution, with weight (C, outputs / groups, ...)."""
     axes = x.ndim - 2
-    count = _groups(groups)
+    count = number(groups, "groups")
     if x.shape[1] != weight.shape[0] or x.shape[1] % count != 0 or 0 in x.shape[2:]:
         raise InvalidArgument(
             f"Incompatible dimensions: x has shape {x.shape}, weight {weight.shape}; weight is "
@@ -111,19 +111,13 @@ def of_transposed(
             "elements along its axes of space"
         )
     sizes = list(weight.shape[2:])
-    strides = _numbers(stride, axes, "stride", 1)
-    dilations = _numbers(dilation, axes, "dilation", 1)
-    paddings = _numbers(padding, axes, "padding", 0)
-    more = _numbers(output_padding, axes, "output_padding", 0)
+    strides = numbers(stride, axes, "stride", 1)
+    dilations = numbers(dilation, axes, "dilation", 1)
+    before = numbers(padding, axes, "padding", 0)
+    more = numbers(output_padding, axes, "output_padding", 0)
+    require_output_padding(more, strides, dilations)
     out = []
-    for n, k, s, p, d, m in zip(
-        x.shape[2:], sizes, strides, paddings, dilations, more, strict=True
-    ):
-        if m >= max(s, d):
-            raise InvalidArgument(
-                f"output_padding is below stride or dilation, got {m} for stride {s} and "
-                f"dilation {d}"
-            )
+    for n, k, s, p, d, m in zip(x.shape[2:], sizes, strides, before, dilations, more, strict=True):
         extent = (n - 1) * s - 2 * p + d * (k - 1) + m + 1
         if extent < 1 or extent + p + (k - 1) * d > _MOST:
             raise InvalidArgument(
@@ -131,7 +125,17 @@ def of_transposed(
                 f"{s}, padding {p}, dilation {d}; x has shape {x.shape}, weight {weight.shape}"
             )
         out.append(extent)
-    return _made(axes, list(x.shape[2:]), out, sizes, strides, paddings, dilations, count)
+    return _made(axes, list(x.shape[2:]), out, sizes, strides, before, dilations, count)
+
+
+def require_output_padding(more: Any, strides: Any, dilations: Any) -> None:
+    """Raises InvalidArgument for an output_padding of a whole step."""
+    for m, s, d in zip(more, strides, dilations, strict=True):
+        if m >= max(s, d):
+            raise InvalidArgument(
+                f"output_padding is below stride or dilation, got {m} for stride {s} and "
+                f"dilation {d}"
+            )
 
 
 def _made(
@@ -145,14 +149,14 @@ def _made(
     })  # fmt: skip
 
 
-def _groups(groups: Any) -> int:
-    count = _numbers(groups, 1, "groups", 1)[0] if hasattr(groups, "__index__") else None
-    if count is None:
-        raise ArgumentError(f"groups is an int, got {groups!r:.60}")
-    return count
+def number(value: Any, name: str) -> int:
+    """An int above 0."""
+    if not hasattr(value, "__index__"):
+        raise ArgumentError(f"{name} is an int, got {value!r:.60}")
+    return numbers(value, 1, name, 1)[0]
 
 
-def _numbers(value: Any, axes: int, name: str, least: int) -> list[int]:
+def numbers(value: Any, axes: int, name: str, least: int) -> list[int]:
     """An int, or one for each axis."""
     given = [value] * axes if hasattr(value, "__index__") else value
     try:
@@ -167,7 +171,7 @@ def _numbers(value: Any, axes: int, name: str, least: int) -> list[int]:
     return made
 
 
-def _paddings(
+def paddings(
     padding: Any, axes: int, sizes: list[int], strides: list[int], dilations: list[int]
 ) -> list[tuple[int, int]]:
     """Elements in front of each axis and behind it."""
@@ -186,6 +190,6 @@ def _paddings(
     if isinstance(given, (list, tuple)) and any(isinstance(each, (list, tuple)) for each in given):
         if len(given) != axes:
             raise ArgumentError(f"padding has a pair for each axis, got {padding!r:.60}")
-        pairs = [_numbers(each, 2, "padding", 0) for each in given]
+        pairs = [numbers(each, 2, "padding", 0) for each in given]
         return [(before, after) for before, after in pairs]
-    return [(each, each) for each in _numbers(padding, axes, "padding", 0)]
+    return [(each, each) for each in numbers(padding, axes, "padding", 0)]

@@ -5,9 +5,10 @@
 (1, 3)
 """
 
-from kernwright.nn._modules import attention, containers, dropout, linear, module, norms
+from kernwright.nn._modules import attention, containers, conv, dropout, linear, module, norms
 from kernwright.nn._modules.attention import *
 from kernwright.nn._modules.containers import *
+from kernwright.nn._modules.conv import *
 from kernwright.nn._modules.dropout import *
 from kernwright.nn._modules.linear import *
 from kernwright.nn._modules.module import *
@@ -16,6 +17,7 @@ from kernwright.nn._modules.norms import *
 __all__ = [
     *attention.__all__,
     *containers.__all__,
+    *conv.__all__,
     *dropout.__all__,
     *linear.__all__,
     *module.__all__,
