@@ -8,10 +8,13 @@
 #include "kernels_src/conv/windows.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/spatial/spatial.h"
 
-#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -82,20 +85,42 @@ Array multiply(const Array& a, const Array& b, bool tf32, const Stream& on) {
   return Gemm{.a = a, .b = b, .tf32 = tf32 && a.type() == ScalarType::float32}.run(on);
 }
 
+Array with_bias(Array made, const std::optional<Array>& bias, const Stream& on) {
+  if (!bias) return made;
+  const Array added = bias->reshape({bias->size(), 1, 1});
+  const std::array<Operand, 2> operands = {Operand{&made}, Operand{&added}};
+  elementwise_into(made, Operation::add, operands, on);
+  return made;
+}
+
+/// With the last two axes swapped.
+Array turned(const Array& array) {
+  std::vector<int> axes(static_cast<std::size_t>(array.ndim()));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+  return array.transpose(axes);
+}
+
 /// `weights`: (groups, outputs, channels).
 Array convolve_points(const Array& x, const Array& weights, const std::optional<Array>& bias,
                       const ConvGeometry& geometry, const ConvSizes& sizes, bool tf32,
                       const Stream& on) {
   const std::int64_t outputs = std::int64_t{geometry.groups} * sizes.outputs;
   const Array planes = as_planes(x, geometry.groups, sizes.channels, on);
-  Array made = multiply(weights, planes, tf32, on)
-                   .reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]});
-  if (bias) {
-    const Array added = bias->reshape({outputs, 1, 1});
-    const std::array<Operand, 2> operands = {Operand{&made}, Operand{&added}};
-    elementwise_into(made, Operation::add, operands, on);
-  }
-  return made;
+  return with_bias(multiply(weights, planes, tf32, on)
+                       .reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]}),
+                   bias, on);
+}
+
+/// The bias of products for each image of 16-bit floats and tf32 belongs to a channel of ones: that
+/// takes 8 more elements of a sum, where another kernel would read and write the result. Products
+/// of float32 take longer for it.
+ConvPlan plan_of(const Array& x, const ConvGeometry& geometry, const ConvSizes& sizes,
+                 bool adds_ones) {
+  const std::size_t element = scalar_size(x.type());
+  const ConvPlan plan(geometry, sizes, element, 0, true);
+  if (!plan.parted || !adds_ones) return plan;
+  return {geometry, sizes, element, 1, true};
 }
 
 Array run(const Array& x, const Array& weight, const std::optional<Array>& given_bias,
@@ -111,11 +136,11 @@ Array run(const Array& x, const Array& weight, const std::optional<Array>& given
     const Array matrices =
         contiguous(weight, on)
             .reshape({geometry.groups, weight.shape()[0] / geometry.groups, weight.shape()[1]});
-    constexpr std::array<int, 3> kTurned = {0, 2, 1};
-    const Array weights = transposed ? matrices.transpose(kTurned) : matrices;
+    const Array weights = transposed ? turned(matrices) : matrices;
     return convolve_points(x, weights, bias, geometry, sizes, tf32, on);
   }
-  const ConvPlan plan(geometry, sizes, scalar_size(x.type()));
+  const bool adds_ones = bias && (is_half_float(x.type()) || tf32);
+  const ConvPlan plan = plan_of(x, geometry, sizes, adds_ones);
   const ConvCall call{geometry, sizes, plan, on};
   const auto bytes = static_cast<std::int64_t>(scalar_size(x.type()));
   const auto stride = [&](std::size_t axis) { return weight.strides()[axis] / bytes; };
@@ -125,12 +150,15 @@ Array run(const Array& x, const Array& weight, const std::optional<Array>& given
                                  .channel = stride(transposed ? 0 : 1),
                                  .y = stride(2),
                                  .x = stride(3)};
-  const ConvCall::Lines lines = call.unfold(x);
-  constexpr std::array<int, 3> kTurned = {0, 2, 1};
-  const Array product =
-      multiply(call.lay_weights(weight, strides), lines.windows.transpose(kTurned), tf32, on);
+  const bool has_ones = adds_ones && plan.parted;
+  const std::optional<Array> none;
+  const ConvCall::Lines lines = call.unfold(x, has_ones);
+  const Array weights = call.lay_weights(weight, strides, has_ones ? bias : none);
+  const Array product = multiply(weights, turned(lines.windows), tf32, on);
   lines.memory.use_on(on);
-  return call.fold(product, bias);
+  if (!plan.parted) return call.fold(product, bias);
+  return with_bias(product.reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]}),
+                   has_ones ? none : bias, on);
 }
 
 /// Few weights with long sums would leave a device idle that has a block for each.

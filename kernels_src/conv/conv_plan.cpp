@@ -8,6 +8,7 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::int64_t kUnit = 16;             // bytes; of the lines that tensor maps take
+constexpr std::int32_t kManyRows = 128;        // that fill tiles of products
 constexpr std::int64_t kMostGridRows = 65535;  // of a grid's third dimension
 
 template <typename Int>
@@ -39,7 +40,8 @@ ConvAxis axis_of(const ConvGeometry& given, std::size_t axis, bool transposed) {
 
 }  // namespace
 
-ConvPlan::ConvPlan(const ConvGeometry& geometry, const ConvSizes& sizes, std::size_t element)
+ConvPlan::ConvPlan(const ConvGeometry& geometry, const ConvSizes& sizes, std::size_t element,
+                   std::int32_t spare, bool may_part)
     : y(axis_of(geometry, 0, sizes.transposed)), x(axis_of(geometry, 1, sizes.transposed)) {
   step = std::gcd(x.stride, x.dilation);
   row_step = x.stride / step;
@@ -49,13 +51,15 @@ ConvPlan::ConvPlan(const ConvGeometry& geometry, const ConvSizes& sizes, std::si
   columns = divided_up(x.count, period) + beyond;
   const auto bytes = static_cast<std::int64_t>(element);
   const std::int64_t position = std::int64_t{row_step} * y.taps * bytes;
-  padded_channels = sizes.channels;
+  padded_channels = sizes.channels + spare;
   while (position * padded_channels % kUnit != 0) ++padded_channels;
   rows = sizes.batch * phases * y.count * columns;
   const std::int64_t unit = kUnit / bytes;
-  all_rows = divided_up(rows, unit) * unit;
   positions = rows * row_step;
-  all_positions = (all_rows + beyond) * row_step;
+  parted = may_part && period == 1 && y.count == 1 && y.shuffle == 1 && x.shuffle == 1 &&
+           x.count >= kManyRows;
+  all_rows = parted ? x.count : divided_up(rows, unit) * unit;
+  all_positions = parted ? positions : (all_rows + beyond) * row_step;
   row_elements = std::int64_t{row_step} * y.taps * padded_channels;
   inner = std::int64_t{x.taps} * y.taps * padded_channels;
   products = std::int64_t{sizes.outputs} * y.shuffle * x.shuffle;

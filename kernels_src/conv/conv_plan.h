@@ -29,7 +29,10 @@ struct ConvAxis {
 /// row_step + period * r): window j has the neighbours from j * row_step on. A window is `inner`
 /// elements long, and the next row's begins row_elements behind its first.
 struct ConvPlan {
-  ConvPlan(const ConvGeometry& geometry, const ConvSizes& sizes, std::size_t element);
+  /// `spare`: channels beyond those of a group at the least. `may_part`: an image may have a
+  /// product of its own, where that makes the result as it shall lie.
+  ConvPlan(const ConvGeometry& geometry, const ConvSizes& sizes, std::size_t element,
+           std::int32_t spare = 0, bool may_part = false);
 
   ConvAxis y, x;
   std::int32_t period = 1, phases = 1;  ///< phases: those with outputs
@@ -37,7 +40,10 @@ struct ConvPlan {
   std::int32_t step = 1;                ///< inputs from position to position
   std::int32_t columns = 1;             ///< rows of a slab, with those that have no output
   std::int32_t padded_channels = 1;
-  std::int64_t rows = 0, all_rows = 0;            ///< all_rows: whole units of 16 bytes
+  /// Each image has a product, whose `all_rows` are its outputs, else the batch has one, whose rows
+  /// are whole units of 16 bytes.
+  bool parted = false;
+  std::int64_t rows = 0, all_rows = 0;
   std::int64_t positions = 0, all_positions = 0;  ///< of a group's memory, with those at its end
   std::int64_t row_elements = 0, inner = 0;
   std::int64_t products = 0;  ///< rows of the weights for a group: outputs times residues

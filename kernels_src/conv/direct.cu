@@ -31,6 +31,16 @@ struct At {
   }
 };
 
+/// The taps of a window from `first` on that lie inside of `extent` elements.
+struct Taps {
+  int begin, end;
+
+  __device__ Taps(int first, int extent, int taps, int dilation) {
+    begin = first >= 0 ? 0 : (-first + dilation - 1) / dilation;
+    end = first >= extent ? 0 : min(taps, (extent - first + dilation - 1) / dilation);
+  }
+};
+
 template <typename T>
 __device__ __forceinline__ Compute<T> bias_of(const T* bias, int channel) {
   return bias == nullptr ? Compute<T>(0) : to_compute(bias[channel]);
@@ -47,17 +57,17 @@ __global__ void __launch_bounds__(kThreads)
     const int y = at.y * d.stride[0] - d.padding[0], left = at.x * d.stride[1] - d.padding[1];
     const T* w = weight + at.channel * d.weight_out;
     const T* from = x + at.n * d.x_n + static_cast<Int64>(group) * d.channels * d.x_c;
+    const Taps ky(y, d.in[0], d.taps[0], d.dilation[0]);
+    const Taps kx(left, d.in[1], d.taps[1], d.dilation[1]);
+    const Int64 step = d.dilation[1] * d.x_x;
     Compute<T> sum = bias_of(bias, at.channel);
     for (int c = 0; c < d.channels; ++c, w += d.weight_in, from += d.x_c) {
-      for (int ky = 0; ky < d.taps[0]; ++ky) {
-        const int in_y = y + ky * d.dilation[0];
-        if (in_y < 0 || in_y >= d.in[0]) continue;
-        for (int kx = 0; kx < d.taps[1]; ++kx) {
-          const int in_x = left + kx * d.dilation[1];
-          if (in_x < 0 || in_x >= d.in[1]) continue;
-          sum += to_compute(from[in_y * d.x_y + in_x * d.x_x]) *
-                 to_compute(w[ky * d.weight_y + kx * d.weight_x]);
-        }
+      for (int k = ky.begin; k < ky.end; ++k) {
+        const T* value =
+            from + (y + k * d.dilation[0]) * d.x_y + (left + kx.begin * d.dilation[1]) * d.x_x;
+        const T* factor = w + k * d.weight_y + kx.begin * d.weight_x;
+        for (int j = kx.begin; j < kx.end; ++j, value += step, factor += d.weight_x)
+          sum += to_compute(*value) * to_compute(*factor);
       }
     }
     out[i] = from_compute<T>(sum);
@@ -119,9 +129,13 @@ __global__ void __launch_bounds__(kThreads)
   const T* const gradient = dy + output * d.weight_in;
   const Int64 plane = static_cast<Int64>(d.out[0]) * d.out[1], count = plane * d.batch;
   Compute<T> sum = 0;
+  Int64 n = 0, first = 0;  // the image of element i, and its first element
   for (Int64 i = threadIdx.x; i < count; i += kThreads) {
-    const Int64 n = i / plane;
-    const int at = static_cast<int>(i - n * plane);
+    while (i - first >= plane) {
+      first += plane;
+      ++n;
+    }
+    const int at = static_cast<int>(i - first);
     const int o_y = at / d.out[1], o_x = at % d.out[1];
     const int in_y = o_y * d.stride[0] - d.padding[0] + ky * d.dilation[0];
     const int in_x = o_x * d.stride[1] - d.padding[1] + kx * d.dilation[1];

@@ -1,12 +1,14 @@
 // The parameters of windows.cu.
 #include "kernels_src/conv/windows.h"
 
+#include "base/format.h"
+#include "core/device.h"
 #include "kernels_src/conv/windows.cu.h"
 #include "kernels_src/family.h"
-#include "kernels_src/operands.h"
 
-#include <algorithm>
+#include <array>
 #include <memory>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -15,7 +17,8 @@ namespace {
 struct WindowValues {
   std::int64_t stride_n, stride_c, stride_y, stride_x;
   std::int64_t positions, all_positions;
-  std::int32_t groups, channels, padded_channels;
+  std::int32_t channels, padded_channels;
+  bool has_ones;
   std::int32_t in_y, in_x, taps_y;
   std::int32_t first_y, step_y, dilation_y, count_y;
   std::int32_t first_x, phase_step, step_x, phases, slab;
@@ -34,36 +37,33 @@ struct RowAxisValues {
 };
 struct RowValues {
   std::int64_t all;
-  std::int32_t channels, per_group;
+  std::int32_t channels, batch;
   std::int32_t phases, period, count_y, columns;
   RowAxisValues y, x;
 };
 
-constexpr std::int64_t kThreads = 256, kTile = 4096, kEach = 8;
+constexpr std::int64_t kThreads = 256, kTile = 4096, kChannels = 16;
 
-enum class WindowKernel : std::uint8_t { unfold_few, unfold, lay_weights, fold, fold_wide, spread };
+enum class WindowKernel : std::uint8_t { unfold_few, unfold, lay_weights, fold, spread };
 
 const LazyKernel& window_kernel(WindowKernel kernel, ScalarType type) {
   static const auto& family = *new Family("windows.cu", text::windows_cu);
   return family.instance(InstanceKey().add(kernel, 3).type(type), [&] {
-    constexpr std::array names = {"unfold<{}, 8>",
-                                  "unfold<{}, 64>",
-                                  "lay_weights<{}>",
-                                  "fold<{}, unsigned int>",
-                                  "fold<{}, unsigned long long>",
-                                  "spread<{}>"};
-    const std::string name = names[static_cast<std::size_t>(kernel)];
-    const std::size_t hole = name.find("{}");
-    return name.substr(0, hole) + device_type(type) + name.substr(hole + 2);
+    constexpr std::array names = {"unfold", "unfold", "lay_weights", "fold", "spread"};
+    constexpr std::array options = {", 8", ", 64", "", "", ""};
+    const auto at = static_cast<std::size_t>(kernel);
+    return format("{}<{}{}>", names[at], device_type(type), options[at]);
   });
 }
 
-LaunchConfig config_of(std::int64_t blocks, const Stream& on) {
-  constexpr std::int64_t kMostBlocks = 1 << 20;
+LaunchConfig config_of(const Device& device, std::int64_t x, std::int64_t y, std::int64_t z,
+                       const Stream& on) {
   LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>(std::clamp<std::int64_t>(blocks, 1, kMostBlocks))};
+  config.grid = {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y),
+                 static_cast<std::uint32_t>(z)};
   config.block = {static_cast<std::uint32_t>(kThreads)};
   config.stream = on;
+  config.programmatic_dependent = overlaps_launches(device);
   return config;
 }
 
@@ -81,7 +81,7 @@ RowValues row_values(const ConvCall& call) {
   const std::array<std::int32_t, 2>& out = call.geometry.out;
   return {.all = plan.all_rows,
           .channels = call.sizes.outputs * call.geometry.groups,
-          .per_group = call.sizes.outputs,
+          .batch = static_cast<std::int32_t>(call.sizes.batch),
           .phases = plan.phases,
           .period = plan.period,
           .count_y = plan.y.count,
@@ -92,7 +92,7 @@ RowValues row_values(const ConvCall& call) {
 
 }  // namespace
 
-ConvCall::Lines ConvCall::unfold(const Array& x) const {
+ConvCall::Lines ConvCall::unfold(const Array& x, bool has_ones) const {
   const std::array<std::int64_t, 4> strides = element_strides(x);
   const auto groups = std::int64_t{geometry.groups};
   const std::int64_t of_group = plan.all_positions * plan.y.taps * plan.padded_channels;
@@ -103,9 +103,9 @@ ConvCall::Lines ConvCall::unfold(const Array& x) const {
                                .stride_x = strides[3],
                                .positions = plan.positions,
                                .all_positions = plan.all_positions,
-                               .groups = geometry.groups,
                                .channels = sizes.channels,
                                .padded_channels = plan.padded_channels,
+                               .has_ones = has_ones,
                                .in_y = geometry.in[0],
                                .in_x = geometry.in[1],
                                .taps_y = plan.y.taps,
@@ -120,22 +120,27 @@ ConvCall::Lines ConvCall::unfold(const Array& x) const {
                                .slab = plan.columns * plan.row_step};
   const bool few = plan.padded_channels <= 16;
   const std::int64_t channels = few ? 8 : 64;
-  LaunchConfig config = config_of(1, on);
-  config.grid = {static_cast<std::uint32_t>(blocks_of(plan.all_positions, kTile / channels)),
-                 static_cast<std::uint32_t>(blocks_of(plan.padded_channels, channels)),
-                 static_cast<std::uint32_t>(groups * plan.y.taps)};
+  const LaunchConfig config =
+      config_of(x.device(), blocks_of(plan.all_positions, kTile / channels),
+                blocks_of(plan.padded_channels, channels), groups * plan.y.taps, on);
   const LazyKernel& lazy =
       window_kernel(few ? WindowKernel::unfold_few : WindowKernel::unfold, x.type());
   launch(lazy.on(x.device()), config, memory.address(), x.address(), values);
   x.use_on(on);
   memory.use_on(on);
   const auto bytes = static_cast<std::int64_t>(scalar_size(x.type()));
-  return {memory, Array::adopt(x.device(), memory.address(), {groups, plan.all_rows, plan.inner},
-                               {of_group * bytes, plan.row_elements * bytes, bytes}, x.type(),
-                               std::make_shared<Array>(memory))};
+  Shape shape = {groups, plan.all_rows, plan.inner};
+  Shape steps = {of_group * bytes, plan.row_elements * bytes, bytes};
+  if (plan.parted) {
+    shape.insert(shape.begin(), sizes.batch);
+    steps.insert(steps.begin(), plan.columns * plan.row_elements * bytes);
+  }
+  return {memory, Array::adopt(x.device(), memory.address(), std::move(shape), std::move(steps),
+                               x.type(), std::make_shared<Array>(memory))};
 }
 
-Array ConvCall::lay_weights(const Array& weight, const WeightStrides& strides) const {
+Array ConvCall::lay_weights(const Array& weight, const WeightStrides& strides,
+                            const std::optional<Array>& bias) const {
   Array made = Array::empty(weight.device(), {geometry.groups, plan.products, plan.inner},
                             weight.type(), on);
   const auto axis = [&](const ConvAxis& planned, std::size_t at) -> WeightAxisValues {
@@ -152,11 +157,14 @@ Array ConvCall::lay_weights(const Array& weight, const WeightStrides& strides) c
                                .padded_channels = plan.padded_channels,
                                .y = axis(plan.y, 0),
                                .x = axis(plan.x, 1)};
+  const CUdeviceptr added = bias ? bias->address() : 0;
+  const std::int64_t blocks = std::int64_t{geometry.groups} * sizes.outputs;
   launch(window_kernel(WindowKernel::lay_weights, weight.type()).on(weight.device()),
-         config_of(blocks_of(made.size(), kThreads), on), made.address(), weight.address(),
-         made.size(), values);
+         config_of(weight.device(), blocks, 1, 1, on), made.address(), weight.address(), added,
+         values);
   weight.use_on(on);
   made.use_on(on);
+  if (bias) bias->use_on(on);
   return made;
 }
 
@@ -165,20 +173,12 @@ Array ConvCall::fold(const Array& product, const std::optional<Array>& bias) con
   const RowValues values = row_values(*this);
   Array made = Array::empty(product.device(), {sizes.batch, values.channels, out[0], out[1]},
                             product.type(), on);
-  std::int32_t lanes_log2 = 0;
-  while (lanes_log2 < 5 && (kEach << lanes_log2) < out[1]) ++lanes_log2;
-  const auto parts_of_line = static_cast<std::int32_t>(blocks_of(out[1], kEach << lanes_log2));
-  const std::int64_t parts = made.size() / out[1] * parts_of_line;
-  const bool wide = std::max(made.size(), parts << lanes_log2) >= std::int64_t{1} << 30;
-  const Kernel& kernel =
-      window_kernel(wide ? WindowKernel::fold_wide : WindowKernel::fold, product.type())
-          .on(product.device());
-  const LaunchConfig config = config_of(blocks_of(parts << lanes_log2, kThreads), on);
   const CUdeviceptr added = bias ? bias->address() : 0;
-  with_index(wide, [&](auto index) {
-    launch(kernel, config, made.address(), product.address(), added,
-           static_cast<decltype(index)>(parts), parts_of_line, lanes_log2, values);
-  });
+  const LaunchConfig config =
+      config_of(product.device(), blocks_of(made.size() / values.channels, kThreads),
+                blocks_of(values.channels, kChannels), 1, on);
+  launch(window_kernel(WindowKernel::fold, product.type()).on(product.device()), config,
+         made.address(), product.address(), added, values);
   product.use_on(on);
   made.use_on(on);
   if (bias) bias->use_on(on);
@@ -189,9 +189,11 @@ Array ConvCall::spread(const Array& dy) const {
   const std::array<std::int64_t, 4> strides = element_strides(dy);
   Array made =
       Array::empty(dy.device(), {geometry.groups, sizes.outputs, plan.all_rows}, dy.type(), on);
-  launch(window_kernel(WindowKernel::spread, dy.type()).on(dy.device()),
-         config_of(blocks_of(made.size(), kThreads), on), made.address(), dy.address(), made.size(),
-         sizes.batch, strides[0], strides[1], strides[2], strides[3], row_values(*this));
+  const RowValues values = row_values(*this);
+  const LaunchConfig config = config_of(dy.device(), blocks_of(plan.all_rows, kThreads),
+                                        blocks_of(values.channels, kChannels), 1, on);
+  launch(window_kernel(WindowKernel::spread, dy.type()).on(dy.device()), config, made.address(),
+         dy.address(), strides[0], strides[1], strides[2], strides[3], values);
   dy.use_on(on);
   made.use_on(on);
   return made;

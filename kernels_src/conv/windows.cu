@@ -1,72 +1,79 @@
 // The operands of a convolution as a matrix product, and its result in the layout of arrays.
 #include <kernwright/elements.cuh>
+#include <kernwright/overlap.cuh>
 
 using namespace kernwright;
 
 constexpr int kThreads = 256;
-constexpr int kTile = 4096;  // elements that a block of unfold() moves at a time
+constexpr int kWarps = kThreads / 32;
+constexpr int kTile = 4096;    // elements that a block of unfold() moves
+constexpr int kChannels = 16;  // that a thread of fold() and spread() moves
+
+/// a / b: 64-bit divisions take some five times as long.
+__device__ __forceinline__ Int64 divided(Int64 a, int b) {
+  if (a >> 32 == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
+  return a / b;
+}
 
 /// Where windows lie in x; see ConvPlan of conv_plan.h. Strides are in elements.
 struct Windows {
   Int64 stride_n, stride_c, stride_y, stride_x;  // of x
   Int64 positions, all_positions;                // with windows; of a group's memory
-  int groups, channels, padded_channels;         // of a group
+  int channels, padded_channels;                 // of a group
+  bool has_ones;                                 // the channel behind the last one is of ones
   int in_y, in_x, taps_y;
   int first_y, step_y, dilation_y, count_y;
   int first_x, phase_step, step_x, phases, slab;  // a slab: positions of one row and phase
 };
 
-/// A position of the memory that unfold() fills, in x. Outside of x: below 0.
+/// A position of the memory that unfold() fills, in x.
 struct Place {
-  Int64 image;  // offset of the batch's element
-  int y, x;
+  Int64 offset;
+  bool inside;
 
   __device__ Place(const Windows& w, Int64 position, int tap_y) {
-    const Int64 line = position / w.slab;
+    const Int64 line = divided(position, w.slab);
     const int r = static_cast<int>(position - line * w.slab);
-    const Int64 plane = line / w.count_y;
+    const Int64 plane = divided(line, w.count_y);
     const int row = static_cast<int>(line - plane * w.count_y);
-    const Int64 n = plane / w.phases;
+    const Int64 n = divided(plane, w.phases);
     const int phase = static_cast<int>(plane - n * w.phases);
-    image = n * w.stride_n;
-    y = w.first_y + row * w.step_y + tap_y * w.dilation_y;
-    x = w.first_x + phase * w.phase_step + r * w.step_x;
-    if (position >= w.positions || y >= w.in_y || x >= w.in_x) y = -1;
+    const int y = w.first_y + row * w.step_y + tap_y * w.dilation_y;
+    const int x = w.first_x + phase * w.phase_step + r * w.step_x;
+    inside = position < w.positions && y >= 0 && y < w.in_y && x >= 0 && x < w.in_x;
+    offset = n * w.stride_n + y * w.stride_y + x * w.stride_x;
   }
-  __device__ bool is_inside() const { return y >= 0 && x >= 0; }
 };
 
-/// out[group][position][tap_y][channel] from x of any strides, by tiles of kChannels channels.
+/// out[group][position][tap_y][channel] from x of any strides, by tiles of kTileChannels channels.
 /// Zeros stand for padding. The grid: tiles of positions, tiles of channels, groups times taps.
-template <typename T, int kChannels>
+template <typename T, int kTileChannels>
 __global__ void __launch_bounds__(kThreads) unfold(T* out, const T* x, const Windows w) {
-  constexpr int kPositions = kTile / kChannels;
+  constexpr int kPositions = kTile / kTileChannels;
   constexpr int kLanes = kPositions < kThreads ? kPositions : kThreads;
-  __shared__ T tile[kPositions][kChannels + (sizeof(T) < 4 ? 2 : 1)];
+  __shared__ T tile[kPositions][kTileChannels + (sizeof(T) < 4 ? 2 : 1)];
+  wait_for_previous();
   const int group = blockIdx.z / w.taps_y, tap_y = blockIdx.z % w.taps_y;
-  const int first_channel = blockIdx.y * kChannels;
+  const int first_channel = blockIdx.y * kTileChannels;
   const Int64 first = static_cast<Int64>(blockIdx.x) * kPositions;
   for (int i = threadIdx.x % kLanes; i < kPositions; i += kLanes) {
     const Place place(w, first + i, tap_y);
-    const T* const from = x + place.image + place.y * w.stride_y + place.x * w.stride_x;
+    const T* const from = x + place.offset + static_cast<Int64>(group) * w.channels * w.stride_c;
 #pragma unroll 8
-    for (int c = threadIdx.x / kLanes; c < kChannels; c += kThreads / kLanes) {
+    for (int c = threadIdx.x / kLanes; c < kTileChannels; c += kThreads / kLanes) {
       const int channel = first_channel + c;
-      T value = from_compute<T>(0);
-      if (place.is_inside() && channel < w.channels) {
-        value = from[(static_cast<Int64>(group) * w.channels + channel) * w.stride_c];
-      }
+      T value = from_compute<T>(w.has_ones && channel == w.channels ? 1 : 0);
+      if (place.inside && channel < w.channels) value = from[channel * w.stride_c];
       tile[i][c] = value;
     }
   }
   __syncthreads();
-  const Int64 of_group = w.all_positions * w.taps_y * w.padded_channels;
+  T* const to = out + group * (w.all_positions * w.taps_y * w.padded_channels);
   for (int e = threadIdx.x; e < kTile; e += kThreads) {
-    const int i = e / kChannels, channel = first_channel + e % kChannels;
+    const int i = e / kTileChannels, channel = first_channel + e % kTileChannels;
     const Int64 position = first + i;
     if (position >= w.all_positions || channel >= w.padded_channels) continue;
-    out[group * of_group + (position * w.taps_y + tap_y) * w.padded_channels + channel] =
-        tile[i][e % kChannels];
+    to[(position * w.taps_y + tap_y) * w.padded_channels + channel] = tile[i][e % kTileChannels];
   }
 }
 
@@ -88,30 +95,35 @@ struct Weights {
   WeightAxis y, x;
 };
 
-/// out[group][output][residue_y][residue_x][tap_x][tap_y][channel] from weights of any strides.
+/// out[group][output][residue_y][residue_x][tap_x][tap_y][channel] from weights of any strides; a
+/// bias that is not null belongs to the channel of ones. A block for each group and output, a warp
+/// for a line of channels at a time.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    lay_weights(T* out, const T* weight, Int64 count, const Weights w) {
-  for (Int64 e = static_cast<Int64>(blockIdx.x) * kThreads + threadIdx.x; e < count;
-       e += static_cast<Int64>(gridDim.x) * kThreads) {
-    Int64 rest = e;
-    const auto next = [&](int extent) {
-      const Int64 above = rest / extent;
-      const int at = static_cast<int>(rest - above * extent);
-      rest = above;
-      return at;
-    };
-    const int channel = next(w.padded_channels);
-    const int t_y = next(w.y.taps), t_x = next(w.x.taps);
-    const int residue_x = next(w.x.shuffle), residue_y = next(w.y.shuffle);
-    const int output = next(w.outputs);
-    const int tap_y = w.y.tap(t_y, residue_y), tap_x = w.x.tap(t_x, residue_x);
-    T value = from_compute<T>(0);
-    if (channel < w.channels && tap_y >= 0 && tap_x >= 0) {
-      value = weight[rest * w.stride_group + output * w.stride_out + channel * w.stride_in +
-                     tap_y * w.stride_y + tap_x * w.stride_x];
+    lay_weights(T* out, const T* weight, const T* bias, const Weights w) {
+  wait_for_previous();
+  const int group = blockIdx.x / w.outputs, output = blockIdx.x % w.outputs;
+  const int taps = w.x.taps * w.y.taps, lines = w.y.shuffle * w.x.shuffle * taps;
+  const T* const from = weight + group * w.stride_group + output * w.stride_out;
+  T* const to = out + static_cast<Int64>(blockIdx.x) * lines * w.padded_channels;
+  for (int line = threadIdx.x / 32; line < lines; line += kWarps) {
+    const int residue = line / taps, tap = line - residue * taps;
+    const int t_x = tap / w.y.taps, t_y = tap - t_x * w.y.taps;
+    const int residue_y = residue / w.x.shuffle;
+    const int tap_y = w.y.tap(t_y, residue_y);
+    const int tap_x = w.x.tap(t_x, residue - residue_y * w.x.shuffle);
+    const bool is_tap = tap_y >= 0 && tap_x >= 0;
+    const T* const source = from + tap_y * w.stride_y + tap_x * w.stride_x;
+    T* const target = to + static_cast<Int64>(line) * w.padded_channels;
+    for (int channel = threadIdx.x % 32; channel < w.padded_channels; channel += 32) {
+      T value = from_compute<T>(0);
+      if (channel < w.channels) {
+        if (is_tap) value = source[channel * w.stride_in];
+      } else if (bias != nullptr && channel == w.channels && line == 0) {
+        value = bias[blockIdx.x];
+      }
+      target[channel] = value;
     }
-    out[e] = value;
   }
 }
 
@@ -122,73 +134,79 @@ struct RowAxis {
 };
 /// Rows ((n * phases + phase) * count_y + row_y) * columns + j, where row_x = j * period + phase.
 struct Rows {
-  Int64 all;                // rows of the product
-  int channels, per_group;  // of the result, and of a group
+  Int64 all;  // rows of the product
+  int channels, batch;
   int phases, period, count_y, columns;
   RowAxis y, x;
+};
 
-  __device__ Int64 row(Int64 n, int row_y, int row_x) const {
-    const int j = period == 1 ? row_x : row_x / period;
-    return ((n * phases + (row_x - j * period)) * count_y + row_y) * columns + j;
+/// An output of the result's planes, and its row.
+struct Output {
+  Int64 n;
+  Int64 row;
+  int residue, place;
+
+  __device__ Output(const Rows& rows, Int64 position) {
+    const Int64 line = divided(position, rows.x.out);
+    n = divided(line, rows.y.out);
+    const int y = static_cast<int>(line - n * rows.y.out);
+    const int x = static_cast<int>(position - line * rows.x.out);
+    place = y * rows.x.out + x;
+    const int v_y = y + rows.y.offset, v_x = x + rows.x.offset;
+    const int row_y = v_y / rows.y.shuffle, row_x = v_x / rows.x.shuffle;
+    residue = (v_y - row_y * rows.y.shuffle) * rows.x.shuffle + v_x - row_x * rows.x.shuffle;
+    const int j = row_x / rows.period;
+    row = ((n * rows.phases + (row_x - j * rows.period)) * rows.count_y + row_y) * rows.columns + j;
   }
 };
 
 /// out[n][channel][y][x], contiguous, from product[channel, residue_y, residue_x][row] plus the
-/// channel's bias. 1 << lanes_log2 threads make 8 times as many neighbours of a line.
-template <typename T, typename Index>
+/// channel's bias. A thread has kChannels channels at a place.
+template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    fold(T* out, const T* product, const T* bias, Index parts, int parts_of_line, int lanes_log2,
-         const Rows rows) {
-  constexpr int kEach = 8;
-  const int lanes = 1 << lanes_log2;
-  const int lane = threadIdx.x & (lanes - 1);
-  const Index step = static_cast<Index>(gridDim.x) * (kThreads >> lanes_log2);
-  for (Index part =
-           static_cast<Index>(blockIdx.x) * (kThreads >> lanes_log2) + (threadIdx.x >> lanes_log2);
-       part < parts; part += step) {
-    const Index line = part / parts_of_line;
-    const int begin = static_cast<int>(part - line * parts_of_line) * kEach * lanes + lane;
-    const Index plane = line / rows.y.out;
-    const int v_y = static_cast<int>(line - plane * rows.y.out) + rows.y.offset;
-    const Index n = plane / rows.channels;
-    const int channel = static_cast<int>(plane - n * rows.channels);
-    const int row_y = v_y / rows.y.shuffle;
-    const Int64 first =
-        (static_cast<Int64>(channel) * rows.y.shuffle + (v_y - row_y * rows.y.shuffle)) *
-        rows.x.shuffle;
-    const Compute<T> added = bias == nullptr ? Compute<T>(0) : to_compute(bias[channel]);
-    T* const to = out + static_cast<Int64>(line) * rows.x.out;
+    fold(T* out, const T* product, const T* bias, const Rows rows) {
+  wait_for_previous();
+  const Int64 position = static_cast<Int64>(blockIdx.x) * kThreads + threadIdx.x;
+  const Int64 plane = static_cast<Int64>(rows.y.out) * rows.x.out;
+  if (position >= plane * rows.batch) return;
+  const Output o(rows, position);
+  const int first = blockIdx.y * kChannels;
+  const Int64 step = rows.all * rows.y.shuffle * rows.x.shuffle;
+  const T* const from = product + first * step + o.residue * rows.all + o.row;
+  T* const to = out + (o.n * rows.channels + first) * plane + o.place;
+  T sums[kChannels];
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const int o = begin + i * lanes;
-      if (o >= rows.x.out) break;
-      const int v = o + rows.x.offset;
-      const int row_x = rows.x.shuffle == 1 ? v : v / rows.x.shuffle;
-      const T sum = product[(first + (v - row_x * rows.x.shuffle)) * rows.all +
-                            rows.row(static_cast<Int64>(n), row_y, row_x)];
-      to[o] = bias == nullptr ? sum : from_compute<T>(to_compute(sum) + added);
-    }
+  for (int c = 0; c < kChannels; ++c)
+    if (first + c < rows.channels) sums[c] = from[c * step];
+#pragma unroll
+  for (int c = 0; c < kChannels; ++c) {
+    if (first + c >= rows.channels) break;
+    to[c * plane] = bias == nullptr
+                        ? sums[c]
+                        : from_compute<T>(to_compute(sums[c]) + to_compute(bias[first + c]));
   }
 }
 
-/// rows[channel][row] of dy[n][channel][y][x] with any strides: fold() undone, without residues.
+/// out[channel][row] of dy[n][channel][y][x] with any strides: fold() undone, without residues.
 /// Zeros stand for rows without an output.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    spread(T* out, const T* dy, Int64 count, Int64 batch, Int64 stride_n, Int64 stride_c,
-           Int64 stride_y, Int64 stride_x, const Rows rows) {
-  for (Int64 e = static_cast<Int64>(blockIdx.x) * kThreads + threadIdx.x; e < count;
-       e += static_cast<Int64>(gridDim.x) * kThreads) {
-    const Int64 channel = e / rows.all, row = e - channel * rows.all;
-    const Int64 line = row / rows.columns;
-    const Int64 plane = line / rows.count_y;
-    const Int64 n = plane / rows.phases;
-    const Int64 y = line - plane * rows.count_y;
-    const Int64 x = (row - line * rows.columns) * rows.period + (plane - n * rows.phases);
-    T value = from_compute<T>(0);
-    if (n < batch && x < rows.x.out) {
-      value = dy[n * stride_n + channel * stride_c + y * stride_y + x * stride_x];
-    }
-    out[e] = value;
+    spread(T* out, const T* dy, Int64 stride_n, Int64 stride_c, Int64 stride_y, Int64 stride_x,
+           const Rows rows) {
+  wait_for_previous();
+  const Int64 row = static_cast<Int64>(blockIdx.x) * kThreads + threadIdx.x;
+  if (row >= rows.all) return;
+  const Int64 line = divided(row, rows.columns), plane = divided(line, rows.count_y);
+  const Int64 n = divided(plane, rows.phases);
+  const Int64 y = line - plane * rows.count_y;
+  const Int64 x = (row - line * rows.columns) * rows.period + (plane - n * rows.phases);
+  const bool inside = n < rows.batch && x < rows.x.out;
+  const int first = blockIdx.y * kChannels;
+  const T* const from = dy + n * stride_n + first * stride_c + y * stride_y + x * stride_x;
+  T* const to = out + first * rows.all + row;
+#pragma unroll 8
+  for (int c = 0; c < kChannels; ++c) {
+    if (first + c >= rows.channels) break;
+    to[c * rows.all] = inside ? from[c * stride_c] : from_compute<T>(0);
   }
 }

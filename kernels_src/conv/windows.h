@@ -24,9 +24,10 @@ struct ConvCall {
   struct Lines {
     Array memory, windows;
   };
-  Lines unfold(const Array& x) const;
-  /// Weights as the left operand, (groups, products, inner).
-  Array lay_weights(const Array& weight, const WeightStrides& strides) const;
+  Lines unfold(const Array& x, bool has_ones = false) const;
+  /// Weights as the left operand, (groups, products, inner); a bias belongs to the channel of ones.
+  Array lay_weights(const Array& weight, const WeightStrides& strides,
+                    const std::optional<Array>& bias) const;
   /// (n, outputs, out...) of the product (groups, products, all_rows), plus the bias.
   Array fold(const Array& product, const std::optional<Array>& bias) const;
   /// (groups, outputs, all_rows) of dy (n, outputs, out...): zeros where a row has no output.

@@ -13,8 +13,7 @@ CONV = {
             "unfold<{}, 8>",
             "unfold<{}, 64>",
             "lay_weights<{}>",
-            "fold<{}, unsigned int>",
-            "fold<{}, unsigned long long>",
+            "fold<{}>",
             "spread<{}>",
         )
     ],
