@@ -235,7 +235,7 @@ def test_experts():
             hidden = silu(hidden[:24]) * hidden[24:]
             out += scores[expert] / scores[chosen].sum() * (down[expert] @ hidden)
     close(made, expected.reshape(2, 5, 16), 3e-2)
-    with pytest.raises(kw.InvalidArgument, match="a token takes 1 to 4 experts, got 5"):
+    with pytest.raises(kw.InvalidArgument, match="num_experts_per_token is from 1 to 4, got 5"):
         kw.nn.Experts(16, 24, 4, 5)
 
 

@@ -233,19 +233,20 @@ def _settings(
         raise InvalidArgument("attention: attn_mask and is_causal exclude each other, as in torch")
     if dropout_p and seed is None:
         raise ArgumentError("attention: dropout_p takes a seed, as in seed=1")
-    left, right = _window(window)
+    left, right = window_sides(window)
     return left, 0 if is_causal else right
 
 
-def _window(window: Any) -> tuple[int, int]:
+def window_sides(window: Any) -> tuple[int, int]:
+    """Keys seen before and after a query's own, -1 for no limit."""
     if window is None:
         return -1, -1
-    if isinstance(window, int) and window >= 1:
-        return min(window, 2**62) - 1, 0
-    if isinstance(window, (tuple, list)) and len(window) == 2:
-        left, right = window
-        if isinstance(left, int) and isinstance(right, int):
-            return left, right
+    sides = window if isinstance(window, (tuple, list)) and len(window) == 2 else [window]
+    if all(isinstance(side, int) and not isinstance(side, bool) for side in sides):
+        if len(sides) == 2:
+            return sides[0], sides[1]
+        if window >= 1:
+            return min(window, 2**62) - 1, 0
     raise ArgumentError(f"attention: a window is a number of keys or (left, right), got {window!r}")
 
 

@@ -54,6 +54,13 @@ class Permuted(NamedTuple):
     sources: Array
 
 
+def activation_name(argument: str, value: Any) -> GroupActivation:
+    """A name that grouped_linear() takes; `argument` says for which argument."""
+    if value not in _ACTIVATIONS:
+        raise ArgumentError(f"{argument} is {value!r:.60}, and must be one of {_ACTIVATIONS}")
+    return value  # type: ignore[no-any-return]
+
+
 def route(
     logits: Any,
     k: int,
@@ -191,8 +198,8 @@ def grouped_linear(
     ((3, 128), 'bfloat16', 256.0)
     """
     for name, value in (("activation", activation), ("gate", gate)):
-        if value is not None and value not in _ACTIVATIONS:
-            raise ArgumentError(f"{name} is {value!r}, and must be one of {_ACTIVATIONS}")
+        if value is not None:
+            activation_name(name, value)
     shape = _shape(weights)
     experts = shape[0] if shape else None
     numbers, kind = _numbers("grouped_linear", offsets, counts, experts)

@@ -161,6 +161,8 @@ def numbers(value: Any, axes: int, name: str, least: int) -> list[int]:
     given = [value] * axes if hasattr(value, "__index__") else value
     try:
         made = [operator.index(each) for each in given]
+        if any(isinstance(each, bool) for each in given):
+            raise TypeError
     except TypeError:
         raise ArgumentError(f"{name} is an int or {axes} ints, got {value!r:.60}") from None
     if len(made) != axes:

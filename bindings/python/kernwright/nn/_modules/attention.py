@@ -7,8 +7,9 @@ from typing import Any
 
 import kernwright
 from kernwright._core import Array
-from kernwright.errors import InvalidArgument
+from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.nn import _attention, _rope
+from kernwright.nn._modules import settings
 from kernwright.nn._modules.linear import Linear, seeds
 from kernwright.nn._modules.module import Module
 from kernwright.nn._modules.norms import RMSNorm
@@ -31,9 +32,19 @@ class Rope(Module):
         self, dim: int, base: float = 10000.0, *, scaling: Mapping[str, Any] | None = None,
         interleaved: bool = False, max_positions: int = 2048,
     ) -> None:  # fmt: skip
-        self.dim, self.base, self.interleaved = dim, base, interleaved
-        self.max_positions = max_positions
+        self.dim = settings.extent(dim, "dim", least=2, most=65536)
+        if self.dim % 2 != 0:
+            raise InvalidArgument(f"dim of Rope is even, got {dim}")
+        self.base = settings.positive(base, "base")
+        self.interleaved = settings.flag(interleaved, "interleaved")
+        self.max_positions = settings.extent(max_positions, "max_positions")
+        if scaling is not None and not isinstance(scaling, Mapping):
+            raise ArgumentError(f"scaling is a mapping, got {scaling!r:.60}")
         self._scaling = dict(scaling) if scaling is not None else None
+        if self._scaling:  # the kernel's rule knows which numbers make sense
+            _rope.rope_frequencies(
+                self.dim, base=self.base, scaling=self._scaling, seq_len=self.max_positions
+            )
         self._tables: tuple[Array, Array] | None = None
 
     def __call__(self, q: Any, k: Any = None, *, positions: Any = None, offset: int = 0) -> Any:
@@ -74,14 +85,21 @@ class MultiHeadAttention(Module):
         soft_cap: float | None = None, scale: float | None = None, sinks: bool = False,
         norm_eps: float = 1e-6, dtype: Any = None, seed: int | None = None, device: Any = None,
     ) -> None:  # fmt: skip
-        kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        if num_heads < 1 or kv_heads < 1 or num_heads % kv_heads != 0:
+        dim, num_heads = settings.extent(dim, "dim"), settings.extent(num_heads, "num_heads")
+        kv_heads = num_heads
+        if num_kv_heads is not None:
+            kv_heads = settings.extent(num_kv_heads, "num_kv_heads")
+        if num_heads % kv_heads != 0:
             raise InvalidArgument(f"num_kv_heads divides num_heads, got {num_heads} and {kv_heads}")
         if head_dim is None and dim % num_heads != 0:
             raise InvalidArgument(
                 f"num_heads divides dim where head_dim is not given, got {dim} and {num_heads}"
             )
-        width = dim // num_heads if head_dim is None else head_dim
+        width = dim // num_heads if head_dim is None else settings.extent(head_dim, "head_dim")
+        self._require_settings(rope, window, soft_cap, scale, width)
+        for name, value in (("qk_norm", qk_norm), ("is_causal", is_causal), ("sinks", sinks)):
+            settings.flag(value, name)
+        norm_eps = settings.positive(norm_eps, "norm_eps")
         self.num_heads, self.num_kv_heads, self.head_dim = num_heads, kv_heads, width
         self.is_causal, self.window, self.soft_cap, self.scale = is_causal, window, soft_cap, scale
         options = {"dtype": dtype, "device": device}
@@ -94,6 +112,18 @@ class MultiHeadAttention(Module):
         self.k_norm = RMSNorm(width, norm_eps, **options) if qk_norm else None
         self.rope = rope
         self.sinks = kernwright.zeros(num_heads, "float32", device=device) if sinks else None
+
+    @staticmethod
+    def _require_settings(rope: Any, window: Any, soft_cap: Any, scale: Any, width: int) -> None:
+        if rope is not None and not callable(rope):
+            raise ArgumentError(f"rope is a kw.nn.Rope, got {rope!r:.60}")
+        if isinstance(rope, Rope) and rope.dim > width:
+            raise InvalidArgument(f"a Rope of {rope.dim} elements turns heads of {width}")
+        _attention.window_sides(window)
+        if scale is not None:
+            settings.number(scale, "scale")
+        if soft_cap is not None and settings.number(soft_cap, "soft_cap") < 0:
+            raise InvalidArgument(f"soft_cap is at least 0, where 0 is none, got {soft_cap}")
 
     def __call__(
         self, x: Any, mask: Any = None, *, context: Any = None, positions: Any = None,

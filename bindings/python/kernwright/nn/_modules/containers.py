@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import kernwright
 from kernwright._core import Array
-from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.errors import ArgumentError
 from kernwright.nn import _experts
 from kernwright.nn._experts import GroupActivation
+from kernwright.nn._modules import settings
 from kernwright.nn._modules.linear import Linear, seeds
 from kernwright.nn._modules.module import Module
 from kernwright.nn.init import _functions as init
@@ -48,6 +50,22 @@ class Sequential(Module):
         return list(self)[index]
 
 
+def _require_route(
+    route: dict[str, Any], num_experts: int, taken: int, device: Any
+) -> dict[str, Any]:
+    """Options that kw.nn.route() takes for so many experts."""
+    for name in ("groups", "groups_kept"):
+        if name in route:
+            settings.extent(route[name], name)
+    if "scale" in route:
+        settings.number(route["scale"], "scale")
+    if "renormalize" in route:
+        settings.flag(route["renormalize"], "renormalize")
+    no_tokens = kernwright.zeros((0, num_experts), "float32", device=device)
+    _experts.route(no_tokens, taken, **route)
+    return route
+
+
 class Experts(Module):
     """A mixture of experts: each token takes `num_experts_per_token` gated networks, chosen and
     weighted by kw.nn.route() of `gate`(x).
@@ -66,19 +84,20 @@ class Experts(Module):
         activation: GroupActivation = "silu", dtype: Any = "bfloat16", seed: int | None = None,
         device: Any = None, **route: Any,
     ) -> None:  # fmt: skip
-        if not 1 <= num_experts_per_token <= num_experts:
-            raise InvalidArgument(
-                f"a token takes 1 to {num_experts} experts, got {num_experts_per_token}"
-            )
+        dim, hidden_dim = settings.extent(dim, "dim"), settings.extent(hidden_dim, "hidden_dim")
+        num_experts = settings.extent(num_experts, "num_experts")
+        taken = settings.extent(num_experts_per_token, "num_experts_per_token", most=num_experts)
+        self.num_experts_per_token = taken
+        self.activation = _experts.activation_name("activation", activation)
+        self._route = _require_route(route, num_experts, taken, device)
         of_gate, of_up, of_down = seeds(seed, 3)
         options = {"dtype": dtype, "device": device}
         self.gate = Linear(dim, num_experts, False, seed=of_gate, **options)
-        bound, hidden_bound = (1.0 / math.sqrt(max(each, 1)) for each in (dim, hidden_dim))
+        settings.require_float(self.gate.weight, ("float16", "bfloat16"))
+        bound, hidden_bound = (1.0 / math.sqrt(each) for each in (dim, hidden_dim))
         up, down = (num_experts, 2 * hidden_dim, dim), (num_experts, dim, hidden_dim)
         self.gate_up_proj = init.uniform(up, -bound, bound, seed=of_up, **options)
         self.down_proj = init.uniform(down, -hidden_bound, hidden_bound, seed=of_down, **options)
-        self.num_experts_per_token, self.activation = num_experts_per_token, activation
-        self._route = route
 
     def __call__(self, x: Any) -> Array:
         tokens = x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))

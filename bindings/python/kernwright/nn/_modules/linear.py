@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import kernwright
-from kernwright._array.operands import extents_of
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 from kernwright.nn import _embedding, _linear
+from kernwright.nn._modules import settings
 from kernwright.nn._modules.module import Module
 from kernwright.nn._packed_weight import PackedWeight
 from kernwright.nn.init import _functions as init
@@ -51,12 +51,16 @@ class Linear(Module):
         self, in_features: int, out_features: int, bias: bool = True, *, dtype: Any = None,
         seed: int | None = None, device: Any = None,
     ) -> None:  # fmt: skip
-        shape = extents_of((out_features, in_features))
-        bound = 1.0 / math.sqrt(max(in_features, 1))
+        inputs = settings.extent(in_features, "in_features", least=0)
+        shape = settings.extent(out_features, "out_features", least=0), inputs
+        has_bias = settings.flag(bias, "bias")
+        bound = 1.0 / math.sqrt(max(inputs, 1))
         draws = {"dtype": dtype, "device": device}
         of_weight, of_bias = seeds(seed, 2)
         self.weight = init.uniform(shape, -bound, bound, seed=of_weight, **draws)
-        self.bias = init.uniform(shape[0], -bound, bound, seed=of_bias, **draws) if bias else None
+        self.bias = (
+            init.uniform(shape[0], -bound, bound, seed=of_bias, **draws) if has_bias else None
+        )
 
     def __call__(self, x: Any, **options: Any) -> Array:
         """The layer of x (..., in_features); `options` are those of kw.nn.linear(): activation,
@@ -111,7 +115,10 @@ class Embedding(Module):
         self, num_embeddings: int, embedding_dim: int, *, dtype: Any = None,
         seed: int | None = None, device: Any = None,
     ) -> None:  # fmt: skip
-        shape = (num_embeddings, embedding_dim)
+        shape = (
+            settings.extent(num_embeddings, "num_embeddings", least=0),
+            settings.extent(embedding_dim, "embedding_dim", least=0),
+        )
         self.weight = init.normal(shape, dtype=dtype, seed=seed, device=device)
 
     def __call__(self, ids: Any) -> Array:
@@ -143,11 +150,13 @@ class MLP(Module):
         self, dim: int, hidden_dim: int, activation: str = "gelu", bias: bool = True, *,
         dtype: Any = None, seed: int | None = None, device: Any = None,
     ) -> None:  # fmt: skip
+        self.activation = _linear.activation_name(activation)
+        dim = settings.extent(dim, "dim", least=0)
+        hidden_dim = settings.extent(hidden_dim, "hidden_dim", least=0)
         of_up, of_down = seeds(seed, 2)
         options = {"dtype": dtype, "device": device}
         self.up_proj = Linear(dim, hidden_dim, bias, seed=of_up, **options)
         self.down_proj = Linear(hidden_dim, dim, bias, seed=of_down, **options)
-        self.activation = _linear.activation_name(activation)
 
     def __call__(self, x: Any) -> Array:
         return self.down_proj(self.up_proj(x, activation=self.activation))
@@ -164,12 +173,14 @@ class GatedMLP(Module):
         self, dim: int, hidden_dim: int, activation: str = "silu", bias: bool = False, *,
         dtype: Any = None, seed: int | None = None, device: Any = None,
     ) -> None:  # fmt: skip
+        self.activation = _linear.activation_name(activation)
+        dim = settings.extent(dim, "dim", least=0)
+        hidden_dim = settings.extent(hidden_dim, "hidden_dim", least=0)
         of_gate, of_up, of_down = seeds(seed, 3)
         options = {"dtype": dtype, "device": device}
         self.gate_proj = Linear(dim, hidden_dim, bias, seed=of_gate, **options)
         self.up_proj = Linear(dim, hidden_dim, bias, seed=of_up, **options)
         self.down_proj = Linear(hidden_dim, dim, bias, seed=of_down, **options)
-        self.activation = _linear.activation_name(activation)
 
     def __call__(self, x: Any) -> Array:
         return self.down_proj(self.gate_proj(x, activation=self.activation) * self.up_proj(x))

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import kernwright
-from kernwright._array.operands import extents_of
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 from kernwright.nn import _norm
+from kernwright.nn._modules import settings
 from kernwright.nn._modules.module import Module
 
 __all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
@@ -17,7 +17,7 @@ __all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
 
 class RMSNorm(Module):
     """x / sqrt(mean(x * x) + eps) * weight over the last axes of `normalized_shape`; the weight
-    begins as ones.
+    begins as ones. Raises InvalidArgument for an `eps` that is not above 0.
 
     >>> kw.nn.RMSNorm(8)(kw.ones((5, 8))).shape
     (5, 8)
@@ -27,10 +27,10 @@ class RMSNorm(Module):
         self, normalized_shape: Any, eps: float = 1e-6, elementwise_affine: bool = True, *,
         dtype: Any = None, device: Any = None,
     ) -> None:  # fmt: skip
-        self.normalized_shape = extents_of(normalized_shape)
-        self.eps = eps
-        ones = kernwright.ones(self.normalized_shape, dtype, device=device)
-        self.weight = ones if elementwise_affine else None
+        self.normalized_shape = settings.extents(normalized_shape, "normalized_shape")
+        self.eps = settings.positive(eps, "eps")
+        ones = settings.require_float(kernwright.ones(self.normalized_shape, dtype, device=device))
+        self.weight = ones if settings.flag(elementwise_affine, "elementwise_affine") else None
 
     def __call__(self, x: Any) -> Array:
         rows = _rows_of(x, self.normalized_shape, type(self).__name__)
@@ -44,6 +44,7 @@ class RMSNorm(Module):
 
 class LayerNorm(Module):
     """(x - mean(x)) / sqrt(var(x) + eps) * weight + bias over the last axes of `normalized_shape`.
+    Raises InvalidArgument for an `eps` that is not above 0.
 
     >>> kw.nn.LayerNorm(8)(kw.ones((5, 8))).shape
     (5, 8)
@@ -53,13 +54,13 @@ class LayerNorm(Module):
         self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
         bias: bool = True, *, dtype: Any = None, device: Any = None,
     ) -> None:  # fmt: skip
-        self.normalized_shape = extents_of(normalized_shape)
-        self.eps = eps
-        self.weight = self.bias = None
-        if elementwise_affine:
-            self.weight = kernwright.ones(self.normalized_shape, dtype, device=device)
-        if elementwise_affine and bias:
-            self.bias = kernwright.zeros(self.normalized_shape, dtype, device=device)
+        self.normalized_shape = settings.extents(normalized_shape, "normalized_shape")
+        self.eps = settings.positive(eps, "eps")
+        has_weight = settings.flag(elementwise_affine, "elementwise_affine")
+        has_bias = settings.flag(bias, "bias") and has_weight
+        ones = settings.require_float(kernwright.ones(self.normalized_shape, dtype, device=device))
+        self.weight = ones if has_weight else None
+        self.bias = kernwright.zeros_like(ones) if has_bias else None
 
     def __call__(self, x: Any) -> Array:
         rows = _rows_of(x, self.normalized_shape, type(self).__name__)
@@ -76,7 +77,7 @@ class LayerNorm(Module):
 
 class GroupNorm(Module):
     """The same over groups of channels of (batch, channels, ...), with a weight and a bias for each
-    channel.
+    channel. Raises InvalidArgument for an `eps` that is not above 0.
 
     >>> kw.nn.GroupNorm(2, 4)(kw.ones((1, 4, 3))).shape
     (1, 4, 3)
@@ -86,13 +87,17 @@ class GroupNorm(Module):
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, *,
         dtype: Any = None, device: Any = None,
     ) -> None:  # fmt: skip
-        if num_groups < 1 or num_channels % num_groups != 0:
+        channels = settings.extent(num_channels, "num_channels")
+        self.num_groups = settings.extent(num_groups, "num_groups")
+        if channels % self.num_groups != 0:
             raise InvalidArgument(
                 f"num_groups divides num_channels, got {num_groups} and {num_channels}"
             )
-        self.num_groups, self.eps = num_groups, eps
-        self.weight = kernwright.ones(num_channels, dtype, device=device) if affine else None
-        self.bias = kernwright.zeros(num_channels, dtype, device=device) if affine else None
+        self.eps = settings.positive(eps, "eps")
+        is_affine = settings.flag(affine, "affine")
+        ones = settings.require_float(kernwright.ones(channels, dtype, device=device))
+        self.weight = ones if is_affine else None
+        self.bias = kernwright.zeros_like(ones) if is_affine else None
 
     def __call__(self, x: Any) -> Array:
         return _norm.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)

@@ -27,6 +27,8 @@ def _text(module: Module) -> str:
             continue
         if isinstance(value, Module):
             lines.append(f"({key}): {_text(value)}")
+        elif key.isdigit() and callable(value):  # a function in a Sequential
+            lines.append(f"({key}): {_entry_text(value)}")
         elif _holds_modules(value):
             lines.append(f"({key}): {_list_text(value)}")
     if not lines:
