@@ -77,6 +77,7 @@
 #include "kernels_src/include/random/random_source.cuh.h"
 #include "kernels_src/include/ranks.cuh.h"
 #include "kernels_src/include/real_math.cuh.h"
+#include "kernels_src/include/recurrent/recurrence.cuh.h"
 #include "kernels_src/include/reduce.cuh.h"
 #include "kernels_src/include/reducers.cuh.h"
 #include "kernels_src/include/row_cluster.cuh.h"
@@ -174,6 +175,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(random_source),
     KW_HEADER(ranks),
     KW_HEADER(real_math),
+    KW_HEADER(recurrence),
     KW_HEADER(reduce),
     KW_HEADER(reducers),
     KW_HEADER(rope_angles),

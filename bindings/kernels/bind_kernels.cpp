@@ -26,6 +26,7 @@ void bind_kernels(py::module_& m) {
   bind_packed(m);
   bind_quantize(m);
   bind_random(m);
+  bind_recurrent(m);
   bind_reduce(m);
   bind_rope(m);
   bind_sampling(m);

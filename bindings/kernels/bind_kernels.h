@@ -31,6 +31,7 @@ void bind_optim(py::module_& m);
 void bind_packed(py::module_& m);
 void bind_quantize(py::module_& m);
 void bind_random(py::module_& m);
+void bind_recurrent(py::module_& m);
 void bind_reduce(py::module_& m);  ///< reductions, methods of Array too
 void bind_rope(py::module_& m);
 void bind_sampling(py::module_& m);

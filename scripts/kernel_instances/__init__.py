@@ -22,6 +22,7 @@ from kernel_instances.products import (
     QUANTIZED_BLOCKS,
     SCALED_MMA_PRODUCTS,
 )
+from kernel_instances.recurrent import RECURRENT
 from kernel_instances.spatial import SPATIAL
 from kernel_instances.tokens import TOKENS
 
@@ -304,6 +305,7 @@ INSTANCES = {
         *(f"plain_attention<{dim}, {dim}>" for dim in (64, 128, 256)),
     ],
     **CONV,
+    **RECURRENT,
     **SPATIAL,
     **TOKENS,
     "rope.cu": [

@@ -45,4 +45,24 @@ for name in (*DRAWS, "kaiming_uniform", "kaiming_normal", "orthogonal"):
     layers.add(f"nn.init.{name}", lambda f=draw: f(WEIGHTS, seed=3))
 layers.add("nn.init.gain", lambda: kw.nn.init.gain("tanh"), kind=VIEW)
 
-TABLES = (layers,)
+recurrent = Table("recurrent")
+
+
+def networks(cell, gates):
+    """A network of two directions, its gradient, and one step."""
+    function, backward = getattr(kw.nn, cell), getattr(kw.nn, f"{cell}_backward")
+    one_step = getattr(kw.nn, f"{cell}_cell")
+    shapes = [s(gates * 8, 5), s(gates * 8, 8), s(gates * 8), s(gates * 8)]
+    x, both = s(4, 3, 5), [*shapes, *shapes]
+    recurrent.add(f"nn.{cell}", lambda x, *w: function(x, None, w, bidirectional=True), x, *both)
+    recurrent.add(f"nn.{cell}", lambda x, *w: function(x, None, w), s(2, 3, 5), *shapes[:2],
+                  form="steps")  # fmt: skip
+    recurrent.add(f"nn.{cell}_backward", lambda g, x, *w: backward(g, x, None, w), s(4, 3, 8), x,
+                  *shapes)  # fmt: skip
+    recurrent.add(f"nn.{cell}_cell", lambda x, *w: one_step(x, None, *w), s(3, 5), *shapes)
+
+
+networks("lstm", 4)
+networks("gru", 3)
+
+TABLES = (layers, recurrent)

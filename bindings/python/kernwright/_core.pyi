@@ -127,6 +127,8 @@ from kernwright._core_nn_pieces import _pool_backward as _pool_backward
 from kernwright._core_nn_pieces import _pool_largest as _pool_largest
 from kernwright._core_nn_pieces import _pope as _pope
 from kernwright._core_nn_pieces import _pope_shifts as _pope_shifts
+from kernwright._core_nn_pieces import _recurrent as _recurrent
+from kernwright._core_nn_pieces import _recurrent_backward as _recurrent_backward
 from kernwright._core_nn_pieces import _resample as _resample
 from kernwright._core_nn_pieces import _rope as _rope
 from kernwright._core_nn_pieces import _rope_attention_factor as _rope_attention_factor

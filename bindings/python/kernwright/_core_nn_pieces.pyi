@@ -1,5 +1,6 @@
 """Types of the extension module: activations, embeddings, losses, positions."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from kernwright._core_array import Array
@@ -13,6 +14,30 @@ def _bias_activate_backward(
 def _gate(name: str, gate: Any, up: Any) -> Array: ...
 def _gate_backward(name: str, grad: Any, gate: Any, up: Any) -> Array | tuple[Array, Array]: ...
 def _dropout(x: Any, p: float, seed: int, offset: int, counter: Any) -> Array: ...
+def _recurrent(
+    cell: str,
+    gates: Sequence[Any],
+    weights: Sequence[Any],
+    biases: Sequence[Any],
+    first: tuple[Any, Any],
+    last: tuple[Any, Any],
+    batch_first: bool,
+    keep: bool,
+    blocks: int | None,
+) -> tuple[Array, list[Array], list[Array]]: ...
+def _recurrent_backward(
+    cell: str,
+    grad_output: Any,
+    grad_last: tuple[Any, Any],
+    weights: Sequence[Any],
+    saved: Sequence[Any],
+    cells: Sequence[Any],
+    output: Any,
+    first: tuple[Any, Any],
+    grad_first: tuple[Any, Any],
+    batch_first: bool,
+    blocks: int | None,
+) -> tuple[list[Array], list[Array]]: ...
 def _embedding(ids: Any, table: Any, scale: float, check: bool) -> Array: ...
 def _embedding_backward(
     grad: Any, ids: Any, vocabulary: int, padding: int | None, scale: float

@@ -29,6 +29,7 @@ from kernwright.nn import (
     _norm_backward,
     _positions,
     _quantize,
+    _recurrent,
     _rope,
     _sampling,
     _scaled,
@@ -53,6 +54,7 @@ from kernwright.nn._norm import *
 from kernwright.nn._norm_backward import *
 from kernwright.nn._positions import *
 from kernwright.nn._quantize import *
+from kernwright.nn._recurrent import *
 from kernwright.nn._rope import *
 from kernwright.nn._sampling import *
 from kernwright.nn._scaled import *
@@ -78,6 +80,7 @@ __all__ = [
     *_norm_backward.__all__,
     *_positions.__all__,
     *_quantize.__all__,
+    *_recurrent.__all__,
     *_rope.__all__,
     *_sampling.__all__,
     *_scaled.__all__,

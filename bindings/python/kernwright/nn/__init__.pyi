@@ -29,6 +29,9 @@ from kernwright.nn._norm import *
 from kernwright.nn._norm_backward import *
 from kernwright.nn._positions import *
 from kernwright.nn._quantize import *
+from kernwright.nn._recurrent._cells import *
+from kernwright.nn._recurrent._gradients import *
+from kernwright.nn._recurrent._networks import *
 from kernwright.nn._rope import *
 from kernwright.nn._sampling import *
 from kernwright.nn._scaled import *

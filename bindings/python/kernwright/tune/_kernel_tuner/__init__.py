@@ -1,1 +1,0 @@
-"""Kernel Tuner's functions, with its names and arguments."""
