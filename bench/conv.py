@@ -250,7 +250,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     default = harness.RESULTS / "conv.json"
     parser.add_argument("-o", "--output", type=pathlib.Path, default=default)
-    parser.add_argument("--types", default="float16,bfloat16,float32,tf32")
+    parser.add_argument("--types", default="bfloat16,float32,tf32")
     parser.add_argument("--layers", default="", help="those whose names have this text")
     parser.add_argument("--forward", action="store_true", help="the forward pass alone")
     options = parser.parse_args()

@@ -166,6 +166,8 @@ X, W = kw.ones((2, 4, 9)), kw.ones((6, 4, 3))
         ((X, W), {"padding": "full"}, ArgumentError, "padding 'full'"),
         ((X, W), {"padding": "same", "stride": 2}, InvalidArgument, "same"),
         ((X, W), {"dilation": 2.0}, ArgumentError, "dilation 2.0"),
+        ((X, W), {"stride": (1.0,)}, ArgumentError, "stride (1.0,)"),
+        ((X, W), {"stride": True + 0.5}, ArgumentError, "stride 1.5"),
         ((X, W), {"padding": 2**31}, InvalidArgument, "padding"),
         ((X, W), {"precision": "half"}, ArgumentError, "half"),
         ((X, W.astype("float16")), {}, InvalidArgument, "float32 float16"),

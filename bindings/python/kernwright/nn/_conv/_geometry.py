@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
 
 _MOST = 2**30
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 class Geometry(NamedTuple):
@@ -43,9 +44,7 @@ def operands(
         raise InvalidArgument(
             f"weight has {axes + 2} axes, none of them empty, got shape {matrix.shape}"
         )
-    for name, each in (("x", array), ("weight", matrix), (name_of_other, added)):
-        if each is not None and each.dtype.name not in _FLOATS:
-            raise InvalidArgument(f"{name} is one of {', '.join(_FLOATS)}, got {each.dtype}")
+    for name, each in (("weight", matrix), (name_of_other, added)):
         if each is not None and each.dtype != array.dtype:
             raise InvalidArgument(
                 f"{name} has the dtype of x, {array.dtype}, got {each.dtype}: convert one of them "
@@ -70,30 +69,37 @@ def of_convolution(
     x: Array, weight: Array, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Geometry:
     """The geometry of a convolution of x (N, C, ...) with weight (outputs, C / groups, ...)."""
-    axes = x.ndim - 2
+    return _remembered(_convolution, x.shape, weight.shape, stride, padding, dilation, groups)
+
+
+def _convolution(
+    shape: tuple[int, ...], weight: tuple[int, ...], stride: Any, padding: Any, dilation: Any,
+    groups: Any,
+) -> Geometry:  # fmt: skip
+    axes = len(shape) - 2
     count = number(groups, "groups")
-    channels, outputs = weight.shape[1] * count, weight.shape[0]
-    if x.shape[1] != channels or outputs % count != 0:
+    channels, outputs = weight[1] * count, weight[0]
+    if shape[1] != channels or outputs % count != 0:
         raise InvalidArgument(
-            f"Incompatible dimensions: x has shape {x.shape}, weight {weight.shape}; with groups="
-            f"{count} weight is (outputs, channels / {count}, ...), and {count} divides both"
+            f"Incompatible dimensions: x has shape {shape}, weight {weight}; with groups={count} "
+            f"weight is (outputs, channels / {count}, ...), and {count} divides both"
         )
-    sizes = list(weight.shape[2:])
+    sizes = list(weight[2:])
     strides = numbers(stride, axes, "stride", 1)
     dilations = numbers(dilation, axes, "dilation", 1)
     pairs = paddings(padding, axes, sizes, strides, dilations)
     out = []
     for n, k, s, (before, after), d in zip(
-        x.shape[2:], sizes, strides, pairs, dilations, strict=True
+        shape[2:], sizes, strides, pairs, dilations, strict=True
     ):
         room = n + before + after - d * (k - 1) - 1
         if room < 0 or n + before + after > _MOST:
             raise InvalidArgument(
                 f"a kernel of {k} with dilation {d} does not fit {n} elements with padding "
-                f"({before}, {after}): x has shape {x.shape}, weight {weight.shape}"
+                f"({before}, {after}): x has shape {shape}, weight {weight}"
             )
         out.append(room // s + 1)
-    return _made(axes, list(x.shape[2:]), out, sizes, strides,
+    return _made(axes, list(shape[2:]), out, sizes, strides,
                  [before for before, _ in pairs], dilations, count)  # fmt: skip
 
 
@@ -102,30 +108,53 @@ def of_transposed(
     groups: Any,
 ) -> Geometry:  # fmt: skip
     """The same for a transposed convolution, with weight (C, outputs / groups, ...)."""
-    axes = x.ndim - 2
+    arguments = (stride, padding, output_padding, dilation, groups)
+    return _remembered(_transposed, x.shape, weight.shape, *arguments)
+
+
+def _transposed(
+    shape: tuple[int, ...], weight: tuple[int, ...], stride: Any, padding: Any,
+    output_padding: Any, dilation: Any, groups: Any,
+) -> Geometry:  # fmt: skip
+    axes = len(shape) - 2
     count = number(groups, "groups")
-    if x.shape[1] != weight.shape[0] or x.shape[1] % count != 0 or 0 in x.shape[2:]:
+    if shape[1] != weight[0] or shape[1] % count != 0 or 0 in shape[2:]:
         raise InvalidArgument(
-            f"Incompatible dimensions: x has shape {x.shape}, weight {weight.shape}; weight is "
+            f"Incompatible dimensions: x has shape {shape}, weight {weight}; weight is "
             f"(channels, outputs / {count}, ...), groups={count} divides the channels, and x has "
             "elements along its axes of space"
         )
-    sizes = list(weight.shape[2:])
+    sizes = list(weight[2:])
     strides = numbers(stride, axes, "stride", 1)
     dilations = numbers(dilation, axes, "dilation", 1)
     before = numbers(padding, axes, "padding", 0)
     more = numbers(output_padding, axes, "output_padding", 0)
     require_output_padding(more, strides, dilations)
     out = []
-    for n, k, s, p, d, m in zip(x.shape[2:], sizes, strides, before, dilations, more, strict=True):
+    for n, k, s, p, d, m in zip(shape[2:], sizes, strides, before, dilations, more, strict=True):
         extent = (n - 1) * s - 2 * p + d * (k - 1) + m + 1
         if extent < 1 or extent + p + (k - 1) * d > _MOST:
             raise InvalidArgument(
                 f"the result would have {extent} elements along an axis of {n}: kernel {k}, stride "
-                f"{s}, padding {p}, dilation {d}; x has shape {x.shape}, weight {weight.shape}"
+                f"{s}, padding {p}, dilation {d}; x has shape {shape}, weight {weight}"
             )
         out.append(extent)
-    return _made(axes, list(x.shape[2:]), out, sizes, strides, before, dilations, count)
+    return _made(axes, list(shape[2:]), out, sizes, strides, before, dilations, count)
+
+
+_memory = functools.lru_cache(maxsize=1024)(lambda make, *arguments: make(*arguments))
+
+
+def _remembered(make: Callable[..., Geometry], *arguments: Any) -> Geometry:
+    """make(*arguments), which takes as long as a launch, once for equal ints: 1.0 is equal, too."""
+    if all(_is_plain(each) for each in arguments):
+        return cast(Geometry, _memory(make, *arguments))
+    return make(*arguments)
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    return kind is int or kind is str or (kind is tuple and all(type(e) is int for e in value))
 
 
 def require_output_padding(more: Any, strides: Any, dilations: Any) -> None:
