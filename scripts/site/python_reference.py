@@ -36,7 +36,7 @@ TOPICS = {
 }
 MODULES = (
     *("checks", "memory", "cache", "errors", "tune", "bench", "nn", "nn.quant"),
-    *("linalg", "fft", "random", "optim"),
+    *("linalg", "fft", "random", "optim", "train"),
 )
 # Long names of the stubs, with their short forms.
 ALIASES = {

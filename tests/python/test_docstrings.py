@@ -18,7 +18,7 @@ from kernwright import _core
 
 PACKAGE = pathlib.Path(kw.__file__).parent
 MODULES = ("bench", "cache", "checks", "fft", "linalg", "memory", "nn", "nn.quant", "optim")
-MODULES += ("random", "tune")
+MODULES += ("random", "train", "tune")
 SAXPY = """
 __global__ void saxpy(float a, const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -53,7 +53,9 @@ NO_OPERATIONS = {
     "make nothing, and say what to do instead": (
         "Array.__new__ Array.__init__ Array.__array__ Array.__getattr__"
     ),
-    "set the state of the default generator": "random.seed random.default_generator",
+    "set and tell the state of generators": (
+        "random.seed random.default_generator random.Generator.state random.Generator.restore"
+    ),
 }
 
 

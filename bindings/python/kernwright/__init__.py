@@ -192,6 +192,7 @@ __all__ = [
     "time",
     "time_kernel",
     "trace",
+    "train",
     "tune",
     "use_pack",
     "warmup",
@@ -310,6 +311,7 @@ _MODULES = (
     "nn",
     "optim",
     "random",
+    "train",
     "tune",
 )
 _LATER = {
@@ -336,6 +338,7 @@ _LATER = {
     "time": "_measure.timing",
     "time_kernel": "_measure.timing",
     "trace": "_sim.trace",
+    "train": "train",
     "tune": "tune",
     "use_pack": "_jit.pack",
     **{name: module for module, names in _TOPICS.items() for name in names},

@@ -114,6 +114,20 @@ class NamedArrays(Mapping[str, Array]):
         self._opened.read(made, [offset for _, _, offset in places])
         return dict(zip(wanted, made, strict=True))
 
+    def read_into(self, arrays: Mapping[str, Array]) -> None:
+        """Reads arrays into those given under their names, which have their shapes and dtypes and
+        no gaps. Raises NameNotFound, InvalidArgument."""
+        offsets = []
+        for name, array in arrays.items():
+            shape, dtype, offset = self._place(self._known(name))
+            if (array.shape, array.dtype.name) != (shape, dtype) or not array.is_contiguous:
+                raise InvalidArgument(
+                    f"{name} of {self._opened.name} is {dtype} of shape {shape}, and is read into "
+                    f"{array.dtype.name} of shape {array.shape} without gaps"
+                )
+            offsets.append(offset)
+        self._opened.read(list(arrays.values()), offsets)
+
     def _known(self, name: Any) -> str:
         known = self._names()
         if isinstance(name, str) and name in known:

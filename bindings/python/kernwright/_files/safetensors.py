@@ -140,7 +140,9 @@ def index_parts(name: str) -> dict[str, str]:
     return parts
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
+    """An array with its name, and the format's name of its dtype."""
+
     name: str
     array: Array
     code: str
@@ -158,12 +160,27 @@ def save_safetensors(
     >>> list(kw.SafeTensors("model.safetensors"))
     ['bias']
     """
-    import json
-
     path_of(path)
+    entries = ordered_entries(arrays)
+    head = head_of(entries, metadata)
+    with replacing(path) as (file, target):
+        file.write(head)
+        for entry in entries:
+            whole = entry.array.copy() if not entry.array.is_contiguous else entry.array
+            _core._write_file(file.fileno(), target, whole)
+
+
+def ordered_entries(arrays: Mapping[str, Array]) -> list[Entry]:
+    """The arrays in the order of their bytes. Raises for what the format cannot hold."""
     if not isinstance(arrays, Mapping):
         raise ArgumentError(f"arrays are a mapping from name to array, got {arrays!r:.80}")
-    entries = sorted((_entry(*item) for item in arrays.items()), key=_order)
+    return sorted((_entry(*item) for item in arrays.items()), key=_order)
+
+
+def head_of(entries: Iterable[Entry], metadata: Mapping[str, str] | None) -> bytes:
+    """What stands in front of the bytes of the arrays."""
+    import json
+
     header: dict[str, Any] = {}
     if metadata is not None:
         header["__metadata__"] = _texts(metadata)
@@ -173,24 +190,20 @@ def save_safetensors(
         header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [begin, end]}
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with replacing(path) as (file, target):
-        file.write(len(text).to_bytes(8, "little") + text)
-        for entry in entries:
-            whole = entry.array.copy() if not entry.array.is_contiguous else entry.array
-            _core._write_file(file.fileno(), target, whole)
+    return len(text).to_bytes(8, "little") + text
 
 
-def _entry(name: Any, value: Any) -> _Entry:
+def _entry(name: Any, value: Any) -> Entry:
     if not isinstance(name, str) or name == "__metadata__":
         raise ArgumentError(f"{name!r:.80} is no name of an array in a safetensors file")
     array = device_array(value, f"array {name}")
     code = _CODES.get(array.dtype.name)
     if code is None:
         raise InvalidArgument(f"array {name} is of {array.dtype.name}, which the format lacks")
-    return _Entry(name, array, code)
+    return Entry(name, array, code)
 
 
-def _order(entry: _Entry) -> tuple[int, str]:
+def _order(entry: Entry) -> tuple[int, str]:
     """Wide elements first, so that all are aligned; as the format's own library has it."""
     return -entry.array.dtype.itemsize, entry.name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kernwright import _core
@@ -40,6 +40,41 @@ class RandomSequence:
     def __setstate__(self, state: tuple[int, int, _core.Array | None]) -> None:
         self._seed, self._offset, self._counter = state
         self._lock = threading.Lock()
+
+    def state(self) -> dict[str, int | None]:
+        """The place in the sequence, for JSON: seed, offset, and the counter, which is read from
+        the device.
+
+        >>> kw.random.Generator(7).state()
+        {'seed': 7, 'offset': 0, 'counter': None}
+        """
+        with self._lock:
+            counter = None if self._counter is None else int(self._counter.item())
+            return {"seed": self._seed, "offset": self._offset, "counter": counter}
+
+    def restore(self, state: Mapping[str, int | None]) -> None:
+        """Goes on where state() was taken. Raises InvalidArgument for a state with a counter on the
+        device where this generator has none, and the other way round.
+
+        >>> generator = kw.random.Generator(7)
+        >>> state, x = generator.state(), generator.uniform(3)
+        >>> generator.restore(state)
+        >>> kw.all(generator.uniform(3) == x).item()
+        True
+        """
+        counter = state["counter"]
+        if (counter is None) != (self._counter is None):
+            raise InvalidArgument(
+                "a state with a counter on the device belongs to a generator with one, and no "
+                f"other, got {dict(state)}"
+            )
+        with self._lock:
+            self._seed, self._offset = (
+                whole(state["seed"], "seed"),
+                whole(state["offset"], "offset"),
+            )
+            if self._counter is not None:
+                self._counter._fill(counter)
 
     def _draw(self, count: int, call: Callable[[int, int, _core.Array | None], _T]) -> _T:
         """call(seed, offset, counter), which uses `count` offsets."""

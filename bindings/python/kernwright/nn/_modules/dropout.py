@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kernwright import _core
@@ -35,6 +36,15 @@ class MaskSequence:
         if self._counter.device != device:
             self._counter = self._counter.to(device)
         return _core._take_counter(self._counter, count)
+
+    def state(self) -> dict[str, int]:
+        """The seed and the place in its sequence, which is read from the device."""
+        return {"seed": self.seed, "counter": int(self._counter.item())}
+
+    def restore(self, state: Mapping[str, int]) -> None:
+        """Goes on where state() was taken."""
+        self.seed = whole(state["seed"], "seed")
+        self._counter._fill(whole(state["counter"], "counter"))
 
 
 def require_chance(p: Any, name: str) -> float:

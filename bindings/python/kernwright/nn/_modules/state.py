@@ -31,7 +31,7 @@ def load(module: Module, source: Any, strict: bool) -> tuple[list[str], list[str
     """See Module.load()."""
     tree.refuse_quantised(module, "load()")
     parameters = tree.first_names(module)
-    aliases = _aliases(module)
+    aliases = aliases_of(module)
     with _opened(source) as arrays:
         names = {
             name: [each for each in (name, *aliases[name]) if each in arrays.shapes]
@@ -84,14 +84,14 @@ def save(module: Module, path: Any, metadata: Mapping[str, str] | None) -> None:
     from kernwright._files.safetensors import save_safetensors
 
     tree.refuse_quantised(module, "save()")
-    tied = {alias: name for name, others in _aliases(module).items() for alias in others}
+    tied = {alias: name for name, others in aliases_of(module).items() for alias in others}
     notes = dict(metadata or {})
     if tied:
         notes["tied"] = json.dumps(tied)
     save_safetensors(path, dict(tree.first_names(module)), metadata=notes or None)
 
 
-def _aliases(module: Module) -> dict[str, list[str]]:
+def aliases_of(module: Module) -> dict[str, list[str]]:
     """For the first name of each parameter, its other names."""
     first: dict[int, str] = {}
     others: dict[str, list[str]] = {}

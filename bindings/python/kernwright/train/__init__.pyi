@@ -1,0 +1,3 @@
+"""What surrounds a training loop: checkpoints, data, logs."""
+
+from kernwright.train._checkpoint import Checkpoint as Checkpoint
