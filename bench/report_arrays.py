@@ -5,9 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from report_text import HERE, error_by_norm, fastest_peer, load, measured_table
+from report_text import error_by_norm, fastest_peer, load, measured_table
 
-OPERATIONS = HERE.parent / "docs" / "operations_speed.md"
 OPERATIONS_INTRODUCTION = """\
 # How fast operations on arrays are
 
@@ -128,10 +127,10 @@ def attention() -> str | None:
     return measured_table(title, document, columns, rows)
 
 
-def write_operations_page() -> None:
+def operations_page() -> str | None:
     document = load("operations")
     if document is None or document["device"]["is_simulated"]:
-        return
+        return None
     from kernwright.bench._table import text
 
     table_of_rows = text.markdown(document["rows"])
@@ -139,7 +138,7 @@ def write_operations_page() -> None:
     page = f"{OPERATIONS_INTRODUCTION}{about}\n\n{beside_peers(document['rows'])}\n\n"
     if "note" in document:
         page += f"{textwrap.fill(document['note'], 100)}\n\n"
-    OPERATIONS.write_text(f"{page}{table_of_rows}\n{random_shapes()}")
+    return f"{page}{table_of_rows}\n{random_shapes()}"
 
 
 def random_shapes() -> str:

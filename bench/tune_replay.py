@@ -21,6 +21,7 @@ import harness
 import kernwright as kw
 
 MARKS = (50, 100, 200)
+WITHIN = (0.87, 0.93, 0.98)  # parts of the optimum
 PEERS = (
     "random_sample", "genetic_algorithm", "simulated_annealing", "diff_evo", "greedy_ils", "mls",
     "pso", "dual_annealing", "hybrid_vndx", "adaptive_tabu_greywolf",
@@ -43,6 +44,11 @@ def summary(best: float, traces: list[list[float]]) -> dict[str, float]:
     last = [part(trace, MARKS[-1]) for trace in traces]
     result["10th percentile at 200"] = round(percentile(last, 0.1), 4)
     return result
+
+
+def within(table: kw.tune.Table, mark: float) -> int:
+    """How many configurations reach so much of the optimum."""
+    return sum(cost is not None and table.best_cost / cost >= mark for cost in table.costs.values())
 
 
 def ours(table: kw.tune.Table, name: str, seeds: int, batch: int) -> dict[str, float]:
@@ -104,6 +110,7 @@ def main() -> None:
         document["tables"][path.name.removesuffix(".gz").removesuffix(".json")] = {
             "configurations": len(table),
             "failed": failed,
+            "within": {mark: within(table, mark) for mark in WITHIN},
             "strategies": rows,
         }
     harness.write(options.json, document)

@@ -1,6 +1,7 @@
 """bench/report.py: its tables of products and attention, from documents of the benchmarks."""
 
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -206,3 +207,56 @@ def test_published_figures_have_ours_and_a_source(kernels, monkeypatch):
     assert all(any(line.startswith(f"- {name}: ") for line in lines) for name in named)
     monkeypatch.setattr(kernels, "load", lambda _: None)
     assert kernels.published() is kernels.first_calls() is kernels.choice_rule() is None
+
+
+def check_pages(*options):
+    run = subprocess.run(
+        [sys.executable, BENCH / "report.py", *options], capture_output=True, text=True
+    )
+    return run.returncode, run.stdout + run.stderr
+
+
+def test_pages_say_what_the_results_say():
+    assert check_pages("--check") == (0, "")
+
+
+def test_help_of_the_report_writes_nothing():
+    pages = [BENCH.parent / "docs" / name for name in ("figures.md", "operations_speed.md")]
+    before = [(page.read_bytes(), page.stat().st_mtime_ns) for page in pages]
+    code, told = check_pages("--help")
+    assert code == 0 and "--check" in told
+    assert [(page.read_bytes(), page.stat().st_mtime_ns) for page in pages] == before
+
+
+@pytest.fixture
+def tuning(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    import report_tuning
+
+    yield report_tuning
+    for name in ("report_tuning", "report_text"):
+        sys.modules.pop(name, None)
+
+
+def test_missed_marks_of_searches_are_told(tuning):
+    def results(*found):
+        figures = dict(zip(tuning.SEARCH_FIGURES, found, strict=True))
+        return {"strategies": {"kernwright portfolio": figures}}
+
+    few = {**results(0.9, 0.92, 0.99, 0.5), "configurations": 70, "within": {"0.9": 3}}
+    notes = " ".join(tuning.search_notes({"sum_A100_T4": few}).split())
+    assert "On 'sum, A100' it misses those of the mean at 100 and the 10th percentile" in notes
+    assert "Of its 70 configurations 3 reach 0.9 of the optimum." in notes
+    assert "it reaches all." in tuning.search_notes({"sum": results(0.9, 0.93, 0.99, 0.9)})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rate", "missed"),
+    [(0.5, 6, ""), (0.7, 6, "0.70 s for a verdict instead of 0.6 s."),
+     (0.7, 2, "0.70 s for a verdict instead of 0.6 s, and 2 verdicts a second instead of 5.")],
+)  # fmt: skip
+def test_missed_marks_of_the_judge_are_told(tuning, verdict, rate, missed):
+    one = {"time, s": 0.5, "verdict median, s": verdict}
+    notes = " ".join(tuning.judge_notes(one, {"verdicts a second": rate}).split())
+    before = f"Marks that are missed: {missed} " if missed else ""
+    assert notes.startswith(f"{before}The timed series take 0.50 s of a verdict.")
