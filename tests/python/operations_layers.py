@@ -38,6 +38,11 @@ layer("Conv1d", lambda: kw.nn.Conv1d(16, 8, 3, 1, "same", padding_mode="reflect"
 layer("Conv2d", lambda: kw.nn.Conv2d(3, 8, 3, padding=1, seed=1), s(2, 3, 7, 5))
 layer("ConvTranspose1d", lambda: kw.nn.ConvTranspose1d(16, 8, 4, 2, 1, seed=1), WAVES)
 
+layer("LSTM", lambda: kw.nn.LSTM(24, 8, bidirectional=True, seed=1), TOKENS)
+layer("GRU", lambda: kw.nn.GRU(24, 8, num_layers=2, seed=1), TOKENS)
+layer("LSTMCell", lambda: kw.nn.LSTMCell(24, 8, seed=1), ROWS)
+layer("GRUCell", lambda: kw.nn.GRUCell(24, 8, seed=1), ROWS)
+
 WEIGHTS = (6, 4, 3)
 DRAWS = ("normal", "uniform", "truncated_normal", "xavier_uniform", "xavier_normal")
 for name in (*DRAWS, "kaiming_uniform", "kaiming_normal", "orthogonal"):

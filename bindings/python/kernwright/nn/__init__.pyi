@@ -25,6 +25,7 @@ from kernwright.nn._modules.dropout import *
 from kernwright.nn._modules.linear import *
 from kernwright.nn._modules.module import *
 from kernwright.nn._modules.norms import *
+from kernwright.nn._modules.recurrent import *
 from kernwright.nn._norm import *
 from kernwright.nn._norm_backward import *
 from kernwright.nn._positions import *

@@ -5,7 +5,16 @@
 (1, 3)
 """
 
-from kernwright.nn._modules import attention, containers, conv, dropout, linear, module, norms
+from kernwright.nn._modules import (
+    attention,
+    containers,
+    conv,
+    dropout,
+    linear,
+    module,
+    norms,
+    recurrent,
+)
 from kernwright.nn._modules.attention import *
 from kernwright.nn._modules.containers import *
 from kernwright.nn._modules.conv import *
@@ -13,6 +22,7 @@ from kernwright.nn._modules.dropout import *
 from kernwright.nn._modules.linear import *
 from kernwright.nn._modules.module import *
 from kernwright.nn._modules.norms import *
+from kernwright.nn._modules.recurrent import *
 
 __all__ = [
     *attention.__all__,
@@ -22,4 +32,5 @@ __all__ = [
     *linear.__all__,
     *module.__all__,
     *norms.__all__,
+    *recurrent.__all__,
 ]

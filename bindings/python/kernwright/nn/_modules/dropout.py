@@ -7,8 +7,8 @@ from typing import Any
 
 from kernwright import _core
 from kernwright._core import Array
-from kernwright.errors import InvalidArgument
 from kernwright.nn import _gates
+from kernwright.nn._modules import settings
 from kernwright.nn._modules.module import Module
 from kernwright.random._functions import default_generator
 from kernwright.random._sequence import whole
@@ -47,13 +47,6 @@ class MaskSequence:
         self._counter._fill(whole(state["counter"], "counter"))
 
 
-def require_chance(p: Any, name: str) -> float:
-    """`p` as a float from 0 to 1."""
-    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
-        raise InvalidArgument(f"{name} is a chance from 0 to 1, got {p!r:.60}")
-    return float(p)
-
-
 def _mixed(seed: int, offset: int) -> int:
     """A seed that neither the generator nor a layer made before draws from (splitmix64)."""
     z = (seed + (offset + 1) * 0x9E3779B97F4A7C15) % _WORD
@@ -76,7 +69,7 @@ class Dropout(Module):
     """
 
     def __init__(self, p: float = 0.5, *, seed: int | None = None, device: Any = None) -> None:
-        self.p = require_chance(p, "p")
+        self.p = settings.chance(p, "p")
         self._masks = MaskSequence(seed, device)
 
     def __call__(self, x: Any) -> Any:

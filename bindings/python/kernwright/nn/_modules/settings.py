@@ -60,6 +60,14 @@ def positive(value: Any, name: str) -> float:
     return made
 
 
+def chance(value: Any, name: str) -> float:
+    """A number from 0 to 1."""
+    made = number(value, name)
+    if not 0 <= made <= 1:
+        raise InvalidArgument(f"{name} is a chance from 0 to 1, got {value!r:.60}")
+    return made
+
+
 def require_float(array: Array, names: tuple[str, ...] = _FLOATS) -> Array:
     """A parameter of a dtype that the layer computes in."""
     if array.dtype.name not in names:
