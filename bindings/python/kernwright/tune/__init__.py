@@ -11,25 +11,34 @@ Space(block: 3, tile: 8; 1 restriction)
 ...     search.tell(config, cost=config["block"] / config["tile"])
 """
 
+from typing import TYPE_CHECKING
+
 from kernwright._support.typed import publish
 from kernwright.tune._cluster import Cluster
 from kernwright.tune._config import Config
 from kernwright.tune._expression import Expression
-from kernwright.tune._kernel_tuner import tune_kernel
+from kernwright.tune._kernel_tuner.python_kernel import PythonKernel
+from kernwright.tune._kernel_tuner.run_kernel import run_kernel
+from kernwright.tune._kernel_tuner.tuning import tune_kernel
 from kernwright.tune._library import library
 from kernwright.tune._online import Online
 from kernwright.tune._online_search import OnlineTrial
 from kernwright.tune._products import products
-from kernwright.tune._python_kernel import PythonKernel
 from kernwright.tune._report import write_report
-from kernwright.tune._run_kernel import run_kernel
 from kernwright.tune._sessions.session import Session
 from kernwright.tune._sessions.trial import Best, Trial
 from kernwright.tune._space import Space
 from kernwright.tune._store import Match, Store
-from kernwright.tune._strategy import Strategy, strategies
+from kernwright.tune._strategy import Strategy
 from kernwright.tune._table import Table
 from kernwright.tune._tuned import Choice, Tuned
+
+from kernwright.tune import accuracy, observers  # isort: skip
+
+if TYPE_CHECKING:
+    from kernwright.tune._strategy import strategies
+else:
+    from kernwright.tune import strategies
 
 __all__ = [
     "Best",
@@ -48,7 +57,9 @@ __all__ = [
     "Table",
     "Trial",
     "Tuned",
+    "accuracy",
     "library",
+    "observers",
     "products",
     "run_kernel",
     "strategies",

@@ -14,7 +14,7 @@ import numpy as np
 from kernwright._support.files import read_text
 from kernwright.errors import Error, InvalidArgument
 from kernwright.tune._expression import Expression
-from kernwright.tune._kernel_tuner_options import compile_fields
+from kernwright.tune._kernel_tuner.options import compile_fields
 from kernwright.tune._sessions.text_check import KernelText
 from kernwright.tune._space import Space
 from kernwright.tune._t1 import values_of

@@ -14,7 +14,7 @@ from typing import Any
 from kernwright._support.files import read_bytes
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config
-from kernwright.tune._kernel_tuner_cache import KernelTunerCache, checked_cost
+from kernwright.tune._kernel_tuner.cache import KernelTunerCache, checked_cost
 from kernwright.tune._space import Space
 from kernwright.tune._strategy import Strategy
 

@@ -12,7 +12,7 @@ from typing import Any
 from kernwright import _core
 from kernwright._support.warn import warn_caller
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.tune._kernel_tuner_cache import KernelTunerCache
+from kernwright.tune._kernel_tuner.cache import KernelTunerCache
 from kernwright.tune._space import Space
 
 _SAME = {
@@ -34,11 +34,12 @@ _EXACT = {None, "brute_force", "random_sample", "genetic_algorithm", "diff_evo",
           "simulated_annealing", "greedy_ils"}  # fmt: skip
 _NEAREST = ("minimize", "basinhopping", "pso", "firefly_algorithm", "pyatf_strategies",
             "hybrid_vndx", "adaptive_tabu_greywolf", "nsga2", "nsga3")  # fmt: skip
+NAMES = (*(name for name in _SAME if name), *_NEAREST)
 BLOCK_NAMES = ("block_size_x", "block_size_y", "block_size_z")
-_BUDGETS = {"max_fevals": "evaluations", "time_limit": "seconds"}
+BUDGETS = {"max_fevals": "evaluations", "time_limit": "seconds"}
 
 
-def refuse(lang: Any, platform: Any, texmem_args: Any, compiler: Any, observers: Any) -> None:
+def refuse(lang: Any, platform: Any, texmem_args: Any, compiler: Any) -> None:
     """Raises InvalidArgument for what cannot be done, saying what to do instead."""
     if lang is not None and str(lang).upper() not in ("CUDA", "CUPY", "NVCUDA"):
         raise InvalidArgument(f"lang={lang!r}: kernels are CUDA C++ here")
@@ -51,11 +52,6 @@ def refuse(lang: Any, platform: Any, texmem_args: Any, compiler: Any, observers:
         )
     if compiler is not None:
         raise InvalidArgument(f"compiler={compiler!r}: texts are compiled by NVRTC")
-    if observers:
-        raise InvalidArgument(
-            'observers=: results have "times"; energy is measured by '
-            'kw.tune.Session(objective="energy")'
-        )
 
 
 def shared_bytes(smem_args: Any) -> Any:
@@ -75,25 +71,38 @@ def _part_of(space: Space, fraction: Any) -> int:
     return max(1, math.ceil(float(fraction) * len(space)))
 
 
-def strategy_of(strategy: Any, options: Any, space: Space) -> tuple[str, dict[str, Any] | None]:
-    """Our strategy and the budget."""
+def our_strategy(strategy: str | None) -> str:
+    """The strategy that searches for one of Kernel Tuner's names, with a warning where it is only
+    the nearest one."""
     if strategy in _NEAREST:
         chosen = "portfolio"
-    elif strategy is None or (isinstance(strategy, str) and strategy in _SAME):
+    elif strategy in _SAME:
         chosen = _SAME[strategy]
     else:
         from kernwright.tune._strategy import strategies
 
         if strategy not in strategies():
-            known = ", ".join([*(name for name in _SAME if name), *_NEAREST])
-            raise InvalidArgument(f"strategy={strategy!r} is none of: {known}")
-        chosen = strategy
+            raise InvalidArgument(f"strategy={strategy!r} is none of: {', '.join(NAMES)}")
+        chosen = str(strategy)
     if strategy not in _EXACT and chosen != strategy:
         warn_caller(f"the strategy {strategy} is not here: {chosen} searches instead")
+    return chosen
+
+
+def given_options(options: Any) -> dict[str, Any]:
+    """A copy of strategy_options=."""
     if options is not None and not isinstance(options, Mapping):
         raise ArgumentError(f"strategy_options= is a dict, got {type(options).__name__}")
-    given = dict(options or {})
-    budget = {ours: given.pop(theirs) for theirs, ours in _BUDGETS.items() if theirs in given}
+    return dict(options or {})
+
+
+def strategy_of(
+    strategy: str | None, options: Any, space: Space
+) -> tuple[str, dict[str, Any] | None]:
+    """Our strategy and the budget."""
+    chosen = our_strategy(strategy)
+    given = given_options(options)
+    budget = {ours: given.pop(theirs) for theirs, ours in BUDGETS.items() if theirs in given}
     if chosen == "random" and "fraction" in given:
         part = _part_of(space, given.pop("fraction"))
         most = budget.get("evaluations")
@@ -146,6 +155,14 @@ def store_path(cache: Any) -> str | None:
                 "simulation_mode=True to search its results"
             )
     return path
+
+
+def refuse_store(cache: Any) -> None:
+    if cache:
+        raise InvalidArgument(
+            "cache= keeps no results of observers, of arguments that follow a parameter, and of "
+            "strategies of your own: leave it out"
+        )
 
 
 def block_names(given: Any) -> tuple[str, ...]:

@@ -10,21 +10,28 @@ from typing import Any
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.tune._kernel_tuner_options import (
+from kernwright.tune._kernel_tuner.observing import (
+    Launches,
+    Observation,
+    looks_at_outputs,
+    made_observers,
+)
+from kernwright.tune._kernel_tuner.options import (
     block_names,
     compile_fields,
     own_device,
     refuse,
+    refuse_store,
     shared_bytes,
     store_path,
-    strategy_of,
 )
-from kernwright.tune._kernel_tuner_replay import Replay
-from kernwright.tune._kernel_tuner_results import Environment, Metrics, objectives_of
-from kernwright.tune._kernel_tuner_source import (
+from kernwright.tune._kernel_tuner.replay import Replay
+from kernwright.tune._kernel_tuner.results import Environment, Metrics, objectives_of
+from kernwright.tune._kernel_tuner.source import (
     KernelTunerLaunch,
     KernelTunerSource,
 )
+from kernwright.tune._kernel_tuner.stepwise import Measurer, Search, is_tunable
 from kernwright.tune._sessions.session import Session
 from kernwright.tune._space import Space
 
@@ -89,7 +96,7 @@ def tune_kernel(
     iterations: int = 7,
     block_size_names: Sequence[str] | None = None,
     quiet: bool = False,
-    strategy: str | None = None,
+    strategy: Any = None,
     strategy_options: Mapping[str, Any] | None = None,
     cache: str | os.PathLike[str] | None = None,
     metrics: Mapping[str, Any] | None = None,
@@ -109,8 +116,13 @@ def tune_kernel(
     failed, its objective is an ErrorConfig. All of it is plain data for JSON; `env.session` is the
     Session. simulation_mode searches the results in `cache` without a device: a cache file of
     Kernel Tuner, or a store. What has no meaning here raises: texture references (gone from CUDA 12
-    on), other languages and compilers, observers. Strategies that are not here run as the nearest
-    one, with a warning.
+    on), other languages and compilers. Strategies that are not here run as the nearest one, with a
+    warning.
+
+    `observers` are those of kernwright.tune.observers. `arguments` may have Tunable and
+    TunablePrecision of kernwright.tune.accuracy. `strategy` may be an object, as a module, with
+    tune(searchspace, runner, tuning_options), or such a function. With any of the three,
+    configurations are compiled and measured one after the other, and `cache` is refused.
 
     >>> text = "__global__ void twice(float* x) { x[blockIdx.x * BLOCK + threadIdx.x] *= 2; }"
     >>> x, choices = np.ones(256, np.float32), {"BLOCK": [32, 64]}
@@ -119,7 +131,7 @@ def tune_kernel(
     >>> sorted(row["BLOCK"] for row in rows)
     [32, 64]
     """
-    refuse(lang, platform, texmem_args, compiler, observers)
+    refuse(lang, platform, texmem_args, compiler)
     if iterations < 1:
         raise InvalidArgument("iterations should be at least one")
     names = block_names(block_size_names)
@@ -127,7 +139,7 @@ def tune_kernel(
     derived = Metrics(metrics, wanted)
     place = None if simulation_mode else own_device(device)
     space = _space(tune_params, restrictions, names, place)
-    chosen, budget = strategy_of(strategy, strategy_options, space)
+    watching = [] if simulation_mode else made_observers(observers, device, lang)
     results: list[dict[str, Any]] = []
 
     def keep(result: dict[str, Any]) -> None:
@@ -135,9 +147,10 @@ def tune_kernel(
         if not quiet:
             _show(result, [*space.parameters, "time", *(metrics or {})])
 
+    more = {"verbose": verbose, "seed": seed, "metrics": metrics, "restrictions": restrictions}
+    search = Search(strategy, strategy_options, space, derived, keep, more)
     if place is None:
-        replay = Replay(cache, kernel_name, problem_size, space)
-        env = replay.run(derived, chosen, budget, seed, keep)
+        env = Replay(cache, kernel_name, problem_size, space).run(search)
     else:
         launch = KernelTunerLaunch(problem_size, (grid_div_x, grid_div_y, grid_div_z), names)
         fields = compile_fields(compiler_options)
@@ -146,27 +159,56 @@ def tune_kernel(
         source.warn_of_unused(space, [problem_size, grid_div_x, grid_div_y, grid_div_z, shared])
         if verify is None and answer is not None:
             answer = tuple(answer)
-        with place:
-            session = Session(
-                source, space, list(arguments),
+        is_compared = verify is not None or not any(map(looks_at_outputs, watching))
+
+        def make_session(space: Space, arguments: Sequence[Any], **more: Any) -> Session:
+            return Session(
+                source, space, arguments,
                 grid=launch.grid, block=launch.block, shared_bytes=shared,
-                problem={}, constants=cmem_args,
-                budget=budget, objective=derived.functions(),
-                verify=answer, rtol=1e-5, atol=atol,
-                strategy=chosen, store=store_path(cache), seed=seed, samples=iterations,
-                _compare=None if verify is None else _comparison(verify),
+                problem={}, constants=cmem_args, objective=derived.functions(),
+                verify=answer if is_compared else None, rtol=1e-5, atol=atol,
+                seed=seed, samples=iterations,
+                _compare=None if verify is None else _comparison(verify), **more,
             )  # fmt: skip
-            session.run(progress=lambda trial: keep(derived.result(trial)))
-        env = _environment(session, derived, results, place, iterations, compiler_options)
+
+        arguments = list(arguments)
+        with place:
+            if search.own is None and not watching and not any(map(is_tunable, arguments)):
+                session, best = _searched_by_session(search, arguments, make_session, cache)
+            else:
+                refuse_store(cache)
+                launches = Launches(source, launch, shared, cmem_args)
+                observation = Observation(watching, place, iterations, answer, len(arguments))
+                measure = Measurer(space, arguments, make_session, observation, launches, derived)
+                session, best = measure.searched(search)
+        env = _environment(session, best, results, place, iterations, compiler_options)
     if not quiet and "best_config" in env and isinstance(env["best_config"], dict):
         print(f"\nBEST PERFORMING CONFIGURATION FOR OBJECTIVE {next(iter(wanted))}:")
         _show(env["best_config"], [*space.parameters, *wanted, *(metrics or {})])
     return results, env
 
 
+def _searched_by_session(
+    search: Search, arguments: Sequence[Any], make_session: Callable[..., Session], cache: Any
+) -> tuple[Session, Any]:
+    """The session, and the winner's result, those of the Pareto front for several objectives, or
+    None."""
+    session = make_session(search.space, arguments, budget=search.budget, strategy=search.chosen,
+                           store=store_path(cache))  # fmt: skip
+    derived = search.derived
+    session.run(progress=lambda trial: search.keep(derived.result(trial)))
+    if len(derived.objectives) > 1:
+        return session, [derived.result(trial) for trial in session.front]
+    best = session.best
+    if best is None:
+        return session, None
+    winner = next(trial for trial in session.trials if trial.config == best.config)
+    return session, derived.result(winner)
+
+
 def _environment(
     session: Session,
-    derived: Metrics,
+    best: Any,
     results: list[dict[str, Any]],
     device: _core.Device,
     iterations: int,
@@ -186,12 +228,6 @@ def _environment(
         }
     )
     env.session = session
-    if len(derived.objectives) > 1:
-        env["best_config"] = [derived.result(trial) for trial in session.front]
-        return env
-    best = session.best
-    if best is None:
-        return env
-    winner = next(trial for trial in session.trials if trial.config == best.config)
-    env["best_config"] = derived.result(winner)
+    if best is not None:
+        env["best_config"] = best
     return env

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.tune import _kernel_tuner_results as results
 from kernwright.tune._config import Config
-from kernwright.tune._kernel_tuner_cache import KernelTunerCache
-from kernwright.tune._kernel_tuner_results import Environment, Metrics
+from kernwright.tune._kernel_tuner import results
+from kernwright.tune._kernel_tuner.cache import KernelTunerCache
+from kernwright.tune._kernel_tuner.results import Environment, Metrics, best_of
+from kernwright.tune._kernel_tuner.stepwise import Search
 from kernwright.tune._sessions.trial import Trial
 from kernwright.tune._space import Space
 from kernwright.tune._store import Store
@@ -88,7 +89,7 @@ class Replay:
                 "Tuner nor as a store"
             )
 
-    def _result(self, config: Config, derived: Metrics) -> dict[str, Any]:
+    def result(self, config: Config, derived: Metrics) -> dict[str, Any]:
         if self._cache is None:
             if config in self._trials:
                 return derived.result(self._trials[config])
@@ -109,57 +110,63 @@ class Replay:
             "configurations of the space"
         )
 
-    def run(
-        self,
-        derived: Metrics,
-        strategy: str,
-        budget: Mapping[str, Any] | None,
-        seed: int | None,
-        keep: Callable[[dict[str, Any]], None],
-    ) -> Environment:
-        """Gives each result to `keep`, in the search's order. The budget's seconds are those that
-        the results took when they were measured."""
-        limits = budget or {}
+    def run(self, search: Search) -> Environment:
+        """Gives each result to the search, in its order. The budget's seconds are those that the
+        results took when they were measured."""
+        if search.own is not None:
+            found: list[dict[str, Any]] = []
+
+            def measure(config: Config) -> dict[str, Any]:
+                found.append(self.result(config, search.derived))
+                return found[-1]
+
+            rows = search.run(measure).costs()
+        else:
+            found, rows = self._searched(search)
+        return self._environment(found, rows, len(search.derived.objectives))
+
+    def _searched(
+        self, search: Search
+    ) -> tuple[list[dict[str, Any]], list[tuple[list[Any], dict[str, Any]]]]:
+        derived = search.derived
+        limits = search.budget or {}
         most = limits.get("evaluations") or math.inf
         seconds = limits.get("seconds") or math.inf
-        search = Strategy(self._space, strategy, seed=seed)
-        totals = dict.fromkeys(_STEPS, 0.0)
-        count, rows = 0, []
-        while count < most and sum(totals.values()) < 1000 * seconds:
-            asked = search.ask(1)
+        strategy = Strategy(self._space, search.chosen, seed=search.seed)
+        found: list[dict[str, Any]] = []
+        rows = []
+        while len(found) < most and self._milliseconds(found) < 1000 * seconds:
+            asked = strategy.ask(1)
             if not asked:
                 break
-            found = self._result(asked[0], derived)
-            failed = "__error__" in found
-            costs = [None if failed else derived.cost(name, found) for name in derived.objectives]
-            search.tell(asked[0], costs[0])
+            row = self.result(asked[0], derived)
+            failed = "__error__" in row
+            costs = [None if failed else derived.cost(name, row) for name in derived.objectives]
+            strategy.tell(asked[0], costs[0])
             if not failed:
-                rows.append((costs, found))
-            for step in _STEPS:
-                totals[step] += float(found.get(step) or 0)
-            count += 1
-            keep(found)
+                rows.append((costs, row))
+            found.append(row)
+            search.keep(row)
+        return found, rows
+
+    @staticmethod
+    def _milliseconds(found: list[dict[str, Any]], steps: Iterable[str] = _STEPS) -> float:
+        return sum(float(row.get(step) or 0) for row in found for step in steps)
+
+    def _environment(
+        self, found: list[dict[str, Any]], rows: list[tuple[list[Any], dict[str, Any]]],
+        objectives: int,
+    ) -> Environment:  # fmt: skip
+        """Of results; `rows` are the costs of each objective and the result of those that did not
+        fail."""
         env = Environment(
             {
                 "device_name": self._device,
                 "simulation": True,
-                "simulated_time": sum(totals.values()),
-                **{f"total_{step}": total for step, total in totals.items()},
+                "simulated_time": self._milliseconds(found),
+                **{f"total_{step}": self._milliseconds(found, [step]) for step in _STEPS},
             }
         )
         if rows:
-            env["best_config"] = self._best(rows, len(derived.objectives))
+            env["best_config"] = best_of(rows, objectives)
         return env
-
-    @staticmethod
-    def _best(rows: list[tuple[list[Any], dict[str, Any]]], objectives: int) -> Any:
-        if objectives == 1:
-            return min(rows, key=lambda row: row[0][0])[1]
-
-        def is_beaten(costs: list[Any]) -> bool:
-            return any(
-                all(a <= b for a, b in zip(other, costs, strict=True)) and other != costs
-                for other, _ in rows
-            )
-
-        return [found for costs, found in rows if not is_beaten(costs)]

@@ -16,7 +16,12 @@ _HIGHER = {"GFLOP/s", "TFLOP/s", "GB/s", "TB/s", "GFLOPS/W", "GFLOP/J", "TFLOP/J
 
 class ErrorConfig(str):
     """Stands in a result where a failed configuration has no time: the name of its class, as
-    Kernel Tuner writes it into files. `message` tells what failed."""
+    Kernel Tuner writes it into files. `message` tells what failed.
+
+    >>> error = kw.tune.util.ErrorConfig("no room")
+    >>> str(error), error.message
+    ('ErrorConfig', 'no room')
+    """
 
     message: str
 
@@ -27,15 +32,27 @@ class ErrorConfig(str):
 
 
 class InvalidConfig(ErrorConfig):
-    """Limits of the device refuse it."""
+    """Limits of the device refuse it.
+
+    >>> kw.tune.util.InvalidConfig("2048 threads").message
+    '2048 threads'
+    """
 
 
 class CompilationFailedConfig(ErrorConfig):
-    """It does not compile."""
+    """It does not compile.
+
+    >>> kw.tune.util.CompilationFailedConfig("a ; is missing").message
+    'a ; is missing'
+    """
 
 
 class RuntimeFailedConfig(ErrorConfig):
-    """It crashed, took too long or computed something else."""
+    """It crashed, took too long or computed something else.
+
+    >>> kw.tune.util.RuntimeFailedConfig("argument 0[3] is 1, not 2").message
+    'argument 0[3] is 1, not 2'
+    """
 
 
 ERRORS = {"compile": CompilationFailedConfig, "constraints": InvalidConfig}
@@ -55,9 +72,12 @@ class Metrics:
         self._metrics = dict(metrics or {})
         self.objectives = objectives
 
-    def result(self, trial: Trial) -> dict[str, Any]:
+    def result(self, trial: Trial, observed: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """`observed`: further values of a correct trial."""
         found: dict[str, Any] = dict(trial.config)
         if trial.status == "correct":
+            found.update(observed or {})
+            found.update(trial.config)
             found["time"] = _cost(trial) if trial.time is None else trial.time
             found["times"] = list(trial.times)
             if "energy_j" in trial.metrics:
@@ -125,6 +145,23 @@ def objectives_of(objective: Any, higher: Any, objectives: Any) -> dict[str, boo
             )
         found[name] = name in _HIGHER if is_higher is None else bool(is_higher)
     return found
+
+
+def best_of(rows: list[tuple[list[Any], dict[str, Any]]], objectives: int) -> Any:
+    """Of pairs of costs and a result: the cheapest result, or the Pareto front of several
+    objectives; None of none."""
+    if not rows:
+        return None
+    if objectives == 1:
+        return min(rows, key=lambda row: row[0][0])[1]
+
+    def is_beaten(costs: list[Any]) -> bool:
+        return any(
+            all(a <= b for a, b in zip(other, costs, strict=True)) and other != costs
+            for other, _ in rows
+        )
+
+    return [found for costs, found in rows if not is_beaten(costs)]
 
 
 class Environment(dict[str, Any]):

@@ -13,14 +13,14 @@ from kernwright._core import Kernel
 from kernwright._jit.kernels import Module
 from kernwright.errors import ArgumentError
 from kernwright.tune._config import Config
-from kernwright.tune._kernel_tuner_options import (
+from kernwright.tune._kernel_tuner.options import (
     block_names,
     compile_fields,
     own_device,
     refuse,
     shared_bytes,
 )
-from kernwright.tune._kernel_tuner_source import KernelTunerLaunch, KernelTunerSource
+from kernwright.tune._kernel_tuner.source import KernelTunerLaunch, KernelTunerSource
 from kernwright.tune._tuned import configured
 
 
@@ -57,7 +57,7 @@ def run_kernel(
     >>> x.sum()
     np.float32(128.0)
     """
-    refuse(lang, platform, texmem_args, compiler, None)
+    refuse(lang, platform, texmem_args, compiler)
     names = block_names(block_size_names)
     launch = KernelTunerLaunch(problem_size, (grid_div_x, grid_div_y, grid_div_z), names)
     fields = compile_fields(compiler_options)
@@ -65,7 +65,7 @@ def run_kernel(
     config = Config({**params})
     with own_device(device):
         module, kernel = module_of(source, config)
-        _fill_constants(module, cmem_args or {})
+        fill_constants(module, cmem_args or {})
         memory = [asarray(a) if isinstance(a, np.ndarray) and a.ndim else a for a in arguments]
         size = shared_bytes(smem_args)
         size = size(dict(config)) if callable(size) else size
@@ -81,7 +81,7 @@ def module_of(source: KernelTunerSource, config: Config) -> tuple[Module, Kernel
     return module, module.kernel(made.name)
 
 
-def _fill_constants(module: Module, constants: Mapping[str, Any]) -> None:
+def fill_constants(module: Module, constants: Mapping[str, Any]) -> None:
     for name, value in constants.items():
         contents = np.ascontiguousarray(value).reshape(-1)
         symbol = module.symbol(name)

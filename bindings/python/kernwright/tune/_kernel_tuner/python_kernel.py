@@ -11,9 +11,9 @@ from kernwright import _core
 from kernwright._array.creation import asarray
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config
-from kernwright.tune._kernel_tuner_options import block_names, compile_fields, own_device, refuse
-from kernwright.tune._kernel_tuner_source import KernelTunerLaunch, KernelTunerSource
-from kernwright.tune._run_kernel import module_of
+from kernwright.tune._kernel_tuner.options import block_names, compile_fields, own_device, refuse
+from kernwright.tune._kernel_tuner.run_kernel import module_of
+from kernwright.tune._kernel_tuner.source import KernelTunerLaunch, KernelTunerSource
 
 __all__ = ["PythonKernel"]
 
@@ -44,7 +44,7 @@ class PythonKernel:
         grid_div_y: Any = None, grid_div_z: Any = None, verbose: bool = True,
         lang: str | None = None, results_file: Any = None,
     ) -> None:  # fmt: skip
-        refuse(lang, platform, None, None, None)
+        refuse(lang, platform, None, None)
         if results_file is not None:
             raise InvalidArgument(
                 "results_file= reads files of Kernel Tuner's integration: pass the values as "

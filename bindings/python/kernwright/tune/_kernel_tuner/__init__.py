@@ -1,0 +1,1 @@
+"""Kernel Tuner's functions, with its names and arguments."""

@@ -1,0 +1,410 @@
+"""tune_kernel(observers=...) and the observers of sensors, with packages that a test makes."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+from kernwright.tune import observers
+from kernwright.tune.observers.ncu import NCUObserver
+from kernwright.tune.observers.nvml import (
+    NVMLObserver,
+    get_idle_power,
+    get_nvml_gr_clocks,
+    get_nvml_mem_clocks,
+    get_nvml_pwr_limits,
+)
+from kernwright.tune.observers.pmt import PMTObserver
+from kernwright.tune.observers.register import RegisterObserver
+
+N = 100
+A = np.random.default_rng(4).random(N, np.float32)
+DOUBLE = """
+__global__ void twice(float* y, const float* x, int n) {
+  int i = blockIdx.x * block_size_x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + WRONG;
+}
+"""
+
+
+def twice(*watching, **more):
+    given = {
+        "tune_params": {"block_size_x": [32, 64], "WRONG": [0]}, "answer": [2 * A, None, None],
+        "iterations": 3, "quiet": True, **more,
+    }  # fmt: skip
+    return kw.tune.tune_kernel(
+        "twice", DOUBLE, N, [np.zeros_like(A), A, np.int32(N)], observers=list(watching), **given
+    )
+
+
+class Diary(observers.BenchmarkObserver):
+    """Writes down who called it."""
+
+    def __init__(self):
+        self.calls = []
+
+    def register_device(self, dev):
+        super().register_device(dev)
+        self.calls.append("device")
+
+    def register_configuration(self, params):
+        self.calls.append(params["block_size_x"])
+
+    def before_start(self):
+        self.calls.append("before")
+
+    def after_start(self):
+        self.calls.append("start")
+
+    def after_finish(self):
+        self.calls.append("finish")
+
+    def get_results(self):
+        calls, self.calls = [c for c in self.calls if c != "device"], []
+        return {"calls": calls, "count": np.int64(len(calls)), "time": -1.0}
+
+
+def test_an_observer_is_called_around_each_launch():
+    diary = Diary()
+    results, env = twice(diary, metrics={"double": "count * 2"})
+    one = ["before", "start", "finish"]
+    assert [row["calls"] for row in results] == [[32, *one * 3], [64, *one * 3]]
+    assert all(type(row["count"]) is int and row["double"] == 20 for row in results)
+    assert all(row["time"] > 0 for row in results)  # the tuner's own
+    device = kw.current_device()
+    assert diary.dev.name == device.name and diary.dev.env["uuid"] == device.uuid
+    assert env["best_config"]["calls"] and env.session.best.config["WRONG"] == 0
+
+
+def test_observers_may_be_made_by_a_class_or_a_function():
+    told = []
+
+    def make(facts):
+        told.append(facts)
+        return Diary()
+
+    class Named(Diary):
+        def __init__(self, facts):
+            super().__init__()
+            self.lang = facts["lang"]
+
+        def get_results(self):
+            return {"lang": self.lang}
+
+    results, _ = twice(Named, make, tune_params={"block_size_x": [32], "WRONG": [0]})
+    assert results[0]["count"] == 10 and results[0]["lang"] == "CUDA"
+    assert told[0]["lang"] == "CUDA" and told[0]["device"] == 0
+
+
+def test_a_configuration_that_fails_is_not_observed():
+    diary = Diary()
+    results, env = twice(diary, tune_params={"block_size_x": [32], "WRONG": [0, 1, "none"]})
+    assert ["calls" in row for row in results] == [True, False, False]
+    assert [str(row["time"]) for row in results[1:]] == [
+        "RuntimeFailedConfig", "CompilationFailedConfig",
+    ]  # fmt: skip
+    assert env["best_config"]["WRONG"] == 0
+
+
+def test_what_is_observed_may_be_the_objective():
+    class Size(Diary):
+        def get_results(self):
+            return {"size": [c for c in self.calls if isinstance(c, int)][-1]}
+
+    _, env = twice(Size(), objective="size", objective_higher_is_better=True)
+    assert env["best_config"]["block_size_x"] == 64
+    _, env = twice(Size(), objectives={"time": False, "size": False})
+    assert 32 in [row["block_size_x"] for row in env["best_config"]]
+
+
+def test_a_prologue_has_a_launch_of_its_own():
+    class Prologue(observers.PrologueObserver):
+        calls = ""
+
+        def before_start(self):
+            self.calls += "b"
+
+        def after_finish(self):
+            self.calls += "f"
+
+        def get_results(self):
+            return {"prologue": self.calls}
+
+    results, _ = twice(Prologue(), Diary(), tune_params={"block_size_x": [32], "WRONG": [0]})
+    assert results[0]["prologue"] == "bf" and results[0]["count"] == 10
+
+
+def test_a_continuous_observer_reads_power_while_launches_go_on():
+    class Meter(Diary):
+        watts = 3.0
+
+        def __init__(self):
+            super().__init__()
+            power = ["meter_power", "meter_energy", "power_readings"]
+            self.continuous_observer = observers.ContinuousObserver("meter", power, self, 0.01)
+
+        def read_power(self):
+            return self.watts
+
+        def get_results(self):
+            return {"seen": len(self.calls)}
+
+    results, _ = twice(Meter(), tune_params={"block_size_x": [32], "WRONG": [0]})
+    (row,) = results
+    assert row["meter_power"] == 3.0 and row["meter_energy"] > 0
+    assert {watts for _, watts in row["power_readings"]} == {3.0}
+    assert row["pwr_seen"] == row["seen"] + 3
+    for wrong in ({"observables": ["watts"]}, {"observables": [], "continuous_duration": 0}):
+        with pytest.raises(kw.InvalidArgument):
+            observers.ContinuousObserver("meter", parent=None, **wrong)
+
+
+def test_outputs_are_shown_to_an_observer_instead_of_being_compared():
+    class Sums(observers.OutputObserver):
+        def process_output(self, answer, output):
+            self.sums = [None if o is None else float(o.sum()) for o in output]
+            self.answer = answer
+
+        def get_results(self):
+            return {"sums": self.sums}
+
+    params = {"block_size_x": [32], "WRONG": [0, 1]}
+    watching = Sums()
+    results, _ = twice(watching, tune_params=params)
+    sums = [row["sums"] for row in results]
+    np.testing.assert_allclose([s[0] for s in sums], [2 * A.sum(), 2 * A.sum() + N], rtol=1e-6)
+    assert [s[1:] for s in sums] == [[None, None]] * 2 and len(watching.answer) == 3
+    results, _ = twice(watching, tune_params=params, answer=None)
+    assert results[0]["sums"][1:] == [pytest.approx(A.sum()), None]
+    verified, _ = twice(
+        watching, tune_params=params, verify=lambda answer, result: np.allclose(result[0], 2 * A)
+    )
+    assert ["__error__" in row for row in verified] == [False, True]
+    with pytest.raises(kw.InvalidArgument, match="1 values for 3 arguments"):
+        twice(watching, answer=[2 * A])
+
+
+def test_registers_are_those_of_the_kernel():
+    results, env = twice(RegisterObserver())
+    used = [trial.resources.registers for trial in env.session.trials]
+    assert [row["num_regs"] for row in results] == used
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("nvml", "a list of observers, got str"),
+        ([object()], "an observer has get_results"),
+        ([lambda facts: 5], "has a int"),
+    ],
+)
+def test_what_is_no_observer_is_refused(given, said):
+    with pytest.raises(kw.ArgumentError, match=said):
+        kw.tune.tune_kernel(
+            "twice", DOUBLE, N, [A, A, np.int32(N)], {"block_size_x": [32], "WRONG": [0]},
+            observers=given,
+        )  # fmt: skip
+
+
+def test_an_error_of_an_observer_ends_the_tuning():
+    class Broken(Diary):
+        def after_finish(self):
+            raise OSError("the meter is unplugged")
+
+    with pytest.raises(OSError, match="unplugged"):
+        twice(Broken())
+
+
+def test_a_store_is_refused_beside_observers(tmp_path):
+    with pytest.raises(kw.InvalidArgument, match="cache= keeps no results of observers"):
+        twice(Diary(), cache=tmp_path / "store.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "observer", [lambda: NVMLObserver(["nvml_power"]), lambda: NCUObserver(["dram__bytes.sum"])]
+)
+def test_the_simulated_device_has_no_sensor(observer, sim):
+    with pytest.raises(kw.InvalidArgument, match="has no sensor: run it on a GPU"):
+        twice(observer())
+
+
+def gpu(**more):
+    """What an observer knows of a device that is no simulated one."""
+    device = types.SimpleNamespace(is_simulated=False)
+    return types.SimpleNamespace(name="GPU", device=device, env={"uuid": "GPU-1"}, **more)
+
+
+@pytest.mark.parametrize(
+    ("observer", "said"),
+    [
+        (lambda: NVMLObserver(["temperature"]), "pynvml .*pip install nvidia-ml-py"),
+        (lambda: NCUObserver(["dram__bytes.sum"]), "pip install nvmetrics"),
+        (lambda: PMTObserver("rapl"), "pip install pmt"),
+    ],
+)
+def test_a_missing_package_is_named(observer, said, monkeypatch):
+    for name in ("pynvml", "nvmetrics", "pmt"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(kw.ArgumentError, match=said):
+        observer().register_device(gpu())
+
+
+class FakeNvml(types.ModuleType):
+    """The package pynvml over a card with two memory clocks; readings rise with each call."""
+
+    NVML_SUCCESS, NVML_CLOCK_GRAPHICS, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 0, 0, 2, 0
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self):
+        super().__init__("pynvml")
+        self.limit, self.clocks, self.opened, self.reads = 300_000, None, [], 0
+
+    def __getattr__(self, name):
+        if not name.startswith("nvml"):
+            raise AttributeError(name)
+        return lambda *arguments: None
+
+    def nvmlDeviceGetHandleByUUID(self, uuid):
+        self.opened.append(uuid)
+        return "card"
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        self.opened.append(index)
+        return "card"
+
+    def nvmlDeviceGetPowerManagementLimit(self, card):
+        return self.limit
+
+    def nvmlDeviceSetPowerManagementLimit(self, card, limit):
+        self.limit = limit
+
+    def nvmlDeviceGetPowerManagementLimitConstraints(self, card):
+        return [100_000, 310_000]
+
+    def nvmlDeviceGetSupportedMemoryClocks(self, card):
+        return [2000, 800]
+
+    def nvmlDeviceGetSupportedGraphicsClocks(self, card, memory):
+        return [1980, 1500, 1005, 300] if memory == 2000 else [300]
+
+    def nvmlDeviceSetApplicationsClocks(self, card, memory, graphics):
+        self.clocks = memory, graphics
+
+    def nvmlDeviceResetApplicationsClocks(self, card):
+        self.clocks = None
+
+    def nvmlDeviceGetTemperature(self, card, sensor):
+        self.reads += 1
+        return 40 + self.reads
+
+    def nvmlDeviceGetClockInfo(self, card, kind):
+        return 1500 if kind == self.NVML_CLOCK_GRAPHICS else 2000
+
+    def nvmlDeviceGetFieldValues(self, card, fields):
+        value = types.SimpleNamespace(uiVal=250_000)
+        return [types.SimpleNamespace(nvmlReturn=self.NVML_SUCCESS, value=value)]
+
+
+@pytest.fixture
+def pynvml(monkeypatch):
+    made = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", made)
+    return made
+
+
+def test_nvml_readings_are_averages_of_launches(pynvml):
+    observer = NVMLObserver(["temperature", "core_freq", "mem_freq"], save_all=True)
+    observer.register_device(gpu())
+    assert pynvml.opened == ["GPU-1"]
+    for _ in range(2):
+        for step in ("before_start", "after_start", "during", "after_finish"):
+            getattr(observer, step)()
+    assert observer.get_results() == {
+        "temperatures": [41.5, 43.5], "temperature": 42.5, "core_freqs": [1500.0, 1500.0],
+        "core_freq": 1500.0, "mem_freqs": [2000.0, 2000.0], "mem_freq": 2000.0,
+    }  # fmt: skip
+
+
+def test_nvml_energy_is_that_of_one_launch(pynvml):
+    observer = NVMLObserver(["nvml_power", "nvml_energy"], device=1)
+    observer.register_device(gpu())
+    meter = observer.continuous_observer
+    meter.results = {"time": 4.0}
+    for step in ("before_start", "after_start", "during", "after_finish"):
+        getattr(meter, step)()
+    assert pynvml.opened == [1]
+    assert meter.get_results() == {"nvml_power": 250.0, "nvml_energy": 1.0}
+
+
+def test_nvml_settings_are_put_back(pynvml):
+    observer = NVMLObserver(["core_freq"])
+    observer.register_device(gpu())
+    card = observer.nvml
+    card.configure({"nvml_pwr_limit": 200, "nvml_gr_clock": 1005})
+    assert pynvml.limit == 200_000 and pynvml.clocks == (2000, 1005)
+    card.configure({"nvml_pwr_limit": 150, "nvml_mem_clock": 800})
+    assert pynvml.limit == 150_000 and pynvml.clocks == (800, 300)
+    card.restore_defaults()
+    assert pynvml.limit == 300_000 and pynvml.clocks is None
+    with pytest.raises(kw.InvalidArgument, match="400000 mW is outside of 100000 to 310000"):
+        card.configure({"nvml_pwr_limit": 400})
+    with pytest.raises(kw.InvalidArgument, match="graphics clock 7 MHz is none of"):
+        card.configure({"nvml_gr_clock": 7})
+
+
+def test_parameters_of_nvml(pynvml, capsys):
+    assert get_nvml_pwr_limits(0, n=3, quiet=True) == {"nvml_pwr_limit": [100, 205, 310]}
+    assert get_nvml_gr_clocks(0, n=2, quiet=True) == {"nvml_gr_clock": [1980, 300]}
+    assert get_nvml_mem_clocks(0) == {"nvml_mem_clock": [2000, 800]}
+    assert capsys.readouterr().out == "Using nvml_mem_clock: [2000, 800]\n"
+    assert get_idle_power(0, n=2, sleep_s=0) == 250.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: NVMLObserver(["volts"]), lambda: PMTObserver("volts"),
+        lambda: NVMLObserver(["core_freq"], nvidia_smi_fallback="nvidia-smi"),
+    ],
+)  # fmt: skip
+def test_wrong_options_of_observers_are_refused(make):
+    with pytest.raises(kw.InvalidArgument):
+        make()
+
+
+def test_counters_and_meters_of_packages(monkeypatch):
+    counters = types.ModuleType("nvmetrics")
+    counters.measureMetricsStart = lambda metrics, device: None
+    counters.measureMetricsStop = lambda: [5.0, 6.0]
+    monkeypatch.setitem(sys.modules, "nvmetrics", counters)
+    observer = NCUObserver(["a", "b"])
+    observer.register_device(gpu())
+    observer.before_start()
+    observer.after_finish()
+    assert observer.get_results() == {"a": 5.0, "b": 6.0}
+
+    meters = types.ModuleType("pmt")
+    ticks = iter(range(100))
+    meters.create = lambda name, device: types.SimpleNamespace(read=lambda: next(ticks))
+    meters.joules = lambda begin, end: 2.0 * (end - begin)
+    meters.watts = lambda begin, end: 10.0
+    monkeypatch.setitem(sys.modules, "pmt", meters)
+    observer = PMTObserver([("nvidia", 0), "rapl"], use_continuous_observer=True)
+    observer.register_device(gpu())
+    observer.after_start()
+    observer.after_finish()
+    assert observer.get_results() == {
+        "nvidia_energy": 4.0, "nvidia_power": 10.0, "rapl_energy": 4.0, "rapl_power": 10.0,
+    }  # fmt: skip
+    meter = observer.continuous_observer
+    meter.results = {"time": 500.0}
+    meter.before_start()
+    meter.after_start()
+    meter.during()
+    meter.after_finish()
+    assert meter.get_results()["rapl_energy"] == 5.0
