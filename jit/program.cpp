@@ -69,8 +69,10 @@ struct Program::Box {
 
   CodeRequest request_for(TargetRequest target, std::vector<std::string> names, bool with_declared,
                           bool with_lines) const {
-    return {source,     options,          declared,     fields, std::move(target),
-            with_lines, std::move(names), with_declared};
+    CodeRequest request{source,     options,          declared,     fields, std::move(target),
+                        with_lines, std::move(names), with_declared};
+    request.with_members = scope == ProgramScope::whole;
+    return request;
   }
 
   CodeRequest request_for(Device& device, std::vector<std::string> names,

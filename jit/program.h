@@ -17,7 +17,7 @@ namespace kernwright {
 /// The extent of a program's compile.
 enum class ProgramScope {
   whole,  ///< every kernel and variable, also those that only the compiled code shows
-  named,  ///< the kernels that are asked for by name: one compile, never a second for constants
+  named,  ///< kernels by name for launches from C++: one compile, no members of structs are told
 };
 
 /// One translation unit. Cheap to copy, thread-safe; compiling the same thing twice at once

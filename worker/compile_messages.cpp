@@ -160,6 +160,7 @@ void write(ByteWriter& out, const CompileJob& job) {
   out.text(request.target.label);
   write(out, request.names);
   out.u8(request.with_declared ? 1 : 0);
+  out.u8(request.with_members ? 1 : 0);
   write(out, request.header_folders);
   out.u8(job.with_cuda_headers ? 1 : 0);
   out.u8(job.is_measured ? 1 : 0);
@@ -175,6 +176,7 @@ CompileJob read_job(ByteReader& in) {
   request.target.label = read_text(in);
   request.names = read_texts(in);
   request.with_declared = in.u8() != 0;
+  request.with_members = in.u8() != 0;
   request.header_folders = read_texts(in);
   job.with_cuda_headers = in.u8() != 0;
   job.is_measured = in.u8() != 0;

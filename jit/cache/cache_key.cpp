@@ -71,6 +71,7 @@ std::string fields_of(const CompileSelection& selection) {
   fields.add("target", selection.target.nvrtc_arch).add("label", selection.target.label);
   fields.add("names", selection.names).add("declared", selection.with_declared);
   fields.add("lineinfo", selection.lineinfo);
+  if (!selection.with_members) fields.add("members", false);
   return fields.take();
 }
 

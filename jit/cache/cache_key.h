@@ -40,6 +40,7 @@ struct CompileSelection {
   std::vector<std::string> names;
   bool with_declared = true;
   bool lineinfo = false;
+  bool with_members = true;
 };
 
 /// Key of the caches on this machine. `toolkits` are the folders to search for CUDA's headers;

@@ -146,6 +146,7 @@ struct CodeCache::State {
                     request.declared,
                     request.names,
                     request.with_declared,
+                    request.with_members,
                     {}},
                    included.needs_cuda_headers};
     if (request.with_lines) job.request.options.lineinfo = true;

@@ -37,6 +37,7 @@ struct CodeRequest {
   std::vector<std::string> names = {};
   bool with_declared = true;
   bool use_packs = true;
+  bool with_members = true;  ///< of structs, as CompileRequest has it
 };
 
 /// Counts of one process.

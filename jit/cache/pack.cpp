@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "base/regular_file.h"
 #include "jit/cache/code_cache.h"
+#include "jit/cache/pack_lookup.h"
 #include "jit/compile/task_group.h"
 
 namespace kernwright {
@@ -207,8 +208,7 @@ Stored compile_entry(const CodeRequest& request) {
   }
   const Arch arch = parse_arch(code->arch);
   const Target target{code->kind, arch.real(), is_ptx ? arch.virtual_name() : arch.real()};
-  const CompileSelection selection{target, request.names, request.with_declared,
-                                   request.with_lines || request.options.lineinfo};
+  const CompileSelection selection = selection_of(request, target);
   CacheKey key = pack_key(request.fields, selection);
   stored.entry.key = key.digest;
   stored.key_fields = std::move(key.fields);
@@ -231,7 +231,8 @@ class PackWriter {
     for (const std::string& arch : archs) {
       for (std::vector<std::string>& names : selections_of(item, program.declared)) {
         begin({program.source, program.options, program.declared, program.fields,
-               target_request(arch), arch == "sim", std::move(names), !item.only_names, false});
+               target_request(arch), arch == "sim", std::move(names), !item.only_names, false,
+               item.with_members});
       }
     }
   }

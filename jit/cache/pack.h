@@ -24,6 +24,7 @@ struct PackItem {
   std::vector<std::string> names;
   /// One compile makes exactly `names`, as in a request with named kernels.
   bool only_names = false;
+  bool with_members = true;  ///< as CompileRequest has it
 };
 
 /// One object code of a pack.

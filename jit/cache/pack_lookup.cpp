@@ -30,7 +30,7 @@ Target target_of(const TargetRequest& wanted, const IncludeClosure& included,
 
 CompileSelection selection_of(const CodeRequest& request, Target target) {
   return {std::move(target), request.names, request.with_declared,
-          request.with_lines || request.options.lineinfo};
+          request.with_lines || request.options.lineinfo, request.with_members};
 }
 
 std::shared_ptr<const ObjectCode> code_from_packs(const CodeRequest& request,

@@ -74,6 +74,7 @@ PackItem item_of(const Json& json) {
   item.options = options_of(json.value("options", Json::object()));
   item.names = json.value("names", item.names);
   item.only_names = !item.names.empty() && !json.value("declared", true);
+  item.with_members = json.value("members", true);
   validate(item.source);
   validate(item.options);
   return item;
@@ -102,11 +103,11 @@ void append_line(const std::string& path, std::string line) {
 }  // namespace
 
 std::string record_line(const CodeRequest& request) {
-  const Json json = {
-      {"source", request.source.text},         {"name", request.source.name},
-      {"directory", request.source.directory}, {"first_line", request.source.first_line},
-      {"options", json_of(request.options)},   {"names", request.names},
-      {"declared", request.with_declared},     {"target", target_name(request.target)}};
+  Json json = {{"source", request.source.text},         {"name", request.source.name},
+               {"directory", request.source.directory}, {"first_line", request.source.first_line},
+               {"options", json_of(request.options)},   {"names", request.names},
+               {"declared", request.with_declared},     {"target", target_name(request.target)}};
+  if (!request.with_members) json["members"] = false;
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 

@@ -100,6 +100,7 @@ void CompilePlanner::add_kernel(const std::string& name, bool required) {
 }
 
 void CompilePlanner::find_members() {
+  if (!request_.with_members) return;
   plan_.members = member_names_of(request_, tokens_);
   const bool any_nameless =
       std::any_of(plan_.members.begin(), plan_.members.end(),

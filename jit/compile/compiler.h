@@ -20,9 +20,11 @@ struct CompileRequest {
   Source source;
   ProgramOptions options;
   Target target;
-  ScannedSource declared;                   ///< what the source declares
-  std::vector<std::string> names;           ///< kernels that must be there, as the user wrote them
-  bool with_declared = true;                ///< also every declared kernel that is no template
+  ScannedSource declared;          ///< what the source declares
+  std::vector<std::string> names;  ///< kernels that must be there, as the user wrote them
+  bool with_declared = true;       ///< also every declared kernel that is no template
+  bool with_members =
+      true;  ///< signatures tell the members of structs, which values in Python need
   std::vector<std::string> header_folders;  ///< CUDA's, behind the user's include folders
   IncludeClosure included = {};             ///< set by the compiler, as `texts`
   CompilerTexts texts = {};

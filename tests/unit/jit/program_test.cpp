@@ -124,6 +124,19 @@ TEST_CASE("program: an instantiation asked for later brings a module of its own"
   CHECK(FakeDriver::get().live("module") == 3);
 }
 
+TEST_CASE("program: kernels by name tell no members of structs") {
+  Device& device = gpu();
+  const std::string structs =
+      "struct Two { float a, b; };\n__global__ void first(Two* x) { x->a = x->b; }\n";
+  for (const ProgramScope scope : {ProgramScope::whole, ProgramScope::named}) {
+    const Program program(text(structs), {}, scope);
+    const auto& x = program.object_code(device, "first")->kernel("first").parameters.at(0);
+    CHECK(x.type == "Two*");
+    CHECK(x.pointee_size == 8);
+    CHECK(x.fields.size() == (scope == ProgramScope::whole ? 2 : 0));
+  }
+}
+
 TEST_CASE("program: unknown kernels and variables list what there is") {
   Device& device = gpu();
   const Program program(text(kText));

@@ -54,6 +54,18 @@ TEST_CASE("compile task: every option counts in the worker") {
   CHECK(compile([](ProgramOptions& o) { o.extra = {"--ftz=true"}; }) != plain);
 }
 
+TEST_CASE("compile task: the members of structs are told where they are wanted") {
+  Worker worker(test_program());
+  CompileRequest request = request_for(
+      "struct Pair { float a, b; };\n__global__ void f(Pair p, float* x) { *x = p.b; }\n",
+      CodeKind::ptx);
+  for (const std::size_t members : {2, 0}) {
+    request.with_members = members > 0;
+    const ObjectCode code = compile_in(worker, nvrtc().path, request);
+    CHECK(code.kernel("f").parameters.at(0).fields.size() == members);
+  }
+}
+
 TEST_CASE("compile task: errors are those of the compiler") {
   Worker worker(test_program());
   try {

@@ -68,6 +68,7 @@ const std::vector<Change>& changes_of_code() {
       },
       [](Request& r) { r.selection.with_declared = false; },
       [](Request& r) { r.selection.lineinfo = true; },
+      [](Request& r) { r.selection.with_members = false; },
   };
   return changes;
 }

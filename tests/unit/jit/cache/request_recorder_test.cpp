@@ -61,6 +61,11 @@ TEST_CASE("record: requests of several processes become the items of a pack") {
   CHECK(items[0].options.max_registers == 32);
   CHECK(items[0].options.opt_level == 2);
   CHECK(program_fields(items[0].source, items[0].options).text == request.fields.text);
+  CHECK(items[0].with_members);
+  wanted.with_members = false;
+  record_request(wanted);
+  REQUIRE(read_record(path).size() == 2);
+  CHECK_FALSE(read_record(path)[1].with_members);
 }
 
 TEST_CASE("record: lines that are no requests are named") {

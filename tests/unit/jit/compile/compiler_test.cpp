@@ -61,6 +61,28 @@ TEST_CASE("compiler: PTX with the cubin of the same kernels beside it") {
   }
 }
 
+TEST_CASE("compiler: without the members of structs all else is the same") {
+  const std::string text =
+      "struct Box { float low, high; int* count; };\n"
+      "template <class T> __global__ void clip(T box, float* x) { *x = min(*x, box.high); }\n";
+  for (const LoadedNvrtc& nvrtc : real_nvrtcs()) {
+    CompileRequest request = request_for(text, {"clip<Box>"});
+    const ObjectCode whole = Compiler(nvrtc).compile(request);
+    request.with_members = false;
+    const ObjectCode code = Compiler(nvrtc).compile(request);
+    CHECK(code.code == whole.code);
+    REQUIRE(code.kernels.size() == 1);
+    CHECK(code.kernels[0].to_string() == whole.kernels.at(0).to_string());
+    REQUIRE(code.kernels[0].parameters.size() == 2);
+    const Parameter& box = code.kernels[0].parameters[0];
+    CHECK(box.size == 16);
+    CHECK(box.alignment == 8);
+    CHECK(box.type == "Box");
+    CHECK(box.fields.empty());
+    CHECK(whole.kernels[0].parameters.at(0).fields.size() == 3);
+  }
+}
+
 TEST_CASE("compiler: a cubin has no PTX beside it") {
   const ObjectCode code = compile(request_for(kSaxpy, {}, CodeKind::cubin));
   CHECK(code.kind == CodeKind::cubin);
