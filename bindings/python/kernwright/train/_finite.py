@@ -1,0 +1,96 @@
+"""A check for NaN and infinity that names the first array with one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kernwright import _core
+from kernwright._array.operands import device_array
+from kernwright._core import Array
+from kernwright.errors import Error, InvalidArgument
+from kernwright.optim._nest import leaves
+
+__all__ = ["FiniteCheck", "NotFinite"]
+
+
+class NotFinite(Error, FloatingPointError):
+    """An array has a number that is not finite: `step`, `name`, and the counts `nan` and `inf`."""
+
+    step = 0
+    name = ""
+    nan = 0
+    inf = 0
+
+
+class FiniteCheck:
+    """A check that one can switch on: call it with a step and nests of arrays by name.
+
+    The arrays are looked at in the order of the arguments, and the first that has a NaN or an
+    infinity raises NotFinite. One pass over all of them comes first, and one number comes to the
+    host, so a call waits for the device; with `every` only steps that it divides are checked.
+    Without `enabled`, an attribute, a call does nothing.
+
+    >>> check = kw.train.FiniteCheck()
+    >>> check(1, loss=kw.ones(()), gradients={"w": kw.ones(3), "b": kw.ones(2)})
+    >>> try:
+    ...     check(2, gradients={"w": kw.ones(3), "b": kw.full(2, kw.nan)})
+    ... except kw.train.NotFinite as error:
+    ...     print(error)
+    step 2: gradients.b has 2 NaN and 0 infinite of 2 numbers; finite before it: gradients.w
+    """
+
+    def __init__(self, enabled: bool = True, *, every: int = 1) -> None:
+        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+            raise InvalidArgument(f"every is a number of steps from 1 on, got {every!r:.40}")
+        self.enabled, self.every = enabled, every
+
+    def __call__(self, step: int, **nests: Any) -> None:
+        """Raises NotFinite for the first array of `nests` that is not finite."""
+        if not self.enabled or step % self.every != 0:
+            return
+        arrays = {
+            f"{name}.{path}" if path else name: device_array(array, name)
+            for name, nest in nests.items()
+            for path, array in _paths(nest, name)
+        }
+        real = {name: each for name, each in arrays.items() if each.size > 0 and _is_real(each)}
+        if not real:
+            return
+        largest = _core._gradient_norm(list(real.values()), math.inf, math.inf)[0]
+        if math.isfinite(largest.item()):
+            return
+        before: list[str] = []
+        for name, each in real.items():
+            nan, inf = _counts(each)
+            if nan or inf:
+                error = NotFinite(
+                    f"step {step}: {name} has {nan} NaN and {inf} infinite of {each.size} numbers; "
+                    f"{_finite_ones(before)}"
+                )
+                error.step, error.name, error.nan, error.inf = step, name, nan, inf
+                raise error
+            before.append(name)
+
+
+def _paths(nest: Any, name: str) -> list[tuple[str, Any]]:
+    if hasattr(nest, "shape"):
+        return [("", nest)]
+    return list(leaves(nest, name).items())
+
+
+def _is_real(array: Array) -> bool:
+    return array.dtype.name in ("float16", "bfloat16", "float32", "float64")
+
+
+def _counts(array: Array) -> tuple[int, int]:
+    import kernwright
+
+    nan = kernwright.count_nonzero(kernwright.isnan(array)).item()
+    return int(nan), int(kernwright.count_nonzero(kernwright.isinf(array)).item())
+
+
+def _finite_ones(names: list[str]) -> str:
+    if not names:
+        return "it is the first one that was looked at"
+    return f"finite before it: {', '.join(names[-3:])}"
