@@ -29,13 +29,13 @@ __global__ void twice(float* y, const float* x, int n) {
 """
 
 
-def twice(*watching, **more):
+def twice(*watching, x=A, **more):
     given = {
         "tune_params": {"block_size_x": [32, 64], "WRONG": [0]}, "answer": [2 * A, None, None],
         "iterations": 3, "quiet": True, **more,
     }  # fmt: skip
     return kw.tune.tune_kernel(
-        "twice", DOUBLE, N, [np.zeros_like(A), A, np.int32(N)], observers=list(watching), **given
+        "twice", DOUBLE, N, [np.zeros_like(A), x, np.int32(N)], observers=list(watching), **given
     )
 
 
@@ -217,10 +217,82 @@ def test_an_error_of_an_observer_ends_the_tuning():
         twice(Broken())
 
 
-def test_a_store_is_refused_beside_observers(tmp_path):
-    with pytest.raises(kw.InvalidArgument, match="cache= keeps no results of observers"):
-        twice(Diary(), cache=tmp_path / "store.jsonl")
-    assert not list(tmp_path.iterdir())
+class Sums(observers.OutputObserver):
+    """The sum of the first output, and how often it was asked for."""
+
+    asked = 0
+
+    def __init__(self, names=("y",)):
+        self.names = list(names)
+
+    def process_output(self, answer, output):
+        self.asked += 1
+        self._sum = float(output[0].sum())
+
+    def get_results(self):
+        return {"sum": self._sum, "names": self.names}
+
+
+def test_a_cache_keeps_what_was_observed(tmp_path):
+    path, first, second = tmp_path / "store.jsonl", Sums(), Sums()
+    params = {"block_size_x": [32, 64], "WRONG": [0, "none"]}
+    results, _ = twice(first, cache=path, tune_params=params)
+    again, env = twice(second, cache=path, tune_params=params)
+    assert first.asked == 2 and second.asked == 0 and again == results
+    assert results[0]["sum"] == pytest.approx(2 * A.sum(), rel=1e-6)
+    assert all(trial.resumed for trial in env.session.trials)
+    assert [trial.number for trial in env.session.trials] == [0, 1, 2, 3]
+    assert kw.tune.Store(path).problems == []
+    replayed, env = twice(Sums(), cache=path, tune_params=params, simulation_mode=True)
+    assert [row.get("sum") for row in replayed] == [row.get("sum") for row in results]
+    third, _ = twice(cache=path, tune_params=params)  # a session without observers
+    assert ["sum" in row for row in third] == [False] * 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"observers": [Sums(["z"])]}, {"answer": [3 * A, None, None]}, {"x": A + 1},
+        {"observers": [Sums(), Diary()]},
+    ],
+)  # fmt: skip
+def test_another_observer_or_other_arrays_are_observed_anew(tmp_path, change):
+    path = tmp_path / "store.jsonl"
+    params = {"tune_params": {"block_size_x": [32], "WRONG": [0]}, "cache": path}
+    twice(Sums(), **params)
+    watching = change.pop("observers", [Sums()])
+    results, _ = twice(*watching, **params, **change)
+    assert watching[0].asked == 1 and len(kw.tune.Store(path).rows("trial")) == 2
+    if "x" in change:
+        assert results[0]["sum"] == pytest.approx(2 * (A + 1).sum(), rel=1e-6)
+
+
+def test_a_cache_refuses_values_that_are_no_data(tmp_path):
+    class Odd(Diary):
+        def get_results(self):
+            return {"value": object()}
+
+    assert "value" in twice(Odd())[0][0]
+    with pytest.raises(kw.ArgumentError, match="cache= keeps numbers, texts and lists"):
+        twice(Odd(), cache=tmp_path / "store.jsonl")
+
+    class NotANumber(Diary):
+        def get_results(self):
+            return {"value": float("nan")}
+
+    path = tmp_path / "numbers.jsonl"
+    assert np.isnan([row["value"] for row in twice(NotANumber(), cache=path)[0]]).all()
+    assert kw.tune.Store(path).rows("trial") == []  # JSON has no NaN: it is observed again
+
+
+def test_a_disk_that_refuses_costs_the_cache_alone(tmp_path, monkeypatch):
+    def full(self, *rows):
+        raise kw.StoreError("no space left")
+
+    monkeypatch.setattr(kw.tune.Store, "append", full)
+    with pytest.warns(RuntimeWarning, match="its trials are not kept: no space left") as told:
+        results, _ = twice(Diary(), cache=tmp_path / "store.jsonl")
+    assert len(results) == 2 and len(told) == 1
 
 
 @pytest.mark.parametrize(

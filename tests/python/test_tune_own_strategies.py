@@ -163,8 +163,25 @@ def test_a_strategy_searches_the_results_of_a_file(tmp_path):
     assert values([env["best_config"]]) == [(64, 1)] == descent.path[-1:]
     assert env["total_compile_time"] == 2 * len(results) and env.session is None
     assert env["best_config"]["time"] == pytest.approx(1.64)
-    with pytest.raises(kw.InvalidArgument, match="cache= keeps no results"):
-        tuned(descent, cache=tmp_path / "store.jsonl")
+
+
+def test_a_strategy_goes_on_with_a_cache(tmp_path):
+    path, shown = tmp_path / "store.jsonl", []
+
+    def at_hand(searchspace, runner, tuning_options):
+        shown.append(runner.run([(32, 1), (64, 2)], tuning_options))
+
+    first, _ = tuned(at_hand, cache=path)
+    again, env = tuned(at_hand, cache=path)
+    assert again == first and shown[0] == shown[1]
+    assert [trial.resumed for trial in env.session.trials] == [True, True]
+    tuned(at_hand, cache=path, text=TEXT.replace("+ 1", "+ 1.0f"))  # another source
+    assert len(kw.tune.Store(path).rows("trial")) == 4
+    foreign = tmp_path / "kernel.cu"
+    foreign.write_text(TEXT)
+    with pytest.raises(kw.InvalidArgument):
+        tuned(at_hand, cache=foreign)
+    assert foreign.read_text() == TEXT
 
 
 def test_names_of_strategies_are_members_too(recwarn):

@@ -15,6 +15,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config
 from kernwright.tune._kernel_tuner.run_kernel import fill_constants, module_of
 from kernwright.tune._kernel_tuner.source import KernelTunerLaunch, KernelTunerSource
+from kernwright.tune._kernel_tuner.step_store import identities
 
 _EVENTS = ("register_device", "register_configuration", "before_start", "after_start", "during",
            "after_finish")  # fmt: skip
@@ -85,7 +86,7 @@ class Observation:
         arguments: int,
     ) -> None:  # fmt: skip
         """`arguments`: their number."""
-        self._observers, self._answer = list(observers), answer
+        self.observers, self.answer = list(observers), answer
         self._dev = ObservedDevice(device, iterations, observers)
         self._prologue = [o for o in observers if _is_kind(o, "PrologueObserver")]
         self._usual = [o for o in observers if o not in self._prologue]
@@ -95,24 +96,25 @@ class Observation:
                 f"answer= has {len(answer)} values for {arguments} arguments: one for each, None "
                 "where none is looked at"
             )
-        for observer in self._observers:
+        self.identities = identities(self.observers)
+        for observer in self.observers:
             observer.register_device(self._dev)
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """Before the trial of a configuration: sets clocks that are parameters of it."""
-        for observer in self._observers:
+        for observer in self.observers:
             if hasattr(getattr(observer, "nvml", None), "configure"):
                 observer.nvml.configure(config)
 
     def close(self) -> None:
-        for observer in self._observers:
+        for observer in self.observers:
             if hasattr(getattr(observer, "nvml", None), "restore_defaults"):
                 observer.nvml.restore_defaults()
 
     def __call__(self, launches: Launches, config: Config, milliseconds: float | None,
                  registers: int) -> dict[str, Any]:  # fmt: skip
         """What the observers found out about a configuration that is right."""
-        if not self._observers:
+        if not self.observers:
             return {}
         self._dev.num_regs = registers
         launch, memory = launches.of(config)
@@ -120,8 +122,8 @@ class Observation:
             launch()
             outputs = self._contents(memory)
             for observer in self._outputs:
-                observer.process_output(self._answer, outputs)
-        for observer in self._observers:
+                observer.process_output(self.answer, outputs)
+        for observer in self.observers:
             observer.register_configuration(dict(config))
         found: dict[str, Any] = {}
         for observer in self._prologue:
@@ -141,7 +143,7 @@ class Observation:
         return {name: _plain(value) for name, value in found.items()}
 
     def _contents(self, memory: Sequence[Any]) -> list[Any]:
-        wanted = self._answer if self._answer is not None else [0] * len(memory)
+        wanted = self.answer if self.answer is not None else [0] * len(memory)
         return [
             m.numpy() if isinstance(m, _core.Array) and value is not None else None
             for m, value in zip(memory, wanted, strict=True)
@@ -166,7 +168,7 @@ class Observation:
     def _continuous(
         self, launch: Callable[[], None], milliseconds: float, found: Mapping[str, Any]
     ) -> dict[str, Any]:
-        observers = [o.continuous_observer for o in self._observers
+        observers = [o.continuous_observer for o in self.observers
                      if hasattr(o, "continuous_observer")]  # fmt: skip
         if not observers:
             return {}
@@ -181,7 +183,7 @@ class Observation:
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
 class Launches:

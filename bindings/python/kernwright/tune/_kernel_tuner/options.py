@@ -157,14 +157,6 @@ def store_path(cache: Any) -> str | None:
     return path
 
 
-def refuse_store(cache: Any) -> None:
-    if cache:
-        raise InvalidArgument(
-            "cache= keeps no results of observers, of arguments that follow a parameter, and of "
-            "strategies of your own: leave it out"
-        )
-
-
 def block_names(given: Any) -> tuple[str, ...]:
     """The names of the three extents of a block."""
     names = tuple(given or ())

@@ -92,7 +92,8 @@ class Replay:
     def result(self, config: Config, derived: Metrics) -> dict[str, Any]:
         if self._cache is None:
             if config in self._trials:
-                return derived.result(self._trials[config])
+                trial = self._trials[config]
+                return derived.result(trial, trial.row.get("observed"))
         elif config in self._cache.rows:
             found = dict(self._cache.rows[config])
             error = self._cache.error_of(config)

@@ -4,15 +4,17 @@ or by a strategy of the caller."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernwright.errors import InvalidArgument
 from kernwright.tune._config import Config
 from kernwright.tune._kernel_tuner.observing import Launches, Observation
 from kernwright.tune._kernel_tuner.options import BUDGETS, given_options, strategy_of
 from kernwright.tune._kernel_tuner.results import Metrics, best_of
+from kernwright.tune._kernel_tuner.step_store import StepStore
 from kernwright.tune._sessions.session import Session
 from kernwright.tune._sessions.single import SingleTrials
+from kernwright.tune._sessions.trial import Trial
 from kernwright.tune._space import Space
 from kernwright.tune.searchspace import Searchspace
 from kernwright.tune.strategies import NamedStrategy
@@ -52,6 +54,15 @@ def own_strategy(given: Any) -> Any:
     return Options(tune=given)
 
 
+class _Group(NamedTuple):
+    """Configurations with the same arguments."""
+
+    trials: SingleTrials
+    session: Session
+    arguments: list[Any]
+    store: StepStore | None
+
+
 class Measurer:
     """The result of a configuration: a trial in a worker, then the observers here."""
 
@@ -63,11 +74,13 @@ class Measurer:
         observation: Observation,
         launches: Launches,
         derived: Metrics,
+        store: str | None,
     ) -> None:
         self._space, self._arguments, self._make = space, arguments, make_session
         self._observation, self._launches, self._derived = observation, launches, derived
-        # Sessions by the identity of their arguments: each has buffers of its own.
-        self._sessions: dict[tuple[int, ...], tuple[SingleTrials, Session, list[Any]]] = {}
+        self._path = store
+        # By the identity of their arguments: each has buffers of its own.
+        self._groups: dict[tuple[int, ...], _Group] = {}
 
     def searched(self, search: Search) -> tuple[Session, Any]:
         """The session with the best, and its result, those of the Pareto front for several
@@ -79,7 +92,7 @@ class Measurer:
         best = best_of(runner.costs(), len(self._derived.objectives))
         row = best[0] if isinstance(best, list) else best
         config = {name: row[name] for name in self._space.parameters} if row else self._space[0]
-        return self._session(config)[1], best
+        return self._group(config).session, best
 
     def _selected(self, config: Mapping[str, Any]) -> list[Any]:
         return [
@@ -87,33 +100,49 @@ class Measurer:
             for a in self._arguments
         ]
 
-    def _session(self, config: Mapping[str, Any]) -> tuple[SingleTrials, Session, list[Any]]:
+    def _group(self, config: Mapping[str, Any]) -> _Group:
         selected = self._selected(config)
         key = tuple(map(id, selected))
-        if key not in self._sessions:
-            space = self._space
+        if key not in self._groups:
+            space, watching = self._space, self._observation
             if any(map(is_tunable, self._arguments)):
                 space = space._copy().require(
                     lambda values: tuple(map(id, self._selected(values))) == key
                 )
             session = self._make(space, selected)
-            self._sessions[key] = SingleTrials(session), session, selected
-        return self._sessions[key]
+            store = None
+            if self._path is not None:
+                store = StepStore(
+                    self._path, session, self._space, selected, watching.identities, watching.answer
+                )
+            self._groups[key] = _Group(SingleTrials(session), session, selected, store)
+        return self._groups[key]
 
     def __call__(self, config: Config) -> dict[str, Any]:
-        self._observation.configure(config)
-        measure, _, selected = self._session(config)
-        trial = measure(config)
-        if trial.status != "correct":
-            measure.keep(trial, None, {})
-            return self._derived.result(trial)
-        self._launches.arguments = selected
-        observed = self._observation(self._launches, config, trial.time, trial.resources.registers)
+        group = self._group(config)
+        known = None if group.store is None else group.store.find(config)
+        trial, observed = self._measured(group, config) if known is None else known
         found = self._derived.result(trial, observed)
-        numbers = {n: float(v) for n, v in observed.items() if isinstance(v, (int, float))}
-        costs = {name: self._derived.cost(name, found) for name in self._derived.objectives}
-        measure.keep(trial, next(iter(costs.values())), {**numbers, **costs})
+        score, metrics = None, {}
+        if trial.status == "correct":
+            numbers = {n: float(v) for n, v in observed.items() if isinstance(v, (int, float))}
+            costs = {name: self._derived.cost(name, found) for name in self._derived.objectives}
+            score, metrics = next(iter(costs.values())), {**numbers, **costs}
+        group.trials.keep(trial, score, metrics)
         return found
+
+    def _measured(self, group: _Group, config: Config) -> tuple[Trial, dict[str, Any]]:
+        self._observation.configure(config)
+        trial = group.trials(config)
+        observed: dict[str, Any] = {}
+        if trial.status == "correct":
+            self._launches.arguments = group.arguments
+            observed = self._observation(
+                self._launches, config, trial.time, trial.resources.registers
+            )
+        if group.store is not None:
+            group.store.add(trial, observed)
+        return trial, observed
 
 
 class Runner:

@@ -21,7 +21,6 @@ from kernwright.tune._kernel_tuner.options import (
     compile_fields,
     own_device,
     refuse,
-    refuse_store,
     shared_bytes,
     store_path,
 )
@@ -122,7 +121,7 @@ def tune_kernel(
     `observers` are those of kernwright.tune.observers. `arguments` may have Tunable and
     TunablePrecision of kernwright.tune.accuracy. `strategy` may be an object, as a module, with
     tune(searchspace, runner, tuning_options), or such a function. With any of the three,
-    configurations are compiled and measured one after the other, and `cache` is refused.
+    configurations are compiled and measured one after the other.
 
     >>> text = "__global__ void twice(float* x) { x[blockIdx.x * BLOCK + threadIdx.x] *= 2; }"
     >>> x, choices = np.ones(256, np.float32), {"BLOCK": [32, 64]}
@@ -176,10 +175,12 @@ def tune_kernel(
             if search.own is None and not watching and not any(map(is_tunable, arguments)):
                 session, best = _searched_by_session(search, arguments, make_session, cache)
             else:
-                refuse_store(cache)
                 launches = Launches(source, launch, shared, cmem_args)
                 observation = Observation(watching, place, iterations, answer, len(arguments))
-                measure = Measurer(space, arguments, make_session, observation, launches, derived)
+                measure = Measurer(
+                    space, arguments, make_session, observation, launches, derived,
+                    store_path(cache),
+                )  # fmt: skip
                 session, best = measure.searched(search)
         env = _environment(session, best, results, place, iterations, compiler_options)
     if not quiet and "best_config" in env and isinstance(env["best_config"], dict):

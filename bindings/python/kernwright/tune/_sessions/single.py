@@ -68,7 +68,8 @@ class SingleTrials:
 
     def keep(self, trial: Trial, score: float | None, metrics: Mapping[str, float]) -> None:
         """With another score and further metrics."""
-        row = {**trial.row, "metrics": {**trial.metrics, **metrics}, "score": score}
+        row = {**trial.row, "metrics": {**trial.metrics, **metrics}, "score": score,
+               "number": len(self._session._trials)}  # fmt: skip
         self._session._keep(Trial(row))
 
     def _run(self, index: int, row: dict[str, Any], stage: _Stage) -> None:
