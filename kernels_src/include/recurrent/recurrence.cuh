@@ -22,24 +22,26 @@ struct RecurrenceShape {
 };
 
 /// Adds each of N values over the lanes of a warp, always in the same order. Lane l gets the sum of
-/// value l / (32 / N).
-template <int N, typename C>
-__device__ __forceinline__ C spread_sums(C (&value)[N], int lane) {
-  int stride = 16;
+/// value l / (32 / N). Each round halves the values of a lane; by recursion, so that they stay in
+/// registers.
+template <int N, int kDistance = 16, int kSize, typename C>
+__device__ __forceinline__ C spread_sums(C (&value)[kSize], int lane) {
+  if constexpr (N == 1) {
+    C sum = value[0];
 #pragma unroll
-  for (int n = N; n > 1; n /= 2, stride /= 2) {
-    const bool upper = (lane & stride) != 0;
+    for (int distance = kDistance; distance > 0; distance /= 2)
+      sum += __shfl_xor_sync(~0u, sum, distance);
+    return sum;
+  } else {
+    const bool upper = (lane & kDistance) != 0;
 #pragma unroll
-    for (int j = 0; j < n / 2; ++j) {
-      const C sent = upper ? value[j] : value[j + n / 2];
-      const C kept = upper ? value[j + n / 2] : value[j];
-      value[j] = kept + __shfl_xor_sync(~0u, sent, stride);
+    for (int j = 0; j < N / 2; ++j) {
+      const C sent = upper ? value[j] : value[j + N / 2];
+      const C kept = upper ? value[j + N / 2] : value[j];
+      value[j] = kept + __shfl_xor_sync(~0u, sent, kDistance);
     }
+    return spread_sums<N / 2, kDistance / 2>(value, lane);
   }
-  C sum = value[0];
-#pragma unroll
-  for (; stride > 0; stride /= 2) sum += __shfl_xor_sync(~0u, sum, stride);
-  return sum;
 }
 
 /// Stores into the shared memory of a block of the cluster; the barrier there counts the bytes.
@@ -284,7 +286,7 @@ class Recurrence {
 #pragma unroll
     for (int i = 0; i < kSums; ++i) sums[i] = 0;
     multiply(now, u, row, sums);
-    const C spread = spread_sums(sums, lane_);
+    const C spread = spread_sums<kSums>(sums, lane_);
     const int b = lane_ % kRowsAtOnce, part = lane_ / kRowsAtOnce % kUnits;
     C product[kGates], output[kOutputs];
 #pragma unroll
@@ -360,7 +362,7 @@ class Recurrence {
 
 /// Grid: blocks of hidden units, rows of the batch, directions.
 template <typename Cell, int kRowsAtOnce, bool kResident>
-__global__ void __launch_bounds__(kMostRecurrenceThreads)
+__global__ void __launch_bounds__(kMostRecurrenceThreads, 1)
     recurrence(const __grid_constant__ Cell cell, const __grid_constant__ RecurrenceShape shape) {
   extern __shared__ __align__(16) unsigned char recurrence_memory[];
   __shared__ Mbarrier full[2], empty[2];

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
 
 from kernwright._array.operands import device_array
 from kernwright._core import Array
@@ -12,12 +15,12 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 GATES = {"lstm": 4, "gru": 3}
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+_DTYPES = frozenset((np.dtype("f2"), np.dtype(ml_dtypes.bfloat16), np.dtype("f4"), np.dtype("f8")))
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 States = tuple[Array | None, Array | None]
 
 
-@dataclass(frozen=True)
-class Masks:
+class Masks(NamedTuple):
     """What dropout between layers takes: its chance, and the place of the first mask."""
 
     p: float
@@ -30,7 +33,7 @@ class Masks:
         return {"seed": self.seed, "offset": self.offset + layer, "counter": self.counter}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Network:
     """A checked call. `x` is (length, batch, inputs), or (batch, length, inputs)."""
 
@@ -41,24 +44,14 @@ class Network:
     batch_first: bool
     unbatched: bool
     masks: Masks
-
-    @property
-    def directions(self) -> int:
-        """1 or 2."""
-        return len(self.weights[0])
-
-    @property
-    def hidden(self) -> int:
-        """Numbers of a hidden state."""
-        return int(self.weights[0][0][1].shape[1])
-
-    @property
-    def batch(self) -> int:
-        """Sequences."""
-        return int(self.x.shape[0 if self.batch_first else 1])
+    directions: int
+    hidden: int = 0  # numbers of a state
+    batch: int = 0  # sequences
 
     def states_of(self, layer: int, states: States) -> States:
         """A layer's part of h and c."""
+        if len(self.weights) == 1:
+            return states
         part = slice(layer * self.directions, (layer + 1) * self.directions)
         h, c = states
         return (None if h is None else h[part]), (None if c is None else c[part])
@@ -75,7 +68,7 @@ def network_of(
 ) -> Network:  # fmt: skip
     """The call of a network with these arguments; raises for what does not fit."""
     array = device_array(x, "x")
-    if array.ndim not in (2, 3) or array.dtype.name not in FLOATS:
+    if array.ndim not in (2, 3) or array.dtype not in _DTYPES:
         raise InvalidArgument(
             f"{cell}() takes x of (length, batch, inputs) or (length, inputs), of "
             f"{', '.join(FLOATS)}, got {array.shape} of {array.dtype}"
@@ -85,15 +78,17 @@ def network_of(
         array = array.reshape((array.shape[0], 1, array.shape[1]))
     layers = _layers_of(cell, weights, num_layers, 2 if bidirectional else 1)
     made = Network(
-        cell, array, (None, None), layers, batch_first and not unbatched, unbatched, masks
-    )
+        cell, array, (None, None), layers, batch_first and not unbatched, unbatched, masks,
+        2 if bidirectional else 1,
+    )  # fmt: skip
+    made.batch = array.shape[0 if made.batch_first else 1]
     _require_weights(made)
-    states = states_of(made, hx, ("h_0", "c_0") if cell == "lstm" else ("h_0",))
+    made.hx = states_of(made, hx, ("h_0", "c_0") if cell == "lstm" else ("h_0",))
     if not 0 <= masks.p <= 1:
         raise InvalidArgument(f"dropout is a chance from 0 to 1, got {masks.p!r:.60}")
     if masks.p > 0 and masks.seed is None and num_layers > 1:
         raise ArgumentError("dropout between layers takes a seed: pass seed=")
-    return Network(cell, array, states, layers, made.batch_first, unbatched, masks)
+    return made
 
 
 def _layers_of(
@@ -121,25 +116,28 @@ def _require_weights(network: Network) -> None:
     if any(each.ndim != 2 for each in first[:2]):
         found = f"{first[0].shape} and {first[1].shape}"
         raise InvalidArgument(f"weight_ih and weight_hh have two dimensions, got {found}")
-    hidden = network.hidden
-    rows = GATES[network.cell] * hidden
+    hidden = network.hidden = first[1].shape[1]
+    rows, dtype, device = GATES[network.cell] * hidden, x.dtype, x.device
     for number, layer in enumerate(network.weights):
         inputs = x.shape[-1] if number == 0 else network.directions * hidden
         shapes = [(rows, inputs), (rows, hidden), (rows,), (rows,)]
         for way, arrays in enumerate(layer):
             for name, array, shape in zip(_NAMES, arrays, shapes, strict=False):
-                label = f"{name}_l{number}{'_reverse' if way else ''}"
                 if hidden < 1 or array.shape != shape:
                     raise InvalidArgument(
-                        f"{label} of {network.cell}() must have the shape {shape}, got "
-                        f"{array.shape}: x has {x.shape[-1]} inputs, weight_hh {hidden} hidden "
-                        f"units and {GATES[network.cell]} gates each"
+                        f"{_label(name, number, way)} of {network.cell}() must have the shape "
+                        f"{shape}, got {array.shape}: x has {x.shape[-1]} inputs, weight_hh "
+                        f"{hidden} hidden units and {GATES[network.cell]} gates each"
                     )
-                if array.dtype != x.dtype or array.device != x.device:
+                if array.dtype != dtype or array.device != device:
                     raise InvalidArgument(
-                        f"{label} must be {x.dtype} on the device of x, got {array.dtype} on "
-                        f"{array.device}"
+                        f"{_label(name, number, way)} must be {dtype} on the device of x, got "
+                        f"{array.dtype} on {array.device}"
                     )
+
+
+def _label(name: str, layer: int, way: int) -> str:
+    return f"{name}_l{layer}{'_reverse' if way else ''}"
 
 
 def states_of(network: Network, value: Any, names: tuple[str, ...]) -> States:
