@@ -1,4 +1,5 @@
 // The extension module kernwright._core.
+#include "bindings/calls/recorded_calls.h"
 #include "bindings/calls/typed_calls.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/support/bindings.h"
@@ -74,6 +75,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::bind_faults(m);
 #endif
   python::bind_typed_function(m);
+  python::bind_recorded_calls(m);
   python::type_calls(m);
   python::install_docstrings(m);
 }

@@ -3,6 +3,7 @@
 #include "bindings/calls/typed_calls.h"
 
 #include "base/errors.h"
+#include "bindings/calls/recorded_calls.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/python_support.h"
 
@@ -21,7 +22,10 @@ Dispatcher dispatcher = nullptr;
 
 PyObject* dispatch(PyObject* self, PyObject* const* arguments, std::size_t count,
                    PyObject* keywords) {
-  PyObject* const result = dispatcher(self, arguments, count, keywords);
+  PyObject* result = nullptr;
+  if (!is_recording() || !handle_recorded(self, arguments, count, keywords, result)) [[likely]] {
+    result = dispatcher(self, arguments, count, keywords);
+  }
   if (result == nullptr) [[unlikely]] {
     const auto* record = py::detail::function_record_ptr_from_PyObject(self);
     const auto context = py::reinterpret_steal<py::tuple>(

@@ -1,4 +1,5 @@
 // A wrapper of functions written in Python; it explains calls with wrong arguments.
+#include "bindings/calls/recorded_calls.h"
 #include "bindings/calls/typed_calls.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/python_support.h"
@@ -19,7 +20,10 @@ PyObject* function_of(PyObject* self) { return reinterpret_cast<TypedFunction*>(
 
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t count,
                         PyObject* keywords) {
-  PyObject* const result = PyObject_Vectorcall(function_of(self), arguments, count, keywords);
+  PyObject* result = nullptr;
+  if (!is_recording() || !handle_recorded(self, arguments, count, keywords, result)) [[likely]] {
+    result = PyObject_Vectorcall(function_of(self), arguments, count, keywords);
+  }
   if (result == nullptr) [[unlikely]] {
     const auto context = py::reinterpret_steal<py::tuple>(PyTuple_Pack(1, function_of(self)));
     explain_failure("explain_python", context, arguments, count, keywords);

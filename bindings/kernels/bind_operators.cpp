@@ -1,6 +1,7 @@
 // The operators of Array: in the slots of its type, so no Python code and no look-up runs.
 #include "base/errors.h"
 #include "base/format.h"
+#include "bindings/calls/recorded_calls.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/elementwise_operand.h"
 #include "bindings/kernels/kernel_calls.h"
@@ -43,18 +44,24 @@ PyObject* not_implemented() noexcept {
 
 template <Operation operation>
 PyObject* unary(PyObject* a) noexcept {
-  return guarded<PyObject*>(nullptr, [&] {
+  PyObject* const made = guarded<PyObject*>(nullptr, [&] {
     Operands operands;
     return operands.add(a) ? run(operation, operands).release().ptr() : not_implemented();
   });
+  if (!is_recording()) [[likely]]
+    return made;
+  return note_operator(kernels::info(operation).name, made, a, nullptr);
 }
 
 PyObject* binary_of(Operation operation, PyObject* a, PyObject* b) noexcept {
-  return guarded<PyObject*>(nullptr, [&] {
+  PyObject* const made = guarded<PyObject*>(nullptr, [&] {
     Operands operands;
     return read_sides(a, b, operands) ? run(operation, operands).release().ptr()
                                       : not_implemented();
   });
+  if (!is_recording()) [[likely]]
+    return made;
+  return note_operator(kernels::info(operation).name, made, a, b);
 }
 
 template <Operation operation>
@@ -64,6 +71,8 @@ PyObject* binary(PyObject* a, PyObject* b) noexcept {
 
 template <Operation operation>
 PyObject* in_place(PyObject* a, PyObject* b) noexcept {
+  if (is_recording()) [[unlikely]]
+    return record_in_place(kernels::info(operation).name, a, b);
   return guarded<PyObject*>(nullptr, [&] {
     const Array* const target = array_of(a);
     Operands operands;
@@ -89,7 +98,13 @@ PyObject* quotient_and_rest(PyObject* a, PyObject* b) noexcept {
     Operands operands;
     if (!read_sides(a, b, operands)) return not_implemented();
     const py::object quotient = run(Operation::floor_divide, operands);
-    return py::make_tuple(quotient, run(Operation::remainder, operands)).release().ptr();
+    py::object rest = run(Operation::remainder, operands);
+    if (is_recording()) [[unlikely]] {
+      PyObject* const noted = note_operator("remainder", rest.release().ptr(), a, b);
+      if (noted == nullptr) throw py::error_already_set();
+      rest = py::reinterpret_steal<py::object>(noted);
+    }
+    return py::make_tuple(quotient, rest).release().ptr();
   });
 }
 

@@ -5,6 +5,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings/array/tensor_map_object.h"
+#include "bindings/calls/recorded_calls.h"
 #include "bindings/launch/graph_object.h"
 #include "bindings/support/current.h"
 #include "bindings/support/launch_site.h"
@@ -178,6 +179,9 @@ LaunchConfig resolved(const LaunchConfigObject& object) {
 
 void launch(KernelObject& kernel, const LaunchConfig& given, PyObject* const* arguments,
             std::size_t count, const ThreadExtents& extents) {
+  if (is_recording() && !allow_launch(kernel.name(), arguments, count)) [[unlikely]] {
+    throw py::error_already_set();
+  }
   Device& device = given.stream ? given.stream.device() : current_device();
   std::optional<LaunchConfig> changed;  // a copy costs as much as the conversion of an argument
   if (!given.stream) {

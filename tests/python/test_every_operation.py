@@ -43,6 +43,9 @@ NO_OPERATIONS = {
         "annotate profile time time_kernel line_profile judge Judge Task Inputs Verdict"
     ),
     "tell learning rates": ("optim.Schedule optim.constant optim.cosine optim.linear optim.wsd"),
+    "take gradients, which test_gradients.py looks at": (
+        "checkpoint custom_gradient grad gradcheck stop_gradient value_and_grad vjp"
+    ),
     "hold the parameters and layers of networks": "nn.Module nn.Sequential",
     "tell about types and shapes": (
         "finfo iinfo isdtype can_cast promote_types result_type broadcast_shapes "

@@ -91,6 +91,13 @@ from kernwright._fuse.elementwise import elementwise as elementwise
 from kernwright._fuse.fused import fuse as fuse
 from kernwright._fuse.reduction import reduction as reduction
 from kernwright._fuse.scan import scan as scan
+from kernwright._grad.gradcheck import gradcheck as gradcheck
+from kernwright._grad.transforms import checkpoint as checkpoint
+from kernwright._grad.transforms import custom_gradient as custom_gradient
+from kernwright._grad.transforms import grad as grad
+from kernwright._grad.transforms import stop_gradient as stop_gradient
+from kernwright._grad.transforms import value_and_grad as value_and_grad
+from kernwright._grad.transforms import vjp as vjp
 from kernwright._jit.kernels import Module as Module
 from kernwright._jit.kernels import Program as Program
 from kernwright._jit.kernels import warmup as warmup

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from kernwright._core import _is_recording
 from kernwright._fuse.arguments import signature_of, take
 from kernwright._fuse.plan import FusionPlan, make_plan
 from kernwright._fuse.trace import Fusible, Statements, recording
@@ -38,6 +39,10 @@ class Fused(Fusible):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's results, as arrays."""
         values = self._values(args, kwargs)
+        if _is_recording():
+            from kernwright._grad.fused import call
+
+            return call(self, values)
         return self._plan(values).run(values)
 
     def source(self, *args: Any, **kwargs: Any) -> str:

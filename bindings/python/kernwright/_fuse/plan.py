@@ -149,7 +149,7 @@ def make_plan(function: Callable[..., Any], values: dict[str, Any], name: str,
         else:
             given[key] = value
     plan = FusionPlan(name, arrays, copied, scalars)
-    returned = _call(function, given)
+    returned = call_with(function, given)
     _check_returned(name, returned)
     if forbid and any(node.op == "reduce" for node in graph.nodes()):
         raise InvalidArgument(f"{name}: {forbid}")
@@ -158,7 +158,8 @@ def make_plan(function: Callable[..., Any], values: dict[str, Any], name: str,
     return plan
 
 
-def _call(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+def call_with(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """The function with these arguments by name, whatever kinds of parameters it has."""
     kinds = getattr(function, "__code__", None)
     if kinds is None or isinstance(function, Statements):
         return function(**given)

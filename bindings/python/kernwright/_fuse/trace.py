@@ -64,6 +64,8 @@ class _Binder:
         if isinstance(value, Fusible):
             return self.function(value.function)
         home = getattr(value, "__module__", None) or ""
+        if home.startswith("kernwright._grad.table."):  # rules, whose gradients are fused
+            return self.function(value)
         if home.split(".", 1)[0] == "kernwright" and callable(value):
             name = getattr(value, "__name__", "")
             for space in (NAMESPACE, NAMESPACE.nn):
@@ -136,6 +138,18 @@ class Statements:
 
     def __call__(self, **values: Any) -> Any:
         space = {**vars(NAMESPACE), **vars(NAMESPACE.nn), **_FREE, "kw": NAMESPACE, "np": np}
+        return self._run(space, values)
+
+    def computed(self, values: dict[str, Any]) -> Any:
+        """The results for arrays, one operation after another."""
+        import kernwright as kw
+
+        names = [*vars(NAMESPACE), *_FREE]
+        space = {name: getattr(kw.nn, name) for name in vars(NAMESPACE.nn) if hasattr(kw.nn, name)}
+        space |= {name: getattr(kw, name) for name in names if hasattr(kw, name)}
+        return self._run({**space, "kw": kw, "np": np}, values)
+
+    def _run(self, space: dict[str, Any], values: dict[str, Any]) -> Any:
         space |= {"__builtins__": {}, **_dtypes(), **values}
         try:
             exec(self._code, space)

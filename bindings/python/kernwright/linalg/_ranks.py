@@ -14,7 +14,7 @@ from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.linalg._decompose import svd, svdvals
 from kernwright.linalg._norms import matrix_norm
-from kernwright.linalg._solve import _floating, _matrices, _square, inv
+from kernwright.linalg._solve import _floating, _matrices, _square
 
 __all__ = ["cond", "lstsq", "matrix_rank", "pinv"]
 
@@ -133,5 +133,7 @@ def cond(x: Any, /, ord: Any = None) -> Array:
             raise InvalidArgument(f"cond() of matrices without elements: the shape is {a.shape}")
         s = svdvals(a)
         return s[..., -1] / s[..., 0] if ord == -2 else s[..., 0] / s[..., -1]
+    import kernwright as kw
+
     a = _square(x, "cond")
-    return matrix_norm(a, ord=ord) * matrix_norm(inv(a), ord=ord)
+    return matrix_norm(a, ord=ord) * matrix_norm(kw.linalg.inv(a), ord=ord)

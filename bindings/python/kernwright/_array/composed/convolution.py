@@ -59,7 +59,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Array:
     x, y = _vectors(a, v, "convolve")
     if y.size > x.size:
         x, y = y, x
-    start, count = _part(x.size, y.size, mode, False)
+    start, count = part_of(x.size, y.size, mode, False)
     return _convolved(x, y, start, count)
 
 
@@ -77,7 +77,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
     swapped = y.size > x.size
     if swapped:
         x, y = y, x
-    start, count = _part(x.size, y.size, mode, swapped)
+    start, count = part_of(x.size, y.size, mode, swapped)
     return _convolved(x, y, start, count)
 
 
@@ -91,7 +91,7 @@ def _vectors(a: Any, v: Any, name: str) -> tuple[Array, Array]:
     return x.reshape(-1), y.reshape(-1)
 
 
-def _part(long: int, short: int, mode: str, swapped: bool) -> tuple[int, int]:
+def part_of(long: int, short: int, mode: str, swapped: bool) -> tuple[int, int]:
     """The first element of the full result, and how many."""
     if mode not in _MODES:
         raise InvalidArgument(f"mode is {', '.join(map(repr, _MODES))}, got {mode!r}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+import kernwright
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
-from kernwright.nn import _recurrent
 from kernwright.nn._modules import settings
 from kernwright.nn._modules.dropout import MaskSequence
 from kernwright.nn._modules.linear import seeds
@@ -99,7 +99,7 @@ class _RecurrentNetwork(_Weights):
             masks = self._masks
             counter = masks.take(self.num_layers - 1, x.device)
             options |= {"dropout": self.dropout, "seed": masks.seed, "counter": counter}
-        return getattr(_recurrent, self._cell)(x, hx, self.weights(), **options)
+        return getattr(kernwright.nn, self._cell)(x, hx, self.weights(), **options)
 
     def extra_repr(self) -> str:
         """The extents and settings that repr() shows."""
@@ -156,7 +156,7 @@ class _RecurrentCell(_Weights):
         self._draw([("", input_size)], hidden_size, bias, dtype, seed, device)
 
     def __call__(self, x: Any, hx: Any = None) -> Any:
-        return getattr(_recurrent, f"{self._cell}_cell")(x, hx, *self._set(""))
+        return getattr(kernwright.nn, f"{self._cell}_cell")(x, hx, *self._set(""))
 
     def extra_repr(self) -> str:
         """The extents and settings that repr() shows."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import kernwright
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.nn._recurrent._networks import gru, lstm
 
 __all__ = ["gru_cell", "lstm_cell"]
 
@@ -26,7 +26,7 @@ def lstm_cell(
     if hx is not None and not (isinstance(hx, (tuple, list)) and len(hx) == 2):
         raise ArgumentError("the states of lstm_cell() are (h, c) or None")
     states = None if hx is None else tuple(_as_first_layer(each) for each in hx)
-    _, (h, c) = lstm(array, states, weights)
+    _, (h, c) = kernwright.nn.lstm(array, states, weights)
     return h.reshape(h.shape[1:]), c.reshape(c.shape[1:])
 
 
@@ -39,7 +39,7 @@ def gru_cell(
     (1, 2)
     """
     array, weights = _cell_arguments("gru_cell", x, [weight_ih, weight_hh, bias_ih, bias_hh])
-    h: Array = gru(array, None if hx is None else _as_first_layer(hx), weights)[1]
+    h: Array = kernwright.nn.gru(array, None if hx is None else _as_first_layer(hx), weights)[1]
     return h.reshape(h.shape[1:])
 
 

@@ -1,0 +1,144 @@
+"""From the gradient of results to those of the leaves, in the reverse order of the recording."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import kernwright as kw
+from kernwright._core import Array
+from kernwright._grad.recording import Node, Place, Recording, user_line
+from kernwright.errors import InvalidArgument
+
+
+class _Sum:
+    """What arrives at one place. Two 16-bit numbers are rounded once; more are summed in float32
+    and rounded at the end."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, first: Array) -> None:
+        self.parts = [first]
+
+    def add(self, part: Array) -> None:
+        if len(self.parts) == 1:
+            self.parts.append(part)
+            return
+        narrow = self.parts[0].itemsize < 4
+        done = self.parts[0] + self.parts[1] if len(self.parts) == 2 and not narrow else None
+        if done is None:
+            wide = self.parts[0].astype("float32", copy=False)
+            done = wide + self.parts[1]
+        self.parts = [done, part]
+
+    def total(self, dtype: Any) -> Array:
+        made = self.parts[0] if len(self.parts) == 1 else self.parts[0] + self.parts[1]
+        return made.astype(dtype, copy=False)
+
+
+def as_operand(gradient: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """The gradient of an operand that was broadcast and converted: summed over the axes along which
+    the operand was repeated, and of its dtype."""
+    if gradient.shape != shape:
+        extra = gradient.ndim - len(shape)
+        axes = tuple(range(extra)) + tuple(
+            i + extra for i, n in enumerate(shape) if n == 1 and gradient.shape[i + extra] != 1
+        )
+        gradient = kw.sum(gradient, axis=axes, dtype=gradient.dtype, keepdims=True)
+        gradient = gradient.reshape(shape)
+    if gradient.dtype != dtype:
+        if gradient.dtype.kind == "c" and dtype.kind != "c":
+            gradient = kw.real(gradient)
+        gradient = gradient.astype(dtype, copy=False)
+    return gradient
+
+
+def gradients(
+    recording: Recording, results: Sequence[tuple[Place, Array]], leaves: Sequence[Node]
+) -> list[Array]:
+    """The gradients of `leaves`, given those of results; zeros where nothing depends on one."""
+    sums: dict[Node, list[_Sum | None]] = {}
+    waiting: list[tuple[int, Node]] = []
+
+    def arrive(place: Place, part: Array) -> None:
+        node, index = place
+        if node not in sums:
+            sums[node] = [None] * len(node.outputs)
+            heapq.heappush(waiting, (-node.order, node))
+        found = sums[node][index]
+        if found is None:
+            sums[node][index] = _Sum(part)
+        else:
+            found.add(part)
+
+    for place, given in results:
+        arrive(place, given)
+    made: dict[Node, Array] = {}
+    wanted = set(leaves)
+    while waiting:
+        node = heapq.heappop(waiting)[1]
+        arrived = [
+            None if each is None else each.total(output[1])
+            for each, output in zip(sums.pop(node), node.outputs, strict=True)
+        ]
+        if node in wanted and arrived[0] is not None:
+            made[node] = arrived[0]
+            continue
+        if recording.writes:
+            _refuse_overwritten(recording, node)
+        for place, part in _pulled(node, arrived):
+            shape, dtype, _ = place.node.outputs[place.number]
+            arrive(place, as_operand(part, shape, dtype))
+    return [
+        made[leaf] if leaf in made else kw.zeros(shape, dtype=dtype, device=device)
+        for leaf in leaves
+        for shape, dtype, device in leaf.outputs
+    ]
+
+
+def _pulled(node: Node, given: list[Array | None]) -> list[tuple[Place, Array]]:
+    """The gradients of a node's operands. Complex ones are those of the real and the imaginary part
+    as one number, as in torch: a pullback gets the conjugate, and its result is conjugated."""
+    turned = any(each is not None and each.dtype.kind == "c" for each in given)
+    if turned:
+        given = [None if each is None else kw.conj(each) for each in given]
+    found: list[tuple[Place, Any]]
+    if node.joint is None:
+        found = [(place, pull(given[0])) for place, pull in node.edges]
+    else:
+        parts = node.joint(*given)
+        found = [(place, parts[i]) for place, i in node.edges]
+    return [
+        (place, kw.conj(part) if turned and part.dtype.kind == "c" else part)
+        for place, part in found
+        if part is not None
+    ]
+
+
+def _refuse_overwritten(recording: Recording, node: Node) -> None:
+    pulls = [pull for _, pull in node.edges] if node.joint is None else [node.joint]
+    for array in _arrays_in([cell.cell_contents for pull in pulls for cell in _cells(pull)]):
+        for write in recording.writes:
+            if node.order < write.order and write.touches(array):
+                raise InvalidArgument(
+                    f"the gradient of {node.name} needs values that {write.line} has overwritten: "
+                    f"compute a new array there (the gradient was asked for at {user_line()})"
+                )
+
+
+def _cells(pull: Any) -> Any:
+    """What a pullback has kept."""
+    return [*(getattr(pull, "__closure__", None) or ())]
+
+
+def _arrays_in(value: Any) -> list[Array]:
+    if isinstance(value, Array):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [array for each in value for array in _arrays_in(each)]
+    if callable(value) and getattr(value, "__closure__", None):
+        return _arrays_in([cell.cell_contents for cell in value.__closure__])
+    return []

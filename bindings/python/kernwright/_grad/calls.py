@@ -1,0 +1,57 @@
+"""Handlers made from rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kernwright._core import _unrecorded
+from kernwright._grad.recording import is_traced, note, note_joint
+from kernwright.errors import ArgumentError
+
+Handler = Callable[..., Any]
+
+
+def ruled_handler(function: Any, rule: Any, name: str) -> Handler:
+    """Of a rule that returns pairs."""
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        result = _unrecorded(function, *args, **kwargs)
+        note(name, rule(result, *args, **kwargs), result)
+        return result
+
+    return handler
+
+
+def joint_handler(function: Any, rule: Any, name: str) -> Handler:
+    """Of a rule that returns operands, results and one pullback for all."""
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        result = _unrecorded(function, *args, **kwargs)
+        note_joint(name, *rule(result, *args, **kwargs))
+        return result
+
+    return handler
+
+
+def refused_handler(function: Any, name: str) -> Handler:
+    """Of a function without a gradient."""
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        if any(is_traced(each) for each in members((*args, *kwargs.values()))):
+            raise ArgumentError(
+                f"{name} has no gradient: make its argument a constant by kw.stop_gradient(), or "
+                "give it a gradient by kw.custom_gradient()"
+            )
+        return _unrecorded(function, *args, **kwargs)
+
+    return handler
+
+
+def members(values: Any) -> Iterator[Any]:
+    """What is in tuples and lists, however deep."""
+    for each in values:
+        if isinstance(each, (tuple, list)):
+            yield from members(each)
+        else:
+            yield each

@@ -1,0 +1,226 @@
+"""Handlers of elementwise operations, of indexing, and of all that writes into arrays.
+
+A write makes another node of its target: what was recorded before stays with the old values. Views
+of the target that were made before it are refused from then on (see recording.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import kernwright as kw
+from kernwright import _core
+from kernwright._core import Array, _elementwise, _unrecorded
+from kernwright._grad.calls import Handler, members, refused_handler
+from kernwright._grad.recording import (
+    forget,
+    is_traced,
+    note,
+    note_write,
+    refuse_stale,
+    unrecorded,
+)
+from kernwright._grad.table import arrays, elementwise
+from kernwright.errors import ArgumentError
+
+
+def compute(name: str, operands: tuple[Any, ...], out: Any = None) -> Any:
+    if out is not None:
+        return written(out, compute(name, operands), f"kw.{name}(out=...)")
+    result = _unrecorded(_elementwise, name, operands)
+    note_elementwise(name, result, *operands)
+    return result
+
+
+def note_elementwise(name: str, result: Array, *operands: Any) -> None:
+    """Of an operator, too: (name, result, its sides)."""
+    rule = elementwise.RULES.get(name)
+    if rule is not None:
+        note(name, rule(result, *operands), result)
+    elif name in elementwise.WITHOUT and any(is_traced(each) for each in operands):
+        raise ArgumentError(f"kw.{name}() has no gradient: pass kw.stop_gradient(x)")
+
+
+def in_place(name: str, a: Any, b: Any) -> Any:
+    """a <operation>= b: the same array, and from here on another node. Gradients other than those
+    of sums need what is overwritten: they get a copy."""
+    keeps = name not in ("add", "subtract") and is_traced(b)
+    return written(a, compute(name, (a.copy() if keeps else a, b)), f"{name} in place")
+
+
+def written(out: Any, made: Array, call: str) -> Any:
+    """`out` with the elements of `made`, by the rules of elementwise functions."""
+    traced = is_traced(made)
+    if isinstance(out, Array):
+        note_write(out, call, traced)
+    _unrecorded(_elementwise, "where", (True, made, made), out)
+    _rebind(out, made, traced, call)
+    return out
+
+
+def _rebind(target: Array, source: Any, traced: bool, call: str) -> None:
+    if traced:
+        note(call, [(source, lambda g: g)], target, checked=True)
+    else:
+        forget(target)
+
+
+def assign(target: Array, source: Array) -> None:
+    traced = is_traced(source)
+    note_write(target, "an assignment", traced)
+    _unrecorded(Array._assign, target, source)
+    _rebind(target, source, traced, "an assignment")
+
+
+def overwriting(function: Any, call: str) -> Handler:
+    """A function that fills its first argument with constants."""
+
+    def handler(target: Array, *args: Any) -> Any:
+        note_write(target, call)
+        result = _unrecorded(function, target, *args)
+        forget(target)
+        return result
+
+    return handler
+
+
+def writing(function: Any, call: str) -> Handler:
+    """A function that may write into any array among its arguments, without a gradient."""
+    refused = refused_handler(function, call)
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        for each in members((*args, *kwargs.values())):
+            if isinstance(each, Array):
+                note_write(each, call)
+        return refused(*args, **kwargs)
+
+    return handler
+
+
+def _changed(
+    target: Array, values: Any, call: str, run: Callable[[], Any],
+    of_target: Callable[[Array], Any], of_values: Callable[[Array], Any],
+) -> None:  # fmt: skip
+    """A part of `target` is replaced by `values`, or they are added there."""
+    traced = is_traced(target) or is_traced(values)
+    refuse_stale(call, (target, values), but=values)  # y[k] += x writes y[k] first
+    note_write(target, call, traced)
+    run()
+    if traced:
+        note(call, [(target, of_target), (values, of_values)], target, checked=True)
+
+
+def _of_last(
+    part: Array, g: Array, write: Callable[[Array, Array], Any], read: Callable[[Array], Array]
+) -> Array:
+    """`part`, and 0 for values that others overwrote: of equal positions the last one wins."""
+    with unrecorded():
+        numbers = kw.arange(part.size, dtype="int64", device=g.device).reshape(part.shape)
+        place = kw.full(g.shape, -1, dtype="int64", device=g.device)
+        write(place, numbers)
+        won = read(place) == numbers
+    made: Array = kw.where(won, part, 0)
+    return made
+
+
+_BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
+
+
+def _is_basic(key: Any) -> bool:
+    if isinstance(key, tuple):
+        return all(isinstance(each, _BASIC) and not isinstance(each, bool) for each in key)
+    return isinstance(key, _BASIC) and not isinstance(key, bool)
+
+
+_plain_getitem, _plain_setitem = Array.__getitem__, Array.__setitem__
+
+
+def getitem(x: Array, key: Any) -> Any:
+    if _is_basic(key):
+        result = _unrecorded(_plain_getitem, x, key)
+        note("an index", arrays.getitem(result, x, key), result)
+        return result
+    if not is_traced(x):
+        return _unrecorded(_plain_getitem, x, key)
+    from kernwright._array.selection import select
+
+    return select(x, key)
+
+
+def setitem(x: Array, key: Any, value: Any) -> None:
+    ndim = value.ndim if isinstance(value, Array) else 0
+
+    def cleared(g: Array) -> Array:
+        made = g.copy()
+        made[key] = 0
+        return made
+
+    def chosen(g: Array) -> Array:
+        part = g[key]
+        if not _is_basic(key):
+            part = _of_last(part, g, lambda to, numbers: to.__setitem__(key, numbers),
+                            lambda source: source[key])  # fmt: skip
+        return part.reshape((1,) * max(ndim - part.ndim, 0) + part.shape)
+
+    run = functools.partial(_unrecorded, _plain_setitem, x, key, value)
+    _changed(x, value, "x[...] = ...", run, cleared, chosen)
+
+
+def put_at(x: Array, axes: Any, indices: Any, position: int, values: Array, unique: bool) -> None:
+    def cleared(g: Array) -> Array:
+        made = g.copy()
+        zero = kw.zeros((), dtype=g.dtype, device=g.device)
+        _core._put_at(made, axes, indices, position, zero, unique)
+        return made
+
+    def read(source: Array) -> Array:
+        made: Array = _core._take_at(source, axes, indices, position)
+        return made
+
+    def write(to: Array, numbers: Array) -> None:
+        _core._put_at(to, axes, indices, position, numbers, unique)
+
+    def chosen(g: Array) -> Array:
+        return read(g) if unique else _of_last(read(g), g, write, read)
+
+    run = functools.partial(_unrecorded, _core._put_at, x, axes, indices, position, values, unique)
+    _changed(x, values, "kw.put()", run, cleared, chosen)
+
+
+def add_at(x: Array, axes: Any, indices: Any, position: int, values: Array) -> None:
+    run = functools.partial(_unrecorded, _core._add_at, x, axes, indices, position, values)
+    _changed(x, values, "kw.add_at()", run, lambda g: g,
+             lambda g: _core._take_at(g, axes, indices, position))  # fmt: skip
+
+
+def scatter(x: Array, axis: int, index: Array, values: Array, unique: bool, add: bool) -> None:
+    def cleared(g: Array) -> Array:
+        if add:
+            return g
+        made = g.copy()
+        zeros = kw.zeros(index.shape, dtype=g.dtype, device=g.device)
+        _core._scatter(made, axis, index, zeros, unique, False)
+        return made
+
+    def read(source: Array) -> Array:
+        made: Array = _core._gather(source, axis, index)
+        return made
+
+    def write(to: Array, numbers: Array) -> None:
+        _core._scatter(to, axis, index, numbers, unique, False)
+
+    def chosen(g: Array) -> Array:
+        return read(g) if unique or add else _of_last(read(g), g, write, read)
+
+    run = functools.partial(_unrecorded, _core._scatter, x, axis, index, values, unique, add)
+    _changed(x, values, "kw.put_along_axis()", run, cleared, chosen)
+
+
+def put_where(x: Array, mask: Array, values: Array) -> None:
+    run = functools.partial(_unrecorded, _core._put_where, x, mask, values)
+    _changed(x, values, "x[mask] = ...", run, lambda g: kw.where(mask, 0, g),
+             lambda g: kw.where(mask, g, 0))  # fmt: skip
