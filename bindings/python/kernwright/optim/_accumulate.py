@@ -10,7 +10,7 @@ from kernwright import _core
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.optim._nest import Parameters, gradients_of, load_named
+from kernwright.optim._nest import Parameters, leaves, load_named
 
 __all__ = ["Accumulator"]
 
@@ -57,8 +57,7 @@ class Accumulator:
         """
         if reduction not in ("mean", "sum"):
             raise InvalidArgument(f'reduction is "mean" or "sum", got {reduction!r:.40}')
-        now = self._parameters.now()
-        found = gradients_of(now, grads, self._parameters.frozen(now))
+        found = self._parameters.gradients(grads)
         weight, number = None, 1
         if hasattr(tokens, "__index__") and not hasattr(tokens, "shape"):
             number = int(tokens)
@@ -108,8 +107,6 @@ class Accumulator:
         >>> window = kw.optim.Accumulator(kw.zeros(2))
         >>> window.load_state_dict(kw.optim.Accumulator(kw.zeros(2)).state_dict())
         """
-        from kernwright.optim._nest import leaves
-
         if set(state) != {"sums", "tokens"}:
             raise InvalidArgument(f"the states are sums and tokens, got {sorted(state)}")
         load_named(

@@ -8,6 +8,7 @@ from typing import Any
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.nn._modules.tree import links
 
 _SHOWN = 20  # names of each list in a message
 
@@ -16,13 +17,10 @@ def leaves(nest: Any, what: str) -> dict[str, Any]:
     """The arrays of a nest by name: keys and positions joined by dots. One array alone is "0"."""
     if is_module(nest):
         nest = nest.parameters()
-    if hasattr(nest, "shape"):
+    if isinstance(nest, Array) or hasattr(nest, "shape"):
         return {"0": nest}
     made: dict[str, Any] = {}
-    for name, value in _walk(_outer(nest, what), "", what):
-        if name in made:
-            raise InvalidArgument(f"{what} has the name {name!r} twice")
-        made[name] = value
+    _collect(_outer(nest, what), "", what, made)
     return made
 
 
@@ -46,21 +44,22 @@ def _outer(nest: Any, what: str) -> Any:
         ) from None
 
 
-def _walk(nest: Any, path: str, what: str) -> Iterator[tuple[str, Any]]:
-    if is_module(nest):
-        nest = nest.parameters()
-    items: Any
-    if isinstance(nest, Mapping):
-        items = nest.items()
-    elif isinstance(nest, (list, tuple)):
-        items = enumerate(nest)
-    else:
-        yield path, nest
-        return
-    for key, value in items:
+def _collect(nest: Any, prefix: str, what: str, made: dict[str, Any]) -> None:
+    """Enters the arrays below `nest` under their names; every step of a training run does this."""
+    for key, value in nest.items() if isinstance(nest, Mapping) else enumerate(nest):
         if not isinstance(key, (str, int)) or key == "":
             raise ArgumentError(f"{what} has the key {key!r:.60}: keys are names")
-        yield from _walk(value, f"{path}.{key}" if path else str(key), what)
+        name = f"{prefix}{key}"
+        if not isinstance(value, Array):
+            if isinstance(value, (Mapping, list, tuple)):
+                _collect(value, f"{name}.", what, made)
+                continue
+            if is_module(value):
+                _collect(value.parameters(), f"{name}.", what, made)
+                continue
+        if name in made:
+            raise InvalidArgument(f"{what} has the name {name!r} twice")
+        made[name] = value
 
 
 def like(nest: Any, values: Mapping[str, Any]) -> Any:
@@ -121,6 +120,29 @@ class Parameters:
             )
         if not self.arrays:
             raise InvalidArgument("an optimiser has one parameter at least")
+        self.shapes = {name: each.shape for name, each in self.arrays.items()}
+        self._now = self.arrays
+        self._ignored: set[str] = set()
+        self._links: list[tuple[Any, Any, Any]] = []
+        self._frozen: list[tuple[Any, Any]] = []
+        self._look()
+
+    def _look(self) -> None:
+        """Notes by what it is seen later that the module has other arrays or frozen ones."""
+        if is_module(self.source):
+            self._links = list(links(self.source))
+            self._frozen = [(each, each._frozen) for _, each in self.source.named_modules()]
+            names = (name for name, _ in self.source.named_parameters())
+            self._ignored = {name for name in names if name not in self._now}
+
+    def _is_unchanged(self) -> bool:
+        try:
+            for holder, key, value in self._links:
+                if holder[key] is not value:
+                    return False
+        except (LookupError, TypeError):
+            return False
+        return all(module._frozen is frozen for module, frozen in self._frozen)
 
     def _trainable(self) -> dict[str, Array]:
         if is_module(self.source):
@@ -133,8 +155,8 @@ class Parameters:
     def now(self) -> dict[str, Array]:
         """The arrays without those that were frozen since. Raises InvalidArgument where the module
         has other arrays than before: what is stepped must be what is used."""
-        if not is_module(self.source):
-            return self.arrays
+        if self._is_unchanged():
+            return self._now
         found = self._trainable()
         for name, array in found.items():
             if name not in self.arrays:
@@ -147,13 +169,31 @@ class Parameters:
                     f"{name} is another array than when the optimiser was made: make the "
                     "optimiser after astype(), to() and assignments"
                 )
+        self._now = found
+        self._look()
         return found
 
-    def frozen(self, now: Mapping[str, Array]) -> set[str]:
-        """Names that gradients may have though nothing is stepped."""
-        if not is_module(self.source):
-            return set()
-        return {name for name, _ in self.source.named_parameters()} - set(now)
+    def gradients(self, grads: Any) -> dict[str, Array]:
+        """The gradients of the arrays of now(), in their order. Raises InvalidArgument with all
+        names that are missing or unexpected, and all shapes that differ; those of frozen
+        parameters are left out."""
+        now, given = self.now(), leaves(grads, "grads")
+        missing = [name for name in now if given.get(name) is None]
+        unexpected = [name for name in given if name not in now and name not in self._ignored]
+        if missing or unexpected:
+            raise InvalidArgument(
+                "the gradients do not fit the parameters: "
+                + told({"missing": missing, "unexpected": unexpected})
+            )
+        found = {name: device_array(given[name], f"grads[{name}]") for name in now}
+        wrong = [
+            f"grads[{name}] has shape {each.shape} in place of {self.shapes[name]}"
+            for name, each in found.items()
+            if each.shape != self.shapes[name]
+        ]
+        if wrong:
+            raise InvalidArgument("the gradients do not fit the parameters: " + "; ".join(wrong))
+        return found
 
     def nest(self, values: Mapping[str, Any]) -> Any:
         """Values by name in the nest of the parameters."""
@@ -162,28 +202,6 @@ class Parameters:
 
 def _is_nest(source: Any) -> bool:
     return is_module(source) or hasattr(source, "shape") or isinstance(source, (Mapping, list))
-
-
-def gradients_of(params: Mapping[str, Array], grads: Any, ignored: set[str]) -> dict[str, Array]:
-    """The gradients of the parameters, in their order. Raises InvalidArgument with all names that
-    are missing or unexpected, and all shapes that differ; `ignored` names are left out."""
-    given = leaves(grads, "grads")
-    missing = [name for name in params if given.get(name) is None]
-    unexpected = [name for name in given if name not in params and name not in ignored]
-    if missing or unexpected:
-        raise InvalidArgument(
-            "the gradients do not fit the parameters: "
-            + told({"missing": missing, "unexpected": unexpected})
-        )
-    found = {name: device_array(given[name], f"grads[{name}]") for name in params}
-    wrong = [
-        f"grads[{name}] has shape {found[name].shape} in place of {param.shape}"
-        for name, param in params.items()
-        if found[name].shape != param.shape
-    ]
-    if wrong:
-        raise InvalidArgument("the gradients do not fit the parameters: " + "; ".join(wrong))
-    return found
 
 
 def told(lists: Mapping[str, Sequence[str]]) -> str:

@@ -14,7 +14,7 @@ from kernwright.optim._accumulate import Accumulator
 from kernwright.optim._functions import tensors
 from kernwright.optim._groups import Group, check_options, limit_of, require_options, split_groups
 from kernwright.optim._loss_scale import LossScale
-from kernwright.optim._nest import Parameters, gradients_of, leaves, load_named
+from kernwright.optim._nest import Parameters, leaves, load_named
 from kernwright.optim._schedules import Schedule
 from kernwright.random._sequence import whole
 
@@ -146,10 +146,9 @@ class Optimizer:
         `max_norm` or `loss_scale`; else None. Nothing is copied to the host, so that a graph can
         record the step. Raises InvalidArgument for gradients that do not fit, naming all of them.
         """
-        now = self._parameters.now()
         window = grads if isinstance(grads, Accumulator) else None
         given = window.sums if window is not None else grads
-        found = gradients_of(now, given, self._parameters.frozen(now))
+        found = self._parameters.gradients(given)
         limit = limit_of(max_norm)
         if not found:
             return None

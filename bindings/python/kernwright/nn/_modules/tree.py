@@ -55,6 +55,19 @@ def _walk(value: Any, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, 
             yield from _walk(each, name, (*above, id(value)))
 
 
+def links(value: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """What holds each part of a module at any depth, the key there, and the part: while all of them
+    hold, the module has the same arrays."""
+    holder = vars(value) if _is_module(value) else value
+    for name, each in _parts(value):
+        key = int(name) if isinstance(holder, (list, tuple)) else name
+        if isinstance(each, Array):
+            yield holder, key, each
+        elif _is_module(each) or isinstance(each, (dict, list, tuple)):
+            yield holder, key, each
+            yield from links(each)
+
+
 def all_names(module: Module) -> Named:
     """Every name of every array; a tied one has several."""
     return [(name, each) for name, each, _, _ in _walk(module, "", ()) if isinstance(each, Array)]
@@ -88,7 +101,8 @@ def trainable(module: Module) -> Named:
     """first_names() without the arrays that freeze() took out, under whichever of their names."""
     frozen = set()
     for _, each in modules(module):
-        frozen |= {id(array) for name, array in all_names(each) if name in each._frozen}
+        if each._frozen:
+            frozen |= {id(array) for name, array in all_names(each) if name in each._frozen}
     return [(name, array) for name, array in first_names(module) if id(array) not in frozen]
 
 
