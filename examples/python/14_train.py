@@ -16,7 +16,7 @@ parameters = {
     name: kw.random.normal(shape=shape, seed=seed) * (0 if len(shape) == 1 else shape[0] ** -0.5)
     for seed, (name, shape) in enumerate(shapes.items())
 }
-optimizer = kw.optim.AdamW(list(parameters.values()), lr=1e-2, weight_decay=0.0)
+optimizer = kw.optim.AdamW(parameters, lr=1e-2, groups=[{"match": "b", "weight_decay": 0.0}])
 
 
 def step():
@@ -32,10 +32,10 @@ def step():
     da2 = kw.nn.silu_backward(dh2, a2)
     dh1 = da2 @ w2.T
     da1 = kw.nn.silu_backward(dh1, a1)
-    optimizer.step([
-        x.T @ da1, kw.sum(da1, axis=0), h1.T @ da2, kw.sum(da2, axis=0),
-        h2.T @ dlogits, kw.sum(dlogits, axis=0),
-    ])  # fmt: skip
+    optimizer.step({
+        "w1": x.T @ da1, "b1": kw.sum(da1, axis=0), "w2": h1.T @ da2, "b2": kw.sum(da2, axis=0),
+        "w3": h2.T @ dlogits, "b3": kw.sum(dlogits, axis=0),
+    })  # fmt: skip
     return loss, logits
 
 

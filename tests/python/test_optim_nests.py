@@ -194,6 +194,27 @@ def test_momentum_of_groups():
     assert list(optimizer.state_dict()["momentum_buffer"]) == ["b"]
 
 
+def test_nesterov_of_a_group_set_later():
+    params = {"a": kw.zeros(1), "b": kw.zeros(1)}
+    optimizer = kw.optim.SGD(params, lr=1.0, momentum=0.5, groups=[{"match": "b"}])
+    optimizer.groups[0].set(nesterov=True)
+    optimizer.step({"a": kw.ones(1), "b": kw.ones(1)})
+    assert (params["a"].item(), params["b"].item()) == (-1.0, -1.5)
+    with pytest.raises(InvalidArgument, match="no dampening"):
+        optimizer.dampening = 0.5  # which the group with nesterov refuses
+    assert optimizer.groups[1].options["dampening"] == optimizer.dampening == 0.0
+
+
+def test_settings_are_plain_numbers():
+    optimizer = kw.optim.AdamW(kw.ones(1), lr=np.float32(0.5), betas=[np.float64(0.5), 0.25])
+    settings = optimizer.settings()[0]
+    assert (type(settings["lr"]), settings["betas"]) == (float, [0.5, 0.25])
+    rate = kw.full(1, 0.25)
+    on_device = kw.optim.AdamW(kw.ones(1), lr=rate)
+    on_device.load_settings(optimizer.settings())
+    assert rate.item() == 0.5 and on_device.lr is rate
+
+
 def test_states_are_loaded_by_name():
     names = ["b", "a"]
     one = {name: kw.ones(2) for name in names}

@@ -131,6 +131,7 @@ class SGD(Optimizer):
     _main = "sgd"
     momentum = Setting()
     dampening = Setting()
+    nesterov = Setting()
 
     def __init__(
         self, params: Any, lr: Rate = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
@@ -145,13 +146,7 @@ class SGD(Optimizer):
         super().__init__(
             params, {"sgd": options}, groups=groups, master_weights=master_weights,
             maximize=maximize, stochastic_rounding=stochastic_rounding, seed=seed,
-            nesterov=nesterov,
         )  # fmt: skip
-
-    @property
-    def nesterov(self) -> bool:
-        """Whether the step looks ahead along the momentum."""
-        return self._flags["nesterov"]
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
         return ("momentum_buffer",) if group.options["momentum"] != 0 else ()

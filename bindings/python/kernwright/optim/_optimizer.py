@@ -35,9 +35,15 @@ class Setting:
     def __set__(self, optimizer: Any, value: Any) -> None:
         before = optimizer._defaults[optimizer._main]
         check_options({**before, self._name: value}, before)
-        for group in optimizer.groups:
-            if group.rule == optimizer._main and self._name not in group.own:
-                group._change({self._name: value})
+        groups = [
+            group
+            for group in optimizer.groups
+            if group.rule == optimizer._main and self._name not in group.own
+        ]
+        for group in groups:
+            check_options({**group.options, self._name: value}, group.options)
+        for group in groups:
+            group._change({self._name: value})
         before[self._name] = value
 
 
@@ -92,7 +98,7 @@ class Optimizer:
         if len(self._defaults) == 1:
             known.remove("rule")
         made: list[Group] = []
-        for options, names in split_groups(arrays, given, known - {"nesterov"}):
+        for options, names in split_groups(arrays, given, known):
             by_rule: dict[str, list[str]] = {}
             for name in names:
                 by_rule.setdefault(self._rule_of(arrays[name], options), []).append(name)
@@ -201,6 +207,7 @@ class Optimizer:
     def _options(self, group: Group) -> dict[str, Any]:
         return {
             **self._flags, "words": group.words, "rates": group.rates,
+            "nesterov": bool(group.options.get("nesterov", self._flags["nesterov"])),
             "momentum": float(group.options.get("momentum", 0.0)),
             "seed": (self._seed + group.index * _GOLDEN) % 2**64,
         }  # fmt: skip
@@ -293,7 +300,9 @@ def _plain(value: Any) -> Any:
         return value.as_dict()
     if isinstance(value, Array):
         return float(device_array(value).item())
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, (list, tuple)):
+        return [float(each) for each in value]
+    return value if isinstance(value, bool) else float(value)
 
 
 def _state_dtype(param: Array) -> str:

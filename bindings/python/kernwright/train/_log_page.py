@@ -16,7 +16,8 @@ from kernwright.train._panel import value_text
 _MOST_POINTS = 1000
 _FIRST = ("loss", "validation_loss", "lr", "grad_norm", "tokens_per_second", "mfu")
 _NO_CURVES = ("step", "seconds", "tokens")
-_SMOOTHING = 0.02  # of the steps: the time constant of the average
+_EXACT = ("lr", "loss_scale")  # curves without noise
+_SMOOTHING = 0.01  # of the steps: the time constant of the average
 _STYLE = """
 .cards { display: grid; gap: .7em; grid-template-columns: repeat(auto-fit, minmax(9.5em, 1fr)); }
 .card { background: var(--panel); border: 1px solid var(--line); border-radius: .6em;
@@ -79,7 +80,7 @@ def _figure(rows: Sequence[dict[str, Any]], name: str) -> str:
     )
     label = name.replace("_", " ")
     plot.axes("step", label)
-    smooth = _smoothed(points, shown)
+    smooth = [] if name in _EXACT else _smoothed(points, shown)
     if smooth:
         plot.parts.append(_svg.path(_places(plot, shown), "raw"))
     plot.parts.append(_svg.path(_places(plot, smooth or shown), "curve"))
@@ -99,14 +100,21 @@ def _places(plot: _svg.Plot, points: Sequence[tuple[float, float]]) -> list[tupl
 def _smoothed(
     points: Sequence[tuple[float, float]], shown: Sequence[tuple[float, float]]
 ) -> list[tuple[float, float]]:
-    """The exponential average at the steps that are shown, without a bias to the first value;
-    nothing for few points."""
+    """The mean of the exponential averages from the left and from the right, which does not lag, at
+    the steps that are shown; nothing for few points."""
     if len(points) < 50:
         return []
     keep = 1 - 1 / max(2.0, _SMOOTHING * len(points))
-    average, weight, made, wanted = 0.0, 0.0, [], {x for x, _ in shown}
-    for x, y in points:
-        average, weight = keep * average + (1 - keep) * y, keep * weight + (1 - keep)
-        if x in wanted:
-            made.append((x, average / weight))
+    values = [y for _, y in points]
+    both = zip(_averages(values, keep), reversed(_averages(values[::-1], keep)), strict=True)
+    wanted = {x for x, _ in shown}
+    return [(x, (a + b) / 2) for (x, _), (a, b) in zip(points, both, strict=True) if x in wanted]
+
+
+def _averages(values: Sequence[float], keep: float) -> list[float]:
+    """Exponential averages without a bias to the first value."""
+    average, weight, made = 0.0, 0.0, []
+    for value in values:
+        average, weight = keep * average + (1 - keep) * value, keep * weight + (1 - keep)
+        made.append(average / weight)
     return made
