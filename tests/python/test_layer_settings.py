@@ -81,6 +81,26 @@ LAYERS = {
          "stride": NO_COUNT, "padding": (-1, 2.5, "all", True), "dilation": NO_COUNT,
          "groups": (*NO_COUNT, 3), "bias": NO_FLAG, "padding_mode": ("ones", None), **LINEAR},
     ),
+    "Conv2d": (
+        {"in_channels": 4, "out_channels": 4, "kernel_size": 3},
+        {"kernel_size": (*NO_COUNT, (3, 0)), "stride": NO_COUNT, "groups": (*NO_COUNT, 3)},
+    ),
+    "ConvTranspose1d": (
+        {"in_channels": 4, "out_channels": 4, "kernel_size": 3},
+        {"kernel_size": NO_COUNT, "output_padding": (-1, 2, "all", True), "bias": NO_FLAG},
+    ),
+    **dict.fromkeys(
+        ("LSTM", "GRU"),
+        ({"input_size": 4, "hidden_size": 3},
+         {"input_size": NO_COUNT, "hidden_size": NO_COUNT, "num_layers": NO_COUNT, "bias": NO_FLAG,
+          "batch_first": NO_FLAG, "dropout": (-0.1, 1.5, NAN, "half", None, True),
+          "bidirectional": NO_FLAG, **LINEAR}),
+    ),
+    **dict.fromkeys(
+        ("LSTMCell", "GRUCell"),
+        ({"input_size": 4, "hidden_size": 3},
+         {"input_size": NO_COUNT, "hidden_size": NO_COUNT, "bias": NO_FLAG, **LINEAR}),
+    ),
 }  # fmt: skip
 CASES = [(name, option) for name, (_, wrong) in LAYERS.items() for option in wrong]
 
@@ -94,6 +114,15 @@ def test_wrong_settings_are_refused_at_once(name, option):
             layer(**{**given, option: value})
             pytest.fail(f"{name}({option}={value!r}) is made")
         assert isinstance(caught.value, (ValueError, TypeError, OverflowError, kw.DeviceNotFound))
+
+
+def test_every_layer_is_among_them():
+    layers = {
+        name
+        for name in kw.nn.__all__
+        if isinstance(layer := getattr(kw.nn, name), type) and issubclass(layer, kw.nn.Module)
+    }
+    assert layers - {"Module", "Sequential"} == set(LAYERS)
 
 
 @pytest.mark.parametrize("name", LAYERS)
