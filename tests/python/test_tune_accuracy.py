@@ -88,6 +88,13 @@ def test_an_argument_may_have_another_layout_for_a_value():
         )  # fmt: skip
 
 
+def test_one_launch_takes_the_array_of_its_precision():
+    arguments = [np.int32(N), *(TunablePrecision("real", v) for v in (A, B, np.zeros(N)))]
+    params = {"block_size_x": 64, "real": "half"}
+    *_, made = kw.tune.run_kernel("add<real>", ADD, N, arguments, params)
+    np.testing.assert_array_equal(made, A.astype(np.float16) + B.astype(np.float16))
+
+
 def test_values_that_a_tunable_argument_has():
     pair = Tunable("way", [np.zeros(1), np.ones(2)])
     assert pair({"way": 1}).size == 2 and len(pair) == 2

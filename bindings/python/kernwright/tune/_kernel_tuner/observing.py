@@ -17,6 +17,7 @@ from kernwright.tune._kernel_tuner.run_kernel import fill_constants, module_of
 from kernwright.tune._kernel_tuner.source import KernelTunerLaunch, KernelTunerSource
 from kernwright.tune._kernel_tuner.step_store import identities
 
+CLOCKS = ("nvml_pwr_limit", "nvml_gr_clock", "nvml_mem_clock")  # parameters that observers set
 _EVENTS = ("register_device", "register_configuration", "before_start", "after_start", "during",
            "after_finish")  # fmt: skip
 

@@ -157,6 +157,16 @@ def store_path(cache: Any) -> str | None:
     return path
 
 
+def is_tunable(argument: Any) -> bool:
+    """An argument of kernwright.tune.accuracy, or of Kernel Tuner's module of this name."""
+    return callable(getattr(argument, "select_for_configuration", None))
+
+
+def selected(arguments: Sequence[Any], config: Mapping[str, Any]) -> list[Any]:
+    """The arguments for a configuration."""
+    return [a.select_for_configuration(dict(config)) if is_tunable(a) else a for a in arguments]
+
+
 def block_names(given: Any) -> tuple[str, ...]:
     """The names of the three extents of a block."""
     names = tuple(given or ())

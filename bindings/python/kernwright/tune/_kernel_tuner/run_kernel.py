@@ -18,6 +18,7 @@ from kernwright.tune._kernel_tuner.options import (
     compile_fields,
     own_device,
     refuse,
+    selected,
     shared_bytes,
 )
 from kernwright.tune._kernel_tuner.source import KernelTunerLaunch, KernelTunerSource
@@ -66,7 +67,8 @@ def run_kernel(
     with own_device(device):
         module, kernel = module_of(source, config)
         fill_constants(module, cmem_args or {})
-        memory = [asarray(a) if isinstance(a, np.ndarray) and a.ndim else a for a in arguments]
+        given = selected(arguments, config)
+        memory = [asarray(a) if isinstance(a, np.ndarray) and a.ndim else a for a in given]
         size = shared_bytes(smem_args)
         size = size(dict(config)) if callable(size) else size
         kernel[launch.grid(config), launch.block(config), None, int(size)](*memory)

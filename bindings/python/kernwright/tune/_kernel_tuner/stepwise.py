@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from kernwright.errors import InvalidArgument
 from kernwright.tune._config import Config
 from kernwright.tune._kernel_tuner.observing import Launches, Observation
-from kernwright.tune._kernel_tuner.options import BUDGETS, given_options, strategy_of
+from kernwright.tune._kernel_tuner.options import (
+    BUDGETS,
+    given_options,
+    is_tunable,
+    selected,
+    strategy_of,
+)
 from kernwright.tune._kernel_tuner.results import Metrics, best_of
 from kernwright.tune._kernel_tuner.step_store import StepStore
 from kernwright.tune._sessions.session import Session
@@ -19,11 +25,6 @@ from kernwright.tune._space import Space
 from kernwright.tune.searchspace import Searchspace
 from kernwright.tune.strategies import NamedStrategy
 from kernwright.tune.util import StopCriterionReached, TuningBudget
-
-
-def is_tunable(argument: Any) -> bool:
-    """An argument of kernwright.tune.accuracy, or of Kernel Tuner's module of this name."""
-    return callable(getattr(argument, "select_for_configuration", None))
 
 
 class Options(dict[str, Any]):
@@ -94,28 +95,22 @@ class Measurer:
         config = {name: row[name] for name in self._space.parameters} if row else self._space[0]
         return self._group(config).session, best
 
-    def _selected(self, config: Mapping[str, Any]) -> list[Any]:
-        return [
-            a.select_for_configuration(dict(config)) if is_tunable(a) else a
-            for a in self._arguments
-        ]
-
     def _group(self, config: Mapping[str, Any]) -> _Group:
-        selected = self._selected(config)
-        key = tuple(map(id, selected))
+        own = selected(self._arguments, config)
+        key = tuple(map(id, own))
         if key not in self._groups:
             space, watching = self._space, self._observation
             if any(map(is_tunable, self._arguments)):
                 space = space._copy().require(
-                    lambda values: tuple(map(id, self._selected(values))) == key
+                    lambda values: tuple(map(id, selected(self._arguments, values))) == key
                 )
-            session = self._make(space, selected)
+            session = self._make(space, own)
             store = None
             if self._path is not None:
                 store = StepStore(
-                    self._path, session, self._space, selected, watching.identities, watching.answer
+                    self._path, session, self._space, own, watching.identities, watching.answer
                 )
-            self._groups[key] = _Group(SingleTrials(session), session, selected, store)
+            self._groups[key] = _Group(SingleTrials(session), session, own, store)
         return self._groups[key]
 
     def __call__(self, config: Config) -> dict[str, Any]:

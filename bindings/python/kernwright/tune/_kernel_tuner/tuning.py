@@ -11,6 +11,7 @@ from typing import Any
 from kernwright import _core
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._kernel_tuner.observing import (
+    CLOCKS,
     Launches,
     Observation,
     looks_at_outputs,
@@ -19,6 +20,7 @@ from kernwright.tune._kernel_tuner.observing import (
 from kernwright.tune._kernel_tuner.options import (
     block_names,
     compile_fields,
+    is_tunable,
     own_device,
     refuse,
     shared_bytes,
@@ -30,7 +32,7 @@ from kernwright.tune._kernel_tuner.source import (
     KernelTunerLaunch,
     KernelTunerSource,
 )
-from kernwright.tune._kernel_tuner.stepwise import Measurer, Search, is_tunable
+from kernwright.tune._kernel_tuner.stepwise import Measurer, Search
 from kernwright.tune._sessions.session import Session
 from kernwright.tune._space import Space
 
@@ -155,7 +157,8 @@ def tune_kernel(
         fields = compile_fields(compiler_options)
         source = KernelTunerSource(kernel_name, kernel_source, launch, defines, fields)
         shared = shared_bytes(smem_args)
-        source.warn_of_unused(space, [problem_size, grid_div_x, grid_div_y, grid_div_z, shared])
+        uses = [problem_size, grid_div_x, grid_div_y, grid_div_z, shared]
+        source.warn_of_unused(space, [*uses, *(CLOCKS if watching else ())])
         if verify is None and answer is not None:
             answer = tuple(answer)
         is_compared = verify is not None or not any(map(looks_at_outputs, watching))

@@ -9,8 +9,13 @@ from typing import Any
 import numpy as np
 
 from kernwright.errors import InvalidArgument
-from kernwright.tune._kernel_tuner.sensors import package, refuse_simulated
-from kernwright.tune.observers import BenchmarkObserver, ContinuousObserver
+from kernwright.tune._kernel_tuner.sensors import (
+    SensorObserver,
+    package,
+    refuse_simulated,
+    require_observables,
+)
+from kernwright.tune.observers import ContinuousObserver
 
 __all__ = [
     "NVMLObserver",
@@ -151,7 +156,7 @@ class nvml:
         return int(field.value.uiVal)
 
 
-class NVMLObserver(BenchmarkObserver):
+class NVMLObserver(SensorObserver):
     """Adds readings of NVML to each result. `observables` are some of: nvml_power (Watts),
     nvml_energy (Joules of one launch), power_readings, core_freq, mem_freq (MHz), temperature.
 
@@ -177,58 +182,33 @@ class NVMLObserver(BenchmarkObserver):
         use_locked_clocks: bool = False,
         continuous_duration: float = 1,
     ) -> None:
-        for observable in observables:
-            if observable not in (*_POWER, *_READ):
-                raise InvalidArgument(
-                    f"the observable {observable!r} is none of {', '.join((*_POWER, *_READ))}"
-                )
+        observables = require_observables(observables, (*_POWER, *_READ))
         if nvidia_smi_fallback is not None:
             raise InvalidArgument(
                 "nvidia_smi_fallback= would set clocks by sudo: give this process the rights, or "
                 "set them before the tuning"
             )
-        self.device, self.save_all = device, save_all
-        self.observables = [each for each in observables if each in _READ]
+        super().__init__([each for each in observables if each in _READ], save_all)
+        self.device = device
         self._use_locked_clocks = use_locked_clocks
         power = [each for each in observables if each in _POWER]
         if power:
             self.continuous_observer = ContinuousObserver("nvml", power, self, continuous_duration)
-        self._launch: dict[str, list[float]] = {}  # readings during one launch
-        self._launches: dict[str, list[float]] = {each: [] for each in self.observables}
 
     def register_device(self, dev: Any) -> None:
         super().register_device(dev)
         refuse_simulated("NVMLObserver", dev, "power, clocks and temperature")
         uuid = dev.env["uuid"] if self.device is None else None
-        self.nvml = nvml(self.device, uuid, use_locked_clocks=self._use_locked_clocks)
+        card = self.nvml = nvml(self.device, uuid, use_locked_clocks=self._use_locked_clocks)
+        self.readers = {
+            "core_freq": lambda: card.gr_clock,
+            "mem_freq": lambda: card.mem_clock,
+            "temperature": lambda: card.temperature,
+        }
 
     def read_power(self) -> float:
         """Watts now."""
         return self.nvml.pwr_usage() / 1e3
-
-    def before_start(self) -> None:
-        self._launch = {each: [] for each in self.observables}
-
-    def after_start(self) -> None:
-        self.during()  # a short kernel has one reading
-
-    def during(self) -> None:
-        readers = {"core_freq": "gr_clock", "mem_freq": "mem_clock", "temperature": "temperature"}
-        for each in self.observables:
-            self._launch[each].append(getattr(self.nvml, readers[each]))
-
-    def after_finish(self) -> None:
-        for each in self.observables:
-            self._launches[each].append(float(np.mean(self._launch[each])))
-
-    def get_results(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for each, values in self._launches.items():
-            if self.save_all:
-                found[f"{each}s"] = values
-            found[each] = float(np.mean(values))
-            self._launches[each] = []
-        return found
 
 
 def _spread(values: Sequence[int], n: int | None) -> list[int]:
