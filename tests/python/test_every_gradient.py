@@ -26,7 +26,7 @@ REFUSED = {
 # Gradients that have gradients: they are made of operations that do.
 TWICE = (
     "nn.dropout_backward nn.kl_div_backward nn.nll_loss_backward nn.batch_norm_backward "
-    "nn.interpolate_backward"
+    "nn.interpolate_backward nn.conv*_backward"
 )
 # Operations with jumps, whose gradient is 0.
 STEPS = (

@@ -117,6 +117,15 @@ def convolve(
     yield bias, lambda g: kw.sum(g, axis=(0, 2, 3))
 
 
+def convolve_weight_gradient(
+    dweight: Array, x: Array, dy: Array, geometry: dict[str, Any], precision: Any
+) -> Pairs:
+    """It is linear in both: <v, dweight> = <dy, the convolution of x with v>."""
+    back = {**geometry, "in": geometry["out"], "out": geometry["in"]}
+    yield x, lambda v: _core._convolve(dy, v, None, back, True, precision)
+    yield dy, lambda v: _core._convolve(x, v, None, geometry, False, precision)
+
+
 def recurrent(cell: str) -> Callable[..., Any]:
     """The handler of lstm() or gru(): the reserve is kept for the gradient."""
     from kernwright._grad.recording import note_joint
