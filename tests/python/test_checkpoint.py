@@ -123,7 +123,7 @@ def test_the_last_ones_stay(tmp_path):
 def test_weights_are_a_file_that_modules_load(tmp_path):
     model = Net()
     checkpoint = kw.train.Checkpoint(tmp_path)
-    checkpoint.save(model=model)
+    checkpoint.save(model)
     checkpoint.wait()
     other = Net()
     other.up.weight.fill(0.0)
@@ -264,6 +264,8 @@ def test_a_write_that_fails_leaves_the_last_one(tmp_path, monkeypatch):
         (lambda c: kw.train.Checkpoint("x", keep=0), InvalidArgument, "keep is a number"),
         (lambda c: kw.train.Checkpoint(3), ArgumentError, "a path is"),
         (lambda c: c.save(x=object()), ArgumentError, "x cannot be kept"),
+        (lambda c: c.save(strict=kw.ones(1)), ArgumentError, "'strict' is no name"),
+        (lambda c: c.save(**{"../x": kw.ones(1)}), ArgumentError, "'../x' is no name"),
         (lambda c: c.save(x=[kw.ones(1), 3]), ArgumentError, "array"),
         (lambda c: c.load(step=3), ArgumentError, "step is a plain value"),
     ],

@@ -24,7 +24,7 @@ from kernwright.train._folder import Content
 
 __all__ = ["Checkpoint"]
 
-_DEFAULT_GENERATOR = "kw.random"
+_OPTIONS = ("number", "strict", "cast", "settings")  # of load()
 _ALIGNMENT = 256  # bytes between the arrays in page-locked memory
 
 
@@ -72,7 +72,7 @@ class Checkpoint:
         numbers = self.numbers
         return _folder.folder_of(self.path, numbers[-1]) if numbers else None
 
-    def save(self, **objects: Any) -> None:
+    def save(self, model: Any = None, optimizer: Any = None, **objects: Any) -> None:
         """Begins a checkpoint of `objects` as they are now on the current stream.
 
         Arrays are copied into page-locked memory, which is kept for the next time; later work of
@@ -86,7 +86,7 @@ class Checkpoint:
         """
         self.wait()
         found, values = {}, {}
-        for name, value in objects.items():
+        for name, value in _named(model, optimizer, objects).items():
             contents = contents_of(name, value)
             if contents is None:
                 values[name] = value
@@ -172,8 +172,8 @@ class Checkpoint:
             raise error
 
     def load(
-        self, *, number: int | None = None, strict: bool = True, cast: bool = False,
-        settings: bool = True, **objects: Any,
+        self, model: Any = None, optimizer: Any = None, *, number: int | None = None,
+        strict: bool = True, cast: bool = False, settings: bool = True, **objects: Any,
     ) -> dict[str, Any]:  # fmt: skip
         """Sets objects back to what the last checkpoint, or that of `number`, has under their
         names; returns the plain values.
@@ -200,6 +200,7 @@ class Checkpoint:
             raise InvalidArgument(f"{self.path} has the checkpoints {numbers}, not {number!r:.40}")
         folder = _folder.folder_of(self.path, numbers[-1] if number is None else number)
         state = _folder.read_state(folder)
+        objects = _named(model, optimizer, objects)
         found = {name: _object(name, value) for name, value in objects.items()}
         readers = {
             name: SafeTensors(folder / f"{name}.safetensors")
@@ -219,6 +220,19 @@ class Checkpoint:
 
     def __repr__(self) -> str:
         return f"kw.train.Checkpoint({str(self.path)!r}, keep={self.keep}: {self.numbers})"
+
+
+def _named(model: Any, optimizer: Any, objects: Mapping[str, Any]) -> dict[str, Any]:
+    """All objects by name; None stands for no model and no optimiser."""
+    named = {"model": model, "optimizer": optimizer}
+    made = {name: value for name, value in named.items() if value is not None} | dict(objects)
+    for name in made:
+        if not name.isidentifier() or name in _OPTIONS:
+            raise ArgumentError(
+                f"{name!r:.60} is no name for an object of a checkpoint: names are identifiers, "
+                f"and none of {', '.join(_OPTIONS)}"
+            )
+    return made
 
 
 def _object(name: str, value: Any) -> Contents:

@@ -52,7 +52,9 @@ def publish(root: pathlib.Path, contents: Iterable[Content], state: Any, keep: i
     final = folder_of(root, number)
     made = root / f".{final.name}.part.{os.getpid()}"
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        if not root.is_dir():
+            root.mkdir(parents=True, exist_ok=True)
+            _sync_folder(root.parent)
         _remove_left_over(root)
         made.mkdir()
         files = {content.name: _write(made / content.name, content.pieces) for content in contents}

@@ -40,8 +40,8 @@ class Shards:
     """
 
     def __init__(
-        self, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *,
-        batch_size: int, length: int, seed: int | None = None, rank: int = 0, world: int = 1,
+        self, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], batch_size: int,
+        length: int, *, seed: int | None = None, rank: int = 0, world: int = 1,
         vocabulary: int | None = None, device: Any = None,
     ) -> None:  # fmt: skip
         for name, value in (("batch_size", batch_size), ("length", length), ("world", world)):
