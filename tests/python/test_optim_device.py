@@ -29,6 +29,7 @@ def test_the_device_follows_a_schedule(schedule):
     expected = 0.0
     for step in range(1, 13):
         optimizer.step(kw.ones(1))
+        assert abs(optimizer.rate.item() - schedule(step)) < 1e-15
         expected -= schedule(step)
         assert abs(weights.item() - expected) < 1e-14, step
 

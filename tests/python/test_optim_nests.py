@@ -124,6 +124,40 @@ def test_a_module_with_other_arrays_is_refused():
         optimizer.step(ones_like(model.parameters()))
 
 
+def test_copies_with_their_module():
+    """A copy steps the copy of its module, and sees changes of that one."""
+    import copy
+    import pickle
+
+    model = Tied()
+    optimizer = kw.optim.AdamW(model, lr=kw.optim.constant(0.1))
+    optimizer.step(ones_like(model.parameters()))
+    for other, stepper in (
+        copy.deepcopy((model, optimizer)), pickle.loads(pickle.dumps((model, optimizer)))
+    ):  # fmt: skip
+        stepper.step(ones_like(other.parameters()))
+        assert (stepper.steps.item(), optimizer.steps.item()) == (2, 1)
+        assert not np.array_equal(other.embed.weight.numpy(), model.embed.weight.numpy())
+        other.astype("bfloat16")
+        with pytest.raises(InvalidArgument, match="is another array"):
+            stepper.step(ones_like(other.parameters()))
+
+
+def test_a_module_in_new_lists_is_looked_at_again():
+    model = Tied()
+    optimizer = kw.optim.SGD(model, lr=0.5)
+    model.layers = list(model.layers)
+    before = model.layers[0].bias.numpy()
+    optimizer.step(ones_like(model.parameters()))
+    assert np.array_equal(model.layers[0].bias.numpy(), before - 0.5)
+    model.layers = [kw.nn.Linear(3, 3, seed=5), model.layers[1]]
+    with pytest.raises(InvalidArgument, match=r"layers\.0\.weight is another array"):
+        optimizer.step(ones_like(model.parameters()))
+    del model.layers[1]
+    with pytest.raises(InvalidArgument):
+        optimizer.step(ones_like(model.parameters()))
+
+
 def test_groups_by_name():
     model = Tied()
     before = values(model.parameters())

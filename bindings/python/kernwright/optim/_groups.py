@@ -42,6 +42,11 @@ class Group:
         lr = self.options["lr"]
         return lr if isinstance(lr, Schedule) else None
 
+    @property
+    def rate(self) -> Array:
+        """The learning rate of the last step, one number on the device."""
+        return self.words[:1] if self.rates is None else self.rates
+
     def set(self, **options: Any) -> None:
         """Changes hyperparameters of this group alone, from the next step on.
 

@@ -127,6 +127,15 @@ class Parameters:
         self._frozen: list[tuple[Any, Any]] = []
         self._look()
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.source, self.arrays, self._now
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.source, self.arrays, self._now = state
+        self.shapes = {name: each.shape for name, each in self.arrays.items()}
+        self._links, self._frozen, self._ignored = [], [], set()
+        self._look()
+
     def _look(self) -> None:
         """Notes by what it is seen later that the module has other arrays or frozen ones."""
         if is_module(self.source):

@@ -127,6 +127,13 @@ class Optimizer:
         return list(self._parameters.arrays.values())
 
     @property
+    def rate(self) -> Array:
+        """The learning rate of the last step, one number on the device: that of the first group
+        without a rate of its own."""
+        shared = [g for g in self.groups if g.rule == self._main and "lr" not in g.own]
+        return (shared or self.groups)[0].rate
+
+    @property
     def states(self) -> dict[str, Any]:
         """The states of the parameters: for each, arrays in the nest of the parameters."""
         return {name: self._parameters.nest(each) for name, each in self._states.items()}
