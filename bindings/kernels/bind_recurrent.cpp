@@ -20,12 +20,20 @@ std::vector<Array> array_operands(const py::sequence& values, const char* name) 
   return made;
 }
 
+/// A way by its number, and the blocks; None for the rule.
+using PlanRequest = std::optional<std::pair<int, int>>;
+
+std::optional<kernels::RecurrenceRequest> requested_plan(const PlanRequest& plan) {
+  if (!plan) return std::nullopt;
+  return kernels::RecurrenceRequest{static_cast<kernels::RecurrenceWay>(plan->first), plan->second};
+}
+
 /// The layer and its gradient take two arrays of a state: (h, c), where a GRU's c is None.
 using StatePair = std::pair<py::object, py::object>;
 
 py::tuple recurrent(const std::string& cell, const py::sequence& gates, const py::sequence& weights,
                     const py::sequence& biases, const StatePair& first, const StatePair& last,
-                    bool batch_first, bool keep, std::optional<int> blocks) {
+                    bool batch_first, bool keep, const PlanRequest& plan) {
   const kernels::RecurrentLayer layer{.cell = recurrent_cell(cell),
                                       .gates = array_operands(gates, "gates"),
                                       .weights = array_operands(weights, "weight_hh"),
@@ -36,7 +44,7 @@ py::tuple recurrent(const std::string& cell, const py::sequence& gates, const py
                                       .c_n = optional_operand(last.second, "c_n"),
                                       .batch_first = batch_first,
                                       .keep = keep,
-                                      .blocks = blocks};
+                                      .plan = requested_plan(plan)};
   kernels::RecurrentResult made =
       on_current_stream(layer.h_n, [&](const Stream& on) { return kernels::recurrent(layer, on); });
   return py::make_tuple(std::move(made.output), std::move(made.saved), std::move(made.cells));
@@ -46,7 +54,7 @@ py::tuple recurrent_backward(const std::string& cell, py::handle grad_output,
                              const StatePair& grad_last, const py::sequence& weights,
                              const py::sequence& saved, const py::sequence& cells,
                              py::handle output, const StatePair& first, const StatePair& grad_first,
-                             bool batch_first, std::optional<int> blocks) {
+                             bool batch_first, const PlanRequest& plan) {
   const kernels::RecurrentGradientCall call{
       .cell = recurrent_cell(cell),
       .weights = array_operands(weights, "weight_hh"),
@@ -61,7 +69,7 @@ py::tuple recurrent_backward(const std::string& cell, py::handle grad_output,
       .grad_h0 = array_operand(grad_first.first, "the gradient of h_0"),
       .grad_c0 = optional_operand(grad_first.second, "the gradient of c_0"),
       .batch_first = batch_first,
-      .blocks = blocks};
+      .plan = requested_plan(plan)};
   kernels::RecurrentGradients made = on_current_stream(
       call.output, [&](const Stream& on) { return kernels::recurrent_backward(call, on); });
   return py::make_tuple(std::move(made.gates), std::move(made.recurrent));

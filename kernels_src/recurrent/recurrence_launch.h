@@ -16,6 +16,7 @@ namespace kernwright::kernels {
 /// As the kernels have it.
 struct RecurrenceShape {
   std::int64_t first, steps;
+  CUdeviceptr meetings;
   std::int32_t hidden, batch, units, rows;
 };
 
@@ -59,6 +60,10 @@ std::optional<Array> carried_states(const RecurrenceExtent& extent, const Recurr
 /// Where there is no step: the last state is the first, or zeros.
 void hand_over_state(const std::optional<Array>& from, const Array& to, const Stream& stream);
 
+/// Words in which the blocks of groups count their arrivals, where these meet in memory.
+std::optional<Array> recurrence_meetings(const RecurrenceExtent& extent, const RecurrencePlan& plan,
+                                         const Stream& stream);
+
 /// All steps of the cell that `cell_name` names, with `arrays` as the kernel's Cell.
 template <typename Cell>
 void launch_recurrence(const Family& family, const char* cell_name, int cell_number,
@@ -68,23 +73,26 @@ void launch_recurrence(const Family& family, const char* cell_name, int cell_num
                        .type(extent.type)
                        .add(cell_number, 1)
                        .add(plan.rows_at_once, 3)
-                       .add(plan.resident, 1);
+                       .add(plan.way, 2);
   const LazyKernel& lazy = family.instance(key, [&] {
     return format("recurrence<{}<{}>, {}, {}>", cell_name, device_type(extent.type),
-                  plan.rows_at_once, plan.resident ? "true" : "false");
+                  plan.rows_at_once, recurrence_way_name(plan.way));
   });
   const Kernel& kernel = lazy.on(like.device());
   const LaunchConfig config = plan.config(extent, stream);
-  const std::int64_t each = plan.resident ? extent.steps : 1;
+  const std::int64_t each = plan.is_resident() ? extent.steps : 1;
+  const std::optional<Array> meetings = recurrence_meetings(extent, plan, stream);
   for (std::int64_t first = 0; first < extent.steps; first += each) {
     const RecurrenceShape shape{first,
                                 each,
+                                address_or_null(meetings),
                                 static_cast<std::int32_t>(extent.hidden),
                                 static_cast<std::int32_t>(extent.batch),
                                 plan.units,
                                 plan.rows};
     launch(kernel, config, arrays, shape);
   }
+  use_all(stream, meetings);
 }
 
 }  // namespace kernwright::kernels

@@ -5,6 +5,8 @@
 #include "base/format.h"
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 namespace kernwright::kernels {
 namespace {
@@ -17,7 +19,9 @@ constexpr std::int64_t kMostSlices = 65535;
 constexpr std::int64_t kStaticBytes = 64;
 // Cycles: what a block reads of its shared memory, and computes, in one; meeting the others.
 constexpr std::int64_t kSharedBytesPerCycle = 128, kProductsPerCycle = 128;
-constexpr std::int64_t kClusterCycles = 900, kBlockCycles = 200;
+constexpr std::int64_t kClusterCycles = 900, kBlockCycles = 200, kGridCycles = 4000;
+constexpr std::int64_t kLaunchCycles = 4000;        // from one step to the next
+constexpr std::int64_t kCacheBytesPerCycle = 3000;  // of all multiprocessors, from L2
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -29,15 +33,12 @@ std::int64_t recurrence_pitch(const RecurrenceExtent& e) {
 
 std::int64_t recurrence_bytes(const RecurrenceExtent& e, const RecurrencePlan& plan) {
   const std::int64_t number = e.type == ScalarType::float64 ? 8 : 4;
-  const std::int64_t pitch = recurrence_pitch(e), buffers = plan.resident ? 2 : 1;
+  const std::int64_t pitch = recurrence_pitch(e), buffers = plan.is_resident() ? 2 : 1;
+  const std::int64_t vectors = plan.way == RecurrenceWay::cluster ? 2 : 1;
   const std::int64_t each = std::int64_t{plan.rows} * plan.units;
   const auto element = static_cast<std::int64_t>(scalar_size(e.type));
-  const std::int64_t weights = plan.resident ? e.gates * plan.units * pitch * element : 0;
-  return weights + number * (buffers * plan.rows * pitch + buffers * e.inputs * each + each);
-}
-
-std::int64_t most_shared_bytes(const Device& device) {
-  return device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - kStaticBytes;
+  const std::int64_t weights = plan.is_resident() ? e.gates * plan.units * pitch * element : 0;
+  return weights + number * (vectors * plan.rows * pitch + buffers * e.inputs * each + each);
 }
 
 /// Rows of the batch for each of at most `slices` blocks, or groups of blocks.
@@ -64,67 +65,94 @@ RecurrencePlan finished(RecurrencePlan plan, const RecurrenceExtent& e, std::int
   return plan;
 }
 
-std::optional<RecurrencePlan> resident_plan(const Device& device, const RecurrenceExtent& e,
-                                            int blocks) {
-  if (blocks > 1 && (device.compute_capability().major < 9 || blocks > e.hidden)) return {};
-  RecurrencePlan plan{.resident = true};
-  plan.units = static_cast<int>(divided_up(e.hidden, blocks));
+std::int64_t blocks_of(const RecurrenceExtent& e, const RecurrencePlan& plan) {
+  return divided_up(e.batch, plan.rows) * plan.blocks * e.directions;
+}
+
+std::optional<RecurrencePlan> resident_plan(const RecurrenceDevice& device,
+                                            const RecurrenceExtent& e,
+                                            const RecurrenceRequest& request) {
+  const bool grid = request.way == RecurrenceWay::grid;
+  if (request.blocks > e.hidden) return {};
+  if (!grid && request.blocks > 1 && !device.clusters) return {};
+  RecurrencePlan plan{.way = request.way};
+  plan.units = static_cast<int>(divided_up(e.hidden, request.blocks));
   plan.blocks = static_cast<int>(divided_up(e.hidden, plan.units));
-  const std::int64_t all = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t all = device.multiprocessors;
   // Clusters do not fill a device to the last multiprocessor.
-  const std::int64_t usable = blocks > 1 ? all - all / 8 : all;
+  const std::int64_t usable = !grid && request.blocks > 1 ? all - all / 8 : all;
   share_batch(plan, e, usable / (std::int64_t{plan.blocks} * e.directions));
-  if (!fit_rows(plan, e, most_shared_bytes(device))) return {};
+  if (!fit_rows(plan, e, device.shared_bytes)) return {};
+  if (grid && blocks_of(e, plan) > all) return {};  // all must be at work at once
   return finished(plan, e, kMostRecurrenceWarps);
 }
 
-std::int64_t cycles_of_step(const Device& device, const RecurrenceExtent& e,
+std::int64_t cycles_of_step(const RecurrenceDevice& device, const RecurrenceExtent& e,
                             const RecurrencePlan& plan) {
+  const std::int64_t all = device.multiprocessors;
   const std::int64_t elements = e.gates * plan.units * recurrence_pitch(e);
   const auto element = static_cast<std::int64_t>(scalar_size(e.type));
   const std::int64_t passes = plan.rows / plan.rows_at_once;
   const std::int64_t vectors = elements / (e.gates * e.units) * plan.rows_at_once * 4;
-  const std::int64_t read = passes * (elements * element + vectors) / kSharedBytesPerCycle;
+  const std::int64_t blocks = blocks_of(e, plan), waves = divided_up(blocks, all);
   const std::int64_t computed = plan.rows * elements / kProductsPerCycle;
-  const std::int64_t blocks = divided_up(e.batch, plan.rows) * plan.blocks * e.directions;
-  const std::int64_t waves =
-      divided_up(blocks, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  return waves * (std::max(read, computed) + (plan.blocks > 1 ? kClusterCycles : kBlockCycles));
+  if (!plan.is_resident()) {
+    const std::int64_t read = blocks * passes * elements * element / kCacheBytesPerCycle;
+    return std::max(read, waves * computed) + kLaunchCycles;
+  }
+  const std::int64_t read = passes * (elements * element + vectors) / kSharedBytesPerCycle;
+  const std::int64_t meeting = plan.way == RecurrenceWay::grid ? kGridCycles
+                               : plan.blocks > 1               ? kClusterCycles
+                                                               : kBlockCycles;
+  return waves * (std::max(read, computed) + meeting);
 }
 
-RecurrencePlan step_plan(const Device& device, const RecurrenceExtent& e) {
+RecurrencePlan step_plan(const RecurrenceDevice& device, const RecurrenceExtent& e) {
   RecurrencePlan plan;
   plan.units = static_cast<int>(std::min(e.hidden, kStepWarps * e.units));
   plan.blocks = static_cast<int>(divided_up(e.hidden, plan.units));
-  const std::int64_t all = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t all = device.multiprocessors;
   share_batch(plan, e, 2 * all / (std::int64_t{plan.blocks} * e.directions));
-  if (!fit_rows(plan, e, std::min(most_shared_bytes(device), kStepVectorBytes)) &&
-      recurrence_bytes(e, plan) > most_shared_bytes(device)) {
-    throw InvalidArgument(
-        format("{} hidden units have no room in the shared memory of {}", e.hidden, device.name()));
+  if (!fit_rows(plan, e, std::min(device.shared_bytes, kStepVectorBytes)) &&
+      recurrence_bytes(e, plan) > device.shared_bytes) {
+    throw InvalidArgument(format("{} hidden units have no room in {} bytes of shared memory",
+                                 e.hidden, device.shared_bytes));
   }
   return finished(plan, e, kStepWarps);
 }
 
 }  // namespace
 
-RecurrencePlan plan_recurrence(const Device& device, const RecurrenceExtent& extent,
-                               std::optional<int> blocks) {
-  if (blocks == 0) return step_plan(device, extent);
-  if (blocks) {
-    if (const auto asked = resident_plan(device, extent, *blocks)) return *asked;
-    throw InvalidArgument(
-        format("{} blocks have no room for a matrix of {} hidden units", *blocks, extent.hidden));
+RecurrenceDevice recurrence_device(const Device& device) {
+  return {device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+          device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - kStaticBytes,
+          device.compute_capability().major >= 9};
+}
+
+const char* recurrence_way_name(RecurrenceWay way) noexcept {
+  constexpr std::array names = {"kStepByStep", "kInCluster", "kInGrid"};
+  return names[static_cast<std::size_t>(way)];
+}
+
+RecurrencePlan plan_recurrence(const RecurrenceDevice& device, const RecurrenceExtent& extent,
+                               const std::optional<RecurrenceRequest>& request) {
+  if (request && request->way == RecurrenceWay::steps) return step_plan(device, extent);
+  if (request) {
+    if (const auto asked = resident_plan(device, extent, *request)) return *asked;
+    throw InvalidArgument(format("{} blocks have no room for a matrix of {} hidden units",
+                                 request->blocks, extent.hidden));
   }
-  std::optional<RecurrencePlan> best;
-  for (const int each : {1, 2, 4, 8}) {
-    if (extent.steps <= kFewSteps) break;
+  RecurrencePlan best = step_plan(device, extent);
+  if (extent.steps <= kFewSteps) return best;
+  std::vector<RecurrenceRequest> candidates;
+  for (const int each : {1, 2, 4, 8}) candidates.push_back({RecurrenceWay::cluster, each});
+  for (const int each : {8, 16, 32, 64, 128}) candidates.push_back({RecurrenceWay::grid, each});
+  for (const RecurrenceRequest& each : candidates) {
     const auto plan = resident_plan(device, extent, each);
-    if (plan &&
-        (!best || cycles_of_step(device, extent, *plan) < cycles_of_step(device, extent, *best)))
-      best = plan;
+    if (plan && cycles_of_step(device, extent, *plan) < cycles_of_step(device, extent, best))
+      best = *plan;
   }
-  return best ? *best : step_plan(device, extent);
+  return best;
 }
 
 LaunchConfig RecurrencePlan::config(const RecurrenceExtent& extent, const Stream& stream) const {
@@ -135,7 +163,9 @@ LaunchConfig RecurrencePlan::config(const RecurrenceExtent& extent, const Stream
   config.block = {static_cast<std::uint32_t>(32 * warps)};
   config.shared_bytes = shared_bytes;
   config.stream = stream;
-  if (resident && blocks > 1) config.cluster = {static_cast<std::uint32_t>(blocks), 1, 1};
+  config.cooperative = way == RecurrenceWay::grid;
+  if (way == RecurrenceWay::cluster && blocks > 1)
+    config.cluster = {static_cast<std::uint32_t>(blocks), 1, 1};
   return config;
 }
 

@@ -10,6 +10,14 @@
 
 namespace kernwright::kernels {
 
+/// What a plan asks of a device.
+struct RecurrenceDevice {
+  std::int64_t multiprocessors = 1;
+  std::int64_t shared_bytes = 48 << 10;  ///< a block may have
+  bool clusters = false;
+};
+RecurrenceDevice recurrence_device(const Device& device);
+
 /// What a recurrence has of everything.
 struct RecurrenceExtent {
   ScalarType type;
@@ -21,21 +29,34 @@ struct RecurrenceExtent {
   int inputs = 1;   ///< numbers of a unit that a step takes from memory
 };
 
+/// Of a launch for each step, and of one launch of all steps, with the matrix in shared memory,
+/// whose blocks meet in clusters or in memory.
+enum class RecurrenceWay : std::uint8_t { steps, cluster, grid };
+/// As the kernels have it.
+const char* recurrence_way_name(RecurrenceWay way) noexcept;
+
 struct RecurrencePlan {
-  bool resident = false;  ///< all steps in one launch, the matrix in shared memory
-  int blocks = 1;         ///< that share the hidden units
-  int units = 1;          ///< of a block
-  int rows = 1;           ///< of the batch, of a block
-  int rows_at_once = 1;   ///< 1 or 4
+  RecurrenceWay way = RecurrenceWay::steps;
+  int blocks = 1;        ///< that share the hidden units
+  int units = 1;         ///< of a block
+  int rows = 1;          ///< of the batch, of a block
+  int rows_at_once = 1;  ///< 1 or 4
   int warps = 1;
   std::uint32_t shared_bytes = 0;
 
+  bool is_resident() const noexcept { return way != RecurrenceWay::steps; }
   LaunchConfig config(const RecurrenceExtent& extent, const Stream& stream) const;
 };
 
-/// `blocks` asks for so many blocks of a cluster, 0 for a launch a step; nothing for the fastest by
-/// an estimate. Throws InvalidArgument where a vector, or what is asked for, has no room.
-RecurrencePlan plan_recurrence(const Device& device, const RecurrenceExtent& extent,
-                               std::optional<int> blocks);
+/// A way and the blocks that share the hidden units, for tests and measurements.
+struct RecurrenceRequest {
+  RecurrenceWay way = RecurrenceWay::steps;
+  int blocks = 1;
+};
+
+/// The fastest by an estimate of cycles, or what is asked for. Throws InvalidArgument where a
+/// vector, or what is asked for, has no room.
+RecurrencePlan plan_recurrence(const RecurrenceDevice& device, const RecurrenceExtent& extent,
+                               const std::optional<RecurrenceRequest>& request);
 
 }  // namespace kernwright::kernels

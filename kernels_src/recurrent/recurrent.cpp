@@ -6,6 +6,7 @@
 #include "kernels_src/operands.h"
 #include "kernels_src/recurrent/recurrence_launch.h"
 #include "kernels_src/recurrent/recurrent.cu.h"
+#include "kernels_src/zeroed_words.h"
 #include "memory/transfer.h"
 
 #include <limits>
@@ -39,10 +40,17 @@ bool has_packed_rows(const std::vector<Array>& weights) {
 
 std::optional<Array> carried_states(const RecurrenceExtent& extent, const RecurrencePlan& plan,
                                     const Array& like, const Stream& stream) {
-  if (plan.resident) return std::nullopt;
+  if (plan.is_resident()) return std::nullopt;
   const auto type = extent.type == ScalarType::float64 ? ScalarType::float64 : ScalarType::float32;
   return Array::empty(like.device(), {extent.directions, extent.batch, extent.hidden}, type,
                       stream);
+}
+
+std::optional<Array> recurrence_meetings(const RecurrenceExtent& extent, const RecurrencePlan& plan,
+                                         const Stream& stream) {
+  if (plan.way != RecurrenceWay::grid) return std::nullopt;
+  const Dim3 grid = plan.config(extent, stream).grid;
+  return zeroed_words(std::size_t{grid.y} * grid.z, stream);
 }
 
 void hand_over_state(const std::optional<Array>& from, const Array& to, const Stream& stream) {
@@ -185,7 +193,7 @@ RecurrentResult recurrent(const RecurrentLayer& given, const Stream& stream) {
                                 .units = 1,
                                 .outputs = 1,
                                 .inputs = 4};
-  const RecurrencePlan plan = plan_recurrence(like.device(), extent, layer.blocks);
+  const RecurrencePlan plan = plan_recurrence(recurrence_device(like.device()), extent, layer.plan);
   const std::optional<Array> carry = lstm ? carried_states(extent, plan, like, on) : std::nullopt;
   launch_recurrence(forward_family(), lstm ? "Lstm" : "Gru", static_cast<int>(layer.cell),
                     forward_arrays(layer, e, result, carry), extent, plan, like, on);

@@ -3,6 +3,7 @@
 
 #include "array/array.h"
 #include "core/stream.h"
+#include "kernels_src/recurrent/recurrence_plan.h"
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +26,7 @@ struct RecurrentLayer {
   std::optional<Array> c_n;     ///< written; of an LSTM
   bool batch_first = false;     ///< gates and output are (batch, length, ...)
   bool keep = false;            ///< makes `saved` and `cells`
-  std::optional<int> blocks{};  ///< see plan_recurrence()
+  std::optional<RecurrenceRequest> plan{};
 };
 
 struct RecurrentResult {
@@ -51,7 +52,7 @@ struct RecurrentGradientCall {
   Array grad_h0;                 ///< written, row-major
   std::optional<Array> grad_c0;  ///< written; of an LSTM
   bool batch_first = false;
-  std::optional<int> blocks{};
+  std::optional<RecurrenceRequest> plan{};
 };
 
 struct RecurrentGradients {

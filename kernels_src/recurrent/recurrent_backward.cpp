@@ -133,7 +133,7 @@ RecurrentGradients recurrent_backward(const RecurrentGradientCall& given, const 
                                 .units = 2,
                                 .outputs = static_cast<int>(e.gates),
                                 .inputs = lstm ? 7 : 6};
-  const RecurrencePlan plan = plan_recurrence(like.device(), extent, call.blocks);
+  const RecurrencePlan plan = plan_recurrence(recurrence_device(like.device()), extent, call.plan);
   const std::optional<Array> carry = carried_states(extent, plan, like, on);
   launch_recurrence(backward_family(), lstm ? "LstmBackward" : "GruBackward",
                     static_cast<int>(call.cell), backward_arrays(call, e, result, carry), extent,

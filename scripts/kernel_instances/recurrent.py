@@ -4,14 +4,16 @@ from __future__ import annotations
 
 RECURRENT = {
     f"recurrent{way}.cu": [
-        f"recurrence<{cell}{part}<{of}>, {rows}, {resident}>"
+        f"recurrence<{cell}{part}<{of}>, {rows}, {spread}>"
         for cell in ("Lstm", "Gru")
-        for of, rows, resident in (
-            ("Float16", 4, "true"),
-            ("BFloat16", 1, "false"),
-            ("Float32", 1, "true"),
-            ("Float32", 4, "false"),
-            ("Float64", 4, "true"),
+        for of, rows, spread in (
+            ("Float16", 4, "kInCluster"),
+            ("BFloat16", 1, "kStepByStep"),
+            ("BFloat16", 4, "kInGrid"),
+            ("Float32", 1, "kInCluster"),
+            ("Float32", 4, "kStepByStep"),
+            ("Float64", 4, "kInCluster"),
+            ("Float64", 1, "kInGrid"),
         )
     ]
     for way, part in (("", ""), ("_backward", "Backward"))

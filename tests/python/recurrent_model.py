@@ -5,6 +5,9 @@ import numpy as np
 import kernwright as kw
 
 GATES = {"lstm": 4, "gru": 3}
+# How a recurrence is spread over blocks: a launch a step, clusters, blocks that meet in memory.
+STEPS, CLUSTER, GRID = range(3)
+PLANS = [(STEPS, 1), (CLUSTER, 1), (GRID, 1), (GRID, 3)]
 
 
 def sigmoid(x):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
-from recurrent_model import GATES, Drawn, cell_step
+from recurrent_model import CLUSTER, GATES, PLANS, Drawn, cell_step
 
 import kernwright as kw
+from kernwright import _core
 from kernwright.nn._recurrent import _networks
 
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-12}
@@ -100,29 +101,28 @@ def test_views(cell, view):
 
 
 @CELLS
-def test_one_launch_and_one_a_step_give_the_same_bits(cell, monkeypatch):
-    """Where rows of weights are whole packs, both add in the same order."""
+def test_every_plan_gives_the_same_bits(cell, monkeypatch):
+    """Where rows of weights are whole packs, all add in the same order."""
     drawn = Drawn(cell, 6, 5, 3, 36)
     made = []
-    for blocks in (0, 1):
-        force(monkeypatch, blocks)
+    for plan in PLANS:
+        force(monkeypatch, *plan)
         made.append(check(drawn))
-    np.testing.assert_array_equal(*made)
+    for each in made[1:]:
+        np.testing.assert_array_equal(made[0], each)
 
 
-def force(monkeypatch, blocks):
-    """Lets recurrences take that many blocks, 0 for a launch a step."""
-    from kernwright import _core
-
+def force(monkeypatch, *plan):
+    """Lets recurrences take this way, and blocks that share the hidden units."""
     plain = _core._recurrent
-    monkeypatch.setattr(_networks, "_recurrent", lambda *given: plain(*given[:-1], blocks))
+    monkeypatch.setattr(_networks, "_recurrent", lambda *given: plain(*given[:-1], plan))
 
 
 @CELLS
 @hopper_alone
-@pytest.mark.parametrize("blocks", [2, 8])
-def test_clusters(cell, blocks, monkeypatch):
-    force(monkeypatch, blocks)
+@pytest.mark.parametrize("plan", [(CLUSTER, 2), (CLUSTER, 8)])
+def test_clusters(cell, plan, monkeypatch):
+    force(monkeypatch, *plan)
     with kw.checks("memory", "init", "race", "sync") as report:
         check(Drawn(cell, 6, 5, 3, 33, directions=2))
         check(Drawn(cell, 5, 1, 3, 8))
@@ -234,8 +234,8 @@ def test_dropout_without_a_seed(cell):
 @CELLS
 def test_no_finding_in_any_kernel(cell, sim, monkeypatch):
     with kw.checks("memory", "init", "race", "sync") as report:
-        for blocks in (0, 1):
-            force(monkeypatch, blocks)
+        for plan in PLANS:
+            force(monkeypatch, *plan)
             check(Drawn(cell, 3, 5, 3, 9))
             check(Drawn(cell, 3, 1, 3, 8))
     report.raise_if_any()

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
-from recurrent_model import Drawn
+from recurrent_model import CLUSTER, PLANS, Drawn
 
 import kernwright as kw
+from kernwright import _core
 from kernwright.nn._recurrent import _gradients
 
 CELLS = pytest.mark.parametrize("cell", ["lstm", "gru"])
@@ -147,19 +148,15 @@ def test_nothing_at_all(cell):
     assert none.x.shape == (3, 0, 4) and not any(wide(each).any() for each in none.weights)
 
 
-def force(monkeypatch, blocks):
-    from kernwright import _core
-
+def force(monkeypatch, *plan):
     plain = _core._recurrent_backward
-    monkeypatch.setattr(
-        _gradients, "_recurrent_backward", lambda *given: plain(*given[:-1], blocks)
-    )
+    monkeypatch.setattr(_gradients, "_recurrent_backward", lambda *given: plain(*given[:-1], plan))
 
 
 @CELLS
-@pytest.mark.parametrize("blocks", [0, 1])
-def test_one_launch_and_one_a_step(cell, blocks, monkeypatch):
-    force(monkeypatch, blocks)
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_plan(cell, plan, monkeypatch):
+    force(monkeypatch, *plan)
     drawn = Drawn(cell, 4, 5, 3, 36)
     for one, other in zip(check(drawn, 1e-5), check(drawn, 1e-5), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -167,9 +164,9 @@ def test_one_launch_and_one_a_step(cell, blocks, monkeypatch):
 
 @CELLS
 @hopper_alone
-@pytest.mark.parametrize("blocks", [2, 8])
-def test_clusters(cell, blocks, monkeypatch):
-    force(monkeypatch, blocks)
+@pytest.mark.parametrize("plan", [(CLUSTER, 2), (CLUSTER, 8)])
+def test_clusters(cell, plan, monkeypatch):
+    force(monkeypatch, *plan)
     with kw.checks("memory", "init", "race", "sync") as report:
         check(Drawn(cell, 4, 5, 3, 33, directions=2), 1e-5)
         check(Drawn(cell, 5, 1, 3, 8), 1e-5)
@@ -184,8 +181,8 @@ def test_this_file_at_9_0():
 @CELLS
 def test_no_finding_in_any_kernel(cell, sim, monkeypatch):
     with kw.checks("memory", "init", "race", "sync") as report:
-        for blocks in (0, 1):
-            force(monkeypatch, blocks)
+        for plan in PLANS:
+            force(monkeypatch, *plan)
             check(Drawn(cell, 3, 5, 3, 9))
     report.raise_if_any()
 

@@ -23,7 +23,7 @@ def _recurrent(
     last: tuple[Any, Any],
     batch_first: bool,
     keep: bool,
-    blocks: int | None,
+    plan: tuple[int, int] | None,
 ) -> tuple[Array, list[Array], list[Array]]: ...
 def _recurrent_backward(
     cell: str,
@@ -36,7 +36,7 @@ def _recurrent_backward(
     first: tuple[Any, Any],
     grad_first: tuple[Any, Any],
     batch_first: bool,
-    blocks: int | None,
+    plan: tuple[int, int] | None,
 ) -> tuple[list[Array], list[Array]]: ...
 def _embedding(ids: Any, table: Any, scale: float, check: bool) -> Array: ...
 def _embedding_backward(

@@ -1,10 +1,11 @@
 // Steps of a recurrence: each multiplies a matrix by the vector of the step before, and computes
 // a few values of every hidden unit from the products. A Cell says what these are.
 //
-// Resident: the blocks of a cluster share the hidden units of some rows of the batch through all
-// steps. Each keeps its rows of the matrix in shared memory, and sends the values of its units to
-// the shared memory of all others. Otherwise a launch computes one step, reads the matrix from
-// memory, and needs no other block.
+// The blocks of a group share the hidden units of some rows of the batch. kInCluster: a group is a
+// cluster; each block keeps its rows of the matrix in shared memory through all steps, and sends
+// the values of its units to the shared memory of all others. kInGrid: the same, but the values go
+// through memory, and the blocks, all of them at work at once, meet after each step. kStepByStep: a
+// launch computes one step, reads the matrix from memory, and needs no other block.
 #pragma once
 
 #include <kernwright/activations.cuh>
@@ -14,8 +15,11 @@ namespace kernwright {
 
 constexpr int kMostRecurrenceThreads = 512;
 
+enum RecurrenceWay { kStepByStep, kInCluster, kInGrid };
+
 struct RecurrenceShape {
   Int64 first, steps;  ///< of this launch
+  unsigned* meetings;  ///< zeros, one of a group, and left so: how often its blocks have arrived
   int hidden, batch;
   int units;  ///< hidden units of a block
   int rows;   ///< rows of the batch of a block, a multiple of those of a pass
@@ -58,9 +62,29 @@ __device__ __forceinline__ void send_number(unsigned to, double value, unsigned 
       : "memory");
 }
 
+/// By one thread of each block of a group, the block's other threads before and behind it: all
+/// blocks have arrived `count` times in all, and what they wrote before is seen.
+__device__ __forceinline__ void meet_in_grid(unsigned* arrived, unsigned count) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
+  unsigned found;
+  do {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(found) : "l"(arrived) : "memory");
+  } while (found < count);
+}
+/// The same at the end, where nobody waits: the last one leaves zero.
+__device__ __forceinline__ void leave_grid(unsigned* arrived, unsigned count) {
+  unsigned before;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(arrived)
+               : "memory");
+  if (before + 1 == count)
+    asm volatile("st.relaxed.gpu.global.u32 [%0], 0;" ::"l"(arrived) : "memory");
+}
+
 /// A block of a recurrence. A pass of a warp computes kUnits units of kRowsAtOnce rows of the
 /// batch.
-template <typename Cell, int kRowsAtOnce, bool kResident>
+template <typename Cell, int kRowsAtOnce, RecurrenceWay kWay>
 class Recurrence {
   using T = typename Cell::Element;
   using C = Compute<T>;
@@ -68,7 +92,8 @@ class Recurrence {
   static constexpr int kPack = 16 / sizeof(T);
   static constexpr int kSlots = kGates * kUnits == 3 ? 4 : kGates * kUnits;
   static constexpr int kSums = kSlots * kRowsAtOnce, kLanesOfSum = 32 / kSums;
-  static constexpr int kBuffers = kResident ? 2 : 1;
+  static constexpr bool kResident = kWay != kStepByStep, kSends = kWay == kInCluster;
+  static constexpr int kBuffers = kResident ? 2 : 1, kVectors = kSends ? 2 : 1;
   static constexpr int kAhead = 2;  // inputs of the next step that a thread holds
 
  public:
@@ -88,7 +113,7 @@ class Recurrence {
     weights_ = reinterpret_cast<T*>(memory);
     const long long held = kResident ? 1LL * kGates * shape.units * pitch_ : 0;
     vectors_ = reinterpret_cast<C*>(weights_ + held);
-    inputs_ = vectors_ + kBuffers * shape.rows * pitch_;
+    inputs_ = vectors_ + kVectors * shape.rows * pitch_;
     states_ = inputs_ + kBuffers * Cell::kInputs * shape.rows * shape.units;
   }
 
@@ -98,10 +123,10 @@ class Recurrence {
     for (int i = 0; i < steps; ++i) {
       const Int64 step = shape_.first + i;
       const int now = kResident ? i % 2 : 0;
-      if (i > 0) receive(i, now, steps);
+      if (i > 0) receive(i, now);
       __syncthreads();
       const bool more = i + 1 < steps;
-      if (i > 0 && more) release(1 - now);
+      if (kSends && i > 0 && more) release(1 - now);
       C ahead[kAhead];
       if (more) load_inputs(step + 1, ahead);
       for (int u = warp_ * kUnits; u < units_; u += warps_ * kUnits) {
@@ -109,35 +134,33 @@ class Recurrence {
       }
       if (more) store_inputs(step + 1, 1 - now, ahead);
     }
+    if (kWay == kInGrid && threadIdx.x == 0) leave_grid(meetings(), steps * gridDim.x);
   }
 
  private:
   /// Where value `o` of unit `u` is in a vector: that of memory, or beside the unit's others, which
   /// are then sent together.
   __device__ __forceinline__ int place(int o, int u) const {
-    return kResident ? u * kOutputs + o : o * shape_.hidden + u;
+    return kSends ? u * kOutputs + o : o * shape_.hidden + u;
   }
   __device__ __forceinline__ const T* matrix_row(int gate, int unit) const {
     return cell_.weights[direction_] +
            (static_cast<long long>(gate) * shape_.hidden + first_unit_ + unit) * extent_;
   }
-  __device__ __forceinline__ int peers() const { return kResident ? gridDim.x : 1; }
+  __device__ __forceinline__ int peers() const { return kSends ? gridDim.x : 1; }
+  __device__ __forceinline__ unsigned* meetings() const {
+    return shape_.meetings + blockIdx.z * gridDim.y + blockIdx.y;
+  }
 
   __device__ __forceinline__ void begin() {
-    if (kResident && peers() > 1) begin_cluster();
+    if (peers() > 1) begin_cluster();
     if constexpr (kResident) load_weights();
+    load_vectors(shape_.first);
     for (int row = warp_; row < shape_.rows; row += warps_) {
-      C* const vector = vectors_ + row * pitch_;
-      for (int o = 0; o < kOutputs; ++o) {
-        for (int u = lane_; u < shape_.hidden; u += 32) {
-          vector[place(o, u)] =
-              row < rows_ ? C(cell_.vector(shape_.first, direction_, first_row_ + row, o, u))
-                          : C(0);
-        }
-      }
       for (int k = lane_; k < pitch_; k += 32) {
-        if (k >= extent_) vector[k] = 0;
-        if (kResident && (k >= extent_ || row >= rows_)) vector[shape_.rows * pitch_ + k] = 0;
+        if (k >= extent_) vectors_[row * pitch_ + k] = 0;
+        if (kSends && (k >= extent_ || row >= rows_))
+          vectors_[(shape_.rows + row) * pitch_ + k] = 0;
       }
       for (int u = lane_; row < rows_ && u < units_; u += 32) {
         states_[row * shape_.units + u] =
@@ -147,6 +170,19 @@ class Recurrence {
     C ahead[kAhead];
     load_inputs(shape_.first, ahead);
     store_inputs(shape_.first, 0, ahead);
+  }
+
+  /// From memory; zeros where there are no rows.
+  __device__ __forceinline__ void load_vectors(Int64 step) {
+    for (int row = warp_; row < shape_.rows; row += warps_) {
+      for (int o = 0; o < kOutputs; ++o) {
+#pragma unroll 4
+        for (int u = lane_; u < shape_.hidden; u += 32) {
+          vectors_[row * pitch_ + place(o, u)] =
+              row < rows_ ? C(cell_.vector(step, direction_, first_row_ + row, o, u)) : C(0);
+        }
+      }
+    }
   }
 
   __device__ __forceinline__ void begin_cluster() {
@@ -177,7 +213,14 @@ class Recurrence {
 #endif
   }
 
-  __device__ __forceinline__ void receive(int i, int now, int steps) {
+  /// The vector of step i of the launch; by all threads.
+  __device__ __forceinline__ void receive(int i, int now) {
+    if constexpr (kWay == kInGrid) {
+      __syncthreads();
+      if (threadIdx.x == 0) meet_in_grid(meetings(), i * gridDim.x);
+      __syncthreads();
+      load_vectors(shape_.first + i);
+    }
 #if __CUDA_ARCH__ >= 900
     if (peers() == 1) return;
     full_[now].wait((i - 1) / 2 % 2);
@@ -269,7 +312,7 @@ class Recurrence {
       matrix[g] =
           kResident ? weights_ + (gate * shape_.units + unit) * pitch_ : matrix_row(gate, unit);
     }
-    const C* const vector = vectors_ + (now * shape_.rows + row) * pitch_;
+    const C* const vector = vectors_ + ((kSends ? now : 0) * shape_.rows + row) * pitch_;
     if (kResident || cell_.packed) {
 #pragma unroll 2
       for (int k = lane_ * kPack; k < pitch_; k += 32 * kPack)
@@ -307,7 +350,7 @@ class Recurrence {
       cell_.compute(step, direction_, first_row_ + row + b, first_unit_ + unit, product, input,
                     states_[(row + b) * shape_.units + unit], output);
     }
-    if (kResident && more) hand_on(i, 1 - now, u, row, output);
+    if (kSends && more) hand_on(i, 1 - now, u, row, output);
   }
 
   /// The outputs of a pass go into the next vector of all blocks.
@@ -361,12 +404,12 @@ class Recurrence {
 };
 
 /// Grid: blocks of hidden units, rows of the batch, directions.
-template <typename Cell, int kRowsAtOnce, bool kResident>
+template <typename Cell, int kRowsAtOnce, RecurrenceWay kWay>
 __global__ void __launch_bounds__(kMostRecurrenceThreads, 1)
     recurrence(const __grid_constant__ Cell cell, const __grid_constant__ RecurrenceShape shape) {
   extern __shared__ __align__(16) unsigned char recurrence_memory[];
   __shared__ Mbarrier full[2], empty[2];
-  Recurrence<Cell, kRowsAtOnce, kResident>(cell, shape, recurrence_memory, full, empty).run();
+  Recurrence<Cell, kRowsAtOnce, kWay>(cell, shape, recurrence_memory, full, empty).run();
 }
 
 }  // namespace kernwright

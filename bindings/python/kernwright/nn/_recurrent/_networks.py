@@ -51,8 +51,8 @@ def lstm(
     takes to compute nothing twice.
 
     The inputs' products are one product of the whole sequence. Then all steps are one launch if
-    weight_hh fits into the shared memory of a cluster of 8 multiprocessors (of one multiprocessor
-    before compute capability 9.0); else a step is one launch. Sums are float32 (float64 for
+    weight_hh fits into the shared memory of a cluster of up to 8 multiprocessors (from compute
+    capability 9.0 on) or of all of them; else a step is one launch. Sums are float32 (float64 for
     float64) in a fixed order. States and gates are rounded to the dtype of x where they are stored.
     Raises InvalidArgument for shapes and dtypes that do not fit, ArgumentError for what is no
     array.
