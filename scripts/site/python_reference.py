@@ -37,6 +37,8 @@ TOPICS = {
 MODULES = (
     *("checks", "memory", "cache", "errors", "tune", "bench", "nn", "nn.quant"),
     *("linalg", "fft", "random", "optim", "train"),
+    *("tune.accuracy", "tune.observers", "tune.observers.nvml", "tune.searchspace"),
+    *("tune.strategies.common", "tune.strategies.wrapper", "tune.file_utils", "tune.util"),
 )
 # Long names of the stubs, with their short forms.
 ALIASES = {

@@ -196,6 +196,16 @@ def test_what_is_no_observer_is_refused(given, said):
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("found", [None, [1], "value"])
+def test_results_of_an_observer_are_a_dict(found):
+    class Odd(Diary):
+        def get_results(self):
+            return found
+
+    with pytest.raises(kw.ArgumentError, match=r"get_results\(\) of Odd gives a dict, got"):
+        twice(Odd())
+
+
 def test_an_error_of_an_observer_ends_the_tuning():
     class Broken(Diary):
         def after_finish(self):

@@ -129,6 +129,11 @@ def test_errors_of_a_strategy_reach_the_caller():
         tuned(lambda space, runner, options: runner.run([(32,)], options))
     with pytest.raises(kw.InvalidArgument, match="strategy= is a name"):
         tuned(5)
+    for wrong in ("two", True, [3]):
+        with pytest.raises(kw.ArgumentError, match="max_fevals is a number"):
+            tuned(Descent(), strategy_options={"max_fevals": wrong})
+    with pytest.raises(kw.ArgumentError, match="a tuple of values, got dict"):
+        tuned(lambda space, runner, options: runner.run([{"block_size_x": 32}], options))
 
 
 def test_failures_cost_more_than_all_others():

@@ -33,7 +33,7 @@ from kernwright.tune._strategy import Strategy
 from kernwright.tune._table import Table
 from kernwright.tune._tuned import Choice, Tuned
 
-from kernwright.tune import accuracy, observers  # isort: skip
+from kernwright.tune import accuracy as accuracy, observers as observers  # isort: skip
 
 if TYPE_CHECKING:
     from kernwright.tune._strategy import strategies
@@ -57,9 +57,7 @@ __all__ = [
     "Table",
     "Trial",
     "Tuned",
-    "accuracy",
     "library",
-    "observers",
     "products",
     "run_kernel",
     "strategies",

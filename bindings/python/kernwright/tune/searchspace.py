@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kernwright.errors import InvalidArgument
+from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._config import Config
 from kernwright.tune._space import Space
 
@@ -42,6 +42,10 @@ class Searchspace:
         self.size = len(space)
 
     def _config(self, param_config: Sequence[Any]) -> Config:
+        if isinstance(param_config, (str, Mapping)) or not hasattr(param_config, "__iter__"):
+            raise ArgumentError(
+                f"a configuration is a tuple of values, got {type(param_config).__name__}"
+            )
         values = tuple(param_config)
         if len(values) != self.num_params:
             raise InvalidArgument(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import numbers
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kernwright.errors import InvalidArgument
+from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.tune._kernel_tuner.results import (
     CompilationFailedConfig,
     ErrorConfig,
@@ -50,7 +51,11 @@ class TuningBudget:
 
     def __init__(self, time_limit: float | None = None, max_fevals: int | None = None) -> None:
         for name, limit in (("time_limit", time_limit), ("max_fevals", max_fevals)):
-            if limit is not None and not limit > 0:
+            if limit is None:
+                continue
+            if isinstance(limit, bool) or not isinstance(limit, numbers.Real):
+                raise ArgumentError(f"{name} is a number, got {limit!r:.60}")
+            if not limit > 0:
                 raise InvalidArgument(f"{name} is {limit}, not above 0")
         self.time_limit, self.max_fevals = time_limit, max_fevals
         self.num_fevals = 0

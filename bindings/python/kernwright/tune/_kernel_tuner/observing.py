@@ -133,13 +133,13 @@ class Observation:
             launch()
             self._dev.synchronize()
             observer.after_finish()
-            found.update(observer.get_results())
+            found.update(_results(observer))
         began = time.perf_counter()
         for _ in range(self._dev.iterations):
             self._observe(self._usual, launch, 1)
         taken = 1000 * (time.perf_counter() - began) / self._dev.iterations
         for observer in self._usual:
-            found.update(observer.get_results())
+            found.update(_results(observer))
         found.update(self._continuous(launch, milliseconds or taken, found))
         return {name: _plain(value) for name, value in found.items()}
 
@@ -179,8 +179,17 @@ class Observation:
         self._observe(observers, launch, math.ceil(1000 * seconds / milliseconds))
         results: dict[str, Any] = {}
         for observer in observers:
-            results.update(observer.get_results())
+            results.update(_results(observer))
         return results
+
+
+def _results(observer: Any) -> Mapping[str, Any]:
+    found = observer.get_results()
+    if not isinstance(found, Mapping):
+        raise ArgumentError(
+            f"get_results() of {type(observer).__name__} gives a dict, got {type(found).__name__}"
+        )
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -214,9 +214,8 @@ class Search:
         used up."""
         searchspace = Searchspace(self.space)
         options, objectives = self._options, self.derived.objectives
-        most = options.get("max_fevals")
-        count = len(self.space) if most is None else min(most, len(self.space))
-        budget = TuningBudget(options.get("time_limit"), count)
+        budget = TuningBudget(options.get("time_limit"), options.get("max_fevals"))
+        budget.max_fevals = min(budget.max_fevals or len(self.space), len(self.space))
         runner = Runner(searchspace, measure, self.derived, budget, self.keep)
         told = Options(
             strategy_options=Options(options), budget=budget,
