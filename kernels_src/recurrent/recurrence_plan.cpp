@@ -77,7 +77,8 @@ std::optional<RecurrencePlan> resident_plan(const RecurrenceDevice& device,
   if (!grid && request.blocks > 1 && !device.clusters) return {};
   RecurrencePlan plan{.way = request.way};
   plan.units = static_cast<int>(divided_up(e.hidden, request.blocks));
-  plan.blocks = static_cast<int>(divided_up(e.hidden, plan.units));
+  // Sizes of clusters are powers of two: the last blocks may have no unit.
+  plan.blocks = grid ? static_cast<int>(divided_up(e.hidden, plan.units)) : request.blocks;
   const std::int64_t all = device.multiprocessors;
   // Clusters do not fill a device to the last multiprocessor.
   const std::int64_t usable = !grid && request.blocks > 1 ? all - all / 8 : all;

@@ -154,3 +154,19 @@ def test_senseless_settings(name):
         for dtype in ("int32", "float8_e4m3fn"):
             with pytest.raises(kw.Error, match=dtype):
                 each(3, 4, dtype=dtype)
+
+
+@BOTH
+def test_recorded_gradients_are_those_of_the_functions(name):
+    net, x = getattr(nn, name)(3, 4, 2, dropout=0.5, seed=1), drawn(5, 2, 3)
+    backward = getattr(nn, f"{name.lower()}_backward")
+    masks = {"dropout": 0.5, "seed": net._masks.seed}  # the first masks: counter 0
+    value, made = kw.value_and_grad(lambda net: net(x)[0].sum())(net)
+    plain = backward(kw.ones((5, 2, 4)), x, None, net.weights(), num_layers=2, **masks)
+    for (key, _), expected in zip(net.named_parameters(), plain.weights, strict=True):
+        np.testing.assert_allclose(wide(made[key]), wide(expected), atol=1e-6, err_msg=key)
+    net.eval()
+    assert abs(value.item() - wide(net(x)[0]).sum()) > 1e-3
+    of_x = kw.grad(lambda x: net(x)[0].sum())(x)
+    plain = backward(kw.ones((5, 2, 4)), x, None, net.weights(), num_layers=2)
+    np.testing.assert_allclose(wide(of_x), wide(plain.x), atol=1e-6)

@@ -102,7 +102,7 @@ class Recurrence {
       : cell_(cell), shape_(shape), full_(full), empty_(empty) {
     direction_ = static_cast<int>(blockIdx.z);
     first_unit_ = static_cast<int>(blockIdx.x) * shape.units;
-    units_ = min(shape.units, shape.hidden - first_unit_);
+    units_ = max(0, min(shape.units, shape.hidden - first_unit_));
     first_row_ = static_cast<int>(blockIdx.y) * shape.rows;
     rows_ = min(shape.rows, shape.batch - first_row_);
     extent_ = kOutputs * shape.hidden;
@@ -167,6 +167,7 @@ class Recurrence {
             cell_.state(shape_.first, direction_, first_row_ + row, first_unit_ + u);
       }
     }
+    find_inputs();
     C ahead[kAhead];
     load_inputs(shape_.first, ahead);
     store_inputs(shape_.first, 0, ahead);
@@ -250,31 +251,49 @@ class Recurrence {
   }
 
   /// Input n of a step, in the order: kind, row, unit.
-  __device__ __forceinline__ C input(Int64 step, int n) const {
-    const int unit = n % units_, kind = n / units_ / rows_, row = n / units_ % rows_;
-    return cell_.input(step, direction_, first_row_ + row, first_unit_ + unit, kind);
+  struct InputPlace {
+    int kind, row, unit;
+  };
+  __device__ __forceinline__ InputPlace input_place(int n) const {
+    return {n / units_ / rows_, n / units_ % rows_, n % units_};
   }
-  __device__ __forceinline__ void keep_input(int buffer, int n, C value) {
-    const int unit = n % units_, kind = n / units_ / rows_, row = n / units_ % rows_;
-    inputs_[((buffer * Cell::kInputs + kind) * shape_.rows + row) * shape_.units + unit] = value;
+  __device__ __forceinline__ C input(Int64 step, const InputPlace& at) const {
+    return cell_.input(step, direction_, first_row_ + at.row, first_unit_ + at.unit, at.kind);
   }
-  __device__ __forceinline__ void load_inputs(Int64 step, C (&ahead)[kAhead]) const {
-    const int count = cell_.has_inputs(step) ? Cell::kInputs * rows_ * units_ : 0;
+  __device__ __forceinline__ void keep_input(int buffer, const InputPlace& at, C value) {
+    const int row = (buffer * Cell::kInputs + at.kind) * shape_.rows + at.row;
+    inputs_[row * shape_.units + at.unit] = value;
+  }
+  __device__ __forceinline__ int inputs_of_step(Int64 step) const {
+    return cell_.has_inputs(step) ? Cell::kInputs * rows_ * units_ : 0;
+  }
+  /// Divisions take long: each thread makes them once for the inputs that it holds.
+  __device__ __forceinline__ void find_inputs() {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
       const int n = i * blockDim.x + threadIdx.x;
-      if (n < count) ahead[i] = input(step, n);
+      if (units_ > 0) ahead_[i] = input_place(n);
+    }
+  }
+  __device__ __forceinline__ void load_inputs(Int64 step, C (&ahead)[kAhead]) const {
+    const int count = inputs_of_step(step);
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const int n = i * blockDim.x + threadIdx.x;
+      if (n < count) ahead[i] = input(step, ahead_[i]);
     }
   }
   __device__ __forceinline__ void store_inputs(Int64 step, int buffer, const C (&ahead)[kAhead]) {
-    const int count = cell_.has_inputs(step) ? Cell::kInputs * rows_ * units_ : 0;
+    const int count = inputs_of_step(step);
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
       const int n = i * blockDim.x + threadIdx.x;
-      if (n < count) keep_input(buffer, n, ahead[i]);
+      if (n < count) keep_input(buffer, ahead_[i], ahead[i]);
     }
-    for (int n = kAhead * blockDim.x + threadIdx.x; n < count; n += blockDim.x)
-      keep_input(buffer, n, input(step, n));
+    for (int n = kAhead * blockDim.x + threadIdx.x; n < count; n += blockDim.x) {
+      const InputPlace at = input_place(n);
+      keep_input(buffer, at, input(step, at));
+    }
   }
 
   /// Adds the products of some elements of the matrix's rows with those of the vectors.
@@ -399,6 +418,7 @@ class Recurrence {
   Mbarrier *full_, *empty_;  // of either vector: it has come, it may be written
   T* weights_;
   C *vectors_, *inputs_, *states_;
+  InputPlace ahead_[kAhead] = {};  // of the inputs that this thread loads a step ahead
   unsigned vectors_there_ = 0, full_there_ = 0;  // in the block that this lane sends to
   int direction_, first_unit_, units_, first_row_, rows_, extent_, pitch_, lane_, warp_, warps_;
 };
