@@ -34,7 +34,7 @@ const Family& permute_family() {
 }
 const LazyKernel& pairs_kernel(bool places) {
   return permute_family().instance(InstanceKey().add(places, 2), [&] {
-    return std::string(places ? "place_pairs" : "count_pairs");
+    return std::string(places ? "place_pairs<int>" : "count_pairs<int>");
   });
 }
 const LazyKernel& spread_kernel(int bytes) {

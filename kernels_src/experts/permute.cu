@@ -40,8 +40,11 @@ __device__ void count_warps(const Pairs& of, int* counts) {
   __syncthreads();
 }
 
-/// The numbers of a block's pairs by kind: counts[block * kinds + kind].
-__global__ void __launch_bounds__(kThreads) count_pairs(const Pairs of, int* __restrict__ counts) {
+/// The numbers of a block's pairs by kind: counts[block * kinds + kind]. Count is int, here and in
+/// place_pairs: compiles of other kernels of this text leave templates out.
+template <typename Count>
+__global__ void __launch_bounds__(kThreads)
+    count_pairs(const Pairs of, Count* __restrict__ counts) {
   extern __shared__ int shared[];
   count_warps(of, shared);
   for (int kind = threadIdx.x; kind < of.kinds; kind += kThreads) {
@@ -71,8 +74,9 @@ __device__ void sums_before(int* values, int count) {
 /// Finds the position of each pair. counts: of all blocks; null for a single block. offsets: the
 /// kinds' beginnings; positions: of each pair, -1 for pairs without an expert; sources: the pair at
 /// each position, -1 likewise.
+template <typename Count>
 __global__ void __launch_bounds__(kThreads)
-    place_pairs(const Pairs of, const int* __restrict__ counts, int* __restrict__ offsets,
+    place_pairs(const Pairs of, const Count* __restrict__ counts, int* __restrict__ offsets,
                 int* __restrict__ positions, int* __restrict__ sources) {
   extern __shared__ int shared[];
   int* starts = shared + kWarps * of.kinds;  // of the kinds

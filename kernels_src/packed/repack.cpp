@@ -161,8 +161,8 @@ class Repacker {
     field.order = order.address();
     field.lines = lines.address();
     if (count == 0) return;
-    const LazyKernel& kernel =
-        repack_family().instance(InstanceKey().add(2, 2).add(2, 2), [] { return "find_lines"; });
+    const LazyKernel& kernel = repack_family().instance(InstanceKey().add(2, 2).add(2, 2),
+                                                        [] { return "find_lines<UInt32>"; });
     launch(kernel.on(device_), format_grid(count, on_), lines.address(), groups.address(),
            order.address(), static_cast<std::uint32_t>(call_.group), count);
   }

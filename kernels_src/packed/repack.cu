@@ -219,16 +219,18 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// The row of each group of `size` columns put together by `order`. All entries of `groups` must
-/// agree and there must be as many rows; otherwise none.
+/// agree and there must be as many rows; otherwise none. Line is UInt32: compiles of other kernels
+/// of this text leave a template out.
+template <typename Line>
 __global__ void __launch_bounds__(kThreads)
-    find_lines(UInt32* lines, const Int32* groups, const UInt32* order, UInt32 size, UInt32 count) {
+    find_lines(Line* lines, const Int32* groups, const UInt32* order, UInt32 size, UInt32 count) {
   const UInt32 group = blockIdx.x * kThreads + threadIdx.x;
   if (group >= count) return;
   const UInt32* const columns = order + static_cast<UInt64>(group) * size;
   const Int32 line = groups[columns[0]];
   bool found = line >= 0 && static_cast<UInt32>(line) < count;
   for (UInt32 i = 1; i < size; ++i) found = found && groups[columns[i]] == line;
-  lines[group] = found ? static_cast<UInt32>(line) : kNoLine;
+  lines[group] = found ? static_cast<Line>(line) : kNoLine;
 }
 
 // ---- to numbers

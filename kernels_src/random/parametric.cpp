@@ -203,7 +203,7 @@ void fill_multinomial(const Array& out, const Array& chances, const RandomParame
   const auto count = static_cast<std::uint64_t>(rows);
   const auto columns = static_cast<std::uint64_t>(outcomes);
   const std::uint64_t step = shared ? 0 : columns;
-  launch(parametric_family().instance(0, [] { return "random_multinomial"; }).on(device),
+  launch(parametric_family().instance(0, [] { return "random_multinomial<Int64>"; }).on(device),
          parametric_blocks(device, count, on), out.address(), count, columns, state.seed,
          state.offset, counter, chances.address(), step, values);
   out.use_on(on);

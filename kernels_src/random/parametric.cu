@@ -115,10 +115,12 @@ __global__ void random_parametric(T* out, UInt64 count, UInt64 seed, UInt64 offs
 }
 
 /// How often each of the outcomes came in trials[row] trials, by binomial numbers of what is left.
-/// A row of chances that holds a negative number or NaN, or only zeros, gives kNoNumber.
-__global__ void random_multinomial(Int64* out, UInt64 rows, UInt64 outcomes, UInt64 seed,
-                                   UInt64 offset, const UInt64* counter, const double* chances,
-                                   UInt64 chance_step, const ParameterValues trials) {
+/// A row of chances that holds a negative number or NaN, or only zeros, gives kNoNumber. T is
+/// Int64: compiles of other kernels of this text leave a template out, and this one is large.
+template <typename T>
+__global__ void random_multinomial(T* out, UInt64 rows, UInt64 outcomes, UInt64 seed, UInt64 offset,
+                                   const UInt64* counter, const double* chances, UInt64 chance_step,
+                                   const ParameterValues trials) {
   if (counter != nullptr) offset += *counter;
   const UInt64 step = static_cast<UInt64>(gridDim.x) * blockDim.x;
   for (UInt64 row = static_cast<UInt64>(blockIdx.x) * blockDim.x + threadIdx.x; row < rows;
@@ -140,7 +142,7 @@ __global__ void random_multinomial(Int64* out, UInt64 rows, UInt64 outcomes, UIn
     for (UInt64 k = 0; k < outcomes; ++k) {
       double taken = k == last ? left : 0;
       if (k < last) taken = valid ? binomial_number(at, left, fmin(chance[k] / rest, 1.0)) : 0;
-      out[row * outcomes + k] = valid ? static_cast<Int64>(taken) : kNoNumber;
+      out[row * outcomes + k] = valid ? static_cast<T>(taken) : kNoNumber;
       left -= taken;
       rest -= chance[k];
     }

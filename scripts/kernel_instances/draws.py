@@ -40,6 +40,6 @@ DRAWS = {
             for kind in ("Poisson", "Binomial", "Geometric", "NegativeBinomial", "Zipf")
             for of in ("Int32", "Int64")
         ),
-        "random_multinomial",
+        "random_multinomial<Int64>",
     ],
 }

@@ -58,7 +58,7 @@ EXPERT_INSTANCES = {
     ],
     "route.cu": ["route<Float16, 1>", "route<BFloat16, 8>", "route<Float32, 32>"],
     "permute.cu": [
-        *("count_pairs", "place_pairs"),
+        *("count_pairs<int>", "place_pairs<int>"),
         *(f"spread_rows<{unit}>" for unit in ("unsigned char", "unsigned short", "Unit16")),
         *("gather_sums<BFloat16, 8>", "gather_sums<Float32, 4>", "gather_sums<Float64, 1>"),
     ],

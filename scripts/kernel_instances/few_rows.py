@@ -140,7 +140,7 @@ FEW_ROWS: dict[str, list[str]] = {
         *(f"pack_codes<{source}>" for source in SOURCES),
         *(f"pack_units<{unit}, 128>" for unit in ("UInt8", "UInt16", "UInt32")),
         *(f"pack_units<{unit}, 256>" for unit in ("UInt16", "UInt32", "UInt64", "Twelve", "Words")),
-        *("pack_zeros<false>", "pack_zeros<true>", "find_lines"),
+        *("pack_zeros<false>", "pack_zeros<true>", "find_lines<UInt32>"),
         *(f"unpack<Packed<{form.format(BRAIN)}>, {BRAIN}>" for form in FORMATS),
         *(f"unpack<Packed<{FORMATS[i].format(BRAIN)}>, Float32>" for i in (0, 9, 13, 16, 20, 21)),
     ],
