@@ -102,6 +102,8 @@ bool can_cast(const py::object& from, const py::object& to, const std::string& c
 void bind_elementwise(py::module_& m) {
   m.def("_elementwise", &compute, py::arg("name"), py::arg("operands"),
         py::arg("out") = py::none());
+  m.def("_as_number", &Array::as_number);
+  m.def("_is_number", &Array::is_number);
   m.def("_result_type", &result_type);
   m.def("_set_default_dtype",
         [](const py::object& dtype) { kernels::set_default_real(scalar_argument(dtype)); });

@@ -27,6 +27,9 @@ using kernels::Weak;
              type_name(value)));
 }
 
+/// How weak a number of the host is that lies on the device.
+Weak weak_of(ScalarType type) { return is_floating(type) ? Weak::real : Weak::integer; }
+
 }  // namespace
 
 std::optional<ScalarOperand> scalar_operand(PyObject* value) {
@@ -52,6 +55,8 @@ bool Operands::add(PyObject* value) {
   kernels::Operand& operand = operands_[count_];
   if (const Array* const ours = array_of(value)) {
     operand.array = ours;
+    if (ours->is_number()) [[unlikely]]
+      operand.number.weak = weak_of(ours->type());
   } else if (const auto number = scalar_operand(value)) {
     operand.number = *number;
   } else {

@@ -23,9 +23,7 @@ ScalarType own_type(const Operand& operand) {
   return operand.array != nullptr ? operand.array->type() : operand.number.type;
 }
 
-bool is_weak(const Operand& operand) {
-  return operand.array == nullptr && operand.number.weak != Weak::none;
-}
+bool is_weak(const Operand& operand) { return operand.number.weak != Weak::none; }
 
 /// Types of all operands, those of weak numbers by what stands beside them.
 Types operand_types(const OperationInfo& operation, std::span<const Operand> operands) {
@@ -64,7 +62,7 @@ bool compare_beyond_range(ElementwiseCall& call, std::span<const Operand> operan
   for (std::size_t i = 0; i < 2; ++i) {
     const ScalarOperand& number = operands[i].number;
     const bool beyond =
-        is_weak(operands[i]) && number.weak == Weak::integer &&
+        is_weak(operands[i]) && operands[i].array == nullptr && number.weak == Weak::integer &&
         is_integer(call.inputs[i].computed) &&
         encode(number.value, call.inputs[i].computed, call.inputs[i].value.data()) != Fit::exact;
     if (!beyond) continue;

@@ -13,7 +13,7 @@ namespace kernwright::kernels {
 /// An array, or a number.
 struct Operand {
   const Array* array = nullptr;
-  ScalarOperand number{};  ///< when there is no array
+  ScalarOperand number{};  ///< when there is no array; with one, its `weak` makes it a weak number
 };
 
 /// The operation of operations.def on each element of its operands, at least one an array,

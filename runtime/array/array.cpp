@@ -132,6 +132,13 @@ std::size_t Array::nbytes() const noexcept {
   return static_cast<std::size_t>(size_) * scalar_size(type_);
 }
 
+Array Array::as_number() const {
+  if (ndim() != 0) throw InvalidArgument(identify() + " has axes: a number has none");
+  Array result = *this;
+  result.is_number_ = true;
+  return result;
+}
+
 Array Array::view(CUdeviceptr address, Shape shape, Shape strides) const {
   Array result;
   result.owner_ = owner_;

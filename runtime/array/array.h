@@ -55,6 +55,12 @@ class Array {
   std::size_t nbytes() const noexcept;                         ///< size() * element size
   bool is_contiguous() const noexcept { return contiguous_; }  ///< row-major without gaps
   bool read_only() const noexcept { return read_only_; }
+  /// Whether it stands for a number of the host, whose value may change between launches of a
+  /// graph: in elementwise operations it takes the type of the arrays beside it. Views of it do
+  /// not.
+  bool is_number() const noexcept { return is_number_; }
+  /// The same array, of one element, as such a number.
+  Array as_number() const;
   const std::shared_ptr<void>& owner() const noexcept { return owner_; }
 
   /// Views. Throw InvalidArgument with both shapes when they cannot be made without a copy.
@@ -109,6 +115,7 @@ class Array {
   std::int64_t size_ = 0;
   bool contiguous_ = true;
   bool read_only_ = false;
+  bool is_number_ = false;
 };
 
 }  // namespace kernwright

@@ -44,7 +44,7 @@ NO_OPERATIONS = {
     ),
     "tell learning rates": ("optim.Schedule optim.constant optim.cosine optim.linear optim.wsd"),
     "take gradients, which test_gradients.py looks at": (
-        "checkpoint custom_gradient grad gradcheck stop_gradient value_and_grad vjp"
+        "captured checkpoint custom_gradient grad gradcheck stop_gradient value_and_grad vjp"
     ),
     "hold the parameters and layers of networks": "nn.Module nn.Sequential",
     "tell about types and shapes": (

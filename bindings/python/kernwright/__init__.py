@@ -296,6 +296,7 @@ _TOPICS = {
         "_fuse.fused": "fuse",
         "_fuse.reduction": "reduction",
         "_fuse.scan": "scan",
+        "_grad.captured": "captured",
         "_grad.gradcheck": "gradcheck",
         "_grad.transforms": ("checkpoint custom_gradient grad stop_gradient value_and_grad vjp"),
     }.items()

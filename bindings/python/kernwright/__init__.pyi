@@ -91,6 +91,7 @@ from kernwright._fuse.elementwise import elementwise as elementwise
 from kernwright._fuse.fused import fuse as fuse
 from kernwright._fuse.reduction import reduction as reduction
 from kernwright._fuse.scan import scan as scan
+from kernwright._grad.captured import captured as captured
 from kernwright._grad.gradcheck import gradcheck as gradcheck
 from kernwright._grad.transforms import checkpoint as checkpoint
 from kernwright._grad.transforms import custom_gradient as custom_gradient

@@ -31,6 +31,7 @@ from kernwright._core_formats import _unpack_nibbles as _unpack_nibbles
 from kernwright._core_formats import _unpack_weights as _unpack_weights
 from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
+from kernwright._core_kernels import _as_number as _as_number
 from kernwright._core_kernels import _attention_tiles as _attention_tiles
 from kernwright._core_kernels import _can_cast as _can_cast
 from kernwright._core_kernels import _cholesky as _cholesky
@@ -46,6 +47,7 @@ from kernwright._core_kernels import _gemm as _gemm
 from kernwright._core_kernels import _gemm_choice as _gemm_choice
 from kernwright._core_kernels import _gemm_tiles as _gemm_tiles
 from kernwright._core_kernels import _has_product as _has_product
+from kernwright._core_kernels import _is_number as _is_number
 from kernwright._core_kernels import _launch_choices as _launch_choices
 from kernwright._core_kernels import _launch_table_path as _launch_table_path
 from kernwright._core_kernels import _layer_operands as _layer_operands

@@ -52,6 +52,10 @@ def _force_attention(
     """Of 16-bit elements: "auto", "mma" or "hopper", for all later calls. `tile`: keys, stages,
     warpgroups, whether blocks stay."""
 
+def _as_number(x: Array, /) -> Array:
+    """An array of one element as a number of the host, which takes the type of what is beside."""
+
+def _is_number(x: Array, /) -> bool: ...
 def _attention_tiles() -> list[tuple[int, int, int, bool]]: ...
 def _force_attention_backward(kernel: str, heads: int | None = None) -> None:
     """As _force_attention(), of gradients. `heads`: heads of keys that blocks work on at a time."""

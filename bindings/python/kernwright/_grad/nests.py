@@ -9,7 +9,8 @@ from kernwright._core import Array
 from kernwright.errors import ArgumentError
 
 
-def _is_module(value: Any) -> bool:
+def is_module(value: Any) -> bool:
+    """Whether it is a kw.nn.Module."""
     from kernwright.nn import Module
 
     return isinstance(value, Module)
@@ -53,7 +54,7 @@ def arrays(value: Any) -> list[Array]:
     found: list[Array] = []
 
     def from_module(other: Any, path: str) -> Any:
-        if _is_module(other):
+        if is_module(other):
             found.extend(array for _, array in other.named_parameters())
         return other
 
@@ -65,7 +66,7 @@ def copied(value: Any) -> Any:
     """The nest with copies of the arrays; modules are copied, too."""
     return mapped(
         lambda array, path: array.copy(), value,
-        other=lambda each, path: each.copy() if _is_module(each) else each,
+        other=lambda each, path: each.copy() if is_module(each) else each,
     )  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def leaves(value: Any, path: str, add: Callable[[Array], Any]) -> tuple[Any, Any
     twice has two gradients. The parameters of a module stay what they are. `add` registers an array
     and returns its leaf.
     """
-    if _is_module(value):
+    if is_module(value):
         return value, module_leaves(value, path, add)
     if isinstance(value, Array):
         if value.dtype.kind not in "fc" and value.dtype.name not in _NARROW:

@@ -76,13 +76,23 @@ class RandomSequence:
             if self._counter is not None:
                 self._counter._fill(counter)
 
+    def _move_on(self, count: int) -> int:
+        """Where the next `count` numbers begin; they are taken."""
+        with self._lock:
+            offset = self._offset
+            self._offset = (offset + count) % 2**64
+        return offset
+
     def _draw(self, count: int, call: Callable[[int, int, _core.Array | None], _T]) -> _T:
         """call(seed, offset, counter), which uses `count` offsets."""
         if self._counter is None:
-            with self._lock:
-                offset = self._offset
-                self._offset = (offset + count) % 2**64
-            return call(self._seed, offset, None)
+            if _core._is_recording():
+                from kernwright._grad.draws import place_in_graph
+
+                place = place_in_graph(self, count)
+                if place is not None:
+                    return call(self._seed, *place)
+            return call(self._seed, self._move_on(count), None)
         with self._lock:
             result = call(self._seed, self._offset, self._counter)
             _core._advance_counter(self._counter, count)
