@@ -123,8 +123,18 @@ def force(monkeypatch, *plan):
 @pytest.mark.parametrize("plan", [(CLUSTER, 2), (CLUSTER, 8)])
 def test_clusters(cell, plan, monkeypatch):
     force(monkeypatch, *plan)
+    check(Drawn(cell, 6, 5, 3, 33, directions=2))
+    check(Drawn(cell, 5, 1, 3, 8))
+
+
+@CELLS
+@hopper_alone
+def test_clusters_under_all_checks(cell, sim, monkeypatch):
+    if kw.current_device().compute_capability != (9, 0):
+        pytest.skip("the simulated device is an older one")
+    force(monkeypatch, CLUSTER, 8)
     with kw.checks("memory", "init", "race", "sync") as report:
-        check(Drawn(cell, 6, 5, 3, 33, directions=2))
+        check(Drawn(cell, 4, 5, 3, 33))
         check(Drawn(cell, 5, 1, 3, 8))
     report.raise_if_any()
 

@@ -167,8 +167,18 @@ def test_every_plan(cell, plan, monkeypatch):
 @pytest.mark.parametrize("plan", [(CLUSTER, 2), (CLUSTER, 8)])
 def test_clusters(cell, plan, monkeypatch):
     force(monkeypatch, *plan)
+    check(Drawn(cell, 4, 5, 3, 33, directions=2), 1e-5)
+    check(Drawn(cell, 5, 1, 3, 8), 1e-5)
+
+
+@CELLS
+@hopper_alone
+def test_clusters_under_all_checks(cell, sim, monkeypatch):
+    if kw.current_device().compute_capability != (9, 0):
+        pytest.skip("the simulated device is an older one")
+    force(monkeypatch, CLUSTER, 8)
     with kw.checks("memory", "init", "race", "sync") as report:
-        check(Drawn(cell, 4, 5, 3, 33, directions=2), 1e-5)
+        check(Drawn(cell, 4, 5, 3, 33), 1e-5)
         check(Drawn(cell, 5, 1, 3, 8), 1e-5)
     report.raise_if_any()
 
