@@ -217,8 +217,10 @@ def test_damaged_files_are_named(tmp_path, file, how):
     checkpoint = saved(tmp_path, model=model, step=3)
     damage(checkpoint.newest / file, how)
     model.weight.fill(7.0)
-    with pytest.raises(StoreError, match=file):
+    with pytest.raises(StoreError, match=file) as caught:
         checkpoint.load(model=model)
+    if file != "state.json" and how in ("empty", "cut off", "longer"):
+        assert "bytes, and" in str(caught.value)
     assert (model.weight.numpy() == 7).all()
 
 
@@ -256,6 +258,37 @@ def test_a_write_that_fails_leaves_the_last_one(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert os.listdir(tmp_path) == ["0000001"]
     assert checkpoint.load(weights=weights) == {"step": 1}
+
+
+def test_every_file_reaches_the_disk_before_the_name(tmp_path, monkeypatch):
+    order = []
+
+    def fsync(file):
+        order.append(os.path.basename(os.readlink(f"/proc/self/fd/{file}")))
+
+    def rename(source, target):
+        order.append(f"-> {os.path.basename(target)}")
+        os.replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "rename", rename)
+    saved(tmp_path / "run", a=kw.ones(1), b=kw.ones(1))
+    part = f".0000001.part.{os.getpid()}"
+    assert order == [
+        tmp_path.name, "a.safetensors", "b.safetensors", "state.json", part, "-> 0000001", "run",
+    ]  # fmt: skip
+
+
+def test_what_other_processes_write_is_left_alone(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for process in (1, ended.pid):
+        (tmp_path / f".0000009.part.{process}").mkdir()
+        (tmp_path / f".0000003.old.{process}").mkdir()
+    (tmp_path / "notes").mkdir()
+    saved(tmp_path, x=kw.ones(1))
+    left = [".0000003.old.1", ".0000009.part.1", "0000001", "notes"]
+    assert sorted(os.listdir(tmp_path)) == left
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,18 @@ def test_three_steps(nesterov):
     assert set(optimizer.state_dict()["exp_avg"]) == {"embed", "bias"}
 
 
+def test_maximize():
+    rng = np.random.default_rng(8)
+    host, grad = rng.standard_normal((2, 3, 3))
+    params = {"w": kw.asarray(host)}
+    optimizer = kw.optim.Muon(params, lr=0.1, momentum=0.5, maximize=True)
+    for _ in range(2):
+        optimizer.step({"w": kw.asarray(grad)})
+    np.testing.assert_allclose(params["w"].numpy(), host + 0.2 * newton_schulz(grad), rtol=1e-6)
+    momentum = optimizer.states["momentum_buffer"]["w"].numpy()
+    np.testing.assert_allclose(momentum, -0.75 * grad, rtol=1e-12)
+
+
 def test_masters_and_loss_scale():
     host = np.random.default_rng(4).standard_normal((8, 8)).astype(np.float16)
     params = {"w": kw.asarray(host), "b": kw.ones(8, "float16")}

@@ -142,6 +142,30 @@ def test_a_graph_uses_what_is_set_later():
         assert weights.item() == expected
 
 
+def test_every_hyperparameter_is_used_where_it_is_set():
+    """All of them far from their defaults, then all others by a graph's second launch."""
+    host, grad = np.array([1.0, -2.0]), np.array([0.5, 0.25])
+    weights, given = kw.asarray(host), kw.asarray(grad)
+    optimizer = kw.optim.AdamW(weights, lr=0.5, betas=(0.25, 0.75), eps=0.5, weight_decay=0.125)
+    stream, graph = kw.Stream(), kw.Graph()
+    kw.synchronize()
+    with graph.capture(stream):
+        optimizer.step(given)
+    m, v = np.zeros(2), np.zeros(2)
+    for step, (lr, (b1, b2), eps, decay) in enumerate(
+        [(0.5, (0.25, 0.75), 0.5, 0.125), (0.25, (0.5, 0.875), 0.25, 0.5)], 1
+    ):
+        optimizer.lr, optimizer.betas, optimizer.eps = lr, (b1, b2), eps
+        optimizer.weight_decay = decay
+        kw.synchronize()
+        graph.launch(stream)
+        stream.synchronize()
+        m, v = m + (grad - m) * (1 - b1), b2 * v + (1 - b2) * grad**2
+        root = np.sqrt(v / (1 - b2**step)) + eps
+        host = host * (1 - lr * decay) - lr / (1 - b1**step) * m / root
+        np.testing.assert_allclose(weights.numpy(), host, rtol=1e-13)
+
+
 def test_a_graph_outlives_its_optimiser():
     weights = kw.zeros(3)
     optimizer = kw.optim.AdamW(weights, lr=kw.optim.constant(0.5), weight_decay=0.0)
@@ -193,6 +217,42 @@ def test_a_loss_scale_skips_grows_and_backs_off():
     assert other.scale.item() == 4 and other.good.item() == 1
 
 
+def test_a_loss_scale_stays_a_number():
+    """Neither infinite after long growth, nor 0 after many overflows."""
+    weights = kw.zeros(1)
+    optimizer = kw.optim.SGD(weights, lr=1.0)
+    high, low = kw.optim.LossScale(2.0**127, interval=1), kw.optim.LossScale(2.0**-99, backoff=0.25)
+    optimizer.step(kw.ones(1), loss_scale=high)
+    assert high.scale.item() == 2.0**127 and high.good.item() == 0
+    for _ in range(2):
+        optimizer.step(kw.full(1, math.nan), loss_scale=low)
+    assert low.scale.item() == 2.0**-100
+    assert optimizer.steps.item() == 1
+
+
+def test_an_empty_window_leaves_the_loss_scale():
+    weights = kw.zeros(2)
+    window, scale = kw.optim.Accumulator(weights), kw.optim.LossScale(8.0, interval=2)
+    optimizer = kw.optim.SGD(weights, lr=1.0)
+    window.add(kw.ones(2))
+    optimizer.step(window, loss_scale=scale)
+    optimizer.step(window, loss_scale=scale)
+    assert (scale.scale.item(), scale.good.item(), optimizer.steps.item()) == (8.0, 1, 1)
+
+
+def test_all_factors_of_the_gradients_together():
+    """Sums over tokens, times the loss scale; the norm is that of their mean."""
+    weights = kw.zeros(2)
+    window, scale = kw.optim.Accumulator(weights), kw.optim.LossScale(8.0)
+    window.add(kw.asarray([8 * 3.0, 8 * 4.0]), tokens=3)
+    window.add(kw.zeros(2), tokens=1)
+    norm = kw.optim.SGD(weights, lr=1.0).step(
+        window, loss_scale=scale, max_norm=1.5, grad_scale=kw.full(1, 2.0)
+    )
+    assert norm.item() == 2 * 5 * 0.75
+    np.testing.assert_allclose(weights.numpy(), [-0.9, -1.2], rtol=1e-6)
+
+
 def test_a_skipped_step_leaves_the_gradients_alone():
     grad = kw.asarray(np.array([math.inf, 3.0], np.float32))
     optimizer = kw.optim.SGD(kw.ones(2), lr=0.5)
@@ -219,7 +279,7 @@ def test_accumulation_is_a_mean_over_tokens():
     window = kw.optim.Accumulator(params)
     optimizer = kw.optim.SGD(params, lr=1.0)
     total = {"w": np.zeros((3, 2)), "b": np.zeros(2)}
-    for batches in ((5, 1, 3), (2,)):
+    for batches in ((5, 2, 3), (2,)):
         sums = {"w": np.zeros((3, 2)), "b": np.zeros(2)}
         for number, tokens in enumerate(batches):
             host = {
@@ -228,7 +288,8 @@ def test_accumulation_is_a_mean_over_tokens():
             }
             grads = {name: kw.asarray(x) for name, x in host.items()}
             if number == 1:  # of a sum
-                window.add({n: g * tokens for n, g in grads.items()}, tokens, reduction="sum")
+                sums_of = {name: g * tokens for name, g in grads.items()}
+                window.add(sums_of, kw.asarray(np.array([tokens])), reduction="sum")
             else:
                 window.add(grads, kw.asarray(np.array([tokens])) if number else tokens)
             for name in sums:

@@ -192,6 +192,12 @@ def test_what_is_set_goes_to_groups_without_their_own():
     optimizer.weight_decay = 1.0
     optimizer.step({"a": kw.ones(1), "b": kw.ones(1)})
     assert (params["a"].item(), params["b"].item()) == (0.75, 0.875 - 0.125 * 1.875)
+    assert optimizer.rate.item() == 0.125  # of the first group that has no rate of its own
+    optimizer.lr = 0.5
+    assert [group.rate.item() for group in optimizer.groups] == [0.0, 0.5]
+    optimizer.groups[1].set(weight_decay=0.25)
+    optimizer.weight_decay = 0.5
+    assert [group.options["weight_decay"] for group in optimizer.groups] == [0.5, 0.25]
     for name, value, words in (("lr", -1.0, "lr is not negative"),
                                ("momentum", 0.9, "momentum of 0 has no state")):  # fmt: skip
         with pytest.raises(InvalidArgument, match=words):
@@ -237,6 +243,14 @@ def test_nesterov_of_a_group_set_later():
     with pytest.raises(InvalidArgument, match="no dampening"):
         optimizer.dampening = 0.5  # which the group with nesterov refuses
     assert optimizer.groups[1].options["dampening"] == optimizer.dampening == 0.0
+
+
+def test_equal_arrays_of_two_groups_are_rounded_by_other_numbers():
+    params = {"a": kw.ones(4000, "bfloat16"), "b": kw.ones(4000, "bfloat16")}
+    optimizer = kw.optim.SGD(params, lr=1e-3, stochastic_rounding=True, groups=[{"match": "a"}])
+    optimizer.step({"a": kw.ones(4000), "b": kw.ones(4000)})
+    bits = [each.numpy().view(np.uint16) for each in params.values()]
+    assert 0.05 < (bits[0] != bits[1]).mean() < 0.6
 
 
 def test_settings_are_plain_numbers():

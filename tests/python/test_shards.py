@@ -173,6 +173,13 @@ def test_tokens_beyond_the_vocabulary(tmp_path):
     kw.train.write_shard(tmp_path / "a.bin", tokens)
     shards = kw.train.Shards([tmp_path / "a.bin"], batch_size=2, length=4, vocabulary=50)
     next(shards)
+    kw.train.write_shard(tmp_path / "b.bin", [3, 7, 1, 2, 0])
+    for size in (8, 7):
+        few = kw.train.Shards(tmp_path / "b.bin", 1, 4, vocabulary=size)
+        if size == 8:
+            next(few)
+    with pytest.raises(StoreError, match=r"the token 7 at 1, and the vocabulary 7"):
+        next(few)
     with pytest.raises(StoreError, match=r"a\.bin has the token 500 at 13, and the vocabulary 50"):
         next(shards)
 

@@ -1,5 +1,6 @@
 """kw.train.Log and FiniteCheck: lines, panel, page, rates; the first array that is not finite."""
 
+import contextlib
 import importlib
 import io
 import json
@@ -8,6 +9,7 @@ import os
 import pty
 import re
 import sys
+import threading
 import types
 import xml.etree.ElementTree
 
@@ -50,12 +52,15 @@ def test_lines_of_numbers_texts_and_arrays(tmp_path):
 
 def test_rates_and_their_part_of_the_peak(tmp_path, clock):
     log = kw.train.Log(tmp_path / "a", live=False, flops_per_token=2e6, peak=1e12)
+    clock.value += 3.0
     assert "tokens_per_second" not in log(1, tokens=1000)  # its time began with the program
     clock.value += 2.0
     row = log(11, tokens=500_000)
-    assert (row["tokens_per_second"], row["mfu"], row["seconds"]) == (250_000.0, 0.5, 2.0)
+    assert (row["tokens_per_second"], row["mfu"], row["seconds"]) == (250_000.0, 0.5, 5.0)
     clock.value += 1.0
     assert "mfu" not in log(12)
+    clock.value += 4.0
+    assert log(13, tokens=1000)["tokens_per_second"] == 250.0
     log.close()
 
 
@@ -167,14 +172,23 @@ def test_plain_lines():
 def test_a_panel_on_a_terminal():
     pytest.importorskip("rich")
     main, other = pty.openpty()
+    parts = []
+
+    def read():
+        with contextlib.suppress(OSError):  # the other end is closed
+            while True:
+                parts.append(os.read(main, 1 << 12))
+
+    reader = threading.Thread(target=read)
+    reader.start()
     with os.fdopen(other, "w") as terminal:
         view = _panel.view_of("tiny [red]", None, terminal)
         for step in range(1, 4):
             view.changed({"step": step, "loss": 3.0 / step, "tokens_per_second": 544_500.0})
         view.stop()
-        terminal.flush()
-        shown = os.read(main, 1 << 16).decode()
+    reader.join(30)
     os.close(main)
+    shown = b"".join(parts).decode()
     assert "tiny [red]" in shown and "544.5 k" in shown and "loss" in shown
 
 
