@@ -157,6 +157,7 @@ def test_replays_equal_steps():
         (lambda p: kw.optim.Muon(p, groups=[{"match": "w", "eps": 1.0}]), ArgumentError,
          "stepped by muon, has no 'eps'"),
         (lambda p: kw.optim.newton_schulz(p["b"]), InvalidArgument, "takes matrices"),
+        (lambda p: kw.optim.newton_schulz(p["w"].astype("complex64")), InvalidArgument, "real"),
     ],
 )  # fmt: skip
 def test_wrong_calls(make, error, words):

@@ -105,6 +105,19 @@ def test_frozen_parameters_are_skipped_before_and_after():
         optimizer.step(ones_like(model.parameters()))
 
 
+def test_whole_numbers_of_a_module_are_no_parameters():
+    model = kw.nn.Linear(2, 2, seed=1)
+    model.counts = kw.zeros(3, "int64")
+    optimizer = kw.optim.SGD(model, lr=0.5)
+    before = model.bias.numpy()
+    for grads in (ones_like(model.parameters()), {"weight": kw.ones((2, 2)), "bias": kw.ones(2)}):
+        optimizer.step(grads)
+    assert np.array_equal(model.bias.numpy(), before - 1.0) and not model.counts.numpy().any()
+    for bad in (kw.ones((2, 3)).T, kw.broadcast_to(kw.ones(1), (3,))):
+        with pytest.raises(InvalidArgument, match=r"params\[0\] is written in place"):
+            kw.optim.AdamW(bad)
+
+
 def test_a_state_stays_with_its_name_when_another_is_frozen():
     model = Tied()
     optimizer = kw.optim.AdamW(model)

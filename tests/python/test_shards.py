@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kernwright as kw
-from kernwright.errors import ArgumentError, InvalidArgument, StoreError
+from kernwright.errors import ArgumentError, ArgumentRangeError, InvalidArgument, StoreError
 
 SIZES = (23, 7, 40, 3, 0)
 
@@ -190,7 +190,8 @@ def test_tokens_beyond_the_vocabulary(tmp_path):
         (lambda p: kw.train.Shards(p, batch_size=0, length=4), InvalidArgument, "batch_size is"),
         (lambda p: kw.train.Shards(p, batch_size=2, length=True), InvalidArgument, "length is"),
         (lambda p: kw.train.Shards(p, batch_size=2, length=4, rank=1), InvalidArgument, "rank"),
-        (lambda p: kw.train.Shards(p, batch_size=2, length=4, seed=-1), InvalidArgument, "seed"),
+        (lambda p: kw.train.Shards(p, 2, 4, seed=-1), ArgumentRangeError, "seed lies"),
+        (lambda p: kw.train.Shards(p, 2, 4, vocabulary="a"), ArgumentError, "vocabulary"),
         (lambda p: kw.train.Shards(p, batch_size=16, length=4), InvalidArgument,
          "73 tokens in 5 shards are 15 windows of 4, and one batch takes 16 for each of 1 ranks"),
         (lambda p: kw.train.Shards([], batch_size=2, length=4), InvalidArgument, "no shards"),

@@ -150,6 +150,12 @@ def test_many_steps_become_few_points(tmp_path):
     assert 900 < len(raw.split()) < 1100
 
 
+def test_a_file_without_a_line_is_no_log(tmp_path):
+    (tmp_path / "a").write_bytes(b"\0" * 40)
+    with pytest.raises(StoreError, match="a is no log: it has no whole line"):
+        kw.train.write_page(tmp_path / "a", tmp_path / "b")
+
+
 @pytest.mark.parametrize("line", ["{", "[]", '{"loss": 3}', '{"step": "x"}'])
 def test_lines_of_no_log_are_named(tmp_path, line):
     (tmp_path / "a").write_text(f'{{"step": 1}}\n{line}\n{{"step": 2}}\n')
@@ -223,6 +229,8 @@ def test_tensorboard(tmp_path, monkeypatch):
         (lambda log: log(6, seconds=3), ArgumentError, "a column of the log itself"),
         (lambda log: log(6, tokens=-1), ArgumentError, "tokens are a number from 0"),
         (lambda log: kw.train.Log("x", peak=0.0), InvalidArgument, "peak is above 0"),
+        (lambda log: kw.train.Log("x", flops_per_token="a"), ArgumentError, "flops_per_token"),
+        (lambda log: kw.train.FiniteCheck()("a", x=kw.ones(1)), ArgumentError, "step"),
         (lambda log: kw.train.Log("/none/x", live=False), StoreError, "/none/x"),
         (lambda log: kw.train.write_page("/none", "x"), StoreError, "/none"),
     ],

@@ -163,6 +163,8 @@ def newton_schulz(x: Array, steps: int = 5, *, dtype: Any = "bfloat16") -> Array
     """
     if x.ndim < 2:
         raise InvalidArgument(f"newton_schulz() takes matrices (..., m, n), got {x.shape}")
+    if x.dtype.kind == "c":
+        raise InvalidArgument(f"newton_schulz() takes real matrices, got {x.dtype}")
     count, dtype = _step_count(steps), _product_dtype(dtype)
     tall = x.shape[-2] > x.shape[-1]
     wide = x if x.dtype.name == "float64" else x.astype("float32", copy=False)

@@ -114,6 +114,10 @@ class Parameters:
                 raise InvalidArgument(
                     f"params[{name}] is float16, bfloat16, float32 or float64, not {each.dtype}"
                 )
+            if not each.is_contiguous or each.read_only:
+                raise InvalidArgument(
+                    f"params[{name}] is written in place: it must be contiguous and not read-only"
+                )
         if len({id(each) for each in self.arrays.values()}) < len(self.arrays):
             raise InvalidArgument(
                 "params has an array twice: pass it once, with the sum of its gradients"
@@ -154,9 +158,11 @@ class Parameters:
         return all(module._frozen is frozen for module, frozen in self._frozen)
 
     def _trainable(self) -> dict[str, Array]:
-        if is_module(self.source):
-            return leaves(self.source.trainable_parameters(), "params")
-        return leaves(self.source, "params")
+        """Without the arrays of whole numbers that a module has: they have no gradients."""
+        if not is_module(self.source):
+            return leaves(self.source, "params")
+        found = leaves(self.source.trainable_parameters(), "params")
+        return {name: each for name, each in found.items() if each.dtype.kind not in "iub"}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.arrays)

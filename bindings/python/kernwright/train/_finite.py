@@ -10,6 +10,7 @@ from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import Error, InvalidArgument
 from kernwright.optim._nest import leaves
+from kernwright.random._sequence import whole
 
 __all__ = ["FiniteCheck", "NotFinite"]
 
@@ -47,7 +48,7 @@ class FiniteCheck:
 
     def __call__(self, step: int, **nests: Any) -> None:
         """Raises NotFinite for the first array of `nests` that is not finite."""
-        if not self.enabled or step % self.every != 0:
+        if not self.enabled or whole(step, "step") % self.every != 0:
             return
         arrays = {
             f"{name}.{path}" if path else name: device_array(array, name)

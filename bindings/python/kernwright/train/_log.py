@@ -16,6 +16,7 @@ from kernwright._core import Array
 from kernwright._files.opening import path_of
 from kernwright._support.files import told_of, write_whole
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.optim._functions import not_negative
 from kernwright.train._log_file import cut_to_whole_lines, read_log
 from kernwright.train._peak import peak_flops
 
@@ -55,7 +56,7 @@ class Log:
         notes: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         for name, value in (("flops_per_token", flops_per_token), ("peak", peak)):
-            if value is not None and not value > 0:
+            if value is not None and not not_negative(value, name) > 0:
                 raise InvalidArgument(f"{name} is above 0, got {value!r:.40}")
         self.path = path_of(path)
         self.title, self.flops_per_token = title, flops_per_token

@@ -43,6 +43,8 @@ def read_log(path: str) -> LogRecord:
     rows: list[dict[str, Any]] = []
     begins = True
     lines = read_bytes(path).split(b"\n")
+    if len(lines) == 1 and lines[0]:
+        raise StoreError(f"{path} is no log: it has no whole line")
     for number, line in enumerate(lines[:-1], 1):  # behind the last line end a row is being written
         try:
             row = json.loads(line)

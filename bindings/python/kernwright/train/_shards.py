@@ -12,6 +12,7 @@ import numpy as np
 from kernwright import _core
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument, StoreError
+from kernwright.random._sequence import whole
 from kernwright.train._shard_file import ShardFile
 
 __all__ = ["Shards"]
@@ -47,12 +48,12 @@ class Shards:
         for name, value in (("batch_size", batch_size), ("length", length), ("world", world)):
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
                 raise InvalidArgument(f"{name} is a number from 1 on, got {value!r:.40}")
-        if not 0 <= rank < world:
+        self.batch_size, self.length, self.world = int(batch_size), int(length), int(world)
+        self.seed = None if seed is None else whole(seed, "seed")
+        self.rank = whole(rank, "rank")
+        self.vocabulary = None if vocabulary is None else whole(vocabulary, "vocabulary")
+        if self.rank >= self.world:
             raise InvalidArgument(f"rank lies from 0 to world - 1, got {rank} of {world}")
-        if seed is not None and not 0 <= seed < 1 << 64:
-            raise InvalidArgument(f"seed lies from 0 to 2**64 - 1, got {seed}")
-        self.batch_size, self.length, self.seed = int(batch_size), int(length), seed
-        self.rank, self.world, self.vocabulary = rank, world, vocabulary
         self._device = device
         self._files: list[ShardFile] = []
         try:
