@@ -343,6 +343,47 @@ def test_nothing_is_kept_with_the_garbage_collector_off():
         gc.enable()
 
 
+def test_cross_entropy_in_place_of_the_logits():
+    x = kw.asarray(np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32))
+    ids = kw.asarray(np.array([1, 4, 0, -100, 2, 2], np.int32))
+    for reduction in ("mean", "sum", "none"):
+        for factor in (1.0, 3.0):
+
+            def loss(x, inplace, reduction=reduction, factor=factor):
+                made = kw.nn.cross_entropy(x * 2, ids, reduction=reduction, inplace=inplace)
+                made = made.sum() if reduction == "none" else made
+                return made if factor == 1 else made * factor
+
+            plain, over = (kw.value_and_grad(loss)(x, inplace) for inplace in (False, True))
+            assert plain[0].item() == over[0].item()
+            np.testing.assert_allclose(plain[1].numpy(), over[1].numpy(), rtol=1e-6, atol=1e-7)
+
+    def again(x):
+        logits = x * 2
+        return kw.nn.cross_entropy(logits, ids, inplace=True) + logits.sum()
+
+    with pytest.raises(kw.InvalidArgument, match=r"cross_entropy\(inplace=True\)"):
+        kw.grad(again)(x)
+    before = x.numpy()
+    kw.nn.cross_entropy(x, ids, inplace=True)  # no gradient is recorded: nothing is written
+    assert (x.numpy() == before).all()
+
+
+def test_heads_are_views_inside_of_a_recording():
+    x = kw.asarray(np.random.default_rng(0).normal(size=(2, 5, 32)).astype(np.float32))
+    for first in (False, True):
+
+        def loss(x, first=first):
+            q, k, v = kw.nn.split_qkv(x, 4, 2, heads_first=first)
+            return (q.sum() * k + v * v).sum()
+
+        plain = kw.nn.split_qkv(x, 4, 2, heads_first=first)
+        views, _ = kw.vjp(lambda x, f=first: kw.nn.split_qkv(x, 4, 2, heads_first=f), x)
+        for a, b in zip(plain, views, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+        assert kw.gradcheck(loss, x.astype("float64"))
+
+
 def test_fused_functions_have_fused_gradients():
     gelu = kw.fuse(lambda x: 0.5 * x * (1 + kw.tanh(0.79788456 * (x + 0.044715 * x**3))))
     assert kw.gradcheck(lambda x: gelu(x), f8(2, 5))

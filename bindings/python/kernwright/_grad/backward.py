@@ -34,7 +34,7 @@ class _Sum:
 
     def total(self, dtype: Any) -> Array:
         made = self.parts[0] if len(self.parts) == 1 else self.parts[0] + self.parts[1]
-        return made.astype(dtype, copy=False)
+        return made if made.dtype == dtype else made.astype(dtype)
 
 
 def as_operand(gradient: Array, shape: tuple[int, ...], dtype: Any) -> Array:

@@ -105,7 +105,6 @@ RULED: dict[str, tuple[Any, str]] = {
 # Functions with a rule for all operands at once.
 JOINT: dict[str, tuple[Any, str]] = {
     "_bias_activate": (nn.bias_activate, "bias_activation()"),
-    "_cross_entropy": (nn.cross_entropy, "cross_entropy()"),
     "_gate": (nn.gate, "a gated activation"),
     "_merge_qkv": (nn.merge_qkv, "merge_qkv()"),
     "_norm": (nn.norm, "a norm"),
@@ -114,7 +113,6 @@ JOINT: dict[str, tuple[Any, str]] = {
     "_pope": (nn.pope, "pope()"),
     "_qr": (linear.qr, "qr()"),
     "_rope": (nn.rope, "rope()"),
-    "_split_qkv": (nn.split_qkv, "split_qkv()"),
     "_unpermute": (nn.unpermute, "unpermute()"),
 }
 # Functions with a handler of their own.
@@ -123,6 +121,7 @@ OWN: dict[str, Handler] = {
     "_attention": nn.attention,
     "_bincount": reduced.bincount,
     "_compress": arrays.compress,
+    "_cross_entropy": nn.cross_entropy,
     "_eigen": reduced.eigen,
     "_elementwise": writes.compute,
     "_gemm": nn.gemm,
@@ -138,6 +137,7 @@ OWN: dict[str, Handler] = {
     "_scatter": writes.scatter,
     "_softmax": reduced.softmax,
     "_sort": arrays.sort,
+    "_split_qkv": nn.split_qkv,
     "_svd": reduced.svd,
     "_topk": nn.topk,
 }

@@ -90,6 +90,7 @@ class Recording:
 
 class _Threads(threading.local):
     def __init__(self) -> None:
+        self.one: Array | None = None  # the gradient of the loss in itself
         self.recordings: list[Recording] = []  # those that are open, the outermost first
         self.watched: weakref.WeakSet[Recording] = weakref.WeakSet()  # whose values may be needed
 
@@ -121,6 +122,21 @@ def unrecorded() -> Iterator[None]:
         yield
     finally:
         _set_recording(before)
+
+
+@contextmanager
+def starting_with(one: Array) -> Iterator[None]:
+    """A sweep from a loss, whose gradient is the array `one`."""
+    before, _threads.one = _threads.one, one
+    try:
+        yield
+    finally:
+        _threads.one = before
+
+
+def is_one(gradient: Array) -> bool:
+    """Whether it is that of the loss: a factor of 1."""
+    return gradient is _threads.one
 
 
 def is_traced(array: Any) -> bool:

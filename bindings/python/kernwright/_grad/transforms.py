@@ -19,6 +19,7 @@ from kernwright._grad.recording import (
     note_joint,
     recorded,
     recordings,
+    starting_with,
     touched,
     unrecorded,
 )
@@ -74,9 +75,10 @@ def value_and_grad(
             made = f(*given, **kwargs)
             loss = _first_of(made) if has_aux else made
             place = _place_of_loss(recording, loss)
-        nodes = list(found)
-        ones = [(place, kw.ones_like(loss))] if place is not None else []
-        values = dict(zip(nodes, gradients(recording, ones, nodes), strict=True))
+        nodes, one = list(found), kw.ones_like(loss)
+        with starting_with(one):
+            arrived = [] if place is None else [(place, one)]
+            values = dict(zip(nodes, gradients(recording, arrived, nodes), strict=True))
         nest = nests.filled(wanted, values)
         return made, nest[0] if is_single else nest
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array
-from kernwright._grad.recording import Pairs, is_traced
+from kernwright._grad.recording import (
+    Pairs,
+    is_one,
+    is_traced,
+    note,
+    note_joint,
+    note_write,
+    unrecorded,
+)
 from kernwright.errors import ArgumentError
 
 Joint = tuple[Sequence[Any], Sequence[Any], Callable[..., Sequence[Any]]]
@@ -128,8 +138,6 @@ def convolve_weight_gradient(
 
 def recurrent(cell: str) -> Callable[..., Any]:
     """The handler of lstm() or gru(): the reserve is kept for the gradient."""
-    from kernwright._grad.recording import note_joint
-
     plain, backward = getattr(kw.nn, cell), getattr(kw.nn, f"{cell}_backward")
 
     def handler(x: Any, hx: Any, weights: Any, *, reserve: bool = False, **options: Any) -> Any:
@@ -158,18 +166,38 @@ def embedding(y: Array, ids: Any, table: Array, scale: float, check: bool) -> Pa
 
 
 def cross_entropy(
-    result: Any, logits: Array, target: Any, reduction: str, label_smoothing: float, z_loss: float,
+    logits: Any, target: Any, reduction: str, label_smoothing: float, z_loss: float,
     ignore_index: int, gradient: bool, in_place: bool, upstream: Any, weight: Any = None,
-) -> Joint:  # fmt: skip
+) -> tuple[Any, Any]:  # fmt: skip
+    """The handler: with `in_place` the gradient is computed at once, over the logits."""
+    options = (reduction, label_smoothing, z_loss, ignore_index)
     _constant("cross_entropy()", target=target, weight=weight)
     if gradient:
         _constant("the gradient of cross_entropy()", logits=logits, grad=upstream)
-    options = (reduction, label_smoothing, z_loss, ignore_index)
+    call = functools.partial(_core._unrecorded, _core._cross_entropy, logits, target, *options)
+    if gradient or not is_traced(logits):
+        made: tuple[Any, Any] = call(gradient, gradient and in_place, upstream, weight)
+        return made
+    if not in_place:
+        loss = call(False, False, None, weight)[0]
 
-    def pull(g: Any) -> Sequence[Any]:
-        return (_core._cross_entropy(logits, target, *options, True, False, g, weight)[1],)
+        def pull(g: Array) -> Any:
+            return _core._cross_entropy(logits, target, *options, True, False, g, weight)[1]
 
-    return (logits,), (result[0],), pull
+        note("cross_entropy()", [(logits, pull)], loss)
+        return loss, None
+    slope = logits.view()
+    note_write(slope, "cross_entropy(inplace=True)", True)
+    loss = call(True, True, None, weight)[0]
+
+    def scaled(g: Array) -> Any:
+        if is_one(g):
+            return slope
+        g = g.astype(slope.dtype, copy=False)
+        return slope * (g[..., None] if reduction == "none" else g)
+
+    note("cross_entropy()", [(logits, scaled)], loss, checked=True)
+    return loss, None
 
 
 def pointwise_loss(
@@ -192,8 +220,6 @@ def pointwise_loss(
 
 def attention(decode: bool, *args: Any) -> tuple[Any, Any]:
     """The handler of attention(): the logarithms of the sums are kept for the gradient."""
-    from kernwright._grad.recording import note_joint
-
     query, key, value, arrays, scale, cap, left, right, third, wants_lse, dropout_p, *rest = args
     names = ("attn_mask", "sinks", "alibi")
     _constant("attention()", **dict(zip(names, arrays, strict=False)))
@@ -263,17 +289,31 @@ def pope(
     return (x, shifts), (y,), pull
 
 
-def split_qkv(result: Any, qkv: Array, heads: int, kv_heads: int, heads_first: bool) -> Joint:
+def split_qkv(qkv: Any, heads: int, kv_heads: int, heads_first: bool) -> Any:
+    """The handler: views of `qkv`, which attention() reads where they lie."""
+    if not is_traced(qkv):
+        return _core._unrecorded(_core._split_qkv, qkv, heads, kv_heads, heads_first)
+    size = qkv.shape[-1] // (heads + 2 * kv_heads)
+    if size * (heads + 2 * kv_heads) != qkv.shape[-1] or qkv.ndim < 2:  # it says so
+        return _core._unrecorded(_core._split_qkv, qkv, heads, kv_heads, heads_first)
+    with unrecorded():
+        whole = qkv.reshape(*qkv.shape[:-1], heads + 2 * kv_heads, size)
+        if heads_first:
+            whole = kw.swapaxes(whole, -2, -3)
+        places = (0, heads, heads + kv_heads, heads + 2 * kv_heads)
+        after = (slice(None),) * (2 if heads_first else 1)
+        parts = [whole[(..., slice(*ends), *after)] for ends in itertools.pairwise(places)]
+    specs = [(each.shape, each.dtype, each.device) for each in parts]
+
     def pull(*given: Any) -> Sequence[Any]:
-        parts = [
-            kw.zeros(r_shape, dtype=dtype, device=device) if g is None else g
-            for g, (r_shape, dtype, device) in zip(given, specs, strict=True)
-        ]
-        q, k, v = parts
+        q, k, v = (
+            kw.zeros(shape, dtype=dtype, device=device) if g is None else g
+            for g, (shape, dtype, device) in zip(given, specs, strict=True)
+        )
         return (_core._merge_qkv(q, k, v, heads_first),)
 
-    specs = [(r.shape, r.dtype, r.device) for r in result]
-    return (qkv,), tuple(result), pull
+    note_joint("split_qkv()", (qkv,), parts, pull)
+    return tuple(parts)
 
 
 def merge_qkv(y: Array, q: Array, k: Array, v: Array, heads_first: bool) -> Joint:
@@ -329,8 +369,6 @@ def pool_average(y: Array, x: Array, given: dict[str, Any]) -> Pairs:
 
 def pool_largest(x: Any, given: dict[str, Any], wants_places: bool) -> tuple[Any, Any]:
     """The handler: the places are kept for the gradient."""
-    from kernwright._grad.recording import note
-
     call = _core._unrecorded
     if not is_traced(x):
         made: tuple[Any, Any] = call(_core._pool_largest, x, given, wants_places)
@@ -342,7 +380,6 @@ def pool_largest(x: Any, given: dict[str, Any], wants_places: bool) -> tuple[Any
 
 def topk(x: Any, k: int, axis: int, largest: bool) -> tuple[Any, Any]:
     """The handler: the gradient goes to the places of the values."""
-    from kernwright._grad.recording import note
     from kernwright._grad.table.arrays import scattered
 
     values, places = _core._unrecorded(_core._topk, x, k, axis, largest)
@@ -366,7 +403,6 @@ def layer(
 
 
 def _plain_layer(*args: Any) -> Any:
-    from kernwright._grad.recording import note
     from kernwright._grad.table.linear import linear
 
     made = _core._unrecorded(_core._linear, *args)
@@ -398,8 +434,6 @@ def grouped_product(
     gate: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
     """The handler of grouped_linear(): activation and gate by themselves, as in a layer."""
-    from kernwright._grad.recording import note
-
     call = _core._unrecorded
     if not any(is_traced(each) for each in (x, weights, bias)):
         return call(

@@ -22,6 +22,7 @@ def cross_entropy(
     z_loss: float = 0.0,
     weight: Any = None,
     check: bool = False,
+    inplace: bool = False,
 ) -> Array:
     """The cross-entropy of rows of logits (..., V) with classes (...) of int32 or int64.
 
@@ -34,13 +35,25 @@ def cross_entropy(
     waits for the device and raises InvalidArgument with the first such target. Raises
     ArgumentError for other dtypes, InvalidArgument for shapes that do not fit.
 
+    Where a gradient is recorded, `inplace` computes it at once and writes it over the logits, which
+    saves a pass over them and the memory of a second array. They may not be used afterwards.
+
     >>> kw.nn.cross_entropy(kw.asarray([[100.0, 0.0], [0.0, 100.0]]), kw.asarray([0, 0])).item()
     50.0
     """
     if check:
         _require_classes(target, logits, ignore_index)
     return _cross_entropy(
-        logits, target, reduction, label_smoothing, z_loss, ignore_index, False, False, None, weight
+        logits,
+        target,
+        reduction,
+        label_smoothing,
+        z_loss,
+        ignore_index,
+        False,
+        inplace,
+        None,
+        weight,
     )[0]
 
 
