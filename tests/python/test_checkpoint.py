@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+from children import run_child
 
 import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument, StoreError
@@ -258,6 +259,19 @@ def test_a_write_that_fails_leaves_the_last_one(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert os.listdir(tmp_path) == ["0000001"]
     assert checkpoint.load(weights=weights) == {"step": 1}
+
+
+def test_the_end_of_a_program_waits_for_the_writer(tmp_path):
+    ended = run_child(f"""
+        import kernwright as kw
+        checkpoint = kw.train.Checkpoint({str(tmp_path)!r})
+        checkpoint.save(x=kw.full(300_000, 5.0), step=2)
+        raise SystemExit(3)
+        """)
+    assert ended.code == 3 and not ended.err, ended.err
+    x = kw.zeros(300_000)
+    assert kw.train.Checkpoint(tmp_path).load(x=x) == {"step": 2}
+    assert (x.numpy() == 5).all()
 
 
 def test_every_file_reaches_the_disk_before_the_name(tmp_path, monkeypatch):

@@ -139,7 +139,8 @@ class Muon(Optimizer):
         for key, names in alike.items():
             dtype = "float64" if key[1] == "float64" else self._dtype
             turned = newton_schulz(stacks[key], self._ns_steps, dtype=dtype)
-            made |= {name: turned[i] for i, name in enumerate(names)}
+            whole = turned if turned.is_contiguous else turned.copy()
+            made |= {name: whole[i] for i, name in enumerate(names)}
         return made
 
     def _momentum_lists(self, names: list[str], grads: Mapping[str, Array]) -> tuple[Any, ...]:
