@@ -1,10 +1,11 @@
 """LSTM and GRU of models of speech beside torch (cuDNN), forward and backward.
 
 Shapes: the LSTM of Silero VAD for one step and 100, one stream and 64; the LSTMs of Kokoro in two
-directions; training of larger layers. Subjects take turns: "eager" is a call as a program makes it,
-"graph" a launch of a recorded graph (replays.py), which shorter sequences have. torch is measured
-with float32 products (allow_tf32 off), and once more with tf32. Results are compared with a loop
-in float64. The simulated device checks only the results, with small shapes.
+directions; training of larger layers. Subjects take turns: "device" is the time of the device for a
+call, "call" the time of a call and of the wait for it, "graph" a launch of a recorded graph
+(replays.py), which shorter sequences have. torch is measured with float32 products (allow_tf32
+off), and once more with tf32. Results are compared with a loop in float64. The simulated device
+checks only the results, with small shapes.
 """
 
 from __future__ import annotations
@@ -228,7 +229,9 @@ def measure(layer: Layer, kind: str, backward: bool, timed: bool) -> dict[str, A
             subjects["torch tf32" if tf32 else "torch"] = functools.partial(
                 theirs, layer, backward=backward, tf32=tf32
             )
-    row["eager"] = figures(time_in_turn({name: of(arrays) for name, of in subjects.items()}))
+    calls = {name: of(arrays) for name, of in subjects.items()}
+    row["device"] = figures(time_in_turn(calls))
+    row["call"] = figures(waited(calls))
     if layer.length <= GRAPH_STEPS:
         makers: dict[str, replays.Maker] = {}
         for name, of in subjects.items():
@@ -239,6 +242,22 @@ def measure(layer: Layer, kind: str, backward: bool, timed: bool) -> dict[str, A
                 makers[name] = functools.partial(replays.Theirs, torch_names(), runs)
         row["graph"] = figures(replays.figures(makers))
     return row
+
+
+def waited(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Microseconds of a call and of the wait for its result."""
+
+    def with_wait(call: Callable[[], Any]) -> Callable[[], None]:
+        def run() -> None:
+            call()
+            kw.synchronize()  # the device, whoever queued the work
+
+        return run
+
+    times = harness.alternate(
+        {name: with_wait(call) for name, call in calls.items()}, calls=20, rounds=7
+    )
+    return {name: each["median"] for name, each in times.items()}
 
 
 def figures(times: dict[str, Any]) -> dict[str, Any]:
