@@ -19,15 +19,28 @@
 namespace kernwright {
 namespace {
 
-/// Candidates for the names of struct members: from the text, whose tokens are `source`, and from
-/// all included headers of the user.
+constexpr std::string_view kOwnHeaders = "kernwright/";
+constexpr std::string_view kOwnNamespace = "kernwright::";
+
+/// Candidates for the names of struct members: from the text, whose tokens are `source`, from all
+/// included headers of the user, and from those of the library's headers that one of these names.
 std::vector<std::string> member_names_of(const CompileRequest& request,
                                          const TokenizedSource& source) {
   MemberNames names;
   names.add(request.texts.text, source);
-  for (const auto& [name, text] : request.options.headers) names.add(text);
+  std::string texts = request.texts.text;
+  const auto add = [&](const std::string& text) {
+    names.add(text);
+    texts += text;
+  };
+  for (const auto& [name, text] : request.options.headers) {
+    if (!name.starts_with(kOwnHeaders)) add(text);
+  }
   for (const IncludedFile& file : request.included.files) {
-    if (const auto text = read_whole_file(file.path)) names.add(*text);
+    if (const auto text = read_whole_file(file.path)) add(*text);
+  }
+  for (const auto& [name, text] : request.options.headers) {
+    if (name.starts_with(kOwnHeaders) && texts.find(name) != texts.npos) names.add(text);
   }
   return names.take();
 }
@@ -140,7 +153,8 @@ bool CompilePlanner::ask_for_unseen(const CompileAttempt& attempt) {
     if (plan_.kernels.size() < kMaxPlannedNames) add_kernel(name, false);
   }
   for (const std::string& name : attempt.unseen_variables()) {
-    const bool is_constant = request_.declared.constants.contains(name);
+    const bool is_constant =
+        request_.declared.constants.contains(name) || name.starts_with(kOwnNamespace);
     if (!is_constant && plan_.symbols.size() < kMaxPlannedNames) {
       plan_.symbols.push_back({name, false, first_ask_});
     }

@@ -83,6 +83,32 @@ TEST_CASE("compiler: without the members of structs all else is the same") {
   }
 }
 
+TEST_CASE("compiler: headers of the library cost no second compile and tell what the text names") {
+  const std::string inner =
+      "#pragma once\nnamespace kernwright { template <int N> struct Inner {\n"
+      "  static constexpr int kSize = N; int inside; __device__ int size() const { return *&kSize; "
+      "}\n"
+      "}; }\n";
+  const std::string outer =
+      "#include <kernwright/inner.cuh>\nnamespace kernwright {\n"
+      "struct Outer { float first; Inner<3> second; }; }\n";
+  for (const bool names_both : {false, true}) {
+    CompileRequest request =
+        request_for(std::string(names_both ? "#include <kernwright/inner.cuh>\n" : "") +
+                    "#include <kernwright/outer.cuh>\n"
+                    "__global__ void f(kernwright::Outer x, int* y) { *y = x.second.size() + "
+                    "x.second.inside; }");
+    request.options.headers = {{"kernwright/inner.cuh", inner}, {"kernwright/outer.cuh", outer}};
+    const ObjectCode code = compile(request);
+    CHECK(code.trace->attempts == 1);
+    const auto& fields = code.kernel("f").parameters.at(0).fields;
+    CHECK(code.kernel("f").parameters[0].size == 8);
+    REQUIRE(fields.size() == (names_both ? 3 : 2));
+    CHECK(fields[0].name == "first");
+    if (names_both) CHECK(fields[2].name == "second.inside");
+  }
+}
+
 TEST_CASE("compiler: a cubin has no PTX beside it") {
   const ObjectCode code = compile(request_for(kSaxpy, {}, CodeKind::cubin));
   CHECK(code.kind == CodeKind::cubin);
