@@ -105,6 +105,28 @@ def test_frozen_parameters_are_skipped_before_and_after():
         optimizer.step(ones_like(model.parameters()))
 
 
+def test_modules_in_a_nest():
+    encoder, decoder = kw.nn.Linear(2, 3, seed=1), kw.nn.Linear(3, 2, seed=2)
+    nest = {"encoder": encoder, "both": [decoder, kw.ones(2)]}
+    encoder.freeze()
+    optimizer = kw.optim.SGD(nest, lr=0.5)
+    before = values(encoder.parameters()), decoder.bias.numpy()
+    optimizer.step({"both": [ones_like(decoder.parameters()), kw.ones(2)]})
+    optimizer.step({
+        "encoder": ones_like(encoder.parameters()),
+        "both": [ones_like(decoder.parameters()), kw.ones(2)],
+    })  # fmt: skip
+    assert all(np.array_equal(x, before[0][name]) for name, x in
+               values(encoder.parameters()).items())  # fmt: skip
+    assert np.array_equal(decoder.bias.numpy(), before[1] - 1.0)
+    decoder.freeze()
+    optimizer.step({"both": {"1": kw.ones(2)}})
+    assert nest["both"][1].numpy().tolist() == [-0.5, -0.5]
+    nest["both"][1] = kw.ones(2)
+    with pytest.raises(InvalidArgument, match=r"both\.1 is another array"):
+        optimizer.step({"both": {"1": kw.ones(2)}})
+
+
 def test_whole_numbers_of_a_module_are_no_parameters():
     model = kw.nn.Linear(2, 2, seed=1)
     model.counts = kw.zeros(3, "int64")

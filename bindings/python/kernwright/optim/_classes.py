@@ -17,8 +17,8 @@ Rate = float | Array | Schedule
 class AdamW(Optimizer):
     r"""AdamW with decoupled weight decay: see adamw() for the formula.
 
-    `params`: a module, whose gradients come in the nest of its parameters(); or an array, or a
-    dict, list or tuple of arrays, nested at will. Arrays that modules share are stepped once.
+    `params`: a module, whose gradients come in the nest of its parameters(); an array; or a dict,
+    list or tuple of modules and arrays, nested at will. Arrays that modules share are stepped once.
     Frozen parameters are left alone.
 
     - `lr`: a number, a schedule as cosine() makes it, or an array of one float32.

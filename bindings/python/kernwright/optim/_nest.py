@@ -8,20 +8,27 @@ from typing import Any
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.nn._modules.tree import links
 
 _SHOWN = 20  # names of each list in a message
 
 
-def leaves(nest: Any, what: str) -> dict[str, Any]:
-    """The arrays of a nest by name: keys and positions joined by dots. One array alone is "0"."""
+def leaves(nest: Any, what: str, trainable: bool = False) -> dict[str, Any]:
+    """The arrays of a nest by name: keys and positions joined by dots. One array alone is "0". With
+    `trainable` modules give no frozen ones, and none of whole numbers, which have no gradients."""
     if is_module(nest):
-        nest = nest.parameters()
+        nest = _of_module(nest, trainable)
     if isinstance(nest, Array) or hasattr(nest, "shape"):
         return {"0": nest}
     made: dict[str, Any] = {}
-    _collect(_outer(nest, what), "", what, made)
+    _collect(_outer(nest, what), "", what, made, trainable)
     return made
+
+
+def _of_module(module: Any, trainable: bool) -> dict[str, Any]:
+    if not trainable:
+        return dict(module.parameters())
+    found = leaves(module.trainable_parameters(), "params")
+    return {name: each for name, each in found.items() if each.dtype.kind not in "iub"}
 
 
 def is_module(value: Any) -> bool:
@@ -44,7 +51,7 @@ def _outer(nest: Any, what: str) -> Any:
         ) from None
 
 
-def _collect(nest: Any, prefix: str, what: str, made: dict[str, Any]) -> None:
+def _collect(nest: Any, prefix: str, what: str, made: dict[str, Any], trainable: bool) -> None:
     """Enters the arrays below `nest` under their names; every step of a training run does this."""
     for key, value in nest.items() if isinstance(nest, Mapping) else enumerate(nest):
         if not isinstance(key, (str, int)) or key == "":
@@ -52,10 +59,10 @@ def _collect(nest: Any, prefix: str, what: str, made: dict[str, Any]) -> None:
         name = f"{prefix}{key}"
         if not isinstance(value, Array):
             if isinstance(value, (Mapping, list, tuple)):
-                _collect(value, f"{name}.", what, made)
+                _collect(value, f"{name}.", what, made, trainable)
                 continue
             if is_module(value):
-                _collect(value.parameters(), f"{name}.", what, made)
+                _collect(_of_module(value, trainable), f"{name}.", what, made, trainable)
                 continue
         if name in made:
             raise InvalidArgument(f"{what} has the name {name!r} twice")
@@ -104,9 +111,9 @@ class Parameters:
     """The arrays that an optimiser was made for, by name, and those that it may change now."""
 
     def __init__(self, source: Any) -> None:
-        """`source`: a module, or a nest of arrays, each of them once."""
-        self.source: Any = source if _is_nest(source) else list(_outer(source, "params"))
-        self.arrays: dict[str, Array] = self._trainable()
+        """`source`: a module, or a nest of modules and arrays, each array once."""
+        self.source: Any = source if _is_kept(source) else list(_outer(source, "params"))
+        self.arrays: dict[str, Array] = leaves(self.source, "params", trainable=True)
         for name, each in self.arrays.items():
             if not isinstance(each, Array):
                 raise ArgumentError(f"params[{name}] is a kw.Array, got {type(each).__name__}")
@@ -141,12 +148,12 @@ class Parameters:
         self._look()
 
     def _look(self) -> None:
-        """Notes by what it is seen later that the module has other arrays or frozen ones."""
-        if is_module(self.source):
-            self._links = list(links(self.source))
-            self._frozen = [(each, each._frozen) for _, each in self.source.named_modules()]
-            names = (name for name, _ in self.source.named_parameters())
-            self._ignored = {name for name in names if name not in self._now}
+        """Notes by what it is seen later that there are other arrays or frozen ones."""
+        self._links = list(_links(self.source))
+        modules = [each for _, _, each in self._links if is_module(each)]
+        modules += [self.source] if is_module(self.source) else []
+        self._frozen = [(each, each._frozen) for each in modules]
+        self._ignored = {name for name in leaves(self.source, "params") if name not in self._now}
 
     def _is_unchanged(self) -> bool:
         try:
@@ -157,22 +164,15 @@ class Parameters:
             return False
         return all(module._frozen is frozen for module, frozen in self._frozen)
 
-    def _trainable(self) -> dict[str, Array]:
-        """Without the arrays of whole numbers that a module has: they have no gradients."""
-        if not is_module(self.source):
-            return leaves(self.source, "params")
-        found = leaves(self.source.trainable_parameters(), "params")
-        return {name: each for name, each in found.items() if each.dtype.kind not in "iub"}
-
     def __iter__(self) -> Iterator[str]:
         return iter(self.arrays)
 
     def now(self) -> dict[str, Array]:
-        """The arrays without those that were frozen since. Raises InvalidArgument where the module
-        has other arrays than before: what is stepped must be what is used."""
+        """The arrays without those that were frozen since. Raises InvalidArgument where a module or
+        a dict has other arrays than before: what is stepped must be what is used."""
         if self._is_unchanged():
             return self._now
-        found = self._trainable()
+        found = leaves(self.source, "params", trainable=True)
         for name, array in found.items():
             if name not in self.arrays:
                 raise InvalidArgument(
@@ -215,8 +215,24 @@ class Parameters:
         return like(self.source, values)
 
 
-def _is_nest(source: Any) -> bool:
-    return is_module(source) or hasattr(source, "shape") or isinstance(source, (Mapping, list))
+def _is_kept(source: Any) -> bool:
+    """Whether later changes of the object count; lists of arguments are copied."""
+    return is_module(source) or hasattr(source, "shape") or isinstance(source, Mapping)
+
+
+def _links(value: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """What holds each array, module, dict and list below `value`, the key there, and the part."""
+    holder = vars(value) if is_module(value) else value
+    if not isinstance(holder, (Mapping, list, tuple)):
+        return
+    for key, each in holder.items() if isinstance(holder, Mapping) else enumerate(holder):
+        if is_module(value) and str(key).startswith("_"):
+            continue
+        if isinstance(each, Array):
+            yield holder, key, each
+        elif isinstance(each, (Mapping, list, tuple)) or is_module(each):
+            yield holder, key, each
+            yield from _links(each)
 
 
 def told(lists: Mapping[str, Sequence[str]]) -> str:

@@ -55,19 +55,6 @@ def _walk(value: Any, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, 
             yield from _walk(each, name, (*above, id(value)))
 
 
-def links(value: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """What holds each part of a module at any depth, the key there, and the part: while all of them
-    hold, the module has the same arrays."""
-    holder = vars(value) if _is_module(value) else value
-    for name, each in _parts(value):
-        key = int(name) if isinstance(holder, (list, tuple)) else name
-        if isinstance(each, Array):
-            yield holder, key, each
-        elif _is_module(each) or isinstance(each, (dict, list, tuple)):
-            yield holder, key, each
-            yield from links(each)
-
-
 def all_names(module: Module) -> Named:
     """Every name of every array; a tied one has several."""
     return [(name, each) for name, each, _, _ in _walk(module, "", ()) if isinstance(each, Array)]
