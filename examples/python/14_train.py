@@ -1,4 +1,4 @@
-"""A small network learns two spirals: functions of the forward and backward pass, and AdamW."""
+"""A network learns two spirals: gradients, AdamW, and the whole step as one graph."""
 
 import numpy as np
 
@@ -11,37 +11,31 @@ points = np.stack([radii * np.cos(angles), radii * np.sin(angles)], -1).reshape(
 x = kw.asarray((points / 3).astype(np.float32))
 labels = kw.asarray(np.repeat([0, 1], 200))
 
-shapes = {"w1": (2, 64), "b1": (64,), "w2": (64, 64), "b2": (64,), "w3": (64, 2), "b3": (2,)}
-parameters = {
-    name: kw.random.normal(shape=shape, seed=seed) * (0 if len(shape) == 1 else shape[0] ** -0.5)
-    for seed, (name, shape) in enumerate(shapes.items())
-}
-optimizer = kw.optim.AdamW(parameters, lr=1e-2, groups=[{"match": "b", "weight_decay": 0.0}])
+net = kw.nn.Sequential(
+    *(kw.nn.Linear(2, 64, seed=1), kw.nn.silu),
+    *(kw.nn.Linear(64, 64, seed=2), kw.nn.silu),
+    kw.nn.Linear(64, 2, seed=3),
+)
+print(net)
+optimizer = kw.optim.AdamW(net, lr=1e-2, groups=[{"match": "bias", "weight_decay": 0.0}])
 
 
-def step():
-    """One training step; returns the loss before it, which stays on the device."""
-    w1, b1, w2, b2, w3, b3 = parameters.values()
-    a1 = x @ w1 + b1
-    h1 = kw.nn.silu(a1)
-    a2 = h1 @ w2 + b2
-    h2 = kw.nn.silu(a2)
-    logits = h2 @ w3 + b3
-    loss, dlogits = kw.nn.cross_entropy_grad(logits, labels)
-    dh2 = dlogits @ w3.T
-    da2 = kw.nn.silu_backward(dh2, a2)
-    dh1 = da2 @ w2.T
-    da1 = kw.nn.silu_backward(dh1, a1)
-    optimizer.step({
-        "w1": x.T @ da1, "b1": kw.sum(da1, axis=0), "w2": h1.T @ da2, "b2": kw.sum(da2, axis=0),
-        "w3": h2.T @ dlogits, "b3": kw.sum(dlogits, axis=0),
-    })  # fmt: skip
+def loss_of(net, x, labels):
+    logits = net(x)
+    return kw.nn.cross_entropy(logits, labels), logits
+
+
+@kw.captured
+def step(x, labels):
+    """One training step; returns the loss and the logits before it, which stay on the device."""
+    (loss, logits), gradients = kw.value_and_grad(loss_of, has_aux=True)(net, x, labels)
+    optimizer.step(gradients)
     return loss, logits
 
 
-first, _ = step()
+first = step(x, labels)[0].item()
 for _ in range(100):
-    loss, logits = step()
+    loss, logits = step(x, labels)
 right = kw.mean(kw.astype(kw.argmax(logits, axis=-1) == labels, kw.float32)).item()
-print(f"loss {first.item():.3f} -> {loss.item():.3f}, {right:.1%} of the points are right")
-assert loss.item() < 0.3 * first.item() and right > 0.9
+print(f"loss {first:.3f} -> {loss.item():.3f}, {right:.1%} of the points are right")
+assert loss.item() < 0.3 * first and right > 0.9
