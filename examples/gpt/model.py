@@ -97,6 +97,12 @@ def loss_of(model, inputs, targets):
     return kw.nn.cross_entropy(model(inputs), targets)
 
 
+def flops_per_token(config):
+    """Of products and causal attention, forward and backward."""
+    dense = config.n_embd * (12 * config.n_layer * config.n_embd + config.vocab_size)
+    return 6 * dense + 7 * config.n_layer * config.n_embd * config.n_positions
+
+
 # Hugging Face stores the weights of GPT-2's layers as (inputs, outputs), torch's and ours are
 # (outputs, inputs).
 TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")

@@ -82,7 +82,7 @@ def train(options):
         step = checkpoint.load(**kept)["step"]
     with kw.train.Log(
         options.out / "log.jsonl", page=options.out / "log.html", title=options.preset,
-        flops_per_token=flops_per_token(model.config),
+        flops_per_token=gpt.flops_per_token(model.config),
     ) as log:  # fmt: skip
         while step < min(options.steps, options.until or options.steps):
             loss, norm = train_step(*next(shards))
@@ -97,12 +97,6 @@ def train(options):
     checkpoint.save(**kept, step=step)
     checkpoint.wait()
     gpt.save(model, options.out / "model")
-
-
-def flops_per_token(config):
-    """Of products and causal attention, forward and backward."""
-    dense = config.n_embd * (12 * config.n_layer * config.n_embd + config.vocab_size)
-    return 6 * dense + 7 * config.n_layer * config.n_embd * config.n_positions
 
 
 if __name__ == "__main__":

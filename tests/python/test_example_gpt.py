@@ -200,5 +200,5 @@ def test_texts_as_characters(example, tmp_path):
 def test_the_large_preset_has_the_size_of_gpt2(example):
     gpt, train = example["model"], example["train"]
     config = dataclasses.replace(gpt.PRESETS["gpt2"], vocab_size=50304)
-    assert round(train.flops_per_token(config) / 1e6) == 807
+    assert round(gpt.flops_per_token(config) / 1e6) == 807
     assert train.options_of(["--preset", "gpt2", "--batch", "32"]).batch == 32
