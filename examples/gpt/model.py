@@ -94,7 +94,7 @@ class GPT(kw.nn.Module):
 
 def loss_of(model, inputs, targets):
     """The mean cross-entropy of targets (batch, length) in nats."""
-    return kw.nn.cross_entropy(model(inputs), targets)
+    return kw.nn.linear_cross_entropy(model.features(inputs), model.wte.weight, targets)
 
 
 def flops_per_token(config):

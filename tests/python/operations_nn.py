@@ -231,6 +231,13 @@ losses.add(
     form="check",
     kind=HOST,
 )
+losses.add("nn.linear_cross_entropy", kw.nn.linear_cross_entropy, s(9, 24), s(70, 24), CLASSES)
+losses.add(
+    "nn.linear_cross_entropy",
+    lambda x, w, t: kw.nn.linear_cross_entropy(x, w, t, chunk=4, z_loss=0.1, reduction="sum"),
+    *(s(9, 24), s(70, 24), CLASSES),
+    form="chunks",
+)
 losses.add("nn.cross_entropy_grad", kw.nn.cross_entropy_grad, LOGITS, CLASSES)
 losses.add(
     "nn.cross_entropy_grad",

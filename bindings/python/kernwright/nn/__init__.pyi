@@ -17,6 +17,7 @@ from kernwright.nn._gates import *
 from kernwright.nn._linear import *
 from kernwright.nn._losses._entropy import *
 from kernwright.nn._losses._likelihoods import *
+from kernwright.nn._losses._linear_entropy import *
 from kernwright.nn._losses._pairs import *
 from kernwright.nn._modules.attention import *
 from kernwright.nn._modules.containers import *

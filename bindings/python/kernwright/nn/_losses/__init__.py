@@ -6,9 +6,10 @@
 2.0
 """
 
-from kernwright.nn._losses import _entropy, _likelihoods, _pairs
+from kernwright.nn._losses import _entropy, _likelihoods, _linear_entropy, _pairs
 from kernwright.nn._losses._entropy import *
 from kernwright.nn._losses._likelihoods import *
+from kernwright.nn._losses._linear_entropy import *
 from kernwright.nn._losses._pairs import *
 
-__all__ = [*_entropy.__all__, *_likelihoods.__all__, *_pairs.__all__]
+__all__ = [*_entropy.__all__, *_likelihoods.__all__, *_linear_entropy.__all__, *_pairs.__all__]
