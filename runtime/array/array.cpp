@@ -132,6 +132,18 @@ std::size_t Array::nbytes() const noexcept {
   return static_cast<std::size_t>(size_) * scalar_size(type_);
 }
 
+Array Array::outline() const {
+  Array result;
+  result.device_ = device_;
+  result.shape_ = shape_;
+  result.strides_ = strides_;
+  result.type_ = type_;
+  result.size_ = size_;
+  result.contiguous_ = contiguous_;
+  result.read_only_ = true;
+  return result;
+}
+
 Array Array::as_number() const {
   if (ndim() != 0) throw InvalidArgument(identify() + " has axes: a number has none");
   Array result = *this;

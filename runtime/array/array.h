@@ -61,6 +61,9 @@ class Array {
   bool is_number() const noexcept { return is_number_; }
   /// The same array, of one element, as such a number.
   Array as_number() const;
+  /// An array of the same shape, strides, type and device at the address 0, without memory: to be
+  /// asked for these alone.
+  Array outline() const;
   const std::shared_ptr<void>& owner() const noexcept { return owner_; }
 
   /// Views. Throw InvalidArgument with both shapes when they cannot be made without a copy.

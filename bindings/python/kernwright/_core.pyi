@@ -170,7 +170,9 @@ from kernwright._core_random import _random_permutation as _random_permutation
 from kernwright._core_random import _random_uniform as _random_uniform
 from kernwright._core_random import _rows_by_index as _rows_by_index
 from kernwright._core_random import _take_counter as _take_counter
+from kernwright._core_recording import _is_like as _is_like
 from kernwright._core_recording import _is_recording as _is_recording
+from kernwright._core_recording import _outline as _outline
 from kernwright._core_recording import _set_handlers as _set_handlers
 from kernwright._core_recording import _set_recording as _set_recording
 from kernwright._core_recording import _unrecorded as _unrecorded

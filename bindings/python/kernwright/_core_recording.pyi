@@ -3,8 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
+from kernwright._core_array import Array
+
+def _is_like(x1: Any, x2: Any, /) -> bool:
+    """Whether two arrays have one shape and dtype."""
+
 def _is_recording() -> bool:
     """Whether calls of this thread are recorded."""
+
+def _outline(x: Array, /) -> Array:
+    """An array without memory that has the shape, dtype and device of another."""
 
 def _set_handlers(
     functions: dict[Any, Callable[..., Any]],

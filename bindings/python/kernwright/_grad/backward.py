@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import kernwright as kw
-from kernwright._core import Array
+from kernwright._core import Array, _is_like
 from kernwright._grad.recording import Node, Place, Recording, user_line
 from kernwright.errors import InvalidArgument
 
@@ -37,9 +37,12 @@ class _Sum:
         return made if made.dtype == dtype else made.astype(dtype)
 
 
-def as_operand(gradient: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+def as_operand(gradient: Array, outline: Array) -> Array:
     """The gradient of an operand that was broadcast and converted: summed over the axes along which
     the operand was repeated, and of its dtype."""
+    if _is_like(gradient, outline):
+        return gradient
+    shape, dtype = outline.shape, outline.dtype
     if gradient.shape != shape:
         extra = gradient.ndim - len(shape)
         axes = tuple(range(extra)) + tuple(
@@ -62,9 +65,9 @@ def gradients(
     waiting: list[tuple[int, Node]] = []
 
     def arrive(place: Place, part: Array) -> None:
-        node, index = place
+        node, index = place.node, place.number
         if node not in sums:
-            sums[node] = [None] * len(node.outputs)
+            sums[node] = [None] * len(node.outlines)
             heapq.heappush(waiting, (-node.order, node))
         found = sums[node][index]
         if found is None:
@@ -79,8 +82,8 @@ def gradients(
     while waiting:
         node = heapq.heappop(waiting)[1]
         arrived = [
-            None if each is None else each.total(output[1])
-            for each, output in zip(sums.pop(node), node.outputs, strict=True)
+            None if each is None or outline is None else each.total(outline.dtype)
+            for each, outline in zip(sums.pop(node), node.outlines, strict=True)
         ]
         if node in wanted and arrived[0] is not None:
             made[node] = arrived[0]
@@ -88,12 +91,12 @@ def gradients(
         if recording.writes:
             _refuse_overwritten(recording, node)
         for place, part in _pulled(node, arrived):
-            shape, dtype, _ = place.node.outputs[place.number]
-            arrive(place, as_operand(part, shape, dtype))
+            arrive(place, as_operand(part, place.outline))
     return [
-        made[leaf] if leaf in made else kw.zeros(shape, dtype=dtype, device=device)
+        made[leaf] if leaf in made else kw.zeros(each.shape, dtype=each.dtype, device=each.device)
         for leaf in leaves
-        for shape, dtype, device in leaf.outputs
+        for each in leaf.outlines
+        if each is not None
     ]
 
 

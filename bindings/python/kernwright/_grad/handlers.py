@@ -164,7 +164,7 @@ def _table() -> dict[Any, Handler]:
     for name, function in vars(_core).items():
         if not isinstance(function, BuiltinFunctionType) or name in known or name[0] != "_":
             continue
-        if not name.startswith(("_random_", "_set_", "_unrecorded", "_is_")):
+        if not name.startswith(("_random_", "_set_", "_unrecorded", "_is_", "_outline")):
             table[function] = refused_handler(function, REFUSED.get(name, f"{name}()"))
     return {**table, **draws.handlers(), **_methods(), **_functions()}
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import kernwright
-from kernwright._core import Array, _set_recording
+from kernwright._core import Array, _outline, _set_recording
 from kernwright.errors import InvalidArgument
 
 Pullback = Callable[[Array], Any]
@@ -28,22 +28,27 @@ _PACKAGE = kernwright.__path__[0] + "/"
 _orders = itertools.count(1)
 
 
-class Place(NamedTuple):
-    """An output of a node."""
+class Place(weakref.ref[Array]):
+    """An array that a node made, without keeping it: its node, its number among the node's results,
+    and its outline, which has its shape, dtype and device."""
 
+    __slots__ = ("key", "node", "number", "outline")
+    key: int
     node: Node
-    number: int  # of the output
+    number: int
+    outline: Array
 
 
 class Node:
-    """An operation. `edges` has, for each operand with a gradient, the place that made it and the
-    pullback; with a `joint` pullback, of all outputs at once, the position in what that returns."""
+    """An operation. `edges` has, for each operand with a gradient, its place and the pullback; with
+    a `joint` pullback, of all results at once, the position in what that returns."""
 
-    __slots__ = ("__weakref__", "edges", "joint", "name", "order", "outputs")
+    __slots__ = ("__weakref__", "edges", "joint", "name", "order", "outlines")
 
-    def __init__(self, name: str, edges: list[tuple[Place, Any]], outputs: Any, joint: Any) -> None:
-        self.name, self.edges, self.outputs, self.joint = name, edges, outputs, joint
+    def __init__(self, name: str, edges: list[tuple[Place, Any]], joint: Any) -> None:
+        self.name, self.edges, self.joint = name, edges, joint
         self.order = next(_orders)
+        self.outlines: list[Array | None] = []
 
 
 class Write(NamedTuple):
@@ -65,25 +70,27 @@ class Recording:
     """The arrays that depend on the chosen ones, by identity."""
 
     def __init__(self) -> None:
-        self.places: dict[int, tuple[Any, Place]] = {}
+        self.places: dict[int, Place] = {}
         self.writes: list[Write] = []
         self.leaves: set[int] = set()
 
-    def place_of(self, array: Any) -> Place | None:
-        found = self.places.get(id(array))
-        return None if found is None else found[1]
+    def set_place(self, array: Array, node: Node, number: int = 0) -> None:
+        """From here on `array` is what the node made."""
+        place = Place(array, self._drop)
+        place.key = key = id(array)
+        place.node, place.number = node, number
+        place.outline = outline = _outline(array)
+        node.outlines.append(outline)
+        self.places[key] = place
 
-    def set_place(self, array: Array, place: Place) -> None:
-        key, places = id(array), self.places
-
-        def forget(_: Any) -> None:
-            places.pop(key, None)
-
-        places[key] = (weakref.ref(array, forget), place)
+    def _drop(self, place: Place) -> None:
+        # Another array may have the identity of the dead one by now.
+        if self.places.get(place.key) is place:
+            del self.places[place.key]
 
     def add_leaf(self, array: Array) -> Node:
-        node = Node("an argument", [], [(array.shape, array.dtype, array.device)], None)
-        self.set_place(array, Place(node, 0))
+        node = Node("an argument", [], None)
+        self.set_place(array, node)
         self.leaves.add(id(array))
         return node
 
@@ -149,12 +156,11 @@ def note(name: str, pairs: Pairs, result: Array, checked: bool = False) -> None:
     pairs = tuple(pairs)
     for recording in _threads.recordings:
         places = recording.places
-        edges = [(places[id(x)][1], pull) for x, pull in pairs if id(x) in places]
+        edges = [(places[id(x)], pull) for x, pull in pairs if id(x) in places]
         if recording.writes and not checked:
             _refuse_stale(recording, name, [x for x, _ in pairs])
         if edges:
-            node = Node(name, edges, [(result.shape, result.dtype, result.device)], None)
-            recording.set_place(result, Place(node, 0))
+            recording.set_place(result, Node(name, edges, None))
 
 
 def note_joint(
@@ -165,15 +171,16 @@ def note_joint(
     further on), and returns those of all `operands`."""
     for recording in _threads.recordings:
         places = recording.places
-        edges = [(places[id(x)][1], i) for i, x in enumerate(operands) if id(x) in places]
+        edges = [(places[id(x)], i) for i, x in enumerate(operands) if id(x) in places]
         if recording.writes:
             _refuse_stale(recording, name, operands)
         if edges:
-            outputs = [None if r is None else (r.shape, r.dtype, r.device) for r in results]
-            node = Node(name, edges, outputs, pullback)
+            node = Node(name, edges, pullback)
             for i, each in enumerate(results):
-                if each is not None:
-                    recording.set_place(each, Place(node, i))
+                if each is None:
+                    node.outlines.append(None)
+                else:
+                    recording.set_place(each, node, i)
 
 
 def extent_of(array: Array) -> tuple[int, int]:
@@ -225,7 +232,7 @@ def _refuse_stale(
     for x in operands:
         if not isinstance(x, Array):
             continue
-        place = recording.place_of(x)
+        place = recording.places.get(id(x))
         order = 0 if place is None else place.node.order
         for write in recording.writes:
             if not write.traced or write.order < order or write.target is x:
@@ -251,8 +258,8 @@ class _Touched(dict[int, Any]):
 
     def __contains__(self, key: object) -> bool:
         for recording in self.outer:
-            entry = recording.places.get(key) if isinstance(key, int) else None
-            array = None if entry is None else entry[0]()
+            place = recording.places.get(key) if isinstance(key, int) else None
+            array = None if place is None else place()
             if array is not None:
                 self.found[id(array)] = array
         return False

@@ -123,7 +123,7 @@ def vjp(f: Callable[..., Any], *xs: Any) -> tuple[Any, Callable[[Any], tuple[Any
     with recorded() as recording:
         given, wanted, found = _entered(recording, xs, tuple(range(len(xs))))
         result = f(*given)
-        places = [recording.place_of(each) for each in nests.arrays(result)]
+        places = [recording.places.get(id(each)) for each in nests.arrays(result)]
     specs = [(each.shape, each.dtype) for each in nests.arrays(result)]
     nodes, watch = list(found), _Watch()
 
@@ -203,7 +203,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             with recorded() as recording, draws.repeated(drawn):
                 leaves = [recording.add_leaf(each) for each in inputs]
                 again = nests.arrays(f(*args, **kwargs))
-                places = [recording.place_of(each) for each in again]
+                places = [recording.places.get(id(each)) for each in again]
             if [each.shape for each in again] != [each.shape for each in outputs]:
                 raise InvalidArgument("a function under checkpoint() returned other shapes again")
             pairs = zip(places, cotangents, strict=True)
@@ -318,7 +318,7 @@ def _entered(
     given, found = list(args), dict[Node, None]()
 
     def add(array: Array) -> Node:
-        place = recording.place_of(array)
+        place = recording.places.get(id(array))
         node = recording.add_leaf(array) if place is None else place.node
         found[node] = None
         return node
@@ -354,7 +354,7 @@ def _place_of_loss(recording: Recording, loss: Any) -> Place | None:
         )
     if not nests.is_real_or_complex(loss.dtype) or loss.dtype.kind == "c":
         raise ArgumentError(f"the loss is of {loss.dtype}, and must be a real number with a point")
-    return recording.place_of(loss)
+    return recording.places.get(id(loss))
 
 
 class _Watch:
