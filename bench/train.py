@@ -132,7 +132,8 @@ def kinds_of(name: str, options: argparse.Namespace) -> list[str]:
 
 def told(error: BaseException) -> dict[str, str]:
     traceback.print_exception(error)
-    return {"error": f"{type(error).__name__}: {error}"[:300]}
+    printed = str(getattr(error, "stderr", None) or "")[-300:]  # of a process
+    return {"error": f"{type(error).__name__}: {error}"[:300] + printed}
 
 
 def speed(

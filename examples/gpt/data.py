@@ -50,11 +50,10 @@ def train_bpe(text, vocab_size):
     """A byte-pair encoding over bytes, as GPT-2's, from a text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet)
+    bpe.pre_tokenizer, bpe.decoder = level, decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=sorted(level.alphabet()))
     bpe.train_from_iterator(text.splitlines(keepends=True), trainer)
     return bpe
 

@@ -24,23 +24,23 @@ def options_of(words=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", choices=gpt.PRESETS, default="tiny")
     parser.add_argument("--init", help="a folder with a GPT-2 checkpoint of Hugging Face")
-    parser.add_argument("--data", default="stdlib", help="a text file, a folder of sources, stdlib")
+    parser.add_argument("--data", default="stdlib", help="a text file, a folder of them, stdlib")
     parser.add_argument("--tokenizer", help="byte, char, gpt2, or bpe:N; byte unless --init")
     parser.add_argument("--out", type=pathlib.Path, help="the folder of the run")
     parser.add_argument("--dtype", help="of the weights; bfloat16 on a GPU, float32 without one")
-    for name, kind in (("steps", int), ("batch", int), ("accumulate", int), ("lr", float)):
-        parser.add_argument(f"--{name}", type=kind)
-    parser.add_argument("--limit", type=int, help="characters of the data")
+    for name in ("steps", "batch", "accumulate", "limit"):  # limit: characters of the data
+        parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--lr", type=float)
     parser.add_argument("--every", type=int, default=50, help="steps between validations")
     parser.add_argument("--until", type=int, help="stop at this step; go on later")
     options = parser.parse_args(words)
     for name, value in SETTINGS[options.preset].items():
         if getattr(options, name) is None:
             setattr(options, name, value)
-    simulated = kw.current_device().is_simulated
-    options.dtype = options.dtype or ("float32" if simulated else "bfloat16")
     options.out = options.out or pathlib.Path(f"gpt-{options.preset}")
     options.tokenizer = options.tokenizer or ("gpt2" if options.init else "byte")
+    if options.dtype is None:
+        options.dtype = "float32" if kw.current_device().is_simulated else "bfloat16"
     return options
 
 
@@ -56,8 +56,10 @@ def train(options):
     tokenizer = data.prepare(options.data, options.tokenizer, options.out, options.limit)
     model = model_of(options, tokenizer).astype(options.dtype)
     rows, length = options.batch * options.accumulate, model.config.n_positions
-    shards = kw.train.Shards(options.out / "train.bin", rows, length, seed=1)
-    validation = kw.train.Shards(options.out / "val.bin", options.batch, length)
+    known = {"vocabulary": model.config.vocab_size}
+    shards = kw.train.Shards(options.out / "train.bin", rows, length, seed=1, **known)
+    others = kw.train.Shards(options.out / "val.bin", options.batch, length, **known)
+    validation = [next(others) for _ in range(min(4, others.batches))]
     optimizer = kw.optim.AdamW(
         model, lr=kw.optim.cosine(options.lr, options.steps, warmup=options.steps // 20),
         betas=(0.9, 0.95), weight_decay=0.1, master_weights=options.dtype != "float32",
@@ -90,8 +92,7 @@ def train(options):
             if step % 10 == 0:
                 log(step, loss=loss, norm=norm, lr=optimizer.rate, tokens=10 * rows * length)
             if step % options.every == 0:
-                pairs = [next(validation) for _ in range(min(4, validation.batches))]
-                mean = sum(loss_of(*pair).item() for pair in pairs) / len(pairs)
+                mean = sum(loss_of(*pair).item() for pair in validation) / len(validation)
                 print(f"step {step}: loss {loss.item():.4f}, validation {mean:.4f}", flush=True)
                 checkpoint.save(**kept, step=step)
     checkpoint.save(**kept, step=step)

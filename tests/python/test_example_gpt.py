@@ -170,6 +170,20 @@ def test_a_resumed_run_has_the_bits_of_one_without_a_break(example, tmp_path):
     assert tokenizer.decode(texts[0]).startswith("import o")
 
 
+def test_a_checkpoint_is_tuned_further(example, net, tmp_path):
+    gpt, train = example["model"], example["train"]
+    config = gpt.Config(vocab_size=256, n_positions=16, n_embd=32, n_layer=1, n_head=2)
+    gpt.save(gpt.GPT(config, seed=5), tmp_path / "given")
+    gpt.save(net, tmp_path / "narrow")
+    more = ["--init", str(tmp_path / "given"), "--tokenizer", "byte", "--dtype", "bfloat16"]
+    train.train(train.options_of(words(tmp_path / "tuned", *more)))
+    tuned = gpt.load(tmp_path / "tuned" / "model")
+    assert tuned.config == config and losses(tmp_path / "tuned")[10] < 5.4
+    more[1] = str(tmp_path / "narrow")  # of 50 tokens
+    with pytest.raises(kw.StoreError, match="the vocabulary 50 tokens"):
+        train.train(train.options_of(words(tmp_path / "other", *more)))
+
+
 def test_generation_reads_the_last_tokens_alone(example, net):
     """The most probable tokens are those of calls without padding, also beyond n_positions."""
     tokens = [int(token) for token in TOKENS[0]]
