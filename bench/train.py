@@ -1,15 +1,15 @@
 """Whole training steps of GPT-2 beside torch: forward, backward, clipping, AdamW.
 
-    train.py [--models gpt2,char] [--subjects ours,eager,compiled,graph]
+    train.py [--models gpt2,char] [--subjects ours,logits,eager,compiled,graph]
              [--parts speed,losses,start]
 
-"ours" is examples/gpt/model.py, captured, with bfloat16 weights and float32 masters; torch has
-float32 weights under autocast, attention of cuDNN and the fused AdamW; "graph" is its eager step as
-a CUDA graph. speed: the subjects take turns in one run; tokens a second, MFU, peak memory. losses:
-the losses of --loss-steps steps from one start over the same data, beside torch in float32 (our
-float32 without torch). start: from the start of a process to the end of its first step, with empty
-caches and with full ones. Each part is saved when it is there. The simulated device has a small
-model.
+"ours" is examples/gpt/model.py, captured, with bfloat16 weights and float32 masters; "logits" the
+same with all logits at once in place of kw.nn.linear_cross_entropy(). torch has float32 weights
+under autocast, attention of cuDNN and the fused AdamW; "graph" is its eager step as a CUDA graph.
+speed: the subjects take turns in one run; tokens a second, MFU, peak memory. losses: the losses of
+--loss-steps steps from one start over the same data, beside torch in float32 (our float32 without
+torch). start: from the start of a process to the end of its first step, with empty caches and with
+full ones. Each part is saved when it is there. The simulated device has a small model.
 """
 
 from __future__ import annotations
@@ -38,22 +38,24 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples" 
 import data
 import model as gpt
 
+OURS = ("ours", "logits")
 LR = 3e-4
 TOLERANCE = 1e-2  # nats, of the losses' means over 10 steps
 SIZES = {"gpt2": (64, 1024), "char": (64, 256), "tiny": (4, 16)}  # batch, length
 
 
 class Ours:
-    """The step of examples/gpt without accumulation, captured."""
+    """The step of examples/gpt without accumulation, captured; with `logits` all of them exist at
+    once, overwritten by their gradient."""
 
-    def __init__(self, config: gpt.Config, dtype: str) -> None:
+    def __init__(self, config: gpt.Config, dtype: str, logits: bool) -> None:
         self.model = gpt.GPT(config, seed=1).astype("bfloat16").astype(dtype)
         self.optimizer = kw.optim.AdamW(
             self.model, lr=LR, betas=(0.9, 0.95), weight_decay=0.1,
             master_weights=dtype != "float32",
             groups=[{"match": r"bias|ln_", "weight_decay": 0.0}],
         )  # fmt: skip
-        gradient = kw.value_and_grad(gpt.loss_of)
+        gradient = kw.value_and_grad(whole_loss if logits else gpt.loss_of)
 
         def step(inputs: kw.Array, targets: kw.Array) -> kw.Array:
             loss, gradients = gradient(self.model, inputs, targets)
@@ -67,6 +69,10 @@ class Ours:
 
     def synchronize(self) -> None:
         kw.synchronize()
+
+
+def whole_loss(model: gpt.GPT, inputs: kw.Array, targets: kw.Array) -> kw.Array:
+    return kw.nn.cross_entropy(model(inputs), targets, inplace=True)
 
 
 class OurMemory:
@@ -103,8 +109,8 @@ def torch_peer() -> Any:
 
 
 def subject(kind: str, config: gpt.Config, dtype: str, mode: str) -> Any:
-    if kind == "ours":
-        return Ours(config, dtype)
+    if kind in OURS:
+        return Ours(config, dtype, kind == "logits")
     return torch_peer().Theirs(config, first_weights(config), kind, dtype, LR, mode)
 
 
@@ -127,7 +133,7 @@ def config_of(name: str) -> tuple[gpt.Config, int, int]:
 def kinds_of(name: str, options: argparse.Namespace) -> list[str]:
     """The subjects; "graph" keeps a second copy of all activations, too much of the large model."""
     wanted = options.subjects or ("ours,eager,compiled" + ("" if name == "gpt2" else ",graph"))
-    return [kind for kind in wanted.split(",") if kind == "ours" or torch_peer() is not None]
+    return [kind for kind in wanted.split(",") if kind in OURS or torch_peer() is not None]
 
 
 def told(error: BaseException) -> dict[str, str]:
@@ -147,19 +153,18 @@ def speed(
     subjects: dict[str, tuple[Any, list[Any], Any]] = {}
     for kind in kinds_of(name, options):
         try:
-            memory = OurMemory if kind == "ours" else torch_peer()
-            before, start = memory.release(), time.perf_counter()
-            made = subject(kind, config, options.dtype, options.compile_mode)
-            given = [made.batch(*pair) for pair in host]
-            losses = [float(made.step(*given[0]))]
-            row = {"first step, s": round(time.perf_counter() - start, 3)}
-            losses += [float(made.step(*given[i % 4])) for i in range(1, 4)]
-            made.synchronize()
-            found[kind] = {
-                **row,
-                "losses": [round(loss, 4) for loss in losses],
-                **memory.peak(before),
-            }
+            with kw.memory.use(kw.memory.PoolResource()):  # our peak begins anew
+                memory = OurMemory if kind in OURS else torch_peer()
+                before, start = memory.release(), time.perf_counter()
+                made = subject(kind, config, options.dtype, options.compile_mode)
+                given = [made.batch(*pair) for pair in host]
+                losses = [float(made.step(*given[0]))]
+                row = {"first step, s": round(time.perf_counter() - start, 3)}
+                losses += [float(made.step(*given[i % 4])) for i in range(1, 4)]
+                made.synchronize()
+                row["losses"] = [round(loss, 4) for loss in losses]
+                found[kind] = {**row, **memory.peak(before)}
+                memory.release()
             subjects[kind] = made, given, memory
         except Exception as error:  # the other subjects still get figures
             found[kind] = told(error)
@@ -279,7 +284,7 @@ def options_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-o", "--output", type=pathlib.Path, default=harness.RESULTS / "train.json")
     parser.add_argument("--models", default="tiny" if simulated else "gpt2,char")
-    parser.add_argument("--subjects", help="ours, eager, compiled, graph")
+    parser.add_argument("--subjects", help="ours, logits, eager, compiled, graph")
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--batch", type=int, help="rows of a step for speed and start")
@@ -308,8 +313,7 @@ def main() -> None:
                 harness.save(options.output, document)
 
             try:
-                with kw.memory.use(kw.memory.PoolResource()):  # a peak of its own
-                    PARTS[part](name, options, text, save)
+                PARTS[part](name, options, text, save)
             except Exception as error:  # the other parts still get figures
                 save(document.get(name, {}).get(part, {}) | told(error))
             gc.collect()
