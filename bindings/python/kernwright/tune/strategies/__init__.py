@@ -12,6 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from kernwright._support.typed import typed
 from kernwright.tune._kernel_tuner.options import NAMES, our_strategy
 from kernwright.tune._strategy import Strategy
 from kernwright.tune._strategy import strategies as _names
@@ -54,4 +55,4 @@ def __getattr__(name: str) -> NamedStrategy:
     raise AttributeError(f"module {__name__!r} has no strategy {name!r}: {', '.join(NAMES)}")
 
 
-sys.modules[__name__].__class__ = _Strategies
+sys.modules[__name__].__class__ = typed(_Strategies)
