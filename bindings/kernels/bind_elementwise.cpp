@@ -46,9 +46,11 @@ py::object compute(const std::string& name, const py::tuple& values, const py::o
     if (first == nullptr) {
       return py::cast(kernels::elementwise(*operation, operands.all()));  // throws, with advice
     }
-    return py::cast(on_current_stream(*first, [&](const Stream& stream) {
+    const Array made = on_current_stream(*first, [&](const Stream& stream) {
       return kernels::elementwise(*operation, operands.all(), stream);
-    }));
+    });
+    const bool is_number = operands.are_numbers() && made.type() != ScalarType::boolean;
+    return py::cast(is_number ? made.as_number() : made);
   }
   const Array result = array_operand(out, "out");
   on_current_stream(result, [&](const Stream& stream) {

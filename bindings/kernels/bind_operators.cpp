@@ -32,9 +32,11 @@ bool read_sides(PyObject* a, PyObject* b, Operands& operands) {
 }
 
 py::object run(Operation operation, const Operands& operands) {
-  return new_array_object(on_current_stream(*operands.first_array(), [&](const Stream& stream) {
+  Array made = on_current_stream(*operands.first_array(), [&](const Stream& stream) {
     return kernels::elementwise(operation, operands.all(), stream);
-  }));
+  });
+  const bool is_number = operands.are_numbers() && made.type() != ScalarType::boolean;
+  return new_array_object(is_number ? made.as_number() : std::move(made));
 }
 
 PyObject* not_implemented() noexcept {

@@ -50,6 +50,15 @@ const Array* Operands::first_array() const noexcept {
   return nullptr;
 }
 
+bool Operands::are_numbers() const noexcept {
+  bool on_device = false;
+  for (const kernels::Operand& operand : all()) {
+    if (operand.number.weak == Weak::none) return false;
+    on_device = on_device || operand.array != nullptr;
+  }
+  return on_device;
+}
+
 bool Operands::add(PyObject* value) {
   if (count_ == operands_.size()) return false;
   kernels::Operand& operand = operands_[count_];

@@ -30,6 +30,8 @@ class Operands {
   std::span<const kernels::Operand> all() const noexcept { return {operands_.data(), count_}; }
   /// The first array, or null.
   const Array* first_array() const noexcept;
+  /// Whether they are numbers of the host alone, some of which lie on the device: so is the result.
+  bool are_numbers() const noexcept;
 
  private:
   Device* device_ = nullptr;

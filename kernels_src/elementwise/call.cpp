@@ -25,13 +25,19 @@ ScalarType own_type(const Operand& operand) {
 
 bool is_weak(const Operand& operand) { return operand.number.weak != Weak::none; }
 
+ScalarType wide_type(Weak number) {
+  return number == Weak::real ? ScalarType::float64 : default_type(number);
+}
+
 /// Types of all operands, those of weak numbers by what stands beside them.
 Types operand_types(const OperationInfo& operation, std::span<const Operand> operands) {
   Types types{};
   std::optional<ScalarType> strong;
   Weak widest = Weak::none;
+  bool on_device = false;  // numbers of the host that lie there are computed as the host does
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (is_weak(operands[i])) {
+      on_device = on_device || operands[i].array != nullptr;
       if (has_say(operation, i)) widest = std::max(widest, operands[i].number.weak);
       continue;
     }
@@ -44,7 +50,9 @@ Types operand_types(const OperationInfo& operation, std::span<const Operand> ope
     if (!has_say(operation, i)) {
       types[i] = default_type(weak);
     } else {
-      types[i] = strong ? promote(*strong, weak) : default_type(widest);
+      types[i] = strong      ? promote(*strong, weak)
+                 : on_device ? wide_type(widest)
+                             : default_type(widest);
     }
   }
   return types;

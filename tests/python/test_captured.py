@@ -142,3 +142,133 @@ def test_inside_of_gradients_it_runs_as_it_is():
     for _ in range(4):
         f(kw.ones(2))
     assert kw.grad(f)(kw.asarray([3.0, 4.0])).numpy().tolist() == [6, 8]
+
+
+@pytest.mark.parametrize("name", ["maximum", "times"])
+def test_writes_that_change_nothing_at_first(name):
+    def running(best, x):
+        best[...] = kw.maximum(best, x)
+
+    def times(best, x):
+        best *= x
+
+    f = kw.captured(running if name == "maximum" else times)
+    eager = running if name == "maximum" else times
+    one, other = kw.ones(2), kw.ones(2)
+    for value in (1.0, 1.0, 3.0, 2.0, 5.0):
+        f(one, kw.full(2, value))
+        eager(other, kw.full(2, value))
+        assert bits(one) == bits(other)
+    news = [kw.ones(2) for _ in range(5)]  # another array in each call
+    g = kw.captured(eager)
+    for array in news:
+        g(array, kw.full(2, 4.0))
+    assert [float(array[0]) for array in news] == [4.0] * 5
+
+
+def test_parameters_replaced_again_and_again():
+    layer = kw.nn.Linear(2, 2, bias=False, seed=1)
+    f, x = kw.captured(lambda layer, x: layer(x)), kw.ones((1, 2))
+    for i in range(60):
+        layer.weight = kw.full((2, 2), float(i))
+        assert float(f(layer, x)[0, 0]) == 2 * i
+
+
+def test_a_result_that_comes_back_and_is_written():
+    def f(a):
+        a += 1
+        return a * 2
+
+    found = []
+    for g in (f, kw.captured(f)):
+        a, values = kw.ones(1), []
+        for _ in range(6):
+            a = g(a)
+            values.append(float(a[0]))
+        found.append(values)
+    assert found[0] == found[1]
+
+
+def test_arguments_that_share_memory():
+    def f(a, b):
+        a += 1
+        return a * b
+
+    g = kw.captured(f)
+    for _ in range(4):
+        q = kw.asarray([0.0, 1.0, 2.0, 3.0])
+        assert g(q, q).numpy().tolist() == [1, 4, 9, 16]
+        q = kw.asarray([0.0, 1.0, 2.0, 3.0])
+        assert g(q[1:], q[:-1]).numpy().tolist() == [0, 6, 12]
+        assert g(kw.ones(4), kw.ones(4)).numpy().tolist() == [2, 2, 2, 2]
+    w = kw.zeros(2)
+
+    def closed(a):
+        a += 1
+        return w * 1
+
+    h = kw.captured(closed)
+    assert [float(h(w)[0]) for _ in range(5)] == [1, 2, 3, 4, 5]
+    layer = kw.nn.Linear(1, 1, bias=False, seed=1)
+    layer.weight[...] = 1
+
+    def moved(layer, w, x):
+        w += 1
+        return layer(x)
+
+    h = kw.captured(moved)
+    assert [h(layer, layer.weight, kw.ones((1, 1))).item() for _ in range(5)] == [2, 3, 4, 5, 6]
+
+
+def test_arithmetic_of_numbers_alone():
+    functions = [
+        lambda a, n: a / n + n / 3, lambda a, n: a * (1 - n), lambda a, n: a * (2 * n) - n**2,
+        lambda a, n: kw.full((2,), n / 2) + a, lambda a, n: (-n) * a + abs(n),
+    ]  # fmt: skip
+    for f in functions:
+        g = kw.captured(f)
+        for dtype in ("float32", "bfloat16"):
+            a = kw.asarray([1.0, 3.0]).astype(dtype)
+            for n in (0.25, 0.5, 3, 0.75, 7, 5, 11):
+                made, expected = g(a, n), f(a, n)
+                assert (made.dtype, bits(made)) == (expected.dtype, bits(expected)), (f, n)
+    h = kw.captured(lambda a, n: a * n)
+    for n in (np.float64(3), np.float32(2), np.int64(4), 2**70, True):
+        for _ in range(4):
+            assert h(kw.ones(2), n).dtype == (kw.ones(2) * n).dtype
+    zero = kw.captured(lambda a, n: a / n)
+    found = [float(zero(kw.ones(1), n)[0]) for n in (1.0, 1.0, 0.0, -0.0)]
+    assert found == [1, 1, np.inf, -np.inf]
+
+
+def test_what_modules_hold_besides_parameters():
+    layer = kw.nn.Dropout(0.5, seed=1)
+    f, x = kw.captured(lambda layer, x: layer(x)), kw.ones(64)
+    for _ in range(4):
+        assert (f(layer, x).numpy() == 0).any()
+    layer.p = 0.0
+    assert (f(layer, x).numpy() == 1).all()
+    layer.p = 0.5
+    layer.eval()
+    assert (f(layer, x).numpy() == 1).all()
+
+
+def test_a_method():
+    class Model:
+        factor = 2.0
+
+        @kw.captured
+        def step(self, x):
+            return x * self.factor
+
+    model, other = Model(), Model()
+    other.factor = 3.0
+    for _ in range(4):
+        assert model.step(kw.ones(1)).item() == 2 and other.step(kw.ones(1)).item() == 3
+
+
+def test_a_number_that_python_needs_is_explained():
+    f = kw.captured(lambda x, n: x[:n])
+    f(kw.ones(3), 2), f(kw.ones(3), 2)
+    with pytest.raises(kw.CaptureError, match=r"<lambda>\(\) cannot be recorded.*partial"):
+        f(kw.ones(3), 2)

@@ -220,6 +220,67 @@ def test_checkpoint_draws_the_same_numbers_again():
     np.testing.assert_allclose(gradient.numpy(), seen[0].numpy(), rtol=1e-6)
 
 
+def test_checkpoint_in_a_loop():
+    layers = [kw.nn.Linear(2, 2, seed=i) for i in range(3)]
+
+    def run(wrapped):
+        def loss(x):
+            for layer in layers:
+                x = wrapped(lambda z: kw.sin(layer(z)))(x)  # noqa: B023 (on purpose)
+            return x.sum()
+
+        return kw.grad(loss)(kw.ones((1, 2))).numpy()
+
+    np.testing.assert_array_equal(run(kw.checkpoint), run(lambda f: f))
+
+
+def test_checkpoint_moves_no_generator_on():
+    def loss(x, wrapped):
+        return wrapped(lambda x: x * kw.random.normal(x.shape))(x).sum()
+
+    after = []
+    for wrapped in (kw.checkpoint, lambda f: f):
+        kw.random.seed(3)
+        layer = kw.nn.Dropout(0.5, seed=1)
+        kw.grad(loss)(kw.ones(8), lambda f, w=wrapped, layer=layer: w(lambda x: layer(f(x))))
+        after.append((kw.random.normal(2).numpy().tolist(), layer(kw.ones(16)).numpy().tolist()))
+    assert after[0] == after[1]
+
+
+def test_many_writes_in_place_take_no_longer_each():
+    def loss(x):
+        y = x * 1
+        for i in range(600):
+            y += x
+            y[i % 3] = x[0]
+        return y.sum()
+
+    # The last rounds leave 3 x[0], x[0] + x[1] and x[0].
+    assert kw.grad(loss)(kw.ones(3)).numpy().tolist() == [5, 1, 0]
+
+
+def test_writes_through_views_of_an_argument_are_refused():
+    def through(x):
+        view = x[:1]
+        view += 1
+        return view.sum()
+
+    x = kw.asarray([1.0, 2.0])
+    with pytest.raises(kw.InvalidArgument, match="writes into an argument"):
+        kw.grad(through)(x)
+    assert x.numpy().tolist() == [1, 2]
+
+
+def test_custom_gradient_refuses_what_it_closes_over():
+    w = kw.asarray([2.0])
+
+    def loss(w):
+        return kw.custom_gradient(lambda x: (x * w, x), lambda x, g: g)(kw.ones(1)).sum()
+
+    with pytest.raises(kw.ArgumentError, match="none of its arguments"):
+        kw.grad(loss)(w)
+
+
 def test_checkpoint_keeps_less():
     def chain(x):
         for _ in range(20):

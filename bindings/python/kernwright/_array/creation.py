@@ -20,6 +20,7 @@ from kernwright._core import (
     _adopt,
     _dtype,
     _from_numpy,
+    _is_number,
     _result_type,
     _sequence,
     _whole_sequence,
@@ -45,6 +46,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
         array._fill(fill_value)
         return array
     values = asarray(fill_value, device=device)
+    if dtype is None and isinstance(fill_value, Array) and _is_number(fill_value):
+        dtype = _result_type(0.0 if values.dtype.kind == "f" else 0)
     array = empty(shape, values.dtype if dtype is None else dtype, device=values.device)
     array[...] = values
     return array

@@ -122,7 +122,7 @@ def _pulled(node: Node, given: list[Array | None]) -> list[tuple[Place, Array]]:
 def _refuse_overwritten(recording: Recording, node: Node) -> None:
     pulls = [pull for _, pull in node.edges] if node.joint is None else [node.joint]
     for array in _arrays_in([cell.cell_contents for pull in pulls for cell in _cells(pull)]):
-        for write in recording.writes:
+        for write in recording.writes.values():
             if node.order < write.order and write.touches(array):
                 raise InvalidArgument(
                     f"the gradient of {node.name} needs values that {write.line} has overwritten: "

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kernwright._core import _unrecorded
-from kernwright._grad.recording import is_traced, note, note_joint
+from kernwright._core import Array, _unrecorded
+from kernwright._grad.recording import is_traced, note, note_extent, note_joint
 from kernwright.errors import ArgumentError
 
 Handler = Callable[..., Any]
@@ -34,6 +34,23 @@ def joint_handler(function: Any, rule: Any, name: str) -> Handler:
     return handler
 
 
+def constant_handler(function: Any) -> Handler:
+    """Of a function whose results have no gradient; it may write into its arguments."""
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        may_write((*args, *kwargs.values()))
+        return _unrecorded(function, *args, **kwargs)
+
+    return handler
+
+
+def may_write(values: Iterable[Any]) -> None:
+    """Tells who wants to know that these arrays may have been written."""
+    for each in members(values):
+        if isinstance(each, Array):
+            note_extent(each)
+
+
 def refused_handler(function: Any, name: str) -> Handler:
     """Of a function without a gradient."""
 
@@ -43,6 +60,7 @@ def refused_handler(function: Any, name: str) -> Handler:
                 f"{name} has no gradient: make its argument a constant by kw.stop_gradient(), or "
                 "give it a gradient by kw.custom_gradient()"
             )
+        may_write((*args, *kwargs.values()))
         return _unrecorded(function, *args, **kwargs)
 
     return handler

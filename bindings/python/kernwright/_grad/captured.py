@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import types
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, Graph
 from kernwright._grad import draws, nests  # transforms installs the handlers
-from kernwright.errors import ArgumentError
+from kernwright._grad.recording import extent_of, written_extents
+from kernwright.errors import ArgumentError, CaptureError
 
 __all__ = ["captured"]
 
@@ -29,18 +32,23 @@ def captured(f: Callable[..., Any]) -> Callable[..., Any]:
     call launches that graph; Python runs no longer. Calls of another kind have a graph of their
     own; the 32 used last are kept. Results are equal in all bits to those of `f`.
 
-    Arguments are arrays, numbers, modules, and dicts, lists and tuples of them; others are part of
-    the kind of call, by their value. Arrays may be others in each call: their elements are copied
-    into those that the graph reads, and back where `f` writes into them. Ints and floats may
-    change, too: the graph reads them from the device; bind what `f` needs on the host (an axis, a
-    shape) by functools.partial(). Parameters of modules, and what `f` closes over, are used where
-    they are. Random numbers go on from call to call, as without a graph.
+    Arguments are arrays, numbers, modules, and dicts, lists and tuples of them. Arrays may be
+    others in each call: their elements are copied into those that the graph reads, and back where
+    `f` writes into them; one that is the same in each call is used where it is. Calls whose arrays
+    share memory run as they are. Floats and ints may change: inside of `f` they are arrays without
+    axes from the third call on, which take the dtype of what is beside them; bind what Python needs
+    (an axis, a shape, a branch) by functools.partial(). NumPy's scalars, bools and strings tell
+    another kind of call by their value, and so do the plain attributes, the modes and the arrays of
+    a module. Of other objects, and of what `f` closes over, the graph keeps what they were in the
+    third call: numbers, attributes, which arrays. Elements of arrays are read anew. Random numbers
+    go on from call to call, as without a graph.
 
     The arrays in the result are the graph's: the next call of this kind overwrites them, so copy
     what you keep. Inside of a recording of gradients or another graph `f` runs as it is.
 
     Raises CaptureError where `f` reads from the device or copies from the host (.numpy(), a branch
-    on a value), with the call's name; its line is in the traceback. Not for several threads.
+    on a value), with the call's name; its line is in the traceback. Not for several threads; while
+    one captures, no other may wait for the device.
 
     >>> step = kw.captured(lambda x, a: kw.exp(x) * a)
     >>> [float(step(kw.zeros(3), a)[0]) for a in (1.0, 2.0, 3.0, 4.0)]
@@ -58,20 +66,25 @@ class _Captured:
         self.function = f
         self._plans: OrderedDict[Any, _Plan] = OrderedDict()
 
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _core._is_recording() or _core._any_capture():
             return self.function(*args, **kwargs)
-        call = _Call()
-        call.read((args, kwargs), "")
-        key = (_core.current_device().ordinal, _core.current_device().is_simulated, *call.key)
+        call = _Call(args, kwargs)
+        if call.shares_memory():
+            return self.function(*args, **kwargs)
+        device = _core.current_device()
+        key = (device.ordinal, device.is_simulated, *call.key)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = _Plan()
+            plan = self._plans[key] = _Plan(self.function)
             if len(self._plans) > _KEPT:
                 self._plans.popitem(last=False)
         else:
             self._plans.move_to_end(key)
-        return plan.run(self.function, args, kwargs, call)
+        return plan.run(call)
 
     def __repr__(self) -> str:
         return f"<captured {getattr(self.function, '__name__', self.function)!s}>"
@@ -85,30 +98,29 @@ class _Captured:
 class _Call:
     """The arguments of a call: what tells its kind, its arrays, its numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args, kwargs
         self.key: list[Any] = []
         self.arrays: list[Array] = []
         self.numbers: list[float | int] = []
         self.held: list[Any] = []  # known by identity, so that nothing else gets it
+        self._read((args, kwargs), "")
 
-    def read(self, value: Any, path: str) -> None:
-        """Adds an argument and all that is in it."""
+    def _read(self, value: Any, path: str) -> None:
         if isinstance(value, Array):
             self.key.append((path, value.shape, value.dtype, value.device.ordinal))
             self.arrays.append(value)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        elif is_number(value):
             self.key.append((path, type(value)))
             self.numbers.append(value)
         elif (members := nests.children(value)) is not None:
             self.key.append((path, type(value), len(members)))
             for name, each in members:
-                self.read(each, f"{path}.{name!r}")
+                self._read(each, f"{path}.{name!r}")
         elif nests.is_module(value):
-            parameters = tuple(id(array) for _, array in value.named_parameters())
-            modes = tuple(each.training for _, each in value.named_modules())
-            self._hold(path, value, parameters, modes)
-        elif isinstance(value, (str, bytes, bool, type(None), np.dtype, type)):
-            self.key.append((path, value))
+            self._hold(path, value, *_state_of(value, self.held))
+        elif isinstance(value, _BY_VALUE):
+            self.key.append((path, type(value), repr(value)))
         else:
             self._hold(path, value)
 
@@ -116,75 +128,129 @@ class _Call:
         self.key.append((path, id(value), *more))
         self.held.append(value)
 
+    def shares_memory(self) -> bool:
+        """Whether two of the arrays overlap: a graph has them apart."""
+        if len(self.arrays) < 2:
+            return False
+        extents = sorted(extent_of(array) for array in self.arrays if array.size)
+        return any(b[0] < a[1] for a, b in itertools.pairwise(extents))
+
+
+_BY_VALUE = (str, bytes, bool, type(None), np.dtype, np.generic, type, int, float, complex)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a graph reads it from the device: a plain float, or an int of 64 bits."""
+    return type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
+
+
+def _state_of(module: Any, held: list[Any]) -> list[Any]:
+    """What a module computes with besides the numbers in its parameters."""
+    found: list[Any] = []
+    for _, each in module.named_modules():
+        plain = [(k, v) for k, v in vars(each).items() if isinstance(v, _BY_VALUE)]
+        found += [each.training, each._frozen, repr(plain)]
+    arrays = [array for _, array in module.named_parameters()]
+    held += arrays
+    return [*found, *(id(array) for array in arrays)]
+
 
 class _Plan:
     """The calls of one kind: eager ones first, then a graph with its arrays."""
 
-    def __init__(self) -> None:
-        self.calls = 0
-        self.written: set[int] = set()  # the numbers of arrays that the function writes into
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.function, self.calls = f, 0
         self.graph: Graph | None = None
+        self.arrays: list[Array | None] = []  # of the first call
+        self.fixed: set[int] = set()  # the numbers of those that were the same in the second
 
-    def run(self, f: Callable[..., Any], args: Any, kwargs: Any, call: _Call) -> Any:
+    def run(self, call: _Call) -> Any:
         if self.calls < _EAGER:
-            self.held = call.held
-            result = self._run_eagerly(f, args, kwargs, call)
+            if self.calls == 0:
+                self.arrays, self.held = list(call.arrays), call.held
+                self.fixed = set(range(len(call.arrays)))
+            self._compare(call)
             self.calls += 1
-            return result
-        if self.graph is None:
-            self._record(f, args, kwargs, call)
+            return self.function(*call.args, **call.kwargs)
+        if not self._compare(call) or self.graph is None:
+            self._record(call)
         return self._replay(call)
 
-    def _run_eagerly(self, f: Callable[..., Any], args: Any, kwargs: Any, call: _Call) -> Any:
-        before = [array.copy() for array in call.arrays]
-        result = f(*args, **kwargs)
-        for number, (old, array) in enumerate(zip(before, call.arrays, strict=True)):
-            if array.size and not _same_bits(old, array.copy()):
-                self.written.add(number)
-        return result
+    def _compare(self, call: _Call) -> bool:
+        """Whether the arrays that were the same in all calls still are."""
+        moved = {i for i in self.fixed if not _is_same(call.arrays[i], self.arrays[i])}
+        self.fixed -= moved
+        return not moved
 
-    def _record(self, f: Callable[..., Any], args: Any, kwargs: Any, call: _Call) -> None:
-        graph = Graph()
-        self.inputs = [array.copy() for array in call.arrays]
-        self.numbers: list[float | int] = []
-        floats = [n for n in call.numbers if isinstance(n, float)]
-        ints = [n for n in call.numbers if not isinstance(n, float)]
-        self.floats = kw.zeros(len(floats), "float64")
-        self.ints = kw.zeros(len(ints), "int64")
+    def _record(self, call: _Call) -> None:
+        self.graph, graph = None, Graph()
+        # An array that is the same in each call is used where it is: others may share its memory.
+        self.inputs = [
+            array if i in self.fixed else array.copy() for i, array in enumerate(call.arrays)
+        ]
+        self.packed = b""
+        floats, ints = _split(call.numbers)
+        self.floats, self.ints = kw.zeros(len(floats), "float64"), kw.zeros(len(ints), "int64")
         given = _Given(self.inputs, self.floats, self.ints)
-        args, kwargs = given.rebuilt((args, kwargs))
+        args, kwargs = given.rebuilt((call.args, call.kwargs))
         self._set_numbers(call.numbers)
         self.draws = draws.GraphDraws()
         kw.synchronize()
-        with graph.capture(), draws.in_graph(self.draws):
-            self.result = f(*args, **kwargs)
+        try:
+            with graph.capture(), draws.in_graph(self.draws), written_extents() as written:
+                self.result = self.function(*args, **kwargs)
+        except CaptureError as error:
+            name = getattr(self.function, "__name__", "f")
+            raise CaptureError(
+                f"kw.captured: {name}() cannot be recorded, because it reads from the device or "
+                "copies from the host (its numbers are arrays from the third call on: bind those "
+                f"that Python needs by functools.partial()): {error}"
+            ).with_traceback(error.__traceback__) from None
+        outputs = [extent_of(each) for each in nests.arrays(self.result)]
+        self.outputs = outputs
+        self.written = [
+            i for i, each in enumerate(self.inputs)
+            if i not in self.fixed and _touches(extent_of(each), written)
+        ]  # fmt: skip
+        self.arrays = [each if i in self.fixed else None for i, each in enumerate(self.arrays)]
         self.graph = graph
 
     def _set_numbers(self, numbers: list[float | int]) -> None:
-        if numbers == self.numbers and all(
-            type(a) is type(b) for a, b in zip(numbers, self.numbers, strict=True)
-        ):
+        floats, ints = _split(numbers)
+        packed = np.asarray(floats, "f8").tobytes() + np.asarray(ints, "i8").tobytes()
+        if packed == self.packed:
             return
-        self.numbers = list(numbers)
-        floats = [n for n in numbers if isinstance(n, float)]
-        ints = [n for n in numbers if not isinstance(n, float)]
+        self.packed = packed
         for array, values in ((self.floats, floats), (self.ints, ints)):
             if values:
                 array[...] = np.asarray(values, array.dtype)
 
     def _replay(self, call: _Call) -> Any:
         assert self.graph is not None
-        for array, buffer in zip(call.arrays, self.inputs, strict=True):
-            if array.ptr != buffer.ptr:
+        for i, (array, buffer) in enumerate(zip(call.arrays, self.inputs, strict=True)):
+            if i not in self.fixed:
                 buffer[...] = array
         self._set_numbers(call.numbers)
         self.draws.go_on()
         self.graph.launch()
-        for number in self.written:
-            array = call.arrays[number]
-            if array.ptr != self.inputs[number].ptr:
-                array[...] = self.inputs[number]
+        for i in self.written:
+            # A result that came back as an argument is the new result by now.
+            if not _touches(extent_of(call.arrays[i]), self.outputs):
+                call.arrays[i][...] = self.inputs[i]
         return self.result
+
+
+def _is_same(a: Array, b: Array | None) -> bool:
+    return b is not None and (a.ptr == b.ptr and a.strides == b.strides)
+
+
+def _touches(extent: tuple[int, int], others: list[tuple[int, int]]) -> bool:
+    return any(first < extent[1] and extent[0] < end for first, end in others)
+
+
+def _split(numbers: list[float | int]) -> tuple[list[float], list[int]]:
+    floats = [n for n in numbers if isinstance(n, float)]
+    return floats, [n for n in numbers if not isinstance(n, float)]
 
 
 class _Given:
@@ -192,21 +258,18 @@ class _Given:
 
     def __init__(self, inputs: list[Array], floats: Array, ints: Array) -> None:
         self.inputs = iter(inputs)
-        self.words = {float: iter(range(floats.size)), int: iter(range(ints.size))}
-        self.arrays = {float: floats, int: ints}
+        self.words: dict[type, Iterator[int]] = {
+            float: iter(range(floats.size)), int: iter(range(ints.size)),
+        }  # fmt: skip
+        self.arrays: dict[type, Array] = {float: floats, int: ints}
 
     def rebuilt(self, value: Any) -> Any:
         if isinstance(value, Array):
             return next(self.inputs)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            kind = float if isinstance(value, float) else int
+        if is_number(value):
+            kind = type(value)
             return _core._as_number(self.arrays[kind][next(self.words[kind])])
         members = nests.children(value)
         if members is None:
             return value
         return nests.rebuilt(value, [self.rebuilt(each) for _, each in members])
-
-
-def _same_bits(a: Array, b: Array) -> bool:
-    raw = [each.reshape(-1).view("uint8") for each in (a, b)]
-    return bool(kw.all(raw[0] == raw[1]))

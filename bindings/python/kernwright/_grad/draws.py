@@ -1,7 +1,9 @@
-"""Random numbers under checkpoint() and captured(): what is computed again draws the same ones.
+"""Random numbers under checkpoint() and captured().
 
-While a function runs for the first time, the seed, offset and counter of each draw are kept; while
-it runs again, the draws take these in the same order.
+What checkpoint() computes again draws the same numbers: while a function runs for the first time,
+the seed, offset and counter of each draw are kept; while it runs again, the draws take these in the
+same order, and no generator moves on. Under captured() draws read from the device how far their
+generator has come.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from typing import Any
 import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, _unrecorded
-from kernwright._grad.calls import Handler
+from kernwright._grad.calls import Handler, constant_handler
 from kernwright.errors import InvalidArgument
 
 _GENERATORS = 64  # that a captured function may draw from
+
+Draw = tuple[int, int, Array | None]  # seed, offset, counter on the device
 
 
 class _Threads(threading.local):
@@ -38,7 +42,7 @@ def kept() -> Iterator[list[Any]]:
     try:
         yield drawn
     finally:
-        _threads.kept.remove(drawn)
+        _threads.kept.pop()
 
 
 @contextmanager
@@ -51,33 +55,51 @@ def repeated(drawn: list[Any]) -> Iterator[None]:
         _threads.repeated = before
 
 
-def _place(found: Any) -> Any:
-    """That of an earlier draw where it is repeated, else `found`."""
-    if _threads.repeated is not None:
-        found = next(_threads.repeated, found)
+def _again() -> Any:
+    """The next one of the draws that are repeated."""
+    assert _threads.repeated is not None
+    try:
+        found = next(_threads.repeated)
+    except StopIteration:
+        raise InvalidArgument(
+            "a function under checkpoint() draws more random numbers when it is computed again"
+        ) from None
+    return _keep(found)
+
+
+def _keep(found: Any) -> Any:
     for each in _threads.kept:
         each.append(found)
     return found
 
 
-def random_handler(function: Any, first: int) -> Handler:
-    """Of a function that takes seed, offset and counter from its argument number `first`
-    on."""
+def _kept_draw(found: Draw) -> Draw:
+    _keep(found)
+    return found
 
-    def handler(*args: Any) -> Any:
-        at = first % len(args)
-        seed, offset, counter = args[at : at + 3]
-        if isinstance(counter, Array) and (_threads.kept or _threads.repeated is not None):
-            counter = _unrecorded(counter.copy)  # it moves on
-        place = _place((seed, offset, counter))
-        return _unrecorded(function, *args[:at], *place, *args[at + 3 :])
 
-    return handler
+def draw_of(generator: Any, count: int) -> Draw | None:
+    """Where a generator draws the next `count` numbers, inside of a recording; None: as always."""
+    if _threads.repeated is not None:
+        found: Draw = _again()
+        return found
+    if _threads.graph is not None and generator.counter is None:
+        return generator.seed, *_threads.graph.place(generator, count)
+    if not _threads.kept:
+        return None
+    counter = generator.counter
+    if counter is None:
+        return _kept_draw((generator.seed, generator._move_on(count), None))
+    copy = _unrecorded(counter.copy)  # it moves on
+    _unrecorded(_core._advance_counter, counter, count)
+    return _kept_draw((generator.seed, generator.offset, copy))
 
 
 def take_counter(counter: Array, by: int) -> Any:
     """The handler of the places of dropout's masks."""
-    return _place(_unrecorded(_core._take_counter, counter, by))
+    if _threads.repeated is not None:
+        return _again()
+    return _keep(_unrecorded(_core._take_counter, counter, by))
 
 
 class GraphDraws:
@@ -97,12 +119,12 @@ class GraphDraws:
         """The offset and the word of a draw of `count` numbers, during the capture."""
         key = id(generator)
         if key not in self.generators:
-            self.generators[key] = (generator, generator.offset)
-            self.counts[key] = 0
             if not self.spare:
                 raise InvalidArgument(
                     f"a captured function draws from at most {_GENERATORS} generators"
                 )
+            self.generators[key] = (generator, generator.offset)
+            self.counts[key] = 0
             self.words[key] = self.spare.pop()
         offset = self.generators[key][1] + self.counts[key]
         self.counts[key] += count
@@ -129,18 +151,10 @@ def in_graph(drawn: GraphDraws) -> Iterator[None]:
         _core._set_recording(recorded)
 
 
-def place_in_graph(generator: Any, count: int) -> tuple[int, Array] | None:
-    """The offset and the counter of a draw under kw.captured(); None elsewhere."""
-    return None if _threads.graph is None else _threads.graph.place(generator, count)
-
-
 def handlers() -> dict[Any, Handler]:
-    """Of all functions that draw."""
+    """Of all functions that draw: they fill arrays by the place that draw_of() told."""
     table: dict[Any, Handler] = {_core._take_counter: take_counter}
     for name, function in vars(_core).items():
         if name.startswith("_random_"):
-            table[function] = random_handler(function, _FIRST.get(name, -3))
+            table[function] = constant_handler(function)
     return table
-
-
-_FIRST = {"_random_permutation": 3}

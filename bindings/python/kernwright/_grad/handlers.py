@@ -14,8 +14,14 @@ import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, _set_handlers
 from kernwright._grad import draws, reduced, writes
-from kernwright._grad.calls import Handler, joint_handler, refused_handler, ruled_handler
-from kernwright._grad.recording import is_traced
+from kernwright._grad.calls import (
+    Handler,
+    constant_handler,
+    joint_handler,
+    refused_handler,
+    ruled_handler,
+)
+from kernwright._grad.recording import is_traced, note_extent
 from kernwright._grad.table import arrays, linear, nn, vectors
 from kernwright.errors import ArgumentError
 
@@ -28,6 +34,8 @@ def _allow_launch(kernel: str, arguments: tuple[Any, ...]) -> None:
                 f"the kernel {kernel} has no gradient, and its argument {number} needs one: wrap "
                 "the launch in kw.custom_gradient(forward, backward), or pass kw.stop_gradient()"
             )
+        if isinstance(value, Array):
+            note_extent(value)  # whether the kernel writes there is not known here
 
 
 # Of which the results are positions, tables, draws: constants, and not looked at.
@@ -160,6 +168,9 @@ def _table() -> dict[Any, Handler]:
     for name, said in WRITING.items():
         function = getattr(_core, name)
         table[function] = writes.writing(function, said)
+    for name in CONSTANT:
+        function = getattr(_core, name)
+        table[function] = constant_handler(function)
     known = CONSTANT | NEUTRAL | OWN.keys() | RULED.keys() | JOINT.keys() | WRITING.keys()
     for name, function in vars(_core).items():
         if not isinstance(function, BuiltinFunctionType) or name in known or name[0] != "_":

@@ -71,8 +71,9 @@ class Recording:
 
     def __init__(self) -> None:
         self.places: dict[int, Place] = {}
-        self.writes: list[Write] = []
-        self.leaves: set[int] = set()
+        # By target and extent, the last one of each: what came before it is no matter.
+        self.writes: dict[tuple[int, int, int], Write] = {}
+        self.leaves: list[tuple[int, int]] = []  # their extents in memory
 
     def set_place(self, array: Array, node: Node, number: int = 0) -> None:
         """From here on `array` is what the node made."""
@@ -91,7 +92,7 @@ class Recording:
     def add_leaf(self, array: Array) -> Node:
         node = Node("an argument", [], None)
         self.set_place(array, node)
-        self.leaves.add(id(array))
+        self.leaves.append(extent_of(array))
         return node
 
 
@@ -99,6 +100,7 @@ class _Threads(threading.local):
     def __init__(self) -> None:
         self.one: Array | None = None  # the gradient of the loss in itself
         self.recordings: list[Recording] = []  # those that are open, the outermost first
+        self.extents: list[list[tuple[int, int]]] = []  # who wants to know what is written
         self.watched: weakref.WeakSet[Recording] = weakref.WeakSet()  # whose values may be needed
 
 
@@ -208,14 +210,34 @@ def note_write(target: Array, call: str, traced: bool = False) -> None:
     first, end = extent_of(target)
     if first == end:
         return
+    note_extent(target)
     for recording in tuple(_threads.watched):
-        if id(target) in recording.leaves and recording in _threads.recordings:
+        is_open = recording in _threads.recordings
+        if is_open and any(a < end and first < b for a, b in recording.leaves):
             raise InvalidArgument(
                 f"{call} at {user_line()} writes into an argument that gradients are taken of: "
                 "compute a new array, as in x = x + 1"
             )
         line = f"{call} at {user_line()}"
-        recording.writes.append(Write(next(_orders), target, first, end, line, traced))
+        key = (id(target), first, end)
+        recording.writes[key] = Write(next(_orders), target, first, end, line, traced)
+
+
+def note_extent(target: Array) -> None:
+    """Tells written_extents() of a write, or of one that may be."""
+    for written in _threads.extents:
+        written.append(extent_of(target))
+
+
+@contextmanager
+def written_extents() -> Iterator[list[tuple[int, int]]]:
+    """The memory that the block writes through arrays that were there before."""
+    found: list[tuple[int, int]] = []
+    _threads.extents.append(found)
+    try:
+        yield found
+    finally:
+        _threads.extents.pop()
 
 
 def refuse_stale(name: str, operands: Iterable[Any], but: Any = None) -> None:
@@ -234,7 +256,7 @@ def _refuse_stale(
             continue
         place = recording.places.get(id(x))
         order = 0 if place is None else place.node.order
-        for write in recording.writes:
+        for write in recording.writes.values():
             if not write.traced or write.order < order or write.target is x:
                 continue
             if write.target is not but and write.touches(x):

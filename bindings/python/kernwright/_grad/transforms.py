@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import threading
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -138,6 +139,11 @@ def vjp(f: Callable[..., Any], *xs: Any) -> tuple[Any, Callable[[Any], tuple[Any
         for place, part, (shape, dtype) in zip(places, given, specs, strict=True):
             if part is None:
                 continue
+            if not isinstance(part, Array):
+                raise ArgumentError(
+                    f"the cotangent is {type(part).__name__} {part!r:.40}, and must be an array of "
+                    f"shape {shape}"
+                )
             if part.shape != shape:
                 raise InvalidArgument(
                     f"the cotangent has the shape {part.shape}, the result {shape}"
@@ -180,9 +186,10 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     et al., "Training deep nets with sublinear memory cost", 2016).
 
     `f` takes anything and returns an array or a nest of arrays. It must compute the same when it is
-    called again, and it must not write into arrays that were there before. Random numbers and masks
-    of dropout are drawn again as they were. Parameters of modules that it closes over have their
-    gradients, too.
+    called again, and it must not write into arrays that were there before. Variables that it closes
+    over keep the values of the call; what it reads of globals, attributes and dicts must not change
+    until the gradient is there. Random numbers and masks of dropout are drawn again as they were,
+    and no generator moves on. Parameters of modules that it closes over have gradients, too.
 
     >>> f = kw.checkpoint(lambda x: kw.exp(kw.sin(x)))
     >>> kw.grad(lambda x: f(x).sum())(kw.zeros(2)).numpy().tolist()
@@ -194,15 +201,16 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not recordings():
             return f(*args, **kwargs)
+        function = _with_its_variables(f)
         with touched() as operands, draws.kept() as drawn:
-            result = f(*args, **kwargs)
+            result = function(*args, **kwargs)
         inputs = operands()
         outputs = nests.arrays(result)
 
         def pullback(*cotangents: Any) -> Sequence[Any]:
             with recorded() as recording, draws.repeated(drawn):
                 leaves = [recording.add_leaf(each) for each in inputs]
-                again = nests.arrays(f(*args, **kwargs))
+                again = nests.arrays(function(*args, **kwargs))
                 places = [recording.places.get(id(each)) for each in again]
             if [each.shape for each in again] != [each.shape for each in outputs]:
                 raise InvalidArgument("a function under checkpoint() returned other shapes again")
@@ -216,6 +224,21 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return call
+
+
+def _with_its_variables(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with the values that its free variables have now: a loop goes on."""
+    if not isinstance(f, types.FunctionType) or not f.__closure__:
+        return f
+    cells = []
+    for cell in f.__closure__:
+        try:
+            cells.append(types.CellType(cell.cell_contents))
+        except ValueError:  # a variable that has no value yet
+            cells.append(cell)
+    made = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
+    made.__kwdefaults__ = f.__kwdefaults__
+    return made
 
 
 def custom_gradient(
@@ -239,8 +262,15 @@ def custom_gradient(
 
     @functools.wraps(forward)
     def call(*args: Any) -> Any:
-        with unrecorded():
+        with touched() as used:
             made = forward(*args)
+        given = {id(array) for array in nests.arrays(args)}
+        if any(id(array) not in given for array in used()):
+            raise ArgumentError(
+                "forward() of custom_gradient() computes with an array that has a gradient and is "
+                "none of its arguments: pass it, or kw.stop_gradient() of it"
+            )
+        with unrecorded():
             if not (isinstance(made, tuple) and len(made) == 2):
                 raise ArgumentError(
                     "forward() of custom_gradient() returns (result, saved), got "

@@ -85,13 +85,13 @@ class RandomSequence:
 
     def _draw(self, count: int, call: Callable[[int, int, _core.Array | None], _T]) -> _T:
         """call(seed, offset, counter), which uses `count` offsets."""
-        if self._counter is None:
-            if _core._is_recording():
-                from kernwright._grad.draws import place_in_graph
+        if _core._is_recording():
+            from kernwright._grad.draws import draw_of
 
-                place = place_in_graph(self, count)
-                if place is not None:
-                    return call(self._seed, *place)
+            place = draw_of(self, count)
+            if place is not None:
+                return call(*place)
+        if self._counter is None:
             return call(self._seed, self._move_on(count), None)
         with self._lock:
             result = call(self._seed, self._offset, self._counter)
