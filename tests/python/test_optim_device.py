@@ -353,6 +353,10 @@ def test_a_window_is_saved_and_refused_by_name():
     assert window.tokens.item() == 2
 
 
+@pytest.mark.skipif(
+    not kw.current_device().is_simulated,
+    reason="a segment of a GPU's pool holds more than a step of these sizes needs",
+)
 @pytest.mark.parametrize("kind", ["AdamW", "Muon"])
 def test_without_memory_nothing_changes(kind):
     """The norm of the gradients, copies of strided ones, the batches of Muon."""
