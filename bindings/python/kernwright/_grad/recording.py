@@ -155,12 +155,18 @@ def is_traced(array: Any) -> bool:
 
 def note(name: str, pairs: Pairs, result: Array, checked: bool = False) -> None:
     """Records an operation with one result. Operands that no recording knows are constants."""
-    pairs = tuple(pairs)
-    for recording in _threads.recordings:
-        places = recording.places
-        edges = [(places[id(x)], pull) for x, pull in pairs if id(x) in places]
+    recordings = _threads.recordings
+    if len(recordings) > 1:
+        pairs = tuple(pairs)
+    for recording in recordings:
+        known, edges, operands = recording.places.get, [], []
+        for x, pull in pairs:
+            operands.append(x)
+            place = known(id(x))
+            if place is not None:
+                edges.append((place, pull))
         if recording.writes and not checked:
-            _refuse_stale(recording, name, [x for x, _ in pairs])
+            _refuse_stale(recording, name, operands)
         if edges:
             recording.set_place(result, Node(name, edges, None))
 
@@ -272,7 +278,8 @@ def recordings() -> list[Recording]:
 
 
 class _Touched(dict[int, Any]):
-    """In the place of a recording's arrays: it knows none, and remembers which were asked for."""
+    """In the place of a recording's arrays: it knows none, and remembers which were asked for by
+    `in` and get()."""
 
     def __init__(self, outer: list[Recording]) -> None:
         super().__init__()
