@@ -25,7 +25,8 @@ import harness
 import kernwright as kw
 
 SAMPLES = 48
-# Of the sampled elements' norm. Sums are float32, results are rounded to the dtype.
+# The error may be this share of the sampled elements' norm: sums are float32, and results are
+# rounded to the dtype.
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-5, "tf32": 2e-3}
 
 

@@ -25,7 +25,8 @@ from attention_shared import time_in_turn, torch_names
 import harness
 import kernwright as kw
 
-# Of the norm of each result. Sums are float32; states are rounded to the dtype at each step.
+# The error may be this share of a result's norm: sums are float32, and states are rounded to the
+# dtype at each step.
 TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float32": 1e-5}
 GATES = {"lstm": 4, "gru": 3}
 GRAPH_STEPS = 100  # longer sequences are thousands of launches of torch's

@@ -9,7 +9,7 @@
 namespace kernwright::kernels {
 namespace {
 
-// As in direct.cu.
+// The argument of the kernels, laid out as direct.cu declares it.
 struct DirectValues {
   std::int64_t x_n, x_c, x_y, x_x;
   std::int64_t weight_out, weight_in, weight_y, weight_x;

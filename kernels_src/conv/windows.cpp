@@ -13,7 +13,7 @@
 namespace kernwright::kernels {
 namespace {
 
-// As in windows.cu.
+// The argument of the kernels, laid out as windows.cu declares it.
 struct WindowValues {
   std::int64_t stride_n, stride_c, stride_y, stride_x;
   std::int64_t positions, all_positions;

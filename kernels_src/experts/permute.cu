@@ -24,16 +24,16 @@ struct Pairs {
 };
 
 /// counts[warp * kinds + kind]: the pairs of each kind in a warp's part of the block's.
-__device__ void count_warps(const Pairs& of, int* counts) {
+__device__ void count_warps(const Pairs& pairs, int* counts) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (int i = threadIdx.x; i < kWarps * of.kinds; i += kThreads) counts[i] = 0;
+  for (int i = threadIdx.x; i < kWarps * pairs.kinds; i += kThreads) counts[i] = 0;
   __syncthreads();
-  const int part = of.each / kWarps, begin = blockIdx.x * of.each + warp * part;
+  const int part = pairs.each / kWarps, begin = blockIdx.x * pairs.each + warp * part;
   for (int base = begin; base < begin + part; base += 32) {
-    const int pair = base + lane, kind = pair < of.count ? of.kind(pair) : -1;
+    const int pair = base + lane, kind = pair < pairs.count ? pairs.kind(pair) : -1;
     const unsigned same = __match_any_sync(~0u, kind);
     if (kind >= 0 && (same & ((1u << lane) - 1)) == 0) {
-      counts[warp * of.kinds + kind] += __popc(same);
+      counts[warp * pairs.kinds + kind] += __popc(same);
     }
     __syncwarp();
   }
@@ -44,13 +44,13 @@ __device__ void count_warps(const Pairs& of, int* counts) {
 /// place_pairs: compiles of other kernels of this text leave templates out.
 template <typename Count>
 __global__ void __launch_bounds__(kThreads)
-    count_pairs(const Pairs of, Count* __restrict__ counts) {
+    count_pairs(const Pairs pairs, Count* __restrict__ counts) {
   extern __shared__ int shared[];
-  count_warps(of, shared);
-  for (int kind = threadIdx.x; kind < of.kinds; kind += kThreads) {
+  count_warps(pairs, shared);
+  for (int kind = threadIdx.x; kind < pairs.kinds; kind += kThreads) {
     int sum = 0;
-    for (int warp = 0; warp < kWarps; ++warp) sum += shared[warp * of.kinds + kind];
-    counts[blockIdx.x * of.kinds + kind] = sum;
+    for (int warp = 0; warp < kWarps; ++warp) sum += shared[warp * pairs.kinds + kind];
+    counts[blockIdx.x * pairs.kinds + kind] = sum;
   }
 }
 
@@ -76,44 +76,44 @@ __device__ void sums_before(int* values, int count) {
 /// each position, -1 likewise.
 template <typename Count>
 __global__ void __launch_bounds__(kThreads)
-    place_pairs(const Pairs of, const Count* __restrict__ counts, int* __restrict__ offsets,
+    place_pairs(const Pairs pairs, const Count* __restrict__ counts, int* __restrict__ offsets,
                 int* __restrict__ positions, int* __restrict__ sources) {
   extern __shared__ int shared[];
-  int* starts = shared + kWarps * of.kinds;  // of the kinds
+  int* starts = shared + kWarps * pairs.kinds;  // of the kinds
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  count_warps(of, shared);
-  for (int kind = threadIdx.x; kind < of.kinds; kind += kThreads) {
+  count_warps(pairs, shared);
+  for (int kind = threadIdx.x; kind < pairs.kinds; kind += kThreads) {
     int before = 0, all = 0;  // in blocks before this one
     if (counts != nullptr) {
 #pragma unroll 4
       for (int block = 0; block < static_cast<int>(gridDim.x); ++block) {
         if (block == static_cast<int>(blockIdx.x)) before = all;
-        all += counts[block * of.kinds + kind];
+        all += counts[block * pairs.kinds + kind];
       }
     }
     for (int i = 0; i < kWarps; ++i) {
-      const int own = shared[i * of.kinds + kind];
-      shared[i * of.kinds + kind] = before;
+      const int own = shared[i * pairs.kinds + kind];
+      shared[i * pairs.kinds + kind] = before;
       before += own;
     }
     starts[kind] = counts != nullptr ? all : before;
   }
   __syncthreads();
-  if (warp == 0) sums_before(starts, of.kinds);
+  if (warp == 0) sums_before(starts, pairs.kinds);
   __syncthreads();
   if (blockIdx.x == 0) {
-    for (int kind = threadIdx.x; kind < of.kinds; kind += kThreads) offsets[kind] = starts[kind];
+    for (int kind = threadIdx.x; kind < pairs.kinds; kind += kThreads) offsets[kind] = starts[kind];
   }
-  const int part = of.each / kWarps, begin = blockIdx.x * of.each + warp * part;
-  int* next = shared + warp * of.kinds;
+  const int part = pairs.each / kWarps, begin = blockIdx.x * pairs.each + warp * part;
+  int* next = shared + warp * pairs.kinds;
   for (int base = begin; base < begin + part; base += 32) {
-    const int pair = base + lane, kind = pair < of.count ? of.kind(pair) : -1;
+    const int pair = base + lane, kind = pair < pairs.count ? pairs.kind(pair) : -1;
     const unsigned same = __match_any_sync(~0u, kind), lower = same & ((1u << lane) - 1);
     const int taken = kind >= 0 ? next[kind] : 0;
     __syncwarp();
     if (kind >= 0) {
       if (lower == 0) next[kind] = taken + __popc(same);
-      const bool is_expert = kind < of.kinds - 1;
+      const bool is_expert = kind < pairs.kinds - 1;
       const int position = starts[kind] + taken + __popc(lower);
       positions[pair] = is_expert ? position : -1;
       sources[position] = is_expert ? pair : -1;

@@ -133,14 +133,12 @@ std::size_t Array::nbytes() const noexcept {
 }
 
 Array Array::outline() const {
-  Array result;
-  result.device_ = device_;
-  result.shape_ = shape_;
-  result.strides_ = strides_;
-  result.type_ = type_;
-  result.size_ = size_;
-  result.contiguous_ = contiguous_;
+  Array result = *this;
+  result.owner_.reset();
+  result.buffer_ = nullptr;
+  result.address_ = 0;
   result.read_only_ = true;
+  result.is_number_ = false;
   return result;
 }
 

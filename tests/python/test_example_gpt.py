@@ -112,7 +112,7 @@ def test_checkpoints_have_the_names_and_layouts_of_hugging_face(example, net, tm
     settings = json.loads((tmp_path / "plain" / "config.json").read_text())
     assert settings["model_type"] == "gpt2" and settings["n_head"] == 4
 
-    # As GPT2LMHeadModel.save_pretrained() of older versions: a prefix, masks, the tied layer.
+    # Older versions of GPT2LMHeadModel.save_pretrained() wrote a prefix, masks and the tied layer.
     other = tmp_path / "prefixed"
     other.mkdir()
     named = {f"transformer.{name}": array for name, array in arrays.items()}

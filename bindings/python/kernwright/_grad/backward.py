@@ -37,6 +37,14 @@ class _Sum:
         return made if made.dtype == dtype else made.astype(dtype)
 
 
+def repeated_axes(result: tuple[int, ...], operand: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of a result along which an operand was repeated."""
+    extra = len(result) - len(operand)
+    return tuple(range(extra)) + tuple(
+        i + extra for i, n in enumerate(operand) if n == 1 and result[i + extra] != 1
+    )
+
+
 def as_operand(gradient: Array, outline: Array) -> Array:
     """The gradient of an operand that was broadcast and converted: summed over the axes along which
     the operand was repeated, and of its dtype."""
@@ -44,10 +52,7 @@ def as_operand(gradient: Array, outline: Array) -> Array:
         return gradient
     shape, dtype = outline.shape, outline.dtype
     if gradient.shape != shape:
-        extra = gradient.ndim - len(shape)
-        axes = tuple(range(extra)) + tuple(
-            i + extra for i, n in enumerate(shape) if n == 1 and gradient.shape[i + extra] != 1
-        )
+        axes = repeated_axes(gradient.shape, shape)
         gradient = kw.sum(gradient, axis=axes, dtype=gradient.dtype, keepdims=True)
         gradient = gradient.reshape(shape)
     if gradient.dtype != dtype:

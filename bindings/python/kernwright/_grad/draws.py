@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import kernwright as kw
 from kernwright import _core
@@ -21,6 +21,7 @@ from kernwright.errors import InvalidArgument
 
 _GENERATORS = 64  # that a captured function may draw from
 
+_T = TypeVar("_T")
 Draw = tuple[int, int, Array | None]  # seed, offset, counter on the device
 
 
@@ -67,14 +68,9 @@ def _again() -> Any:
     return _keep(found)
 
 
-def _keep(found: Any) -> Any:
+def _keep(found: _T) -> _T:
     for each in _threads.kept:
         each.append(found)
-    return found
-
-
-def _kept_draw(found: Draw) -> Draw:
-    _keep(found)
     return found
 
 
@@ -89,10 +85,10 @@ def draw_of(generator: Any, count: int) -> Draw | None:
         return None
     counter = generator.counter
     if counter is None:
-        return _kept_draw((generator.seed, generator._move_on(count), None))
+        return _keep((generator.seed, generator._move_on(count), None))
     copy = _unrecorded(counter.copy)  # it moves on
     _unrecorded(_core._advance_counter, counter, count)
-    return _kept_draw((generator.seed, generator.offset, copy))
+    return _keep((generator.seed, generator.offset, copy))
 
 
 def take_counter(counter: Array, by: int) -> Any:

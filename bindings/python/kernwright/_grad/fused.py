@@ -15,6 +15,7 @@ from kernwright._fuse.namespace import NAMESPACE
 from kernwright._fuse.plan import call_with
 from kernwright._fuse.trace import Statements, recording
 from kernwright._fuse.values import Value, apply
+from kernwright._grad.backward import repeated_axes
 from kernwright._grad.recording import is_traced, note_joint, unrecorded
 from kernwright._grad.table import elementwise
 from kernwright.errors import InvalidArgument
@@ -188,10 +189,7 @@ class _Sweep:
 
 def _as_operand(part: Any, node: Node) -> Any:
     if part.shape != node.shape:
-        extra = part.ndim - len(node.shape)
-        axes = tuple(range(extra)) + tuple(
-            i + extra for i, n in enumerate(node.shape) if n == 1 and part.shape[i + extra] != 1
-        )
+        axes = repeated_axes(part.shape, node.shape)
         if axes:
             part = NAMESPACE.sum(part, axis=axes, keepdims=True)
         part = part.reshape(node.shape)

@@ -38,7 +38,7 @@ def _allow_launch(kernel: str, arguments: tuple[Any, ...]) -> None:
             note_extent(value)  # whether the kernel writes there is not known here
 
 
-# Of which the results are positions, tables, draws: constants, and not looked at.
+# The results of these functions are positions, tables and draws: constants of a recording.
 CONSTANT = frozenset({
     "_alibi_bias", "_alibi_slopes", "_argsort", "_count_outside", "_extremes", "_flatnonzero",
     "_isin", "_nonzero", "_repeat_positions", "_rope_frequencies", "_rope_tables", "_sample",

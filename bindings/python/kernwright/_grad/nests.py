@@ -80,7 +80,7 @@ def leaves(value: Any, path: str, add: Callable[[Array], Any]) -> tuple[Any, Any
     if is_module(value):
         return value, module_leaves(value, path, add)
     if isinstance(value, Array):
-        if value.dtype.kind not in "fc" and value.dtype.name not in _NARROW:
+        if not is_real_or_complex(value.dtype):
             raise ArgumentError(
                 f"{path} is of {value.dtype}: only numbers with a point have gradients; convert it "
                 "with .astype('float32'), or leave it out of wrt"

@@ -115,7 +115,8 @@ class Optimizer:
         return self._main
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
-        raise NotImplementedError
+        """What a group keeps for each parameter."""
+        return ()
 
     def _all_state_names(self) -> tuple[str, ...]:
         names = [name for group in self.groups for name in self._state_names(group)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -167,7 +166,3 @@ def compress(x: Any, mask: Any) -> Array:
     with unrecorded():
         places = _core._true_positions(mask)
     return _core._take_at(x, [0], [places], 0)
-
-
-def size_of(shape: tuple[int, ...]) -> int:
-    return math.prod(shape)

@@ -200,9 +200,7 @@ def svd(
         wide = s.astype(left.dtype)
         if of_s is not None:
             middle = middle + eye * of_s.astype(left.dtype)[..., None, :]
-        apart = (wide * wide)[..., None, :] - (wide * wide)[..., :, None]
-        same = apart == 0
-        gaps = kw.where(same, 0, 1 / kw.where(same, 1, apart))
+        gaps = _gaps(wide * wide)
         extra = None
         inverse = kw.where(wide == 0, 0, 1 / kw.where(wide == 0, 1, wide))
         if of_u is not None:

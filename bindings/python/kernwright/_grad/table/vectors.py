@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import kernwright as kw
+from kernwright._array.composed.convolution import part_of
 from kernwright._core import Array, _unrecorded
 from kernwright._grad.recording import is_traced, note
 from kernwright._grad.table.arrays import placed
 from kernwright.errors import ArgumentError
-
-
-def _first(mode: str, n: int, m: int) -> int:
-    """The element of the full convolution that the result begins with."""
-    shorter = min(n, m)
-    return {"full": 0, "same": (shorter - 1) // 2, "valid": shorter - 1}[mode]
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
@@ -24,7 +19,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     if not (is_traced(a) or is_traced(v)):
         return made
     n, m = a.size, v.size
-    start = _first(mode, n, m)
+    start, _ = part_of(max(n, m), min(n, m), mode, False)
 
     def of(other: Array) -> Any:
         def pull(g: Array) -> Any:
@@ -39,8 +34,6 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """The handler: a convolution with `v` turned round, of which a part is taken."""
-    from kernwright._array.composed.convolution import part_of
-
     if not (is_traced(a) or is_traced(v)):
         return _unrecorded(kw.correlate, a, v, mode)
     turned = kw.flip(kw.conj(v) if v.dtype.kind == "c" else v)

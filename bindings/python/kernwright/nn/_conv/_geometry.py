@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.nn._spatial._windows import per_axis
 
 _MOST = 2**30
 
@@ -186,16 +186,11 @@ def number(value: Any, name: str) -> int:
 
 
 def numbers(value: Any, axes: int, name: str, least: int) -> list[int]:
-    """An int, or one for each axis."""
-    given = [value] * axes if hasattr(value, "__index__") else value
-    try:
-        made = [operator.index(each) for each in given]
-        if any(isinstance(each, bool) for each in given):
-            raise TypeError
-    except TypeError:
-        raise ArgumentError(f"{name} is an int or {axes} ints, got {value!r:.60}") from None
-    if len(made) != axes:
+    """An int, or one for each axis; no bool."""
+    given = value if isinstance(value, (tuple, list)) else (value,)
+    if any(isinstance(each, bool) for each in given):
         raise ArgumentError(f"{name} is an int or {axes} ints, got {value!r:.60}")
+    made = per_axis(value, axes, name)
     for each in made:
         if not least <= each <= _MOST:
             raise InvalidArgument(f"{name} is from {least} to 2^30, got {value!r:.60}")

@@ -18,7 +18,7 @@ from kernwright.nn.init import _functions as init
 __all__ = ["Conv1d", "Conv2d", "ConvTranspose1d"]
 
 
-# Of torch's names, those of kw.pad().
+# torch's padding modes, and how kw.pad() calls them.
 _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
@@ -95,7 +95,28 @@ class _Conv(Module):
         return f"{self.in_channels}, {self.out_channels}, {text}"
 
 
-class Conv1d(_Conv):
+class _PlainConv(_Conv):
+    """A convolution that is not transposed, by the function for its axes of space."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+        padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", *, dtype: Any = None, seed: int | None = None,
+        device: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
+                         bias, padding_mode, dtype, seed, device)  # fmt: skip
+
+    def __call__(self, x: Any) -> Array:
+        padded, padding = self._padded(x)
+        convolve = getattr(_forward, f"conv{self.axes}d")
+        made: Array = convolve(
+            padded, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )
+        return made
+
+
+class Conv1d(_PlainConv):
     """kw.nn.conv1d() of sequences (N, in_channels, L) or (in_channels, L): the arguments, weight
     (out_channels, in_channels / groups, kernel_size) and bias (out_channels,) are those of torch.
 
@@ -108,23 +129,8 @@ class Conv1d(_Conv):
     (1, 384, 30)
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", *, dtype: Any = None, seed: int | None = None,
-        device: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
-                         bias, padding_mode, dtype, seed, device)  # fmt: skip
 
-    def __call__(self, x: Any) -> Array:
-        padded, padding = self._padded(x)
-        return _forward.conv1d(
-            padded, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
-        )
-
-
-class Conv2d(_Conv):
+class Conv2d(_PlainConv):
     """kw.nn.conv2d() of images (N, in_channels, H, W): as Conv1d, with one number for both axes of
     space or one for each.
 
@@ -133,21 +139,6 @@ class Conv2d(_Conv):
     """
 
     axes = 2
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", *, dtype: Any = None, seed: int | None = None,
-        device: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
-                         bias, padding_mode, dtype, seed, device)  # fmt: skip
-
-    def __call__(self, x: Any) -> Array:
-        padded, padding = self._padded(x)
-        return _forward.conv2d(
-            padded, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
-        )
 
 
 class ConvTranspose1d(_Conv):

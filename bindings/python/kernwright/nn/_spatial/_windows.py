@@ -49,8 +49,8 @@ def unfold(y: Array, before: tuple[int, ...], space: tuple[int, ...]) -> Array:
     return y.reshape((*before, *space))
 
 
-def numbers(value: Any, axes: int, name: str, least: int) -> list[int]:
-    """An int, or one for each axis, as three."""
+def per_axis(value: Any, axes: int, name: str) -> list[int]:
+    """An int, or one for each axis."""
     given = [value] * axes if hasattr(value, "__index__") else value
     try:
         made = [operator.index(each) for each in given]
@@ -58,6 +58,12 @@ def numbers(value: Any, axes: int, name: str, least: int) -> list[int]:
         raise ArgumentError(f"{name} is an int or {axes} ints, got {value!r:.60}") from None
     if len(made) != axes:
         raise ArgumentError(f"{name} is an int or {axes} ints, got {value!r:.60}")
+    return made
+
+
+def numbers(value: Any, axes: int, name: str, least: int) -> list[int]:
+    """An int, or one for each axis, as three."""
+    made = per_axis(value, axes, name)
     for each in made:
         if not least <= each <= _MOST:
             raise InvalidArgument(f"{name} is at least {least}, got {value!r}")
