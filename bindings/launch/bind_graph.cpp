@@ -14,6 +14,7 @@
 #include "bindings/values/array_support.h"
 #include "core/graph/capture.h"
 #include "core/graph/graph.h"
+#include "core/graph/graph_pool.h"
 
 #include <cstddef>
 #include <memory>
@@ -23,9 +24,14 @@
 namespace kernwright::python {
 namespace {
 
+/// Python's pool of graphs.
+struct GraphPoolObject {
+  std::shared_ptr<GraphPool> pool;
+};
+
 /// Python's graph. Dropping it may wait for launches; the GIL must not.
 struct GraphObject {
-  explicit GraphObject(Device& device) : graph(std::make_unique<Graph>(device)) {}
+  explicit GraphObject(Graph made) : graph(std::make_unique<Graph>(std::move(made))) {}
   GraphObject(const GraphObject&) = delete;
   GraphObject& operator=(const GraphObject&) = delete;
   ~GraphObject() {
@@ -74,6 +80,30 @@ py::list node_list(const GraphObject& self) {
   py::list list;
   for (GraphNode& node : nodes_of(self)) list.append(GraphNodeObject(std::move(node)));
   return list;
+}
+
+std::unique_ptr<GraphObject> make_graph(const py::object& device, const py::object& pool) {
+  if (pool.is_none()) return std::make_unique<GraphObject>(Graph(device_argument(device)));
+  if (!py::isinstance<GraphPoolObject>(pool)) {
+    throw ArgumentError("Graph(pool=) wants a kw.GraphPool or None, got " + type_name(pool));
+  }
+  const std::shared_ptr<GraphPool>& shared = pool.cast<const GraphPoolObject&>().pool;
+  if (!device.is_none() && &device_argument(device) != &shared->device()) {
+    throw InvalidArgument(
+        format("a graph on {} cannot use a pool of {}: make a pool for each device",
+               device_argument(device).identify(), shared->device().identify()));
+  }
+  return std::make_unique<GraphObject>(Graph(shared));
+}
+
+py::object pool_of(const GraphObject& self) {
+  if (self.graph->pool() == nullptr) return py::none();
+  return py::cast(Unlocked<GraphPoolObject>(new GraphPoolObject{self.graph->pool()}));
+}
+
+bool is_same_pool(const GraphPoolObject& self, const py::object& other) {
+  return py::isinstance<GraphPoolObject>(other) &&
+         other.cast<const GraphPoolObject&>().pool == self.pool;
 }
 
 CaptureScope make_scope(const py::object& self, const py::object& stream) {
@@ -211,6 +241,23 @@ void bind_node(py::module_& m) {
       });
 }
 
+void bind_pool(py::module_& m) {
+  py::class_<GraphPoolObject, Unlocked<GraphPoolObject>>(m, "GraphPool")
+      .def(py::init([](const py::object& device) {
+             auto pool = std::make_shared<GraphPool>(device_argument(device));
+             return Unlocked<GraphPoolObject>(new GraphPoolObject{std::move(pool)});
+           }),
+           py::kw_only(), py::arg("device") = py::none())
+      .def_property_readonly(
+          "device", [](const GraphPoolObject& p) { return DeviceObject{&p.pool->device()}; })
+      .def("__eq__", &is_same_pool)
+      .def("__hash__",
+           [](const GraphPoolObject& p) { return std::hash<const void*>()(p.pool.get()); })
+      .def("__repr__", [](const GraphPoolObject& p) {
+        return format("<GraphPool on {}>", p.pool->device().label());
+      });
+}
+
 }  // namespace
 
 std::shared_ptr<const void> owner_of(const py::object& value) {
@@ -235,17 +282,17 @@ void hold_in_capture(const Stream& stream, PyObject* const* arguments, std::size
 
 void bind_graph(py::module_& m) {
   bind_node(m);
+  bind_pool(m);
   py::class_<CaptureScope>(m, "_CaptureScope")
       .def("__enter__", &enter_capture)
       .def("__exit__", [](CaptureScope& scope, const py::object& type, const py::object&,
                           const py::object&) { leave_capture(scope, type); });
   py::class_<GraphObject>(m, "Graph")
-      .def(py::init([](const py::object& device) {
-             return std::make_unique<GraphObject>(device_argument(device));
-           }),
-           py::kw_only(), py::arg("device") = py::none())
+      .def(py::init(&make_graph), py::kw_only(), py::arg("device") = py::none(),
+           py::arg("pool") = py::none())
       .def_property_readonly("device",
                              [](const GraphObject& g) { return DeviceObject{&g.graph->device()}; })
+      .def_property_readonly("pool", &pool_of)
       .def_property_readonly("is_capturing", &is_capturing)
       .def_property_readonly("node_count", &node_count)
       .def_property_readonly("nodes", &node_list)

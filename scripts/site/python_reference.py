@@ -18,7 +18,7 @@ KERNELS = (
 )
 DEVICES = (
     "devices current_device current_stream synchronize Device Stream Event Graph GraphNode "
-    "Transfer TransferEngine libcuda_path"
+    "GraphPool Transfer TransferEngine libcuda_path"
 )
 ARRAYS = (
     "Array empty empty_like zeros zeros_like ones ones_like full full_like arange linspace "

@@ -61,6 +61,7 @@ from kernwright._core import Device as Device
 from kernwright._core import Event as Event
 from kernwright._core import Graph as Graph
 from kernwright._core import GraphNode as GraphNode
+from kernwright._core import GraphPool as GraphPool
 from kernwright._core import In as In
 from kernwright._core import InOut as InOut
 from kernwright._core import Kernel as Kernel

@@ -444,6 +444,36 @@ class GraphNode:
     def signature(self) -> str | None:
         """The kernel's signature; None for a kernel of another library."""
 
+class GraphPool:
+    """Memory that several graphs use in turn: kw.Graph(pool=pool).
+
+    Memory that a capture frees, and results that nobody holds any more, serve the later captures of
+    the pool. So graphs of many batch sizes need about the memory of the largest, if that one is
+    captured first. Their launches run one after another; a launch on another stream waits for the
+    one before. What a launch leaves in memory of its capture is valid until the next launch of any
+    graph of the pool: copy what you keep. An array that is held, by you or by a graph that reads
+    it, is not given to a later capture; graphs that were captured before it was made may write
+    there. The memory goes back when the pool and its graphs are gone.
+
+    Memory of PoolResource, the default, is shared. One capture at a time: CaptureError.
+
+    >>> pool = kw.GraphPool()
+    >>> graphs = {}
+    >>> for size in (1024, 512, 256):
+    ...     x = kw.zeros(size)
+    ...     graphs[size] = graph = kw.Graph(pool=pool)
+    ...     with graph.capture():
+    ...         x += (x + 1).sum()  # the memory of x + 1 is that of the other sizes, too
+    >>> graphs[256].launch()
+    >>> float(x[0])
+    256.0
+    """
+
+    def __init__(self, *, device: _DeviceLike = None) -> None: ...
+    @property
+    def device(self) -> Device:
+        """The device that its memory is on."""
+
 class _CaptureScope:
     def __enter__(self) -> Stream: ...
     def __exit__(
@@ -456,7 +486,9 @@ class _CaptureScope:
 class Graph:
     """Work recorded once from a stream, and launched often.
 
-    A graph keeps alive what it uses: kernels, arrays, memory allocated during the capture.
+    A graph keeps alive what it uses: kernels, arrays, memory allocated during the capture. With a
+    `pool`, that memory is shared with the other graphs of the pool (see GraphPool). InvalidArgument
+    for a pool of another device.
 
     >>> x = kw.zeros(4)
     >>> graph = kw.Graph()
@@ -467,10 +499,13 @@ class Graph:
     [2.0, 2.0, 2.0, 2.0]
     """
 
-    def __init__(self, *, device: _DeviceLike = None) -> None: ...
+    def __init__(self, *, device: _DeviceLike = None, pool: GraphPool | None = None) -> None: ...
     @property
     def device(self) -> Device:
         """The device that it runs on."""
+    @property
+    def pool(self) -> GraphPool | None:
+        """Whose memory it shares; None when it has its own."""
     @property
     def is_capturing(self) -> bool:
         """Whether a capture is going on."""
@@ -486,7 +521,8 @@ class Graph:
         discards the recording. CaptureError for what cannot be recorded, as a copy to the host."""
     def launch(self, stream: Any = None) -> None:
         """Queues the whole graph on `stream` (default: the current one). Raises Error before a
-        capture, CaptureError into one."""
+        capture, CaptureError into one, and where it must wait for a graph of the same pool on a
+        stream that is being captured."""
     def update(self, node: GraphNode | SupportsIndex, *arguments: Any) -> None:
         """Gives a kernel other arguments, from the next launch on. `node` is one of nodes or its
         index; arguments are checked as for a launch: ArgumentError. InvalidArgument for a node of

@@ -53,7 +53,8 @@ std::atomic<int> captures_in_progress{0};
 CaptureError::CaptureError(const std::string& message, CUresult result)
     : DriverError(message, result, name_of(result)) {}
 
-Capture::Capture(Stream origin, std::uint64_t id) : origin_(std::move(origin)), id_(id) {}
+Capture::Capture(Stream origin, std::uint64_t id, std::shared_ptr<GraphPool> pool)
+    : origin_(std::move(origin)), id_(id), pool_(std::move(pool)) {}
 
 Capture::~Capture() = default;
 
@@ -99,8 +100,9 @@ CaptureHoldings Capture::take() {
   return std::exchange(holdings_, {});
 }
 
-CaptureRegistration::CaptureRegistration(std::shared_ptr<Capture> capture)
-    : capture_(std::move(capture)) {
+CaptureRegistration::CaptureRegistration(std::shared_ptr<Capture> capture,
+                                         std::shared_ptr<void> claim)
+    : capture_(std::move(capture)), claim_(std::move(claim)) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   all.list.push_back(capture_);
@@ -108,14 +110,13 @@ CaptureRegistration::CaptureRegistration(std::shared_ptr<Capture> capture)
 }
 
 CaptureRegistration::CaptureRegistration(CaptureRegistration&& other) noexcept
-    : capture_(std::move(other.capture_)) {
-  other.capture_ = nullptr;
-}
+    : capture_(std::exchange(other.capture_, nullptr)), claim_(std::move(other.claim_)) {}
 
 CaptureRegistration& CaptureRegistration::operator=(CaptureRegistration&& other) noexcept {
   if (this != &other) {
     end();
     capture_ = std::exchange(other.capture_, nullptr);
+    claim_ = std::move(other.claim_);
   }
   return *this;
 }
@@ -141,6 +142,7 @@ void CaptureRegistration::end() noexcept {
       log_release_failure("what waited for the end of a capture", error.what());
     }
   }
+  claim_.reset();
 }
 
 std::uint64_t capture_id(const Device& device, CUstream stream) noexcept {

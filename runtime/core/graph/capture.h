@@ -18,6 +18,7 @@
 namespace kernwright {
 
 class Device;
+class GraphPool;
 
 /// A stream records a graph, and a call was asked for that cannot be part of it. It was refused
 /// before the driver saw it, and the capture goes on. Also: a capture that could not begin or end.
@@ -38,7 +39,7 @@ struct CaptureHoldings {
 /// One capture in progress. Made by Graph, found by capture_of(). Thread-safe.
 class Capture {
  public:
-  Capture(Stream origin, std::uint64_t id);
+  Capture(Stream origin, std::uint64_t id, std::shared_ptr<GraphPool> pool = nullptr);
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
@@ -48,6 +49,8 @@ class Capture {
   const Stream& origin() const noexcept { return origin_; }
   Device& device() const { return origin_.device(); }
   std::thread::id thread() const noexcept { return thread_; }  ///< that began it
+  /// Whose memory the graph shares with others; null when it has its own.
+  const std::shared_ptr<GraphPool>& pool() const noexcept { return pool_; }
 
   /// The graph holds `object` until its last launch is done.
   void keep_alive(std::shared_ptr<const void> object);
@@ -70,16 +73,18 @@ class Capture {
   const Stream origin_;
   const std::uint64_t id_;
   const std::thread::id thread_ = std::this_thread::get_id();
+  const std::shared_ptr<GraphPool> pool_;
   std::mutex mutex_;
   CaptureHoldings holdings_;
   std::vector<std::function<void()>> at_end_;
 };
 
-/// Makes a capture known while it lives; then runs what was left for its end.
+/// Makes a capture known while it lives; then runs what was left for its end. `claim` goes then.
 class CaptureRegistration {
  public:
   CaptureRegistration() = default;
-  explicit CaptureRegistration(std::shared_ptr<Capture> capture);
+  explicit CaptureRegistration(std::shared_ptr<Capture> capture,
+                               std::shared_ptr<void> claim = nullptr);
   ~CaptureRegistration() { end(); }
   CaptureRegistration(CaptureRegistration&& other) noexcept;
   CaptureRegistration& operator=(CaptureRegistration&& other) noexcept;
@@ -89,6 +94,7 @@ class CaptureRegistration {
 
  private:
   std::shared_ptr<Capture> capture_;
+  std::shared_ptr<void> claim_;
 };
 
 namespace detail {

@@ -7,6 +7,7 @@
 #include "core/activity.h"
 #include "core/device.h"
 #include "core/graph/capture.h"
+#include "core/graph/graph_pool.h"
 #include "core/graph/graph_shape.h"
 #include "core/launch/launch_trail.h"
 #include "core/lifecycle.h"
@@ -91,7 +92,8 @@ class GraphHandle {
 }  // namespace
 
 struct Graph::Box {
-  explicit Box(Device& d) : device(d), id(next_graph_id()) {}
+  Box(Device& d, std::shared_ptr<GraphPool> p)
+      : device(d), id(next_graph_id()), pool(std::move(p)) {}
   Box(const Box&) = delete;
   Box& operator=(const Box&) = delete;
   ~Box();
@@ -109,6 +111,7 @@ struct Graph::Box {
 
   Device& device;
   const std::uint64_t id;
+  const std::shared_ptr<GraphPool> pool;
   mutable std::mutex mutex;
   CUgraph graph = nullptr;  ///< what `executable` was made from
   CUgraphExec executable = nullptr;
@@ -266,9 +269,17 @@ KernelNode& Graph::Box::find(const GraphNode& node) {
   return kernels[node.index];
 }
 
-Graph::Graph(Device& device) : box_(std::make_shared<Box>(device)) {}
+Graph::Graph(Device& device) : box_(std::make_shared<Box>(device, nullptr)) {}
+
+Graph::Graph(std::shared_ptr<GraphPool> pool) {
+  if (pool == nullptr) throw InvalidArgument("a graph of a pool needs the pool, got none");
+  Device& device = pool->device();
+  box_ = std::make_shared<Box>(device, std::move(pool));
+}
 
 Device& Graph::device() const noexcept { return box_->device; }
+
+const std::shared_ptr<GraphPool>& Graph::pool() const noexcept { return box_->pool; }
 
 void Graph::begin_capture(const Stream& stream) {
   Box& box = *box_;
@@ -286,6 +297,8 @@ void Graph::begin_capture(const Stream& stream) {
   const ContextGuard guard(box.device);
   refuse_in_capture(box.device, stream.handle(), "a second capture",
                     "end the capture that is going on first");
+  std::shared_ptr<void> claim;
+  if (box.pool != nullptr) claim = box.pool->begin_capture(stream, box.id);
   const DriverApi& api = box.device.driver();
   CUresult result = CUDA_SUCCESS;
   {
@@ -299,7 +312,8 @@ void Graph::begin_capture(const Stream& stream) {
   try {
     const std::uint64_t id = capture_id(box.device, stream.handle());
     if (id == 0) box.device.fail(CUDA_ERROR_NOT_SUPPORTED, "cuStreamGetCaptureInfo");
-    box.registration = CaptureRegistration(std::make_shared<Capture>(stream, id));
+    box.registration =
+        CaptureRegistration(std::make_shared<Capture>(stream, id, box.pool), std::move(claim));
   } catch (...) {
     CUgraph dropped = nullptr;
     if (api.cuStreamEndCapture(stream.handle(), &dropped) == CUDA_SUCCESS) {
@@ -409,8 +423,11 @@ void Graph::launch(const Stream& stream, const LaunchSite& site) {
                      target.handle(), true);
   }
   box.device.note_launch(box.tag, site);
+  std::optional<GraphPool::Launch> in_pool;
+  if (box.pool != nullptr) in_pool.emplace(*box.pool, target, box.id);
   const CUresult result = box.device.driver().cuGraphLaunch(box.executable, target.handle());
   if (result != CUDA_SUCCESS) box.device.fail(result, "cuGraphLaunch", box.identify());
+  if (in_pool) in_pool->queued();
   if (activity) activity->finish();
   box.trail.note(target);
 }

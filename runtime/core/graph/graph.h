@@ -16,6 +16,7 @@
 namespace kernwright {
 
 class Device;
+class GraphPool;
 
 /// A kernel of a graph. A value; it stays usable until the graph is captured anew with another
 /// structure.
@@ -40,11 +41,16 @@ struct GraphNode {
 class Graph {
  public:
   explicit Graph(Device& device);
+  /// Memory of the captures is that of `pool`: see graph_pool.h. Null is InvalidArgument.
+  explicit Graph(std::shared_ptr<GraphPool> pool);
 
   Device& device() const noexcept;
+  /// Null when the graph has its memory alone.
+  const std::shared_ptr<GraphPool>& pool() const noexcept;
 
   /// From here on work queued on `stream` is recorded. Throws CaptureError for the legacy stream
-  /// and for a stream or a graph that is capturing already, InvalidArgument for another device.
+  /// and for a stream, a graph or a pool that is capturing already, InvalidArgument for another
+  /// device.
   void begin_capture(const Stream& stream);
   /// Ends the recording and makes it ready for launches. An executable of the same structure is
   /// updated in place, and nodes() stay valid; otherwise it is made anew. When this throws, the
@@ -75,8 +81,10 @@ class Graph {
   /// The kernels in the order in which they were launched.
   std::vector<GraphNode> nodes() const;
 
-  /// Queues the whole graph. Empty stream: the legacy stream. Launches of one graph never run at
-  /// the same time, whatever their streams. Throws Error before a capture, CaptureError into one.
+  /// Queues the whole graph. Empty stream: the legacy stream. Launches of one graph, or of graphs
+  /// of one pool, never run at the same time, whatever their streams. Throws Error before a
+  /// capture, CaptureError into one, and when the pool's last launch was on a stream that is being
+  /// captured now.
   void launch(const Stream& stream = {}, const LaunchSite& site = {});
 
   /// From the next launch on the kernel gets these arguments: `arguments[i]` points to the bytes of

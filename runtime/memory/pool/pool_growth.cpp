@@ -26,16 +26,15 @@ bool may_ask(const Stream& stream) {
   return result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT && status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/// The work of the stream until now, nothing while it is captured.
-std::optional<Event> mark(const Stream& stream) {
+}  // namespace
+
+std::optional<Event> PoolResource::Growth::mark(const Stream& stream) {
   Event reached(stream.device(), false);
   const CaptureHold held;
   if (!may_ask(stream)) return std::nullopt;
   reached.record(stream);
   return reached;
 }
-
-}  // namespace
 
 /// CUDA_SUCCESS when the work before the last free is done, CUDA_ERROR_NOT_READY when not. NOTE:
 /// called with the lock held, and a thread with Python's GIL may wait for it. So the caller raises

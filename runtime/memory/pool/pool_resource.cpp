@@ -26,7 +26,6 @@ std::shared_ptr<MemoryResource> require_upstream(std::shared_ptr<MemoryResource>
 }  // namespace
 
 void PoolResource::Arena::note_stream(const Stream& stream) {
-  if (!stream) return;
   const bool known = std::any_of(streams.begin(), streams.end(),
                                  [&](const Stream& other) { return other.id() == stream.id(); });
   if (!known) streams.push_back(stream);
@@ -201,24 +200,27 @@ void PoolResource::release_marked(CUdeviceptr address, std::size_t bytes, const 
   State::Owner owner = stream.id();
   std::optional<Event> event;
   State::Block* block = nullptr;
-  std::shared_ptr<Arena> done;
   {
     const std::lock_guard lock(state_->mutex);
     block = state_->heap.find(address);
-    if (block == nullptr) {
-      done = release_of_arena(address, bytes, stream);
-    } else {
+    if (block != nullptr) {
       state_->require_freeable(block, address, bytes);
       if (anonymous) owner = kAnonymous | ++state_->anonymous;
       event = state_->freeing_stream(stream, owner).last_free;
       block->state = SegmentHeap::State::held;
     }
   }
+  // The next steps may throw: the block then stays held, because its stream may still use it.
   if (block == nullptr) {
+    event.emplace(device_, false).record(stream);
+    std::shared_ptr<Arena> done;
+    {
+      const std::lock_guard lock(state_->mutex);
+      done = release_of_arena(address, bytes, stream, std::move(event));
+    }
     if (done != nullptr) give_back_arena(*done);
     return;
   }
-  // The next steps may throw: the block then stays held, because its stream may still use it.
   if (!event) event.emplace(device_, false);
   event->record(stream);
   const std::lock_guard lock(state_->mutex);

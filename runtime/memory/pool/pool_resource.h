@@ -1,6 +1,7 @@
 // A caching pool: freed memory is reused in stream order instead of going back to the driver.
 #pragma once
 
+#include "core/event.h"
 #include "memory/memory_resource.h"
 #include "memory/memory_snapshot.h"
 #include "memory/reclaim.h"
@@ -12,6 +13,8 @@
 #include <vector>
 
 namespace kernwright {
+
+class GraphPool;
 
 /// Takes segments from an upstream resource, hands out blocks of size classes (size_class.h), and
 /// keeps freed blocks. Thread-safe. An allocation is served, in this order, by
@@ -25,8 +28,8 @@ namespace kernwright {
 ///    evictable buffers were moved to the host;
 /// else it throws OutOfMemory with a list of the largest users.
 ///
-/// While a Graph captures a stream, allocations on it come from memory of the graph, which keeps
-/// it until its own end. Memory freed on it goes back after the capture.
+/// While a Graph captures a stream, allocations on it come from memory of the graph, or of its
+/// GraphPool, which keeps it until its own end. Memory freed on it goes back after the capture.
 ///
 /// The pool keeps a stream alive while memory freed on it waits for reuse, as long as there are few
 /// of them. A borrowed stream may vanish: an event marks the end of its work instead.
@@ -87,7 +90,9 @@ class PoolResource final : public MemoryResource,
   bool release_in_capture(CUdeviceptr address, std::size_t bytes, const Stream& stream);
   void release_marked(CUdeviceptr address, std::size_t bytes, const Stream& stream);
   std::shared_ptr<Arena> release_of_arena(CUdeviceptr address, std::size_t bytes,
-                                          const Stream& stream);
+                                          const Stream& stream, std::optional<Event> mark = {});
+  std::shared_ptr<void> new_arena();
+  void continue_arena(Arena& arena, GraphPool& graphs);
   void let_idle_streams_go();
   void release_held(CUdeviceptr address, const Stream& stream);
   void give_back_arena(Arena& arena) noexcept;

@@ -14,11 +14,14 @@
 
 namespace kernwright {
 
-/// Memory of one graph, allocated while it was captured. It is never given to others before the
-/// graph and every user are gone, because each launch uses the same addresses again.
+/// Memory of one graph, or of the graphs of one GraphPool, allocated while they were captured. It
+/// is never given to others before the graphs and every user are gone, because each launch uses the
+/// same addresses again.
 struct PoolResource::Arena {
   SegmentHeap heap;
-  std::vector<Stream> streams;  ///< of the frees
+  std::vector<Stream> streams;       ///< of frees that are not marked yet
+  std::vector<Event> marks;          ///< of work until frees
+  std::uint64_t first_of_graph = 0;  ///< stamp of the first allocation of the latest capture
   bool graph_gone = false;
   void note_stream(const Stream& stream);
 };
@@ -97,6 +100,8 @@ class PoolResource::Growth {
   static void settle_idle(PoolResource& pool);
   /// Gives settled free segments back until at most `keep` bytes are reserved. Returns the bytes.
   static std::size_t give_back(PoolResource& pool, std::size_t keep);
+  /// The work of the stream until now, nothing while it is captured.
+  static std::optional<Event> mark(const Stream& stream);
 
  private:
   using Block = SegmentHeap::Block;

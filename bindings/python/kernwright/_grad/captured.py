@@ -13,7 +13,7 @@ import numpy as np
 
 import kernwright as kw
 from kernwright import _core
-from kernwright._core import Array, Graph
+from kernwright._core import Array, Graph, GraphPool
 from kernwright._grad import draws, nests  # transforms installs the handlers
 from kernwright._grad.recording import extent_of, written_extents
 from kernwright.errors import ArgumentError, CaptureError
@@ -24,7 +24,7 @@ _EAGER = 2  # calls that run before the graph is made
 _KEPT = 32  # graphs of a function
 
 
-def captured(f: Callable[..., Any]) -> Callable[..., Any]:
+def captured(f: Callable[..., Any], *, pool: GraphPool | None = None) -> Callable[..., Any]:
     """A function that does what `f` does, from its third call on as one graph.
 
     The first two calls with given shapes, dtypes and structure of the arguments run `f` as it is:
@@ -44,7 +44,9 @@ def captured(f: Callable[..., Any]) -> Callable[..., Any]:
     go on from call to call, as without a graph.
 
     The arrays in the result are the graph's: the next call of this kind overwrites them, so copy
-    what you keep. Inside of a recording of gradients or another graph `f` runs as it is.
+    what you keep. With a `pool` (kw.GraphPool) the graphs share the memory of what they compute,
+    and so the next launch of any graph of the pool overwrites the result. Inside of a recording of
+    gradients or another graph `f` runs as it is.
 
     Raises CaptureError where `f` reads from the device or copies from the host (.numpy(), a branch
     on a value), with the call's name; its line is in the traceback. Not for several threads; while
@@ -56,14 +58,18 @@ def captured(f: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not callable(f):
         raise ArgumentError(f"kw.captured() takes a function, got {type(f).__name__}")
-    return functools.wraps(f, updated=())(_Captured(f))
+    if pool is not None and not isinstance(pool, GraphPool):
+        raise ArgumentError(
+            f"kw.captured(pool=) takes a kw.GraphPool or None, got {type(pool).__name__}"
+        )
+    return functools.wraps(f, updated=())(_Captured(f, pool))
 
 
 class _Captured:
     """A function and its graphs, by kinds of calls."""
 
-    def __init__(self, f: Callable[..., Any]) -> None:
-        self.function = f
+    def __init__(self, f: Callable[..., Any], pool: GraphPool | None) -> None:
+        self.function, self.pool = f, pool
         self._plans: OrderedDict[Any, _Plan] = OrderedDict()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -79,7 +85,7 @@ class _Captured:
         key = (device.ordinal, device.is_simulated, *call.key)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = _Plan(self.function)
+            plan = self._plans[key] = _Plan(self.function, self.pool)
             if len(self._plans) > _KEPT:
                 self._plans.popitem(last=False)
         else:
@@ -158,8 +164,8 @@ def _state_of(module: Any, held: list[Any]) -> list[Any]:
 class _Plan:
     """The calls of one kind: eager ones first, then a graph with its arrays."""
 
-    def __init__(self, f: Callable[..., Any]) -> None:
-        self.function, self.calls = f, 0
+    def __init__(self, f: Callable[..., Any], pool: GraphPool | None) -> None:
+        self.function, self.pool, self.calls = f, pool, 0
         self.graph: Graph | None = None
         self.arrays: list[Array | None] = []  # of the first call
         self.fixed: set[int] = set()  # the numbers of those that were the same in the second
@@ -183,7 +189,7 @@ class _Plan:
         return not moved
 
     def _record(self, call: _Call) -> None:
-        self.graph, graph = None, Graph()
+        self.graph, graph = None, Graph(pool=self.pool)
         # An array that is the same in each call is used where it is: others may share its memory.
         self.inputs = [
             array if i in self.fixed else array.copy() for i, array in enumerate(call.arrays)

@@ -4,6 +4,7 @@
 #include "core/event.h"
 #include "core/graph/capture.h"
 #include "core/graph/graph.h"
+#include "core/graph/graph_pool.h"
 #include "memory/buffer.h"
 #include "memory/pool/pool_resource.h"
 #include "unit/core/error_text.h"
@@ -20,8 +21,6 @@ using testing::FakeDriver;
 using testing::fresh_device;
 using testing::kMiB;
 using testing::pool_of;
-
-namespace {}  // namespace
 
 TEST_CASE("pool in a capture: memory belongs to the graph until it and its users are gone") {
   Device& device = fresh_device();
@@ -66,6 +65,77 @@ TEST_CASE("pool in a capture: memory belongs to the graph until it and its users
   }
   CHECK(pool->stats().reserved == 0);
   CHECK(FakeDriver::get().live("memory") == 0);
+}
+
+TEST_CASE("pool in a capture: graphs of a GraphPool use memory that nobody uses any more") {
+  Device& device = fresh_device();
+  const auto pool = pool_of(device);
+  auto graphs = std::make_shared<GraphPool>(device);
+  const Stream one = Stream::create(device);
+  const Stream other = Stream::create(device);
+  std::optional<Graph> first(graphs);
+  std::optional<Graph> second(graphs);
+  std::optional<Buffer> kept;
+  std::optional<Buffer> result;
+  CUdeviceptr inside = 0;
+  first->capture(one, [&] {
+    const Buffer workspace(pool, 4 * kMiB, one);
+    inside = workspace.address();
+    kept.emplace(pool, 1000, one);
+    result.emplace(pool, 2 * kMiB, one);
+  });
+  const std::uint64_t reserved = pool->stats().reserved;
+  const CUdeviceptr freed = result->address();
+  result->use_on(other);
+  result.reset();
+  const int waits = FakeDriver::get().calls("cuStreamWaitEvent");
+  second->capture(other, [&] {
+    const auto capture = capture_of(other);
+    const Buffer workspace(pool, 4 * kMiB, other);
+    CHECK(workspace.address() == inside);
+    const Buffer again(pool, 2 * kMiB, other);
+    CHECK(again.address() == freed);
+    const Buffer more(pool, 1000, other);
+    CHECK(more.address() != kept->address());
+    // The graph must hold what was made before it.
+    CHECK(workspace.is_kept_by(*capture, other));
+    CHECK_FALSE(kept->is_kept_by(*capture, one));
+  });
+  CHECK(pool->stats().reserved == reserved);
+  CHECK(FakeDriver::get().calls("cuStreamWaitEvent") == waits);
+  second->launch(other);  // it waits for the streams of the frees
+  CHECK(FakeDriver::get().calls("cuStreamWaitEvent") > waits);
+  first.reset();
+  second.reset();
+  CHECK(pool->trim() == 0);
+  kept.reset();
+  CHECK(pool->stats().reserved == reserved);
+  graphs.reset();
+  CHECK(pool->stats().reserved == 0);
+  CHECK(FakeDriver::get().live("memory") == 0);
+}
+
+TEST_CASE("pool in a capture: memory of a GraphPool stays with a stream that is captured") {
+  Device& device = fresh_device();
+  const auto pool = pool_of(device);
+  const auto graphs = std::make_shared<GraphPool>(device);
+  const Stream one = Stream::create(device);
+  const Stream other = Stream::create(device);
+  Graph first(graphs), second(graphs), third(graphs), apart(device);
+  CUdeviceptr inside = 0;
+  const auto allocate = [&](const Stream& stream) {
+    const Buffer workspace(pool, kMiB, stream);
+    return workspace.address();
+  };
+  first.capture(one, [&] { inside = allocate(one); });
+  apart.capture(one, [&] {  // its work cannot be marked
+    second.capture(other, [&] { CHECK(allocate(other) != inside); });
+  });
+  third.capture(other, [&] {
+    const Buffer a(pool, kMiB, other);
+    const Buffer b(pool, kMiB, other);
+    CHECK((a.address() == inside || b.address() == inside));
+  });
 }
 
 TEST_CASE("pool in a capture: memory of before goes back when the capture has ended") {
