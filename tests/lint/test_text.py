@@ -2,7 +2,7 @@
 
 import re
 
-BINARY = {".png", ".jpg", ".ptx.gz", ".gz", ".bin", ".npz", ".zst", ".xz"}
+BINARY = {".png", ".jpg", ".ptx.gz", ".gz", ".bin", ".npz", ".safetensors", ".zst", ".xz"}
 # Words for unfinished things, and absolute paths of one machine.
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home/\w+)/")
