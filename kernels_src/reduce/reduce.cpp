@@ -155,9 +155,11 @@ class ReduceLauncher {
     const LaunchChoice choice = axes.outputs() == 1 ? LaunchChoice::reduce_all_blocks
                                 : reads_rows(axes)  ? LaunchChoice::reduce_row_blocks
                                                     : LaunchChoice::reduce_column_blocks;
+    const int rule = choice == LaunchChoice::reduce_column_blocks ? kColumnBlocksPerProcessor
+                                                                  : kReduceBlocksPerProcessor;
     const ReducePlan plan =
         plan_reduction(axes, size, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-                       choose(choice, device, axes.length(), size, kReduceBlocksPerProcessor));
+                       choose(choice, device, axes.length(), size, rule));
     const Shared shared = plan.segments == 1 ? Shared() : shared_by_blocks(axes, plan, wide);
     const CUdeviceptr to = to_.address();
     const Kernel& kernel = reduce_kernel(plan, types_, wide).on(device);

@@ -264,7 +264,7 @@ __device__ __forceinline__ void combine_columns(typename Op::State (&state)[kPac
   constexpr int kUpper = kBlock / 2;
   __shared__ alignas(16) unsigned char memory[kUpper * kPack * sizeof(State)];
   State* const states = reinterpret_cast<State*>(memory);
-  for (int half = kUpper; half >= lanes; half /= 2) {
+  for (int half = kUpper; half >= 32 && half >= lanes; half /= 2) {
     const int above = static_cast<int>(threadIdx.x) - half;
     __syncthreads();  // the states before may still be read
     if (above >= 0 && above < half) {
@@ -278,7 +278,39 @@ __device__ __forceinline__ void combine_columns(typename Op::State (&state)[kPac
       state[j] = Op::combine(state[j], states[j * kUpper + threadIdx.x]);
     }
   }
+  for (int mask = 16; mask >= lanes; mask /= 2) {
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) state[j] = Op::combine(state[j], shuffle_xor(state[j], mask));
+  }
 }
+
+/// States side by side, in accesses of up to 16 bytes.
+template <typename State, int kPack>
+struct StateRow {
+  static constexpr int kSize = sizeof(State), kMost = kSize < 16 ? 16 / kSize : 1;
+  static constexpr int kUnit = (kSize & (kSize - 1)) != 0 ? 1 : kPack < kMost ? kPack : kMost;
+  struct alignas(kUnit == 1 ? alignof(State) : kUnit * kSize) Unit {
+    State value[kUnit];
+  };
+
+  __device__ static void load(State (&to)[kPack], const State* from) {
+#pragma unroll
+    for (int j = 0; j < kPack; j += kUnit) {
+      const Unit unit = *reinterpret_cast<const Unit*>(from + j);
+#pragma unroll
+      for (int u = 0; u < kUnit; ++u) to[j + u] = unit.value[u];
+    }
+  }
+  __device__ static void store(State* to, const State (&from)[kPack]) {
+#pragma unroll
+    for (int j = 0; j < kPack; j += kUnit) {
+      Unit unit;
+#pragma unroll
+      for (int u = 0; u < kUnit; ++u) unit.value[u] = from[j + u];
+      *reinterpret_cast<Unit*>(to + j) = unit;
+    }
+  }
+};
 
 /// A thread's share of the segments' states of a pack of results, whose first one is at `states`.
 /// Several loads are in flight: the last block of a group reads while all others are done.
@@ -296,10 +328,7 @@ __device__ __forceinline__ void join_segments(typename Op::State (&state)[kPack]
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
       if (s + k * step >= plan.segments) break;
-#pragma unroll
-      for (int j = 0; j < kPack; ++j) {
-        loaded[k][j] = states[(s + k * step) * plan.outputs + j];
-      }
+      StateRow<State, kPack>::load(loaded[k], states + (s + k * step) * plan.outputs);
     }
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
@@ -318,7 +347,9 @@ __global__ void __launch_bounds__(kBlock, sizeof(typename Op::State) * kPack <= 
     reduce_columns(char* __restrict__ to, const char* __restrict__ from,
                    const Partial<typename Op::State> partial, const ReduceParameters<Index> plan,
                    long long apart) {
-  const Index segment = blockIdx.x % plan.segments, group = blockIdx.x / plan.segments;
+  // Blocks side by side read neighbours of a row.
+  const Index groups = gridDim.x / plan.segments;
+  const Index segment = blockIdx.x / groups, group = blockIdx.x % groups;
   const Index column = group * plan.lanes + threadIdx.x % plan.lanes;
   const bool lives = column < plan.outputs / kPack;
   const WalkOffsets<2> at = walk_offsets(plan.kept, lives ? column : Index(0));
@@ -353,11 +384,9 @@ __global__ void __launch_bounds__(kBlock, sizeof(typename Op::State) * kPack <= 
   combine_columns<Op, kPack>(state, plan.lanes);
   const bool has_results = threadIdx.x < plan.lanes && lives;
   if (plan.segments > 1) {
-    typename Op::State* const states = partial.states + column * kPack;
-#pragma unroll
-    for (int j = 0; j < kPack; ++j) {
-      if (has_results) states[segment * plan.outputs + j] = state[j];
-    }
+    using State = typename Op::State;
+    State* const states = partial.states + column * kPack;
+    if (has_results) StateRow<State, kPack>::store(states + segment * plan.outputs, state);
     if (!is_last_block(partial.arrived + group, static_cast<unsigned>(plan.segments))) return;
     join_segments<Op, kPack>(state, states, plan, lives);
     combine_columns<Op, kPack>(state, plan.lanes);

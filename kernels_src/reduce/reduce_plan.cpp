@@ -17,6 +17,9 @@ constexpr std::int64_t kReduceShortestPart = 8;
 /// Packs of a thread up to which a block reads as fast as several blocks can meet.
 constexpr std::int64_t kReduceAlone = 24;
 
+/// Bytes of a row side by side that are read as fast as more of them.
+constexpr std::int64_t kReduceRowBytes = 128;
+
 /// Rows of a multiprocessor that are enough for a warp each to fill it with loads.
 constexpr std::int64_t kFewRowsPerProcessor = 8;
 
@@ -70,6 +73,20 @@ void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, s
   plan.blocks = groups * plan.segments;
 }
 
+/// The same for columns: whole waves of blocks, as one that is nearly empty takes as long.
+void split_columns(ReducePlan& plan, std::int64_t length, std::int64_t unit, std::int64_t groups,
+                   const ReduceGrid& grid) {
+  if (length <= unit * kReduceAlone) return split_reduction(plan, length, unit, groups, grid);
+  const std::int64_t least = reduce_ceil_div(length, unit * kLongestPart);
+  const std::int64_t waves = reduce_ceil_div(least * groups, grid.blocks);
+  const std::int64_t wanted = std::max(least, waves * grid.blocks / groups);
+  const std::int64_t segment =
+      std::max(reduce_ceil_div(length, wanted), unit * kReduceShortestPart);
+  plan.segment = reduce_ceil_div(segment, unit) * unit;
+  plan.segments = reduce_ceil_div(length, plan.segment);
+  plan.blocks = groups * plan.segments;
+}
+
 ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, const ReduceGrid& grid) {
   ReducePlan plan;
   const std::int64_t outputs = axes.outputs(), length = axes.length();
@@ -101,11 +118,13 @@ ReducePlan plan_reduced_columns(const AxesPlan& axes, std::int64_t size, const R
   const std::int64_t outputs = axes.outputs(), length = axes.length();
   if (!axes.kept.empty()) plan.pack = reduce_aligned_pack(axes, axes.kept[0], size);
   const std::int64_t units = outputs / plan.pack;
-  // Threads one above the other in a column have at least four elements each.
-  const std::int64_t above = std::clamp<std::int64_t>(reduce_power_above(length / 4 + 1) / 2, 1, 8);
+  // Lanes of few bytes leave more rows to a block, and so fewer segments to the block that joins
+  // them. Threads one above the other in a column have at least four elements each.
+  const std::int64_t least = std::clamp<std::int64_t>(kReduceRowBytes / (plan.pack * size), 8, 32);
+  const std::int64_t above =
+      std::clamp<std::int64_t>(reduce_power_above(length / 4 + 1) / 2, 1, kReduceBlock / least);
   plan.lanes = std::min(reduce_power_above(units), kReduceBlock / above);
-  split_reduction(plan, length, kReduceBlock / plan.lanes, reduce_ceil_div(units, plan.lanes),
-                  grid);
+  split_columns(plan, length, kReduceBlock / plan.lanes, reduce_ceil_div(units, plan.lanes), grid);
   return plan;
 }
 

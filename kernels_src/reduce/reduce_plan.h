@@ -39,6 +39,8 @@ bool reads_rows(const AxesPlan& axes);
 
 /// Blocks that fill a multiprocessor.
 inline constexpr int kReduceBlocksPerProcessor = 8;
+/// Those of columns: as many as run at once, so that few segments are left to be joined.
+inline constexpr int kColumnBlocksPerProcessor = 4;
 
 /// Chooses them for elements of `size` bytes on a device of `processors` multiprocessors, with
 /// `blocks_each` blocks for each where there is enough to do.
