@@ -6,12 +6,22 @@ True
 """
 
 from kernwright._support.typed import publish
+from kernwright.llm import models
+from kernwright.llm._config import *
+from kernwright.llm._config import __all__ as _config
 from kernwright.llm._errors import *
 from kernwright.llm._errors import __all__ as _errors
+from kernwright.llm._load import *
+from kernwright.llm._load import __all__ as _load
+from kernwright.llm._model import *
+from kernwright.llm._model import __all__ as _model
+from kernwright.llm._registry import *
+from kernwright.llm._registry import __all__ as _registry
 from kernwright.llm._step import *
 from kernwright.llm._step import __all__ as _step
+from kernwright.llm.models._layers import Unread
 
-__all__ = [*_errors, *_step]
+__all__ = [*_config, *_errors, *_load, *_model, *_registry, *_step, "Unread", "models"]
 
 publish(globals(), __all__)
 del publish

@@ -1,7 +1,14 @@
 """Language models: files in, text out, on kernels that are strings."""
 
+from kernwright.llm import models as models
+from kernwright.llm._config import Config as Config
 from kernwright.llm._errors import ContextError as ContextError
 from kernwright.llm._errors import ModelError as ModelError
+from kernwright.llm._load import load as load
+from kernwright.llm._model import Model as Model
+from kernwright.llm._registry import known_architectures as known_architectures
+from kernwright.llm._registry import register as register
 from kernwright.llm._step import Rotation as Rotation
 from kernwright.llm._step import Step as Step
 from kernwright.llm._step import WholeStep as WholeStep
+from kernwright.llm.models._layers import Unread as Unread

@@ -1,0 +1,257 @@
+"""What a model is: its extents and settings, from config.json of Hugging Face's layout."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from kernwright.llm._errors import ModelError
+
+__all__ = ["Config"]
+
+_ROPE_KEYS = ("rope_theta", "rope_type", "type", "partial_rotary_factor")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The extents that all models have; what one family has beyond them stands in `fields`.
+
+    >>> from kernwright import llm
+    >>> config = llm.Config.from_fields({
+    ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 384, "hidden_size": 64,
+    ...     "intermediate_size": 160, "num_hidden_layers": 3, "num_attention_heads": 4,
+    ... })
+    >>> config.head_dim, config.num_kv_heads, config.rope_theta
+    (16, 4, 10000.0)
+    """
+
+    architecture: str
+    """The name that `architectures` has: "LlamaForCausalLM"."""
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    max_length: int
+    """Positions that the model was made for: `max_position_embeddings`."""
+    norm_eps: float
+    activation: str
+    """A name of kw.nn.linear(): "silu", "gelu_tanh", ..."""
+    rope_theta: float
+    rope_scaling: Mapping[str, Any] | None
+    """What kw.nn.rope_tables() takes as `scaling`, or None."""
+    rope_dim: int
+    """Elements of a head that are turned."""
+    sliding_window: int | None
+    tied: bool
+    """Whether the table of tokens gives the logits, too: `tie_word_embeddings`."""
+    bos: int | None
+    eos: tuple[int, ...]
+    """Tokens that end a text."""
+    dtype: str
+    """The dtype of the numbers in the files."""
+    source: str
+    """The file that the fields came from, for messages."""
+    fields: Mapping[str, Any]
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Config:
+        """Reads a config.json. Raises ModelError for one that cannot be read or used."""
+        name = os.fsdecode(path)
+        try:
+            with open(name, encoding="utf-8") as file:
+                fields = json.load(file)
+        except OSError as error:
+            raise ModelError(f"{name} cannot be read: {error.strerror}") from None
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"{name} is no JSON: {error}") from None
+        return cls.from_fields(fields, source=name)
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], *, source: str = "the config") -> Config:
+        """The config of these fields, named as in config.json. Raises ModelError, which names the
+        field and what was expected."""
+        if not isinstance(fields, Mapping):
+            raise ModelError(f"{source} holds a {type(fields).__name__}, and a config has fields")
+        if isinstance(
+            fields.get("text_config"), Mapping
+        ):  # a model of texts inside of a larger one
+            outer = {k: v for k, v in fields.items() if k != "text_config"}
+            fields = {**outer, **fields["text_config"]}
+        return _Reader(fields, source).config()
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A number of the family's own. Raises ModelError where it is none."""
+        return _Reader(self.fields, self.source).number(name, default)
+
+    def count(self, name: str, default: int | None = None) -> int:
+        """A whole number of the family's own, at least 0. Raises ModelError where it is none."""
+        return _Reader(self.fields, self.source).count(name, default, least=0)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A bool of the family's own. Raises ModelError where it is none."""
+        return _Reader(self.fields, self.source).flag(name, default)
+
+    def layer_kinds(self) -> list[str] | None:
+        """`layer_types`: "sliding_attention" or "full_attention" of each layer; None without it."""
+        kinds = self.fields.get("layer_types")
+        if kinds is None:
+            return None
+        if not isinstance(kinds, list) or len(kinds) != self.num_layers:
+            raise ModelError(f"{self.source}: layer_types has a kind for each of {self.num_layers}")
+        for kind in kinds:
+            if kind not in ("sliding_attention", "full_attention"):
+                raise ModelError(
+                    f"{self.source}: layer_types has {kind!r:.60}; known are sliding_attention and "
+                    "full_attention"
+                )
+        return kinds
+
+    def windows(self) -> list[int | None]:
+        """How many tokens each layer sees, None for all: `sliding_window` in the layers that
+        `layer_types` calls sliding, in all without it."""
+        kinds = self.layer_kinds() or ["sliding_attention"] * self.num_layers
+        return [self.sliding_window if kind == "sliding_attention" else None for kind in kinds]
+
+
+_ACTIVATIONS = {
+    "silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "quick_gelu": "quick_gelu",
+    "relu": "relu", "relu2": "relu2",
+}  # fmt: skip
+_GPT2_NAMES = {
+    "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+    "n_positions": "max_position_embeddings", "n_inner": "intermediate_size",
+    "activation_function": "hidden_act", "layer_norm_epsilon": "rms_norm_eps",
+    "layer_norm_eps": "rms_norm_eps", "norm_epsilon": "rms_norm_eps",
+    "hidden_activation": "hidden_act",
+}  # fmt: skip
+
+
+class _Reader:
+    """Fields by name, checked."""
+
+    def __init__(self, fields: Mapping[str, Any], source: str) -> None:
+        self.source = source
+        self.fields = dict(fields)
+        for old, name in _GPT2_NAMES.items():
+            if self.fields.get(old) is not None and self.fields.get(name) is None:
+                self.fields[name] = self.fields[old]
+
+    def config(self) -> Config:
+        heads = self.count("num_attention_heads")
+        hidden = self.count("hidden_size")
+        if self.fields.get("head_dim") is None and hidden % heads != 0:
+            raise self.wrong(f"hidden_size {hidden} is no multiple of {heads} heads")
+        head_dim = self.count("head_dim", hidden // heads)
+        kv_heads = self.count("num_key_value_heads", heads)
+        if heads % kv_heads != 0:
+            raise self.wrong(f"{heads} heads cannot share {kv_heads} key-value heads")
+        theta, scaling, part = self.rope()
+        rope_dim = int(head_dim * part)
+        if rope_dim % 2 != 0 or not 0 < part <= 1:
+            raise self.wrong(f"partial_rotary_factor {part} makes no even part of {head_dim}")
+        return Config(
+            architecture=self.architecture(), vocab_size=self.count("vocab_size"),
+            hidden_size=hidden, intermediate_size=self.count("intermediate_size", 4 * hidden),
+            num_layers=self.count("num_hidden_layers"), num_heads=heads, num_kv_heads=kv_heads,
+            head_dim=head_dim, max_length=self.count("max_position_embeddings", 2048),
+            norm_eps=self.number("rms_norm_eps", 1e-6), activation=self.activation(),
+            rope_theta=theta, rope_scaling=scaling, rope_dim=rope_dim,
+            sliding_window=self.window(), tied=self.flag("tie_word_embeddings", False),
+            bos=self.tokens("bos_token_id", first=True), eos=self.tokens("eos_token_id"),
+            dtype=self.dtype(), source=self.source, fields=self.fields,
+        )  # fmt: skip
+
+    def wrong(self, what: str) -> ModelError:
+        return ModelError(f"{self.source}: {what}")
+
+    def count(self, name: str, default: int | None = None, *, least: int = 1) -> int:
+        value = self.given(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
+            raise self.wrong(f"{name} is a whole number of at least {least}, got {value!r:.60}")
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float:
+        value = self.given(name, default)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+            raise self.wrong(f"{name} is a number, got {value!r:.60}")
+        return float(value)
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self.given(name, default)
+        if not isinstance(value, bool):
+            raise self.wrong(f"{name} is true or false, got {value!r:.60}")
+        return value
+
+    def given(self, name: str, default: Any) -> Any:
+        value = self.fields.get(name)
+        value = default if value is None else value
+        if value is None:
+            raise self.wrong(f"the field {name} is missing")
+        return value
+
+    def architecture(self) -> str:
+        names = self.fields.get("architectures")
+        if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
+            raise self.wrong(f"architectures has one name, got {names!r:.80}")
+        return names[0]
+
+    def activation(self) -> str:
+        name = self.given("hidden_act", "silu")
+        if name not in _ACTIVATIONS:
+            known = ", ".join(_ACTIVATIONS)
+            raise self.wrong(f"hidden_act {name!r:.60} is unknown; known are {known}")
+        return _ACTIVATIONS[name]
+
+    def window(self) -> int | None:
+        if self.fields.get("use_sliding_window") is False:
+            return None
+        return None if self.fields.get("sliding_window") is None else self.count("sliding_window")
+
+    def rope(self) -> tuple[float, Mapping[str, Any] | None, float]:
+        """The base, the scaling and the part of a head that is turned: of `rope_parameters`, or of
+        `rope_scaling` and the fields beside it as older files have them."""
+        given = self.fields.get("rope_parameters") or self.fields.get("rope_scaling") or {}
+        if not isinstance(given, Mapping):
+            raise self.wrong(f"rope_parameters has fields, got {given!r:.60}")
+        if isinstance(given.get("full_attention"), Mapping):  # one for each kind of layer
+            given = given["full_attention"]
+        inner = _Reader({**self.fields, **given}, self.source)
+        theta = inner.number("rope_theta", 10000.0)
+        part = inner.number("partial_rotary_factor", 1.0)
+        kind = given.get("rope_type", given.get("type", "default"))
+        if kind in ("default", None):
+            return theta, None, part
+        scaling = {k: v for k, v in given.items() if k not in _ROPE_KEYS}
+        scaling["rope_type"] = kind
+        positions = inner.count("max_position_embeddings", 2048)
+        if self.fields.get("original_max_position_embeddings") is not None:
+            scaling.setdefault(
+                "original_max_position_embeddings", self.count("original_max_position_embeddings")
+            )
+        scaling.setdefault("original_max_position_embeddings", positions)
+        if kind == "longrope":
+            scaling.setdefault("max_position_embeddings", positions)
+        return theta, scaling, part
+
+    def tokens(self, name: str, first: bool = False) -> Any:
+        value = self.fields.get(name)
+        listed = value if isinstance(value, list) else [] if value is None else [value]
+        for each in listed:
+            if isinstance(each, bool) or not isinstance(each, int) or each < 0:
+                raise self.wrong(f"{name} is the number of a token or a list, got {value!r:.60}")
+        if first:
+            return listed[0] if listed else None
+        return tuple(listed)
+
+    def dtype(self) -> str:
+        name = self.fields.get("dtype") or self.fields.get("torch_dtype") or "bfloat16"
+        if name not in ("float32", "float16", "bfloat16"):
+            raise self.wrong(f"dtype {name!r:.60} is none of float32, float16, bfloat16")
+        return str(name)

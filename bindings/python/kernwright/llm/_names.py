@@ -1,0 +1,205 @@
+"""Names of tensors in files, and the parameter that each fills: one table a family.
+
+A `*` stands for a number, in the same order on both sides. Behind a parameter's path may stand
+`[*]`, one of a stack; `:part`, the rows of one projection of several; and `|change`, a function of
+`CHANGES` that the numbers go through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import kernwright as kw
+from kernwright._core import Array
+
+__all__ = ["CHANGES", "Names", "Place", "place_of"]
+
+Names = Mapping[str, str]
+
+
+def _halves(x: Array) -> Array:
+    """The even columns of the last axis before the odd ones."""
+    return kw.concat([x[..., 0::2], x[..., 1::2]], axis=-1)
+
+
+CHANGES: dict[str, Callable[[Array], Array]] = {
+    "T": lambda x: x.mT,
+    "+1": lambda x: x.astype("float32") + 1,
+    "pairs": _halves,
+    "pairs T": lambda x: _halves(x).mT,
+}
+
+
+def _with_bias(names: Names) -> dict[str, str]:
+    """The same for biases: ".weight" becomes ".bias" on both sides."""
+    biases = {
+        name.replace(".weight", ".bias"): target.replace(".weight", ".bias")
+        for name, target in names.items()
+    }
+    return {**names, **biases}
+
+
+_BLOCK = "model.layers.*."
+
+LLAMA: dict[str, str] = {
+    "model.embed_tokens.weight": "embedding.weight",
+    "model.norm.weight": "norm.weight",
+    "lm_head.weight": "head.weight",
+    f"{_BLOCK}input_layernorm.weight": "layers.*.input_norm.weight",
+    f"{_BLOCK}post_attention_layernorm.weight": "layers.*.post_norm.weight",
+    f"{_BLOCK}self_attn.q_norm.weight": "layers.*.attention.q_norm.weight",
+    f"{_BLOCK}self_attn.k_norm.weight": "layers.*.attention.k_norm.weight",
+    **_with_bias({
+        f"{_BLOCK}self_attn.q_proj.weight": "layers.*.attention.qkv.weight:q",
+        f"{_BLOCK}self_attn.k_proj.weight": "layers.*.attention.qkv.weight:k",
+        f"{_BLOCK}self_attn.v_proj.weight": "layers.*.attention.qkv.weight:v",
+        f"{_BLOCK}self_attn.o_proj.weight": "layers.*.attention.out.weight",
+        f"{_BLOCK}mlp.gate_proj.weight": "layers.*.mlp.gate_up.weight:gate",
+        f"{_BLOCK}mlp.up_proj.weight": "layers.*.mlp.gate_up.weight:up",
+        f"{_BLOCK}mlp.down_proj.weight": "layers.*.mlp.down.weight",
+    }),
+}  # fmt: skip
+
+MIXTRAL: dict[str, str] = LLAMA | {
+    f"{_BLOCK}block_sparse_moe.gate.weight": "layers.*.mlp.router.weight",
+    f"{_BLOCK}block_sparse_moe.experts.*.w1.weight": "layers.*.mlp.gate_up[*]:gate",
+    f"{_BLOCK}block_sparse_moe.experts.*.w3.weight": "layers.*.mlp.gate_up[*]:up",
+    f"{_BLOCK}block_sparse_moe.experts.*.w2.weight": "layers.*.mlp.down[*]",
+}
+
+PHI3: dict[str, str] = LLAMA | {
+    f"{_BLOCK}self_attn.qkv_proj.weight": "layers.*.attention.qkv.weight",
+    f"{_BLOCK}mlp.gate_up_proj.weight": "layers.*.mlp.gate_up.weight",
+}
+
+GLM: dict[str, str] = LLAMA | {
+    f"{_BLOCK}mlp.gate_up_proj.weight": "layers.*.mlp.gate_up.weight",
+}
+
+GLM4: dict[str, str] = GLM | {
+    f"{_BLOCK}post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
+    f"{_BLOCK}post_mlp_layernorm.weight": "layers.*.mlp_post_norm.weight",
+}
+
+OLMO2: dict[str, str] = LLAMA | {
+    f"{_BLOCK}post_feedforward_layernorm.weight": "layers.*.mlp_post_norm.weight",
+}
+
+GEMMA: dict[str, str] = LLAMA | {
+    "model.norm.weight": "norm.weight|+1",
+    f"{_BLOCK}input_layernorm.weight": "layers.*.input_norm.weight|+1",
+    f"{_BLOCK}post_attention_layernorm.weight": "layers.*.post_norm.weight|+1",
+    f"{_BLOCK}pre_feedforward_layernorm.weight": "layers.*.mlp_norm.weight|+1",
+    f"{_BLOCK}post_feedforward_layernorm.weight": "layers.*.mlp_post_norm.weight|+1",
+    f"{_BLOCK}self_attn.q_norm.weight": "layers.*.attention.q_norm.weight|+1",
+    f"{_BLOCK}self_attn.k_norm.weight": "layers.*.attention.k_norm.weight|+1",
+}
+
+STARCODER2: dict[str, str] = LLAMA | _with_bias({
+    "model.norm.weight": "norm.weight",
+    f"{_BLOCK}input_layernorm.weight": "layers.*.input_norm.weight",
+    f"{_BLOCK}post_attention_layernorm.weight": "layers.*.post_norm.weight",
+    f"{_BLOCK}mlp.c_fc.weight": "layers.*.mlp.up.weight",
+    f"{_BLOCK}mlp.c_proj.weight": "layers.*.mlp.down.weight",
+})  # fmt: skip
+
+_GPT2: dict[str, str] = {
+    "wte.weight": "embedding.weight",
+    "wpe.weight": "positions.weight",
+    **_with_bias({
+        "ln_f.weight": "norm.weight",
+        "h.*.ln_1.weight": "layers.*.input_norm.weight",
+        "h.*.ln_2.weight": "layers.*.post_norm.weight",
+    }),
+    "h.*.attn.c_attn.weight": "layers.*.attention.qkv.weight|T",
+    "h.*.attn.c_attn.bias": "layers.*.attention.qkv.bias",
+    "h.*.attn.c_proj.weight": "layers.*.attention.out.weight|T",
+    "h.*.attn.c_proj.bias": "layers.*.attention.out.bias",
+    "h.*.mlp.c_fc.weight": "layers.*.mlp.up.weight|T",
+    "h.*.mlp.c_fc.bias": "layers.*.mlp.up.bias",
+    "h.*.mlp.c_proj.weight": "layers.*.mlp.down.weight|T",
+    "h.*.mlp.c_proj.bias": "layers.*.mlp.down.bias",
+}  # fmt: skip
+
+# Files name the tensors with and without "transformer." in front.
+GPT2: dict[str, str] = {
+    **_GPT2,
+    **{f"transformer.{name}": target for name, target in _GPT2.items()},
+    "lm_head.weight": "head.weight",
+}
+
+GPT_OSS: dict[str, str] = LLAMA | {
+    f"{_BLOCK}self_attn.sinks": "layers.*.attention.sinks",
+    f"{_BLOCK}mlp.router.weight": "layers.*.mlp.router.weight",
+    f"{_BLOCK}mlp.router.bias": "layers.*.mlp.router.bias",
+    f"{_BLOCK}mlp.experts.gate_up_proj": "layers.*.mlp.gate_up|pairs T",
+    f"{_BLOCK}mlp.experts.gate_up_proj_bias": "layers.*.mlp.gate_up_bias|pairs",
+    f"{_BLOCK}mlp.experts.down_proj": "layers.*.mlp.down|T",
+    f"{_BLOCK}mlp.experts.down_proj_bias": "layers.*.mlp.down_bias",
+}
+
+QWEN3_MOE: dict[str, str] = LLAMA | {
+    f"{_BLOCK}mlp.gate.weight": "layers.*.mlp.router.weight",
+    f"{_BLOCK}mlp.experts.*.gate_proj.weight": "layers.*.mlp.gate_up[*]:gate",
+    f"{_BLOCK}mlp.experts.*.up_proj.weight": "layers.*.mlp.gate_up[*]:up",
+    f"{_BLOCK}mlp.experts.*.down_proj.weight": "layers.*.mlp.down[*]",
+}
+
+QWEN2_MOE: dict[str, str] = LLAMA | {
+    f"{_BLOCK}mlp.gate.weight": "layers.*.mlp.experts.router.weight",
+    f"{_BLOCK}mlp.experts.*.gate_proj.weight": "layers.*.mlp.experts.gate_up[*]:gate",
+    f"{_BLOCK}mlp.experts.*.up_proj.weight": "layers.*.mlp.experts.gate_up[*]:up",
+    f"{_BLOCK}mlp.experts.*.down_proj.weight": "layers.*.mlp.experts.down[*]",
+    f"{_BLOCK}mlp.shared_expert.gate_proj.weight": "layers.*.mlp.shared.gate_up.weight:gate",
+    f"{_BLOCK}mlp.shared_expert.up_proj.weight": "layers.*.mlp.shared.gate_up.weight:up",
+    f"{_BLOCK}mlp.shared_expert.down_proj.weight": "layers.*.mlp.shared.down.weight",
+    f"{_BLOCK}mlp.shared_expert_gate.weight": "layers.*.mlp.shared_gate.weight",
+}
+
+
+DEEPSEEK_V2: dict[str, str] = LLAMA | {
+    f"{_BLOCK}self_attn.q_proj.weight": "layers.*.attention.q_up.weight",
+    f"{_BLOCK}self_attn.q_a_proj.weight": "layers.*.attention.q_down.weight",
+    f"{_BLOCK}self_attn.q_a_layernorm.weight": "layers.*.attention.q_norm.weight",
+    f"{_BLOCK}self_attn.q_b_proj.weight": "layers.*.attention.q_up.weight",
+    f"{_BLOCK}self_attn.kv_a_proj_with_mqa.weight": "layers.*.attention.kv_down.weight",
+    f"{_BLOCK}self_attn.kv_a_layernorm.weight": "layers.*.attention.kv_norm.weight",
+    f"{_BLOCK}self_attn.kv_b_proj.weight": "layers.*.attention.kv_up.weight",
+    f"{_BLOCK}mlp.gate.weight": "layers.*.mlp.experts.router.weight",
+    f"{_BLOCK}mlp.experts.*.gate_proj.weight": "layers.*.mlp.experts.gate_up[*]:gate",
+    f"{_BLOCK}mlp.experts.*.up_proj.weight": "layers.*.mlp.experts.gate_up[*]:up",
+    f"{_BLOCK}mlp.experts.*.down_proj.weight": "layers.*.mlp.experts.down[*]",
+    f"{_BLOCK}mlp.shared_experts.gate_proj.weight": "layers.*.mlp.shared.gate_up.weight:gate",
+    f"{_BLOCK}mlp.shared_experts.up_proj.weight": "layers.*.mlp.shared.gate_up.weight:up",
+    f"{_BLOCK}mlp.shared_experts.down_proj.weight": "layers.*.mlp.shared.down.weight",
+}
+
+
+class Place(NamedTuple):
+    """What a tensor of a file fills: a parameter, an entry of a stack, a part of its rows, and the
+    change that its numbers go through."""
+
+    path: str
+    entry: int | None = None
+    part: str | None = None
+    change: str | None = None
+
+
+def place_of(name: str, names: Names) -> Place | None:
+    """The place of the tensor `name`; None where the table has none.
+
+    >>> from kernwright.llm import _names
+    >>> _names.place_of("model.layers.3.self_attn.k_proj.weight", _names.LLAMA)
+    Place(path='layers.3.attention.qkv.weight', entry=None, part='k', change=None)
+    """
+    target = names.get(re.sub(r"(?<=\.)[0-9]+(?=\.)", "*", name))
+    if target is None:
+        return None
+    for number in re.findall(r"(?<=\.)[0-9]+(?=\.)", name):
+        target = target.replace("*", number, 1)
+    found = re.fullmatch(r"([^:|\[]+)(?:\[([0-9]+)\])?(?::([^|]+))?(?:\|(.+))?", target)
+    assert found is not None, f"the table has {target}"
+    path, entry, part, change = found.groups()
+    return Place(path, None if entry is None else int(entry), part, change)

@@ -1,0 +1,274 @@
+"""Pieces that families share: fused projections, attention, gated layers, experts, the tables of
+rotary positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import kernwright as kw
+from kernwright._core import Array
+from kernwright.llm._config import Config
+from kernwright.llm._errors import ModelError
+from kernwright.llm._step import Rotation, Step
+from kernwright.nn import Module
+
+__all__ = [
+    "MLP",
+    "Attention",
+    "Embedding",
+    "Experts",
+    "GatedMLP",
+    "LayerNorm",
+    "Linear",
+    "RMSNorm",
+    "RotaryTables",
+    "Unread",
+]
+
+
+class Unread(NamedTuple):
+    """A parameter that llm.load() fills: its shape, and its dtype where that is not the model's."""
+
+    shape: tuple[int, ...]
+    dtype: str | None = None
+
+
+class Linear(Module):
+    """x @ weight.T + bias. Several projections of the same x are one: `parts` has their widths.
+
+    `weight` (out_features, in_features), `bias` (out_features,). split() gives the parts of the
+    result, in order, as views.
+    """
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self, in_features: int, parts: int | Mapping[str, int], bias: bool = False
+    ) -> None:
+        self._parts = dict(parts) if isinstance(parts, Mapping) else {"": parts}
+        width = sum(self._parts.values())
+        self.weight = Unread((width, in_features))
+        self.bias = Unread((width,)) if bias else None
+
+    def __call__(self, x: Array, **options: Any) -> Array:
+        """`options` are those of kw.nn.linear(): activation, residual, ..."""
+        return kw.nn.linear(x, self.weight, self.bias, **options)
+
+    def split(self, x: Array) -> list[Array]:
+        """The parts of the product, (..., width) each."""
+        y, made, begin = self(x), [], 0
+        for width in self._parts.values():
+            made.append(y[..., begin : begin + width])
+            begin += width
+        return made
+
+    def rows_of(self, part: str) -> slice:
+        """The rows of the weight that one part has."""
+        widths = list(self._parts.values())
+        at = list(self._parts).index(part)
+        return slice(sum(widths[:at]), sum(widths[: at + 1]))
+
+    def extra_repr(self) -> str:
+        """The extents that repr() shows."""
+        return "in_features={1}, out_features={0}".format(*self.weight.shape)
+
+
+class Embedding(Module):
+    """Rows of a table by their numbers, times `scale`: weight (tokens, dim)."""
+
+    weight: Any
+
+    def __init__(self, count: int, dim: int, scale: float = 1.0) -> None:
+        self.weight = Unread((count, dim))
+        self._scale = scale
+
+    def __call__(self, ids: Array) -> Array:
+        return kw.nn.embedding(ids, self.weight, scale=self._scale)
+
+
+class RMSNorm(Module):
+    """x / sqrt(mean(x^2) + eps) * weight."""
+
+    weight: Any
+
+    def __init__(self, dim: int, eps: float, dtype: str | None = None) -> None:
+        self.weight = Unread((dim,), dtype)
+        self._eps = eps
+
+    def __call__(self, x: Array, **options: Any) -> Any:
+        """`options` are those of kw.nn.rms_norm(): residual, ..."""
+        return kw.nn.rms_norm(x, self.weight, self._eps, **options)
+
+
+class LayerNorm(Module):
+    """(x - mean(x)) / sqrt(variance(x) + eps) * weight + bias."""
+
+    weight: Any
+    bias: Any
+
+    def __init__(self, dim: int, eps: float, bias: bool = True) -> None:
+        self.weight = Unread((dim,))
+        self.bias = Unread((dim,)) if bias else None
+        self._eps = eps
+
+    def __call__(self, x: Array, **options: Any) -> Any:
+        """`options` are those of kw.nn.layer_norm(): residual, ..."""
+        return kw.nn.layer_norm(x, self.weight, self.bias, self._eps, **options)
+
+
+class RotaryTables:
+    """Cosines and sines of all positions, made when first asked for; layers share them."""
+
+    def __init__(
+        self, config: Config, *, theta: float | None = None,
+        scaling: Mapping[str, Any] | None = None, dim: int | None = None,
+        interleaved: bool = False,
+    ) -> None:  # fmt: skip
+        self._dim, self._length = dim or config.rope_dim, config.max_length
+        self._theta = config.rope_theta if theta is None else theta
+        self._scaling = config.rope_scaling if theta is None else scaling
+        self._interleaved = interleaved
+        self._made: Rotation | None = None
+
+    def on(self, device: Any) -> Rotation:
+        """The tables on a device."""
+        if self._made is None or self._made.cos.device != device:
+            tables = kw.nn.rope_tables(
+                self._length, self._dim, base=self._theta, scaling=self._scaling, device=device
+            )
+            self._made = Rotation(*tables, self._interleaved)
+        return self._made
+
+
+class Attention(Module):
+    """Queries, keys and values of one product, attention over the step's sequences, the way back.
+
+    `qk_norm`: an RMS norm of queries and keys (q_norm, k_norm), "heads": of each head, "all": of
+    all heads together. `window`: tokens that a token sees; `scale`: 1 / sqrt(head_dim) without one;
+    `soft_cap`, `sinks`: as kw.nn.attention() has them.
+    """
+
+    sinks: Any
+
+    def __init__(
+        self, config: Config, layer: int, *, rope: RotaryTables | None, bias: bool = False,
+        output_bias: bool = False, qk_norm: Literal["heads", "all"] | None = None,
+        norm_dtype: str | None = None,
+        window: int | None = None, scale: float | None = None, soft_cap: float | None = None,
+        sinks: bool = False,
+    ) -> None:  # fmt: skip
+        self._layer, self._rope = layer, rope
+        self._heads, self._kv_heads = config.num_heads, config.num_kv_heads
+        self._window, self._scale, self._soft_cap = window, scale, soft_cap
+        self._eps = config.norm_eps
+        width, kv_width = self._heads * config.head_dim, self._kv_heads * config.head_dim
+        self.qkv = Linear(config.hidden_size, {"q": width, "k": kv_width, "v": kv_width}, bias)
+        self.out = Linear(width, config.hidden_size, output_bias)
+        self._qk_norm = qk_norm
+        if qk_norm is not None:
+            of_q, of_k = (width, kv_width) if qk_norm == "all" else (config.head_dim,) * 2
+            self.q_norm = RMSNorm(of_q, config.norm_eps, norm_dtype)
+            self.k_norm = RMSNorm(of_k, config.norm_eps, norm_dtype)
+        self.sinks = Unread((self._heads,), "float32") if sinks else None
+
+    def __call__(self, x: Array, step: Step, **options: Any) -> Array:
+        """Attention of x (tokens, hidden); `options` go to the last product: residual."""
+        q, k, v = self.qkv.split(x)
+        norms = {}
+        if self._qk_norm == "all":
+            q, k = self.q_norm(q), self.k_norm(k)
+        elif self._qk_norm == "heads":
+            norms = {"q_norm": self.q_norm.weight, "k_norm": self.k_norm.weight}
+        y = step.attend(
+            self._layer, _heads(q, self._heads), _heads(k, self._kv_heads),
+            _heads(v, self._kv_heads), rope=self._rope.on(x.device) if self._rope else None,
+            eps=self._eps, scale=self._scale, window=self._window, soft_cap=self._soft_cap,
+            sinks=self.sinks, **norms,
+        )  # fmt: skip
+        return self.out(y.reshape((x.shape[0], -1)), **options)
+
+
+def _heads(x: Array, count: int) -> Array:
+    """(tokens, heads, head_dim) of (tokens, width), without a copy."""
+    return x.reshape((x.shape[0], count, x.shape[1] // count))
+
+
+_GATES = {"silu": kw.nn.swiglu, "gelu_tanh": kw.nn.geglu, "relu": kw.nn.reglu}
+
+
+def gate(activation: str, y: Array) -> Array:
+    """activation(first half) * second half of the last axis."""
+    if activation == "gelu":
+        return kw.nn.geglu(y, approximate="none")
+    if activation not in _GATES:
+        raise ModelError(f"a gated layer has no activation {activation}; known are {list(_GATES)}")
+    return _GATES[activation](y)
+
+
+class GatedMLP(Module):
+    """down(activation(gate(x)) * up(x)), gate and up as one product."""
+
+    def __init__(
+        self, config: Config, *, bias: bool = False, intermediate_size: int | None = None
+    ) -> None:
+        width = intermediate_size or config.intermediate_size
+        self._activation = config.activation
+        self.gate_up = Linear(config.hidden_size, {"gate": width, "up": width}, bias)
+        self.down = Linear(width, config.hidden_size, bias)
+
+    def __call__(self, x: Array, **options: Any) -> Array:
+        return self.down(gate(self._activation, self.gate_up(x)), **options)
+
+
+class MLP(Module):
+    """down(activation(up(x)))."""
+
+    def __init__(self, config: Config, *, bias: bool) -> None:
+        self._activation = config.activation
+        self.up = Linear(config.hidden_size, config.intermediate_size, bias)
+        self.down = Linear(config.intermediate_size, config.hidden_size, bias)
+
+    def __call__(self, x: Array, **options: Any) -> Array:
+        return self.down(self.up(x, activation=self._activation), **options)
+
+
+class Experts(Module):
+    """A mixture: each token goes through `top_k` of the gated layers that the router scores best.
+
+    gate_up (experts, 2 * width, hidden), down (experts, hidden, width). `renormalise`: the weights
+    of the chosen ones sum up to 1. scale, groups and groups_kept are those of kw.nn.route().
+    """
+
+    gate_up: Any
+    down: Any
+
+    def __init__(
+        self, config: Config, *, count: int, top_k: int, width: int, renormalise: bool = True,
+        scale: float = 1.0, groups: int = 1, groups_kept: int = 1,
+    ) -> None:  # fmt: skip
+        if not 0 < top_k <= count:
+            raise ModelError(f"{config.source}: {top_k} of {count} experts cannot be chosen")
+        self._count, self._top_k = count, top_k
+        self._routing: dict[str, Any] = {
+            "renormalize": renormalise, "scale": scale, "groups": groups,
+            "groups_kept": groups_kept,
+        }  # fmt: skip
+        self._activation: Any = config.activation
+        self._width = width
+        self.router = Linear(config.hidden_size, count)
+        self.gate_up = Unread((count, 2 * width, config.hidden_size))
+        self.down = Unread((count, config.hidden_size, width))
+
+    def rows_of(self, part: str) -> slice:
+        """The rows of an expert's gate_up that one part has."""
+        return {"gate": slice(0, self._width), "up": slice(self._width, 2 * self._width)}[part]
+
+    def __call__(self, x: Array, residual: Array | None = None) -> Array:
+        weights, experts = kw.nn.route(self.router(x), self._top_k, **self._routing)
+        chosen = kw.nn.permute(x, experts, self._count)
+        y = kw.nn.grouped_linear(chosen.rows, self.gate_up, chosen.offsets, gate=self._activation)
+        y = kw.nn.grouped_linear(y, self.down, chosen.offsets)
+        y = kw.nn.unpermute(y, chosen.positions, weights)
+        return y if residual is None else y + residual

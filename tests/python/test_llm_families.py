@@ -1,0 +1,68 @@
+"""Each family of models against the logits that transformers computed in float32."""
+
+import importlib.util
+import json
+import pathlib
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import kernwright as kw
+from kernwright import llm
+
+_DATA = pathlib.Path(__file__).parents[1] / "data" / "language_models.py"
+_spec = importlib.util.spec_from_file_location("language_models", _DATA)
+language_models = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(language_models)
+STORED = language_models.stored()
+
+
+def written(folder, name):
+    """The files of a model, in Hugging Face's layout."""
+    recorded = STORED[name]
+    (folder / "config.json").write_text(json.dumps(recorded["config"]))
+    arrays = {
+        key: kw.asarray(language_models.weights(key, tuple(shape), name).astype(ml_dtypes.bfloat16))
+        for key, shape in recorded["shapes"].items()
+    }
+    kw.save_safetensors(folder / "model.safetensors", arrays)
+    return folder
+
+
+def distance(made, expected):
+    return np.linalg.norm(made - expected) / np.linalg.norm(expected)
+
+
+EXPERTS = (
+    "mixtral",
+    "qwen2_moe",
+    "qwen3_moe",
+    "gpt_oss",
+    "deepseek_v2",
+)  # their products take 16-bit numbers
+DENSE = [name for name in language_models.MODELS if name not in EXPERTS]
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_logits_are_those_of_transformers(name, tmp_path):
+    model = llm.load(written(tmp_path, name), dtype="float32")
+    made = model.logits(language_models.token_ids()).numpy()
+    assert made.dtype == np.float32
+    assert distance(made, STORED[name]["logits"]) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["llama", *EXPERTS])
+def test_logits_in_bfloat16_are_near_those_of_float32(name, tmp_path):
+    model = llm.load(written(tmp_path, name), dtype="bfloat16")
+    made = model.logits(language_models.token_ids()).numpy()
+    assert distance(made, STORED[name]["logits"]) < 3e-2
+
+
+def test_every_architecture_has_a_recorded_model():
+    recorded = {each["config"]["architectures"][0] for each in STORED.values()}
+    assert recorded == set(llm.known_architectures()) - _registered_by_tests()
+
+
+def _registered_by_tests():
+    return {name for name in llm.known_architectures() if name.startswith(("Mine", "Own"))}
