@@ -5,7 +5,7 @@
 
 The slanted roof is the memory's rate, the flat one that of the tensor cores. A point is one way of
 computing one row of a document in results/. Failed or wrong rows are left out and named. A device
-not in ROOFS gets only points. Needs matplotlib.
+without a data sheet in the package gets only points. Needs matplotlib.
 """
 
 from __future__ import annotations
@@ -17,16 +17,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from kernwright._support.data_sheets import data_sheet
+
 HERE = pathlib.Path(__file__).parent
-# By a part of the device's name: TFLOP/s of dense 16-bit products with sums in float32, and TB/s of
-# memory, from the vendor's data sheets.
-ROOFS = {
-    "H100 PCIe": (756.0, 2.0),
-    "H100 NVL": (835.0, 3.9),
-    "H100": (989.4, 3.35),
-    "H200": (989.4, 4.8),
-    "A100": (312.0, 2.04),
-}
 MARKERS = "osD^vP*X<>"
 
 
@@ -127,10 +120,9 @@ def points_of(subject: str, document: dict[str, Any]) -> Iterator[Point]:
 
 
 def roofs_of(device: str) -> tuple[float, float] | None:
-    for name, roofs in ROOFS.items():
-        if all(word in device for word in name.split()):
-            return roofs
-    return None
+    """TFLOP/s of dense 16-bit products with sums in float32, and TB/s of memory."""
+    sheet = data_sheet(device)
+    return None if sheet is None else (sheet.flops / 1e12, sheet.bandwidth / 1e12)
 
 
 def draw(subject: str, document: dict[str, Any], path: pathlib.Path) -> int:

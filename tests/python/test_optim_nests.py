@@ -59,6 +59,9 @@ def test_a_nest_of_dicts_lists_and_tuples():
         ({"a": [kw.ones(2), [kw.ones(4)]], "b": kw.ones(1)},
          ["grads[a.1.0] has shape (4,) in place of (2, 2)", "grads[b] has shape (1,) in place"]),
         ({"a": {0: 1, "0": 2}}, ["the name 'a.0' twice"]),
+        ({"a": [kw.ones(2), [kw.ones((2, 2), "int32")]], "b": kw.ones(3, "complex64")},
+         ["grads[a.1.0] is float16, bfloat16, float32 or float64, not int32",
+          "grads[b] is float16, bfloat16, float32 or float64, not complex64"]),
     ],
 )  # fmt: skip
 def test_gradients_that_do_not_fit_are_all_named(grads, words):
@@ -69,6 +72,84 @@ def test_gradients_that_do_not_fit_are_all_named(grads, words):
     assert all(word in str(caught.value) for word in words), caught.value
     assert optimizer.steps.item() == 0
     assert all((x == 1).all() for x in values(params).values())
+
+
+def test_other_calls_name_the_arrays_of_a_nest():
+    grads = {"a": [kw.ones(2), (kw.ones((2, 2), "int32"),)], "b": kw.ones(3)}
+    for call in (
+        lambda: kw.optim.clip_grad_norm(grads, 1.0),
+        lambda: kw.optim.grad_norm(grads),
+        lambda: kw.optim.Accumulator(nested()).add(grads),
+        lambda: kw.optim.Muon(nested()).step(grads),
+        lambda: kw.optim.SGD(nested()).step(grads, max_norm=1.0),
+    ):
+        with pytest.raises(InvalidArgument, match=r"grads\[a\.1\.0\] is .*int32"):
+            call()
+    with pytest.raises(InvalidArgument, match=r"of bfloat16, and params\[a\.0\] is float32"):
+        kw.optim.AdamW(nested(), stochastic_rounding=True)
+
+
+def test_parameters_that_share_memory_are_refused():
+    memory = kw.ones(12)
+    halves = {"low": memory[:6], "high": [memory[6:]], "none": memory[3:3]}
+    kw.optim.SGD(halves, lr=1.0).step(ones_like(halves))
+    assert (memory.numpy() == 0).all()
+    matrix = memory.reshape(3, 4)
+    for params, names in (
+        ({"low": memory[:7], "high": [memory[6:]]}, r"params\[low\] and params\[high\.0\] share"),
+        ({"z": memory, "a": memory.view()}, r"params\[z\] and params\[a\] share memory"),
+        ([kw.ones(3), matrix, memory[5:6]], r"params\[1\] and params\[2\] share memory"),
+        ({"one": matrix, "other": {"x": matrix}}, r"params\[one\] and params\[other\.x\] are one"),
+    ):
+        for make in (kw.optim.AdamW, kw.optim.Accumulator):
+            with pytest.raises(InvalidArgument, match=names):
+                make(params)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda loop: kw.optim.AdamW(loop), "params"),
+        (lambda loop: kw.optim.Accumulator({"x": loop}), r"params\['x'\]"),
+        (lambda loop: kw.optim.SGD(kw.ones(2)).step(loop), "grads"),
+        (lambda loop: kw.optim.grad_norm(loop), "grads"),
+        (lambda loop: kw.train.FiniteCheck()(1, state=loop), "state"),
+        (lambda loop: kw.train.Checkpoint("unused").save(state=loop), "state"),
+        (lambda loop: kw.grad(lambda x: kw.ones(()))(loop), "argument 0"),
+        (lambda loop: kw.vjp(lambda x: x, loop), "argument 0"),
+        (lambda loop: kw.vjp(lambda x: loop, kw.ones(2)), "the nest"),
+        (lambda loop: kw.stop_gradient(loop), "the nest"),
+        (lambda loop: kw.captured(lambda x: x)(loop), r"the arguments\[0\]"),
+        (lambda loop: kw.captured(lambda x: x)(x=loop), r"the arguments\[0\]\['x'\]"),
+        (lambda loop: kw.custom_gradient(lambda x: (x, x), print)(loop), r"the nest\[0\]"),
+    ],
+)
+def test_nests_that_contain_themselves(call, name):
+    turns, more = [kw.ones(2)], {"w": kw.ones(2)}
+    turns.append((turns,))
+    more["more"] = [more]
+    for loop in (turns, more):
+        with pytest.raises(InvalidArgument, match=name + r"(\[\d\]|\['more'\])+ contains itself"):
+            call(loop)
+
+
+def test_a_list_of_arrays_that_contains_itself():
+    loop = [kw.ones(2)]
+    loop.append(loop)
+    for call in (lambda: kw.asarray(loop), lambda: kw.zeros((2, 2)).__setitem__(..., loop)):
+        with pytest.raises(InvalidArgument, match=r"the list\[1\] contains itself"):
+            call()
+
+
+def test_deep_nests():
+    deep = [kw.ones(2)]
+    for _ in range(50):
+        deep = [deep]
+    kw.optim.SGD(deep, lr=1.0).step(deep)
+    for _ in range(5000):  # no cycle, and too deep for Python
+        deep = [deep]
+    with pytest.raises(RecursionError):
+        kw.optim.SGD(deep)
 
 
 def test_a_module_with_tied_parameters():

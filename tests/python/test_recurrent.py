@@ -203,8 +203,15 @@ def test_wrong_calls(cell):
     drawn = Drawn(cell, 3, 2, 4, 5)
     x, hx, weights = drawn.arguments
     function, gates = drawn.function, GATES[cell]
-    with pytest.raises(kw.InvalidArgument, match=r"weight_ih_l0.*\(\d+, 3\).*\(\d+, 4\)"):
+    wrong = rf"last axis of x has 3 numbers.*{cell}\(\).*\({5 * gates}, 4\) takes input_size=4"
+    with pytest.raises(kw.InvalidArgument, match=wrong):
         function(x[..., :3], hx, weights)
+    with pytest.raises(kw.InvalidArgument, match="input_size=4"):
+        getattr(kw.nn, f"{cell.upper()}Cell")(4, 5)(x[0, :, :3])
+    with pytest.raises(kw.InvalidArgument, match=r"x is float16 on .* are float32 on"):
+        function(x.astype("float16"), hx, weights)
+    with pytest.raises(kw.InvalidArgument, match=rf"weight_ih_l1.*\({5 * gates}, 5\)"):
+        function(x, None, [*weights, *weights], num_layers=2)
     with pytest.raises(kw.InvalidArgument, match=rf"weight_hh_l0.*\({5 * gates}, 5\)"):
         function(x, hx, [weights[0], weights[1][1:], *weights[2:]])
     with pytest.raises(kw.InvalidArgument, match=rf"bias_hh_l0.*\({5 * gates},\)"):

@@ -89,7 +89,7 @@ def test_pictures(tmp_path, capsys):
 
 
 def test_devices():
-    assert roofline.roofs_of("NVIDIA H100 PCIe") == roofline.ROOFS["H100 PCIe"]
-    assert roofline.roofs_of("NVIDIA H100 80GB HBM3") == roofline.ROOFS["H100"]
-    assert roofline.roofs_of("NVIDIA H200") == roofline.ROOFS["H200"]
+    assert roofline.roofs_of("NVIDIA H100 PCIe") == (756.0, 2.0)
+    assert roofline.roofs_of("NVIDIA H100 80GB HBM3") == (989.4, 3.35)
+    assert roofline.roofs_of("NVIDIA H200") == (989.4, 4.8)
     assert roofline.roofs_of("another") is None

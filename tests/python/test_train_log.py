@@ -79,8 +79,8 @@ def test_an_unknown_peak_is_said_to_be_unknown(tmp_path, clock, sim):
     ("name", "expected"),
     [
         ("NVIDIA H200", 989.4e12), ("NVIDIA H100 80GB HBM3", 989.4e12),
-        ("NVIDIA H100 PCIe", 756e12), ("NVIDIA A100-SXM4-80GB", 312e12),
-        ("NVIDIA A10", 125e12), ("NVIDIA L4", 121e12), ("NVIDIA GeForce GT 710", None),
+        ("NVIDIA H100 PCIe", 756e12), ("NVIDIA A100-SXM4-80GB", 312e12), ("NVIDIA L4", 121e12),
+        ("NVIDIA H200 NVL", None), ("NVIDIA A10", None), ("NVIDIA GeForce GT 710", None),
     ],
 )  # fmt: skip
 def test_peaks_by_name(monkeypatch, name, expected):
@@ -90,6 +90,24 @@ def test_peaks_by_name(monkeypatch, name, expected):
     Named.name = name
     monkeypatch.setattr(peaks.kernwright, "Device", Named)
     assert kw.train.peak_flops(Named()) == expected
+    assert (peaks.peak_source(Named()) == "unknown") == (expected is None)
+
+
+def test_a_log_tells_where_its_peak_is_from(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "peak_flops", lambda: 5e14)
+    monkeypatch.setattr(logs, "peak_source", lambda: "a data sheet")
+    given = {"flops_per_token": 1e9}
+    for number, (options, source) in enumerate(
+        [(given, "a data sheet"), (given | {"peak": 1e12}, "given"), ({}, None)]
+    ):
+        path = tmp_path / f"{number}.jsonl"
+        with kw.train.Log(path, page=tmp_path / "a.html", live=False, **options) as log:
+            log(1, tokens=5)
+        assert lines(path)[0]["run"]["peak_source"] == source
+        told = re.search(r"[\d.]+ Tflop/s \([\w ]+\)|unknown", (tmp_path / "a.html").read_text())
+        assert told[0] == {None: "unknown", "given": "1 Tflop/s (given)"}.get(
+            source, "500 Tflop/s (a data sheet)"
+        )
 
 
 def test_the_simulated_device_has_no_peak(sim):
@@ -264,6 +282,28 @@ def test_the_first_array_that_is_not_finite(value, dtype):
         check(8, model=model)
     check.enabled = False
     check(10, grads=grads)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "counts"),
+    [
+        ("complex64", complex(0, math.nan), (1, 0)), ("complex64", complex(-math.inf, 1), (0, 1)),
+        ("complex128", complex(math.nan, math.inf), (1, 1)), ("float8_e4m3fn", math.nan, (1, 0)),
+        ("float8_e5m2", math.inf, (0, 1)), ("float16", math.nan, (1, 0)),
+    ],
+)  # fmt: skip
+def test_complex_and_narrow_numbers_that_are_not_finite(dtype, value, counts):
+    check = kw.train.FiniteCheck()
+    whole = kw.ones((3, 4), "complex64" if dtype.startswith("complex") else "float32")
+    state = {"whole": whole, "x": kw.ones((3, 4)).astype(dtype).mT, "n": kw.ones(2, "int8")}
+    check(1, state=state)
+    host = np.ones((4, 3), np.complex128 if dtype.startswith("complex") else np.float32)
+    host[1, 2] = value
+    state["x"] = kw.asarray(host).astype(dtype)[::-1]
+    with pytest.raises(kw.train.NotFinite, match="of 12 numbers; finite before") as caught:
+        check(2, state=state)
+    assert (caught.value.name, caught.value.nan, caught.value.inf) == ("state.x", *counts)
+    assert str(caught.value).endswith("state.whole")
 
 
 def test_large_numbers_are_finite():

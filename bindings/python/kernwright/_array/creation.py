@@ -26,6 +26,7 @@ from kernwright._core import (
     _whole_sequence,
     empty,
 )
+from kernwright._support.cycles import require_no_cycle
 from kernwright.errors import ArgumentError, InvalidArgument
 
 # What is read on the host; other objects may be arrays of a device.
@@ -278,7 +279,11 @@ def read_or_stacked(obj: Any, dtype: Any, device: Any) -> np.ndarray[Any, Any] |
 
 def _stacked(obj: Any, dtype: Any, device: Any) -> Array | None:
     """None where no element is an array of a device."""
-    nested = _adopted(obj, device)
+    try:
+        nested = _adopted(obj, device)
+    except RecursionError:
+        require_no_cycle(obj, "the list")
+        raise
     leaves = list(_leaves(nested))
     near = next((leaf for leaf in leaves if isinstance(leaf, Array)), None)
     if near is None:

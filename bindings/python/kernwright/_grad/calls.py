@@ -7,6 +7,7 @@ from typing import Any
 
 from kernwright._core import Array, _unrecorded
 from kernwright._grad.recording import is_traced, note, note_extent, note_joint
+from kernwright._support.cycles import require_no_cycle
 from kernwright.errors import ArgumentError
 
 Handler = Callable[..., Any]
@@ -68,8 +69,16 @@ def refused_handler(function: Any, name: str) -> Handler:
 
 def members(values: Any) -> Iterator[Any]:
     """What is in tuples and lists, however deep."""
+    try:
+        yield from _members(values)
+    except RecursionError:
+        require_no_cycle(values, "the arguments")
+        raise
+
+
+def _members(values: Any) -> Iterator[Any]:
     for each in values:
         if isinstance(each, (tuple, list)):
-            yield from members(each)
+            yield from _members(each)
         else:
             yield each

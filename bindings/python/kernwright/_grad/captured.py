@@ -16,6 +16,7 @@ from kernwright import _core
 from kernwright._core import Array, Graph, GraphPool
 from kernwright._grad import draws, nests  # transforms installs the handlers
 from kernwright._grad.recording import extent_of, written_extents
+from kernwright._support.cycles import require_no_cycle
 from kernwright.errors import ArgumentError, CaptureError
 
 __all__ = ["captured"]
@@ -110,7 +111,11 @@ class _Call:
         self.arrays: list[Array] = []
         self.numbers: list[float | int] = []
         self.held: list[Any] = []  # known by identity, so that nothing else gets it
-        self._read((args, kwargs), "")
+        try:
+            self._read((args, kwargs), "")
+        except RecursionError:
+            require_no_cycle((*args, kwargs), "the arguments")
+            raise
 
     def _read(self, value: Any, path: str) -> None:
         if isinstance(value, Array):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernwright._core import Array
+from kernwright._support.cycles import require_no_cycle
 from kernwright.errors import ArgumentError
 
 
@@ -38,13 +39,22 @@ def mapped(
     change: Callable[[Array, str], Any], value: Any, path: str = "", other: Any = None
 ) -> Any:
     """The nest with change(array, path) in the place of each array; None stays. `other` gets what
-    is neither an array nor a nest, and its path."""
+    is neither an array nor a nest, and its path. Raises InvalidArgument for a nest that contains
+    itself."""
+    try:
+        return _mapped(change, value, path, other)
+    except RecursionError:
+        require_no_cycle(value, path or "the nest")
+        raise
+
+
+def _mapped(change: Callable[[Array, str], Any], value: Any, path: str, other: Any) -> Any:
     if isinstance(value, Array):
         return change(value, path)
     found = children(value)
     if found is not None:
         return rebuilt(
-            value, [mapped(change, each, f"{path}[{key!r}]", other) for key, each in found]
+            value, [_mapped(change, each, f"{path}[{key!r}]", other) for key, each in found]
         )
     return value if other is None or value is None else other(value, path)
 
@@ -75,8 +85,16 @@ def leaves(value: Any, path: str, add: Callable[[Array], Any]) -> tuple[Any, Any
 
     The arrays of a nest become objects of their own, which share the memory: one that is given
     twice has two gradients. The parameters of a module stay what they are. `add` registers an array
-    and returns its leaf.
+    and returns its leaf. Raises InvalidArgument for a nest that contains itself.
     """
+    try:
+        return _leaves(value, path, add)
+    except RecursionError:
+        require_no_cycle(value, path)
+        raise
+
+
+def _leaves(value: Any, path: str, add: Callable[[Array], Any]) -> tuple[Any, Any]:
     if is_module(value):
         return value, module_leaves(value, path, add)
     if isinstance(value, Array):
@@ -93,7 +111,7 @@ def leaves(value: Any, path: str, add: Callable[[Array], Any]) -> tuple[Any, Any
             f"{path} is {type(value).__name__} {value!r:.40}: gradients are taken of arrays, "
             "modules, and dicts, lists and tuples of them; convert it with kw.asarray()"
         )
-    pairs = [leaves(each, f"{path}[{key!r}]", add) for key, each in found]
+    pairs = [_leaves(each, f"{path}[{key!r}]", add) for key, each in found]
     return rebuilt(value, [a for a, _ in pairs]), rebuilt(value, [b for _, b in pairs])
 
 

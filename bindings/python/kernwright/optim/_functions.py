@@ -250,10 +250,10 @@ def momentum_settings(momentum: Any, dampening: Any, nesterov: bool) -> dict[str
 
 
 def _every(grads: Any) -> list[Any]:
-    """The arrays of a nest."""
-    from kernwright.optim._nest import leaves
+    """The arrays of a nest, of floating-point numbers."""
+    from kernwright.optim._nest import float_leaves
 
-    return list(leaves(grads, "grads").values())
+    return list(float_leaves(grads, "grads").values())
 
 
 def rate_of(lr: Any) -> Any:

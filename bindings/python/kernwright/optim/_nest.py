@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 from kernwright._array.operands import device_array
 from kernwright._core import Array
+from kernwright._support.cycles import require_no_cycle
 from kernwright.errors import ArgumentError, InvalidArgument
 
 _SHOWN = 20  # names of each list in a message
+_FLOATS = frozenset(map(np.dtype, ("f2", ml_dtypes.bfloat16, "f4", "f8")))
+_FLOAT_NAMES = "float16, bfloat16, float32 or float64"
 
 
 def leaves(nest: Any, what: str, trainable: bool = False) -> dict[str, Any]:
     """The arrays of a nest by name: keys and positions joined by dots. One array alone is "0". With
-    `trainable` modules give no frozen ones, and none of whole numbers, which have no gradients."""
+    `trainable` modules give no frozen ones, and none of whole numbers, which have no gradients.
+    Raises InvalidArgument for a nest that contains itself."""
     if is_module(nest):
         nest = _of_module(nest, trainable)
     if isinstance(nest, Array) or hasattr(nest, "shape"):
         return {"0": nest}
     made: dict[str, Any] = {}
-    _collect(_outer(nest, what), "", what, made, trainable)
+    try:
+        _collect(_outer(nest, what), "", what, made, trainable)
+    except RecursionError:
+        require_no_cycle(nest, what)
+        raise
     return made
+
+
+def float_leaves(nest: Any, what: str) -> dict[str, Array]:
+    """leaves() as arrays of the device. Raises for what is no array of floating-point numbers."""
+    found = {name: device_array(x, f"{what}[{name}]") for name, x in leaves(nest, what).items()}
+    wrong = [f"{what}[{name}] is {x.dtype}" for name, x in found.items() if x.dtype not in _FLOATS]
+    if wrong:
+        raise InvalidArgument(f"{'; '.join(wrong)}: they must be {_FLOAT_NAMES}")
+    return found
 
 
 def _of_module(module: Any, trainable: bool) -> dict[str, Any]:
@@ -114,24 +135,7 @@ class Parameters:
         """`source`: a module, or a nest of modules and arrays, each array once."""
         self.source: Any = source if _is_kept(source) else list(_outer(source, "params"))
         self.arrays: dict[str, Array] = leaves(self.source, "params", trainable=True)
-        for name, each in self.arrays.items():
-            if not isinstance(each, Array):
-                raise ArgumentError(f"params[{name}] is a kw.Array, got {type(each).__name__}")
-            if each.dtype.name not in ("float16", "bfloat16", "float32", "float64"):
-                raise InvalidArgument(
-                    f"params[{name}] is float16, bfloat16, float32 or float64, not {each.dtype}"
-                )
-            if not each.is_contiguous or each.read_only:
-                raise InvalidArgument(
-                    f"params[{name}] is written in place: it must be contiguous and not read-only"
-                )
-        if len({id(each) for each in self.arrays.values()}) < len(self.arrays):
-            raise InvalidArgument(
-                "params has an array twice: pass it once, with the sum of its gradients"
-            )
-        if not self.arrays:
-            raise InvalidArgument("an optimiser has one parameter at least")
-        self.shapes = {name: each.shape for name, each in self.arrays.items()}
+        _require_parameters(self.arrays)
         self._now = self.arrays
         self._ignored: set[str] = set()
         self._links: list[tuple[Any, Any, Any]] = []
@@ -143,7 +147,6 @@ class Parameters:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.source, self.arrays, self._now = state
-        self.shapes = {name: each.shape for name, each in self.arrays.items()}
         self._links, self._frozen, self._ignored = [], [], set()
         self._look()
 
@@ -190,8 +193,8 @@ class Parameters:
 
     def gradients(self, grads: Any) -> dict[str, Array]:
         """The gradients of the arrays of now(), in their order. Raises InvalidArgument with all
-        names that are missing or unexpected, and all shapes that differ; those of frozen
-        parameters are left out."""
+        names that are missing or unexpected, and all shapes, dtypes and devices that do not fit;
+        those of frozen parameters are left out."""
         now, given = self.now(), leaves(grads, "grads")
         missing = [name for name in now if given.get(name) is None]
         unexpected = [name for name in given if name not in now and name not in self._ignored]
@@ -200,12 +203,18 @@ class Parameters:
                 "the gradients do not fit the parameters: "
                 + told({"missing": missing, "unexpected": unexpected})
             )
-        found = {name: device_array(given[name], f"grads[{name}]") for name in now}
-        wrong = [
-            f"grads[{name}] has shape {each.shape} in place of {self.shapes[name]}"
-            for name, each in found.items()
-            if each.shape != self.shapes[name]
-        ]
+        found, wrong = {}, []
+        for name, param in now.items():
+            each = given[name]
+            if not isinstance(each, Array):
+                each = device_array(each, f"grads[{name}]")
+            found[name] = each
+            if each.shape != param.shape:
+                wrong.append(f"grads[{name}] has shape {each.shape} in place of {param.shape}")
+            if each.dtype not in _FLOATS:
+                wrong.append(f"grads[{name}] is {_FLOAT_NAMES}, not {each.dtype}")
+            if each.device != param.device:
+                wrong.append(f"grads[{name}] is on {each.device}, the parameter on {param.device}")
         if wrong:
             raise InvalidArgument("the gradients do not fit the parameters: " + "; ".join(wrong))
         return found
@@ -213,6 +222,38 @@ class Parameters:
     def nest(self, values: Mapping[str, Any]) -> Any:
         """Values by name in the nest of the parameters."""
         return like(self.source, values)
+
+
+def _require_parameters(arrays: Mapping[str, Any]) -> None:
+    """Raises for what an optimiser cannot write in place, or would write twice."""
+    for name, each in arrays.items():
+        if not isinstance(each, Array):
+            raise ArgumentError(f"params[{name}] is a kw.Array, got {type(each).__name__}")
+        if each.dtype not in _FLOATS:
+            raise InvalidArgument(f"params[{name}] is {_FLOAT_NAMES}, not {each.dtype}")
+        if not each.is_contiguous or each.read_only:
+            raise InvalidArgument(
+                f"params[{name}] is written in place: it must be contiguous and not read-only"
+            )
+    if not arrays:
+        raise InvalidArgument("an optimiser has one parameter at least")
+    (first, array), *others = arrays.items()
+    for name, each in others:
+        if each.device != array.device:
+            raise InvalidArgument(
+                f"params[{name}] is on {each.device}, and params[{first}] on {array.device}: the "
+                "parameters of an optimiser are on one device"
+            )
+    extents = sorted((x.ptr, x.ptr + x.nbytes, name) for name, x in arrays.items() if x.size)
+    for (_, end, one), (begin, _, other) in itertools.pairwise(extents):
+        if begin < end:
+            one, other = sorted((one, other), key=list(arrays).index)
+            same = arrays[one] is arrays[other]
+            raise InvalidArgument(
+                f"params[{one}] and params[{other}] "
+                + ("are one array" if same else "share memory, which would be stepped twice")
+                + ": pass it once, with the sum of its gradients"
+            )
 
 
 def _is_kept(source: Any) -> bool:

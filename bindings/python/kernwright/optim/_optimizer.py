@@ -70,6 +70,10 @@ class Optimizer:
         for name, each in arrays.items():
             if master_weights and each.dtype.name == "float64":
                 raise InvalidArgument(f"master weights are float32, and params[{name}] is float64")
+            if stochastic_rounding and each.dtype.name != "bfloat16":
+                raise InvalidArgument(
+                    f"stochastic rounding is of bfloat16, and params[{name}] is {each.dtype}"
+                )
         device = next(iter(arrays.values())).device
         self._flags = {
             "maximize": bool(maximize), "stochastic_rounding": bool(stochastic_rounding),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kernwright._core import Array
+from kernwright._support.cycles import require_no_cycle
 from kernwright.errors import ArgumentError
 from kernwright.optim._nest import is_module, leaves
 
@@ -29,7 +30,7 @@ def contents_of(name: str, value: Any) -> Contents | None:
         return Contents(leaves(value.state_dict(), name), notes)
     if hasattr(value, "state") and hasattr(value, "restore"):
         return Contents({}, {"state": value.state()})
-    if isinstance(value, Array) or any(isinstance(each, Array) for each in _members(value)):
+    if _has_array(name, value):
         return Contents(leaves(value, name), {})
     try:
         json.dumps(value)
@@ -40,6 +41,14 @@ def contents_of(name: str, value: Any) -> Contents | None:
             f"for JSON, got {type(value).__name__} ({error})"
         ) from None
     return None
+
+
+def _has_array(name: str, value: Any) -> bool:
+    try:
+        return isinstance(value, Array) or any(isinstance(each, Array) for each in _members(value))
+    except RecursionError:
+        require_no_cycle(value, name)
+        raise
 
 
 def _members(value: Any) -> Iterator[Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
+import kernwright
 from kernwright import _core
 from kernwright._array.operands import device_array
 from kernwright._core import Array
@@ -28,9 +32,10 @@ class FiniteCheck:
     """A check that one can switch on: call it with a step and nests of arrays by name.
 
     The arrays are looked at in the order of the arguments, and the first that has a NaN or an
-    infinity raises NotFinite. One pass over all of them comes first, and one number comes to the
-    host, so a call waits for the device; with `every` only steps that it divides are checked.
-    Without `enabled`, an attribute, a call does nothing.
+    infinity raises NotFinite: complex numbers, where either part is one, and float8 count, too. One
+    pass over all of them comes first, and one number comes to the host, so a call waits for the
+    device; with `every` only steps that it divides are checked. Without `enabled`, an attribute, a
+    call does nothing.
 
     >>> check = kw.train.FiniteCheck()
     >>> check(1, loss=kw.ones(()), gradients={"w": kw.ones(3), "b": kw.ones(2)})
@@ -55,19 +60,20 @@ class FiniteCheck:
             for name, nest in nests.items()
             for path, array in _paths(nest, name)
         }
-        real = {name: each for name, each in arrays.items() if each.size > 0 and _is_real(each)}
+        parts = {name: _real_parts(each) for name, each in arrays.items() if each.size > 0}
+        real = {name: each for name, each in parts.items() if each}
         if not real:
             return
-        largest = _core._gradient_norm(list(real.values()), math.inf, math.inf)[0]
+        largest = _core._gradient_norm([*itertools.chain(*real.values())], math.inf, math.inf)[0]
         if math.isfinite(largest.item()):
             return
         before: list[str] = []
         for name, each in real.items():
-            nan, inf = _counts(each)
+            nan, inf = _count(kernwright.isnan, each), _count(kernwright.isinf, each)
             if nan or inf:
                 error = NotFinite(
-                    f"step {step}: {name} has {nan} NaN and {inf} infinite of {each.size} numbers; "
-                    f"{_finite_ones(before)}"
+                    f"step {step}: {name} has {nan} NaN and {inf} infinite of "
+                    f"{arrays[name].size} numbers; {_finite_ones(before)}"
                 )
                 error.step, error.name, error.nan, error.inf = step, name, nan, inf
                 raise error
@@ -80,15 +86,20 @@ def _paths(nest: Any, name: str) -> list[tuple[str, Any]]:
     return list(leaves(nest, name).items())
 
 
-def _is_real(array: Array) -> bool:
-    return array.dtype.name in ("float16", "bfloat16", "float32", "float64")
+def _real_parts(array: Array) -> list[Array]:
+    """The array, or both parts of a complex one; nothing of whole numbers."""
+    if array.dtype.kind == "c":
+        return [kernwright.real(array), kernwright.imag(array)]
+    if array.dtype.name.startswith("float8"):
+        return [array.astype("float32")]
+    is_float = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+    return [array] if is_float else []
 
 
-def _counts(array: Array) -> tuple[int, int]:
-    import kernwright
-
-    nan = kernwright.count_nonzero(kernwright.isnan(array)).item()
-    return int(nan), int(kernwright.count_nonzero(kernwright.isinf(array)).item())
+def _count(is_one: Callable[[Array], Array], parts: list[Array]) -> int:
+    """The numbers of which a part is such a one."""
+    found = functools.reduce(kernwright.logical_or, map(is_one, parts))
+    return int(kernwright.count_nonzero(found).item())
 
 
 def _finite_ones(names: list[str]) -> str:

@@ -18,7 +18,7 @@ from kernwright._support.files import told_of, write_whole
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.optim._functions import not_negative
 from kernwright.train._log_file import cut_to_whole_lines, read_log
-from kernwright.train._peak import peak_flops
+from kernwright.train._peak import peak_flops, peak_source
 
 __all__ = ["Log", "write_page"]
 
@@ -60,7 +60,8 @@ class Log:
                 raise InvalidArgument(f"{name} is above 0, got {value!r:.40}")
         self.path = path_of(path)
         self.title, self.flops_per_token = title, flops_per_token
-        self.peak = peak_flops() if peak is None and flops_per_token is not None else peak
+        looked_up = peak is None and flops_per_token is not None
+        self.peak = peak_flops() if looked_up else peak
         self._page = None if page is None else path_of(page)
         self._begin = self._last = self._page_written = time.monotonic()
         self._last_step: int | None = None
@@ -72,6 +73,7 @@ class Log:
         device = kernwright.current_device()
         self._write({"run": {
             "title": title, "device": device.name, "peak_flops": self.peak,
+            "peak_source": peak_source() if looked_up else None if peak is None else "given",
             "flops_per_token": flops_per_token, "kernwright": kernwright.__version__,
             "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "notes": dict(notes or {}),
         }})  # fmt: skip

@@ -58,6 +58,8 @@ def _notes(run: dict[str, Any]) -> str:
     told = {name: run[name] for name in ("device", "begun", "kernwright") if run.get(name)}
     peak = run.get("peak_flops")
     told["peak"] = "unknown" if peak is None else f"{peak / 1e12:.4g} Tflop/s"
+    if peak is not None and run.get("peak_source"):
+        told["peak"] += f" ({run['peak_source']})"
     rows = [(name, str(value)) for name, value in {**told, **run.get("notes", {})}.items()]
     return _html.table(("this run", ""), rows, texts=2)
 

@@ -118,6 +118,16 @@ def _require_weights(network: Network) -> None:
         raise InvalidArgument(f"weight_ih and weight_hh have two dimensions, got {found}")
     hidden = network.hidden = first[1].shape[1]
     rows, dtype, device = GATES[network.cell] * hidden, x.dtype, x.device
+    if first[0].shape[1] != x.shape[-1]:
+        raise InvalidArgument(
+            f"the last axis of x has {x.shape[-1]} numbers, and {network.cell}() with weight_ih of "
+            f"shape {first[0].shape} takes input_size={first[0].shape[1]}"
+        )
+    if x.dtype != first[0].dtype or device != first[0].device:
+        raise InvalidArgument(
+            f"x is {dtype} on {device}, and the weights of {network.cell}() are {first[0].dtype} "
+            f"on {first[0].device}: convert one of them"
+        )
     for number, layer in enumerate(network.weights):
         inputs = x.shape[-1] if number == 0 else network.directions * hidden
         shapes = [(rows, inputs), (rows, hidden), (rows,), (rows,)]
