@@ -10,7 +10,7 @@ from kernwright import _core
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.optim._nest import Parameters, leaves, load_named
+from kernwright.optim._nest import Parameters, leaves, load_named, require_kinds
 
 __all__ = ["Accumulator"]
 
@@ -66,10 +66,14 @@ class Accumulator:
             if weight.dtype.kind not in "iu":
                 raise ArgumentError(f"tokens are an int or one int64, got {weight.dtype}")
             weight = weight.astype("int64", copy=False)
-        _core._blend_tensors(
-            [self.sums[name] for name in found], list(found.values()), 1.0, 1.0, self.tokens,
-            weight, number, reduction == "mean",
-        )  # fmt: skip
+        try:
+            _core._blend_tensors(
+                [self.sums[name] for name in found], list(found.values()), 1.0, 1.0, self.tokens,
+                weight, number, reduction == "mean",
+            )  # fmt: skip
+        except InvalidArgument:
+            require_kinds(found, self.tokens.device)
+            raise
 
     def reset(self) -> None:
         """Begins a new window.

@@ -9,6 +9,7 @@ from typing import Any
 from kernwright import _core
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.optim._nest import leaves, require_kinds
 
 __all__ = ["adam", "adamw", "clip_grad_norm", "clip_scale", "grad_norm", "lion", "sgd"]
 
@@ -145,9 +146,13 @@ def clip_scale(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> tuple
     >>> norm.item(), round(scale.item(), 3)
     (6.0, 0.25)
     """
-    return _core._gradient_norm(
-        _every(grads), not_negative(max_norm, "max_norm"), _order(norm_type)
-    )
+    limit, order = not_negative(max_norm, "max_norm"), _order(norm_type)
+    found = leaves(grads, "grads")
+    try:
+        return _core._gradient_norm(list(found.values()), limit, order)
+    except InvalidArgument:
+        require_kinds(found)
+        raise
 
 
 def clip_grad_norm(grads: Tensors, max_norm: float, norm_type: float = 2.0) -> Array:
@@ -250,10 +255,8 @@ def momentum_settings(momentum: Any, dampening: Any, nesterov: bool) -> dict[str
 
 
 def _every(grads: Any) -> list[Any]:
-    """The arrays of a nest, of floating-point numbers."""
-    from kernwright.optim._nest import float_leaves
-
-    return list(float_leaves(grads, "grads").values())
+    """The arrays of a nest."""
+    return list(leaves(grads, "grads").values())
 
 
 def rate_of(lr: Any) -> Any:

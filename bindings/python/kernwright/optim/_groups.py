@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -169,8 +168,3 @@ def _matcher(match: Any, number: int) -> Callable[[str, Array], bool]:
     except re.error as error:
         raise InvalidArgument(f"groups[{number}]: {match!r:.80} is no pattern: {error}") from None
     return lambda name, _: pattern.search(name) is not None
-
-
-def limit_of(max_norm: Any) -> float:
-    """The longest norm of gradients; infinity for None."""
-    return math.inf if max_norm is None else not_negative(max_norm, "max_norm")

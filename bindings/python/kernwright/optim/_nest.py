@@ -36,13 +36,20 @@ def leaves(nest: Any, what: str, trainable: bool = False) -> dict[str, Any]:
     return made
 
 
-def float_leaves(nest: Any, what: str) -> dict[str, Array]:
-    """leaves() as arrays of the device. Raises for what is no array of floating-point numbers."""
-    found = {name: device_array(x, f"{what}[{name}]") for name, x in leaves(nest, what).items()}
-    wrong = [f"{what}[{name}] is {x.dtype}" for name, x in found.items() if x.dtype not in _FLOATS]
+def require_kinds(grads: Mapping[str, Any], device: Any = None) -> None:
+    """Raises InvalidArgument with the names of gradients of wrong dtypes, and of those that are not
+    on the device, that of the first one unless given. It is called where an operation, which knows
+    no names, has refused some of them: a right call pays nothing."""
+    wrong = []
+    for name, given in grads.items():
+        each = device_array(given, f"grads[{name}]")
+        device = device or each.device
+        if each.dtype not in _FLOATS:
+            wrong.append(f"grads[{name}] is {_FLOAT_NAMES}, not {each.dtype}")
+        elif each.device != device:
+            wrong.append(f"grads[{name}] is on {each.device}, and all must be on {device}")
     if wrong:
-        raise InvalidArgument(f"{'; '.join(wrong)}: they must be {_FLOAT_NAMES}")
-    return found
+        raise InvalidArgument("; ".join(wrong)) from None
 
 
 def _of_module(module: Any, trainable: bool) -> dict[str, Any]:
@@ -193,8 +200,8 @@ class Parameters:
 
     def gradients(self, grads: Any) -> dict[str, Array]:
         """The gradients of the arrays of now(), in their order. Raises InvalidArgument with all
-        names that are missing or unexpected, and all shapes, dtypes and devices that do not fit;
-        those of frozen parameters are left out."""
+        names that are missing or unexpected, and all shapes that differ; those of frozen
+        parameters are left out."""
         now, given = self.now(), leaves(grads, "grads")
         missing = [name for name in now if given.get(name) is None]
         unexpected = [name for name in given if name not in now and name not in self._ignored]
@@ -203,18 +210,12 @@ class Parameters:
                 "the gradients do not fit the parameters: "
                 + told({"missing": missing, "unexpected": unexpected})
             )
-        found, wrong = {}, []
-        for name, param in now.items():
-            each = given[name]
-            if not isinstance(each, Array):
-                each = device_array(each, f"grads[{name}]")
-            found[name] = each
-            if each.shape != param.shape:
-                wrong.append(f"grads[{name}] has shape {each.shape} in place of {param.shape}")
-            if each.dtype not in _FLOATS:
-                wrong.append(f"grads[{name}] is {_FLOAT_NAMES}, not {each.dtype}")
-            if each.device != param.device:
-                wrong.append(f"grads[{name}] is on {each.device}, the parameter on {param.device}")
+        found = {name: device_array(given[name], f"grads[{name}]") for name in now}
+        wrong = [
+            f"grads[{name}] has shape {each.shape} in place of {now[name].shape}"
+            for name, each in found.items()
+            if each.shape != now[name].shape
+        ]
         if wrong:
             raise InvalidArgument("the gradients do not fit the parameters: " + "; ".join(wrong))
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,12 +10,12 @@ import kernwright
 from kernwright import _core
 from kernwright._array.operands import device_array
 from kernwright._core import Array
-from kernwright.errors import InvalidArgument, NameNotFound
+from kernwright.errors import ArgumentError, InvalidArgument, NameNotFound
 from kernwright.optim._accumulate import Accumulator
-from kernwright.optim._functions import tensors
-from kernwright.optim._groups import Group, check_options, limit_of, require_options, split_groups
+from kernwright.optim._functions import not_negative, tensors
+from kernwright.optim._groups import Group, check_options, require_options, split_groups
 from kernwright.optim._loss_scale import LossScale
-from kernwright.optim._nest import Parameters, leaves, load_named
+from kernwright.optim._nest import Parameters, leaves, load_named, require_kinds
 from kernwright.optim._schedules import Schedule
 from kernwright.random._sequence import whole
 
@@ -167,16 +168,26 @@ class Optimizer:
         window = grads if isinstance(grads, Accumulator) else None
         given = window.sums if window is not None else grads
         found = self._parameters.gradients(given)
-        limit = limit_of(max_norm)
+        limit = None if max_norm is None else not_negative(max_norm, "max_norm")
         if not found:
             return None
+        try:
+            return self._step(found, window, grad_scale, limit, loss_scale)
+        except (ArgumentError, InvalidArgument):
+            require_kinds(found, self.steps.device)
+            raise
+
+    def _step(
+        self, found: dict[str, Array], window: Accumulator | None, grad_scale: Array | None,
+        limit: float | None, loss_scale: LossScale | None,
+    ) -> Array | None:  # fmt: skip
         norm, skip, factor = None, None, grad_scale
-        if window is not None or loss_scale is not None or max_norm is not None:
-            if loss_scale is not None or max_norm is not None:
+        if window is not None or loss_scale is not None or limit is not None:
+            if loss_scale is not None or limit is not None:
                 norm = _core._gradient_norm(list(found.values()), float("inf"), 2.0)[0]
             factor, length, skip = _core._gradient_factor(
                 self.steps, norm, None if loss_scale is None else loss_scale.scale, grad_scale,
-                None if window is None else window.tokens, limit,
+                None if window is None else window.tokens, math.inf if limit is None else limit,
             )  # fmt: skip
             norm = None if norm is None else length
         parts = self._parts(found, {"scale": factor, "skip": skip, "steps": self.steps, "step": 0})
