@@ -25,6 +25,7 @@ from report_products import (
 )
 from report_simulator import simulated, simulator_page
 from report_text import HERE, load, table
+from report_training import convolutions, losses, recurrences, starts, training
 from report_tuning import measuring, searches, sessions, verdicts
 
 DOCS = HERE.parent / "docs"
@@ -208,6 +209,8 @@ SUBJECTS: dict[str, tuple[Callable[[], str | None], ...]] = {
     "Matrix products": (products, products_of_types, few_rows, packed_weights),
     "Grouped products": (grouped, grouped_float8),
     "Attention": (attention, float8_attention, decoding),
+    "Training": (training, losses, starts),
+    "Convolutions and recurrent networks": (convolutions, recurrences),
     "Published figures, and the rule of choices": (published, choice_rule),
     "The simulated device": (simulated,),
 }

@@ -1,5 +1,6 @@
 """bench/report.py: its tables of products and attention, from documents of the benchmarks."""
 
+import importlib
 import pathlib
 import subprocess
 import sys
@@ -226,6 +227,64 @@ def test_help_of_the_report_writes_nothing():
     code, told = check_pages("--help")
     assert code == 0 and "--check" in told
     assert [(page.read_bytes(), page.stat().st_mtime_ns) for page in pages] == before
+
+
+STEP = {"step, ms": 12.5, "tokens a second": 40960.0, "mfu": 0.4326, "used_gb": 24.114}
+TRAIN = {
+    "machine": MACHINE,
+    "gpt2": {
+        "speed": {
+            "batch": 8, "length": 64, "ours": STEP, "compiled": {"error": "out of memory"},
+            "eager": {**STEP, "step, ms": 20.0, "mfu": "unknown", "time / ours": 1.6},
+        },
+        "losses": {
+            "steps": 20, "reference": ["eager", "float32"],
+            "reference apart": {"largest of a step": 0.0, "mean": 0.0},
+            "ours apart": {"largest of a step": 0.0949, "mean": -0.00491},
+            "eager apart": {"largest of a step": 0.1, "mean": 0.001},
+        },
+        "start": {"ours, cold, s": 9.76, "ours, warm, s": 1.12,
+                  "eager, cold, s": {"error": "late"}, "eager, warm, s": 3.0},
+    },
+    "char": {"speed": {"batch": 2, "length": 4, "ours": STEP}, "losses": {"error": "no memory"}},
+}  # fmt: skip
+CONVOLUTION = {"name": "stem", "subject": "forward", "error": 2e-3,
+               "ours": {"us": 20.0, "TFLOP/s": 100.0}}  # fmt: skip
+NETWORK = {"name": "VAD, 9 steps", "subject": "backward", "cell": "lstm", "error": 1e-7}
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    module = importlib.import_module("report_training")
+    conv = [{**CONVOLUTION, "torch": {"us": 30.0}}, {**CONVOLUTION, "torch": {"error": "none"}}]
+    times = {"ours": 10.0, "torch": 25.0, "torch tf32": {"error": "none"}}
+    recurrent = [{**NETWORK, "device": times}, {**NETWORK, "device": {"ours": {"error": "none"}}}]
+    documents = {"train": TRAIN, "conv": {"machine": MACHINE, "rows": conv},
+                 "recurrent": {"machine": MACHINE, "rows": recurrent}}  # fmt: skip
+    monkeypatch.setattr(module, "load", documents.get)
+    yield module
+    sys.modules.pop("report_training", None)
+
+
+def test_training_steps(steps, monkeypatch):
+    text = steps.training()
+    assert "Training GPT-2 124M, 8 rows of 64 tokens, a GPU:" in text
+    assert "| kernwright, one graph | 12.50 | 41 | 43.3 % | 24.1 | 1.00 |" in text
+    assert "| torch, eager | 20.00 | 41 | unknown | 24.1 | 1.60 |" in text
+    assert "torch.compile" not in text and text.count("of 4 tokens, a GPU:") == 1
+    losses = steps.losses()
+    assert "Losses of 20 steps of GPT-2 124M, less those of torch in float32" in losses
+    assert "| kernwright, one graph | 0.0949 | -0.0049 |" in losses and losses.count("\n\n") == 1
+    starts = steps.starts().splitlines()
+    assert starts[-1] == "| kernwright, one graph | 9.8 | 1.1 |"
+    (row,) = [line for line in steps.convolutions().splitlines() if line.startswith("| stem")]
+    assert row == "| stem, forward | 20.0 | 100.0 | 30.0 | 1.50 | 2.0e-03 |"
+    (row,) = [line for line in steps.recurrences().splitlines() if line.startswith("| LSTM")]
+    assert row == "| LSTM, VAD, 9 steps, backward | 10.0 | 25.0 |  | 2.50 |  | 1.0e-07 |"
+    monkeypatch.setattr(steps, "load", lambda _: None)
+    assert steps.training() is steps.losses() is steps.starts() is None
+    assert steps.convolutions() is steps.recurrences() is None
 
 
 @pytest.fixture
