@@ -5,7 +5,7 @@ BUILD   ?= build/release
 JOBS    ?= $(shell nproc)
 BIN     := $(VENV)/bin
 # Everything the installed package is made from: a change in any of it reinstalls.
-SOURCES := $(shell find runtime jit worker tune kernels_src bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
+SOURCES := $(shell find runtime jit worker tune kernels_src engine bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 
 .PHONY: help setup configure build install demo test lint tidy format docs bench soak gpu-test asan tsan fuzz wheel wheels wheel-test compile-gate clean
 help:

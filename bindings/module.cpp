@@ -51,6 +51,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::bind_memory(m);
   python::bind_array(m);
   python::bind_kernels(m);
+  python::bind_engine(m);
   python::bind_transfer(m);
   python::bind_file(m);
   python::bind_compile(m);

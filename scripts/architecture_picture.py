@@ -24,6 +24,7 @@ MODULES = {
     "worker/device": "processes that hold a device",
     "tune": "spaces, searches, sessions, judge",
     "kernels_src": "kernels of our own",
+    "engine": "steps of language models",
     "bindings": "Python, C++ and libcuda",
 }
 # The modules of each row from left to right, so ordered that no arrow crosses a box.
@@ -31,7 +32,7 @@ COLUMNS = (
     ("runtime/sim", "worker/device", "tune"),
     ("runtime/memory", "runtime/array"),
     ("runtime/base", "runtime/driver", "runtime/core", "jit", "worker", "bindings"),
-    ("kernels_src",),
+    ("kernels_src", "engine"),
 )
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".inc", ".def"}

@@ -22,6 +22,7 @@ MODULES = {
     "worker": "worker",
     "tune": "tune",
     "kernels_src": "kernels",
+    "engine": "engine",
 }
 # They use everything below the kernels.
 ACROSS = ("fault", "host_memory", "stress", "fuzz", "installed", "libcuda")

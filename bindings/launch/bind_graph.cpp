@@ -268,6 +268,12 @@ std::shared_ptr<const void> owner_of(const py::object& value) {
   return keep_alive(value);  // an array of another library, or something cheap to keep
 }
 
+Graph graph_of(const py::object& value) {
+  if (!py::isinstance<GraphObject>(value))
+    throw ArgumentError("a graph is a kernwright.Graph, got " + type_name(value));
+  return *value.cast<const GraphObject&>().graph;
+}
+
 void hold_in_capture(const Stream& stream, PyObject* const* arguments, std::size_t count) {
   const std::shared_ptr<Capture> capture = without_gil([&] { return capture_of(stream); });
   if (capture == nullptr) return;

@@ -1,6 +1,7 @@
 // Launches hand these to a recording graph: the objects behind their arguments.
 #pragma once
 
+#include "core/graph/graph.h"
 #include "core/stream.h"
 
 #include <pybind11/pybind11.h>
@@ -13,6 +14,9 @@ namespace py = pybind11;
 
 /// The owner of an argument's memory; null for a number and for None.
 std::shared_ptr<const void> owner_of(const py::object& value);
+
+/// The graph of a kw.Graph. Throws ArgumentError for anything else.
+Graph graph_of(const py::object& value);
 
 /// A launch with these arguments was recorded on `stream`: the graph that captures it, if any,
 /// keeps them. Call it while any_capture().

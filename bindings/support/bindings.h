@@ -20,6 +20,7 @@ void bind_tensor_map(py::module_& m);     ///< TensorMap
 void bind_cuda_array(py::module_& m);     ///< CudaArray
 void bind_outline(py::module_& m);        ///< what a recording keeps of an array
 void bind_texture(py::module_& m);        ///< Texture, Surface
+void bind_engine(py::module_& m);         ///< the loop of language models
 void bind_transfer(py::module_& m);       ///< transfer engines
 void bind_file(py::module_& m);           ///< parts of files to and from arrays
 void bind_array(py::module_& m);          ///< Array and the exchange of arrays with other libraries

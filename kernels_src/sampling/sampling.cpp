@@ -32,7 +32,7 @@ struct SamplingSettings {
   float temperature, top_p, min_p, penalty;
   CUdeviceptr temperatures, top_ps, min_ps, penalties, top_ks, previous;
   std::uint64_t seed, step;
-  CUdeviceptr counter;
+  CUdeviceptr counter, seeds, steps;
   std::int32_t top_k, previous_count;
   bool wide_previous, wide_out;
 };
@@ -118,6 +118,13 @@ class SamplingOperands {
       throw InvalidArgument(format("{} is one number or one for each of {} rows, not {}", name,
                                    rows_, each.identify()));
     return keep(prepared(each, type));
+  }
+  CUdeviceptr add_seeds(const std::optional<Array>& seeds) {
+    if (!seeds) return 0;
+    if (seeds->type() != ScalarType::uint64 && seeds->type() != ScalarType::int64)
+      throw InvalidArgument(
+          format("seeds of rows are uint64 or int64, not {}", scalar_name(seeds->type())));
+    return add(PerRow<std::uint64_t>{.each = seeds}, seeds->type(), "seed");
   }
   CUdeviceptr add_previous(const Array& previous, SamplingSettings& settings) {
     if (previous.ndim() == 0 || previous.size() % rows_ != 0 ||
@@ -249,6 +256,8 @@ void sample_tokens(const Array& out, const Array& logits, const SamplingOptions&
   if (options.previous) settings.previous = operands.add_previous(*options.previous, settings);
   settings.seed = options.state.seed;
   settings.step = options.state.offset;
+  settings.seeds = operands.add_seeds(options.seeds);
+  settings.steps = operands.add(PerRow<int>{.each = options.steps}, ScalarType::int32, "step");
   settings.wide_out = out.type() == ScalarType::int64;
 
   launch_sampling(out, rows, settings, sampling_plan(device, count, tokens, options), on, stream);

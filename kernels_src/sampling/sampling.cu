@@ -18,6 +18,8 @@ struct Settings {
   const void* previous;  // rows of tokens that the penalty is for; outside the vocabulary: none
   UInt64 seed, step;
   const UInt64* counter;  // added to the step
+  const UInt64* seeds;    // of each row: then its number does not matter
+  const int* steps;       // of each row: added to the step
   int top_k, previous_count;
   bool wide_previous, wide_out;
 };
@@ -40,17 +42,16 @@ __device__ void count_tokens(const Of& of, Shared& shared, unsigned begin, unsig
   clear(shared.coarse);
   __syncthreads();
   const auto wanted = [&](unsigned group) { return Scale::bin(of.nearest(group)) <= last; };
-  of.row.template walk<kWarps>(
-      begin, end, wanted, [&](unsigned, unsigned, const float (&x)[4]) {
+  of.row.template walk<kWarps>(begin, end, wanted, [&](unsigned, unsigned, const float(&x)[4]) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const float distance = of.scale.distance(x[i]);
-          const int bin = Scale::bin(distance);
-          if (bin > last) continue;
-          atomicAdd(&shared.coarse.count[bin], 1u);
-          if (masses) atomicAdd(&shared.coarse.mass[bin], Scale::weight(distance));
-        }
-      });
+    for (int i = 0; i < 4; ++i) {
+      const float distance = of.scale.distance(x[i]);
+      const int bin = Scale::bin(distance);
+      if (bin > last) continue;
+      atomicAdd(&shared.coarse.count[bin], 1u);
+      if (masses) atomicAdd(&shared.coarse.mass[bin], Scale::weight(distance));
+    }
+  });
   __syncthreads();
 }
 
@@ -111,7 +112,7 @@ struct Kept {
   __device__ void find_masses(unsigned begin, unsigned end) const {
     of.row.template walk<kWarps>(
         begin, end, [&](unsigned group) { return wanted(group); },
-        [&](unsigned group, unsigned first, const float (&x)[4]) {
+        [&](unsigned group, unsigned first, const float(&x)[4]) {
           UInt64 mass = 0;
 #pragma unroll
           for (int i = 0; i < 4; ++i) mass += weight(x[i], first + i);
@@ -314,15 +315,17 @@ __global__ void __launch_bounds__(kThreads)
   } else {
     kept.find_masses(begin, end);
   }
-  if (spread && !gather_blocks(shared, scratch.histograms[number], filters,
-                               &scratch.arrived[number], chunks))
+  if (spread &&
+      !gather_blocks(shared, scratch.histograms[number], filters, &scratch.arrived[number], chunks))
     return;
   if (filters) {
     kept.least = least_key(of, shared, top_k, top_p);
     kept.find_masses(0, groups);
   }
   __syncthreads();
-  const UInt64 step = settings.step + (settings.counter ? *settings.counter : 0);
-  const uint4 bits = Philox(settings.seed, number, step).next4();
+  const UInt64 step = settings.step + (settings.counter ? *settings.counter : 0) +
+                      of_row(settings.steps, 0, number);
+  const UInt64 seed = of_row(settings.seeds, settings.seed, number);
+  const uint4 bits = Philox(seed, settings.seeds ? 0 : number, step).next4();
   draw(kept, shared, static_cast<UInt64>(bits.x) << 32 | bits.y, out, number, settings.wide_out);
 }

@@ -30,6 +30,10 @@ struct SamplingOptions {
   PerRow<float> repetition_penalty{1.0f};
   std::optional<Array> previous = std::nullopt;  ///< (rows, any) whole; others than tokens are none
   RandomState state{};  ///< the offset counts steps; a counter is moved on by 1
+  /// A seed for each row (uint64 or int64). A row's random numbers then depend on its seed and
+  /// its step alone, not on its number.
+  std::optional<Array> seeds = std::nullopt;
+  std::optional<Array> steps = std::nullopt;  ///< int32, of each row: added to the offset
 };
 
 /// Writes to `out` (int32 or int64, one a row, contiguous) a token of each row of `logits`

@@ -10,7 +10,7 @@ LAYERS = {
     "tune": ("store", "search", "measure", "session", "judge"),
     "bindings": (
         *("support", "calls", "values", "memory", "array", "arguments", "launch", "jit", "sim"),
-        "kernels",
+        *("kernels", "engine"),
         *("worker", "tune", "judge", "libcuda", "cpp"),
     ),
 }

@@ -23,6 +23,10 @@ ALLOWED = {
     "kernels_src": {
         "jit", "runtime/array", "runtime/memory", "runtime/core", "runtime/driver", "runtime/base",
     },
+    "engine": {
+        "kernels_src", "jit", "runtime/array", "runtime/memory", "runtime/core", "runtime/driver",
+        "runtime/base",
+    },
 }  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".inc", ".def"}

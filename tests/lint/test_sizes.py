@@ -4,7 +4,7 @@ MAX_LINES = 500
 MAX_COLUMNS = 100
 # A header, its source and its kernel text are one noun.
 MAX_NOUNS = 25
-CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "bindings"}
+CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "engine", "bindings"}
 SOURCES = {".h", ".cpp", ".py", ".pyi", ".cu", ".cuh", ".cmake", ".sh"}
 # Tables and generated text may be longer.
 TABLES = {".inc", ".def"}

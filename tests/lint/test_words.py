@@ -7,9 +7,9 @@ import tokenize
 
 import pytest
 
-CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "bindings"}
+CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "engine", "bindings"}
 MODULES = [f"runtime/{name}" for name in ("array", "base", "core", "driver", "memory", "sim")]
-MODULES += ["jit", "worker", "tune", "kernels_src", "bindings"]
+MODULES += ["jit", "worker", "tune", "kernels_src", "engine", "bindings"]
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".inc", ".def"}
 RELATIVE = re.compile(r"\b(?:that|which|what|who|whose|whom)\b", re.IGNORECASE)
 COMMENT = re.compile(r"^\s*//+[/!<]*(.*)|(?<![:\"'])//[/!<]*\s(.*)$")

@@ -289,6 +289,12 @@ tokens.add(
     *(s(5, 999), s(5, 7, dtype="int64", low=-1, high=999)),
     form="previous",
 )
+tokens.add(
+    "nn.sample",
+    lambda x, seeds, steps: kw.nn.sample(x, seed=seeds, step=steps),
+    *(s(5, 999), s(5, dtype="int64", low=0, high=9), s(5, dtype="int32", low=0, high=9)),
+    form="seeds",
+)
 
 experts = Table("experts")
 CHOSEN, EXPERTS = s(9, 2, dtype="int32", low=0, high=4), s(4, 24, 16, dtype="bfloat16")

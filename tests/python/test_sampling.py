@@ -356,3 +356,43 @@ def test_wrong_calls(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("tokens", [300, 40_000])
+def test_with_a_seed_for_each_row_a_row_depends_on_its_seed_and_step_alone(tokens):
+    x = np.tile(logits(tokens, 1.0), (40, 1))
+    seeds = np.arange(40, dtype=np.uint64) % 20 + (1 << 63)
+    steps = np.arange(40, dtype=np.int32) % 20
+    all_seeds, all_steps = kw.asarray(seeds), kw.asarray(steps)
+    drawn = kw.nn.sample(kw.asarray(x), seed=all_seeds, step=all_steps).numpy()
+    np.testing.assert_array_equal(drawn[:20], drawn[20:])
+    assert len(set(drawn.tolist())) > 10
+    order = np.random.default_rng(1).permutation(40)[:7]
+    some = kw.nn.sample(
+        kw.asarray(x[order]), seed=kw.asarray(seeds[order].astype(np.int64)),
+        step=kw.asarray(steps[order]),
+    )  # fmt: skip
+    np.testing.assert_array_equal(some.numpy(), drawn[order])
+    same = kw.nn.sample(kw.asarray(x), seed=all_seeds * 0 + 5, step=all_steps * 0).numpy()
+    assert len(set(same.tolist())) == 1
+    later = kw.nn.sample(kw.asarray(x), seed=all_seeds * 0 + 5, step=all_steps).numpy()
+    assert len(set(later.tolist())) > 5
+
+
+def test_rows_with_seeds_and_steps_of_their_own_have_the_chances():
+    row = logits(40)
+    seeds = kw.asarray(np.arange(DRAWS, dtype=np.int64))
+    require_chances(kw.nn.sample(repeated(row), seed=seeds).numpy(), chances(row))
+    steps = kw.asarray(np.arange(DRAWS, dtype=np.int32))
+    one = kw.asarray(np.full(DRAWS, 3, np.int64))
+    require_chances(kw.nn.sample(repeated(row), seed=one, step=steps).numpy(), chances(row))
+
+
+def test_seeds_and_steps_of_rows_that_do_not_fit_are_refused():
+    x = repeated(logits(10), 3)
+    with pytest.raises(InvalidArgument, match="seed is one number or one for each of 3 rows"):
+        kw.nn.sample(x, seed=kw.asarray(np.arange(2)))
+    with pytest.raises(InvalidArgument, match="uint64 or int64, not float32"):
+        kw.nn.sample(x, seed=kw.ones(3))
+    with pytest.raises(InvalidArgument, match="step is one number or one for each of 3 rows"):
+        kw.nn.sample(x, seed=1, step=kw.zeros(4, "int32"))

@@ -47,8 +47,8 @@ def _sample(
     min_p: Any,
     penalty: Any,
     previous: Array | None,
-    seed: int,
-    step: int,
+    seed: Any,
+    step: Any,
     counter: Array | None,
     /,
 ) -> None: ...

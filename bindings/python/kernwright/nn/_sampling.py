@@ -17,7 +17,8 @@ def sample(
     logits: Array, *, temperature: float | Array = 1.0, top_k: int | Array = 0,
     top_p: float | Array = 1.0, min_p: float | Array = 0.0,
     repetition_penalty: float | Array = 1.0, previous: Array | None = None,
-    seed: int | None = None, step: int = 0, counter: Array | None = None, out: Array | None = None,
+    seed: int | Array | None = None, step: int | Array = 0,
+    counter: Array | None = None, out: Array | None = None,
 ) -> Array:  # fmt: skip
     """A token of each row of `logits` (..., tokens), as int64 of shape logits.shape[:-1].
 
@@ -35,8 +36,10 @@ def sample(
     one's chance are not drawn. NaN counts as -infinity, and a row without anything above
     -infinity gives 0. Logits are float16, bfloat16 or float32, up to 2**22 tokens.
 
-    The random number of a row depends on `seed`, `step` and the row's number. Without a seed the
-    default generator of kw.random gives one. In a graph, pass `counter` (one uint64 on the device,
+    The random number of a row depends on `seed`, `step` and the row's number. With a seed for each
+    row (uint64 or int64, on the device) it depends on the row's seed and step alone; `step` may
+    be an array of one int32 for each row, too. Without a seed the default generator of kw.random
+    gives one. In a graph, pass `counter` (one uint64 on the device,
     added to the step, and moved on by 1 behind the draw) and `out`, so that each replay draws anew
     into the same memory. Raises InvalidArgument, ArgumentError.
 
@@ -46,17 +49,20 @@ def sample(
     """
     values = _logits(logits)
     target = _target(values, out)
-    step = _whole(step, "step")
-    if not 0 <= step < 2**64:
-        raise ArgumentRangeError(f"step is from 0 to 2^64 - 1, got {step}")
+    if not _on_device(step):
+        step = _whole(step, "step")
+        if not 0 <= step < 2**64:
+            raise ArgumentRangeError(f"step is from 0 to 2^64 - 1, got {step}")
     if seed is None:
         seed = random.default_generator()._draw(1, _seed_of)
+    if not _on_device(seed):
+        seed = _whole(seed, "seed") % 2**64
     _core._sample(
         target, values,
         _real(temperature, "temperature", 0, sys.float_info.max), _count(top_k),
         _real(top_p, "top_p", 0, 1), _real(min_p, "min_p", 0, 1),
         _real(repetition_penalty, "repetition_penalty", 0, sys.float_info.max), previous,
-        _whole(seed, "seed") % 2**64, step, counter,
+        seed, step, counter,
     )  # fmt: skip
     return target
 
@@ -73,6 +79,10 @@ def greedy(logits: Array, *, out: Array | None = None) -> Array:
     target = _target(values, out)
     _core._sample(target, values, 0.0, 0, 1.0, 0.0, 1.0, None, 0, 0, None)
     return target
+
+
+def _on_device(value: Any) -> bool:
+    return isinstance(value, Array) or hasattr(value, "__dlpack_device__")
 
 
 def _seed_of(seed: int, offset: int, counter: Array | None) -> int:
@@ -103,7 +113,7 @@ def _target(logits: Array, out: Array | None) -> Array:
 
 
 def _real(value: Any, name: str, low: float, high: float) -> Any:
-    if isinstance(value, Array) or hasattr(value, "__dlpack_device__"):
+    if _on_device(value):
         return value
     try:
         number = float(value)
@@ -119,7 +129,7 @@ def _real(value: Any, name: str, low: float, high: float) -> Any:
 
 
 def _count(value: Any) -> Any:
-    if isinstance(value, Array) or hasattr(value, "__dlpack_device__"):
+    if _on_device(value):
         return value
     number = _whole(value, "top_k")
     if number < 0:

@@ -1,0 +1,245 @@
+// The loop of language models for Python: requests in, tokens out, graphs recorded by a callback.
+#include "base/errors.h"
+#include "base/format.h"
+#include "bindings/kernels/kernel_calls.h"
+#include "bindings/launch/graph_object.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
+#include "bindings/values/array_support.h"
+#include "engine/loop.h"
+
+#include <pybind11/stl.h>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kernwright::python {
+namespace {
+
+using engine::Finish;
+using engine::TokenEvent;
+
+/// Python's loop. The callback that records is an argument of each call, not a member: it refers to
+/// the owner of the loop, and a cycle through C++ would never be freed.
+struct LoopObject {
+  LoopObject(Device& device, const engine::LoopOptions& options) {
+    loop = std::make_unique<engine::Loop>(
+        device, options, [this](std::int32_t rows, std::int32_t tokens) {
+          const GilAcquire held;
+          if (!held || record == nullptr)
+            throw Error("a step cannot be recorded: the interpreter ends");
+          const py::object made = py::handle(record)(rows, tokens);
+          return graph_of(made);
+        });
+  }
+  LoopObject(const LoopObject&) = delete;
+  LoopObject& operator=(const LoopObject&) = delete;
+  ~LoopObject() {
+    const GilRelease unlocked;
+    loop.reset();
+  }
+
+  std::unique_ptr<engine::Loop> loop;
+  PyObject* record = nullptr;      ///< during a call
+  std::vector<TokenEvent> events;  ///< that were not returned yet
+};
+
+/// Names the callback while it lives.
+class RecordScope {
+ public:
+  RecordScope(LoopObject& self, const py::object& record)
+      : self_(self), before_(std::exchange(self.record, record.ptr())) {}
+  ~RecordScope() { self_.record = before_; }
+  RecordScope(const RecordScope&) = delete;
+  RecordScope& operator=(const RecordScope&) = delete;
+
+ private:
+  LoopObject& self_;
+  PyObject* before_;
+};
+
+const char* finish_name(Finish finish) {
+  switch (finish) {
+    case Finish::none:
+      break;
+    case Finish::stop:
+      return "stop";
+    case Finish::length:
+      return "length";
+    case Finish::cancelled:
+      return "cancelled";
+    case Finish::bad_logits:
+      return "bad_logits";
+    case Finish::failed:
+      return "failed";
+  }
+  return nullptr;
+}
+
+/// (request, choice, token or None, reason of the end or None) for each event.
+py::list take_events(LoopObject& self) {
+  py::list list;
+  for (const TokenEvent& event : std::exchange(self.events, {})) {
+    const char* const finish = finish_name(event.finish);
+    list.append(
+        py::make_tuple(event.request, event.choice,
+                       event.token < 0 ? py::object(py::none()) : py::object(py::int_(event.token)),
+                       finish == nullptr ? py::object(py::none()) : py::object(py::str(finish))));
+  }
+  return list;
+}
+
+py::list advance(LoopObject& self, const py::object& record) {
+  const RecordScope scope(self, record);
+  {
+    const GilRelease unlocked;
+    self.loop->advance(self.events);
+  }
+  return take_events(self);
+}
+
+/// Advances until nothing is left. Python's signals are looked at several times a second.
+py::list run(LoopObject& self, const py::object& record) {
+  const RecordScope scope(self, record);
+  while (self.loop->has_work()) {
+    {
+      const GilRelease unlocked;
+      const auto begin = std::chrono::steady_clock::now();
+      while (self.loop->has_work() &&
+             std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(50))
+        self.loop->advance(self.events);
+    }
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+  return take_events(self);
+}
+
+std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::int32_t max_tokens,
+                     std::int32_t min_tokens, std::vector<std::int32_t> stop_tokens,
+                     std::int32_t choices, const std::map<std::string, float>& sampling,
+                     std::int32_t top_k, std::uint64_t seed) {
+  engine::Request request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.min_tokens = min_tokens;
+  request.stop_tokens = std::move(stop_tokens);
+  request.choices = choices;
+  engine::Sampling& to = request.sampling;
+  to.top_k = top_k;
+  to.seed = seed;
+  const std::map<std::string, float*> places = {
+      {"temperature", &to.temperature},
+      {"top_p", &to.top_p},
+      {"min_p", &to.min_p},
+      {"repetition_penalty", &to.repetition_penalty},
+      {"presence_penalty", &to.presence_penalty},
+      {"frequency_penalty", &to.frequency_penalty},
+  };
+  for (const auto& [name, value] : sampling) {
+    const auto place = places.find(name);
+    if (place == places.end()) throw InvalidArgument("no value of sampling is called " + name);
+    *place->second = value;
+  }
+  return without_gil([&] { return self.loop->submit(std::move(request)); });
+}
+
+py::dict arrays(const LoopObject& self, std::int32_t rows, std::int32_t tokens) {
+  kernels::StepArrays step = self.loop->step().arrays(rows, tokens);
+  py::dict named;
+  const auto add = [&](const char* name, Array& array) {
+    named[name] = new_array_object(std::move(array));
+  };
+  add("tokens", step.tokens);
+  add("positions", step.positions);
+  add("token_rows", step.token_rows);
+  add("query_starts", step.query_starts);
+  add("lengths", step.lengths);
+  add("last", step.last);
+  add("page_table", step.page_table);
+  add("temperature", step.temperature);
+  add("top_k", step.top_k);
+  add("top_p", step.top_p);
+  add("min_p", step.min_p);
+  add("repetition_penalty", step.repetition_penalty);
+  add("presence_penalty", step.presence_penalty);
+  add("frequency_penalty", step.frequency_penalty);
+  add("seeds", step.seeds);
+  return named;
+}
+
+void begin(const LoopObject& self, std::int32_t rows, std::int32_t tokens) {
+  const Stream stream = current_stream(self.loop->stream().device());
+  const GilRelease unlocked;
+  self.loop->step().begin(rows, tokens, stream);
+}
+
+void end(const LoopObject& self, const py::object& sampled, const py::object& logits) {
+  const Array tokens = array_operand(sampled, "sampled");
+  const std::optional<Array> read = optional_operand(logits, "logits");
+  on_current_stream(tokens, [&](const Stream& stream) {
+    self.loop->step().end(tokens, read ? &*read : nullptr, stream);
+  });
+}
+
+py::dict stats(const LoopObject& self) {
+  const engine::LoopStats found = self.loop->stats();
+  py::dict named;
+  named["steps"] = found.steps;
+  named["tokens"] = found.tokens;
+  named["plan_seconds"] = static_cast<double>(found.plan_ns) * 1e-9;
+  named["launch_seconds"] = static_cast<double>(found.launch_ns) * 1e-9;
+  named["graphs"] = found.graphs;
+  named["running"] = found.running;
+  named["waiting"] = found.waiting;
+  named["free_pages"] = found.free_pages;
+  named["used_pages"] = found.used_pages;
+  return named;
+}
+
+}  // namespace
+
+void bind_engine(py::module_& m) {
+  py::class_<LoopObject>(m, "_EngineLoop")
+      .def(py::init([](std::int32_t max_rows, std::int32_t capacity, std::int32_t page_size,
+                       std::int32_t pages, std::int32_t max_tokens, std::int32_t vocabulary,
+                       const py::object& device) {
+             const engine::LoopOptions options = {
+                 .layout = {.max_rows = max_rows, .capacity = capacity, .page_size = page_size},
+                 .pages = pages,
+                 .max_tokens = max_tokens,
+                 .vocabulary = vocabulary};
+             Device& chosen = device_argument(device);
+             return without_gil([&] { return std::make_unique<LoopObject>(chosen, options); });
+           }),
+           py::kw_only(), py::arg("max_rows"), py::arg("capacity"), py::arg("page_size"),
+           py::arg("pages"), py::arg("max_tokens"), py::arg("vocabulary"),
+           py::arg("device") = py::none())
+      .def_property_readonly("stream", [](const LoopObject& self) { return self.loop->stream(); })
+      .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),
+           py::arg("min_tokens") = 0, py::arg("stop_tokens") = std::vector<std::int32_t>(),
+           py::arg("choices") = 1, py::arg("sampling") = std::map<std::string, float>(),
+           py::arg("top_k") = 0, py::arg("seed") = 0)
+      .def("cancel", [](LoopObject& self, std::uint64_t request) { self.loop->cancel(request); })
+      .def_property_readonly("has_work",
+                             [](const LoopObject& self) { return self.loop->has_work(); })
+      .def("advance", &advance)
+      .def("run", &run)
+      .def("prepare",
+           [](LoopObject& self, std::int32_t rows, const py::object& record) {
+             const RecordScope scope(self, record);
+             const GilRelease unlocked;
+             self.loop->prepare(rows);
+           })
+      .def("arrays", &arrays)
+      .def("begin", &begin)
+      .def("end", &end, py::arg("sampled"), py::arg("logits") = py::none())
+      .def("stats", &stats);
+}
+
+}  // namespace kernwright::python

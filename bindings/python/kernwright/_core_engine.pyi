@@ -1,0 +1,67 @@
+"""The part of the extension module that runs language models step by step."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+from kernwright._core_array import Array
+
+@final
+class _EngineLoop:
+    """Requests in, tokens out. `record(rows, tokens)` gives the kw.Graph of a step of that size."""
+
+    def __init__(
+        self,
+        *,
+        max_rows: int,
+        capacity: int,
+        page_size: int,
+        pages: int,
+        max_tokens: int,
+        vocabulary: int,
+        device: Any = None,
+    ) -> None: ...
+    @property
+    def stream(self) -> Any:
+        """The stream of all steps."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a sequence runs or waits, or an event was not returned."""
+
+    def submit(
+        self,
+        prompt: Sequence[int],
+        *,
+        max_tokens: int,
+        min_tokens: int = 0,
+        stop_tokens: Sequence[int] = (),
+        choices: int = 1,
+        sampling: Mapping[str, float] = {},
+        top_k: int = 0,
+        seed: int = 0,
+    ) -> int:
+        """Queues a request; its number."""
+
+    def cancel(self, request: int, /) -> None:
+        """Ends the sequences of a request with the next advance()."""
+
+    def advance(self, record: Callable[[int, int], Any], /) -> list[Any]:
+        """One step. (request, choice, token or None, reason of the end or None) for each event."""
+
+    def run(self, record: Callable[[int, int], Any], /) -> list[Any]:
+        """Advances until nothing is left; all events."""
+
+    def prepare(self, rows: int, record: Callable[[int, int], Any], /) -> None:
+        """Records a step of so many rows that generate."""
+
+    def arrays(self, rows: int, tokens: int, /) -> dict[str, Array]:
+        """What a step of that size reads."""
+
+    def begin(self, rows: int, tokens: int, /) -> None:
+        """Queues the begin of a step on the current stream."""
+
+    def end(self, sampled: Array, logits: Array | None = None) -> None:
+        """Queues the end of a step on the current stream."""
+
+    def stats(self) -> dict[str, Any]:
+        """Numbers of steps, tokens, sequences and pages."""

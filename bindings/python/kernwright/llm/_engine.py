@@ -1,0 +1,225 @@
+"""Token ids in, token ids out: the caches of a model, and the loop that runs its steps."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import kernwright as kw
+from kernwright._core import Array, _EngineLoop
+from kernwright.errors import ArgumentError, Error, InvalidArgument
+from kernwright.llm._errors import ContextError, ModelError
+from kernwright.llm._paged_step import LayerCache
+from kernwright.llm._recording import Recorder
+from kernwright.llm._step import Step
+
+__all__ = ["Generated", "Sampling", "TokenEngine", "TokenPiece", "TokenStream"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How a prompt goes on. The values are those of kw.nn.sample().
+
+    `stop_tokens` end a sequence, and are its last token; not among the first `min_tokens`.
+    `choices` sequences go on from one prompt. Equal seeds give equal tokens, whatever else runs
+    beside; None draws a seed.
+    """
+
+    max_tokens: int = 16
+    min_tokens: int = 0
+    stop_tokens: Sequence[int] = ()
+    choices: int = 1
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("max_tokens", 1), ("min_tokens", 0), ("choices", 1), ("top_k", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ArgumentError(f"{name} is an int, got {value!r:.60}")
+            if not least <= value < 2**31:
+                raise InvalidArgument(f"{name} is {least} at least, got {value}")
+        if not 0 <= self.temperature < float("inf"):
+            raise InvalidArgument(f"a temperature is 0 or more, got {self.temperature}")
+        for name in ("top_p", "min_p"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidArgument(f"{name} is from 0 to 1, got {getattr(self, name)}")
+
+
+class Generated(NamedTuple):
+    """The new tokens of a sequence, and why it ended: "stop" or "length"."""
+
+    tokens: list[int]
+    finish_reason: str
+
+
+class TokenPiece(NamedTuple):
+    """A token of a sequence, or its end (then `token` may be None)."""
+
+    choice: int
+    token: int | None
+    finish_reason: str | None
+
+
+class TokenEngine:
+    """Generates tokens with a model, for many prompts at once.
+
+    `model` is called with an llm.Step and returns logits, (rows, vocabulary) each. `cache_layers`
+    has (kv_heads, head_dim) of each layer that attends. `max_rows` sequences run at a time, each of
+    up to `capacity` tokens, and `pages` of `page_size` tokens hold their keys and values: all that
+    these rows may need, unless said otherwise. A step computes up to `max_tokens_per_step` tokens.
+
+    One thread at a time: others wait.
+    """
+
+    def __init__(
+        self, model: Callable[[Step], Array], *, vocabulary: int,
+        cache_layers: Sequence[tuple[int, int]], capacity: int, max_rows: int = 64,
+        page_size: int = 16, pages: int | None = None, max_tokens_per_step: int | None = None,
+        dtype: Any = "bfloat16", device: Any = None,
+    ) -> None:  # fmt: skip
+        each = -(-capacity // page_size)
+        self._pages = max_rows * each if pages is None else pages
+        self._capacity = capacity
+        self._lock = threading.RLock()
+        self._loop = _EngineLoop(
+            max_rows=max_rows, capacity=capacity, page_size=page_size, pages=self._pages,
+            max_tokens=max_tokens_per_step or max(2 * max_rows, 512), vocabulary=vocabulary,
+            device=device,
+        )  # fmt: skip
+        stream = self._loop.stream
+        with stream:
+            # Pages are zero at first: 0 times what nobody wrote must not be NaN.
+            caches = [
+                LayerCache(
+                    *(kw.zeros((self._pages, page_size, heads, dim), dtype) for _ in range(2))
+                )
+                for heads, dim in cache_layers
+            ]
+        stream.device.synchronize()  # the model's weights may come from other streams
+        self._record = Recorder(model, self._loop, caches, vocabulary)
+        self._waiting: dict[int, deque[TokenPiece]] = {}
+
+    def run(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[list[Generated]]:
+        """The choices of each prompt, all prompts as one batch.
+
+        Raises ContextError for a prompt without place for a new token, InvalidArgument for tokens
+        outside of the vocabulary and requests that the caches could never hold, ModelError for
+        logits that are not finite. After any error, and after Ctrl-C, the engine can be used again.
+        """
+        with self._lock:
+            requests: list[int] = []
+            try:
+                for prompt in prompts:
+                    requests.append(self._submit(prompt, sampling))
+                self._sort(self._loop.run(self._record))
+                return [self._collected(request, sampling.choices) for request in requests]
+            finally:
+                self._forget(requests)
+
+    def stream(self, prompt: Sequence[int], sampling: Sampling) -> TokenStream:
+        """The tokens of a prompt's choices as they come. Several streams may be read in turn: their
+        sequences run as one batch. Raises as run() does."""
+        with self._lock:
+            return TokenStream(self, self._submit(prompt, sampling), sampling.choices)
+
+    def warm_up(self, rows: int = 1) -> None:
+        """Compiles and records a step for so many sequences that generate."""
+        with self._lock:
+            self._loop.prepare(rows, self._record)
+
+    def stats(self) -> dict[str, Any]:
+        """Numbers of steps, tokens, sequences and pages; seconds in plans, and in launches."""
+        with self._lock:
+            return self._loop.stats()
+
+    def _next(self, request: int) -> TokenPiece:
+        with self._lock:
+            while not self._waiting[request]:
+                self._sort(self._loop.advance(self._record))
+            piece = self._waiting[request].popleft()
+        _require_end(piece)
+        return piece
+
+    def _submit(self, prompt: Sequence[int], sampling: Sampling) -> int:
+        if len(prompt) >= self._capacity:
+            raise ContextError(
+                f"a prompt of {len(prompt)} tokens leaves no place for a new one: the context has "
+                f"{self._capacity}"
+            )
+        seed = secrets.randbits(64) if sampling.seed is None else sampling.seed % 2**64
+        values = {name: getattr(sampling, name) for name in ("temperature", "top_p", "min_p")}
+        request = self._loop.submit(
+            prompt, max_tokens=sampling.max_tokens, min_tokens=sampling.min_tokens,
+            stop_tokens=list(sampling.stop_tokens), choices=sampling.choices, sampling=values,
+            top_k=sampling.top_k, seed=seed,
+        )  # fmt: skip
+        self._waiting[request] = deque()
+        return request
+
+    def _sort(self, events: list[Any]) -> None:
+        for request, *piece in events:
+            if request in self._waiting:
+                self._waiting[request].append(TokenPiece(*piece))
+
+    def _collected(self, request: int, choices: int) -> list[Generated]:
+        tokens: list[list[int]] = [[] for _ in range(choices)]
+        reasons = [""] * choices
+        for piece in self._waiting[request]:
+            _require_end(piece)
+            if piece.token is not None:
+                tokens[piece.choice].append(piece.token)
+            reasons[piece.choice] = piece.finish_reason or ""
+        return [Generated(*each) for each in zip(tokens, reasons, strict=True)]
+
+    def _forget(self, requests: Sequence[int]) -> None:
+        """Ends what still runs of the requests. Takes no lock: it may run in a destructor."""
+        for request in requests:
+            if self._waiting.pop(request, None) is not None:
+                self._loop.cancel(request)
+
+
+class TokenStream(Iterator[TokenPiece]):
+    """The tokens of a request. When it is closed, or gone, the request ends."""
+
+    def __init__(self, engine: TokenEngine, request: int, choices: int) -> None:
+        self._engine, self._request, self._left = engine, request, choices
+
+    def __next__(self) -> TokenPiece:
+        if self._left == 0:
+            raise StopIteration
+        try:
+            piece = self._engine._next(self._request)
+        except BaseException:
+            self.close()
+            raise
+        self._left -= piece.finish_reason is not None
+        if self._left == 0:
+            self.close()
+        return piece
+
+    def close(self) -> None:
+        """Ends the request, if it runs still."""
+        self._left = 0
+        self._engine._forget([self._request])
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _require_end(piece: TokenPiece) -> None:
+    """Raises for an end that is none of a text."""
+    if piece.finish_reason == "bad_logits":
+        raise ModelError(
+            "the logits of a sequence are not finite: its text cannot go on. Weights or caches "
+            "may overflow the dtype that they are computed in"
+        )
+    if piece.finish_reason == "failed":
+        raise Error("a step failed while this sequence was running; its tokens are lost")

@@ -1,0 +1,359 @@
+// Admits sequences, commits plans, launches steps and reads their tokens.
+#include "engine/loop.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/log_sink.h"
+#include "core/device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+namespace kernwright::engine {
+
+namespace {
+
+/// The seed of a choice of a request.
+std::uint64_t choice_seed(std::uint64_t seed, std::int32_t choice) {
+  if (choice == 0) return seed;
+  std::uint64_t mixed = seed + static_cast<std::uint64_t>(choice) * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  return mixed ^ mixed >> 31;
+}
+
+/// Adds the time of its life to a sum.
+class HostTime {
+ public:
+  explicit HostTime(std::int64_t& sum) : sum_(sum) {}
+  ~HostTime() {
+    using namespace std::chrono;
+    sum_ += duration_cast<nanoseconds>(steady_clock::now() - begin_).count();
+  }
+  HostTime(const HostTime&) = delete;
+  HostTime& operator=(const HostTime&) = delete;
+
+ private:
+  std::int64_t& sum_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Loop::Loop(Device& device, const LoopOptions& options, Record record)
+    : options_(options),
+      record_(std::move(record)),
+      buckets_(Buckets::of_limits(options.layout.max_rows, options.max_tokens)),
+      stream_(Stream::create(device)),
+      rows_(device, options.layout, stream_),
+      step_(rows_, options.max_tokens, stream_),
+      pages_(options.pages) {
+  for (std::int32_t row = options.layout.max_rows; row-- > 0;) free_rows_.push_back(row);
+}
+
+Loop::~Loop() {
+  try {
+    stream_.synchronize();  // copies may still use page-locked memory
+  } catch (const std::exception& error) {
+    log_release_failure("the stream of an engine", error.what());
+  }
+}
+
+// ---- requests
+
+std::int32_t Loop::pages_for(std::int32_t tokens) const noexcept {
+  return (tokens + options_.layout.page_size - 1) / options_.layout.page_size;
+}
+
+void Loop::require_possible(const Request& request) const {
+  const std::int32_t capacity = options_.layout.capacity;
+  if (request.prompt.empty()) throw InvalidArgument("a prompt has at least one token, got none");
+  if (request.prompt.size() >= static_cast<std::size_t>(capacity))
+    throw InvalidArgument(
+        format("a prompt of {} tokens leaves no place for a new one: a row has "
+               "place for {} tokens",
+               request.prompt.size(), capacity));
+  for (const std::int32_t token : request.prompt) {
+    if (token < 0 || token >= options_.vocabulary)
+      throw InvalidArgument(format("token {} of a prompt is none of the vocabulary of {}", token,
+                                   options_.vocabulary));
+  }
+  if (request.max_tokens < 1 || request.choices < 1)
+    throw InvalidArgument(
+        format("a request is for at least one token of one choice, not {} tokens "
+               "of {} choices",
+               request.max_tokens, request.choices));
+  const auto length = static_cast<std::int32_t>(request.prompt.size());
+  const std::int32_t tokens = length + std::min(request.max_tokens, capacity - length) - 1;
+  if (pages_for(tokens) <= pages_.total()) return;
+  const std::int64_t fitting = std::int64_t{pages_.total()} * options_.layout.page_size;
+  throw InvalidArgument(
+      format("a prompt of {} tokens with up to {} new ones needs {} pages of {} "
+             "tokens, and the cache has {}: together {} tokens fit",
+             length, tokens + 1 - length, pages_for(tokens), options_.layout.page_size,
+             pages_.total(), fitting + 1));
+}
+
+std::uint64_t Loop::submit(Request request) {
+  require_possible(request);
+  std::ranges::sort(request.stop_tokens);
+  const std::lock_guard lock(inbox_mutex_);
+  unfinished_ += request.choices;
+  submitted_.emplace_back(++last_request_, std::move(request));
+  return last_request_;
+}
+
+void Loop::cancel(std::uint64_t request) {
+  const std::lock_guard lock(inbox_mutex_);
+  cancelled_.push_back(request);
+}
+
+bool Loop::has_work() const { return unfinished_.load() != 0; }
+
+void Loop::take_inbox() {
+  std::vector<std::pair<std::uint64_t, Request>> submitted;
+  std::vector<std::uint64_t> cancelled;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    submitted.swap(submitted_);
+    cancelled.swap(cancelled_);
+  }
+  for (auto& [number, request] : submitted) enqueue(number, std::move(request));
+  for (const std::uint64_t number : cancelled) {
+    const auto found = requests_.find(number);
+    if (found == requests_.end()) continue;
+    const std::vector<SequencePtr> sequences = found->second;
+    for (const SequencePtr& each : sequences) finish(*each, Finish::cancelled);
+  }
+}
+
+void Loop::enqueue(std::uint64_t number, Request&& request) {
+  const auto source = std::make_shared<const Request>(std::move(request));
+  std::vector<SequencePtr>& all = requests_[number];
+  for (std::int32_t choice = 0; choice < source->choices; ++choice) {
+    auto made = std::make_shared<Sequence>();
+    made->request = number;
+    made->choice = choice;
+    made->source = source;
+    made->seed = choice_seed(source->sampling.seed, choice);
+    made->length = made->prompt_length();
+    made->limit = std::min(source->max_tokens, options_.layout.capacity - made->length);
+    all.push_back(made);
+    waiting_.push_back(made);
+    // The others share full pages of the first one. Each computes at least the last token itself.
+    if (choice > 0 && (made->length - 1) / options_.layout.page_size > 0) {
+      made->ready = false;
+      all.front()->followers.push_back(made);
+    }
+  }
+}
+
+// ---- admission
+
+void Loop::admit() {
+  std::size_t kept = 0;
+  bool blocked = false;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    const SequencePtr sequence = waiting_[i];
+    // Nobody passes a sequence that waits for a row or for pages.
+    if (!blocked && sequence->ready && admit_one(sequence)) continue;
+    blocked = blocked || sequence->ready;
+    waiting_[kept++] = sequence;
+  }
+  waiting_.resize(kept);
+}
+
+bool Loop::admit_one(const SequencePtr& sequence) {
+  const auto held = static_cast<std::int32_t>(sequence->pages.size());
+  const std::int32_t more = pages_for(sequence->most_computed()) - held;
+  if (free_rows_.empty() || more > pages_.free() - promised_) return false;
+  sequence->row = free_rows_.back();
+  free_rows_.pop_back();
+  promised_ += more;
+  Sampling sampling = sequence->source->sampling;
+  sampling.seed = sequence->seed;
+  rows_.set_row(sequence->row, sequence->source->prompt, sequence->computed, sampling);
+  running_.push_back(sequence);
+  return true;
+}
+
+// ---- steps
+
+Graph& Loop::graph_of(const Bucket& bucket) {
+  const auto found = graphs_.find(bucket);
+  if (found != graphs_.end()) return found->second;
+  rows_.set_plan({}, {}, static_cast<std::size_t>(bucket.rows));
+  rows_.flush();
+  Graph made = record_(bucket.rows, bucket.tokens);
+  stats_.graphs = static_cast<std::int32_t>(graphs_.size()) + 1;
+  return graphs_.emplace(bucket, std::move(made)).first->second;
+}
+
+void Loop::prepare(std::int32_t rows) {
+  const std::unique_lock busy(advancing_, std::try_to_lock);
+  if (!busy) throw Error("prepare() of an engine in use: call it when no advance() is under way");
+  if (rows < 1 || rows > options_.layout.max_rows)
+    throw InvalidArgument(
+        format("a step has from 1 to {} rows, not {}", options_.layout.max_rows, rows));
+  graph_of(buckets_.decoding(rows));
+}
+
+void Loop::advance(std::vector<TokenEvent>& events) {
+  const std::unique_lock busy(advancing_, std::try_to_lock);
+  if (!busy) throw Error("advance() of this engine runs in another thread already: use one thread");
+  StepPlan plan;
+  {
+    const HostTime time(stats_.plan_ns);
+    take_inbox();
+    admit();
+    plan = plan_step(running_, options_.max_tokens, buckets_);
+  }
+  Graph* const graph = plan.parts.empty() ? nullptr : &graph_of(plan.bucket);
+  try {
+    if (graph != nullptr) launch(plan, *graph);
+    if (unread_.size() > (graph != nullptr ? 1U : 0U)) {
+      read_oldest();
+    } else if (graph == nullptr && !waiting_.empty()) {
+      throw std::logic_error(format("{} sequences wait for nothing", waiting_.size()));
+    }
+  } catch (...) {
+    fail_all();
+    throw;
+  }
+  events.insert(events.end(), events_.begin(), events_.end());
+  unfinished_ -= std::ranges::count_if(
+      events_, [](const TokenEvent& event) { return event.finish != Finish::none; });
+  events_.clear();
+}
+
+void Loop::launch(const StepPlan& plan, Graph& graph) {
+  {
+    const HostTime time(stats_.plan_ns);
+    commit(plan);
+    rows_.set_plan(active_, counts_, static_cast<std::size_t>(plan.bucket.rows));
+  }
+  const HostTime time(stats_.launch_ns);
+  rows_.flush();
+  graph.launch(stream_);
+  step_.queue_results(plan.bucket.rows);
+  unread_.push_back(plan.parts);
+  ++stats_.steps;
+}
+
+void Loop::commit(const StepPlan& plan) {
+  active_.clear();
+  counts_.clear();
+  for (const StepPart& part : plan.parts) {
+    Sequence& sequence = *part.sequence;
+    give_pages(sequence, sequence.computed + part.count);
+    active_.push_back(sequence.row);
+    counts_.push_back(part.count);
+    sequence.computed += part.count;
+    if (part.yields) {
+      ++sequence.planned;
+      ++sequence.length;
+    }
+    if (!sequence.followers.empty()) release_followers(sequence);
+  }
+}
+
+/// Gives the sequence pages for so many tokens, and sends them.
+void Loop::give_pages(Sequence& sequence, std::int32_t tokens) {
+  const auto wanted = static_cast<std::size_t>(pages_for(tokens));
+  while (sequence.pages.size() < wanted) {
+    sequence.pages.push_back(pages_.take());
+    --promised_;
+  }
+  if (sequence.sent_pages == sequence.pages.size()) return;
+  rows_.set_pages(sequence.row, sequence.sent_pages,
+                  std::span(sequence.pages).subspan(sequence.sent_pages));
+  sequence.sent_pages = sequence.pages.size();
+}
+
+/// The other choices begin once a step that computes what they share is planned: steps run in
+/// order.
+void Loop::release_followers(Sequence& sequence) {
+  const std::int32_t page_size = options_.layout.page_size;
+  const std::int32_t shared = (sequence.prompt_length() - 1) / page_size;
+  if (sequence.computed < shared * page_size) return;
+  for (const SequencePtr& each : sequence.followers) {
+    if (each->finished) continue;
+    each->pages.assign(sequence.pages.begin(), sequence.pages.begin() + shared);
+    for (const std::int32_t page : each->pages) pages_.retain(page);
+    each->computed = shared * page_size;
+    each->ready = true;
+  }
+  sequence.followers.clear();
+}
+
+void Loop::read_oldest() {
+  const std::span<const std::int32_t> results = step_.read_results();
+  const HostTime time(stats_.plan_ns);
+  const std::vector<StepPart> parts = std::move(unread_.front());
+  unread_.pop_front();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    // A sequence that ended meanwhile ran this step for nothing.
+    if (parts[i].yields && !parts[i].sequence->finished) receive(*parts[i].sequence, results[i]);
+  }
+}
+
+void Loop::receive(Sequence& sequence, std::int32_t result) {
+  if (result == kernels::kNoNumber) return finish(sequence, Finish::bad_logits);
+  if (result < 0)
+    throw std::logic_error(format("a step gave no token to sequence {} of request {}",
+                                  sequence.choice, sequence.request));
+  ++sequence.produced;
+  ++stats_.tokens;
+  const Request& source = *sequence.source;
+  if (sequence.produced > source.min_tokens &&
+      std::ranges::binary_search(source.stop_tokens, result))
+    return finish(sequence, Finish::stop, result);
+  if (sequence.produced == sequence.limit) return finish(sequence, Finish::length, result);
+  events_.push_back({sequence.request, sequence.choice, result, Finish::none});
+}
+
+// ---- ends
+
+void Loop::finish(Sequence& sequence, Finish reason, std::int32_t token) {
+  sequence.finished = true;
+  const auto held = static_cast<std::int32_t>(sequence.pages.size());
+  for (const std::int32_t page : sequence.pages) pages_.release(page);
+  sequence.pages.clear();
+  const auto same = [&](const SequencePtr& each) { return each.get() == &sequence; };
+  const auto found = requests_.find(sequence.request);
+  const auto place = std::ranges::find_if(found->second, same);
+  const SequencePtr alive = *place;
+  found->second.erase(place);
+  if (found->second.empty()) requests_.erase(found);
+  if (sequence.row >= 0) {
+    promised_ -= pages_for(sequence.most_computed()) - held;
+    free_rows_.push_back(std::exchange(sequence.row, -1));
+    std::erase_if(running_, same);
+  } else {
+    std::erase_if(waiting_, same);
+  }
+  // Those that would have shared its pages share nothing.
+  for (const SequencePtr& each : sequence.followers) each->ready = true;
+  sequence.followers.clear();
+  events_.push_back({sequence.request, sequence.choice, token, reason});
+}
+
+void Loop::fail_all() {
+  rows_.discard();
+  step_.discard_results();
+  unread_.clear();
+  while (!requests_.empty()) finish(*requests_.begin()->second.front(), Finish::failed);
+}
+
+LoopStats Loop::stats() const {
+  LoopStats stats = stats_;
+  stats.running = static_cast<std::int32_t>(running_.size());
+  stats.waiting = static_cast<std::int32_t>(waiting_.size());
+  stats.free_pages = pages_.free();
+  stats.used_pages = pages_.used();
+  return stats;
+}
+
+}  // namespace kernwright::engine

@@ -1,0 +1,126 @@
+// The loop of an engine: requests go in, tokens come out, a step at a time.
+#pragma once
+
+#include "core/graph/graph.h"
+#include "core/stream.h"
+#include "engine/pages.h"
+#include "engine/rows.h"
+#include "engine/schedule.h"
+#include "engine/sequence.h"
+#include "engine/step.h"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::engine {
+
+struct LoopOptions {
+  kernels::StateLayout layout{};
+  std::int32_t pages = 0;       ///< of the caches
+  std::int32_t max_tokens = 0;  ///< of a step, more than layout.max_rows
+  std::int32_t vocabulary = 0;  ///< tokens of prompts are below it
+};
+
+struct LoopStats {
+  std::int64_t steps = 0;                 ///< launched
+  std::int64_t tokens = 0;                ///< generated
+  std::int64_t plan_ns = 0;               ///< of plans, and of taking tokens in
+  std::int64_t launch_ns = 0;             ///< of calls of the driver, without waits for tokens
+  std::int32_t graphs = 0;                ///< recorded
+  std::int32_t running = 0, waiting = 0;  ///< sequences
+  std::int32_t free_pages = 0, used_pages = 0;
+};
+
+/// Plans steps, replays their graphs on a stream of its own, and reads the tokens of a step while
+/// the next one runs. submit(), cancel() and has_work() may be called from any thread, the others
+/// from one at a time.
+class Loop {
+ public:
+  /// Records the graph of a step of that size: step().begin(), the model, a token for each row,
+  /// step().end(). Before the call the plan on the device is empty: the same work may also be run
+  /// on stream(), and changes nothing then.
+  using Record = std::function<Graph(std::int32_t rows, std::int32_t tokens)>;
+
+  /// Throws InvalidArgument for limits without sense, OutOfMemory.
+  Loop(Device& device, const LoopOptions& options, Record record);
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  const LoopOptions& options() const noexcept { return options_; }
+  const Stream& stream() const noexcept { return stream_; }
+  const Step& step() const noexcept { return step_; }
+
+  /// Queues a request; its number. Throws InvalidArgument for a request too large ever to run,
+  /// with the size of one to fit.
+  std::uint64_t submit(Request request);
+  /// Ends all sequences of the request with the next advance(). A request of the past, or of none,
+  /// is left alone.
+  void cancel(std::uint64_t request);
+  /// Whether there are sequences, or events for the next advance() to return.
+  bool has_work() const;
+
+  /// Launches a step, if a sequence has something to compute, and waits for the tokens of the step
+  /// before. Appends what happened to `events`. When `record` throws, all sequences stay as they
+  /// are; after any other error they end as failed, and the loop can be used again unless the
+  /// device is lost. Throws Error when another thread is in advance().
+  void advance(std::vector<TokenEvent>& events);
+  /// Records the graph of a step for so many generating rows, unless it is there.
+  void prepare(std::int32_t rows);
+
+  LoopStats stats() const;
+
+ private:
+  using SequencePtr = std::shared_ptr<Sequence>;
+
+  void take_inbox();
+  void enqueue(std::uint64_t number, Request&& request);
+  void admit();
+  bool admit_one(const SequencePtr& sequence);
+  Graph& graph_of(const Bucket& bucket);
+  void launch(const StepPlan& plan, Graph& graph);
+  void commit(const StepPlan& plan);
+  void give_pages(Sequence& sequence, std::int32_t tokens);
+  void release_followers(Sequence& sequence);
+  void read_oldest();
+  void receive(Sequence& sequence, std::int32_t result);
+  void finish(Sequence& sequence, Finish reason, std::int32_t token = -1);
+  void fail_all();
+  std::int32_t pages_for(std::int32_t tokens) const noexcept;
+  void require_possible(const Request& request) const;
+
+  const LoopOptions options_;
+  const Record record_;
+  const Buckets buckets_;
+  Stream stream_;
+  Rows rows_;
+  Step step_;
+  Pages pages_;
+  std::map<Bucket, Graph> graphs_;
+
+  std::vector<SequencePtr> running_;  ///< the earliest admitted first
+  std::deque<SequencePtr> waiting_;
+  std::vector<std::int32_t> free_rows_;
+  std::int32_t promised_ = 0;                 ///< pages that running sequences may still take
+  std::deque<std::vector<StepPart>> unread_;  ///< of steps with unread tokens
+  std::unordered_map<std::uint64_t, std::vector<SequencePtr>> requests_;
+  std::vector<TokenEvent> events_;
+  std::vector<std::int32_t> active_, counts_;
+  LoopStats stats_;
+
+  std::mutex advancing_;
+  mutable std::mutex inbox_mutex_;
+  std::vector<std::pair<std::uint64_t, Request>> submitted_;
+  std::vector<std::uint64_t> cancelled_;
+  std::uint64_t last_request_ = 0;
+  std::atomic<std::int64_t> unfinished_ = 0;  ///< sequences, and ends to be returned
+};
+
+}  // namespace kernwright::engine

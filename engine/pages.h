@@ -1,0 +1,34 @@
+// The pages of key and value caches, by number: which are free, and how many users each has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace kernwright::engine {
+
+/// Pages 0 to total() - 1. A page has an owner for each retain(), and is free without one. Not
+/// thread-safe.
+class Pages {
+ public:
+  /// Throws InvalidArgument for fewer than one page.
+  explicit Pages(std::int32_t total);
+
+  std::int32_t total() const noexcept { return static_cast<std::int32_t>(owners_.size()); }
+  std::int32_t free() const noexcept { return static_cast<std::int32_t>(free_.size()); }
+  std::int32_t used() const noexcept { return total() - free(); }
+  std::int32_t owners(std::int32_t page) const;
+
+  /// A free page, with one owner. Throws std::logic_error when there is none: ask free() first.
+  std::int32_t take();
+  /// One more owner of a used page. Throws std::logic_error for a free one.
+  void retain(std::int32_t page);
+  /// One owner less; the last one frees the page. Throws std::logic_error for a free one.
+  void release(std::int32_t page);
+
+ private:
+  std::vector<std::int32_t> owners_;
+  std::vector<std::int32_t> free_;  ///< the last one is taken next
+};
+
+}  // namespace kernwright::engine

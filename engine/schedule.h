@@ -1,0 +1,52 @@
+// The plan of a step: which sequences compute how many tokens, and the size of the recorded step.
+#pragma once
+
+#include "engine/sequence.h"
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace kernwright::engine {
+
+/// The size of a recorded step. With as many tokens as rows each row has one token: a step of
+/// decoding. Else rows have any number of tokens.
+struct Bucket {
+  std::int32_t rows = 0, tokens = 0;
+  auto operator<=>(const Bucket&) const = default;
+};
+
+/// Sizes of recorded steps, ascending.
+struct Buckets {
+  std::vector<std::int32_t> decode_rows;  ///< of steps of decoding
+  std::vector<std::int32_t> mixed_rows, mixed_tokens;
+
+  /// Few enough that each is soon recorded, near enough that at most an eighth of a long step is
+  /// padding. Throws InvalidArgument unless `max_tokens` is above `max_rows`.
+  static Buckets of_limits(std::int32_t max_rows, std::int32_t max_tokens);
+
+  Bucket decoding(std::int32_t rows) const;
+  Bucket mixed(std::int32_t rows, std::int32_t tokens) const;
+};
+
+/// The part of one sequence in a step.
+struct StepPart {
+  std::shared_ptr<Sequence> sequence;
+  std::int32_t count = 0;  ///< tokens to compute
+  bool yields = false;     ///< whether its known tokens are all computed then: it gets a new one
+};
+
+struct StepPlan {
+  std::vector<StepPart> parts;
+  std::int32_t tokens = 0;
+  Bucket bucket{};
+};
+
+/// Plans the next step of the running sequences, the earliest admitted first: one token of each
+/// in generation, then as many of prompts as `max_tokens` leaves. Changes nothing.
+StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running, std::int32_t max_tokens,
+                   const Buckets& buckets);
+
+}  // namespace kernwright::engine

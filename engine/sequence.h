@@ -1,0 +1,71 @@
+// A request for text, and the sequences that it becomes.
+#pragma once
+
+#include "engine/rows.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kernwright::engine {
+
+/// What to generate.
+struct Request {
+  std::vector<std::int32_t> prompt;
+  std::int32_t max_tokens = 1;
+  /// A stop token among the first so many tokens does not end the sequence.
+  std::int32_t min_tokens = 0;
+  std::vector<std::int32_t> stop_tokens;  ///< end the sequence, and are reported as its last token
+  std::int32_t choices = 1;  ///< sequences of the same prompt, with other random numbers
+  Sampling sampling{};
+};
+
+/// Why a sequence ended.
+enum class Finish : std::uint8_t {
+  none,    ///< it did not
+  stop,    ///< a stop token
+  length,  ///< max_tokens, or the capacity of a row
+  cancelled,
+  bad_logits,  ///< the logits were not finite
+  failed,      ///< with the error of a step, thrown by advance()
+};
+
+/// A token of a sequence, its end, or both.
+struct TokenEvent {
+  std::uint64_t request = 0;
+  std::int32_t choice = 0;
+  std::int32_t token = -1;  ///< -1: none, only an end
+  Finish finish = Finish::none;
+};
+
+/// One running or waiting text. Numbers of tokens are those after all steps planned so far: the
+/// host knows how many tokens there are before it knows them.
+struct Sequence {
+  std::uint64_t request = 0;
+  std::int32_t choice = 0;
+  std::shared_ptr<const Request> source;
+  std::uint64_t seed = 0;
+  std::int32_t limit = 0;  ///< tokens to generate, at most
+
+  std::int32_t row = -1;  ///< -1: waiting, or finished
+  std::vector<std::int32_t> pages;
+  std::size_t sent_pages = 0;  ///< of the row's page table on the device
+  std::int32_t length = 0;     ///< tokens known
+  std::int32_t computed = 0;   ///< tokens with keys and values in pages
+  std::int32_t planned = 0;    ///< tokens that planned steps generate
+  std::int32_t produced = 0;   ///< tokens whose values were read
+  bool ready = true;           ///< false: waits until the pages that it shares are computed
+  bool finished = false;
+  /// Other choices of the request, until they get the pages of this one.
+  std::vector<std::shared_ptr<Sequence>> followers;
+
+  std::int32_t prompt_length() const noexcept {
+    return static_cast<std::int32_t>(source->prompt.size());
+  }
+  /// Tokens that the next steps have to compute; 0 once all are planned.
+  std::int32_t due() const noexcept { return planned == limit ? 0 : length - computed; }
+  /// Tokens in pages at the longest: the last token's keys and values are never needed.
+  std::int32_t most_computed() const noexcept { return prompt_length() + limit - 1; }
+};
+
+}  // namespace kernwright::engine

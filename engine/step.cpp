@@ -1,0 +1,95 @@
+// Buffers of steps, their leading parts, and the way of results to the host.
+#include "engine/step.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "memory/transfer.h"
+
+#include <stdexcept>
+
+namespace kernwright::engine {
+
+namespace {
+
+Array leading(const Array& array, std::int64_t count) { return array.slice(0, 0, count, 1); }
+
+}  // namespace
+
+Step::Step(Rows& rows, std::int32_t tokens, const Stream& stream) : rows_(rows), stream_(stream) {
+  Device& device = rows.state().device();
+  const kernels::StateLayout& layout = rows.layout();
+  if (tokens < layout.max_rows)
+    throw InvalidArgument(
+        format("a step of {} rows has at least as many tokens, not {}", layout.max_rows, tokens));
+  const auto zeros = [&](Shape shape, ScalarType type) {
+    Array made = Array::empty(device, std::move(shape), type, stream);
+    fill(device, made.address(), 0, 4, made.nbytes() / 4, stream);
+    return made;
+  };
+  const std::int64_t most = layout.max_rows;
+  for (Array* each : {&all_.tokens, &all_.positions, &all_.token_rows})
+    *each = zeros({tokens}, ScalarType::int32);
+  for (Array* each : {&all_.lengths, &all_.last, &all_.top_k, &results_})
+    *each = zeros({most}, ScalarType::int32);
+  for (Array* each : {&all_.temperature, &all_.top_p, &all_.min_p, &all_.repetition_penalty,
+                      &all_.presence_penalty, &all_.frequency_penalty})
+    *each = zeros({most}, ScalarType::float32);
+  all_.query_starts = zeros({most + 1}, ScalarType::int32);
+  all_.page_table = zeros({most, layout.pages()}, ScalarType::int32);
+  all_.seeds = zeros({most}, ScalarType::uint64);
+  for (Results& slot : slots_)
+    slot.host = PinnedBuffer(device, static_cast<std::size_t>(most) * sizeof(std::int32_t));
+}
+
+kernels::StepArrays Step::arrays(std::int32_t rows, std::int32_t tokens) const {
+  if (rows < 1 || rows > rows_.layout().max_rows || tokens < rows || tokens > max_tokens())
+    throw InvalidArgument(
+        format("a step has from 1 to {} rows and from that to {} tokens, not {} "
+               "rows and {} tokens",
+               rows_.layout().max_rows, max_tokens(), rows, tokens));
+  kernels::StepArrays made = all_;
+  for (Array* each : {&made.tokens, &made.positions, &made.token_rows})
+    *each = leading(*each, tokens);
+  made.query_starts = leading(made.query_starts, rows + 1);
+  for (Array* each : {&made.lengths, &made.last, &made.page_table, &made.temperature, &made.top_p,
+                      &made.min_p, &made.repetition_penalty, &made.presence_penalty,
+                      &made.frequency_penalty, &made.top_k, &made.seeds})
+    *each = leading(*each, rows);
+  return made;
+}
+
+void Step::begin(std::int32_t rows, std::int32_t tokens, const Stream& stream) const {
+  kernels::begin_step(rows_.state(), rows_.layout(), arrays(rows, tokens), stream);
+}
+
+void Step::end(const Array& sampled, const Array* logits, const Stream& stream) const {
+  const std::int64_t rows = sampled.ndim() == 1 ? sampled.size() : 0;
+  if (rows < 1 || rows > rows_.layout().max_rows)
+    throw InvalidArgument(format("sampled has a token for each of up to {} rows, not {}",
+                                 rows_.layout().max_rows, sampled.identify()));
+  kernels::end_step(rows_.state(), rows_.layout(), sampled, logits, leading(results_, rows),
+                    stream);
+}
+
+void Step::queue_results(std::int32_t rows) {
+  if (unread_ == kSlots) throw std::logic_error("results of a step would be lost");
+  Results& slot = slots_[next_];
+  slot.rows = static_cast<std::size_t>(rows);
+  copy_to_host(results_.device(), slot.host.data(), results_.address(),
+               slot.rows * sizeof(std::int32_t), stream_);
+  if (!slot.copied) slot.copied.emplace(results_.device(), false);
+  slot.copied->record(stream_);
+  next_ = (next_ + 1) % kSlots;
+  ++unread_;
+}
+
+std::span<const std::int32_t> Step::read_results() {
+  if (unread_ == 0) throw std::logic_error("no results of a step are on their way");
+  const Results& slot = slots_[(next_ + kSlots - unread_) % kSlots];
+  slot.copied->synchronize();
+  --unread_;
+  return {static_cast<const std::int32_t*>(slot.host.data()), slot.rows};
+}
+
+}  // namespace kernwright::engine

@@ -1,0 +1,59 @@
+// The buffers of a step: what its recorded graph reads and writes, at fixed addresses.
+#pragma once
+
+#include "core/event.h"
+#include "core/stream.h"
+#include "engine/rows.h"
+#include "kernels_src/steps/step_state.h"
+#include "memory/pinned_buffer.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace kernwright::engine {
+
+/// One set of arrays as large as the largest step. A step of fewer rows or tokens uses their
+/// leading parts. Not thread-safe.
+class Step {
+ public:
+  /// `tokens`: of the largest step, at least a token for each row.
+  Step(Rows& rows, std::int32_t tokens, const Stream& stream);
+
+  std::int32_t max_tokens() const noexcept { return static_cast<std::int32_t>(all_.tokens.size()); }
+  /// The arrays of a step of that size. Throws InvalidArgument for rows or tokens that are none, or
+  /// more than there are.
+  kernels::StepArrays arrays(std::int32_t rows, std::int32_t tokens) const;
+
+  /// The first work of a step: fills its arrays from the rows.
+  void begin(std::int32_t rows, std::int32_t tokens, const Stream& stream) const;
+  /// The last work of a step: appends `sampled` (rows,) to the rows.
+  void end(const Array& sampled, const Array* logits, const Stream& stream) const;
+
+  /// Queues the copy of the results of a step of `rows` to the host. The results of the step before
+  /// it may still be unread, not those of earlier ones.
+  void queue_results(std::int32_t rows);
+  /// Waits for the oldest results that were queued and not read. A token, kNoToken or kNoNumber for
+  /// each row. The values stay until the next call but one of queue_results().
+  std::span<const std::int32_t> read_results();
+  /// Forgets unread results.
+  void discard_results() noexcept { unread_ = 0; }
+
+ private:
+  static constexpr std::size_t kSlots = 2;
+  struct Results {
+    PinnedBuffer host;
+    std::optional<Event> copied;
+    std::size_t rows = 0;
+  };
+
+  Rows& rows_;
+  Stream stream_;
+  kernels::StepArrays all_;
+  Array results_;
+  std::array<Results, kSlots> slots_;
+  std::size_t next_ = 0, unread_ = 0;
+};
+
+}  // namespace kernwright::engine

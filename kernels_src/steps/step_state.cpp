@@ -1,0 +1,139 @@
+// Lays the state of sequences out for its kernels.
+#include "kernels_src/steps/step_state.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/family.h"
+#include "kernels_src/steps/step_state.cu.h"
+
+#include <vector>
+
+namespace kernwright::kernels {
+
+namespace {
+
+constexpr std::uint32_t kStepThreads = 128;  // kThreads of the kernels
+constexpr std::uint32_t kChangeThreads = 256;
+
+/// State of the kernels.
+struct StepState {
+  CUdeviceptr words;
+  std::int64_t rows_at, row_words;
+  std::int32_t count_at, pages_at, tokens_at, pages, page_size, capacity;
+};
+
+/// Step of the kernels.
+struct StepOutput {
+  CUdeviceptr tokens, positions, token_rows, query_starts, lengths, last, page_table, top_k;
+  CUdeviceptr temperature, top_p, min_p, repetition, presence, frequency, seeds;
+  std::int32_t rows, count;
+};
+
+const LazyKernel& step_kernel(int number) {
+  static const auto& family = *new Family("step_state.cu", text::step_state_cu);
+  return family.instance(InstanceKey().add(number, 2), [&] {
+    // One compile makes all three: each step needs them.
+    const std::vector<std::string> names = {"apply_changes", "begin_step", "end_step"};
+    std::vector<std::string> ordered = {names[static_cast<std::size_t>(number)]};
+    if (number == 0) ordered = names;
+    return ordered;
+  });
+}
+constexpr int kApply = 0, kBegin = 1, kEnd = 2;
+
+StepState step_state(const Array& words, const StateLayout& layout) {
+  if (words.type() != ScalarType::int32 || words.size() != layout.words() || !words.is_contiguous())
+    throw InvalidArgument(format("the state of {} rows of {} tokens is {} words of int32, not {}",
+                                 layout.max_rows, layout.capacity, layout.words(),
+                                 words.identify()));
+  return {.words = words.address(),
+          .rows_at = layout.row_at(0),
+          .row_words = layout.row_words(),
+          .count_at = static_cast<std::int32_t>(layout.count_at()),
+          .pages_at = static_cast<std::int32_t>(layout.pages_at()),
+          .tokens_at = static_cast<std::int32_t>(layout.tokens_at()),
+          .pages = static_cast<std::int32_t>(layout.pages()),
+          .page_size = layout.page_size,
+          .capacity = layout.capacity};
+}
+
+void require_rows(std::int64_t rows, const StateLayout& layout) {
+  if (rows < 1 || rows > layout.max_rows)
+    throw InvalidArgument(format("a step has from 1 to {} rows, not {}", layout.max_rows, rows));
+}
+
+LaunchConfig step_config(std::int64_t blocks, std::uint32_t threads, const Array& state,
+                         const Stream& stream) {
+  LaunchConfig config;
+  config.grid = {static_cast<std::uint32_t>(blocks)};
+  config.block = {threads};
+  config.stream = stream ? stream : Stream::legacy(state.device());
+  return config;
+}
+
+}  // namespace
+
+void apply_changes(const Array& state, const Array& block, std::int32_t count,
+                   const Stream& stream) {
+  if (count < 1) return;
+  const LaunchConfig config = step_config(count, kChangeThreads, state, stream);
+  launch(step_kernel(kApply).on(state.device()), config, state.address(), block.address());
+  state.use_on(config.stream);
+  block.use_on(config.stream);
+}
+
+void begin_step(const Array& state, const StateLayout& layout, const StepArrays& step,
+                const Stream& stream) {
+  const StepState from = step_state(state, layout);
+  const std::int64_t rows = step.lengths.size(), tokens = step.tokens.size();
+  require_rows(rows, layout);
+  if (tokens < rows)
+    throw InvalidArgument(format("a step of {} rows has as many tokens, not {}", rows, tokens));
+  const StepOutput to = {.tokens = step.tokens.address(),
+                         .positions = step.positions.address(),
+                         .token_rows = step.token_rows.address(),
+                         .query_starts = step.query_starts.address(),
+                         .lengths = step.lengths.address(),
+                         .last = step.last.address(),
+                         .page_table = step.page_table.address(),
+                         .top_k = step.top_k.address(),
+                         .temperature = step.temperature.address(),
+                         .top_p = step.top_p.address(),
+                         .min_p = step.min_p.address(),
+                         .repetition = step.repetition_penalty.address(),
+                         .presence = step.presence_penalty.address(),
+                         .frequency = step.frequency_penalty.address(),
+                         .seeds = step.seeds.address(),
+                         .rows = static_cast<std::int32_t>(rows),
+                         .count = static_cast<std::int32_t>(tokens)};
+  launch(step_kernel(kBegin).on(state.device()), step_config(rows, kStepThreads, state, stream),
+         from, to);
+}
+
+void end_step(const Array& state, const StateLayout& layout, const Array& sampled,
+              const Array* logits, const Array& results, const Stream& stream) {
+  const StepState from = step_state(state, layout);
+  const std::int64_t rows = results.size();
+  require_rows(rows, layout);
+  if (sampled.type() != ScalarType::int32 || sampled.shape() != Shape{rows} ||
+      !sampled.is_contiguous())
+    throw InvalidArgument(
+        format("sampled tokens are int32 of shape ({},), not {}", rows, sampled.identify()));
+  const bool fits =
+      logits == nullptr || (logits->type() == ScalarType::float32 && logits->ndim() == 2 &&
+                            logits->shape()[0] == rows && (rows == 0 || logits->strides()[1] == 4));
+  if (!fits)
+    throw InvalidArgument(format("logits are float32 rows of shape ({}, vocabulary), not {}", rows,
+                                 logits->identify()));
+  const CUdeviceptr read = logits != nullptr ? logits->address() : 0;
+  const std::int64_t stride = logits != nullptr ? logits->strides()[0] / 4 : 0;
+  const LaunchConfig config =
+      step_config((rows + kStepThreads - 1) / kStepThreads, kStepThreads, state, stream);
+  launch(step_kernel(kEnd).on(state.device()), config, from, sampled.address(), read, stride,
+         static_cast<std::int32_t>(rows), results.address());
+  sampled.use_on(config.stream);
+  if (logits != nullptr) logits->use_on(config.stream);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,137 @@
+// The rows of running sequences before and after a step: what it reads is gathered from them, and
+// its tokens are appended to them.
+#include <kernwright/reduce.cuh>
+
+using namespace kernwright;
+
+constexpr int kThreads = 128;
+
+/// Words of a row, as RowWord has them.
+enum Word {
+  kLength,
+  kComputed,
+  kTemperature,
+  kTopK,
+  kTopP,
+  kMinP,
+  kRepetition,
+  kPresence,
+  kFrequency,
+  kPromptLength,
+  kSeedLow,
+  kSeedHigh,
+};
+
+struct State {
+  int* words;
+  long long rows_at, row_words;
+  int count_at, pages_at, tokens_at, pages, page_size, capacity;
+
+  __device__ int active(int i) const { return words[i]; }
+  __device__ int count(int i) const { return active(i) < 0 ? 0 : words[count_at + i]; }
+  __device__ int* row(int number) const { return words + rows_at + number * row_words; }
+};
+
+struct Step {
+  int *tokens, *positions, *token_rows, *query_starts, *lengths, *last, *page_table, *top_k;
+  float *temperature, *top_p, *min_p, *repetition, *presence, *frequency;
+  uint2* seeds;
+  int rows, count;  // of tokens
+};
+
+/// A block has a change.
+__global__ void apply_changes(int* state, const int* block) {
+  const int* const change = block + 3 * blockIdx.x;
+  for (int i = threadIdx.x; i < change[2]; i += blockDim.x)
+    state[change[0] + i] = block[change[1] + i];
+}
+
+__device__ void gather_values(const Step& step, int to, const int* row) {
+  step.temperature[to] = __int_as_float(row[kTemperature]);
+  step.top_k[to] = row[kTopK];
+  step.top_p[to] = __int_as_float(row[kTopP]);
+  step.min_p[to] = __int_as_float(row[kMinP]);
+  step.repetition[to] = __int_as_float(row[kRepetition]);
+  step.presence[to] = __int_as_float(row[kPresence]);
+  step.frequency[to] = __int_as_float(row[kFrequency]);
+  step.seeds[to] = make_uint2(row[kSeedLow], row[kSeedHigh]);
+}
+
+/// The values of a row without a sequence: its token is the one of the highest logit.
+__device__ void clear_values(const Step& step, int to) {
+  step.temperature[to] = 0;
+  step.top_k[to] = 0;
+  step.top_p[to] = 1;
+  step.min_p[to] = 0;
+  step.repetition[to] = 1;
+  step.presence[to] = 0;
+  step.frequency[to] = 0;
+  step.seeds[to] = make_uint2(0, 0);
+}
+
+/// Block b has row b of the step. All blocks together have the tokens behind the last one.
+__global__ void __launch_bounds__(kThreads)
+    begin_step(const __grid_constant__ State state, const __grid_constant__ Step step) {
+  const int b = blockIdx.x;
+  int own_before = 0, own_total = 0;
+  for (int i = threadIdx.x; i < step.rows; i += kThreads) {
+    const int count = state.count(i);
+    own_total += count;
+    if (i < b) own_before += count;
+  }
+  const int before = block_reduce<kThreads>(own_before, Sum(), 0);
+  const int total = block_reduce<kThreads>(own_total, Sum(), 0);
+  const int number = state.active(b), count = state.count(b);
+  const int* const row = number < 0 ? nullptr : state.row(number);
+  const int computed = row == nullptr ? 0 : row[kComputed];
+  const int length = row == nullptr ? 0 : computed + count;
+  if (threadIdx.x == 0) {
+    step.query_starts[b] = before;
+    if (b == 0) step.query_starts[step.rows] = total;
+    step.lengths[b] = length;
+    step.last[b] = max(before + count - 1, 0);
+    if (row == nullptr) {
+      clear_values(step, b);
+    } else {
+      gather_values(step, b, row);
+    }
+  }
+  for (int i = threadIdx.x; i < count; i += kThreads) {
+    step.tokens[before + i] = row[state.tokens_at + computed + i];
+    step.positions[before + i] = computed + i;
+    step.token_rows[before + i] = b;
+  }
+  for (int i = total + b * kThreads + threadIdx.x; i < step.count; i += step.rows * kThreads) {
+    step.tokens[i] = 0;
+    step.positions[i] = 0;
+    step.token_rows[i] = -1;
+  }
+  const int used = (length + state.page_size - 1) / state.page_size;
+  for (int i = threadIdx.x; i <= used && i < state.pages; i += kThreads)
+    step.page_table[static_cast<long long>(b) * state.pages + i] =
+        i < used ? row[state.pages_at + i] : -1;
+}
+
+/// A thread has a row of the step.
+__global__ void __launch_bounds__(kThreads)
+    end_step(const __grid_constant__ State state, const int* sampled, const float* logits,
+             long long logit_stride, int rows, int* results) {
+  const int b = blockIdx.x * kThreads + threadIdx.x;
+  if (b >= rows) return;
+  int result = -1;
+  if (const int number = state.active(b); number >= 0) {
+    int* const row = state.row(number);
+    const int length = row[kLength], computed = row[kComputed] + state.count(b);
+    row[kComputed] = computed;
+    if (computed == length) {
+      result = sampled[b];
+      if (logits != nullptr && !isfinite(logits[b * logit_stride + result])) {
+        result = -2;
+      } else if (length < state.capacity) {
+        row[state.tokens_at + length] = result;
+        row[kLength] = length + 1;
+      }
+    }
+  }
+  results[b] = result;
+}

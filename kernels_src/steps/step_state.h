@@ -1,0 +1,86 @@
+// The state of running sequences on the device, and the kernels around a step of a language model.
+#pragma once
+
+#include "array/array.h"
+#include "core/stream.h"
+
+#include <cstdint>
+
+namespace kernwright::kernels {
+
+/// Words at the begin of a row, before its page table and its tokens.
+enum class RowWord : std::int32_t {
+  length,    ///< tokens known
+  computed,  ///< tokens whose keys and values are in pages
+  temperature,
+  top_k,
+  top_p,
+  min_p,
+  repetition_penalty,
+  presence_penalty,
+  frequency_penalty,
+  prompt_length,
+  seed_low,
+  seed_high,
+  count,
+};
+
+/// Where everything is in one array of int32 words: the plan of a step (the rows that take part,
+/// and how many tokens of each), then a block for each row.
+struct StateLayout {
+  std::int32_t max_rows = 0;
+  std::int32_t capacity = 0;  ///< tokens of a row
+  std::int32_t page_size = 0;
+
+  std::int64_t pages() const noexcept { return (capacity + page_size - 1) / page_size; }
+  std::int64_t pages_at() const noexcept { return static_cast<std::int64_t>(RowWord::count); }
+  std::int64_t tokens_at() const noexcept { return pages_at() + pages(); }
+  std::int64_t row_words() const noexcept { return tokens_at() + capacity; }
+  std::int64_t active_at() const noexcept { return 0; }
+  std::int64_t count_at() const noexcept { return max_rows; }
+  std::int64_t row_at(std::int64_t row) const noexcept {
+    return 2 * std::int64_t{max_rows} + row * row_words();
+  }
+  std::int64_t words() const noexcept { return row_at(max_rows); }
+};
+
+/// What a step of `rows` rows and `tokens` tokens reads: leading parts of larger arrays. All are
+/// int32 but where said.
+struct StepArrays {
+  Array tokens;        ///< (tokens,): behind the last one 0
+  Array positions;     ///< (tokens,): in their sequences; behind the last one 0
+  Array token_rows;    ///< (tokens,): the index among the rows of the step; -1 behind the last one
+  Array query_starts;  ///< (rows + 1,): the first token of each row
+  Array lengths;       ///< (rows,): tokens of the sequence with those of this step; 0: no sequence
+  Array last;          ///< (rows,): the token whose logits are wanted
+  Array page_table;    ///< (rows, pages): only pages of the first `lengths` tokens are written
+  Array temperature, top_p, min_p;                                ///< (rows,) float32
+  Array repetition_penalty, presence_penalty, frequency_penalty;  ///< (rows,) float32
+  Array top_k;                                                    ///< (rows,)
+  Array seeds;                                                    ///< (rows,) uint64
+};
+
+/// Writes the words of `count` changes to `state` (int32). `block` (int32) has for each change its
+/// first word in the state, its first word in the block, the number of words; then the words. The
+/// changes do not overlap. Queued on `stream`.
+void apply_changes(const Array& state, const Array& block, std::int32_t count,
+                   const Stream& stream);
+
+/// Fills `step` from the plan and the rows. Rows behind the planned ones have a length of 0 and no
+/// page. Queued on `stream`. Throws InvalidArgument for fewer tokens than rows, or more rows than
+/// the state has.
+void begin_step(const Array& state, const StateLayout& layout, const StepArrays& step,
+                const Stream& stream);
+
+/// What end_step() reports of a row without a new token.
+inline constexpr std::int32_t kNoToken = -1;   ///< its known tokens are not all computed yet
+inline constexpr std::int32_t kNoNumber = -2;  ///< the logit of the sampled token is not finite
+
+/// Counts the tokens of the step as computed. Each row whose known tokens are all computed then
+/// gets its token of `sampled` (rows,) int32 appended, and in `results` (rows,) int32. `logits`
+/// (rows, vocabulary) float32, or none, are those that were sampled from. Queued on `stream`.
+/// Throws InvalidArgument for other shapes and types.
+void end_step(const Array& state, const StateLayout& layout, const Array& sampled,
+              const Array* logits, const Array& results, const Stream& stream);
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,98 @@
+// Plans of steps, and the sizes of recorded steps.
+#include "engine/schedule.h"
+
+#include "base/errors.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+using namespace kernwright;
+using namespace kernwright::engine;
+
+namespace {
+
+/// A sequence with so many known and computed tokens that may get more.
+std::shared_ptr<Sequence> sequence_of(int length, int computed, int limit = 100) {
+  auto made = std::make_shared<Sequence>();
+  made->source = std::make_shared<Request>();
+  made->length = length;
+  made->computed = computed;
+  made->limit = limit;
+  return made;
+}
+
+std::vector<int> counts_of(const StepPlan& plan) {
+  std::vector<int> counts;
+  for (const StepPart& part : plan.parts) counts.push_back(part.count);
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("schedule: rows that generate have one token each") {
+  const Buckets buckets = Buckets::of_limits(16, 64);
+  const std::vector running = {sequence_of(5, 4), sequence_of(9, 8), sequence_of(2, 1)};
+  const StepPlan plan = plan_step(running, 64, buckets);
+  CHECK(counts_of(plan) == std::vector{1, 1, 1});
+  CHECK(plan.bucket == Bucket{4, 4});
+  for (const StepPart& part : plan.parts) CHECK(part.yields);
+}
+
+TEST_CASE("schedule: prompts get what generating rows leave of the budget") {
+  const Buckets buckets = Buckets::of_limits(4, 32);
+  const std::vector running = {sequence_of(40, 16), sequence_of(9, 8), sequence_of(30, 0),
+                               sequence_of(7, 6)};
+  const StepPlan plan = plan_step(running, 32, buckets);
+  CHECK(counts_of(plan) == std::vector{24, 1, 6, 1});
+  CHECK(plan.tokens == 32);
+  CHECK(plan.bucket == Bucket{4, 32});
+  CHECK(plan.parts[0].yields);
+  CHECK_FALSE(plan.parts[2].yields);
+}
+
+TEST_CASE("schedule: a row whose tokens are all planned takes no part") {
+  const Buckets buckets = Buckets::of_limits(4, 32);
+  auto done = sequence_of(9, 8, 3);
+  done->planned = 3;
+  CHECK(plan_step(std::vector{done}, 32, buckets).parts.empty());
+  CHECK(counts_of(plan_step(std::vector{done, sequence_of(2, 1)}, 32, buckets)) == std::vector{1});
+  CHECK(plan_step({}, 32, buckets).parts.empty());
+}
+
+TEST_CASE("schedule: the last token of a prompt alone is a step of decoding") {
+  const StepPlan plan = plan_step(std::vector{sequence_of(1, 0)}, 32, Buckets::of_limits(4, 32));
+  CHECK(plan.bucket == Bucket{1, 1});
+}
+
+TEST_CASE("buckets: the smallest size that holds a step") {
+  CHECK_THROWS_AS(Buckets::of_limits(8, 8), InvalidArgument);
+  for (const auto& [rows, tokens] :
+       {std::pair{1, 2}, {3, 17}, {64, 65}, {256, 8192}, {100, 512}, {7, 1000}}) {
+    CAPTURE(rows);
+    const Buckets buckets = Buckets::of_limits(rows, tokens);
+    for (const auto* sizes : {&buckets.decode_rows, &buckets.mixed_rows, &buckets.mixed_tokens})
+      CHECK(std::ranges::is_sorted(*sizes, std::less_equal()));
+    for (int n = 1; n <= rows; ++n) {
+      const Bucket found = buckets.decoding(n);
+      REQUIRE(found.rows >= n);
+      REQUIRE(found.rows <= std::min(rows, n <= 8 ? 2 * n : n + std::max(7, n / 8)));
+      REQUIRE(found.tokens == found.rows);
+    }
+    std::mt19937 random(1);
+    for (int i = 0; i < 200; ++i) {
+      const int n = 1 + static_cast<int>(random() % static_cast<unsigned>(rows));
+      const int t = n + 1 + static_cast<int>(random() % static_cast<unsigned>(tokens - n));
+      const Bucket found = buckets.mixed(n, t);
+      REQUIRE(found.rows >= n);
+      REQUIRE(found.rows <= rows);
+      REQUIRE(found.tokens >= t);
+      REQUIRE(found.tokens > found.rows);
+      REQUIRE(found.tokens <= tokens);
+      const int needed = std::max(t, found.rows + 1);
+      REQUIRE(found.tokens <= needed + std::max(16, needed / 8));
+    }
+  }
+}
