@@ -291,6 +291,7 @@ _TOPICS = {
             "ldexp logaddexp2 rad2deg rint sinc"
         ),
         "_files.gguf": "Gguf",
+        "_files.gguf_writing": "save_gguf",
         "_files.npy": "load_npy save_npy",
         "_files.npz": "load_npz savez savez_compressed",
         "_files.safetensors": "SafeTensors load_safetensors save_safetensors",
@@ -312,6 +313,7 @@ _MODULES = (
     "checks",
     "fft",
     "linalg",
+    "llm",
     "memory",
     "nn",
     "optim",
@@ -334,6 +336,7 @@ _LATER = {
     "linalg": "linalg",
     "line_profile": "_sim.line_profile",
     "lint": "_jit.lint",
+    "llm": "llm",
     "memory": "memory",
     "nn": "nn",
     "optim": "optim",

@@ -12,6 +12,7 @@ from kernwright import cache as cache
 from kernwright import errors as errors
 from kernwright import fft as fft
 from kernwright import linalg as linalg
+from kernwright import llm as llm
 from kernwright import memory as memory
 from kernwright import nn as nn
 from kernwright import optim as optim

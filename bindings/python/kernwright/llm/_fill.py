@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -9,18 +10,18 @@ from typing import Any, NamedTuple
 import kernwright as kw
 from kernwright._core import Array
 from kernwright.llm._errors import ModelError
-from kernwright.llm._names import CHANGES, Place, place_of
+from kernwright.llm._names import CHANGES, Names, Place, place_of
 from kernwright.llm._tensors import Tensors
-from kernwright.llm.models._layers import Unread
+from kernwright.llm.models._layers import Linear, Parts, Unread
 from kernwright.nn import Module
+from kernwright.nn._modules.linear import ScaledWeight
 
-__all__ = ["fill", "fill_random", "unread_parameters"]
+__all__ = ["fill", "fill_random", "quantise", "unread_parameters"]
 
 _SHOWN = 12  # names of each list in a message
 # Buffers that some files keep beside the parameters.
-_BUFFERS = re.compile(
-    r".*\.rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias|.*\.h\.[0-9]+\.attn\.bias"
-)
+_BUFFERS = re.compile(r".*\.rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias")
+_NUMBERS = ("float64", "float32", "float16", "bfloat16")
 
 
 class _Slot(NamedTuple):
@@ -29,14 +30,6 @@ class _Slot(NamedTuple):
     holder: Any
     key: Any
     unread: Unread
-
-
-class _Target(NamedTuple):
-    """What one tensor fills, and the shape that it has then."""
-
-    place: Place
-    view: Array
-    shape: tuple[int, ...]
 
 
 def unread_parameters(module: Module) -> dict[str, _Slot]:
@@ -67,138 +60,199 @@ def _walk(value: Any, path: str) -> Iterator[tuple[str, _Slot]]:
             yield from _walk(each, full)
 
 
-def _allocated(slots: Mapping[str, _Slot], dtype: str, device: Any) -> dict[str, Array]:
-    """An array for each parameter, put into its place; tied ones are one."""
-    made: dict[int, Array] = {}
-    arrays = {}
-    for path, (holder, key, unread) in slots.items():
-        if id(unread) not in made:
-            made[id(unread)] = kw.empty(unread.shape, unread.dtype or dtype, device=device)
-        arrays[path] = made[id(unread)]
-        if isinstance(holder, Module):
-            setattr(holder, key, arrays[path])
-        else:
-            holder[key] = arrays[path]
-    return arrays
+class _Filling:
+    """A module on its way from tensors: the places of all, and the parameters that are made."""
 
+    def __init__(
+        self, module: Any, tensors: Tensors, names: Names, dtype: str, device: Any,
+        format: str | None,
+    ) -> None:  # fmt: skip
+        self.module, self.tensors, self.dtype, self.device = module, tensors, dtype, device
+        self.format = format
+        self.slots = unread_parameters(module)
+        self.first: dict[int, str] = {}  # the first path of each parameter
+        for path, slot in self.slots.items():
+            self.first.setdefault(id(slot.unread), path)
+        self.places = self._matched(names)
 
-def fill(module: Any, tensors: Tensors, dtype: str, device: Any) -> None:
-    """Reads each parameter of `module` from the tensor that module.names gives it.
+    def run(self) -> None:
+        """Makes and fills all parameters."""
+        by_path: dict[str, list[str]] = {}
+        for name, place in self.places.items():
+            by_path.setdefault(place.path, []).append(name)
+        direct: dict[str, Array] = {}
+        for path in self.first.values():
+            names = by_path[path]
+            packed = self._packed(path, names)
+            if packed is None:
+                packed = self._numbers(path, names, direct)
+            self._put(path, packed)
+        self.tensors.read_into(direct)
 
-    Every tensor is used once and every parameter is filled, or one ModelError lists what is
-    missing, unexpected or of another shape, before anything is read.
-    """
-    slots = unread_parameters(module)
-    targets = _matched(module, slots, tensors)
-    arrays = _allocated(slots, dtype, device)
-    direct: dict[str, Array] = {}
-    for name, place in targets.items():
-        view = _view(module, arrays[place.path], place)
-        same = tensors.dtype(name) == view.dtype.name and view.is_contiguous
-        if same and place.change is None:
-            direct[name] = view
-        else:
-            numbers = tensors.read(name)
+    def _packed(self, path: str, names: list[str]) -> Any:
+        """A linear layer's weight in few bits, where the file has such or the caller wants one."""
+        slot = self.slots[path]
+        if not isinstance(slot.holder, Linear) or slot.key != "weight":
+            return None
+        layer = slot.holder
+        order = {part: i for i, part in enumerate(layer.part_names())}
+        names = sorted(names, key=lambda name: order.get(self.places[name].part or "", 0))
+        changed = any(self.places[name].change for name in names)
+        if not changed and all(self.tensors.dtype(name) not in _NUMBERS for name in names):
+            whole = self.tensors.packed(names, self.dtype)
+            if whole is not None:
+                return whole
+            each = {self.places[n].part or "": self.tensors.packed([n], self.dtype) for n in names}
+            if all(weight is not None for weight in each.values()):
+                return Parts(each)
+        if self.format is None or path.startswith("head."):
+            return None
+        return quantise(self._numbers(path, names, None), self.format, path)
+
+    def _numbers(self, path: str, names: list[str], direct: dict[str, Array] | None) -> Array:
+        """An array that is filled at once, or later by those that go to `direct`."""
+        unread = self.slots[path].unread
+        made = kw.empty(unread.shape, unread.dtype or self.dtype, device=self.device)
+        for name in names:
+            place = self.places[name]
+            view = self._view(made, place)
+            same = self.tensors.dtype(name) == view.dtype.name and view.is_contiguous
+            if same and place.change is None and direct is not None:
+                direct[name] = view
+                continue
+            wide = "float32" if place.change is not None else view.dtype.name
+            numbers = self.tensors.numbers(name, wide)
             if place.change is not None:
                 numbers = CHANGES[place.change](numbers)
             view[...] = numbers.astype(view.dtype)
-    tensors.read_into(direct)
+        return made
 
+    def _put(self, path: str, made: Any) -> None:
+        """The parameter at all of its places."""
+        for holder, key, unread in self.slots.values():
+            if unread is self.slots[path].unread:
+                if isinstance(holder, Module):
+                    setattr(holder, key, made)
+                else:
+                    holder[key] = made
 
-def fill_random(module: Module, dtype: str, device: Any, seed: int = 0) -> None:
-    """Draws each parameter: normal numbers of deviation 0.02, and 1 for weights of norms."""
-    slots = unread_parameters(module)
-    arrays = _allocated(slots, dtype, device)
-    drawn: set[int] = set()
-    for number, (path, array) in enumerate(arrays.items()):
-        if id(array) in drawn:
-            continue
-        drawn.add(id(array))
-        if array.ndim == 1:
-            array[...] = 1 if path.endswith("norm.weight") else 0
-        else:
-            array[...] = kw.random.normal(
-                array.shape, array.dtype, std=0.02, seed=seed * 2**20 + number, device=device
+    def _matched(self, names: Names) -> dict[str, Place]:
+        """The place of each tensor that is read. Raises ModelError."""
+        places: dict[str, Place] = {}
+        wrong: list[str] = []
+        unexpected: list[str] = []
+        for name in self.tensors.names():
+            place = place_of(name, names)
+            if place is None or place.path not in self.slots:
+                if not _BUFFERS.fullmatch(name):
+                    unexpected.append(name)
+                continue
+            if self.first[id(self.slots[place.path].unread)] != place.path:
+                continue  # a tied parameter under its second name
+            expected, shape = self._expected_shape(place), self.tensors.shape(name)
+            if place.change is not None and place.change.endswith("T"):
+                shape = (*shape[:-2], *shape[-2:][::-1])
+            if shape != expected:
+                found = self.tensors.shape(name)
+                wrong.append(f"{name} is {found}, and {place.path} takes {expected}")
+            places[name] = place
+        problems = {
+            "missing": self._missing(places), "unexpected": sorted(unexpected),
+            "wrong shapes": wrong,
+        }  # fmt: skip
+        if any(problems.values()):
+            listed = "; ".join(
+                f"{kind}: {_listed(each)}" for kind, each in problems.items() if each
             )
+            raise ModelError(
+                f"{self.tensors.source} does not fit {type(self.module).__name__}: {listed}"
+            )
+        return places
+
+    def _missing(self, places: Mapping[str, Place]) -> list[str]:
+        """What no tensor fills: a parameter, or elements of one, told by how many lack."""
+        filled: dict[str, int] = {}
+        for place in places.values():
+            size = math.prod(self._expected_shape(place))
+            filled[place.path] = filled.get(place.path, 0) + size
+        lacking = []
+        for path in self.first.values():
+            size, found = math.prod(self.slots[path].unread.shape), filled.get(path, 0)
+            if found < size:
+                parts = "" if found == 0 else f" ({size - found} of its {size} numbers)"
+                lacking.append(path + parts)
+        return lacking
+
+    def _expected_shape(self, place: Place) -> tuple[int, ...]:
+        shape = self.slots[place.path].unread.shape
+        if place.entry is not None:
+            shape = shape[1:]
+        if place.part is not None:
+            rows = self.slots[place.path].holder.rows_of(place.part)
+            axis = len(shape) - 2 if len(shape) > 1 else 0
+            shape = (*shape[:axis], rows.stop - rows.start, *shape[axis + 1 :])
+        return shape
+
+    def _view(self, array: Array, place: Place) -> Array:
+        if place.entry is not None:
+            array = array[place.entry]
+        if place.part is not None:
+            rows = self.slots[place.path].holder.rows_of(place.part)
+            array = array[..., rows, :] if array.ndim > 1 else array[rows]
+        return array
 
 
-def _matched(module: Any, slots: Mapping[str, _Slot], tensors: Tensors) -> dict[str, Place]:
-    """The place of each tensor that is read. Raises ModelError."""
-    first: dict[int, str] = {}
-    for path, slot in slots.items():
-        first.setdefault(id(slot.unread), path)
-    places: dict[str, Place] = {}
-    wrong: list[str] = []
-    unexpected: list[str] = []
-    for name in tensors.names():
-        place = place_of(name, module.names)
-        if place is None or place.path not in slots:
-            if not _BUFFERS.fullmatch(name):
-                unexpected.append(name)
-            continue
-        if first[id(slots[place.path].unread)] != place.path:
-            continue  # a tied parameter under its second name
-        expected = _expected_shape(module, slots[place.path].unread, place)
-        shape = tensors.shape(name)
-        if place.change is not None and place.change.endswith("T"):
-            shape = (*shape[:-2], *shape[-2:][::-1])
-        if shape != expected:
-            wrong.append(f"{name} is {tensors.shape(name)}, and {place.path} takes {expected}")
-        places[name] = place
-    missing = _missing(module, slots, first, places)
-    problems = {"missing": missing, "unexpected": sorted(unexpected), "wrong shapes": wrong}
-    if any(problems.values()):
-        listed = "; ".join(f"{title}: {_listed(each)}" for title, each in problems.items() if each)
-        raise ModelError(f"{tensors.source} does not fit {type(module).__name__}: {listed}")
-    return places
+def fill(
+    module: Module, tensors: Tensors, names: Names, dtype: str, device: Any,
+    format: str | None = None,
+) -> None:  # fmt: skip
+    """Reads each parameter of `module` from the tensor that `names` gives it.
+
+    Every tensor is used once and every parameter is filled, or one ModelError lists what is
+    missing, unexpected or of another shape, before anything is read. Weights of linear layers stay
+    in the format of the file, or come to `format` one by one; the last product keeps its numbers.
+    """
+    _Filling(module, tensors, names, dtype, device, format).run()
 
 
-def _missing(
-    module: Any, slots: Mapping[str, _Slot], first: Mapping[int, str], places: Mapping[str, Place]
-) -> list[str]:
-    """What no tensor fills: a parameter, or elements of one, told by how many lack."""
-    filled: dict[str, int] = {}
-    for place in places.values():
-        shape = _expected_shape(module, slots[place.path].unread, place)
-        filled[place.path] = filled.get(place.path, 0) + _size(shape)
-    lacking = []
-    for path in first.values():
-        size, found = _size(slots[path].unread.shape), filled.get(path, 0)
-        if found < size:
-            parts = "" if found == 0 else f" ({size - found} of its {size} numbers)"
-            lacking.append(path + parts)
-    return lacking
+def quantise(weight: Array, format: str, path: str) -> Any:
+    """A weight for kw.nn.linear() in few bits. Raises ModelError for unknown formats, and where
+    rows have no whole number of blocks."""
+    quant = kw.nn.quant
+    rows = {"int8": "int8", "fp8": "float8_e4m3fn"}
+    if format in rows:
+        return ScaledWeight(*kw.nn.quantize_rows(weight, rows[format]))
+    try:
+        rows_and_columns = (weight.shape[0], weight.shape[1])
+        return quant.pack(quant.quantize(weight, format), format, shape=rows_and_columns)
+    except kw.errors.InvalidArgument as error:
+        known = ", ".join([*rows, *quant.formats()])
+        raise ModelError(f"{path} {weight.shape} as {format}: {error} (formats: {known})") from None
 
 
-def _owner(module: Any, path: str) -> Any:
-    """The module that has the parameter."""
-    found = module
-    for key in path.split(".")[:-1]:
-        found = found[int(key)] if isinstance(found, list) else getattr(found, key)
-    return found
-
-
-def _expected_shape(module: Any, unread: Unread, place: Place) -> tuple[int, ...]:
-    shape = unread.shape if place.entry is None else unread.shape[1:]
-    if place.part is not None:
-        rows = _owner(module, place.path).rows_of(place.part)
-        shape = (rows.stop - rows.start, *shape[1:])
-    return shape
-
-
-def _view(module: Any, array: Array, place: Place) -> Array:
-    if place.entry is not None:
-        array = array[place.entry]
-    if place.part is not None:
-        array = array[_owner(module, place.path).rows_of(place.part)]
-    return array
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for extent in shape:
-        size *= extent
-    return size
+def fill_random(
+    module: Module, dtype: str, device: Any, format: str | None = None, seed: int = 0
+) -> None:
+    """Draws each parameter: normal numbers of deviation 0.02, and 1 for weights of norms."""
+    made: dict[int, Any] = {}
+    for number, (path, (holder, key, unread)) in enumerate(unread_parameters(module).items()):
+        if id(unread) not in made:
+            kind = unread.dtype or dtype
+            if len(unread.shape) == 1:
+                value = 1 if path.endswith("norm.weight") else 0
+                array: Any = kw.full(unread.shape, value, kind, device=device)
+            else:
+                array = kw.random.normal(
+                    unread.shape, kind, std=0.02, seed=seed * 2**20 + number, device=device
+                )
+                is_linear = isinstance(holder, Linear) and key == "weight"
+                if format is not None and is_linear and not path.startswith("head."):
+                    array = quantise(array, format, path)
+            made[id(unread)] = array
+        if isinstance(holder, Module):
+            setattr(holder, key, made[id(unread)])
+        else:
+            holder[key] = made[id(unread)]
 
 
 def _listed(names: list[str]) -> str:

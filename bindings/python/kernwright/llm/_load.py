@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
 
+from kernwright._files.gguf import Gguf
 from kernwright.errors import ArgumentError
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fill import fill, fill_random
+from kernwright.llm._gguf_config import config_of
+from kernwright.llm._gguf_names import gguf_names
 from kernwright.llm._model import Model
+from kernwright.llm._quantised import quantised
 from kernwright.llm._registry import class_of
-from kernwright.llm._tensors import opened
+from kernwright.llm._tensors import GgufTensors, Tensors, opened_folder
+from kernwright.nn.quant import formats
 
 __all__ = ["load"]
 
@@ -22,14 +28,21 @@ _DTYPES = ("float32", "float16", "bfloat16")
 
 def load(
     path: str | os.PathLike[str] | None = None, *, random: Any = None, dtype: str | None = None,
-    device: Any = None, max_length: int | None = None,
+    quantize: str | None = None, device: Any = None, max_length: int | None = None,
 ) -> Model:  # fmt: skip
-    """The model in a folder of Hugging Face's layout: config.json and safetensors files.
+    """The model in a folder of Hugging Face's layout (config.json and safetensors files), or in a
+    GGUF file.
 
     `random`, in place of a path, is a config (a path of a config.json, its fields as a mapping, or
     an llm.Config) and makes a model of that shape with random weights. `dtype`, "float32",
     "float16" or "bfloat16", is that of the weights, the config's without one. `max_length` bounds
     the positions that a sequence may have; without it they are those of the config.
+
+    Weights of few bits stay as the files have them: blocks of GGUF, and what `quantization_config`
+    tells of fp8, GPTQ, AWQ, bitsandbytes and compressed-tensors. `quantize` makes such while
+    loading: "fp8" or "int8", with a scale for each output, or a format of
+    kw.nn.quant.formats() ("q4_k", "nf4", "mxfp4", ...); the product that makes logits and experts
+    keep their numbers.
 
     Raises ModelError, which names the file, field or tensor, for an unknown architecture, for
     missing, unexpected or misshapen tensors; StoreError for damaged files.
@@ -45,35 +58,59 @@ def load(
     """
     if (path is None) == (random is None):
         raise ArgumentError("load() takes a path or random=config")
-    config = _config_of(random) if path is None else _config_in(path)
     if dtype is not None and dtype not in _DTYPES:
         raise ArgumentError(f"dtype is one of {', '.join(_DTYPES)}, got {dtype!r:.60}")
-    if max_length is not None:
-        if isinstance(max_length, bool) or not isinstance(max_length, int) or max_length < 1:
-            raise ArgumentError(f"max_length is a number of tokens, got {max_length!r:.60}")
-        config = dataclasses.replace(config, max_length=min(max_length, config.max_length))
-    module = class_of(config.architecture, config.source)(config)
+    if quantize is not None and quantize not in ("int8", "fp8", *formats()):
+        known = ", ".join(["int8", "fp8", *formats()])
+        raise ArgumentError(f"quantize is one of {known}, got {quantize!r:.60}")
+    whole = isinstance(max_length, int) and not isinstance(max_length, bool) and max_length > 0
+    if max_length is not None and not whole:
+        raise ArgumentError(f"max_length is a number of tokens, got {max_length!r:.60}")
     if path is None:
-        fill_random(module, dtype or config.dtype, device)
-    else:
-        with opened(os.fsdecode(path)) as tensors:
-            fill(module, tensors, dtype or config.dtype, device)
+        config = _bounded(_config_of(random), max_length)
+        module = class_of(config.architecture, config.source)(config)
+        fill_random(module, dtype or config.dtype, device, quantize)
+        return Model(config, module.eval())
+    name = _existing(path)
+    with contextlib.ExitStack() as stack:
+        tensors: Tensors
+        if os.path.isfile(name):
+            file = stack.enter_context(Gguf(name, device=device))
+            config, tensors = config_of(file, name), GgufTensors(name, file)
+            names = gguf_names(config.architecture)
+        else:
+            config = Config.from_file(os.path.join(name, "config.json"))
+            files = stack.enter_context(opened_folder(name, device))
+            tensors = quantised(files, config.fields.get("quantization_config"), config.source)
+            names = class_of(config.architecture, config.source).names
+        config = _bounded(config, max_length)
+        module = class_of(config.architecture, config.source)(config)
+        fill(module, tensors, names, dtype or config.dtype, device, quantize)
     return Model(config, module.eval())
 
 
-def _config_in(path: Any) -> Config:
+def _bounded(config: Config, max_length: int | None) -> Config:
+    if max_length is None:
+        return config
+    return dataclasses.replace(config, max_length=min(max_length, config.max_length))
+
+
+def _existing(path: Any) -> str:
+    """The path of a folder with a config.json, or of a GGUF file. Raises ModelError."""
     try:
-        folder = os.fsdecode(path)
+        name = os.fsdecode(path)
     except TypeError:
         raise ArgumentError(f"a path is a str or os.PathLike, got {path!r:.80}") from None
-    if not os.path.exists(folder):
-        raise ModelError(f"{folder} does not exist")
-    if not os.path.isdir(folder):
-        raise ModelError(f"{folder} is no folder; a model is one, with config.json in it")
-    name = os.path.join(folder, "config.json")
     if not os.path.exists(name):
-        raise ModelError(f"{folder} has no config.json; it has {_files_of(folder)}")
-    return Config.from_file(name)
+        raise ModelError(f"{name} does not exist")
+    if os.path.isdir(name):
+        if not os.path.exists(os.path.join(name, "config.json")):
+            raise ModelError(f"{name} has no config.json; it has {_files_of(name)}")
+    elif not name.endswith(".gguf"):
+        raise ModelError(
+            f"{name} is no folder; a model is a folder with a config.json in it, or a .gguf file"
+        )
+    return name
 
 
 def _config_of(random: Any) -> Config:

@@ -2,85 +2,146 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+import kernwright as kw
 from kernwright._core import Array
+from kernwright._files.gguf import Gguf
 from kernwright._files.safetensors import SafeTensors, index_parts
 from kernwright.errors import StoreError
 from kernwright.llm._errors import ModelError
 
-__all__ = ["Tensors", "opened"]
+__all__ = ["GgufTensors", "SafeTensorsFiles", "Tensors", "opened_folder"]
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 
 
-class Tensors(Protocol):
-    """Arrays by name whose shapes and dtypes are known before they are read."""
+class Tensors(abc.ABC):
+    """Arrays by name whose shapes and formats are known before they are read."""
 
     source: str
+    """The file or folder, for messages."""
 
-    def names(self) -> list[str]: ...
-    def shape(self, name: str) -> tuple[int, ...]: ...
-    def dtype(self, name: str) -> str: ...
-    def read(self, name: str) -> Array: ...
-    def read_into(self, arrays: Mapping[str, Array]) -> None: ...
+    @abc.abstractmethod
+    def names(self) -> list[str]:
+        """The names of all tensors."""
+
+    @abc.abstractmethod
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor's numbers."""
+
+    @abc.abstractmethod
+    def dtype(self, name: str) -> str:
+        """The dtype of a tensor, or its format, one of kw.nn.quant.formats(), "int8_rows" or
+        "fp8_rows"."""
+
+    @abc.abstractmethod
+    def numbers(self, name: str, dtype: str) -> Array:
+        """The numbers of a tensor, made of its format."""
+
+    def packed(self, names: Sequence[str], dtype: str) -> Any:
+        """One weight for kw.nn.linear() of tensors one above the other, in their format; None where
+        they have no common one that it takes."""
+        return None
+
+    def read_into(self, arrays: Mapping[str, Array]) -> None:
+        """Reads tensors into arrays of their shapes and dtypes."""
+        for name, array in arrays.items():
+            array[...] = self.numbers(name, array.dtype.name)
 
 
-class _Files:
+class SafeTensorsFiles(Tensors):
     """One or several safetensors files."""
 
     def __init__(self, source: str, files: Mapping[str, SafeTensors]) -> None:
-        self.source, self._files = source, files
+        self.source, self.files = source, dict(files)
 
     def names(self) -> list[str]:
-        return list(self._files)
+        return list(self.files)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self._files[name].shape(name)
+        return self.files[name].shape(name)
 
     def dtype(self, name: str) -> str:
-        return self._files[name].dtype(name)
+        return self.files[name].dtype(name)
 
     def read(self, name: str) -> Array:
-        return self._files[name][name]
+        """A tensor as it is in the file."""
+        return self.files[name][name]
+
+    def numbers(self, name: str, dtype: str) -> Array:
+        return self.read(name).astype(dtype)
 
     def read_into(self, arrays: Mapping[str, Array]) -> None:
         by_file: dict[int, dict[str, Array]] = {}
         for name, array in arrays.items():
-            by_file.setdefault(id(self._files[name]), {})[name] = array
+            by_file.setdefault(id(self.files[name]), {})[name] = array
         for group in by_file.values():
-            self._files[next(iter(group))].read_into(group)
+            self.files[next(iter(group))].read_into(group)
+
+
+class GgufTensors(Tensors):
+    """The arrays of a GGUF file but those that its config is made of."""
+
+    _CONFIG = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+
+    def __init__(self, source: str, file: Gguf) -> None:
+        self.source, self._file = source, file
+
+    def names(self) -> list[str]:
+        return [name for name in self._file if name not in self._CONFIG]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._file.shape(name)
+
+    def dtype(self, name: str) -> str:
+        return self._file.format(name)
+
+    def numbers(self, name: str, dtype: str) -> Array:
+        return self._file.numbers(name, dtype)
+
+    def packed(self, names: Sequence[str], dtype: str) -> Any:
+        formats = {self._file.format(name) for name in names}
+        if len(formats) != 1:
+            return None
+        (format,) = formats
+        if format not in kw.nn.quant.formats() or any(self._file[n].ndim != 2 for n in names[:1]):
+            return None
+        blocks = [self._file[name] for name in names]
+        whole = blocks[0] if len(blocks) == 1 else kw.concat(blocks, axis=0)
+        return kw.nn.quant.pack(whole, format)
+
+    def read_into(self, arrays: Mapping[str, Array]) -> None:
+        self._file.read_into(arrays)
 
 
 @contextlib.contextmanager
-def opened(folder: str) -> Iterator[Tensors]:
+def opened_folder(folder: str, device: Any) -> Iterator[SafeTensorsFiles]:
     """The tensors of a folder: model.safetensors, or the parts that its index names. Raises
     ModelError where there are none, StoreError for damaged ones."""
     index, single = os.path.join(folder, _INDEX), os.path.join(folder, _SINGLE)
     with contextlib.ExitStack() as stack:
         if os.path.exists(index):
             parts = index_parts(index)
-            missing = [
-                each
-                for each in dict.fromkeys(parts.values())
-                if not os.path.exists(os.path.join(folder, each))
-            ]
+            names = list(dict.fromkeys(parts.values()))
+            missing = [each for each in names if not os.path.exists(os.path.join(folder, each))]
             if missing:
                 raise ModelError(f"{index} names files that are missing: {', '.join(missing)}")
             files = {
-                each: stack.enter_context(SafeTensors(os.path.join(folder, each)))
-                for each in dict.fromkeys(parts.values())
+                each: stack.enter_context(SafeTensors(os.path.join(folder, each), device=device))
+                for each in names
             }
             for name, part in parts.items():
                 if name not in files[part]:
                     raise StoreError(f"{index} says that {part} has {name!r}, which it has not")
-            yield _Files(folder, {name: files[part] for name, part in parts.items()})
+            yield SafeTensorsFiles(folder, {name: files[part] for name, part in parts.items()})
         elif os.path.exists(single):
-            file = stack.enter_context(SafeTensors(single))
-            yield _Files(single, dict.fromkeys(file, file))
+            file = stack.enter_context(SafeTensors(single, device=device))
+            yield SafeTensorsFiles(single, dict.fromkeys(file, file))
         else:
             raise ModelError(
                 f"{folder} has neither {_SINGLE} nor {_INDEX}: a config without weights"

@@ -12,6 +12,7 @@ from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._step import Rotation, Step
 from kernwright.nn import Module
+from kernwright.nn._modules.linear import ScaledWeight
 
 __all__ = [
     "MLP",
@@ -34,6 +35,19 @@ class Unread(NamedTuple):
     dtype: str | None = None
 
 
+class Parts:
+    """The weights of several projections where files keep them in different formats."""
+
+    def __init__(self, weights: Mapping[str, Any]) -> None:
+        self.weights = dict(weights)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, k) of all together."""
+        shapes = [each.shape for each in self.weights.values()]
+        return sum(shape[0] for shape in shapes), shapes[0][1]
+
+
 class Linear(Module):
     """x @ weight.T + bias. Several projections of the same x are one: `parts` has their widths.
 
@@ -54,15 +68,30 @@ class Linear(Module):
 
     def __call__(self, x: Array, **options: Any) -> Array:
         """`options` are those of kw.nn.linear(): activation, residual, ..."""
+        if isinstance(self.weight, Parts):
+            return kw.concat(self.split(x), axis=-1)
+        if isinstance(self.weight, ScaledWeight):
+            return kw.nn.linear(x, self.weight.codes, self.bias, scale=self.weight.scale, **options)
         return kw.nn.linear(x, self.weight, self.bias, **options)
 
     def split(self, x: Array) -> list[Array]:
         """The parts of the product, (..., width) each."""
+        if isinstance(self.weight, Parts):
+            return [
+                kw.nn.linear(
+                    x, weight, None if self.bias is None else self.bias[self.rows_of(name)]
+                )
+                for name, weight in self.weight.weights.items()
+            ]
         y, made, begin = self(x), [], 0
         for width in self._parts.values():
             made.append(y[..., begin : begin + width])
             begin += width
         return made
+
+    def part_names(self) -> list[str]:
+        """The names of the parts, in order."""
+        return list(self._parts)
 
     def rows_of(self, part: str) -> slice:
         """The rows of the weight that one part has."""
@@ -129,7 +158,7 @@ class RotaryTables:
         self._dim, self._length = dim or config.rope_dim, config.max_length
         self._theta = config.rope_theta if theta is None else theta
         self._scaling = config.rope_scaling if theta is None else scaling
-        self._interleaved = interleaved
+        self._interleaved = interleaved or config.flag("rope_interleaved", False)
         self._made: Rotation | None = None
 
     def on(self, device: Any) -> Rotation:

@@ -1,0 +1,183 @@
+"""The config of a GGUF file: its metadata under the names that config.json has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kernwright._files.gguf import Gguf
+from kernwright.llm._config import Config
+from kernwright.llm._errors import ModelError
+
+__all__ = ["config_of"]
+
+# general.architecture: the name that config.json has, and whether neighbours turn as pairs
+# (LLAMA_ROPE_TYPE_NORM in llama.cpp's llama_model_rope_type()).
+_ARCHITECTURES = {
+    "llama": ("LlamaForCausalLM", True),
+    "qwen2": ("Qwen2ForCausalLM", False),
+    "qwen2moe": ("Qwen2MoeForCausalLM", False),
+    "qwen3": ("Qwen3ForCausalLM", False),
+    "qwen3moe": ("Qwen3MoeForCausalLM", False),
+    "gemma2": ("Gemma2ForCausalLM", False),
+    "gemma3": ("Gemma3ForCausalLM", False),
+    "phi3": ("Phi3ForCausalLM", False),
+    "gpt2": ("GPT2LMHeadModel", False),
+    "olmo2": ("Olmo2ForCausalLM", False),
+    "granite": ("GraniteForCausalLM", True),
+    "smollm3": ("SmolLM3ForCausalLM", True),
+    "starcoder2": ("Starcoder2ForCausalLM", False),
+    "glm4": ("Glm4ForCausalLM", True),
+}  # fmt: skip
+
+# Keys behind "<architecture>." and the fields of config.json.
+_FIELDS = {
+    "vocab_size": "vocab_size",
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "attention.layer_norm_epsilon": "rms_norm_eps",
+    "attention.sliding_window": "sliding_window",
+    "attn_logit_softcapping": "attn_logit_softcapping",
+    "final_logit_softcapping": "final_logit_softcapping",
+    "rope.freq_base": "rope_theta",
+    "expert_count": "num_experts",
+    "expert_used_count": "num_experts_per_tok",
+    "expert_feed_forward_length": "moe_intermediate_size",
+    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+    "attention.scale": "attention_multiplier",
+    "embedding_scale": "embedding_multiplier",
+    "residual_scale": "residual_multiplier",
+    "logit_scale": "logits_scaling",
+}
+_ACTIVATIONS = {
+    "gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "gpt2": "gelu_new",
+    "starcoder2": "gelu_pytorch_tanh",
+}  # fmt: skip
+
+
+def config_of(file: Gguf, source: str) -> Config:
+    """The config that the metadata tells. Raises ModelError for an unknown architecture, and for
+    metadata that are missing or make no sense."""
+    kind = file.metadata.get("general.architecture")
+    if kind not in _ARCHITECTURES:
+        raise ModelError(
+            f"{source}: general.architecture {kind!r:.60} is unknown; known are "
+            f"{', '.join(_ARCHITECTURES)}"
+        )
+    name, pairs = _ARCHITECTURES[kind]
+    meta = {
+        key.removeprefix(f"{kind}."): _plain(value)
+        for key, value in file.metadata.items()
+        if key.startswith(f"{kind}.")
+    }
+    fields = {field: meta[key] for key, field in _FIELDS.items() if key in meta}
+    if kind == "llama" and fields.get("num_experts", 0):
+        name = "MixtralForCausalLM"
+        fields["num_local_experts"] = fields["num_experts"]
+    fields |= {
+        "architectures": [name], "rope_interleaved": pairs,
+        "hidden_act": _ACTIVATIONS.get(kind, "silu"),
+        "tie_word_embeddings": "output.weight" not in file,
+        **_special_tokens(file.metadata), **_shapes(file, meta, fields, source),
+    }  # fmt: skip
+    scaling = _scaling(file, meta, fields)
+    if scaling is not None:
+        fields["rope_scaling"] = scaling
+    if kind == "gpt2":
+        fields.pop("rope_scaling", None)
+    _family_fields(kind, fields, meta)
+    return Config.from_fields(fields, source=source)
+
+
+def _plain(value: Any) -> Any:
+    """A number that all layers share, where the file has a list of equal ones."""
+    if isinstance(value, np.ndarray) and value.size and (value == value[0]).all():
+        return value[0].item()
+    return value
+
+
+def _special_tokens(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "tokenizer.ggml.bos_token_id" in metadata:
+        found["bos_token_id"] = metadata["tokenizer.ggml.bos_token_id"]
+    keys = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
+    ends = [metadata[key] for key in keys if key in metadata]
+    if ends:
+        found["eos_token_id"] = list(dict.fromkeys(ends))
+    return found
+
+
+def _shapes(
+    file: Gguf, meta: Mapping[str, Any], fields: Mapping[str, Any], source: str
+) -> dict[str, Any]:
+    """What the arrays tell where the metadata do not."""
+    if "token_embd.weight" not in file:
+        raise ModelError(f"{source} has no array token_embd.weight")
+    found: dict[str, Any] = {"vocab_size": file.shape("token_embd.weight")[0]}
+    heads, hidden = fields.get("num_attention_heads"), fields.get("hidden_size")
+    head_dim = fields.get("head_dim")
+    if head_dim is None and isinstance(heads, int) and isinstance(hidden, int) and heads > 0:
+        head_dim = hidden // heads
+    turned = meta.get("rope.dimension_count")
+    if isinstance(turned, int) and isinstance(head_dim, int) and 0 < turned < head_dim:
+        found["partial_rotary_factor"] = turned / head_dim
+    found["attention_bias"] = any(f"blk.0.{each}.bias" in file for each in ("attn_q", "attn_qkv"))
+    found["mlp_bias"] = "blk.0.ffn_gate.bias" in file
+    return found
+
+
+def _scaling(
+    file: Gguf, meta: Mapping[str, Any], fields: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    positions = fields.get("max_position_embeddings", 2048)
+    original = meta.get("rope.scaling.original_context_length", positions)
+    for short, long in (
+        ("rope_factors_short.weight", "rope_factors_long.weight"),
+        ("rope_freqs.weight", "rope_freqs.weight"),  # Llama 3's, which change no attention
+    ):
+        if short in file and long in file:
+            scaling = {
+                "rope_type": "longrope", "original_max_position_embeddings": original,
+                "short_factor": file[short].numpy().astype(float).tolist(),
+                "long_factor": file[long].numpy().astype(float).tolist(),
+                "attention_factor": meta.get("rope.scaling.attn_factor"),
+            }  # fmt: skip
+            if short == long:
+                scaling["attention_factor"] = 1.0
+            return {key: value for key, value in scaling.items() if value is not None}
+    kind = meta.get("rope.scaling.type", "none")
+    if kind == "none" or "rope.scaling.factor" not in meta:
+        return None
+    return {
+        "rope_type": kind, "factor": meta["rope.scaling.factor"],
+        "original_max_position_embeddings": original,
+    }  # fmt: skip
+
+
+def _family_fields(kind: str, fields: dict[str, Any], meta: Mapping[str, Any]) -> None:
+    """Settings that files of other layouts name, and these know by the architecture."""
+    if kind in ("gemma2", "gemma3"):
+        # 27B models scale scores by the width of a head of the hidden size, others by head_dim.
+        large = fields.get("num_hidden_layers") in (46, 62)
+        heads = fields.get("num_attention_heads") or 1
+        fields["query_pre_attn_scalar"] = (
+            fields["hidden_size"] // heads if large else fields.get("head_dim", 256)
+        )
+    if kind == "gemma3":
+        fields.setdefault("rope_local_base_freq", 10000.0)
+    if kind == "smollm3":
+        fields["no_rope_layer_interval"] = 4
+    if kind == "qwen3moe":
+        fields["norm_topk_prob"] = True
+    if kind == "qwen2moe":
+        fields["norm_topk_prob"] = False
+    if kind in ("qwen2", "qwen3", "qwen2moe", "qwen3moe"):
+        fields["use_sliding_window"] = False

@@ -1,0 +1,83 @@
+"""Names of arrays in GGUF files, and the parameter that each fills; see _names.py."""
+
+from __future__ import annotations
+
+from kernwright.llm._names import Names
+
+__all__ = ["gguf_names"]
+
+_COMMON: dict[str, str] = {
+    "token_embd.weight": "embedding.weight",
+    "position_embd.weight": "positions.weight",
+    "output.weight": "head.weight",
+    **{
+        f"{theirs}.{kind}": f"{ours}.{kind}"
+        for kind in ("weight", "bias")
+        for theirs, ours in {
+            "output_norm": "norm",
+            "blk.*.attn_norm": "layers.*.input_norm",
+            "blk.*.ffn_norm": "layers.*.post_norm",
+            "blk.*.attn_q_norm": "layers.*.attention.q_norm",
+            "blk.*.attn_k_norm": "layers.*.attention.k_norm",
+            "blk.*.attn_qkv": "layers.*.attention.qkv",
+            "blk.*.attn_output": "layers.*.attention.out",
+            "blk.*.ffn_down": "layers.*.mlp.down",
+        }.items()
+    },
+    **{
+        f"blk.*.{theirs}.{kind}": f"layers.*.{ours}.{kind}:{part}"
+        for kind in ("weight", "bias")
+        for theirs, ours, part in (
+            ("attn_q", "attention.qkv", "q"),
+            ("attn_k", "attention.qkv", "k"),
+            ("attn_v", "attention.qkv", "v"),
+            ("ffn_gate", "mlp.gate_up", "gate"),
+            ("ffn_up", "mlp.gate_up", "up"),
+        )
+    },
+    "blk.*.ffn_gate_inp.weight": "layers.*.mlp.router.weight",
+    "blk.*.ffn_gate_exps.weight": "layers.*.mlp.gate_up:gate",
+    "blk.*.ffn_up_exps.weight": "layers.*.mlp.gate_up:up",
+    "blk.*.ffn_down_exps.weight": "layers.*.mlp.down",
+}
+# A norm behind attention has another name where one before the gated layer has its own.
+_POST_NORMS = {
+    "blk.*.post_attention_norm.weight": "layers.*.post_norm.weight",
+    "blk.*.ffn_norm.weight": "layers.*.mlp_norm.weight",
+    "blk.*.post_ffw_norm.weight": "layers.*.mlp_post_norm.weight",
+}
+_UP = {f"blk.*.ffn_up.{kind}": f"layers.*.mlp.up.{kind}" for kind in ("weight", "bias")}
+_SHARED = {
+    "blk.*.ffn_gate_inp.weight": "layers.*.mlp.experts.router.weight",
+    "blk.*.ffn_gate_exps.weight": "layers.*.mlp.experts.gate_up:gate",
+    "blk.*.ffn_up_exps.weight": "layers.*.mlp.experts.gate_up:up",
+    "blk.*.ffn_down_exps.weight": "layers.*.mlp.experts.down",
+    "blk.*.ffn_gate_shexp.weight": "layers.*.mlp.shared.gate_up.weight:gate",
+    "blk.*.ffn_up_shexp.weight": "layers.*.mlp.shared.gate_up.weight:up",
+    "blk.*.ffn_down_shexp.weight": "layers.*.mlp.shared.down.weight",
+    "blk.*.ffn_gate_inp_shexp.weight": "layers.*.mlp.shared_gate.weight",
+}
+_OF_ARCHITECTURES: dict[str, dict[str, str]] = {
+    "Gemma2ForCausalLM": _POST_NORMS,
+    "Gemma3ForCausalLM": _POST_NORMS,
+    "Olmo2ForCausalLM": _POST_NORMS,
+    "Glm4ForCausalLM": {
+        "blk.*.post_attention_norm.weight": "layers.*.attention_post_norm.weight",
+        "blk.*.post_ffw_norm.weight": "layers.*.mlp_post_norm.weight",
+        "blk.*.ffn_up.weight": "layers.*.mlp.gate_up.weight",
+    },
+    "Phi3ForCausalLM": {"blk.*.ffn_up.weight": "layers.*.mlp.gate_up.weight"},
+    "GPT2LMHeadModel": _UP,
+    "Starcoder2ForCausalLM": _UP,
+    "Qwen2MoeForCausalLM": _SHARED,
+}
+
+
+def gguf_names(architecture: str) -> Names:
+    """The table of an architecture, as config.json names it.
+
+    >>> from kernwright.llm import _gguf_names
+    >>> _gguf_names.gguf_names("Qwen3ForCausalLM")["blk.*.attn_v.weight"]
+    'layers.*.attention.qkv.weight:v'
+    """
+    return {**_COMMON, **_OF_ARCHITECTURES.get(architecture, {})}
