@@ -179,6 +179,7 @@ __all__ = [
     "line_profile",
     "linspace",
     "lint",
+    "llm",
     "memory",
     "module",
     "nn",

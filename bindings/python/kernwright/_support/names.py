@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-_PARTS = ("linalg", "nn", "random", "fft", "optim", "train", "memory", "tune")
+_PARTS = ("linalg", "nn", "random", "fft", "optim", "train", "llm", "memory", "tune")
 """Modules that are searched for a name which is asked of kernwright itself."""
 
 

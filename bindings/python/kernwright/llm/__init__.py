@@ -7,6 +7,8 @@ True
 
 from kernwright._support.typed import publish
 from kernwright.llm import models
+from kernwright.llm._chat.template import *
+from kernwright.llm._chat.template import __all__ as _template
 from kernwright.llm._config import *
 from kernwright.llm._config import __all__ as _config
 from kernwright.llm._errors import *
@@ -19,9 +21,28 @@ from kernwright.llm._registry import *
 from kernwright.llm._registry import __all__ as _registry
 from kernwright.llm._step import *
 from kernwright.llm._step import __all__ as _step
+from kernwright.llm._text.stop import *
+from kernwright.llm._text.stop import __all__ as _stop
+from kernwright.llm._text.stream import *
+from kernwright.llm._text.stream import __all__ as _stream
+from kernwright.llm._text.tokenizer import *
+from kernwright.llm._text.tokenizer import __all__ as _tokenizer
 from kernwright.llm.models._layers import Unread
 
-__all__ = [*_config, *_errors, *_load, *_model, *_registry, *_step, "Unread", "models"]
+__all__ = [
+    *_config,
+    *_errors,
+    *_load,
+    *_model,
+    *_registry,
+    *_step,
+    *_stop,
+    *_stream,
+    *_template,
+    *_tokenizer,
+    "Unread",
+    "models",
+]
 
 publish(globals(), __all__)
 del publish

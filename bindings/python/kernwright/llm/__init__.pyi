@@ -1,6 +1,7 @@
 """Language models: files in, text out, on kernels that are strings."""
 
 from kernwright.llm import models as models
+from kernwright.llm._chat.template import ChatTemplate as ChatTemplate
 from kernwright.llm._config import Config as Config
 from kernwright.llm._errors import ContextError as ContextError
 from kernwright.llm._errors import ModelError as ModelError
@@ -11,4 +12,8 @@ from kernwright.llm._registry import register as register
 from kernwright.llm._step import Rotation as Rotation
 from kernwright.llm._step import Step as Step
 from kernwright.llm._step import WholeStep as WholeStep
+from kernwright.llm._text.stop import StopCheck as StopCheck
+from kernwright.llm._text.stop import StopStrings as StopStrings
+from kernwright.llm._text.stream import TextStream as TextStream
+from kernwright.llm._text.tokenizer import Tokenizer as Tokenizer
 from kernwright.llm.models._layers import Unread as Unread

@@ -1,0 +1,1 @@
+"""Messages to texts: templates of files, and those of well-known formats."""
