@@ -1,5 +1,8 @@
 """Cost of x + y and of small products from Python: ours, the driver's loop, torch and CuPy.
 
+Each of ours stands once more as "..., recorded": the same call inside of a recording of gradients,
+the release of the recording included.
+
 Host time of a call in a loop of 2000, all in one process and in turn (see launch_overhead.py). An
 operator allocates its result, launches, and drops the previous result. The products are of float16,
 and short enough that the host takes longer than the device. Without a GPU the figures include the
@@ -11,6 +14,7 @@ from __future__ import annotations
 import operator
 import os
 import pathlib
+import timeit
 from typing import Any
 
 import numpy as np
@@ -22,6 +26,22 @@ import kernwright as kw
 N = 1024
 PRODUCT = (128, 256, 256)  # m, n, k
 RAGGED = (127, 250, 256)
+
+
+def recorded(text: str, names: dict[str, Any], wrt: str) -> harness.Loop:
+    """A statement in a loop inside of a recording, with gradients of the arrays named in `wrt`."""
+    inside = dict(names)
+    loop = timeit.Timer(text, globals=inside)
+
+    def run(calls: int) -> None:
+        def repeat(given: dict[str, Any]) -> Any:
+            inside.update(given)
+            loop.timeit(calls)
+            return given
+
+        kw.vjp(repeat, {name: names[name] for name in wrt.split()})
+
+    return harness.Loop(run)
 
 
 def ours(n: int) -> dict[str, Any]:
@@ -37,13 +57,23 @@ def ours(n: int) -> dict[str, Any]:
         np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
     names = {"kw": kw, "x": x, "y": y, "rows": rows, "row": y[:32], "out": out,
              "iadd": operator.iadd}  # fmt: skip
+    recordings = {
+        f"kernwright {text}, recorded": recorded(text, names, "x y rows row")
+        for text in ("x + y", "x * 2.5", "rows + row", "kw.exp(x)", "rows.T", "rows.sum(axis=1)",
+                     "rows[1:]", "x.reshape(-1, 32)")
+    }  # fmt: skip
     return {
+        **recordings,
         "kernwright x + y": harness.statement("x + y", names),
         "kernwright x * 2.5": harness.statement("x * 2.5", names),
         "kernwright x += y": harness.statement("iadd(out, y)", names),
         "kernwright rows + row": harness.statement("rows + row", names),
         "kernwright kw.add(x, y, out=out)": harness.statement("kw.add(x, y, out=out)", names),
         "kernwright kw.exp(x)": harness.statement("kw.exp(x)", {"kw": kw, "x": x}),
+        "kernwright rows.T": harness.statement("rows.T", names),
+        "kernwright rows.sum(axis=1)": harness.statement("rows.sum(axis=1)", names),
+        "kernwright rows[1:]": harness.statement("rows[1:]", names),
+        "kernwright x.reshape(-1, 32)": harness.statement("x.reshape(-1, 32)", names),
         "kernwright kw.empty(n)": harness.statement("kw.empty(n)", {"kw": kw, "n": n}),
     }
 
@@ -62,10 +92,9 @@ def our_products() -> dict[str, Any]:
             error = np.linalg.norm(got.numpy().astype("float64") - expected)
             np.testing.assert_array_less(error, 1e-3 * np.linalg.norm(expected))
         names = {"kw": kw, "a": a, "b": b, "w": w}
-        subjects[f"kernwright a @ b{name}"] = harness.statement("a @ b", names)
-        subjects[f"kernwright kw.nn.linear(a, w){name}"] = harness.statement(
-            "kw.nn.linear(a, w)", names
-        )
+        for text in ("a @ b", "kw.nn.linear(a, w)"):
+            subjects[f"kernwright {text}{name}"] = harness.statement(text, names)
+            subjects[f"kernwright {text}{name}, recorded"] = recorded(text, names, "a b w")
     return subjects
 
 
@@ -114,7 +143,7 @@ def main() -> None:
     device = kw.current_device()
     document = {"subject": "array_overhead", "unit": "us per call", "machine": harness.machine()}
     if device.is_simulated:
-        reduced = harness.alternate(ours(64), device.synchronize, calls=20, rounds=3)
+        reduced = harness.alternate(ours(64), device.synchronize, calls=200, rounds=3)
         harness.write(options.output, {**document, "python": reduced, "missing": {}})
         return
     folder = os.environ.get("KERNWRIGHT_BENCH_BUILD", "build/release")

@@ -60,7 +60,6 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::bind_launch(m);
   python::bind_tensor_map(m);
   python::bind_cuda_array(m);
-  python::bind_outline(m);
   python::bind_texture(m);
   python::bind_cache(m);
   python::bind_checks(m);

@@ -438,6 +438,7 @@ void bind_array(py::module_& m) {
         py::arg("device") = py::none());
   m.def("_from_numpy", &from_numpy, py::arg("values"), py::arg("device") = py::none());
   m.def("_adopt", &adopt, py::arg("value"), py::arg("device") = py::none());
+  m.def("_is_basic_index", &is_basic_index);
   m.def("_dtype", [](const py::object& dtype) { return dtype_object(scalar_argument(dtype)); });
 }
 

@@ -21,14 +21,18 @@ inline bool is_recording() noexcept {
   return recording_threads.load(std::memory_order_relaxed) != 0 && is_recording_here();
 }
 
-/// Puts the result of the handler for `function` into `result` and returns true; false where it has
-/// none. Arguments as in vectorcall. `function` is a _TypedFunction, or what pybind11 passes to its
-/// dispatcher.
-bool handle_recorded(PyObject* function, PyObject* const* arguments, std::size_t count,
-                     PyObject* keywords, PyObject*& result) noexcept;
+/// What a function does without a recording; arguments as in vectorcall.
+using PlainCall = PyObject* (*)(PyObject* function, PyObject* const* arguments, std::size_t count,
+                                PyObject* keywords);
 
-/// Tells the recording of an operator's result: notes(name, operands..., result). Null, with an
-/// error set and `result` released, when that failed.
+/// Puts what `function` returns inside of a recording into `result` and returns true; false where
+/// the table has no entry for it. `function` is a _TypedFunction, or what pybind11 passes to its
+/// dispatcher; `plain` calls it.
+bool handle_recorded(PyObject* function, PlainCall plain, PyObject* const* arguments,
+                     std::size_t count, PyObject* keywords, PyObject*& result) noexcept;
+
+/// Notes an operator's result by the rule of the elementwise function `name`. Null, with an error
+/// set and `result` released, when that failed.
 PyObject* note_operator(const char* name, PyObject* result, PyObject* a, PyObject* b) noexcept;
 
 /// a <operation>= b inside of a recording; a new reference to `a`, or null with an error set.

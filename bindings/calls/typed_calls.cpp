@@ -15,15 +15,14 @@
 namespace kernwright::python {
 namespace {
 
-using Dispatcher = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
-
 /// pybind11's own, one function for all bindings.
-Dispatcher dispatcher = nullptr;
+PlainCall dispatcher = nullptr;
 
 PyObject* dispatch(PyObject* self, PyObject* const* arguments, std::size_t count,
                    PyObject* keywords) {
   PyObject* result = nullptr;
-  if (!is_recording() || !handle_recorded(self, arguments, count, keywords, result)) [[likely]] {
+  if (!is_recording() || !handle_recorded(self, dispatcher, arguments, count, keywords, result))
+      [[likely]] {
     result = dispatcher(self, arguments, count, keywords);
   }
   if (result == nullptr) [[unlikely]] {
@@ -44,7 +43,7 @@ void patch_function(PyObject* function) {
   PyMethodDef* const def = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
   static_assert(PYBIND11_VERSION_HEX >= 0x03010000,
                 "functions are called by vectorcall from 3.1 on");
-  const auto found = reinterpret_cast<Dispatcher>(reinterpret_cast<void (*)()>(def->ml_meth));
+  const auto found = reinterpret_cast<PlainCall>(reinterpret_cast<void (*)()>(def->ml_meth));
   if (found == &dispatch) return;
   if (dispatcher == nullptr) dispatcher = found;
   if (found != dispatcher) return;

@@ -18,11 +18,17 @@ struct TypedFunction {
 
 PyObject* function_of(PyObject* self) { return reinterpret_cast<TypedFunction*>(self)->function; }
 
+PyObject* call_plain(PyObject* self, PyObject* const* arguments, std::size_t count,
+                     PyObject* keywords) {
+  return PyObject_Vectorcall(function_of(self), arguments, count, keywords);
+}
+
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t count,
                         PyObject* keywords) {
   PyObject* result = nullptr;
-  if (!is_recording() || !handle_recorded(self, arguments, count, keywords, result)) [[likely]] {
-    result = PyObject_Vectorcall(function_of(self), arguments, count, keywords);
+  if (!is_recording() || !handle_recorded(self, &call_plain, arguments, count, keywords, result))
+      [[likely]] {
+    result = call_plain(self, arguments, count, keywords);
   }
   if (result == nullptr) [[unlikely]] {
     const auto context = py::reinterpret_steal<py::tuple>(PyTuple_Pack(1, function_of(self)));

@@ -18,7 +18,6 @@ void bind_profile(py::module_& m);        ///< recordings of activities
 void bind_memory(py::module_& m);         ///< pinned host memory
 void bind_tensor_map(py::module_& m);     ///< TensorMap
 void bind_cuda_array(py::module_& m);     ///< CudaArray
-void bind_outline(py::module_& m);        ///< what a recording keeps of an array
 void bind_texture(py::module_& m);        ///< Texture, Surface
 void bind_engine(py::module_& m);         ///< the loop of language models
 void bind_transfer(py::module_& m);       ///< transfer engines

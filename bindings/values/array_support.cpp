@@ -24,6 +24,7 @@ namespace {
 }
 
 bool is_integer(py::handle key) {
+  if (PyLong_CheckExact(key.ptr())) return true;
   return !PyBool_Check(key.ptr()) && PyIndex_Check(key.ptr()) && !py::hasattr(key, "shape");
 }
 

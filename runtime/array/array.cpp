@@ -133,12 +133,14 @@ std::size_t Array::nbytes() const noexcept {
 }
 
 Array Array::outline() const {
-  Array result = *this;
-  result.owner_.reset();
-  result.buffer_ = nullptr;
-  result.address_ = 0;
+  Array result;
+  result.device_ = device_;
+  result.shape_ = shape_;
+  result.strides_ = strides_;
+  result.type_ = type_;
+  result.size_ = size_;
+  result.contiguous_ = contiguous_;
   result.read_only_ = true;
-  result.is_number_ = false;
   return result;
 }
 

@@ -9,7 +9,7 @@ LAYERS = {
     "runtime/sim": ("numeric", "ptx", "mem", "code", "exec", "ops", "check", "observe", "device"),
     "tune": ("store", "search", "measure", "session", "judge"),
     "bindings": (
-        *("support", "calls", "values", "memory", "array", "arguments", "launch", "jit", "sim"),
+        *("support", "values", "calls", "memory", "array", "arguments", "launch", "jit", "sim"),
         *("kernels", "engine"),
         *("worker", "tune", "judge", "libcuda", "cpp"),
     ),

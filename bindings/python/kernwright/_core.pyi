@@ -171,11 +171,19 @@ from kernwright._core_random import _random_permutation as _random_permutation
 from kernwright._core_random import _random_uniform as _random_uniform
 from kernwright._core_random import _rows_by_index as _rows_by_index
 from kernwright._core_random import _take_counter as _take_counter
-from kernwright._core_recording import _is_like as _is_like
+from kernwright._core_recording import _forget as _forget
+from kernwright._core_recording import _GradientRecording as _GradientRecording
 from kernwright._core_recording import _is_recording as _is_recording
-from kernwright._core_recording import _outline as _outline
+from kernwright._core_recording import _is_traced as _is_traced
+from kernwright._core_recording import _next_order as _next_order
+from kernwright._core_recording import _Node as _Node
+from kernwright._core_recording import _note as _note
+from kernwright._core_recording import _note_checked as _note_checked
+from kernwright._core_recording import _note_joint as _note_joint
+from kernwright._core_recording import _recordings as _recordings
 from kernwright._core_recording import _set_handlers as _set_handlers
 from kernwright._core_recording import _set_recording as _set_recording
+from kernwright._core_recording import _set_recordings as _set_recordings
 from kernwright._core_recording import _unrecorded as _unrecorded
 from kernwright._core_tensor_map import TensorMap as TensorMap
 from kernwright._core_texture import CudaArray as CudaArray
@@ -1137,6 +1145,7 @@ def _call_on_tensors(
 ) -> Any: ...
 def _from_numpy(values: npt.NDArray[Any], device: _DeviceLike = None) -> Array: ...
 def _dtype(dtype: Any) -> np.dtype[Any]: ...
+def _is_basic_index(key: Any) -> bool: ...
 def _reduce(
     name: str,
     x: Any,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import kernwright as kw
-from kernwright._core import Array, _is_like
-from kernwright._grad.recording import Node, Place, Recording, user_line
+from kernwright._core import Array, _Node
+from kernwright._grad.recording import Place, Recording, user_line
 from kernwright.errors import InvalidArgument
 
 
@@ -32,9 +32,9 @@ class _Sum:
             done = wide + self.parts[1]
         self.parts = [done, part]
 
-    def total(self, dtype: Any) -> Array:
+    def total(self, node: _Node, number: int) -> Array:
         made = self.parts[0] if len(self.parts) == 1 else self.parts[0] + self.parts[1]
-        return made if made.dtype == dtype else made.astype(dtype)
+        return as_operand(made, (node, number))
 
 
 def repeated_axes(result: tuple[int, ...], operand: tuple[int, ...]) -> tuple[int, ...]:
@@ -45,11 +45,14 @@ def repeated_axes(result: tuple[int, ...], operand: tuple[int, ...]) -> tuple[in
     )
 
 
-def as_operand(gradient: Array, outline: Array) -> Array:
+def as_operand(gradient: Array, place: Place) -> Array:
     """The gradient of an operand that was broadcast and converted: summed over the axes along which
     the operand was repeated, and of its dtype."""
-    if _is_like(gradient, outline):
+    node, number = place
+    if node.fits(number, gradient):
         return gradient
+    outline = node.outline(number)
+    assert outline is not None
     shape, dtype = outline.shape, outline.dtype
     if gradient.shape != shape:
         axes = repeated_axes(gradient.shape, shape)
@@ -63,32 +66,32 @@ def as_operand(gradient: Array, outline: Array) -> Array:
 
 
 def gradients(
-    recording: Recording, results: Sequence[tuple[Place, Array]], leaves: Sequence[Node]
+    recording: Recording, results: Sequence[tuple[Place, Array]], leaves: Sequence[_Node]
 ) -> list[Array]:
     """The gradients of `leaves`, given those of results; zeros where nothing depends on one."""
-    sums: dict[Node, list[_Sum | None]] = {}
-    waiting: list[tuple[int, Node]] = []
+    sums: dict[_Node, list[_Sum | None]] = {}
+    waiting: list[tuple[int, _Node]] = []
 
     def arrive(place: Place, part: Array) -> None:
-        node, index = place.node, place.number
+        node, number = place
         if node not in sums:
-            sums[node] = [None] * len(node.outlines)
+            sums[node] = [None] * node.size
             heapq.heappush(waiting, (-node.order, node))
-        found = sums[node][index]
+        found = sums[node][number]
         if found is None:
-            sums[node][index] = _Sum(part)
+            sums[node][number] = _Sum(part)
         else:
             found.add(part)
 
     for place, given in results:
         arrive(place, given)
-    made: dict[Node, Array] = {}
+    made: dict[_Node, Array] = {}
     wanted = set(leaves)
     while waiting:
         node = heapq.heappop(waiting)[1]
         arrived = [
-            None if each is None or outline is None else each.total(outline.dtype)
-            for each, outline in zip(sums.pop(node), node.outlines, strict=True)
+            None if each is None else each.total(node, number)
+            for number, each in enumerate(sums.pop(node))
         ]
         if node in wanted and arrived[0] is not None:
             made[node] = arrived[0]
@@ -96,16 +99,17 @@ def gradients(
         if recording.writes:
             _refuse_overwritten(recording, node)
         for place, part in _pulled(node, arrived):
-            arrive(place, as_operand(part, place.outline))
-    return [
-        made[leaf] if leaf in made else kw.zeros(each.shape, dtype=each.dtype, device=each.device)
-        for leaf in leaves
-        for each in leaf.outlines
-        if each is not None
-    ]
+            arrive(place, as_operand(part, place))
+    return [made[leaf] if leaf in made else _zeros(leaf) for leaf in leaves]
 
 
-def _pulled(node: Node, given: list[Array | None]) -> list[tuple[Place, Array]]:
+def _zeros(leaf: _Node) -> Array:
+    outline = leaf.outline(0)
+    assert outline is not None
+    return kw.zeros(outline.shape, dtype=outline.dtype, device=outline.device)
+
+
+def _pulled(node: _Node, given: list[Array | None]) -> list[tuple[Place, Array]]:
     """The gradients of a node's operands. Complex ones are those of the real and the imaginary part
     as one number, as in torch: a pullback gets the conjugate, and its result is conjugated."""
     turned = any(each is not None and each.dtype.kind == "c" for each in given)
@@ -113,10 +117,10 @@ def _pulled(node: Node, given: list[Array | None]) -> list[tuple[Place, Array]]:
         given = [None if each is None else kw.conj(each) for each in given]
     found: list[tuple[Place, Any]]
     if node.joint is None:
-        found = [(place, pull(given[0])) for place, pull in node.edges]
+        found = [((operand, number), pull(given[0])) for operand, number, pull in node.edges]
     else:
         parts = node.joint(*given)
-        found = [(place, parts[i]) for place, i in node.edges]
+        found = [((operand, number), parts[i]) for operand, number, i in node.edges]
     return [
         (place, kw.conj(part) if turned and part.dtype.kind == "c" else part)
         for place, part in found
@@ -124,8 +128,8 @@ def _pulled(node: Node, given: list[Array | None]) -> list[tuple[Place, Array]]:
     ]
 
 
-def _refuse_overwritten(recording: Recording, node: Node) -> None:
-    pulls = [pull for _, pull in node.edges] if node.joint is None else [node.joint]
+def _refuse_overwritten(recording: Recording, node: _Node) -> None:
+    pulls = [pull for *_, pull in node.edges] if node.joint is None else [node.joint]
     for array in _arrays_in([cell.cell_contents for pull in pulls for cell in _cells(pull)]):
         for write in recording.writes.values():
             if node.order < write.order and write.touches(array):

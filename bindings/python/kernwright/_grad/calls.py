@@ -1,38 +1,30 @@
-"""Handlers made from rules."""
+"""What a recording does with a function: a rule for the extension, or a handler."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernwright._core import Array, _unrecorded
-from kernwright._grad.recording import is_traced, note, note_extent, note_joint
+from kernwright._grad.recording import is_traced, note_extent
 from kernwright._support.cycles import require_no_cycle
 from kernwright.errors import ArgumentError
 
 Handler = Callable[..., Any]
 
 
-def ruled_handler(function: Any, rule: Any, name: str) -> Handler:
-    """Of a rule that returns pairs."""
+class Rule(NamedTuple):
+    """The extension runs the function without a recording. Where an argument has a gradient, it
+    calls rule(result, *arguments, **options), which returns pairs of an operand and its pullback;
+    a joint rule returns operands, results, and one pullback for all. Calls with an `option` go to
+    the handler: one that is neither None, nor the empty string, nor an index that makes a view."""
 
-    def handler(*args: Any, **kwargs: Any) -> Any:
-        result = _unrecorded(function, *args, **kwargs)
-        note(name, rule(result, *args, **kwargs), result)
-        return result
-
-    return handler
-
-
-def joint_handler(function: Any, rule: Any, name: str) -> Handler:
-    """Of a rule that returns operands, results and one pullback for all."""
-
-    def handler(*args: Any, **kwargs: Any) -> Any:
-        result = _unrecorded(function, *args, **kwargs)
-        note_joint(name, *rule(result, *args, **kwargs))
-        return result
-
-    return handler
+    rule: Callable[..., Any]
+    name: str | None  # how errors call the function; None: its first argument
+    joint: bool = False
+    handler: Handler | None = None
+    option: str = ""
+    position: int = 0  # of the option among the arguments
 
 
 def constant_handler(function: Any) -> Handler:

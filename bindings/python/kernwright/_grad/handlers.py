@@ -1,4 +1,4 @@
-"""What a recording does with each function: its handler runs it, and notes it by its rule.
+"""What a recording does with each function: it runs it, and notes it by its rule.
 
 A function is in one of four groups: with a rule in the table; a constant, whose result has no
 gradient (comparisons, positions, random numbers); refused, because no formula is there; or made of
@@ -14,15 +14,9 @@ import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, _set_handlers
 from kernwright._grad import draws, reduced, writes
-from kernwright._grad.calls import (
-    Handler,
-    constant_handler,
-    joint_handler,
-    refused_handler,
-    ruled_handler,
-)
+from kernwright._grad.calls import Handler, Rule, constant_handler, refused_handler
 from kernwright._grad.recording import is_traced, note_extent
-from kernwright._grad.table import arrays, linear, nn, vectors
+from kernwright._grad.table import arrays, linear, nn, reductions, vectors
 from kernwright.errors import ArgumentError
 
 
@@ -91,7 +85,6 @@ WRITING = {
 # Functions with a rule that returns pairs, and how errors call them.
 RULED: dict[str, tuple[Any, str]] = {
     "_adopt": (arrays.same, "asarray()"),
-    "_concat": (arrays.concat, "concat()"),
     "_diagonal": (arrays.diagonal, "diagonal()"),
     "_diagonal_matrix": (arrays.diagonal_matrix, "diag()"),
     "_diagonal_view": (arrays.diagonal_view, "diagonal()"),
@@ -113,6 +106,7 @@ RULED: dict[str, tuple[Any, str]] = {
 # Functions with a rule for all operands at once.
 JOINT: dict[str, tuple[Any, str]] = {
     "_bias_activate": (nn.bias_activate, "bias_activation()"),
+    "_concat": (arrays.concat, "concat()"),
     "_gate": (nn.gate, "a gated activation"),
     "_merge_qkv": (nn.merge_qkv, "merge_qkv()"),
     "_norm": (nn.norm, "a norm"),
@@ -123,6 +117,14 @@ JOINT: dict[str, tuple[Any, str]] = {
     "_rope": (nn.rope, "rope()"),
     "_unpermute": (nn.unpermute, "unpermute()"),
 }
+# Functions with an option that a handler deals with.
+OPTIONAL: dict[str, Rule] = {
+    "_elementwise": Rule(writes.elementwise_pairs, None, False, writes.compute, "out", 2),
+    "_linear": Rule(linear.linear, "linear()", False, nn.activated_layer, "activation", 5),
+    "_reduce": Rule(reductions.reduce, None, False, reduced.reduce, "out", 6),
+    "_scan": Rule(reductions.scan, None, False, reduced.scan, "out", 5),
+    "_softmax": Rule(nn.softmax, "softmax()", False, reduced.softmax, "out", 5),
+}
 # Functions with a handler of their own.
 OWN: dict[str, Handler] = {
     "_add_at": writes.add_at,
@@ -131,19 +133,14 @@ OWN: dict[str, Handler] = {
     "_compress": arrays.compress,
     "_cross_entropy": nn.cross_entropy,
     "_eigen": reduced.eigen,
-    "_elementwise": writes.compute,
     "_gemm": nn.gemm,
     "_grouped_product": nn.grouped_product,
     "_histogram": reduced.histogram,
-    "_linear": nn.layer,
     "_pool_largest": nn.pool_largest,
     "_put_at": writes.put_at,
     "_put_where": writes.put_where,
-    "_reduce": reduced.reduce,
     "_route": nn.route,
-    "_scan": reduced.scan,
     "_scatter": writes.scatter,
-    "_softmax": reduced.softmax,
     "_sort": arrays.sort,
     "_split_qkv": nn.split_qkv,
     "_svd": reduced.svd,
@@ -151,31 +148,34 @@ OWN: dict[str, Handler] = {
 }
 # Functions that take arrays and compute nothing with their elements.
 NEUTRAL = frozenset({
-    "_any_capture", "_can_cast", "_dtype", "_from_numpy", "_has_product", "_layer_operands",
-    "_log_warning", "_memory_use", "_product_plan", "_promote_types", "_result_type",
-    "_sequence", "_whole_sequence", "_with_product",
+    "_any_capture", "_can_cast", "_dtype", "_forget", "_from_numpy", "_has_product",
+    "_layer_operands", "_log_warning", "_memory_use", "_next_order", "_note", "_note_checked",
+    "_note_joint", "_product_plan", "_promote_types", "_recordings", "_result_type", "_sequence",
+    "_whole_sequence", "_with_product",
 })  # fmt: skip
 
 
-def _table() -> dict[Any, Handler]:
-    """Function to handler. What is in no list is refused, so that a new function cannot lose a
-    gradient in silence."""
-    table: dict[Any, Handler] = {getattr(_core, name): handler for name, handler in OWN.items()}
-    for make, rows in ((ruled_handler, RULED), (joint_handler, JOINT)):
-        for name, (rule, said) in rows.items():
-            function = getattr(_core, name)
-            table[function] = make(function, rule, said)
+def _table() -> dict[Any, Handler | Rule]:
+    """Function to rule or handler. What is in no list is refused, so that a new function cannot
+    lose a gradient in silence."""
+    table: dict[Any, Handler | Rule] = {}
+    for rows in (OPTIONAL, OWN):
+        for name, handled in rows.items():
+            table[getattr(_core, name)] = handled
+    for joint, ruled in ((False, RULED), (True, JOINT)):
+        for name, (rule, said) in ruled.items():
+            table[getattr(_core, name)] = Rule(rule, said, joint)
     for name, said in WRITING.items():
         function = getattr(_core, name)
         table[function] = writes.writing(function, said)
     for name in CONSTANT:
         function = getattr(_core, name)
         table[function] = constant_handler(function)
-    known = CONSTANT | NEUTRAL | OWN.keys() | RULED.keys() | JOINT.keys() | WRITING.keys()
+    known = {*CONSTANT, *NEUTRAL, *OPTIONAL, *OWN, *RULED, *JOINT, *WRITING}
     for name, function in vars(_core).items():
         if not isinstance(function, BuiltinFunctionType) or name in known or name[0] != "_":
             continue
-        if not name.startswith(("_random_", "_set_", "_unrecorded", "_is_", "_outline")):
+        if not name.startswith(("_random_", "_set_", "_unrecorded", "_is_")):
             table[function] = refused_handler(function, REFUSED.get(name, f"{name}()"))
     return {**table, **draws.handlers(), **_methods(), **_functions()}
 
@@ -185,9 +185,11 @@ def _native(method: Any) -> Any:
     return getattr(method, "__func__", method)
 
 
-def _methods() -> dict[Any, Handler]:
-    table: dict[Any, Handler] = {
-        _native(Array.__getitem__): writes.getitem,
+def _methods() -> dict[Any, Handler | Rule]:
+    table: dict[Any, Handler | Rule] = {
+        _native(Array.__getitem__): Rule(
+            arrays.getitem, "an index", False, writes.select, "key", 1
+        ),
         _native(Array.__setitem__): writes.setitem,
         _native(Array._assign): writes.assign,
         _native(Array._assign_numpy): writes.overwriting(Array._assign_numpy, "an assignment"),
@@ -204,10 +206,8 @@ def _methods() -> dict[Any, Handler]:
         "view": arrays.view,
     }
     for name, rule in rules.items():
-        function = getattr(Array, name)
-        table[_native(function)] = ruled_handler(function, rule, f"{name.lstrip('_')}()")
-    turned = vars(Array)["T"].fget
-    table[_native(turned)] = ruled_handler(turned, arrays.transpose, "T")
+        table[_native(getattr(Array, name))] = Rule(rule, f"{name.lstrip('_')}()")
+    table[_native(vars(Array)["T"].fget)] = Rule(arrays.transpose, "T")
     for name in ("sum", "prod", "mean"):
         table[_native(getattr(Array, name))] = reduced.sum_method(name)
     for name in ("max", "min"):
@@ -221,21 +221,20 @@ def _methods() -> dict[Any, Handler]:
     return table
 
 
-def _functions() -> dict[Any, Handler]:
+def _functions() -> dict[Any, Handler | Rule]:
     """Functions of Python whose gradient is simpler as a whole."""
-    table: dict[Any, Handler] = {}
+    table: dict[Any, Handler | Rule] = {}
     for name in ("cholesky", "det", "inv", "solve"):
-        function = getattr(kw.linalg, name)
-        table[function] = ruled_handler(function, getattr(linear, name), f"linalg.{name}()")
-    table[kw.linalg.slogdet] = joint_handler(kw.linalg.slogdet, linear.slogdet, "linalg.slogdet()")
+        table[getattr(kw.linalg, name)] = Rule(getattr(linear, name), f"linalg.{name}()")
+    table[kw.linalg.slogdet] = Rule(linear.slogdet, "linalg.slogdet()", True)
     for name in ("gru", "lstm"):
         table[getattr(kw.nn, name)] = nn.recurrent(name)
     for name in ("convolve", "correlate", "interp", "polyval"):
         table[getattr(kw, name)] = getattr(vectors, name)
-    table[kw.nn.batch_norm] = joint_handler(kw.nn.batch_norm, nn.batch_norm, "batch_norm()")
+    table[kw.nn.batch_norm] = Rule(nn.batch_norm, "batch_norm()", True)
     return table
 
 
 def install() -> None:
-    """Tells the extension the handlers; once."""
-    _set_handlers(_table(), writes.note_elementwise, writes.in_place, _allow_launch)
+    """Tells the extension the rules and handlers; once."""
+    _set_handlers(_table(), writes.ELEMENTWISE, writes.in_place, _allow_launch)

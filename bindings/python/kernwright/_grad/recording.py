@@ -2,13 +2,15 @@
 goes on to the operands.
 
 Nothing is written into arrays: a recording knows them by identity, and only while they live. Each
-operation is a Node with edges to the nodes of its operands; a node keeps what its gradient needs,
+operation is a node with edges to the nodes of its operands; a node keeps what its gradient needs,
 and nothing keeps a node but the arrays that come after it. So memory of a step ends with the step.
+
+Nodes, and which node made which array, are in the extension (bindings/calls/recording.h); here is
+what it does not do for each operation: writes, and who records.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
 import threading
 import weakref
@@ -17,38 +19,41 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import kernwright
-from kernwright._core import Array, _outline, _set_recording
+from kernwright._core import (
+    Array,
+    _forget,
+    _GradientRecording,
+    _is_traced,
+    _next_order,
+    _Node,
+    _note,
+    _note_checked,
+    _note_joint,
+    _recordings,
+    _set_recording,
+    _set_recordings,
+)
 from kernwright.errors import InvalidArgument
 
 Pullback = Callable[[Array], Any]
 # An operand, and the function from the result's gradient to the operand's.
 Pairs = Iterable[tuple[Any, Pullback]]
+# Operands, results, and the function from the gradients of all results to those of all operands.
+Joint = tuple[Sequence[Any], Sequence[Any], Callable[..., Sequence[Any]]]
+# A node, and the number of an array among its results.
+Place = tuple[_Node, int]
+
+# note(name, pairs, result) and note_joint(name, operands, results, pullback) record an operation in
+# all open recordings; operands that no recording knows are constants. note_checked() is note() for
+# operands whose memory refuse_stale() has looked at, or need not.
+note, note_checked, note_joint = _note, _note_checked, _note_joint
+is_traced = _is_traced
+# From here on the array is a constant: all of it was overwritten.
+forget = _forget
+# The open recordings of this thread, the outermost first.
+recordings = _recordings
 
 _PACKAGE = kernwright.__path__[0] + "/"
-_orders = itertools.count(1)
-
-
-class Place(weakref.ref[Array]):
-    """An array that a node made, without keeping it: its node, its number among the node's results,
-    and its outline, which has its shape, dtype and device."""
-
-    __slots__ = ("key", "node", "number", "outline")
-    key: int
-    node: Node
-    number: int
-    outline: Array
-
-
-class Node:
-    """An operation. `edges` has, for each operand with a gradient, its place and the pullback; with
-    a `joint` pullback, of all results at once, the position in what that returns."""
-
-    __slots__ = ("__weakref__", "edges", "joint", "name", "order", "outlines")
-
-    def __init__(self, name: str, edges: list[tuple[Place, Any]], joint: Any) -> None:
-        self.name, self.edges, self.joint = name, edges, joint
-        self.order = next(_orders)
-        self.outlines: list[Array | None] = []
 
 
 class Write(NamedTuple):
@@ -66,40 +71,43 @@ class Write(NamedTuple):
         return self.first < end and first < self.end
 
 
-class Recording:
+class Recording(_GradientRecording):
     """The arrays that depend on the chosen ones, by identity."""
 
     def __init__(self) -> None:
-        self.places: dict[int, Place] = {}
         # By target and extent, the last one of each: what came before it is no matter.
         self.writes: dict[tuple[int, int, int], Write] = {}
         self.leaves: list[tuple[int, int]] = []  # their extents in memory
 
-    def set_place(self, array: Array, node: Node, number: int = 0) -> None:
-        """From here on `array` is what the node made."""
-        place = Place(array, self._drop)
-        place.key = key = id(array)
-        place.node, place.number = node, number
-        place.outline = outline = _outline(array)
-        node.outlines.append(outline)
-        self.places[key] = place
-
-    def _drop(self, place: Place) -> None:
-        # Another array may have the identity of the dead one by now.
-        if self.places.get(place.key) is place:
-            del self.places[place.key]
-
-    def add_leaf(self, array: Array) -> Node:
-        node = Node("an argument", [], None)
-        self.set_place(array, node)
+    def add_leaf(self, array: Array) -> _Node:
         self.leaves.append(extent_of(array))
-        return node
+        return self.enter(array, "an argument")
+
+    def add_write(self, write: Write) -> None:
+        self.writes[id(write.target), write.first, write.end] = write
+        self.has_traced_writes |= write.traced
+
+    def refuse_stale(self, name: str, operands: Iterable[Any], but: Any = None) -> None:
+        """An operand made before its memory was written through another array: its values would
+        come from nowhere. Writes through the array `but` do not count."""
+        for x in operands:
+            if not isinstance(x, Array):
+                continue
+            place = self.place(x)
+            order = 0 if place is None else place[0].order
+            for write in self.writes.values():
+                if not write.traced or write.order < order or write.target is x:
+                    continue
+                if write.target is not but and write.touches(x):
+                    raise InvalidArgument(
+                        f"{name} at {user_line()} reads memory that {write.line} wrote through "
+                        "another array: a gradient cannot follow; compute a new array there"
+                    )
 
 
 class _Threads(threading.local):
     def __init__(self) -> None:
         self.one: Array | None = None  # the gradient of the loss in itself
-        self.recordings: list[Recording] = []  # those that are open, the outermost first
         self.extents: list[list[tuple[int, int]]] = []  # who wants to know what is written
         self.watched: weakref.WeakSet[Recording] = weakref.WeakSet()  # whose values may be needed
 
@@ -111,14 +119,14 @@ _threads = _Threads()
 def recorded() -> Iterator[Recording]:
     """Records the operations of this thread until the end of the block."""
     recording = Recording()
-    _threads.recordings.append(recording)
+    _set_recordings((*recordings(), recording))
     _threads.watched.add(recording)
     before = _set_recording(True)
     try:
         yield recording
     finally:
-        _threads.recordings.remove(recording)
-        recording.places.clear()  # the callbacks in there hold it
+        _set_recordings(each for each in recordings() if each is not recording)
+        recording.close()
         recording.leaves.clear()
         _set_recording(before)
 
@@ -148,49 +156,6 @@ def is_one(gradient: Array) -> bool:
     return gradient is _threads.one
 
 
-def is_traced(array: Any) -> bool:
-    """Whether an open recording has a gradient for it."""
-    return any(id(array) in each.places for each in _threads.recordings)
-
-
-def note(name: str, pairs: Pairs, result: Array, checked: bool = False) -> None:
-    """Records an operation with one result. Operands that no recording knows are constants."""
-    recordings = _threads.recordings
-    if len(recordings) > 1:
-        pairs = tuple(pairs)
-    for recording in recordings:
-        known, edges, operands = recording.places.get, [], []
-        for x, pull in pairs:
-            operands.append(x)
-            place = known(id(x))
-            if place is not None:
-                edges.append((place, pull))
-        if recording.writes and not checked:
-            _refuse_stale(recording, name, operands)
-        if edges:
-            recording.set_place(result, Node(name, edges, None))
-
-
-def note_joint(
-    name: str, operands: Sequence[Any], results: Sequence[Array | None],
-    pullback: Callable[..., Sequence[Any]],
-) -> None:  # fmt: skip
-    """Records an operation whose pullback takes the gradients of all `results` (None: not needed
-    further on), and returns those of all `operands`."""
-    for recording in _threads.recordings:
-        places = recording.places
-        edges = [(places[id(x)], i) for i, x in enumerate(operands) if id(x) in places]
-        if recording.writes:
-            _refuse_stale(recording, name, operands)
-        if edges:
-            node = Node(name, edges, pullback)
-            for i, each in enumerate(results):
-                if each is None:
-                    node.outlines.append(None)
-                else:
-                    recording.set_place(each, node, i)
-
-
 def extent_of(array: Array) -> tuple[int, int]:
     """The first byte of an array's elements, and the one behind the last."""
     first = end = array.ptr
@@ -218,15 +183,13 @@ def note_write(target: Array, call: str, traced: bool = False) -> None:
         return
     note_extent(target)
     for recording in tuple(_threads.watched):
-        is_open = recording in _threads.recordings
-        if is_open and any(a < end and first < b for a, b in recording.leaves):
+        if recording in recordings() and any(a < end and first < b for a, b in recording.leaves):
             raise InvalidArgument(
                 f"{call} at {user_line()} writes into an argument that gradients are taken of: "
                 "compute a new array, as in x = x + 1"
             )
         line = f"{call} at {user_line()}"
-        key = (id(target), first, end)
-        recording.writes[key] = Write(next(_orders), target, first, end, line, traced)
+        recording.add_write(Write(_next_order(), target, first, end, line, traced))
 
 
 def note_extent(target: Array) -> None:
@@ -247,72 +210,20 @@ def written_extents() -> Iterator[list[tuple[int, int]]]:
 
 
 def refuse_stale(name: str, operands: Iterable[Any], but: Any = None) -> None:
-    """An operand made before its memory was written through another array: a recording would not
-    know where its values come from. Writes through the array `but` do not count."""
-    for recording in _threads.recordings:
-        if recording.writes:
-            _refuse_stale(recording, name, operands, but)
-
-
-def _refuse_stale(
-    recording: Recording, name: str, operands: Iterable[Any], but: Any = None
-) -> None:
-    for x in operands:
-        if not isinstance(x, Array):
-            continue
-        place = recording.places.get(id(x))
-        order = 0 if place is None else place.node.order
-        for write in recording.writes.values():
-            if not write.traced or write.order < order or write.target is x:
-                continue
-            if write.target is not but and write.touches(x):
-                raise InvalidArgument(
-                    f"{name} at {user_line()} reads memory that {write.line} wrote through another "
-                    "array: a gradient cannot follow; compute a new array there"
-                )
-
-
-def recordings() -> list[Recording]:
-    """The open recordings of this thread."""
-    return _threads.recordings
-
-
-class _Touched(dict[int, Any]):
-    """In the place of a recording's arrays: it knows none, and remembers which were asked for by
-    `in` and get()."""
-
-    def __init__(self, outer: list[Recording]) -> None:
-        super().__init__()
-        self.outer, self.found = outer, dict[int, Array]()
-
-    def __contains__(self, key: object) -> bool:
-        for recording in self.outer:
-            place = recording.places.get(key) if isinstance(key, int) else None
-            array = None if place is None else place()
-            if array is not None:
-                self.found[id(array)] = array
-        return False
-
-    def get(self, key: int, default: Any = None) -> Any:
-        key in self  # noqa: B015
-        return default
+    """In all open recordings."""
+    for recording in recordings():
+        if recording.has_traced_writes:
+            recording.refuse_stale(name, operands, but)
 
 
 @contextmanager
 def touched() -> Iterator[Callable[[], list[Array]]]:
     """Operations of this block are not recorded; the function says which arrays with gradients they
     used."""
-    outer = _threads.recordings
-    seen = Recording()
-    seen.places = places = _Touched(outer)
-    _threads.recordings = [seen]
+    outer, seen = recordings(), Recording()
+    seen.look_through(outer)
+    _set_recordings((seen,))
     try:
-        yield lambda: list(places.found.values())
+        yield lambda: seen.found
     finally:
-        _threads.recordings = outer
-
-
-def forget(array: Array) -> None:
-    """From here on the array is a constant: all of it was overwritten."""
-    for recording in _threads.recordings:
-        recording.places.pop(id(array), None)
+        _set_recordings(outer)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kernwright import _core
 from kernwright._core import Array, _unrecorded
-from kernwright._grad.calls import Handler
-from kernwright._grad.recording import is_traced, note, note_joint
-from kernwright._grad.table import linear, nn, reductions
+from kernwright._grad.calls import Handler, Rule
+from kernwright._grad.recording import Pairs, is_traced, note_joint
+from kernwright._grad.table import linear, reductions
 from kernwright._grad.writes import written
 from kernwright.errors import ArgumentError
 
@@ -17,44 +18,41 @@ def reduce(
     name: str, x: Any, axis: Any, keepdims: bool = False, dtype: Any = None,
     parameter: float = 0.0, out: Any = None,
 ) -> Any:  # fmt: skip
-    if out is not None:
-        made = reduce(name, x, axis, keepdims, dtype, parameter)
-        return written(out, made, f"kw.{name}(out=...)")
-    result = _unrecorded(_core._reduce, name, x, axis, keepdims, dtype, parameter)
-    if name not in reductions.CONSTANT and isinstance(x, Array):
-        note(
-            f"{name}()",
-            reductions.reduce(result, name, x, axis, keepdims, dtype, parameter),
-            result,
-        )
-    return result
+    """The handler of reductions with `out`."""
+    made = _core._reduce(name, x, axis, keepdims, dtype, parameter)
+    return made if out is None else written(out, made, f"kw.{name}(out=...)")
 
 
 def scan(
     name: str, x: Any, axis: Any, dtype: Any = None, initial: bool = False, out: Any = None
 ) -> Any:
-    if out is not None:
-        return written(out, scan(name, x, axis, dtype, initial), f"kw.{name}(out=...)")
-    result = _unrecorded(_core._scan, name, x, axis, dtype, initial)
-    if isinstance(x, Array):
-        note(f"{name}()", reductions.scan(result, name, x, axis, dtype, initial), result)
-    return result
+    """The handler of scans with `out`."""
+    made = _core._scan(name, x, axis, dtype, initial)
+    return made if out is None else written(out, made, f"kw.{name}(out=...)")
 
 
-def sum_method(name: str) -> Handler:
+def sum_method(name: str) -> Rule:
     def handler(
         x: Array, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
     ) -> Any:
         return reduce(name, x, axis, keepdims, dtype, 0.0, out)
 
-    return handler
+    rule = reductions.SUMS.get(name) or _method_rule(name)
+    return Rule(rule, f"{name}()", False, handler, "out", 3)
 
 
-def extreme_method(name: str) -> Handler:
+def extreme_method(name: str) -> Rule:
     def handler(x: Array, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         return reduce(name, x, axis, keepdims, None, 0.0, out)
 
-    return handler
+    return Rule(_method_rule(name), f"{name}()", False, handler, "out", 2)
+
+
+def _method_rule(name: str) -> Callable[..., Pairs]:
+    def rule(y: Any, x: Array, axis: Any = None, *others: Any, **options: Any) -> Pairs:
+        return reductions.reduce(y, name, x, axis)
+
+    return rule
 
 
 def spread_method(name: str) -> Handler:
@@ -81,12 +79,9 @@ def scan_method(name: str) -> Handler:
 
 
 def softmax(x: Any, axis: int, scale: float, mask: Any, dtype: Any, out: Any, log: bool) -> Any:
-    if out is not None:
-        made = softmax(x, axis, scale, mask, dtype, None, log)
-        return written(out, made, "softmax(out=...)")
-    result = _unrecorded(_core._softmax, x, axis, scale, mask, dtype, None, log)
-    note("softmax()", nn.softmax(result, x, axis, scale, mask, dtype, None, log), result)
-    return result
+    """The handler of softmax() with `out`."""
+    made = _core._softmax(x, axis, scale, mask, dtype, None, log)
+    return written(out, made, "softmax(out=...)")
 
 
 def bincount(x: Any, bins: int, weights: Any) -> Any:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import kernwright as kw
-from kernwright._core import Array, _set_recording
+from kernwright._core import Array, _Node, _set_recording
 from kernwright._grad import draws, handlers, nests
 from kernwright._grad.backward import gradients
 from kernwright._grad.recording import (
-    Node,
     Place,
     Recording,
     note_joint,
@@ -124,7 +123,7 @@ def vjp(f: Callable[..., Any], *xs: Any) -> tuple[Any, Callable[[Any], tuple[Any
     with recorded() as recording:
         given, wanted, found = _entered(recording, xs, tuple(range(len(xs))))
         result = f(*given)
-        places = [recording.places.get(id(each)) for each in nests.arrays(result)]
+        places = [recording.place(each) for each in nests.arrays(result)]
     specs = [(each.shape, each.dtype) for each in nests.arrays(result)]
     nodes, watch = list(found), _Watch()
 
@@ -211,7 +210,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             with recorded() as recording, draws.repeated(drawn):
                 leaves = [recording.add_leaf(each) for each in inputs]
                 again = nests.arrays(function(*args, **kwargs))
-                places = [recording.places.get(id(each)) for each in again]
+                places = [recording.place(each) for each in again]
             if [each.shape for each in again] != [each.shape for each in outputs]:
                 raise InvalidArgument("a function under checkpoint() returned other shapes again")
             pairs = zip(places, cotangents, strict=True)
@@ -343,13 +342,13 @@ def _numbers(wrt: Any) -> tuple[tuple[int, ...], bool]:
 
 def _entered(
     recording: Recording, args: tuple[Any, ...], numbers: tuple[int, ...]
-) -> tuple[list[Any], tuple[Any, ...], dict[Node, None]]:
+) -> tuple[list[Any], tuple[Any, ...], dict[_Node, None]]:
     """The arguments as the function gets them, the nests of leaves, and all leaves."""
-    given, found = list(args), dict[Node, None]()
+    given, found = list(args), dict[_Node, None]()
 
-    def add(array: Array) -> Node:
-        place = recording.places.get(id(array))
-        node = recording.add_leaf(array) if place is None else place.node
+    def add(array: Array) -> _Node:
+        place = recording.place(array)
+        node = recording.add_leaf(array) if place is None else place[0]
         found[node] = None
         return node
 
@@ -384,7 +383,7 @@ def _place_of_loss(recording: Recording, loss: Any) -> Place | None:
         )
     if not nests.is_real_or_complex(loss.dtype) or loss.dtype.kind == "c":
         raise ArgumentError(f"the loss is of {loss.dtype}, and must be a real number with a point")
-    return recording.places.get(id(loss))
+    return recording.place(loss)
 
 
 class _Watch:

@@ -10,46 +10,55 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, _elementwise, _unrecorded
 from kernwright._grad.calls import Handler, members, refused_handler
 from kernwright._grad.recording import (
+    Pairs,
     forget,
     is_traced,
-    note,
+    note_checked,
     note_write,
     refuse_stale,
     unrecorded,
 )
-from kernwright._grad.table import arrays, elementwise
+from kernwright._grad.table import elementwise
 from kernwright.errors import ArgumentError
 
 
-def compute(name: str, operands: tuple[Any, ...], out: Any = None) -> Any:
-    if out is not None:
-        return written(out, compute(name, operands), f"kw.{name}(out=...)")
-    result = _unrecorded(_elementwise, name, operands)
-    note_elementwise(name, result, *operands)
-    return result
+def _without(name: str) -> elementwise.Rule:
+    """Of a function without a gradient."""
+
+    def rule(y: Array, *operands: Any) -> Pairs:
+        if any(is_traced(each) for each in operands):
+            raise ArgumentError(f"kw.{name}() has no gradient: pass kw.stop_gradient(x)")
+        return ()
+
+    return rule
 
 
-def note_elementwise(name: str, result: Array, *operands: Any) -> None:
-    """Of an operator, too: (name, result, its sides)."""
-    rule = elementwise.RULES.get(name)
-    if rule is not None:
-        note(name, rule(result, *operands), result)
-    elif name in elementwise.WITHOUT and any(is_traced(each) for each in operands):
-        raise ArgumentError(f"kw.{name}() has no gradient: pass kw.stop_gradient(x)")
+# The rules of operators and functions by name. All others are constants.
+ELEMENTWISE = {**elementwise.RULES, **{name: _without(name) for name in elementwise.WITHOUT}}
+
+
+def elementwise_pairs(
+    result: Array, name: str, operands: tuple[Any, ...], out: Any = None
+) -> Pairs:
+    rule = ELEMENTWISE.get(name)
+    return () if rule is None else rule(result, *operands)
+
+
+def compute(name: str, operands: tuple[Any, ...], out: Any) -> Any:
+    """The handler of elementwise functions with `out`."""
+    return written(out, _elementwise(name, operands), f"kw.{name}(out=...)")
 
 
 def in_place(name: str, a: Any, b: Any) -> Any:
     """a <operation>= b: the same array, and from here on another node. Gradients other than those
     of sums need what is overwritten: they get a copy."""
     keeps = name not in ("add", "subtract") and is_traced(b)
-    return written(a, compute(name, (a.copy() if keeps else a, b)), f"{name} in place")
+    return written(a, _elementwise(name, (a.copy() if keeps else a, b)), f"{name} in place")
 
 
 def written(out: Any, made: Array, call: str) -> Any:
@@ -64,7 +73,7 @@ def written(out: Any, made: Array, call: str) -> Any:
 
 def _rebind(target: Array, source: Any, traced: bool, call: str) -> None:
     if traced:
-        note(call, [(source, lambda g: g)], target, checked=True)
+        note_checked(call, [(source, lambda g: g)], target)
     else:
         forget(target)
 
@@ -111,7 +120,7 @@ def _changed(
     note_write(target, call, traced)
     run()
     if traced:
-        note(call, [(target, of_target), (values, of_values)], target, checked=True)
+        note_checked(call, [(target, of_target), (values, of_values)], target)
 
 
 def _of_last(
@@ -127,23 +136,11 @@ def _of_last(
     return made
 
 
-_BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
-
-
-def _is_basic(key: Any) -> bool:
-    if isinstance(key, tuple):
-        return all(isinstance(each, _BASIC) and not isinstance(each, bool) for each in key)
-    return isinstance(key, _BASIC) and not isinstance(key, bool)
-
-
 _plain_getitem, _plain_setitem = Array.__getitem__, Array.__setitem__
 
 
-def getitem(x: Array, key: Any) -> Any:
-    if _is_basic(key):
-        result = _unrecorded(_plain_getitem, x, key)
-        note("an index", arrays.getitem(result, x, key), result)
-        return result
+def select(x: Array, key: Any) -> Any:
+    """The handler of an index that is an array, a mask, or has one."""
     if not is_traced(x):
         return _unrecorded(_plain_getitem, x, key)
     from kernwright._array.selection import select
@@ -161,7 +158,7 @@ def setitem(x: Array, key: Any, value: Any) -> None:
 
     def chosen(g: Array) -> Array:
         part = g[key]
-        if not _is_basic(key):
+        if not _core._is_basic_index(key):
             part = _of_last(part, g, lambda to, numbers: to.__setitem__(key, numbers),
                             lambda source: source[key])  # fmt: skip
         return part.reshape((1,) * max(ndim - part.ndim, 0) + part.shape)

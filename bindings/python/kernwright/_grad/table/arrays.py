@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array
-from kernwright._grad.recording import Pairs, is_traced, note, unrecorded
+from kernwright._grad.recording import Joint, Pairs, is_traced, note, unrecorded
 
 
 def same(result: Array, x: Any, *args: Any, **kwargs: Any) -> Pairs:
@@ -29,30 +31,36 @@ def reshape(result: Array, x: Array, *shape: Any) -> Pairs:
 def transpose(result: Array, x: Array, *axes: Any) -> Pairs:
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
         axes = tuple(axes[0] or ())
-    ndim = x.ndim
-    order = [axis % ndim for axis in axes] if axes else list(range(ndim))[::-1]
-    yield x, lambda g: g.transpose(*(int(i) for i in np.argsort(order)))
+    return ((x, (lambda g: _moved_back(g, axes)) if axes else _turned),)
+
+
+def _turned(g: Array) -> Array:
+    return g.T
+
+
+def _moved_back(g: Array, axes: tuple[int, ...]) -> Array:
+    order = [axis % g.ndim for axis in axes]
+    return g.transpose(*(int(i) for i in np.argsort(order)))
 
 
 def view(result: Array, x: Array, dtype: Any = None) -> Pairs:
-    if result.dtype == x.dtype:
-        yield x, lambda g: g
-        return
+    if dtype is None or result.dtype == x.dtype:
+        return ((x, _itself),)
     parts = {"complex64": "float32", "complex128": "float64"}.get(x.dtype.name)
     if parts == result.dtype.name:  # real and imaginary parts, as kw.real() takes them
         before = x.dtype
-        yield x, lambda g: g.copy().view(before)
-        return
+        return ((x, lambda g: g.copy().view(before)),)
     if is_traced(x):
         raise kw.ArgumentError(
             f"view({result.dtype}) of an array of {x.dtype} has no gradient: its bytes are no "
             "function of its numbers; call astype(), or kw.stop_gradient() before"
         )
+    return ()
 
 
 def to(result: Array, x: Array, *args: Any, **kwargs: Any) -> Pairs:
     home = x.device
-    yield x, lambda g: g.to(home)
+    return ((x, lambda g: g.to(home)),)
 
 
 def _zeros(shape: tuple[int, ...], like: Array) -> Array:
@@ -70,7 +78,7 @@ def placed(g: Array, shape: tuple[int, ...], key: Any) -> Array:
 
 def getitem(result: Array, x: Array, key: Any) -> Pairs:
     shape = x.shape
-    yield x, lambda g: placed(g, shape, key)
+    return ((x, lambda g: placed(g, shape, key)),)
 
 
 def added_at(g: Array, shape: tuple[int, ...], axes: Any, indices: Any, position: int) -> Array:
@@ -84,7 +92,7 @@ def added_at(g: Array, shape: tuple[int, ...], axes: Any, indices: Any, position
 
 def take_at(result: Array, x: Array, axes: Any, indices: Any, position: int) -> Pairs:
     shape = x.shape
-    yield x, lambda g: added_at(g, shape, axes, indices, position)
+    return ((x, lambda g: added_at(g, shape, axes, indices, position)),)
 
 
 def scattered(g: Array, shape: tuple[int, ...], axis: int, index: Array) -> Array:
@@ -98,32 +106,27 @@ def scattered(g: Array, shape: tuple[int, ...], axis: int, index: Array) -> Arra
 
 def gather(result: Array, x: Array, axis: int, index: Array) -> Pairs:
     shape = x.shape
-    yield x, lambda g: scattered(g, shape, axis, index)
+    return ((x, lambda g: scattered(g, shape, axis, index)),)
 
 
 def rows_by_index(result: Array, x: Array, index: Array) -> Pairs:
     shape = x.shape
-    yield x, lambda g: added_at(g, shape, [0], [index], 0)
+    return ((x, lambda g: added_at(g, shape, [0], [index], 0)),)
 
 
-def _taking(key: Any) -> Any:
-    return lambda g: g[key]
+def concat(result: Array, parts: Any, axis: int) -> Joint:
+    extents = [part.shape[axis] for part in parts]
 
+    def pull(g: Array) -> Sequence[Any]:
+        before = (slice(None),) * (axis % g.ndim)
+        ends = list(itertools.accumulate(extents, initial=0))
+        return [g[(*before, slice(*pair))] for pair in itertools.pairwise(ends)]
 
-def concat(result: Array, parts: Any, axis: int) -> Pairs:
-    at = 0
-    axis = axis % result.ndim
-    for part in parts:
-        if not isinstance(part, Array):
-            at += part.shape[axis]
-            continue
-        key = (*(slice(None),) * axis, slice(at, at + part.shape[axis]))
-        at += part.shape[axis]
-        yield part, _taking(key)
+    return parts, (result,), pull
 
 
 def triangle(result: Array, x: Array, k: int, upper: bool) -> Pairs:
-    yield x, lambda g: _core._triangle(g, k, upper)
+    return ((x, lambda g: _core._triangle(g, k, upper)),)
 
 
 def on_diagonal(g: Array, shape: tuple[int, ...], offset: int, first: int, second: int) -> Array:
@@ -137,16 +140,16 @@ def on_diagonal(g: Array, shape: tuple[int, ...], offset: int, first: int, secon
 
 def diagonal_view(result: Array, x: Array, offset: int, first: int, second: int) -> Pairs:
     shape = x.shape
-    yield x, lambda g: on_diagonal(g, shape, offset, first, second)
+    return ((x, lambda g: on_diagonal(g, shape, offset, first, second)),)
 
 
 def diagonal(result: Array, x: Array, k: int) -> Pairs:
     shape = x.shape
-    yield x, lambda g: on_diagonal(g, shape, k, 0, 1)
+    return ((x, lambda g: on_diagonal(g, shape, k, 0, 1)),)
 
 
 def diagonal_matrix(result: Array, values: Array, rows: int, columns: int, k: int) -> Pairs:
-    yield values, lambda g: _core._diagonal(g, k)
+    return ((values, lambda g: _core._diagonal(g, k)),)
 
 
 def sort(x: Any, axis: int, descending: bool) -> Array:

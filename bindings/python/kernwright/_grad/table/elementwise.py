@@ -112,10 +112,10 @@ def _larger(left: Callable[[Any, Any], Any]) -> Rule:
     """The operand that was taken; half for each of two equal ones."""
 
     def rule(y: Array, a: Any, b: Any) -> Pairs:
-        def share(one: Any, other: Any) -> Callable[[Array], Any]:
-            return lambda g: g * (left(one, other) + 0.5 * (one == other))
-
-        return (a, share(a, b)), (b, share(b, a))
+        return (
+            (a, lambda g: g * (left(a, b) + 0.5 * (a == b))),
+            (b, lambda g: g * (left(b, a) + 0.5 * (b == a))),
+        )
 
     return rule
 
@@ -137,9 +137,11 @@ def _number(left: Callable[[Any, Any], Any]) -> Rule:
 
 
 def _clip(y: Array, x: Any, low: Any, high: Any) -> Pairs:
-    yield x, lambda g: kw.where((x >= low) & (x <= high), g, 0)
-    yield low, lambda g: kw.where((x < low) & (low < high), g, 0)
-    yield high, lambda g: kw.where((x > high) | (low > high), g, 0)
+    return (
+        (x, lambda g: kw.where((x >= low) & (x <= high), g, 0)),
+        (low, lambda g: kw.where((x < low) & (low < high), g, 0)),
+        (high, lambda g: kw.where((x > high) | (low > high), g, 0)),
+    )
 
 
 def _where(y: Array, condition: Any, a: Any, b: Any) -> Pairs:
@@ -170,7 +172,7 @@ def _logaddexp(power: Callable[[Any], Any]) -> Rule:
 
 
 def _copysign(y: Array, a: Any, b: Any) -> Pairs:
-    yield a, lambda g: g * kw.where(a == 0, 0, y / kw.where(a == 0, 1, a))
+    return ((a, lambda g: g * kw.where(a == 0, 0, y / kw.where(a == 0, 1, a))),)
 
 
 def _remainder(quotient: Callable[[Any, Any], Any]) -> Rule:
@@ -181,7 +183,7 @@ def _remainder(quotient: Callable[[Any, Any], Any]) -> Rule:
 
 
 def _ldexp(y: Array, x: Any, n: Any) -> Pairs:
-    yield x, lambda g: kw.ldexp(g, n)
+    return ((x, lambda g: kw.ldexp(g, n)),)
 
 
 def _of_operand(pull: Callable[[Any, Array], Any]) -> Rule:

@@ -29,15 +29,17 @@ def h(x: Array) -> Array:
 
 
 def matmul(y: Array, a: Array, b: Array, precision: Any = None) -> Pairs:
-    yield a, lambda g: _core._matmul(g, t(b), precision)
-    yield b, lambda g: _core._matmul(t(a), g, precision)
+    return (
+        (a, lambda g: _core._matmul(g, t(b), precision)),
+        (b, lambda g: _core._matmul(t(a), g, precision)),
+    )
 
 
 def linear(
     y: Array, x: Array, weight: Array, bias: Any, scale: Any, residual: Any, activation: str,
     precision: Any = None,
 ) -> Pairs:  # fmt: skip
-    """Of a layer without an activation; see `layer`."""
+    """Of a layer without an activation; see nn.activated_layer()."""
     if scale is not None and (is_traced(weight) or is_traced(scale)):
         raise ArgumentError("linear() with weights in 8 bits has a gradient of x and bias alone")
 
@@ -47,10 +49,20 @@ def linear(
         wide = (weight.astype("float32") * scale.reshape(-1, 1)).astype(g.dtype)
         return _product(g, wide, precision)
 
-    yield x, of_x
-    yield weight, lambda g: _core._matmul(t(_rows(g)), _rows(x), precision)
-    yield bias, lambda g: kw.sum(_rows(g), axis=0, dtype=g.dtype)
-    yield residual, lambda g: g
+    return (
+        (x, of_x),
+        (weight, lambda g: _core._matmul(t(_rows(g)), _rows(x), precision)),
+        (bias, _of_bias),
+        (residual, _itself),
+    )
+
+
+def _of_bias(g: Array) -> Any:
+    return kw.sum(_rows(g), axis=0, dtype=g.dtype)
+
+
+def _itself(g: Array) -> Array:
+    return g
 
 
 def _rows(x: Array) -> Array:
@@ -64,7 +76,7 @@ def _product(g: Array, weight: Array, precision: Any) -> Array:
 
 
 def inv(y: Array, x: Array, **options: Any) -> Pairs:
-    yield x, lambda g: -kw.matmul(t(y), kw.matmul(g, t(y)))
+    return ((x, lambda g: -kw.matmul(t(y), kw.matmul(g, t(y)))),)
 
 
 def solve(y: Array, a: Array, b: Array, **options: Any) -> Pairs:
@@ -80,12 +92,11 @@ def solve(y: Array, a: Array, b: Array, **options: Any) -> Pairs:
         made: Array = -kw.matmul(s, t(x))
         return made
 
-    yield a, of_matrix
-    yield b, of_right
+    return (a, of_matrix), (b, of_right)
 
 
 def det(y: Array, x: Array) -> Pairs:
-    yield x, lambda g: (g * y)[..., None, None] * t(kw.linalg.inv(x))
+    return ((x, lambda g: (g * y)[..., None, None] * t(kw.linalg.inv(x))),)
 
 
 def slogdet(result: Any, x: Array) -> tuple[Sequence[Any], Sequence[Any], Any]:
@@ -112,7 +123,7 @@ def cholesky(y: Array, x: Array, *, upper: bool = False, check: bool = False) ->
         made = (s + h(s)) * 0.5
         return kw.conj(made) if made.dtype.kind == "c" else made
 
-    yield x, pull
+    return ((x, pull),)
 
 
 def qr(result: Any, x: Array, complete: bool) -> tuple[Sequence[Any], Sequence[Any], Any]:

@@ -11,17 +11,18 @@ import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array
 from kernwright._grad.recording import (
+    Joint,
     Pairs,
     is_one,
     is_traced,
     note,
+    note_checked,
     note_joint,
     note_write,
     unrecorded,
 )
+from kernwright._grad.table.linear import linear
 from kernwright.errors import ArgumentError
-
-Joint = tuple[Sequence[Any], Sequence[Any], Callable[..., Sequence[Any]]]
 
 
 def _constant(name: str, **operands: Any) -> None:
@@ -34,7 +35,7 @@ def _constant(name: str, **operands: Any) -> None:
 
 
 def activate(y: Array, kind: str, x: Array, a: float, b: float) -> Pairs:
-    yield x, lambda g: _core._activate_backward(kind, g, x, a, b)
+    return ((x, lambda g: _core._activate_backward(kind, g, x, a, b)),)
 
 
 def bias_activate(y: Array, kind: str, x: Array, bias: Array, a: float, b: float) -> Joint:
@@ -50,14 +51,9 @@ def gate(y: Array, kind: str, gate: Array, up: Any = None) -> Joint:
 def softmax(
     y: Array, x: Array, axis: int, scale: float, mask: Any, dtype: Any, out: Any, log: bool
 ) -> Pairs:
-    _constant("softmax()", mask=mask)
-    before = x.dtype
-
-    def pull(g: Array) -> Any:
-        made = _core._softmax_backward(g, y, axis, scale, log)
-        return made.astype(before, copy=False)
-
-    yield x, pull
+    if mask is not None:
+        _constant("softmax()", mask=mask)
+    return ((x, lambda g: _core._softmax_backward(g, y, axis, scale, log)),)
 
 
 def norm(
@@ -86,7 +82,7 @@ def norm(
 
 
 def l2_norm(y: Array, x: Array, axis: int, eps: float) -> Pairs:
-    yield x, lambda g: _core._l2_norm_backward(g, x, axis, eps)
+    return ((x, lambda g: _core._l2_norm_backward(g, x, axis, eps)),)
 
 
 def batch_norm(
@@ -107,7 +103,7 @@ def batch_norm(
 
 
 def dropout(y: Array, x: Array, p: float, seed: int, offset: int, counter: Any) -> Pairs:
-    yield x, lambda g: _core._dropout(g, p, seed, offset, counter)
+    return ((x, lambda g: _core._dropout(g, p, seed, offset, counter)),)
 
 
 def convolve(
@@ -122,9 +118,11 @@ def convolve(
             return _core._convolve_weight_gradient(g, x, back, precision)
         return _core._convolve_weight_gradient(x, g, geometry, precision)
 
-    yield x, lambda g: _core._convolve(g, weight, None, back, not transposed, precision)
-    yield weight, of_weight
-    yield bias, lambda g: kw.sum(g, axis=(0, 2, 3))
+    return (
+        (x, lambda g: _core._convolve(g, weight, None, back, not transposed, precision)),
+        (weight, of_weight),
+        (bias, lambda g: kw.sum(g, axis=(0, 2, 3))),
+    )
 
 
 def convolve_weight_gradient(
@@ -132,8 +130,10 @@ def convolve_weight_gradient(
 ) -> Pairs:
     """It is linear in both: <v, dweight> = <dy, the convolution of x with v>."""
     back = {**geometry, "in": geometry["out"], "out": geometry["in"]}
-    yield x, lambda v: _core._convolve(dy, v, None, back, True, precision)
-    yield dy, lambda v: _core._convolve(x, v, None, geometry, False, precision)
+    return (
+        (x, lambda v: _core._convolve(dy, v, None, back, True, precision)),
+        (dy, lambda v: _core._convolve(x, v, None, geometry, False, precision)),
+    )
 
 
 def recurrent(cell: str) -> Callable[..., Any]:
@@ -162,7 +162,7 @@ def recurrent(cell: str) -> Callable[..., Any]:
 
 def embedding(y: Array, ids: Any, table: Array, scale: float, check: bool) -> Pairs:
     rows = table.shape[0]
-    yield table, lambda g: _core._embedding_backward(g, ids, rows, None, scale)
+    return ((table, lambda g: _core._embedding_backward(g, ids, rows, None, scale)),)
 
 
 def cross_entropy(
@@ -196,7 +196,7 @@ def cross_entropy(
         g = g.astype(slope.dtype, copy=False)
         return slope * (g[..., None] if reduction == "none" else g)
 
-    note("cross_entropy()", [(logits, scaled)], loss, checked=True)
+    note_checked("cross_entropy()", [(logits, scaled)], loss)
     return loss, None
 
 
@@ -270,7 +270,7 @@ def scale_tokens(
     heads_first: bool,
 ) -> Pairs:  # fmt: skip
     options = (floor_scale, attn_scale, positions, offset, heads_first)
-    yield q, lambda g: _core._scale_tokens(g, *options)
+    return ((q, lambda g: _core._scale_tokens(g, *options)),)
 
 
 def pope(
@@ -360,11 +360,11 @@ def resample(
     def pull(g: Array) -> Any:
         return _core._resample(g, axis, before, mode, scale, align, g.dtype, not backward)
 
-    yield x, pull
+    return ((x, pull),)
 
 
 def pool_average(y: Array, x: Array, given: dict[str, Any]) -> Pairs:
-    yield x, lambda g: _core._pool_backward(g, None, given)
+    return ((x, lambda g: _core._pool_backward(g, None, given)),)
 
 
 def pool_largest(x: Any, given: dict[str, Any], wants_places: bool) -> tuple[Any, Any]:
@@ -389,24 +389,19 @@ def topk(x: Any, k: int, axis: int, largest: bool) -> tuple[Any, Any]:
     return values, places
 
 
-def layer(
+def activated_layer(
     x: Any, weight: Any, bias: Any, scale: Any, residual: Any, activation: str,
     precision: Any = None,
 ) -> Any:  # fmt: skip
-    """The handler of linear(): the activation is computed by itself, because its gradient needs
+    """The handler of linear() with an activation, which is computed by itself: its gradient needs
     what goes into it."""
-    if not activation or not any(is_traced(each) for each in (x, weight, bias)):
-        return _plain_layer(x, weight, bias, scale, residual, activation, precision)
-    made = _plain_layer(x, weight, bias, scale, None, "", precision)
-    made = _core._activate(activation, made, 1.0, 1.0)
-    return made if residual is None else made + residual
-
-
-def _plain_layer(*args: Any) -> Any:
-    from kernwright._grad.table.linear import linear
-
-    made = _core._unrecorded(_core._linear, *args)
-    note("linear()", linear(made, *args), made)
+    if is_traced(x) or is_traced(weight) or is_traced(bias):
+        made = _core._linear(x, weight, bias, scale, None, "", precision)
+        made = _core._activate(activation, made, 1.0, 1.0)
+        return made if residual is None else made + residual
+    given = (x, weight, bias, scale, residual, activation, precision)
+    made = _core._unrecorded(_core._linear, *given)
+    note("linear()", linear(made, *given), made)
     return made
 
 

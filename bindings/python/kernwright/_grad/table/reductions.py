@@ -14,18 +14,18 @@ from kernwright._grad.table.arrays import scattered
 Spread = Callable[[Array], Array]
 
 
-def _axes(x: Array, axis: Any) -> tuple[int, ...]:
+def _axes(ndim: int, axis: Any) -> tuple[int, ...]:
     if axis is None:
-        return tuple(range(x.ndim))
+        return tuple(range(ndim))
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return tuple(int(each) % x.ndim for each in given)
+    return tuple(int(each) % ndim for each in given)
 
 
 class _Reduced:
     """What a rule needs to know of a reduction: `spread` lays a result along the axes again."""
 
     def __init__(self, x: Array, axis: Any) -> None:
-        self.x, self.axes, self.shape = x, _axes(x, axis), x.shape
+        self.x, self.axes, self.shape = x, _axes(x.ndim, axis), x.shape
         self.kept = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape))
         self.count = math.prod(x.shape[i] for i in self.axes)
 
@@ -38,22 +38,47 @@ class _Reduced:
 
 
 def reduce(
-    y: Array, name: str, x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = None,
-    parameter: float = 0.0,
+    y: Array, name: str, x: Any, axis: Any, keepdims: bool = False, dtype: Any = None,
+    parameter: float = 0.0, out: Any = None,
 ) -> Pairs:  # fmt: skip
-    found = _Reduced(x, axis)
-    if name in _SUMS:  # keeps no values
-        shape, kept, count = found.shape, found.kept, found.count if name == "mean" else 1
-        scale = 1.0 / max(count, 1)
-        yield x, lambda g: _wide(g if count == 1 else g * scale, kept, shape)
-        return
-    rule = RULES[name]
-    yield x, lambda g: rule(found, x, y, g, parameter)
+    if name in SUMS:
+        return SUMS[name](y, x, axis)
+    if name in CONSTANT or not isinstance(x, Array):
+        return ()
+    rule, axes = RULES[name], tuple(axis) if isinstance(axis, list) else axis
+    return ((x, lambda g: rule(_Reduced(x, axes), x, y, g, parameter)),)
 
 
-def _wide(g: Array, kept: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+def sum_(
+    y: Array, x: Array, axis: Any = None, dtype: Any = None, out: Any = None,
+    keepdims: bool = False,
+) -> Pairs:  # fmt: skip
+    """It keeps no values."""
+    shape, axes = x.shape, tuple(axis) if isinstance(axis, list) else axis
+    return ((x, lambda g: _spread(g, shape, axes)),)
+
+
+def mean(
+    y: Array, x: Array, axis: Any = None, dtype: Any = None, out: Any = None,
+    keepdims: bool = False,
+) -> Pairs:  # fmt: skip
+    shape, axes = x.shape, tuple(axis) if isinstance(axis, list) else axis
+
+    def pull(g: Array) -> Array:
+        count = math.prod(shape[i] for i in _axes(len(shape), axes))
+        return _spread(g if count == 1 else g * (1.0 / max(count, 1)), shape, axes)
+
+    return ((x, pull),)
+
+
+def _spread(g: Array, shape: tuple[int, ...], axis: Any) -> Array:
+    axes = _axes(len(shape), axis)
+    kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
     made: Array = kw.broadcast_to(g.reshape(kept), shape)
     return made
+
+
+SUMS: dict[str, Callable[..., Pairs]] = {"mean": mean, "sum": sum_}
 
 
 def _prod(r: _Reduced, x: Array, y: Array, g: Array, p: float) -> Any:
@@ -137,7 +162,6 @@ def _nanstd(r: _Reduced, x: Array, y: Array, g: Array, p: float) -> Any:
     return _nanvar(r, x, y, kw.where(y == 0, 0, g / kw.where(y == 0, 1, 2 * y)), p)
 
 
-_SUMS = ("mean", "sum")
 RULES: dict[str, Callable[..., Any]] = {
     "logsumexp": _logsumexp,
     "max": _extreme,
@@ -168,17 +192,19 @@ def _backwards(values: Any, axis: int) -> Array:
 
 
 def scan(
-    y: Array, name: str, x: Array, axis: Any = None, dtype: Any = None, initial: bool = False
-) -> Pairs:
+    y: Array, name: str, x: Any, axis: Any, dtype: Any = None, initial: bool = False,
+    out: Any = None,
+) -> Pairs:  # fmt: skip
+    if not isinstance(x, Array):
+        return ()
     shape = x.shape
     at = 0 if axis is None else int(axis) % x.ndim
     flat = x.reshape(-1) if axis is None else x
     later = (*(slice(None),) * at, slice(1, None)) if initial else ...
     if name in ("cumulative_sum", "cumsum"):
-        yield x, lambda g: _backwards(g[later], at).reshape(shape)
-        return
+        return ((x, lambda g: _backwards(g[later], at).reshape(shape)),)
     rule = _cumulative_prod if name in ("cumulative_prod", "cumprod") else _cumulative_extreme
-    yield x, lambda g: rule(flat, y[later], g[later], at).reshape(shape)
+    return ((x, lambda g: rule(flat, y[later], g[later], at).reshape(shape)),)
 
 
 def _cumulative_prod(x: Array, y: Array, g: Array, axis: int) -> Array:
