@@ -13,6 +13,8 @@ from kernwright.llm._config import *
 from kernwright.llm._config import __all__ as _config
 from kernwright.llm._errors import *
 from kernwright.llm._errors import __all__ as _errors
+from kernwright.llm._generate import *
+from kernwright.llm._generate import __all__ as _generate
 from kernwright.llm._load import *
 from kernwright.llm._load import __all__ as _load
 from kernwright.llm._model import *
@@ -32,6 +34,7 @@ from kernwright.llm.models._layers import Unread
 __all__ = [
     *_config,
     *_errors,
+    *_generate,
     *_load,
     *_model,
     *_registry,

@@ -5,6 +5,8 @@ from kernwright.llm._chat.template import ChatTemplate as ChatTemplate
 from kernwright.llm._config import Config as Config
 from kernwright.llm._errors import ContextError as ContextError
 from kernwright.llm._errors import ModelError as ModelError
+from kernwright.llm._generate import Completion as Completion
+from kernwright.llm._generate import Piece as Piece
 from kernwright.llm._load import load as load
 from kernwright.llm._model import Model as Model
 from kernwright.llm._registry import known_architectures as known_architectures

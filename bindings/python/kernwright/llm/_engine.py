@@ -114,15 +114,22 @@ class TokenEngine:
         outside of the vocabulary and requests that the caches could never hold, ModelError for
         logits that are not finite. After any error, and after Ctrl-C, the engine can be used again.
         """
+        return self.run_each([(prompt, sampling) for prompt in prompts])
+
+    def run_each(self, requests: Sequence[tuple[Sequence[int], Sampling]]) -> list[list[Generated]]:
+        """run() where each prompt goes on in its own way."""
         with self._lock:
-            requests: list[int] = []
+            numbers: list[int] = []
             try:
-                for prompt in prompts:
-                    requests.append(self._submit(prompt, sampling))
+                for prompt, sampling in requests:
+                    numbers.append(self._submit(prompt, sampling))
                 self._sort(self._loop.run(self._record))
-                return [self._collected(request, sampling.choices) for request in requests]
+                return [
+                    self._collected(number, sampling.choices)
+                    for number, (_, sampling) in zip(numbers, requests, strict=True)
+                ]
             finally:
-                self._forget(requests)
+                self._forget(numbers)
 
     def stream(self, prompt: Sequence[int], sampling: Sampling) -> TokenStream:
         """The tokens of a prompt's choices as they come. Several streams may be read in turn: their

@@ -6,12 +6,14 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from kernwright._files.gguf import Gguf
 from kernwright.errors import ArgumentError
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
+from kernwright.llm._fields import read_json
 from kernwright.llm._fill import fill, fill_random
 from kernwright.llm._gguf_config import config_of
 from kernwright.llm._gguf_names import gguf_names
@@ -19,6 +21,7 @@ from kernwright.llm._model import Model
 from kernwright.llm._quantised import quantised
 from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import GgufTensors, Tensors, opened_folder
+from kernwright.llm._text.files import has_tokenizer
 from kernwright.nn.quant import formats
 
 __all__ = ["load"]
@@ -29,6 +32,7 @@ _DTYPES = ("float32", "float16", "bfloat16")
 def load(
     path: str | os.PathLike[str] | None = None, *, random: Any = None, dtype: str | None = None,
     quantize: str | None = None, device: Any = None, max_length: int | None = None,
+    kv_dtype: str | None = None,
 ) -> Model:  # fmt: skip
     """The model in a folder of Hugging Face's layout (config.json and safetensors files), or in a
     GGUF file.
@@ -37,6 +41,9 @@ def load(
     an llm.Config) and makes a model of that shape with random weights. `dtype`, "float32",
     "float16" or "bfloat16", is that of the weights, the config's without one. `max_length` bounds
     the positions that a sequence may have; without it they are those of the config.
+
+    `kv_dtype` is that of the caches of keys and values, "float8_e4m3fn" or the dtype of the
+    weights, which is the default. A tokenizer among the files is read when first used.
 
     Weights of few bits stay as the files have them: blocks of GGUF, and what `quantization_config`
     tells of fp8, GPTQ, AWQ, bitsandbytes and compressed-tensors. `quantize` makes such while
@@ -63,6 +70,9 @@ def load(
     if quantize is not None and quantize not in ("int8", "fp8", *formats()):
         known = ", ".join(["int8", "fp8", *formats()])
         raise ArgumentError(f"quantize is one of {known}, got {quantize!r:.60}")
+    if kv_dtype is not None and kv_dtype not in (*_DTYPES, "float8_e4m3fn"):
+        known = ", ".join((*_DTYPES, "float8_e4m3fn"))
+        raise ArgumentError(f"kv_dtype is one of {known}, got {kv_dtype!r:.60}")
     whole = isinstance(max_length, int) and not isinstance(max_length, bool) and max_length > 0
     if max_length is not None and not whole:
         raise ArgumentError(f"max_length is a number of tokens, got {max_length!r:.60}")
@@ -70,7 +80,7 @@ def load(
         config = _bounded(_config_of(random), max_length)
         module = class_of(config.architecture, config.source)(config)
         fill_random(module, dtype or config.dtype, device, quantize)
-        return Model(config, module.eval())
+        return Model(config, module.eval(), cache_dtype=kv_dtype)
     name = _existing(path)
     with contextlib.ExitStack() as stack:
         tensors: Tensors
@@ -78,15 +88,33 @@ def load(
             file = stack.enter_context(Gguf(name, device=device))
             config, tensors = config_of(file, name), GgufTensors(name, file)
             names = gguf_names(config.architecture)
+            vocabulary = "tokenizer.ggml.tokens" in file.metadata
         else:
-            config = Config.from_file(os.path.join(name, "config.json"))
+            config = _with_generation_config(
+                Config.from_file(os.path.join(name, "config.json")), name
+            )
+            vocabulary = has_tokenizer(name)
             files = stack.enter_context(opened_folder(name, device))
             tensors = quantised(files, config.fields.get("quantization_config"), config.source)
             names = class_of(config.architecture, config.source).names
         config = _bounded(config, max_length)
         module = class_of(config.architecture, config.source)(config)
         fill(module, tensors, names, dtype or config.dtype, device, quantize)
-    return Model(config, module.eval())
+    return Model(
+        config, module.eval(), tokenizer_path=name if vocabulary else None, cache_dtype=kv_dtype
+    )
+
+
+def _with_generation_config(config: Config, folder: str) -> Config:
+    """With the tokens that end a text by generation_config.json, too."""
+    path = os.path.join(folder, "generation_config.json")
+    if not os.path.exists(path):
+        return config
+    found = read_json(Path(path)).values.get("eos_token_id")
+    listed = found if isinstance(found, list) else [] if found is None else [found]
+    if any(isinstance(each, bool) or not isinstance(each, int) for each in listed):
+        raise ModelError(f"{path}: eos_token_id is the number of a token or a list, got {found!r}")
+    return dataclasses.replace(config, eos=tuple(dict.fromkeys([*config.eos, *listed])))
 
 
 def _bounded(config: Config, max_length: int | None) -> Config:

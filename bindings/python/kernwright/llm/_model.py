@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from kernwright._core import Array
 from kernwright.errors import ArgumentError
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ContextError, ModelError
+from kernwright.llm._generate import Completion, Generator, Piece, generate, prompts_of, stream
+from kernwright.llm._options import Generation, GenerationOptions
 from kernwright.llm._step import WholeStep
+from kernwright.llm._text.tokenizer import Tokenizer
 from kernwright.nn import Module
 
 __all__ = ["Model"]
@@ -26,8 +30,47 @@ class Model:
     llm.Step. Not for several threads.
     """
 
-    def __init__(self, config: Config, module: Module) -> None:
+    def __init__(
+        self, config: Config, module: Module, *, tokenizer_path: str | None = None,
+        cache_dtype: Any = None,
+    ) -> None:  # fmt: skip
         self.config, self.module = config, module
+        first = next(iter(dict(module.named_parameters()).values()))
+        self.device = first.device
+        self.cache_dtype = cache_dtype or first.dtype.name
+        self._tokenizer_path = tokenizer_path
+        self._tokenizer: Tokenizer | None = None
+        self._generator = Generator(self)
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The llm.Tokenizer of the files, read when first asked for; None where they have none.
+        Raises ModelError for files of no use. May be set."""
+        if self._tokenizer is None and self._tokenizer_path is not None:
+            try:
+                self._tokenizer = Tokenizer(self._tokenizer_path)
+            except ImportError as error:
+                warnings.warn(f"{error}; texts stay empty without it", stacklevel=2)
+                self._tokenizer_path = None
+        return self._tokenizer
+
+    @tokenizer.setter
+    def tokenizer(self, tokenizer: Tokenizer | None) -> None:
+        self._tokenizer, self._tokenizer_path = tokenizer, None
+
+    @property
+    def eos(self) -> tuple[int, ...]:
+        """The tokens that end a text: those of the config, of generation_config.json and of the
+        tokenizer."""
+        more = () if self.tokenizer is None else self.tokenizer.eos
+        return tuple(dict.fromkeys([*self.config.eos, *more]))
+
+    def cache_layers(self) -> list[tuple[int, int]]:
+        """(kv_heads, head_dim) of what each layer keeps of a token."""
+        own = getattr(self.module, "cache_layers", None)
+        if own is not None:
+            return list(own())
+        return [(self.config.num_kv_heads, self.config.head_dim)] * self.config.num_layers
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -49,13 +92,117 @@ class Model:
         >>> model.logits([1, 2, 3]).dtype.name
         'float32'
         """
-        step = WholeStep([self.checked_tokens(tokens)], select="all")
+        step = WholeStep([self.checked_tokens(tokens)], select="all", device=self.device)
         made = self.module(step).astype("float32")
         return made[:, : self.config.vocab_size]  # type: ignore[no-any-return]
 
-    def perplexity(self, tokens: Sequence[int]) -> float:
-        """exp of the mean of -log p(token | those before) over all tokens but the first; sequences
-        beyond the model's positions are cut into pieces of that length.
+    def generate(self, prompts: Any, **options: Unpack[GenerationOptions]) -> Any:
+        """What follows a prompt: an llm.Completion, or a list of them.
+
+        `prompts` is a text, a list of tokens, or a list of these, which then run as one batch; with
+        `n` above 1 there are so many texts, in a list, for each prompt.
+
+        - max_tokens: of each text; without it 256, or what the context leaves.
+        - temperature: logits are divided by it; 0, the default, takes the highest logit. top_k,
+          top_p, min_p: see kw.nn.sample().
+        - seed: equal seeds give equal texts, whatever else runs beside; each call draws another
+          one without it.
+        - stop: a string or up to 16, which end a text and are not in it. stop_tokens: tokens that
+          end it, beside those of the model (its `eos`), which ignore_eos=True lets pass.
+          min_tokens: no token ends it before so many.
+
+        Raises ContextError with both lengths where prompt and max_tokens are longer than the
+        context, ModelError for tokens outside of the vocabulary and where logits are not finite,
+        ArgumentError and InvalidArgument for options that make no sense. The caches stay for the
+        next call, and grow when one needs more.
+
+        >>> from kernwright import llm
+        >>> model = llm.load(random={
+        ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+        ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        ...     "dtype": "float32",
+        ... })
+        >>> made = model.generate([1, 2, 3], max_tokens=4)
+        >>> len(made.tokens), made.finish_reason
+        (4, 'length')
+        """
+        return generate(self, self._generator, prompts, Generation.of(options))
+
+    def stream(self, prompt: Any, **options: Unpack[GenerationOptions]) -> Iterator[Piece]:
+        """The pieces of a text as they come, as llm.Piece; options are those of generate().
+
+        Joined, the pieces are the text that generate() gives. Closing the iterator ends the text;
+        so does Ctrl-C, and the next call works.
+
+        >>> from kernwright import llm
+        >>> model = llm.load(random={
+        ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+        ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        ...     "dtype": "float32",
+        ... })
+        >>> [piece.finish_reason for piece in model.stream([1], max_tokens=3)]
+        [None, None, 'length']
+        """
+        return stream(self, self._generator, prompt, Generation.of(options))
+
+    def chat(
+        self, messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None, *,
+        variables: Mapping[str, Any] | None = None, **options: Unpack[GenerationOptions],
+    ) -> Completion:  # fmt: skip
+        """The answer to a conversation: what follows its text by the chat template of the model.
+
+        `messages`, `tools` and `variables` are those of llm.ChatTemplate.render(), the options
+        those of generate(). The beginning that a conversation shares with the last one is computed
+        again. Raises ModelError for a model without tokenizer or template.
+
+        >>> from kernwright import llm  # doctest: +SKIP
+        >>> llm.load("Llama-3.2-1B-Instruct").chat([{"role": "user", "content": "Hi"}]).text
+        """
+        prompt = self.chat_tokens(messages, tools, variables)
+        made: Completion = generate(self, self._generator, prompt, Generation.of(options))
+        return made
+
+    def chat_tokens(
+        self, messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> list[int]:  # fmt: skip
+        """The prompt of a conversation, as chat() makes it. Raises ModelError.
+
+        >>> from kernwright import llm  # doctest: +SKIP
+        >>> llm.load("Llama-3.2-1B-Instruct").chat_tokens([{"role": "user", "content": "Hi"}])
+        """
+        if self.tokenizer is None:
+            raise ModelError("a chat needs the model's tokenizer, and its files have none")
+        return self.tokenizer.encode_chat(messages, tools, **(variables or {}))
+
+    def embed(self, prompts: Any) -> Array:
+        """The mean of the last hidden states of each prompt's tokens: (prompts, hidden), float32;
+        (hidden,) for one prompt.
+
+        >>> from kernwright import llm
+        >>> model = llm.load(random={
+        ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+        ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        ...     "dtype": "float32",
+        ... })
+        >>> model.embed([[1, 2, 3], [4]]).shape
+        (2, 32)
+        """
+        if not hasattr(self.module, "hidden"):
+            raise ModelError(f"{type(self.module).__name__} has no hidden(step) to embed with")
+        lists, alone = prompts_of(self, prompts)
+        x = self.module.hidden(WholeStep(lists, select="all", device=self.device))
+        x, made, begin = x.astype("float32"), [], 0
+        for each in lists:
+            made.append(kw.mean(x[begin : begin + len(each)], axis=0))
+            begin += len(each)
+        return made[0] if alone else kw.stack(made, axis=0)
+
+    def perplexity(self, text: Any) -> float:
+        """exp of the mean of -log p(token | those before) over all tokens but the first, of a text
+        or tokens; what is longer than the context is cut into pieces of that length.
 
         >>> from kernwright import llm
         >>> model = llm.load(random={
@@ -66,6 +213,11 @@ class Model:
         >>> 60 < model.perplexity([1, 2, 3, 4]) < 70
         True
         """
+        tokens = text
+        if isinstance(text, str):
+            if self.tokenizer is None:
+                raise ModelError("the model has no tokenizer: perplexity() takes tokens then")
+            tokens = self.tokenizer.encode(text)
         length, total, count = self.config.max_length, 0.0, 0
         for begin in range(0, max(len(tokens) - 1, 1), max(length - 1, 1)):
             piece = list(tokens[begin : begin + length])

@@ -45,6 +45,12 @@ def read_source(path: Any, pre: str | None, special: Mapping[str, int] | None) -
     return _read_file(Path(name), pre, special)
 
 
+def has_tokenizer(folder: str) -> bool:
+    """Whether a model's folder has a file of a vocabulary."""
+    path = Path(folder)
+    return any((path / name).is_file() for name in _VOCABULARIES) or any(path.glob("*.tiktoken"))
+
+
 def _read_folder(folder: Path, pre: str | None, special: Mapping[str, int] | None) -> Source:
     there = [folder / name for name in _VOCABULARIES] + sorted(folder.glob("*.tiktoken"))
     for path in there:

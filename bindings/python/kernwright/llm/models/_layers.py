@@ -191,7 +191,7 @@ class Attention(Module):
         self._layer, self._rope = layer, rope
         self._heads, self._kv_heads = config.num_heads, config.num_kv_heads
         self._window, self._scale, self._soft_cap = window, scale, soft_cap
-        self._eps = config.norm_eps
+        self._eps, self._head_dim = config.norm_eps, config.head_dim
         width, kv_width = self._heads * config.head_dim, self._kv_heads * config.head_dim
         self.qkv = Linear(config.hidden_size, {"q": width, "k": kv_width, "v": kv_width}, bias)
         self.out = Linear(width, config.hidden_size, output_bias)
@@ -201,6 +201,10 @@ class Attention(Module):
             self.q_norm = RMSNorm(of_q, config.norm_eps, norm_dtype)
             self.k_norm = RMSNorm(of_k, config.norm_eps, norm_dtype)
         self.sinks = Unread((self._heads,), "float32") if sinks else None
+
+    def cache_layer(self) -> tuple[int, int]:
+        """(kv_heads, head_dim) of what is kept of a token."""
+        return self._kv_heads, self._head_dim
 
     def __call__(self, x: Array, step: Step, **options: Any) -> Array:
         """Attention of x (tokens, hidden); `options` go to the last product: residual."""

@@ -45,6 +45,10 @@ class LatentAttention(Module):
         self.out = Linear(self._heads * self._value, hidden)
         self._has_q_rank = rank > 0
 
+    def cache_layer(self) -> tuple[int, int]:
+        """(kv_heads, head_dim) of what is kept of a token; values are as wide as keys there."""
+        return self._heads, self._plain + self._turned
+
     def __call__(self, x: Array, step: Step, **options: Any) -> Array:
         """Attention of x (tokens, hidden); `options` go to the last product: residual."""
         count, plain = x.shape[0], self._plain
@@ -58,11 +62,12 @@ class LatentAttention(Module):
             positions=step.positions, interleaved=interleaved,
         )  # fmt: skip
         k_turned = kw.broadcast_to(k_turned, (count, self._heads, self._turned))
+        values = kw.pad(kv[..., plain:], ((0, 0), (0, 0), (0, plain + self._turned - self._value)))
         y = step.attend(
             self._layer, kw.concat([q[..., :plain], q_turned], axis=-1),
-            kw.concat([kv[..., :plain], k_turned], axis=-1), kv[..., plain:], scale=self._scale,
+            kw.concat([kv[..., :plain], k_turned], axis=-1), values, scale=self._scale,
         )  # fmt: skip
-        return self.out(y.reshape((count, -1)), **options)
+        return self.out(y[..., : self._value].reshape((count, -1)), **options)
 
 
 class SharedExperts(Module):

@@ -41,6 +41,10 @@ class GPT2(Module):
         self.head = Linear(config.hidden_size, config.vocab_size)
         self.head.weight = self.embedding.weight
 
+    def cache_layers(self) -> list[tuple[int, int]]:
+        """(kv_heads, head_dim) of what each layer keeps of a token."""
+        return [layer.attention.cache_layer() for layer in self.layers]
+
     def hidden(self, step: Step) -> Array:
         """What the logits are made of, (rows, hidden), of the rows that step.select() takes."""
         x = self.embedding(step.tokens) + self.positions(step.positions)

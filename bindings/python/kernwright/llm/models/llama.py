@@ -69,6 +69,10 @@ class Llama(Module):
         )  # fmt: skip
         return Block(config, attention, GatedMLP(config, bias=config.flag("mlp_bias", False)))
 
+    def cache_layers(self) -> list[tuple[int, int]]:
+        """(kv_heads, head_dim) of what each layer keeps of a token."""
+        return [layer.attention.cache_layer() for layer in self.layers]
+
     def hidden(self, step: Step) -> Array:
         """What the logits are made of, (rows, hidden), of the rows that step.select() takes."""
         x = self.embedding(step.tokens)

@@ -1,0 +1,106 @@
+"""How a text goes on: the options of generate(), stream() and chat()."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TypedDict
+
+from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.llm._engine import Sampling
+from kernwright.llm._errors import ContextError
+
+__all__ = ["Generation", "GenerationOptions"]
+
+_USUAL_TOKENS = 256
+
+
+class GenerationOptions(TypedDict, total=False):
+    """The keyword arguments of Model.generate(), which tells what they mean."""
+
+    max_tokens: int | None
+    min_tokens: int
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    seed: int | None
+    stop: str | Sequence[str]
+    stop_tokens: Sequence[int]
+    ignore_eos: bool
+    n: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Generation:
+    """Checked options, with their defaults."""
+
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop: str | Sequence[str] = ()
+    stop_tokens: Sequence[int] = ()
+    ignore_eos: bool = False
+    n: int = 1
+
+    @classmethod
+    def of(cls, options: GenerationOptions) -> Generation:
+        """Raises ArgumentError for names that there are none of, and for wrong values."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in options:
+            if name not in known:
+                raise ArgumentError(f"{name} is no option of generation: {', '.join(known)}")
+        return cls(**options)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ignore_eos, bool):
+            raise ArgumentError(f"ignore_eos is True or False, got {self.ignore_eos!r:.60}")
+        if self.seed is not None and (
+            isinstance(self.seed, bool) or not isinstance(self.seed, int)
+        ):
+            raise ArgumentError(f"seed is an int or None, got {self.seed!r:.60}")
+        if isinstance(self.n, bool) or not isinstance(self.n, int):
+            raise ArgumentError(f"n is an int, got {self.n!r:.60}")
+        if self.n < 1:
+            raise InvalidArgument(f"n is 1 at least, got {self.n}")
+        for name in ("temperature", "top_p", "min_p"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise ArgumentError(f"{name} is a number, got {value!r:.60}")
+        if self.top_p == 0:
+            raise InvalidArgument("top_p is above 0: of 0 no token is left")
+        self.sampling(1, ())
+
+    def sampling(self, max_tokens: int, eos: Sequence[int]) -> Sampling:
+        """What the engine takes."""
+        ends = [*self.stop_tokens, *(() if self.ignore_eos else eos)]
+        for each in ends:
+            if isinstance(each, bool) or not isinstance(each, int):
+                raise ArgumentError(f"stop_tokens are ints, got {each!r:.60}")
+        return Sampling(
+            max_tokens=max_tokens if self.max_tokens is None else self.max_tokens,
+            min_tokens=self.min_tokens, stop_tokens=tuple(dict.fromkeys(ends)), choices=self.n,
+            temperature=float(self.temperature), top_k=self.top_k, top_p=float(self.top_p),
+            min_p=float(self.min_p), seed=self.seed,
+        )  # fmt: skip
+
+    def limit(self, prompt: int, context: int) -> int:
+        """How many tokens may follow a prompt of so many. Raises ContextError where the context
+        does not hold both."""
+        if self.max_tokens is None:
+            if prompt >= context:
+                raise ContextError(
+                    f"the prompt has {prompt} tokens, and the context of {context} leaves no place "
+                    "for a new one"
+                )
+            return min(_USUAL_TOKENS, context - prompt)
+        if prompt + self.max_tokens > context:
+            raise ContextError(
+                f"the prompt has {prompt} tokens and max_tokens is {self.max_tokens}: together "
+                f"{prompt + self.max_tokens}, and the context holds {context}"
+            )
+        return self.max_tokens

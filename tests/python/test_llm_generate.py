@@ -1,0 +1,225 @@
+"""Model.generate() and its siblings: what transformers wrote, alone, together, in pieces."""
+
+import itertools
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+from kernwright import llm
+from kernwright.errors import ArgumentError, InvalidArgument
+
+TINY = pathlib.Path(__file__).parents[1] / "data" / "tiny_llama"
+FIELDS = {
+    "architectures": ["LlamaForCausalLM"], "vocab_size": 48, "hidden_size": 32,
+    "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 64, "dtype": "float32",
+    "eos_token_id": 47,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model():
+    return llm.load(TINY, dtype="float32")
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    with np.load(TINY / "expected.npz") as file:
+        return dict(file)
+
+
+def test_greedy_tokens_are_those_of_transformers(model, recorded):
+    """All prompts as one batch, float32: as far as the highest logit leads."""
+    prompts = [recorded[f"prompt_ids_{i}"].tolist() for i in range(4)]
+    made = model.generate(prompts, max_tokens=64, ignore_eos=True)
+    compared = 0
+    for i, each in enumerate(made):
+        expected = recorded[f"greedy_{i}"].tolist()[-64:]
+        narrow = recorded[f"margins_{i}"] < 1e-3
+        count = int(np.argmax(narrow)) if narrow.any() else 64
+        assert each.tokens[:count] == expected[:count]
+        assert each.prompt_tokens == len(prompts[i]) and each.finish_reason == "length"
+        compared += count
+    assert compared > 200
+
+
+def test_a_prompt_as_text_and_as_tokens(model, recorded):
+    text, ids = str(recorded["prompt_1"]), recorded["prompt_ids_1"].tolist()
+    first, other = model.generate(text, max_tokens=12), model.generate(ids, max_tokens=12)
+    assert first.tokens == other.tokens and first.text == other.text
+    assert first.text == model.tokenizer.decode(first.tokens)
+    assert model.generate(np.array(ids), max_tokens=12).tokens == first.tokens
+
+
+def test_pieces_joined_are_the_text(model):
+    whole = model.generate("def main(", max_tokens=40)
+    pieces = list(model.stream("def main(", max_tokens=40))
+    assert "".join(piece.text for piece in pieces) == whole.text
+    assert [piece.token for piece in pieces] == whole.tokens
+    assert [p.finish_reason for p in pieces] == [None] * 39 + ["length"]
+
+
+def test_stop_strings_end_texts_and_are_not_in_them(model):
+    prompts = ["def main(", "import os", "class A"]
+    whole = [each.text for each in model.generate(prompts, max_tokens=40)]
+    stop = [whole[0][7:10], "no such text"]
+    for text, made in zip(whole, model.generate(prompts, max_tokens=40, stop=stop), strict=True):
+        if stop[0] in text:
+            assert made.text == text[: text.index(stop[0])] and made.finish_reason == "stop"
+        else:
+            assert made.text == text
+    pieces = list(model.stream("def main(", max_tokens=40, stop=stop))
+    assert "".join(p.text for p in pieces) == whole[0][: whole[0].index(stop[0])]
+    assert pieces[-1].finish_reason == "stop"
+
+
+def test_tokens_that_end_a_text(model):
+    whole = model.generate("def main(", max_tokens=30, ignore_eos=True)
+    end = whole.tokens[5]
+    first = whole.tokens.index(end)
+    made = model.generate("def main(", max_tokens=30, stop_tokens=[end])
+    assert made.tokens == whole.tokens[: first + 1] and made.finish_reason == "stop"
+    assert made.text == model.tokenizer.decode(whole.tokens[:first])
+
+
+def test_ends_of_all_files_count(tmp_path):
+    folder = shutil.copytree(TINY, tmp_path / "model")
+    (folder / "generation_config.json").write_text('{"eos_token_id": [5, 6]}')
+    model = llm.load(folder)
+    assert set(model.eos) == {5, 6, 1023}
+
+
+def test_equal_seeds_give_equal_texts_whatever_runs_beside(model):
+    options = {"max_tokens": 12, "temperature": 1.0, "seed": 7}
+    alone = model.generate("import os", **options)
+    again, *_ = model.generate(["import os", "def f(", "class X"], **options)
+    assert again.tokens == alone.tokens
+    other = model.generate("import os", **options | {"seed": 8})
+    assert other.tokens != alone.tokens
+    with_none = [model.generate("import os", max_tokens=12, temperature=1.0) for _ in range(2)]
+    assert with_none[0].tokens != with_none[1].tokens
+
+
+def test_several_texts_of_a_prompt(model):
+    made = model.generate(["def f(", "import"], max_tokens=10, temperature=1.0, seed=3, n=3)
+    assert [len(each) for each in made] == [3, 3]
+    assert len({tuple(each.tokens) for each in made[0]}) > 1
+    alone = model.generate("def f(", max_tokens=10, temperature=1.0, seed=3, n=3)
+    assert [each.tokens for each in alone] == [each.tokens for each in made[0]]
+    pieces = list(model.stream("def f(", max_tokens=10, temperature=1.0, seed=3, n=3))
+    for choice in range(3):
+        mine = [p for p in pieces if p.choice == choice]
+        assert [p.token for p in mine] == alone[choice].tokens
+        assert mine[-1].finish_reason == "length"
+
+
+def test_a_stream_that_is_left_ends_and_the_next_call_works(model):
+    stream = model.stream("def main(", max_tokens=200)
+    assert len(list(itertools.islice(stream, 3))) == 3
+    stream.close()
+    assert model.generate("def main(", max_tokens=3).finish_reason == "length"
+
+
+def test_two_streams_at_once_are_those_of_each_alone(model):
+    options = {"max_tokens": 15, "ignore_eos": True}
+    alone = [model.generate(text, **options).tokens for text in ("def f(", "import")]
+    streams = [model.stream(text, **options) for text in ("def f(", "import")]
+    pairs = list(zip(*streams, strict=True))
+    assert [[pair[i].token for pair in pairs] for i in range(2)] == alone
+
+
+def test_chats_take_the_template_of_the_files(model, recorded):
+    messages = [{"role": "user", "content": "hi"}]
+    ids = model.chat_tokens(messages)
+    assert ids == model.tokenizer.encode_chat(messages)
+    assert model.chat(messages, max_tokens=5).tokens == model.generate(ids, max_tokens=5).tokens
+
+
+def test_embeddings_are_means_of_hidden_states(model):
+    made = model.embed(["import os", "def f():"])
+    assert made.shape == (2, 128) and made.dtype == "float32"
+    one = model.embed("def f():")
+    np.testing.assert_allclose(made[1].numpy(), one.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_without_a_tokenizer_tokens_still_work():
+    model = llm.load(random=FIELDS)
+    assert model.tokenizer is None
+    made = model.generate([[1, 2], [3]], max_tokens=4, ignore_eos=True)
+    assert [each.text for each in made] == ["", ""] and len(made[0].tokens) == 4
+    with pytest.raises(InvalidArgument, match="no tokenizer, so that prompts are lists"):
+        model.generate("text")
+    with pytest.raises(InvalidArgument, match="stop strings need a tokenizer"):
+        model.generate([1], stop="x")
+    with pytest.raises(llm.ModelError, match="a chat needs the model's tokenizer"):
+        model.chat([{"role": "user", "content": "hi"}])
+
+
+def test_prompts_and_limits_beyond_the_context():
+    model = llm.load(random=FIELDS)
+    with pytest.raises(llm.ContextError, match="65 tokens, and the context holds 64"):
+        model.generate([1] * 65)
+    with pytest.raises(llm.ContextError, match="64 tokens, and the context of 64 leaves no place"):
+        model.generate([1] * 64)
+    message = "60 tokens and max_tokens is 5: together 65, and the context holds 64"
+    with pytest.raises(llm.ContextError, match=message):
+        model.generate([1] * 60, max_tokens=5)
+    assert len(model.generate([1] * 60, ignore_eos=True).tokens) == 4
+
+
+@pytest.mark.parametrize(
+    ("prompt", "options", "error", "message"),
+    [
+        ([], {}, InvalidArgument, "there is no prompt"),
+        ([[]], {}, llm.ModelError, "one token at least"),
+        ([48], {}, llm.ModelError, "outside of the vocabulary of 48"),
+        (5, {}, ArgumentError, "a prompt is a text or a list"),
+        ([1], {"temperature": -1}, InvalidArgument, "temperature is 0 or more, got -1"),
+        ([1], {"temperature": float("nan")}, InvalidArgument, "temperature"),
+        ([1], {"temperature": "hot"}, ArgumentError, "temperature is a number"),
+        ([1], {"top_p": 0}, InvalidArgument, "top_p is above 0"),
+        ([1], {"top_p": 1.5}, InvalidArgument, "top_p is from 0 to 1"),
+        ([1], {"top_k": -1}, InvalidArgument, "top_k is 0 at least"),
+        ([1], {"min_p": 2}, InvalidArgument, "min_p is from 0 to 1"),
+        ([1], {"max_tokens": 0}, InvalidArgument, "max_tokens is 1 at least"),
+        ([1], {"max_tokens": 2.5}, ArgumentError, "max_tokens is an int"),
+        ([1], {"n": 0}, InvalidArgument, "n is 1 at least, got 0"),
+        ([1], {"seed": 1.5}, ArgumentError, "seed is an int"),
+        ([1], {"stop_tokens": ["x"]}, ArgumentError, "stop_tokens are ints"),
+        ([1], {"ignore_eos": 1}, ArgumentError, "ignore_eos is True or False"),
+        ([1], {"temprature": 1}, ArgumentError, "temprature is no option of generation: max_tok"),
+    ],
+)
+def test_options_that_make_no_sense(prompt, options, error, message):
+    with pytest.raises(error, match=message):
+        llm.load(random=FIELDS).generate(prompt, **options)
+
+
+def test_too_many_stop_strings(model):
+    with pytest.raises(InvalidArgument, match="17 stop strings; at most 16"):
+        model.generate("a", stop=["x"] * 17)
+    with pytest.raises(InvalidArgument, match="a stop string is empty"):
+        model.generate("a", stop=[""])
+
+
+def test_logits_that_are_not_finite_end_with_an_error():
+    model = llm.load(random=FIELDS)
+    model.module.norm.weight[...] = kw.nan
+    with pytest.raises(llm.ModelError, match="are not finite"):
+        model.generate([1, 2], max_tokens=5)
+
+
+@pytest.mark.parametrize("name", ["qwen3", "gemma3", "gpt2", "mixtral", "deepseek_v2", "gpt_oss"])
+def test_families_go_on_as_their_whole_text_says(name, tmp_path):
+    """Greedy tokens step by step over pages are those of whole sequences."""
+    from test_llm_families import language_models, written
+
+    model = llm.load(written(tmp_path, name), dtype="bfloat16")
+    prompt = language_models.token_ids()[:20].tolist()
+    made = model.generate(prompt, max_tokens=8, ignore_eos=True).tokens
+    logits = model.logits(prompt + made[:-1]).numpy()[19:]
+    for token, row in zip(made, logits, strict=True):
+        assert row[token] >= row.max() - 0.15  # 16-bit sums differ in their last bits
