@@ -34,10 +34,11 @@ struct SymbolType {
 /// A value: copy and pickle freely. Immutable after it was made.
 struct ObjectCode {
   CodeKind kind = CodeKind::cubin;
-  std::string arch;            ///< "sm_90", "compute_80"
-  std::string code;            ///< bytes of the cubin, or PTX text
-  std::string resource_cubin;  ///< beside PTX: cubin of the same source, for resource counts
-  std::string log;             ///< the compiler's whole log, also of a good compile
+  std::string arch;  ///< "sm_90", "compute_80"
+  std::string code;  ///< bytes of the cubin, or PTX text
+  /// Beside PTX: the cubin of the same source, for resource counts; empty where it is made later.
+  std::string resource_cubin;
+  std::string log;                       ///< the compiler's whole log, also of a good compile
   std::vector<Diagnostic> diagnostics;   ///< warnings
   std::vector<KernelSignature> kernels;  ///< those asked for by name, in that order
   /// C++ name -> lowered name of __device__, __constant__ and __managed__ variables

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "base/errors.h"
@@ -36,6 +37,27 @@ Source without_mark(Source source) {
 /// fault.
 bool is_refused_image(int code) { return code == 200 || code == 209 || code == 218 || code == 222; }
 
+/// What a compile of the program takes. Modules may outlive the program and share it.
+struct ProgramText {
+  ProgramText(Source source_text, ProgramOptions program_options)
+      : source(with_absolute_folder(without_mark(std::move(source_text)))),
+        options(with_underscore_renamed(
+            source,
+            with_builtin_headers(source, with_absolute_folders(std::move(program_options))))) {
+    validate(source);
+    validate(options);
+    if (!options.arch.empty()) parse_arch(options.arch);
+    declared = scan_source(source.text);
+    fields = program_fields(source, options);
+  }
+  explicit ProgramText(std::string name) : source{{}, std::move(name), 1, {}} {}
+
+  const Source source;
+  const ProgramOptions options;
+  ScannedSource declared;
+  ProgramFields fields;
+};
+
 }  // namespace
 
 struct Program::Box {
@@ -51,18 +73,10 @@ struct Program::Box {
 
   Box(Source source_text, ProgramOptions program_options, ProgramScope program_scope)
       : scope(program_scope),
-        source(with_absolute_folder(without_mark(std::move(source_text)))),
-        options(with_underscore_renamed(
-            source,
-            with_builtin_headers(source, with_absolute_folders(std::move(program_options))))) {
-    validate(source);
-    validate(options);
-    if (!options.arch.empty()) parse_arch(options.arch);
-    declared = scan_source(source.text);
-    fields = program_fields(source, options);
-  }
+        text(std::make_shared<const ProgramText>(std::move(source_text),
+                                                 std::move(program_options))) {}
   Box(ObjectCode code, std::string name)
-      : source{{}, std::move(name), 1, {}},
+      : text(std::make_shared<const ProgramText>(std::move(name))),
         ready(std::make_shared<const ObjectCode>(std::move(code))) {}
 
   bool declares_all() const { return ready || declares_all_kernels(source, options, declared); }
@@ -82,6 +96,7 @@ struct Program::Box {
     target.device->is_simulated = device.is_simulated();
     target.device->arch = options.arch;
     target.device->compute_capability = device.compute_capability().number();
+    target.device->ptx_alone = device.is_simulated() && scope == ProgramScope::library;
     return request_for(std::move(target), std::move(names), with_declared, device.is_simulated());
   }
 
@@ -133,7 +148,7 @@ struct Program::Box {
       ready->kernel(name);
       return {{ready}, request_for(device, {}, true)};
     }
-    if (scope == ProgramScope::named) {
+    if (scope != ProgramScope::whole) {
       return answer_to(request_for(device, names_with(name, companions), false));
     }
     if (is_declared(name)) {
@@ -154,6 +169,18 @@ struct Program::Box {
     return as_asked && !can_run(arch, code.kind, device.compute_capability().number());
   }
 
+  /// Makes the cubin of code that was compiled without one; null for other code.
+  ResourceCubin cubin_of(const Answer& answer) const {
+    const std::optional<DeviceTarget>& device = answer.request.target.device;
+    if (!device || !device->ptx_alone || !answer.found.code->resource_cubin.empty()) return {};
+    CodeRequest request = answer.request;
+    request.target.device->ptx_alone = false;
+    request.use_packs = false;  // their code has its cubin
+    return [kept = text, request = std::move(request)] {
+      return CodeCache::process().get(request).code->resource_cubin;
+    };
+  }
+
   /// Loads the answer's module on `device`, once. Code from the disk, if refused by the driver, is
   /// compiled once more where this may help. The caller holds the mutex.
   void load(Device& device, Answer& answer) {
@@ -171,8 +198,9 @@ struct Program::Box {
         return;
       }
       try {
-        modules.push_back({answer.found, Module::load(device, code->code, code->resource_cubin,
-                                                      {source.name, source.first_line})});
+        modules.push_back(
+            {answer.found, Module::load(device, code->code, code->resource_cubin,
+                                        {source.name, source.first_line}, cubin_of(answer))});
         return;
       } catch (const DriverError& error) {
         const bool may_help = !ready && !is_replaced && is_refused_image(error.code);
@@ -240,11 +268,12 @@ struct Program::Box {
   }
 
   const ProgramScope scope = ProgramScope::whole;
-  const Source source;
-  const ProgramOptions options;
+  const std::shared_ptr<const ProgramText> text;
+  const Source& source = text->source;
+  const ProgramOptions& options = text->options;
+  const ScannedSource& declared = text->declared;
+  const ProgramFields& fields = text->fields;
   const Code ready;  ///< null for a source
-  ScannedSource declared;
-  ProgramFields fields;
   std::mutex mutex;
   PerDevice<DeviceState> devices;
 };

@@ -18,6 +18,9 @@ namespace kernwright {
 enum class ProgramScope {
   whole,  ///< every kernel and variable, also those that only the compiled code shows
   named,  ///< kernels by name for launches from C++: one compile, no members of structs are told
+  /// As `named`, for texts whose PTX every assembler is known to take: for the simulated device the
+  /// assembler runs only when the register counts of a kernel are needed.
+  library,
 };
 
 /// One translation unit. Cheap to copy, thread-safe; compiling the same thing twice at once

@@ -38,14 +38,14 @@ const char* device_type(ScalarType type) noexcept {
   return kDeviceTypes[static_cast<std::size_t>(type)];
 }
 
-Family::Family(std::string name, std::string_view text)
+Family::Family(std::string name, std::string_view text, ProgramScope scope)
     : program_([&] {
         register_device_headers();
         // Precompiled headers would cost more than these small ones do.
         ProgramOptions options;
         options.pch = Tristate::off;
         return Program({.text = std::string(text), .name = std::move(name), .directory = {}},
-                       std::move(options), ProgramScope::named);
+                       std::move(options), scope);
       }()) {}
 
 const LazyKernel& Family::add(std::uint64_t key, std::vector<std::string> names) const {

@@ -25,7 +25,8 @@ class Family {
  public:
   /// `name` is that of the text in messages: "softmax.cu". Headers: those of include/, as
   /// <kernwright/...>. Throws InvalidArgument as Program does.
-  Family(std::string name, std::string_view text);
+  /// A text with parts of a user is `ProgramScope::named`.
+  Family(std::string name, std::string_view text, ProgramScope scope = ProgramScope::library);
   Family(const Family&) = delete;
   Family& operator=(const Family&) = delete;
 

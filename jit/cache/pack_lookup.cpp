@@ -15,7 +15,9 @@ std::optional<Target> ideal_target(const TargetRequest& wanted, const IncludeClo
   const int number = !arch.empty() ? parse_arch(arch).number
                      : is_default  ? 80
                                    : wanted.device->compute_capability;
-  return target_of(wanted, included, std::span(&number, 1), "");
+  TargetRequest complete = wanted;
+  if (complete.device) complete.device->ptx_alone = false;  // the code of packs is complete
+  return target_of(complete, included, std::span(&number, 1), "");
 }
 
 }  // namespace

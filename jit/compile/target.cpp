@@ -106,8 +106,10 @@ Target target_for_device(const DeviceTarget& device, std::span<const int> known,
     const int number = device.compute_capability;
     const bool specific = device.wants_arch_specific && number >= kFirstArchSpecific;
     const Arch own{true, number, specific ? 'a' : '\0'};
-    return target_for_kind(CodeKind::ptx, device.arch.empty() ? own.virtual_name() : device.arch,
-                           known, version);
+    Target target = target_for_kind(
+        CodeKind::ptx, device.arch.empty() ? own.virtual_name() : device.arch, known, version);
+    if (device.ptx_alone) target.nvrtc_arch = target.label;  // the assembler does not run
+    return target;
   }
   if (!device.arch.empty()) {
     const Arch arch = parse_arch(device.arch);

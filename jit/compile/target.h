@@ -40,6 +40,7 @@ struct DeviceTarget {
   bool is_simulated = false;
   bool wants_arch_specific = false;  ///< a text uses features of one architecture only
   std::string arch;                  ///< ProgramOptions::arch; empty: the device's
+  bool ptx_alone = false;            ///< for a simulated device: no cubin with resource counts
 };
 
 /// Target for a device: a cubin for a GPU known to NVRTC, PTX of the highest architecture below it

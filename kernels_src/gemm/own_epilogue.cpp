@@ -47,7 +47,9 @@ const Family& epilogue_family(const Family& plain, const char* name, std::string
                        epilogue.c.has_value());
   const std::lock_guard held(mutex);
   const Family*& family = made[key];
-  if (family == nullptr) family = new Family(name, std::string(text) + own_epilogue_text(epilogue));
+  if (family == nullptr) {
+    family = new Family(name, std::string(text) + own_epilogue_text(epilogue), ProgramScope::named);
+  }
   return *family;
 }
 

@@ -210,10 +210,13 @@ void plan_norm_gradient(NormGradientJob& job) {
 template <typename C>
 void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
   const Kernel& kernel = norm_gradient_part(job.rows_part(), job);
-  const std::int64_t resident =
-      std::int64_t{job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)} *
-      std::max(1, kernel.occupancy(job.tile.threads, job.shared_bytes()));
-  const std::int64_t parts = std::min<std::int64_t>(resident, job.tile.blocks(job.shape.rows));
+  const std::int64_t multiprocessors =
+      job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  std::int64_t parts = job.tile.blocks(job.shape.rows);
+  if (parts > multiprocessors) {
+    const int blocks = std::max(1, kernel.occupancy(job.tile.threads, job.shared_bytes()));
+    parts = std::min(parts, multiprocessors * blocks);
+  }
   const bool sums = job.sink != NormSink::nowhere;
   const Shape extents = {sums ? parts : 0, job.shape.n};
   const Array weight = Array::empty(job.device(), extents, job.computed(), job.stream);

@@ -25,6 +25,12 @@ constexpr std::uint32_t kLargestClusterBlocks = 16;
 /// The driver that introduced launch-completion events.
 constexpr int kLaunchCompletionVersion = 12030;
 
+/// The driver's facts about a kernel.
+struct KernelFacts {
+  KernelAttributes attributes;
+  LaunchLimits limits;
+};
+
 }  // namespace
 
 struct Kernel::Box {
@@ -35,8 +41,9 @@ struct Kernel::Box {
         function(module.function(signature.lowered)),
         tag(signature.name, signature.lowered, module.origin()) {
     const ContextGuard guard(device);
-    read_attributes();
-    read_limits();
+    dynamic_shared = static_cast<std::uint32_t>(
+        std::max(0, attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)));
+    loaded = read_facts();
     complete_signature();
   }
 
@@ -49,9 +56,13 @@ struct Kernel::Box {
   std::string identify() const { return "kernel " + signature.name; }
   std::string describe() const { return format("{} on {}", identify(), device.label()); }
 
-  void read_attributes();
-  void read_limits();
+  KernelFacts read_facts() const;
+  KernelAttributes read_attributes() const;
+  LaunchLimits read_limits(const KernelAttributes& attributes) const;
   void complete_signature();
+  /// The facts with the kernel's own register counts, which a compile may have to tell. Whatever
+  /// depends on them asks here before it asks the driver.
+  const KernelFacts& facts() const;
   void require_fit(const LaunchConfig& config) const;
   void require_resident(const LaunchConfig& config) const;
   void require_large_cluster(const LaunchConfig& config) const;
@@ -65,15 +76,33 @@ struct Kernel::Box {
   KernelSignature signature;
   CUfunction function;
   KernelTag tag;
-  KernelAttributes attributes;
-  LaunchLimits limits;
+  KernelFacts loaded;  ///< when module.makes_cubin(), with the most registers it may have
+  mutable std::once_flag completed;
+  mutable KernelFacts complete;  ///< after `completed`
   // Function attributes of the driver that grow on demand; the mutex orders the growing.
   mutable std::mutex growth;
   mutable std::atomic<std::uint32_t> dynamic_shared{0};
   mutable std::atomic<bool> large_clusters{false};
 };
 
-void Kernel::Box::read_attributes() {
+KernelFacts Kernel::Box::read_facts() const {
+  const KernelAttributes attributes = read_attributes();
+  return {attributes, read_limits(attributes)};
+}
+
+const KernelFacts& Kernel::Box::facts() const {
+  if (!module.makes_cubin()) [[likely]]
+    return loaded;
+  std::call_once(completed, [&] {
+    module.complete_resources();
+    const ContextGuard guard(device);
+    complete = read_facts();
+  });
+  return complete;
+}
+
+KernelAttributes Kernel::Box::read_attributes() const {
+  KernelAttributes attributes;
   attributes.registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
   attributes.shared_bytes = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
   attributes.local_bytes = attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
@@ -81,11 +110,11 @@ void Kernel::Box::read_attributes() {
   attributes.max_threads_per_block = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   attributes.ptx_version = attribute(CU_FUNC_ATTRIBUTE_PTX_VERSION);
   attributes.binary_version = attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION);
-  dynamic_shared = static_cast<std::uint32_t>(
-      std::max(0, attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)));
+  return attributes;
 }
 
-void Kernel::Box::read_limits() {
+LaunchLimits Kernel::Box::read_limits(const KernelAttributes& attributes) const {
+  LaunchLimits limits;
   const auto of_device = [&](CUdevice_attribute which) {
     return static_cast<std::uint32_t>(std::max(0, device.attribute(which)));
   };
@@ -105,12 +134,15 @@ void Kernel::Box::read_limits() {
   const CUresult ranged = device.driver().cuCtxGetStreamPriorityRange(&limits.least_priority,
                                                                       &limits.greatest_priority);
   if (ranged != CUDA_SUCCESS) device.fail(ranged, "cuCtxGetStreamPriorityRange", identify());
-  if (!device.capabilities().clusters || of_device(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) return;
+  if (!device.capabilities().clusters || of_device(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) {
+    return limits;
+  }
   limits.cluster_blocks = kLargestClusterBlocks;
   limits.required_cluster = {
       static_cast<std::uint32_t>(attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)),
       static_cast<std::uint32_t>(attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT)),
       static_cast<std::uint32_t>(attribute(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH))};
+  return limits;
 }
 
 void Kernel::Box::complete_signature() {
@@ -144,8 +176,9 @@ void Kernel::Box::complete_signature() {
 }
 
 void Kernel::Box::require_fit(const LaunchConfig& config) const {
-  if (!limits.allow(config)) [[unlikely]] {
-    const LimitViolation violation = limits.explain(config);
+  // More registers than the kernel has may refuse a launch, and allow none that it has to refuse.
+  if (!loaded.limits.allow(config) && !facts().limits.allow(config)) [[unlikely]] {
+    const LimitViolation violation = facts().limits.explain(config);
     throw LaunchConfigError(format("{} for {}{}{}{}", violation.text, describe(),
                                    violation.note.empty() ? "" : " (", violation.note,
                                    violation.note.empty() ? "" : ")"));
@@ -182,6 +215,7 @@ void Kernel::Box::require_large_cluster(const LaunchConfig& config) const {
 }
 
 int Kernel::Box::max_cluster(std::uint32_t block, std::uint32_t shared_bytes) const {
+  facts();
   if (shared_bytes > dynamic_shared.load(std::memory_order_relaxed)) {
     allow_dynamic_shared(shared_bytes);
   }
@@ -224,6 +258,7 @@ void Kernel::Box::allow_large_clusters() const {
 }
 
 int Kernel::Box::occupancy(int block, std::size_t shared_bytes) const {
+  facts();
   const ContextGuard guard(device);
   if (shared_bytes > dynamic_shared.load(std::memory_order_relaxed)) {
     allow_dynamic_shared(shared_bytes);
@@ -276,7 +311,7 @@ Kernel::Kernel(Module module, KernelSignature signature)
     : box_(std::make_shared<const Box>(std::move(module), std::move(signature))) {}
 
 const KernelSignature& Kernel::signature() const noexcept { return box_->signature; }
-const KernelAttributes& Kernel::attributes() const noexcept { return box_->attributes; }
+const KernelAttributes& Kernel::attributes() const { return box_->facts().attributes; }
 Device& Kernel::device() const noexcept { return box_->device; }
 const Module& Kernel::module() const noexcept { return box_->module; }
 CUfunction Kernel::handle() const noexcept { return box_->function; }
@@ -292,18 +327,18 @@ void Kernel::check(const LaunchConfig& config) const {
 
 namespace {
 
-/// One line that a human can read, written with KERNWRIGHT_LOG=debug.
-void log_launch(const Kernel& kernel, const LaunchConfig& config, const LaunchSite& site) {
+/// One line that a human can read, written with KERNWRIGHT_LOG=debug. Nothing is compiled for it.
+void log_launch(const Kernel& kernel, const KernelAttributes& loaded, const LaunchConfig& config,
+                const LaunchSite& site) {
   const Dim3 &g = config.grid, &b = config.block;
   const std::string place = site.to_string();
   log(LogLevel::debug,
-      "launch {}[({}, {}, {}), ({}, {}, {})] on {}: {} threads, {} registers each, {} + {} bytes "
-      "of "
-      "shared memory{}{}",
+      "launch {}[({}, {}, {}), ({}, {}, {})] on {}: {} threads, {}{} registers each, {} + {} bytes "
+      "of shared memory{}{}",
       kernel.signature().name, g.x, g.y, g.z, b.x, b.y, b.z,
       config.stream ? config.stream.identify() : "the legacy stream of " + kernel.device().label(),
-      g.count() * b.count(), kernel.attributes().registers, kernel.attributes().shared_bytes,
-      config.shared_bytes, place.empty() ? "" : ", from ", place);
+      g.count() * b.count(), kernel.module().makes_cubin() ? "at most " : "", loaded.registers,
+      loaded.shared_bytes, config.shared_bytes, place.empty() ? "" : ", from ", place);
 }
 
 Activity activity_of(const Kernel& kernel, const LaunchConfig& config, const LaunchSite& site) {
@@ -346,7 +381,7 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
                               config.shared_bytes, config.stream.handle(), attributes.items.data(),
                               attributes.count};
   if (log_enabled(LogLevel::debug)) [[unlikely]] {
-    log_launch(*this, config, site);
+    log_launch(*this, box.loaded.attributes, config, site);
   }
   const NvtxRange range(box.signature.name.c_str());
   std::optional<ActivityScope> activity;
@@ -382,6 +417,7 @@ int Kernel::suggest_block(std::size_t shared_bytes) const {
   LaunchConfig config;
   config.shared_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(shared_bytes, UINT32_MAX));
   box.require_fit(config);
+  box.facts();
   const ContextGuard guard(box.device);
   if (shared_bytes > box.dynamic_shared.load(std::memory_order_relaxed)) {
     box.allow_dynamic_shared(shared_bytes);
@@ -401,9 +437,10 @@ int Kernel::max_cluster(int block, std::size_t shared_bytes) const {
   LaunchConfig config;
   config.block.x = static_cast<std::uint32_t>(std::max(block, 0));
   config.shared_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(shared_bytes, UINT32_MAX));
-  if (box.limits.required_cluster.x != 0) config.grid = box.limits.required_cluster;
+  const LaunchLimits& limits = box.loaded.limits;
+  if (limits.required_cluster.x != 0) config.grid = limits.required_cluster;
   box.require_fit(config);
-  if (box.limits.cluster_blocks == 0) return 0;
+  if (limits.cluster_blocks == 0) return 0;
   const ContextGuard guard(box.device);
   if (!box.large_clusters.load(std::memory_order_relaxed)) box.allow_large_clusters();
   return box.max_cluster(config.block.x, config.shared_bytes);
@@ -412,7 +449,8 @@ int Kernel::max_cluster(int block, std::size_t shared_bytes) const {
 int Kernel::active_clusters(const LaunchConfig& config) const {
   const Box& box = *box_;
   check(config);
-  if (box.limits.cluster_blocks == 0) return 0;
+  if (box.loaded.limits.cluster_blocks == 0) return 0;
+  box.facts();
   const ContextGuard guard(box.device);
   if (config.shared_bytes > box.dynamic_shared.load(std::memory_order_relaxed)) {
     box.allow_dynamic_shared(config.shared_bytes);

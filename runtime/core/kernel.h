@@ -31,7 +31,8 @@ class Kernel {
   Kernel(Module module, KernelSignature signature);
 
   const KernelSignature& signature() const noexcept;
-  const KernelAttributes& attributes() const noexcept;
+  /// May compile: see ResourceCubin of module.h.
+  const KernelAttributes& attributes() const;
   Device& device() const noexcept;
   const Module& module() const noexcept;
   CUfunction handle() const noexcept;

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 namespace kernwright {
 namespace {
@@ -92,24 +94,6 @@ std::string explain_refusal(const Device& device, CUresult result) {
                     result, name != nullptr ? name : "");
 }
 
-/// Hands the resource cubin to the simulated device for the load that follows, on this thread.
-class ResourceImage {
- public:
-  ResourceImage(const Device& device, std::string_view cubin)
-      : api_(device.driver()), set_(device.is_simulated() && !cubin.empty()) {
-    if (set_) api_.kwSetResourceImage(cubin.data(), cubin.size());
-  }
-  ~ResourceImage() {
-    if (set_) api_.kwSetResourceImage(nullptr, 0);
-  }
-  ResourceImage(const ResourceImage&) = delete;
-  ResourceImage& operator=(const ResourceImage&) = delete;
-
- private:
-  const DriverApi& api_;
-  bool set_;
-};
-
 std::string join(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -129,13 +113,20 @@ struct Module::Box {
     if (guard) guard.report(device.driver().cuModuleUnload(handle), "cuModuleUnload");
   }
 
+  /// Without the driver's answer: a simulated device that refuses keeps its estimates.
+  void set_resources(std::string_view cubin) const {
+    device.driver().kwSetModuleResources(handle, cubin.data(), cubin.size());
+  }
+
   Device& device;
   const SourceOrigin origin;
   CUmodule handle = nullptr;
+  ResourceCubin make_cubin;  ///< null: the kernels' resources are known
+  mutable std::once_flag cubin_made;
 };
 
 Module Module::load(Device& device, std::string_view image, std::string_view resource_cubin,
-                    SourceOrigin origin) {
+                    SourceOrigin origin, ResourceCubin make_cubin) {
   if (image.empty()) throw InvalidArgument("cannot load an empty image");
   const bool is_binary = is_cubin(image);
   const std::string terminated = is_binary ? std::string() : std::string(image);
@@ -143,7 +134,6 @@ Module Module::load(Device& device, std::string_view image, std::string_view res
   LoadLog log;
   const ContextGuard guard(device);
   const RelaxedCapture relaxed(device);
-  const ResourceImage resources(device, resource_cubin);
   CUmodule loaded = nullptr;
   const CUresult result = device.driver().cuModuleLoadDataEx(
       &loaded, is_binary ? image.data() : terminated.c_str(),
@@ -152,7 +142,22 @@ Module Module::load(Device& device, std::string_view image, std::string_view res
     throw_load_error(device, result, image, log.text(), box->origin);
   }
   box->handle = loaded;
+  if (device.is_simulated() && (make_cubin || !resource_cubin.empty())) {
+    box->set_resources(resource_cubin);
+    if (resource_cubin.empty()) box->make_cubin = std::move(make_cubin);
+  }
   return Module(std::move(box));
+}
+
+bool Module::makes_cubin() const noexcept { return box_->make_cubin != nullptr; }
+
+void Module::complete_resources() const {
+  if (!makes_cubin()) return;
+  std::call_once(box_->cubin_made, [&] {
+    const std::string cubin = box_->make_cubin();
+    const ContextGuard guard(box_->device);
+    box_->set_resources(cubin);
+  });
 }
 
 Device& Module::device() const { return box_->device; }

@@ -4,6 +4,7 @@
 #include "core/source_origin.h"
 #include "driver/driver_api.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,17 +20,26 @@ struct ModuleSymbol {
   std::size_t size = 0;  ///< bytes
 };
 
+/// Makes the cubin of a module's kernels; may throw.
+using ResourceCubin = std::function<std::string()>;
+
 /// Shared reference to a CUmodule; unloaded with the last copy. Kernels made from it keep it alive.
 /// Thread-safe.
 class Module {
  public:
   /// `image` is a cubin or PTX text (NUL-terminated by this call). `resource_cubin` may carry the
-  /// cubin of the same kernels, from which the simulated device takes register and shared memory
-  /// counts. `origin` says where the kernels' text stands, for messages. Throws DriverError with
-  /// the driver's log; on the simulated device UnsupportedInstruction or DriverError
-  /// (CUDA_ERROR_INVALID_PTX) with the line.
+  /// cubin of the same kernels, from which the simulated device takes register counts and local
+  /// memory; without it, `make_cubin` may make it when a count is first needed. `origin` says where
+  /// the kernels' text stands, for messages. Throws DriverError with the driver's log; on the
+  /// simulated device UnsupportedInstruction or DriverError (CUDA_ERROR_INVALID_PTX) with the line.
   static Module load(Device& device, std::string_view image, std::string_view resource_cubin = {},
-                     SourceOrigin origin = {});
+                     SourceOrigin origin = {}, ResourceCubin make_cubin = {});
+
+  /// Whether the counts come from `make_cubin`. Until complete_resources() the driver then has the
+  /// most registers that each kernel may have.
+  bool makes_cubin() const noexcept;
+  /// Calls `make_cubin` once, and throws its errors. Thread-safe.
+  void complete_resources() const;
 
   Device& device() const;
   CUmodule handle() const noexcept;

@@ -153,7 +153,7 @@ bool may_pass(const Scenario& scenario, const std::string& function) {
       // Whether a capture is in progress: without an answer, the call itself fails.
       "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode", "cuStreamGetCaptureInfo",
       // The simulated device then estimates the kernels' resources itself.
-      "kwSetResourceImage"};
+      "kwSetModuleResources"};
   return passing.contains(function) || scenario.absorbed.contains(function);
 }
 

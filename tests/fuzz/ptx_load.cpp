@@ -125,12 +125,12 @@ void ptx_load(std::string_view bytes) {
   const unsigned int block = reader.byte() * 8u;
   Options options(reader);
   const std::string cubin(reader.rest());
-  api.kwSetResourceImage(cubin.data(), cubin.size());
   CUmodule module = nullptr;
   const CUresult result =
       api.cuModuleLoadDataEx(&module, image.c_str(), static_cast<unsigned int>(options.keys.size()),
                              options.keys.data(), options.values.data());
   if (result == CUDA_SUCCESS) {
+    api.kwSetModuleResources(module, cubin.data(), cubin.size());
     ask(api, module, block);
     require(api.cuModuleUnload(module) == CUDA_SUCCESS, "a module stays loaded");
     return;

@@ -120,7 +120,11 @@ struct Function {
   CUmodule module_handle = nullptr;
   std::uint32_t index = 0;  ///< into Program::functions
   std::string name;
-  KernelResources resources;
+  std::uint32_t shared_bytes = 0;    ///< static, of one block
+  std::uint32_t constant_bytes = 0;  ///< the module's __constant__ variables
+  std::uint32_t max_threads = 0;     ///< from __launch_bounds__; 0 = none
+  std::atomic<int> registers{0};     ///< of one thread
+  std::atomic<std::uint32_t> local_bytes{0};
   std::atomic<int> max_dynamic_shared{0};
   std::atomic<int> carveout{-1};
   std::atomic<bool> large_clusters{false};  ///< of more than the portable number of blocks

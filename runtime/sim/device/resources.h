@@ -19,6 +19,9 @@ struct KernelResources {
   std::uint32_t max_threads = 0;     ///< from __launch_bounds__; 0 = none
 };
 
+/// Of a thread, by the instruction set.
+constexpr int kMostRegisters = 255;
+
 /// Resources of all kernels in `cubin` by lowered name. Reads nothing outside the span; empty when
 /// it is not a CUDA ELF image.
 std::map<std::string, KernelResources> read_cubin_resources(std::span<const std::byte> cubin);

@@ -375,7 +375,7 @@ void fill_copies(DriverApi& api) {
   KW_FAKE(kwTakeReport, (CUcontext, Fault * report),
           if (!fake().report) return CUDA_ERROR_NOT_FOUND;
           *report = *fake().report; fake().report.reset(); return CUDA_SUCCESS;);
-  KW_FAKE(kwSetResourceImage, (const void* cubin, std::size_t bytes),
+  KW_FAKE(kwSetModuleResources, (CUmodule, const void* cubin, std::size_t bytes),
           if (bytes != 0) fake().resource_image.assign(static_cast<const char*>(cubin), bytes);
           return CUDA_SUCCESS;);
 }

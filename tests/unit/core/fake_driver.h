@@ -65,7 +65,7 @@ class FakeDriver {
   std::vector<FakeLaunch> launches;
   std::optional<Fault> report;  ///< the next one for kwTakeReport
   std::string image;            ///< the last one loaded
-  std::string resource_image;   ///< of the last kwSetResourceImage
+  std::string resource_image;   ///< of the last kwSetModuleResources
   std::vector<std::pair<int, CUresult>> notes;
 
   /// Internal to the table: counts the call and says whether it is to fail.

@@ -103,8 +103,17 @@ TEST_CASE("module: failing loads leave nothing behind and the device usable") {
 
 TEST_CASE("module: the resource cubin goes to the simulated device only") {
   Device& gpu = fresh_device();
+  int made = 0;
+  const ResourceCubin make = [&] {
+    if (++made == 1) throw Error("no compiler");
+    return std::string("made later");
+  };
   Module::load(gpu, kPtx, "cubin bytes");
-  CHECK(FakeDriver::get().calls("kwSetResourceImage") == 0);
+  const Module of_gpu = Module::load(gpu, kPtx, {}, {}, make);
+  CHECK_FALSE(of_gpu.makes_cubin());
+  of_gpu.complete_resources();
+  CHECK(made == 0);
+  CHECK(FakeDriver::get().calls("kwSetModuleResources") == 0);
 
   FakeDriver::get().reset();
   static DeviceRegistry registry(
@@ -115,9 +124,22 @@ TEST_CASE("module: the resource cubin goes to the simulated device only") {
   Device& simulated = registry.preferred();
   Module::load(simulated, kPtx, "cubin bytes");
   CHECK(FakeDriver::get().resource_image == "cubin bytes");
-  CHECK(FakeDriver::get().calls("kwSetResourceImage") == 2);
+  CHECK(FakeDriver::get().calls("kwSetModuleResources") == 1);
   Module::load(simulated, kPtx);
-  CHECK(FakeDriver::get().calls("kwSetResourceImage") == 2);
+  CHECK(FakeDriver::get().calls("kwSetModuleResources") == 1);
+  CHECK_FALSE(Module::load(simulated, kPtx, "cubin bytes", {}, make).makes_cubin());
+  CHECK(FakeDriver::get().calls("kwSetModuleResources") == 2);
+
+  const Module later = Module::load(simulated, kPtx, {}, {}, make);
+  CHECK(later.makes_cubin());
+  CHECK(FakeDriver::get().calls("kwSetModuleResources") == 3);
+  CHECK(made == 0);
+  CHECK_THROWS_AS(later.complete_resources(), Error);
+  CHECK(FakeDriver::get().calls("kwSetModuleResources") == 3);
+  for (int i = 0; i < 2; ++i) later.complete_resources();
+  CHECK(made == 2);
+  CHECK(FakeDriver::get().resource_image == "made later");
+  CHECK(FakeDriver::get().calls("kwSetModuleResources") == 4);
 
   Fault report;
   report.kind = FaultKind::unsupported;

@@ -72,8 +72,8 @@ void calls::cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* dynamic_shared,
   require(resident_blocks(*function, block_size, 0) >= blocks);
   const auto optin = static_cast<std::size_t>(
       device_profile().required(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-  *dynamic_shared = std::min(available_dynamic_shared(blocks, function->resources.shared_bytes),
-                             optin - function->resources.shared_bytes);
+  *dynamic_shared = std::min(available_dynamic_shared(blocks, function->shared_bytes),
+                             optin - function->shared_bytes);
 }
 
 /// NOTE: counts multiprocessors without their grouping, which is unknown for GPUs.

@@ -21,16 +21,16 @@ std::shared_ptr<const FunctionInfo> info_of(const Function& function) {
 }
 
 int max_block_threads(const Function& function) {
-  const int most = max_block_threads(function.resources.registers);
-  const auto bound = static_cast<int>(function.resources.max_threads);
+  const int most = max_block_threads(function.registers);
+  const auto bound = static_cast<int>(function.max_threads);
   return bound == 0 ? most : std::min(most, bound);
 }
 
 int resident_blocks(const Function& function, int block_threads, std::size_t dynamic_shared) {
   if (block_threads > max_block_threads(function)) return 0;
   return resident_blocks({.block_threads = block_threads,
-                          .registers = function.resources.registers,
-                          .static_shared = function.resources.shared_bytes,
+                          .registers = function.registers,
+                          .static_shared = function.shared_bytes,
                           .dynamic_shared = dynamic_shared});
 }
 
@@ -42,13 +42,12 @@ int required_cluster(const Function& function, std::size_t axis) {
 }
 
 int attribute_of(const Function& function, CUfunction_attribute attribute) {
-  const KernelResources& resources = function.resources;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return max_block_threads(function);
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(resources.shared_bytes);
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return static_cast<int>(resources.constant_bytes);
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(resources.local_bytes);
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: return resources.registers;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(function.shared_bytes);
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return static_cast<int>(function.constant_bytes);
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(function.local_bytes);
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: return function.registers;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return device_profile().capability();
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return function.max_dynamic_shared;
@@ -68,7 +67,7 @@ int attribute_of(const Function& function, CUfunction_attribute attribute) {
 void set_max_dynamic_shared(Function& function, int value) {
   const int most =
       device_profile().required(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) -
-      static_cast<int>(function.resources.shared_bytes);
+      static_cast<int>(function.shared_bytes);
   require(value >= 0 && value <= most);
   function.max_dynamic_shared = value;
 }

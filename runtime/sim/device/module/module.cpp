@@ -12,14 +12,6 @@
 namespace kernwright::sim {
 namespace {
 
-using Resources = std::map<std::string, KernelResources>;
-
-/// From kwSetResourceImage, for the thread's next load.
-Resources& pending_resources() {
-  static thread_local Resources resources;
-  return resources;
-}
-
 /// Whether the image is a cubin or a fat binary.
 bool is_machine_code(const char* image) {
   return std::strncmp(image, "\x7f\x45\x4c\x46", 4) == 0 ||
@@ -106,8 +98,13 @@ void require_target(const LoadedModule& code, const JitOptions& options) {
                     : ""));
 }
 
-std::shared_ptr<Function> make_function(const std::shared_ptr<Module>& module, std::uint32_t index,
-                                        const Resources& resources) {
+void set_resources(Function& function, const KernelResources& resources) {
+  function.registers = resources.registers;
+  function.local_bytes = resources.local_bytes;
+}
+
+std::shared_ptr<Function> make_function(const std::shared_ptr<Module>& module,
+                                        std::uint32_t index) {
   const FunctionInfo& info = module->code->program().functions[index];
   auto function = std::make_shared<Function>();
   function->context = module->context;
@@ -116,18 +113,16 @@ std::shared_ptr<Function> make_function(const std::shared_ptr<Module>& module, s
   function->module_handle = module->handle;
   function->index = index;
   function->name = info.name;
-  const auto known = resources.find(info.name);
-  function->resources = known != resources.end() ? known->second : estimate_resources(info);
-  function->resources.shared_bytes = info.shared_bytes;
-  function->resources.constant_bytes = static_cast<std::uint32_t>(module->code->constant_bytes());
-  function->resources.max_threads = info.max_threads;
+  function->shared_bytes = info.shared_bytes;
+  function->constant_bytes = static_cast<std::uint32_t>(module->code->constant_bytes());
+  function->max_threads = info.max_threads;
+  set_resources(*function, estimate_resources(info));
   const int shared = device_profile().required(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
   function->max_dynamic_shared = std::max(0, shared - static_cast<int>(info.shared_bytes));
   return function;
 }
 
 CUmodule load(const void* image, const JitOptions& options) {
-  const Resources resources = std::exchange(pending_resources(), {});
   const auto context = current_context();
   require(image != nullptr);
   const auto begin = std::chrono::steady_clock::now();
@@ -141,7 +136,7 @@ CUmodule load(const void* image, const JitOptions& options) {
   const auto& functions = module->code->program().functions;
   for (std::uint32_t index = 0; index < functions.size(); ++index) {
     if (!functions[index].is_entry) continue;
-    module->functions.push_back(instance.functions.insert(make_function(module, index, resources)));
+    module->functions.push_back(instance.functions.insert(make_function(module, index)));
   }
   const std::chrono::duration<float, std::milli> time = std::chrono::steady_clock::now() - begin;
   options.write_wall_time(time.count());
@@ -158,10 +153,18 @@ std::shared_ptr<Module> find_module(CUmodule handle) {
 
 }  // namespace
 
-void calls::kwSetResourceImage(const void* cubin, std::size_t bytes) {
-  sim_driver();
+void calls::kwSetModuleResources(CUmodule handle, const void* cubin, std::size_t bytes) {
   require(cubin != nullptr || bytes == 0);
-  pending_resources() = read_cubin_resources({static_cast<const std::byte*>(cubin), bytes});
+  const auto module = find_module(handle);
+  const auto resources = read_cubin_resources({static_cast<const std::byte*>(cubin), bytes});
+  for (const CUfunction candidate : module->functions) {
+    const auto function = sim_driver().functions.find(candidate);
+    if (function == nullptr) continue;
+    const auto known = resources.find(function->name);
+    if (known != resources.end()) set_resources(*function, known->second);
+    // The compiler keeps launch bounds, which the estimate does, too.
+    if (bytes == 0 && function->max_threads == 0) function->registers = kMostRegisters;
+  }
 }
 
 void calls::cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int option_count,

@@ -111,24 +111,43 @@ TEST_CASE("cubin resources: the same numbers as the assembler prints") {
 TEST_CASE("cubin resources: functions of the simulated device carry them") {
   CurrentDevice device;
   const DriverApi& api = device.api;
-  const auto registers_of = [&](const char* name, bool with_cubin) {
-    if (with_cubin) {
-      REQUIRE(api.kwSetResourceImage(compiled().cubin.data(), compiled().cubin.size()) ==
-              CUDA_SUCCESS);
-    }
-    CUmodule module = nullptr;
+  CUmodule module = nullptr;
+  REQUIRE(api.cuModuleLoadData(&module, compiled().ptx.c_str()) == CUDA_SUCCESS);
+  const auto attribute = [&](const char* name, CUfunction_attribute which) {
     CUfunction function = nullptr;
     int value = -1;
-    REQUIRE(api.cuModuleLoadData(&module, compiled().ptx.c_str()) == CUDA_SUCCESS);
     REQUIRE(api.cuModuleGetFunction(&function, module, name) == CUDA_SUCCESS);
-    REQUIRE(api.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS);
-    REQUIRE(api.cuModuleUnload(module) == CUDA_SUCCESS);
-    return static_cast<unsigned>(value);
+    REQUIRE(api.cuFuncGetAttribute(&value, which, function) == CUDA_SUCCESS);
+    return value;
   };
-  for (const char* name : {"with_shared", "with_local"}) {
-    CHECK(registers_of(name, true) == from_log(compiled().log, name, "registers"));
-    CHECK(registers_of(name, false) >= 16);  // an estimate: the image counts for one load only
+  const auto most_threads = [&](const char* name) {
+    return attribute(name, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  };
+  for (const char* name : {"with_shared", "with_local"}) {  // estimates
+    const int registers = attribute(name, CU_FUNC_ATTRIBUTE_NUM_REGS);
+    CHECK(registers >= 16);
+    CHECK(registers <= 64);
   }
+  CHECK(most_threads("with_local") == 1024);
+
+  // Until the cubin is there, a block fits for certain, or the kernel's bounds tell.
+  REQUIRE(api.kwSetModuleResources(module, nullptr, 0) == CUDA_SUCCESS);
+  CHECK(attribute("with_local", CU_FUNC_ATTRIBUTE_NUM_REGS) == 255);
+  CHECK(most_threads("with_local") == 256);
+  CHECK(most_threads("with_shared") == 256);
+  CHECK(api.kwSetModuleResources(module, nullptr, 1) == CUDA_ERROR_INVALID_VALUE);
+
+  REQUIRE(api.kwSetModuleResources(module, compiled().cubin.data(), compiled().cubin.size()) ==
+          CUDA_SUCCESS);
+  for (const char* name : {"with_shared", "with_local"}) {
+    CHECK(static_cast<unsigned>(attribute(name, CU_FUNC_ATTRIBUTE_NUM_REGS)) ==
+          from_log(compiled().log, name, "registers"));
+    CHECK(static_cast<unsigned>(attribute(name, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)) ==
+          from_log(compiled().log, name, "bytes stack frame"));
+  }
+  CHECK(most_threads("with_local") == 1024);
+  REQUIRE(api.cuModuleUnload(module) == CUDA_SUCCESS);
+  CHECK(api.kwSetModuleResources(module, nullptr, 0) == CUDA_ERROR_INVALID_HANDLE);
 }
 
 TEST_CASE("cubin resources: a guess refuses no block, however many values a kernel has") {

@@ -229,7 +229,8 @@ std::vector<Call> harmless() {
              return api.cuTensorMapReplaceAddress(scratch<CUtensorMap>(), nullptr);),
         CALL(kwTakeReport, CUDA_ERROR_NOT_FOUND, true, api.kwTakeReport(nullptr, scratch<Fault>());
              return api.kwTakeReport(nullptr, scratch<Fault>());),
-        CALL(kwSetResourceImage, kOk, true, return api.kwSetResourceImage(nullptr, 0);),
+        CALL(kwSetModuleResources, CUDA_ERROR_INVALID_HANDLE, true,
+             return api.kwSetModuleResources(nullptr, nullptr, 0);),
   };
 }
 
