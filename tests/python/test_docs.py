@@ -68,6 +68,8 @@ PRELUDE = textwrap.dedent(
 )
 
 
+# Packages of extras, by the page that shows them.
+EXTRAS = {"chat": ("tokenizers", "jinja2")}
 # Pages about the simulated device alone.
 OF_SIMULATED = ("checks", "trace_and_profile")
 
@@ -77,6 +79,8 @@ def test_code_runs_as_it_stands(page, tmp_path):
     """The blocks of a page, one after the other, as a reader pastes them; they print what the page
     says."""
     code = PRELUDE
+    for module in EXTRAS.get(page.stem, ()):
+        pytest.importorskip(module)
     for number, (block, output) in enumerate(WITH_OUTPUT.findall(page.read_text())):
         for module in re.findall(r"^import (torch|ray|cupy)\b", block, re.MULTILINE):
             if importlib.util.find_spec(module) is None:

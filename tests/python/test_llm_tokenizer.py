@@ -173,9 +173,11 @@ def test_without_the_extra_its_name_is_told(monkeypatch, tmp_path):
         llm.ChatTemplate("chatml")
 
 
-@pytest.mark.parametrize(
-    "name", ["Tokenizer", "TextStream", "StopStrings", "StopCheck", "ChatTemplate"]
-)
+CLASSES = ("Tokenizer", "TextStream", "StopStrings", "StopCheck")
+CHAT = ("ChatTemplate", "MessageParser", "MessagePart", "parse_message")
+
+
+@pytest.mark.parametrize("name", CLASSES + CHAT)
 def test_examples_are_true(name, tmp_path, monkeypatch):
     """Those of a class and its methods, after the example of llm.Tokenizer."""
     monkeypatch.chdir(tmp_path)
@@ -185,11 +187,8 @@ def test_examples_are_true(name, tmp_path, monkeypatch):
     texts = [inspect.getdoc(getattr(llm, name))]
     if name != "Tokenizer":
         texts.insert(0, inspect.getdoc(llm.Tokenizer))
-    texts += [
-        inspect.getdoc(member)
-        for each, member in vars(getattr(llm, name)).items()
-        if not each.startswith("_")
-    ]
+    members = getattr(getattr(llm, name), "__dict__", {})
+    texts += [inspect.getdoc(each) for key, each in members.items() if not key.startswith("_")]
     for text in texts:
         test = doctest.DocTestParser().get_doctest(text or "", space, name, "", 0)
         runner.run(test, out=found.append, clear_globs=False)

@@ -19,6 +19,8 @@ from kernwright.llm._load import *
 from kernwright.llm._load import __all__ as _load
 from kernwright.llm._model import *
 from kernwright.llm._model import __all__ as _model
+from kernwright.llm._parse.parser import *
+from kernwright.llm._parse.parser import __all__ as _parser
 from kernwright.llm._registry import *
 from kernwright.llm._registry import __all__ as _registry
 from kernwright.llm._step import *
@@ -45,6 +47,7 @@ __all__ = [
     *_tokenizer,
     "Unread",
     "models",
+    *_parser,
 ]
 
 publish(globals(), __all__)

@@ -1,0 +1,1 @@
+"""Texts of models to messages: reasoning, tool calls and content, whole or in pieces."""
