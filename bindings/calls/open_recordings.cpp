@@ -5,6 +5,7 @@
 #include "bindings/calls/recording.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/python_support.h"
+#include "bindings/values/array_support.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -18,8 +19,10 @@ namespace {
 thread_local std::vector<Recording*> open_recordings;
 
 /// Throws where memory of an operand was written through another array.
-void refuse_stale(Recording& recording, PyObject* name, const py::object& operands) {
-  py::handle(object_of(&recording)).attr("refuse_stale")(py::handle(name), operands);
+void refuse_stale(Recording& recording, PyObject* name, PyObject* operand) {
+  if (!is_stale(recording, operand)) return;
+  py::handle(object_of(&recording))
+      .attr("refuse_stale")(py::handle(name), py::make_tuple(py::handle(operand)));
 }
 
 /// A new node made the results, unless it has no edges.
@@ -48,15 +51,6 @@ py::object checked_pairs(PyObject* values) {
   return pairs;
 }
 
-py::tuple operands_of(const py::object& pairs) {
-  const Py_ssize_t count = PyTuple_GET_SIZE(pairs.ptr());
-  py::tuple operands(count);
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    operands[static_cast<std::size_t>(i)] = py::handle(PyTuple_GET_ITEM(item(pairs, i), 0));
-  }
-  return operands;
-}
-
 void note_pairs(PyObject* name, PyObject* values, PyObject* result, bool is_checked) {
   if (open_recordings.empty()) return;
   const py::object pairs = checked_pairs(values);
@@ -66,12 +60,11 @@ void note_pairs(PyObject* name, PyObject* values, PyObject* result, bool is_chec
     std::vector<Edge> edges;
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* const pair = item(pairs, i);
-      const Place* const place = find(recording, PyTuple_GET_ITEM(pair, 0));
+      PyObject* const operand = PyTuple_GET_ITEM(pair, 0);
+      if (!is_checked) refuse_stale(recording, name, operand);
+      const Place* const place = find(recording, operand);
       if (place == nullptr) continue;
       edges.push_back({*place, py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(pair, 1))});
-    }
-    if (recording.has_traced_writes && !is_checked) {
-      refuse_stale(recording, name, operands_of(pairs));
     }
     add_node(recording, name, std::move(edges), nullptr, &result, 1);
   }
@@ -134,34 +127,41 @@ PyObject* call_set_recordings(PyObject*, PyObject* values) {
   });
 }
 
+PyObject* call_extent(PyObject*, PyObject* value) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const Array* const array = array_of(value);
+    if (array == nullptr) throw ArgumentError("only an array has an extent");
+    const Extent extent = extent_of(*array);
+    return Py_BuildValue("(KK)", extent.first, extent.end);
+  });
+}
+
 PyObject* call_next_order(PyObject*, PyObject*) {
   return PyLong_FromUnsignedLongLong(next_order());
 }
 
-/// Whether it, or a member of a list or tuple, has a gradient. A list that contains itself may.
-bool is_known(PyObject* value) {
+/// Whether it, or a member of a list or tuple, has a gradient or is stale. A list that contains
+/// itself may.
+bool is_of_concern(PyObject* value) {
   if (PyTuple_Check(value) == 0 && PyList_Check(value) == 0) {
-    return std::ranges::any_of(open_recordings,
-                               [&](const Recording* each) { return knows(*each, value); });
+    return std::ranges::any_of(open_recordings, [&](Recording* each) {
+      return knows(*each, value) || is_stale(*each, value);
+    });
   }
   if (Py_EnterRecursiveCall(" while a recording looks for arrays") != 0) {
     PyErr_Clear();
     return true;
   }
   PyObject* const* const members = PySequence_Fast_ITEMS(value);
-  const bool found = std::any_of(members, members + PySequence_Fast_GET_SIZE(value), is_known);
+  const bool found = std::any_of(members, members + PySequence_Fast_GET_SIZE(value), is_of_concern);
   Py_LeaveRecursiveCall();
   return found;
 }
 
 }  // namespace
 
-bool concerns_recordings(PyObject* const* arguments, std::size_t count) noexcept {
-  if (open_recordings.empty()) return false;
-  for (const Recording* const each : open_recordings) {
-    if (each->has_traced_writes) return true;
-  }
-  return std::any_of(arguments, arguments + count, is_known);
+bool concerns_recordings(PyObject* const* arguments, std::size_t count) {
+  return !open_recordings.empty() && std::any_of(arguments, arguments + count, is_of_concern);
 }
 
 void note(PyObject* name, PyObject* pairs, PyObject* result) {
@@ -176,10 +176,10 @@ void note_joint(PyObject* name, PyObject* values, PyObject* made, PyObject* pull
     Recording& recording = *open_recordings[at];
     std::vector<Edge> edges;
     for (Py_ssize_t i = 0; i < count; ++i) {
+      refuse_stale(recording, name, item(operands, i));
       const Place* const place = find(recording, item(operands, i));
       if (place != nullptr) edges.push_back({*place, py::int_(i)});
     }
-    if (recording.has_traced_writes) refuse_stale(recording, name, operands);
     add_node(recording, name, std::move(edges), pullback, PySequence_Fast_ITEMS(results.ptr()),
              PyTuple_GET_SIZE(results.ptr()));
   }
@@ -194,6 +194,7 @@ void bind_open_recordings(py::module_& m) {
       {"_forget", call_forget, METH_O, nullptr},
       {"_recordings", call_recordings, METH_NOARGS, nullptr},
       {"_set_recordings", call_set_recordings, METH_O, nullptr},
+      {"_extent", call_extent, METH_O, nullptr},
       {"_next_order", call_next_order, METH_NOARGS, nullptr},
   };
   for (PyMethodDef& each : functions) {

@@ -10,8 +10,9 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 /// Whether an open recording of this thread has to know of a call with these arguments: one of
-/// them, or of the members of lists and tuples among them, has a gradient, or memory was written.
-bool concerns_recordings(PyObject* const* arguments, std::size_t count) noexcept;
+/// them, or of the members of lists and tuples among them, has a gradient, or memory of it was
+/// written through another array.
+bool concerns_recordings(PyObject* const* arguments, std::size_t count);
 
 /// Records an operation with one result in all open recordings of this thread. `pairs`: an iterable
 /// of operands and their pullbacks; operands that no recording knows are constants. Throws

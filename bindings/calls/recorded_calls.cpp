@@ -211,9 +211,10 @@ bool handle_recorded(PyObject* function, PlainCall plain, PyObject* const* argum
     const Unrecorded scope;
     result = plain(function, arguments, count, keywords);
   }
-  if (result != nullptr && concerns_recordings(arguments, given.size())) {
-    result = noted(result, [&] { note_result(entry, result, given); });
-  }
+  if (result == nullptr) return true;
+  result = noted(result, [&] {
+    if (concerns_recordings(arguments, given.size())) note_result(entry, result, given);
+  });
   return true;
 }
 
@@ -221,8 +222,8 @@ PyObject* note_operator(const char* name, PyObject* result, PyObject* a, PyObjec
   if (result == nullptr || result == Py_NotImplemented) return result;
   const std::array<PyObject*, 3> operands{result, a, b};
   const std::size_t count = b == nullptr ? 2 : 3;
-  if (!concerns_recordings(operands.data() + 1, count - 1)) return result;
   return noted(result, [&] {
+    if (!concerns_recordings(operands.data() + 1, count - 1)) return;
     PyObject* const said = name_object(name);
     PyObject* const rule = PyDict_GetItemWithError(handlers->elementwise, said);
     if (rule == nullptr) {

@@ -1,12 +1,12 @@
 // The Python type of recordings; the class Array tells them which arrays died.
 #include "bindings/calls/recording.h"
 
+#include "array/shape.h"
 #include "base/errors.h"
+#include "base/scalar_type.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
-
-#include <structmember.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -60,6 +60,7 @@ PyObject* make_recording(PyTypeObject* type, PyObject*, PyObject*) {
   Recording* const recording = recording_of(self);
   std::construct_at(&recording->places);
   std::construct_at(&recording->found);
+  std::construct_at(&recording->writes);
   recordings.push_back(recording);
   return self;
 }
@@ -70,6 +71,7 @@ void destroy_recording(PyObject* self) {
   clear_recording(self);
   std::destroy_at(&recording_of(self)->places);
   std::destroy_at(&recording_of(self)->found);
+  std::destroy_at(&recording_of(self)->writes);
   PyTypeObject* const type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -93,6 +95,26 @@ PyObject* place_of(PyObject* self, PyObject* array) {
   const Place* const place = find(*recording_of(self), array);
   if (place == nullptr) Py_RETURN_NONE;
   return Py_BuildValue("(On)", place->node.ptr(), place->number);
+}
+
+/// add_traced_write(target, first, end, order): of equal targets and extents the last write counts.
+PyObject* add_traced_write(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count != 4) {
+    PyErr_SetString(PyExc_TypeError, "add_traced_write() takes an array and three numbers");
+    return nullptr;
+  }
+  const Extent extent{PyLong_AsUnsignedLongLong(arguments[1]),
+                      PyLong_AsUnsignedLongLong(arguments[2])};
+  const TracedWrite made{arguments[0], extent, PyLong_AsUnsignedLongLong(arguments[3])};
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    std::vector<TracedWrite>& writes = recording_of(self)->writes;
+    std::erase_if(writes, [&](const TracedWrite& each) {
+      return each.target == made.target && each.extent == made.extent;
+    });
+    writes.push_back(made);
+    Py_RETURN_NONE;
+  });
 }
 
 /// close(): it knows no array any longer.
@@ -144,6 +166,25 @@ const Place* find(Recording& recording, PyObject* object) {
   return nullptr;
 }
 
+Extent extent_of(const Array& array) {
+  const ByteRange range = byte_range(array.shape(), array.strides(), scalar_size(array.type()));
+  return {array.address() + static_cast<CUdeviceptr>(range.low),
+          array.address() + static_cast<CUdeviceptr>(range.high)};
+}
+
+bool is_stale(Recording& recording, PyObject* object) {
+  if (recording.writes.empty()) return false;
+  const Array* const array = array_of(object);
+  if (array == nullptr) return false;
+  const Place* const place = find(recording, object);
+  const std::uint64_t order = place == nullptr ? 0 : node_of(place->node).order;
+  const Extent own = extent_of(*array);
+  return std::ranges::any_of(recording.writes, [&](const TracedWrite& write) {
+    return write.order > order && write.target != object && write.extent.first < own.end &&
+           own.first < write.extent.end;
+  });
+}
+
 void forget(Recording& recording, PyObject* object) {
   const auto found = recording.places.find(object);
   if (found == recording.places.end()) return;
@@ -178,10 +219,6 @@ py::object recordings_from(PyObject* values) {
 }
 
 void bind_recording(py::module_& m) {
-  static PyMemberDef members[] = {
-      {"has_traced_writes", T_BOOL, offsetof(Recording, has_traced_writes), 0, nullptr},
-      {nullptr, 0, 0, 0, nullptr},
-  };
   static PyGetSetDef getters[] = {
       {"found", found_arrays, nullptr, nullptr, nullptr},
       {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -189,6 +226,7 @@ void bind_recording(py::module_& m) {
   static PyMethodDef methods[] = {
       {"enter", plain_function(&enter_array), METH_FASTCALL, nullptr},
       {"place", place_of, METH_O, nullptr},
+      {"add_traced_write", plain_function(&add_traced_write), METH_FASTCALL, nullptr},
       {"close", close_recording, METH_NOARGS, nullptr},
       {"look_through", look_through, METH_O, nullptr},
       {nullptr, nullptr, 0, nullptr},
@@ -198,7 +236,6 @@ void bind_recording(py::module_& m) {
       {Py_tp_dealloc, reinterpret_cast<void*>(&destroy_recording)},
       {Py_tp_traverse, reinterpret_cast<void*>(&visit_recording)},
       {Py_tp_clear, reinterpret_cast<void*>(&clear_recording)},
-      {Py_tp_members, members},
       {Py_tp_getset, getters},
       {Py_tp_methods, methods},
       {0, nullptr},

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "bindings/calls/recorded_node.h"
+#include "driver/driver_api.h"
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
@@ -12,14 +14,28 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
+/// Where the elements of an array are: the first byte, and the one behind the last.
+struct Extent {
+  CUdeviceptr first = 0, end = 0;
+  bool operator==(const Extent&) const = default;
+};
+Extent extent_of(const Array& array);
+
+/// Memory that was written by what has a gradient.
+struct TracedWrite {
+  const PyObject* target;  ///< the array it was written through, which recording.py keeps
+  Extent extent;
+  std::uint64_t order;
+};
+
 /// kernwright._core._GradientRecording. It knows arrays by identity, only while they live, and
 /// holds none. One that looks through others (see touched() in recording.py) knows no array, and
 /// holds those of the others that it was asked for.
 struct Recording {
   PyObject_HEAD std::unordered_map<PyObject*, Place> places;
   std::vector<PyObject*> found;  ///< owned
-  PyObject* outer;               ///< a tuple of recordings, or null; owned
-  bool has_traced_writes;        ///< whether memory was written by what has a gradient
+  std::vector<TracedWrite> writes;
+  PyObject* outer;  ///< a tuple of recordings, or null; owned
 };
 
 inline PyObject* object_of(Recording* recording) { return reinterpret_cast<PyObject*>(recording); }
@@ -30,6 +46,10 @@ bool knows(const Recording& recording, PyObject* object);
 
 /// The object's place, or null.
 const Place* find(Recording& recording, PyObject* object);
+
+/// Whether the array may have been made before its memory was written through another one: a
+/// gradient would not know where its values come from.
+bool is_stale(Recording& recording, PyObject* array);
 
 /// From here on the array is the next result of the node.
 void set_place(Recording& recording, PyObject* array, const py::object& node);

@@ -1,6 +1,7 @@
 """What a recording knows: arrays by identity, while they live; and what recording costs."""
 
 import gc
+import operator
 import sys
 import threading
 
@@ -134,6 +135,50 @@ def test_a_rule_gives_pairs_and_a_result_is_an_array():
         assert is_traced(x)
 
 
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ipow", "imod"])
+def test_operators_in_place_are_those_that_make_an_array(name):
+    rng = np.random.default_rng(0)
+    x, w, row = (kw.asarray(rng.uniform(1, 2, shape)) for shape in ((2, 3), (2, 3), (3,)))
+    apply, plain = getattr(operator, name), getattr(operator, name[1:])
+    for other in (1.5, row, None):  # None: both sides have a gradient
+
+        def changed(x, w, other=other):
+            y = x * 1
+            z = apply(y, w if other is None else other)
+            assert z is y
+            return (z * z).sum()
+
+        def made(x, w, other=other):
+            z = plain(x * 1, w if other is None else other)
+            return (z * z).sum()
+
+        one, two = (kw.value_and_grad(f, wrt=(0, 1))(x, w) for f in (changed, made))
+        assert one[0].item() == two[0].item()
+        for a, b in zip(one[1], two[1], strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
+def test_an_operator_in_place_rounds_as_outside_of_a_recording():
+    rng = np.random.default_rng(1)
+    x, w = (kw.asarray(rng.normal(size=100).astype(np.float32)) for _ in range(2))
+    for apply in (operator.iadd, operator.isub, operator.imul, operator.itruediv):
+        outside = apply(x.astype("bfloat16"), w)
+        inside, _ = kw.vjp(lambda x, f=apply: f(x.astype("bfloat16"), w), x)
+        assert inside.dtype.name == "bfloat16" and (inside == outside).all()
+
+
+def test_an_array_in_place_with_itself():
+    x = kw.asarray([1.0, 2.0, -3.0])
+
+    def doubled(x):
+        y = x * 3
+        y += y
+        y *= y
+        return y.sum()
+
+    assert kw.grad(doubled)(x).numpy().tolist() == [72, 144, -216]
+
+
 def test_a_list_that_contains_itself_is_told():
     cycle = []
     cycle.append(cycle)
@@ -171,4 +216,7 @@ def test_a_recorded_call_runs_no_function_of_python_but_its_rule(statement, most
     with recorded() as recording:
         recording.add_leaf(names["a"])
         recording.add_leaf(names["b"])
+        assert python_calls(statement, names) - before <= most
+        written = names["a"] + names["b"]
+        written += names["a"]  # from here on operands are compared with what was written
         assert python_calls(statement, names) - before <= most

@@ -171,6 +171,7 @@ from kernwright._core_random import _random_permutation as _random_permutation
 from kernwright._core_random import _random_uniform as _random_uniform
 from kernwright._core_random import _rows_by_index as _rows_by_index
 from kernwright._core_random import _take_counter as _take_counter
+from kernwright._core_recording import _extent as _extent
 from kernwright._core_recording import _forget as _forget
 from kernwright._core_recording import _GradientRecording as _GradientRecording
 from kernwright._core_recording import _is_recording as _is_recording

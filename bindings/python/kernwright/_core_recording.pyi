@@ -39,12 +39,6 @@ class _GradientRecording:
     """Which node made each array. An array is known by identity, and only while it lives."""
 
     @property
-    def has_traced_writes(self) -> bool:
-        """Whether memory was written by what has a gradient: operands are checked then."""
-
-    @has_traced_writes.setter
-    def has_traced_writes(self, value: bool) -> None: ...
-    @property
     def found(self) -> list[Array]:
         """The arrays of other recordings that it was asked for, after look_through()."""
 
@@ -54,11 +48,19 @@ class _GradientRecording:
     def place(self, array: Array, /) -> tuple[_Node, int] | None:
         """The node that made an array, and the array's number among its results."""
 
+    def add_traced_write(self, target: Array, first: int, end: int, order: int, /) -> None:
+        """Memory was written through an array by what has a gradient; the caller keeps the array.
+        Operands made before it, in the same memory, are handed to refuse_stale(), a method of the
+        class derived from this one."""
+
     def close(self) -> None:
         """Forgets all arrays."""
 
     def look_through(self, recordings: Iterable[_GradientRecording], /) -> None:
         """From here on it knows no array, and notes which arrays of these it was asked for."""
+
+def _extent(array: Array, /) -> tuple[int, int]:
+    """The first byte of an array's elements, and the one behind the last."""
 
 def _forget(array: Array, /) -> None:
     """Makes an array a constant of all open recordings."""

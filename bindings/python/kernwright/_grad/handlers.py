@@ -148,7 +148,7 @@ OWN: dict[str, Handler] = {
 }
 # Functions that take arrays and compute nothing with their elements.
 NEUTRAL = frozenset({
-    "_any_capture", "_can_cast", "_dtype", "_forget", "_from_numpy", "_has_product",
+    "_any_capture", "_can_cast", "_dtype", "_extent", "_forget", "_from_numpy", "_has_product",
     "_layer_operands", "_log_warning", "_memory_use", "_next_order", "_note", "_note_checked",
     "_note_joint", "_product_plan", "_promote_types", "_recordings", "_result_type", "_sequence",
     "_whole_sequence", "_with_product",

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import kernwright
 from kernwright._core import (
     Array,
+    _extent,
     _forget,
     _GradientRecording,
     _is_traced,
@@ -50,6 +51,8 @@ note, note_checked, note_joint = _note, _note_checked, _note_joint
 is_traced = _is_traced
 # From here on the array is a constant: all of it was overwritten.
 forget = _forget
+# The first byte of an array's elements, and the one behind the last.
+extent_of = _extent
 # The open recordings of this thread, the outermost first.
 recordings = _recordings
 
@@ -85,7 +88,8 @@ class Recording(_GradientRecording):
 
     def add_write(self, write: Write) -> None:
         self.writes[id(write.target), write.first, write.end] = write
-        self.has_traced_writes |= write.traced
+        if write.traced:
+            self.add_traced_write(write.target, write.first, write.end, write.order)
 
     def refuse_stale(self, name: str, operands: Iterable[Any], but: Any = None) -> None:
         """An operand made before its memory was written through another array: its values would
@@ -156,17 +160,6 @@ def is_one(gradient: Array) -> bool:
     return gradient is _threads.one
 
 
-def extent_of(array: Array) -> tuple[int, int]:
-    """The first byte of an array's elements, and the one behind the last."""
-    first = end = array.ptr
-    if array.size == 0:
-        return first, first
-    for count, stride in zip(array.shape, array.strides, strict=True):
-        reach = (count - 1) * stride
-        first, end = first + min(reach, 0), end + max(reach, 0)
-    return first, end + array.itemsize
-
-
 def user_line() -> str:
     """The file and line of the innermost code outside of this package."""
     frame = sys._getframe(1)
@@ -212,7 +205,7 @@ def written_extents() -> Iterator[list[tuple[int, int]]]:
 def refuse_stale(name: str, operands: Iterable[Any], but: Any = None) -> None:
     """In all open recordings."""
     for recording in recordings():
-        if recording.has_traced_writes:
+        if recording.writes:
             recording.refuse_stale(name, operands, but)
 
 

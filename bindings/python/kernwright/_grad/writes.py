@@ -55,10 +55,19 @@ def compute(name: str, operands: tuple[Any, ...], out: Any) -> Any:
 
 
 def in_place(name: str, a: Any, b: Any) -> Any:
-    """a <operation>= b: the same array, and from here on another node. Gradients other than those
-    of sums need what is overwritten: they get a copy."""
-    keeps = name not in ("add", "subtract") and is_traced(b)
-    return written(a, _elementwise(name, (a.copy() if keeps else a, b)), f"{name} in place")
+    """a <operation>= b: the same array, and from here on another node. Where the gradient needs
+    what is overwritten, it gets a copy, and the result is written over `a`."""
+    call = f"{name} in place"
+    if name not in ("add", "subtract") and (name not in ("multiply", "divide") or is_traced(b)):
+        kept = a.copy() if is_traced(b) or name == "pow" else a
+        return written(a, _elementwise(name, (kept, kept if b is a else b)), call)
+    traced = is_traced(a) or is_traced(b)
+    refuse_stale(call, (a, b))
+    note_write(a, call, traced)
+    _unrecorded(_elementwise, name, (a, b), a)
+    if traced:
+        note_checked(call, ELEMENTWISE[name](a, a, b), a)
+    return a
 
 
 def written(out: Any, made: Array, call: str) -> Any:
