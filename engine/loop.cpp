@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -45,10 +46,10 @@ class HostTime {
 Loop::Loop(Device& device, const LoopOptions& options, Record record)
     : options_(options),
       record_(std::move(record)),
-      buckets_(Buckets::of_limits(options.layout.max_rows, options.max_tokens)),
+      buckets_(Buckets::of_limits(options.layout.max_rows, options.schedule.max_tokens)),
       stream_(Stream::create(device)),
       rows_(device, options.layout, stream_),
-      step_(rows_, options.max_tokens, stream_),
+      step_(rows_, options.schedule.max_tokens, options.detail_words, stream_),
       pages_(options.pages) {
   for (std::int32_t row = options.layout.max_rows; row-- > 0;) free_rows_.push_back(row);
 }
@@ -186,7 +187,7 @@ Graph& Loop::graph_of(const Bucket& bucket) {
   if (found != graphs_.end()) return found->second;
   rows_.set_plan({}, {}, static_cast<std::size_t>(bucket.rows));
   rows_.flush();
-  Graph made = record_(bucket.rows, bucket.tokens);
+  Graph made = record_(bucket);
   stats_.graphs = static_cast<std::int32_t>(graphs_.size()) + 1;
   return graphs_.emplace(bucket, std::move(made)).first->second;
 }
@@ -208,7 +209,7 @@ void Loop::advance(std::vector<TokenEvent>& events) {
     const HostTime time(stats_.plan_ns);
     take_inbox();
     admit();
-    plan = plan_step(running_, options_.max_tokens, buckets_);
+    plan = plan_step(running_, options_.schedule, buckets_);
   }
   Graph* const graph = plan.parts.empty() ? nullptr : &graph_of(plan.bucket);
   try {
@@ -222,9 +223,9 @@ void Loop::advance(std::vector<TokenEvent>& events) {
     fail_all();
     throw;
   }
-  events.insert(events.end(), events_.begin(), events_.end());
   unfinished_ -= std::ranges::count_if(
       events_, [](const TokenEvent& event) { return event.finish != Finish::none; });
+  std::ranges::move(events_, std::back_inserter(events));
   events_.clear();
 }
 
@@ -295,28 +296,33 @@ void Loop::read_oldest() {
   unread_.pop_front();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     // A sequence that ended meanwhile ran this step for nothing.
-    if (parts[i].yields && !parts[i].sequence->finished) receive(*parts[i].sequence, results[i]);
+    if (parts[i].yields && !parts[i].sequence->finished)
+      receive(*parts[i].sequence, results.subspan(i * step_.row_words(), step_.row_words()));
   }
 }
 
-void Loop::receive(Sequence& sequence, std::int32_t result) {
-  if (result == kernels::kNoNumber) return finish(sequence, Finish::bad_logits);
-  if (result < 0)
+void Loop::receive(Sequence& sequence, std::span<const std::int32_t> result) {
+  const std::int32_t token = result[0];
+  if (token == kernels::kNoNumber) return finish(sequence, Finish::bad_logits);
+  if (token < 0)
     throw std::logic_error(format("a step gave no token to sequence {} of request {}",
                                   sequence.choice, sequence.request));
   ++sequence.produced;
   ++stats_.tokens;
   const Request& source = *sequence.source;
-  if (sequence.produced > source.min_tokens &&
-      std::ranges::binary_search(source.stop_tokens, result))
-    return finish(sequence, Finish::stop, result);
-  if (sequence.produced == sequence.limit) return finish(sequence, Finish::length, result);
-  events_.push_back({sequence.request, sequence.choice, result, Finish::none});
+  std::vector<std::int32_t> details;
+  if (source.wants_details) details.assign(result.begin() + 1, result.end());
+  const bool stops = sequence.produced > source.min_tokens &&
+                     std::ranges::binary_search(source.stop_tokens, token);
+  if (stops || sequence.produced == sequence.limit)
+    return finish(sequence, stops ? Finish::stop : Finish::length, token, std::move(details));
+  events_.push_back({sequence.request, sequence.choice, token, Finish::none, std::move(details)});
 }
 
 // ---- ends
 
-void Loop::finish(Sequence& sequence, Finish reason, std::int32_t token) {
+void Loop::finish(Sequence& sequence, Finish reason, std::int32_t token,
+                  std::vector<std::int32_t> details) {
   sequence.finished = true;
   const auto held = static_cast<std::int32_t>(sequence.pages.size());
   for (const std::int32_t page : sequence.pages) pages_.release(page);
@@ -337,7 +343,7 @@ void Loop::finish(Sequence& sequence, Finish reason, std::int32_t token) {
   // Those that would have shared its pages share nothing.
   for (const SequencePtr& each : sequence.followers) each->ready = true;
   sequence.followers.clear();
-  events_.push_back({sequence.request, sequence.choice, token, reason});
+  events_.push_back({sequence.request, sequence.choice, token, reason, std::move(details)});
 }
 
 void Loop::fail_all() {

@@ -23,9 +23,10 @@ namespace kernwright::engine {
 
 struct LoopOptions {
   kernels::StateLayout layout{};
-  std::int32_t pages = 0;       ///< of the caches
-  std::int32_t max_tokens = 0;  ///< of a step, more than layout.max_rows
-  std::int32_t vocabulary = 0;  ///< tokens of prompts are below it
+  std::int32_t pages = 0;         ///< of the caches
+  ScheduleOptions schedule{};     ///< max_tokens is more than layout.max_rows
+  std::int32_t vocabulary = 0;    ///< tokens of prompts are below it
+  std::int32_t detail_words = 0;  ///< of a token, at most
 };
 
 struct LoopStats {
@@ -43,10 +44,10 @@ struct LoopStats {
 /// from one at a time.
 class Loop {
  public:
-  /// Records the graph of a step of that size: step().begin(), the model, a token for each row,
-  /// step().end(). Before the call the plan on the device is empty: the same work may also be run
-  /// on stream(), and changes nothing then.
-  using Record = std::function<Graph(std::int32_t rows, std::int32_t tokens)>;
+  /// Records the graph of a step of that size: step().begin(), the model, a token for each row as
+  /// the features say, step().end(). Before the call the plan on the device is empty: the same work
+  /// may also be run on stream(), and changes nothing then.
+  using Record = std::function<Graph(const Bucket& bucket)>;
 
   /// Throws InvalidArgument for limits without sense, OutOfMemory.
   Loop(Device& device, const LoopOptions& options, Record record);
@@ -90,8 +91,9 @@ class Loop {
   void give_pages(Sequence& sequence, std::int32_t tokens);
   void release_followers(Sequence& sequence);
   void read_oldest();
-  void receive(Sequence& sequence, std::int32_t result);
-  void finish(Sequence& sequence, Finish reason, std::int32_t token = -1);
+  void receive(Sequence& sequence, std::span<const std::int32_t> result);
+  void finish(Sequence& sequence, Finish reason, std::int32_t token = -1,
+              std::vector<std::int32_t> details = {});
   void fail_all();
   std::int32_t pages_for(std::int32_t tokens) const noexcept;
   void require_possible(const Request& request) const;

@@ -56,12 +56,38 @@ Bucket Buckets::mixed(std::int32_t rows, std::int32_t tokens) const {
   return {padded, smallest(mixed_tokens, std::max(tokens, padded + 1))};
 }
 
-StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running, std::int32_t max_tokens,
-                   const Buckets& buckets) {
+namespace {
+
+/// A part of the earliest prompt alone, or all rows in generation.
+StepPlan deterministic_plan(std::span<const std::shared_ptr<Sequence>> running,
+                            std::int32_t max_tokens, const Buckets& buckets) {
   StepPlan plan;
-  std::int32_t decoding = 0;
-  for (const auto& sequence : running) decoding += sequence->due() == 1 ? 1 : 0;
-  std::int32_t left = max_tokens - decoding;
+  const auto add = [&](const std::shared_ptr<Sequence>& sequence, std::int32_t count) {
+    plan.tokens += count;
+    plan.parts.push_back({sequence, count, count == sequence->due()});
+  };
+  const auto prompt = std::ranges::find_if(running, [](const auto& each) {
+    return each->computed < each->prompt_length() && each->due() > 0;
+  });
+  if (prompt != running.end()) {
+    const std::int32_t whole = max_tokens - (*prompt)->computed % max_tokens;
+    add(*prompt, std::min((*prompt)->due(), whole));
+    plan.bucket = {1, buckets.mixed_tokens.back()};
+    return plan;
+  }
+  for (const auto& sequence : running) {
+    if (sequence->due() > 0) add(sequence, 1);
+  }
+  plan.bucket = buckets.decoding(buckets.decode_rows.back());
+  return plan;
+}
+
+/// One token of each row in generation; prompts share what these leave.
+StepPlan shared_plan(std::span<const std::shared_ptr<Sequence>> running, std::int32_t max_tokens,
+                     const Buckets& buckets) {
+  StepPlan plan;
+  std::int32_t left = max_tokens;
+  for (const auto& sequence : running) left -= sequence->due() == 1 ? 1 : 0;
   for (const auto& sequence : running) {
     const std::int32_t due = sequence->due();
     const std::int32_t count = due <= 1 ? due : std::min(due, left);
@@ -73,6 +99,18 @@ StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running, std::int3
   if (plan.parts.empty()) return plan;
   const auto rows = static_cast<std::int32_t>(plan.parts.size());
   plan.bucket = plan.tokens == rows ? buckets.decoding(rows) : buckets.mixed(rows, plan.tokens);
+  return plan;
+}
+
+}  // namespace
+
+StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
+                   const ScheduleOptions& options, const Buckets& buckets) {
+  StepPlan plan = options.deterministic ? deterministic_plan(running, options.max_tokens, buckets)
+                                        : shared_plan(running, options.max_tokens, buckets);
+  for (const StepPart& part : plan.parts) {
+    if (part.yields) plan.bucket.features |= part.sequence->source->features();
+  }
   return plan;
 }
 

@@ -12,9 +12,10 @@
 namespace kernwright::engine {
 
 /// The size of a recorded step. With as many tokens as rows each row has one token: a step of
-/// decoding. Else rows have any number of tokens.
+/// decoding. Else rows have any number of tokens. `features`: of all its rows together.
 struct Bucket {
   std::int32_t rows = 0, tokens = 0;
+  std::uint32_t features = 0;
   auto operator<=>(const Bucket&) const = default;
 };
 
@@ -44,9 +45,17 @@ struct StepPlan {
   Bucket bucket{};
 };
 
+struct ScheduleOptions {
+  std::int32_t max_tokens = 0;  ///< of a step
+  /// Every token is computed by the same kernels in the same order, whatever else runs: all steps
+  /// of generation have the size of the largest, and prompts run alone, cut at multiples of
+  /// max_tokens.
+  bool deterministic = false;
+};
+
 /// Plans the next step of the running sequences, the earliest admitted first: one token of each
 /// in generation, then as many of prompts as `max_tokens` leaves. Changes nothing.
-StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running, std::int32_t max_tokens,
-                   const Buckets& buckets);
+StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
+                   const ScheduleOptions& options, const Buckets& buckets);
 
 }  // namespace kernwright::engine

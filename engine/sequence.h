@@ -9,6 +9,14 @@
 
 namespace kernwright::engine {
 
+/// What a step does beside computing logits; a recorded step has a set of them. Without `random`
+/// the token of the highest logit is taken.
+struct Features {
+  static constexpr std::uint32_t random = 1;     ///< tokens are drawn
+  static constexpr std::uint32_t penalties = 2;  ///< logits of known tokens are lowered
+  static constexpr std::uint32_t details = 4;    ///< such as log-probabilities
+};
+
 /// What to generate.
 struct Request {
   std::vector<std::int32_t> prompt;
@@ -18,6 +26,14 @@ struct Request {
   std::vector<std::int32_t> stop_tokens;  ///< end the sequence, and are reported as its last token
   std::int32_t choices = 1;  ///< sequences of the same prompt, with other random numbers
   Sampling sampling{};
+  bool wants_details = false;  ///< with each token
+
+  std::uint32_t features() const noexcept {
+    const bool penalized = sampling.repetition_penalty != 1 || sampling.presence_penalty != 0 ||
+                           sampling.frequency_penalty != 0;
+    return (sampling.temperature > 0 ? Features::random : 0) |
+           (penalized ? Features::penalties : 0) | (wants_details ? Features::details : 0);
+  }
 };
 
 /// Why a sequence ended.
@@ -36,6 +52,7 @@ struct TokenEvent {
   std::int32_t choice = 0;
   std::int32_t token = -1;  ///< -1: none, only an end
   Finish finish = Finish::none;
+  std::vector<std::int32_t> details{};  ///< where the request wants them
 };
 
 /// One running or waiting text. Numbers of tokens are those after all steps planned so far: the

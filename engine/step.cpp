@@ -16,7 +16,8 @@ Array leading(const Array& array, std::int64_t count) { return array.slice(0, 0,
 
 }  // namespace
 
-Step::Step(Rows& rows, std::int32_t tokens, const Stream& stream) : rows_(rows), stream_(stream) {
+Step::Step(Rows& rows, std::int32_t tokens, std::int32_t detail_words, const Stream& stream)
+    : rows_(rows), stream_(stream) {
   Device& device = rows.state().device();
   const kernels::StateLayout& layout = rows.layout();
   if (tokens < layout.max_rows)
@@ -30,7 +31,7 @@ Step::Step(Rows& rows, std::int32_t tokens, const Stream& stream) : rows_(rows),
   const std::int64_t most = layout.max_rows;
   for (Array* each : {&all_.tokens, &all_.positions, &all_.token_rows})
     *each = zeros({tokens}, ScalarType::int32);
-  for (Array* each : {&all_.lengths, &all_.last, &all_.top_k, &results_})
+  for (Array* each : {&all_.lengths, &all_.last, &all_.top_k})
     *each = zeros({most}, ScalarType::int32);
   for (Array* each : {&all_.temperature, &all_.top_p, &all_.min_p, &all_.repetition_penalty,
                       &all_.presence_penalty, &all_.frequency_penalty})
@@ -38,8 +39,10 @@ Step::Step(Rows& rows, std::int32_t tokens, const Stream& stream) : rows_(rows),
   all_.query_starts = zeros({most + 1}, ScalarType::int32);
   all_.page_table = zeros({most, layout.pages()}, ScalarType::int32);
   all_.seeds = zeros({most}, ScalarType::uint64);
-  for (Results& slot : slots_)
-    slot.host = PinnedBuffer(device, static_cast<std::size_t>(most) * sizeof(std::int32_t));
+  if (detail_words < 0)
+    throw InvalidArgument(format("details of a token have no {} words", detail_words));
+  results_ = zeros({most, 1 + std::int64_t{detail_words}}, ScalarType::int32);
+  for (Results& slot : slots_) slot.host = PinnedBuffer(device, results_.nbytes());
 }
 
 kernels::StepArrays Step::arrays(std::int32_t rows, std::int32_t tokens) const {
@@ -63,13 +66,18 @@ void Step::begin(std::int32_t rows, std::int32_t tokens, const Stream& stream) c
   kernels::begin_step(rows_.state(), rows_.layout(), arrays(rows, tokens), stream);
 }
 
-void Step::end(const Array& sampled, const Array* logits, const Stream& stream) const {
+void Step::penalize(const Array& logits, const Stream& stream) const {
+  kernels::apply_penalties(rows_.state(), rows_.layout(), logits, stream);
+}
+
+void Step::end(const Array& sampled, const Array* logits, const Array* details,
+               const Stream& stream) const {
   const std::int64_t rows = sampled.ndim() == 1 ? sampled.size() : 0;
   if (rows < 1 || rows > rows_.layout().max_rows)
     throw InvalidArgument(format("sampled has a token for each of up to {} rows, not {}",
                                  rows_.layout().max_rows, sampled.identify()));
-  kernels::end_step(rows_.state(), rows_.layout(), sampled, logits, leading(results_, rows),
-                    stream);
+  kernels::end_step(rows_.state(), rows_.layout(), sampled, logits, details,
+                    leading(results_, rows), stream);
 }
 
 void Step::queue_results(std::int32_t rows) {
@@ -77,7 +85,7 @@ void Step::queue_results(std::int32_t rows) {
   Results& slot = slots_[next_];
   slot.rows = static_cast<std::size_t>(rows);
   copy_to_host(results_.device(), slot.host.data(), results_.address(),
-               slot.rows * sizeof(std::int32_t), stream_);
+               slot.rows * row_words() * sizeof(std::int32_t), stream_);
   if (!slot.copied) slot.copied.emplace(results_.device(), false);
   slot.copied->record(stream_);
   next_ = (next_ + 1) % kSlots;
@@ -89,7 +97,7 @@ std::span<const std::int32_t> Step::read_results() {
   const Results& slot = slots_[(next_ + kSlots - unread_) % kSlots];
   slot.copied->synchronize();
   --unread_;
-  return {static_cast<const std::int32_t*>(slot.host.data()), slot.rows};
+  return {static_cast<const std::int32_t*>(slot.host.data()), slot.rows * row_words()};
 }
 
 }  // namespace kernwright::engine

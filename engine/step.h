@@ -18,8 +18,9 @@ namespace kernwright::engine {
 /// leading parts. Not thread-safe.
 class Step {
  public:
-  /// `tokens`: of the largest step, at least a token for each row.
-  Step(Rows& rows, std::int32_t tokens, const Stream& stream);
+  /// `tokens`: of the largest step, at least a token for each row. `detail_words`: of each row, at
+  /// most, beside its token.
+  Step(Rows& rows, std::int32_t tokens, std::int32_t detail_words, const Stream& stream);
 
   std::int32_t max_tokens() const noexcept { return static_cast<std::int32_t>(all_.tokens.size()); }
   /// The arrays of a step of that size. Throws InvalidArgument for rows or tokens that are none, or
@@ -28,15 +29,21 @@ class Step {
 
   /// The first work of a step: fills its arrays from the rows.
   void begin(std::int32_t rows, std::int32_t tokens, const Stream& stream) const;
-  /// The last work of a step: appends `sampled` (rows,) to the rows.
-  void end(const Array& sampled, const Array* logits, const Stream& stream) const;
+  /// Lowers the logits (rows, vocabulary) by the penalties of their rows, before tokens are drawn.
+  void penalize(const Array& logits, const Stream& stream) const;
+  /// The last work of a step: appends `sampled` (rows,) to the rows. `details`, (rows, words) of
+  /// int32, go to the host with the tokens.
+  void end(const Array& sampled, const Array* logits, const Array* details,
+           const Stream& stream) const;
 
   /// Queues the copy of the results of a step of `rows` to the host. The results of the step before
   /// it may still be unread, not those of earlier ones.
   void queue_results(std::int32_t rows);
-  /// Waits for the oldest results that were queued and not read. A token, kNoToken or kNoNumber for
-  /// each row. The values stay until the next call but one of queue_results().
+  /// Waits for the oldest results that were queued and not read. row_words() for each row: a token,
+  /// kNoToken or kNoNumber, and the details. They stay until the next call but one of
+  /// queue_results().
   std::span<const std::int32_t> read_results();
+  std::size_t row_words() const noexcept { return static_cast<std::size_t>(results_.shape()[1]); }
   /// Forgets unread results.
   void discard_results() noexcept { unread_ = 0; }
 

@@ -22,6 +22,7 @@
 namespace kernwright::python {
 namespace {
 
+using engine::Features;
 using engine::Finish;
 using engine::TokenEvent;
 
@@ -29,14 +30,15 @@ using engine::TokenEvent;
 /// the owner of the loop, and a cycle through C++ would never be freed.
 struct LoopObject {
   LoopObject(Device& device, const engine::LoopOptions& options) {
-    loop = std::make_unique<engine::Loop>(
-        device, options, [this](std::int32_t rows, std::int32_t tokens) {
-          const GilAcquire held;
-          if (!held || record == nullptr)
-            throw Error("a step cannot be recorded: the interpreter ends");
-          const py::object made = py::handle(record)(rows, tokens);
-          return graph_of(made);
-        });
+    loop = std::make_unique<engine::Loop>(device, options, [this](const engine::Bucket& bucket) {
+      const GilAcquire held;
+      if (!held || record == nullptr)
+        throw Error("a step cannot be recorded: the interpreter ends");
+      const py::object made = py::handle(record)(
+          bucket.rows, bucket.tokens, (bucket.features & Features::random) != 0,
+          (bucket.features & Features::penalties) != 0, (bucket.features & Features::details) != 0);
+      return graph_of(made);
+    });
   }
   LoopObject(const LoopObject&) = delete;
   LoopObject& operator=(const LoopObject&) = delete;
@@ -82,7 +84,7 @@ const char* finish_name(Finish finish) {
   return nullptr;
 }
 
-/// (request, choice, token or None, reason of the end or None) for each event.
+/// (request, choice, token or None, reason of the end or None, details or None) for each event.
 py::list take_events(LoopObject& self) {
   py::list list;
   for (const TokenEvent& event : std::exchange(self.events, {})) {
@@ -90,7 +92,8 @@ py::list take_events(LoopObject& self) {
     list.append(
         py::make_tuple(event.request, event.choice,
                        event.token < 0 ? py::object(py::none()) : py::object(py::int_(event.token)),
-                       finish == nullptr ? py::object(py::none()) : py::object(py::str(finish))));
+                       finish == nullptr ? py::object(py::none()) : py::object(py::str(finish)),
+                       event.details.empty() ? py::object(py::none()) : py::cast(event.details)));
   }
   return list;
 }
@@ -123,13 +126,14 @@ py::list run(LoopObject& self, const py::object& record) {
 std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::int32_t max_tokens,
                      std::int32_t min_tokens, std::vector<std::int32_t> stop_tokens,
                      std::int32_t choices, const std::map<std::string, float>& sampling,
-                     std::int32_t top_k, std::uint64_t seed) {
+                     std::int32_t top_k, std::uint64_t seed, bool details) {
   engine::Request request;
   request.prompt = std::move(prompt);
   request.max_tokens = max_tokens;
   request.min_tokens = min_tokens;
   request.stop_tokens = std::move(stop_tokens);
   request.choices = choices;
+  request.wants_details = details;
   engine::Sampling& to = request.sampling;
   to.top_k = top_k;
   to.seed = seed;
@@ -179,11 +183,19 @@ void begin(const LoopObject& self, std::int32_t rows, std::int32_t tokens) {
   self.loop->step().begin(rows, tokens, stream);
 }
 
-void end(const LoopObject& self, const py::object& sampled, const py::object& logits) {
+void penalize(const LoopObject& self, const py::object& logits) {
+  const Array values = array_operand(logits, "logits");
+  on_current_stream(values,
+                    [&](const Stream& stream) { self.loop->step().penalize(values, stream); });
+}
+
+void end(const LoopObject& self, const py::object& sampled, const py::object& logits,
+         const py::object& details) {
   const Array tokens = array_operand(sampled, "sampled");
   const std::optional<Array> read = optional_operand(logits, "logits");
+  const std::optional<Array> beside = optional_operand(details, "details");
   on_current_stream(tokens, [&](const Stream& stream) {
-    self.loop->step().end(tokens, read ? &*read : nullptr, stream);
+    self.loop->step().end(tokens, read ? &*read : nullptr, beside ? &*beside : nullptr, stream);
   });
 }
 
@@ -208,23 +220,25 @@ void bind_engine(py::module_& m) {
   py::class_<LoopObject>(m, "_EngineLoop")
       .def(py::init([](std::int32_t max_rows, std::int32_t capacity, std::int32_t page_size,
                        std::int32_t pages, std::int32_t max_tokens, std::int32_t vocabulary,
-                       const py::object& device) {
+                       std::int32_t detail_words, bool deterministic, const py::object& device) {
              const engine::LoopOptions options = {
                  .layout = {.max_rows = max_rows, .capacity = capacity, .page_size = page_size},
                  .pages = pages,
-                 .max_tokens = max_tokens,
-                 .vocabulary = vocabulary};
+                 .schedule = {.max_tokens = max_tokens, .deterministic = deterministic},
+                 .vocabulary = vocabulary,
+                 .detail_words = detail_words};
              Device& chosen = device_argument(device);
              return without_gil([&] { return std::make_unique<LoopObject>(chosen, options); });
            }),
            py::kw_only(), py::arg("max_rows"), py::arg("capacity"), py::arg("page_size"),
            py::arg("pages"), py::arg("max_tokens"), py::arg("vocabulary"),
+           py::arg("detail_words") = 0, py::arg("deterministic") = false,
            py::arg("device") = py::none())
       .def_property_readonly("stream", [](const LoopObject& self) { return self.loop->stream(); })
       .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),
            py::arg("min_tokens") = 0, py::arg("stop_tokens") = std::vector<std::int32_t>(),
            py::arg("choices") = 1, py::arg("sampling") = std::map<std::string, float>(),
-           py::arg("top_k") = 0, py::arg("seed") = 0)
+           py::arg("top_k") = 0, py::arg("seed") = 0, py::arg("details") = false)
       .def("cancel", [](LoopObject& self, std::uint64_t request) { self.loop->cancel(request); })
       .def_property_readonly("has_work",
                              [](const LoopObject& self) { return self.loop->has_work(); })
@@ -238,7 +252,9 @@ void bind_engine(py::module_& m) {
            })
       .def("arrays", &arrays)
       .def("begin", &begin)
-      .def("end", &end, py::arg("sampled"), py::arg("logits") = py::none())
+      .def("penalize", &penalize)
+      .def("end", &end, py::arg("sampled"), py::arg("logits") = py::none(),
+           py::arg("details") = py::none())
       .def("stats", &stats);
 }
 

@@ -15,12 +15,21 @@ namespace {
 
 constexpr std::uint32_t kStepThreads = 128;  // kThreads of the kernels
 constexpr std::uint32_t kChangeThreads = 256;
+constexpr std::uint32_t kPenaltyThreads = 256;
+constexpr std::int64_t kMostPenalised = std::int64_t{1} << 18;  // bits of 32 KB
 
 /// State of the kernels.
 struct StepState {
   CUdeviceptr words;
   std::int64_t rows_at, row_words;
   std::int32_t count_at, pages_at, tokens_at, pages, page_size, capacity;
+};
+
+/// Results of the kernels.
+struct StepResults {
+  CUdeviceptr words = 0, details = 0;
+  std::int64_t detail_stride = 0;
+  std::int32_t row_words = 0, detail_words = 0;
 };
 
 /// Step of the kernels.
@@ -30,17 +39,19 @@ struct StepOutput {
   std::int32_t rows, count;
 };
 
+constexpr int kApply = 0, kBegin = 1, kEnd = 2, kPenalties = 3;
+
 const LazyKernel& step_kernel(int number) {
   static const auto& family = *new Family("step_state.cu", text::step_state_cu);
   return family.instance(InstanceKey().add(number, 2), [&] {
-    // One compile makes all three: each step needs them.
-    const std::vector<std::string> names = {"apply_changes", "begin_step", "end_step"};
+    // One compile makes all: each step needs most of them.
+    const std::vector<std::string> names = {"apply_changes", "begin_step", "end_step",
+                                            "apply_penalties"};
     std::vector<std::string> ordered = {names[static_cast<std::size_t>(number)]};
-    if (number == 0) ordered = names;
+    if (number == kApply) ordered = names;
     return ordered;
   });
 }
-constexpr int kApply = 0, kBegin = 1, kEnd = 2;
 
 StepState step_state(const Array& words, const StateLayout& layout) {
   if (words.type() != ScalarType::int32 || words.size() != layout.words() || !words.is_contiguous())
@@ -61,6 +72,14 @@ StepState step_state(const Array& words, const StateLayout& layout) {
 void require_rows(std::int64_t rows, const StateLayout& layout) {
   if (rows < 1 || rows > layout.max_rows)
     throw InvalidArgument(format("a step has from 1 to {} rows, not {}", layout.max_rows, rows));
+}
+
+void require_logits(const Array& logits, std::int64_t rows, const StateLayout& layout) {
+  require_rows(rows, layout);
+  if (logits.type() != ScalarType::float32 || logits.ndim() != 2 || logits.shape()[0] != rows ||
+      logits.shape()[1] < 1 || logits.strides()[1] != 4)
+    throw InvalidArgument(format("logits are float32 rows of shape ({}, vocabulary), not {}", rows,
+                                 logits.identify()));
 }
 
 LaunchConfig step_config(std::int64_t blocks, std::uint32_t threads, const Array& state,
@@ -111,29 +130,54 @@ void begin_step(const Array& state, const StateLayout& layout, const StepArrays&
          from, to);
 }
 
-void end_step(const Array& state, const StateLayout& layout, const Array& sampled,
-              const Array* logits, const Array& results, const Stream& stream) {
+void apply_penalties(const Array& state, const StateLayout& layout, const Array& logits,
+                     const Stream& stream) {
   const StepState from = step_state(state, layout);
-  const std::int64_t rows = results.size();
+  const std::int64_t rows = logits.ndim() == 2 ? logits.shape()[0] : 0;
+  require_logits(logits, rows, layout);
+  const std::int64_t vocabulary = logits.shape()[1];
+  if (vocabulary > kMostPenalised)
+    throw InvalidArgument(format("penalties are for a vocabulary of at most {} tokens, not {}",
+                                 kMostPenalised, vocabulary));
+  LaunchConfig config = step_config(rows, kPenaltyThreads, state, stream);
+  config.shared_bytes = static_cast<std::uint32_t>((vocabulary + 31) / 32 * 4);
+  launch(step_kernel(kPenalties).on(state.device()), config, from, logits.address(),
+         logits.strides()[0] / 4, static_cast<std::int32_t>(vocabulary));
+  logits.use_on(config.stream);
+}
+
+void end_step(const Array& state, const StateLayout& layout, const Array& sampled,
+              const Array* logits, const Array* details, const Array& results,
+              const Stream& stream) {
+  const StepState from = step_state(state, layout);
+  const std::int64_t rows = results.shape()[0];
   require_rows(rows, layout);
   if (sampled.type() != ScalarType::int32 || sampled.shape() != Shape{rows} ||
       !sampled.is_contiguous())
     throw InvalidArgument(
         format("sampled tokens are int32 of shape ({},), not {}", rows, sampled.identify()));
-  const bool fits =
-      logits == nullptr || (logits->type() == ScalarType::float32 && logits->ndim() == 2 &&
-                            logits->shape()[0] == rows && (rows == 0 || logits->strides()[1] == 4));
-  if (!fits)
-    throw InvalidArgument(format("logits are float32 rows of shape ({}, vocabulary), not {}", rows,
-                                 logits->identify()));
+  if (logits != nullptr) require_logits(*logits, rows, layout);
+  StepResults to = {.words = results.address(),
+                    .row_words = static_cast<std::int32_t>(results.shape()[1])};
+  if (details != nullptr) {
+    if (details->type() != ScalarType::int32 || details->ndim() != 2 ||
+        details->shape()[0] != rows || details->shape()[1] >= results.shape()[1] ||
+        details->strides()[1] != 4)
+      throw InvalidArgument(format("details are int32 rows of shape ({}, at most {}), not {}", rows,
+                                   results.shape()[1] - 1, details->identify()));
+    to.details = details->address();
+    to.detail_stride = details->strides()[0] / 4;
+    to.detail_words = static_cast<std::int32_t>(details->shape()[1]);
+  }
   const CUdeviceptr read = logits != nullptr ? logits->address() : 0;
   const std::int64_t stride = logits != nullptr ? logits->strides()[0] / 4 : 0;
   const LaunchConfig config =
       step_config((rows + kStepThreads - 1) / kStepThreads, kStepThreads, state, stream);
   launch(step_kernel(kEnd).on(state.device()), config, from, sampled.address(), read, stride,
-         static_cast<std::int32_t>(rows), results.address());
+         static_cast<std::int32_t>(rows), to);
   sampled.use_on(config.stream);
   if (logits != nullptr) logits->use_on(config.stream);
+  if (details != nullptr) details->use_on(config.stream);
 }
 
 }  // namespace kernwright::kernels

@@ -112,10 +112,61 @@ __global__ void __launch_bounds__(kThreads)
         i < used ? row[state.pages_at + i] : -1;
 }
 
+constexpr int kPenaltyThreads = 256;
+
+/// Whether this is the first thread to set the bit of the token.
+__device__ bool first_of(unsigned* seen, int token) {
+  const unsigned bit = 1u << token % 32;
+  return (atomicOr(&seen[token / 32], bit) & bit) == 0;
+}
+
+/// A block has a row of the step. Its shared memory has a bit for each token of the vocabulary.
+/// Sums of equal numbers have one result in any order.
+__global__ void __launch_bounds__(kPenaltyThreads)
+    apply_penalties(const __grid_constant__ State state, float* logits, long long logit_stride,
+                    int vocabulary) {
+  extern __shared__ unsigned seen[];
+  const int number = state.active(blockIdx.x);
+  if (number < 0) return;
+  const int* const row = state.row(number);
+  const int* const tokens = row + state.tokens_at;
+  const int length = row[kLength], generated = row[kPromptLength];
+  if (row[kComputed] + state.count(blockIdx.x) != length) return;
+  const float repetition = __int_as_float(row[kRepetition]);
+  const float presence = __int_as_float(row[kPresence]);
+  const float frequency = __int_as_float(row[kFrequency]);
+  float* const values = logits + blockIdx.x * logit_stride;
+  const auto clear = [&] {
+    for (int i = threadIdx.x; i < (vocabulary + 31) / 32; i += kPenaltyThreads) seen[i] = 0;
+    __syncthreads();
+  };
+  clear();
+  for (int i = threadIdx.x; i < length; i += kPenaltyThreads) {
+    const int token = tokens[i];
+    if (token >= vocabulary || !first_of(seen, token)) continue;
+    const float x = values[token];
+    values[token] = x > 0 ? x / repetition : x * repetition;
+  }
+  __syncthreads();
+  for (int i = generated + threadIdx.x; i < length; i += kPenaltyThreads)
+    if (tokens[i] < vocabulary) atomicAdd(&values[tokens[i]], -frequency);
+  clear();
+  for (int i = generated + threadIdx.x; i < length; i += kPenaltyThreads)
+    if (tokens[i] < vocabulary && first_of(seen, tokens[i])) values[tokens[i]] -= presence;
+}
+
+/// The rows of the results: a token, then details.
+struct Results {
+  int* words;
+  const int* details;
+  long long detail_stride;
+  int row_words, detail_words;
+};
+
 /// A thread has a row of the step.
 __global__ void __launch_bounds__(kThreads)
     end_step(const __grid_constant__ State state, const int* sampled, const float* logits,
-             long long logit_stride, int rows, int* results) {
+             long long logit_stride, int rows, const __grid_constant__ Results results) {
   const int b = blockIdx.x * kThreads + threadIdx.x;
   if (b >= rows) return;
   int result = -1;
@@ -133,5 +184,8 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
   }
-  results[b] = result;
+  int* const to = results.words + static_cast<long long>(b) * results.row_words;
+  to[0] = result;
+  for (int i = 0; i < results.detail_words; ++i)
+    to[1 + i] = results.details[b * results.detail_stride + i];
 }

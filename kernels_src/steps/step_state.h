@@ -72,15 +72,26 @@ void apply_changes(const Array& state, const Array& block, std::int32_t count,
 void begin_step(const Array& state, const StateLayout& layout, const StepArrays& step,
                 const Stream& stream);
 
+/// Lowers the logits (rows, vocabulary), float32 and in place, of tokens that rows of the step have
+/// already, before a new one is drawn. In this order: those of all known tokens are divided by the
+/// repetition penalty where they are above 0 and multiplied with it elsewhere; for each generated
+/// token the frequency penalty is subtracted as often as it stands there, then the presence penalty
+/// once. Queued on `stream`. Throws InvalidArgument as end_step() does, and for more than 2^18
+/// tokens.
+void apply_penalties(const Array& state, const StateLayout& layout, const Array& logits,
+                     const Stream& stream);
+
 /// What end_step() reports of a row without a new token.
 inline constexpr std::int32_t kNoToken = -1;   ///< its known tokens are not all computed yet
 inline constexpr std::int32_t kNoNumber = -2;  ///< the logit of the sampled token is not finite
 
 /// Counts the tokens of the step as computed. Each row whose known tokens are all computed then
-/// gets its token of `sampled` (rows,) int32 appended, and in `results` (rows,) int32. `logits`
-/// (rows, vocabulary) float32, or none, are those that were sampled from. Queued on `stream`.
-/// Throws InvalidArgument for other shapes and types.
+/// gets its token of `sampled` (rows,) int32 appended. `results` (rows, words), int32, gets the
+/// token in front and then the row of `details` (rows, at most words - 1), if there are any.
+/// `logits` (rows, vocabulary) float32, or none, are those that were sampled from. Queued on
+/// `stream`. Throws InvalidArgument for other shapes and types.
 void end_step(const Array& state, const StateLayout& layout, const Array& sampled,
-              const Array* logits, const Array& results, const Stream& stream);
+              const Array* logits, const Array* details, const Array& results,
+              const Stream& stream);
 
 }  // namespace kernwright::kernels

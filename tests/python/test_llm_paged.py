@@ -147,6 +147,14 @@ def test_batches_chunks_and_choices_change_no_token(model):
         ]
 
 
+def test_deterministic_engines_give_the_same_bits_in_any_batch(model):
+    engine = engine_of(model, deterministic=True, max_rows=5, max_tokens_per_step=24)
+    options = Sampling(max_tokens=8, temperature=0.9, seed=5, logprobs=3)
+    alone = [engine.run([prompt], options)[0][0] for prompt in PROMPTS]
+    together = [each for (each,) in engine.run(PROMPTS[::-1], options)]
+    assert together[::-1] == alone
+
+
 class Noted:
     """Keeps the logits of each step's rows in an array of the device."""
 

@@ -7,7 +7,8 @@ from kernwright._core_array import Array
 
 @final
 class _EngineLoop:
-    """Requests in, tokens out. `record(rows, tokens)` gives the kw.Graph of a step of that size."""
+    """Requests in, tokens out. `record(rows, tokens, random, penalties, details)` gives the graph
+    of a step of that size that does these things."""
 
     def __init__(
         self,
@@ -18,6 +19,8 @@ class _EngineLoop:
         pages: int,
         max_tokens: int,
         vocabulary: int,
+        detail_words: int = 0,
+        deterministic: bool = False,
         device: Any = None,
     ) -> None: ...
     @property
@@ -39,19 +42,21 @@ class _EngineLoop:
         sampling: Mapping[str, float] = {},
         top_k: int = 0,
         seed: int = 0,
+        details: bool = False,
     ) -> int:
         """Queues a request; its number."""
 
     def cancel(self, request: int, /) -> None:
         """Ends the sequences of a request with the next advance()."""
 
-    def advance(self, record: Callable[[int, int], Any], /) -> list[Any]:
-        """One step. (request, choice, token or None, reason of the end or None) for each event."""
+    def advance(self, record: Callable[[int, int, bool, bool, bool], Any], /) -> list[Any]:
+        """One step. (request, choice, token or None, reason of the end or None, details or
+        None) for each event."""
 
-    def run(self, record: Callable[[int, int], Any], /) -> list[Any]:
+    def run(self, record: Callable[[int, int, bool, bool, bool], Any], /) -> list[Any]:
         """Advances until nothing is left; all events."""
 
-    def prepare(self, rows: int, record: Callable[[int, int], Any], /) -> None:
+    def prepare(self, rows: int, record: Callable[[int, int, bool, bool, bool], Any], /) -> None:
         """Records a step of so many rows that generate."""
 
     def arrays(self, rows: int, tokens: int, /) -> dict[str, Array]:
@@ -60,7 +65,12 @@ class _EngineLoop:
     def begin(self, rows: int, tokens: int, /) -> None:
         """Queues the begin of a step on the current stream."""
 
-    def end(self, sampled: Array, logits: Array | None = None) -> None:
+    def penalize(self, logits: Array, /) -> None:
+        """Lowers logits by the penalties of their rows, in place, on the current stream."""
+
+    def end(
+        self, sampled: Array, logits: Array | None = None, details: Array | None = None
+    ) -> None:
         """Queues the end of a step on the current stream."""
 
     def stats(self) -> dict[str, Any]:

@@ -37,10 +37,10 @@ struct HostRow {
 };
 
 struct Fixture {
-  explicit Fixture(const StateLayout& layout, std::int32_t tokens)
+  explicit Fixture(const StateLayout& layout, std::int32_t tokens, std::int32_t details = 0)
       : stream(Stream::create(device())),
         rows(device(), layout, stream),
-        step(rows, tokens, stream) {}
+        step(rows, tokens, details, stream) {}
   ~Fixture() { stream.synchronize(); }
   Fixture(const Fixture&) = delete;
   Fixture& operator=(const Fixture&) = delete;
@@ -178,7 +178,7 @@ TEST_CASE("steps: random rows, plans and results are those of a host model") {
       sampled[b] = expected[b] = next_token(active[b], row.tokens.size());
       if (row.tokens.size() < 50) row.tokens.push_back(sampled[b]);
     }
-    all.step.end(all.on_device(sampled), nullptr, all.stream);
+    all.step.end(all.on_device(sampled), nullptr, nullptr, all.stream);
     all.step.queue_results(rows);
     const auto results = all.step.read_results();
     CHECK(std::vector(results.begin(), results.end()) == expected);
@@ -196,12 +196,68 @@ TEST_CASE("steps: logits that are not finite give no token") {
   const std::vector<float> values = {1, nan, nan, 2, -INFINITY, 0};
   const Array logits = Array::from_host(device(), values.data(), {3, 2}, ScalarType::float32);
   all.step.begin(3, 8, all.stream);
-  all.step.end(all.on_device({0, 0, 0}), &logits, all.stream);
+  all.step.end(all.on_device({0, 0, 0}), &logits, nullptr, all.stream);
   all.step.queue_results(3);
   const auto results = all.step.read_results();
   CHECK(std::vector(results.begin(), results.end()) == std::vector{0, kNoNumber, kNoNumber});
   CHECK(all.word(layout.row_at(0) + static_cast<int>(RowWord::length)) == 3);
   CHECK(all.word(layout.row_at(1) + static_cast<int>(RowWord::length)) == 2);
+}
+
+TEST_CASE("steps: details go to the host beside their tokens") {
+  const StateLayout layout = {.max_rows = 3, .capacity = 8, .page_size = 4};
+  Fixture all(layout, 8, 3);
+  const std::vector<std::int32_t> prompt = {5, 6}, active = {2, 0}, counts = {2, 1};
+  for (std::int32_t row = 0; row < 3; ++row) all.rows.set_row(row, prompt, 0, {});
+  all.rows.set_plan(active, counts, 2);
+  all.rows.flush();
+  const Array details = all.on_device({1, 2, 3, 4}).reshape({2, 2});
+  all.step.begin(2, 3, all.stream);
+  all.step.end(all.on_device({9, 8}), nullptr, &details, all.stream);
+  all.step.queue_results(2);
+  const auto results = all.step.read_results();
+  REQUIRE(all.step.row_words() == 4);
+  CHECK(std::vector(results.begin(), results.begin() + 3) == std::vector{9, 1, 2});
+  CHECK(std::vector(results.begin() + 4, results.begin() + 7) == std::vector{kNoToken, 3, 4});
+  const Array wide = all.on_device({1, 2, 3, 4, 5, 6, 7, 8}).reshape({2, 4});
+  CHECK_THROWS_AS(all.step.end(all.on_device({9, 8}), nullptr, &wide, all.stream), InvalidArgument);
+}
+
+TEST_CASE("steps: penalties lower the logits of a row's own tokens") {
+  const StateLayout layout = {.max_rows = 3, .capacity = 16, .page_size = 4};
+  Fixture all(layout, 16);
+  std::vector<std::int32_t> tokens = {5, 5, 6, 33};
+  const Sampling sampling = {
+      .repetition_penalty = 2, .presence_penalty = 0.25f, .frequency_penalty = 0.5f};
+  all.rows.set_row(1, tokens, 0, sampling);
+  all.rows.set_row(0, tokens, 0, sampling);
+  std::vector<std::int32_t> active = {1, 0}, counts = {4, 3};
+  // The row generates 6, 6 and 2; its last token is due then.
+  for (const std::int32_t token : {6, 6, 2}) {
+    all.rows.set_plan(active, counts, 2);
+    all.rows.flush();
+    all.step.end(all.on_device({token, 0}), nullptr, nullptr, all.stream);
+    active = {1};
+    counts = {1};
+    tokens.push_back(token);
+  }
+  active = {1, 0, 2};
+  counts = {1, 0, 0};
+  all.rows.set_plan(active, counts, 3);
+  all.rows.flush();
+  std::vector<float> values(3 * 40);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 5) - 1.5f;
+  const Array logits = Array::from_host(device(), values.data(), {3, 40}, ScalarType::float32);
+  all.step.penalize(logits, all.stream);
+  for (const int token : {2, 5, 6, 33}) {
+    float& x = values[static_cast<std::size_t>(token)];
+    x = x > 0 ? x / 2 : x * 2;
+    const auto often = std::count(tokens.begin() + 4, tokens.end(), token);
+    x -= 0.5f * static_cast<float>(often) + (often > 0 ? 0.25f : 0.0f);
+  }
+  CHECK(values_of<float>(logits, all.stream) == values);
+  const Array half = Array::empty(device(), {3, 40}, ScalarType::float16, all.stream);
+  CHECK_THROWS_AS(all.step.penalize(half, all.stream), InvalidArgument);
 }
 
 TEST_CASE("steps: results of two steps may be on their way") {
@@ -212,7 +268,7 @@ TEST_CASE("steps: results of two steps may be on their way") {
   all.rows.flush();
   for (const std::int32_t token : {11, 12}) {
     all.step.begin(1, 1, all.stream);
-    all.step.end(all.on_device({token}), nullptr, all.stream);
+    all.step.end(all.on_device({token}), nullptr, nullptr, all.stream);
     all.step.queue_results(1);
   }
   CHECK_THROWS_AS(all.step.queue_results(1), std::logic_error);
@@ -258,9 +314,11 @@ TEST_CASE("steps: limits that make no sense are refused") {
   CHECK_THROWS_AS(Rows(device(), {.max_rows = 65'536, .capacity = 65'536, .page_size = 4}, stream),
                   InvalidArgument);
   Fixture all({.max_rows = 4, .capacity = 9, .page_size = 4}, 8);
-  CHECK_THROWS_AS(Step(all.rows, 3, stream), InvalidArgument);
+  CHECK_THROWS_AS(Step(all.rows, 3, 0, stream), InvalidArgument);
+  CHECK_THROWS_AS(Step(all.rows, 8, -1, stream), InvalidArgument);
   CHECK_THROWS_AS(all.step.arrays(5, 8), InvalidArgument);
   CHECK_THROWS_AS(all.step.arrays(2, 1), InvalidArgument);
   CHECK_THROWS_AS(all.step.arrays(2, 9), InvalidArgument);
-  CHECK_THROWS_AS(all.step.end(all.on_device({1, 2, 3, 4, 5}), nullptr, stream), InvalidArgument);
+  CHECK_THROWS_AS(all.step.end(all.on_device({1, 2, 3, 4, 5}), nullptr, nullptr, stream),
+                  InvalidArgument);
 }

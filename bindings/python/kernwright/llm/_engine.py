@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import secrets
 import threading
 from collections import deque
@@ -14,19 +15,32 @@ from kernwright._core import Array, _EngineLoop
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._paged_step import LayerCache
-from kernwright.llm._recording import Recorder
+from kernwright.llm._recording import (
+    DETAIL_WORDS,
+    MOST_LOGPROBS,
+    Recorder,
+    TokenLogprobs,
+    read_details,
+)
 from kernwright.llm._step import Step
 
 __all__ = ["Generated", "Sampling", "TokenEngine", "TokenPiece", "TokenStream"]
+
+
+# Values of sampling that go to the device as float32.
+_NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty",
+            "frequency_penalty")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
     """How a prompt goes on. The values are those of kw.nn.sample().
 
-    `stop_tokens` end a sequence, and are its last token; not among the first `min_tokens`.
-    `choices` sequences go on from one prompt. Equal seeds give equal tokens, whatever else runs
-    beside; None draws a seed.
+    The repetition penalty is for all tokens of a sequence. presence_penalty is subtracted from the
+    logits of tokens generated before, frequency_penalty as often as each was. `logprobs` asks for
+    the log-probability of each token, and for so many of the highest (20 at most). `stop_tokens`
+    end a sequence, and are its last token; not among the first `min_tokens`. `choices` sequences go
+    on from one prompt. Equal seeds give equal tokens, whatever else runs beside; None draws a seed.
     """
 
     max_tokens: int = 16
@@ -37,11 +51,18 @@ class Sampling:
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
     seed: int | None = None
+    logprobs: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("max_tokens", 1), ("min_tokens", 0), ("choices", 1), ("top_k", 0)):
+        for name, least in (("max_tokens", 1), ("min_tokens", 0), ("choices", 1), ("top_k", 0),
+                            ("logprobs", 0)):  # fmt: skip
             value = getattr(self, name)
+            if name == "logprobs" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, int):
                 raise ArgumentError(f"{name} is an int, got {value!r:.60}")
             if not least <= value < 2**31:
@@ -51,13 +72,22 @@ class Sampling:
         for name in ("top_p", "min_p"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidArgument(f"{name} is from 0 to 1, got {getattr(self, name)}")
+        if not 0 < self.repetition_penalty < float("inf"):
+            raise InvalidArgument(f"a repetition_penalty is above 0, got {self.repetition_penalty}")
+        for name in ("presence_penalty", "frequency_penalty"):
+            if not math.isfinite(getattr(self, name)):
+                raise InvalidArgument(f"a {name} is finite, got {getattr(self, name)}")
+        if self.logprobs is not None and self.logprobs > MOST_LOGPROBS:
+            raise InvalidArgument(f"logprobs is {MOST_LOGPROBS} at most, got {self.logprobs}")
 
 
 class Generated(NamedTuple):
-    """The new tokens of a sequence, and why it ended: "stop" or "length"."""
+    """The new tokens of a sequence, and why it ended: "stop" or "length". Log-probabilities of each
+    token where they were asked for."""
 
     tokens: list[int]
     finish_reason: str
+    logprobs: list[TokenLogprobs] | None = None
 
 
 class TokenPiece(NamedTuple):
@@ -66,6 +96,7 @@ class TokenPiece(NamedTuple):
     choice: int
     token: int | None
     finish_reason: str | None
+    logprobs: TokenLogprobs | None = None
 
 
 class TokenEngine:
@@ -75,6 +106,8 @@ class TokenEngine:
     has (kv_heads, head_dim) of each layer that attends. `max_rows` sequences run at a time, each of
     up to `capacity` tokens, and `pages` of `page_size` tokens hold their keys and values: all that
     these rows may need, unless said otherwise. A step computes up to `max_tokens_per_step` tokens.
+    With `deterministic` a sequence's tokens and log-probabilities have the same bits whatever else
+    runs beside: each step of generation then costs as much as one of `max_rows` sequences.
 
     One thread at a time: others wait.
     """
@@ -83,16 +116,16 @@ class TokenEngine:
         self, model: Callable[[Step], Array], *, vocabulary: int,
         cache_layers: Sequence[tuple[int, int]], capacity: int, max_rows: int = 64,
         page_size: int = 16, pages: int | None = None, max_tokens_per_step: int | None = None,
-        dtype: Any = "bfloat16", device: Any = None,
+        dtype: Any = "bfloat16", deterministic: bool = False, device: Any = None,
     ) -> None:  # fmt: skip
         each = -(-capacity // page_size)
         self._pages = max_rows * each if pages is None else pages
-        self._capacity = capacity
+        self._capacity, self._vocabulary = capacity, vocabulary
         self._lock = threading.RLock()
         self._loop = _EngineLoop(
             max_rows=max_rows, capacity=capacity, page_size=page_size, pages=self._pages,
             max_tokens=max_tokens_per_step or max(2 * max_rows, 512), vocabulary=vocabulary,
-            device=device,
+            detail_words=DETAIL_WORDS, deterministic=deterministic, device=device,
         )  # fmt: skip
         stream = self._loop.stream
         with stream:
@@ -106,6 +139,7 @@ class TokenEngine:
         stream.device.synchronize()  # the model's weights may come from other streams
         self._record = Recorder(model, self._loop, caches, vocabulary)
         self._waiting: dict[int, deque[TokenPiece]] = {}
+        self._logprobs: dict[int, int] = {}  # how many the request wants of each token
 
     def run(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[list[Generated]]:
         """The choices of each prompt, all prompts as one batch.
@@ -162,33 +196,45 @@ class TokenEngine:
                 f"{self._capacity}"
             )
         seed = secrets.randbits(64) if sampling.seed is None else sampling.seed % 2**64
-        values = {name: getattr(sampling, name) for name in ("temperature", "top_p", "min_p")}
+        values = {name: getattr(sampling, name) for name in _NUMBERS}
         request = self._loop.submit(
             prompt, max_tokens=sampling.max_tokens, min_tokens=sampling.min_tokens,
             stop_tokens=list(sampling.stop_tokens), choices=sampling.choices, sampling=values,
-            top_k=sampling.top_k, seed=seed,
+            top_k=sampling.top_k, seed=seed, details=sampling.logprobs is not None,
         )  # fmt: skip
         self._waiting[request] = deque()
+        if sampling.logprobs is not None:
+            self._logprobs[request] = sampling.logprobs
         return request
 
     def _sort(self, events: list[Any]) -> None:
-        for request, *piece in events:
-            if request in self._waiting:
-                self._waiting[request].append(TokenPiece(*piece))
+        for request, choice, token, reason, words in events:
+            pieces = self._waiting.get(request)
+            if pieces is None:
+                continue
+            details = None
+            if words is not None and request in self._logprobs:
+                details = read_details(words, self._logprobs[request], self._vocabulary)
+            pieces.append(TokenPiece(choice, token, reason, details))
 
     def _collected(self, request: int, choices: int) -> list[Generated]:
         tokens: list[list[int]] = [[] for _ in range(choices)]
+        details: list[list[TokenLogprobs]] = [[] for _ in range(choices)]
         reasons = [""] * choices
         for piece in self._waiting[request]:
             _require_end(piece)
             if piece.token is not None:
                 tokens[piece.choice].append(piece.token)
+            if piece.logprobs is not None:
+                details[piece.choice].append(piece.logprobs)
             reasons[piece.choice] = piece.finish_reason or ""
-        return [Generated(*each) for each in zip(tokens, reasons, strict=True)]
+        wanted = details if request in self._logprobs else [None] * choices
+        return [Generated(*each) for each in zip(tokens, reasons, wanted, strict=True)]
 
     def _forget(self, requests: Sequence[int]) -> None:
         """Ends what still runs of the requests. Takes no lock: it may run in a destructor."""
         for request in requests:
+            self._logprobs.pop(request, None)
             if self._waiting.pop(request, None) is not None:
                 self._loop.cancel(request)
 

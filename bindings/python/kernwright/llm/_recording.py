@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 import kernwright as kw
 from kernwright._core import Array, _EngineLoop
 from kernwright.llm._paged_step import LayerCache, PagedStep
 from kernwright.llm._step import Step
 
-__all__ = ["Recorder"]
+__all__ = ["DETAIL_WORDS", "MOST_LOGPROBS", "Recorder", "TokenLogprobs", "read_details"]
 
 
 class Recorder:
@@ -27,26 +30,64 @@ class Recorder:
         self._vocabulary = vocabulary
         self._pool = kw.GraphPool(device=loop.stream.device)
 
-    def __call__(self, rows: int, tokens: int) -> kw.Graph:
-        stream = self._loop.stream
+    def __call__(
+        self, rows: int, tokens: int, random: bool, penalties: bool, details: bool
+    ) -> kw.Graph:
+        stream, wanted = self._loop.stream, (random, penalties, details)
         with stream:
-            self._step(rows, tokens)
+            self._step(rows, tokens, *wanted)
             graph = kw.Graph(pool=self._pool)
             with graph.capture(stream):
-                self._step(rows, tokens)
+                self._step(rows, tokens, *wanted)
         return graph
 
-    def _step(self, rows: int, tokens: int) -> None:
+    def _step(self, rows: int, tokens: int, random: bool, penalties: bool, details: bool) -> None:
         self._loop.begin(rows, tokens)
         arrays = self._loop.arrays(rows, tokens)
         # Rows that pad a table of tokens are never sampled.
         logits = self._model(PagedStep(arrays, self._caches))[:, : self._vocabulary]
         if logits.dtype != "float32":
             logits = logits.astype("float32")
-        # A token's random numbers depend on the seed of its sequence and its position alone.
-        sampled = kw.nn.sample(
-            logits, temperature=arrays["temperature"], top_k=arrays["top_k"],
-            top_p=arrays["top_p"], min_p=arrays["min_p"], seed=arrays["seeds"],
-            step=arrays["lengths"], out=kw.empty((rows,), "int32", device=logits.device),
-        )  # fmt: skip
-        self._loop.end(sampled, logits)
+        chances = kw.nn.log_softmax(logits) if details else None  # as the model has them
+        if penalties:
+            self._loop.penalize(logits)
+        sampled = kw.empty((rows,), "int32", device=logits.device)
+        if random:
+            # A token's random numbers depend on the seed of its sequence and its position alone.
+            kw.nn.sample(
+                logits, temperature=arrays["temperature"], top_k=arrays["top_k"],
+                top_p=arrays["top_p"], min_p=arrays["min_p"], seed=arrays["seeds"],
+                step=arrays["lengths"], out=sampled,
+            )  # fmt: skip
+        else:
+            kw.nn.greedy(logits, out=sampled)
+        self._loop.end(sampled, logits, None if chances is None else _details(chances, sampled))
+
+
+class TokenLogprobs(NamedTuple):
+    """The log-probability of a token, and the tokens of the highest ones with theirs, of the logits
+    as the model gave them: before penalties, temperature and the like."""
+
+    logprob: float
+    top: list[tuple[int, float]]
+
+
+MOST_LOGPROBS = 20
+"""Of the tokens beside the sampled one."""
+DETAIL_WORDS = 1 + 2 * MOST_LOGPROBS
+
+
+def _details(chances: Array, sampled: Array) -> Array:
+    """(rows, words) int32: the sampled token's log-probability, the highest ones, their tokens."""
+    best = kw.topk(chances, min(MOST_LOGPROBS, chances.shape[1]))
+    own = kw.take_along_axis(chances, sampled.astype("int64").reshape(-1, 1), axis=1)
+    numbers = kw.concat([own, best.values], axis=1).view("int32")
+    return kw.concat([numbers, best.indices.astype("int32")], axis=1)
+
+
+def read_details(words: Sequence[int], count: int, vocabulary: int) -> TokenLogprobs:
+    """The `count` highest of what _details() made for a token."""
+    most = min(MOST_LOGPROBS, vocabulary)
+    numbers = np.array(words[: 1 + most], np.int32).view(np.float32).tolist()
+    tokens = words[1 + most : 1 + most + count]
+    return TokenLogprobs(numbers[0], list(zip(tokens, numbers[1:], strict=False)))
