@@ -59,6 +59,21 @@ py::tuple attention(bool decode, py::handle query, py::handle key, py::handle va
   return py::make_tuple(std::move(made.out), std::move(made.lse));
 }
 
+py::tuple paged_attention(py::handle query, py::handle key, py::handle value,
+                          const std::vector<py::object>& arrays, std::optional<double> scale,
+                          double soft_cap, std::int64_t left, bool wants_lse,
+                          std::int64_t most_queries) {
+  const Array q = array_operand(query, "query"), k = array_operand(key, "key_cache");
+  const Array v = array_operand(value, "value_cache");
+  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left};
+  options.wants_lse = wants_lse;
+  options.most_queries = most_queries;
+  read_attention_arrays(options, arrays);
+  kernels::Attended made = on_current_stream(
+      q, [&](const Stream& on) { return kernels::paged_attention(q, k, v, options, on); });
+  return py::make_tuple(std::move(made.out), std::move(made.lse));
+}
+
 /// None where operands have to be widened. `scales`: of query, key and value; `scores` and `values`
 /// are numbers for all heads.
 py::object float8_attention(py::handle query, py::handle key, py::handle value,
@@ -183,6 +198,7 @@ py::list attention_tiles() {
 
 void bind_attention(py::module_& m) {
   m.def("_attention", &attention);
+  m.def("_paged_attention", &paged_attention);
   m.def("_float8_attention", &float8_attention);
   m.def("_attention_backward", &attention_backward);
   m.def("_append_cache", &append_cache);

@@ -1,6 +1,7 @@
-// Chooses the kernel of an attention over arrays, plans its blocks.
+// Chooses the kernel of an attention over arrays or pages, plans its blocks.
 #include "kernels_src/attention/attention.h"
 
+#include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/attention/attention.cu.h"
 #include "kernels_src/attention/attention_call.h"
@@ -25,25 +26,29 @@ struct ForwardTile {
 ForwardTile choose_tile(const PreparedAttention& made, bool extras) {
   const int largest = std::max(made.dim_class, made.value_class);
   if (largest > 128) return {1, 32};  // the results of more rows do not fit the registers
-  return {made.call.queries > 64 && !extras ? 2 : 1, 64};
+  return {made.most_queries > 64 && !extras ? 2 : 1, 64};
+}
+
+bool has_few_rows(const PreparedAttention& made) {
+  return made.most_queries * (made.call.heads / made.call.kv_heads) <= kFewRows;
 }
 
 /// Whether few rows meet the keys: then blocks share these.
 bool suits_decode(const PreparedAttention& made, const AttentionOptions& options) {
   const AttentionCall& call = made.call;
-  const std::int64_t rows = std::int64_t{call.queries} * (call.heads / call.kv_heads);
-  return rows <= kFewRows && call.keys >= 64 && !options.q_starts && !options.q_lengths &&
+  return has_few_rows(made) && call.keys >= 64 && !options.q_starts && !options.q_lengths &&
          options.dropout == 0;
 }
 
-void launch_forward(PreparedAttention& made, const AttentionOptions& options, const Stream& on) {
+void launch_forward(PreparedAttention& made, const Stream& on) {
   static const auto& family = *new Family("attention.cu", text::attention_cu);
   AttentionCall& call = made.call;
-  const int extras = options.dropout > 0 ? 2 : made.extras ? 1 : 0;
+  const int extras = call.drop_below != 0 ? 2 : made.extras ? 1 : 0;
   const ForwardTile tile = choose_tile(made, extras > 0);
   const bool packs = made.moves_packs(true);
   const auto key = InstanceKey()
                        .type(made.q.type())
+                       .type(made.k.type())
                        .add(made.dim_class / 32, 4)
                        .add(made.value_class / 32, 4)
                        .add(tile.row_tiles, 2)
@@ -51,16 +56,12 @@ void launch_forward(PreparedAttention& made, const AttentionOptions& options, co
                        .add(packs, 1)
                        .add(extras, 2);
   const LazyKernel& kernel = family.instance(key, [&] {
-    return format("attention<{}, {}, {}, {}, {}, {}, {}>", device_type(made.q.type()),
-                  made.dim_class, made.value_class, tile.row_tiles, tile.tokens, packs, extras);
+    return format("attention<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(made.q.type()),
+                  device_type(made.k.type()), made.dim_class, made.value_class, tile.row_tiles,
+                  tile.tokens, packs, extras);
   });
   const std::int64_t rows = kForwardWarps * 16 * tile.row_tiles;
-  std::int64_t queries = call.queries;
-  if (options.q_starts && options.most_queries > 0) {
-    queries = std::min(queries, options.most_queries);
-  }
-  call.row_tiles = static_cast<std::int32_t>((queries + rows - 1) / rows);
-  const std::int64_t blocks = std::int64_t{call.batches} * call.heads * call.row_tiles;
+  const std::int64_t blocks = call.heads * made.share_rows(rows, 1);
   const std::int64_t bytes =
       2 * (rows * made.dim_class + 2 * tile.tokens * (made.dim_class + made.value_class));
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
@@ -87,7 +88,31 @@ Attended attention(const Array& query, const Array& key, const Array& value,
   } else if (few) {
     launch_decode(made, options.splits, on);
   } else {
-    launch_forward(made, options, on);
+    launch_forward(made, on);
+  }
+  made.use_on(on);
+  return std::move(made.made);
+}
+
+Attended paged_attention(const Array& query, const Array& key, const Array& value,
+                         const AttentionOptions& options, const Stream& stream) {
+  const Stream on = stream ? stream : Stream::legacy(query.device());
+  AttentionOptions paged = options;
+  paged.bottom = true;
+  paged.right = 0;
+  if (!paged.q_starts || !paged.k_lengths || !paged.page_table) {
+    throw ArgumentError("paged_attention takes query_starts, lengths and page_table");
+  }
+  PreparedAttention made =
+      prepare_attention(query, key, value, paged, AttentionOperands::caches, on);
+  allocate_result(made, paged, on);
+  if (made.call.heads == 0 || made.call.queries == 0) return std::move(made.made);
+  if (query.type() == ScalarType::float32) {
+    launch_plain_attention(made, 1, on);
+  } else if (made.call.batches > 0 && has_few_rows(made)) {
+    launch_decode(made, 0, on);
+  } else {
+    launch_forward(made, on);
   }
   made.use_on(on);
   return std::move(made.made);

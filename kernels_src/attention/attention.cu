@@ -59,14 +59,15 @@ __device__ __forceinline__ void store_rows(const RunningRows<kValueDim>& running
 }
 
 /// 64 * kRowTiles queries of one head a block, 16 * kRowTiles a warp, kTokens keys a tile. kExtras:
-/// 1 with a mask, soft cap or ALiBi, 2 with dropout too.
-template <typename T, int kDim, int kValueDim, int kRowTiles, int kTokens, bool kAsync, int kExtras>
+/// 1 with a mask, soft cap or ALiBi, 2 with dropout too. E: elements of keys and values.
+template <typename T, typename E, int kDim, int kValueDim, int kRowTiles, int kTokens, bool kAsync,
+          int kExtras>
 __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ AttentionCall call) {
   constexpr int kRows = 16 * kRowTiles, kBlockRows = kWarps * kRows;
   constexpr int kShare = kTokens / kWarps;  // tokens brought by a warp
   using Queries = TokenCopy<T, 16, kDim, kAsync>;
-  using Keys = TokenCopy<T, kShare, kDim, kAsync>;
-  using Values = TokenCopy<T, kShare, kValueDim, kAsync>;
+  using Keys = CacheCopy<T, E, kShare, kDim, kAsync>;
+  using Values = CacheCopy<T, E, kShare, kValueDim, kAsync>;
   constexpr int kKeyBytes = kTokens * kDim * sizeof(T);
   constexpr int kStage = kTokens * (kDim + kValueDim) * sizeof(T);
   extern __shared__ __align__(128) unsigned char memory[];
@@ -74,27 +75,32 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   unsigned index = blockIdx.x;
   // The last queries see most keys where they see no later ones: they begin first.
-  const int first_row =
-      (call.row_tiles - 1 - static_cast<int>(index % call.row_tiles)) * kBlockRows;
+  const int row_tile = call.row_tiles - 1 - static_cast<int>(index % call.row_tiles);
   index /= call.row_tiles;
   const int head = static_cast<int>(index % call.heads);
-  const int batch = static_cast<int>(index / call.heads);
+  int batch = static_cast<int>(index / call.heads), first_row = row_tile * kBlockRows;
+  if (PackedTile::are_used(call)) {
+    const PackedTile packed(call, row_tile, kBlockRows, 1);
+    batch = packed.batch;
+    first_row = packed.first_row;
+  }
   const int kv_head = head / (call.heads / call.kv_heads);
   const Sequence sequence(call, batch);
-  if (call.q_starts != nullptr && first_row >= sequence.queries) return;
+  if (call.q_starts != nullptr && (first_row < 0 || first_row >= sequence.queries)) return;
   const int last_row = min(first_row + kBlockRows, sequence.queries) - 1;
-  const int low = sequence.first_key(call, first_row) / kTokens * kTokens;
+  const int visible = sequence.first_key(call, first_row);
+  const int low = visible / kTokens * kTokens;
   const int high = last_row < first_row ? low : sequence.end_key(call, last_row);
   const int tiles = high > low ? (high - low + kTokens - 1) / kTokens : 0;
   const T* const q = static_cast<const T*>(call.q) + sequence.q_first + head * call.q_at.head;
-  const T* const k = static_cast<const T*>(call.k) + sequence.k_first + kv_head * call.k_at.head;
-  const T* const v = static_cast<const T*>(call.v) + sequence.v_first + kv_head * call.v_at.head;
+  const E* const k = static_cast<const E*>(call.k) + sequence.k_first + kv_head * call.k_at.head;
+  const E* const v = static_cast<const E*>(call.v) + sequence.v_first + kv_head * call.v_at.head;
   const int* const table = call.table == nullptr ? nullptr : call.table + batch * call.table_row;
   bool bad = false;
   const auto start = [&](int tile) {
     const int token = low + tile * kTokens + warp * kShare + lane % kShare;
     long long k_offset = kNoRow, v_offset = kNoRow;
-    if (token < high) {
+    if (token >= visible && token < high) {
       k_offset = token_offset(call, table, call.k_at, token);
       v_offset = token_offset(call, table, call.v_at, token);
       bad |= k_offset == kNoRow;
@@ -123,7 +129,8 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
   const int all_high = sequence.end_key(call, warp_row);
   const int any_low = sequence.first_key(call, warp_row);
   const int any_high = last_query < warp_row ? 0 : sequence.end_key(call, last_query);
-  const float scale = call.scale * (kExtras == 0 ? kLog2E : 1.0f);
+  float scale = call.scale * (kExtras == 0 ? kLog2E : 1.0f);
+  if (call.k_scales != nullptr) scale *= call.k_scales[kv_head];
   const unsigned queries = shared_address(memory);
   RunningRows<kValueDim> running[kRowTiles];
 #pragma unroll

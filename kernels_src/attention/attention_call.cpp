@@ -72,13 +72,17 @@ void lay_out_attention(PreparedAttention& made, const AttentionOptions& options)
   const Array &q = made.q, &k = made.k, &v = made.v;
   AttentionCall& call = made.call;
   const bool packed = options.q_starts.has_value(), paged = options.page_table.has_value();
-  const int axes = packed ? 3 : 4;
-  if (q.ndim() != axes || k.ndim() != axes || v.ndim() != axes ||
-      options.k_starts.has_value() != packed) {
+  const bool packed_keys = packed && !paged;
+  const int axes = packed ? 3 : 4, key_axes = packed_keys ? 3 : 4;
+  if (q.ndim() != axes || k.ndim() != key_axes || v.ndim() != key_axes ||
+      options.k_starts.has_value() != packed_keys) {
     refuse_attention(q, k, v,
-                     packed ? "packed sequences have the axes (tokens, heads, head_dim), and "
-                              "both starts of queries and of keys"
-                            : "they have the axes (batch, heads, tokens, head_dim)");
+                     packed && paged
+                         ? "packed queries over pages have the axes (tokens, heads, head_dim), "
+                           "pages (pages, page_size, kv_heads, head_dim)"
+                     : packed ? "packed sequences have the axes (tokens, heads, head_dim), and "
+                                "both starts of queries and of keys"
+                              : "they have the axes (batch, heads, tokens, head_dim)");
   }
   const auto at = [](const Array& array, int axis) {
     return array.shape()[static_cast<std::size_t>(axis)];
@@ -88,7 +92,8 @@ void lay_out_attention(PreparedAttention& made, const AttentionOptions& options)
   const std::int64_t batches = packed ? options.q_starts->size() - 1 : at(q, 0);
   const std::int64_t heads = at(q, q_head), kv_heads = at(k, k_head);
   const bool same = at(v, k_head) == kv_heads && at(k, k_token) == at(v, k_token) &&
-                    (packed || at(k, 0) == at(v, 0)) && (packed || paged || at(k, 0) == batches);
+                    (packed_keys || at(k, 0) == at(v, 0)) &&
+                    (packed_keys || paged || at(k, 0) == batches);
   const bool grouped = heads == 0 || (kv_heads > 0 && heads % kv_heads == 0);
   if (!same || !grouped || q.shape().back() != k.shape().back() || batches < 0) {
     refuse_attention(q, k, v,
@@ -111,8 +116,11 @@ void lay_out_attention(PreparedAttention& made, const AttentionOptions& options)
   call.dim = static_cast<std::int32_t>(q.shape().back());
   call.value_dim = static_cast<std::int32_t>(v.shape().back());
   call.q_at = attention_strides(q, packed ? -1 : 0, q_head, q_token);
-  call.k_at = attention_strides(k, packed ? -1 : 0, k_head, k_token);
-  call.v_at = attention_strides(v, packed ? -1 : 0, k_head, k_token);
+  call.k_at = attention_strides(k, packed_keys ? -1 : 0, k_head, k_token);
+  call.v_at = attention_strides(v, packed_keys ? -1 : 0, k_head, k_token);
+  const bool known = packed && options.most_queries > 0;
+  made.most_queries =
+      known ? std::min<std::int64_t>(call.queries, options.most_queries) : call.queries;
   call.q = q.address();
   call.k = k.address();
   call.v = v.address();
@@ -221,6 +229,8 @@ void add_attention_vectors(PreparedAttention& made, const AttentionOptions& opti
   const std::int64_t pages = options.page_table->shape()[1];
   call.table = add_attention_vector(made, options.page_table, "page_table", kInts,
                                     {call.batches, pages}, on);
+  // The address tells kernels that there are pages. Nobody reads an empty table, which has none.
+  if (call.table == 0) call.table = call.q_starts;
   call.table_row = pages;
   call.pages = static_cast<std::int32_t>(pages);
   call.page_size = static_cast<std::int32_t>(std::max<std::int64_t>(1, made.k.shape()[1]));
@@ -279,6 +289,14 @@ void allocate_result(PreparedAttention& made, const AttentionOptions& options, c
     lse = Array::empty(made.q.device(), std::move(rows), ScalarType::float32, on);
   }
   set_result(made, std::move(out), std::move(lse), packed);
+}
+
+std::int64_t PreparedAttention::share_rows(std::int64_t rows, std::int64_t each) {
+  const bool shared = call.q_starts != 0 && call.table != 0;
+  const std::int64_t tiles = shared ? call.queries * each / rows + call.batches + 1
+                                    : (most_queries * each + rows - 1) / rows;
+  call.row_tiles = static_cast<std::int32_t>(tiles);
+  return shared ? tiles : tiles * call.batches;
 }
 
 bool PreparedAttention::moves_packs(bool queries) const {

@@ -42,7 +42,11 @@ struct PreparedAttention {
   Attended made;
   bool extras = false;                 ///< more than scale, window and lengths goes into a score
   int dim_class = 0, value_class = 0;  ///< the kernels' extents, perhaps beyond the elements
+  std::int64_t most_queries = 0;       ///< of the longest sequence, as far as the host knows
 
+  /// Sets row_tiles, for tiles of `rows` where a query has `each`; gives the tiles of one head. Of
+  /// packed sequences over pages all tiles count as one row (PackedTile of attention.cuh).
+  std::int64_t share_rows(std::int64_t rows, std::int64_t each);
   bool has_rows() const { return call.batches > 0 && call.heads > 0 && call.queries > 0; }
   /// Whether keys and values can be moved by 16 bytes; with `queries`, these too.
   bool moves_packs(bool queries) const;

@@ -60,7 +60,7 @@ std::int64_t decode_bytes(const PreparedAttention& made, const DecodeBlock& bloc
 /// The shared memory for a cluster's parts.
 std::int64_t received_bytes(const PreparedAttention& made, std::int64_t splits) {
   const AttentionCall& call = made.call;
-  const std::int64_t rows = std::int64_t{call.queries} * (call.heads / call.kv_heads);
+  const std::int64_t rows = made.most_queries * (call.heads / call.kv_heads);
   return 16 * (std::min(rows, kDecodeRows) * (made.value_class / 2) + splits);
 }
 
@@ -204,8 +204,8 @@ Array allocate_splits(PreparedAttention& made, std::int64_t splits, const Stream
                                  kMostContextSplits));
   }
   call.splits = static_cast<std::int32_t>(splits);
-  const std::int64_t rows =
-      splits > 1 ? std::int64_t{call.batches} * call.heads * call.queries * splits : 0;
+  const std::int64_t batches = call.q_starts != 0 ? 1 : call.batches;
+  const std::int64_t rows = splits > 1 ? batches * call.heads * call.queries * splits : 0;
   Array partial = Array::empty(made.q.device(), {rows, made.value_class + std::int64_t{2}},
                                ScalarType::float32, on);
   call.partial = partial.address();
@@ -235,7 +235,7 @@ void launch_combine(const PreparedAttention& made, const LazyKernel* kernel, Ker
 void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& on) {
   Device& device = made.q.device();
   AttentionCall& call = made.call;
-  const std::int64_t rows = std::int64_t{call.queries} * (call.heads / call.kv_heads);
+  const std::int64_t rows = made.most_queries * (call.heads / call.kv_heads);
   call.row_tiles = static_cast<std::int32_t>((rows + kDecodeRows - 1) / kDecodeRows);
   const std::int64_t blocks = std::int64_t{call.batches} * call.kv_heads * call.row_tiles;
   const bool whole = sees_all_keys(call) && !is_flat(call) && call.table == 0;

@@ -79,7 +79,7 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
     } else if (call.splits == 1) {
       store_pair<T>(call, sequence, place_of_row(call, work, row, plan.group), column, part);
     } else {
-      store_part<kValueDim>(call, work.batch, place_of_row(call, work, row, plan.group), work.split,
+      store_part<kValueDim>(call, sequence, place_of_row(call, work, row, plan.group), work.split,
                             column, part);
     }
   }
@@ -177,6 +177,23 @@ struct TokenRing {
   }
 };
 
+/// Zeros for the tokens behind packed sequences: a sequence's block has every batches-th of them.
+template <typename T>
+__device__ __forceinline__ void store_behind(const AttentionCall& call, const Work& work,
+                                             int group) {
+  if (work.split > 0 || work.first_row > 0) return;
+  const Sequence behind(call, call.batches);
+  const int pairs = (call.value_dim + 1) / 2;
+#pragma unroll 1
+  for (int query = work.batch; query < behind.queries; query += call.batches) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < group * pairs; i += blockDim.x) {
+      const RowPlace at{work.kv_head * group + i / pairs, query};
+      store_pair<T>(call, behind, at, i % pairs * 2, SplitPart{});
+    }
+  }
+}
+
 /// A block: up to 16 rows (queries times heads with common keys), one share of the context. With
 /// kCluster the splits are the blocks of a cluster. kWhole: all rows see all keys of caches without
 /// pages; a block then begins with few instructions. Such kernels may be launched early, but for
@@ -197,9 +214,9 @@ __global__ void __launch_bounds__(32 * kWarps)
   const int lane = threadIdx.x % 32;
   int first_query = 0, last_query = 0;
   if constexpr (!kWhole) {
+    if (call.q_starts != nullptr) store_behind<T>(call, work, plan.group);
     first_query = query_of(call, work.first_row, plan.group);
-    last_query =
-        min(query_of(call, work.first_row + kRows - 1, plan.group), sequence.queries - 1);
+    last_query = min(query_of(call, work.first_row + kRows - 1, plan.group), sequence.queries - 1);
     if (first_query >= sequence.queries) return;
   }
   if constexpr (kCluster) arrive_in_cluster();
@@ -285,8 +302,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     for (int i = threadIdx.x; i < valid * kPairs; i += 32 * kWarps) {
       const RowPlace at = place_of_row(call, work, i / kPairs, plan.group);
       const int column = i % kPairs * 2;
-      store_pair<T>(call, sequence, at, column,
-                    load_parts<kValueDim>(call, work.batch, at, column));
+      store_pair<T>(call, sequence, at, column, load_parts<kValueDim>(call, sequence, at, column));
     }
   }
 }

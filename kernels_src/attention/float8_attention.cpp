@@ -171,7 +171,7 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
   tile.persistent = true;  // so memory for sums is that of a few blocks
   const ScalesCall factors = take_all_scales(made, scales, on);
   const Array partial = allocate_splits(made, tile.splits, on);
-  const HopperPlan plan = plan_hopper(made, options, tile);
+  const HopperPlan plan = plan_hopper(made, tile);
   const KeptPlan keeping = plan_kept(made, tile, fast_sums);
   const LazyKernel& kernel = float8_kernel(made, tile, keeping);
   KernelsAhead kernels;

@@ -143,7 +143,7 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
   const Array partial = allocate_splits(made, tile.splits, on);
-  const HopperPlan plan = plan_hopper(made, options, tile);
+  const HopperPlan plan = plan_hopper(made, tile);
   const HopperAttentionRoom room = choose_room(made, tile);
   const CUtensorMap q = head_map(made.q, call.q_at, batches, call.heads, call.queries,
                                  static_cast<int>(kHopperGroupRows));

@@ -15,12 +15,6 @@ std::int64_t multiprocessors_of(const PreparedAttention& made) {
   return made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
-std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& options) {
-  const std::int64_t queries = made.call.queries;
-  const bool known = options.q_starts && options.most_queries > 0;
-  return known ? std::min(queries, options.most_queries) : queries;
-}
-
 namespace {
 
 constexpr std::int64_t kSectionBytes = std::int64_t{32} << 20;  // of keys and values
@@ -175,7 +169,7 @@ HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAtten
 HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
                                        const AttentionOptions& options) {
   const int most = std::max(made.dim_class, made.value_class);
-  const std::int64_t rows = most_rows(made, options);
+  const std::int64_t rows = made.most_queries;
   HopperAttentionTile tile;
   tile.keys = choose_tile_keys(made, rows);
   share_out(made, options, rows, tile);
@@ -210,13 +204,12 @@ LaunchConfig hopper_config(const PreparedAttention& made, const HopperAttentionT
           .stream = on};
 }
 
-HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& options,
-                       const HopperAttentionTile& tile) {
+HopperPlan plan_hopper(const PreparedAttention& made, const HopperAttentionTile& tile) {
   const AttentionCall& call = made.call;
   const std::int64_t heads = std::int64_t{call.batches} * call.heads;
   HopperPlan plan{};
   plan.row_tiles =
-      static_cast<std::int32_t>(parts_of(most_rows(made, options), kHopperGroupRows * tile.groups));
+      static_cast<std::int32_t>(parts_of(made.most_queries, kHopperGroupRows * tile.groups));
   plan.tiles = static_cast<std::int32_t>(heads * plan.row_tiles * call.splits);
   plan.section = static_cast<std::int32_t>(std::min(heads, section_of_heads(made, plan.row_tiles)));
   const std::int64_t tiles = std::int64_t{plan.section} * plan.row_tiles;

@@ -19,8 +19,6 @@ struct HopperPlan {
 
 std::int64_t parts_of(std::int64_t size, std::int64_t each);
 std::int64_t multiprocessors_of(const PreparedAttention& made);
-/// Query rows of the longest sequence.
-std::int64_t most_rows(const PreparedAttention& made, const AttentionOptions& options);
 /// `Extras` of attention_group.cuh.
 int hopper_extras(const AttentionCall& call);
 /// Whether sequences may have other lengths than the arrays.
@@ -39,8 +37,7 @@ HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAtten
 /// 192 rows of small heads, 128 else, and 64 where few blocks would come of these.
 HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
                                        const AttentionOptions& options);
-HopperPlan plan_hopper(const PreparedAttention& made, const AttentionOptions& options,
-                       const HopperAttentionTile& tile);
+HopperPlan plan_hopper(const PreparedAttention& made, const HopperAttentionTile& tile);
 LaunchConfig hopper_config(const PreparedAttention& made, const HopperAttentionTile& tile,
                            const HopperAttentionRoom& room, const HopperPlan& plan,
                            const Stream& on);

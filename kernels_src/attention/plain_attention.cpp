@@ -18,9 +18,8 @@ void launch_plain_attention(PreparedAttention& made, std::int64_t splits, const 
   static const auto& family = *new Family("plain_attention.cu", text::plain_attention_cu);
   Device& device = made.q.device();
   AttentionCall& call = made.call;
-  const std::int64_t rows = std::int64_t{call.queries} * (call.heads / call.kv_heads);
-  call.row_tiles = static_cast<std::int32_t>((rows + kPlainRows - 1) / kPlainRows);
-  const std::int64_t blocks = std::int64_t{call.batches} * call.kv_heads * call.row_tiles;
+  const std::int64_t blocks =
+      call.kv_heads * made.share_rows(kPlainRows, call.heads / call.kv_heads);
   const std::int64_t steps = (std::int64_t{call.keys} + kPlainTokens - 1) / kPlainTokens;
   if (splits == 0) splits = call.q_starts != 0 ? 1 : choose_splits(device, blocks, steps);
   const Array partial = allocate_splits(made, splits, on);

@@ -34,14 +34,21 @@ __global__ void __launch_bounds__(kThreads)
   unsigned index = blockIdx.x;
   const int split = static_cast<int>(index % call.splits);
   index /= call.splits;
-  const int first_row = static_cast<int>(index % call.row_tiles) * kRows;
+  const int tile = static_cast<int>(index % call.row_tiles);
   index /= call.row_tiles;
   const int kv_head = static_cast<int>(index % call.kv_heads);
-  const int batch = static_cast<int>(index / call.kv_heads);
+  int batch = static_cast<int>(index / call.kv_heads), first_row = tile * kRows;
+  if (PackedTile::are_used(call)) {
+    const PackedTile packed(call, tile, kRows, group);
+    batch = packed.batch;
+    first_row = packed.first_row;
+  }
   const Sequence sequence(call, batch);
+  if (call.q_starts != nullptr && (first_row < 0 || first_row / group >= sequence.queries)) return;
   const int first_query = first_row / group;
   const int last_query = min((first_row + kRows - 1) / group, sequence.queries - 1);
-  const int low = sequence.first_key(call, first_query) / kTokens * kTokens;
+  const int visible = sequence.first_key(call, first_query);
+  const int low = visible / kTokens * kTokens;
   const int high = sequence.end_key(call, last_query);
   const int steps = high > low ? (high - low + kTokens - 1) / kTokens : 0;
   const int each = (steps + call.splits - 1) / call.splits;
@@ -69,7 +76,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     const auto offset_in = [&](const HeadStrides& at) {
       return [&](int i) {
-        if (token + i >= end) return kNoRow;
+        if (token + i < visible || token + i >= end) return kNoRow;
         const long long offset = token_offset(call, table, at, token + i);
         bad |= offset == kNoRow;
         return offset;

@@ -45,14 +45,16 @@ HOPPER_BACKWARD = [
 ATTENTION = {
     "attention.cu": [
         *(
-            f"attention<{of}, {dim}, {value}, {tiles}, {tokens}, {packs}, {extras}>"
-            for of, dim, value, tiles, tokens, packs, extras in (
-                ("Float16", 64, 64, 2, 64, "true", 0),
-                ("BFloat16", 128, 128, 2, 64, "true", 0),
-                ("BFloat16", 96, 96, 1, 64, "false", 1),
-                ("Float16", 64, 64, 1, 64, "true", 2),
-                ("BFloat16", 192, 128, 1, 32, "true", 0),
-                ("BFloat16", 256, 256, 1, 32, "true", 1),
+            f"attention<{of}, {cache}, {dim}, {value}, {tiles}, {tokens}, {packs}, {extras}>"
+            for of, cache, dim, value, tiles, tokens, packs, extras in (
+                ("Float16", "Float16", 64, 64, 2, 64, "true", 0),
+                ("BFloat16", "BFloat16", 128, 128, 2, 64, "true", 0),
+                ("BFloat16", "BFloat16", 96, 96, 1, 64, "false", 1),
+                ("Float16", "Float16", 64, 64, 1, 64, "true", 2),
+                ("BFloat16", "BFloat16", 192, 128, 1, 32, "true", 0),
+                ("BFloat16", "BFloat16", 256, 256, 1, 32, "true", 1),
+                ("BFloat16", "Float8E4M3", 128, 128, 2, 64, "true", 0),
+                ("Float16", "Int8", 64, 64, 1, 64, "false", 1),
             )
         ),
     ],

@@ -375,6 +375,10 @@ PAGES, PAGE_TABLE = s(6, 16, 2, 64, dtype="float16"), s(2, 3, dtype="int32", low
 LENGTHS, LAST = s(2, dtype="int32", low=20, high=40), s(2, 4, 1, 64, dtype="float16")
 
 
+def running_sum(counts):
+    return kw.cumsum(counts, dtype="int32")
+
+
 def causal(q, k, v):
     return kw.nn.attention(q, k, v, is_causal=True, enable_gqa=True, return_lse=True)
 
@@ -398,6 +402,12 @@ attention.add(
     lambda q, k, v, n, t: kw.nn.decode_attention(q, k, v, n, page_table=t, splits=2),
     *(LAST, PAGES, PAGES, LENGTHS, PAGE_TABLE),
     form="pages",
+)
+attention.add(
+    "nn.paged_attention",
+    lambda q, k, v, t, n, counts: kw.nn.paged_attention(q, k, v, t, n, running_sum(counts)),
+    *(s(30, 4, 64, dtype="float16"), PAGES, PAGES, PAGE_TABLE, LENGTHS),
+    s(3, dtype="int32", low=0, high=9),
 )
 attention.add(
     "nn.append_cache",

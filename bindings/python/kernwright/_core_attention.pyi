@@ -24,6 +24,18 @@ def _attention(
     most_queries: int,
     /,
 ) -> tuple[Array, Any]: ...
+def _paged_attention(
+    query: Any,
+    key_cache: Any,
+    value_cache: Any,
+    arrays: list[Any],
+    scale: float | None,
+    soft_cap: float,
+    left: int,
+    wants_lse: bool,
+    most_queries: int,
+    /,
+) -> tuple[Array, Any]: ...
 def _float8_attention(
     query: Any,
     key: Any,

@@ -93,20 +93,26 @@ struct Sequence : Span {
   long long q_batch, q_token = 0, k_batch, k_token = 0;
 
   /// Without `ragged` all batches have the arrays' tokens: the call has no starts and lengths.
+  /// Batch call.batches of packed sequences is the tokens behind the last one, which see no keys.
   __device__ __forceinline__ Sequence(const AttentionCall& call, int batch, bool ragged = true) {
     queries = call.queries;
     keys = call.keys;
-    const bool paged = call.table != nullptr;
+    const bool paged = call.table != nullptr, behind = batch == call.batches;
     if (ragged && call.q_starts != nullptr) {
       q_token = min(max(call.q_starts[batch], 0), call.queries);
-      queries = static_cast<int>(min(max(call.q_starts[batch + 1], 0), call.queries) - q_token);
+      const int end = behind ? call.queries : call.q_starts[batch + 1];
+      queries = static_cast<int>(min(max(end, 0), call.queries) - q_token);
     }
     if (ragged && call.k_starts != nullptr) {
       k_token = min(max(call.k_starts[batch], 0), call.keys);
       keys = static_cast<int>(min(max(call.k_starts[batch + 1], 0), call.keys) - k_token);
     }
     if (ragged && call.q_lengths != nullptr) queries = min(queries, call.q_lengths[batch]);
-    if (ragged && call.k_lengths != nullptr) keys = min(keys, call.k_lengths[batch]);
+    if (behind) {
+      keys = 0;
+    } else if (ragged && call.k_lengths != nullptr) {
+      keys = min(keys, call.k_lengths[batch]);
+    }
     queries = max(queries, 0);
     keys = max(keys, 0);
     diagonal = call.bottom ? keys - queries : 0;
@@ -124,6 +130,35 @@ struct Sequence : Span {
   }
   __device__ __forceinline__ long long k_place(const HeadStrides& at) const {
     return k_batch * at.batch + k_token * at.token;
+  }
+};
+
+/// A tile of the rows of packed sequences over pages, where a token has `each` rows. The tiles of
+/// all sequences are numbered: those of sequence i begin at starts[i] * each / rows + i, which
+/// leaves room for all of them. The tokens behind the last sequence are one more.
+struct PackedTile {
+  int batch, first_row;
+
+  __device__ __forceinline__ PackedTile(const AttentionCall& call, int tile, int rows, int each) {
+    const auto first_tile = [&](int sequence) {
+      const long long start = min(max(call.q_starts[sequence], 0), call.queries);
+      return static_cast<int>(start * each / rows) + sequence;
+    };
+    int high = call.batches;
+    batch = 0;
+    while (batch < high) {
+      const int middle = (batch + high + 1) / 2;
+      if (first_tile(middle) <= tile) {
+        batch = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    first_row = (tile - first_tile(batch)) * rows;
+  }
+  /// Whether the call's tiles are those of packed sequences over pages.
+  __device__ static __forceinline__ bool are_used(const AttentionCall& call) {
+    return call.q_starts != nullptr && call.table != nullptr;
   }
 };
 

@@ -17,7 +17,7 @@ __device__ __forceinline__ int chunk_place(int row, int chunk) {
 /// How a warp brings kTokens (8, 16 or 32) tokens to shared memory: kDim elements E each. A lane
 /// has one copy of 16 bytes after the other, up to kUnrolled of them without a loop.
 template <typename E, int kTokens, int kDim, bool kAsync,
-          int kUnrolled = kTokens * kDim * static_cast<int>(sizeof(E)) / 512>
+          int kUnrolled = kTokens* kDim* static_cast<int>(sizeof(E)) / 512>
 struct TokenCopy {
   static constexpr int kEach = 16 / sizeof(E);
   static constexpr int kChunks = kDim / kEach;
@@ -47,6 +47,44 @@ struct TokenCopy {
     }
   }
 };
+
+/// The same for 8-bit elements E of a cache, which become elements T: an exact conversion. kPacks:
+/// tokens begin at multiples of 16 bytes.
+template <typename T, typename E, int kTokens, int kDim, bool kPacks>
+struct WidenedCopy {
+  static constexpr int kChunks = kDim / 8;
+
+  __device__ static __forceinline__ void start(unsigned char* to, const E* from, long long offset,
+                                               int dim) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll 4
+    for (int i = 0; i < kTokens * kChunks / 32; ++i) {
+      const int row = (lane + 32 * i) / kChunks, chunk = (lane + 32 * i) % kChunks;
+      const long long at = __shfl_sync(~0u, offset, row);
+      Pack<E, 8> pack{};
+      if constexpr (kPacks) {
+        if (at != kNoRow && chunk * 8 < dim) {
+          pack = *reinterpret_cast<const Pack<E, 8>*>(from + at + chunk * 8);
+        }
+      } else {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+          if (at != kNoRow && chunk * 8 + j < dim) pack.value[j] = from[at + chunk * 8 + j];
+        }
+      }
+      Pack<T, 8> wide;
+#pragma unroll
+      for (int j = 0; j < 8; ++j) wide.value[j] = from_compute<T>(to_compute(pack.value[j]));
+      *reinterpret_cast<Pack<T, 8>*>(to + 16 * chunk_place<kChunks>(row, chunk)) = wide;
+    }
+  }
+};
+
+/// How a warp brings tokens of a cache's elements E to a tile of elements T.
+template <typename T, typename E, int kTokens, int kDim, bool kPacks>
+struct CacheCopy : WidenedCopy<T, E, kTokens, kDim, kPacks> {};
+template <typename T, int kTokens, int kDim, bool kPacks>
+struct CacheCopy<T, T, kTokens, kDim, kPacks> : TokenCopy<T, kTokens, kDim, kPacks> {};
 
 /// 16 rows of a result and of their softmax; a lane has two rows, l / 4 and l / 4 + 8. `peak`: the
 /// largest score; `total`: the lane's own share of the sum of 2^(score - peak).

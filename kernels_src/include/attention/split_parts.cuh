@@ -63,11 +63,19 @@ __device__ __forceinline__ void store_pair(const AttentionCall& call, const Sequ
   if (column + 1 < call.value_dim) out[1] = from_compute<T>(part.sum.y * scale);
 }
 
-/// Two columns of a split's part in memory, for load_parts() and combine_row().
+/// The number of a sequence's row among all splits' results: packed sequences have common ones.
+__device__ __forceinline__ long long part_place(const AttentionCall& call, const Sequence& sequence,
+                                                RowPlace at, int split) {
+  return split_place(call, static_cast<int>(sequence.q_batch), at.head,
+                     at.query + static_cast<int>(sequence.q_token), split);
+}
+
+/// Two columns of a split's part in memory, for load_parts().
 template <int kValueDim>
-__device__ __forceinline__ void store_part(const AttentionCall& call, int batch, RowPlace at,
-                                           int split, int column, const SplitPart& part) {
-  const long long place = split_place(call, batch, at.head, at.query, split);
+__device__ __forceinline__ void store_part(const AttentionCall& call, const Sequence& sequence,
+                                           RowPlace at, int split, int column,
+                                           const SplitPart& part) {
+  const long long place = part_place(call, sequence, at, split);
   *reinterpret_cast<float2*>(call.partial + place * kValueDim + column) = part.sum;
   if (column == 0) {
     *reinterpret_cast<float2*>(call.peaks + 2 * place) = make_float2(part.peak, part.total);
@@ -76,10 +84,10 @@ __device__ __forceinline__ void store_part(const AttentionCall& call, int batch,
 
 /// Two columns of all splits' parts in memory.
 template <int kValueDim>
-__device__ __forceinline__ SplitPart load_parts(const AttentionCall& call, int batch, RowPlace at,
-                                                int column) {
+__device__ __forceinline__ SplitPart load_parts(const AttentionCall& call, const Sequence& sequence,
+                                                RowPlace at, int column) {
   constexpr int kAhead = 16;
-  const long long first = split_place(call, batch, at.head, at.query, 0);
+  const long long first = part_place(call, sequence, at, 0);
   const float* const sums = call.partial + first * kValueDim + column;
   const float2* const totals = reinterpret_cast<const float2*>(call.peaks) + first;
   return combine_parts<kAhead>(call.splits, [&](int split) {

@@ -51,6 +51,7 @@ REFUSED = {
     "_lu_factor": "a factorisation by LU",
     "_lu_solve": "a factorisation by LU",
     "_pack_weights": "kw.nn.quant.pack()",
+    "_paged_attention": "kw.nn.paged_attention()",
     "_packed_linear": "kw.nn.linear() with packed weights",
     "_quantize_blocks": "kw.nn.quantize_blocks()",
     "_quantize_codes": "kw.nn.quant.quantize()",

@@ -15,6 +15,7 @@ from kernwright.nn import (
     _activations,
     _attention,
     _attention_backward,
+    _attention_paged,
     _batch_norm,
     _cache,
     _conv,
@@ -40,6 +41,7 @@ from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
+from kernwright.nn._attention_paged import *
 from kernwright.nn._batch_norm import *
 from kernwright.nn._cache import *
 from kernwright.nn._conv import *
@@ -66,6 +68,7 @@ __all__ = [
     *_activations.__all__,
     *_attention.__all__,
     *_attention_backward.__all__,
+    *_attention_paged.__all__,
     *_batch_norm.__all__,
     *_cache.__all__,
     *_conv.__all__,

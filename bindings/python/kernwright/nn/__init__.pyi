@@ -6,6 +6,7 @@ from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
+from kernwright.nn._attention_paged import *
 from kernwright.nn._batch_norm import *
 from kernwright.nn._cache import *
 from kernwright.nn._conv._backward import *

@@ -1,0 +1,85 @@
+"""Attention of chunks of new tokens over caches in pages.
+
+>>> import kernwright as kw
+>>> pages = kw.zeros((6, 16, 2, 64), "bfloat16")        # six pages of 16 tokens, two heads of 64
+>>> table = kw.asarray([[4, 1], [0, 3]], "int32")       # two for each of two sequences
+>>> lengths = kw.asarray([20, 7], "int32")              # the first has 20 tokens, five are new
+>>> starts = kw.asarray([0, 5, 6], "int32")             # the last one of the second is new
+>>> q = kw.ones((6, 8, 64), "bfloat16")
+>>> kw.nn.paged_attention(q, pages, pages, table, lengths, starts).shape
+(6, 8, 64)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernwright._core import _paged_attention
+from kernwright.errors import ArgumentError
+
+__all__ = ["paged_attention"]
+
+
+def paged_attention(
+    query: Any,
+    key_cache: Any,
+    value_cache: Any,
+    page_table: Any,
+    lengths: Any,
+    query_starts: Any,
+    *,
+    max_queries: int | None = None,
+    scale: float | None = None,
+    window: int | None = None,
+    soft_cap: float | None = None,
+    sinks: Any = None,
+    key_scale: Any = None,
+    value_scale: Any = None,
+    return_lse: bool = False,
+) -> Any:
+    """Attention of chunks of new tokens over pages; sequences of any lengths in one launch.
+
+    query (tokens, heads, E), packed, any strides: tokens query_starts[i] to query_starts[i + 1] are
+    the new ones of sequence i, the last of its lengths[i] tokens. The keys and values of all these
+    are in its pages already. Each token sees itself and all before it; with a `window` w it sees
+    the last w of them. The result is like the query, with the values' elements.
+
+    - key_cache, value_cache (page count, page size, kv_heads, E), pages of any size, kv_heads a
+      divisor of heads; E is at most 256. They have the query's dtype (float16 and bfloat16 on
+      matrix units, float32 by plain multiplications); beside queries of 16 bits they may be int8,
+      float8_e4m3fn or float8_e5m2, times key_scale and value_scale, float32 (kv_heads,).
+    - page_table int32 (sequences, pages): token t of sequence i is in row t % page size of page
+      page_table[i, t // page size].
+    - lengths int32 (sequences,), query_starts int32 (sequences + 1,), from 0 on and not falling.
+      They are read on the device: a recorded call may be replayed with others.
+    - max_queries: at least the new tokens of every sequence. Where few are known to be new, blocks
+      share the context, as in decode_attention(). Tokens of a sequence beyond it are not written.
+    - scale, soft_cap, sinks and return_lse (float32 (heads, tokens)) are those of attention().
+
+    Tokens that see no key have the result 0: those behind the last start, and all of a sequence of
+    length 0. A page number outside of the cache reads nothing: the tokens that see it are NaN, and
+    others of the same sequence may be. Numbers of pages behind a sequence's length, and of those in
+    front of every window, are not looked at. Raises ArgumentError and InvalidArgument as
+    decode_attention() does.
+
+    >>> q, pages = kw.ones((3, 8, 64), "bfloat16"), kw.ones((2, 16, 2, 64), "bfloat16")
+    >>> table, lengths = kw.asarray([[1], [0]], "int32"), kw.asarray([9, 4], "int32")
+    >>> starts = kw.asarray([0, 2, 3], "int32")
+    >>> kw.nn.paged_attention(q, pages, pages, table, lengths, starts)[2, 0, :2].numpy().tolist()
+    [1.0, 1.0]
+    """
+    for name, number in (("window", window), ("max_queries", max_queries)):
+        if number is not None and (not isinstance(number, int) or number < 1):
+            raise ArgumentError(f"paged_attention: {name} is a number of tokens, got {number!r}")
+    out, lse = _paged_attention(
+        query,
+        key_cache,
+        value_cache,
+        [None, sinks, None, None, lengths, query_starts, None, page_table, key_scale, value_scale],
+        scale,
+        soft_cap or 0.0,
+        -1 if window is None else min(window, 2**62) - 1,
+        return_lse,
+        max_queries or 0,
+    )
+    return (out, lse) if return_lse else out
