@@ -119,25 +119,32 @@ py::tuple attention_backward(py::handle grad, py::handle query, py::handle key, 
   return py::make_tuple(std::move(made.query), std::move(made.key), std::move(made.value));
 }
 
+/// Page table, scales of keys and of values, rows of tokens.
+kernels::CachePlaces cache_places(const std::vector<py::object>& arrays) {
+  if (arrays.size() != 4) throw ArgumentError("the places of new tokens are four arrays");
+  return {.page_table = optional_operand(arrays[0], "page_table"),
+          .k_scales = optional_operand(arrays[1], "key_scale"),
+          .v_scales = optional_operand(arrays[2], "value_scale"),
+          .rows = optional_operand(arrays[3], "token_rows")};
+}
+
 void append_cache(py::handle key, py::handle value, py::handle key_cache, py::handle value_cache,
-                  py::handle positions, py::handle page_table, py::handle key_scale,
-                  py::handle value_scale) {
+                  py::handle positions, const std::vector<py::object>& arrays) {
   const Array k = array_operand(key, "key"), v = array_operand(value, "value");
   const Array to_k = array_operand(key_cache, "key_cache");
   const Array to_v = array_operand(value_cache, "value_cache");
   const Array at = array_operand(positions, "positions");
-  const kernels::CachePlaces places{optional_operand(page_table, "page_table"),
-                                    optional_operand(key_scale, "key_scale"),
-                                    optional_operand(value_scale, "value_scale")};
+  const kernels::CachePlaces places = cache_places(arrays);
   on_current_stream(
       k, [&](const Stream& on) { kernels::append_cache(k, v, to_k, to_v, at, places, on); });
 }
 
 Array append_qkv(const std::vector<py::object>& tokens, py::handle key_cache,
                  py::handle value_cache, py::handle positions,
-                 const std::vector<py::object>& arrays, double eps, bool interleaved) {
-  if (tokens.size() != 3 || arrays.size() != 8) {
-    throw ArgumentError("append_qkv has three arrays of tokens and eight more");
+                 const std::vector<py::object>& arrays, const std::vector<py::object>& places,
+                 double eps, bool interleaved) {
+  if (tokens.size() != 3 || arrays.size() != 5) {
+    throw ArgumentError("append_qkv has three arrays of tokens and five more");
   }
   const kernels::NewTokens news{array_operand(tokens[0], "qkv"), optional_operand(tokens[1], "k"),
                                 optional_operand(tokens[2], "v")};
@@ -147,15 +154,14 @@ Array append_qkv(const std::vector<py::object>& tokens, py::handle key_cache,
   const auto other = [&](std::size_t i, const char* name) {
     return optional_operand(arrays[i], name);
   };
-  const kernels::AppendOptions options{
-      .q_weight = other(0, "q_weight"),
-      .k_weight = other(1, "k_weight"),
-      .eps = eps,
-      .cos = other(2, "cos"),
-      .sin = other(3, "sin"),
-      .interleaved = interleaved,
-      .rope_positions = other(4, "rope_positions"),
-      .places = {other(5, "page_table"), other(6, "key_scale"), other(7, "value_scale")}};
+  const kernels::AppendOptions options{.q_weight = other(0, "q_weight"),
+                                       .k_weight = other(1, "k_weight"),
+                                       .eps = eps,
+                                       .cos = other(2, "cos"),
+                                       .sin = other(3, "sin"),
+                                       .interleaved = interleaved,
+                                       .rope_positions = other(4, "rope_positions"),
+                                       .places = cache_places(places)};
   return on_current_stream(news.q, [&](const Stream& on) {
     return kernels::append_qkv(news, to_k, to_v, at, options, on);
   });

@@ -67,6 +67,9 @@ Attended paged_attention(const Array& query, const Array& key, const Array& valu
 struct CachePlaces {
   std::optional<Array> page_table = std::nullopt;                         ///< int32 (batch, pages)
   std::optional<Array> k_scales = std::nullopt, v_scales = std::nullopt;  ///< float32 (kv_heads,)
+  /// int32 (batch,), for batches of one token: the row of the page table, or of the cache, that a
+  /// token belongs to. The token is left out where there is no such row.
+  std::optional<Array> rows = std::nullopt;
 };
 
 /// Writes token t of batch b of key and value (batch, kv_heads, tokens, dim) to place positions[b]

@@ -24,7 +24,8 @@ std::int64_t append_step(const Array& array, int axis) {
 }
 
 void require_append_cache(const Array& tokens, const char* name, const Array& cache,
-                          const char* cache_name, bool paged) {
+                          const char* cache_name, const CachePlaces& places) {
+  const bool paged = places.page_table.has_value();
   require_floating(tokens, "append_cache", name);
   require_one_device(tokens, name, cache, cache_name);
   const ScalarType type = cache.type();
@@ -35,7 +36,7 @@ void require_append_cache(const Array& tokens, const char* name, const Array& ca
                     (type == tokens.type() || (small && scalar_size(tokens.type()) > 1)) &&
                     append_extent(cache, 3) == append_extent(tokens, 3) &&
                     append_extent(cache, paged ? 2 : 1) == append_extent(tokens, 1) &&
-                    (paged || append_extent(cache, 0) == append_extent(tokens, 0));
+                    (paged || places.rows || append_extent(cache, 0) == append_extent(tokens, 0));
   const auto size = static_cast<std::int64_t>(scalar_size(type));
   const bool side_by_side = fits &&
                             (append_extent(cache, 3) <= 1 || cache.strides().back() == size) &&
@@ -81,10 +82,10 @@ void launch_append(PlannedAppend& planned, ScalarType from, ScalarType to, Devic
 }
 
 void require_append_pair(const Array& key, const Array& value, const Array& key_cache,
-                         const Array& value_cache, bool paged) {
-  require_append_cache(key, "key", key_cache, "key_cache", paged);
-  require_append_cache(value, "value", value_cache, "value_cache", paged);
-  const int token_axis = paged ? 1 : 2;
+                         const Array& value_cache, const CachePlaces& places) {
+  require_append_cache(key, "key", key_cache, "key_cache", places);
+  require_append_cache(value, "value", value_cache, "value_cache", places);
+  const int token_axis = places.page_table ? 1 : 2;
   bool alike = key.type() == value.type() && key_cache.type() == value_cache.type() &&
                append_extent(key_cache, token_axis) == append_extent(value_cache, token_axis) &&
                append_extent(key_cache, 0) == append_extent(value_cache, 0);
@@ -97,18 +98,28 @@ void require_append_pair(const Array& key, const Array& value, const Array& key_
              key.identify(), value.identify(), key_cache.identify(), value_cache.identify()));
 }
 
+void require_append_rows(const Array& rows, const Array& key) {
+  if (append_extent(key, 2) != 1) {
+    throw InvalidArgument(
+        format("Incompatible dimensions: with token_rows tokens are packed, (tokens, kv_heads, 1, "
+               "head_dim) or without the axis of 1; key is a {}",
+               key.identify()));
+  }
+  require_append_vector(rows, key, "token_rows", ScalarType::int32, {append_extent(key, 0)});
+}
+
 /// Pages of each batch; the places of a batch then.
 std::int64_t add_append_pages(PlannedAppend& made, const Array& key, const Array& key_cache,
                               const Array& table, const Stream& on) {
   require_one_device(key, "key", table, "page_table");
-  if (table.type() != ScalarType::int32 || table.ndim() != 2 ||
-      append_extent(table, 0) != append_extent(key, 0)) {
-    throw InvalidArgument(
-        format("Incompatible dimensions or dtypes: page_table is a {}, and must "
-               "be int32 of shape ({}, pages)",
-               table.identify(), append_extent(key, 0)));
-  }
   CacheAppend& call = made.call;
+  if (table.type() != ScalarType::int32 || table.ndim() != 2 ||
+      (call.rows == 0 && append_extent(table, 0) != append_extent(key, 0))) {
+    throw InvalidArgument(format(
+        "Incompatible dimensions or dtypes: page_table is a {}, and must "
+        "be int32 of shape ({}, pages)",
+        table.identify(), call.rows == 0 ? format("{}", append_extent(key, 0)) : "sequences"));
+  }
   made.used.push_back(contiguous(table, on));
   call.table = made.used.back().address();
   call.table_row = append_extent(table, 1);
@@ -155,7 +166,7 @@ PlannedAppend plan_append(const Array& key, const Array& value, const Array& key
                           const Array& value_cache, const Array& positions,
                           const CachePlaces& places, const Stream& on) {
   const bool paged = places.page_table.has_value();
-  require_append_pair(key, value, key_cache, value_cache, paged);
+  require_append_pair(key, value, key_cache, value_cache, places);
   const std::int64_t batches = append_extent(key, 0), heads = append_extent(key, 1);
   require_append_vector(positions, key, "positions", ScalarType::int32, {batches});
   require_append_vector(places.k_scales, key, "key_scale", ScalarType::float32, {heads});
@@ -171,12 +182,18 @@ PlannedAppend plan_append(const Array& key, const Array& value, const Array& key
   call.side[0] = append_side(used[0], key_cache, scales[0], paged);
   call.side[1] = append_side(used[1], value_cache, scales[1], paged);
   call.positions = used[2].address();
-  std::int64_t capacity = append_extent(key_cache, 2);
+  std::int64_t capacity = append_extent(key_cache, 2), rows = append_extent(key_cache, 0);
+  if (places.rows) {
+    require_append_rows(*places.rows, key);
+    used.push_back(contiguous(*places.rows, on));
+    call.rows = used.back().address();
+  }
   if (paged) capacity = add_append_pages(made, key, key_cache, *places.page_table, on);
   made.elements = key.size() + value.size();
   call.batches = static_cast<std::int32_t>(batches);
   call.heads = static_cast<std::int32_t>(heads);
   call.tokens = static_cast<std::int32_t>(append_extent(key, 2));
+  call.row_count = static_cast<std::int32_t>(paged ? append_extent(*places.page_table, 0) : rows);
   call.capacity = static_cast<std::int32_t>(std::min(capacity, std::int64_t{1} << 30));
   return made;
 }

@@ -18,10 +18,10 @@ struct CacheSide {
 /// CacheAppend of token_cache.cuh.
 struct CacheAppend {
   CacheSide side[2]{};
-  CUdeviceptr positions = 0, table = 0;
+  CUdeviceptr positions = 0, rows = 0, table = 0;
   std::int64_t table_row = 0;
   std::int32_t page_size = 0, pages = 0, page_limit = 0;
-  std::int32_t batches = 0, heads = 0, tokens = 0, capacity = 0;
+  std::int32_t batches = 0, heads = 0, tokens = 0, capacity = 0, row_count = 0;
 };
 
 /// A checked append: the kernels' parameter and the arrays behind it.

@@ -429,6 +429,13 @@ attention.add(
     ),
     *(s(2, 1, 8 * 64, dtype="float16"), PAGES, PAGES, LENGTHS, PAGE_TABLE, s(64), s(48, 32)),
 )
+attention.add(
+    "nn.append_qkv",
+    lambda x, k, v, n, t, rows: kw.nn.append_qkv(x, k, v, n, page_table=t, token_rows=rows),
+    *(s(5, 8 * 64, dtype="float16"), PAGES, PAGES, s(5, dtype="int32", low=0, high=48)),
+    *(PAGE_TABLE, s(5, dtype="int32", low=-1, high=1)),
+    form="packed",
+)
 for rows, width, form in ((3, 512, ""), (40, 320, ""), (128, 256, "tiles")):
     attention.add(
         "nn.linear",

@@ -277,3 +277,86 @@ def appended(qkv=None, cache=None, positions=None, *tables, **options):
 def test_wrong_input(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "cache", "page"),
+    [("bfloat16", "bfloat16", 4), ("float16", "int8", 3), ("float32", "float32", 0)],
+)
+@pytest.mark.parametrize("form", ["rows", "views", "one token each"])
+def test_packed_tokens_of_many_sequences(dtype, cache, page, form):
+    """As append_qkv() of each token alone; tokens without a row or a place write nothing."""
+    dim, rows = 64, np.array([1, 1, 0, -1, 1, 0, 2, -7], np.int32)
+    positions = np.array([3, 4, 0, 2, 5, 12, 0, 1], np.int32)
+    count = len(rows)
+    qkv = kw.asarray(normal(count, (HEADS + 2 * KV_HEADS) * dim, dtype=dtype))
+    tables = nn.rope_tables(20, dim)
+    ours, options = caches_of(dim, cache, page)
+    theirs, _ = caches_of(dim, cache, page)
+    tokens = qkv if form == "rows" else qkv[:, None]
+    if form == "views":
+        heads = qkv.reshape(count, -1, dim)
+        tokens = (heads[:, :HEADS], heads[:, HEADS:-KV_HEADS], heads[:, -KV_HEADS:])
+    rope_positions = kw.asarray(positions + 2)
+    rope_positions = rope_positions[:, None] if form == "one token each" else rope_positions
+    got = nn.append_qkv(tokens, *ours, kw.asarray(positions), *tables,
+                        rope_positions=rope_positions, token_rows=kw.asarray(rows),
+                        **options)  # fmt: skip
+    axes = (1, dim) if form == "one token each" else (dim,)
+    assert got.shape == (count, HEADS, *axes)
+    for i, row in enumerate(rows):
+        exists = 0 <= row < BATCH
+        at, each = (row if exists else 0), dict(options)
+        if page:
+            each["page_table"] = options["page_table"][at : at + 1]
+        place = positions[i : i + 1] if exists else np.array([-1], np.int32)
+        into = theirs if page else [x[at : at + 1] for x in theirs]
+        turns = kw.asarray(positions[i : i + 1, None] + 2)
+        wanted = nn.append_qkv(qkv[i : i + 1, None], *into, kw.asarray(place), *tables,
+                               rope_positions=turns, **each)  # fmt: skip
+        same(got[i].reshape(HEADS, dim), wanted[0, :, 0])
+    for mine, other in zip(ours, theirs, strict=True):
+        same(mine, other)
+
+
+@pytest.mark.parametrize("page", [0, 4])
+def test_packed_keys_and_values_alone(page):
+    rows, positions = np.array([1, 0, -1, 1], np.int32), np.array([0, 11, 3, 7], np.int32)
+    key, value = (normal(4, KV_HEADS, 64, dtype="float16", seed=i) for i in (0, 1))
+    ours, options = caches_of(64, "float16", page)
+    theirs, _ = caches_of(64, "float16", page)
+    nn.append_cache(kw.asarray(key), kw.asarray(value), *ours, kw.asarray(positions),
+                    token_rows=kw.asarray(rows), check=True, **options)  # fmt: skip
+    for into, x in zip(theirs, (key, value), strict=True):
+        host = into.numpy().copy()
+        for i in (0, 1, 3):
+            if page:
+                number = options["page_table"].numpy()[rows[i], positions[i] // page]
+                host[number, positions[i] % page] = x[i]
+            else:
+                host[rows[i], :, positions[i]] = x[i]
+        assert np.array_equal(ours[0 if x is key else 1].numpy(), host)
+    for wrong_rows, wrong_places in (([2, 0, 0, 0], positions), (rows, [0, 12, 0, 0]),
+                                     ([-2, 0, 0, 0], positions)):  # fmt: skip
+        with pytest.raises(InvalidArgument, match="1 of 4 tokens have no place"):
+            nn.append_cache(kw.asarray(key), kw.asarray(value), *ours,
+                            kw.asarray(wrong_places, "int32"),
+                            token_rows=kw.asarray(wrong_rows, "int32"), check=True,
+                            **options)  # fmt: skip
+
+
+def test_wrong_packed_tokens_are_named():
+    caches, options = caches_of(64, "float16", 4)
+    qkv, places = kw.ones((3, (HEADS + 2 * KV_HEADS) * 64), "float16"), kw.zeros(3, "int32")
+
+    def call(tokens=qkv, rows=places, at=places):
+        return nn.append_qkv(tokens, *caches, at, token_rows=rows, **options)
+
+    with pytest.raises(InvalidArgument, match=r"token_rows is a .*int32 of shape \(3,\)"):
+        call(rows=kw.zeros(2, "int32"))
+    with pytest.raises(InvalidArgument, match=r"token_rows is a .*int32"):
+        call(rows=kw.zeros(3, "int64"))
+    with pytest.raises(InvalidArgument, match=r"positions is a"):
+        call(at=kw.zeros(2, "int32"))
+    with pytest.raises(InvalidArgument, match="tokens are packed"):
+        call(tokens=kw.ones((3, 2, qkv.shape[1]), "float16"))

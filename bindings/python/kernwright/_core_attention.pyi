@@ -59,9 +59,7 @@ def _append_cache(
     key_cache: Any,
     value_cache: Any,
     positions: Any,
-    page_table: Any,
-    key_scale: Any,
-    value_scale: Any,
+    places: list[Any],
     /,
 ) -> None: ...
 def _append_qkv(
@@ -70,6 +68,7 @@ def _append_qkv(
     value_cache: Any,
     positions: Any,
     arrays: list[Any],
+    places: list[Any],
     eps: float,
     interleaved: bool,
     /,

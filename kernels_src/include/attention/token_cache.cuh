@@ -17,20 +17,22 @@ struct CacheSide {
 struct CacheAppend {
   CacheSide side[2];
   const int* positions;  ///< of each batch's first token
+  const int* rows;       ///< of each batch in the table or the cache; null: its own number
   const int* table;
   long long table_row;
   int page_size, pages, page_limit;
-  int batches, heads, tokens, capacity;
+  int batches, heads, tokens, capacity, row_count;
 
   /// The first element of a token and head in a cache of elements E; null where it has no place.
   template <typename E>
   __device__ __forceinline__ E* place(const CacheSide& of, int batch, int head, int token) const {
     const long long number = static_cast<long long>(positions[batch]) + token;
-    if (number < 0 || number >= capacity) return nullptr;
-    const int* const row = table == nullptr ? nullptr : table + batch * table_row;
-    const long long at = token_offset(*this, row, of.to_at, static_cast<int>(number));
+    const int row = rows == nullptr ? batch : rows[batch];
+    if (number < 0 || number >= capacity || row < 0 || row >= row_count) return nullptr;
+    const int* const row_pages = table == nullptr ? nullptr : table + row * table_row;
+    const long long at = token_offset(*this, row_pages, of.to_at, static_cast<int>(number));
     if (at == kNoRow) return nullptr;
-    return static_cast<E*>(of.to) + (row == nullptr ? batch * of.to_at.batch : 0) +
+    return static_cast<E*>(of.to) + (table == nullptr ? row * of.to_at.batch : 0) +
            head * of.to_at.head + at;
   }
 };
