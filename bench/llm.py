@@ -1,0 +1,113 @@
+"""Language models of random weights in the shapes of known ones: decoding, prompts, many texts.
+
+    llm.py [--models 8b,1b,30b-a3b] [--formats bfloat16,fp8,q4_k] [--parts decode,prompt,offline]
+
+Steps with 1024 tokens of context: the time between tokens as a caller sees it and that of the graph
+alone. Prompts: to the first token. Offline: 256 prompts of 512 tokens, 128 new tokens each, as one
+call. Weights are random, which times the same (experts are then chosen evenly). vLLM's figures are
+those of published.json. The simulated device has a tiny model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import pathlib
+import time
+from typing import Any
+
+import harness
+import kernwright as kw
+from kernwright import llm
+from kernwright.llm import _measuring
+
+_LLAMA3 = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
+CONFIGS: dict[str, dict[str, Any]] = {
+    "8b": {
+        "architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "hidden_size": 4096,
+        "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "max_position_embeddings": 16384, "rope_theta": 500000.0,
+        "rope_scaling": _LLAMA3, "rms_norm_eps": 1e-5, "dtype": "bfloat16",
+    },
+    "1b": {
+        "architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "hidden_size": 2048,
+        "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 16384,
+        "rope_theta": 500000.0, "rope_scaling": _LLAMA3 | {"factor": 32.0},
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "dtype": "bfloat16",
+    },
+    "30b-a3b": {
+        "architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 151936, "hidden_size": 2048,
+        "intermediate_size": 6144, "num_hidden_layers": 48, "num_attention_heads": 32,
+        "num_key_value_heads": 4, "head_dim": 128, "max_position_embeddings": 16384,
+        "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "num_experts": 128,
+        "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": True,
+        "dtype": "bfloat16",
+    },
+    "tiny": {
+        "architectures": ["LlamaForCausalLM"], "vocab_size": 256, "hidden_size": 64,
+        "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "max_position_embeddings": 2048, "dtype": "float32",
+    },
+}  # fmt: skip
+
+
+def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -> dict[str, Any]:
+    """All parts of one model. Each part stands alone: one that fails tells why."""
+    begin = time.perf_counter()
+    model = llm.load(random=config, quantize=None if format == "bfloat16" else format)
+    found: dict[str, Any] = {"load_seconds": time.perf_counter() - begin}
+    simulated = model.device.is_simulated
+    context, steps = (64, 4) if simulated else (1024, options.steps)
+    parts: list[tuple[str, Any]] = []
+    if "decode" in options.parts:
+        parts += [
+            (f"decode {rows}", lambda rows=rows: _measuring.decoding(model, rows, context, steps))
+            for rows in options.rows
+        ]
+    if "prompt" in options.parts:
+        lengths = (32,) if simulated else (512, 2048, 8192)
+        parts += [(f"prompt {n}", lambda n=n: _measuring.prompt(model, n)) for n in lengths]
+    if "offline" in options.parts:
+        sizes = (4, 16, 4) if simulated else (256, 512, 128)
+        parts.append(("offline", lambda: _measuring.throughput(model, *sizes)))
+    for name, part in parts:
+        try:
+            found[name] = part()
+        except kw.errors.Error as error:
+            found[name] = {"error": f"{type(error).__name__}: {error}"}
+        print(name, found[name], flush=True)
+    return found
+
+
+def _list(text: str) -> list[str]:
+    return text.split(",")
+
+
+def main() -> None:
+    """Measures, and writes the document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    simulated = kw.current_device().is_simulated
+    parser.add_argument("--models", type=_list, default=["tiny"] if simulated else ["8b", "1b"])
+    parser.add_argument("--formats", type=_list, default=["bfloat16"])
+    parser.add_argument("--parts", type=_list, default=["decode", "prompt", "offline"])
+    parser.add_argument("--rows", type=lambda t: [int(x) for x in t.split(",")],
+                        default=[1, 4] if simulated else [1, 8, 64, 256])  # fmt: skip
+    parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--out", type=pathlib.Path, default=harness.RESULTS / "llm.json")
+    options = parser.parse_args()
+    document: dict[str, Any] = {"machine": harness.machine(), "models": {}}
+    for name in options.models:
+        for format in options.formats:
+            label = name if format == "bfloat16" else f"{name} {format}"
+            print(label, flush=True)
+            document["models"][label] = measured(CONFIGS[name], format, options)
+            gc.collect()
+            harness.save(options.out, document)
+
+
+if __name__ == "__main__":
+    main()
