@@ -223,3 +223,25 @@ def test_families_go_on_as_their_whole_text_says(name, tmp_path):
     logits = model.logits(prompt + made[:-1]).numpy()[19:]
     for token, row in zip(made, logits, strict=True):
         assert row[token] >= row.max() - 0.15  # 16-bit sums differ in their last bits
+
+
+def test_caches_grow_with_what_is_asked_and_say_what_would_fit():
+    fields = FIELDS | {"max_position_embeddings": 4096}
+    model = llm.load(random=fields)
+    model.generate([1], max_tokens=2)
+    few = model._generator._size
+    model.generate([[1]] * 5, max_tokens=2)
+    more = model._generator._size
+    model.generate([1] * 1030, max_tokens=2)
+    long = model._generator._size
+    assert few.rows == 1 and more.rows == 8 and long.rows == 8 and long.capacity == 2048
+    assert long.pages < 2 * (1032 / 16 + 1)  # not so many for each row
+    model.generate([[1]] * 5, max_tokens=2)
+    assert model._generator._size == long
+
+    with kw.memory.use(kw.memory.PoolResource(limit=32 << 20)):
+        short = llm.load(random=fields)
+        message = "the caches of 100 sequences need 51,[0-9,]* bytes, 256 a token, and [0-9,]{10} "
+        with pytest.raises(kw.OutOfMemory, match=message):
+            short.generate([[1] * 2000] * 100, max_tokens=1)
+        assert len(short.generate([1], max_tokens=2, ignore_eos=True).tokens) == 2

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kernwright.errors import ArgumentError, InvalidArgument
+import kernwright as kw
+from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._engine import Generated, TokenEngine
 from kernwright.llm._options import Generation
 from kernwright.llm._text.stop import StopCheck
@@ -21,6 +22,7 @@ __all__ = ["Completion", "Piece"]
 
 _MOST_ROWS = 256  # sequences that run at a time; others wait
 _LEAST_CAPACITY = 1024
+_PAGE = 16  # tokens
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,31 +56,66 @@ class Piece(NamedTuple):
     """Why the text ends with this piece; None where it goes on."""
 
 
+class _Size(NamedTuple):
+    """What an engine has place for: sequences at a time, tokens of each, pages of all."""
+
+    rows: int
+    capacity: int
+    pages: int
+
+    def holds(self, other: _Size) -> bool:
+        return all(mine >= theirs for mine, theirs in zip(self, other, strict=True))
+
+
 class Generator:
     """The engine of a model, which grows with what is asked of it."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._engine: TokenEngine | None = None
-        self._rows = self._capacity = 0
+        self._size = _Size(0, 0, 0)
 
-    def engine(self, rows: int, capacity: int) -> TokenEngine:
-        """An engine for so many sequences at a time, of so many tokens each: the one that there is,
-        or a larger one in its place."""
-        model = self._model
-        context = model.config.max_length
-        if self._engine is None or rows > self._rows or capacity > self._capacity:
-            wanted = max(capacity, self._capacity, _LEAST_CAPACITY)
-            self._engine = None  # its caches are given back first
-            self._rows = max(self._rows, 1 << (rows - 1).bit_length())
-            self._capacity = min(1 << (wanted - 1).bit_length(), context)
-            self._engine = TokenEngine(
-                model.module, vocabulary=model.config.vocab_size,
-                cache_layers=model.cache_layers(), capacity=self._capacity, max_rows=self._rows,
-                page_size=16, max_tokens_per_step=max(2048, 2 * self._rows),
-                dtype=model.cache_dtype, device=model.device,
-            )  # fmt: skip
+    def engine(self, lengths: Sequence[int]) -> TokenEngine:
+        """An engine for sequences of so many tokens each: the one that there is, or a larger one in
+        its place. Raises OutOfMemory, which tells what would fit."""
+        rows = min(len(lengths), _MOST_ROWS)
+        pages = [-(-length // _PAGE) for length in sorted(lengths, reverse=True)[:rows]]
+        needed = _Size(rows, max(lengths), sum(pages))
+        if self._engine is None or not self._size.holds(needed):
+            self._engine, before = None, self._size  # its caches are given back first
+            self._size = _Size(0, 0, 0)
+            context = self._model.config.max_length
+            grown = _Size(*(1 << (max(each) - 1).bit_length()
+                            for each in zip(needed, before, strict=True)))  # fmt: skip
+            grown = grown._replace(capacity=min(max(grown.capacity, _LEAST_CAPACITY), context))
+            try:
+                self._engine, self._size = self._made(grown), grown
+            except OutOfMemory:
+                self._engine, self._size = self._made_exactly(needed), needed
         return self._engine
+
+    def _made(self, size: _Size) -> TokenEngine:
+        model = self._model
+        return TokenEngine(
+            model.module, vocabulary=model.config.vocab_size, cache_layers=model.cache_layers(),
+            capacity=size.capacity, max_rows=size.rows, page_size=_PAGE, pages=size.pages,
+            max_tokens_per_step=max(2048, 2 * size.rows), dtype=model.cache_dtype,
+            device=model.device,
+        )  # fmt: skip
+
+    def _made_exactly(self, size: _Size) -> TokenEngine:
+        try:
+            return self._made(size)
+        except OutOfMemory as error:
+            layers = self._model.cache_layers()
+            each = 2 * sum(heads * dim for heads, dim in layers)
+            each *= np.dtype(kw.empty(0, self._model.cache_dtype).dtype).itemsize
+            free = _available(self._model.device)
+            raise OutOfMemory(
+                f"the caches of {size.rows} sequences need {size.pages * _PAGE * each:,} bytes, "
+                f"{each:,} a token, and {free:,} are free: {max(free // each, 0):,} tokens of all "
+                f"sequences together would fit ({error})"
+            ) from None
 
     def prepared(
         self, prompts: Sequence[list[int]], options: Generation
@@ -86,9 +123,17 @@ class Generator:
         """An engine for these prompts, and how many tokens may follow each."""
         context = self._model.config.max_length
         limits = [options.limit(len(prompt), context) for prompt in prompts]
-        longest = max(len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True))
-        rows = min(max(len(prompts) * options.n, 1), _MOST_ROWS)
-        return self.engine(rows, longest), limits
+        lengths = [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)]
+        return self.engine([each for each in lengths for _ in range(options.n)]), limits
+
+
+def _available(device: Any) -> int:
+    """Bytes that arrays can still take: free ones and those of the pool that nobody uses."""
+    with device:
+        found = kw.memory.stats()
+    free = device.memory_info().free + found["reserved"] - found["used"]
+    limit = found.get("limit")
+    return int(free if limit is None else min(free, limit - found["used"]))
 
 
 def prompts_of(model: Model, prompts: Any) -> tuple[list[list[int]], bool]:

@@ -21,8 +21,8 @@ def _prompts(model: Model, count: int, length: int) -> list[list[int]]:
     return draws.integers(0, model.config.vocab_size, (count, length)).tolist()  # type: ignore[no-any-return]
 
 
-def _engine(model: Model, rows: int, capacity: int) -> TokenEngine:
-    return model._generator.engine(rows, capacity)
+def _engine(model: Model, rows: int, length: int) -> TokenEngine:
+    return model._generator.engine([length] * rows)
 
 
 def decoding(model: Model, rows: int, context: int, steps: int = 64) -> dict[str, Any]:
