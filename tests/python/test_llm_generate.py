@@ -245,3 +245,36 @@ def test_caches_grow_with_what_is_asked_and_say_what_would_fit():
         with pytest.raises(kw.OutOfMemory, match=message):
             short.generate([[1] * 2000] * 100, max_tokens=1)
         assert len(short.generate([1], max_tokens=2, ignore_eos=True).tokens) == 2
+
+
+def test_log_probabilities_are_those_of_the_logits(model):
+    made = model.generate("def main(", max_tokens=6, logprobs=3)
+    prompt = model.tokenizer.encode("def main(")
+    logits = model.logits(prompt + made.tokens).numpy().astype(np.float64)[len(prompt) - 1 : -1]
+    logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    assert len(made.logprobs) == 6
+    for row, token, found in zip(logs, made.tokens, made.logprobs, strict=True):
+        assert found.logprob == pytest.approx(row[token], abs=1e-3)
+        best = np.argsort(-row)[:3]
+        assert [each for each, _ in found.top] == best.tolist()
+        np.testing.assert_allclose([p for _, p in found.top], row[best], atol=1e-3)
+    stopped = model.generate("def main(", max_tokens=6, logprobs=3, stop="no such text")
+    assert [each.logprob for each in stopped.logprobs] == [each.logprob for each in made.logprobs]
+    assert [p.logprobs.logprob for p in model.stream("def main(", max_tokens=6, logprobs=0)] == [
+        each.logprob for each in made.logprobs
+    ]
+    with pytest.raises(InvalidArgument, match="logprobs is 20 at most"):
+        model.generate("a", logprobs=21)
+
+
+def test_penalties_keep_texts_from_repeating(model):
+    plain = model.generate("x = [1, 1, 1,", max_tokens=24, ignore_eos=True).tokens
+    options = {"max_tokens": 24, "ignore_eos": True}
+    made = model.generate("x = [1, 1, 1,", frequency_penalty=1e4, **options).tokens
+    assert len(set(made)) == 24 > len(set(plain))
+    made = model.generate("x = [1, 1, 1,", presence_penalty=1e4, **options).tokens
+    assert len(set(made)) == 24
+    made = model.generate("x = [1, 1, 1,", repetition_penalty=1e4, **options).tokens
+    assert not set(made) & set(model.tokenizer.encode("x = [1, 1, 1,"))
+    with pytest.raises(InvalidArgument, match="repetition_penalty is above 0"):
+        model.generate("a", repetition_penalty=0)

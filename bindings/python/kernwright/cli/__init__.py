@@ -20,6 +20,8 @@ COMMANDS = {
     "tune-kernels": "measures launch numbers of the library on this device and keeps the best",
     "judge": "a verdict about kernels that nobody has read: compiled, checked, compared, timed",
     "mcp": "a tool server for agents: compile, check, judge, profile and tune kernels",
+    "generate": "what a language model writes behind a prompt",
+    "chat": "a conversation with a language model",
     "libcuda": "the folder of a libcuda.so.1 that is the simulated device, or a program run on it",
 }
 

@@ -13,6 +13,7 @@ import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._engine import Generated, TokenEngine
 from kernwright.llm._options import Generation
+from kernwright.llm._recording import TokenLogprobs
 from kernwright.llm._text.stop import StopCheck
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ class Completion:
     """How many tokens the prompt has."""
     seconds: float
     """From the call to the end of its last text."""
-    logprobs: list[float] | None = None
-    """The log-probability of each token, where it was asked for."""
+    logprobs: list[TokenLogprobs] | None = None
+    """Of each token, where they were asked for: `.logprob`, and `.top`, the highest ones as
+    (token, log-probability)."""
 
 
 class Piece(NamedTuple):
@@ -54,6 +56,8 @@ class Piece(NamedTuple):
     """Which of the n texts it belongs to."""
     finish_reason: str | None
     """Why the text ends with this piece; None where it goes on."""
+    logprobs: TokenLogprobs | None = None
+    """The token's, where they were asked for."""
 
 
 class _Size(NamedTuple):
@@ -175,7 +179,7 @@ def generate(model: Model, generator: Generator, prompts: Any, options: Generati
             _watched(model, engine, prompt, limit, options)
             for prompt, limit in zip(lists, limits, strict=True)
         ]
-        results = _in_turns(made)
+        results = _in_turns(made, options)
     else:
         results = _at_once(model, engine, lists, limits, options)
     seconds = time.perf_counter() - begin
@@ -212,7 +216,7 @@ def _completion(
             shown = shown[:-1]
         stream = model.tokenizer.stream(prompt)
         text = "".join(stream.push(token) for token in shown) + stream.finish()
-    return Completion(text, made.tokens, made.finish_reason, len(prompt), 0.0)
+    return Completion(text, made.tokens, made.finish_reason, len(prompt), 0.0, made.logprobs)
 
 
 def stream(model: Model, generator: Generator, prompt: Any, options: Generation) -> Iterator[Piece]:
@@ -253,7 +257,7 @@ class _Watched(Iterator[Piece]):
             reason = check.reason or piece.finish_reason
             if all(each.reason is not None for each in self.checks):
                 self._tokens.close()
-            return Piece(text, piece.token, piece.choice, reason)
+            return Piece(text, piece.token, piece.choice, reason, piece.logprobs)
 
     def close(self) -> None:
         """Ends the text, if it still goes on."""
@@ -266,11 +270,27 @@ def _watched(
     return _Watched(model, engine, prompt, limit, options)
 
 
-def _in_turns(streams: Sequence[_Watched]) -> list[list[Completion]]:
+@dataclasses.dataclass
+class _Gathered:
+    """What came of one text so far."""
+
+    tokens: list[int] = dataclasses.field(default_factory=list)
+    texts: list[str] = dataclasses.field(default_factory=list)
+    logprobs: list[TokenLogprobs] = dataclasses.field(default_factory=list)
+    reason: str = ""
+
+    def add(self, piece: Piece) -> None:
+        if piece.token is not None:
+            self.tokens.append(piece.token)
+        if piece.logprobs is not None:
+            self.logprobs.append(piece.logprobs)
+        self.texts.append(piece.text)
+        self.reason = piece.finish_reason or ""
+
+
+def _in_turns(streams: Sequence[_Watched], options: Generation) -> list[list[Completion]]:
     """The completions of streams that are read in turn, so that all run as one batch."""
-    tokens: list[list[list[int]]] = [[[] for _ in each.checks] for each in streams]
-    texts: list[list[list[str]]] = [[[] for _ in each.checks] for each in streams]
-    reasons: list[list[str]] = [["" for _ in each.checks] for each in streams]
+    gathered = [[_Gathered() for _ in each.checks] for each in streams]
     left = list(range(len(streams)))
     try:
         while left:
@@ -278,18 +298,18 @@ def _in_turns(streams: Sequence[_Watched]) -> list[list[Completion]]:
                 piece = next(streams[i], None)
                 if piece is None:
                     left.remove(i)
-                    continue
-                if piece.token is not None:
-                    tokens[i][piece.choice].append(piece.token)
-                texts[i][piece.choice].append(piece.text)
-                reasons[i][piece.choice] = piece.finish_reason or ""
+                else:
+                    gathered[i][piece.choice].add(piece)
     finally:
         for each in streams:
             each.close()
     return [
         [
-            Completion("".join(texts[i][k]), tokens[i][k], reasons[i][k], len(each.prompt), 0.0)
-            for k in range(len(each.checks))
+            Completion(
+                "".join(found.texts), found.tokens, found.reason, len(each.prompt), 0.0,
+                None if options.logprobs is None else found.logprobs,
+            )
+            for found in choices
         ]
-        for i, each in enumerate(streams)
-    ]
+        for each, choices in zip(streams, gathered, strict=True)
+    ]  # fmt: skip

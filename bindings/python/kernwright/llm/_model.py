@@ -105,6 +105,11 @@ class Model:
         - max_tokens: of each text; without it 256, or what the context leaves.
         - temperature: logits are divided by it; 0, the default, takes the highest logit. top_k,
           top_p, min_p: see kw.nn.sample().
+        - repetition_penalty: logits of all tokens so far are divided by it where above 0, else
+          multiplied. presence_penalty is subtracted from those of tokens in the text made so far,
+          frequency_penalty as often as each is there.
+        - logprobs: how many of the highest log-probabilities (20 at most) come beside each token's
+          own, before penalties and temperature.
         - seed: equal seeds give equal texts, whatever else runs beside; each call draws another
           one without it.
         - stop: a string or up to 16, which end a text and are not in it. stop_tokens: tokens that

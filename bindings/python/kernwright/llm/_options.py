@@ -13,6 +13,8 @@ from kernwright.llm._errors import ContextError
 __all__ = ["Generation", "GenerationOptions"]
 
 _USUAL_TOKENS = 256
+_REALS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty",
+          "frequency_penalty")  # fmt: skip
 
 
 class GenerationOptions(TypedDict, total=False):
@@ -24,6 +26,10 @@ class GenerationOptions(TypedDict, total=False):
     top_k: int
     top_p: float
     min_p: float
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    logprobs: int | None
     seed: int | None
     stop: str | Sequence[str]
     stop_tokens: Sequence[int]
@@ -41,6 +47,10 @@ class Generation:
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logprobs: int | None = None
     seed: int | None = None
     stop: str | Sequence[str] = ()
     stop_tokens: Sequence[int] = ()
@@ -67,7 +77,7 @@ class Generation:
             raise ArgumentError(f"n is an int, got {self.n!r:.60}")
         if self.n < 1:
             raise InvalidArgument(f"n is 1 at least, got {self.n}")
-        for name in ("temperature", "top_p", "min_p"):
+        for name in _REALS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise ArgumentError(f"{name} is a number, got {value!r:.60}")
@@ -84,8 +94,8 @@ class Generation:
         return Sampling(
             max_tokens=max_tokens if self.max_tokens is None else self.max_tokens,
             min_tokens=self.min_tokens, stop_tokens=tuple(dict.fromkeys(ends)), choices=self.n,
-            temperature=float(self.temperature), top_k=self.top_k, top_p=float(self.top_p),
-            min_p=float(self.min_p), seed=self.seed,
+            top_k=self.top_k, seed=self.seed, logprobs=self.logprobs,
+            **{name: float(getattr(self, name)) for name in _REALS},
         )  # fmt: skip
 
     def limit(self, prompt: int, context: int) -> int:

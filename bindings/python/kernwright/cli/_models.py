@@ -1,0 +1,84 @@
+"""Arguments that commands with a language model share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kernwright.cli import UsageError
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, its tokenizer, and how it is loaded."""
+    parser.add_argument(
+        "model",
+        nargs="?",
+        metavar="MODEL",
+        help="a folder of Hugging Face's layout, or a .gguf file",
+    )
+    parser.add_argument(
+        "--random", metavar="CONFIG",
+        help="a config.json: a model of that shape with random weights, in place of MODEL",
+    )  # fmt: skip
+    parser.add_argument("--tokenizer", metavar="PATH", help="a tokenizer of other files")
+    parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"))
+    parser.add_argument("--quantize", metavar="FORMAT", help="fp8, int8, q8_0, q4_k, nf4, ...")
+    parser.add_argument("--kv-dtype", choices=("float32", "float16", "bfloat16", "float8_e4m3fn"))
+    parser.add_argument("--max-seq-len", type=int, metavar="N", help="bounds the context")
+    parser.add_argument(
+        "--device", default="auto", choices=("auto", "cuda", "sim"),
+        help="cuda raises without a GPU; auto takes one where there is one, and says so",
+    )  # fmt: skip
+
+
+def add_sampling_arguments(parser: argparse.ArgumentParser, max_tokens: int) -> None:
+    """How texts go on."""
+    parser.add_argument("--max-tokens", type=int, default=max_tokens, metavar="N")
+    for name in ("temperature", "top-p", "min-p", "repetition-penalty", "presence-penalty",
+                 "frequency-penalty"):  # fmt: skip
+        parser.add_argument(f"--{name}", type=float, default=None, metavar="X")
+    parser.add_argument("--top-k", type=int, default=None, metavar="N")
+    parser.add_argument("--seed", type=int, default=None, metavar="N")
+    parser.add_argument("--stop", action="append", default=None, metavar="TEXT", help="repeatable")
+
+
+def sampling_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of generate() that were given."""
+    names = ("max_tokens", "temperature", "top_p", "min_p", "repetition_penalty", "top_k", "seed",
+             "presence_penalty", "frequency_penalty", "stop")  # fmt: skip
+    given = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def loaded(arguments: argparse.Namespace) -> Any:
+    """The llm.Model of the arguments. Raises UsageError."""
+    import sys
+
+    from kernwright import llm
+
+    if (arguments.model is None) == (arguments.random is None):
+        raise UsageError("give a MODEL, or --random CONFIG")
+    device = _device(arguments.device)
+    if arguments.device == "auto":
+        print(f"kernwright: on {device.name}", file=sys.stderr)
+    with device:
+        model = llm.load(
+            arguments.model, random=arguments.random, dtype=arguments.dtype,
+            quantize=arguments.quantize, max_length=arguments.max_seq_len,
+            kv_dtype=arguments.kv_dtype, device=device,
+        )  # fmt: skip
+    if arguments.tokenizer is not None:
+        model.tokenizer = llm.Tokenizer(arguments.tokenizer)
+    return model
+
+
+def _device(name: str) -> Any:
+    """The current device, which is asked to be of that kind. Raises UsageError."""
+    import kernwright as kw
+
+    device = kw.current_device()
+    if name == "cuda" and device.is_simulated:
+        raise kw.DeviceNotFound("--device cuda: there is no GPU here; auto and sim simulate one")
+    if name == "sim" and not device.is_simulated:
+        raise UsageError("--device sim: set KERNWRIGHT_DEVICE=sim, which chooses before the start")
+    return device
