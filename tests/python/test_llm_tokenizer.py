@@ -63,6 +63,22 @@ def test_one_bos(pairs, tmp_path):
         assert (tokenizer.bos, tokenizer.eos) == (0, (1,))
 
 
+def test_names_of_special_tokens(pairs, tmp_path):
+    """Any characters may be in them; ids without a token have none."""
+    from tokenizers import AddedToken, Tokenizer
+
+    made = Tokenizer.from_str(pairs.to_str())
+    made.add_special_tokens([AddedToken("<a: $B 0>", normalized=False)])
+    config = {"bos_token": "<a: $B 0>", "add_bos_token": True, "eos_token": "no token"}
+    tokenizer = llm.Tokenizer(tiny.folder_of(tmp_path / "m", made, tokenizer_config=config))
+    assert tokenizer.encode("a") == [400, tokenizer.id("a")] and tokenizer.eos == ()
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    path = tiny.write_tiktoken(tmp_path / "gap.tiktoken", ranks)
+    gap = llm.Tokenizer(path, pre="r50k", special_tokens={"<|endoftext|>": 300})
+    assert (gap.bos, gap.pad, gap.eos, len(gap)) == (None, None, (300,), 301)
+    assert gap.token(280) == "" and gap.decode([97, 280, 98]) == "ab"
+
+
 def test_eos_is_the_union_of_all_files(pairs, tmp_path):
     folder = tiny.folder_of(
         tmp_path / "m",

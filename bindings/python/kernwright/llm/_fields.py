@@ -60,14 +60,18 @@ def read_text(path: Path) -> str:
 
 def read_json(path: Path) -> Fields:
     """A file with one JSON object. Raises ModelError."""
-    text = read_text(path)
+    return parse_json(os.fsdecode(path), read_text(path))
+
+
+def parse_json(file: str, text: str) -> Fields:
+    """The JSON object in the text of a file. Raises ModelError."""
     try:
         found = json.loads(text)
     except RecursionError:
-        raise ModelError(f"{os.fsdecode(path)} is nested too deep") from None
+        raise ModelError(f"{file} is nested too deep") from None
     except ValueError as error:
-        raise ModelError(f"{os.fsdecode(path)} is no JSON: {error}") from None
-    return Fields(os.fsdecode(path), found)
+        raise ModelError(f"{file} is no JSON: {error}") from None
+    return Fields(file, found)
 
 
 class Fields:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kernwright.errors import InvalidArgument, StoreError
 from kernwright.llm._errors import ModelError
-from kernwright.llm._fields import Fields, read_bytes, read_json, read_text
+from kernwright.llm._fields import Fields, parse_json, read_bytes, read_json, read_text
 from kernwright.llm._text.gguf import read_gguf
-from kernwright.llm._text.pieces import tokens_of
 from kernwright.llm._text.sentencepiece import read_sentencepiece
-from kernwright.llm._text.source import Source, added_token, surrounding
+from kernwright.llm._text.source import Source, added_token
 from kernwright.llm._text.tiktoken import is_tiktoken, read_tekken, read_tiktoken
 
 _VOCABULARIES = ("tokenizer.json", "tokenizer.model", "tekken.json", "qwen.tiktoken")
@@ -66,11 +65,12 @@ def _read_folder(folder: Path, pre: str | None, special: Mapping[str, int] | Non
 def _read_file(path: Path, pre: str | None, special: Mapping[str, int] | None) -> Source:
     file = str(path)
     if path.suffix == ".json":
-        fields = read_json(path)
+        text = read_text(path)
+        fields = parse_json(file, text)
         if "vocab" in fields.values and "config" in fields.values:
             source = read_tekken(file, fields.values)
         else:
-            source = _read_library_json(fields)
+            source = _read_library_json(fields, text)
     else:
         content = read_bytes(path)
         if content[:4] == b"GGUF":
@@ -93,12 +93,11 @@ def _read_gguf_file(file: str, pre: str | None) -> Source:
         raise ModelError(str(error)) from None
 
 
-def _read_library_json(fields: Fields) -> Source:
+def _read_library_json(fields: Fields, text: str) -> Source:
     model = fields.need("model", dict)
     if not isinstance(model.get("vocab"), (dict, list)):
         Fields(fields.file, model, "model").need("vocab", dict)
-    tokens_of(fields)
-    return Source(fields.file, dict(fields.values))
+    return Source(fields.file, dict(fields.values), text)
 
 
 def _add_neighbours(source: Source, folder: Path) -> None:
@@ -146,6 +145,7 @@ def _add_config(source: Source, fields: Fields) -> None:
     if new:
         new.sort(key=lambda token: int(token["id"]))
         source.spec["added_tokens"] = [*(source.spec.get("added_tokens") or ()), *new]
+        source.text = None
     if fields.has("chat_template"):
         source.templates.update(_templates(fields))
 
@@ -184,15 +184,14 @@ def _ids(fields: Fields, name: str) -> list[int]:
     return list(found)
 
 
-def surround(source: Source, ids: Mapping[str, int]) -> None:
-    """Puts BOS and EOS into the post-processor, where a file says whether they are added."""
+def surrounding_tokens(
+    source: Source, ids: Mapping[str, int]
+) -> list[list[tuple[str, int]]] | None:
+    """The tokens before and after each text; None where the post-processor decides."""
     if source.add_bos is None and source.add_eos is None:
-        return
-
-    def marks(add: bool | None, role: str) -> Iterable[tuple[str, int]]:
+        return None
+    found = []
+    for add, role in ((source.add_bos, "bos_token"), (source.add_eos, "eos_token")):
         token = source.named.get(role, "")
-        return [(token, ids[token])] if add and token in ids else []
-
-    source.spec["post_processor"] = surrounding(
-        marks(source.add_bos, "bos_token"), marks(source.add_eos, "eos_token")
-    )
+        found.append([(token, ids[token])] if add and token in ids else [])
+    return found

@@ -149,11 +149,11 @@ def read_sentencepiece(file: str, content: bytes) -> Source:
     )
     kind = trainer.whole(3, _UNIGRAM)
     if kind == _PAIRS:
-        return Source(file, pieces_spec(pieces), roles, add_bos="bos_token" in roles)
+        return Source(file, pieces_spec(pieces), named=roles, add_bos="bos_token" in roles)
     if kind != _UNIGRAM:
         raise ModelError(f"{file}: trainer_spec.model_type is {kind}; 1 (unigram) and 2 (bpe) work")
     spec = unigram_spec(pieces, normalizer.data(2), bool(normalizer.whole(4, 1)))
-    return Source(file, spec, roles, add_bos=False, add_eos="eos_token" in roles)
+    return Source(file, spec, named=roles, add_bos=False, add_eos="eos_token" in roles)
 
 
 class _Message:

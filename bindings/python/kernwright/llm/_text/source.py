@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,8 @@ class Source:
     file: str
     spec: dict[str, Any]
     """The tokenizer in the format of tokenizer.json."""
+    text: str | None = None
+    """The same as text, where a file has it and nothing was added."""
     named: dict[str, str] = field(default_factory=dict)
     """Special tokens by their roles: bos_token, eos_token, ..."""
     eos: list[int] = field(default_factory=list)
@@ -43,20 +46,22 @@ def added_token(
     }
 
 
-def surrounding(before: Iterable[tuple[str, int]], after: Iterable[tuple[str, int]]) -> Any:
-    """A post-processor: it puts tokens (content, id) before and after a text."""
-    begin, end = list(before), list(after)
-    if not begin and not end:
-        return None
-    sequence = [{"Sequence": {"id": "A", "type_id": 0}}]
-    tokens = {token: {"id": token, "ids": [id], "tokens": [token]} for token, id in begin + end}
+def post_processor(begin: Sequence[tuple[str, int]], end: Sequence[tuple[str, int]]) -> Any:
+    """Puts tokens (content, id) before and after a text."""
+    from tokenizers import processors
+
     marks = [[{"SpecialToken": {"id": t, "type_id": 0}} for t, _ in part] for part in (begin, end)]
-    return {
+    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    made = processors.TemplateProcessing()
+    state = {
         "type": "TemplateProcessing",
-        "single": [*marks[0], *sequence, *marks[1]],
-        "pair": [*marks[0], *sequence, {"Sequence": {"id": "B", "type_id": 0}}, *marks[1]],
-        "special_tokens": tokens,
+        "single": [*marks[0], first, *marks[1]],
+        "pair": [*marks[0], first, second, *marks[1]],
+        "special_tokens": {t: {"id": t, "ids": [id], "tokens": [t]} for t, id in [*begin, *end]},
     }
+    # The constructor cannot take tokens that have a colon.
+    made.__setstate__(json.dumps(state).encode())
+    return made
 
 
 def bpe_model(

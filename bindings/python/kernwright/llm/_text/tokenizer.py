@@ -12,9 +12,9 @@ import kernwright.llm._chat.template as _template
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import Fields, import_extra
-from kernwright.llm._text.files import read_source, surround
+from kernwright.llm._text.files import read_source, surrounding_tokens
 from kernwright.llm._text.pieces import PieceTable, piece_table, tokens_of
-from kernwright.llm._text.source import Source
+from kernwright.llm._text.source import Source, post_processor
 from kernwright.llm._text.stream import TextStream
 
 __all__ = ["Tokenizer"]
@@ -73,9 +73,10 @@ class Tokenizer:
         source = read_source(path, pre, special_tokens)
         self._file = source.file
         self._tokens = tokens_of(Fields(source.file, source.spec))
-        ids = {token: id for id, token in reversed(list(enumerate(self._tokens)))}
-        surround(source, ids)
-        self._spec = source.spec
+        wanted = {token for token in source.named.values() if token}
+        ids = {token: id for id, token in enumerate(self._tokens) if token in wanted}
+        self._spec, self._text = source.spec, source.text
+        self._around = surrounding_tokens(source, ids)
         self._made = self._make(parse_special=True)
         self._clean_up = source.clean_up
         self._set_roles(source, ids)
@@ -112,7 +113,9 @@ class Tokenizer:
 
     def _make(self, parse_special: bool) -> Any:
         with self._library_errors("cannot be used as a tokenizer"):
-            made = self._library.Tokenizer.from_str(json.dumps(self._spec))
+            made = self._library.Tokenizer.from_str(self._text or json.dumps(self._spec))
+            if self._around is not None:
+                made.post_processor = post_processor(*self._around)
         made.no_truncation()
         made.no_padding()
         made.encode_special_tokens = not parse_special
