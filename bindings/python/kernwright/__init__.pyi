@@ -86,6 +86,7 @@ from kernwright._core import pinned as pinned
 from kernwright._core import strided as strided
 from kernwright._core import synchronize as synchronize
 from kernwright._files.gguf import *
+from kernwright._files.gguf_writing import *
 from kernwright._files.npy import *
 from kernwright._files.npz import *
 from kernwright._files.safetensors import *

@@ -135,14 +135,16 @@ def recorded() -> Iterator[Recording]:
         _set_recording(before)
 
 
-@contextmanager
-def unrecorded() -> Iterator[None]:
+class unrecorded:
     """Operations of this block are constants for all recordings."""
-    before = _set_recording(False)
-    try:
-        yield
-    finally:
-        _set_recording(before)
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = _set_recording(False)
+
+    def __exit__(self, *error: object) -> None:
+        _set_recording(self._before)
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from kernwright._grad.recording import (
     note_checked,
     note_joint,
     note_write,
-    unrecorded,
 )
 from kernwright._grad.table.linear import linear
 from kernwright.errors import ArgumentError
@@ -218,20 +217,23 @@ def pointwise_loss(
     return (x, target), (result[0],), pull
 
 
-def attention(decode: bool, *args: Any) -> tuple[Any, Any]:
+def attention(
+    decode: bool, query: Any, key: Any, value: Any, arrays: Any, scale: Any, cap: Any, left: Any,
+    right: Any, third: Any, wants_lse: bool, dropout_p: Any, seed: Any, offset: Any, *rest: Any,
+) -> tuple[Any, Any]:  # fmt: skip
     """The handler of attention(): the logarithms of the sums are kept for the gradient."""
-    query, key, value, arrays, scale, cap, left, right, third, wants_lse, dropout_p, *rest = args
-    names = ("attn_mask", "sinks", "alibi")
-    _constant("attention()", **dict(zip(names, arrays, strict=False)))
-    if decode or not any(is_traced(each) for each in (query, key, value)):
+    for name, each in zip(("attn_mask", "sinks", "alibi"), arrays, strict=False):
+        if each is not None:
+            _constant("attention()", **{name: each})
+    is_constant = not (is_traced(query) or is_traced(key) or is_traced(value))
+    if decode and not is_constant:
         _constant("decode_attention()", query=query, key=key, value=value)
-        made: tuple[Any, Any] = _core._unrecorded(_core._attention, decode, *args)
-        return made
-    options = (third, True, dropout_p, *rest)
     out, lse = _core._unrecorded(
-        _core._attention, decode, query, key, value, arrays, scale, cap, left, right, *options
-    )
-    seed, offset = rest[0], rest[1]
+        _core._attention, decode, query, key, value, arrays, scale, cap, left, right, third,
+        wants_lse or not is_constant, dropout_p, seed, offset, *rest,
+    )  # fmt: skip
+    if is_constant:
+        return out, lse
 
     def pull(g: Any, of_lse: Any = None) -> Sequence[Any]:
         if of_lse is not None:
@@ -293,27 +295,37 @@ def split_qkv(qkv: Any, heads: int, kv_heads: int, heads_first: bool) -> Any:
     """The handler: views of `qkv`, which attention() reads where they lie."""
     if not is_traced(qkv):
         return _core._unrecorded(_core._split_qkv, qkv, heads, kv_heads, heads_first)
-    size = qkv.shape[-1] // (heads + 2 * kv_heads)
-    if size * (heads + 2 * kv_heads) != qkv.shape[-1] or qkv.ndim < 2:  # it says so
+    counts = (heads, kv_heads, kv_heads)
+    parts = _core._unrecorded(_heads, qkv, counts, heads_first)
+    if parts is None:  # it says so
         return _core._unrecorded(_core._split_qkv, qkv, heads, kv_heads, heads_first)
-    with unrecorded():
-        whole = qkv.reshape(*qkv.shape[:-1], heads + 2 * kv_heads, size)
-        if heads_first:
-            whole = kw.swapaxes(whole, -2, -3)
-        places = (0, heads, heads + kv_heads, heads + 2 * kv_heads)
-        after = (slice(None),) * (2 if heads_first else 1)
-        parts = [whole[(..., slice(*ends), *after)] for ends in itertools.pairwise(places)]
-    specs = [(each.shape, each.dtype, each.device) for each in parts]
 
     def pull(*given: Any) -> Sequence[Any]:
-        q, k, v = (
-            kw.zeros(shape, dtype=dtype, device=device) if g is None else g
-            for g, (shape, dtype, device) in zip(given, specs, strict=True)
-        )
+        like = next(g for g in given if g is not None)
+        shape, axis = list(like.shape), like.ndim - (3 if heads_first else 2)
+
+        def zeros(count: int) -> Array:
+            shape[axis] = count
+            return kw.zeros(shape, dtype=like.dtype, device=like.device)
+
+        q, k, v = (zeros(n) if g is None else g for g, n in zip(given, counts, strict=True))
         return (_core._merge_qkv(q, k, v, heads_first),)
 
     note_joint("split_qkv()", (qkv,), parts, pull)
-    return tuple(parts)
+    return parts
+
+
+def _heads(qkv: Array, counts: tuple[int, ...], heads_first: bool) -> tuple[Array, ...] | None:
+    """Views of groups of heads; None where they do not fit."""
+    total, (*before, extent) = sum(counts), qkv.shape
+    if total < 1 or extent % total != 0 or not before:
+        return None
+    whole = qkv.reshape(*before, total, extent // total)
+    if heads_first:
+        whole = kw.swapaxes(whole, -2, -3)
+    after = (slice(None),) * (2 if heads_first else 1)
+    ends = itertools.accumulate(counts, initial=0)
+    return tuple(whole[(..., slice(*pair), *after)] for pair in itertools.pairwise(ends))
 
 
 def merge_qkv(y: Array, q: Array, k: Array, v: Array, heads_first: bool) -> Joint:
