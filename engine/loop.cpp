@@ -50,7 +50,8 @@ Loop::Loop(Device& device, const LoopOptions& options, Record record)
       stream_(Stream::create(device)),
       rows_(device, options.layout, stream_),
       step_(rows_, options.schedule.max_tokens, options.detail_words, stream_),
-      pages_(options.pages) {
+      pages_(options.pages),
+      prefixes_(pages_, options.layout.page_size) {
   for (std::int32_t row = options.layout.max_rows; row-- > 0;) free_rows_.push_back(row);
 }
 
@@ -140,11 +141,12 @@ void Loop::enqueue(std::uint64_t number, Request&& request) {
     made->source = source;
     made->seed = choice_seed(source->sampling.seed, choice);
     made->length = made->prompt_length();
+    made->tokens = source->prompt;
     made->limit = std::min(source->max_tokens, options_.layout.capacity - made->length);
     all.push_back(made);
     waiting_.push_back(made);
     // The others share full pages of the first one. Each computes at least the last token itself.
-    if (choice > 0 && (made->length - 1) / options_.layout.page_size > 0) {
+    if (choice > 0 && shared_pages(made->length) > 0) {
       made->ready = false;
       all.front()->followers.push_back(made);
     }
@@ -166,10 +168,42 @@ void Loop::admit() {
   waiting_.resize(kept);
 }
 
+/// Pages of a prompt that another sequence may have computed: full ones, without the last token. A
+/// deterministic engine computes prompts in parts of max_tokens, and shares whole parts.
+std::int32_t Loop::shared_pages(std::int32_t prompt_length) const noexcept {
+  const std::int32_t page_size = options_.layout.page_size;
+  std::int32_t pages = (prompt_length - 1) / page_size;
+  if (!options_.schedule.deterministic) return pages;
+  while (pages * page_size % options_.schedule.max_tokens != 0) --pages;
+  return pages;
+}
+
 bool Loop::admit_one(const SequencePtr& sequence) {
+  if (free_rows_.empty()) return false;
+  const bool is_new = options_.prefix_cache && sequence->pages.empty();
+  if (is_new) {
+    const auto most = static_cast<std::size_t>(shared_pages(sequence->prompt_length()));
+    std::vector<std::int32_t> found = prefixes_.find(sequence->tokens, most);
+    while (shared_pages(static_cast<std::int32_t>(found.size()) * options_.layout.page_size + 1) !=
+           static_cast<std::int32_t>(found.size())) {
+      pages_.release(found.back());
+      found.pop_back();
+    }
+    sequence->pages = std::move(found);
+    sequence->computed =
+        static_cast<std::int32_t>(sequence->pages.size()) * options_.layout.page_size;
+  }
   const auto held = static_cast<std::int32_t>(sequence->pages.size());
   const std::int32_t more = pages_for(sequence->most_computed()) - held;
-  if (free_rows_.empty() || more > pages_.free() - promised_) return false;
+  if (more > pages_.free() - promised_) prefixes_.free_up(promised_ + more);
+  if (more > pages_.free() - promised_) {
+    if (is_new) {
+      for (const std::int32_t page : std::exchange(sequence->pages, {})) pages_.release(page);
+      sequence->computed = 0;
+    }
+    return false;
+  }
+  if (is_new) stats_.shared_tokens += sequence->computed;
   sequence->row = free_rows_.back();
   free_rows_.pop_back();
   promised_ += more;
@@ -257,6 +291,7 @@ void Loop::commit(const StepPlan& plan) {
       ++sequence.length;
     }
     if (!sequence.followers.empty()) release_followers(sequence);
+    if (options_.prefix_cache && !sequence.prompt_cached) cache_prompt(sequence);
   }
 }
 
@@ -277,7 +312,7 @@ void Loop::give_pages(Sequence& sequence, std::int32_t tokens) {
 /// order.
 void Loop::release_followers(Sequence& sequence) {
   const std::int32_t page_size = options_.layout.page_size;
-  const std::int32_t shared = (sequence.prompt_length() - 1) / page_size;
+  const std::int32_t shared = shared_pages(sequence.prompt_length());
   if (sequence.computed < shared * page_size) return;
   for (const SequencePtr& each : sequence.followers) {
     if (each->finished) continue;
@@ -287,6 +322,27 @@ void Loop::release_followers(Sequence& sequence) {
     each->ready = true;
   }
   sequence.followers.clear();
+}
+
+/// Others may share the full pages of a prompt once the steps that compute them are planned.
+void Loop::cache_prompt(Sequence& sequence) {
+  const std::int32_t full = sequence.prompt_length() / options_.layout.page_size;
+  if (sequence.computed < full * options_.layout.page_size) return;
+  prefixes_.add(sequence.source->prompt,
+                std::span(sequence.pages).first(static_cast<std::size_t>(full)));
+  sequence.prompt_cached = true;
+}
+
+/// Keeps the full pages of a text that ends.
+void Loop::cache_text(const Sequence& sequence, Finish reason) {
+  if (reason == Finish::bad_logits || reason == Finish::failed) {
+    prefixes_.clear();  // nobody knows how many pages have numbers that are wrong
+    return;
+  }
+  const auto known = std::min(sequence.tokens.size(), static_cast<std::size_t>(sequence.computed));
+  const std::size_t full = known / static_cast<std::size_t>(options_.layout.page_size);
+  prefixes_.add(sequence.tokens,
+                std::span(sequence.pages).first(std::min(full, sequence.pages.size())));
 }
 
 void Loop::read_oldest() {
@@ -309,6 +365,7 @@ void Loop::receive(Sequence& sequence, std::span<const std::int32_t> result) {
                                   sequence.choice, sequence.request));
   ++sequence.produced;
   ++stats_.tokens;
+  sequence.tokens.push_back(token);
   const Request& source = *sequence.source;
   std::vector<std::int32_t> details;
   if (source.wants_details) details.assign(result.begin() + 1, result.end());
@@ -324,6 +381,7 @@ void Loop::receive(Sequence& sequence, std::span<const std::int32_t> result) {
 void Loop::finish(Sequence& sequence, Finish reason, std::int32_t token,
                   std::vector<std::int32_t> details) {
   sequence.finished = true;
+  if (options_.prefix_cache && sequence.row >= 0) cache_text(sequence, reason);
   const auto held = static_cast<std::int32_t>(sequence.pages.size());
   for (const std::int32_t page : sequence.pages) pages_.release(page);
   sequence.pages.clear();
@@ -358,7 +416,8 @@ LoopStats Loop::stats() const {
   stats.running = static_cast<std::int32_t>(running_.size());
   stats.waiting = static_cast<std::int32_t>(waiting_.size());
   stats.free_pages = pages_.free();
-  stats.used_pages = pages_.used();
+  stats.cached_pages = prefixes_.idle();
+  stats.used_pages = pages_.used() - stats.cached_pages;
   return stats;
 }
 

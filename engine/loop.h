@@ -4,6 +4,7 @@
 #include "core/graph/graph.h"
 #include "core/stream.h"
 #include "engine/pages.h"
+#include "engine/prefix.h"
 #include "engine/rows.h"
 #include "engine/schedule.h"
 #include "engine/sequence.h"
@@ -24,6 +25,7 @@ namespace kernwright::engine {
 struct LoopOptions {
   kernels::StateLayout layout{};
   std::int32_t pages = 0;         ///< of the caches
+  bool prefix_cache = false;      ///< texts that begin as earlier ones share their pages
   ScheduleOptions schedule{};     ///< max_tokens is more than layout.max_rows
   std::int32_t vocabulary = 0;    ///< tokens of prompts are below it
   std::int32_t detail_words = 0;  ///< of a token, at most
@@ -36,7 +38,8 @@ struct LoopStats {
   std::int64_t launch_ns = 0;             ///< of calls of the driver, without waits for tokens
   std::int32_t graphs = 0;                ///< recorded
   std::int32_t running = 0, waiting = 0;  ///< sequences
-  std::int32_t free_pages = 0, used_pages = 0;
+  std::int32_t free_pages = 0, used_pages = 0, cached_pages = 0;  ///< all pages together
+  std::int64_t shared_tokens = 0;  ///< of prompts, found in the prefix cache
 };
 
 /// Plans steps, replays their graphs on a stream of its own, and reads the tokens of a step while
@@ -90,6 +93,9 @@ class Loop {
   void commit(const StepPlan& plan);
   void give_pages(Sequence& sequence, std::int32_t tokens);
   void release_followers(Sequence& sequence);
+  std::int32_t shared_pages(std::int32_t prompt_length) const noexcept;
+  void cache_prompt(Sequence& sequence);
+  void cache_text(const Sequence& sequence, Finish reason);
   void read_oldest();
   void receive(Sequence& sequence, std::span<const std::int32_t> result);
   void finish(Sequence& sequence, Finish reason, std::int32_t token = -1,
@@ -105,6 +111,7 @@ class Loop {
   Rows rows_;
   Step step_;
   Pages pages_;
+  PrefixCache prefixes_;
   std::map<Bucket, Graph> graphs_;
 
   std::vector<SequencePtr> running_;  ///< the earliest admitted first

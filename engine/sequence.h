@@ -64,7 +64,8 @@ struct Sequence {
   std::uint64_t seed = 0;
   std::int32_t limit = 0;  ///< tokens to generate, at most
 
-  std::int32_t row = -1;  ///< -1: waiting, or finished
+  std::vector<std::int32_t> tokens;  ///< whose values are known: the prompt, and what was read
+  std::int32_t row = -1;             ///< -1: waiting, or finished
   std::vector<std::int32_t> pages;
   std::size_t sent_pages = 0;  ///< of the row's page table on the device
   std::int32_t length = 0;     ///< tokens known
@@ -73,6 +74,7 @@ struct Sequence {
   std::int32_t produced = 0;   ///< tokens whose values were read
   bool ready = true;           ///< false: waits until the pages that it shares are computed
   bool finished = false;
+  bool prompt_cached = false;  ///< the full pages of its prompt are in the prefix cache
   /// Other choices of the request, until they get the pages of this one.
   std::vector<std::shared_ptr<Sequence>> followers;
 

@@ -211,6 +211,8 @@ py::dict stats(const LoopObject& self) {
   named["waiting"] = found.waiting;
   named["free_pages"] = found.free_pages;
   named["used_pages"] = found.used_pages;
+  named["cached_pages"] = found.cached_pages;
+  named["shared_tokens"] = found.shared_tokens;
   return named;
 }
 
@@ -220,10 +222,12 @@ void bind_engine(py::module_& m) {
   py::class_<LoopObject>(m, "_EngineLoop")
       .def(py::init([](std::int32_t max_rows, std::int32_t capacity, std::int32_t page_size,
                        std::int32_t pages, std::int32_t max_tokens, std::int32_t vocabulary,
-                       std::int32_t detail_words, bool deterministic, const py::object& device) {
+                       std::int32_t detail_words, bool deterministic, bool prefix_cache,
+                       const py::object& device) {
              const engine::LoopOptions options = {
                  .layout = {.max_rows = max_rows, .capacity = capacity, .page_size = page_size},
                  .pages = pages,
+                 .prefix_cache = prefix_cache,
                  .schedule = {.max_tokens = max_tokens, .deterministic = deterministic},
                  .vocabulary = vocabulary,
                  .detail_words = detail_words};
@@ -233,7 +237,7 @@ void bind_engine(py::module_& m) {
            py::kw_only(), py::arg("max_rows"), py::arg("capacity"), py::arg("page_size"),
            py::arg("pages"), py::arg("max_tokens"), py::arg("vocabulary"),
            py::arg("detail_words") = 0, py::arg("deterministic") = false,
-           py::arg("device") = py::none())
+           py::arg("prefix_cache") = false, py::arg("device") = py::none())
       .def_property_readonly("stream", [](const LoopObject& self) { return self.loop->stream(); })
       .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),
            py::arg("min_tokens") = 0, py::arg("stop_tokens") = std::vector<std::int32_t>(),

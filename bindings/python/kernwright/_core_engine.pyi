@@ -21,6 +21,7 @@ class _EngineLoop:
         vocabulary: int,
         detail_words: int = 0,
         deterministic: bool = False,
+        prefix_cache: bool = False,
         device: Any = None,
     ) -> None: ...
     @property

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import kernwright as kw
 from kernwright._core import Array, _EngineLoop
-from kernwright.errors import ArgumentError, Error, InvalidArgument
+from kernwright.errors import ArgumentError, Error, InvalidArgument, OutOfMemory
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._paged_step import LayerCache
 from kernwright.llm._recording import (
@@ -107,7 +107,9 @@ class TokenEngine:
     up to `capacity` tokens, and `pages` of `page_size` tokens hold their keys and values: all that
     these rows may need, unless said otherwise. A step computes up to `max_tokens_per_step` tokens.
     With `deterministic` a sequence's tokens and log-probabilities have the same bits whatever else
-    runs beside: each step of generation then costs as much as one of `max_rows` sequences.
+    runs beside: each step of generation then costs as much as one of `max_rows` sequences. With
+    `prefix_cache` pages of earlier texts stay as long as nobody else needs them, and texts that
+    begin alike share them: a chat goes on without its past being computed again.
 
     One thread at a time: others wait.
     """
@@ -116,7 +118,8 @@ class TokenEngine:
         self, model: Callable[[Step], Array], *, vocabulary: int,
         cache_layers: Sequence[tuple[int, int]], capacity: int, max_rows: int = 64,
         page_size: int = 16, pages: int | None = None, max_tokens_per_step: int | None = None,
-        dtype: Any = "bfloat16", deterministic: bool = False, device: Any = None,
+        dtype: Any = "bfloat16", deterministic: bool = False, prefix_cache: bool = True,
+        device: Any = None,
     ) -> None:  # fmt: skip
         each = -(-capacity // page_size)
         self._pages = max_rows * each if pages is None else pages
@@ -125,17 +128,12 @@ class TokenEngine:
         self._loop = _EngineLoop(
             max_rows=max_rows, capacity=capacity, page_size=page_size, pages=self._pages,
             max_tokens=max_tokens_per_step or max(2 * max_rows, 512), vocabulary=vocabulary,
-            detail_words=DETAIL_WORDS, deterministic=deterministic, device=device,
+            detail_words=DETAIL_WORDS, deterministic=deterministic,
+            prefix_cache=prefix_cache, device=device,
         )  # fmt: skip
         stream = self._loop.stream
         with stream:
-            # Pages are zero at first: 0 times what nobody wrote must not be NaN.
-            caches = [
-                LayerCache(
-                    *(kw.zeros((self._pages, page_size, heads, dim), dtype) for _ in range(2))
-                )
-                for heads, dim in cache_layers
-            ]
+            caches = _caches(cache_layers, self._pages, page_size, capacity, dtype, stream.device)
         stream.device.synchronize()  # the model's weights may come from other streams
         self._record = Recorder(model, self._loop, caches, vocabulary)
         self._waiting: dict[int, deque[TokenPiece]] = {}
@@ -276,3 +274,33 @@ def _require_end(piece: TokenPiece) -> None:
         )
     if piece.finish_reason == "failed":
         raise Error("a step failed while this sequence was running; its tokens are lost")
+
+
+def _caches(
+    layers: Sequence[tuple[int, int]], pages: int, page_size: int, capacity: int, dtype: Any,
+    device: Any,
+) -> list[LayerCache]:  # fmt: skip
+    """Pages of zeros: 0 times what nobody wrote must not be NaN."""
+    try:
+        return [
+            LayerCache(*(kw.zeros((pages, page_size, heads, dim), dtype) for _ in range(2)))
+            for heads, dim in layers
+        ]
+    except OutOfMemory as error:
+        item = kw.empty((0,), dtype).dtype.itemsize
+        token = sum(2 * heads * dim * item for heads, dim in layers)
+        raise OutOfMemory(_too_large(token, pages * page_size, capacity, device)) from error
+
+
+def _too_large(token: int, wanted: int, capacity: int, device: Any) -> str:
+    """What fits in place of `wanted` tokens of so many bytes each."""
+    stats = kw.memory.stats(device)
+    left = device.memory_info().free + stats["cached"]
+    if stats["limit"] is not None:
+        left = min(left, stats["limit"] - stats["used"])
+    fitting = max(left, 0) // token
+    return (
+        f"keys and values of {wanted} tokens need {wanted * token / 2**30:.2f} GiB, {token} bytes "
+        f"each, and {device.name} has {left / 2**30:.2f} GiB left: {fitting} tokens fit, as "
+        f"{fitting // capacity} sequences of {capacity} tokens, or a single one of {fitting}"
+    )

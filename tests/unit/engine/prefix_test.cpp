@@ -1,0 +1,111 @@
+// The prefix cache against a list of texts on the host.
+#include "engine/prefix.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <vector>
+
+using namespace kernwright;
+using engine::Pages;
+using engine::PrefixCache;
+
+namespace {
+
+using Text = std::vector<std::int32_t>;
+
+std::vector<std::int32_t> taken(Pages& pages, std::size_t count) {
+  std::vector<std::int32_t> made;
+  for (std::size_t i = 0; i < count; ++i) made.push_back(pages.take());
+  return made;
+}
+
+void release(Pages& pages, const std::vector<std::int32_t>& some) {
+  for (const std::int32_t page : some) pages.release(page);
+}
+
+}  // namespace
+
+TEST_CASE("prefix cache: the longest common beginning in full pages is found") {
+  Pages pages(10);
+  PrefixCache cache(pages, 2);
+  const auto first = taken(pages, 3);
+  cache.add(Text{1, 2, 3, 4, 5, 6, 7}, first);
+  release(pages, first);
+  CHECK(pages.used() == 3);
+  CHECK(cache.find(Text{1, 2, 3, 4, 9, 9}, 9) == Text{first[0], first[1]});
+  CHECK(cache.find(Text{1, 2, 3, 4, 5, 6, 7, 8}, 9) == first);
+  CHECK(cache.find(Text{1, 2, 3, 4, 5, 6}, 2) == Text{first[0], first[1]});
+  CHECK(cache.find(Text{3, 4}, 9).empty());
+  CHECK(cache.find(Text{1}, 9).empty());
+  CHECK(pages.owners(first[0]) == 4);
+  CHECK(pages.owners(first[2]) == 2);
+}
+
+TEST_CASE("prefix cache: unused pages go first, from the end of a text") {
+  Pages pages(6);
+  PrefixCache cache(pages, 1);
+  const auto a = taken(pages, 3), b = taken(pages, 3);
+  cache.add(Text{1, 2, 3}, a);
+  cache.add(Text{7, 8, 9}, b);
+  release(pages, a);
+  release(pages, b);
+  const auto held = cache.find(Text{1, 2}, 9);
+  cache.free_up(2);
+  CHECK(pages.free() == 2);
+  // The end of the first text was used before the second one, whose end went then.
+  const auto found = cache.find(Text{7, 8, 9}, 9);
+  CHECK(found == Text{b[0], b[1]});
+  cache.free_up(6);
+  CHECK(pages.free() == 2);  // the others are held
+  CHECK(cache.size() == 4);
+  release(pages, held);
+  release(pages, found);
+  CHECK(cache.idle() == 4);
+  cache.free_up(6);
+  CHECK(pages.free() == 6);
+}
+
+TEST_CASE("prefix cache: random texts find pages of their own tokens only") {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    Pages pages(12);
+    {
+      PrefixCache cache(pages, 2);
+      std::map<std::int32_t, Text> texts;  // of each page, with all tokens before
+      std::vector<std::vector<std::int32_t>> running;
+      for (int step = 0; step < 300; ++step) {
+        Text text(1 + random() % 8);
+        for (auto& token : text) token = static_cast<std::int32_t>(random() % 2);
+        auto held = cache.find(text, text.size() / 2);
+        for (std::size_t i = 0; i < held.size(); ++i)
+          REQUIRE(std::ranges::equal(texts[held[i]], std::span(text).first(2 * (i + 1))));
+        const std::size_t more = text.size() / 2 - held.size();
+        cache.free_up(static_cast<std::int32_t>(more));
+        if (pages.free() < static_cast<std::int32_t>(more)) {
+          release(pages, held);
+        } else {
+          while (held.size() < text.size() / 2) {
+            held.push_back(pages.take());
+            texts[held.back()] = Text(text.begin(), text.begin() + 2 * std::ssize(held));
+          }
+          cache.add(text, held);
+          running.push_back(held);
+        }
+        if (!running.empty() && random() % 2 == 0) {
+          const std::size_t which = random() % running.size();
+          release(pages, running[which]);
+          running.erase(running.begin() + static_cast<std::ptrdiff_t>(which));
+        }
+        REQUIRE(pages.free() + pages.used() == 12);
+        if (running.empty()) REQUIRE(pages.used() == cache.idle());
+      }
+      for (const auto& each : running) release(pages, each);
+      CHECK(pages.used() == cache.size());
+    }
+    CHECK(pages.free() == 12);
+  }
+}
