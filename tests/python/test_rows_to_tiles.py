@@ -6,11 +6,13 @@ from children import run_child
 import kernwright as kw
 
 TO_TILES = """
+import sys
 import numpy as np
 import kernwright as kw
 from kernwright.random import normal
 
 def run(m, n, k, **extra):
+    print("-- case", file=sys.stderr)
     x, w = normal((m, k), "bfloat16", seed=1), normal((n, k), "bfloat16", seed=2)
     expected = x.numpy().astype("f8") @ w.numpy().astype("f8").T
     if extra.get("residual") is not None:
@@ -30,7 +32,7 @@ def test_more_rows_go_to_tiles_on_devices_of_9_0():
     if not kw.current_device().is_simulated:
         pytest.skip("the device is what it is")
     residual = 'residual=normal((33, 1024), "bfloat16")'
-    for rows, tiles in [
+    cases = [
         ("33, 1024, 4096", True),
         ("17, 12288, 344", True),
         ("32, 1024, 4096", False),
@@ -39,9 +41,12 @@ def test_more_rows_go_to_tiles_on_devices_of_9_0():
         ("33, 1024, 4100", True),  # lines that tensor maps cannot take are copied
         ("8, 1024, 4100", False),
         (f"33, 1024, 4096, {residual}", False),
-    ]:
-        ended = run_child(TO_TILES + f"run({rows})", timeout=300,
-                          KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_LOG="debug")  # fmt: skip
-        assert ended.code == 0, ended.err
-        assert ("launch gemm<" in ended.err) == tiles, rows
-        assert ("launch skinny_" in ended.err) != tiles, rows
+    ]
+    program = TO_TILES + "".join(f"run({rows})\n" for rows, _ in cases)
+    ended = run_child(program, timeout=300, KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_LOG="debug")
+    assert ended.code == 0, ended.err
+    logs = ended.err.split("-- case\n")[1:]
+    assert len(logs) == len(cases)
+    for (rows, tiles), log in zip(cases, logs, strict=True):
+        assert ("launch gemm<" in log) == tiles, rows
+        assert ("launch skinny_" in log) != tiles, rows

@@ -9,7 +9,7 @@ kernwright_tests_fast(sim check/race/random check/race/random_atomic check/race/
 # Again on the newer device, but for what asks no device or names the one that it wants; what is one
 # device's alone has values or tests for each.
 set(not_again check\ random\ atomic check\ random\ bulk check\ random\ cluster mutation numeric
-  tensor\ copies im2col)
+  tensor\ copies im2col interleaved\ copies large\ module request)
 list(TRANSFORM not_again APPEND ":*")
 list(JOIN not_again "," not_again)
 add_test(NAME sim_CAPABILITY=9.0 COMMAND test_sim "--test-case-exclude=${not_again}")
