@@ -17,6 +17,7 @@
 #include "kernels_src/include/attention/byte_tiles.cuh.h"
 #include "kernels_src/include/attention/decode_block.cuh.h"
 #include "kernels_src/include/attention/gradient_part.cuh.h"
+#include "kernels_src/include/attention/gradient_rows.cuh.h"
 #include "kernels_src/include/attention/gradient_sums.cuh.h"
 #include "kernels_src/include/attention/logits.cuh.h"
 #include "kernels_src/include/attention/rope_angles.cuh.h"
@@ -24,6 +25,7 @@
 #include "kernels_src/include/attention/split_parts.cuh.h"
 #include "kernels_src/include/attention/token_cache.cuh.h"
 #include "kernels_src/include/attention/tokens.cuh.h"
+#include "kernels_src/include/attention/wide_gradient_sums.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
 #include "kernels_src/include/edge_packs.cuh.h"
 #include "kernels_src/include/elements.cuh.h"
@@ -138,6 +140,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(gguf_blocks),
     KW_HEADER(gguf_codes),
     KW_HEADER(gradient_part),
+    KW_HEADER(gradient_rows),
     KW_HEADER(gradient_sums),
     KW_HEADER(k_scales),
     KW_HEADER(logits),
@@ -206,6 +209,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(wgmma_rows),
     KW_HEADER(wgmma_sum_rows),
     KW_HEADER(wgmma_sums),
+    KW_HEADER(wide_gradient_sums),
 };
 #undef KW_HEADER
 

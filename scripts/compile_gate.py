@@ -52,7 +52,7 @@ OLDEST |= {"packed_one.cu": 90, "packed_ring.cu": 90, "packed_whole.cu": 90}
 HOPPER_ALONE = (
     *(
         f"kernels_src/attention/{name}.cu"
-        for name in ("float8_attention", "hopper_attention", "hopper_backward")
+        for name in ("float8_attention", "hopper_attention", "hopper_backward", "wide_backward")
     ),
     *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm")),
     *(f"kernels_src/gemv/{name}.cu" for name in ("skinny_bytes", "skinny_wgmma", "skinny_whole")),

@@ -9,6 +9,7 @@
 #include "kernels_src/attention/hopper_attention.h"
 #include "kernels_src/attention/hopper_backward.cu.h"
 #include "kernels_src/attention/hopper_plan.h"
+#include "kernels_src/attention/wide_backward.cu.h"
 #include "kernels_src/family.h"
 
 #include <algorithm>
@@ -21,13 +22,13 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kBackwardKeys = 128;   // of a block
-constexpr std::int64_t kBackwardSums = 8192;  // of a tile of queries
+constexpr int kRowBytes = 128;              // of a column in shared memory, of 64 elements
+constexpr int kWideBlock = 64 * kRowBytes;  // of 64 rows: operands, weights, slots of wide heads
 constexpr int kBackwardThreads = 384;
-constexpr int kBackwardStages = 2;
 constexpr std::int64_t kFinishThreads = 256;
 constexpr std::int64_t kFewBackwardQueries = 16;
 constexpr double kHeadQueries = 131072;  // queries times the square of the heads at a time
+constexpr double kWideHeadQueries = 4 * kHeadQueries;  // of heads above 128
 
 /// `BackwardPlan` of gradient_part.cuh.
 struct BackwardPlan {
@@ -36,23 +37,49 @@ struct BackwardPlan {
   std::int32_t q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
 };
 
-/// The template's extents of heads.
+/// The tile of a kernel: extents of heads, the queries a block takes at a time and stages of them,
+/// blocks of a cluster. Those of heads above 128 have slots for sums of each other.
 struct BackwardShape {
-  int dim, value_dim, queries;
+  int dim, value_dim, queries = 64, blocks = 1, stages = 2, slots = 0;
+  static constexpr int keys = 128;  // of a block or a cluster
 
   explicit BackwardShape(const PreparedAttention& of)
-      : dim(of.dim_class), value_dim(of.value_class), queries(128) {
-    if (std::max(dim, value_dim) <= 64) return;
-    dim = std::max(dim, 96);  // 128 columns: both warpgroups have a part of dq
-    queries = 64;
-    if (dim + value_dim > 192) dim = value_dim = 128;  // where registers suffice
+      : dim(of.dim_class), value_dim(of.value_class) {
+    if (std::max(dim, value_dim) > 128) {
+      widen();
+    } else if (std::max(dim, value_dim) <= 64) {
+      queries = 128;
+    } else {
+      dim = std::max(dim, 96);  // 128 columns: both warpgroups have a part of dq
+      if (dim + value_dim > 192) dim = value_dim = 128;  // where registers suffice
+    }
   }
+  bool is_wide() const { return blocks == 2; }
+  int block_keys() const { return keys / blocks; }
+  /// Columns of 64 elements.
+  int columns() const { return (dim + 63) / 64 + (value_dim + 63) / 64; }
+  std::int64_t sums() const { return std::int64_t{(dim + 63) / 64} * queries * 64; }
+  /// Lanes for a row of values, eight elements each.
+  int row_lanes() const { return value_dim <= 64 ? 8 : value_dim <= 128 ? 16 : 32; }
   int shared_bytes() const {
-    const int columns = (dim + 63) / 64 + (value_dim + 63) / 64;
-    const int rows = static_cast<int>(kBackwardKeys) + kBackwardStages * queries;
-    const int changes = 2 * (queries / 64) * static_cast<int>(kBackwardKeys) * 128;
-    return columns * rows * 128 + changes + 2 * static_cast<int>(kBackwardSums) * 4 +
-           kBackwardStages * 2 * queries * 4 + 8 * (5 * kBackwardStages + 7);
+    const int rows = columns() * (block_keys() + stages * queries) * kRowBytes;
+    const int facts = stages * 2 * queries * 4, barriers = 8 * (5 * stages + 3);
+    if (is_wide()) {
+      return rows + (2 + slots) * kWideBlock + facts + barriers + 8 * (2 * stages + 2 * slots + 4);
+    }
+    const int changes = 2 * (queries / 64) * keys * kRowBytes;
+    return rows + changes + 8 * static_cast<int>(sums()) + facts + barriers + 32;
+  }
+
+ private:
+  /// Heads above 128: what stages and two sets of weights leave is for slots.
+  void widen() {
+    dim = (dim + 63) / 64 * 64;
+    value_dim = (value_dim + 63) / 64 * 64;
+    blocks = 2;
+    if (columns() < 6) stages = 3;
+    const int left = kHopperSharedBytes / kWideBlock - columns() * (1 + stages);
+    slots = std::min(4, left - 2);
   }
 };
 
@@ -76,7 +103,6 @@ const char* backward_obstacle(const PreparedGradient& made, const AttentionOptio
   if ((options.mask || options.slopes) && call.soft_cap > 0) {
     return "a cap comes with a mask or ALiBi";
   }
-  if (std::max(of.dim_class, of.value_class) > 128) return "heads are larger than 128";
   if (call.queries == 0) return "there are no queries";
   const std::uint64_t bits = access_bits(made.grad, made.call.grad_at, call.value_dim) |
                              access_bits(of.made.out, call.out_at, call.value_dim);
@@ -85,14 +111,16 @@ const char* backward_obstacle(const PreparedGradient& made, const AttentionOptio
   if (!fits_map(made.call.grad_at, batches, call.heads, call.queries)) {
     return "strides are not above 0";
   }
-  const std::int64_t parts = tiles_of(call.queries, 64) + tiles_of(call.keys, kBackwardKeys) + 2;
+  const std::int64_t parts = tiles_of(call.queries, 64) + tiles_of(call.keys, 64) + 2;
   if (parts * call.heads * call.batches > std::int64_t{1} << 28) return "there are too many rows";
   return nullptr;
 }
 
-/// Measured on an H100, heads of 128: 16 of 512 queries, 6 of 2048 to 4096, 2 of 16384. Where
-/// blocks are few and some of them short, all: the long ones begin first.
-std::int32_t heads_at_once(const PreparedGradient& made, const BackwardPlan& plan) {
+/// Measured on an H100, heads of 128: 16 of 512 queries, 6 of 2048 to 4096, 2 of 16384. On an H200,
+/// heads of 192 and 256: 16 of 2048 to 4096. Where blocks are few and some of them short, all: the
+/// long ones begin first.
+std::int32_t heads_at_once(const PreparedGradient& made, const BackwardPlan& plan,
+                           const BackwardShape& shape) {
   {
     ForcedBackward& forced = forced_backward();
     const std::lock_guard lock(forced.mutex);
@@ -103,7 +131,8 @@ std::int32_t heads_at_once(const PreparedGradient& made, const BackwardPlan& pla
   const std::int64_t multiprocessors =
       made.forward.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   if (call.right >= 0 && call.left < 0 && blocks <= 4 * multiprocessors) return plan.heads;
-  const double heads = std::sqrt(kHeadQueries / static_cast<double>(call.queries));
+  const double many = shape.is_wide() ? kWideHeadQueries : kHeadQueries;
+  const double heads = std::sqrt(many / static_cast<double>(call.queries));
   return std::max(1, static_cast<std::int32_t>(std::lround(heads)));
 }
 
@@ -113,11 +142,11 @@ BackwardPlan plan_backward(const PreparedGradient& made, const AttentionOptions&
   const bool packed = options.q_starts.has_value();
   BackwardPlan plan{};
   plan.heads = packed ? call.kv_heads : call.kv_heads * call.batches;
-  plan.key_tiles = static_cast<std::int32_t>(packed ? call.keys / kBackwardKeys + call.batches
-                                                    : tiles_of(call.keys, kBackwardKeys));
+  plan.key_tiles = static_cast<std::int32_t>(packed ? call.keys / shape.keys + call.batches
+                                                    : tiles_of(call.keys, shape.keys));
   plan.query_tiles = static_cast<std::int32_t>(packed ? call.queries / shape.queries + call.batches
                                                       : tiles_of(call.queries, shape.queries));
-  plan.section = std::min(plan.heads, heads_at_once(made, plan));
+  plan.section = std::min(plan.heads, heads_at_once(made, plan, shape));
   const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };
   plan.q_batch = step(call.q_at.batch);
   plan.q_head = step(call.q_at.head);
@@ -130,12 +159,17 @@ BackwardPlan plan_backward(const PreparedGradient& made, const AttentionOptions&
   return plan;
 }
 
-const Family& backward_family() {
+const Family& backward_family(bool is_wide) {
   static const auto& family = *new Family("hopper_backward.cu", text::hopper_backward_cu);
-  return family;
+  static const auto& wide = *new Family("wide_backward.cu", text::wide_backward_cu);
+  return is_wide ? wide : family;
 }
 
 std::string tile_text(const BackwardShape& shape, bool ragged) {
+  if (shape.is_wide()) {
+    return format("WideTile<{}, {}, {}, {}, {}>", shape.dim, shape.value_dim, ragged, shape.stages,
+                  shape.slots);
+  }
   return format("Tile<{}, {}, {}, {}>", shape.dim, shape.value_dim, shape.queries, ragged);
 }
 
@@ -155,13 +189,16 @@ const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of
                        .add(shape.value_dim / 32, 4)
                        .add(extras, 2)
                        .add(is_ragged(of.call), 1);
-  return backward_family().instance(key, [&]() -> std::vector<std::string> {
+  return backward_family(shape.is_wide()).instance(key, [&]() -> std::vector<std::string> {
     const char* type = device_type(of.q.type());
     const std::string made = tile_text(shape, is_ragged(of.call));
-    if (has_scores) return {format("hopper_backward<{}, {}, {}>", type, made, kinds[extras])};
+    if (has_scores) {
+      return {format("{}<{}, {}, {}>", shape.is_wide() ? "wide_backward" : "hopper_backward", type,
+                     made, kinds[extras])};
+    }
     std::string finish = format("finish_queries<{}, {}>", type, made);
     if (step == BackwardStep::queries) return {std::move(finish)};
-    return {format("sum_rows<{}, {}>", type, shape.value_dim <= 64 ? 8 : 16), std::move(finish)};
+    return {format("sum_rows<{}, {}>", type, shape.row_lanes()), std::move(finish)};
   });
 }
 
@@ -218,25 +255,27 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   const std::int64_t batches = packed ? 1 : call.batches;
   const std::int64_t tiles = batches * call.heads * plan.query_tiles;
   const Array delta = Array::empty(device, of.made.lse->shape(), ScalarType::float32, on);
-  const Array sums = Array::empty(device, {tiles, kBackwardSums}, ScalarType::float32, on);
+  const Array sums = Array::empty(device, {tiles, shape.sums()}, ScalarType::float32, on);
   const Array counters = Array::empty(device, {tiles + 1}, ScalarType::uint32, on);
   made.call.delta = delta.address();
   plan.sums = sums.address();
   plan.counters = counters.address();
-  const std::int64_t lanes = shape.value_dim <= 64 ? 8 : 16;
   launch(backward_kernel(BackwardStep::rows, of, shape).on(device),
-         backward_config(tiles_of(delta.size() * lanes, kFinishThreads), kFinishThreads, 0, on),
+         backward_config(tiles_of(delta.size() * shape.row_lanes(), kFinishThreads), kFinishThreads,
+                         0, on),
          call, made.call, counters.address(), tiles + 1);
-  const int keys = static_cast<int>(kBackwardKeys);
   const CUtensorMap q = head_map(of.q, call.q_at, batches, call.heads, call.queries, shape.queries);
   const CUtensorMap grad =
       head_map(made.grad, made.call.grad_at, batches, call.heads, call.queries, shape.queries);
-  const CUtensorMap k = head_map(of.k, call.k_at, batches, call.kv_heads, call.keys, keys);
-  const CUtensorMap v = head_map(of.v, call.v_at, batches, call.kv_heads, call.keys, keys);
+  const CUtensorMap k =
+      head_map(of.k, call.k_at, batches, call.kv_heads, call.keys, shape.block_keys());
+  const CUtensorMap v =
+      head_map(of.v, call.v_at, batches, call.kv_heads, call.keys, shape.block_keys());
   const std::int64_t parts = std::int64_t{plan.heads} * plan.key_tiles;
-  launch(kernels.on(gradients, device),
-         backward_config(parts, kBackwardThreads, shape.shared_bytes(), on), q, grad, k, v, call,
-         made.call, plan);
+  LaunchConfig config =
+      backward_config(parts * shape.blocks, kBackwardThreads, shape.shared_bytes(), on);
+  if (shape.blocks > 1) config.cluster = {static_cast<std::uint32_t>(shape.blocks)};
+  launch(kernels.on(gradients, device), config, q, grad, k, v, call, made.call, plan);
   launch(backward_kernel(BackwardStep::queries, of, shape).on(device),
          backward_config(tiles, kFinishThreads, 0, on), call, made.call, plan);
   for (const Array* each : {&delta, &sums, &counters}) each->use_on(on);

@@ -10,48 +10,49 @@
 // no order, but two products of five once more. Who is waited for has begun, as blocks take their
 // numbers from a counter.
 #include <kernwright/gradient_part.cuh>
+#include <kernwright/gradient_rows.cuh>
 #include <kernwright/gradient_sums.cuh>
 
 using namespace kernwright;
 
-/// Queued: rows of a warpgroup's keys times 64 queries, both along the elements of heads.
-template <typename T, int kWave, int kDim, int kQueries>
-__device__ __forceinline__ void multiply_rows(unsigned keys, unsigned queries) {
-  const unsigned long long a = matrix_descriptor(keys, kKeyColumn);
-  const unsigned long long b = matrix_descriptor(queries, kQueries * 128);
-#pragma unroll
-  for (int k = 0; k < kDim / 16; ++k) {
-    const unsigned inside = k % 4 * 32;
-    SumProducts<T>::template add<64, kWave, false, false>(
-        further(a, k / 4 * kKeyColumn + inside), further(b, k / 4 * (kQueries * 128) + inside),
-        k > 0);
-  }
-  commit_products();
-}
+constexpr int kThreads = 384;
+constexpr int kGroupKeys = 64;  // of a warpgroup
+constexpr int kSumSets = 2;     // one of each warpgroup
 
-/// Queued: weights or changes times 64 queries are added; without `adds` they are the sums.
-template <typename T, int kWave, int kDim, int kQueries>
-__device__ __forceinline__ void add_rows(const unsigned (&left)[4][4], unsigned queries,
-                                         bool adds) {
-  const unsigned long long b = matrix_descriptor(queries, kQueries * 128);
-#pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    RowSumProducts<T>::template add<kDim, kWave, true>(left[k], further(b, k * 2048),
-                                                       adds || k > 0);
-  }
-  commit_products();
-}
+/// 128 queries are for heads up to 64, 64 for others: then the gradient of a tile's queries is 64
+/// sums of a warpgroup's thread.
+template <int dim, int value_dim, int queries, bool ragged>
+struct Tile : BackwardTile<dim, value_dim, queries, 2 * kGroupKeys, 1, ragged, 2> {
+  static constexpr int kHalves = queries / 64;
+  static constexpr bool kSmall = dim + value_dim <= 192;
+  static constexpr int kChangeSets = 2, kSlotSums = Tile::kSums, kSumSlots = kSumSets;
+  static_assert(Tile::kSums == 8192);
+};
 
-/// Queued: 64 queries' changes by the block's keys, turned, times keys.
-template <typename T, int kWave, int kColumns>
-__device__ __forceinline__ void multiply_changes(unsigned changes, unsigned keys) {
-  const unsigned long long a = matrix_descriptor(changes, kKeyColumn);
-  const unsigned long long b = matrix_descriptor(keys, kKeyColumn);
-#pragma unroll
-  for (int k = 0; k < kKeys / 16; ++k) {
-    SumProducts<T>::template add<kColumns, kWave, true, true>(further(a, k * 2048),
-                                                              further(b, k * 2048), k > 0);
-  }
+/// A thread adds a warpgroup's tiles of the queries' gradient, every second one, to those in global
+/// memory, each in its turn. The first block of a tile writes.
+template <typename Of>
+__device__ __forceinline__ void add_sums(const Shared<Of>& shared, const AttentionCall& call,
+                                         const BackwardPlan& plan, const Part<Of>& part, int set) {
+  unsigned parity = 0;
+  int step = kSumSets - 1 - set;
+  float4* const from = shared.sums + set * (Of::kSums / 4);
+  part.for_tiles([&](int head, int tile) {
+    if (++step < kSumSets) return;
+    step = 0;
+    const long long index =
+        part.first_tile + static_cast<long long>(head) * plan.query_tiles + tile;
+    const unsigned turn = part.turn(call, tile);
+    unsigned* const count = plan.counters + 1 + index;
+    float* const to = plan.sums + index * Of::kSums;
+    shared.sums_full[set].wait(parity);
+    parity ^= 1;
+    wait_for_turn(count, turn);
+    send_sums(to, from, Of::kSums * 4, turn > 0);
+    wait_for_reads_of_stores<0>();
+    shared.sums_empty[set].arrive();
+    let_next_block_add(count);
+  });
 }
 
 /// The state of a warpgroup's thread.
@@ -60,30 +61,6 @@ struct Self {
   int key;             // of its first row, the other is 8 behind
   float scale, inner;  // of scores to units of log2; before the cap
 };
-
-/// A warp's 16 rows of a gradient through shared memory; rows behind the last key are 0, and are
-/// left out behind `stored`.
-template <typename T, int kWave, int kDim>
-__device__ __forceinline__ void store_gradient(float factor, unsigned char* staging, T* to,
-                                               long long apart, int dim, int rows, int stored,
-                                               int lane) {
-  constexpr int kUnits = (kDim + 63) / 64 * 8;  // of 16 bytes
-  const float both[2] = {factor, factor};
-  const unsigned kept[2] = {lane / 4 < rows ? ~0u : 0, lane / 4 + 8 < rows ? ~0u : 0};
-  SumRows<T>::template store<kWave, kDim / 2, kKeyColumn>(
-      shared_address(staging) + swizzled(lane % 16, lane / 16), both, kept);
-  __syncwarp();
-#pragma unroll 1
-  for (int i = lane; i < kWarpKeys * kUnits; i += 32) {
-    const int row = i / kUnits, unit = i % kUnits;
-    if (row >= stored || unit * 8 >= dim) continue;
-    *reinterpret_cast<uint4*>(to + row * apart + unit * 8) =
-        *reinterpret_cast<const uint4*>(staging + unit / 8 * kKeyColumn + swizzled(row, unit % 8));
-  }
-}
-
-/// Terms of scores beside scale, window and lengths: nothing, a cap, or ALiBi and a mask.
-enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
 
 /// A warpgroup's share of a part: 64 keys.
 template <typename T, typename Of, Extras kExtras>
@@ -100,7 +77,7 @@ struct Deriving {
   Self self;
   int group_key, rows;  // the first key; bytes before the warp's rows in a column of keys
   unsigned keys, values;
-  Ring<kStages> ring;
+  Ring<Of::kStages> ring;
   int set = 0;
   unsigned sums_parity = 1;
   unsigned weights[Of::kHalves][4][4], changes[Of::kHalves][4][4] = {};
@@ -129,13 +106,14 @@ struct Deriving {
     const unsigned own = self.group * (kGroupKeys * 128);
     if (kHalf == 0) shared.q_full[ring.stage].wait(ring.parity);
     begin_products();
-    multiply_rows<T, kScores, Of::kDim, Of::kQueries>(keys + own, queries);
+    multiply_rows<T, kScores, Of::kDim, Of::kKeyColumn, Of::kQueryColumn>(keys + own, queries);
     if (kHalf == 0) {
       shared.grad_full[ring.stage].wait(ring.parity);
       shared.facts_full[ring.stage].wait(ring.parity);
     }
     begin_products();
-    multiply_rows<T, kValueProducts, Of::kValueDim, Of::kQueries>(values + own, grads);
+    multiply_rows<T, kValueProducts, Of::kValueDim, Of::kKeyColumn, Of::kQueryColumn>(values + own,
+                                                                                      grads);
     wait_for_products<1>();
     if constexpr (kHalf > 0) {
       keep_weights(weights[0]);
@@ -172,19 +150,19 @@ struct Deriving {
     Steps::template weigh<kHasCap>(weights[kHalf], facts, self.scale);
     const bool adds = !is_first || kHalf > 0;
     begin_products();
-    add_rows<T, kValueSums, Of::kValueDim, Of::kQueries>(
+    add_rows<T, kValueSums, Of::kValueDim, Of::kQueryColumn>(
         weights[kHalf], shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes, adds);
     wait_for_products<1>();
     if (kExtras == kBiased || partial) drop_products();
     Steps::change(changes[kHalf], facts + Of::kQueries * 4);
     // NOTE: in front of the products, as ptxas packs between the stores then: 2 % less time on an
     // H200 than behind them.
-    const unsigned to = shared_address(shared.changes(set)) + kHalf * kKeyColumn + rows +
+    const unsigned to = shared_address(shared.changes(set)) + kHalf * Of::kKeyColumn + rows +
                         swizzled(self.lane % 16, self.lane / 16);
 #pragma unroll
     for (int k = 0; k < 4; ++k) store_matrices(to ^ k * 32, changes[kHalf][k]);
     begin_products();
-    add_rows<T, kKeySums, Of::kDim, Of::kQueries>(
+    add_rows<T, kKeySums, Of::kDim, Of::kQueryColumn>(
         changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes, adds);
   }
 
@@ -205,9 +183,9 @@ struct Deriving {
       meet(1 + set, 256);
       const unsigned from = shared_address(shared.changes(set));
       begin_products();
-      multiply_changes<T, kQuerySums, kColumns>(from, keys);
+      multiply_changes<T, kQuerySums, kColumns, Of::kKeys>(from, keys);
       if constexpr (kLast > 0) {
-        multiply_changes<T, kQuerySums + 1, kColumns>(from + kKeyColumn, keys);
+        multiply_changes<T, kQuerySums + 1, kColumns, Of::kKeys>(from + Of::kKeyColumn, keys);
       }
       commit_products();
       wait_for_products<1>();
@@ -217,9 +195,9 @@ struct Deriving {
       shared.sums_empty[self.group].wait(sums_parity);
       sums_parity ^= 1;
       const unsigned to =
-          shared_address(shared.sums + self.group * (kSums / 4) + threadIdx.x % 128);
+          shared_address(shared.sums + self.group * (Of::kSums / 4) + threadIdx.x % 128);
       share_sums<kQuerySums, kColumns / 2>(to);
-      if constexpr (kLast > 0) share_sums<kQuerySums + 1, kColumns / 2>(to + kSums * 2);
+      if constexpr (kLast > 0) share_sums<kQuerySums + 1, kColumns / 2>(to + Of::kSums * 2);
       show_to_copies();
       give_back(shared.sums_full[self.group], self.lane);
     }
@@ -248,12 +226,12 @@ struct Deriving {
     const auto place = [&](const HeadStrides& at) {
       return sequence.k_place(at) + part.kv_head * at.head + first * at.token;
     };
-    store_gradient<T, kValueSums, Of::kValueDim>(
+    store_gradient<T, kValueSums, Of::kValueDim, Of::kKeyColumn>(
         1.0f, shared.values + rows, static_cast<T*>(more.dv) + place(more.dv_at), more.dv_at.token,
         call.value_dim, left, stored, self.lane);
-    store_gradient<T, kKeySums, Of::kDim>(call.scale, shared.keys + rows,
-                                          static_cast<T*>(more.dk) + place(more.dk_at),
-                                          more.dk_at.token, call.dim, left, stored, self.lane);
+    store_gradient<T, kKeySums, Of::kDim, Of::kKeyColumn>(
+        call.scale, shared.keys + rows, static_cast<T*>(more.dk) + place(more.dk_at),
+        more.dk_at.token, call.dim, left, stored, self.lane);
   }
 };
 
@@ -282,20 +260,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     shared.init();
   }
   __syncthreads();
-  // Blocks with the first keys come first: their queries see the most.
-  const int number = same(static_cast<int>(*shared.number));
-  const int all = plan.section * plan.key_tiles;
-  const int section = number / all, inside = number % all;
-  const int first = section * plan.section, heads = min(plan.section, plan.heads - first);
-  const int flat = first + inside % heads;
-  int tile = inside / heads, batch = flat / call.kv_heads;
-  if (is_packed<Of>(call.k_starts)) {
-    batch = same(sequence_of<kKeys, kThreads>(call.k_starts, call.batches, call.keys, tile));
-    if (batch < 0) return;
-    tile -= same(min(max(call.k_starts[batch], 0), call.keys) / kKeys + batch);
-  }
+  int tile, flat, batch;
+  if (!place_block<Of, kThreads>(call, plan, *shared.number, tile, flat, batch)) return;
   const Part<Of> part(call, plan, tile, flat % call.kv_heads, batch);
-  if (is_packed<Of>(call.k_starts) && part.first_key >= part.sequence.keys) return;
+  if (is_packed<Of>(call.k_starts) && !part.has_keys()) return;
   if (threadIdx.x < 128) {
     if constexpr (Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if constexpr (!Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
@@ -311,85 +279,5 @@ __global__ void __launch_bounds__(kThreads, 1)
     if constexpr (Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (!Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
     Deriving<T, Of, kExtras>(shared, call, more, part).run();
-  }
-}
-
-/// Before it: delta of each row, the sum of gradient times result, by `kLanes` lanes a row; clears
-/// `count` counters.
-template <typename T, int kLanes>
-__global__ void __launch_bounds__(256)
-    sum_rows(const __grid_constant__ AttentionCall call, const __grid_constant__ Gradients more,
-             unsigned* __restrict__ counters, long long count) {
-  using Eight = Pack<T, 8>;
-  const long long thread = blockIdx.x * 256ll + threadIdx.x, row = thread / kLanes;
-  for (long long i = thread; i < count; i += gridDim.x * 256ll) counters[i] = 0;
-  const int lane = threadIdx.x % kLanes;
-  const int batches = call.q_starts != nullptr ? 1 : call.batches;
-  const bool has_row = row < static_cast<long long>(batches) * call.heads * call.queries;
-  const long long query = row % call.queries, head = row / call.queries % call.heads;
-  const long long batch = row / call.queries / call.heads;
-  const auto place = [&](const HeadStrides& at) {
-    return batch * at.batch + head * at.head + query * at.token;
-  };
-  float sum = 0;
-  if (has_row && lane * 8 < call.value_dim) {
-    const T* const out = static_cast<const T*>(call.out) + place(call.out_at);
-    const T* const grad = static_cast<const T*>(more.grad) + place(more.grad_at);
-    const Eight a = *reinterpret_cast<const Eight*>(out + lane * 8);
-    const Eight b = *reinterpret_cast<const Eight*>(grad + lane * 8);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) sum += to_compute(a.value[i]) * to_compute(b.value[i]);
-  }
-#pragma unroll
-  for (int mask = kLanes / 2; mask > 0; mask /= 2) sum += __shfl_xor_sync(~0u, sum, mask);
-  if (has_row && lane == 0) more.delta[place(call.lse_at)] = sum;
-}
-
-/// Behind it: sums become the gradient of the queries; tiles to which no block added are 0. A block
-/// of 256 threads a tile, those of a head follow each other, heads those of a batch.
-template <typename T, typename Of>
-__global__ void __launch_bounds__(256) finish_queries(const __grid_constant__ AttentionCall call,
-                                                      const __grid_constant__ Gradients more,
-                                                      const __grid_constant__ BackwardPlan plan) {
-  using Eight = Pack<T, 8>;
-  int tile = blockIdx.x % plan.query_tiles, batch = blockIdx.x / plan.query_tiles / call.heads;
-  const int head = blockIdx.x / plan.query_tiles % call.heads;
-  if (is_packed<Of>(call.q_starts)) {
-    batch = sequence_of<Of::kQueries, 256>(call.q_starts, call.batches, call.queries, tile);
-    if (batch < 0) return;
-    tile -= min(max(call.q_starts[batch], 0), call.queries) / Of::kQueries + batch;
-  }
-  const Sequence sequence(call, batch, Of::kRagged);
-  const int stored = is_packed<Of>(call.q_starts) ? sequence.queries : call.queries;
-  if (tile * Of::kQueries >= stored) return;
-  const long long index = Part<Of>::tile_of(call, plan, sequence, batch, head) + tile;
-  const bool has_sums = tile * Of::kQueries < sequence.queries && plan.counters[1 + index] != 0;
-  const float4* const sums = reinterpret_cast<const float4*>(plan.sums + index * kSums);
-  T* const to = static_cast<T*>(more.dq) + sequence.q_place(more.dq_at) + head * more.dq_at.head;
-  const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int i = half * 4 + lane % 4;  // of 8 columns
-    Eight rows[2] = {};
-    if (has_sums) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const float4 four = sums[(group * 8 + i) * 128 + warp * 32 + lane / 4 * 4 + j];
-        rows[0].value[2 * j] = from_compute<T>(four.x * call.scale);
-        rows[0].value[2 * j + 1] = from_compute<T>(four.y * call.scale);
-        rows[1].value[2 * j] = from_compute<T>(four.z * call.scale);
-        rows[1].value[2 * j + 1] = from_compute<T>(four.w * call.scale);
-      }
-    }
-    const int column = i * 8 + (Of::kQueries == 128 ? 0 : group * 64);
-    const int first = tile * Of::kQueries + (Of::kQueries == 128 ? group * 64 : 0) + warp * 16;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int query = first + lane / 4 + 8 * r;
-      if (query >= stored || column >= call.dim) continue;
-      const bool is_known = query < sequence.queries;
-      *reinterpret_cast<Eight*>(to + query * more.dq_at.token + column) =
-          is_known ? rows[r] : Eight{};
-    }
   }
 }

@@ -42,6 +42,15 @@ HOPPER_BACKWARD = [
     ("BFloat16", "128, 128, 64, false", "kBiased"),
     ("Float16", "64, 64, 128, true", "kBiased"),
 ]
+# Of heads above 128: type; elements of a head, elements of a value, whether lengths differ, stages
+# of queries, slots of sums; options of the scores.
+WIDE_BACKWARD = [
+    ("BFloat16", "256, 256, false, 2, 2", "kPlain"),
+    ("BFloat16", "256, 256, true, 2, 2", "kCapped"),
+    ("Float16", "192, 192, false, 2, 4", "kPlain"),
+    ("Float16", "192, 128, true, 3, 4", "kPlain"),
+    ("Float16", "64, 256, true, 3, 4", "kCapped"),
+]
 ATTENTION = {
     "attention.cu": [
         *(
@@ -72,5 +81,10 @@ ATTENTION = {
         *(f"hopper_backward<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER_BACKWARD),
         *(f"finish_queries<{of}, Tile<{tile}>>" for of, tile, _ in HOPPER_BACKWARD),
         *("sum_rows<BFloat16, 8>", "sum_rows<Float16, 16>"),
+    ],
+    "wide_backward.cu": [
+        *(f"wide_backward<{of}, WideTile<{tile}>, {extras}>" for of, tile, extras in WIDE_BACKWARD),
+        *(f"finish_queries<{of}, WideTile<{tile}>>" for of, tile, _ in WIDE_BACKWARD),
+        "sum_rows<BFloat16, 32>",
     ],
 }

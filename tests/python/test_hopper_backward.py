@@ -78,7 +78,7 @@ def compare(host, dtype="float16", device=None, **options):
 
 @hopper_alone
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("dim", [64, 128, 192, 256])
 def test_lengths(forced, dim, causal):
     lengths = ((1, 1), (63, 65), (64, 128), (129, 127), (40, 300), (300, 40), (257, 257))
     for queries, keys in lengths:
@@ -89,14 +89,15 @@ def test_lengths(forced, dim, causal):
 @pytest.mark.parametrize("heads", [1, 2, 3, 100])
 def test_heads_at_a_time(forced, heads):
     _core._force_attention_backward("hopper", heads)
-    for dim in (64, 128):
+    for dim in (64, 128, 256):
         compare(operands(2, 6, 3, 210, 390, dim), causal=True)
 
 
 @hopper_alone
 @pytest.mark.parametrize(
     ("dtype", "dim", "value_dim"),
-    [("float16", 8, 8), ("bfloat16", 72, 72), ("bfloat16", 96, 128), ("float16", 128, 40)],
+    [("float16", 8, 8), ("bfloat16", 72, 72), ("bfloat16", 96, 128), ("float16", 128, 40),
+     ("bfloat16", 136, 200), ("float16", 192, 128), ("bfloat16", 64, 256)],
 )  # fmt: skip
 def test_head_dimensions(forced, dtype, dim, value_dim):
     compare(operands(2, 2, 1, 150, 140, dim, dtype, value_dim), dtype, causal=True)
@@ -107,7 +108,9 @@ def test_windows(forced):
     host = operands(1, 2, 1, 390, 330, 64)
     for left, right in ((0, 0), (30, 0), (3, 90), (-1, 5), (70, -1), (200, 0), (350, 140)):
         compare(host, left=left, right=right)
-    compare(operands(1, 1, 1, 300, 280, 128), left=130, right=20)
+    for dim in (128, 256):
+        compare(operands(1, 1, 1, 300, 280, dim), left=130, right=20)
+        compare(operands(1, 1, 1, 300, 280, dim), left=3, right=0)
 
 
 @hopper_alone
@@ -118,6 +121,7 @@ def test_caps_sinks_and_scales(forced):
     compare(host, sinks=sinks)
     compare(host, scale=0.3, causal=True)
     compare(host, soft_cap=5.0, sinks=sinks, left=40, right=0)
+    compare(operands(1, 2, 1, 140, 150, 256), soft_cap=1.5, sinks=sinks[:2], causal=True)
 
 
 @hopper_alone
@@ -145,9 +149,10 @@ def test_masks_and_alibi(forced, dim):
 
 
 @hopper_alone
-def test_lengths_of_batches(forced):
+@pytest.mark.parametrize("dim", [64, 256])
+def test_lengths_of_batches(forced, dim):
     """Values behind the lengths take no part, even NaN."""
-    q, k, v, dy = operands(4, 2, 2, 150, 190, 64)
+    q, k, v, dy = operands(4, 2, 2, 150, 190, dim)
     queries, keys = np.array([150, 3, 0, 100], np.int32), np.array([5, 190, 20, 130], np.int32)
     host = [x.copy() for x in (q, k, v, dy)]
     for batch, (rows, length) in enumerate(zip(queries, keys, strict=True)):
@@ -173,7 +178,7 @@ def packed_gradients(host, q_starts, k_starts, causal):
 
 
 @hopper_alone
-@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("dim", [64, 128, 256])
 def test_packed_sequences(forced, dim):
     """Rows of neighbours are not written to, nor do their values come in."""
     host = [x[0].swapaxes(0, 1).copy() for x in operands(1, 4, 2, 400, 450, dim)]
@@ -217,9 +222,10 @@ def test_views(forced):
 
 
 @hopper_alone
-def test_special_values(forced):
+@pytest.mark.parametrize("dim", [64, 256])
+def test_special_values(forced, dim):
     """NaN stays with the queries of its key."""
-    host = operands(1, 1, 1, 140, 200, 64)
+    host = operands(1, 1, 1, 140, 200, dim)
     host[0][0, 0, 139] = -0.0
     device = on_device(host)
     y, lse = nn.attention(*device[:3], is_causal=True, return_lse=True)
@@ -244,16 +250,16 @@ def test_what_the_other_kernel_does():
            for x in host]  # fmt: skip
     assert_gradients(run(odd), gradients(*host))
     y, lse = nn.attention(*device[:3], return_lse=True)
-    large, large_lse = kw.ones((1, 2, 70, 136), "float16"), kw.ones((1, 2, 70))
+    wide, wide_lse = kw.ones((1, 2, 70, 136), "float16"), kw.ones((1, 2, 70))
     _core._force_attention_backward("hopper")
     try:
         for arrays, options, reason in [
             (device, {"attn_mask": kw.ones((70, 90), "bool"), "soft_cap": 2.0}, "mask"),
             (device, {"dropout_p": 0.5, "seed": 1}, "dropout"),
             ([*device[:3], odd[3]], {}, "16 bytes"),
-            ([large] * 4, {}, "larger than 128"),
+            ([wide] * 4, {"alibi": kw.ones(2)}, "above 128 elements"),
         ]:
-            of = (large, large_lse) if arrays[0] is large else (y, lse)
+            of = (wide, wide_lse) if arrays[0] is wide else (y, lse)
             with pytest.raises(ArgumentError, match=reason):
                 nn.attention_backward(arrays[3], *arrays[:3], *of, **options)
     finally:
@@ -271,9 +277,10 @@ def test_what_the_other_kernel_does():
 
 
 @hopper_alone
-def test_the_same_bits(forced):
+@pytest.mark.parametrize("dim", [64, 256])
+def test_the_same_bits(forced, dim):
     """Whatever order blocks come in."""
-    host = operands(2, 4, 2, 260, 700, 64)
+    host = operands(2, 4, 2, 260, 700, dim)
     found = []
     for heads in (1, 1, 100):
         _core._force_attention_backward("hopper", heads)
@@ -297,14 +304,15 @@ def test_in_a_graph(forced):
 
 
 @hopper_alone
-@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("dim", [64, 128, 256])
 def test_under_all_checks(sim, forced, dim):
     if kw.current_device().compute_capability != (9, 0):
         pytest.skip("the simulated device is an older one")
     with kw.checks("memory", "init", "race", "sync") as report:
         q, kv = kw.ones((1, 2, 140, dim), "float16"), kw.ones((1, 1, 300, dim), "float16")
         run([q, kv, kv, q], is_causal=True)
-        run([q, kv, kv, q], attn_mask=kw.ones((140, 300), "bool"), alibi=kw.ones(2))
+        if dim <= 128:
+            run([q, kv, kv, q], attn_mask=kw.ones((140, 300), "bool"), alibi=kw.ones(2))
         run([q, kv, kv, q], lengths=kw.asarray(np.array([200], np.int32)), soft_cap=2.0,
             query_lengths=kw.asarray(np.array([70], np.int32)))  # fmt: skip
         q, kv = kw.ones((200, 2, dim), "float16"), kw.ones((300, 1, dim), "float16")

@@ -1,5 +1,6 @@
-// Parts of attention's backward kernel for Hopper: a block's shared memory, its part of the work,
-// and the work of its first warps: copies, logarithms, sums of the queries' gradient.
+// Parts of attention's backward kernels for Hopper: a block's shared memory, its part of the work,
+// and the work of its first warps: TMA loads and logarithms. `Of` is a kernel's tile: BackwardTile
+// and the kernel's use of shared memory.
 #pragma once
 
 #include <kernwright/attention_gradient.cuh>
@@ -8,40 +9,34 @@
 
 namespace kernwright {
 
-constexpr int kThreads = 384, kReaders = 256;  // two of three warpgroups read the stages
-constexpr int kGroupKeys = 64;  // of a warpgroup
-constexpr int kKeys = 2 * kGroupKeys;
+constexpr int kReaders = 256;  // two warpgroups read the stages
 constexpr int kWarpKeys = 16;
-constexpr int kSwizzled = 64;            // elements of a column of 128 bytes
-constexpr int kKeyColumn = kKeys * 128;  // bytes
-constexpr int kSums = 8192;              // of a tile of queries
-constexpr int kStages = 2;               // tiles of queries on their way or in use
-constexpr int kChangeSets = 2;
-constexpr int kSumSets = 2;  // one of each warpgroup
+constexpr int kSwizzled = 64;  // elements of a column of 128 bytes
 
-/// `queries` queries meet the block's keys at a time. Heads have up to `dim` elements, and
-/// `value_dim` of values; 128 queries are for heads up to 64, 64 for others: then the gradient of a
-/// tile's queries is 64 sums of a warpgroup's thread. `ragged` sequences may have other lengths
-/// than arrays.
-template <int dim, int value_dim, int queries, bool ragged>
-struct Tile {
+/// `queries` queries meet the `keys` keys of a block at a time. Heads have up to `dim` elements,
+/// and `value_dim` of values. `ragged` sequences may have other lengths than arrays. `stages` tiles
+/// of queries are loaded or in use. A cluster of `blocks` with neighbouring keys loads queries
+/// together.
+template <int dim, int value_dim, int queries, int keys, int blocks, bool ragged, int stages>
+struct BackwardTile {
   static constexpr int kDim = dim, kValueDim = value_dim, kQueries = queries;
-  static constexpr int kHalves = queries / 64;
+  static constexpr int kBlockKeys = keys, kBlocks = blocks, kKeys = blocks * keys;
   static constexpr bool kRagged = ragged;
-  static constexpr bool kSmall = dim + value_dim <= 192;
+  static constexpr int kStages = stages;
   static constexpr int kColumns = (dim + 63) / 64, kValueColumns = (value_dim + 63) / 64;
-  static constexpr int kQueryColumn = queries * 128;  // bytes
+  static constexpr int kKeyColumn = keys * 128;  // bytes
+  static constexpr int kQueryColumn = queries * 128;
   static constexpr int kQueryBytes = kColumns * kQueryColumn;
   static constexpr int kGradBytes = kValueColumns * kQueryColumn;
   static constexpr int kChangeBytes = queries / 64 * kKeyColumn;
-  static_assert(queries / 64 * kColumns == 2, "kSums of them");
+  static constexpr int kSums = kColumns * queries * 64;  // floats of the queries' gradient
 };
 
 /// How the work is shared out: heads of keys are numbered, those of all batches where sequences are
 /// not packed; `section` of them are worked on at the same time. Sums are kept of `query_tiles`
 /// tiles of each head, of packed sequences of all.
 struct BackwardPlan {
-  float* sums;         // kSums of each tile
+  float* sums;         // of each tile, a float for each query and element
   unsigned* counters;  // blocks begun; of each tile, blocks done with adding
   int heads, key_tiles, section, query_tiles;
   // Factors of batches and heads for a place in the maps: 0 if all share one.
@@ -61,6 +56,7 @@ struct Maps {
   const TensorMap &q, &grad, &k, &v;
 };
 
+/// Shared memory, also of what a tile names: kChangeSets, and kSumSlots of kSlotSums floats.
 template <typename Of>
 struct Shared {
   unsigned char *keys, *values, *query_base, *grad_base, *change_base;
@@ -68,26 +64,32 @@ struct Shared {
   float* fact_base;
   Mbarrier *q_full, *grad_full, *facts_full, *q_empty, *grad_empty;  // of each stage
   Mbarrier *kv_full, *tail, *sums_full, *sums_empty;
-  unsigned* number;  // of the block
+  // Of clusters: the other block has a stage free too; it has sent sums; it is the cluster's turn.
+  Mbarrier *q_shared, *grad_shared, *peer_sums, *may_add;
+  unsigned* number;  // of the block or cluster
 
   __device__ explicit Shared(unsigned char* at)
       : keys(at),
-        values(keys + Of::kColumns * kKeyColumn),
-        query_base(values + Of::kValueColumns * kKeyColumn),
-        grad_base(query_base + kStages * Of::kQueryBytes),
-        change_base(grad_base + kStages * Of::kGradBytes),
-        sums(reinterpret_cast<float4*>(change_base + kChangeSets * Of::kChangeBytes)),
-        fact_base(reinterpret_cast<float*>(sums + kSumSets * (kSums / 4))),
-        q_full(reinterpret_cast<Mbarrier*>(fact_base + kStages * 2 * Of::kQueries)),
-        grad_full(q_full + kStages),
-        facts_full(grad_full + kStages),
-        q_empty(facts_full + kStages),
-        grad_empty(q_empty + kStages),
-        kv_full(grad_empty + kStages),
+        values(keys + Of::kColumns * Of::kKeyColumn),
+        query_base(values + Of::kValueColumns * Of::kKeyColumn),
+        grad_base(query_base + Of::kStages * Of::kQueryBytes),
+        change_base(grad_base + Of::kStages * Of::kGradBytes),
+        sums(reinterpret_cast<float4*>(change_base + Of::kChangeSets * Of::kChangeBytes)),
+        fact_base(reinterpret_cast<float*>(sums + Of::kSumSlots * (Of::kSlotSums / 4))),
+        q_full(reinterpret_cast<Mbarrier*>(fact_base + Of::kStages * 2 * Of::kQueries)),
+        grad_full(q_full + Of::kStages),
+        facts_full(grad_full + Of::kStages),
+        q_empty(facts_full + Of::kStages),
+        grad_empty(q_empty + Of::kStages),
+        kv_full(grad_empty + Of::kStages),
         tail(kv_full + 1),
         sums_full(tail + 1),
-        sums_empty(sums_full + kSumSets),
-        number(reinterpret_cast<unsigned*>(sums_empty + kSumSets)) {}
+        sums_empty(sums_full + 2),
+        q_shared(sums_empty + Of::kSumSlots),
+        grad_shared(q_shared + (Of::kBlocks - 1) * Of::kStages),
+        peer_sums(grad_shared + (Of::kBlocks - 1) * Of::kStages),
+        may_add(peer_sums + (Of::kBlocks - 1) * Of::kSumSlots),
+        number(reinterpret_cast<unsigned*>(may_add + (Of::kBlocks - 1) * 2)) {}
   __device__ unsigned char* queries(int stage) const {
     return query_base + stage * Of::kQueryBytes;
   }
@@ -99,7 +101,7 @@ struct Shared {
   /// Each lane arrives where ordinary stores write or write anew: racecheck of CUDA 13 takes the
   /// arrival of one for its own words alone.
   __device__ void init() const {
-    for (int stage = 0; stage < kStages; ++stage) {
+    for (int stage = 0; stage < Of::kStages; ++stage) {
       q_full[stage].init(1);
       grad_full[stage].init(1);
       facts_full[stage].init(32);
@@ -108,9 +110,15 @@ struct Shared {
     }
     kv_full->init(1);
     tail->init(1);
-    for (int set = 0; set < kSumSets; ++set) {
-      sums_full[set].init(4);
-      sums_empty[set].init(1);
+    for (int i = 0; i < 2; ++i) sums_full[i].init(4);
+    for (int i = 0; i < Of::kSumSlots; ++i) sums_empty[i].init(Of::kBlocks > 1 ? 4 : 1);
+    if constexpr (Of::kBlocks > 1) {
+      for (int stage = 0; stage < Of::kStages; ++stage) {
+        q_shared[stage].init(1);
+        grad_shared[stage].init(1);
+      }
+      for (int i = 0; i < Of::kSumSlots; ++i) peer_sums[i].init(1);
+      for (int i = 0; i < 2; ++i) may_add[i].init(1);
     }
     Mbarrier::publish();
   }
@@ -136,8 +144,27 @@ __device__ __forceinline__ int sequence_of(const int* starts, int batches, int t
   return __syncthreads_or(falls) ? -1 : begun - 1;
 }
 
-/// Keys of one head, and the tiles of queries that see them, in each of the `group` heads of
-/// queries: `tiles` of them from `low` on.
+/// The block's tile of keys, its head of keys among those of all batches, its batch. Blocks with
+/// the first keys come first: their queries see the most. False where there is no such tile.
+template <typename Of, int kBlock>
+__device__ __forceinline__ bool place_block(const AttentionCall& call, const BackwardPlan& plan,
+                                            unsigned number_, int& tile, int& flat, int& batch) {
+  const int number = same(static_cast<int>(number_)), all = plan.section * plan.key_tiles;
+  const int section = number / all, inside = number % all;
+  const int first = section * plan.section, heads = min(plan.section, plan.heads - first);
+  flat = first + inside % heads;
+  tile = inside / heads;
+  batch = flat / call.kv_heads;
+  if (is_packed<Of>(call.k_starts)) {
+    batch = same(sequence_of<Of::kKeys, kBlock>(call.k_starts, call.batches, call.keys, tile));
+    if (batch < 0) return false;
+    tile -= same(min(max(call.k_starts[batch], 0), call.keys) / Of::kKeys + batch);
+  }
+  return true;
+}
+
+/// Keys of one head, and the tiles of queries that see keys of the cluster, in each of the `group`
+/// heads of queries: `tiles` of them from `low` on.
 template <typename Of>
 struct Part {
   int tile, first_key, kv_head, batch, group, low, tiles;
@@ -145,20 +172,22 @@ struct Part {
   Sequence sequence;
 
   __device__ __forceinline__ Part(const AttentionCall& call, const BackwardPlan& plan, int tile_,
-                                  int kv_head_, int batch_)
+                                  int kv_head_, int batch_, int rank = 0)
       : tile(tile_),
-        first_key(tile_ * kKeys),
+        first_key(tile_ * Of::kKeys + rank * Of::kBlockKeys),
         kv_head(kv_head_),
         batch(batch_),
         group(call.heads / call.kv_heads),
         sequence(call, batch_, Of::kRagged) {
     int first, high;
-    find_columns<true>(call, sequence, first_key, min(first_key + kKeys, sequence.keys), first,
-                       high);
+    const int begin = tile * Of::kKeys;
+    find_columns<true>(call, sequence, begin, min(begin + Of::kKeys, sequence.keys), first, high);
     low = first / Of::kQueries;
     tiles = high > first ? (high + Of::kQueries - 1) / Of::kQueries - low : 0;
     first_tile = tile_of(call, plan, sequence, batch, 0);
   }
+  /// Whether the sequence has keys of the cluster.
+  __device__ __forceinline__ bool has_keys() const { return tile * Of::kKeys < sequence.keys; }
   /// See sequence_of().
   __device__ __forceinline__ static long long tile_of(const AttentionCall& call,
                                                       const BackwardPlan& plan,
@@ -171,7 +200,7 @@ struct Part {
   /// How many blocks add to a tile before this one: those with earlier keys that it sees.
   __device__ __forceinline__ unsigned turn(const AttentionCall& call, int query_tile) const {
     if (call.left < 0) return tile;
-    return tile - max(0, query_tile * Of::kQueries + sequence.diagonal - call.left) / kKeys;
+    return tile - max(0, query_tile * Of::kQueries + sequence.diagonal - call.left) / Of::kKeys;
   }
   /// work(head, tile) for all tiles, in the order in which all warps go. All heads of a tile follow
   /// each other: so a block with fewer tiles does not wait at a head's end for one with more.
@@ -193,9 +222,16 @@ __device__ __forceinline__ void clear_rows(unsigned char* rows, int from, int la
   for (int column = 0; column < kColumns; ++column) {
     uint4* units = reinterpret_cast<uint4*>(rows + column * kColumnBytes);
 #pragma unroll 1
-    for (int i = from * 8 + lane; i < kColumnBytes / 16; i += 32) units[i] = make_uint4(0, 0, 0, 0);
+    for (int i = max(from, 0) * 8 + lane; i < kColumnBytes / 16; i += 32)
+      units[i] = make_uint4(0, 0, 0, 0);
   }
 }
+
+/// A number as an argument of its own type.
+template <int kValue>
+struct Count {
+  static constexpr int value = kValue;
+};
 
 /// A tile whose columns of 64 elements follow each other.
 template <int kColumns, int kColumnBytes>
@@ -204,6 +240,21 @@ __device__ __forceinline__ void load_rows(unsigned char* to, const TensorMap& ma
 #pragma unroll
   for (int i = 0; i < kColumns; ++i) {
     load_box(to + i * kColumnBytes, map, {i * kSwizzled, token, head, batch}, full);
+  }
+}
+
+/// The same for both blocks of a cluster, each loads every second column. The other one's stage is
+/// free when `ready` ends its phase.
+template <int kColumns, int kColumnBytes>
+__device__ __forceinline__ void load_shared_rows(unsigned char* to, const TensorMap& map, int token,
+                                                 int head, int batch, Mbarrier& full,
+                                                 Mbarrier& ready, unsigned parity) {
+  const unsigned rank = cluster_rank();
+  ready.arrive_at(rank ^ 1);
+  ready.wait(parity);
+#pragma unroll 1
+  for (int i = rank; i < kColumns; i += 2) {
+    load_box_for(3, to + i * kColumnBytes, map, {i * kSwizzled, token, head, batch}, full);
   }
 }
 
@@ -231,23 +282,24 @@ __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& 
     const int batch = static_cast<int>(sequence.k_batch);
     const int last = sequence.keys - part.first_key;
     const bool has_tail =
-        Of::kRagged && last < kKeys && sequence.k_token + sequence.keys < call.keys;
+        Of::kRagged && last < Of::kBlockKeys && sequence.k_token + sequence.keys < call.keys;
     Mbarrier& full = has_tail ? *shared.tail : *shared.kv_full;
     if (lane == 0) {
-      full.arrive_expecting((Of::kColumns + Of::kValueColumns) * kKeyColumn);
-      load_rows<Of::kColumns, kKeyColumn>(shared.keys, maps.k, token, part.kv_head * plan.k_head,
-                                          batch * plan.k_batch, full);
-      load_rows<Of::kValueColumns, kKeyColumn>(
+      full.arrive_expecting((Of::kColumns + Of::kValueColumns) * Of::kKeyColumn);
+      load_rows<Of::kColumns, Of::kKeyColumn>(
+          shared.keys, maps.k, token, part.kv_head * plan.k_head, batch * plan.k_batch, full);
+      load_rows<Of::kValueColumns, Of::kKeyColumn>(
           shared.values, maps.v, token, part.kv_head * plan.v_head, batch * plan.v_batch, full);
     }
     if (has_tail) {
       wait_for_tail();
-      clear_rows<Of::kColumns, kKeyColumn>(shared.keys, last, lane);
-      clear_rows<Of::kValueColumns, kKeyColumn>(shared.values, last, lane);
+      clear_rows<Of::kColumns, Of::kKeyColumn>(shared.keys, last, lane);
+      clear_rows<Of::kValueColumns, Of::kKeyColumn>(shared.values, last, lane);
       show_cleared(*shared.kv_full);
     }
   }
-  Ring<kStages> ring;
+  Ring<Of::kStages> ring;
+  unsigned shares = 0;  // parities of stages loaded with the other block
   part.for_tiles([&](int head, int tile) {
     const int first = tile * Of::kQueries, last = sequence.queries - first;
     const int token = static_cast<int>(sequence.q_token) + first;
@@ -256,13 +308,25 @@ __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& 
         Of::kRagged && last < Of::kQueries && sequence.q_token + sequence.queries < call.queries;
     unsigned char *const queries = shared.queries(ring.stage), *const grads =
                                                                    shared.grads(ring.stage);
+    const auto load = [&](auto columns, unsigned char* to, const TensorMap& map, int head_in_map,
+                          int batch_in_map, Mbarrier& full, Mbarrier* ready) {
+      if constexpr (Of::kBlocks > 1) {
+        if (!has_tail) {
+          load_shared_rows<columns.value, Of::kQueryColumn>(to, map, token, head_in_map,
+                                                            batch_in_map, full, ready[ring.stage],
+                                                            shares >> ring.stage & 1);
+          return;
+        }
+      }
+      load_rows<columns.value, Of::kQueryColumn>(to, map, token, head_in_map, batch_in_map, full);
+    };
     const auto load_queries = [&](Mbarrier& full) {
-      load_rows<Of::kColumns, Of::kQueryColumn>(queries, maps.q, token, head * plan.q_head,
-                                                batch * plan.q_batch, full);
+      load(Count<Of::kColumns>{}, queries, maps.q, head * plan.q_head, batch * plan.q_batch, full,
+           shared.q_shared);
     };
     const auto load_grads = [&](Mbarrier& full) {
-      load_rows<Of::kValueColumns, Of::kQueryColumn>(grads, maps.grad, token, head * plan.grad_head,
-                                                     batch * plan.grad_batch, full);
+      load(Count<Of::kValueColumns>{}, grads, maps.grad, head * plan.grad_head,
+           batch * plan.grad_batch, full, shared.grad_shared);
     };
     Mbarrier &q_full = shared.q_full[ring.stage], &grad_full = shared.grad_full[ring.stage];
     if (lane == 0) {
@@ -275,6 +339,7 @@ __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& 
       if (!has_tail) {
         grad_full.arrive_expecting(Of::kGradBytes);
         load_grads(grad_full);
+        shares ^= 1u << ring.stage;
       } else {
         shared.tail->arrive_expecting(Of::kQueryBytes + Of::kGradBytes);
         load_queries(*shared.tail);
@@ -298,7 +363,7 @@ __device__ __forceinline__ void load_facts(const Shared<Of>& shared, const Atten
                                            const Gradients& more, const Part<Of>& part) {
   const int lane = threadIdx.x % 32;
   const Sequence& sequence = part.sequence;
-  Ring<kStages> ring;
+  Ring<Of::kStages> ring;
   part.for_tiles([&](int head, int tile) {
     const long long at = sequence.lse_first + head * call.lse_at.head;
     shared.q_empty[ring.stage].wait(ring.parity ^ 1);
@@ -325,48 +390,41 @@ __device__ __forceinline__ unsigned count_of(const unsigned* counter) {
   return count;
 }
 
+/// What the thread knows to be written is seen by those that see the count.
+__device__ __forceinline__ void add_release(unsigned* count) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
+}
+
 /// Global memory that copies have written or will write, whatever the thread itself does to it.
 __device__ __forceinline__ void order_copies() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
-/// A thread adds a warpgroup's tiles of the queries' gradient, every second one, to those in global
-/// memory, each in its turn. The first block of a tile writes.
-template <typename Of>
-__device__ __forceinline__ void add_sums(const Shared<Of>& shared, const AttentionCall& call,
-                                         const BackwardPlan& plan, const Part<Of>& part, int set) {
-  unsigned parity = 0;
-  int step = kSumSets - 1 - set;
-  float4* const from = shared.sums + set * (kSums / 4);
-  part.for_tiles([&](int head, int tile) {
-    if (++step < kSumSets) return;
-    step = 0;
-    const long long index =
-        part.first_tile + static_cast<long long>(head) * plan.query_tiles + tile;
-    const unsigned turn = part.turn(call, tile);
-    unsigned* const count = plan.counters + 1 + index;
-    float* const to = plan.sums + index * kSums;
-    shared.sums_full[set].wait(parity);
-    parity ^= 1;
-    if (turn == 0) {
-      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-                   "r"(shared_address(from)), "r"(kSums * 4)
-                   : "memory");
-    } else {
-      while (count_of(count) < turn) {}
-      order_copies();
-      asm volatile(
-          "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
-          "r"(shared_address(from)), "r"(kSums * 4)
-          : "memory");
-    }
-    commit_stores();
-    wait_for_reads_of_stores<0>();
-    shared.sums_empty[set].arrive();
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-    order_copies();
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
-  });
+/// Queued by a thread: sums of a block go to global memory, added where `adds`.
+__device__ __forceinline__ void send_sums(float* to, const float4* from, int bytes, bool adds) {
+  if (adds) {
+    asm volatile(
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+        "r"(shared_address(from)), "r"(bytes)
+        : "memory");
+  } else {
+    store_bytes(to, from, bytes);
+  }
+  commit_stores();
+}
+
+/// All sums sent by the thread are added: blocks behind this one may add theirs.
+__device__ __forceinline__ void let_next_block_add(unsigned* count) {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  order_copies();
+  add_release(count);
+}
+
+/// Until `turn` blocks have added their sums.
+__device__ __forceinline__ void wait_for_turn(const unsigned* count, unsigned turn) {
+  if (turn == 0) return;
+  while (count_of(count) < turn) {}
+  order_copies();
 }
 
 }  // namespace kernwright

@@ -1,10 +1,10 @@
-// Steps of attention's backward kernel for Hopper on its sums, which are registers with names of
+// Steps of attention's backward kernels for Hopper on their sums, which are registers with names of
 // their own (wgmma_sums.cuh): so the compiler in front of ptxas has few instructions to care for.
 // Rows are keys, columns are queries. Compute capability 9.0 alone.
 #pragma once
 
-#include <kernwright/attention.cuh>
-#include <kernwright/mbarrier.cuh>
+#include <kernwright/attention_rows.cuh>
+#include <kernwright/gradient_part.cuh>
 #include <kernwright/wgmma_row_sums.cuh>
 #include <kernwright/wgmma_sum_rows.cuh>
 
@@ -16,6 +16,49 @@ namespace kernwright {
 /// wait for each other then, "due to insufficient register resources".
 constexpr int kKeySums = 0, kValueSums = 1, kScores = 2, kValueProducts = 3, kWeights = 4,
               kQuerySums = 5;
+
+/// Terms of scores beside scale, window and lengths: nothing, a cap, or ALiBi and a mask.
+enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
+
+/// Queued: rows of 64 keys times 64 queries, both along the elements of heads. Columns of keys and
+/// of queries are so many bytes apart.
+template <typename T, int kWave, int kDim, int kKeyColumn, int kQueryColumn>
+__device__ __forceinline__ void multiply_rows(unsigned keys, unsigned queries) {
+  const unsigned long long a = matrix_descriptor(keys, kKeyColumn);
+  const unsigned long long b = matrix_descriptor(queries, kQueryColumn);
+#pragma unroll
+  for (int k = 0; k < kDim / 16; ++k) {
+    const unsigned inside = k % 4 * 32;
+    SumProducts<T>::template add<64, kWave, false, false>(
+        further(a, k / 4 * kKeyColumn + inside), further(b, k / 4 * kQueryColumn + inside), k > 0);
+  }
+  commit_products();
+}
+
+/// Queued: weights or changes times 64 queries are added; without `adds` they are the sums.
+template <typename T, int kWave, int kDim, int kQueryColumn>
+__device__ __forceinline__ void add_rows(const unsigned (&left)[4][4], unsigned queries,
+                                         bool adds) {
+  const unsigned long long b = matrix_descriptor(queries, kQueryColumn);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    RowSumProducts<T>::template add<kDim, kWave, true>(left[k], further(b, k * 2048),
+                                                       adds || k > 0);
+  }
+  commit_products();
+}
+
+/// Queued: 64 queries' changes by the block's `kKeys` keys, turned, times keys.
+template <typename T, int kWave, int kColumns, int kKeys>
+__device__ __forceinline__ void multiply_changes(unsigned changes, unsigned keys) {
+  const unsigned long long a = matrix_descriptor(changes, kKeys * 128);
+  const unsigned long long b = matrix_descriptor(keys, kKeys * 128);
+#pragma unroll
+  for (int k = 0; k < kKeys / 16; ++k) {
+    SumProducts<T>::template add<kColumns, kWave, true, true>(further(a, k * 2048),
+                                                              further(b, k * 2048), k > 0);
+  }
+}
 
 /// DO(i) for every fourth of 32 sums, which are two columns of two rows each.
 #define KW_EACH_FOUR(DO, ...) \
@@ -35,20 +78,27 @@ constexpr int kKeySums = 0, kValueSums = 1, kScores = 2, kValueProducts = 3, kWe
           "r"(low[0]),                                                                           \
       "r"(length[0]), "r"(low[1]), "r"(length[1]), "n"(kScores), "n"(i * 2), "n"(i * 2 + 1),     \
       "n"(i), "n"(i + 1), "n"(i + 2), "n"(i + 3));
+/// The queries of a key among 64 from `first` on: `length` behind the first one, `low`. Both are
+/// relative to the first query of the thread's sums.
+template <typename Sequence>
+__device__ __forceinline__ void find_queries(const AttentionCall& call, const Sequence& sequence,
+                                             int key, int first, unsigned& low, unsigned& length) {
+  constexpr int kNone = 1 << 30;  // behind all queries
+  const int position = key - sequence.diagonal - first;
+  const int first_seen = call.right < 0 ? 0 : max(0, position - call.right);
+  const int last_seen = call.left < 0 ? 64 : position + call.left;
+  const bool none = key >= sequence.keys || last_seen < first_seen;
+  low = (none ? kNone : first_seen) - static_cast<int>(threadIdx.x % 4) * 2;
+  length = none ? 0 : last_seen - first_seen;
+}
 /// Scores that queries do not have are -infinity: those of 64 queries from `first` on.
 template <typename Sequence>
 __device__ __forceinline__ void hide_queries(const AttentionCall& call, const Sequence& sequence,
                                              int key, int first) {
-  constexpr int kNone = 1 << 30;  // behind all queries
-  int low[2], length[2];          // of the queries in sight, from the thread's first one
+  unsigned low[2], length[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int position = key + 8 * r - sequence.diagonal - first;
-    const int first_seen = call.right < 0 ? 0 : max(0, position - call.right);
-    const int last_seen = call.left < 0 ? 64 : position + call.left;
-    const bool none = key + 8 * r >= sequence.keys || last_seen < first_seen;
-    low[r] = (none ? kNone : first_seen) - static_cast<int>(threadIdx.x % 4) * 2;
-    length[r] = none ? 0 : last_seen - first_seen;
+    find_queries(call, sequence, key + 8 * r, first, low[r], length[r]);
   }
   KW_EACH_FOUR(KW_HIDE_FOUR, )
 }
@@ -123,15 +173,16 @@ struct GradientSteps;
 KW_GRADIENT_STEPS(Float16, "f16x2")
 KW_GRADIENT_STEPS(BFloat16, "bf16x2")
 
-#define KW_SHARE_FOUR(i, kWave)                                                            \
-  if constexpr (i < kCount) {                                                              \
-    asm volatile(                                                                          \
-        "st.shared.v4.b32 [%0 + %1], {sum%2_%3, sum%2_%4, sum%2_%5, sum%2_%6};" ::"r"(to), \
-        "n"(i * 512), "n"(kWave), "n"(i), "n"(i + 1), "n"(i + 2), "n"(i + 3)               \
-        : "memory");                                                                       \
+#define KW_SHARE_FOUR(i, kWave)                                                              \
+  if constexpr (i < kCount) {                                                                \
+    asm volatile(                                                                            \
+        "st.shared.v4.b32 [%0 + %1], {sum%2_%3, sum%2_%4, sum%2_%5, sum%2_%6};" ::"r"(to),   \
+        "n"(i * 512), "n"(kWave), "n"(kBegin + i), "n"(kBegin + i + 1), "n"(kBegin + i + 2), \
+        "n"(kBegin + i + 3)                                                                  \
+        : "memory");                                                                         \
   }
-/// Sums go to shared memory: four of each of 128 threads follow each other there.
-template <int kWave, int kCount>
+/// Sums, from kBegin on, go to shared memory: four of each of 128 threads follow each other there.
+template <int kWave, int kCount, int kBegin = 0>
 __device__ __forceinline__ void share_sums(unsigned to) {
   KW_EACH_FOUR(KW_SHARE_FOUR, kWave)
   KW_SHARE_FOUR(32, kWave)
@@ -142,6 +193,27 @@ __device__ __forceinline__ void share_sums(unsigned to) {
   KW_SHARE_FOUR(52, kWave)
   KW_SHARE_FOUR(56, kWave)
   KW_SHARE_FOUR(60, kWave)
+}
+
+/// A warp's 16 rows of a gradient through shared memory; rows behind the last key are 0, and are
+/// left out behind `stored`.
+template <typename T, int kWave, int kDim, int kKeyColumn>
+__device__ __forceinline__ void store_gradient(float factor, unsigned char* staging, T* to,
+                                               long long apart, int dim, int rows, int stored,
+                                               int lane) {
+  constexpr int kUnits = (kDim + 63) / 64 * 8;  // of 16 bytes
+  const float both[2] = {factor, factor};
+  const unsigned kept[2] = {lane / 4 < rows ? ~0u : 0, lane / 4 + 8 < rows ? ~0u : 0};
+  SumRows<T>::template store<kWave, kDim / 2, kKeyColumn>(
+      shared_address(staging) + swizzled(lane % 16, lane / 16), both, kept);
+  __syncwarp();
+#pragma unroll 1
+  for (int i = lane; i < kWarpKeys * kUnits; i += 32) {
+    const int row = i / kUnits, unit = i % kUnits;
+    if (row >= stored || unit * 8 >= dim) continue;
+    *reinterpret_cast<uint4*>(to + row * apart + unit * 8) =
+        *reinterpret_cast<const uint4*>(staging + unit / 8 * kKeyColumn + swizzled(row, unit % 8));
+  }
 }
 
 #undef KW_EACH_FOUR

@@ -37,6 +37,15 @@ __device__ __forceinline__ unsigned address_in_block(unsigned address, unsigned 
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
   return there;
 }
+/// What is at this address of shared memory in the cluster's block `rank`.
+__device__ __forceinline__ unsigned read_in_block(unsigned address, unsigned rank) {
+  unsigned value;
+  asm volatile("ld.shared::cluster.u32 %0, [%1];"
+               : "=r"(value)
+               : "r"(address_in_block(address, rank))
+               : "memory");
+  return value;
+}
 /// Four numbers of 32 bits to such an address. The barrier at `full`, in the same block, counts the
 /// bytes.
 __device__ __forceinline__ void send_four(unsigned to, const unsigned (&four)[4], unsigned full) {
