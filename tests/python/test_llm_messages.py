@@ -167,6 +167,34 @@ def test_pieces_do_not_matter(name, cuts, end):
     assert "".join(p.text for p in parts if p.kind == "content") == parser.message["content"]
 
 
+FRAGMENTS = sorted({
+    *("<think>", "</think>", "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"),
+    *("<|python_tag|>", "<|channel|>final", "<|message|>", "<|end|>", "<|call|>", "<|start|>"),
+    *("<function=f>", "<parameter=a>", "</parameter>", "</function>", "to=functions.f", "[THINK]"),
+    *(BEGIN, END, SEP, *MANY, "function", "```json", "```", f"<{DSML}function_calls>", "[/THINK]"),
+    *(f'<{DSML}invoke name="f">', f"</{DSML}invoke>", f"</{DSML}function_calls>", "<|eot_id|>"),
+    *('{"name": "f", "arguments": ', '"name"', ":", ",", "{", "}", "[", "]", '"', "\\\\", "null"),
+    *('{"a": 1}', " ", "\n", ";", "text", "<", "</s>", '{"name": "f", "parameters": {}}'),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["deepseek", "harmony", "hermes", "llama3", "mistral"])
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=14), st.lists(st.integers(0, 500), max_size=9))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_a_message(format, fragments, cuts):
+    """No text raises, and its pieces do not matter. Calls have names and arguments."""
+    text = "".join(fragments)
+    whole, _ = in_pieces(text, [], format)
+    parser, parts = in_pieces(text, cuts, format)
+    assert told(parser.message) == told(whole.message)
+    begun = [part.call for part in parts if part.kind == "tool_call"]
+    assert begun == list(range(len(begun)))
+    for call in parser.message.get("tool_calls", []):
+        assert call["function"]["name"] and call["function"]["arguments"] != ""
+        pieces = [part for part in parts if part.kind == "arguments"]
+        assert {part.call for part in pieces} == set(begun)
+
+
 TEXTS = ["", " ", "Hi!", " a leading space\n", "x < 3 and [1] {2} <b>", "a\n\n  b \n", "\u20ac <"]
 
 
@@ -209,6 +237,8 @@ def test_tools_decide_what_is_a_call_of_llama3():
     text = '{"name": "g", "parameters": {}}'
     assert told(llm.parse_message(text, "llama3"))[2] == [("g", {})]
     assert told(llm.parse_message(text, "llama3", tools=TOOLS)) == (text, "", [])
+    odd = [3, {}, {"function": None}, {"name": "g", "parameters": 3}]
+    assert told(llm.parse_message(text, "llama3", tools=odd))[2] == [("g", {})]
 
 
 def test_arguments_come_as_they_are_written():

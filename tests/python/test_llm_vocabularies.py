@@ -137,6 +137,22 @@ def test_pieces_with_scores_follow_the_rule_of_sentencepiece(source, pieces, tmp
         assert tokenizer.decode([1, *expected]) == text  # without the leading space
 
 
+def test_tokens_added_to_pieces(pieces, tmp_path):
+    """The file of older models beside tokenizer.model."""
+    tiny.write_sentencepiece(tmp_path / "tokenizer.model", pieces)
+    added = {"<|im_end|>": len(pieces) + 1, "<|im_start|>": len(pieces)}
+    (tmp_path / "added_tokens.json").write_text(json.dumps(added))
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "<|im_end|>"}')
+    tokenizer = llm.Tokenizer(tmp_path)
+    assert tokenizer.eos == (len(pieces) + 1,) and len(tokenizer) == len(pieces) + 2
+    ids = tokenizer.encode("a<|im_end|>")
+    assert ids[-1] == len(pieces) + 1 and tokenizer.decode(ids) == "a"
+    assert tokenizer.decode(tokenizer.encode("<|im_start|>a")) == "<|im_start|> a"
+    (tmp_path / "added_tokens.json").write_text('{"<a>": "x"}')
+    with pytest.raises(llm.ModelError, match=r"added_tokens\.json: <a> must be a whole number"):
+        llm.Tokenizer(tmp_path)
+
+
 def test_a_leading_space_only_where_the_file_wants_it(pieces, tmp_path):
     made = tiny.gguf_of_pieces(pieces, **{"ggml.add_space_prefix": False})
     bare = llm.Tokenizer(tiny.write_gguf(tmp_path / "m.gguf", made))

@@ -161,12 +161,13 @@ def tagged_arguments(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def schema_of(tools: Any, name: str) -> Mapping[str, Any]:
-    """The properties of a tool's parameters."""
+def functions_of(tools: Any) -> dict[str, Mapping[str, Any]]:
+    """The properties of the parameters of tools, by name."""
+    found: dict[str, Mapping[str, Any]] = {}
     for tool in tools or ():
-        function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
-        if isinstance(function, Mapping) and function.get("name") == name:
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
             parameters = function.get("parameters")
-            found = parameters.get("properties") if isinstance(parameters, Mapping) else None
-            return found if isinstance(found, Mapping) else {}
-    return {}
+            inner = parameters.get("properties") if isinstance(parameters, Mapping) else None
+            found[function["name"]] = inner if isinstance(inner, Mapping) else {}
+    return found

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kernwright.llm._parse.calls import (
+    functions_of,
     json_arguments,
     json_call,
-    schema_of,
     tagged_arguments,
 )
 from kernwright.llm._parse.output import Output
@@ -62,7 +62,7 @@ def _hermes_call(reader: Reader, output: Output, tools: Any) -> Wait:
         output.content("<tool_call>" + text)
         return
     output.call(match[1])
-    made = tagged_arguments(text[match.end() :], schema_of(tools, match[1]))
+    made = tagged_arguments(text[match.end() :], functions_of(tools).get(match[1], {}))
     output.arguments(json.dumps(made, ensure_ascii=False))
 
 
@@ -81,7 +81,7 @@ def llama3(reader: Reader, output: Output, thinking: bool, tools: Any) -> Wait:
 
 
 def _llama3_calls(reader: Reader, output: Output, tools: Any) -> Wait:
-    names = {each.get("function", each).get("name") for each in tools} if tools else None
+    names = functions_of(tools) if tools else None
     while (yield from json_call(reader, output, names=names)):
         yield from reader.spaces()
         if (yield from reader.peek()) in (";", ","):
@@ -199,7 +199,7 @@ def _deepseek_tags(reader: Reader, output: Output, begin: str) -> Wait:
         name, _ = yield from reader.collect(('"',))
         text, _ = yield from reader.collect((closing,))
         output.call(name)
-        made = tagged_arguments(text, schema_of(tools=(), name=name))
+        made = tagged_arguments(text, {})
         output.arguments(json.dumps(made, ensure_ascii=False))
     output.mark()
 

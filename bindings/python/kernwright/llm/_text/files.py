@@ -113,6 +113,11 @@ def _add_neighbours(source: Source, folder: Path) -> None:
             for role in _ROLES:
                 if fields.has(role):
                     source.named[role] = _content(fields, role)
+    if (folder / "added_tokens.json").is_file():
+        fields = read_json(folder / "added_tokens.json")
+        special = set(source.named.values())
+        tokens = {text: fields.need(text, int) for text in fields.values}
+        _add_tokens(source, [added_token(i, t, special=t in special) for t, i in tokens.items()])
     if (folder / "tokenizer_config.json").is_file():
         _add_config(source, read_json(folder / "tokenizer_config.json"))
     if (folder / "chat_template.json").is_file():
@@ -132,22 +137,27 @@ def _add_config(source: Source, fields: Fields) -> None:
     pairs = isinstance(model, dict) and model.get("type") == "BPE"
     # In texts of byte pairs, spaces before signs are part of the text.
     source.clean_up = fields.get("clean_up_tokenization_spaces", bool, False) and not pairs
-    known = {each.get("content") for each in source.spec.get("added_tokens") or ()}
     new = []
     for text, each in fields.get("added_tokens_decoder", dict, {}).items():
         entry = Fields(fields.file, each, f"added_tokens_decoder.{text}")
         content = entry.need("content", str)
         if not text.isdigit() or len(text) > 8:
             raise fields.wrong("added_tokens_decoder", f"has the id {text!r:.40}")
-        if content not in known:
-            flags = {name: entry.get(name, bool, False) for name in ("special", "lstrip", "rstrip")}
-            new.append(added_token(int(text), content, **flags))
-    if new:
-        new.sort(key=lambda token: int(token["id"]))
-        source.spec["added_tokens"] = [*(source.spec.get("added_tokens") or ()), *new]
-        source.text = None
+        flags = {name: entry.get(name, bool, False) for name in ("special", "lstrip", "rstrip")}
+        new.append(added_token(int(text), content, **flags))
+    _add_tokens(source, new)
     if fields.has("chat_template"):
         source.templates.update(_templates(fields))
+
+
+def _add_tokens(source: Source, tokens: list[dict[str, Any]]) -> None:
+    """Adds tokens, unless the tokenizer has them already."""
+    there = list(source.spec.get("added_tokens") or ())
+    known = {each.get("content") for each in there}
+    new = [each for each in tokens if each["content"] not in known]
+    if new:
+        source.spec["added_tokens"] = there + sorted(new, key=lambda each: int(each["id"]))
+        source.text = None
 
 
 def _templates(fields: Fields) -> dict[str, str]:
