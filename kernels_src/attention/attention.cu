@@ -87,6 +87,7 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
   const int kv_head = head / (call.heads / call.kv_heads);
   const Sequence sequence(call, batch);
   if (call.q_starts != nullptr && (first_row < 0 || first_row >= sequence.queries)) return;
+  if (PackedTile::is_left_out(call, batch, sequence.queries)) return;
   const int last_row = min(first_row + kBlockRows, sequence.queries) - 1;
   const int visible = sequence.first_key(call, first_row);
   const int low = visible / kTokens * kTokens;

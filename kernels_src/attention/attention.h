@@ -55,7 +55,7 @@ Attended attention(const Array& query, const Array& key, const Array& value,
 Attended decode_attention(const Array& query, const Array& key, const Array& value,
                           const AttentionOptions& options, const Stream& stream = {});
 
-/// decode_attention() of chunks of new tokens, sequences of any mixed lengths in one launch. Packed
+/// decode_attention() of chunks of new tokens, sequences of any mixed lengths in one call. Packed
 /// queries (tokens, heads, dim): sequence i has those from q_starts[i] to q_starts[i + 1], the last
 /// ones of its k_lengths[i] tokens. Caches are pages, with page_table. Tokens behind the last start
 /// give 0, as do those that see no key. Options: q_starts, k_lengths, page_table (all three),

@@ -291,12 +291,15 @@ void allocate_result(PreparedAttention& made, const AttentionOptions& options, c
   set_result(made, std::move(out), std::move(lse), packed);
 }
 
+std::int64_t PreparedAttention::count_tiles(std::int64_t rows, std::int64_t each) const {
+  // As PackedTile of attention.cuh numbers them.
+  if (shares_tiles()) return call.queries * each / rows + call.batches + 1;
+  return (most_queries * each + rows - 1) / rows;
+}
+
 std::int64_t PreparedAttention::share_rows(std::int64_t rows, std::int64_t each) {
-  const bool shared = call.q_starts != 0 && call.table != 0;
-  const std::int64_t tiles = shared ? call.queries * each / rows + call.batches + 1
-                                    : (most_queries * each + rows - 1) / rows;
-  call.row_tiles = static_cast<std::int32_t>(tiles);
-  return shared ? tiles : tiles * call.batches;
+  call.row_tiles = static_cast<std::int32_t>(count_tiles(rows, each));
+  return std::int64_t{call.row_tiles} * (shares_tiles() ? 1 : call.batches);
 }
 
 bool PreparedAttention::moves_packs(bool queries) const {

@@ -29,10 +29,11 @@ struct AttentionCall {
   std::int32_t batches = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, dim = 0, value_dim = 0;
   std::int32_t left = -1, right = -1, bottom = 0, mask_kind = 0;
   std::int32_t page_size = 0, pages = 0, page_limit = 0, splits = 1, row_tiles = 1;
+  std::int32_t few_queries = 0;
   std::uint32_t drop_below = 0;
   float keep_scale = 1;
 };
-static_assert(sizeof(AttentionCall) == 400);
+static_assert(sizeof(AttentionCall) == 408);
 
 /// A checked call: the kernels' parameter and the arrays behind it.
 struct PreparedAttention {
@@ -44,8 +45,11 @@ struct PreparedAttention {
   int dim_class = 0, value_class = 0;  ///< the kernels' extents, perhaps beyond the elements
   std::int64_t most_queries = 0;       ///< of the longest sequence, as far as the host knows
 
-  /// Sets row_tiles, for tiles of `rows` where a query has `each`; gives the tiles of one head. Of
-  /// packed sequences over pages all tiles count as one row (PackedTile of attention.cuh).
+  /// Whether all tiles of rows count as one row: of packed sequences over pages.
+  bool shares_tiles() const { return call.q_starts != 0 && call.table != 0; }
+  /// Tiles of `rows` rows where a query has `each`: of all sequences, or of each batch.
+  std::int64_t count_tiles(std::int64_t rows, std::int64_t each) const;
+  /// Sets row_tiles to count_tiles(), and gives the tiles of one head of queries or of keys.
   std::int64_t share_rows(std::int64_t rows, std::int64_t each);
   bool has_rows() const { return call.batches > 0 && call.heads > 0 && call.queries > 0; }
   /// Whether keys and values can be moved by 16 bytes; with `queries`, these too.

@@ -215,6 +215,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   int first_query = 0, last_query = 0;
   if constexpr (!kWhole) {
     if (call.q_starts != nullptr) store_behind<T>(call, work, plan.group);
+    if (call.few_queries > 0 && sequence.queries > call.few_queries) return;
     first_query = query_of(call, work.first_row, plan.group);
     last_query = min(query_of(call, work.first_row + kRows - 1, plan.group), sequence.queries - 1);
     if (first_query >= sequence.queries) return;

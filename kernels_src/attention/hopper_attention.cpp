@@ -24,6 +24,18 @@ constexpr HopperAttentionTile kHopperTiles[] = {
     {128, 2, 2, false}, {160, 2, 2, false}, {176, 2, 2, false}, {128, 3, 3, false},
 };
 
+constexpr std::int32_t kHopperPageTokens = 16;  ///< fewer make boxes too small
+
+/// The keys' extents in a tensor map: pages take the place of batches.
+struct KeyExtents {
+  std::int64_t batches, tokens;
+};
+KeyExtents key_extents(const PreparedAttention& made) {
+  const AttentionCall& call = made.call;
+  if (made.shares_tiles()) return {call.page_limit, call.page_size};
+  return {call.q_starts != 0 ? 1 : call.batches, call.keys};
+}
+
 struct ForcedAttention {
   std::mutex mutex;
   AttentionKernel kernel = AttentionKernel::automatic;
@@ -50,7 +62,7 @@ const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
                        .add(tile.groups, 2)
                        .add(room.places, 2)
                        .add(extras, 2)
-                       .add(uses, 8);
+                       .add(uses, 9);
   return family.instance(key, [&] {
     return format("hopper_attention<{}, Tile<{}, {}, {}, {}, {}, {}, {}, {}>, {}>",
                   device_type(made.q.type()), made.dim_class, made.value_class, tile.keys,
@@ -68,18 +80,22 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
   if ((options.mask || options.slopes) && std::max(made.dim_class, made.value_class) > 128) {
     return "heads above 128 elements have no mask or ALiBi";
   }
-  if (options.page_table || options.k_scales) return "it has no pages or scales";
+  if (scalar_size(made.k.type()) != scalar_size(made.q.type()) || options.k_scales) {
+    return "caches have other elements or scales";
+  }
+  const bool paged = options.page_table.has_value();
+  if (paged && call.page_size % kHopperPageTokens != 0) return "pages are no multiple of 16 tokens";
   if (call.scale <= 0) return "the scale is not above 0";
-  if (call.keys == 0 || call.dim == 0 || call.value_dim == 0) return "there are no keys";
+  if (call.keys == 0 || made.k.size() == 0 || made.v.size() == 0) return "there are no keys";
   if (!made.moves_packs(true)) return "elements do not lie at multiples of 16 bytes";
-  const bool packed = options.q_starts.has_value();
-  const std::int64_t batches = packed ? 1 : call.batches;
+  const KeyExtents keys = key_extents(made);
+  const std::int64_t batches = options.q_starts ? 1 : call.batches;
   if (!fits_map(call.q_at, batches, call.heads, call.queries) ||
-      !fits_map(call.k_at, batches, call.kv_heads, call.keys) ||
-      !fits_map(call.v_at, batches, call.kv_heads, call.keys)) {
+      !fits_map(call.k_at, keys.batches, call.kv_heads, keys.tokens) ||
+      !fits_map(call.v_at, keys.batches, call.kv_heads, keys.tokens)) {
     return "strides are not above 0";
   }
-  const std::int64_t rows = parts_of(call.queries, kHopperGroupRows);
+  const std::int64_t rows = parts_of(call.queries, kHopperGroupRows) + (paged ? 2 : 0);
   if (rows * call.heads * call.batches > std::int64_t{1} << 30) return "there are too many rows";
   return nullptr;
 }
@@ -147,8 +163,12 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const HopperAttentionRoom room = choose_room(made, tile);
   const CUtensorMap q = head_map(made.q, call.q_at, batches, call.heads, call.queries,
                                  static_cast<int>(kHopperGroupRows));
-  const CUtensorMap k = head_map(made.k, call.k_at, batches, call.kv_heads, call.keys, tile.keys);
-  const CUtensorMap v = head_map(made.v, call.v_at, batches, call.kv_heads, call.keys, tile.keys);
+  const KeyExtents keys = key_extents(made);
+  const int box_rows = plan.page_rows > 0 ? plan.page_rows : tile.keys;
+  const CUtensorMap k =
+      head_map(made.k, call.k_at, keys.batches, call.kv_heads, keys.tokens, box_rows);
+  const CUtensorMap v =
+      head_map(made.v, call.v_at, keys.batches, call.kv_heads, keys.tokens, box_rows);
   const CUtensorMap out = result_map(made.made.out, call, packed);
   const LaunchConfig config = hopper_config(made, tile, room, plan, on);
   KernelsAhead kernels;

@@ -59,7 +59,14 @@ __global__ void __launch_bounds__(Of::kBound, 1)
     const int warp = threadIdx.x / 32;
     if (threadIdx.x == 0) number_parts<Of>(shared, call, plan, [](const Part&) {});
     if (warp == 1) load_queries<Of>(shared, map_q, call, plan);
-    if (warp > 1) load_tiles<Of>(shared, warp == 2 ? map_k : map_v, warp == 3, call, plan);
+    if (warp > 1) {
+      const TensorMap& map = warp == 2 ? map_k : map_v;
+      if constexpr (Of::kPages) {
+        load_pages<Of>(shared, map, warp == 3, call, plan);
+      } else {
+        load_tiles<Of>(shared, map, warp == 3, call, plan);
+      }
+    }
   } else {
     take_registers<Of>();
     attend<Form<T>, Of, kExtras>(shared, map_out, call);

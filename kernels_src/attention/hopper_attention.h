@@ -48,8 +48,9 @@ AttentionKernel forced_attention_kernel();
 
 /// The tile for a call; nothing where the other kernel has to do it: on other devices, with
 /// dropout, with a mask or ALiBi and heads above 128 elements, where elements are not 16 bytes
-/// apart or go backwards. Throws ArgumentError for a forced kernel or tile that does not take the
-/// call. `few`: the rows are few. Then the kernels of decoding take them, if nothing is forced.
+/// apart or go backwards, for caches of 8 bits or pages that are no multiple of 16 tokens. Throws
+/// ArgumentError for a forced kernel or tile that does not take the call. `few`: the rows are few.
+/// Then the kernels of decoding take them, if nothing is forced.
 std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttention& made,
                                                            const AttentionOptions& options,
                                                            bool few);

@@ -23,6 +23,11 @@ constexpr int kNumberedParts = 6, kPartBytes = 64;  // of attention_parts.cuh
 constexpr std::int64_t kManyRowTiles = 32;          // of a head
 constexpr std::int64_t kEvenParts = 8;              // of a block: shares are even
 
+/// Heads of all batches; those of packed sequences over pages have common tiles of rows.
+std::int64_t all_heads(const PreparedAttention& made) {
+  return made.shares_tiles() ? made.call.heads : std::int64_t{made.call.batches} * made.call.heads;
+}
+
 /// Whether all queries see the same keys.
 bool rows_are_alike(const AttentionCall& call) { return call.left < 0 && call.right < 0; }
 
@@ -61,7 +66,8 @@ int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   const bool capped = hopper_extras(call) > 0;  // takes registers
   if (most > 192) return capped ? 64 : 80;
   if (made.value_class > 128) return 96;
-  if (most != 128 || capped) return 128;
+  // The tokens of pages' capacity do not tell how long sequences are.
+  if (most != 128 || capped || made.shares_tiles()) return 128;
   if (call.right >= 0 || call.left >= 0) return call.keys >= 8192 ? 176 : 128;
   const std::int64_t parts =
       std::int64_t{call.batches} * call.heads * parts_of(rows, 2 * kHopperGroupRows);
@@ -74,7 +80,7 @@ int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
 void share_out(const PreparedAttention& made, const AttentionOptions& options, std::int64_t rows,
                HopperAttentionTile& tile) {
   const AttentionCall& call = made.call;
-  const std::int64_t heads = std::int64_t{call.batches} * call.heads;
+  const std::int64_t heads = all_heads(made);
   const std::int64_t multiprocessors = multiprocessors_of(made);
   const std::int64_t steps = parts_of(call.keys, tile.keys);
   const bool splits = options.splits != 1 && !options.q_starts && !options.q_lengths;
@@ -106,6 +112,9 @@ std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_ti
   const AttentionCall& call = made.call;
   const auto element = static_cast<std::int64_t>(scalar_size(made.q.type()));
   const std::int64_t bytes = element * call.keys * (call.dim + call.value_dim);
+  // The capacity of pages does not tell what is cached. Heads that begin together read the same
+  // sequence at about the same time.
+  if (made.shares_tiles()) return call.heads;
   const std::int64_t group = call.heads / call.kv_heads;
   const std::int64_t cached = std::max<std::int64_t>(1, kSectionBytes / bytes) * group;
   const bool alike = rows_are_alike(call);
@@ -113,7 +122,7 @@ std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_ti
   const std::int64_t wave = multiprocessors_of(made);
   // Unequal rows take two waves: their shares balance each other. If two waves are whole heads,
   // each head follows the one before: a block has its first and last rows in turn.
-  const std::int64_t parts = std::int64_t{call.batches} * call.heads * row_tiles;
+  const std::int64_t parts = all_heads(made) * row_tiles;
   if (!alike && 2 * wave % row_tiles == 0 && parts >= kEvenParts * wave) return 1;
   return std::min(cached, parts_of((alike ? 1 : 2) * wave, row_tiles));
 }
@@ -133,6 +142,11 @@ int hopper_shared_bytes(const PreparedAttention& made, const HopperAttentionTile
          8 * barriers + kNumberedParts * kPartBytes;
 }
 
+int page_rows(const AttentionCall& call, int keys) {
+  const unsigned common = static_cast<unsigned>(call.page_size) | static_cast<unsigned>(keys);
+  return static_cast<int>(common & (0u - common));
+}
+
 int hopper_extras(const AttentionCall& call) {
   if (call.mask_kind != 0 || call.slopes != 0) return 2;
   return call.soft_cap > 0 ? 1 : 0;
@@ -143,9 +157,11 @@ bool is_ragged(const AttentionCall& call) {
 }
 
 int hopper_uses(const AttentionCall& call) {
-  enum : int { splits = 1, starts = 2, window = 4, sinks = 8, cap = 16, slopes = 32, mask = 64 };
+  enum : int { splits = 1, starts = 2, window = 4, sinks = 8, cap = 16, slopes = 32 };
+  enum : int { pages = 64, mask = 128 };
   const int uses = (call.splits > 1 ? splits : 0) | (is_ragged(call) ? starts : 0) |
-                   (call.left >= 0 ? window : 0) | (call.sinks != 0 ? sinks : 0);
+                   (call.left >= 0 ? window : 0) | (call.sinks != 0 ? sinks : 0) |
+                   (call.table != 0 ? pages : 0);
   if (hopper_extras(call) < 2) return uses;
   return uses | (call.soft_cap > 0 ? cap : 0) | (call.slopes != 0 ? slopes : 0) |
          mask * call.mask_kind;
@@ -169,7 +185,7 @@ HopperAttentionRoom choose_room(const PreparedAttention& made, const HopperAtten
 HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
                                        const AttentionOptions& options) {
   const int most = std::max(made.dim_class, made.value_class);
-  const std::int64_t rows = made.most_queries;
+  const std::int64_t rows = made.shares_tiles() ? made.call.queries : made.most_queries;
   HopperAttentionTile tile;
   tile.keys = choose_tile_keys(made, rows);
   share_out(made, options, rows, tile);
@@ -179,7 +195,9 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
     tile = {hopper_extras(made.call) > 0 ? 96 : 128, 3, 3};
   }
   // Sequences of other lengths than the longest leave blocks without work: others take their place.
-  tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
+  // Common tiles of rows have no such gaps, but some empty ones, which persistent blocks step over.
+  tile.persistent =
+      made.shares_tiles() || (!options.q_starts && !options.k_lengths && !options.q_lengths);
   return tile;
 }
 
@@ -206,10 +224,11 @@ LaunchConfig hopper_config(const PreparedAttention& made, const HopperAttentionT
 
 HopperPlan plan_hopper(const PreparedAttention& made, const HopperAttentionTile& tile) {
   const AttentionCall& call = made.call;
-  const std::int64_t heads = std::int64_t{call.batches} * call.heads;
+  const std::int64_t heads = all_heads(made);
   HopperPlan plan{};
-  plan.row_tiles =
-      static_cast<std::int32_t>(parts_of(made.most_queries, kHopperGroupRows * tile.groups));
+  plan.heads = static_cast<std::int32_t>(heads);
+  plan.page_rows = made.shares_tiles() ? page_rows(call, tile.keys) : 0;
+  plan.row_tiles = static_cast<std::int32_t>(made.count_tiles(kHopperGroupRows * tile.groups, 1));
   plan.tiles = static_cast<std::int32_t>(heads * plan.row_tiles * call.splits);
   plan.section = static_cast<std::int32_t>(std::min(heads, section_of_heads(made, plan.row_tiles)));
   const std::int64_t tiles = std::int64_t{plan.section} * plan.row_tiles;

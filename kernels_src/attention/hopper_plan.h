@@ -13,6 +13,7 @@ constexpr int kHopperSharedBytes = 232448;  // of a block, at most
 
 /// `HopperPlan` of attention_parts.cuh.
 struct HopperPlan {
+  std::int32_t heads, page_rows;
   std::int32_t tiles, row_tiles, section, rising, group;
   std::int32_t q_batch, q_head, k_batch, k_head, v_batch, v_head;
 };
@@ -25,6 +26,10 @@ int hopper_extras(const AttentionCall& call);
 bool is_ragged(const AttentionCall& call);
 /// `Uses` of attention_parts.cuh.
 int hopper_uses(const AttentionCall& call);
+
+/// Tokens of a page that one box of a tile of `keys` tokens has: a power of two, at least 16 of
+/// such pages as the kernel takes.
+int page_rows(const AttentionCall& call, int keys);
 
 /// Of a block.
 int hopper_shared_bytes(const PreparedAttention& made, const HopperAttentionTile& tile,

@@ -16,9 +16,10 @@ HOPPER = [
     ("Float16", "192, 128, 128, 2, 2, 2, 1, 0", "kCapped"),
     ("BFloat16", "256, 256, 80, 2, 2, 2, 1, 0", "kPlain"),
     ("Float16", "256, 256, 64, 2, 3, 1, 2, 15", "kCapped"),
-    ("Float16", "64, 64, 96, 3, 4, 3, 1, 98", "kBiased"),
-    ("BFloat16", "128, 128, 128, 2, 3, 2, 1, 148", "kBiased"),
-    ("Float16", "96, 128, 128, 2, 3, 1, 1, 192", "kBiased"),
+    ("Float16", "64, 64, 96, 3, 4, 3, 1, 162", "kBiased"),
+    ("BFloat16", "128, 128, 128, 2, 3, 2, 1, 276", "kBiased"),
+    ("Float16", "96, 128, 128, 2, 3, 1, 1, 384", "kBiased"),
+    ("BFloat16", "128, 128, 128, 2, 2, 2, 3, 66", "kPlain"),
 ]
 # Types of queries, keys and values, whether sums are kept; a tile as above; options of the scores.
 FLOAT8 = [

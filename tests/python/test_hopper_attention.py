@@ -238,9 +238,9 @@ def test_code_is_for_what_a_call_has(forced):
     for options, splits, uses in (
         ({"causal": True}, 1, 0), ({"lengths": lengths}, 1, 2), ({"left": 30, "right": 0}, 1, 4),
         ({"sinks": sinks}, 1, 8), ({}, 2, 1), ({"left": 30, "right": 0, "sinks": sinks}, 1, 12),
-        ({"soft_cap": 2.0}, 1, 0), ({"alibi": sinks + 0.5}, 1, 32), ({"mask": seen}, 1, 64),
-        ({"mask": added.astype(np.float16)}, 1, 128), ({"mask": added}, 1, 192),
-        ({"mask": seen, "soft_cap": 2.0, "alibi": sinks + 0.5}, 1, 112),
+        ({"soft_cap": 2.0}, 1, 0), ({"alibi": sinks + 0.5}, 1, 32), ({"mask": seen}, 1, 128),
+        ({"mask": added.astype(np.float16)}, 1, 256), ({"mask": added}, 1, 384),
+        ({"mask": seen, "soft_cap": 2.0, "alibi": sinks + 0.5}, 1, 176),
     ):  # fmt: skip
         _core._force_attention("hopper", (64, 2, 1, True), splits)
         with kw.profile() as profiled:

@@ -4,8 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 from attention_model import assert_attention, assert_logarithms, normal, reference
+from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
 
 import kernwright as kw
+from kernwright import _core
 from kernwright.errors import ArgumentError, InvalidArgument
 
 paged = kw.nn.paged_attention
@@ -16,6 +18,11 @@ SMALL = {
 }
 # (tokens, new ones) of each sequence: whole prompts, chunks, single tokens, empty ones.
 MIXED = [(33, 33), (70, 9), (0, 0), (81, 1), (1, 1), (40, 0), (16, 16)]
+
+
+@simulated_elsewhere
+def test_on_a_simulated_device_of_9_0():
+    run_at_9_0(__file__)
 
 
 class Chunks:
@@ -42,7 +49,7 @@ class Chunks:
                 shape = (length, kv_heads, extent)
                 x = normal(*shape, dtype="float32", seed=10 * i + side) * (40 if cache else 1)
                 x = (np.rint(np.clip(x, -127, 127)) if cache == "int8" else x).astype(stored)
-                first = max(0, length - new - window + 1) if window else 0
+                first = max(0, length - new - window + 1) // page * page if window else 0
                 for t in range(first, length):
                     at = places[i * each + t // page]
                     self.table[i, t // page] = at
@@ -80,6 +87,13 @@ class Chunks:
         return out, logarithms
 
 
+@pytest.fixture
+def forced():
+    """Calls with 16-bit elements take the kernel for Hopper, or the test fails."""
+    yield
+    _core._force_attention("auto")
+
+
 @pytest.mark.parametrize(
     ("dtype", "heads", "kv_heads", "dim", "page"),
     [("float32", 2, 2, 32, 1), ("float32", 8, 2, 64, 16), ("bfloat16", 8, 1, 64, 16),
@@ -95,6 +109,24 @@ def test_mixed_lengths(dtype, heads, kv_heads, dim, page):
     assert np.array_equal(got.numpy()[-5:], np.zeros((5, heads, dim), chunks.q.dtype))
     bounded = paged(*chunks.operands(), max_queries=max(chunks.news))
     assert np.array_equal(bounded.numpy(), got.numpy())
+
+
+@hopper_alone
+@pytest.mark.parametrize(
+    ("dtype", "heads", "kv_heads", "dim", "page", "tile"),
+    [("bfloat16", 4, 1, 128, 16, None), ("float16", 2, 2, 64, 48, None),
+     ("bfloat16", 2, 1, 128, 256, (176, 2, 2, False)), ("float16", 2, 1, 256, 32, None),
+     ("float16", 2, 1, 64, 64, (64, 2, 1, True))],
+)  # fmt: skip
+def test_tiles_of_pages(forced, dtype, heads, kv_heads, dim, page, tile):
+    _core._force_attention("hopper", tile)
+    for window in (None, 17, 130):
+        sizes = [*MIXED, (300, 150), (259, 66)]
+        chunks = Chunks(sizes, heads, kv_heads, dim, page, dtype, padding=130, window=window)
+        wanted, logarithms = chunks.wanted()
+        got, lse = paged(*chunks.operands(), window=window, return_lse=True)
+        assert_attention(got, wanted, dtype)
+        assert_logarithms(lse, logarithms)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -69,6 +69,7 @@ struct AttentionCall {
   int mask_kind;
   int page_size, pages, page_limit;
   int splits, row_tiles;
+  int few_queries;  ///< decode_attention has the sequences of so many or fewer; 0: no such share
   unsigned drop_below;  ///< weights of smaller random words are dropped; 0: none
   float keep_scale;
 };
@@ -155,6 +156,11 @@ struct PackedTile {
       }
     }
     first_row = (tile - first_tile(batch)) * rows;
+  }
+  /// Whether decode_attention has the sequence: one of few queries, or the tokens behind the last.
+  __device__ static __forceinline__ bool is_left_out(const AttentionCall& call, int batch,
+                                                     int queries) {
+    return call.few_queries > 0 && (batch == call.batches || queries <= call.few_queries);
   }
   /// Whether the call's tiles are those of packed sequences over pages.
   __device__ static __forceinline__ bool are_used(const AttentionCall& call) {

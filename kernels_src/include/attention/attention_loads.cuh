@@ -9,15 +9,18 @@
 
 namespace kernwright {
 
-/// Zeros in the place of values behind the last key, which are another sequence's or unwritten. By
-/// a warp.
+/// The rows of values from `from` on become words: zeros behind the last key, where they are
+/// another sequence's or unwritten. By a warp.
 template <typename Of>
-__device__ __forceinline__ void clear_values(unsigned char* values, int from, int lane) {
+__device__ __forceinline__ void set_values(unsigned char* values, int from, int lane,
+                                           unsigned word) {
 #pragma unroll 1
   for (int column = 0; column < Of::kValueColumns; ++column) {
     uint4* units = reinterpret_cast<uint4*>(values + column * Of::kKeyColumn);
 #pragma unroll 1
-    for (int i = from * 8 + lane; i < Of::kKeys * 8; i += 32) units[i] = make_uint4(0, 0, 0, 0);
+    for (int i = from * 8 + lane; i < Of::kKeys * 8; i += 32) {
+      units[i] = make_uint4(word, word, word, word);
+    }
   }
   show_to_copies();
   __syncwarp();
@@ -121,7 +124,91 @@ __device__ __forceinline__ void load_tiles(const Shared<Of>& shared, const Tenso
         __syncwarp();
         shared.tail->wait(tails);
         tails ^= 1;
-        clear_values<Of>(tile, max(last, 0), lane);
+        set_values<Of>(tile, max(last, 0), lane, 0);
+        if (lane == 0) full[stage].arrive();
+        has_tail = false;
+      }
+      if (++stage == stages) stage = 0, parity ^= 1;
+    }
+  });
+}
+
+/// A warp's loads from the pages of a part's sequence. A lane has the page of one box of a tile.
+struct PageLoads {
+  static constexpr unsigned kNaNs = 0x7fff7fffu;  // of both types of 16 bits
+  const AttentionCall& call;
+  const Part& part;
+  const int* table;
+  int rows, visible;          ///< tokens of a box; no query of the part sees one in front of this
+  int page = -1, offset = 0;  ///< of the lane's box; below 0: zeros are loaded
+  bool wrong = false;         ///< its page is none of the cache
+
+  __device__ __forceinline__ PageLoads(const AttentionCall& call_, const Part& part_, int rows_)
+      : call(call_),
+        part(part_),
+        table(call_.table + part_.batch * call_.table_row),
+        rows(rows_),
+        visible(part_.first_key(call_, part_.row)) {}
+
+  /// Looks up the page of the box that begins at a token.
+  __device__ __forceinline__ void find(int token) {
+    page = -1;
+    wrong = false;
+    if (token >= part.keys || token + rows <= visible) return;
+    const int place = quotient(token, call.page_size);
+    offset = token - place * call.page_size;
+    page = place < call.pages ? table[place] : -1;
+    wrong = page < 0 || page >= call.page_limit;
+    if (wrong) page = -1;
+  }
+};
+
+/// By a warp: as load_tiles(), from pages. Values of a page that is none become NaN.
+template <typename Of>
+__device__ __forceinline__ void load_pages(const Shared<Of>& shared, const TensorMap& map,
+                                           bool values, const AttentionCall& call,
+                                           const HopperPlan& plan) {
+  const int lane = threadIdx.x % 32;
+  const int stages = values ? Of::kValueStages : Of::kStages;
+  const int bytes = values ? Of::kValueBytes : Of::kKeyBytes;
+  Mbarrier* const full = values ? shared.v_full : shared.k_full;
+  Mbarrier* const empty = values ? shared.v_empty : shared.k_empty;
+  unsigned char* const tiles = values ? shared.value_base : shared.key_base;
+  const int boxes = quotient(Of::kKeys, plan.page_rows);
+  const int loads = boxes * (values ? Of::kValueColumns : Of::kColumns);
+  const int page_step = values ? plan.v_batch : plan.k_batch;
+  int stage = 0;
+  unsigned parity = 0, tails = 0;
+  load_each_part(shared, [&](const Part& part) {
+    const int head = part.kv_head * (values ? plan.v_head : plan.k_head);
+    const int last = part.keys - part.low - (part.steps - 1) * Of::kKeys;
+    bool has_tail = values && last < Of::kKeys;
+    PageLoads pages(call, part, plan.page_rows);
+#pragma unroll 1
+    for (int index = part.steps - 1; index >= 0; --index) {
+      unsigned char* const tile = tiles + stage * bytes;
+      if (lane < boxes) pages.find(part.low + index * Of::kKeys + lane * plan.page_rows);
+      if (lane == 0) empty[stage].wait(parity ^ 1);
+      const bool is_broken = __any_sync(~0u, values && pages.wrong);
+      const bool changes = has_tail || is_broken;
+      Mbarrier& told = changes ? *shared.tail : full[stage];
+      if (lane == 0) told.arrive_expecting(bytes);
+      __syncwarp();
+#pragma unroll 1
+      for (int begin = 0; begin < loads; begin += 32) {
+        const int column = quotient(begin + lane, boxes), box = begin + lane - column * boxes;
+        const int page = __shfl_sync(~0u, pages.page, box);
+        const int offset = __shfl_sync(~0u, pages.offset, box);
+        if (begin + lane < loads) {
+          load_box(tile + column * Of::kKeyColumn + box * plan.page_rows * 128, map,
+                   {column * Of::kPerColumn, offset, head, page < 0 ? -1 : page * page_step}, told);
+        }
+      }
+      if (changes) {
+        __syncwarp();
+        shared.tail->wait(tails);
+        tails ^= 1;
+        set_values<Of>(tile, is_broken ? 0 : max(last, 0), lane, is_broken ? PageLoads::kNaNs : 0);
         if (lane == 0) full[stage].arrive();
         has_tail = false;
       }

@@ -18,9 +18,10 @@ enum Uses : int {
   kUsesStarts = 2,  // starts and lengths of sequences
   kUsesWindow = 4,  // keys before those seen
   kUsesSinks = 8,
-  kUsesCap = 16,       // this and the further ones tell the terms of kBiased
-  kUsesSlopes = 32,    // ALiBi
-  kUsesMaskKind = 64,  // times MaskKind
+  kUsesCap = 16,        // this and the further ones tell the terms of kBiased
+  kUsesSlopes = 32,     // ALiBi
+  kUsesPages = 64,      // packed sequences over pages of keys and values
+  kUsesMaskKind = 128,  // times MaskKind
 };
 
 /// `groups` warpgroups of queries meet `keys` keys at a time. So many tiles of keys and of values
@@ -33,6 +34,7 @@ struct TileOf {
   static constexpr bool kSplits = uses & kUsesSplits, kStarts = uses & kUsesStarts;
   static constexpr bool kWindow = uses & kUsesWindow, kSinks = uses & kUsesSinks;
   static constexpr bool kCap = uses & kUsesCap, kSlopes = uses & kUsesSlopes;
+  static constexpr bool kPages = uses & kUsesPages;
   static constexpr int kMaskKind = uses / kUsesMaskKind;
   static constexpr int kSize = size, kPerColumn = 128 / size;
   static constexpr int kDim = dim, kValueDim = value_dim, kKeys = keys;
@@ -66,8 +68,10 @@ __device__ __forceinline__ bool is_packed(const int* starts) {
 }
 
 /// How the work is shared out. Heads of all batches are numbered; `section` of them are worked on
-/// at the same time, as their keys and values fit the L2 cache.
+/// at the same time, as their keys and values fit the L2 cache. Packed sequences over pages have
+/// common tiles of rows: they count as one batch.
 struct HopperPlan {
+  int heads, page_rows;           // of all batches; tokens of a page that one box loads
   int tiles, row_tiles, section;  // tiles of all splits
   int rising;                     // sections of even (0), of odd (1), of no number (2) rise
   int group;                      // heads of queries to one of keys
@@ -170,15 +174,24 @@ struct Parts {
       const int all = plan.section * plan.row_tiles;
       const int section = quotient(index, all), inside = index - section * all;
       const int first = section * plan.section;
-      const int heads = min(plan.section, call.heads * call.batches - first);
+      const int heads = min(plan.section, plan.heads - first);
       const int place = quotient(inside, heads), flat = first + inside - place * heads;
       const bool falls = section % 2 != plan.rising;
-      const int row = (falls ? plan.row_tiles - 1 - place : place) * Of::kRows;
-      const int batch = quotient(flat, call.heads);
+      const int row_tile = falls ? plan.row_tiles - 1 - place : place;
+      int row = row_tile * Of::kRows, batch = 0, head = flat;
+      if constexpr (Of::kPages) {
+        const PackedTile packed(call, row_tile, Of::kRows, 1);
+        row = packed.first_row;
+        batch = packed.batch;
+      } else {
+        batch = quotient(flat, call.heads);
+        head = flat - batch * call.heads;
+      }
       const Sequence sequence(call, batch, Of::kStarts);
-      if (is_packed<Of>(call.q_starts) && row >= sequence.queries) continue;
+      if (is_packed<Of>(call.q_starts) && (row < 0 || row >= sequence.queries)) continue;
+      if (Of::kPages && PackedTile::is_left_out(call, batch, sequence.queries)) continue;
       const int split = Of::kSplits ? tile - index * call.splits : 0;
-      return part(sequence, row, batch, flat - batch * call.heads, split);
+      return part(sequence, row, batch, head, split);
     }
     Part none{};
     none.steps = -1;

@@ -37,7 +37,7 @@ def paged_attention(
     value_scale: Any = None,
     return_lse: bool = False,
 ) -> Any:
-    """Attention of chunks of new tokens over pages; sequences of any lengths in one launch.
+    """Attention of chunks of new tokens over pages; sequences of any lengths in one call.
 
     query (tokens, heads, E), packed, any strides: tokens query_starts[i] to query_starts[i + 1] are
     the new ones of sequence i, the last of its lengths[i] tokens. The keys and values of all these
