@@ -267,6 +267,22 @@ def test_log_probabilities_are_those_of_the_logits(model):
         model.generate("a", logprobs=21)
 
 
+def test_deterministic_texts_have_the_same_bits_alone_and_in_a_batch():
+    model = llm.load(random=FIELDS | {"max_position_embeddings": 320})
+    prompts = [[5, 6, 7], [1] * 40, [9, 8], list(range(40)) * 7]
+    options = {"max_tokens": 5, "temperature": 0.8, "seed": 4, "logprobs": 2, "deterministic": True}
+    together = model.generate(prompts, **options)
+    for prompt, each in zip(prompts, together, strict=True):
+        alone = model.generate(prompt, **options)
+        assert (alone.tokens, alone.logprobs) == (each.tokens, each.logprobs)
+    # One size for generation, one for prompts: with a new token, and (of the longest) without.
+    assert model._generator._engine.stats()["graphs"] == 3
+    plain = model.generate(prompts[0], max_tokens=5)
+    assert plain.tokens == model.generate(prompts[0], max_tokens=5, deterministic=True).tokens
+    with pytest.raises(ArgumentError, match="deterministic is True or False"):
+        model.generate([1], deterministic=1)
+
+
 def test_penalties_keep_texts_from_repeating(model):
     plain = model.generate("x = [1, 1, 1,", max_tokens=24, ignore_eos=True).tokens
     options = {"max_tokens": 24, "ignore_eos": True}

@@ -24,6 +24,8 @@ __all__ = ["Completion", "Piece"]
 _MOST_ROWS = 256  # sequences that run at a time; others wait
 _LEAST_CAPACITY = 1024
 _PAGE = 16  # tokens
+# Of deterministic engines: as all steps are of one size, these are costs of each.
+_SAME_ROWS, _SAME_TOKENS = 32, 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,17 +80,23 @@ class Generator:
         self._model = model
         self._engine: TokenEngine | None = None
         self._size = _Size(0, 0, 0)
+        self._deterministic = False
 
-    def engine(self, lengths: Sequence[int]) -> TokenEngine:
+    def engine(self, lengths: Sequence[int], deterministic: bool = False) -> TokenEngine:
         """An engine for sequences of so many tokens each: the one that there is, or a larger one in
         its place. Raises OutOfMemory, which tells what would fit."""
-        rows = min(len(lengths), _MOST_ROWS)
+        rows = min(len(lengths), _SAME_ROWS if deterministic else _MOST_ROWS)
         pages = [-(-length // _PAGE) for length in sorted(lengths, reverse=True)[:rows]]
         needed = _Size(rows, max(lengths), sum(pages))
+        context = self._model.config.max_length
+        if deterministic:  # only the number of pages may change no bit
+            needed = _Size(_SAME_ROWS, context, sum(pages))
+        if deterministic != self._deterministic:
+            self._engine, self._size = None, _Size(0, 0, 0)
+            self._deterministic = deterministic
         if self._engine is None or not self._size.holds(needed):
             self._engine, before = None, self._size  # its caches are given back first
             self._size = _Size(0, 0, 0)
-            context = self._model.config.max_length
             grown = _Size(*(1 << (max(each) - 1).bit_length()
                             for each in zip(needed, before, strict=True)))  # fmt: skip
             grown = grown._replace(capacity=min(max(grown.capacity, _LEAST_CAPACITY), context))
@@ -103,8 +111,8 @@ class Generator:
         return TokenEngine(
             model.module, vocabulary=model.config.vocab_size, cache_layers=model.cache_layers(),
             capacity=size.capacity, max_rows=size.rows, page_size=_PAGE, pages=size.pages,
-            max_tokens_per_step=max(2048, 2 * size.rows), dtype=model.cache_dtype,
-            device=model.device,
+            max_tokens_per_step=_SAME_TOKENS if self._deterministic else max(2048, 2 * size.rows),
+            dtype=model.cache_dtype, deterministic=self._deterministic, device=model.device,
         )  # fmt: skip
 
     def _made_exactly(self, size: _Size) -> TokenEngine:
@@ -128,7 +136,8 @@ class Generator:
         context = self._model.config.max_length
         limits = [options.limit(len(prompt), context) for prompt in prompts]
         lengths = [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)]
-        return self.engine([each for each in lengths for _ in range(options.n)]), limits
+        all_lengths = [each for each in lengths for _ in range(options.n)]
+        return self.engine(all_lengths, options.deterministic), limits
 
 
 def _available(device: Any) -> int:

@@ -115,6 +115,9 @@ class Model:
         - stop: a string or up to 16, which end a text and are not in it. stop_tokens: tokens that
           end it, beside those of the model (its `eos`), which ignore_eos=True lets pass.
           min_tokens: no token ends it before so many.
+        - deterministic: tokens and log-probabilities have the same bits whatever else is in the
+          batch. A step then costs as much as one of 32 texts, a prompt as one of whole 256 tokens;
+          calls with and without it have caches of their own, made anew when they take turns.
 
         Raises ContextError with both lengths where prompt and max_tokens are longer than the
         context, ModelError for tokens outside of the vocabulary and where logits are not finite,

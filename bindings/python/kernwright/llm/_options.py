@@ -35,6 +35,7 @@ class GenerationOptions(TypedDict, total=False):
     stop_tokens: Sequence[int]
     ignore_eos: bool
     n: int
+    deterministic: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Generation:
     stop_tokens: Sequence[int] = ()
     ignore_eos: bool = False
     n: int = 1
+    deterministic: bool = False
 
     @classmethod
     def of(cls, options: GenerationOptions) -> Generation:
@@ -67,8 +69,10 @@ class Generation:
         return cls(**options)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.ignore_eos, bool):
-            raise ArgumentError(f"ignore_eos is True or False, got {self.ignore_eos!r:.60}")
+        for name in ("ignore_eos", "deterministic"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise ArgumentError(f"{name} is True or False, got {value!r:.60}")
         if self.seed is not None and (
             isinstance(self.seed, bool) or not isinstance(self.seed, int)
         ):
