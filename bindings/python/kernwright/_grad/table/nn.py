@@ -135,9 +135,9 @@ def convolve_weight_gradient(
     )
 
 
-def recurrent(cell: str) -> Callable[..., Any]:
+def recurrent(plain: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of lstm() or gru(): the reserve is kept for the gradient."""
-    plain, backward = getattr(kw.nn, cell), getattr(kw.nn, f"{cell}_backward")
+    cell = plain.__name__
 
     def handler(x: Any, hx: Any, weights: Any, *, reserve: bool = False, **options: Any) -> Any:
         first = [] if hx is None else list(hx) if cell == "lstm" else [hx]
