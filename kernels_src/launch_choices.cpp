@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -80,6 +81,16 @@ constexpr std::int16_t kUndecided = 0, kByRule = -1;
 /// The table in use, behind a lock, and the decisions taken from it, read without a lock.
 class ChoiceState {
  public:
+  ChoiceState() = default;
+  /// The table of another one, as it is now.
+  explicit ChoiceState(ChoiceState& from) {
+    const std::lock_guard lock(from.mutex_);
+    from.read_once();
+    users_ = from.users_;
+    forced_ = from.forced_;
+    has_read_ = true;
+  }
+
   int decided(LaunchChoice choice, const Device& device, ChoiceClass shape) noexcept {
     const std::size_t at = place(device);
     if (at >= kChoiceDevices) return decide(choice, device, shape);
@@ -189,7 +200,39 @@ ChoiceState& choice_state() {
   return state;
 }
 
+/// Counts the changes of the tables.
+std::atomic<std::uint64_t> table_changes{0};
+
+thread_local std::shared_ptr<PinnedChoices> pinned_choices;
+
 }  // namespace
+
+struct PinnedChoices::State {
+  const std::uint64_t changes = table_changes.load();
+  ChoiceState launches{choice_state()};
+  const std::shared_ptr<PinnedProducts> products = pin_products();
+};
+
+PinnedChoices::PinnedChoices() : state_(std::make_unique<State>()) {}
+PinnedChoices::~PinnedChoices() = default;
+
+std::shared_ptr<PinnedChoices> PinnedChoices::now() {
+  if (pinned_choices) return pinned_choices;
+  static std::mutex mutex;
+  static auto& latest = *new std::weak_ptr<PinnedChoices>;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<PinnedChoices> pinned = latest.lock();
+  if (pinned == nullptr || pinned->state_->changes != table_changes.load()) {
+    pinned = std::make_shared<PinnedChoices>();
+    latest = pinned;
+  }
+  return pinned;
+}
+
+std::shared_ptr<PinnedChoices> PinnedChoices::set(std::shared_ptr<PinnedChoices> pinned) noexcept {
+  set_pinned_products(pinned != nullptr ? pinned->state_->products.get() : nullptr);
+  return std::exchange(pinned_choices, std::move(pinned));
+}
 
 std::span<const LaunchChoiceInfo> launch_choices() noexcept { return kLaunchChoices; }
 
@@ -201,14 +244,15 @@ std::string shape_class(ChoiceMeasure measure, std::int64_t extent, std::size_t 
 int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::size_t element,
            int rule) noexcept {
   const ChoiceMeasure measure = kLaunchChoices[static_cast<std::size_t>(choice)].measure;
-  const int value = choice_state().decided(choice, device, choice_class(measure, extent, element));
+  ChoiceState& state = pinned_choices ? pinned_choices->state_->launches : choice_state();
+  const int value = state.decided(choice, device, choice_class(measure, extent, element));
   return value > 0 ? value : rule;
 }
 
 void use_launch_table(std::optional<std::string_view> json) {
   use_product_table(json);
-  if (!json) return choice_state().use(std::nullopt);
-  choice_state().use(parse_launch_table(*json, "the text"));
+  choice_state().use(json ? std::optional(parse_launch_table(*json, "the text")) : std::nullopt);
+  ++table_changes;
 }
 
 void force_launch_choice(LaunchChoice choice, std::optional<int> value) {
@@ -218,6 +262,7 @@ void force_launch_choice(LaunchChoice choice, std::optional<int> value) {
     throw InvalidArgument(format("{} is no candidate of {}.{}", *value, info.family, info.name));
   }
   choice_state().force(choice, value.value_or(0));
+  ++table_changes;
 }
 
 std::filesystem::path launch_table_path() {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,6 +49,28 @@ int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::
 /// A device is asked for by its name, then as "sm_90". "products" is for gemm/product_choices.h.
 /// Unknown entries, and numbers outside the candidates, count for nothing.
 void use_launch_table(std::optional<std::string_view> json);
+
+/// The choices of launches and products (gemm/product_choices.h) as their tables are in a moment,
+/// whatever tables are used later. Thread-safe.
+class PinnedChoices {
+ public:
+  PinnedChoices();
+  ~PinnedChoices();
+  PinnedChoices(const PinnedChoices&) = delete;
+  PinnedChoices& operator=(const PinnedChoices&) = delete;
+
+  /// The choices of this moment: the same object as long as the tables stay.
+  static std::shared_ptr<PinnedChoices> now();
+  /// From here on this thread chooses by `pinned`, and by the tables in use if that is null.
+  /// Returns what was there.
+  static std::shared_ptr<PinnedChoices> set(std::shared_ptr<PinnedChoices> pinned) noexcept;
+
+ private:
+  friend int choose(LaunchChoice choice, const Device& device, std::int64_t extent,
+                    std::size_t element, int rule) noexcept;
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Lets every device take that candidate for all shapes, to measure it; nothing ends it. Throws
 /// InvalidArgument for any other number.

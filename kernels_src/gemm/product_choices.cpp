@@ -56,6 +56,16 @@ enum class Filled : std::uint8_t { unknown, empty, some };
 /// Tables behind a lock, and what was decided by them.
 class ProductState {
  public:
+  ProductState() = default;
+  /// The tables of another one, as they are now.
+  explicit ProductState(ProductState& from) {
+    const std::unique_lock lock(from.mutex_);
+    from.read_once();
+    users_ = from.users_;
+    has_read_ = true;
+    update_filled();
+  }
+
   std::optional<ProductPlan> decided(const Device& device, const ProductKey& key) noexcept {
     if (filled_.load(std::memory_order_acquire) == Filled::empty) [[likely]]
       return std::nullopt;
@@ -148,12 +158,30 @@ ProductState& product_state() {
 
 }  // namespace
 
+class PinnedProducts {
+ public:
+  ProductState state{product_state()};
+};
+
+namespace {
+
+thread_local PinnedProducts* pinned_products = nullptr;
+
+}  // namespace
+
+std::shared_ptr<PinnedProducts> pin_products() { return std::make_shared<PinnedProducts>(); }
+
+PinnedProducts* set_pinned_products(PinnedProducts* pinned) noexcept {
+  return std::exchange(pinned_products, pinned);
+}
+
 std::optional<ProductPlan> product_plan(const Device& device, const ProductKey& key) noexcept {
   if (forced_product) {
     const bool counts = forced_product->kernel != ProductKernel::rule;
     return counts && is_product_plan(*forced_product, key) ? forced_product : std::nullopt;
   }
-  return product_state().decided(device, key);
+  ProductState& state = pinned_products != nullptr ? pinned_products->state : product_state();
+  return state.decided(device, key);
 }
 
 bool has_product_plan(const Device& device, const ProductKey& key) {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,6 +54,13 @@ bool has_product_plan(const Device& device, const ProductKey& key);
 /// {"1024x1024x1024": ["fma", 128, 128, 8, 8, 8, 4, 1]}}}}; [] is the rule. Entries unknown to this
 /// release count for nothing.
 void use_product_table(std::optional<std::string_view> json);
+
+/// The tables of products as they are in a moment.
+class PinnedProducts;
+std::shared_ptr<PinnedProducts> pin_products();
+/// From here on products of this thread are chosen by `pinned`, and by the tables in use if that is
+/// null. Returns what was there. The caller keeps `pinned`.
+PinnedProducts* set_pinned_products(PinnedProducts* pinned) noexcept;
 
 /// While one lives, products of this thread are made as the plan says, to measure it.
 class ForcedProduct {

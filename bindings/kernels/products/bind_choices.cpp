@@ -50,6 +50,9 @@ void bind_choices(py::module_& m) {
   m.def("_force_launch_choice", [](int index, std::optional<int> value) {
     kernels::force_launch_choice(static_cast<kernels::LaunchChoice>(index), value);
   });
+  py::class_<kernels::PinnedChoices, std::shared_ptr<kernels::PinnedChoices>>(m, "_PinnedChoices")
+      .def_static("now", &kernels::PinnedChoices::now);
+  m.def("_set_choices", &kernels::PinnedChoices::set, py::arg("pinned").none(true));
   m.def("_launch_table_path", [] { return kernels::launch_table_path().string(); });
   m.def("_compile_only", &compile_only);
 }

@@ -57,12 +57,14 @@ from kernwright._core_kernels import _lu_factor as _lu_factor
 from kernwright._core_kernels import _lu_solve as _lu_solve
 from kernwright._core_kernels import _matmul as _matmul
 from kernwright._core_kernels import _mma_tiles as _mma_tiles
+from kernwright._core_kernels import _PinnedChoices as _PinnedChoices
 from kernwright._core_kernels import _product as _product
 from kernwright._core_kernels import _product_plan as _product_plan
 from kernwright._core_kernels import _promote_types as _promote_types
 from kernwright._core_kernels import _qr as _qr
 from kernwright._core_kernels import _result_type as _result_type
 from kernwright._core_kernels import _scaled_matmul as _scaled_matmul
+from kernwright._core_kernels import _set_choices as _set_choices
 from kernwright._core_kernels import _set_default_dtype as _set_default_dtype
 from kernwright._core_kernels import _shape_class as _shape_class
 from kernwright._core_kernels import _svd as _svd

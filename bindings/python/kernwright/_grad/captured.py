@@ -7,6 +7,7 @@ import itertools
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,7 @@ class _Plan:
     def __init__(self, f: Callable[..., Any], pool: GraphPool | None) -> None:
         self.function, self.pool, self.calls = f, pool, 0
         self.graph: Graph | None = None
+        self.choices: _core._PinnedChoices | None = None  # of kernels, which tuning may change
         self.arrays: list[Array | None] = []  # of the first call
         self.fixed: set[int] = set()  # the numbers of those that were the same in the second
 
@@ -180,9 +182,12 @@ class _Plan:
             if self.calls == 0:
                 self.arrays, self.held = list(call.arrays), call.held
                 self.fixed = set(range(len(call.arrays)))
+            else:  # the first call may have tuned
+                self.choices = _core._PinnedChoices.now()
             self._compare(call)
             self.calls += 1
-            return self.function(*call.args, **call.kwargs)
+            with _planned_by(self.choices):
+                return self.function(*call.args, **call.kwargs)
         if not self._compare(call) or self.graph is None:
             self._record(call)
         return self._replay(call)
@@ -208,7 +213,10 @@ class _Plan:
         self.draws = draws.GraphDraws()
         kw.synchronize()
         try:
-            with graph.capture(), draws.in_graph(self.draws), written_extents() as written:
+            with (
+                graph.capture(), draws.in_graph(self.draws), _planned_by(self.choices),
+                written_extents() as written,
+            ):  # fmt: skip
                 self.result = self.function(*args, **kwargs)
         except CaptureError as error:
             name = getattr(self.function, "__name__", "f")
@@ -249,6 +257,19 @@ class _Plan:
             if not _touches(extent_of(call.arrays[i]), self.outputs):
                 call.arrays[i][...] = self.inputs[i]
         return self.result
+
+
+@contextmanager
+def _planned_by(choices: _core._PinnedChoices | None) -> Iterator[None]:
+    """Kernels of the block are those of these choices; None: of those in use."""
+    if choices is None:
+        yield
+        return
+    before = _core._set_choices(choices)
+    try:
+        yield
+    finally:
+        _core._set_choices(before)
 
 
 def _is_same(a: Array, b: Array | None) -> bool:

@@ -23,6 +23,7 @@ from kernwright.tune._kernel_tuner.tuning import tune_kernel
 from kernwright.tune._library import library
 from kernwright.tune._online import Online
 from kernwright.tune._online_search import OnlineTrial
+from kernwright.tune._plans import Plans
 from kernwright.tune._products import products
 from kernwright.tune._report import write_report
 from kernwright.tune._sessions.session import Session
@@ -49,6 +50,7 @@ __all__ = [
     "Match",
     "Online",
     "OnlineTrial",
+    "Plans",
     "PythonKernel",
     "Session",
     "Space",
