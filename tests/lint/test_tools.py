@@ -43,7 +43,9 @@ def test_the_picture_of_the_architecture_is_fresh(root):
     run(root, sys.executable, "scripts/architecture_picture.py", "--check")
 
 
-@pytest.mark.parametrize("extra", ["ray", "mcp", "shtab", "matplotlib", "rich", "material"])
+@pytest.mark.parametrize(
+    "extra", ["ray", "mcp", "shtab", "matplotlib", "rich", "material", "tokenizers", "jinja2"]
+)
 def test_no_test_is_skipped_for_want_of_an_extra(extra):
     assert importlib.util.find_spec(extra) is not None, "make setup"
 
