@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from summing_model import VOCABULARY, Summing, make, prompts_of
 
+import kernwright as kw
 from kernwright.llm._engine import Sampling
 
 SPREAD = 2.0
@@ -95,3 +96,20 @@ def test_only_requests_that_ask_get_log_probabilities(engine):
     assert [len(each.logprobs) for each in asked] == [16, 16]
     pieces = list(engine.stream([3], Sampling(max_tokens=3, logprobs=1)))
     assert [piece.logprobs.top[0][0] for piece in pieces] == [piece.token for piece in pieces]
+
+
+def test_no_kernel_of_a_step_makes_a_finding_under_all_checks(sim):
+    prompts = prompts_of(4, 4)
+    kinds = [
+        {"max_tokens": 6},
+        {"max_tokens": 5, "temperature": 1.0, "top_k": 5, "seed": 1, "choices": 2},
+        {"repetition_penalty": 1.3, "presence_penalty": 0.5, "frequency_penalty": 0.2},
+        {"max_tokens": 3, "logprobs": 4},
+    ]
+    with kw.checks("memory", "init", "race", "sync") as report:
+        made = make(Summing(SPREAD)).run_each(
+            [(each, Sampling(**kind)) for each, kind in zip(prompts, kinds, strict=True)]
+        )
+        kw.synchronize()
+    assert not report.findings, str(report)
+    assert made[0][0].tokens == greedy(prompts[0], 6)
