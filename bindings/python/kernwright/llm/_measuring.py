@@ -83,8 +83,9 @@ def prompt(model: Model, length: int, repeats: int = 5) -> dict[str, Any]:
 
 
 def throughput(model: Model, count: int, length: int, new: int) -> dict[str, Any]:
-    """`count` prompts of `length` tokens, `new` tokens behind each, as one call of generate()."""
-    model.generate(_prompts(model, count, length), max_tokens=2, ignore_eos=True)
+    """`count` prompts of `length` tokens, `new` tokens behind each, as one call of generate(); a
+    call of the same kind before it has recorded the graphs."""
+    model.generate(_prompts(model, count, length), max_tokens=new, ignore_eos=True)
     prompts = _prompts(model, count + 1, length)[:count]
     begin = time.perf_counter()
     made = model.generate(prompts, max_tokens=new, ignore_eos=True)
