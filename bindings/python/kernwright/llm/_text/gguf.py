@@ -10,6 +10,7 @@ from kernwright.llm._fields import Fields
 from kernwright.llm._text.patterns import PRE_TOKENIZERS, PreTokenizer
 from kernwright.llm._text.sentencepiece import (
     Pieces,
+    TokenKind,
     character_pairs_spec,
     pieces_spec,
     unigram_spec,
@@ -22,7 +23,6 @@ from kernwright.llm._text.source import (
     byte_level_spec,
 )
 
-_NORMAL, _UNKNOWN, _CONTROL, _USER, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6  # kinds of tokens
 _PREFIX = "tokenizer.ggml."
 _ROLES = {
     "bos_token_id": "bos_token",
@@ -62,7 +62,7 @@ class _Reader:
         self.tokens = self.fields.texts("tokens")
         if not self.tokens:
             raise self.fields.wrong("tokens", "is an empty list")
-        self.types = self._numbers("token_type", int, _NORMAL)
+        self.types = self._numbers("token_type", int, TokenKind.NORMAL)
         self.roles = {role: self.tokens[id] for role, id in self._ids()}
 
     def read(self) -> Source:
@@ -111,30 +111,20 @@ class _Reader:
             if id is not None and 0 <= id < len(self.tokens):
                 yield id
         for id, token in enumerate(self.tokens):
-            if token in _ENDS and self.types[id] in (_CONTROL, _USER):
+            if token in _ENDS and self.types[id] in (TokenKind.CONTROL, TokenKind.USER):
                 yield id
 
     def _added(self) -> list[dict[str, Any]]:
         """Control tokens and tokens of the user. Phi-3 drops spaces after its own."""
-        phi3 = "phi-3" in self.metadata.get("general.name", str, "").lower().replace(
-            "phi3", "phi-3"
-        )
-        bare = {"<unk>", "<s>", "<|endoftext|>"}
-        unknown = self.roles.get("unk_token")
-        return [
-            added_token(
-                id,
-                token,
-                special=self.types[id] != _USER,
-                rstrip=phi3 and token not in bare,
-            )
-            for id, token in enumerate(self.tokens)
-            if token
-            and (
-                self.types[id] in (_CONTROL, _USER)
-                or (self.types[id] == _UNKNOWN and token == unknown)
-            )
-        ]
+        name = self.metadata.get("general.name", str, "").lower()
+        strips = "phi-3" in name or "phi3" in name
+        made = []
+        for id, (token, kind) in enumerate(zip(self.tokens, self.types, strict=True)):
+            unknown = kind == TokenKind.UNKNOWN and token == self.roles.get("unk_token")
+            if token and (unknown or kind in (TokenKind.CONTROL, TokenKind.USER)):
+                rstrip = strips and token not in ("<unk>", "<s>", "<|endoftext|>")
+                made.append(added_token(id, token, special=kind != TokenKind.USER, rstrip=rstrip))
+        return made
 
     def _vocab(self) -> dict[str, int]:
         """Ids by token. Of equal tokens, the first has the id."""
@@ -177,10 +167,10 @@ class _Reader:
         return Pieces(
             tokens=self.tokens,
             scores=self._numbers("scores", float, 0.0),
-            normal=[kind in (_NORMAL, _UNUSED) for kind in self.types],
+            normal=[kind in (TokenKind.NORMAL, TokenKind.UNUSED) for kind in self.types],
             added=self._added(),
             unknown=self.roles.get("unk_token"),
-            byte_fallback=_BYTE in self.types,
+            byte_fallback=TokenKind.BYTE in self.types,
             add_space=self.fields.get("add_space_prefix", bool, True),
         )
 
@@ -198,7 +188,9 @@ class _Reader:
 
     def _wordpiece(self) -> tuple[dict[str, Any], bool, bool]:
         special = {
-            token for id, token in enumerate(self.tokens) if self.types[id] in (_CONTROL, _USER)
+            token
+            for id, token in enumerate(self.tokens)
+            if self.types[id] in (TokenKind.CONTROL, TokenKind.USER)
         }
         vocab = {}
         for id, token in enumerate(self.tokens):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,8 +17,18 @@ from kernwright.llm._text.source import (
     merges_of,
 )
 
-_NORMAL, _UNKNOWN, _CONTROL, _USER, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 _UNIGRAM, _PAIRS = 1, 2  # kinds of models
+
+
+class TokenKind(enum.IntEnum):
+    """Kinds of tokens in files of SentencePiece and in GGUF files."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER = 4
+    UNUSED = 5
+    BYTE = 6
 
 
 @dataclass
@@ -124,7 +135,7 @@ def read_sentencepiece(file: str, content: bytes) -> Source:
     for part in parts.messages(1):
         tokens.append(part.text(1))
         scores.append(part.real(2))
-        kinds.append(part.whole(3, _NORMAL))
+        kinds.append(part.whole(3, TokenKind.NORMAL))
     if not tokens:
         raise ModelError(f"{file} is no model of SentencePiece: it has no pieces")
     trainer = next(parts.messages(2), _Message(file, b""))
@@ -137,14 +148,14 @@ def read_sentencepiece(file: str, content: bytes) -> Source:
     pieces = Pieces(
         tokens=tokens,
         scores=scores,
-        normal=[kind in (_NORMAL, _UNUSED) for kind in kinds],
+        normal=[kind in (TokenKind.NORMAL, TokenKind.UNUSED) for kind in kinds],
         added=[
-            added_token(id, token, special=kind != _USER)
+            added_token(id, token, special=kind != TokenKind.USER)
             for id, (token, kind) in enumerate(zip(tokens, kinds, strict=True))
-            if kind in (_UNKNOWN, _CONTROL, _USER)
+            if kind in (TokenKind.UNKNOWN, TokenKind.CONTROL, TokenKind.USER)
         ],
         unknown=roles.get("unk_token"),
-        byte_fallback=_BYTE in kinds,
+        byte_fallback=TokenKind.BYTE in kinds,
         add_space=bool(normalizer.whole(3, 1)),
     )
     kind = trainer.whole(3, _UNIGRAM)
