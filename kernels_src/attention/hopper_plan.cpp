@@ -195,9 +195,7 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
     tile = {hopper_extras(made.call) > 0 ? 96 : 128, 3, 3};
   }
   // Sequences of other lengths than the longest leave blocks without work: others take their place.
-  // Common tiles of rows have no such gaps, but some empty ones, which persistent blocks step over.
-  tile.persistent =
-      made.shares_tiles() || (!options.q_starts && !options.k_lengths && !options.q_lengths);
+  tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
   return tile;
 }
 
