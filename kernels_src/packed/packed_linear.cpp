@@ -179,11 +179,15 @@ std::int64_t clusters_of_device(const Kernel& kernel, const Device& device, Laun
   using Launch = std::tuple<const Device*, std::uint32_t, std::uint32_t, std::uint32_t>;
   static auto& known = *new std::map<Launch, std::int64_t>;
   const Launch key = {&device, config.cluster.y, config.block.x, config.shared_bytes};
-  const std::scoped_lock lock(mutex);
-  const auto found = known.find(key);
-  if (found != known.end()) return found->second;
+  {
+    const std::scoped_lock lock(mutex);
+    const auto found = known.find(key);
+    if (found != known.end()) return found->second;
+  }
   config.programmatic_dependent = false;
-  return known[key] = kernel.active_clusters(config);
+  const std::int64_t clusters = kernel.active_clusters(config);  // may compile: without the lock
+  const std::scoped_lock lock(mutex);
+  return known[key] = clusters;
 }
 
 /// Each cluster has as many tiles as others, in one wave.
