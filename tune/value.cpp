@@ -3,17 +3,12 @@
 
 #include "base/format.h"
 
-#include <array>
-#include <charconv>
-
 namespace kernwright {
 namespace {
 
 /// The shortest digits for the same number, with a point: 1.0, 0.1, 1e+30.
 std::string real_text(double value) {
-  std::array<char, 40> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
-  std::string text(digits.data(), end.ptr);
+  std::string text = format("{}", value);  // NOTE: std::to_chars of a double has tables of 100 kB
   if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
   return text;
 }
