@@ -53,6 +53,7 @@ Loop::Loop(Device& device, const LoopOptions& options, Record record)
       pages_(options.pages),
       prefixes_(pages_, options.layout.page_size) {
   for (std::int32_t row = options.layout.max_rows; row-- > 0;) free_rows_.push_back(row);
+  publish();
 }
 
 Loop::~Loop() {
@@ -101,39 +102,25 @@ void Loop::require_possible(const Request& request) const {
 std::uint64_t Loop::submit(Request request) {
   require_possible(request);
   std::ranges::sort(request.stop_tokens);
-  const std::lock_guard lock(inbox_mutex_);
-  unfinished_ += request.choices;
-  submitted_.emplace_back(++last_request_, std::move(request));
-  return last_request_;
+  return inbox_.submit(std::move(request));
 }
-
-void Loop::cancel(std::uint64_t request) {
-  const std::lock_guard lock(inbox_mutex_);
-  cancelled_.push_back(request);
-}
-
-bool Loop::has_work() const { return unfinished_.load() != 0; }
 
 void Loop::take_inbox() {
-  std::vector<std::pair<std::uint64_t, Request>> submitted;
-  std::vector<std::uint64_t> cancelled;
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    submitted.swap(submitted_);
-    cancelled.swap(cancelled_);
-  }
-  for (auto& [number, request] : submitted) enqueue(number, std::move(request));
-  for (const std::uint64_t number : cancelled) {
-    const auto found = requests_.find(number);
+  Inbox::Contents taken = inbox_.take();
+  for (auto& [number, request] : taken.submitted) enqueue(number, std::move(request));
+  for (const Inbox::Cancel& cancel : taken.cancelled) {
+    const auto found = requests_.find(cancel.request);
     if (found == requests_.end()) continue;
-    const std::vector<SequencePtr> sequences = found->second;
-    for (const SequencePtr& each : sequences) finish(*each, Finish::cancelled);
+    const std::vector<SequencePtr> sequences = found->second.sequences;
+    for (const SequencePtr& each : sequences) {
+      if (cancel.choice < 0 || cancel.choice == each->choice) finish(*each, cancel.reason);
+    }
   }
 }
 
 void Loop::enqueue(std::uint64_t number, Request&& request) {
   const auto source = std::make_shared<const Request>(std::move(request));
-  std::vector<SequencePtr>& all = requests_[number];
+  std::vector<SequencePtr>& all = requests_[number].sequences;
   for (std::int32_t choice = 0; choice < source->choices; ++choice) {
     auto made = std::make_shared<Sequence>();
     made->request = number;
@@ -203,7 +190,10 @@ bool Loop::admit_one(const SequencePtr& sequence) {
     }
     return false;
   }
-  if (is_new) stats_.shared_tokens += sequence->computed;
+  sequence->shared = sequence->computed;
+  stats_.shared_tokens += is_new ? sequence->computed : 0;
+  stats_.prompt_tokens += sequence->prompt_length();
+  start(requests_.at(sequence->request));
   sequence->row = free_rows_.back();
   free_rows_.pop_back();
   promised_ += more;
@@ -246,6 +236,7 @@ void Loop::advance(std::vector<TokenEvent>& events) {
     plan = plan_step(running_, options_.schedule, buckets_);
   }
   Graph* const graph = plan.parts.empty() ? nullptr : &graph_of(plan.bucket);
+  step_began_ = Clock::now().time_since_epoch().count();
   try {
     if (graph != nullptr) launch(plan, *graph);
     if (unread_.size() > (graph != nullptr ? 1U : 0U)) {
@@ -253,14 +244,39 @@ void Loop::advance(std::vector<TokenEvent>& events) {
     } else if (graph == nullptr && !waiting_.empty()) {
       throw std::logic_error(format("{} sequences wait for nothing", waiting_.size()));
     }
-  } catch (...) {
-    fail_all();
+  } catch (const std::exception& error) {
+    step_began_ = 0;
+    end_all(Finish::failed, error.what());
+    publish();
     throw;
   }
-  unfinished_ -= std::ranges::count_if(
-      events_, [](const TokenEvent& event) { return event.finish != Finish::none; });
+  step_began_ = 0;
+  return_events(events);
+}
+
+/// Lets other threads see the numbers.
+void Loop::publish() {
+  stats_.rows = static_cast<std::int32_t>(running_.size());
+  stats_.waiting = static_cast<std::int32_t>(requests_.size()) - stats_.running;
+  stats_.free_pages = pages_.free();
+  stats_.cached_pages = pages_.idle();
+  stats_.used_pages = pages_.used();
+  const std::lock_guard lock(stats_mutex_);
+  published_ = stats_;
+}
+
+void Loop::return_events(std::vector<TokenEvent>& events) {
+  publish();
+  inbox_.count_ended(std::ranges::count_if(
+      events_, [](const TokenEvent& event) { return event.finish != Finish::none; }));
   std::ranges::move(events_, std::back_inserter(events));
   events_.clear();
+}
+
+std::chrono::nanoseconds Loop::step_age() const noexcept {
+  const std::int64_t began = step_began_.load();
+  if (began == 0) return {};
+  return Clock::now().time_since_epoch() - Clock::duration(began);
 }
 
 void Loop::launch(const StepPlan& plan, Graph& graph) {
@@ -373,13 +389,20 @@ void Loop::receive(Sequence& sequence, std::span<const std::int32_t> result) {
                      std::ranges::binary_search(source.stop_tokens, token);
   if (stops || sequence.produced == sequence.limit)
     return finish(sequence, stops ? Finish::stop : Finish::length, token, std::move(details));
-  events_.push_back({sequence.request, sequence.choice, token, Finish::none, std::move(details)});
+  events_.push_back({sequence.request, sequence.choice, token, Finish::none, std::move(details),
+                     sequence.shared});
 }
 
 // ---- ends
 
+void Loop::start(Active& request) {
+  if (std::exchange(request.started, true)) return;
+  ++stats_.started;
+  ++stats_.running;
+}
+
 void Loop::finish(Sequence& sequence, Finish reason, std::int32_t token,
-                  std::vector<std::int32_t> details) {
+                  std::vector<std::int32_t> details, const std::string& cause) {
   sequence.finished = true;
   if (options_.prefix_cache && sequence.row >= 0) cache_text(sequence, reason);
   const auto held = static_cast<std::int32_t>(sequence.pages.size());
@@ -387,10 +410,19 @@ void Loop::finish(Sequence& sequence, Finish reason, std::int32_t token,
   sequence.pages.clear();
   const auto same = [&](const SequencePtr& each) { return each.get() == &sequence; };
   const auto found = requests_.find(sequence.request);
-  const auto place = std::ranges::find_if(found->second, same);
+  Active& request = found->second;
+  const auto place = std::ranges::find_if(request.sequences, same);
   const SequencePtr alive = *place;
-  found->second.erase(place);
-  if (found->second.empty()) requests_.erase(found);
+  request.sequences.erase(place);
+  request.outcome = std::max(request.outcome, outcome_of(reason));
+  if (request.sequences.empty()) {
+    start(request);
+    --stats_.running;
+    ++(request.outcome == Outcome::finished  ? stats_.finished
+       : request.outcome == Outcome::aborted ? stats_.aborted
+                                             : stats_.failed);
+    requests_.erase(found);
+  }
   if (sequence.row >= 0) {
     promised_ -= pages_for(sequence.most_computed()) - held;
     free_rows_.push_back(std::exchange(sequence.row, -1));
@@ -401,23 +433,31 @@ void Loop::finish(Sequence& sequence, Finish reason, std::int32_t token,
   // Those that would have shared its pages share nothing.
   for (const SequencePtr& each : sequence.followers) each->ready = true;
   sequence.followers.clear();
-  events_.push_back({sequence.request, sequence.choice, token, reason, std::move(details)});
+  events_.push_back({sequence.request, sequence.choice, token, reason, std::move(details),
+                     sequence.shared, cause});
 }
 
-void Loop::fail_all() {
+void Loop::end_all(Finish reason, const std::string& cause) {
   rows_.discard();
   step_.discard_results();
   unread_.clear();
-  while (!requests_.empty()) finish(*requests_.begin()->second.front(), Finish::failed);
+  while (!requests_.empty())
+    finish(*requests_.begin()->second.sequences.front(), reason, -1, {}, cause);
+}
+
+void Loop::abandon(Finish reason, const std::string& cause, std::vector<TokenEvent>& events) {
+  const std::unique_lock busy(advancing_, std::try_to_lock);
+  if (!busy) throw Error("abandon() of an engine in use: call it when no advance() is under way");
+  take_inbox();
+  end_all(reason, cause);
+  return_events(events);
 }
 
 LoopStats Loop::stats() const {
-  LoopStats stats = stats_;
-  stats.running = static_cast<std::int32_t>(running_.size());
-  stats.waiting = static_cast<std::int32_t>(waiting_.size());
-  stats.free_pages = pages_.free();
-  stats.cached_pages = prefixes_.idle();
-  stats.used_pages = pages_.used() - stats.cached_pages;
+  const std::int32_t arrived = inbox_.size();
+  const std::lock_guard lock(stats_mutex_);
+  LoopStats stats = published_;
+  stats.waiting += arrived;
   return stats;
 }
 

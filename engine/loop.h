@@ -3,6 +3,7 @@
 
 #include "core/graph/graph.h"
 #include "core/stream.h"
+#include "engine/inbox.h"
 #include "engine/pages.h"
 #include "engine/prefix.h"
 #include "engine/rows.h"
@@ -11,12 +12,14 @@
 #include "engine/step.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -34,17 +37,21 @@ struct LoopOptions {
 struct LoopStats {
   std::int64_t steps = 0;                 ///< launched
   std::int64_t tokens = 0;                ///< generated
+  std::int64_t prompt_tokens = 0;         ///< of admitted sequences
   std::int64_t plan_ns = 0;               ///< of plans, and of taking tokens in
   std::int64_t launch_ns = 0;             ///< of calls of the driver, without waits for tokens
   std::int32_t graphs = 0;                ///< recorded
-  std::int32_t running = 0, waiting = 0;  ///< sequences
+  std::int32_t rows = 0;                  ///< running sequences
+  std::int32_t running = 0, waiting = 0;  ///< requests
+  /// Requests behind the queue: started = finished + aborted + failed + running.
+  std::int64_t started = 0, finished = 0, aborted = 0, failed = 0;
   std::int32_t free_pages = 0, used_pages = 0, cached_pages = 0;  ///< all pages together
   std::int64_t shared_tokens = 0;  ///< of prompts, found in the prefix cache
 };
 
 /// Plans steps, replays their graphs on a stream of its own, and reads the tokens of a step while
-/// the next one runs. submit(), cancel() and has_work() may be called from any thread, the others
-/// from one at a time.
+/// the next one runs. submit(), inbox(), step_age() and stats() may be called from any thread, the
+/// others from one at a time.
 class Loop {
  public:
   /// Records the graph of a step of that size: step().begin(), the model, a token for each row as
@@ -65,24 +72,37 @@ class Loop {
   /// Queues a request; its number. Throws InvalidArgument for a request too large ever to run,
   /// with the size of one to fit.
   std::uint64_t submit(Request request);
-  /// Ends all sequences of the request with the next advance(). A request of the past, or of none,
-  /// is left alone.
-  void cancel(std::uint64_t request);
-  /// Whether there are sequences, or events for the next advance() to return.
-  bool has_work() const;
+  /// Where requests come from. A cancel ends sequences with the next advance(); for a request of
+  /// the past, or of none, it does nothing. There is work while there are sequences, or events for
+  /// the next advance() to return.
+  Inbox& inbox() noexcept { return inbox_; }
 
   /// Launches a step, if a sequence has something to compute, and waits for the tokens of the step
   /// before. Appends what happened to `events`. When `record` throws, all sequences stay as they
   /// are; after any other error they end as failed, and the loop can be used again unless the
   /// device is lost. Throws Error when another thread is in advance().
   void advance(std::vector<TokenEvent>& events);
+  /// Ends all requests for that reason. Their events are appended with those not returned yet.
+  /// Throws Error when another thread is in advance().
+  void abandon(Finish reason, const std::string& cause, std::vector<TokenEvent>& events);
   /// Records the graph of a step for so many generating rows, unless it is there.
   void prepare(std::int32_t rows);
 
+  /// As they were after the last call of advance(), but for requests submitted since.
   LoopStats stats() const;
+  /// For how long the step in the making has not ended; nothing between steps, and while one is
+  /// recorded.
+  std::chrono::nanoseconds step_age() const noexcept;
 
  private:
   using SequencePtr = std::shared_ptr<Sequence>;
+  using Clock = std::chrono::steady_clock;
+  /// A request with sequences left.
+  struct Active {
+    std::vector<SequencePtr> sequences;
+    bool started = false;
+    Outcome outcome = Outcome::finished;  ///< the worst of its sequences
+  };
 
   void take_inbox();
   void enqueue(std::uint64_t number, Request&& request);
@@ -99,8 +119,11 @@ class Loop {
   void read_oldest();
   void receive(Sequence& sequence, std::span<const std::int32_t> result);
   void finish(Sequence& sequence, Finish reason, std::int32_t token = -1,
-              std::vector<std::int32_t> details = {});
-  void fail_all();
+              std::vector<std::int32_t> details = {}, const std::string& cause = {});
+  void start(Active& request);
+  void end_all(Finish reason, const std::string& cause);
+  void publish();
+  void return_events(std::vector<TokenEvent>& events);
   std::int32_t pages_for(std::int32_t tokens) const noexcept;
   void require_possible(const Request& request) const;
 
@@ -119,17 +142,16 @@ class Loop {
   std::vector<std::int32_t> free_rows_;
   std::int32_t promised_ = 0;                 ///< pages that running sequences may still take
   std::deque<std::vector<StepPart>> unread_;  ///< of steps with unread tokens
-  std::unordered_map<std::uint64_t, std::vector<SequencePtr>> requests_;
+  std::unordered_map<std::uint64_t, Active> requests_;
   std::vector<TokenEvent> events_;
   std::vector<std::int32_t> active_, counts_;
   LoopStats stats_;
+  std::atomic<std::int64_t> step_began_ = 0;  ///< 0: none is in the making
 
   std::mutex advancing_;
-  mutable std::mutex inbox_mutex_;
-  std::vector<std::pair<std::uint64_t, Request>> submitted_;
-  std::vector<std::uint64_t> cancelled_;
-  std::uint64_t last_request_ = 0;
-  std::atomic<std::int64_t> unfinished_ = 0;  ///< sequences, and ends to be returned
+  Inbox inbox_;
+  mutable std::mutex stats_mutex_;
+  LoopStats published_;  ///< stats_ for other threads
 };
 
 }  // namespace kernwright::engine

@@ -11,6 +11,7 @@ namespace kernwright::engine {
 Pages::Pages(std::int32_t total) {
   if (total < 1) throw InvalidArgument(format("a cache has at least one page, not {}", total));
   owners_.assign(static_cast<std::size_t>(total), 0);
+  cached_.assign(owners_.size(), false);
   free_.reserve(owners_.size());
   for (std::int32_t page = total; page-- > 0;) free_.push_back(page);
 }
@@ -31,12 +32,36 @@ std::int32_t Pages::take() {
 
 void Pages::retain(std::int32_t page) {
   if (owners(page) == 0) throw std::logic_error(format("page {} is free: it has no owner", page));
-  ++owners_[static_cast<std::size_t>(page)];
+  const auto at = static_cast<std::size_t>(page);
+  if (++owners_[at] == 2 && cached_[at]) --idle_;
 }
 
 void Pages::release(std::int32_t page) {
   if (owners(page) == 0) throw std::logic_error(format("page {} is freed twice", page));
-  if (--owners_[static_cast<std::size_t>(page)] == 0) free_.push_back(page);
+  const auto at = static_cast<std::size_t>(page);
+  if (owners_[at] == 1 && cached_[at])
+    throw std::logic_error(format("page {} has no owner but the prefix cache", page));
+  --owners_[at];
+  if (owners_[at] == 1 && cached_[at]) ++idle_;
+  if (owners_[at] == 0) free_.push_back(page);
+}
+
+void Pages::retain_cached(std::int32_t page) {
+  const std::int32_t before = owners(page);
+  const auto at = static_cast<std::size_t>(page);
+  if (before == 0 || cached_[at])
+    throw std::logic_error(format("page {} is {}", page, before == 0 ? "free" : "cached already"));
+  ++owners_[at];
+  cached_[at] = true;
+}
+
+void Pages::release_cached(std::int32_t page) {
+  const std::int32_t before = owners(page);
+  const auto at = static_cast<std::size_t>(page);
+  if (!cached_[at]) throw std::logic_error(format("page {} is not in the prefix cache", page));
+  if (before == 1) --idle_;
+  cached_[at] = false;
+  release(page);
 }
 
 }  // namespace kernwright::engine

@@ -1,4 +1,4 @@
-// The pages of key and value caches, by number: which are free, and how many users each has.
+// The pages of key and value caches, by number: which are free, and how many owners each has.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace kernwright::engine {
 
-/// Pages 0 to total() - 1. A page has an owner for each retain(), and is free without one. Not
-/// thread-safe.
+/// Pages 0 to total() - 1. A page has an owner for each retain(), and is free without one. The
+/// prefix cache is an owner, too: a page is idle while it has no other. Not thread-safe.
 class Pages {
  public:
   /// Throws InvalidArgument for fewer than one page.
@@ -16,7 +16,9 @@ class Pages {
 
   std::int32_t total() const noexcept { return static_cast<std::int32_t>(owners_.size()); }
   std::int32_t free() const noexcept { return static_cast<std::int32_t>(free_.size()); }
-  std::int32_t used() const noexcept { return total() - free(); }
+  std::int32_t idle() const noexcept { return idle_; }
+  /// Neither free nor idle.
+  std::int32_t used() const noexcept { return total() - free() - idle(); }
   std::int32_t owners(std::int32_t page) const;
 
   /// A free page, with one owner. Throws std::logic_error when there is none: ask free() first.
@@ -26,8 +28,15 @@ class Pages {
   /// One owner less; the last one frees the page. Throws std::logic_error for a free one.
   void release(std::int32_t page);
 
+  /// retain() by the prefix cache, and its release(). Throw std::logic_error, too, for a page it
+  /// has already, or has not.
+  void retain_cached(std::int32_t page);
+  void release_cached(std::int32_t page);
+
  private:
   std::vector<std::int32_t> owners_;
+  std::vector<bool> cached_;  ///< whether the prefix cache is an owner
+  std::int32_t idle_ = 0;
   std::vector<std::int32_t> free_;  ///< the last one is taken next
 };
 

@@ -57,7 +57,7 @@ void PrefixCache::add(std::span<const std::int32_t> tokens, std::span<const std:
       made->used = ++last_use_;
       at->children.emplace(made->hash, std::move(made));
       by_use_.emplace(next->used, next);
-      pages_.retain(next->page);
+      pages_.retain_cached(next->page);
     }
     at = next;
   }
@@ -74,7 +74,7 @@ void PrefixCache::touch(Node& last) {
 }
 
 void PrefixCache::drop(Node& leaf) {
-  pages_.release(leaf.page);
+  pages_.release_cached(leaf.page);
   by_use_.erase(leaf.used);
   auto& siblings = leaf.parent->children;
   const auto [begin, end] = siblings.equal_range(leaf.hash);
@@ -84,7 +84,8 @@ void PrefixCache::drop(Node& leaf) {
 
 void PrefixCache::free_up(std::int32_t wanted) {
   // A page of a running sequence keeps its parents in use, too: they are passed over.
-  for (auto each = by_use_.begin(); each != by_use_.end() && pages_.free() < wanted;) {
+  for (auto each = by_use_.begin();
+       each != by_use_.end() && pages_.free() < wanted && pages_.idle() > 0;) {
     Node& node = *(each++)->second;
     if (node.children.empty() && pages_.owners(node.page) == 1) drop(node);
   }
@@ -92,11 +93,6 @@ void PrefixCache::free_up(std::int32_t wanted) {
 
 void PrefixCache::clear() noexcept {
   while (!by_use_.empty()) drop(*by_use_.begin()->second);
-}
-
-std::int32_t PrefixCache::idle() const {
-  return static_cast<std::int32_t>(std::ranges::count_if(
-      by_use_, [&](const auto& each) { return pages_.owners(each.second->page) == 1; }));
 }
 
 }  // namespace kernwright::engine

@@ -32,8 +32,6 @@ class PrefixCache {
   void clear() noexcept;
 
   std::int32_t size() const noexcept { return static_cast<std::int32_t>(by_use_.size()); }
-  /// Pages without another owner.
-  std::int32_t idle() const;
 
  private:
   struct Node {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace kernwright::engine {
@@ -46,6 +47,14 @@ enum class Finish : std::uint8_t {
   failed,      ///< with the error of a step, thrown by advance()
 };
 
+/// What became of a request with sequences that ended so.
+enum class Outcome : std::uint8_t { finished, aborted, failed };
+
+constexpr Outcome outcome_of(Finish finish) noexcept {
+  if (finish == Finish::bad_logits || finish == Finish::failed) return Outcome::failed;
+  return finish == Finish::cancelled ? Outcome::aborted : Outcome::finished;
+}
+
 /// A token of a sequence, its end, or both.
 struct TokenEvent {
   std::uint64_t request = 0;
@@ -53,6 +62,8 @@ struct TokenEvent {
   std::int32_t token = -1;  ///< -1: none, only an end
   Finish finish = Finish::none;
   std::vector<std::int32_t> details{};  ///< where the request wants them
+  std::int32_t shared = 0;              ///< tokens of its prompt found in the prefix cache
+  std::string error{};                  ///< why it failed
 };
 
 /// One running or waiting text. Numbers of tokens are those after all steps planned so far: the
@@ -75,6 +86,7 @@ struct Sequence {
   bool ready = true;           ///< false: waits until the pages that it shares are computed
   bool finished = false;
   bool prompt_cached = false;  ///< the full pages of its prompt are in the prefix cache
+  std::int32_t shared = 0;     ///< tokens of its prompt found there when it was admitted
   /// Other choices of the request, until they get the pages of this one.
   std::vector<std::shared_ptr<Sequence>> followers;
 

@@ -9,6 +9,7 @@
 #include "bindings/support/python_support.h"
 #include "bindings/values/array_support.h"
 #include "engine/loop.h"
+#include "engine/runner.h"
 
 #include <pybind11/stl.h>
 #include <chrono>
@@ -34,22 +35,37 @@ struct LoopObject {
       const GilAcquire held;
       if (!held || record == nullptr)
         throw Error("a step cannot be recorded: the interpreter ends");
-      const py::object made = py::handle(record)(
-          bucket.rows, bucket.tokens, (bucket.features & Features::random) != 0,
-          (bucket.features & Features::penalties) != 0, (bucket.features & Features::details) != 0);
-      return graph_of(made);
+      return record_step(bucket);
     });
+    runner = std::make_unique<engine::Runner>(*loop);
   }
   LoopObject(const LoopObject&) = delete;
   LoopObject& operator=(const LoopObject&) = delete;
   ~LoopObject() {
     const GilRelease unlocked;
+    runner.reset();
     loop.reset();
   }
 
   std::unique_ptr<engine::Loop> loop;
+  std::unique_ptr<engine::Runner> runner;
   PyObject* record = nullptr;      ///< during a call
+  bool serves = false;             ///< within serve()
   std::vector<TokenEvent> events;  ///< that were not returned yet
+
+ private:
+  Graph record_step(const engine::Bucket& bucket) const {
+    try {
+      const py::object made = py::handle(record)(
+          bucket.rows, bucket.tokens, (bucket.features & Features::random) != 0,
+          (bucket.features & Features::penalties) != 0, (bucket.features & Features::details) != 0);
+      return graph_of(made);
+    } catch (py::error_already_set& error) {
+      // An exception of Python must not outlive the lock, unless its caller holds it again.
+      if (serves) throw Error(error.what());
+      throw;
+    }
+  }
 };
 
 /// Names the callback while it lives.
@@ -84,19 +100,23 @@ const char* finish_name(Finish finish) {
   return nullptr;
 }
 
-/// (request, choice, token or None, reason of the end or None, details or None) for each event.
-py::list take_events(LoopObject& self) {
+/// (request, choice, token or None, reason of the end or None, details or None, tokens of the
+/// prompt found in the prefix cache, error) for each event.
+py::list list_events(const std::vector<TokenEvent>& events) {
   py::list list;
-  for (const TokenEvent& event : std::exchange(self.events, {})) {
+  for (const TokenEvent& event : events) {
     const char* const finish = finish_name(event.finish);
     list.append(
         py::make_tuple(event.request, event.choice,
                        event.token < 0 ? py::object(py::none()) : py::object(py::int_(event.token)),
                        finish == nullptr ? py::object(py::none()) : py::object(py::str(finish)),
-                       event.details.empty() ? py::object(py::none()) : py::cast(event.details)));
+                       event.details.empty() ? py::object(py::none()) : py::cast(event.details),
+                       event.shared, event.error));
   }
   return list;
 }
+
+py::list take_events(LoopObject& self) { return list_events(std::exchange(self.events, {})); }
 
 py::list advance(LoopObject& self, const py::object& record) {
   const RecordScope scope(self, record);
@@ -110,17 +130,34 @@ py::list advance(LoopObject& self, const py::object& record) {
 /// Advances until nothing is left. Python's signals are looked at several times a second.
 py::list run(LoopObject& self, const py::object& record) {
   const RecordScope scope(self, record);
-  while (self.loop->has_work()) {
+  while (self.loop->inbox().has_work()) {
     {
       const GilRelease unlocked;
       const auto begin = std::chrono::steady_clock::now();
-      while (self.loop->has_work() &&
+      while (self.loop->inbox().has_work() &&
              std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(50))
         self.loop->advance(self.events);
     }
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
   return take_events(self);
+}
+
+/// Runs the loop until close() or the loss of its device; the message of the loss.
+std::string serve(LoopObject& self, const py::object& record) {
+  const RecordScope scope(self, record);
+  self.serves = true;
+  const GilRelease unlocked;
+  return self.runner->run();
+}
+
+/// The events of serve(), or None behind the last.
+py::object take(LoopObject& self, double seconds) {
+  std::vector<TokenEvent> events;
+  const auto limit = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+  const bool more = without_gil([&] { return self.runner->take(events, limit); });
+  if (!more) return py::none();
+  return list_events(events);
 }
 
 std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::int32_t max_tokens,
@@ -204,11 +241,17 @@ py::dict stats(const LoopObject& self) {
   py::dict named;
   named["steps"] = found.steps;
   named["tokens"] = found.tokens;
+  named["prompt_tokens"] = found.prompt_tokens;
   named["plan_seconds"] = static_cast<double>(found.plan_ns) * 1e-9;
   named["launch_seconds"] = static_cast<double>(found.launch_ns) * 1e-9;
   named["graphs"] = found.graphs;
+  named["rows"] = found.rows;
   named["running"] = found.running;
   named["waiting"] = found.waiting;
+  named["started"] = found.started;
+  named["finished"] = found.finished;
+  named["aborted"] = found.aborted;
+  named["failed"] = found.failed;
   named["free_pages"] = found.free_pages;
   named["used_pages"] = found.used_pages;
   named["cached_pages"] = found.cached_pages;
@@ -243,11 +286,24 @@ void bind_engine(py::module_& m) {
            py::arg("min_tokens") = 0, py::arg("stop_tokens") = std::vector<std::int32_t>(),
            py::arg("choices") = 1, py::arg("sampling") = std::map<std::string, float>(),
            py::arg("top_k") = 0, py::arg("seed") = 0, py::arg("details") = false)
-      .def("cancel", [](LoopObject& self, std::uint64_t request) { self.loop->cancel(request); })
+      .def(
+          "cancel",
+          [](LoopObject& self, std::uint64_t request, std::int32_t choice, bool stopped) {
+            self.loop->inbox().cancel(
+                {request, choice, stopped ? Finish::stop : Finish::cancelled});
+          },
+          py::arg("request"), py::kw_only(), py::arg("choice") = -1, py::arg("stopped") = false)
       .def_property_readonly("has_work",
-                             [](const LoopObject& self) { return self.loop->has_work(); })
+                             [](const LoopObject& self) { return self.loop->inbox().has_work(); })
       .def("advance", &advance)
       .def("run", &run)
+      .def("serve", &serve)
+      .def("take", &take)
+      .def("close", [](LoopObject& self) { self.runner->close(); })
+      .def_property_readonly("step_age",
+                             [](const LoopObject& self) {
+                               return static_cast<double>(self.loop->step_age().count()) * 1e-9;
+                             })
       .def("prepare",
            [](LoopObject& self, std::int32_t rows, const py::object& record) {
              const RecordScope scope(self, record);

@@ -3,6 +3,7 @@
 import random
 
 import kernwright as kw
+from kernwright import llm
 from kernwright.llm._engine import TokenEngine
 
 VOCABULARY = 61
@@ -55,3 +56,26 @@ def prompts_of(seed, count, longest=40):
     return [
         [draw.randrange(VOCABULARY) for _ in range(draw.randint(1, longest))] for _ in range(count)
     ]
+
+
+class SummingModule(kw.nn.Module):
+    """Summing as a module of an llm.Model."""
+
+    def __init__(self, spread=0.0):
+        self.weight = kw.zeros((1,))
+        self.summing = Summing(spread)
+
+    def __call__(self, step):
+        return self.summing(step)
+
+    def cache_layers(self):
+        return [(1, DIM)]
+
+
+def make_model(capacity=96, spread=0.0):
+    config = llm.load(random={
+        "architectures": ["LlamaForCausalLM"], "vocab_size": VOCABULARY, "hidden_size": DIM,
+        "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1,
+        "max_position_embeddings": capacity, "dtype": "float32",
+    }).config  # fmt: skip
+    return llm.Model(config, SummingModule(spread), cache_dtype="float32")

@@ -47,15 +47,31 @@ class _EngineLoop:
     ) -> int:
         """Queues a request; its number."""
 
-    def cancel(self, request: int, /) -> None:
-        """Ends the sequences of a request with the next advance()."""
+    def cancel(self, request: int, *, choice: int = -1, stopped: bool = False) -> None:
+        """Ends the sequences of a request, or that of one choice, with the next advance(): as
+        cancelled, or as stopped by their text."""
 
     def advance(self, record: Callable[[int, int, bool, bool, bool], Any], /) -> list[Any]:
-        """One step. (request, choice, token or None, reason of the end or None, details or
-        None) for each event."""
+        """One step. (request, choice, token or None, reason of the end or None, details or None,
+        tokens of the prompt found in the prefix cache, error or "") for each event."""
 
     def run(self, record: Callable[[int, int, bool, bool, bool], Any], /) -> list[Any]:
         """Advances until nothing is left; all events."""
+
+    def serve(self, record: Callable[[int, int, bool, bool, bool], Any], /) -> str:
+        """Advances while there is work and waits while there is none, until close(), or until the
+        device is lost: then what ended it. Its events go to take(). For one thread, once."""
+
+    def take(self, seconds: float, /) -> list[Any] | None:
+        """The events of serve(), waited for so long; None once it has ended and all were taken."""
+
+    def close(self) -> None:
+        """Ends serve(); all requests in it end as cancelled."""
+
+    @property
+    def step_age(self) -> float:
+        """For how many seconds the step in the making has not ended; 0 between steps, and while
+        one is recorded."""
 
     def prepare(self, rows: int, record: Callable[[int, int, bool, bool, bool], Any], /) -> None:
         """Records a step of so many rows that generate."""

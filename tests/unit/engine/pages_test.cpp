@@ -5,8 +5,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -41,7 +43,13 @@ TEST_CASE("pages: wrong use throws and changes nothing") {
   CHECK_THROWS_AS(pages.release(1), std::logic_error);
   CHECK_THROWS_AS(pages.release(2), std::logic_error);
   CHECK_THROWS_AS(pages.owners(-1), std::logic_error);
+  CHECK_THROWS_AS(pages.retain_cached(0), std::logic_error);
+  CHECK_THROWS_AS(pages.release_cached(0), std::logic_error);
   CHECK(pages.free() == 2);
+  const int page = pages.take();
+  pages.retain_cached(page);
+  CHECK_THROWS_AS(pages.retain_cached(page), std::logic_error);
+  CHECK(pages.owners(page) == 2);
 }
 
 TEST_CASE("pages: owners and sums hold after every random operation") {
@@ -51,10 +59,11 @@ TEST_CASE("pages: owners and sums hold after every random operation") {
     const int total = 1 + static_cast<int>(random() % 12);
     Pages pages(total);
     std::map<int, int> owners;
+    std::set<int> cached;
     for (int step = 0; step < 400; ++step) {
       auto any = owners.begin();
       if (!owners.empty()) std::advance(any, random() % owners.size());
-      switch (random() % 4) {
+      switch (random() % 6) {
         case 0:
           if (static_cast<int>(owners.size()) < total) ++owners[pages.take()];
           break;
@@ -63,13 +72,32 @@ TEST_CASE("pages: owners and sums hold after every random operation") {
           pages.retain(any->first);
           ++any->second;
           break;
+        case 2:
+          if (any == owners.end() || cached.contains(any->first)) break;
+          pages.retain_cached(any->first);
+          cached.insert(any->first);
+          ++any->second;
+          break;
+        case 3:
+          if (any == owners.end() || !cached.contains(any->first)) break;
+          pages.release_cached(any->first);
+          cached.erase(any->first);
+          if (--any->second == 0) owners.erase(any);
+          break;
         default:
           if (any == owners.end()) break;
+          if (any->second == 1 && cached.contains(any->first)) {
+            CHECK_THROWS_AS(pages.release(any->first), std::logic_error);
+            break;
+          }
           pages.release(any->first);
           if (--any->second == 0) owners.erase(any);
       }
-      REQUIRE(pages.used() == static_cast<int>(owners.size()));
-      REQUIRE(pages.free() + pages.used() == pages.total());
+      const auto idle =
+          std::ranges::count_if(cached, [&](int page) { return owners.at(page) == 1; });
+      REQUIRE(pages.idle() == idle);
+      REQUIRE(pages.used() == static_cast<int>(owners.size()) - idle);
+      REQUIRE(pages.free() + pages.idle() + pages.used() == pages.total());
       for (int page = 0; page < total; ++page)
         REQUIRE(pages.owners(page) == (owners.contains(page) ? owners[page] : 0));
     }

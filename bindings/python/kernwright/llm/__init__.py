@@ -7,14 +7,18 @@ True
 
 from kernwright._support.typed import publish
 from kernwright.llm import models
+from kernwright.llm._batching.engine import *
+from kernwright.llm._batching.engine import __all__ as _engine
+from kernwright.llm._batching.request import *
+from kernwright.llm._batching.request import __all__ as _request
 from kernwright.llm._chat.template import *
 from kernwright.llm._chat.template import __all__ as _template
+from kernwright.llm._choice import *
+from kernwright.llm._choice import __all__ as _choice
 from kernwright.llm._config import *
 from kernwright.llm._config import __all__ as _config
 from kernwright.llm._errors import *
 from kernwright.llm._errors import __all__ as _errors
-from kernwright.llm._generate import *
-from kernwright.llm._generate import __all__ as _generate
 from kernwright.llm._load import *
 from kernwright.llm._load import __all__ as _load
 from kernwright.llm._model import *
@@ -34,9 +38,11 @@ from kernwright.llm._text.tokenizer import __all__ as _tokenizer
 from kernwright.llm.models._layers import Unread
 
 __all__ = [
+    *_engine,
+    *_request,
     *_config,
     *_errors,
-    *_generate,
+    *_choice,
     *_load,
     *_model,
     *_registry,

@@ -1,12 +1,16 @@
 """Language models: files in, text out, on kernels that are strings."""
 
 from kernwright.llm import models as models
+from kernwright.llm._batching.engine import Engine as Engine
+from kernwright.llm._batching.request import Request as Request
 from kernwright.llm._chat.template import ChatTemplate as ChatTemplate
+from kernwright.llm._choice import Completion as Completion
+from kernwright.llm._choice import Piece as Piece
 from kernwright.llm._config import Config as Config
 from kernwright.llm._errors import ContextError as ContextError
+from kernwright.llm._errors import EngineClosed as EngineClosed
 from kernwright.llm._errors import ModelError as ModelError
-from kernwright.llm._generate import Completion as Completion
-from kernwright.llm._generate import Piece as Piece
+from kernwright.llm._errors import QueueFull as QueueFull
 from kernwright.llm._load import load as load
 from kernwright.llm._model import Model as Model
 from kernwright.llm._parse.parser import MessageParser as MessageParser

@@ -99,6 +99,21 @@ class TokenPiece(NamedTuple):
     logprobs: TokenLogprobs | None = None
 
 
+class TokenEvent(NamedTuple):
+    """What happened to a choice of a request: a token, its end, or both."""
+
+    request: int
+    choice: int
+    token: int | None
+    finish_reason: str | None
+    details: list[int] | None
+    """What read_details() reads."""
+    cached_tokens: int
+    """Of its prompt, found in the prefix cache."""
+    error: str
+    """Why it failed."""
+
+
 class TokenEngine:
     """Generates tokens with a model, for many prompts at once.
 
@@ -111,7 +126,8 @@ class TokenEngine:
     `prefix_cache` pages of earlier texts stay as long as nobody else needs them, and texts that
     begin alike share them: a chat goes on without its past being computed again.
 
-    One thread at a time: others wait.
+    One thread at a time: others wait. serve() instead runs requests of begin() until close(), and
+    its events go to take(): these and cancel() and stats() may then be called from any thread.
     """
 
     def __init__(
@@ -176,8 +192,44 @@ class TokenEngine:
 
     def stats(self) -> dict[str, Any]:
         """Numbers of steps, tokens, sequences and pages; seconds in plans, and in launches."""
-        with self._lock:
-            return self._loop.stats()
+        return self._loop.stats()
+
+    def begin(self, prompt: Sequence[int], sampling: Sampling) -> int:
+        """Queues a request for serve(); its number. Raises as run() does."""
+        if len(prompt) >= self._capacity:
+            raise ContextError(
+                f"a prompt of {len(prompt)} tokens leaves no place for a new one: the context has "
+                f"{self._capacity}"
+            )
+        seed = secrets.randbits(64) if sampling.seed is None else sampling.seed % 2**64
+        return self._loop.submit(
+            prompt, max_tokens=sampling.max_tokens, min_tokens=sampling.min_tokens,
+            stop_tokens=list(sampling.stop_tokens), choices=sampling.choices,
+            sampling={name: getattr(sampling, name) for name in _NUMBERS},
+            top_k=sampling.top_k, seed=seed, details=sampling.logprobs is not None,
+        )  # fmt: skip
+
+    def cancel(self, request: int, choice: int = -1, stopped: bool = False) -> None:
+        """Ends a request, or one of its choices, with the next step; `stopped`: by its text."""
+        self._loop.cancel(request, choice=choice, stopped=stopped)
+
+    def serve(self) -> str:
+        """Runs what is begun until close(): "", or the message of the loss of the device."""
+        return self._loop.serve(self._record)
+
+    def take(self, seconds: float) -> list[TokenEvent] | None:
+        """The events of serve(), waited for so long; None behind the last."""
+        events = self._loop.take(seconds)
+        return None if events is None else [TokenEvent(*each) for each in events]
+
+    def close(self) -> None:
+        """Ends serve(). What is in it ends as cancelled."""
+        self._loop.close()
+
+    @property
+    def step_age(self) -> float:
+        """For how many seconds the step in the making has not ended; 0 between steps."""
+        return self._loop.step_age
 
     def _next(self, request: int) -> TokenPiece:
         with self._lock:
@@ -188,25 +240,14 @@ class TokenEngine:
         return piece
 
     def _submit(self, prompt: Sequence[int], sampling: Sampling) -> int:
-        if len(prompt) >= self._capacity:
-            raise ContextError(
-                f"a prompt of {len(prompt)} tokens leaves no place for a new one: the context has "
-                f"{self._capacity}"
-            )
-        seed = secrets.randbits(64) if sampling.seed is None else sampling.seed % 2**64
-        values = {name: getattr(sampling, name) for name in _NUMBERS}
-        request = self._loop.submit(
-            prompt, max_tokens=sampling.max_tokens, min_tokens=sampling.min_tokens,
-            stop_tokens=list(sampling.stop_tokens), choices=sampling.choices, sampling=values,
-            top_k=sampling.top_k, seed=seed, details=sampling.logprobs is not None,
-        )  # fmt: skip
+        request = self.begin(prompt, sampling)
         self._waiting[request] = deque()
         if sampling.logprobs is not None:
             self._logprobs[request] = sampling.logprobs
         return request
 
     def _sort(self, events: list[Any]) -> None:
-        for request, choice, token, reason, words in events:
+        for request, choice, token, reason, words, _, _ in events:
             pieces = self._waiting.get(request)
             if pieces is None:
                 continue
@@ -255,6 +296,10 @@ class TokenStream(Iterator[TokenPiece]):
         if self._left == 0:
             self.close()
         return piece
+
+    def stop(self, choice: int) -> None:
+        """Ends one of the choices: it gets a last piece without a token, "stop"."""
+        self._engine.cancel(self._request, choice, stopped=True)
 
     def close(self) -> None:
         """Ends the request, if it runs still."""

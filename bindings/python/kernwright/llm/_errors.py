@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernwright.errors import Error
 
-__all__ = ["ContextError", "ModelError"]
+__all__ = ["ContextError", "EngineClosed", "ModelError", "QueueFull"]
 
 
 class ModelError(Error, ValueError):
@@ -23,3 +23,22 @@ class ModelError(Error, ValueError):
 class ContextError(ModelError):
     """A prompt, or a prompt and the tokens asked for, is longer than the context; the message has
     both lengths."""
+
+
+class EngineClosed(Error):
+    """An llm.Engine takes no requests: it was closed, or its thread ended. The message names the
+    cause."""
+
+
+class QueueFull(Error):
+    """As many requests wait for an llm.Engine as its `queue_limit` allows. `retry_after`: seconds
+    until one of them is likely to have left, 1 at least.
+
+    >>> from kernwright import llm
+    >>> llm.QueueFull("8 requests wait", retry_after=2.5).retry_after
+    2.5
+    """
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

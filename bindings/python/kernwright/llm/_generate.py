@@ -5,72 +5,20 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
+from kernwright.llm._choice import Choice, Completion, Piece
 from kernwright.llm._engine import Generated, TokenEngine
 from kernwright.llm._options import Generation
-from kernwright.llm._recording import TokenLogprobs
-from kernwright.llm._text.stop import StopCheck
+from kernwright.llm._size import MOST_ROWS, PAGE, SAME_ROWS, EngineSize
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
 
-__all__ = ["Completion", "Piece"]
-
-_MOST_ROWS = 256  # sequences that run at a time; others wait
 _LEAST_CAPACITY = 1024
-_PAGE = 16  # tokens
-# Of deterministic engines: as all steps are of one size, these are costs of each.
-_SAME_ROWS, _SAME_TOKENS = 32, 256
-
-
-@dataclasses.dataclass(frozen=True)
-class Completion:
-    """A text that a model wrote."""
-
-    text: str
-    """Without the prompt, special tokens and the stop string; "" without a tokenizer."""
-    tokens: list[int]
-    """With the token that ended the text, if one did."""
-    finish_reason: str
-    """"stop": a token or a string that ends texts; "length": max_tokens."""
-    prompt_tokens: int
-    """How many tokens the prompt has."""
-    seconds: float
-    """From the call to the end of its last text."""
-    logprobs: list[TokenLogprobs] | None = None
-    """Of each token, where they were asked for: `.logprob`, and `.top`, the highest ones as
-    (token, log-probability)."""
-
-
-class Piece(NamedTuple):
-    """What a stream gives for each token, and at the end of a text."""
-
-    text: str
-    """The text that is certain by now: bytes of a character wait for the last one, and what may be
-    the beginning of a stop string waits, too."""
-    token: int | None
-    choice: int
-    """Which of the n texts it belongs to."""
-    finish_reason: str | None
-    """Why the text ends with this piece; None where it goes on."""
-    logprobs: TokenLogprobs | None = None
-    """The token's, where they were asked for."""
-
-
-class _Size(NamedTuple):
-    """What an engine has place for: sequences at a time, tokens of each, pages of all."""
-
-    rows: int
-    capacity: int
-    pages: int
-
-    def holds(self, other: _Size) -> bool:
-        return all(mine >= theirs for mine, theirs in zip(self, other, strict=True))
 
 
 class Generator:
@@ -79,55 +27,35 @@ class Generator:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._engine: TokenEngine | None = None
-        self._size = _Size(0, 0, 0)
+        self._size = EngineSize(0, 0, 0)
         self._deterministic = False
 
     def engine(self, lengths: Sequence[int], deterministic: bool = False) -> TokenEngine:
         """An engine for sequences of so many tokens each: the one that there is, or a larger one in
         its place. Raises OutOfMemory, which tells what would fit."""
-        rows = min(len(lengths), _SAME_ROWS if deterministic else _MOST_ROWS)
-        pages = [-(-length // _PAGE) for length in sorted(lengths, reverse=True)[:rows]]
-        needed = _Size(rows, max(lengths), sum(pages))
+        rows = min(len(lengths), SAME_ROWS if deterministic else MOST_ROWS)
+        pages = [-(-length // PAGE) for length in sorted(lengths, reverse=True)[:rows]]
+        needed = EngineSize(rows, max(lengths), sum(pages))
         context = self._model.config.max_length
         if deterministic:  # only the number of pages may change no bit
-            needed = _Size(_SAME_ROWS, context, sum(pages))
+            needed = EngineSize(SAME_ROWS, context, sum(pages))
         if deterministic != self._deterministic:
-            self._engine, self._size = None, _Size(0, 0, 0)
+            self._engine, self._size = None, EngineSize(0, 0, 0)
             self._deterministic = deterministic
         if self._engine is None or not self._size.holds(needed):
             self._engine, before = None, self._size  # its caches are given back first
-            self._size = _Size(0, 0, 0)
-            grown = _Size(*(1 << (max(each) - 1).bit_length()
+            self._size = EngineSize(0, 0, 0)
+            grown = EngineSize(*(1 << (max(each) - 1).bit_length()
                             for each in zip(needed, before, strict=True)))  # fmt: skip
             grown = grown._replace(capacity=min(max(grown.capacity, _LEAST_CAPACITY), context))
             try:
                 self._engine, self._size = self._made(grown), grown
             except OutOfMemory:
-                self._engine, self._size = self._made_exactly(needed), needed
+                self._engine, self._size = self._made(needed), needed
         return self._engine
 
-    def _made(self, size: _Size) -> TokenEngine:
-        model = self._model
-        return TokenEngine(
-            model.module, vocabulary=model.config.vocab_size, cache_layers=model.cache_layers(),
-            capacity=size.capacity, max_rows=size.rows, page_size=_PAGE, pages=size.pages,
-            max_tokens_per_step=_SAME_TOKENS if self._deterministic else max(2048, 2 * size.rows),
-            dtype=model.cache_dtype, deterministic=self._deterministic, device=model.device,
-        )  # fmt: skip
-
-    def _made_exactly(self, size: _Size) -> TokenEngine:
-        try:
-            return self._made(size)
-        except OutOfMemory as error:
-            layers = self._model.cache_layers()
-            each = 2 * sum(heads * dim for heads, dim in layers)
-            each *= np.dtype(kw.empty(0, self._model.cache_dtype).dtype).itemsize
-            free = _available(self._model.device)
-            raise OutOfMemory(
-                f"the caches of {size.rows} sequences need {size.pages * _PAGE * each:,} bytes, "
-                f"{each:,} a token, and {free:,} are free: {max(free // each, 0):,} tokens of all "
-                f"sequences together would fit ({error})"
-            ) from None
+    def _made(self, size: EngineSize) -> TokenEngine:
+        return size.engine(self._model, deterministic=self._deterministic)
 
     def prepared(
         self, prompts: Sequence[list[int]], options: Generation
@@ -138,15 +66,6 @@ class Generator:
         lengths = [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)]
         all_lengths = [each for each in lengths for _ in range(options.n)]
         return self.engine(all_lengths, options.deterministic), limits
-
-
-def _available(device: Any) -> int:
-    """Bytes that arrays can still take: free ones and those of the pool that nobody uses."""
-    with device:
-        found = kw.memory.stats()
-    free = device.memory_info().free + found["reserved"] - found["used"]
-    limit = found.get("limit")
-    return int(free if limit is None else min(free, limit - found["used"]))
 
 
 def prompts_of(model: Model, prompts: Any) -> tuple[list[list[int]], bool]:
@@ -185,10 +104,10 @@ def generate(model: Model, generator: Generator, prompts: Any, options: Generati
     engine, limits = generator.prepared(lists, options)
     if options.stop:
         made = [
-            _watched(model, engine, prompt, limit, options)
+            _Watched(model, engine, prompt, limit, options)
             for prompt, limit in zip(lists, limits, strict=True)
         ]
-        results = _in_turns(made, options)
+        results = _in_turns(made)
     else:
         results = _at_once(model, engine, lists, limits, options)
     seconds = time.perf_counter() - begin
@@ -244,81 +163,37 @@ class _Watched(Iterator[Piece]):
         self, model: Model, engine: TokenEngine, prompt: list[int], limit: int,
         options: Generation,
     ) -> None:  # fmt: skip
-        tokenizer = model.tokenizer
         self.prompt = prompt
-        self.checks = [
-            StopCheck(
-                None if tokenizer is None else tokenizer.stream(prompt), eos=model.eos,
-                stop=options.stop, stop_tokens=options.stop_tokens,
-                min_tokens=options.min_tokens, max_tokens=limit, ignore_eos=options.ignore_eos,
-            )
-            for _ in range(options.n)
-        ]  # fmt: skip
+        self.choices = [Choice(model, prompt, limit, options, i) for i in range(options.n)]
         self._tokens = engine.stream(prompt, options.sampling(limit, model.eos))
 
     def __next__(self) -> Piece:
         while True:
-            piece = next(self._tokens)
-            check = self.checks[piece.choice]
-            if check.reason is not None:
+            token = next(self._tokens)
+            choice = self.choices[token.choice]
+            piece = choice.add(token.token, token.finish_reason, token.logprobs)
+            if piece is None:
                 continue  # behind a stop string
-            text = "" if piece.token is None else check.push(piece.token)
-            reason = check.reason or piece.finish_reason
-            if all(each.reason is not None for each in self.checks):
+            if all(each.reason for each in self.choices):
                 self._tokens.close()
-            return Piece(text, piece.token, piece.choice, reason, piece.logprobs)
+            elif choice.is_stopped_by_text:
+                self._tokens.stop(choice.number)
+            return piece
 
     def close(self) -> None:
         """Ends the text, if it still goes on."""
         self._tokens.close()
 
 
-def _watched(
-    model: Model, engine: TokenEngine, prompt: list[int], limit: int, options: Generation
-) -> _Watched:
-    return _Watched(model, engine, prompt, limit, options)
-
-
-@dataclasses.dataclass
-class _Gathered:
-    """What came of one text so far."""
-
-    tokens: list[int] = dataclasses.field(default_factory=list)
-    texts: list[str] = dataclasses.field(default_factory=list)
-    logprobs: list[TokenLogprobs] = dataclasses.field(default_factory=list)
-    reason: str = ""
-
-    def add(self, piece: Piece) -> None:
-        if piece.token is not None:
-            self.tokens.append(piece.token)
-        if piece.logprobs is not None:
-            self.logprobs.append(piece.logprobs)
-        self.texts.append(piece.text)
-        self.reason = piece.finish_reason or ""
-
-
-def _in_turns(streams: Sequence[_Watched], options: Generation) -> list[list[Completion]]:
+def _in_turns(streams: Sequence[_Watched]) -> list[list[Completion]]:
     """The completions of streams that are read in turn, so that all run as one batch."""
-    gathered = [[_Gathered() for _ in each.checks] for each in streams]
-    left = list(range(len(streams)))
+    left = list(streams)
     try:
         while left:
-            for i in list(left):
-                piece = next(streams[i], None)
-                if piece is None:
-                    left.remove(i)
-                else:
-                    gathered[i][piece.choice].add(piece)
+            left = [each for each in left if next(each, None) is not None]
     finally:
         for each in streams:
             each.close()
     return [
-        [
-            Completion(
-                "".join(found.texts), found.tokens, found.reason, len(each.prompt), 0.0,
-                None if options.logprobs is None else found.logprobs,
-            )
-            for found in choices
-        ]
-        for each, choices in zip(streams, gathered, strict=True)
-    ]  # fmt: skip
+        [choice.completion(len(each.prompt), 0.0) for choice in each.choices] for each in streams
+    ]

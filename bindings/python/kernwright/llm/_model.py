@@ -12,9 +12,10 @@ import numpy as np
 import kernwright as kw
 from kernwright._core import Array
 from kernwright.errors import ArgumentError
+from kernwright.llm._choice import Completion, Piece
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ContextError, ModelError
-from kernwright.llm._generate import Completion, Generator, Piece, generate, prompts_of, stream
+from kernwright.llm._generate import Generator, generate, prompts_of, stream
 from kernwright.llm._options import Generation, GenerationOptions
 from kernwright.llm._step import WholeStep
 from kernwright.llm._text.tokenizer import Tokenizer

@@ -140,6 +140,16 @@ class StopCheck:
             shown += self._rest()
         return shown
 
+    def finish(self) -> str:
+        """The text held back, where something else ended the text.
+
+        >>> from kernwright import llm
+        >>> check = llm.StopCheck(tokenizer.stream(), stop="):")  # of the example of llm.Tokenizer
+        >>> [check.push(token) for token in b"(x)"], check.finish()
+        (['(', 'x', ''], ')')
+        """
+        return "" if self.reason is not None else self._rest()
+
     def _shown(self, text: str) -> str:
         if self.tokens < self._least:
             return text

@@ -1,0 +1,1 @@
+"""Continuous batching: a model that serves requests of many threads."""

@@ -1,0 +1,102 @@
+"""One text of a request, as its tokens come."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kernwright.llm._options import Generation
+from kernwright.llm._recording import TokenLogprobs
+from kernwright.llm._text.stop import StopCheck
+
+if TYPE_CHECKING:
+    from kernwright.llm._model import Model
+
+__all__ = ["Completion", "Piece"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Completion:
+    """A text that a model wrote."""
+
+    text: str
+    """Without the prompt, special tokens and the stop string; "" without a tokenizer."""
+    tokens: list[int]
+    """With the token that ended the text, if one did."""
+    finish_reason: str
+    """"stop": a token or a string that ends texts; "length": max_tokens. Of an llm.Request also
+    "cancelled"."""
+    prompt_tokens: int
+    """How many tokens the prompt has."""
+    seconds: float
+    """From the call to the end of its last text."""
+    logprobs: list[TokenLogprobs] | None = None
+    """Of each token, where they were asked for: `.logprob`, and `.top`, the highest ones as
+    (token, log-probability)."""
+
+
+class Piece(NamedTuple):
+    """What a stream gives for each token, and at the end of a text."""
+
+    text: str
+    """The text that is certain by now: bytes of a character wait for the last one, and what may be
+    the beginning of a stop string waits, too."""
+    token: int | None
+    choice: int
+    """Which of the n texts it belongs to."""
+    finish_reason: str | None
+    """Why the text ends with this piece; None where it goes on."""
+    logprobs: TokenLogprobs | None = None
+    """The token's, where they were asked for."""
+
+
+class Choice:
+    """Turns the tokens of one text into pieces, until a stop string, a token or the engine ends it.
+
+    `limit` is the most tokens that it may get, `number` its place among the n texts of the prompt.
+    Raises InvalidArgument for stop strings of no use. Not for several threads.
+    """
+
+    def __init__(
+        self, model: Model, prompt: Sequence[int], limit: int, options: Generation, number: int
+    ) -> None:
+        tokenizer = model.tokenizer
+        self.number, self.reason = number, ""
+        self._check = StopCheck(
+            None if tokenizer is None else tokenizer.stream(prompt), eos=model.eos,
+            stop=options.stop, stop_tokens=options.stop_tokens, min_tokens=options.min_tokens,
+            max_tokens=limit, ignore_eos=options.ignore_eos,
+        )  # fmt: skip
+        self._tokens: list[int] = []
+        self._texts: list[str] = []
+        self._logprobs: list[TokenLogprobs] | None = None if options.logprobs is None else []
+
+    @property
+    def is_stopped_by_text(self) -> bool:
+        """Whether a stop string ended it: the engine does not know yet."""
+        return isinstance(self._check.matched, str)
+
+    def add(
+        self, token: int | None, reason: str | None, logprobs: TokenLogprobs | None
+    ) -> Piece | None:
+        """The piece of a token, of an end that the engine gave as `reason`, or of both. None behind
+        the end of the text."""
+        if self.reason:
+            return None
+        text = self._check.finish() if token is None else self._check.push(token)
+        if token is not None:
+            self._tokens.append(token)
+            if reason is not None and self._check.reason is None:
+                text += self._check.finish()
+        if logprobs is not None and self._logprobs is not None:
+            self._logprobs.append(logprobs)
+        self._texts.append(text)
+        self.reason = self._check.reason or reason or ""
+        return Piece(text, token, self.number, self.reason or None, logprobs)
+
+    def completion(self, prompt_tokens: int, seconds: float) -> Completion:
+        """What came of it."""
+        return Completion(
+            "".join(self._texts), self._tokens, self.reason, prompt_tokens, seconds, self._logprobs
+        )

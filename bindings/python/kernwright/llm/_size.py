@@ -1,0 +1,95 @@
+"""How many sequences, tokens and pages an engine has place for, and what that takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import kernwright as kw
+from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
+from kernwright.llm._engine import TokenEngine
+
+if TYPE_CHECKING:
+    from kernwright.llm._model import Model
+
+__all__ = ["MOST_ROWS", "PAGE", "SAME_ROWS", "EngineSize"]
+
+MOST_ROWS = 256  # sequences that run at a time; others wait
+PAGE = 16  # tokens
+# Of deterministic engines: as all steps are of one size, these are costs of each.
+SAME_ROWS, SAME_TOKENS = 32, 256
+_SHARE = 0.8  # of free memory at most; steps need some, too
+
+
+class EngineSize(NamedTuple):
+    """What an engine has place for: sequences at a time, tokens of each, pages of all."""
+
+    rows: int
+    capacity: int
+    pages: int
+
+    def holds(self, other: EngineSize) -> bool:
+        """Whether the other one is no larger in anything."""
+        return all(mine >= theirs for mine, theirs in zip(self, other, strict=True))
+
+    @classmethod
+    def of_memory(cls, model: Model, rows: int, kv_memory: int | str) -> EngineSize:
+        """Full contexts, in pages of so many bytes; "auto": see llm.Engine. Raises OutOfMemory when
+        not a single page fits, ArgumentError, InvalidArgument."""
+        if isinstance(rows, bool) or not isinstance(rows, int):
+            raise ArgumentError(f"max_rows is an int, got {rows!r:.60}")
+        if rows < 1:
+            raise InvalidArgument(f"max_rows is 1 at least, got {rows}")
+        context = model.config.max_length
+        page, free = PAGE * token_bytes(model), available(model.device)
+        most = rows * -(-context // PAGE)
+        if kv_memory == "auto":
+            given = int(_SHARE * free)
+        elif isinstance(kv_memory, int) and not isinstance(kv_memory, bool):
+            given = kv_memory
+        else:
+            raise ArgumentError(f'kv_memory is a number of bytes or "auto", got {kv_memory!r:.60}')
+        if page and given < page:
+            raise OutOfMemory(
+                f"kv_memory of {given:,} bytes holds no page of {PAGE} tokens, which takes "
+                f"{page:,}; {free:,} bytes are free on {model.device.name}"
+            )
+        return cls(rows, context, min(most, given // page) if page else most)
+
+    def engine(
+        self, model: Model, *, deterministic: bool = False, prefix_cache: bool = True,
+        max_tokens_per_step: int | None = None,
+    ) -> TokenEngine:  # fmt: skip
+        """An engine of this size. Raises OutOfMemory, which tells what would fit."""
+        usual = SAME_TOKENS if deterministic else max(2048, 2 * self.rows)
+        try:
+            return TokenEngine(
+                model.module, vocabulary=model.config.vocab_size,
+                cache_layers=model.cache_layers(), capacity=self.capacity, max_rows=self.rows,
+                page_size=PAGE, pages=self.pages, dtype=model.cache_dtype,
+                max_tokens_per_step=max_tokens_per_step or usual, deterministic=deterministic,
+                prefix_cache=prefix_cache, device=model.device,
+            )  # fmt: skip
+        except OutOfMemory as error:
+            each, free = token_bytes(model), available(model.device)
+            raise OutOfMemory(
+                f"the caches of {self.rows} sequences need {self.pages * PAGE * each:,} bytes, "
+                f"{each:,} a token, and {free:,} are free: {max(free // max(each, 1), 0):,} tokens "
+                f"of all sequences together would fit ({error})"
+            ) from None
+
+
+def token_bytes(model: Model) -> int:
+    """Bytes of keys and values of one token in all layers."""
+    numbers = 2 * sum(heads * dim for heads, dim in model.cache_layers())
+    return int(numbers * np.dtype(kw.empty(0, model.cache_dtype).dtype).itemsize)
+
+
+def available(device: Any) -> int:
+    """Bytes that arrays can still take: free ones and those of the pool that nobody uses."""
+    with device:
+        found = kw.memory.stats()
+    free = device.memory_info().free + found["reserved"] - found["used"]
+    limit = found.get("limit")
+    return int(free if limit is None else min(free, limit - found["used"]))

@@ -1,0 +1,41 @@
+// Keeps requests until the loop takes them.
+#include "engine/inbox.h"
+
+namespace kernwright::engine {
+
+std::uint64_t Inbox::submit(Request request) {
+  const std::lock_guard lock(mutex_);
+  unfinished_ += request.choices;
+  contents_.submitted.emplace_back(++last_request_, std::move(request));
+  arrived_.notify_all();
+  return last_request_;
+}
+
+void Inbox::cancel(const Cancel& cancel) {
+  const std::lock_guard lock(mutex_);
+  contents_.cancelled.push_back(cancel);
+}
+
+Inbox::Contents Inbox::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(contents_, {});
+}
+
+std::int32_t Inbox::size() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::int32_t>(contents_.submitted.size());
+}
+
+void Inbox::wait_for_work() {
+  std::unique_lock lock(mutex_);
+  arrived_.wait(lock, [&] { return has_work() || woken_; });
+  woken_ = false;
+}
+
+void Inbox::wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  arrived_.notify_all();
+}
+
+}  // namespace kernwright::engine
