@@ -121,10 +121,11 @@ std::string fma_name(const FmaInstance& of, const GemmEpilogue& epilogue) {
   constexpr const char* kWays[] = {"kPacks", "kAcross", "kAlong"};
   const FmaTile& tile = of.tile;
   const char* const in = device_type(of.in);
-  return format("fma_gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}, {}>, {}, {}, {}, {}>", in,
+  return format("fma_gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}, {}>, {}, {}, {}, {}{}>", in,
                 device_type(of.out), in, tile.rows, tile.columns, tile.thread_rows,
                 tile.thread_columns, tile.depth, tile.stages, kWays[static_cast<int>(of.way_a)],
-                kWays[static_cast<int>(of.way_b)], of.whole, short_epilogue_type(epilogue));
+                kWays[static_cast<int>(of.way_b)], of.whole, short_epilogue_type(epilogue),
+                work_suffix(of.work));
 }
 
 }  // namespace
@@ -196,6 +197,7 @@ const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue
   key.type(of.in).type(of.out).add(tile.rows / 32, 4).add(tile.columns / 32, 4);
   key.add(tile.thread_rows / 4, 3).add(tile.thread_columns / 4, 3).add(tile.depth / 8, 3);
   key.add(tile.stages, 3).add(of.way_a, 2).add(of.way_b, 2).add(of.whole, 1);
+  key.add(of.work, 2);
   return family.instance(key, [&] { return fma_name(of, epilogue); });
 }
 

@@ -90,6 +90,15 @@ struct MmaInstance {
 };
 const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue);
 
+/// As in fma_gemm.cu.
+struct FmaSide {
+  CUdeviceptr data;
+  std::int64_t line, step;
+};
+struct FmaProblem {
+  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
+      splits, packs;
+};
 /// `Way` of fma_gemm.cu.
 enum class FmaWay : std::uint8_t { packs, across, along };
 
@@ -97,7 +106,8 @@ struct FmaInstance {
   ScalarType in, out;
   FmaTile tile;
   FmaWay way_a, way_b;
-  bool whole;  ///< kWhole of fma_gemm.cu
+  bool whole;                             ///< kWhole of fma_gemm.cu
+  ProductWork work = ProductWork::whole;  ///< another one never whole
 };
 const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue);
 

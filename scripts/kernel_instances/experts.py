@@ -56,6 +56,15 @@ EXPERT_INSTANCES = {
             )
         ),
     ],
+    "fma_gemm.cu": [
+        f"fma_gemm<Float32, Float32, Tile<Float32, {tile}>, {ways}, false, "
+        f"Epilogue<{ending}>, {work}<Problem>>"
+        for tile, ways, ending, work in (
+            ("128, 128, 8, 8, 8, 4", "kAlong, kPacks", "Silu, Float32, false", "Grouped"),
+            ("32, 64, 4, 4, 16, 4", "kAcross, kAlong", "Same, NoBias, false", "Grouped"),
+            ("64, 128, 8, 8, 32, 2", "kPacks, kPacks", "Same, NoBias, false", "GroupedInside"),
+        )
+    ],
     "route.cu": ["route<Float16, 1>", "route<BFloat16, 8>", "route<Float32, 32>"],
     "permute.cu": [
         *("count_pairs<int>", "place_pairs<int>"),

@@ -332,10 +332,24 @@ experts.add(
     *(TOKENS, EXPERTS, CHOSEN),
     form="gate",
 )
+WIDE, WIDE_EXPERTS = s(9, 16), s(4, 24, 16)
+experts.add("nn.grouped_linear", grouped, WIDE, WIDE_EXPERTS, CHOSEN, form="float32")
+experts.add(
+    "nn.grouped_linear",
+    lambda x, w, e: grouped(x, w, e, gate="silu"),
+    *(WIDE, WIDE_EXPERTS, CHOSEN),
+    form="float32-gate",
+)
 experts.add(
     "nn.grouped_linear_backward",
     grouped_gradients,
     *(s(9, 24, dtype="bfloat16"), TOKENS, EXPERTS, CHOSEN),
+)
+experts.add(
+    "nn.grouped_linear_backward",
+    grouped_gradients,
+    *(s(9, 24), WIDE, WIDE_EXPERTS, CHOSEN),
+    form="float32",
 )
 
 positions = Table("positions")

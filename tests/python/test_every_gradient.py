@@ -48,7 +48,7 @@ UNCLEAR = {
     "another library's array is a constant": "methods-Array.__dlpack__",
     "computes with fewer bits": (
         "creation-asarray methods-Array.astype-2 layers-nn.Experts experts-nn.route "
-        "experts-nn.unpermute experts-nn.grouped_linear*"
+        "experts-nn.unpermute experts-nn.grouped_linear experts-nn.grouped_linear-gate"
     ),
     "has an argument of few bits": "norms-nn.rms_norm-quantize norms-nn.layer_norm-all "
     "formats-nn.linear-*",

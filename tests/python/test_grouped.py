@@ -373,8 +373,8 @@ def test_errors():
         linear(x, w[0], ends)
     with pytest.raises(kw.InvalidArgument, match="one type"):
         linear(x, w.astype("bfloat16"), ends)
-    with pytest.raises(kw.ArgumentError, match="float16 or bfloat16"):
-        linear(x.astype("float32"), w.astype("float32"), ends)
+    with pytest.raises(kw.ArgumentError, match=r"float16, bfloat16 or float32, not .*float64"):
+        linear(x.astype("float64"), w.astype("float64"), ends)
     with pytest.raises(kw.InvalidArgument, match=r"2 groups want 3 numbers.*\(4,\)"):
         linear(x, w, kw.zeros(4, "int32"))
     with pytest.raises(kw.InvalidArgument, match="2 groups want 2 numbers"):

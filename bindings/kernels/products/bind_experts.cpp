@@ -36,7 +36,8 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
                       const std::optional<std::tuple<int, int, int, int, bool, int>>& tile,
                       const std::optional<std::tuple<int, int, int>>& mma_tile, bool by_mma,
                       py::handle scale_a, py::handle scale_b, const py::object& dtype,
-                      bool fast_sums) {
+                      bool fast_sums,
+                      const std::optional<std::tuple<int, int, int, int, int, int>>& fma_tile) {
   kernels::GroupedGemm of{.x = array_operand(x, "x"),
                           .weights = array_operand(weights, "weights"),
                           .groups = row_groups_of(numbers, kind),
@@ -54,6 +55,10 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
   if (mma_tile) {
     const auto& [rows, columns, stages] = *mma_tile;
     of.mma_tile = kernels::MmaTile{rows, columns, stages};
+  }
+  if (fma_tile) {
+    const auto& [rows, columns, thread_rows, thread_columns, depth, stages] = *fma_tile;
+    of.fma_tile = kernels::FmaTile{rows, columns, thread_rows, thread_columns, depth, stages};
   }
   return on_current_stream(of.x, [&](const Stream& stream) { return of.run(stream); });
 }
@@ -127,7 +132,8 @@ void bind_experts(py::module_& m) {
         py::arg("gate") = py::none(), py::arg("tile") = py::none(),
         py::arg("mma_tile") = py::none(), py::arg("by_mma") = false,
         py::arg("scale_a") = py::none(), py::arg("scale_b") = py::none(),
-        py::arg("dtype") = py::none(), py::arg("fast_sums") = false);
+        py::arg("dtype") = py::none(), py::arg("fast_sums") = false,
+        py::arg("fma_tile") = py::none());
   m.def("_grouped_gradient", &grouped_gradient, py::arg("grad"), py::arg("x"), py::arg("numbers"),
         py::arg("kind"), py::arg("dtype") = py::none(), py::arg("tile") = py::none(),
         py::arg("by_mma") = false);

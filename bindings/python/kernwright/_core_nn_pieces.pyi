@@ -156,6 +156,7 @@ def _grouped_product(
     scale_b: Any = None,
     dtype: Any = None,
     fast_sums: bool = False,
+    fma_tile: tuple[int, int, int, int, int, int] | None = None,
 ) -> Array: ...
 def _grouped_choice(
     rows: int,

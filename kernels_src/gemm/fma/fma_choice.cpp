@@ -144,11 +144,11 @@ FmaChoice choose_fma(const GemmSize& size, std::size_t shared, const FmaTile& ti
   return choice;
 }
 
-FmaChoice choose_fma(const GemmSize& size, std::size_t shared) noexcept {
+FmaChoice choose_fma(const GemmSize& size, std::size_t shared, int splits) noexcept {
   FmaChoice best;
   double least = 0;
   for (const FmaTile& tile : fma_tiles(size.out_bytes)) {
-    const FmaChoice choice = choose_fma(size, shared, tile, 0);
+    const FmaChoice choice = choose_fma(size, shared, tile, splits);
     const double cost = fma_cost(size, shared, choice);
     if (least == 0 || cost < least) {
       least = cost;

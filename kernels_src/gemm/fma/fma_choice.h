@@ -43,9 +43,9 @@ void require_fma_tile(const FmaTile& tile, std::size_t element);
 
 /// The cheapest of the tiles and splits by a model of one multiprocessor: how many warps share it,
 /// and how much of their work is multiply-adds. `shared`: bytes that a multiprocessor has;
-/// out_bytes of the size are those of an operand's element.
-FmaChoice choose_fma(const GemmSize& size, std::size_t shared) noexcept;
-/// The same for a given tile; `splits` 0: chosen.
+/// out_bytes of the size are those of an operand's element. `splits` 0: chosen.
+FmaChoice choose_fma(const GemmSize& size, std::size_t shared, int splits = 0) noexcept;
+/// The same for a given tile.
 FmaChoice choose_fma(const GemmSize& size, std::size_t shared, const FmaTile& tile,
                      int splits) noexcept;
 /// Cycles by the model.

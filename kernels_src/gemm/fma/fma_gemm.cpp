@@ -13,15 +13,6 @@
 namespace kernwright::kernels {
 namespace {
 
-// As in fma_gemm.cu.
-struct FmaSide {
-  CUdeviceptr data;
-  std::int64_t line, step;
-};
-struct FmaProblem {
-  std::int32_t rows, columns, inner, inner_of_split, row_tiles, column_tiles, group, batches,
-      splits, packs;
-};
 constexpr std::int64_t kMostFmaExtent = 2'000'000'000;
 
 std::int64_t fma_stride(const Array& of, int from_end) {
@@ -29,16 +20,6 @@ std::int64_t fma_stride(const Array& of, int from_end) {
 }
 std::int64_t fma_tiles_of(std::int64_t extent, std::int64_t part) {
   return (extent + part - 1) / part;
-}
-
-/// How lines of so many bytes apart are copied; `batch`: strides of the dimensions in front.
-FmaWay fma_way(const FmaSide& side, std::int64_t lines, std::int64_t element,
-               const std::int64_t* batch, int ndim) {
-  const bool apart = std::all_of(batch, batch + ndim, [](std::int64_t s) { return s % 16 == 0; });
-  const bool dense = side.line == element && lines > 1;
-  if (dense && apart && side.data % 16 == 0 && side.step % 16 == 0) return FmaWay::packs;
-  return dense || (lines > 1 && std::abs(side.line) < std::abs(side.step)) ? FmaWay::across
-                                                                           : FmaWay::along;
 }
 
 /// A product for fma_gemm.cu.
@@ -84,11 +65,11 @@ struct FmaGemm {
     FmaProblem problem{};
     problem.rows = static_cast<std::int32_t>(rows);
     problem.columns = static_cast<std::int32_t>(columns);
-    problem.inner = static_cast<std::int32_t>(inner);
+    problem.steps = static_cast<std::int32_t>(inner);
     // Parts of whole stages, so copies of packs stay aligned; none of them is empty.
     const std::int64_t depth = choice.tile.depth;
     const std::int64_t of_split = fma_tiles_of(fma_tiles_of(inner, choice.splits), depth) * depth;
-    problem.inner_of_split = static_cast<std::int32_t>(std::min(of_split, kMostFmaExtent));
+    problem.steps_of_split = static_cast<std::int32_t>(std::min(of_split, kMostFmaExtent));
     problem.splits = static_cast<std::int32_t>(fma_tiles_of(inner, of_split));
     problem.row_tiles = static_cast<std::int32_t>(fma_tiles_of(rows, choice.tile.rows));
     problem.column_tiles = static_cast<std::int32_t>(fma_tiles_of(columns, choice.tile.columns));
@@ -143,6 +124,15 @@ struct FmaGemm {
 bool has_fma(const Array& array) {
   return (array.type() == ScalarType::float32 || array.type() == ScalarType::float64) &&
          array.device().capabilities().async_copy;
+}
+
+FmaWay fma_way(const FmaSide& side, std::int64_t lines, std::int64_t element,
+               const std::int64_t* batch, int ndim) {
+  const bool apart = std::all_of(batch, batch + ndim, [](std::int64_t s) { return s % 16 == 0; });
+  const bool dense = side.line == element && lines > 1;
+  if (dense && apart && side.data % 16 == 0 && side.step % 16 == 0) return FmaWay::packs;
+  return dense || (lines > 1 && std::abs(side.line) < std::abs(side.step)) ? FmaWay::across
+                                                                           : FmaWay::along;
 }
 
 bool run_fma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {

@@ -2,6 +2,7 @@
 // copy tiles into a ring of stages without waiting, and hold a part of the result in registers.
 #include <kernwright/elements.cuh>
 #include <kernwright/product_epilogue.cuh>
+#include <kernwright/product_tiles.cuh>
 #include <kernwright/tensor_core.cuh>
 
 using namespace kernwright;
@@ -52,7 +53,8 @@ struct Batch {
 };
 
 struct Problem {
-  int rows, columns, inner, inner_of_split;
+  int rows, columns;
+  int steps, steps_of_split;  // of one element of the inner dimension
   int row_tiles, column_tiles;
   int group;  // row tiles whose columns are walked together
   int batches, splits;
@@ -135,21 +137,6 @@ struct Copier {
   }
 };
 
-struct Place {
-  int row, column, batch, split;
-};
-
-/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
-/// is the same.
-__device__ __forceinline__ Place place_of(const Problem& of, int tile) {
-  const int all = of.row_tiles * of.column_tiles;
-  const int z = tile / all, flat = tile - z * all;
-  const int band = of.group * of.column_tiles;
-  const int first = flat / band * of.group, inside = flat % band;
-  const int high = min(of.row_tiles - first, of.group);
-  return {first + inside % high, inside / high, z / of.splits, z % of.splits};
-}
-
 __device__ __forceinline__ void move_to(const Batch& batch, long long index, Side& a, Side& b) {
 #pragma unroll 1  // divisions are long
   for (int d = 0; d < batch.ndim; ++d) {
@@ -222,13 +209,13 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
   }
 }
 
-/// A thread's sums in rows kFirst to kEnd; its first element is at `row` and `column`. kWhole: all
-/// of them are in the result, which takes packs.
+/// A thread's sums in rows kFirst to kEnd, before row `end` of the result; its first element is at
+/// `row` and `column`. kWhole: all of them are in the result, which takes packs.
 template <typename Out, typename Finish, typename Of, bool kWhole, int kFirst, int kEnd, typename T>
 __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
                                            Out* out, const Out* c,
                                            const ProductEpilogueValues& with, const Problem& of,
-                                           int row, int column) {
+                                           int end, int row, int column) {
   constexpr int kPack = Of::kPack;
 #pragma unroll
   for (int j = 0; j < Of::kThreadColumns; j += kPack) {
@@ -243,7 +230,7 @@ __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::
 #pragma unroll
     for (int i = kFirst; i < kEnd; ++i) {
       const int at_row = row + i / kPack * kPack * kLanesDown + i % kPack;
-      if (!kWhole && at_row >= of.rows) break;
+      if (!kWhole && at_row >= end) break;
       const long long at = static_cast<long long>(at_row) * of.columns + at_column;
       store_pack<Out, Finish, kPack>(&sums[i][j], out + at, c + at, with, bias, many,
                                      kWhole || of.packs != 0);
@@ -279,20 +266,30 @@ __device__ __forceinline__ void take_half(T (&sums)[Of::kThreadRows][Of::kThread
 }
 
 /// Launched with Of::kThreads threads, a block for each tile. kWhole: no tile or stage is cut off,
-/// and rows of c begin at multiples of a pack. Dynamic shared memory: the stages.
-template <typename T, typename Out, typename Of, Way kWayA, Way kWayB, bool kWhole, typename Finish>
+/// and rows of c begin at multiples of a pack; never so of groups. Dynamic shared memory: the
+/// stages, and the table of a problem of groups, possibly with fewer tiles than blocks.
+template <typename T, typename Out, typename Of, Way kWayA, Way kWayB, bool kWhole, typename Finish,
+          typename Given = Problem>
 __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     fma_gemm(Side a, Side b, const Batch batch, void* out, const ProductEpilogueValues with,
-             const Problem of) {
+             const Given given) {
   extern __shared__ __align__(16) unsigned char storage[];
   constexpr int kStageBytes = Of::kStage * sizeof(T);
-  const Place at = place_of(of, static_cast<int>(blockIdx.x));
-  const int first = at.split * of.inner_of_split;
-  const int inner = min(of.inner_of_split, of.inner - first);
-  const int row = at.row * Of::kRows, column = at.column * Of::kColumns;
+  using Schedule = typename ScheduleOf<Given>::Type;
+  const Problem& of = ScheduleOf<Given>::sizes(given);
+  const Schedule schedule(given, storage + Of::kStages * kStageBytes);
+  if constexpr (Schedule::kPrepares) {
+    if (threadIdx.x < 32) schedule.prepare(Of::kRows);
+    __syncthreads();
+    if (static_cast<int>(blockIdx.x) >= schedule.count()) return;
+  }
+  const Place at = schedule.place(static_cast<int>(blockIdx.x));
+  const auto [first, inner] = schedule.depth(at, 1);
+  const int end = schedule.end_row(at);
+  const int row = schedule.first_row(at) + at.row * Of::kRows, column = at.column * Of::kColumns;
   move_to(batch, at.batch, a, b);
-  Copier<T, Of::kRows, Of::kLineA, Of::kDepth, Of::kThreads, kWayA> copy_a(a, row, of.rows - row,
-                                                                           first, inner);
+  Copier<T, Of::kRows, Of::kLineA, Of::kDepth, Of::kThreads, kWayA> copy_a(a, row, end - row, first,
+                                                                           inner);
   Copier<T, Of::kColumns, Of::kLineB, Of::kDepth, Of::kThreads, kWayB> copy_b(
       b, column, of.columns - column, first, inner);
   const unsigned stages = shared_address(storage);
@@ -354,14 +351,15 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     }
   }
   wait_copies<0>();
-  const long long before =
-      (static_cast<long long>(at.split) * of.batches + at.batch) * of.rows * of.columns;
+  const long long before = static_cast<long long>(schedule.matrix(at)) * of.rows * of.columns;
+  ProductEpilogueValues ending = with;
+  if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(with, at.batch, of.columns);
   Out* const to = static_cast<Out*>(out) + before;
   const Out* const c = static_cast<const Out*>(with.c) + before;
   const int to_row = row + own_row, to_column = column + own_column;
   constexpr int kEnd = Of::kThreadRows, kHalf = kEnd / 2;
   if constexpr (Of::kSlices == 1) {
-    store_sums<Out, Finish, Of, kWhole, 0, kEnd>(sums, to, c, with, of, to_row, to_column);
+    store_sums<Out, Finish, Of, kWhole, 0, kEnd>(sums, to, c, ending, of, end, to_row, to_column);
   } else {
     T* const shared = reinterpret_cast<T*>(storage) + threadIdx.x % (Of::kWarps * 32);
     __syncthreads();  // nobody reads stages any more
@@ -373,10 +371,12 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     __syncthreads();
     if (slice == 0) {
       take_half<Of, 0>(sums, shared);
-      store_sums<Out, Finish, Of, kWhole, 0, kHalf>(sums, to, c, with, of, to_row, to_column);
+      store_sums<Out, Finish, Of, kWhole, 0, kHalf>(sums, to, c, ending, of, end, to_row,
+                                                    to_column);
     } else {
       take_half<Of, kHalf>(sums, shared);
-      store_sums<Out, Finish, Of, kWhole, kHalf, kEnd>(sums, to, c, with, of, to_row, to_column);
+      store_sums<Out, Finish, Of, kWhole, kHalf, kEnd>(sums, to, c, ending, of, end, to_row,
+                                                       to_column);
     }
   }
 }

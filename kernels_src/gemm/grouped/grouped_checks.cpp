@@ -117,6 +117,11 @@ void require_grouped_tiles(const GroupedGemm& of) {
                of.tile->rows));
   }
   if (of.mma_tile) require_mma_tile(*of.mma_tile);
+  if (of.fma_tile) require_fma_tile(*of.fma_tile, sizeof(float));
+  const bool wide = of.x.type() == ScalarType::float32;
+  if (wide ? of.tile || of.mma_tile || of.by_mma : of.fma_tile.has_value()) {
+    throw ArgumentError(format("this tile is none of a product of groups of {}", of.x.identify()));
+  }
 }
 
 }  // namespace kernwright::kernels

@@ -4,10 +4,10 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
-#include "kernels_src/cast/cast.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/grouped/grouped_checks.h"
+#include "kernels_src/gemm/grouped/grouped_fma.h"
 #include "kernels_src/gemm/grouped/grouped_rows.h"
 #include "kernels_src/gemm/grouped/grouped_scales.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
@@ -237,25 +237,14 @@ struct GroupedLaunch {
       run_mma(result, ending);
     }
   }
-  /// A product in float32, then its gate.
-  Array run_gate(const GemmEpilogue& ending, bool fast) const {
-    const Array sums =
-        Array::empty(x.array.device(), {layout.rows, layout.columns}, ScalarType::float32, on);
-    // Rows of no group are 0, as the gate reads them too.
-    fill(sums.device(), sums.address(), 0, 4, static_cast<std::size_t>(sums.size()), on);
-    GemmEpilogue plain = ending;
-    plain.gate.reset();
-    run_on(sums, plain, fast);
-    const Array gated = gate(*ending.gate, sums, std::nullopt, on);
-    return out == ScalarType::float32 ? gated : cast(gated, out, on);
-  }
-
   /// The result's rows.
   Array run(const GemmEpilogue& ending) const {
     const bool fast = may_be_wgmma(of), gated = ending.gate.has_value();
     Array result;
     if (gated && !takes_gate(fast)) {
-      result = run_gate(ending, fast);
+      result = gate_of_sums(
+          x.array.device(), {layout.rows, layout.columns}, ending, out, on,
+          [&](const Array& sums, const GemmEpilogue& plain) { run_on(sums, plain, fast); });
     } else {
       const std::int64_t columns = gated ? layout.columns / 2 : layout.columns;
       result = Array::empty(x.array.device(), {layout.rows, columns}, out, on);
@@ -292,6 +281,14 @@ Array GroupedGemm::run(const Stream& stream) const {
   GroupedOperands operands = grouped_operands(*this, may_be_wgmma(*this), on);
   ending.row_scales = operands.rows;
   ending.column_scales = operands.columns;
+  const ProductGroups listed = product_groups(groups, numbers, rows, capacity);
+  if (operands.x.type() == ScalarType::float32) {
+    const Array result =
+        GroupedFma{operands.x, operands.weights, listed, capacity, fma_tile}.run(ending, on);
+    numbers.use_on(on);
+    if (ending.bias) ending.bias->use_on(on);
+    return result.reshape(shape);
+  }
   const bool narrow = is_gemm_float8(operands.x.type());
   GemmOperand left = gemm_operand(operands.x, on, true);
   GemmOperand right = gemm_operand(turned_matrices(operands.weights), on,
@@ -301,7 +298,7 @@ Array GroupedGemm::run(const Stream& stream) const {
                            std::move(left),
                            std::move(right),
                            layout,
-                           product_groups(groups, numbers, rows, capacity),
+                           listed,
                            capacity,
                            out,
                            std::move(operands.blocks),

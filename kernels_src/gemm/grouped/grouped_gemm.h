@@ -28,15 +28,16 @@ struct GroupedScales {
 /// activation(x[r] @ weights[g]^T + bias[g]) for each row r of group g: layers of a mixture of
 /// experts. x is (rows, k), its groups follow each other; or (groups, capacity, k) with counts,
 /// where each group begins anew. weights: (groups, n, k), any strides that Gemm takes; bias:
-/// (groups, n). float16 or bfloat16, sums in float32, in a fixed order. The result has x's type and
-/// shape, n in place of k; with `gate` it has n / 2, as GemmEpilogue::gate says. What no group has
-/// of it is not written.
+/// (groups, n). float16, bfloat16 or float32, sums in float32, in a fixed order. The result has x's
+/// type and shape, n in place of k; with `gate` it has n / 2, as GemmEpilogue::gate says. What no
+/// group has of it is not written.
 ///
 /// With `scales` x and weights are float8_e4m3fn or float8_e5m2, by promoted_gemm.cu and as exact
 /// as Gemm's, or with scales of rows and `fast_sums` by gemm.cu; the bias is (groups, n) of
 /// float16, bfloat16 or float32. Other devices take bfloat16 as Gemm does.
 ///
-/// By gemm.cu on compute capability 9.0, by mma_gemm.cu on others from 8.0 on: the tiles of a group
+/// By gemm.cu on compute capability 9.0, by mma_gemm.cu on others from 8.0 on, float32 by
+/// fma_gemm.cu: the tiles of a group
 /// end where its rows end, and groups without rows cost nothing, weights included. A gate there is
 /// a product in float32, then the gate. The tile depends on the mean of rows that a group has.
 struct GroupedGemm {
@@ -49,8 +50,9 @@ struct GroupedGemm {
   std::optional<ActivationCall> activation{}, gate{};
   std::optional<GemmTile> tile{};
   std::optional<MmaTile> mma_tile{};
-  bool by_mma = false;     ///< mma_gemm.cu, also where gemm.cu would run
-  bool fast_sums = false;  ///< see Gemm
+  std::optional<FmaTile> fma_tile{};  ///< of float32
+  bool by_mma = false;                ///< mma_gemm.cu, also where gemm.cu would run
+  bool fast_sums = false;             ///< see Gemm
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
   /// ("Incompatible dimensions", "same device") with the mismatch; ArgumentError for unknown types,
@@ -59,9 +61,10 @@ struct GroupedGemm {
 };
 
 /// The gradient of the weights: grad[rows of g]^T @ x[rows of g], as (groups, n, k), for grad of
-/// (rows, n) and x of (rows, k), both float16 or bfloat16. The result has their type, or `type`; it
-/// is 0 where a group has no rows. By gemm.cu on compute capability 9.0, by mma_gemm.cu on others:
-/// the inner dimension of a group ends where its rows end.
+/// (rows, n) and x of (rows, k), both float16, bfloat16 or float32. The result has their type, or
+/// of 16 bits `type`; it is 0 where a group has no rows. By gemm.cu on compute capability 9.0, by
+/// mma_gemm.cu on others, float32 by fma_gemm.cu: the inner dimension of a group ends where its
+/// rows end.
 struct GroupedGradient {
   Array grad, x;
   RowGroups groups;

@@ -4,6 +4,7 @@
 #include "core/device.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/family.h"
+#include "kernels_src/gemm/grouped/grouped_fma.h"
 #include "kernels_src/gemm/grouped/grouped_rows.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/operands.h"
@@ -145,6 +146,10 @@ void check_gradient(const Array& grad, const Array& x, ScalarType type) {
                "rows in the same groups",
                grad.identify(), x.identify()));
   }
+  if (grad.type() == ScalarType::float32 && type != ScalarType::float32) {
+    throw ArgumentError(
+        format("a gradient of float32 weights is float32, not {}", scalar_name(type)));
+  }
   if (!is_half_float(type) && type != ScalarType::float32) {
     throw ArgumentError(
         format("a gradient of weights is float16, bfloat16 or float32, not {}", scalar_name(type)));
@@ -168,10 +173,18 @@ Array GroupedGradient::run(const Stream& stream) const {
     return result;
   }
   const Array numbers = as_int32(groups.numbers, on);
+  const ProductGroups listed = product_groups(groups, numbers, rows, 0);
+  if (grad.type() == ScalarType::float32) {
+    if (tile || by_mma) {
+      throw ArgumentError(format("this tile is none of a gradient of {}", grad.identify()));
+    }
+    run_gradient_fma(grad, x, listed, result, on);
+    numbers.use_on(on);
+    return result;
+  }
   const GemmOperand left = gemm_operand(grad.transpose(), on, false);
   const GemmOperand right = gemm_operand(x, on, true);
   const GemmLayout layout = grouped_layout(left, right);
-  const ProductGroups listed = product_groups(groups, numbers, rows, 0);
   const GradientLaunch work{left, right, layout, listed, result, on};
   if (x.device().capabilities().wgmma && !by_mma) {
     work.run_wgmma(tile);

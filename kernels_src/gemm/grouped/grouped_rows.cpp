@@ -4,6 +4,9 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
+#include "kernels_src/activations/activations.h"
+#include "kernels_src/cast/cast.h"
+#include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/operands.h"
 
@@ -56,11 +59,11 @@ void require_groups(const RowGroups& groups, std::int64_t count, const Array& x)
 }
 
 void require_grouped_type(const Array& array, const char* name) {
-  if (!is_half_float(array.type())) {
+  if (!is_half_float(array.type()) && array.type() != ScalarType::float32) {
     const bool narrow = is_gemm_float8(array.type());
-    throw ArgumentError(
-        format("{} of grouped rows is float16 or bfloat16, not {}: {}", name, array.identify(),
-               narrow ? "float8 has the scales scale_a and scale_b" : "convert it with astype()"));
+    throw ArgumentError(format(
+        "{} of grouped rows is float16, bfloat16 or float32, not {}: {}", name, array.identify(),
+        narrow ? "float8 has the scales scale_a and scale_b" : "convert it with astype()"));
   }
   require_grouped_device(array);
 }
@@ -126,6 +129,19 @@ GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b) {
   if (layout && layout->rows <= kMostGroupedRows) return *layout;
   throw InvalidArgument(format("a product of groups is too large: {} and {}", a.array.identify(),
                                b.array.identify()));
+}
+
+Array gate_of_sums(Device& device, const Shape& shape, const GemmEpilogue& ending, ScalarType type,
+                   const Stream& on,
+                   const std::function<void(const Array&, const GemmEpilogue&)>& run) {
+  const Array sums = Array::empty(device, shape, ScalarType::float32, on);
+  // Rows of no group are 0, as the gate reads them too.
+  fill(device, sums.address(), 0, 4, static_cast<std::size_t>(sums.size()), on);
+  GemmEpilogue plain = ending;
+  plain.gate.reset();
+  run(sums, plain);
+  const Array gated = gate(*ending.gate, sums, std::nullopt, on);
+  return type == ScalarType::float32 ? gated : cast(gated, type, on);
 }
 
 void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales) {

@@ -6,6 +6,8 @@
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemm/grouped/grouped_gemm.h"
 
+#include <functional>
+
 namespace kernwright::kernels {
 
 inline constexpr std::size_t kMostGroupedShared = 232448;
@@ -42,5 +44,11 @@ CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std
 CUtensorMap ragged_map(const Array& of, std::int64_t rows, std::int64_t columns);
 /// Leaves a place in shared memory for the table of groups; it takes the place of stages.
 void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales = false);
+
+/// A gate behind its product in float32, of the shape (rows, n): (rows, n / 2) of `type`. `run`
+/// makes the product with what else the epilogue has.
+Array gate_of_sums(Device& device, const Shape& shape, const GemmEpilogue& ending, ScalarType type,
+                   const Stream& on,
+                   const std::function<void(const Array&, const GemmEpilogue&)>& run);
 
 }  // namespace kernwright::kernels

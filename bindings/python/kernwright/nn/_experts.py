@@ -162,7 +162,8 @@ def grouped_linear(
     """activation(x[r] @ weights[g].T + bias[g]) for each row r of group g.
 
     x of shape (rows, k) holds the groups one after the other, of any sizes, 0 too; `weights`
-    (groups, n, k), `bias` (groups, n); all float16 or all bfloat16. The result is (rows, n).
+    (groups, n, k), `bias` (groups, n); all float16, all bfloat16 or all float32. The result is
+    (rows, n).
     `offsets`, int32 or int64 on the device, are the first rows of the groups and the end of the
     last group: (groups + 1,), as Permuted.offsets; or (groups,), where each ends, as
     torch._grouped_mm has them. `counts` of shape (groups,) may be given in their place. The host
@@ -173,7 +174,8 @@ def grouped_linear(
     written: it holds anything.
 
     With `gate`, n is even and the result has n / 2 columns: gate(y[..., : n / 2]) * y[..., n / 2:]
-    for y = x @ weights.T + bias; "silu" is SwiGLU. Sums are float32 in a fixed order, rounded once.
+    for y = x @ weights.T + bias; "silu" is SwiGLU. Sums are float32 in a fixed order, rounded once;
+    those of float32 numbers are fused multiply-adds, without tensor cores.
     Weights may be views: those of (groups, k, n) are read where they lie. So the gradient of x is
     grouped_linear(grad, weights.mT, offsets). At most 2048 groups; compute capability 8.0.
 

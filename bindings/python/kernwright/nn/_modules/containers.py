@@ -71,8 +71,8 @@ class Experts(Module):
     weighted by kw.nn.route() of `gate`(x).
 
     gate_up_proj (experts, 2 hidden_dim, dim) and down_proj (experts, dim, hidden_dim), as
-    kw.nn.grouped_linear() takes them; `dtype` is float16 or bfloat16. `route` are options of
-    kw.nn.route(): scores, renormalize, groups, ...
+    kw.nn.grouped_linear() takes them; `dtype` is float16, bfloat16 or float32. `route` are options
+    of kw.nn.route(): scores, renormalize, groups, ...
 
     >>> experts = kw.nn.Experts(16, 32, 4, 2, seed=1)
     >>> experts(kw.ones((3, 16), "bfloat16")).shape
@@ -93,7 +93,7 @@ class Experts(Module):
         of_gate, of_up, of_down = seeds(seed, 3)
         options = {"dtype": dtype, "device": device}
         self.gate = Linear(dim, num_experts, False, seed=of_gate, **options)
-        settings.require_float(self.gate.weight, ("float16", "bfloat16"))
+        settings.require_float(self.gate.weight, ("float16", "bfloat16", "float32"))
         bound, hidden_bound = (1.0 / math.sqrt(each) for each in (dim, hidden_dim))
         up, down = (num_experts, 2 * hidden_dim, dim), (num_experts, dim, hidden_dim)
         self.gate_up_proj = init.uniform(up, -bound, bound, seed=of_up, **options)
