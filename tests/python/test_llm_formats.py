@@ -1,4 +1,4 @@
-"""Models in GGUF files and in files of few bits: logits are those of the numbers they stand for."""
+"""Models in files of few bits: logits are those of the numbers they stand for."""
 
 import json
 
@@ -10,130 +10,12 @@ import kernwright as kw
 from kernwright import llm
 
 IDS = language_models.token_ids()
-_NAMES = {
-    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
-    "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm", "pre_feedforward_layernorm": "ffn_norm",
-    "post_feedforward_layernorm": "post_ffw_norm", "self_attn.qkv_proj": "attn_qkv",
-    "mlp.gate_up_proj": "ffn_up",
-}  # fmt: skip
-_TABLES = {
-    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
-}  # fmt: skip
-_ARCHITECTURES = {
-    "llama": "llama", "llama_llama3_tied": "llama", "llama_biases": "llama", "qwen2": "qwen2",
-    "qwen3": "qwen3", "gemma2": "gemma2", "gemma3": "gemma3", "phi3": "phi3", "olmo2": "olmo2",
-}  # fmt: skip
-
-
-def gguf_name(name, kind):
-    base, _, end = name.rpartition(".")
-    if base in _TABLES:
-        return f"{_TABLES[base]}.{end}"
-    _, _, number, inner = base.split(".", 3)
-    sandwich = kind in ("gemma2", "gemma3", "olmo2")
-    theirs = _NAMES[inner]
-    if sandwich and inner == "post_attention_layernorm":
-        theirs = "post_attention_norm"
-    return f"blk.{number}.{theirs}.{end}"
-
-
-def permuted(weight, heads):
-    """Halves of each head become neighbours, as llama.cpp's converter does for Llama."""
-    rows = weight.reshape(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:])
-    return rows.swapaxes(1, 2).reshape(weight.shape)
 
 
 def numbers_of(name):
     """The tensors of a recorded model as NumPy arrays."""
     shapes = STORED[name]["shapes"]
     return {key: language_models.weights(key, tuple(shapes[key]), name) for key in shapes}
-
-
-def gguf_written(folder, name, formats=lambda key, shape: None):
-    """A recorded model as llama.cpp's converter writes it; `formats` tells that of a tensor."""
-    config, kind = STORED[name]["config"], _ARCHITECTURES[name]
-    arrays = {}
-    for key, value in numbers_of(name).items():
-        if kind == "llama" and ".q_proj." in key:
-            value = permuted(value, config["num_attention_heads"])
-        if kind == "llama" and ".k_proj." in key:
-            value = permuted(value, config["num_key_value_heads"])
-        if kind.startswith("gemma") and "norm" in key:
-            value = value + 1
-        array = kw.asarray(value)
-        format = formats(gguf_name(key, kind), value.shape)
-        if format is not None:
-            array = (kw.nn.quant.quantize(array, format), format)
-        arrays[gguf_name(key, kind)] = array
-    meta = {
-        "general.architecture": kind, f"{kind}.context_length": 64,
-        f"{kind}.embedding_length": 64, f"{kind}.block_count": config["num_hidden_layers"],
-        f"{kind}.feed_forward_length": 160, f"{kind}.attention.head_count": 4,
-        f"{kind}.attention.head_count_kv": [2] * config["num_hidden_layers"],
-        f"{kind}.attention.layer_norm_rms_epsilon": config["rms_norm_eps"],
-        f"{kind}.attention.key_length": config.get("head_dim", 16),
-        f"{kind}.rope.dimension_count": config.get("head_dim", 16),
-        f"{kind}.rope.freq_base": 10000.0, "tokenizer.ggml.bos_token_id": 1,
-        "tokenizer.ggml.eos_token_id": 2,
-    }  # fmt: skip
-    if config.get("sliding_window"):
-        meta[f"{kind}.attention.sliding_window"] = config["sliding_window"]
-    for each in ("attn_logit_softcapping", "final_logit_softcapping"):
-        if config.get(each):
-            meta[f"{kind}.{each}"] = config[each]
-    if kind == "gemma3":
-        meta[f"{kind}.rope.freq_base"] = 1000000.0
-    scaling = config["rope_parameters"]
-    if scaling.get("rope_type") == "llama3":
-        arrays["rope_freqs.weight"] = kw.asarray(llama3_factors(scaling, config["head_dim"]))
-    file = folder / "model.gguf"
-    kw.save_gguf(file, arrays, meta)
-    return file
-
-
-def llama3_factors(scaling, dim):
-    """What the converter writes in place of Llama 3's rule: a divisor of each frequency."""
-    frequencies = 1.0 / 10000.0 ** (np.arange(0, dim, 2) / dim)
-    original = scaling["original_max_position_embeddings"]
-    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
-    waves = 2 * np.pi / frequencies
-    smooth = (original / waves - low) / (high - low)
-    between = 1 / ((1 - smooth) / scaling["factor"] + smooth)
-    factors = np.where(waves > original / low, scaling["factor"], between)
-    return np.where(waves < original / high, 1.0, factors).astype(np.float32)
-
-
-@pytest.mark.parametrize("name", [n for n in _ARCHITECTURES if not n.startswith("gemma")])
-def test_gguf_gives_the_logits_of_safetensors(name, tmp_path):
-    made = llm.load(gguf_written(tmp_path, name), dtype="float32").logits(IDS).numpy()
-    assert distance(made, STORED[name]["logits"]) < 1e-5
-
-
-def test_mixed_blocks_are_the_numbers_that_they_stand_for(tmp_path):
-    """Values and the way back in another format than queries and keys, as Q4_K_M files have."""
-
-    def formats(key, shape):
-        if len(shape) < 2 or key.startswith("token_embd"):
-            return None
-        return "q8_0" if "attn_v" in key or "ffn_down" in key else "q4_0"
-
-    model = llm.load(gguf_written(tmp_path, "llama", formats), dtype="float32")
-    arrays = {}
-    for key, value in numbers_of("llama").items():
-        format = formats(gguf_name(key, "llama"), value.shape)
-        array = kw.asarray(value)
-        if format is not None:
-            array = kw.nn.quant.dequantize(kw.nn.quant.quantize(array, format), format)
-        arrays[key] = array
-    (tmp_path / "config.json").write_text(json.dumps(STORED["llama"]["config"]))
-    kw.save_safetensors(tmp_path / "model.safetensors", arrays)
-    plain = llm.load(tmp_path, dtype="float32")
-    made, expected = model.logits(IDS).numpy(), plain.logits(IDS).numpy()
-    assert distance(made, expected) < 2e-3  # products of blocks round x to 16 bits
-    assert distance(expected, STORED["llama"]["logits"]) > 2e-3  # the formats do lose something
 
 
 def quantised_files(folder, name, config, convert):
@@ -292,12 +174,6 @@ def test_what_is_not_read_is_named(tmp_path):
     folder, _ = quantised_files(tmp_path, "llama", {"quant_method": "magic"}, convert)
     with pytest.raises(llm.ModelError, match="quant_method 'magic' is unknown; known are fp8"):
         llm.load(folder)
-    kw.save_gguf(tmp_path / "m.gguf", {"w": kw.ones(3)}, {"general.architecture": "magic"})
-    with pytest.raises(llm.ModelError, match=r"general\.architecture 'magic' is unknown"):
-        llm.load(tmp_path / "m.gguf")
-    kw.save_gguf(tmp_path / "m.gguf", {"w": kw.ones(3)}, {"general.architecture": "llama"})
-    with pytest.raises(llm.ModelError, match=r"has no array token_embd\.weight"):
-        llm.load(tmp_path / "m.gguf")
     with pytest.raises(llm.ModelError, match=r"mlp\.down\.weight \(64, 160\) as nf4: .*formats:"):
         llm.load(written(tmp_path, "llama"), quantize="nf4")
     with pytest.raises(kw.errors.ArgumentError, match="quantize is one of int8, fp8, "):

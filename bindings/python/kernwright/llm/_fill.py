@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import kernwright as kw
 from kernwright._core import Array
 from kernwright.llm._errors import ModelError
-from kernwright.llm._names import CHANGES, Names, Place, place_of
+from kernwright.llm._names import CHANGES, MOVES, Names, Place, changed_shape, place_of
 from kernwright.llm._tensors import Tensors
 from kernwright.llm.models._layers import Linear, Parts, Unread
 from kernwright.nn import Module
@@ -120,8 +120,8 @@ class _Filling:
             if same and place.change is None and direct is not None:
                 direct[name] = view
                 continue
-            wide = "float32" if place.change is not None else view.dtype.name
-            numbers = self.tensors.numbers(name, wide)
+            moves = place.change is None or place.change in MOVES
+            numbers = self.tensors.numbers(name, view.dtype.name if moves else "float32")
             if place.change is not None:
                 numbers = CHANGES[place.change](numbers)
             view[...] = numbers.astype(view.dtype)
@@ -149,11 +149,8 @@ class _Filling:
                 continue
             if self.first[id(self.slots[place.path].unread)] != place.path:
                 continue  # a tied parameter under its second name
-            expected, shape = self._expected_shape(place), self.tensors.shape(name)
-            if place.change is not None and place.change.endswith("T"):
-                shape = (*shape[:-2], *shape[-2:][::-1])
-            if shape != expected:
-                found = self.tensors.shape(name)
+            expected, found = self._expected_shape(place), self.tensors.shape(name)
+            if changed_shape(found, place.change) != expected:
                 wrong.append(f"{name} is {found}, and {place.path} takes {expected}")
             places[name] = place
         problems = {
@@ -189,7 +186,7 @@ class _Filling:
             shape = shape[1:]
         if place.part is not None:
             rows = self.slots[place.path].holder.rows_of(place.part)
-            axis = len(shape) - 2 if len(shape) > 1 else 0
+            axis = _row_axis(place, len(shape))
             shape = (*shape[:axis], rows.stop - rows.start, *shape[axis + 1 :])
         return shape
 
@@ -198,8 +195,13 @@ class _Filling:
             array = array[place.entry]
         if place.part is not None:
             rows = self.slots[place.path].holder.rows_of(place.part)
-            array = array[..., rows, :] if array.ndim > 1 else array[rows]
+            array = array[(slice(None),) * _row_axis(place, array.ndim) + (rows,)]
         return array
+
+
+def _row_axis(place: Place, axes: int) -> int:
+    """The axis of outputs: the last of biases, and the one in front of it of weights."""
+    return axes - 1 if place.path.endswith("bias") else axes - 2
 
 
 def fill(

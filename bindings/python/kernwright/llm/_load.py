@@ -18,9 +18,10 @@ from kernwright.llm._fill import fill, fill_random
 from kernwright.llm._gguf_config import config_of
 from kernwright.llm._gguf_names import gguf_names
 from kernwright.llm._model import Model
-from kernwright.llm._quantised import quantised
+from kernwright.llm._quantised.methods import config_beside
+from kernwright.llm._quantised.tensors import quantised
 from kernwright.llm._registry import class_of
-from kernwright.llm._tensors import GgufTensors, Tensors, opened_folder
+from kernwright.llm._tensors import GgufTensors, JoinedLatent, Tensors, opened_folder
 from kernwright.llm._text.files import has_tokenizer
 from kernwright.nn.quant import formats
 
@@ -46,7 +47,8 @@ def load(
     weights, which is the default. A tokenizer among the files is read when first used.
 
     Weights of few bits stay as the files have them: blocks of GGUF, and what `quantization_config`
-    tells of fp8, GPTQ, AWQ, bitsandbytes and compressed-tensors. `quantize` makes such while
+    tells of fp8, GPTQ, AWQ, bitsandbytes, compressed-tensors and ModelOpt; experts become numbers
+    of `dtype`, also those of MXFP4. `quantize` makes such while
     loading: "fp8" or "int8", with a scale for each output, or a format of
     kw.nn.quant.formats() ("q4_k", "nf4", "mxfp4", ...); the product that makes logits and experts
     keep their numbers.
@@ -86,7 +88,9 @@ def load(
         tensors: Tensors
         if os.path.isfile(name):
             file = stack.enter_context(Gguf(name, device=device))
-            config, tensors = config_of(file, name), GgufTensors(name, file)
+            config = config_of(file, name)
+            latent = config.architecture == "DeepseekV2ForCausalLM"
+            tensors = (JoinedLatent if latent else GgufTensors)(name, file)
             names = gguf_names(config.architecture)
             vocabulary = "tokenizer.ggml.tokens" in file.metadata
         else:
@@ -95,7 +99,9 @@ def load(
             )
             vocabulary = has_tokenizer(name)
             files = stack.enter_context(opened_folder(name, device))
-            tensors = quantised(files, config.fields.get("quantization_config"), config.source)
+            few_bits = config.fields.get("quantization_config")
+            few_bits = config_beside(name) if few_bits is None else few_bits
+            tensors = quantised(files, few_bits, config.source)
             names = class_of(config.architecture, config.source).names
         config = _bounded(config, max_length)
         module = class_of(config.architecture, config.source)(config)

@@ -7,6 +7,7 @@ A `*` stands for a number, in the same order on both sides. Behind a parameter's
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import kernwright as kw
 from kernwright._core import Array
 
-__all__ = ["CHANGES", "Names", "Place", "place_of"]
+__all__ = ["CHANGES", "MOVES", "Names", "Place", "changed_shape", "place_of"]
 
 Names = Mapping[str, str]
 
@@ -29,7 +30,18 @@ CHANGES: dict[str, Callable[[Array], Array]] = {
     "+1": lambda x: x.astype("float32") + 1,
     "pairs": _halves,
     "pairs T": lambda x: _halves(x).mT,
+    "row pairs": lambda x: _halves(x.mT).mT,
+    "row": lambda x: x.reshape((1, -1)),
 }
+MOVES = ("T", "pairs", "pairs T", "row pairs", "row")
+"""Changes that numbers of any dtype go through as they are."""
+
+
+def changed_shape(shape: tuple[int, ...], change: str | None) -> tuple[int, ...]:
+    """The shape of what a change makes of numbers."""
+    if change is not None and change.endswith("T"):
+        return (*shape[:-2], *shape[-2:][::-1])
+    return (1, math.prod(shape)) if change == "row" else shape
 
 
 def _with_bias(names: Names) -> dict[str, str]:
@@ -138,6 +150,9 @@ GPT_OSS: dict[str, str] = LLAMA | {
     f"{_BLOCK}mlp.experts.gate_up_proj_bias": "layers.*.mlp.gate_up_bias|pairs",
     f"{_BLOCK}mlp.experts.down_proj": "layers.*.mlp.down|T",
     f"{_BLOCK}mlp.experts.down_proj_bias": "layers.*.mlp.down_bias",
+    # As MXFP4 an expert's weights are (outputs, inputs), as in other families.
+    f"{_BLOCK}mlp.experts.gate_up_proj_blocks": "layers.*.mlp.gate_up|row pairs",
+    f"{_BLOCK}mlp.experts.down_proj_blocks": "layers.*.mlp.down",
 }
 
 QWEN3_MOE: dict[str, str] = LLAMA | {

@@ -10,12 +10,12 @@ from typing import Any
 
 import kernwright as kw
 from kernwright._core import Array
-from kernwright._files.gguf import Gguf
+from kernwright._files.gguf import Gguf, split_mxfp4
 from kernwright._files.safetensors import SafeTensors, index_parts
 from kernwright.errors import StoreError
 from kernwright.llm._errors import ModelError
 
-__all__ = ["GgufTensors", "SafeTensorsFiles", "Tensors", "opened_folder"]
+__all__ = ["GgufTensors", "JoinedLatent", "SafeTensorsFiles", "Tensors", "opened_folder"]
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 
@@ -109,14 +109,63 @@ class GgufTensors(Tensors):
         if len(formats) != 1:
             return None
         (format,) = formats
-        if format not in kw.nn.quant.formats() or any(self._file[n].ndim != 2 for n in names[:1]):
+        if format not in kw.nn.quant.formats() or len(self._file.shape(names[0])) != 2:
             return None
         blocks = [self._file[name] for name in names]
         whole = blocks[0] if len(blocks) == 1 else kw.concat(blocks, axis=0)
-        return kw.nn.quant.pack(whole, format)
+        return kw.nn.quant.pack(split_mxfp4(whole) if format == "mxfp4" else whole, format)
 
     def read_into(self, arrays: Mapping[str, Array]) -> None:
         self._file.read_into(arrays)
+
+
+class JoinedLatent(GgufTensors):
+    """Those of DeepSeek-V2: the way from the latent vector to keys is kept apart from that to
+    values, and by heads. Here both are "attn_kv_b", as in older files."""
+
+    _KEYS, _VALUES, _BOTH = "attn_k_b.weight", "attn_v_b.weight", "attn_kv_b.weight"
+
+    def names(self) -> list[str]:
+        found = super().names()
+        return [name.replace(self._KEYS, self._BOTH) for name in found if not self._is_second(name)]
+
+    def _is_second(self, name: str) -> bool:
+        return name.replace(self._VALUES, self._KEYS) in self._file and name.endswith(self._VALUES)
+
+    def _halves(self, name: str) -> tuple[str, str] | None:
+        """The keys' and the values' array of a joined one."""
+        if name in self._file:
+            return None
+        return name.replace(self._BOTH, self._KEYS), name.replace(self._BOTH, self._VALUES)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        halves = self._halves(name)
+        if halves is None:
+            return super().shape(name)
+        keys, values = (self._three(each) for each in halves)
+        if keys[0] != values[0] or keys[1] != values[2]:
+            raise ModelError(f"{self.source}: {halves[0]} is {keys}, and {halves[1]} {values}")
+        return keys[0] * (keys[2] + values[1]), keys[1]
+
+    def _three(self, name: str) -> tuple[int, ...]:
+        shape = self._file.shape(name) if name in self._file else ()
+        if len(shape) != 3:
+            raise ModelError(f"{self.source}: {name} has three axes, got the shape {shape}")
+        return shape
+
+    def dtype(self, name: str) -> str:
+        return super().dtype(name) if self._halves(name) is None else "heads of keys and values"
+
+    def numbers(self, name: str, dtype: str) -> Array:
+        halves = self._halves(name)
+        if halves is None:
+            return super().numbers(name, dtype)
+        keys, values = (self._file.numbers(each, dtype) for each in halves)
+        return kw.concat([keys.mT, values], axis=1).reshape(self.shape(name))
+
+    def packed(self, names: Sequence[str], dtype: str) -> Any:
+        joined = any(self._halves(name) is not None for name in names)
+        return None if joined else super().packed(names, dtype)
 
 
 @contextlib.contextmanager

@@ -38,11 +38,16 @@ class BiasedExperts(Module):
         self._count = config.count("num_local_experts")
         self._top_k = config.count("num_experts_per_tok")
         hidden, width = config.hidden_size, config.intermediate_size
+        self._width = width
         self.router = Linear(hidden, self._count, bias=True)
         self.gate_up = Unread((self._count, 2 * width, hidden))
         self.gate_up_bias = Unread((self._count, 2 * width))
         self.down = Unread((self._count, hidden, width))
         self.down_bias = Unread((self._count, hidden))
+
+    def rows_of(self, part: str) -> slice:
+        """The rows of an expert's gate_up that one part has."""
+        return {"gate": slice(0, self._width), "up": slice(self._width, 2 * self._width)}[part]
 
     def __call__(self, x: Array, residual: Array) -> Array:
         weights, experts = kw.nn.route(self.router(x), self._top_k)

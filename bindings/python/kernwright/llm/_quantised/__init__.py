@@ -1,0 +1,1 @@
+"""Weights of few bits in files of Hugging Face's layout."""
