@@ -20,7 +20,7 @@ from kernwright._core import Array
 from kernwright._files.opening import NamedArrays, OpenFile, Path
 from kernwright.errors import InvalidArgument
 
-__all__ = ["Gguf"]
+__all__ = ["Gguf", "split_mxfp4"]
 
 # ggml's number of a type: its name, numbers and bytes of a block.
 _TYPES = {
@@ -89,7 +89,9 @@ class Gguf(NamedArrays):
         tensor = self._tensors[self._known(name)]
         if tensor.made == tensor.shape:
             return self[name].astype(dtype)
-        if tensor.format not in kw.nn.quant.formats() or tensor.format == "mxfp4":
+        if tensor.format == "mxfp4":
+            return kw.nn.quant.dequantize(split_mxfp4(self[name]), "mxfp4", dtype=dtype)
+        if tensor.format not in kw.nn.quant.formats():
             raise InvalidArgument(
                 f"{name} of {self._opened.name} is in {tensor.format}, which "
                 "kw.nn.quant.dequantize() does not read"
@@ -102,6 +104,20 @@ class Gguf(NamedArrays):
     def _place(self, name: str) -> tuple[tuple[int, ...], Any, int]:
         tensor = self._tensors[name]
         return tensor.made, tensor.dtype, tensor.begin
+
+
+def split_mxfp4(blocks: Array) -> tuple[Array, Array]:
+    """ggml's blocks of MXFP4 as kw.nn.quant has them, (codes, exponents).
+
+    A block is an exponent and 16 bytes, whose low halves are the first 16 codes.
+    """
+    import kernwright as kw
+
+    whole = blocks.reshape((*blocks.shape[:-1], blocks.shape[-1] // 17, 17))
+    low, high = whole[..., 1:] & 15, whole[..., 1:] >> 4
+    codes = kw.concat([low, high], axis=-1)
+    pairs = codes[..., 0::2] | (codes[..., 1::2] << 4)
+    return pairs.reshape((*blocks.shape[:-1], -1)), whole[..., 0].copy()
 
 
 class _Fields:

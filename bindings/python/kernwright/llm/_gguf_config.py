@@ -10,6 +10,7 @@ import numpy as np
 from kernwright._files.gguf import Gguf
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
+from kernwright.llm._fields import Fields
 
 __all__ = ["config_of"]
 
@@ -30,6 +31,8 @@ _ARCHITECTURES = {
     "smollm3": ("SmolLM3ForCausalLM", True),
     "starcoder2": ("Starcoder2ForCausalLM", False),
     "glm4": ("Glm4ForCausalLM", True),
+    "gpt-oss": ("GptOssForCausalLM", False),
+    "deepseek2": ("DeepseekV2ForCausalLM", True),
 }  # fmt: skip
 
 # Keys behind "<architecture>." and the fields of config.json.
@@ -93,7 +96,11 @@ def config_of(file: Gguf, source: str) -> Config:
         fields["rope_scaling"] = scaling
     if kind == "gpt2":
         fields.pop("rope_scaling", None)
+    if fields.get("sliding_window") == 0:  # as files of Phi-4 have it
+        del fields["sliding_window"]
     _family_fields(kind, fields, meta)
+    if kind == "deepseek2":
+        _latent_fields(fields, meta, source)
     return Config.from_fields(fields, source=source)
 
 
@@ -156,10 +163,14 @@ def _scaling(
     kind = meta.get("rope.scaling.type", "none")
     if kind == "none" or "rope.scaling.factor" not in meta:
         return None
-    return {
+    found = {
         "rope_type": kind, "factor": meta["rope.scaling.factor"],
         "original_max_position_embeddings": original,
     }  # fmt: skip
+    for name in ("beta_fast", "beta_slow"):
+        if f"rope.scaling.yarn_{name}" in meta:
+            found[name] = meta[f"rope.scaling.yarn_{name}"]
+    return found
 
 
 def _family_fields(kind: str, fields: dict[str, Any], meta: Mapping[str, Any]) -> None:
@@ -181,3 +192,38 @@ def _family_fields(kind: str, fields: dict[str, Any], meta: Mapping[str, Any]) -
         fields["norm_topk_prob"] = False
     if kind in ("qwen2", "qwen3", "qwen2moe", "qwen3moe"):
         fields["use_sliding_window"] = False
+    if kind == "gpt-oss":
+        fields["num_local_experts"] = fields.get("num_experts")
+        if "rope_scaling" in fields:
+            fields["rope_scaling"]["truncate"] = False
+
+
+def _latent_fields(fields: dict[str, Any], meta: Mapping[str, Any], source: str) -> None:
+    """DeepSeek-V2's. Newer files tell the heads of the latent vector in the plain keys, and those
+    of the model in keys that end in _mla; older ones have the model's in the plain ones."""
+    reader = Fields(source, meta)
+    if reader.get("expert_gating_func", int, 1) != 1:
+        raise ModelError(f"{source}: expert_gating_func is not softmax, as DeepSeek-V2 has it")
+    turned = reader.need("rope.dimension_count", int)
+    head = reader.get("attention.key_length_mla", int) or reader.need("attention.key_length", int)
+    value = reader.get("attention.value_length_mla", int)
+    value = value or reader.need("attention.value_length", int)
+    fields |= {
+        "num_key_value_heads": fields.get("num_attention_heads"), "head_dim": turned,
+        "partial_rotary_factor": 1.0, "qk_rope_head_dim": turned, "v_head_dim": value,
+        "qk_nope_head_dim": head - turned,
+        "kv_lora_rank": reader.need("attention.kv_lora_rank", int),
+        "q_lora_rank": reader.get("attention.q_lora_rank", int),
+        "n_routed_experts": reader.get("expert_count", int),
+        "n_shared_experts": reader.get("expert_shared_count", int, 0),
+        "first_k_dense_replace": reader.get("leading_dense_block_count", int, 0),
+        "routed_scaling_factor": reader.get("expert_weights_scale", float, 1.0),
+        "norm_topk_prob": reader.get("expert_weights_norm", bool, False),
+    }  # fmt: skip
+    groups = reader.get("expert_group_count", int, 1)
+    if groups > 1:
+        kept = reader.need("expert_group_used_count", int)
+        fields |= {"topk_method": "group_limited_greedy", "n_group": groups, "topk_group": kept}
+    multiplier = reader.get("rope.scaling.yarn_log_multiplier", float)
+    if multiplier and "rope_scaling" in fields:  # a tenth of mscale, as the converter writes it
+        fields["rope_scaling"] |= dict.fromkeys(("mscale", "mscale_all_dim"), 10 * multiplier)

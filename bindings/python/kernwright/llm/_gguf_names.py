@@ -55,7 +55,23 @@ _SHARED = {
     "blk.*.ffn_gate_shexp.weight": "layers.*.mlp.shared.gate_up.weight:gate",
     "blk.*.ffn_up_shexp.weight": "layers.*.mlp.shared.gate_up.weight:up",
     "blk.*.ffn_down_shexp.weight": "layers.*.mlp.shared.down.weight",
-    "blk.*.ffn_gate_inp_shexp.weight": "layers.*.mlp.shared_gate.weight",
+}
+# The converter leaves axes of 1 out.
+_SHARED_GATE = {"blk.*.ffn_gate_inp_shexp.weight": "layers.*.mlp.shared_gate.weight|row"}
+_LATENT = {
+    f"blk.*.attn_{theirs}.weight": f"layers.*.attention.{ours}.weight"
+    for theirs, ours in {
+        "q": "q_up", "q_a": "q_down", "q_a_norm": "q_norm", "q_b": "q_up", "kv_a_mqa": "kv_down",
+        "kv_a_norm": "kv_norm", "kv_b": "kv_up",
+    }.items()
+}  # fmt: skip
+_GPT_OSS = {
+    "blk.*.post_attention_norm.weight": "layers.*.post_norm.weight",
+    "blk.*.attn_sinks.weight": "layers.*.attention.sinks",
+    "blk.*.ffn_gate_inp.bias": "layers.*.mlp.router.bias",
+    "blk.*.ffn_gate_exps.bias": "layers.*.mlp.gate_up_bias:gate",
+    "blk.*.ffn_up_exps.bias": "layers.*.mlp.gate_up_bias:up",
+    "blk.*.ffn_down_exps.bias": "layers.*.mlp.down_bias",
 }
 _OF_ARCHITECTURES: dict[str, dict[str, str]] = {
     "Gemma2ForCausalLM": _POST_NORMS,
@@ -69,7 +85,9 @@ _OF_ARCHITECTURES: dict[str, dict[str, str]] = {
     "Phi3ForCausalLM": {"blk.*.ffn_up.weight": "layers.*.mlp.gate_up.weight"},
     "GPT2LMHeadModel": _UP,
     "Starcoder2ForCausalLM": _UP,
-    "Qwen2MoeForCausalLM": _SHARED,
+    "GptOssForCausalLM": _GPT_OSS,
+    "Qwen2MoeForCausalLM": _SHARED | _SHARED_GATE,
+    "DeepseekV2ForCausalLM": _SHARED | _LATENT,
 }
 
 
