@@ -12,7 +12,8 @@ import sys
 
 import kernwright as kw
 from kernwright.llm import Step
-from kernwright.llm._engine import Sampling, TokenEngine
+from kernwright.llm._engine import TokenEngine
+from kernwright.llm._sampling import Sampling
 
 VOCABULARY, STEPS, ROUNDS = 61, 64, 5
 

@@ -25,6 +25,12 @@ std::uint64_t choice_seed(std::uint64_t seed, std::int32_t choice) {
   return mixed ^ mixed >> 31;
 }
 
+LoopOptions completed(LoopOptions options) {
+  options.layout.vocabulary = options.vocabulary;
+  options.layout.biases = Constraints::kMostBiases;
+  return options;
+}
+
 /// Adds the time of its life to a sum.
 class HostTime {
  public:
@@ -44,11 +50,11 @@ class HostTime {
 }  // namespace
 
 Loop::Loop(Device& device, const LoopOptions& options, Record record)
-    : options_(options),
+    : options_(completed(options)),
       record_(std::move(record)),
       buckets_(Buckets::of_limits(options.layout.max_rows, options.schedule.max_tokens)),
       stream_(Stream::create(device)),
-      rows_(device, options.layout, stream_),
+      rows_(device, options_.layout, stream_),
       step_(rows_, options.schedule.max_tokens, options.detail_words, stream_),
       pages_(options.pages),
       prefixes_(pages_, options.layout.page_size) {
@@ -101,6 +107,7 @@ void Loop::require_possible(const Request& request) const {
 
 std::uint64_t Loop::submit(Request request) {
   require_possible(request);
+  request.constraints.prepare(options_.vocabulary, request.min_tokens, request.stop_tokens);
   std::ranges::sort(request.stop_tokens);
   return inbox_.submit(std::move(request));
 }
@@ -199,7 +206,8 @@ bool Loop::admit_one(const SequencePtr& sequence) {
   promised_ += more;
   Sampling sampling = sequence->source->sampling;
   sampling.seed = sequence->seed;
-  rows_.set_row(sequence->row, sequence->source->prompt, sequence->computed, sampling);
+  rows_.set_row(sequence->row, sequence->source->prompt, sequence->computed, sampling,
+                sequence->source->constraints.biases);
   running_.push_back(sequence);
   return true;
 }
@@ -303,6 +311,7 @@ void Loop::commit(const StepPlan& plan) {
     counts_.push_back(part.count);
     sequence.computed += part.count;
     if (part.yields) {
+      send_mask(sequence);
       ++sequence.planned;
       ++sequence.length;
     }
@@ -322,6 +331,14 @@ void Loop::give_pages(Sequence& sequence, std::int32_t tokens) {
   rows_.set_pages(sequence.row, sequence.sent_pages,
                   std::span(sequence.pages).subspan(sequence.sent_pages));
   sequence.sent_pages = sequence.pages.size();
+}
+
+/// The row gets the mask of the token that is planned next.
+void Loop::send_mask(Sequence& sequence) {
+  const TokenMask* const mask = sequence.next_mask();
+  if (mask == sequence.sent_mask) return;
+  rows_.set_mask(sequence.row, mask == nullptr ? std::span<const std::uint32_t>() : mask->words());
+  sequence.sent_mask = mask;
 }
 
 /// The other choices begin once a step that computes what they share is planned: steps run in
@@ -385,8 +402,7 @@ void Loop::receive(Sequence& sequence, std::span<const std::int32_t> result) {
   const Request& source = *sequence.source;
   std::vector<std::int32_t> details;
   if (source.wants_details) details.assign(result.begin() + 1, result.end());
-  const bool stops = sequence.produced > source.min_tokens &&
-                     std::ranges::binary_search(source.stop_tokens, token);
+  const bool stops = std::ranges::binary_search(source.stop_tokens, token);
   if (stops || sequence.produced == sequence.limit)
     return finish(sequence, stops ? Finish::stop : Finish::length, token, std::move(details));
   events_.push_back({sequence.request, sequence.choice, token, Finish::none, std::move(details),

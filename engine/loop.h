@@ -26,7 +26,7 @@
 namespace kernwright::engine {
 
 struct LoopOptions {
-  kernels::StateLayout layout{};
+  kernels::StateLayout layout{};  ///< its vocabulary and biases are set by the loop
   std::int32_t pages = 0;         ///< of the caches
   bool prefix_cache = false;      ///< texts that begin as earlier ones share their pages
   ScheduleOptions schedule{};     ///< max_tokens is more than layout.max_rows
@@ -112,6 +112,7 @@ class Loop {
   void launch(const StepPlan& plan, Graph& graph);
   void commit(const StepPlan& plan);
   void give_pages(Sequence& sequence, std::int32_t tokens);
+  void send_mask(Sequence& sequence);
   void release_followers(Sequence& sequence);
   std::int32_t shared_pages(std::int32_t prompt_length) const noexcept;
   void cache_prompt(Sequence& sequence);

@@ -51,10 +51,8 @@ Rows::Rows(Device& device, const kernels::StateLayout& layout, const Stream& str
 }
 
 void Rows::set_row(std::int32_t row, std::span<const std::int32_t> tokens, std::int32_t computed,
-                   const Sampling& sampling) {
-  // Changes of one block must not overlap.
-  if (std::ranges::find(set_rows_, row) != set_rows_.end()) flush();
-  set_rows_.push_back(row);
+                   const Sampling& sampling, std::span<const Bias> biases) {
+  begin_row(row);
   std::array<std::int32_t, static_cast<std::size_t>(kernels::RowWord::count)> words{};
   const auto set = [&](kernels::RowWord word, auto value) {
     words[static_cast<std::size_t>(word)] = std::bit_cast<std::int32_t>(value);
@@ -72,8 +70,30 @@ void Rows::set_row(std::int32_t row, std::span<const std::int32_t> tokens, std::
   set(kernels::RowWord::prompt_length, length);
   set(kernels::RowWord::seed_low, static_cast<std::uint32_t>(sampling.seed));
   set(kernels::RowWord::seed_high, static_cast<std::uint32_t>(sampling.seed >> 32));
+  set(kernels::RowWord::biased, static_cast<std::int32_t>(biases.size()));
   add(layout_.row_at(row), words);
   add(layout_.row_at(row) + layout_.tokens_at(), tokens);
+  std::vector<std::int32_t> biased;
+  for (const Bias& bias : biases) {
+    biased.push_back(bias.token);
+    biased.push_back(std::bit_cast<std::int32_t>(bias.value));
+  }
+  add(layout_.row_at(row) + layout_.biases_at(), biased);
+}
+
+void Rows::set_mask(std::int32_t row, std::span<const std::uint32_t> mask) {
+  begin_row(row);
+  const std::int64_t at = layout_.row_at(row);
+  const std::int32_t is_masked = mask.empty() ? 0 : 1;
+  add(at + static_cast<std::int64_t>(kernels::RowWord::masked), std::span(&is_masked, 1));
+  const std::vector<std::int32_t> words(mask.begin(), mask.end());
+  add(at + layout_.mask_at(), words);
+}
+
+/// Sends the changes so far where they have this row: those of one block must not overlap.
+void Rows::begin_row(std::int32_t row) {
+  if (std::ranges::find(set_rows_, row) != set_rows_.end()) flush();
+  set_rows_.push_back(row);
 }
 
 void Rows::set_pages(std::int32_t row, std::size_t first, std::span<const std::int32_t> pages) {

@@ -27,6 +27,12 @@ struct Sampling {
   std::uint64_t seed = 0;
 };
 
+/// A number that is added to the logit of a token.
+struct Bias {
+  std::int32_t token = 0;
+  float value = 0;
+};
+
 /// The state of all rows in one array at a fixed address. Changes are collected on the host;
 /// flush() sends them with one copy and one kernel. Not thread-safe.
 class Rows {
@@ -38,10 +44,12 @@ class Rows {
   const kernels::StateLayout& layout() const noexcept { return layout_; }
   const Array& state() const noexcept { return state_; }
 
-  /// The row has a sequence with these tokens, of which `computed` are in pages already. Its page
-  /// table is set by set_pages().
+  /// The row has a sequence with these tokens, of which `computed` are in pages already, and every
+  /// token is allowed. Its page table is set by set_pages(). `biases`: at most those of the layout.
   void set_row(std::int32_t row, std::span<const std::int32_t> tokens, std::int32_t computed,
-               const Sampling& sampling);
+               const Sampling& sampling, std::span<const Bias> biases = {});
+  /// The bits of the tokens that the row may get, all of the layout's words; every token with none.
+  void set_mask(std::int32_t row, std::span<const std::uint32_t> mask);
   /// The page table of the row from entry `first` on.
   void set_pages(std::int32_t row, std::size_t first, std::span<const std::int32_t> pages);
   /// The rows of the next step and the number of tokens of each. Behind them there is none, up to
@@ -70,6 +78,7 @@ class Rows {
     std::optional<Event> copied;
   };
 
+  void begin_row(std::int32_t row);
   void add(std::int64_t to, std::span<const std::int32_t> words);
   void clear() noexcept;
   std::size_t send(std::size_t first);

@@ -109,7 +109,7 @@ StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
   StepPlan plan = options.deterministic ? deterministic_plan(running, options.max_tokens, buckets)
                                         : shared_plan(running, options.max_tokens, buckets);
   for (const StepPart& part : plan.parts) {
-    if (part.yields) plan.bucket.features |= part.sequence->source->features();
+    if (part.yields) plan.bucket.features |= part.sequence->features();
   }
   return plan;
 }

@@ -1,6 +1,7 @@
 // A request for text, and the sequences that it becomes.
 #pragma once
 
+#include "engine/constraints.h"
 #include "engine/rows.h"
 
 #include <cstdint>
@@ -16,24 +17,27 @@ struct Features {
   static constexpr std::uint32_t random = 1;     ///< tokens are drawn
   static constexpr std::uint32_t penalties = 2;  ///< logits of known tokens are lowered
   static constexpr std::uint32_t details = 4;    ///< such as log-probabilities
+  static constexpr std::uint32_t masks = 8;      ///< logits have biases, tokens are masked
 };
 
 /// What to generate.
 struct Request {
   std::vector<std::int32_t> prompt;
   std::int32_t max_tokens = 1;
-  /// A stop token among the first so many tokens does not end the sequence.
+  /// None of the first so many tokens is a stop token.
   std::int32_t min_tokens = 0;
   std::vector<std::int32_t> stop_tokens;  ///< end the sequence, and are reported as its last token
   std::int32_t choices = 1;  ///< sequences of the same prompt, with other random numbers
   Sampling sampling{};
+  Constraints constraints{};
   bool wants_details = false;  ///< with each token
 
   std::uint32_t features() const noexcept {
     const bool penalized = sampling.repetition_penalty != 1 || sampling.presence_penalty != 0 ||
                            sampling.frequency_penalty != 0;
     return (sampling.temperature > 0 ? Features::random : 0) |
-           (penalized ? Features::penalties : 0) | (wants_details ? Features::details : 0);
+           (penalized ? Features::penalties : 0) | (wants_details ? Features::details : 0) |
+           (constraints.biases.empty() ? 0 : Features::masks);
   }
 };
 
@@ -78,12 +82,13 @@ struct Sequence {
   std::vector<std::int32_t> tokens;  ///< whose values are known: the prompt, and what was read
   std::int32_t row = -1;             ///< -1: waiting, or finished
   std::vector<std::int32_t> pages;
-  std::size_t sent_pages = 0;  ///< of the row's page table on the device
-  std::int32_t length = 0;     ///< tokens known
-  std::int32_t computed = 0;   ///< tokens with keys and values in pages
-  std::int32_t planned = 0;    ///< tokens that planned steps generate
-  std::int32_t produced = 0;   ///< tokens whose values were read
-  bool ready = true;           ///< false: waits until the pages that it shares are computed
+  std::size_t sent_pages = 0;            ///< of the row's page table on the device
+  std::int32_t length = 0;               ///< tokens known
+  std::int32_t computed = 0;             ///< tokens with keys and values in pages
+  std::int32_t planned = 0;              ///< tokens that planned steps generate
+  std::int32_t produced = 0;             ///< tokens whose values were read
+  const TokenMask* sent_mask = nullptr;  ///< that the row on the device has
+  bool ready = true;  ///< false: waits until the pages that it shares are computed
   bool finished = false;
   bool prompt_cached = false;  ///< the full pages of its prompt are in the prefix cache
   std::int32_t shared = 0;     ///< tokens of its prompt found there when it was admitted
@@ -95,6 +100,16 @@ struct Sequence {
   }
   /// Tokens that the next steps have to compute; 0 once all are planned.
   std::int32_t due() const noexcept { return planned == limit ? 0 : length - computed; }
+  /// The mask of the next token to plan; none where every token is allowed.
+  const TokenMask* next_mask() const noexcept {
+    const Constraints& each = source->constraints;
+    if (planned < source->min_tokens && !each.early_mask.is_empty()) return &each.early_mask;
+    return each.mask.is_empty() ? nullptr : &each.mask;
+  }
+  /// Of a step that gives it a token.
+  std::uint32_t features() const noexcept {
+    return source->features() | (next_mask() != nullptr ? Features::masks : 0);
+  }
   /// Tokens in pages at the longest: the last token's keys and values are never needed.
   std::int32_t most_computed() const noexcept { return prompt_length() + limit - 1; }
 };

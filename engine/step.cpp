@@ -70,6 +70,10 @@ void Step::penalize(const Array& logits, const Stream& stream) const {
   kernels::apply_penalties(rows_.state(), rows_.layout(), logits, stream);
 }
 
+void Step::mask(const Array& logits, const Stream& stream) const {
+  kernels::apply_masks(rows_.state(), rows_.layout(), logits, stream);
+}
+
 void Step::end(const Array& sampled, const Array* logits, const Array* details,
                const Stream& stream) const {
   const std::int64_t rows = sampled.ndim() == 1 ? sampled.size() : 0;

@@ -31,6 +31,8 @@ class Step {
   void begin(std::int32_t rows, std::int32_t tokens, const Stream& stream) const;
   /// Lowers the logits (rows, vocabulary) by the penalties of their rows, before tokens are drawn.
   void penalize(const Array& logits, const Stream& stream) const;
+  /// Adds biases to the logits (rows, vocabulary) and hides masked tokens, as their rows say.
+  void mask(const Array& logits, const Stream& stream) const;
   /// The last work of a step: appends `sampled` (rows,) to the rows. `details`, (rows, words) of
   /// int32, go to the host with the tokens.
   void end(const Array& sampled, const Array* logits, const Array* details,

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,7 +59,8 @@ struct LoopObject {
     try {
       const py::object made = py::handle(record)(
           bucket.rows, bucket.tokens, (bucket.features & Features::random) != 0,
-          (bucket.features & Features::penalties) != 0, (bucket.features & Features::details) != 0);
+          (bucket.features & Features::penalties) != 0, (bucket.features & Features::details) != 0,
+          (bucket.features & Features::masks) != 0);
       return graph_of(made);
     } catch (py::error_already_set& error) {
       // An exception of Python must not outlive the lock, unless its caller holds it again.
@@ -163,7 +165,10 @@ py::object take(LoopObject& self, double seconds) {
 std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::int32_t max_tokens,
                      std::int32_t min_tokens, std::vector<std::int32_t> stop_tokens,
                      std::int32_t choices, const std::map<std::string, float>& sampling,
-                     std::int32_t top_k, std::uint64_t seed, bool details) {
+                     std::int32_t top_k, std::uint64_t seed, bool details,
+                     const std::map<std::int32_t, float>& logit_bias,
+                     std::optional<std::vector<std::int32_t>> allowed_tokens,
+                     std::vector<std::int32_t> bad_tokens) {
   engine::Request request;
   request.prompt = std::move(prompt);
   request.max_tokens = max_tokens;
@@ -171,6 +176,10 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
   request.stop_tokens = std::move(stop_tokens);
   request.choices = choices;
   request.wants_details = details;
+  for (const auto& [token, value] : logit_bias)
+    request.constraints.biases.push_back({token, value});
+  request.constraints.allowed_tokens = std::move(allowed_tokens);
+  request.constraints.bad_tokens = std::move(bad_tokens);
   engine::Sampling& to = request.sampling;
   to.top_k = top_k;
   to.seed = seed;
@@ -224,6 +233,11 @@ void penalize(const LoopObject& self, const py::object& logits) {
   const Array values = array_operand(logits, "logits");
   on_current_stream(values,
                     [&](const Stream& stream) { self.loop->step().penalize(values, stream); });
+}
+
+void mask(const LoopObject& self, const py::object& logits) {
+  const Array values = array_operand(logits, "logits");
+  on_current_stream(values, [&](const Stream& stream) { self.loop->step().mask(values, stream); });
 }
 
 void end(const LoopObject& self, const py::object& sampled, const py::object& logits,
@@ -285,7 +299,10 @@ void bind_engine(py::module_& m) {
       .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),
            py::arg("min_tokens") = 0, py::arg("stop_tokens") = std::vector<std::int32_t>(),
            py::arg("choices") = 1, py::arg("sampling") = std::map<std::string, float>(),
-           py::arg("top_k") = 0, py::arg("seed") = 0, py::arg("details") = false)
+           py::arg("top_k") = 0, py::arg("seed") = 0, py::arg("details") = false,
+           py::arg("logit_bias") = std::map<std::int32_t, float>(),
+           py::arg("allowed_tokens") = py::none(),
+           py::arg("bad_tokens") = std::vector<std::int32_t>())
       .def(
           "cancel",
           [](LoopObject& self, std::uint64_t request, std::int32_t choice, bool stopped) {
@@ -313,6 +330,7 @@ void bind_engine(py::module_& m) {
       .def("arrays", &arrays)
       .def("begin", &begin)
       .def("penalize", &penalize)
+      .def("mask", &mask)
       .def("end", &end, py::arg("sampled"), py::arg("logits") = py::none(),
            py::arg("details") = py::none())
       .def("stats", &stats);

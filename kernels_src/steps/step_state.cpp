@@ -16,13 +16,15 @@ namespace {
 constexpr std::uint32_t kStepThreads = 128;  // kThreads of the kernels
 constexpr std::uint32_t kChangeThreads = 256;
 constexpr std::uint32_t kPenaltyThreads = 256;
+constexpr std::uint32_t kMaskThreads = 256;
+constexpr std::int64_t kMaskTokens = 4096;
 constexpr std::int64_t kMostPenalised = std::int64_t{1} << 18;  // bits of 32 KB
 
 /// State of the kernels.
 struct StepState {
   CUdeviceptr words;
   std::int64_t rows_at, row_words;
-  std::int32_t count_at, pages_at, tokens_at, pages, page_size, capacity;
+  std::int32_t count_at, pages_at, tokens_at, biases_at, mask_at, pages, page_size, capacity;
 };
 
 /// Results of the kernels.
@@ -39,14 +41,14 @@ struct StepOutput {
   std::int32_t rows, count;
 };
 
-constexpr int kApply = 0, kBegin = 1, kEnd = 2, kPenalties = 3;
+constexpr int kApply = 0, kBegin = 1, kEnd = 2, kPenalties = 3, kMasks = 4;
 
 const LazyKernel& step_kernel(int number) {
   static const auto& family = *new Family("step_state.cu", text::step_state_cu);
-  return family.instance(InstanceKey().add(number, 2), [&] {
+  return family.instance(InstanceKey().add(number, 3), [&] {
     // One compile makes all: each step needs most of them.
     const std::vector<std::string> names = {"apply_changes", "begin_step", "end_step",
-                                            "apply_penalties"};
+                                            "apply_penalties", "apply_masks"};
     std::vector<std::string> ordered = {names[static_cast<std::size_t>(number)]};
     if (number == kApply) ordered = names;
     return ordered;
@@ -64,6 +66,8 @@ StepState step_state(const Array& words, const StateLayout& layout) {
           .count_at = static_cast<std::int32_t>(layout.count_at()),
           .pages_at = static_cast<std::int32_t>(layout.pages_at()),
           .tokens_at = static_cast<std::int32_t>(layout.tokens_at()),
+          .biases_at = static_cast<std::int32_t>(layout.biases_at()),
+          .mask_at = static_cast<std::int32_t>(layout.mask_at()),
           .pages = static_cast<std::int32_t>(layout.pages()),
           .page_size = layout.page_size,
           .capacity = layout.capacity};
@@ -142,6 +146,22 @@ void apply_penalties(const Array& state, const StateLayout& layout, const Array&
   LaunchConfig config = step_config(rows, kPenaltyThreads, state, stream);
   config.shared_bytes = static_cast<std::uint32_t>((vocabulary + 31) / 32 * 4);
   launch(step_kernel(kPenalties).on(state.device()), config, from, logits.address(),
+         logits.strides()[0] / 4, static_cast<std::int32_t>(vocabulary));
+  logits.use_on(config.stream);
+}
+
+void apply_masks(const Array& state, const StateLayout& layout, const Array& logits,
+                 const Stream& stream) {
+  const StepState from = step_state(state, layout);
+  const std::int64_t rows = logits.ndim() == 2 ? logits.shape()[0] : 0;
+  require_logits(logits, rows, layout);
+  const std::int64_t vocabulary = logits.shape()[1];
+  if (vocabulary != layout.vocabulary)
+    throw InvalidArgument(format("masks of rows are for a vocabulary of {} tokens, not {}",
+                                 layout.vocabulary, vocabulary));
+  LaunchConfig config = step_config(rows, kMaskThreads, state, stream);
+  config.grid.y = static_cast<std::uint32_t>((vocabulary + kMaskTokens - 1) / kMaskTokens);
+  launch(step_kernel(kMasks).on(state.device()), config, from, logits.address(),
          logits.strides()[0] / 4, static_cast<std::int32_t>(vocabulary));
   logits.use_on(config.stream);
 }

@@ -20,12 +20,14 @@ enum Word {
   kPromptLength,
   kSeedLow,
   kSeedHigh,
+  kBiased,
+  kMasked,
 };
 
 struct State {
   int* words;
   long long rows_at, row_words;
-  int count_at, pages_at, tokens_at, pages, page_size, capacity;
+  int count_at, pages_at, tokens_at, biases_at, mask_at, pages, page_size, capacity;
 
   __device__ int active(int i) const { return words[i]; }
   __device__ int count(int i) const { return active(i) < 0 ? 0 : words[count_at + i]; }
@@ -153,6 +155,33 @@ __global__ void __launch_bounds__(kPenaltyThreads)
   clear();
   for (int i = generated + threadIdx.x; i < length; i += kPenaltyThreads)
     if (tokens[i] < vocabulary && first_of(seen, tokens[i])) values[tokens[i]] -= presence;
+}
+
+constexpr int kMaskThreads = 256;
+constexpr int kMaskTokens = 4096;  // of a block
+
+/// Block (b, i) has part i of the vocabulary in row b of the step. Biases come first: a masked
+/// token stays at -infinity whatever its bias.
+__global__ void __launch_bounds__(kMaskThreads)
+    apply_masks(const __grid_constant__ State state, float* logits, long long logit_stride,
+                int vocabulary) {
+  const int number = state.active(blockIdx.x);
+  if (number < 0) return;
+  const int* const row = state.row(number);
+  if (row[kComputed] + state.count(blockIdx.x) != row[kLength]) return;
+  float* const values = logits + blockIdx.x * logit_stride;
+  const int first = blockIdx.y * kMaskTokens, end = min(first + kMaskTokens, vocabulary);
+  const int* const biases = row + state.biases_at;
+  for (int i = threadIdx.x; i < row[kBiased]; i += kMaskThreads) {
+    const int token = biases[2 * i];
+    if (token >= first && token < end) values[token] += __int_as_float(biases[2 * i + 1]);
+  }
+  if (!row[kMasked]) return;
+  __syncthreads();
+  const int* const mask = row + state.mask_at;
+  for (int token = first + threadIdx.x; token < end; token += kMaskThreads)
+    if ((mask[token / 32] >> token % 32 & 1) == 0)
+      values[token] = __uint_as_float(0xff800000u);  // -infinity
 }
 
 /// The rows of the results: a token, then details.

@@ -22,6 +22,8 @@ enum class RowWord : std::int32_t {
   prompt_length,
   seed_low,
   seed_high,
+  biased,  ///< tokens with a bias
+  masked,  ///< whether the row's bits of allowed tokens count
   count,
 };
 
@@ -31,11 +33,16 @@ struct StateLayout {
   std::int32_t max_rows = 0;
   std::int32_t capacity = 0;  ///< tokens of a row
   std::int32_t page_size = 0;
+  std::int32_t vocabulary = 0;  ///< tokens with a bit in the mask of a row
+  std::int32_t biases = 0;      ///< tokens of a row with a bias, at most
 
   std::int64_t pages() const noexcept { return (capacity + page_size - 1) / page_size; }
   std::int64_t pages_at() const noexcept { return static_cast<std::int64_t>(RowWord::count); }
   std::int64_t tokens_at() const noexcept { return pages_at() + pages(); }
-  std::int64_t row_words() const noexcept { return tokens_at() + capacity; }
+  std::int64_t biases_at() const noexcept { return tokens_at() + capacity; }
+  std::int64_t mask_at() const noexcept { return biases_at() + 2 * std::int64_t{biases}; }
+  std::int64_t mask_words() const noexcept { return (std::int64_t{vocabulary} + 31) / 32; }
+  std::int64_t row_words() const noexcept { return mask_at() + mask_words(); }
   std::int64_t active_at() const noexcept { return 0; }
   std::int64_t count_at() const noexcept { return max_rows; }
   std::int64_t row_at(std::int64_t row) const noexcept {
@@ -80,6 +87,13 @@ void begin_step(const Array& state, const StateLayout& layout, const StepArrays&
 /// tokens.
 void apply_penalties(const Array& state, const StateLayout& layout, const Array& logits,
                      const Stream& stream);
+
+/// Constrains the logits (rows, vocabulary), float32 and in place, of rows that get a new token:
+/// adds the biases of the row, then sets the logits of tokens without a bit in its mask to
+/// -infinity. Queued on `stream`. Throws InvalidArgument as end_step() does, and for logits of
+/// another vocabulary than the layout's.
+void apply_masks(const Array& state, const StateLayout& layout, const Array& logits,
+                 const Stream& stream);
 
 /// What end_step() reports of a row without a new token.
 inline constexpr std::int32_t kNoToken = -1;   ///< its known tokens are not all computed yet

@@ -35,10 +35,15 @@ class Summing:
 
 
 def expected(prompt, count, stop=(), least=0):
+    """Of Summing() without spread. Among the first `least` tokens, none is of `stop`: the lowest
+    other one comes in its place."""
     tokens = list(prompt)
     while len(tokens) - len(prompt) < count:
-        tokens.append((sum(tokens) * 31 + len(tokens) * 7 + 3) % VOCABULARY)
-        if tokens[-1] in stop and len(tokens) - len(prompt) > least:
+        token = (sum(tokens) * 31 + len(tokens) * 7 + 3) % VOCABULARY
+        if token in stop and len(tokens) - len(prompt) < least:
+            token = min(set(range(VOCABULARY)) - set(stop))
+        tokens.append(token)
+        if token in stop:
             break
     return tokens[len(prompt) :]
 

@@ -12,7 +12,7 @@ from summing_model import VOCABULARY, Summing, expected, make, prompts_of
 import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm import ContextError, ModelError
-from kernwright.llm._engine import Sampling
+from kernwright.llm._sampling import Sampling
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ from children import run_child
 PROLOGUE = """
 import kernwright as kw
 from kernwright._core import _faults as faults
-from kernwright.llm._engine import Sampling, TokenEngine
+from kernwright.llm._engine import TokenEngine
+from kernwright.llm._sampling import Sampling
 
 faults.install("sim")
 faults.forbid_late_calls()

@@ -5,7 +5,8 @@ import pytest
 
 import kernwright as kw
 from kernwright.llm import Rotation, WholeStep
-from kernwright.llm._engine import Sampling, TokenEngine
+from kernwright.llm._engine import TokenEngine
+from kernwright.llm._sampling import Sampling
 
 VOCABULARY, DIM, HEADS, KV_HEADS, HEAD_DIM, HIDDEN, LAYERS = 97, 32, 4, 2, 16, 48, 2
 CAPACITY, WINDOW = 64, 11

@@ -5,7 +5,7 @@ import pytest
 from summing_model import VOCABULARY, Summing, make, prompts_of
 
 import kernwright as kw
-from kernwright.llm._engine import Sampling
+from kernwright.llm._sampling import Sampling
 
 SPREAD = 2.0
 

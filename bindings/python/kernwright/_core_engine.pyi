@@ -5,10 +5,12 @@ from typing import Any, final
 
 from kernwright._core_array import Array
 
+_Record = Callable[[int, int, bool, bool, bool, bool], Any]
+
 @final
 class _EngineLoop:
-    """Requests in, tokens out. `record(rows, tokens, random, penalties, details)` gives the graph
-    of a step of that size that does these things."""
+    """Requests in, tokens out. `record(rows, tokens, random, penalties, details, masks)` gives the
+    graph of a step of that size that does these things."""
 
     def __init__(
         self,
@@ -44,6 +46,9 @@ class _EngineLoop:
         top_k: int = 0,
         seed: int = 0,
         details: bool = False,
+        logit_bias: Mapping[int, float] = {},
+        allowed_tokens: Sequence[int] | None = None,
+        bad_tokens: Sequence[int] = (),
     ) -> int:
         """Queues a request; its number."""
 
@@ -51,14 +56,14 @@ class _EngineLoop:
         """Ends the sequences of a request, or that of one choice, with the next advance(): as
         cancelled, or as stopped by their text."""
 
-    def advance(self, record: Callable[[int, int, bool, bool, bool], Any], /) -> list[Any]:
+    def advance(self, record: _Record, /) -> list[Any]:
         """One step. (request, choice, token or None, reason of the end or None, details or None,
         tokens of the prompt found in the prefix cache, error or "") for each event."""
 
-    def run(self, record: Callable[[int, int, bool, bool, bool], Any], /) -> list[Any]:
+    def run(self, record: _Record, /) -> list[Any]:
         """Advances until nothing is left; all events."""
 
-    def serve(self, record: Callable[[int, int, bool, bool, bool], Any], /) -> str:
+    def serve(self, record: _Record, /) -> str:
         """Advances while there is work and waits while there is none, until close(), or until the
         device is lost: then what ended it. Its events go to take(). For one thread, once."""
 
@@ -73,7 +78,7 @@ class _EngineLoop:
         """For how many seconds the step in the making has not ended; 0 between steps, and while
         one is recorded."""
 
-    def prepare(self, rows: int, record: Callable[[int, int, bool, bool, bool], Any], /) -> None:
+    def prepare(self, rows: int, record: _Record, /) -> None:
         """Records a step of so many rows that generate."""
 
     def arrays(self, rows: int, tokens: int, /) -> dict[str, Array]:
@@ -84,6 +89,10 @@ class _EngineLoop:
 
     def penalize(self, logits: Array, /) -> None:
         """Lowers logits by the penalties of their rows, in place, on the current stream."""
+
+    def mask(self, logits: Array, /) -> None:
+        """Adds the biases of rows to logits and hides masked tokens, in place, on the current
+        stream."""
 
     def end(
         self, sampled: Array, logits: Array | None = None, details: Array | None = None

@@ -2,6 +2,7 @@
 #include "engine/step.h"
 
 #include "base/errors.h"
+#include "engine/mask.h"
 #include "unit/kernels/kernels_fixture.h"
 
 #include <doctest/doctest.h>
@@ -258,6 +259,41 @@ TEST_CASE("steps: penalties lower the logits of a row's own tokens") {
   CHECK(values_of<float>(logits, all.stream) == values);
   const Array half = Array::empty(device(), {3, 40}, ScalarType::float16, all.stream);
   CHECK_THROWS_AS(all.step.penalize(half, all.stream), InvalidArgument);
+}
+
+TEST_CASE("steps: biases and masks change the logits of rows that get a token") {
+  constexpr std::int32_t vocabulary = 9000;  // three blocks of the kernel, the last one in part
+  const StateLayout layout = {
+      .max_rows = 4, .capacity = 8, .page_size = 4, .vocabulary = vocabulary, .biases = 4};
+  Fixture all(layout, 16);
+  const std::vector<std::int32_t> prompt = {5, 6};
+  const std::vector<Bias> biases = {{0, 1.5f}, {4096, -2.0f}, {8999, 0.5f}, {70, 3.0f}};
+  TokenMask mask(vocabulary, true);
+  std::vector<std::int32_t> bad = {70, 31, 32, 4095};
+  for (std::int32_t token = 5000; token < 8900; ++token) bad.push_back(token);
+  mask.forbid(bad);
+  for (std::int32_t row = 0; row < 4; ++row)
+    all.rows.set_row(row, prompt, 0, {}, row == 2 ? std::span<const Bias>() : biases);
+  for (const std::int32_t row : {1, 2, 3}) all.rows.set_mask(row, mask.words());
+  all.rows.set_mask(3, {});  // every token again
+  const std::vector<std::int32_t> active = {2, 1, 3, 0}, counts = {2, 2, 2, 1};
+  all.rows.set_plan(active, counts, 4);
+  all.rows.flush();
+  std::vector<float> values(4 * vocabulary);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) - 3.0f;
+  const Array logits =
+      Array::from_host(device(), values.data(), {4, vocabulary}, ScalarType::float32);
+  all.step.mask(logits, all.stream);
+  for (std::size_t b = 0; b < 3; ++b) {  // the last row waits for the rest of its prompt
+    float* const row = values.data() + b * vocabulary;
+    for (const Bias& bias : biases)
+      if (active[b] != 2) row[bias.token] += bias.value;
+    for (std::int32_t token = 0; token < vocabulary; ++token)
+      if (active[b] != 3 && !mask.allows(token)) row[token] = -INFINITY;
+  }
+  CHECK(values_of<float>(logits, all.stream) == values);
+  const Array narrow = Array::empty(device(), {4, 100}, ScalarType::float32, all.stream);
+  CHECK_THROWS_AS(all.step.mask(narrow, all.stream), InvalidArgument);
 }
 
 TEST_CASE("steps: results of two steps may be on their way") {

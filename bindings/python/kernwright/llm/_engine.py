@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import secrets
 import threading
 from collections import deque
@@ -12,73 +10,14 @@ from typing import Any, NamedTuple
 
 import kernwright as kw
 from kernwright._core import Array, _EngineLoop
-from kernwright.errors import ArgumentError, Error, InvalidArgument, OutOfMemory
+from kernwright.errors import Error, OutOfMemory
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._paged_step import LayerCache
-from kernwright.llm._recording import (
-    DETAIL_WORDS,
-    MOST_LOGPROBS,
-    Recorder,
-    TokenLogprobs,
-    read_details,
-)
+from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
+from kernwright.llm._sampling import NUMBERS, Sampling
 from kernwright.llm._step import Step
 
-__all__ = ["Generated", "Sampling", "TokenEngine", "TokenPiece", "TokenStream"]
-
-
-# Values of sampling that go to the device as float32.
-_NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty",
-            "frequency_penalty")  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True)
-class Sampling:
-    """How a prompt goes on. The values are those of kw.nn.sample().
-
-    The repetition penalty is for all tokens of a sequence. presence_penalty is subtracted from the
-    logits of tokens generated before, frequency_penalty as often as each was. `logprobs` asks for
-    the log-probability of each token, and for so many of the highest (20 at most). `stop_tokens`
-    end a sequence, and are its last token; not among the first `min_tokens`. `choices` sequences go
-    on from one prompt. Equal seeds give equal tokens, whatever else runs beside; None draws a seed.
-    """
-
-    max_tokens: int = 16
-    min_tokens: int = 0
-    stop_tokens: Sequence[int] = ()
-    choices: int = 1
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    seed: int | None = None
-    logprobs: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, least in (("max_tokens", 1), ("min_tokens", 0), ("choices", 1), ("top_k", 0),
-                            ("logprobs", 0)):  # fmt: skip
-            value = getattr(self, name)
-            if name == "logprobs" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ArgumentError(f"{name} is an int, got {value!r:.60}")
-            if not least <= value < 2**31:
-                raise InvalidArgument(f"{name} is {least} at least, got {value}")
-        if not 0 <= self.temperature < float("inf"):
-            raise InvalidArgument(f"a temperature is 0 or more, got {self.temperature}")
-        for name in ("top_p", "min_p"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InvalidArgument(f"{name} is from 0 to 1, got {getattr(self, name)}")
-        if not 0 < self.repetition_penalty < float("inf"):
-            raise InvalidArgument(f"a repetition_penalty is above 0, got {self.repetition_penalty}")
-        for name in ("presence_penalty", "frequency_penalty"):
-            if not math.isfinite(getattr(self, name)):
-                raise InvalidArgument(f"a {name} is finite, got {getattr(self, name)}")
-        if self.logprobs is not None and self.logprobs > MOST_LOGPROBS:
-            raise InvalidArgument(f"logprobs is {MOST_LOGPROBS} at most, got {self.logprobs}")
+__all__ = ["Generated", "TokenEngine", "TokenPiece", "TokenStream"]
 
 
 class Generated(NamedTuple):
@@ -205,8 +144,12 @@ class TokenEngine:
         return self._loop.submit(
             prompt, max_tokens=sampling.max_tokens, min_tokens=sampling.min_tokens,
             stop_tokens=list(sampling.stop_tokens), choices=sampling.choices,
-            sampling={name: getattr(sampling, name) for name in _NUMBERS},
+            sampling={name: getattr(sampling, name) for name in NUMBERS},
             top_k=sampling.top_k, seed=seed, details=sampling.logprobs is not None,
+            logit_bias=dict(sampling.logit_bias), bad_tokens=list(sampling.bad_tokens),
+            allowed_tokens=(
+                None if sampling.allowed_tokens is None else list(sampling.allowed_tokens)
+            ),
         )  # fmt: skip
 
     def cancel(self, request: int, choice: int = -1, stopped: bool = False) -> None:

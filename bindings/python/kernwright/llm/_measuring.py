@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernwright.llm._engine import Sampling, TokenEngine, TokenStream
+from kernwright.llm._engine import TokenEngine, TokenStream
+from kernwright.llm._sampling import Sampling
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
@@ -41,7 +42,9 @@ def decoding(model: Model, rows: int, context: int, steps: int = 64) -> dict[str
         _advance(streams, steps)
         seconds, after = time.perf_counter() - begin, engine.stats()
         host = sum(after[name] - before[name] for name in ("plan_seconds", "launch_seconds"))
-        graph = engine._record(rows, rows, random=False, penalties=False, details=False)
+        graph = engine._record(
+            rows, rows, random=False, penalties=False, details=False, masks=False
+        )
         bare = _replayed(graph, engine._loop.stream, steps)
     finally:
         for each in streams:

@@ -110,12 +110,15 @@ class Model:
           multiplied. presence_penalty is subtracted from those of tokens in the text made so far,
           frequency_penalty as often as each is there.
         - logprobs: how many of the highest log-probabilities (20 at most) come beside each token's
-          own, before penalties and temperature.
+          own, before penalties, biases, masks and temperature.
         - seed: equal seeds give equal texts, whatever else runs beside; each call draws another
           one without it.
         - stop: a string or up to 16, which end a text and are not in it. stop_tokens: tokens that
           end it, beside those of the model (its `eos`), which ignore_eos=True lets pass.
-          min_tokens: no token ends it before so many.
+          min_tokens: none of these is sampled among the first so many tokens.
+        - logit_bias: numbers from -100 to 100 by token, for up to 300, which are added to their
+          logits; -100 practically bans a token, 100 forces it. bad_tokens are never sampled,
+          with allowed_tokens no others are.
         - deterministic: tokens and log-probabilities have the same bits whatever else is in the
           batch. A step then costs as much as one of 32 texts, a prompt as one of whole 256 tokens;
           calls with and without it have caches of their own, made anew when they take turns.

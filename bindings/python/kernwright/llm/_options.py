@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.llm._engine import Sampling
 from kernwright.llm._errors import ContextError
+from kernwright.llm._sampling import Sampling
 
 __all__ = ["Generation", "GenerationOptions"]
 
@@ -36,6 +36,9 @@ class GenerationOptions(TypedDict, total=False):
     ignore_eos: bool
     n: int
     deterministic: bool
+    logit_bias: Mapping[int, float]
+    allowed_tokens: Sequence[int] | None
+    bad_tokens: Sequence[int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +61,9 @@ class Generation:
     ignore_eos: bool = False
     n: int = 1
     deterministic: bool = False
+    logit_bias: Mapping[int, float] = dataclasses.field(default_factory=dict)
+    allowed_tokens: Sequence[int] | None = None
+    bad_tokens: Sequence[int] = ()
 
     @classmethod
     def of(cls, options: GenerationOptions) -> Generation:
@@ -92,13 +98,11 @@ class Generation:
     def sampling(self, max_tokens: int, eos: Sequence[int]) -> Sampling:
         """What the engine takes."""
         ends = [*self.stop_tokens, *(() if self.ignore_eos else eos)]
-        for each in ends:
-            if isinstance(each, bool) or not isinstance(each, int):
-                raise ArgumentError(f"stop_tokens are ints, got {each!r:.60}")
         return Sampling(
             max_tokens=max_tokens if self.max_tokens is None else self.max_tokens,
             min_tokens=self.min_tokens, stop_tokens=tuple(dict.fromkeys(ends)), choices=self.n,
-            top_k=self.top_k, seed=self.seed, logprobs=self.logprobs,
+            top_k=self.top_k, seed=self.seed, logprobs=self.logprobs, logit_bias=self.logit_bias,
+            allowed_tokens=self.allowed_tokens, bad_tokens=self.bad_tokens,
             **{name: float(getattr(self, name)) for name in _REALS},
         )  # fmt: skip
 

@@ -31,9 +31,9 @@ class Recorder:
         self._pool = kw.GraphPool(device=loop.stream.device)
 
     def __call__(
-        self, rows: int, tokens: int, random: bool, penalties: bool, details: bool
+        self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool
     ) -> kw.Graph:
-        stream, wanted = self._loop.stream, (random, penalties, details)
+        stream, wanted = self._loop.stream, (random, penalties, details, masks)
         with stream:
             self._step(rows, tokens, *wanted)
             graph = kw.Graph(pool=self._pool)
@@ -41,7 +41,9 @@ class Recorder:
                 self._step(rows, tokens, *wanted)
         return graph
 
-    def _step(self, rows: int, tokens: int, random: bool, penalties: bool, details: bool) -> None:
+    def _step(
+        self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool
+    ) -> None:
         self._loop.begin(rows, tokens)
         arrays = self._loop.arrays(rows, tokens)
         # Rows that pad a table of tokens are never sampled.
@@ -51,6 +53,8 @@ class Recorder:
         chances = kw.nn.log_softmax(logits) if details else None  # as the model has them
         if penalties:
             self._loop.penalize(logits)
+        if masks:
+            self._loop.mask(logits)
         sampled = kw.empty((rows,), "int32", device=logits.device)
         if random:
             # A token's random numbers depend on the seed of its sequence and its position alone.
@@ -66,7 +70,7 @@ class Recorder:
 
 class TokenLogprobs(NamedTuple):
     """The log-probability of a token, and the tokens of the highest ones with theirs, of the logits
-    as the model gave them: before penalties, temperature and the like."""
+    as the model gave them: before penalties, biases, masks, temperature and the like."""
 
     logprob: float
     top: list[tuple[int, float]]

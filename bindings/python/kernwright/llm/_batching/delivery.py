@@ -7,8 +7,9 @@ from typing import Any
 
 from kernwright.errors import Error
 from kernwright.llm._batching.request import Progress, Waker, wake_all
-from kernwright.llm._engine import Sampling, TokenEngine, TokenEvent
+from kernwright.llm._engine import TokenEngine, TokenEvent
 from kernwright.llm._errors import EngineClosed
+from kernwright.llm._sampling import Sampling
 
 __all__ = ["Delivery"]
 
