@@ -9,49 +9,60 @@
 #include "bindings/support/python_support.h"
 #include "core/device.h"
 #include "memory/allocation_site.h"
-#include "memory/file_transfer.h"
+#include "memory/file_reader.h"
+#include "memory/file_writer.h"
 
 #include <pybind11/stl.h>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kernwright::python {
 namespace {
 
-/// Fills arrays without gaps with the bytes of a file from the places `offsets` on.
-void read_file(int file, const std::string& name, const std::vector<Array>& arrays,
-               const std::vector<std::uint64_t>& offsets) {
-  if (arrays.size() != offsets.size())
-    throw ArgumentError("pass one place in the file for each array");
+/// Fills arrays without gaps with bytes of open files: `files` has descriptors and names, `places`
+/// the number of a file and the offset there for each array.
+void read_arrays(const std::vector<std::pair<int, std::string>>& files,
+                 const std::vector<Array>& arrays,
+                 const std::vector<std::pair<std::size_t, std::uint64_t>>& places) {
+  if (arrays.size() != places.size())
+    throw ArgumentError("pass one place in the files for each array");
   if (arrays.empty()) return;
   Device& device = arrays.front().device();
   const Stream stream = current_stream(device);
   const AllocationSiteScope scope(user_site());
   const GilRelease unlocked;
-  FileTransfer transfer(device, file, name, stream);
+  std::vector<FilePart> parts;
+  parts.reserve(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    transfer.read(arrays[i].address(), offsets[i], arrays[i].nbytes());
-    arrays[i].use_on(stream);
+    const auto& [file, name] = files.at(places[i].first);
+    parts.push_back({file, name, places[i].second, arrays[i].address(), arrays[i].nbytes()});
   }
-  transfer.wait();
+  try {
+    read_files(device, parts, stream);
+  } catch (...) {
+    for (const Array& array : arrays) array.use_on(stream);
+    throw;
+  }
+  for (const Array& array : arrays) array.use_on(stream);
 }
 
-void write_file(int file, const std::string& name, const Array& array) {
+void write_array(int file, const std::string& name, const Array& array) {
   if (!array.is_contiguous())
     throw InvalidArgument(
         format("{} has gaps in memory: write a copy, x.copy()", array.identify()));
   const Stream stream = current_stream(array.device());
   const AllocationSiteScope scope(user_site());
   const GilRelease unlocked;
-  FileTransfer transfer(array.device(), file, name, stream);
-  transfer.write(array.address(), array.nbytes());
+  write_file(array.device(), file, name, array.address(), array.nbytes(), stream);
 }
 
 }  // namespace
 
 void bind_file(py::module_& m) {
-  m.def("_read_file", &read_file);
-  m.def("_write_file", &write_file);
+  m.def("_read_files", &read_arrays);
+  m.def("_write_file", &write_array);
 }
 
 }  // namespace kernwright::python

@@ -10,7 +10,9 @@
 #include "bindings/values/array_support.h"
 #include "bindings/values/dtype.h"
 #include "core/device.h"
+#include "core/graph/capture.h"
 #include "memory/allocation_site.h"
+#include "memory/transfer.h"
 #include "memory/transfer_engine.h"
 
 #include <pybind11/numpy.h>
@@ -138,6 +140,30 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
   return {std::move(transfer), device, out.is_none() ? py::cast(std::move(target)) : out};
 }
 
+/// Queues a copy of page-locked memory to an array of so many bytes on the current stream, which
+/// may be captured: the graph then keeps `values`. Otherwise the caller does, until the copy is
+/// done.
+void copy_pinned(const Array& array, const py::object& values) {
+  const py::array host = numpy_argument(values, false);
+  Device& device = array.device();
+  require_transferable(array, device, "a copy", "pass a part without gaps");
+  if (static_cast<std::size_t>(host.nbytes()) != array.nbytes())
+    throw ArgumentError(
+        format("{} bytes for {}, which has {}", host.nbytes(), array.identify(), array.nbytes()));
+  if (array.nbytes() == 0) return;
+  const void* const data = host.data();
+  const Stream stream = predecessor(py::none(), device);
+  std::shared_ptr<void> kept = any_capture() ? keep_alive(host) : nullptr;
+  const GilRelease unlocked;
+  if (!is_page_locked(device, data))
+    throw ArgumentError(format("the memory for {} is not page-locked", array.identify()));
+  copy_to_device(device, array.address(), data, array.nbytes(), stream);
+  if (any_capture()) {
+    if (const auto capture = capture_of(stream)) capture->keep_alive(std::move(kept));
+  }
+  array.use_on(stream);
+}
+
 TransferObject download(const EngineObject& self, const Array& array, const py::object& out,
                         const py::object& after) {
   TransferEngine& engine = *self.engine;
@@ -197,6 +223,7 @@ void bind_transfer_object(py::module_& m) {
 }  // namespace
 
 void bind_transfer(py::module_& m) {
+  m.def("_copy_pinned", &copy_pinned);
   bind_transfer_object(m);
   py::class_<EngineObject>(m, "TransferEngine")
       .def(py::init([](const py::object& device, const py::object& chunk_bytes,

@@ -2,6 +2,7 @@
 #include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/log.h"
 #include "bindings/memory/memory_bindings.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"
@@ -9,11 +10,16 @@
 #include "bindings/support/launch_site.h"
 #include "bindings/values/array_support.h"
 #include "bindings/values/dtype.h"
+#include "core/graph/capture.h"
 #include "core/transfer_counts.h"
 #include "memory/allocation_site.h"
 #include "memory/pinned_buffer.h"
+#include "memory/pinned_resource.h"
 
+#include <pybind11/numpy.h>
+#include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace kernwright::python {
@@ -42,6 +48,47 @@ py::array make_pinned(const py::object& shape, const py::object& dtype, const py
   return {dtype_object(type), dims, data, owner};
 }
 
+/// Page-locked bytes that no pool keeps: the driver has them back when the array is gone.
+struct PinnedBlock {
+  std::shared_ptr<MemoryResource> resource;
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+
+  PinnedBlock(Device& device, std::size_t size)
+      : resource(std::make_shared<PinnedResource>(device)),
+        address(resource->allocate(size, {})),
+        bytes(size) {}
+  ~PinnedBlock() { resource->deallocate(address, bytes, {}); }
+  PinnedBlock(const PinnedBlock&) = delete;
+  PinnedBlock& operator=(const PinnedBlock&) = delete;
+};
+
+/// The driver waits for the device there, which no capture survives: freed after one in progress.
+void drop_block(std::shared_ptr<PinnedBlock> block) noexcept {
+  try {
+    if (const auto capture = capture_on(block->resource->device()))
+      capture->at_end([block = std::move(block)]() mutable { block.reset(); });
+  } catch (const std::exception& error) {
+    log_release_failure("a page-locked block", error.what());
+  }
+}
+
+py::array make_pinned_block(std::size_t bytes, const py::object& device) {
+  Device& chosen = device_argument(device);
+  const AllocationSiteScope scope(user_site());
+  using Held = std::shared_ptr<PinnedBlock>;
+  auto held = std::make_unique<Held>(
+      without_gil([&] { return std::make_shared<PinnedBlock>(chosen, bytes); }));
+  auto* const data = reinterpret_cast<std::uint8_t*>((*held)->address);
+  const py::capsule owner(held.release(), [](void* owned) {
+    without_gil([&] {
+      const std::unique_ptr<Held> gone(static_cast<Held*>(owned));
+      drop_block(std::move(*gone));
+    });
+  });
+  return py::array_t<std::uint8_t>({static_cast<py::ssize_t>(bytes)}, data, owner);
+}
+
 py::dict count_transfers(const py::object& device) {
   const TransferCounts counts = transfer_counts(device_argument(device));
   py::dict made;
@@ -57,6 +104,7 @@ py::dict count_transfers(const py::object& device) {
 void bind_memory(py::module_& m) {
   m.def("pinned", &make_pinned, py::arg("shape"), py::arg("dtype") = py::none(), py::kw_only(),
         py::arg("device") = py::none());
+  m.def("_pinned_block", &make_pinned_block, py::arg("bytes"), py::arg("device") = py::none());
   m.def("_transfers", &count_transfers, py::arg("device") = py::none());
   bind_resources(m);
   bind_memory_block(m);

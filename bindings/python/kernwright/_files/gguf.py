@@ -11,13 +11,14 @@ from __future__ import annotations
 import io
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernwright import _core
 from kernwright._core import Array
-from kernwright._files.opening import NamedArrays, OpenFile, Path
+from kernwright._files.opening import NamedArrays, OpenFile, Part, Path
 from kernwright.errors import InvalidArgument
 
 __all__ = ["Gguf", "split_mxfp4"]
@@ -56,8 +57,8 @@ class Gguf(NamedArrays):
     kw.nn.quant.dequantize() takes them in this form; numbers() calls it. Shapes are those of NumPy:
     ggml's first extent is the last axis. `metadata` has texts, numbers, bools, lists of texts, and
     NumPy arrays of numbers. Counts, texts, shapes and places that do not fit the file raise
-    StoreError before anything is made of them. Arrays come to the device through 24 MB of
-    page-locked memory.
+    StoreError before anything is made of them. Arrays come to the device through up to
+    64 MB of page-locked memory.
     """
 
     metadata: dict[str, Any]
@@ -79,24 +80,45 @@ class Gguf(NamedArrays):
         """The shape of an array's numbers."""
         return self._tensors[self._known(name)].shape
 
+    def nbytes(self, name: str) -> int:
+        """The bytes of an array in the file."""
+        return self._tensors[self._known(name)].bytes
+
     def numbers(self, name: str, dtype: Any = "float32") -> Array:
         """The numbers of an array in a dtype, from its blocks if need be.
 
         Raises InvalidArgument for formats that dequantize() does not read.
         """
+        return self._numbers_of(name, self[name], dtype)
+
+    def _numbers_of(self, name: str, read: Array, dtype: Any) -> Array:
+        """numbers() of what was read before."""
         import kernwright as kw
 
         tensor = self._tensors[self._known(name)]
         if tensor.made == tensor.shape:
-            return self[name].astype(dtype)
+            return read.astype(dtype)
         if tensor.format == "mxfp4":
-            return kw.nn.quant.dequantize(split_mxfp4(self[name]), "mxfp4", dtype=dtype)
+            return kw.nn.quant.dequantize(split_mxfp4(read), "mxfp4", dtype=dtype)
         if tensor.format not in kw.nn.quant.formats():
             raise InvalidArgument(
                 f"{name} of {self._opened.name} is in {tensor.format}, which "
                 "kw.nn.quant.dequantize() does not read"
             )
-        return kw.nn.quant.dequantize(self[name], tensor.format, shape=tensor.shape, dtype=dtype)
+        return kw.nn.quant.dequantize(read, tensor.format, shape=tensor.shape, dtype=dtype)
+
+    def _joined_parts(self, names: Sequence[str]) -> tuple[Array, list[Part]]:
+        """One new array for matrices with rows of equal bytes, one above the other, and its parts
+        to be filled."""
+        shapes = [self._tensors[self._known(name)].made for name in names]
+        whole = _core.empty(
+            (sum(rows for rows, _ in shapes), shapes[0][1]), "uint8", device=self._device
+        )
+        parts, begin = [], 0
+        for name, (rows, _) in zip(names, shapes, strict=True):
+            parts.append(self._part_of(name, whole[begin : begin + rows]))
+            begin += rows
+        return whole, parts
 
     def _names(self) -> Mapping[str, Any]:
         return self._tensors

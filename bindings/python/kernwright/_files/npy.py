@@ -18,7 +18,7 @@ import numpy as np
 from kernwright import _core
 from kernwright._array.operands import device_array
 from kernwright._core import Array
-from kernwright._files.opening import OpenFile, Path
+from kernwright._files.opening import OpenFile, Part, Path, read_parts
 from kernwright._files.writing import replacing
 from kernwright.errors import InvalidArgument
 
@@ -28,7 +28,7 @@ _LONGEST = 10_000
 
 
 def load_npy(path: Path, *, device: Any = None) -> Array:
-    """The array of a .npy file on a device, through 24 MB of page-locked memory.
+    """The array of a .npy file on a device, through up to 64 MB of page-locked memory.
 
     Numbers and bools, in either order of bytes (the device swaps them); arrays in Fortran's order
     come as transposed views. Raises StoreError for files that cannot be read or are damaged,
@@ -49,7 +49,7 @@ def load_npy(path: Path, *, device: Any = None) -> Array:
             )
         native = dtype.newbyteorder("=")
         made = _core.empty(shape[::-1] if fortran else shape, native, device=device)
-        opened.read([made], [begin])
+        read_parts([Part(opened, begin, made)])
         if not dtype.isnative:
             made = _swapped(made)
         return made.T if fortran else made

@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from kernwright import _core
 from kernwright._core import Array
@@ -50,18 +50,35 @@ class OpenFile:
             raise store_error(self.name, "read", error) from None
         return b"".join(parts)
 
-    def read(self, arrays: list[Array], offsets: list[int]) -> None:
-        """Fills arrays from their places, through page-locked memory; waits."""
-        if self.file.closed:
-            raise InvalidArgument(f"{self.name} was closed")
-        _core._read_file(self.file.fileno(), self.name, arrays, offsets)
-
     def wrong(self, what: str) -> StoreError:
         """The error for a file of another kind than expected."""
         return StoreError(f"{self.name} {what}")
 
     def close(self) -> None:
         self.file.close()
+
+
+class Part(NamedTuple):
+    """An array without gaps, and where its bytes are."""
+
+    file: OpenFile
+    offset: int
+    array: Array
+
+
+def read_parts(parts: Sequence[Part]) -> None:
+    """Fills arrays of one device from any files by several threads, through page-locked memory;
+    waits. Raises InvalidArgument for closed files, StoreError."""
+    for part in parts:
+        if part.file.file.closed:
+            raise InvalidArgument(f"{part.file.name} was closed")
+    files = {id(part.file): part.file for part in parts}
+    numbers = {key: i for i, key in enumerate(files)}
+    _core._read_files(
+        [(each.file.fileno(), each.name) for each in files.values()],
+        [part.array for part in parts],
+        [(numbers[id(part.file)], part.offset) for part in parts],
+    )
 
 
 def path_of(path: Any) -> str:
@@ -109,24 +126,30 @@ class NamedArrays(Mapping[str, Array]):
             raise ArgumentError(f"names are a list of str, got the str {names!r}")
         else:
             wanted = list(names)
-        places = [self._place(self._known(name)) for name in wanted]
-        made = [_core.empty(shape, dtype, device=self._device) for shape, dtype, _ in places]
-        self._opened.read(made, [offset for _, _, offset in places])
-        return dict(zip(wanted, made, strict=True))
+        parts = [self._new_part(name) for name in wanted]
+        read_parts(parts)
+        return {name: part.array for name, part in zip(wanted, parts, strict=True)}
+
+    def _new_part(self, name: str) -> Part:
+        """A new array for the one of that name, to be filled. Raises NameNotFound."""
+        shape, dtype, offset = self._place(self._known(name))
+        made = _core.empty(shape, dtype, device=self._device)
+        return Part(self._opened, offset, made)
+
+    def _part_of(self, name: str, array: Array) -> Part:
+        """An array to be filled with the one of that name. Raises NameNotFound, InvalidArgument."""
+        shape, dtype, offset = self._place(self._known(name))
+        if (array.shape, array.dtype.name) != (shape, dtype) or not array.is_contiguous:
+            raise InvalidArgument(
+                f"{name} of {self._opened.name} is {dtype} of shape {shape}, and is read into "
+                f"{array.dtype.name} of shape {array.shape} without gaps"
+            )
+        return Part(self._opened, offset, array)
 
     def read_into(self, arrays: Mapping[str, Array]) -> None:
         """Reads arrays into those given under their names, which have their shapes and dtypes and
         no gaps. Raises NameNotFound, InvalidArgument."""
-        offsets = []
-        for name, array in arrays.items():
-            shape, dtype, offset = self._place(self._known(name))
-            if (array.shape, array.dtype.name) != (shape, dtype) or not array.is_contiguous:
-                raise InvalidArgument(
-                    f"{name} of {self._opened.name} is {dtype} of shape {shape}, and is read into "
-                    f"{array.dtype.name} of shape {array.shape} without gaps"
-                )
-            offsets.append(offset)
-        self._opened.read(list(arrays.values()), offsets)
+        read_parts([self._part_of(name, array) for name, array in arrays.items()])
 
     def _known(self, name: Any) -> str:
         known = self._names()

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from kernwright import _core
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright._files.header import parse_json, parse_safetensors
-from kernwright._files.opening import NamedArrays, OpenFile, Path, path_of
+from kernwright._files.opening import NamedArrays, OpenFile, Part, Path, path_of, read_parts
 from kernwright._files.writing import replacing
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -38,9 +39,9 @@ class SafeTensors(NamedArrays):
     """The arrays of a safetensors file as a mapping by name; each is read when asked for.
 
     The header is read and checked at once: sizes, shapes and places that do not fit each other or
-    the file raise StoreError. Arrays come to the device through 24 MB of page-locked memory, so
-    that the host never holds one. `device` as for kw.empty(). Use it in a with-statement, or
-    close() it.
+    the file raise StoreError. Several threads read arrays through up to 64 MB of page-locked
+    memory, so that the host never holds one. `device` as for kw.empty(). Use it in a
+    with-statement, or close() it.
 
     >>> kw.save_safetensors("model.safetensors", {"w": kw.ones((2, 3))})
     >>> with kw.SafeTensors("model.safetensors") as file:
@@ -68,11 +69,16 @@ class SafeTensors(NamedArrays):
         code = self._tensors[self._known(name)].dtype
         return _DTYPES.get(code, code)
 
+    def nbytes(self, name: str) -> int:
+        """The bytes of an array in the file."""
+        tensor = self._tensors[self._known(name)]
+        return tensor.end - tensor.begin
+
     def bytes(self, name: str) -> Array:
         """The bytes of an array as uint8: for dtypes that there are none of here (F4, F8_E8M0)."""
         tensor = self._tensors[self._known(name)]
         made = _core.empty((tensor.end - tensor.begin,), "uint8", device=self._device)
-        self._opened.read([made], [self._begin + tensor.begin])
+        read_parts([Part(self._opened, self._begin + tensor.begin, made)])
         return made
 
     def _names(self) -> Mapping[str, Any]:
@@ -94,7 +100,7 @@ def load_safetensors(
     """The arrays of a safetensors file, or those of `names`, on a device.
 
     `path` may be the index of a file in several parts ("model.safetensors.index.json"), which lie
-    beside it. The host holds 24 MB of a file at most: see SafeTensors, which also reads single
+    beside it. The host holds 64 MB of a file at most: see SafeTensors, which also reads single
     arrays. Raises StoreError for files that cannot be read or are damaged, NameNotFound.
 
     >>> kw.save_safetensors("model.safetensors", {"bias": kw.ones(2)})
@@ -112,14 +118,19 @@ def load_safetensors(
         raise ArgumentError(f"names are a list of str, got the str {names!r}")
     parts = index_parts(name)
     wanted = list(parts) if names is None else list(names)
-    made: dict[str, Array] = {}
-    for part in dict.fromkeys(parts.get(each, "") for each in wanted):
-        if part == "":
-            missing = next(each for each in wanted if each not in parts)
-            raise InvalidArgument(f"{name} has no array {missing!r}")
-        with SafeTensors(os.path.join(os.path.dirname(name), part), device=device) as file:
-            made.update(file.load([each for each in wanted if parts[each] == part]))
-    return {each: made[each] for each in wanted}
+    missing = next((each for each in wanted if each not in parts), None)
+    if missing is not None:
+        raise InvalidArgument(f"{name} has no array {missing!r}")
+    with contextlib.ExitStack() as stack:
+        files = {
+            part: stack.enter_context(
+                SafeTensors(os.path.join(os.path.dirname(name), part), device=device)
+            )
+            for part in dict.fromkeys(parts[each] for each in wanted)
+        }
+        made = [files[parts[each]]._new_part(each) for each in wanted]
+        read_parts(made)
+    return {each: part.array for each, part in zip(wanted, made, strict=True)}
 
 
 def index_parts(name: str) -> dict[str, str]:

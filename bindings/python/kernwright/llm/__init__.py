@@ -35,6 +35,7 @@ from kernwright.llm._text.stream import *
 from kernwright.llm._text.stream import __all__ as _stream
 from kernwright.llm._text.tokenizer import *
 from kernwright.llm._text.tokenizer import __all__ as _tokenizer
+from kernwright.llm._weights.memory import Memory
 from kernwright.llm.models._layers import Unread
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     *_stream,
     *_template,
     *_tokenizer,
+    "Memory",
     "Unread",
     "models",
     *_parser,

@@ -25,4 +25,5 @@ from kernwright.llm._text.stop import StopCheck as StopCheck
 from kernwright.llm._text.stop import StopStrings as StopStrings
 from kernwright.llm._text.stream import TextStream as TextStream
 from kernwright.llm._text.tokenizer import Tokenizer as Tokenizer
+from kernwright.llm._weights.memory import Memory as Memory
 from kernwright.llm.models._layers import Unread as Unread

@@ -2,107 +2,126 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import kernwright as kw
 from kernwright._core import Array
 from kernwright.llm._errors import ModelError
 from kernwright.llm._names import CHANGES, MOVES, Names, Place, changed_shape, place_of
 from kernwright.llm._tensors import Tensors
-from kernwright.llm.models._layers import Linear, Parts, Unread
+from kernwright.llm._weights.parameters import Parameters, Slot, array_sizes
+from kernwright.llm.models._layers import Linear, Parts
 from kernwright.nn import Module
 from kernwright.nn._modules.linear import ScaledWeight
 
-__all__ = ["fill", "fill_random", "quantise", "unread_parameters"]
+__all__ = ["Filling", "RandomFilling", "itemsize", "quantise"]
 
+_BATCH_BYTES = 128 << 20  # of tensors that are read before they are changed
 _SHOWN = 12  # names of each list in a message
 # Buffers that some files keep beside the parameters.
 _BUFFERS = re.compile(r".*\.rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias")
 _NUMBERS = ("float64", "float32", "float16", "bfloat16")
 
 
-class _Slot(NamedTuple):
-    """Where a parameter stands that is still to be read."""
+class Filling(Parameters):
+    """A module on its way from tensors: the places of all, and the parameters that are made.
 
-    holder: Any
-    key: Any
-    unread: Unread
-
-
-def unread_parameters(module: Module) -> dict[str, _Slot]:
-    """The parameters of a module that are still to be read, by their paths; one that stands at
-    several places has several paths.
-
-    >>> from kernwright import llm
-    >>> from kernwright.llm import _fill
-    >>> _fill.unread_parameters(llm.models.Linear(4, 8))["weight"].unread.shape
-    (8, 4)
+    Every tensor is used once and every parameter is filled, or one ModelError lists what is
+    missing, unexpected or of another shape, before anything is read. Weights of linear layers stay
+    in the format of the file, or come to `format` one by one; the last product keeps its numbers.
+    `names` tells which parameter a tensor fills.
     """
-    return dict(_walk(module, ""))
-
-
-def _walk(value: Any, path: str) -> Iterator[tuple[str, _Slot]]:
-    parts: Any = ()
-    if isinstance(value, Module):
-        parts = [(k, k, v) for k, v in vars(value).items() if not k.startswith("_")]
-    elif isinstance(value, dict):
-        parts = [(str(k), k, v) for k, v in value.items()]
-    elif isinstance(value, list):
-        parts = [(str(i), i, v) for i, v in enumerate(value)]
-    for name, key, each in parts:
-        full = f"{path}.{name}" if path else name
-        if isinstance(each, Unread):
-            yield full, _Slot(value, key, each)
-        else:
-            yield from _walk(each, full)
-
-
-class _Filling:
-    """A module on its way from tensors: the places of all, and the parameters that are made."""
 
     def __init__(
         self, module: Any, tensors: Tensors, names: Names, dtype: str, device: Any,
         format: str | None,
     ) -> None:  # fmt: skip
-        self.module, self.tensors, self.dtype, self.device = module, tensors, dtype, device
+        super().__init__(module)
+        self.tensors, self.dtype, self.device = tensors, dtype, device
         self.format = format
-        self.slots = unread_parameters(module)
-        self.first: dict[int, str] = {}  # the first path of each parameter
-        for path, slot in self.slots.items():
-            self.first.setdefault(id(slot.unread), path)
-        self.places = self._matched(names)
+        self.places_in = self._matched(names)
+        self.names: dict[str, list[str]] = {}
+        for name, place in self.places_in.items():
+            self.names.setdefault(place.path, []).append(name)
 
-    def run(self) -> None:
-        """Makes and fills all parameters."""
-        by_path: dict[str, list[str]] = {}
-        for name, place in self.places.items():
-            by_path.setdefault(place.path, []).append(name)
+    @property
+    def source(self) -> str:
+        """The files, for messages."""
+        return self.tensors.source
+
+    def nbytes(self, path: str) -> int:
+        """About how many bytes a parameter will have; exactly for numbers."""
+        slot = self.slots[path]
+        unread = slot.unread
+        if _is_weight(slot):
+            if all(self.tensors.dtype(name) not in _NUMBERS for name in self.names[path]):
+                return sum(self.tensors.nbytes(name) for name in self.names[path])
+            if self.format is not None and not path.startswith("head."):
+                return int(math.prod(unread.shape) * quantised_share(self.format, self.device))
+        return math.prod(unread.shape) * itemsize(unread.dtype or self.dtype)
+
+    def fill(self, layer: int | None) -> None:
+        """Makes and fills the parameters of a layer, or those outside of all: weights that need
+        no change are read into their places, all others some at a time into arrays of their own."""
         direct: dict[str, Array] = {}
-        for path in self.first.values():
-            names = by_path[path]
-            packed = self._packed(path, names)
-            if packed is None:
-                packed = self._numbers(path, names, direct)
-            self._put(path, packed)
+        batch: list[str] = []
+        size = 0
+        for path in self.paths(layer):
+            batch.append(path)
+            if not self._is_direct(path):
+                size += sum(self.tensors.nbytes(name) for name in self.names[path])
+            if size >= _BATCH_BYTES:
+                self._make(batch, direct)
+                batch, size = [], 0
+        self._make(batch, direct)
+        self.tensors.prefetch([])  # lets go of what it read
         self.tensors.read_into(direct)
+
+    def _make(self, paths: list[str], direct: dict[str, Array]) -> None:
+        self.tensors.prefetch([
+            self._ordered(path) for path in paths if not self._is_direct(path)
+        ])  # fmt: skip
+        for path in paths:
+            names = self._ordered(path)
+            packed = self._packed(path, names)
+            self.put(path, self._numbers(path, names, direct) if packed is None else packed)
+
+    def _is_direct(self, path: str) -> bool:
+        """Whether tensors of this parameter are read into their places as they are."""
+        slot = self.slots[path]
+        if self.format is not None and _is_weight(slot) and not path.startswith("head."):
+            return False
+        dtype = slot.unread.dtype or self.dtype
+        return all(
+            self.tensors.dtype(name) == dtype and self.places_in[name].change is None
+            for name in self.names[path]
+        )
+
+    def _ordered(self, path: str) -> list[str]:
+        """The tensors of a parameter, in the order of its parts."""
+        holder = self.slots[path].holder
+        if not isinstance(holder, Linear):
+            return self.names[path]
+        order = {part: i for i, part in enumerate(holder.part_names())}
+        return sorted(self.names[path], key=lambda n: order.get(self.places_in[n].part or "", 0))
 
     def _packed(self, path: str, names: list[str]) -> Any:
         """A linear layer's weight in few bits, where the file has such or the caller wants one."""
-        slot = self.slots[path]
-        if not isinstance(slot.holder, Linear) or slot.key != "weight":
+        if not _is_weight(self.slots[path]):
             return None
-        layer = slot.holder
-        order = {part: i for i, part in enumerate(layer.part_names())}
-        names = sorted(names, key=lambda name: order.get(self.places[name].part or "", 0))
-        changed = any(self.places[name].change for name in names)
+        changed = any(self.places_in[name].change for name in names)
         if not changed and all(self.tensors.dtype(name) not in _NUMBERS for name in names):
             whole = self.tensors.packed(names, self.dtype)
             if whole is not None:
                 return whole
-            each = {self.places[n].part or "": self.tensors.packed([n], self.dtype) for n in names}
+            each = {
+                self.places_in[name].part or "": self.tensors.packed([name], self.dtype)
+                for name in names
+            }
             if all(weight is not None for weight in each.values()):
                 return Parts(each)
         if self.format is None or path.startswith("head."):
@@ -114,7 +133,7 @@ class _Filling:
         unread = self.slots[path].unread
         made = kw.empty(unread.shape, unread.dtype or self.dtype, device=self.device)
         for name in names:
-            place = self.places[name]
+            place = self.places_in[name]
             view = self._view(made, place)
             same = self.tensors.dtype(name) == view.dtype.name and view.is_contiguous
             if same and place.change is None and direct is not None:
@@ -126,15 +145,6 @@ class _Filling:
                 numbers = CHANGES[place.change](numbers)
             view[...] = numbers.astype(view.dtype)
         return made
-
-    def _put(self, path: str, made: Any) -> None:
-        """The parameter at all of its places."""
-        for holder, key, unread in self.slots.values():
-            if unread is self.slots[path].unread:
-                if isinstance(holder, Module):
-                    setattr(holder, key, made)
-                else:
-                    holder[key] = made
 
     def _matched(self, names: Names) -> dict[str, Place]:
         """The place of each tensor that is read. Raises ModelError."""
@@ -204,17 +214,23 @@ def _row_axis(place: Place, axes: int) -> int:
     return axes - 1 if place.path.endswith("bias") else axes - 2
 
 
-def fill(
-    module: Module, tensors: Tensors, names: Names, dtype: str, device: Any,
-    format: str | None = None,
-) -> None:  # fmt: skip
-    """Reads each parameter of `module` from the tensor that `names` gives it.
+def _is_weight(slot: Slot) -> bool:
+    return isinstance(slot.holder, Linear) and slot.key == "weight"
 
-    Every tensor is used once and every parameter is filled, or one ModelError lists what is
-    missing, unexpected or of another shape, before anything is read. Weights of linear layers stay
-    in the format of the file, or come to `format` one by one; the last product keeps its numbers.
-    """
-    _Filling(module, tensors, names, dtype, device, format).run()
+
+def itemsize(dtype: str) -> int:
+    """The bytes of an element."""
+    return int(kw.empty((0,), dtype).dtype.itemsize)
+
+
+@functools.cache
+def quantised_share(format: str, device: Any) -> float:
+    """The bytes of a weight in few bits for each of its numbers."""
+    sample = kw.zeros((64, 1024), device=device)
+    try:
+        return sum(array_sizes(quantise(sample, format, "a weight"))) / sample.size
+    except ModelError:
+        return float(itemsize("float32"))  # the first weight of the model will say why
 
 
 def quantise(weight: Array, format: str, path: str) -> Any:
@@ -232,29 +248,45 @@ def quantise(weight: Array, format: str, path: str) -> Any:
         raise ModelError(f"{path} {weight.shape} as {format}: {error} (formats: {known})") from None
 
 
-def fill_random(
-    module: Module, dtype: str, device: Any, format: str | None = None, seed: int = 0
-) -> None:
-    """Draws each parameter: normal numbers of deviation 0.02, and 1 for weights of norms."""
-    made: dict[int, Any] = {}
-    for number, (path, (holder, key, unread)) in enumerate(unread_parameters(module).items()):
-        if id(unread) not in made:
-            kind = unread.dtype or dtype
+class RandomFilling(Parameters):
+    """A module whose parameters are drawn: normal numbers of deviation 0.02, 1 for weights of norms
+    and 0 for other vectors."""
+
+    def __init__(
+        self, module: Module, dtype: str, device: Any, format: str | None, source: str
+    ) -> None:
+        super().__init__(module)
+        self.dtype, self.device, self.format, self.source = dtype, device, format, source
+        self._numbers = {path: number for number, path in enumerate(self.slots)}
+
+    def nbytes(self, path: str) -> int:
+        """About how many bytes a parameter will have; exactly for numbers."""
+        unread = self.slots[path].unread
+        if self._is_quantised(path):
+            assert self.format is not None
+            return int(math.prod(unread.shape) * quantised_share(self.format, self.device))
+        return math.prod(unread.shape) * itemsize(unread.dtype or self.dtype)
+
+    def fill(self, layer: int | None) -> None:
+        """Draws the parameters of a layer, or those outside of all."""
+        for path in self.paths(layer):
+            unread = self.slots[path].unread
+            kind = unread.dtype or self.dtype
             if len(unread.shape) == 1:
                 value = 1 if path.endswith("norm.weight") else 0
-                array: Any = kw.full(unread.shape, value, kind, device=device)
+                made: Any = kw.full(unread.shape, value, kind, device=self.device)
             else:
-                array = kw.random.normal(
-                    unread.shape, kind, std=0.02, seed=seed * 2**20 + number, device=device
+                made = kw.random.normal(
+                    unread.shape, kind, std=0.02, seed=self._numbers[path], device=self.device
                 )
-                is_linear = isinstance(holder, Linear) and key == "weight"
-                if format is not None and is_linear and not path.startswith("head."):
-                    array = quantise(array, format, path)
-            made[id(unread)] = array
-        if isinstance(holder, Module):
-            setattr(holder, key, made[id(unread)])
-        else:
-            holder[key] = made[id(unread)]
+                if self._is_quantised(path):
+                    assert self.format is not None
+                    made = quantise(made, self.format, path)
+            self.put(path, made)
+
+    def _is_quantised(self, path: str) -> bool:
+        is_weight = _is_weight(self.slots[path]) and not path.startswith("head.")
+        return self.format is not None and is_weight
 
 
 def _listed(names: list[str]) -> str:

@@ -9,20 +9,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import kernwright as kw
 from kernwright._files.gguf import Gguf
 from kernwright.errors import ArgumentError
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
-from kernwright.llm._fill import fill, fill_random
+from kernwright.llm._fill import Filling, RandomFilling, itemsize
 from kernwright.llm._gguf_config import config_of
 from kernwright.llm._gguf_names import gguf_names
-from kernwright.llm._model import Model
+from kernwright.llm._model import Model, cache_layers
 from kernwright.llm._quantised.methods import config_beside
 from kernwright.llm._quantised.tensors import quantised
 from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import GgufTensors, JoinedLatent, Tensors, opened_folder
 from kernwright.llm._text.files import has_tokenizer
+from kernwright.llm._weights.memory import budget_bytes, place
 from kernwright.nn.quant import formats
 
 __all__ = ["load"]
@@ -32,8 +34,8 @@ _DTYPES = ("float32", "float16", "bfloat16")
 
 def load(
     path: str | os.PathLike[str] | None = None, *, random: Any = None, dtype: str | None = None,
-    quantize: str | None = None, device: Any = None, max_length: int | None = None,
-    kv_dtype: str | None = None,
+    quantize: str | None = None, device: Any = None, memory: str = "auto",
+    budget: int | str | None = None, max_length: int | None = None, kv_dtype: str | None = None,
 ) -> Model:  # fmt: skip
     """The model in a folder of Hugging Face's layout (config.json and safetensors files), or in a
     GGUF file.
@@ -53,8 +55,17 @@ def load(
     kw.nn.quant.formats() ("q4_k", "nf4", "mxfp4", ...); the product that makes logits and experts
     keep their numbers.
 
+    `memory` tells where weights are. "device": all on the device. "stream": those of layers stay in
+    page-locked memory of the host, and each step copies them, layer by layer, to a ring of two
+    layers on the device while it computes; logits have the same bits, and a step takes as long as
+    the copies. `budget`, bytes or a text as "4GB", bounds what weights and ring take of the device:
+    as many layers stay there as fit. "auto" is "device" where the weights fit into the budget, or
+    without one into what is free, less a sixteenth and keys and values of 4096 tokens; else it is
+    "stream", with a RuntimeWarning. The model's `memory` tells what was chosen.
+
     Raises ModelError, which names the file, field or tensor, for an unknown architecture, for
-    missing, unexpected or misshapen tensors; StoreError for damaged files.
+    missing, unexpected or misshapen tensors, and for a budget that is too small, with the smallest
+    one that works; StoreError for damaged files.
 
     >>> from kernwright import llm
     >>> model = llm.load(random={
@@ -75,14 +86,15 @@ def load(
     if kv_dtype is not None and kv_dtype not in (*_DTYPES, "float8_e4m3fn"):
         known = ", ".join((*_DTYPES, "float8_e4m3fn"))
         raise ArgumentError(f"kv_dtype is one of {known}, got {kv_dtype!r:.60}")
+    limit = budget_bytes(memory, budget)
     whole = isinstance(max_length, int) and not isinstance(max_length, bool) and max_length > 0
     if max_length is not None and not whole:
         raise ArgumentError(f"max_length is a number of tokens, got {max_length!r:.60}")
     if path is None:
         config = _bounded(_config_of(random), max_length)
         module = class_of(config.architecture, config.source)(config)
-        fill_random(module, dtype or config.dtype, device, quantize)
-        return Model(config, module.eval(), cache_dtype=kv_dtype)
+        drawn = RandomFilling(module, dtype or config.dtype, device, quantize, config.source)
+        return _model(config, module, drawn, kv_dtype, None, memory, limit)
     name = _existing(path)
     with contextlib.ExitStack() as stack:
         tensors: Tensors
@@ -105,9 +117,21 @@ def load(
             names = class_of(config.architecture, config.source).names
         config = _bounded(config, max_length)
         module = class_of(config.architecture, config.source)(config)
-        fill(module, tensors, names, dtype or config.dtype, device, quantize)
+        filling = Filling(module, tensors, names, dtype or config.dtype, device, quantize)
+        path = name if vocabulary else None
+        return _model(config, module, filling, kv_dtype, path, memory, limit)
+
+
+def _model(
+    config: Config, module: Any, parameters: Any, kv_dtype: str | None, tokenizer_path: str | None,
+    memory: str, budget: int | None,
+) -> Model:  # fmt: skip
+    """The model of a module whose parameters come from `parameters`."""
+    token = 2 * sum(heads * dim for heads, dim in cache_layers(module, config))
+    where = kw.empty((0,), device=parameters.device).device
+    used = place(parameters, memory, budget, where, token * itemsize(kv_dtype or parameters.dtype))
     return Model(
-        config, module.eval(), tokenizer_path=name if vocabulary else None, cache_dtype=kv_dtype
+        config, module.eval(), memory=used, tokenizer_path=tokenizer_path, cache_dtype=kv_dtype
     )
 
 

@@ -19,23 +19,32 @@ from kernwright.llm._generate import Generator, generate, prompts_of, stream
 from kernwright.llm._options import Generation, GenerationOptions
 from kernwright.llm._step import WholeStep
 from kernwright.llm._text.tokenizer import Tokenizer
+from kernwright.llm._weights.memory import Memory
 from kernwright.nn import Module
 
 __all__ = ["Model"]
+
+
+def cache_layers(module: Any, config: Config) -> list[tuple[int, int]]:
+    """(kv_heads, head_dim) of what each layer of a module keeps of a token."""
+    own = getattr(module, "cache_layers", None)
+    if own is not None:
+        return list(own())
+    return [(config.num_kv_heads, config.head_dim)] * config.num_layers
 
 
 class Model:
     """A language model; llm.load() makes one.
 
     `config` has its extents, `module` is the network, a kw.nn.Module that is called with an
-    llm.Step. Not for several threads.
+    llm.Step, `memory` tells where the weights are. Not for several threads.
     """
 
     def __init__(
-        self, config: Config, module: Module, *, tokenizer_path: str | None = None,
+        self, config: Config, module: Module, *, memory: Memory, tokenizer_path: str | None = None,
         cache_dtype: Any = None,
     ) -> None:  # fmt: skip
-        self.config, self.module = config, module
+        self.config, self.module, self.memory = config, module, memory
         first = next(iter(dict(module.named_parameters()).values()))
         self.device = first.device
         self.cache_dtype = cache_dtype or first.dtype.name
@@ -68,10 +77,7 @@ class Model:
 
     def cache_layers(self) -> list[tuple[int, int]]:
         """(kv_heads, head_dim) of what each layer keeps of a token."""
-        own = getattr(self.module, "cache_layers", None)
-        if own is not None:
-            return list(own())
-        return [(self.config.num_kv_heads, self.config.head_dim)] * self.config.num_layers
+        return cache_layers(self.module, self.config)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import kernwright as kw
 from kernwright._core import Array, _EngineLoop
 from kernwright.llm._paged_step import LayerCache, PagedStep
 from kernwright.llm._step import Step
+from kernwright.llm._weights.streaming import graph_pool
 
 __all__ = ["DETAIL_WORDS", "MOST_LOGPROBS", "Recorder", "TokenLogprobs", "read_details"]
 
@@ -28,7 +29,7 @@ class Recorder:
     ) -> None:  # fmt: skip
         self._model, self._loop, self._caches = model, loop, caches
         self._vocabulary = vocabulary
-        self._pool = kw.GraphPool(device=loop.stream.device)
+        self._pool = graph_pool(model, loop.stream.device)
 
     def __call__(
         self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool

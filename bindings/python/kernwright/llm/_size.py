@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._engine import TokenEngine
+from kernwright.llm._weights.memory import available_bytes
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
@@ -42,7 +43,7 @@ class EngineSize(NamedTuple):
         if rows < 1:
             raise InvalidArgument(f"max_rows is 1 at least, got {rows}")
         context = model.config.max_length
-        page, free = PAGE * token_bytes(model), available(model.device)
+        page, free = PAGE * token_bytes(model), available_bytes(model.device)
         most = rows * -(-context // PAGE)
         if kv_memory == "auto":
             given = int(_SHARE * free)
@@ -72,7 +73,7 @@ class EngineSize(NamedTuple):
                 prefix_cache=prefix_cache, device=model.device,
             )  # fmt: skip
         except OutOfMemory as error:
-            each, free = token_bytes(model), available(model.device)
+            each, free = token_bytes(model), available_bytes(model.device)
             raise OutOfMemory(
                 f"the caches of {self.rows} sequences need {self.pages * PAGE * each:,} bytes, "
                 f"{each:,} a token, and {free:,} are free: {max(free // max(each, 1), 0):,} tokens "
@@ -84,12 +85,3 @@ def token_bytes(model: Model) -> int:
     """Bytes of keys and values of one token in all layers."""
     numbers = 2 * sum(heads * dim for heads, dim in model.cache_layers())
     return int(numbers * np.dtype(kw.empty(0, model.cache_dtype).dtype).itemsize)
-
-
-def available(device: Any) -> int:
-    """Bytes that arrays can still take: free ones and those of the pool that nobody uses."""
-    with device:
-        found = kw.memory.stats()
-    free = device.memory_info().free + found["reserved"] - found["used"]
-    limit = found.get("limit")
-    return int(free if limit is None else min(free, limit - found["used"]))

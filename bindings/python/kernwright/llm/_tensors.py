@@ -11,6 +11,7 @@ from typing import Any
 import kernwright as kw
 from kernwright._core import Array
 from kernwright._files.gguf import Gguf, split_mxfp4
+from kernwright._files.opening import read_parts
 from kernwright._files.safetensors import SafeTensors, index_parts
 from kernwright.errors import StoreError
 from kernwright.llm._errors import ModelError
@@ -40,6 +41,15 @@ class Tensors(abc.ABC):
         "fp8_rows"."""
 
     @abc.abstractmethod
+    def nbytes(self, name: str) -> int:
+        """The bytes of a tensor in the files."""
+
+    @abc.abstractmethod
+    def prefetch(self, groups: Sequence[Sequence[str]]) -> None:
+        """Reads tensors at once that numbers() and packed() are asked for next; those of a group
+        become one weight. What an earlier call read is given up."""
+
+    @abc.abstractmethod
     def numbers(self, name: str, dtype: str) -> Array:
         """The numbers of a tensor, made of its format."""
 
@@ -48,10 +58,9 @@ class Tensors(abc.ABC):
         they have no common one that it takes."""
         return None
 
+    @abc.abstractmethod
     def read_into(self, arrays: Mapping[str, Array]) -> None:
         """Reads tensors into arrays of their shapes and dtypes."""
-        for name, array in arrays.items():
-            array[...] = self.numbers(name, array.dtype.name)
 
 
 class SafeTensorsFiles(Tensors):
@@ -59,6 +68,7 @@ class SafeTensorsFiles(Tensors):
 
     def __init__(self, source: str, files: Mapping[str, SafeTensors]) -> None:
         self.source, self.files = source, dict(files)
+        self._held: dict[str, Array] = {}
 
     def names(self) -> list[str]:
         return list(self.files)
@@ -69,19 +79,25 @@ class SafeTensorsFiles(Tensors):
     def dtype(self, name: str) -> str:
         return self.files[name].dtype(name)
 
+    def nbytes(self, name: str) -> int:
+        return self.files[name].nbytes(name)
+
+    def prefetch(self, groups: Sequence[Sequence[str]]) -> None:
+        self._held = {}
+        parts = {name: self.files[name]._new_part(name) for group in groups for name in group}
+        read_parts(list(parts.values()))
+        self._held = {name: part.array for name, part in parts.items()}
+
     def read(self, name: str) -> Array:
         """A tensor as it is in the file."""
-        return self.files[name][name]
+        held = self._held.pop(name, None)
+        return self.files[name][name] if held is None else held
 
     def numbers(self, name: str, dtype: str) -> Array:
         return self.read(name).astype(dtype)
 
     def read_into(self, arrays: Mapping[str, Array]) -> None:
-        by_file: dict[int, dict[str, Array]] = {}
-        for name, array in arrays.items():
-            by_file.setdefault(id(self.files[name]), {})[name] = array
-        for group in by_file.values():
-            self.files[next(iter(group))].read_into(group)
+        read_parts([self.files[name]._part_of(name, array) for name, array in arrays.items()])
 
 
 class GgufTensors(Tensors):
@@ -91,6 +107,8 @@ class GgufTensors(Tensors):
 
     def __init__(self, source: str, file: Gguf) -> None:
         self.source, self._file = source, file
+        self._held: dict[str, Array] = {}
+        self._joined: dict[tuple[str, ...], Array] = {}
 
     def names(self) -> list[str]:
         return [name for name in self._file if name not in self._CONFIG]
@@ -101,19 +119,46 @@ class GgufTensors(Tensors):
     def dtype(self, name: str) -> str:
         return self._file.format(name)
 
+    def nbytes(self, name: str) -> int:
+        return self._file.nbytes(name)
+
+    def prefetch(self, groups: Sequence[Sequence[str]]) -> None:
+        self._held, self._joined = {}, {}
+        parts = []
+        for group in groups:
+            if self._are_blocks(group):
+                whole, joined = self._file._joined_parts(group)
+                self._joined[tuple(group)] = whole
+                parts += joined
+            else:
+                parts += [self._file._new_part(name) for name in group]
+            arrays = [part.array for part in parts[-len(group) :]]
+            self._held |= dict(zip(group, arrays, strict=True))
+        read_parts(parts)
+
     def numbers(self, name: str, dtype: str) -> Array:
-        return self._file.numbers(name, dtype)
+        held = self._held.pop(name, None)
+        return self._file._numbers_of(name, self._file[name] if held is None else held, dtype)
 
     def packed(self, names: Sequence[str], dtype: str) -> Any:
-        formats = {self._file.format(name) for name in names}
-        if len(formats) != 1:
+        if not self._are_blocks(names):
             return None
-        (format,) = formats
-        if format not in kw.nn.quant.formats() or len(self._file.shape(names[0])) != 2:
-            return None
-        blocks = [self._file[name] for name in names]
-        whole = blocks[0] if len(blocks) == 1 else kw.concat(blocks, axis=0)
+        whole = self._joined.pop(tuple(names), None)
+        held = [self._held.pop(name, None) for name in names]
+        if whole is None:
+            blocks = [self._file[n] if b is None else b for n, b in zip(names, held, strict=True)]
+            whole = blocks[0] if len(blocks) == 1 else kw.concat(blocks, axis=0)
+        format = self._file.format(names[0])
         return kw.nn.quant.pack(split_mxfp4(whole) if format == "mxfp4" else whole, format)
+
+    def _are_blocks(self, names: Sequence[str]) -> bool:
+        """Whether tensors are matrices of blocks of one format, which kw.nn.quant.pack() takes."""
+        formats = {self._file.format(name) for name in names}
+        return (
+            len(formats) == 1
+            and formats <= set(kw.nn.quant.formats())
+            and all(len(self._file.shape(name)) == 2 for name in names)
+        )
 
     def read_into(self, arrays: Mapping[str, Array]) -> None:
         self._file.read_into(arrays)
@@ -156,11 +201,20 @@ class JoinedLatent(GgufTensors):
     def dtype(self, name: str) -> str:
         return super().dtype(name) if self._halves(name) is None else "heads of keys and values"
 
+    def nbytes(self, name: str) -> int:
+        halves = self._halves(name)
+        return sum(self._file.nbytes(each) for each in halves or (name,))
+
+    def prefetch(self, groups: Sequence[Sequence[str]]) -> None:
+        super().prefetch([
+            [each for name in group for each in self._halves(name) or (name,)] for group in groups
+        ])  # fmt: skip
+
     def numbers(self, name: str, dtype: str) -> Array:
         halves = self._halves(name)
         if halves is None:
             return super().numbers(name, dtype)
-        keys, values = (self._file.numbers(each, dtype) for each in halves)
+        keys, values = (super(JoinedLatent, self).numbers(each, dtype) for each in halves)
         return kw.concat([keys.mT, values], axis=1).reshape(self.shape(name))
 
     def packed(self, names: Sequence[str], dtype: str) -> Any:

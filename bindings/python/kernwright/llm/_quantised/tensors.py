@@ -33,6 +33,17 @@ class _Quantised(Tensors):
     def dtype(self, name: str) -> str:
         return self._weights[name].format if name in self._weights else self._files.dtype(name)
 
+    def nbytes(self, name: str) -> int:
+        return sum(self._files.nbytes(part) for part in self._parts_of(name))
+
+    def prefetch(self, groups: Sequence[Sequence[str]]) -> None:
+        self._files.prefetch([
+            [part for name in group for part in self._parts_of(name)] for group in groups
+        ])  # fmt: skip
+
+    def _parts_of(self, name: str) -> tuple[str, ...]:
+        return self._weights[name].parts if name in self._weights else (name,)
+
     def numbers(self, name: str, dtype: str) -> Array:
         if name not in self._weights:
             return self._files.numbers(name, dtype)

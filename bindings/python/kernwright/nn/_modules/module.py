@@ -46,6 +46,7 @@ class Module:
     ['up.weight', 'up.bias', 'down.weight', 'down.bias']
     """
 
+    _elsewhere: str = ""  # where parameters are that no attribute holds
     training: bool = True  # whether dropout and the like are at work; see train() and eval()
 
     def __init__(self) -> None:
@@ -126,6 +127,7 @@ class Module:
         """
         if not isdtype(dtype, "real floating"):
             raise ArgumentError(f"parameters become numbers of a floating-point dtype, not {dtype}")
+        tree.refuse_elsewhere(self, "astype()")
         tree.replace(self, lambda a: a.astype(dtype) if isdtype(a.dtype, "real floating") else a)
         return self
 

@@ -132,10 +132,19 @@ def _set(module: Module, holder: Any, key: str, array: Array) -> None:
         holder[int(key)] = array
 
 
+def refuse_elsewhere(module: Module, call: str) -> None:
+    """Raises InvalidArgument where parameters of a module are not in its attributes."""
+    for path, each in modules(module):
+        if each._elsewhere:
+            raise InvalidArgument(f"{call} takes modules with all of their parameters, and {path}: "
+                                  f"{each._elsewhere}")  # fmt: skip
+
+
 def refuse_quantised(module: Module, call: str) -> None:
     """Raises InvalidArgument where a weight is no array any more: its bits belong to no name."""
     from kernwright.nn._modules.linear import ScaledWeight
 
+    refuse_elsewhere(module, call)
     for path, each in modules(module):
         for name, value in vars(each).items():
             if isinstance(value, (PackedWeight, ScaledWeight)):

@@ -1,0 +1,1 @@
+"""Parameters on their way from files to the memory that holds them."""

@@ -1,0 +1,236 @@
+"""Where the weights of a model are: all on the device, or layers of them in the host's memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import kernwright as kw
+from kernwright._support.warn import warn_caller
+from kernwright._support.words import counted
+from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.llm._errors import ModelError
+from kernwright.llm._weights.parameters import LayerPlace, Slot, array_sizes
+from kernwright.llm._weights.streaming import SLOTS, LayerStream, aligned
+from kernwright.nn import Module
+
+__all__ = ["Memory", "available_bytes", "budget_bytes", "place"]
+
+MODES = ("auto", "device", "stream")
+# What "auto" leaves of the free memory: keys and values of so many tokens, and a part for results
+# of layers and graphs.
+_LEFT_TOKENS, _LEFT_PART = 4096, 16
+_UNITS = {"": 1, "B": 1, **{f"{p}B": 1000**i for i, p in enumerate("KMGT", 1)},
+          **{f"{p}iB": 1024**i for i, p in enumerate("KMGT", 1)}}  # fmt: skip
+
+
+class Memory(NamedTuple):
+    """Where llm.load() put the weights of a model: model.memory.
+
+    >>> from kernwright import llm
+    >>> model = llm.load(random={
+    ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+    ...     "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 2,
+    ...     "dtype": "float32",
+    ... }, memory="stream")
+    >>> model.memory.mode, model.memory.streamed_layers, model.memory.resident_layers
+    ('stream', 4, 0)
+    """
+
+    mode: str
+    """"device": all are there; "stream": some layers are copied from the host in each step."""
+    device_bytes: int
+    """Of weights on the device, and of the ring that streamed layers pass through."""
+    host_bytes: int
+    """Of page-locked memory; each step copies all of them."""
+    resident_layers: int
+    streamed_layers: int
+
+    def __str__(self) -> str:
+        made = f"weights of {gigabytes(self.device_bytes)} on the device"
+        if self.mode == "device":
+            return made
+        layers = self.resident_layers + self.streamed_layers
+        return (
+            f"{self.streamed_layers} of {counted(layers, 'layer')}, {gigabytes(self.host_bytes)}, "
+            f"in page-locked memory of the host, which each step copies; {made}"
+        )
+
+
+class _Source(Protocol):
+    """Parameters to be filled, layer by layer."""
+
+    module: Module
+    layers: list[LayerPlace]
+
+    @property
+    def source(self) -> str: ...
+    def nbytes(self, path: str) -> int: ...
+    def paths(self, layer: int | None) -> list[str]: ...
+    def fill(self, layer: int | None) -> None: ...
+    def places(self, path: str) -> list[Slot]: ...
+
+
+def gigabytes(count: float) -> str:
+    """13.5 GB, 4.2 MB, 960 bytes"""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if abs(count) >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{int(count)} bytes"
+
+
+def available_bytes(device: Any) -> int:
+    """Bytes that arrays can still take: free ones and those of the pool that nobody uses."""
+    with device:
+        found = kw.memory.stats()
+    free = device.memory_info().free + found["reserved"] - found["used"]
+    limit = found.get("limit")
+    return int(free if limit is None else min(free, limit - found["used"]))
+
+
+def budget_bytes(memory: Any, budget: Any) -> int | None:
+    """The bytes of a budget: a number, or a text as "4GB", "512 MiB". Raises ArgumentError,
+    InvalidArgument.
+
+    >>> from kernwright.llm._weights.memory import budget_bytes
+    >>> budget_bytes("stream", "1.5GiB")
+    1610612736
+    """
+    if memory not in MODES:
+        raise ArgumentError(f"memory is one of {', '.join(MODES)}, got {memory!r:.60}")
+    if budget is None:
+        return None
+    if memory == "device":
+        raise ArgumentError(
+            'a budget is for memory="stream" and memory="auto": memory="device" takes what the '
+            "weights need"
+        )
+    if isinstance(budget, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)\s*", budget)
+        if found is None or found[2] not in _UNITS:
+            raise ArgumentError(f'a budget is as 4000000000, "4GB" or "512MiB", got {budget!r:.60}')
+        return int(float(found[1]) * _UNITS[found[2]])
+    if isinstance(budget, bool) or not isinstance(budget, int):
+        raise ArgumentError(f'a budget is as 4000000000, "4GB" or "512MiB", got {budget!r:.60}')
+    if budget <= 0:
+        raise InvalidArgument(f"a budget is a number of bytes above 0, got {budget}")
+    return budget
+
+
+def place(
+    source: _Source, memory: str, budget: int | None, device: Any, token_bytes: int
+) -> Memory:
+    """Fills the parameters, and puts them where `memory` says. `token_bytes` are those of keys and
+    values of a token. Raises ModelError for a budget that is too small, and for modules without
+    layers to stream."""
+    numbers = range(len(source.layers))
+    if memory == "stream" and not numbers:
+        raise ModelError(f"{source.source}: the model has no list of layers to stream")
+    limit, resident = budget, set(numbers)
+    if memory == "stream" and limit is None:
+        resident = set()
+    elif memory != "device":
+        sizes = [_planned(source, layer) for layer in numbers]
+        fixed = _planned(source, None)
+        if limit is None:
+            free = available_bytes(device)
+            limit = max(free - free // _LEFT_PART - _LEFT_TOKENS * token_bytes, 0)
+        chosen = chosen_layers(fixed, sizes, limit)
+        if chosen is None:
+            raise _too_small(source, limit, fixed, sizes)
+        resident = chosen
+    stream = LayerStream(device)
+    _fill(source, stream, resident, limit)
+    kept = [value for layer in (None, *resident) for value in _values(source, layer)]
+    on_device = sum(sum(array_sizes(value)) for value in kept)
+    if len(resident) == len(source.layers):
+        return Memory("device", on_device, 0, len(resident), 0)
+    stream.seal(source.module)
+    made = Memory(
+        "stream", on_device + stream.device_bytes, stream.host_bytes, len(resident),
+        len(source.layers) - len(resident),
+    )  # fmt: skip
+    if memory == "auto":
+        weights = gigabytes(on_device + made.host_bytes)
+        warn_caller(
+            f"{source.source}: the weights, {weights}, do not fit into "
+            f'{gigabytes(limit or 0)} of device memory, so memory="auto" chose "stream": {made}. '
+            "Weights of few bits (quantize=) need less memory, and their steps are faster"
+        )
+    return made
+
+
+def _fill(source: _Source, stream: LayerStream, resident: set[int], limit: int | None) -> None:
+    """Fills layer by layer; those that are not to stay go to the host at once. Sizes of weights in
+    few bits are known only then: further layers go where the limit wants it."""
+
+    def move(layer: int) -> None:
+        places = [slot for path in source.paths(layer) for slot in source.places(path)]
+        stream.add(layer, source.layers[layer], places)
+
+    source.fill(None)
+    fixed, sizes = _size(source, None), []
+    for layer in range(len(source.layers)):
+        source.fill(layer)
+        sizes.append(_size(source, layer))
+        if layer not in resident:
+            move(layer)
+    while limit is not None and needed_bytes(fixed, sizes, resident) > limit:
+        if not resident:
+            raise _too_small(source, limit, fixed, sizes)
+        last = max(resident)
+        resident.discard(last)
+        move(last)
+
+
+def chosen_layers(fixed: int, layers: Sequence[int], limit: int) -> set[int] | None:
+    """The layers that stay on the device: as many as the limit lets, spread evenly, so that copies
+    go on beside them. None where not even the ring fits.
+
+    >>> from kernwright.llm._weights.memory import chosen_layers
+    >>> chosen_layers(10, [100] * 4, 410)
+    {1, 3}
+    """
+    count = len(layers)
+    for kept in range(count, -1, -1):
+        resident = {i for i in range(count) if (i + 1) * kept // count > i * kept // count}
+        if needed_bytes(fixed, layers, resident) <= limit:
+            return resident
+    return None
+
+
+def needed_bytes(fixed: int, layers: Sequence[int], resident: set[int]) -> int:
+    """The device memory of what is no layer, of layers that stay, and of the others' ring."""
+    streamed = [size for i, size in enumerate(layers) if i not in resident]
+    ring = min(SLOTS, len(streamed)) * max(streamed, default=0)
+    return fixed + sum(layers) - sum(streamed) + ring
+
+
+def _planned(source: _Source, layer: int | None) -> int:
+    """The bytes of a layer's parameters as they are estimated."""
+    return _summed([source.nbytes(path) for path in source.paths(layer)], layer)
+
+
+def _size(source: _Source, layer: int | None) -> int:
+    """The bytes of a layer's parameters as they are."""
+    sizes = [size for value in _values(source, layer) for size in array_sizes(value)]
+    return _summed(sizes, layer)
+
+
+def _summed(sizes: list[int], layer: int | None) -> int:
+    """Arrays of a layer are counted as they lie in the ring."""
+    return sum(sizes) if layer is None else sum(aligned(size) for size in sizes)
+
+
+def _values(source: _Source, layer: int | None) -> list[Any]:
+    return [source.places(path)[0].value for path in source.paths(layer)]
+
+
+def _too_small(source: _Source, budget: int, fixed: int, layers: Sequence[int]) -> ModelError:
+    least = needed_bytes(fixed, layers, set())
+    return ModelError(
+        f"{source.source}: a budget of {budget:,} bytes is too small for the weights; the smallest "
+        f"that works is {least:,}: {fixed:,} of what is no layer, and "
+        f"{least - fixed:,} of the ring that the layers pass through"
+    )
