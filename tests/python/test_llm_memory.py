@@ -16,6 +16,7 @@ import kernwright as kw
 from kernwright import llm
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm import _fill
+from kernwright.llm._weights.experts import ExpertCache
 from kernwright.llm._weights.memory import budget_bytes, chosen_layers, needed_bytes
 
 LLAMA = {
@@ -147,8 +148,8 @@ def test_streamed_layers_give_the_same_bits(config, options):
     resident = llm.load(random=config, memory="device", **options)
     streamed = llm.load(random=config, memory="stream", **options)
     layers = config["num_hidden_layers"]
-    assert resident.memory == ("device", resident.memory.device_bytes, 0, layers, 0)
-    assert streamed.memory[3:] == (0, layers)
+    assert resident.memory == ("device", resident.memory.device_bytes, 0, layers, 0, 0)
+    assert streamed.memory[3:] == (0, layers, 0)
     for prompt in PROMPTS:
         for _ in range(2):  # the ring begins anew
             np.testing.assert_array_equal(
@@ -328,7 +329,9 @@ def test_budgets_are_read():
             budget_bytes("stream", wrong)
     with pytest.raises(InvalidArgument, match="above 0, got -1"):
         budget_bytes("stream", -1)
-    with pytest.raises(ArgumentError, match="memory is one of auto, device, stream, got 'disk'"):
+    with pytest.raises(
+        ArgumentError, match="memory is one of auto, device, stream, experts, got 'disk'"
+    ):
         llm.load(random=LLAMA, memory="disk")
     with pytest.raises(ArgumentError, match='memory="device" takes what'):
         llm.load(random=LLAMA, memory="device", budget=10)
@@ -361,3 +364,73 @@ def test_a_model_may_go_while_another_is_recorded():
         x += 1
     graph.launch()
     assert x.numpy().tolist() == [3.0] * 4
+
+
+@pytest.mark.parametrize("budget", [None, "least", "all"])
+def test_cached_experts_give_the_same_bits(budget):
+    config = MOE | {"num_experts": 8}
+    resident = llm.load(random=config, memory="device")
+    one = 3 * 16 * 32 * 2
+    rest = resident.memory.device_bytes - 3 * 8 * one
+    slots = {None: 4, "least": 2, "all": 8}[budget]
+    wanted = rest + 2 * 8 * one + 3 * slots * one
+    gc.collect()
+    before = used()
+    model = llm.load(random=config, memory="experts", budget=budget and wanted)
+    assert model.memory == ("experts", wanted, 3 * 8 * one, 0, 3, slots)
+    assert wanted <= used() - before < wanted + 1000  # and a few words about the slots
+    assert f"{slots} of each on the device" in str(model.memory)
+    # one and two tokens go through the slots, as far as these suffice; seven through the ring
+    for prompt in ([3], [1, 2], PROMPTS[0], [4]):
+        found = model.logits(prompt).numpy()
+        np.testing.assert_array_equal(found, resident.logits(prompt).numpy())
+    for prompts in ([PROMPTS[0]], PROMPTS):
+        expected = resident.generate(prompts, max_tokens=10, logprobs=1)
+        made = model.generate(prompts, max_tokens=10, logprobs=1)
+        assert [each.tokens for each in made] == [each.tokens for each in expected]
+        assert [each.logprobs for each in made] == [each.logprobs for each in expected]
+    np.testing.assert_array_equal(model.logits([9]).numpy(), resident.logits([9]).numpy())
+    with pytest.raises(InvalidArgument, match="streamed layer are in the host's memory"):
+        model.module.copy()
+
+
+def test_slots_are_given_to_the_experts_that_were_used_last():
+    count, slots = 12, 5
+    draws = np.random.default_rng(7)
+    first = draws.standard_normal((count, 4, 8)).astype(np.float32)
+    second = draws.standard_normal((count, 8, 2)).astype(np.float32)
+    host = kw.pinned((first.nbytes + second.nbytes,), "uint8")
+    host[:] = np.concatenate([first.reshape(-1), second.reshape(-1)]).view(np.uint8)
+    cache = ExpertCache(host, first.nbytes, kw.asarray(first), kw.asarray(second), slots)
+    last_use = {}  # of the experts that are there
+    for step in range(60):
+        tokens = int(draws.integers(1, 3))
+        wanted = np.stack([draws.permutation(count)[:2] for _ in range(tokens)]).astype(np.int32)
+        chosen = cache.load(kw.asarray(wanted)).numpy()
+        assert chosen.shape == wanted.shape
+        np.testing.assert_array_equal(cache.gate_up.numpy()[chosen], first[wanted])
+        np.testing.assert_array_equal(cache.down.numpy()[chosen], second[wanted])
+        needed = list(dict.fromkeys(wanted.reshape(-1).tolist()))
+        missing = [each for each in needed if each not in last_use]
+        found = cache._loads.numpy()
+        assert found[1 : 1 + 2 * found[0] : 2].tolist() == missing
+        before = last_use | dict.fromkeys(needed, step)
+        last_use = {each: before[each] for each in cache._expert_of.numpy().tolist() if each >= 0}
+        assert set(needed) <= set(last_use)
+        assert len(last_use) == min(slots, len(before))
+        gone = [before[each] for each in before if each not in last_use]
+        assert max(gone, default=-1) <= min(last_use.values())  # of one step either may go
+    with pytest.raises(InvalidArgument, match="6 experts have no place in 5 slots"):
+        cache.load(kw.zeros((3, 2), "int32"))
+
+
+def test_experts_need_a_mixture_and_a_budget():
+    with pytest.raises(llm.ModelError, match="is for mixtures of experts"):
+        llm.load(random=LLAMA, memory="experts")
+    message = re.compile("smallest that works is ([0-9,]+): ")
+    with pytest.raises(llm.ModelError, match=message) as error:
+        llm.load(random=MOE, memory="experts", budget=1000)
+    least = int(message.search(str(error.value))[1].replace(",", ""))
+    assert llm.load(random=MOE, memory="experts", budget=least).memory.device_bytes == least
+    with pytest.raises(llm.ModelError, match=message):
+        llm.load(random=MOE, memory="experts", budget=least - 1)

@@ -61,7 +61,11 @@ def load(
     the copies. `budget`, bytes or a text as "4GB", bounds what weights and ring take of the device:
     as many layers stay there as fit. "auto" is "device" where the weights fit into the budget, or
     without one into what is free, less a sixteenth and keys and values of 4096 tokens; else it is
-    "stream", with a RuntimeWarning. The model's `memory` tells what was chosen.
+    "stream", with a RuntimeWarning. "experts" is for mixtures of experts: the weights of experts
+    stay in page-locked memory, all others on the device, which also has slots for the experts of
+    each layer that were used last, as many as `budget` lets (without one twice as many as a token
+    goes through). A step copies the experts that have no slot, or passes all through the ring where
+    its tokens choose more than there are slots. The model's `memory` tells what was chosen.
 
     Raises ModelError, which names the file, field or tensor, for an unknown architecture, for
     missing, unexpected or misshapen tensors, and for a budget that is too small, with the smallest

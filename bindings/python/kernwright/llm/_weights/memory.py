@@ -11,13 +11,14 @@ from kernwright._support.warn import warn_caller
 from kernwright._support.words import counted
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._errors import ModelError
+from kernwright.llm._weights.experts import VECTOR_BYTES, ExpertCache, StreamedExperts
 from kernwright.llm._weights.parameters import LayerPlace, Slot, array_sizes
 from kernwright.llm._weights.streaming import SLOTS, LayerStream, aligned
 from kernwright.nn import Module
 
 __all__ = ["Memory", "available_bytes", "budget_bytes", "place"]
 
-MODES = ("auto", "device", "stream")
+MODES = ("auto", "device", "stream", "experts")
 # What "auto" leaves of the free memory: keys and values of so many tokens, and a part for results
 # of layers and graphs.
 _LEFT_TOKENS, _LEFT_PART = 4096, 16
@@ -39,18 +40,27 @@ class Memory(NamedTuple):
     """
 
     mode: str
-    """"device": all are there; "stream": some layers are copied from the host in each step."""
+    """"device": all are there; "stream": each step copies some layers from the host; "experts": a
+    step copies the experts that have no slot."""
     device_bytes: int
-    """Of weights on the device, and of the ring that streamed layers pass through."""
+    """Of weights on the device, of the ring that streamed layers pass through, and of slots."""
     host_bytes: int
-    """Of page-locked memory; each step copies all of them."""
+    """Of page-locked memory. A step copies all of them, or the experts that it needs."""
     resident_layers: int
     streamed_layers: int
+    expert_slots: int = 0
+    """Experts of each layer that have a place on the device, of mode "experts"."""
 
     def __str__(self) -> str:
         made = f"weights of {gigabytes(self.device_bytes)} on the device"
         if self.mode == "device":
             return made
+        if self.mode == "experts":
+            return (
+                f"experts of {counted(self.streamed_layers, 'layer')}, "
+                f"{gigabytes(self.host_bytes)}, in page-locked memory of the host, "
+                f"{self.expert_slots} of each on the device; {made}"
+            )
         layers = self.resident_layers + self.streamed_layers
         return (
             f"{self.streamed_layers} of {counted(layers, 'layer')}, {gigabytes(self.host_bytes)}, "
@@ -63,6 +73,8 @@ class _Source(Protocol):
 
     module: Module
     layers: list[LayerPlace]
+
+    def take_experts_as_layers(self) -> None: ...
 
     @property
     def source(self) -> str: ...
@@ -124,6 +136,8 @@ def place(
     """Fills the parameters, and puts them where `memory` says. `token_bytes` are those of keys and
     values of a token. Raises ModelError for a budget that is too small, and for modules without
     layers to stream."""
+    if memory == "experts":
+        return _with_cached_experts(source, budget, device)
     numbers = range(len(source.layers))
     if memory == "stream" and not numbers:
         raise ModelError(f"{source.source}: the model has no list of layers to stream")
@@ -159,6 +173,46 @@ def place(
             "Weights of few bits (quantize=) need less memory, and their steps are faster"
         )
     return made
+
+
+def _with_cached_experts(source: _Source, budget: int | None, device: Any) -> Memory:
+    """All but the experts on the device, and slots for as many of them as the budget lets."""
+    source.take_experts_as_layers()
+    mixtures = [each.module for each in source.layers]
+    weights = [
+        source.nbytes(path) // mixtures[layer].count
+        for layer in range(len(mixtures))
+        for path in source.paths(layer)
+    ]
+    if not weights or any(size % VECTOR_BYTES for size in weights):
+        raise ModelError(
+            f'{source.source}: memory="experts" is for mixtures of experts, of weights with '
+            f"multiples of {VECTOR_BYTES} bytes each"
+        )
+    fixed = _planned(source, None)
+    least = needed_bytes(fixed, [_planned(source, i) for i in range(len(mixtures))], set())
+    most, each_slot = max(each.top_k for each in mixtures), sum(weights)
+    slots = 2 * most if budget is None else max(budget - least, 0) // each_slot
+    if slots < most:
+        raise ModelError(
+            f"{source.source}: a budget of {budget or 0:,} bytes is too small for the weights; the "
+            f"smallest that works is {least + most * each_slot:,}: {fixed:,} of what is no expert, "
+            f"{least - fixed:,} of a ring, and {most} experts of each layer"
+        )
+    slots = min(slots, *(each.count for each in mixtures))
+    stream, caches = LayerStream(device), []
+    _fill(source, stream, set(), None)
+
+    def wrapped(experts: Any, stream: LayerStream, number: int) -> Module:
+        second = aligned(experts.gate_up.nbytes)
+        cache = ExpertCache(stream.host(number), second, experts.gate_up, experts.down, slots)
+        caches.append(cache)
+        return StreamedExperts(experts, stream, number, cache)
+
+    stream.seal(source.module, wrapped)
+    kept = sum(sum(array_sizes(value)) for value in _values(source, None))
+    on_device = kept + stream.device_bytes + sum(cache.nbytes for cache in caches)
+    return Memory("experts", on_device, stream.host_bytes, 0, len(mixtures), slots)
 
 
 def _fill(source: _Source, stream: LayerStream, resident: set[int], limit: int | None) -> None:

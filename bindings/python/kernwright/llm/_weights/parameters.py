@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from kernwright._core import Array
-from kernwright.llm.models._layers import Parts, Unread
+from kernwright.llm.models._layers import Experts, Parts, Unread
 from kernwright.nn import Module
 from kernwright.nn._modules.linear import ScaledWeight
 from kernwright.nn._packed_weight import PackedWeight
@@ -39,16 +39,31 @@ class Slot(NamedTuple):
 
 
 class LayerPlace(NamedTuple):
-    """A module in a list of a module, and its path: "layers.3"."""
+    """A module in a list or a module, and its path: "layers.3"."""
 
-    holder: list[Any]
-    position: int
+    holder: Any
+    key: Any
     path: str
+
+    @property
+    def module(self) -> Any:
+        """What stands there."""
+        named = isinstance(self.holder, Module)
+        return getattr(self.holder, self.key) if named else self.holder[self.key]
+
+    def put(self, module: Module) -> None:
+        """Puts a module there."""
+        if isinstance(self.holder, Module):
+            setattr(self.holder, self.key, module)
+        else:
+            self.holder[self.key] = module
 
 
 class Parameters:
-    """The unfilled parameters of a module. One that stands at several places has several paths;
-    `first` has one for each, `layers` the modules of lists, which run one after another.
+    """The unfilled parameters of a module. One that stands at several places has several paths.
+
+    `first` has a path for each, `layers` the modules of lists, which run one after another,
+    `experts` the mixtures.
 
     >>> from kernwright import llm
     >>> from kernwright.llm._weights.parameters import Parameters
@@ -59,6 +74,7 @@ class Parameters:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.layers: list[LayerPlace] = []
+        self.experts: list[LayerPlace] = []
         self.slots = dict(self._walk(module, "", None))
         self.first: dict[int, str] = {}
         owners: dict[int, set[int | None]] = {}
@@ -94,6 +110,8 @@ class Parameters:
             if are_layers:
                 below = len(self.layers)
                 self.layers.append(LayerPlace(value, key, full))
+            if isinstance(each, Experts):
+                self.experts.append(LayerPlace(value, key, full))
             if isinstance(each, Unread):
                 self._layer_of[full] = layer
                 yield full, Slot(value, key, each)
@@ -103,6 +121,16 @@ class Parameters:
     def paths(self, layer: int | None) -> list[str]:
         """The first paths of the parameters of a layer; None: of those outside of all layers."""
         return [path for key, path in self.first.items() if self._owner[key] == layer]
+
+    def take_experts_as_layers(self) -> None:
+        """From now on `layers` are the mixtures, of whose parameters the experts' alone belong to
+        them."""
+        numbers = {id(each.module): number for number, each in enumerate(self.experts)}
+        self.layers = self.experts
+        for key, path in self.first.items():
+            holder, name, _ = self.slots[path]
+            is_weight = name in ("gate_up", "down") and len(self.places(path)) == 1
+            self._owner[key] = numbers.get(id(holder)) if is_weight else None
 
     def places(self, path: str) -> list[Slot]:
         """All places of the parameter at `path`."""

@@ -18,10 +18,12 @@ from kernwright.llm._errors import ModelError
 from kernwright.llm._weights.parameters import LayerPlace, Slot, arrays_of
 from kernwright.nn import Module
 
-__all__ = ["SLOTS", "LayerStream", "StreamedLayer", "aligned", "graph_pool"]
+__all__ = ["ELSEWHERE", "SLOTS", "LayerStream", "StreamedLayer", "aligned", "graph_pool"]
 
 SLOTS = 2
 """Layers in the ring: one computes while the next one comes."""
+ELSEWHERE = "weights of a streamed layer are in the host's memory (load with memory='device')"
+"""Why a module with streamed layers cannot be saved."""
 _ALIGNMENT = 256  # bytes, as of arrays of their own
 
 
@@ -99,9 +101,11 @@ class LayerStream:
         """Moves the parameters of a layer, all of one device, to the host."""
         self._added[number] = layer, _Block(layer.path, places)
 
-    def seal(self, module: Module) -> None:
+    def seal(
+        self, module: Module, wrap: Callable[[Any, LayerStream, int], Module] | None = None
+    ) -> None:
         """Gives all layers that were added their places in the ring, in the order of their
-        numbers."""
+        numbers. `wrap` makes what stands in the place of a layer, a StreamedLayer without it."""
         added, self._added = sorted(self._added.items()), {}
         self._blocks = [block for _, (_, block) in added]
         size = max(block.host.nbytes for block in self._blocks)
@@ -113,8 +117,7 @@ class LayerStream:
         self._device.synchronize()
         for number, (_, (layer, block)) in enumerate(added):
             block.give(self._slots[number % count])
-            holder, at, _ = layer
-            holder[at] = StreamedLayer(holder[at].eval(), self, number)
+            layer.put((wrap or StreamedLayer)(layer.module.eval(), self, number))
         vars(module)["_graph_pool"] = self._pool
 
     @property
@@ -126,6 +129,21 @@ class LayerStream:
     def host_bytes(self) -> int:
         """Of page-locked memory."""
         return sum(block.host.nbytes for block in self._blocks)
+
+    def host(self, number: int) -> npt.NDArray[np.uint8]:
+        """The bytes of a layer's arrays, one behind the other, each aligned()."""
+        return self._blocks[number].host
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Around work that changes what steps share: outside of graphs nothing runs beside it."""
+        current = kw.current_stream(self._device)
+        if current.is_capturing:
+            yield
+            return
+        self._device.synchronize()
+        yield
+        current.synchronize()
 
     @contextlib.contextmanager
     def layer(self, number: int) -> Iterator[None]:
@@ -174,7 +192,7 @@ class StreamedLayer(Module):
     """A layer whose weights are on the device only while it runs: they are no parameters of it, and
     it can be neither saved nor copied."""
 
-    _elsewhere = "weights of a streamed layer are in the host's memory (load with memory='device')"
+    _elsewhere = ELSEWHERE
 
     def __init__(self, layer: Module, stream: LayerStream, number: int) -> None:
         self._layer, self._stream, self._number = layer, stream, number

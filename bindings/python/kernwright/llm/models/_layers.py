@@ -298,10 +298,31 @@ class Experts(Module):
         """The rows of an expert's gate_up that one part has."""
         return {"gate": slice(0, self._width), "up": slice(self._width, 2 * self._width)}[part]
 
+    @property
+    def count(self) -> int:
+        """How many experts there are."""
+        return self._count
+
+    @property
+    def top_k(self) -> int:
+        """How many experts a token goes through."""
+        return self._top_k
+
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
+        return self.mix(x, *self.choose(x), self.gate_up, self.down, residual)
+
+    def choose(self, x: Array) -> tuple[Array, Array]:
+        """The weights and the numbers of each token's experts, (tokens, top_k)."""
         weights, experts = kw.nn.route(self.router(x), self._top_k, **self._routing)
-        chosen = kw.nn.permute(x, experts, self._count)
-        y = kw.nn.grouped_linear(chosen.rows, self.gate_up, chosen.offsets, gate=self._activation)
-        y = kw.nn.grouped_linear(y, self.down, chosen.offsets)
+        return weights, experts
+
+    def mix(
+        self, x: Array, weights: Array, experts: Array, gate_up: Array, down: Array,
+        residual: Array | None,
+    ) -> Array:  # fmt: skip
+        """The weighted sum of what experts, numbers into gate_up and down, make of each token."""
+        chosen = kw.nn.permute(x, experts, gate_up.shape[0])
+        y = kw.nn.grouped_linear(chosen.rows, gate_up, chosen.offsets, gate=self._activation)
+        y = kw.nn.grouped_linear(y, down, chosen.offsets)
         y = kw.nn.unpermute(y, chosen.positions, weights)
         return y if residual is None else y + residual
