@@ -22,6 +22,7 @@ COMMANDS = {
     "mcp": "a tool server for agents: compile, check, judge, profile and tune kernels",
     "generate": "what a language model writes behind a prompt",
     "chat": "a conversation with a language model",
+    "serve": "a language model for many users: OpenAI's HTTP interface",
     "libcuda": "the folder of a libcuda.so.1 that is the simulated device, or a program run on it",
 }
 

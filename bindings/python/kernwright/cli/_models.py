@@ -31,7 +31,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_sampling_arguments(parser: argparse.ArgumentParser, max_tokens: int) -> None:
+def add_sampling_arguments(parser: Any, max_tokens: int | None) -> None:
     """How texts go on."""
     parser.add_argument("--max-tokens", type=int, default=max_tokens, metavar="N")
     for name in ("temperature", "top-p", "min-p", "repetition-penalty", "presence-penalty",

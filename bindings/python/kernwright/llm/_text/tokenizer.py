@@ -10,7 +10,7 @@ from typing import Any
 
 import kernwright.llm._chat.template as _template
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.llm._errors import ModelError
+from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._fields import Fields, import_extra
 from kernwright.llm._text.files import read_source, surrounding_tokens
 from kernwright.llm._text.pieces import PieceTable, piece_table, tokens_of
@@ -18,6 +18,8 @@ from kernwright.llm._text.source import Source, post_processor
 from kernwright.llm._text.stream import TextStream
 
 __all__ = ["Tokenizer"]
+
+_LONG_TEXT = 4096  # characters
 
 
 class Tokenizer:
@@ -144,14 +146,16 @@ class Tokenizer:
         return f"llm.Tokenizer({self._file!r}, {len(self)} tokens)"
 
     def encode(
-        self, text: str, *, add_special_tokens: bool = True, parse_special: bool = True
-    ) -> list[int]:
+        self, text: str, *, add_special_tokens: bool = True, parse_special: bool = True,
+        token_limit: int | None = None,
+    ) -> list[int]:  # fmt: skip
         """The token ids of a text.
 
         With `add_special_tokens`, BOS (and EOS) are added as the model wants it; a text with
         BOS at its beginning gets no second one. `parse_special=False` takes special tokens
-        within the text as plain text, as for the words of users.
-        Raises InvalidArgument for lone surrogates.
+        within the text as plain text, as for the words of users. Other threads of Python run
+        while a long text is tokenised.
+        Raises InvalidArgument for lone surrogates, ContextError for more tokens than `token_limit`.
 
         >>> tokenizer.encode("<s>"), tokenizer.encode("<s>", parse_special=False)
         ([256], [60, 115, 62])
@@ -159,7 +163,7 @@ class Tokenizer:
         if not isinstance(text, str):
             raise ArgumentError(f"a text is a str, got {text!r:.80}")
         try:
-            ids = self._encode(text, add_special_tokens, parse_special)
+            ids = self._encode(text, add_special_tokens, parse_special, token_limit)
         except UnicodeEncodeError as error:
             raise InvalidArgument(
                 f"the text has a lone surrogate at {error.start}, which is no character"
@@ -168,11 +172,19 @@ class Tokenizer:
             self._drop_second_bos(ids)
         return ids
 
-    def _encode(self, text: str, add_special_tokens: bool, parse_special: bool) -> list[int]:
+    def _encode(
+        self, text: str, add_special_tokens: bool, parse_special: bool, limit: int | None = None
+    ) -> list[int]:
         text.encode()
         made = self._made if parse_special else self._without_special
         with self._library_errors("cannot tokenise this text"):
-            return list(made.encode(text, add_special_tokens=add_special_tokens).ids)
+            if len(text) < _LONG_TEXT:
+                found = made.encode(text, add_special_tokens=add_special_tokens)
+            else:  # batches alone let other threads run
+                found = made.encode_batch_fast([text], add_special_tokens=add_special_tokens)[0]
+        if limit is not None and len(found) > limit:
+            raise ContextError(f"the text has {len(found)} tokens, and the limit is {limit}")
+        return list(found.ids)
 
     def _drop_second_bos(self, ids: list[int]) -> None:
         while self._adds_bos and ids[:2] == [self.bos, self.bos]:
@@ -184,12 +196,14 @@ class Tokenizer:
         tools: Sequence[Mapping[str, Any]] | None = None,
         *,
         add_generation_prompt: bool = True,
+        token_limit: int | None = None,
         **variables: Any,
     ) -> list[int]:
         """The token ids of a conversation, by the chat template: a prompt for the next answer.
 
         Arguments are those of `ChatTemplate.render()`. BOS comes once, whether the template writes
-        it or not. Raises ModelError where the tokenizer has no template.
+        it or not. Raises ModelError where the tokenizer has no template, ContextError for more
+        tokens than `token_limit`.
 
         >>> ids = tokenizer.encode_chat([{"role": "user", "content": "Hi"}])
         >>> tokenizer.decode(ids, skip_special_tokens=False)
@@ -203,7 +217,7 @@ class Tokenizer:
         text = self.chat_template.render(
             messages, tools, add_generation_prompt=add_generation_prompt, **variables
         )
-        ids = self.encode(text, add_special_tokens=False)
+        ids = self.encode(text, add_special_tokens=False, token_limit=token_limit)
         if self._adds_bos and self.bos is not None:
             ids.insert(0, self.bos)
             self._drop_second_bos(ids)

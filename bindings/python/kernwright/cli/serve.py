@@ -1,0 +1,86 @@
+"""kernwright serve: a language model for many users, by OpenAI's interface."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from kernwright.cli import UsageError
+from kernwright.cli._models import add_model_arguments, add_sampling_arguments, loaded, sampling_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_arguments(parser)
+    parser.add_argument("--name", help="what requests call the model; else its file's name")
+    parser.add_argument(
+        "--chat-format", metavar="FORMAT", default="auto",
+        help="of reasoning and calls in answers: hermes, llama3, mistral, harmony, deepseek, or "
+        "none; auto tells by the chat template",
+    )  # fmt: skip
+    _add_address(parser)
+    _add_engine(parser)
+    _add_limits(parser)
+    parser.add_argument("--log-format", choices=("text", "json"), default="text")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"),
+                        default="info")  # fmt: skip
+    parser.add_argument(
+        "--check", action="store_true",
+        help="load the model, print what memory holds, and end; nothing is served",
+    )  # fmt: skip
+    defaults = parser.add_argument_group("for requests that say nothing")
+    add_sampling_arguments(defaults, None)
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("address and keys")
+    group.add_argument("--host", default="127.0.0.1")
+    group.add_argument("--port", type=int, default=8000, help="0 takes a free one")
+    group.add_argument("--api-key", action="append", default=[], metavar="KEY",
+                       help="repeatable; without any, everybody may use the server")  # fmt: skip
+    group.add_argument("--api-key-file", action="append", default=[], metavar="FILE",
+                       help="keys, one on a line, or name:key")  # fmt: skip
+    group.add_argument("--tls-certificate", metavar="FILE", help="PEM, with its chain")
+    group.add_argument("--tls-key", metavar="FILE")
+    group.add_argument("--cors", action="append", default=[], metavar="ORIGIN",
+                       help="pages of this origin may use the server; * for all")  # fmt: skip
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("engine")
+    group.add_argument("--max-rows", type=int, metavar="N", help="texts that go on at a time")
+    group.add_argument("--max-tokens-per-step", type=int, metavar="N")
+    group.add_argument("--kv-memory", metavar="BYTES", default="auto",
+                       help="for keys and values: bytes, 8G, or auto")  # fmt: skip
+    group.add_argument("--no-prefix-cache", action="store_true")
+    group.add_argument("--deterministic", action="store_true",
+                       help="equal bits whatever else runs")  # fmt: skip
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("limits")
+    group.add_argument("--max-body", metavar="BYTES", default="16M")
+    group.add_argument("--max-requests", type=int, default=1024, metavar="N",
+                       help="at a time; more are refused with 429")  # fmt: skip
+    group.add_argument("--max-choices", type=int, default=16, metavar="N", help="n and best_of")
+    for name, seconds, text in (
+        ("timeout", 3600, "of a request"), ("read-timeout", 60, "for a client to send"),
+        ("write-timeout", 60, "for a client to take what was sent"),
+        ("drain-timeout", 60, "for running requests after SIGTERM"),
+    ):  # fmt: skip
+        group.add_argument(f"--{name}", type=float, default=seconds, metavar="S",
+                           help=f"seconds {text}")  # fmt: skip
+    group.add_argument(
+        "--unknown-fields", choices=("refuse", "ignore"), default="refuse",
+        help="of bodies: refused with their name, or ignored",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        from kernwright.serve.start import start
+    except ImportError as error:
+        raise UsageError(
+            f"the server needs the package {error.name} ({error}): "
+            "pip install 'kernwright[llm,serve]'"
+        ) from error
+    return start(arguments, lambda: loaded(arguments), sampling_of(arguments), sys.stdout)

@@ -1,0 +1,125 @@
+"""The answers of a chat: pieces of text to content, reasoning and tool calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kernwright import llm
+from kernwright.serve.logprobs import chat_logprobs
+from kernwright.serve.served import Served
+
+__all__ = ["Answer", "Prompt"]
+
+_TAIL = 16  # tokens of a prompt that may open its reasoning
+
+
+class Prompt:
+    """What the answers of a chat go on from."""
+
+    def __init__(
+        self, served: Served, tokens: Sequence[int], tools: Sequence[dict[str, Any]] | None,
+        stop: Sequence[str],
+    ) -> None:  # fmt: skip
+        self.served, self.tokens, self.tools, self.stop = served, tokens, tools, stop
+        self.end = served.tokenizer.decode(tokens[-_TAIL:], skip_special_tokens=False)
+
+
+class Answer:
+    """One answer, as its tokens come.
+
+    Stop strings count in the content alone, not in reasoning and calls. Marks of the format may be
+    special tokens, so that the text is made here, with them.
+    """
+
+    def __init__(self, prompt: Prompt) -> None:
+        served = prompt.served
+        self._served = served
+        self._parser = None
+        if served.chat_format is not None:
+            self._parser = llm.MessageParser(
+                served.chat_format, tools=prompt.tools, prompt=prompt.end
+            )
+        self._text = served.tokenizer.stream(
+            prompt.tokens, skip_special_tokens=self._parser is None
+        )
+        self._stops = llm.StopStrings(prompt.stop)
+        self.content, self.reasoning = "", ""
+        self.calls: list[dict[str, Any]] = []
+        self.logprobs: list[dict[str, Any]] = []
+        """Of all tokens so far."""
+        self.finish_reason: str | None = None
+        self._told = 0
+        self._begun = False
+
+    def push(self, piece: llm.Piece) -> dict[str, Any] | None:
+        """The delta of a piece; None for one that shows nothing and ends nothing."""
+        text = ""
+        if piece.token is not None and piece.finish_reason != "stop":
+            text = self._text.push(piece.token)
+            if piece.logprobs is not None:
+                self.logprobs.append(chat_logprobs(self._served, piece.token, piece.logprobs))
+        if piece.finish_reason is not None:
+            text += self._text.finish()
+        delta: dict[str, Any] = {}
+        for part in self._parts(text, piece.finish_reason is not None):
+            self._add(delta, part)
+            if self.finish_reason is not None:
+                break
+        if piece.finish_reason is not None and self.finish_reason is None:
+            self._content(delta, self._stops.finish())
+            self.finish_reason = piece.finish_reason
+        if self.finish_reason == "stop" and self.calls and self._stops.matched is None:
+            self.finish_reason = "tool_calls"
+        if (delta or self.finish_reason is not None) and not self._begun:
+            self._begun = True
+            delta = {"role": "assistant", **delta}
+        return delta if delta or self.finish_reason is not None else None
+
+    def new_logprobs(self) -> list[dict[str, Any]]:
+        """Those of tokens since the last time."""
+        begin, self._told = self._told, len(self.logprobs)
+        return self.logprobs[begin:]
+
+    def message(self) -> dict[str, Any]:
+        """The whole answer."""
+        content = self.content if self.content or not self.calls else None
+        made: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        if self.reasoning:
+            made["reasoning_content"] = self.reasoning
+        if self.calls:
+            made["tool_calls"] = self.calls
+        return made
+
+    def _parts(self, text: str, final: bool) -> list[llm.MessagePart]:
+        if self._parser is None:
+            return [llm.MessagePart("content", text)] if text else []
+        parts = self._parser.push(text) if text else []
+        return parts + self._parser.finish() if final else parts
+
+    def _add(self, delta: dict[str, Any], part: llm.MessagePart) -> None:
+        if part.kind == "content":
+            self._content(delta, self._stops.push(part.text))
+            if self._stops.matched is not None:
+                self.finish_reason = "stop"
+            return
+        self._content(delta, self._stops.finish())  # no stop string spans a call
+        if part.kind == "reasoning":
+            self.reasoning += part.text
+            delta["reasoning_content"] = delta.get("reasoning_content", "") + part.text
+        elif part.kind == "tool_call":
+            function = {"name": part.name, "arguments": ""}
+            self.calls.append({"id": part.id, "type": "function", "function": dict(function)})
+            call = {"index": part.call, "id": part.id, "type": "function", "function": function}
+            delta.setdefault("tool_calls", []).append(call)
+        else:
+            self.calls[part.call]["function"]["arguments"] += part.text
+            calls = delta.setdefault("tool_calls", [])
+            if not calls or calls[-1]["index"] != part.call:
+                calls.append({"index": part.call, "function": {"arguments": ""}})
+            calls[-1]["function"]["arguments"] += part.text
+
+    def _content(self, delta: dict[str, Any], text: str) -> None:
+        if text:
+            self.content += text
+            delta["content"] = delta.get("content", "") + text

@@ -1,0 +1,175 @@
+"""The ASGI application: routes to endpoints."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route, Router
+
+from kernwright.serve.body import read_body
+from kernwright.serve.chat import Chat
+from kernwright.serve.completions import Completions
+from kernwright.serve.embeddings import embeddings
+from kernwright.serve.errors import ApiError
+from kernwright.serve.guard import Guard
+from kernwright.serve.protocol import (
+    ChatBody,
+    CompletionBody,
+    DetokenizeBody,
+    EmbeddingBody,
+    TokenizeBody,
+    decoded,
+)
+from kernwright.serve.served import Served
+from kernwright.serve.server import Server
+from kernwright.serve.streaming import EventStream, while_connected
+from kernwright.serve.tokens import detokenize, tokenize
+
+__all__ = ["make_app"]
+
+Handler = Callable[[Request], Awaitable[Any]]
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_PAGE = pathlib.Path(__file__).with_name("page.html")
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(body), status, media_type="application/json")
+
+
+class _Endpoints:
+    """The handlers of a server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def generating(self, kind: type[Any], make: Any) -> Handler:
+        """A handler for bodies of a kind; make(server, served, body, call) queues the requests."""
+        server = self._server
+
+        async def handle(request: Request) -> Any:
+            call = request.scope["kernwright.call"]
+            content = await read_body(request.scope, request.receive, server.limits)
+
+            def prepare() -> tuple[Any, bool]:
+                body = decoded(content, kind, ignore_unknown=server.ignore_unknown)
+                return make(server, server.served(body.model), body, call), bool(body.stream)
+
+            made, streams = await server.in_thread(len(content), prepare)
+            limits = server.limits
+            if streams:
+                return EventStream(
+                    made.events(), made.texts.cancel, seconds=limits.seconds,
+                    write_seconds=limits.write_seconds,
+                )  # fmt: skip
+            return _json(
+                await while_connected(
+                    request.receive, made.whole(), made.texts.cancel, limits.seconds
+                )
+            )
+
+        return handle
+
+    def computing(self, kind: type[Any], work: Callable[..., Any], with_call: bool) -> Handler:
+        """A handler of work in a thread: work(server, served, body) gives the answer's body."""
+        server = self._server
+
+        async def handle(request: Request) -> Response:
+            call = request.scope["kernwright.call"]
+            content = await read_body(request.scope, request.receive, server.limits)
+
+            def run() -> bytes:
+                body = decoded(content, kind, ignore_unknown=server.ignore_unknown)
+                served: Served = server.served(body.model)
+                rest = (call,) if with_call else ()
+                return msgspec.json.encode(work(server, served, body, *rest))
+
+            found = await server.in_thread(len(content), run)
+            return Response(found, media_type="application/json")
+
+        return handle
+
+    async def models(self, request: Request) -> Response:
+        """GET /v1/models."""
+        return _json({"object": "list", "data": [_told(s) for s in self._server.models.values()]})
+
+    async def model(self, request: Request) -> Response:
+        """GET /v1/models/NAME."""
+        return _json(_told(self._server.served(request.path_params["name"])))
+
+    async def live(self, request: Request) -> Response:
+        """GET /health/live: whether the engines run."""
+        healthy = self._server.healthy
+        return _json({"status": "ok" if healthy else "the engine has stopped"},
+                     200 if healthy else 500)  # fmt: skip
+
+    async def ready(self, request: Request) -> Response:
+        """GET /health/ready: whether it takes requests."""
+        if self._server.draining:
+            return _json({"status": "draining"}, 503)
+        return await self.live(request)
+
+    async def metrics(self, request: Request) -> Response:
+        """GET /metrics."""
+        text = self._server.metrics.text()
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def page(self, request: Request) -> Response:
+        """GET /: a page for chats."""
+        return HTMLResponse(_PAGE.read_text(encoding="utf-8"))
+
+
+def _told(served: Served) -> dict[str, Any]:
+    return {
+        "id": served.name, "object": "model", "created": served.created,
+        "owned_by": "kernwright", "max_model_len": served.context,
+    }  # fmt: skip
+
+
+def _route(path: str, method: str, handler: Handler) -> Route:
+    """Other methods are refused. Logs and metrics get the path of the route, of which there are
+    few."""
+
+    async def handle(request: Request) -> Any:
+        request.scope["kernwright.route"] = path
+        if request.method != method:
+            raise ApiError(405, f"{path} takes {method}, got {request.method}",
+                           code="method_not_allowed")  # fmt: skip
+        return await handler(request)
+
+    return Route(path, handle, methods=_METHODS)
+
+
+async def _missing(scope: Any, receive: Any, send: Any) -> None:
+    raise ApiError(404, f"there is no {scope['path']:.100}", code="not_found")
+
+
+def make_app(server: Server, *, cors: Sequence[str] = ()) -> Any:
+    """The application of a server. `cors`: origins whose pages may use it, ["*"] for all."""
+    ends = _Endpoints(server)
+    posts: dict[str, Handler] = {
+        "/v1/chat/completions": ends.generating(ChatBody, Chat),
+        "/v1/completions": ends.generating(CompletionBody, Completions),
+        "/v1/embeddings": ends.computing(EmbeddingBody, embeddings, True),
+        "/tokenize": ends.computing(TokenizeBody, tokenize, False),
+        "/detokenize": ends.computing(DetokenizeBody, detokenize, False),
+    }
+    gets: dict[str, Handler] = {
+        "/v1/models": ends.models, "/v1/models/{name:path}": ends.model,
+        "/health": ends.live, "/health/live": ends.live, "/health/ready": ends.ready,
+        "/metrics": ends.metrics, "/": ends.page,
+    }  # fmt: skip
+    routes = [_route(path, "POST", each) for path, each in posts.items()]
+    routes += [_route(path, "GET", each) for path, each in gets.items()]
+    app: Any = Guard(Router(routes, redirect_slashes=False, default=_missing), server)
+    if not cors:
+        return app
+    return CORSMiddleware(
+        app, allow_origins=list(cors), allow_methods=["GET", "POST"], allow_headers=["*"],
+        expose_headers=["X-Request-Id", "Retry-After"],
+    )  # fmt: skip

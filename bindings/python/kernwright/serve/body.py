@@ -1,0 +1,43 @@
+"""The bytes of a body, within bounds of size and time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kernwright.serve.errors import ApiError
+from kernwright.serve.limits import Limits
+from kernwright.serve.streaming import ClientGone
+
+__all__ = ["read_body"]
+
+
+async def read_body(scope: Any, receive: Any, limits: Limits) -> bytes:
+    """Raises ApiError for a body that is too large or too slow, ClientGone where it ends early."""
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value) > limits.body:
+            raise _too_large(limits.body, f"{int(value)}")
+    try:
+        return await asyncio.wait_for(_read(receive, limits.body), limits.read_seconds)
+    except asyncio.TimeoutError:
+        raise ApiError(
+            408, f"the body did not come within {limits.read_seconds:g} s", code="timeout"
+        ) from None
+
+
+async def _read(receive: Any, most: int) -> bytes:
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > most:
+            raise _too_large(most, f"more than {size}")
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _too_large(most: int, size: str) -> ApiError:
+    return ApiError(413, f"a body has {most} bytes at most, got {size}", code="body_too_large")

@@ -1,0 +1,127 @@
+"""POST /v1/chat/completions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from kernwright.serve.answers import Answer, Prompt
+from kernwright.serve.calls import Call
+from kernwright.serve.errors import ApiError
+from kernwright.serve.messages import messages_of, tools_of, variables_of
+from kernwright.serve.protocol import ChatBody, ResponseFormat
+from kernwright.serve.sampling import options_of, require_int
+from kernwright.serve.served import Served
+from kernwright.serve.server import Server
+from kernwright.serve.streaming import event
+from kernwright.serve.texts import Texts
+from kernwright.serve.usage import StreamUsage, usage
+
+__all__ = ["Chat"]
+
+
+class Chat:
+    """The answers to one body. It is made by a worker thread: it tokenises and submits."""
+
+    def __init__(self, server: Server, served: Served, body: ChatBody, call: Call) -> None:
+        _refuse_what_is_not_there(body)
+        limits = server.limits
+        options = options_of(body, limits, server.defaults)
+        options |= _format_options(body.response_format)
+        if body.top_logprobs is not None:
+            require_int("top_logprobs", body.top_logprobs, 0, limits.logprobs)
+            if not body.logprobs:
+                raise ApiError(400, "top_logprobs needs logprobs: true", param="top_logprobs")
+        if body.logprobs:
+            options["logprobs"] = body.top_logprobs or 0
+        stop = options.pop("stop", [])
+        tools = tools_of(body.tools, body.tool_choice, limits)
+        goes_on = bool(body.continue_final_message)
+        begins = not goes_on if body.add_generation_prompt is None else body.add_generation_prompt
+        tokens = served.chat_tokens(
+            messages_of(body.messages, limits), tools, add_generation_prompt=begins,
+            continue_final_message=goes_on,
+            variables=variables_of(body.chat_template_kwargs, body.reasoning_effort),
+        )  # fmt: skip
+        most = body.max_completion_tokens
+        most = body.max_tokens if most is None else most
+        options["max_tokens"] = (
+            served.room_after(tokens) if most is None else require_int("max_tokens", most, 1, 2**31)
+        )
+        self.id, self.created = f"chatcmpl-{call.id}", int(time.time())
+        self._name, self._logprobs = served.name, bool(body.logprobs)
+        self._usage = StreamUsage(body.stream_options)
+        count = options.get("n", 1)
+        prompt = Prompt(served, tokens, tools, stop)
+        self._answers = [Answer(prompt) for _ in range(count)]
+        request = server.submit(served, call, tokens, options)
+        self.texts = Texts(call, [request], count)
+        self._call = call
+        call.generating(served.name, self.texts.prompt_tokens)
+
+    async def _pieces(self) -> AsyncIterator[tuple[int, Answer, dict[str, Any] | None]]:
+        async for number, piece in self.texts.pieces():
+            answer = self._answers[number]
+            delta = answer.push(piece)
+            if answer.finish_reason is not None:
+                self.texts.end(number, answer.finish_reason)
+            yield number, answer, delta
+
+    async def whole(self) -> dict[str, Any]:
+        """The body of the answer."""
+        async for _ in self._pieces():
+            pass
+        choices = [
+            {
+                "index": i, "message": answer.message(), "finish_reason": answer.finish_reason,
+                "logprobs": {"content": answer.logprobs, "refusal": None}
+                if self._logprobs else None,
+            }
+            for i, answer in enumerate(self._answers)
+        ]  # fmt: skip
+        return {**self._head("chat.completion"), "choices": choices, "usage": usage(self._call)}
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """An event for each token that shows text, calls or an end; then the usage, if asked."""
+        head = self._head("chat.completion.chunk")
+        async for number, answer, delta in self._pieces():
+            if delta is not None:
+                choice: dict[str, Any] = {
+                    "index": number, "delta": delta, "finish_reason": answer.finish_reason,
+                    "logprobs": None,
+                }  # fmt: skip
+                if self._logprobs:
+                    choice["logprobs"] = {"content": answer.new_logprobs(), "refusal": None}
+                yield event({**head, "choices": [choice], **self._usage.within(self._call)})
+        if self._usage.last:
+            yield event({**head, "choices": [], "usage": usage(self._call)})
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self._name}
+
+
+def _refuse_what_is_not_there(body: ChatBody) -> None:
+    for name in ("functions", "function_call", "audio"):
+        if getattr(body, name) is not None:
+            hint = "audio is not supported" if name == "audio" else "use tools and tool_choice"
+            raise ApiError(400, f"{name} is not supported: {hint}", param=name,
+                           code="unsupported_field")  # fmt: skip
+    if body.modalities is not None and body.modalities != ["text"]:
+        raise ApiError(400, f'modalities is ["text"], got {body.modalities!r:.60}',
+                       param="modalities", code="unsupported_value")  # fmt: skip
+    if body.continue_final_message and body.add_generation_prompt:
+        raise ApiError(
+            400, "continue_final_message goes on with a message and add_generation_prompt begins "
+            "one: give one of them", param="continue_final_message",
+        )  # fmt: skip
+
+
+def _format_options(form: ResponseFormat | None) -> dict[str, Any]:
+    """The options for the form of an answer. Raises ApiError."""
+    if form is None or form.type == "text":
+        return {}
+    raise ApiError(
+        400, f'response_format.type is "text", got {form.type!r:.60}: answers of a given form are '
+        "not supported", param="response_format.type", code="unsupported_value",
+    )  # fmt: skip

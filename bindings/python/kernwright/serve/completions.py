@@ -1,0 +1,195 @@
+"""POST /v1/completions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from kernwright import llm
+from kernwright.serve.calls import Call
+from kernwright.serve.errors import ApiError
+from kernwright.serve.logprobs import CompletionLogprobs
+from kernwright.serve.prompts import prompts_of
+from kernwright.serve.protocol import CompletionBody
+from kernwright.serve.sampling import options_of, require_int
+from kernwright.serve.served import Served
+from kernwright.serve.server import Server
+from kernwright.serve.streaming import event
+from kernwright.serve.texts import Texts
+from kernwright.serve.usage import StreamUsage, usage
+
+__all__ = ["Completions"]
+
+_USUAL_TOKENS = 16  # of a completion that says nothing, as OpenAI has it
+
+
+class _Text:
+    """One completion, as its tokens come."""
+
+    def __init__(self, served: Served, with_logprobs: bool) -> None:
+        self.text = ""
+        self.finish_reason: str | None = None
+        self.logprobs = CompletionLogprobs(served) if with_logprobs else None
+        self.sum, self.count = 0.0, 0
+
+    def push(self, piece: llm.Piece) -> str:
+        """The text of a piece."""
+        ends = piece.finish_reason == "stop" and not piece.text
+        if piece.logprobs is not None and piece.token is not None:
+            self.sum, self.count = self.sum + piece.logprobs.logprob, self.count + 1
+            if self.logprobs is not None and not ends:
+                self.logprobs.add(piece.token, piece.logprobs, len(self.text))
+        self.text += piece.text
+        self.finish_reason = piece.finish_reason
+        return piece.text
+
+    @property
+    def score(self) -> float:
+        """The mean log-probability: what best_of chooses by."""
+        return self.sum / max(self.count, 1)
+
+
+class Completions:
+    """The texts for one body. It is made by a worker thread: it tokenises and submits."""
+
+    def __init__(self, server: Server, served: Served, body: CompletionBody, call: Call) -> None:
+        limits = server.limits
+        if body.suffix:
+            raise ApiError(400, "suffix is not supported: no model here fills a gap",
+                           param="suffix", code="unsupported_field")  # fmt: skip
+        options = options_of(body, limits, server.defaults)
+        if body.logprobs is not None:
+            options["logprobs"] = require_int("logprobs", body.logprobs, 0, limits.logprobs)
+        self._shown = options.get("n", 1)
+        if body.best_of is not None:
+            self._best_of(body, options, limits.choices)
+        self._choices = options.get("n", 1)
+        found = prompts_of(body.prompt, "prompt", limits.prompts, served.context)
+        special = body.add_special_tokens is not False
+        prompts = [
+            served.text_tokens(each, special) if isinstance(each, str)
+            else served.model.checked_tokens(each)
+            for each in found
+        ]  # fmt: skip
+        most = _USUAL_TOKENS if body.max_tokens is None else body.max_tokens
+        require_int("max_tokens", most, 0 if body.echo else 1, 2**31)
+        self._wants_logprobs = body.logprobs is not None
+        self.id, self.created = f"cmpl-{call.id}", int(time.time())
+        self._name, self._call = served.name, call
+        self._usage = StreamUsage(body.stream_options)
+        self._texts = [
+            _Text(served, self._wants_logprobs) for _ in prompts for _ in range(self._choices)
+        ]
+        if body.echo:
+            self._echo(server, served, found, prompts, body.logprobs)
+        options["max_tokens"] = most
+        requests = []
+        if most:
+            try:
+                for tokens in prompts:
+                    requests.append(server.submit(served, call, tokens, options))
+            except Exception:
+                for each in requests:
+                    each.cancel()
+                raise
+        self.texts = Texts(call, requests, self._choices)
+        call.generating(served.name, sum(map(len, prompts)))
+
+    def _best_of(self, body: CompletionBody, options: dict[str, Any], most: int) -> None:
+        count = require_int("best_of", body.best_of or 0, 1, most)
+        if count < self._shown:
+            raise ApiError(400, f"best_of is n at least, got {count} and n={self._shown}",
+                           param="best_of", code="out_of_range")  # fmt: skip
+        if body.stream and count > self._shown:
+            raise ApiError(400, f"best_of={count} with n={self._shown} cannot be streamed",
+                           param="best_of")  # fmt: skip
+        options["n"] = count
+        if count > self._shown:
+            options.setdefault("logprobs", 0)
+
+    def _echo(
+        self, server: Server, served: Served, found: Sequence[str | list[int]],
+        prompts: Sequence[list[int]], logprobs: int | None,
+    ) -> None:  # fmt: skip
+        """Puts each prompt before its texts."""
+        for i, (given, tokens) in enumerate(zip(found, prompts, strict=True)):
+            details = None
+            if logprobs is not None:
+                details = server.prompt_logprobs(served, tokens, logprobs)
+            for text in self._texts[i * self._choices : (i + 1) * self._choices]:
+                text.text = given if isinstance(given, str) else _decoded(served, tokens)
+                if details is not None and text.logprobs is not None:
+                    for token, each, at in zip(
+                        tokens, details, _offsets(served, tokens), strict=True
+                    ):
+                        text.logprobs.add(token, each, at)
+
+    async def _pieces(self) -> AsyncIterator[tuple[int, _Text, str]]:
+        async for number, piece in self.texts.pieces():
+            text = self._texts[number]
+            shown = text.push(piece)
+            if text.finish_reason is not None:
+                self.texts.end(number, text.finish_reason)
+            yield number, text, shown
+
+    async def whole(self) -> dict[str, Any]:
+        """The body of the answer."""
+        async for _ in self._pieces():
+            pass
+        chosen: list[_Text] = []
+        for begin in range(0, len(self._texts), self._choices):
+            group = self._texts[begin : begin + self._choices]
+            if self._shown < self._choices:
+                group = sorted(group, key=lambda text: -text.score)[: self._shown]
+            chosen += group
+        choices = [
+            {
+                "index": i, "text": text.text,
+                "logprobs": None if text.logprobs is None else text.logprobs.taken(),
+                "finish_reason": text.finish_reason or "length",
+            }
+            for i, text in enumerate(chosen)
+        ]  # fmt: skip
+        return {**self._head(), "choices": choices, "usage": usage(self._call)}
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """An event for each token that shows text or an end; an echoed prompt comes first."""
+        for number, text in enumerate(self._texts):
+            ends = None if self.texts.open else "length"
+            if text.text or ends:
+                yield self._event(number, text, text.text, ends)
+        async for number, text, shown in self._pieces():
+            if shown or text.finish_reason is not None:
+                yield self._event(number, text, shown, text.finish_reason)
+        if self._usage.last:
+            yield event({**self._head(), "choices": [], "usage": usage(self._call)})
+
+    def _event(self, number: int, text: _Text, shown: str, ends: str | None) -> bytes:
+        choice = {
+            "index": number, "text": shown,
+            "logprobs": None if text.logprobs is None else text.logprobs.taken(),
+            "finish_reason": ends,
+        }  # fmt: skip
+        return event({**self._head(), "choices": [choice], **self._usage.within(self._call)})
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "id": self.id, "object": "text_completion", "created": self.created,
+            "model": self._name,
+        }  # fmt: skip
+
+
+def _decoded(served: Served, tokens: Sequence[int]) -> str:
+    return "" if served.model.tokenizer is None else served.model.tokenizer.decode(tokens)
+
+
+def _offsets(served: Served, tokens: Sequence[int]) -> list[int]:
+    """Where the text of each token of a prompt begins."""
+    if served.model.tokenizer is None:
+        return [0 for _ in tokens]
+    stream, made, at = served.model.tokenizer.stream(), [], 0
+    for token in tokens:
+        made.append(at)
+        at += len(stream.push(token))
+    return made

@@ -1,0 +1,53 @@
+"""POST /v1/embeddings."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from kernwright.serve.calls import Call
+from kernwright.serve.errors import ApiError
+from kernwright.serve.prompts import prompts_of
+from kernwright.serve.protocol import EmbeddingBody
+from kernwright.serve.served import Served
+from kernwright.serve.server import Server
+
+__all__ = ["embeddings"]
+
+_FORMATS = ("float", "base64")
+
+
+def embeddings(server: Server, served: Served, body: EmbeddingBody, call: Call) -> dict[str, Any]:
+    """The mean of the last hidden states of each input: see llm.Model.embed()."""
+    form = body.encoding_format or "float"
+    if form not in _FORMATS:
+        raise ApiError(400, f"encoding_format is one of {', '.join(_FORMATS)}, got {form!r:.40}",
+                       param="encoding_format", code="unsupported_value")  # fmt: skip
+    size = served.model.config.hidden_size
+    if body.dimensions not in (None, size):
+        raise ApiError(400, f"dimensions is {size}, that of the model, got {body.dimensions}",
+                       param="dimensions", code="unsupported_value")  # fmt: skip
+    found = prompts_of(body.input, "input", server.limits.prompts, served.context)
+    tokens = [
+        served.text_tokens(each) if isinstance(each, str) else served.model.checked_tokens(each)
+        for each in found
+    ]
+    data = []
+    for i, each in enumerate(tokens):  # one by one: memory is that of the longest
+        with served.beside_engine():
+            vector = served.model.embed(each).numpy().astype("<f4")
+        data.append({"object": "embedding", "index": i, "embedding": _written(vector, form)})
+    count = sum(map(len, tokens))
+    call.model, call.prompt_tokens, call.reason = served.name, count, "stop"
+    return {
+        "object": "list", "data": data, "model": served.name,
+        "usage": {"prompt_tokens": count, "total_tokens": count},
+    }  # fmt: skip
+
+
+def _written(vector: np.ndarray[Any, Any], form: str) -> Any:
+    if form == "base64":
+        return base64.b64encode(vector.tobytes()).decode()
+    return vector.tolist()

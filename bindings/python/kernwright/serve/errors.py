@@ -1,0 +1,80 @@
+"""Errors as OpenAI's clients read them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kernwright import llm
+from kernwright.errors import ArgumentError, Error, InvalidArgument, OutOfMemory
+
+__all__ = ["ApiError", "as_api_error"]
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    408: "timeout_error",
+    413: "invalid_request_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+
+
+class ApiError(Exception):
+    """A refusal or a failure: its HTTP status, and a message that names field and limit.
+
+    `param` is the field of the body. `code` is a word for programs. `retry_after` is in seconds.
+    """
+
+    def __init__(
+        self, status: int, message: str, *, param: str | None = None, code: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(message)
+        self.status, self.message, self.param, self.code = status, message, param, code
+        self.retry_after = retry_after
+
+    def body(self) -> dict[str, Any]:
+        """The JSON of the answer, and of an error event in a stream."""
+        kind = _TYPES.get(self.status, "server_error")
+        return {
+            "error": {
+                "message": self.message, "type": kind, "param": self.param,
+                "code": self.code or kind,
+            }
+        }  # fmt: skip
+
+    def headers(self) -> dict[str, str]:
+        """Retry-After, in whole seconds, and how to authenticate."""
+        made = {}
+        if self.retry_after is not None:
+            made["Retry-After"] = str(max(1, math.ceil(self.retry_after)))
+        if self.status == 401:
+            made["WWW-Authenticate"] = "Bearer"
+        return made
+
+
+def as_api_error(error: BaseException) -> ApiError:
+    """What the library raised, as an answer: 400 for wrong requests, 429 for a full queue, 503 for
+    memory that is short, 500 for all else."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, llm.QueueFull):
+        return ApiError(429, str(error), code="queue_full", retry_after=error.retry_after)
+    if isinstance(error, llm.ContextError):
+        return ApiError(400, str(error), code="context_length_exceeded")
+    if isinstance(error, llm.EngineClosed):
+        return ApiError(500, f"the engine has stopped: {error}", code="engine_stopped")
+    if isinstance(error, (InvalidArgument, ArgumentError, llm.ModelError)):
+        return ApiError(400, str(error))
+    if isinstance(error, (OutOfMemory, MemoryError)):
+        return ApiError(503, f"memory is short: {error}", code="out_of_memory", retry_after=1)
+    if isinstance(error, Error):
+        return ApiError(500, str(error))
+    # Messages of other exceptions may hold what a user wrote.
+    return ApiError(500, f"the server failed with {type(error).__name__}; its log tells more")

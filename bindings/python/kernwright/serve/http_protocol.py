@@ -1,0 +1,82 @@
+"""HTTP/1.1 of uvicorn, with bounds for the size and the time of headers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from kernwright.serve.limits import Limits
+
+__all__ = ["protocol_of"]
+
+_ANSWER = (
+    b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+    b"connection: close\r\n\r\n%s"
+)
+_BODY = b'{"error":{"message":"%s","type":"invalid_request_error","param":null,"code":"%s"}}'
+
+
+def protocol_of(limits: Limits) -> type[HttpToolsProtocol]:
+    """The protocol's class for these bounds."""
+
+    class Protocol(HttpToolsProtocol):
+        """Ends a connection whose headers are too large, or do not come."""
+
+        _header_bytes = 0
+        _in_headers = True
+        _late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._expect_headers()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._forget_timer()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if self._in_headers:
+                self._header_bytes += len(data)
+                if self._late is None:  # the next request of a connection
+                    self._expect_headers()
+            super().data_received(data)
+            if self._in_headers and self._header_bytes > limits.headers:
+                self._refuse(
+                    b"431 Request Header Fields Too Large",
+                    b"a request has %d bytes of headers at most" % limits.headers,
+                    b"headers_too_large",
+                )  # fmt: skip
+
+        def on_headers_complete(self) -> None:
+            self._in_headers, self._header_bytes = False, 0
+            self._forget_timer()
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._in_headers = True
+            super().on_message_complete()
+
+        def _expect_headers(self) -> None:
+            self._late = self.loop.call_later(limits.read_seconds, self._too_late)
+
+        def _forget_timer(self) -> None:
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+
+        def _too_late(self) -> None:
+            self._late = None
+            self._refuse(
+                b"408 Request Timeout",
+                b"the headers did not come within %g s" % limits.read_seconds, b"timeout",
+            )  # fmt: skip
+
+        def _refuse(self, status: bytes, message: bytes, code: bytes) -> None:
+            if not self.transport.is_closing():
+                body = _BODY % (message, code)
+                self.transport.write(_ANSWER % (status, len(body), body))
+                self.transport.close()
+
+    return Protocol

@@ -1,0 +1,47 @@
+"""A line for each request, as text or as JSON; prompts are never in it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import sys
+from typing import TextIO
+
+from kernwright.serve.calls import Call
+
+__all__ = ["begin_log", "log", "log_call"]
+
+log = logging.getLogger("kernwright.serve")
+_QUIET = ("/health", "/metrics")
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.datetime.fromtimestamp(record.created, datetime.timezone.utc)
+        made = {"time": time.isoformat(timespec="milliseconds"), "level": record.levelname.lower()}
+        made |= getattr(record, "fields", {"message": record.getMessage()})
+        if record.exc_info:
+            made["exception"] = self.formatException(record.exc_info)
+        return json.dumps(made)
+
+
+def begin_log(form: str, level: str = "info", stream: TextIO | None = None) -> None:
+    """Lines of this server and of uvicorn go to stderr; `form` is "text" or "json"."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(_JsonLines() if form == "json" else text)
+    for name in (log.name, "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+    log.setLevel(level.upper())
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def log_call(call: Call) -> None:
+    """The line of a request that has ended. Successful looks at health and metrics have none."""
+    if call.status == 200 and call.path.startswith(_QUIET):
+        return
+    fields = call.record()
+    shown = " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+    log.info("%s", shown, extra={"fields": {"message": "request", **fields}})

@@ -1,0 +1,175 @@
+"""The bodies of requests: their fields, and bytes to structs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from kernwright.serve.errors import ApiError
+
+__all__ = ["ChatBody", "CompletionBody", "EmbeddingBody", "SamplingFields", "decoded"]
+
+Number = float | None
+Whole = int | None
+Flag = bool | None
+
+
+class StreamOptions(msgspec.Struct, kw_only=True):
+    """What a stream has beside its events of text."""
+
+    include_usage: Flag = None
+    continuous_usage_stats: Flag = None
+
+
+class SamplingFields(msgspec.Struct, kw_only=True):
+    """The fields of every endpoint that generates. Those without effect are told in docs."""
+
+    model: str | None = None
+    max_tokens: Whole = None
+    temperature: Number = None
+    top_p: Number = None
+    n: Whole = None
+    stream: Flag = None
+    stream_options: StreamOptions | None = None
+    stop: str | list[str] | None = None
+    presence_penalty: Number = None
+    frequency_penalty: Number = None
+    logit_bias: dict[str, float] | None = None
+    seed: Whole = None
+    user: str | None = None
+    # Not OpenAI's, but of clients for other servers.
+    top_k: Whole = None
+    min_p: Number = None
+    repetition_penalty: Number = None
+    min_tokens: Whole = None
+    ignore_eos: Flag = None
+    stop_token_ids: list[int] | None = None
+    skip_special_tokens: Flag = None
+    add_special_tokens: Flag = None
+
+
+class ResponseFormat(msgspec.Struct, kw_only=True):
+    """The form that an answer must have."""
+
+    type: str
+    json_schema: dict[str, Any] | None = None
+
+
+class ChatBody(SamplingFields, kw_only=True):
+    """POST /v1/chat/completions."""
+
+    messages: list[dict[str, Any]]
+    max_completion_tokens: Whole = None
+    logprobs: Flag = None
+    top_logprobs: Whole = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: Flag = None
+    response_format: ResponseFormat | None = None
+    reasoning_effort: str | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    add_generation_prompt: Flag = None
+    continue_final_message: Flag = None
+    functions: Any = None
+    function_call: Any = None
+    modalities: list[str] | None = None
+    audio: Any = None
+
+
+class CompletionBody(SamplingFields, kw_only=True):
+    """POST /v1/completions. `prompt` stays bytes until it is known what it is."""
+
+    prompt: msgspec.Raw = msgspec.Raw(b"null")
+    suffix: str | None = None
+    echo: Flag = None
+    logprobs: Whole = None
+    best_of: Whole = None
+
+
+class EmbeddingBody(msgspec.Struct, kw_only=True):
+    """POST /v1/embeddings."""
+
+    input: msgspec.Raw
+    model: str | None = None
+    encoding_format: str | None = None
+    dimensions: Whole = None
+    user: str | None = None
+
+
+class TokenizeBody(msgspec.Struct, kw_only=True):
+    """POST /tokenize: a prompt or messages."""
+
+    model: str | None = None
+    prompt: str | None = None
+    messages: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    add_special_tokens: Flag = None
+    add_generation_prompt: Flag = None
+    continue_final_message: Flag = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    return_token_strs: Flag = None
+
+
+class DetokenizeBody(msgspec.Struct, kw_only=True):
+    """POST /detokenize."""
+
+    tokens: list[int]
+    model: str | None = None
+
+
+# OpenAI's fields that change nothing here: bookkeeping of its platform, and hints.
+IGNORED = frozenset(
+    {
+        *("metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"),
+        *("prompt_cache_retention", "verbosity", "prediction", "web_search_options", "moderation"),
+    }
+)
+Body = TypeVar("Body", bound=msgspec.Struct)
+_PLACE = re.compile(r"(.*) - at `(?:key in )?\$(.*)`$", re.DOTALL)
+
+
+def decoded(content: bytes, kind: type[Body], *, ignore_unknown: bool = False) -> Body:
+    """A body. Raises ApiError, which names the field, for wrong JSON, wrong types, missing and
+    unknown fields. Unknown ones that are null are none."""
+    try:
+        made = msgspec.json.decode(content, type=kind)
+        if not ignore_unknown:
+            known = kind.__struct_fields__
+            fields = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+            if len(fields) > len(known) or not fields.keys() <= set(known):
+                _refuse_unknown(fields, known)
+    except msgspec.ValidationError as error:
+        raise _wrong_field(str(error)) from None
+    except msgspec.DecodeError as error:
+        raise ApiError(400, f"the body is no JSON: {error}", code="invalid_json") from None
+    except UnicodeDecodeError as error:
+        raise ApiError(400, f"the body is not UTF-8: {error}", code="invalid_json") from None
+    except RecursionError:
+        raise ApiError(400, "the body is nested too deep", code="invalid_json") from None
+    return made
+
+
+def _wrong_field(message: str) -> ApiError:
+    found = _PLACE.match(message)
+    what, place = (found[1], found[2].lstrip(".")) if found else (message, "")
+    if what.startswith("Object missing required field"):
+        name = what.split("`")[1]
+        place = f"{place}.{name}" if place else name
+        return ApiError(400, f"the field {place} is missing", param=place, code="missing_field")
+    what = what[:1].lower() + what[1:]
+    place = place or "body"
+    return ApiError(400, f"{place}: {what}", param=place, code="invalid_type")
+
+
+def _refuse_unknown(fields: dict[str, msgspec.Raw], known: tuple[str, ...]) -> None:
+    for name, value in fields.items():
+        if name not in known and name not in IGNORED and bytes(value) != b"null":
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ApiError(
+                400, f"the field {name:.60} is unknown here{hint}", param=name[:60],
+                code="unknown_field",
+            )  # fmt: skip

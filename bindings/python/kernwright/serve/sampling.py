@@ -1,0 +1,104 @@
+"""Fields of a body to the options of a generation, each within its bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from kernwright.serve.errors import ApiError
+from kernwright.serve.limits import Limits
+from kernwright.serve.protocol import SamplingFields
+
+__all__ = ["Defaults", "options_of", "require_int"]
+
+_MOST_SEED = 2**63
+# name: least, most, and whether the least itself is allowed
+_REALS: dict[str, tuple[float, float, bool]] = {
+    "temperature": (0.0, 2.0, True),
+    "top_p": (0.0, 1.0, False),
+    "min_p": (0.0, 1.0, True),
+    "presence_penalty": (-2.0, 2.0, True),
+    "frequency_penalty": (-2.0, 2.0, True),
+    "repetition_penalty": (0.0, 100.0, False),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Defaults:
+    """What requests that say nothing get: OpenAI's values, or those of the command line."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    others: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Further options of Model.generate()."""
+
+
+def options_of(body: SamplingFields, limits: Limits, defaults: Defaults) -> dict[str, Any]:
+    """The options of llm.Engine.submit(), without max_tokens and logprobs. Raises ApiError."""
+    made = {"temperature": defaults.temperature, "top_p": defaults.top_p, **defaults.others}
+    for name, (least, most, closed) in _REALS.items():
+        value = getattr(body, name)
+        if value is not None:
+            inside = least <= value <= most if closed else least < value <= most
+            if not inside or not math.isfinite(value):
+                bounds = f"from {least:g}" if closed else f"above {least:g},"
+                raise _out_of_range(name, f"is {bounds} to {most:g}", value)
+            made[name] = value
+    if body.top_k is not None:
+        require_int("top_k", body.top_k, -1, 2**31 - 1)
+        made["top_k"] = max(body.top_k, 0)  # other servers write -1 for none
+    if body.min_tokens is not None:
+        made["min_tokens"] = require_int("min_tokens", body.min_tokens, 0, 2**31 - 1)
+    if body.seed is not None:
+        made["seed"] = require_int("seed", body.seed, -_MOST_SEED, 2 * _MOST_SEED - 1)
+    if body.n is not None:
+        made["n"] = require_int("n", body.n, 1, limits.choices)
+    if body.ignore_eos is not None:
+        made["ignore_eos"] = body.ignore_eos
+    if body.stop_token_ids:
+        ids = body.stop_token_ids
+        if len(ids) > 64:
+            raise _out_of_range("stop_token_ids", "are 64 at most", len(ids))
+        for each in ids:
+            require_int("stop_token_ids", each, 0, 2**31 - 1)
+        made["stop_tokens"] = ids
+    stop = _stop_strings(body.stop, limits)
+    if stop:
+        made["stop"] = stop
+    _refuse_what_is_not_there(body)
+    return made
+
+
+def _stop_strings(stop: str | list[str] | None, limits: Limits) -> list[str]:
+    listed = [stop] if isinstance(stop, str) else list(stop or ())
+    if len(listed) > limits.stop:
+        raise _out_of_range("stop", f"has {limits.stop} strings at most", len(listed))
+    for each in listed:
+        if len(each) > limits.stop_length:
+            raise _out_of_range(
+                "stop", f"has strings of {limits.stop_length} characters at most", len(each)
+            )
+    return [each for each in listed if each]  # some clients send "" for none
+
+
+def _refuse_what_is_not_there(body: SamplingFields) -> None:
+    if body.logit_bias:
+        raise ApiError(400, "logit_bias is not supported: leave it out", param="logit_bias",
+                       code="unsupported_field")  # fmt: skip
+    if body.skip_special_tokens is False:
+        raise ApiError(400, "skip_special_tokens: false is not supported: special tokens are never "
+                       "in a text", param="skip_special_tokens",
+                       code="unsupported_field")  # fmt: skip
+
+
+def require_int(name: str, value: int, least: int, most: int) -> int:
+    """The value, within its bounds. Raises ApiError."""
+    if not least <= value <= most:
+        raise _out_of_range(name, f"is from {least} to {most}", value)
+    return value
+
+
+def _out_of_range(name: str, rule: str, value: object) -> ApiError:
+    return ApiError(400, f"{name} {rule}, got {value!s:.40}", param=name, code="out_of_range")

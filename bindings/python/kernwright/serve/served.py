@@ -1,0 +1,93 @@
+"""A model that is served: its engine, and prompts for it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import kernwright as kw
+from kernwright import llm
+from kernwright.serve.errors import ApiError
+
+__all__ = ["Served"]
+
+
+@dataclasses.dataclass
+class Served:
+    """A model by the name that requests give, and the engine that runs it."""
+
+    name: str
+    model: llm.Model
+    engine: Any
+    chat_format: str | None = None
+    """The format of llm.MessageParser; None where answers are plain text."""
+    created: int = dataclasses.field(default_factory=lambda: int(time.time()))
+    _whole_steps: threading.Lock = dataclasses.field(default_factory=threading.Lock)
+
+    @property
+    def context(self) -> int:
+        """Tokens of a prompt and its answer together."""
+        return int(self.model.config.max_length)
+
+    @property
+    def tokenizer(self) -> llm.Tokenizer:
+        """Raises ApiError for a model without one."""
+        found = self.model.tokenizer
+        if found is None:
+            raise ApiError(
+                400, f"{self.name} has no tokenizer: give prompts as tokens", param="prompt",
+                code="no_tokenizer",
+            )  # fmt: skip
+        return found
+
+    @contextlib.contextmanager
+    def beside_engine(self) -> Iterator[None]:
+        """Within it the model computes whole prompts on a stream of its own, one thread at a time:
+        embeddings, log-probabilities of prompts."""
+        with self._whole_steps, self.model.device:
+            stream = kw.Stream()
+            with stream:
+                yield
+            stream.synchronize()
+
+    def text_tokens(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        """The tokens of a text, which fit into the context."""
+        tokens = self.tokenizer.encode(
+            text, add_special_tokens=add_special_tokens, token_limit=self.context
+        )
+        return self.model.checked_tokens(tokens)
+
+    def chat_tokens(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None,
+        *, add_generation_prompt: bool = True, continue_final_message: bool = False,
+        variables: Mapping[str, Any] | None = None,
+    ) -> list[int]:  # fmt: skip
+        """The tokens of a conversation, which fit into the context."""
+        own = {} if not continue_final_message else {"continue_final_message": True}
+        tokens = self.tokenizer.encode_chat(
+            messages, tools, add_generation_prompt=add_generation_prompt,
+            token_limit=self.context, **own, **(variables or {}),
+        )  # fmt: skip
+        return self.model.checked_tokens(tokens)
+
+    def room_after(self, prompt: Sequence[int]) -> int:
+        """How many tokens may follow a prompt. Raises ApiError where there is room for none."""
+        left = self.context - len(prompt)
+        if left < 1:
+            raise ApiError(
+                400, f"the prompt has {len(prompt)} tokens, and the context of {self.context} "
+                "leaves no place for a new one", code="context_length_exceeded",
+            )  # fmt: skip
+        return left
+
+    def token_text(self, token: int) -> tuple[str, list[int]]:
+        """A token as a text of its own, and its bytes."""
+        found = self.model.tokenizer
+        if found is None:
+            return str(token), []
+        data = found.bytes(token)
+        return data.decode("utf-8", "replace"), list(data)

@@ -1,0 +1,91 @@
+"""What all endpoints share: the models, the bounds, and threads for work that takes long."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from kernwright.serve.calls import Call
+from kernwright.serve.errors import ApiError
+from kernwright.serve.keys import Keys
+from kernwright.serve.limits import Limits
+from kernwright.serve.metrics import Metrics
+from kernwright.serve.prompt_logprobs import prompt_logprobs
+from kernwright.serve.sampling import Defaults
+from kernwright.serve.served import Served
+
+__all__ = ["Server"]
+
+_LARGE = 64 * 2**10  # bytes of a body that others do not wait behind
+_WORKERS = 4
+Result = TypeVar("Result")
+
+
+@dataclasses.dataclass
+class Server:
+    """The models by their names; the first is that of requests that name none."""
+
+    models: dict[str, Served]
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    defaults: Defaults = dataclasses.field(default_factory=Defaults)
+    keys: Keys = dataclasses.field(default_factory=lambda: Keys({}))
+    ignore_unknown: bool = False
+    """Whether unknown fields of bodies are ignored. Else they are refused."""
+    draining: bool = False
+    """Whether it takes no new requests, because it will end."""
+    tasks: set[asyncio.Task[Any]] = dataclasses.field(default_factory=set)
+    """Of the calls that run now, those of bodies."""
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics(self.models)
+        self._small, self._large = (
+            concurrent.futures.ThreadPoolExecutor(_WORKERS, f"kernwright-{name}")
+            for name in ("requests", "large-requests")
+        )
+
+    @property
+    def running(self) -> int:
+        """How many calls run now."""
+        return len(self.tasks)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether all engines run."""
+        return all(each.engine.healthy for each in self.models.values())
+
+    def served(self, name: str | None) -> Served:
+        """The model of a request. Raises ApiError."""
+        if name is None or name == "":
+            return next(iter(self.models.values()))
+        found = self.models.get(name)
+        if found is None:
+            raise ApiError(
+                404, f"the model {name!r:.100} is not here; there is {', '.join(self.models)}",
+                param="model", code="model_not_found",
+            )  # fmt: skip
+        return found
+
+    async def in_thread(self, size: int, work: Callable[[], Result]) -> Result:
+        """The result of work on a body of so many bytes, done beside the event loop."""
+        pool = self._large if size > _LARGE else self._small
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+    def submit(
+        self, served: Served, call: Call, tokens: Sequence[int], options: dict[str, Any]
+    ) -> Any:
+        """A request in the engine's queue. Raises what llm.Engine.submit() raises."""
+        return served.engine.submit(list(tokens), **options)
+
+    def prompt_logprobs(self, served: Served, tokens: Sequence[int], count: int) -> list[Any]:
+        """The log-probability of each token of a prompt, None for the first."""
+        return prompt_logprobs(served, tokens, count)
+
+    def close(self) -> None:
+        """Ends the engines and the threads."""
+        for each in self.models.values():
+            each.engine.close(0)
+        for pool in (self._small, self._large):
+            pool.shutdown(wait=False, cancel_futures=True)

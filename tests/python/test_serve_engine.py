@@ -1,0 +1,195 @@
+"""The server with the trained tiny model: completions, log-probabilities, clients that leave."""
+
+import base64
+import json
+import math
+import random
+import threading
+
+import numpy as np
+import pytest
+from serving import TINY, serving, wait_for
+
+import kernwright as kw
+from kernwright import llm
+
+PROMPT = "def f(x):"
+GREEDY = {"temperature": 0, "max_tokens": 12}
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with llm.Engine(llm.load(TINY), max_rows=8) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def client(engine):
+    with serving(engine) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """What the model writes by itself, without a server."""
+    return llm.load(TINY).generate(PROMPT, max_tokens=12, logprobs=2)
+
+
+def is_empty(engine):
+    stats = engine.stats()
+    ended = stats["finished"] + stats["aborted"] + stats["failed"]
+    return stats["running"] + stats["waiting"] + stats["used_pages"] == 0 and (
+        stats["started"] == ended
+    )
+
+
+def test_completions_write_what_the_model_writes(client, engine, expected):
+    status, whole = client.post("/v1/completions", {"prompt": PROMPT, **GREEDY})
+    assert status == 200
+    assert whole["choices"] == [
+        {"index": 0, "text": expected.text, "logprobs": None, "finish_reason": "length"}
+    ]
+    usage = whole["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (expected.prompt_tokens, 12)
+    *events, done = client.events("/v1/completions", {"prompt": PROMPT, **GREEDY})
+    assert "".join(e["choices"][0]["text"] for e in events) == expected.text and done == "[DONE]"
+    reasons = [event["choices"][0]["finish_reason"] for event in events]
+    assert reasons == [None] * 11 + ["length"]  # an event for each token
+    wait_for(lambda: is_empty(engine))
+
+
+def test_prompts_are_texts_tokens_or_lists_of_them(client, engine, expected):
+    tokens = engine.model.tokenizer.encode(PROMPT)
+    for prompt, count in (
+        (tokens, 1), ([PROMPT], 1), ([tokens, tokens], 2), ([PROMPT, "import re"], 2),
+    ):  # fmt: skip
+        status, whole = client.post("/v1/completions", {"prompt": prompt, **GREEDY})
+        assert status == 200 and whole["choices"][0]["text"] == expected.text
+        assert [each["index"] for each in whole["choices"]] == list(range(count))
+    texts = {0: "", 1: ""}
+    *events, _ = client.events("/v1/completions", {"prompt": [PROMPT, "import re"], **GREEDY})
+    for event in events:
+        texts[event["choices"][0]["index"]] += event["choices"][0]["text"]
+    assert texts == {0: expected.text, 1: whole["choices"][1]["text"]}
+
+
+def test_logprobs_are_those_of_the_model(client, engine, expected):
+    body = {"prompt": PROMPT, **GREEDY, "logprobs": 2}
+    _, whole = client.post("/v1/completions", body)
+    found = whole["choices"][0]["logprobs"]
+    assert np.allclose(found["token_logprobs"], [each.logprob for each in expected.logprobs], 1e-4)
+    assert "".join(found["tokens"]) == expected.text
+    for top, each in zip(found["top_logprobs"], expected.logprobs, strict=True):
+        assert np.allclose(sorted(top.values()), sorted(p for _, p in each.top), atol=1e-4)
+    text = whole["choices"][0]["text"]
+    for token, at in zip(found["tokens"], found["text_offset"], strict=True):
+        assert text[at : at + len(token)] == token
+    *events, _ = client.events("/v1/completions", body)
+    streamed = [each for e in events for each in e["choices"][0]["logprobs"]["tokens"]]
+    assert streamed == found["tokens"]
+
+
+def test_an_echo_has_the_prompt_and_its_logprobs(client, engine):
+    """The reference is NumPy in float64 on the logits of the model."""
+    text = "import os, sys"
+    tokens = engine.model.tokenizer.encode(text)
+    logits = llm.load(TINY).logits(tokens).numpy().astype(np.float64)
+    chances = logits - np.log(np.exp(logits - logits.max(1, keepdims=True)).sum(1, keepdims=True))
+    chances -= logits.max(1, keepdims=True)
+    expected = [chances[i, token] for i, token in enumerate(tokens[1:])]
+    body = {"prompt": text, "echo": True, "max_tokens": 0, "logprobs": 1}
+    status, whole = client.post("/v1/completions", body)
+    choice = whole["choices"][0]
+    assert status == 200 and choice["text"] == text and choice["finish_reason"] == "length"
+    found = choice["logprobs"]["token_logprobs"]
+    assert found[0] is None and np.allclose(found[1:], expected, atol=1e-3)
+    best = [max(top.values()) for top in choice["logprobs"]["top_logprobs"][1:]]
+    assert np.allclose(best, chances[:-1].max(1), atol=1e-3)
+    assert whole["usage"]["completion_tokens"] == 0
+    _, more = client.post("/v1/completions", {**body, "max_tokens": 3, "temperature": 0})
+    assert more["choices"][0]["text"].startswith(text)
+    assert len(more["choices"][0]["logprobs"]["tokens"]) == len(tokens) + 3
+    *events, _ = client.events("/v1/completions", {**body, "max_tokens": 3, "temperature": 0})
+    assert "".join(e["choices"][0]["text"] for e in events) == more["choices"][0]["text"]
+
+
+def test_best_of_gives_the_likeliest(client):
+    body = {"prompt": PROMPT, "max_tokens": 6, "temperature": 1.5, "seed": 3, "logprobs": 0}
+    _, everything = client.post("/v1/completions", {**body, "n": 5})
+    _, best = client.post("/v1/completions", {**body, "n": 1, "best_of": 5})
+    means = [np.mean(each["logprobs"]["token_logprobs"]) for each in everything["choices"]]
+    assert math.isclose(
+        np.mean(best["choices"][0]["logprobs"]["token_logprobs"]), max(means), abs_tol=1e-5
+    )
+
+
+def test_what_the_context_does_not_hold_is_refused(client):
+    status, answer = client.post("/v1/completions", {"prompt": "a", "max_tokens": 512})
+    assert status == 400 and answer["error"]["code"] == "context_length_exceeded"
+    assert "512" in answer["error"]["message"]
+
+
+def test_embeddings_are_those_of_the_model(client, engine):
+    texts = ["import os", "def f(x):"]
+    expected = llm.load(TINY).embed(texts).numpy()
+    status, found = client.post("/v1/embeddings", {"input": texts})
+    assert status == 200
+    assert np.allclose([each["embedding"] for each in found["data"]], expected, atol=1e-5)
+    assert found["usage"]["prompt_tokens"] == sum(
+        len(engine.model.tokenizer.encode(each)) for each in texts
+    )
+    tokens = engine.model.tokenizer.encode(texts[0])
+    _, coded = client.post("/v1/embeddings", {"input": tokens, "encoding_format": "base64"})
+    data = np.frombuffer(base64.b64decode(coded["data"][0]["embedding"]), "<f4")
+    assert np.allclose(data, expected[0], atol=1e-5)
+
+
+def test_tokenize_and_detokenize_are_inverse(client, engine):
+    text = "def f(x):\n    return x"
+    _, found = client.post("/tokenize", {"prompt": text, "return_token_strs": True})
+    assert found["tokens"] == engine.model.tokenizer.encode(text)
+    assert len(found["token_strs"]) == found["count"] and found["max_model_len"] == 512
+    _, bare = client.post("/tokenize", {"prompt": text, "add_special_tokens": False})
+    assert client.post("/detokenize", {"tokens": bare["tokens"]}) == (200, {"prompt": text})
+
+
+def test_fifty_clients_that_leave_leave_nothing(client, engine, expected):
+    """Streams and whole answers, at any moment; a neighbour's text is the same with and without."""
+    numbers = random.Random(5)
+    texts = []
+
+    def neighbour():
+        for _ in range(4):
+            body = {"prompt": PROMPT, **GREEDY}
+            texts.append(client.post("/v1/completions", body)[1]["choices"][0]["text"])
+            client.post("/v1/completions", {"prompt": PROMPT, "max_tokens": -1})
+
+    thread = threading.Thread(target=neighbour)
+    thread.start()
+    for i in range(50):
+        connection = client.connect()
+        body = {"prompt": PROMPT, "max_tokens": 400, "ignore_eos": True, "stream": i % 3 != 0}
+        connection.request("POST", "/v1/completions", json.dumps(body))
+        if body["stream"]:
+            answer = connection.getresponse()
+            for _ in range(numbers.randrange(4)):
+                answer.readline()
+        elif numbers.random() < 0.5:
+            wait_for(lambda: engine.stats()["running"] > 0)
+        connection.close()
+    thread.join(60)
+    assert texts == [expected.text] * 4
+    wait_for(lambda: is_empty(engine))
+    assert engine.stats()["aborted"] >= 40
+    text = client.ask("GET", "/metrics")[2].decode()
+    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert (
+        float(found['vllm:request_success_total{finished_reason="abort",model_name="tiny"}']) >= 40
+    )
+    assert float(found['vllm:num_requests_running{model_name="tiny"}']) == 0
+    begun, *ended = (
+        float(found[f'kernwright:engine_requests_{name}_total{{model_name="tiny"}}'])
+        for name in ("started", "finished", "aborted", "failed")
+    )
+    assert begun == sum(ended)
+    assert kw.current_device().is_simulated or begun > 50

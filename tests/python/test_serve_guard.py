@@ -1,0 +1,249 @@
+"""Keys, bounds of time and size, clients that are slow, the log."""
+
+import io
+import json
+import logging
+import socket
+import ssl
+import threading
+import time
+
+import pytest
+import trustme
+from serving import TINY, WritingEngine, serving, wait_for
+
+from kernwright import llm
+from kernwright.errors import InvalidArgument
+from kernwright.serve.keys import Keys
+from kernwright.serve.lifecycle import Address
+from kernwright.serve.limits import Limits
+from kernwright.serve.log import begin_log
+
+CHAT = "/v1/chat/completions"
+ASK = {"messages": [{"role": "user", "content": "a secret prompt"}]}
+LONG = "word " * 80
+
+
+@pytest.fixture(scope="module")
+def model():
+    return llm.load(TINY)
+
+
+def bearer(key):
+    return {"Authorization": f"Bearer {key}"}
+
+
+def test_everything_but_health_and_the_page_needs_a_key(model):
+    with serving(WritingEngine(model, "x"), keys=Keys({"a": "first-key", "b": "other-key"})) as c:
+        for path in ("/", "/health", "/health/live", "/health/ready"):
+            assert c.ask("GET", path)[0] == 200
+        for method, path in (
+            ("GET", "/v1/models"), ("GET", "/metrics"), ("POST", CHAT), ("POST", "/tokenize"),
+            ("GET", "/nothing"), ("POST", "/detokenize"), ("POST", "/v1/embeddings"),
+        ):  # fmt: skip
+            status, headers, body = c.ask(method, path)
+            assert status == 401 and headers["www-authenticate"] == "Bearer"
+            assert json.loads(body)["error"]["code"] == "missing_api_key"
+        for headers in (bearer("first-key"), bearer("other-key"), {"X-Api-Key": "other-key"}):
+            assert c.post(CHAT, ASK, headers)[0] == 200
+        for wrong in ("", "first-ke", "first-key1", "FIRST-KEY", "a:first-key"):
+            status, answer = c.post(CHAT, ASK, bearer(wrong))
+            assert status == 401 and answer["error"]["code"] == "invalid_api_key"
+
+
+def test_keys_of_files(tmp_path):
+    path = tmp_path / "keys"
+    path.write_text("# of the team\nann: ann-s-key\n\nbob-s-key\n")
+    keys = Keys.of(["one-more-key"], [str(path)])
+    names = [
+        keys.user([(b"authorization", b"Bearer " + key)])
+        for key in (b"ann-s-key", b"bob-s-key", b"one-more-key")
+    ]
+    assert names == ["ann", "key3", "key1"] and keys and not Keys({})
+    path.write_text("# none\n")
+    with pytest.raises(InvalidArgument, match="has no key"):
+        Keys.of([], [str(path)])
+    with pytest.raises(InvalidArgument, match="8 characters at least, got 5"):
+        Keys.of(["short"], [])
+    with pytest.raises(FileNotFoundError):
+        Keys.of([], ["/none"])
+
+
+def test_pages_of_other_origins_need_cors(model):
+    ask = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
+    with serving(WritingEngine(model, "x")) as c:
+        assert c.ask("OPTIONS", CHAT, headers=ask)[0] == 405
+    keys = Keys({"a": "first-key"})
+    with serving(WritingEngine(model, "x"), cors=["https://a.example"], keys=keys) as c:
+        status, headers, _ = c.ask("OPTIONS", CHAT, headers=ask)
+        assert status == 200
+        assert headers["access-control-allow-origin"] == "https://a.example"
+        _, headers, _ = c.ask("POST", CHAT, ASK, {"Origin": "https://a.example"})
+        assert headers["access-control-allow-origin"] == "https://a.example"  # of a 401, too
+        _, headers, _ = c.ask("POST", CHAT, ASK, {"Origin": "https://b.example"})
+        assert headers["access-control-allow-origin"] is None
+
+
+def test_too_many_calls_and_calls_while_draining(model):
+    engine = WritingEngine(model, LONG, seconds=0.02)
+    with serving(engine, limits=Limits(concurrent=2)) as c:
+        threads = [threading.Thread(target=c.post, args=(CHAT, ASK)) for _ in range(2)]
+        for each in threads:
+            each.start()
+        wait_for(lambda: c.server.running == 2)
+        status, headers, body = c.ask("POST", CHAT, ASK)
+        assert status == 429 and headers["retry-after"] == "1"
+        assert "2 requests run, and 2 may" in json.loads(body)["error"]["message"]
+        assert c.ask("GET", "/health")[0] == 200
+        c.server.draining = True
+        status, headers, body = c.ask("POST", CHAT, ASK)
+        assert status == 503 and headers["retry-after"] is not None
+        assert c.ask("GET", "/health/ready")[0] == 503
+        assert c.ask("GET", "/health/live")[0] == c.ask("GET", "/health")[0] == 200
+        for each in threads:
+            each.join(30)
+        assert engine.running == 0 and c.server.running == 0
+
+
+def test_a_dead_engine_is_told(model):
+    engine = WritingEngine(model, "x")
+    with serving(engine) as c:
+        engine.healthy = False
+        for path in ("/health", "/health/live", "/health/ready"):
+            assert c.ask("GET", path)[0] == 500
+        assert c.post(CHAT, ASK)[1]["error"]["code"] == "engine_stopped"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_that_takes_too_long_ends(model, stream):
+    engine = WritingEngine(model, LONG, seconds=0.05)
+    with serving(engine, limits=Limits(seconds=0.3)) as c:
+        if stream:
+            *_, error, done = c.events(CHAT, ASK)
+            assert "more than 0.3 s" in error["error"]["message"] and done == "[DONE]"
+        else:
+            status, answer = c.post(CHAT, ASK)
+            assert status == 504 and answer["error"]["code"] == "timeout"
+        wait_for(lambda: engine.running == 0)
+
+
+def exchange(port, data, seconds=10):
+    """What the server answers to bytes until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as s:
+        s.sendall(data)
+        found = b""
+        while part := s.recv(65536):
+            found += part
+        return found
+
+
+def test_slow_and_large_heads_and_bodies(model):
+    with serving(
+        WritingEngine(model, "x"), limits=Limits(read_seconds=0.3, body=1000, headers=4096)
+    ) as c:
+        assert exchange(c.port, b"").startswith(b"HTTP/1.1 408 ")
+        assert exchange(c.port, b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n").startswith(
+            b"HTTP/1.1 408 "
+        )
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+        slow = exchange(c.port, head + b"Content-Length: 50\r\n\r\n{")
+        assert slow.startswith(b"HTTP/1.1 408 ") and b"the body did not come" in slow
+        chunked = head + b"Transfer-Encoding: chunked\r\n\r\n" + b"400\r\n" + b"a" * 0x400 + b"\r\n"
+        assert exchange(c.port, chunked).startswith(b"HTTP/1.1 413 ")
+        assert exchange(c.port, head + b"Content-Length: 9999999\r\n\r\n").startswith(
+            b"HTTP/1.1 413 "
+        )
+        flood = b"GET /health HTTP/1.1\r\n" + b"".join(b"a%d: b\r\n" % i for i in range(500))
+        assert exchange(c.port, flood).startswith(b"HTTP/1.1 431 ")
+        assert exchange(c.port, b"\x16\x03\x01 no HTTP\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        assert c.ask("GET", "/health")[0] == 200
+        two = b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
+        assert exchange(c.port, two + two.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+
+
+def test_a_reader_that_takes_nothing_is_left(model):
+    """The buffers of both sides fill up, then the request ends."""
+    engine = WritingEngine(model, LONG)
+    body = json.dumps({**ASK, "stream": True, "n": 16, "logprobs": False}).encode()
+    engine.text = "word " * 400
+    with serving(engine, limits=Limits(write_seconds=0.2)) as c:
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            s.settimeout(20)
+            s.connect(("127.0.0.1", c.port))
+            s.sendall(b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (
+                CHAT.encode(), len(body), body))  # fmt: skip
+            wait_for(lambda: engine.running == 1)
+            wait_for(lambda: engine.running == 0)
+        assert c.ask("GET", "/health")[0] == 200
+
+
+def test_logs_have_no_prompts(model):
+    out = io.StringIO()
+    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in map(
+        logging.getLogger, ("kernwright.serve", "uvicorn"))]  # fmt: skip
+    engine = WritingEngine(model, "an answer")
+    try:
+        begin_log("json", stream=out)
+        with serving(engine, keys=Keys({"ann": "first-key"})) as c:
+            c.post(CHAT, ASK, bearer("first-key"))
+            c.post(CHAT, {**ASK, "temperature": 9}, bearer("first-key"))
+            c.post(CHAT, ASK)
+            engine.refusal = RuntimeError("broken")
+            c.post(CHAT, ASK, bearer("first-key"))
+            c.ask("GET", "/health")
+    finally:
+        for logger, handlers, propagate, level in before:
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(level)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [each.get("status") for each in lines] == [200, 400, 401, None, 500]
+    first = lines[0]
+    assert first["key"] == "ann" and first["model"] == "tiny" and first["reason"] == "stop"
+    assert first["prompt_tokens"] > 0 and first["completion_tokens"] > 0 and first["id"]
+    assert first["first_token_seconds"] <= first["seconds"]
+    assert "broken" in lines[3]["exception"]
+    assert "secret" not in out.getvalue() and "answer" not in out.getvalue()
+
+
+def test_tls(model, tmp_path):
+    ca = trustme.CA()
+    files = [str(tmp_path / name) for name in ("certificate", "key")]
+    issued = ca.issue_cert("localhost")
+    issued.cert_chain_pems[0].write_to_path(files[0])
+    issued.private_key_pem.write_to_path(files[1])
+    address = Address("127.0.0.1", 0, certificate=files[0], key=files[1])
+    assert address.url.startswith("https://127.0.0.1:")
+    with serving(WritingEngine(model, "x"), address=address) as c:
+        context = ssl.create_default_context()
+        ca.configure_trust(context)
+        with socket.create_connection(("127.0.0.1", c.port), timeout=10) as plain:
+            with context.wrap_socket(plain, server_hostname="localhost") as s:
+                s.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                assert s.recv(100).startswith(b"HTTP/1.1 200 ")
+    with pytest.raises(InvalidArgument, match="given together"):
+        Address("127.0.0.1", 0, certificate=files[0])
+    with pytest.raises(InvalidArgument):
+        Address("127.0.0.1", 0, certificate=files[1], key=files[0])
+
+
+def test_an_address_that_is_taken():
+    taken = Address("127.0.0.1", 0)
+    taken.socket.listen()
+    with pytest.raises(OSError, match=r"127\.0\.0\.1:\d+ cannot be had"):
+        Address("127.0.0.1", taken.socket.getsockname()[1])
+    taken.socket.close()
+
+
+def test_clients_that_leave_end_their_requests(model):
+    engine = WritingEngine(model, LONG, seconds=0.02)
+    with serving(engine) as c:
+        for stream in (False, True):
+            connection = c.connect()
+            connection.request("POST", CHAT, json.dumps({**ASK, "stream": stream}))
+            wait_for(lambda: engine.running == 1)
+            begin = time.monotonic()
+            connection.close()
+            wait_for(lambda: engine.running == 0)
+            assert time.monotonic() - begin < 1.0
+            wait_for(lambda: c.server.running == 0)

@@ -1,0 +1,172 @@
+"""The command from its start to its end: signals, an engine that dies, wrong arguments."""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from serving import TINY
+
+import kernwright as kw
+from kernwright.cli import main
+
+HERE = pathlib.Path(__file__).parent
+LONG = {"prompt": "def f(x):", "max_tokens": 60, "ignore_eos": True, "stream": True}
+# A server in the main thread of a process, with an engine that writes slowly.
+SLOW = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+from serving import TINY, WritingEngine
+from kernwright import llm
+from kernwright.serve.app import make_app
+from kernwright.serve.lifecycle import Address, run_server
+from kernwright.serve.limits import Limits
+from kernwright.serve.log import begin_log, log
+from kernwright.serve.served import Served
+from kernwright.serve.server import Server
+
+class Mortal(WritingEngine):
+    def submit(self, prompt, **options):
+        if options.get("seed") == 13:
+            self.healthy, self.error = False, llm.EngineClosed("its thread has ended: a test")
+        return super().submit(prompt, **options)
+
+engine = Mortal(llm.load(TINY), "word " * 100, seconds=0.05)
+server = Server({{"tiny": Served("tiny", engine.model, engine)}}, limits=Limits(drain_seconds=1))
+address = Address("127.0.0.1", 0)
+begin_log("text")
+log.info("served at %s", address.url)
+sys.exit(run_server(make_app(server), server, address))
+"""
+
+
+@contextlib.contextmanager
+def running(*command):
+    """A process and the port that it serves at. It has ended afterwards."""
+    child = subprocess.Popen(
+        [sys.executable, *command], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    try:
+        assert child.stderr is not None
+        lines = []
+        while not (found := re.search(r"at http://127\.0\.0\.1:(\d+)", "".join(lines))):
+            line = child.stderr.readline()
+            assert line, lines
+            lines.append(line)
+        port = int(found[1])
+        wait_until_ready(port)
+        yield child, port
+        assert child.poll() is not None
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def wait_until_ready(port):
+    for _ in range(200):
+        with contextlib.suppress(OSError):
+            return get(port, "/health/ready")
+        time.sleep(0.05)
+    raise AssertionError("it does not answer")
+
+
+def get(port, path):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def begin_stream(port, body):
+    """An answer whose first line has come."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("POST", "/v1/completions", json.dumps(body))
+    answer = connection.getresponse()
+    assert answer.status == 200 and answer.readline().startswith(b"data: ")
+    return answer
+
+
+def test_a_signal_lets_running_requests_end():
+    with running("-m", "kernwright", "serve", TINY, "--port", "0", "--max-rows", "4") as (
+        child,
+        port,
+    ):
+        answer = begin_stream(port, LONG)
+        child.send_signal(signal.SIGTERM)
+        while (status := get(port, "/health/ready")) == 200:
+            pass
+        assert status == 503
+        rest = answer.read().decode()
+        assert '"finish_reason":"length"' in rest and rest.endswith("data: [DONE]\n\n")
+        assert child.wait(20) == 0
+
+
+def test_a_second_signal_ends_at_once_and_a_limit_ends_the_drain():
+    with running("-c", SLOW) as (child, port):
+        answer = begin_stream(port, LONG)
+        child.send_signal(signal.SIGTERM)
+        while get(port, "/health/ready") == 200:
+            pass
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(5) == -signal.SIGTERM
+        answer.close()
+    with running("-c", SLOW) as (child, port):
+        answer = begin_stream(port, LONG)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(20) == 0  # 60 tokens take 3 s, and 1 s is the limit
+        with pytest.raises(http.client.IncompleteRead):  # the stream is cut, not ended
+            answer.read()
+
+
+def test_an_engine_that_dies_ends_the_server():
+    with running("-c", SLOW) as (child, port):
+        answer = begin_stream(port, LONG)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("POST", "/v1/completions", json.dumps({"prompt": "a", "seed": 13}))
+        failed = connection.getresponse()
+        assert failed.status == 500 and b"its thread has ended" in failed.read()
+        connection.close()
+        assert '"code":"engine_stopped"' in answer.read().decode()
+        assert child.wait(20) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "give a MODEL, or --random CONFIG"),
+        (["/none"], 1, "/none does not exist"),
+        ([TINY, "--api-key", "short"], 2, "8 characters at least"),
+        ([TINY, "--api-key-file", "/none"], 1, "/none"),
+        ([TINY, "--tls-key", "/none"], 2, "given together"),
+        ([TINY, "--max-body", "16X"], 2, "--max-body is a number of bytes"),
+        ([TINY, "--kv-memory", "all"], 2, "--kv-memory is a number of bytes"),
+        ([TINY, "--max-requests", "0"], 2, "--max-requests is 1 at least"),
+        ([TINY, "--timeout", "-1"], 2, "--timeout is 0 s or more"),
+        ([TINY, "--temperature", "-1"], 2, "temperature is 0 or more"),
+        ([TINY, "--chat-format", "xml"], 2, "--chat-format is auto, none"),
+        ([TINY, "--max-rows", "0"], 2, "max_rows"),
+    ],
+)
+def test_wrong_arguments(arguments, code, message, capsys):
+    assert main(["serve", *arguments, "--port", "0"]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_check_tells_what_memory_holds(capsys):
+    assert main(["serve", TINY, "--port", "0", "--check", "--max-rows", "2"]) == 0
+    out = capsys.readouterr().out
+    weights = sum(
+        each.nbytes for each in dict(kw.llm.load(TINY).module.named_parameters()).values()
+    )
+    assert f"weights  {weights / 2**30:.3f} GiB" in out
+    assert "context  512 tokens" in out and "64 pages, 1024 tokens, 2.0 texts" in out

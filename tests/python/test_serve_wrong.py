@@ -1,0 +1,171 @@
+"""Wrong requests: each gets an answer that names field and bound, and nothing else happens."""
+
+import json
+
+import pytest
+from serving import TINY, WritingEngine, serving
+
+from kernwright import llm
+from kernwright.errors import OutOfMemory
+from kernwright.serve.limits import Limits
+
+CHAT, COMPLETE = "/v1/chat/completions", "/v1/completions"
+HI = [{"role": "user", "content": "Hi"}]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return WritingEngine(llm.load(TINY), "x")
+
+
+@pytest.fixture(scope="module")
+def client(engine):
+    with serving(engine, limits=Limits(body=100_000, messages=20)) as client:
+        yield client
+
+
+def deep(depth):
+    return b'{"messages": [{"role": "user", "content": ' + b"[" * depth + b"]" * depth + b"}]}"
+
+
+WRONG = [
+    # path, body (a dict adds to a right one), status, field, a part of the message
+    (CHAT, {"temperature": 2.5}, 400, "temperature", "from 0 to 2, got 2.5"),
+    (CHAT, {"temperature": "hot"}, 400, "temperature", "got `str`"),
+    (CHAT, {"temperature": -1}, 400, "temperature", "got -1"),
+    (CHAT, {"top_p": 0}, 400, "top_p", "above 0"),
+    (CHAT, {"min_p": 1.5}, 400, "min_p", "from 0 to 1"),
+    (CHAT, {"top_k": 10**30}, 400, "top_k", "got 1000"),
+    (CHAT, {"top_k": 1.5}, 400, "top_k", "got `float`"),
+    (CHAT, {"n": 0}, 400, "n", "from 1 to 16, got 0"),
+    (CHAT, {"n": 17}, 400, "n", "from 1 to 16, got 17"),
+    (CHAT, {"n": True}, 400, "n", "got `bool`"),
+    (CHAT, {"max_tokens": 0}, 400, "max_tokens", "got 0"),
+    (CHAT, {"max_tokens": -5}, 400, "max_tokens", "got -5"),
+    (CHAT, {"max_tokens": 1e9}, 400, "max_tokens", "got `float`"),
+    (CHAT, {"seed": 2**64}, 400, "seed", "got 18446744073709551616"),
+    (CHAT, {"presence_penalty": 3}, 400, "presence_penalty", "from -2 to 2"),
+    (CHAT, {"repetition_penalty": 0}, 400, "repetition_penalty", "above 0"),
+    (CHAT, {"stop": ["a"] * 17}, 400, "stop", "16 strings at most, got 17"),
+    (CHAT, {"stop": "a" * 1025}, 400, "stop", "1024 characters at most, got 1025"),
+    (CHAT, {"stop": [1]}, 400, "stop[0]", "got `int`"),
+    (CHAT, {"stop_token_ids": [-1]}, 400, "stop_token_ids", "got -1"),
+    (CHAT, {"logit_bias": {"5": 1}}, 400, "logit_bias", "not supported"),
+    (CHAT, {"top_logprobs": 3}, 400, None, "needs logprobs"),
+    (CHAT, {"logprobs": True, "top_logprobs": 21}, 400, "top_logprobs", "from 0 to 20"),
+    (CHAT, {"temprature": 1}, 400, "temprature", "did you mean temperature?"),
+    (CHAT, {"model": "gpt-4"}, 404, "model", "there is tiny"),
+    (CHAT, {"messages": []}, 400, "messages", "one at least"),
+    (CHAT, {"messages": HI * 21}, 400, "messages", "20 at most, got 21"),
+    (CHAT, {"messages": None}, 400, "messages", "got `null`"),
+    (CHAT, {"messages": [{"role": "robot", "content": ""}]}, 400, "messages[0].role", "robot"),
+    (CHAT, {"messages": [{"role": "user"}]}, 400, "messages[0].content", "missing"),
+    (CHAT, {"messages": [{"role": "user", "content": 5}]}, 400, "messages[0].content", "got 5"),
+    (CHAT, {"messages": [{"role": "tool", "content": ""}]}, 400, "messages[0].tool_call_id", ""),
+    (
+        CHAT,
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+        400, "messages[0].content[0].type", "only parts of text",
+    ),
+    (
+        CHAT, {"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]},
+        400, "messages[0].tool_calls[0].function", "",
+    ),
+    (CHAT, {"tools": [{"type": "function"}]}, 400, "tools[0]", ""),
+    (CHAT, {"tools": [{"type": "function", "function": {"name": ""}}]}, 400,
+     "tools[0].function.name", ""),
+    (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "cannot be forced"),
+    (CHAT, {"response_format": {"type": "xml"}}, 400, "response_format.type", "xml"),
+    (CHAT, {"functions": []}, 400, "functions", "use tools"),
+    (CHAT, {"modalities": ["audio"]}, 400, "modalities", "audio"),
+    (CHAT, {"chat_template_kwargs": {"messages": 1}}, 400, "chat_template_kwargs", "messages"),
+    (CHAT, {"messages": [{"role": "user", "content": "a " * 3000}]}, 400, None, "limit is 512"),
+    (CHAT, b"", 400, None, "no JSON"),
+    (CHAT, b'{"a"', 400, None, "no JSON"),
+    (CHAT, b"[]", 400, "body", "got `array`"),
+    (CHAT, b"{}", 400, "messages", "missing"),
+    (CHAT, b'{"messages": [{"role": "user", "content": "\xff"}]}', 400, None, "not UTF-8"),
+    (CHAT, b'{"messages": [{"role": "user", "content": "\\ud800"}]}', 400, None, "no JSON"),
+    (CHAT, b'{"temperature": NaN, "messages": []}', 400, None, "no JSON"),
+    (CHAT, deep(20_000), 400, None, "nested too deep"),
+    (CHAT, b'{"messages": "' + b"a" * 100_001 + b'"}', 413, None, "100000 bytes at most"),
+    (COMPLETE, {"prompt": None}, 400, "prompt", "missing"),
+    (COMPLETE, {"prompt": []}, 400, "prompt", "not empty"),
+    (COMPLETE, {"prompt": {}}, 400, "prompt", "is a text"),
+    (COMPLETE, {"prompt": [1, "a"]}, 400, "prompt", "got `str`"),
+    (COMPLETE, {"prompt": ["a", 1]}, 400, "prompt", "got `int`"),
+    (COMPLETE, {"prompt": [1.5]}, 400, "prompt", "got `float`"),
+    (COMPLETE, {"prompt": [-1]}, 400, None, "outside of the vocabulary"),
+    (COMPLETE, {"prompt": [[]]}, 400, None, "one token at least"),
+    (COMPLETE, {"prompt": [1] * 513}, 400, "prompt", "513 tokens"),
+    (COMPLETE, {"prompt": ["a"] * 257}, 400, "prompt", "256 prompts at most, got 257"),
+    (COMPLETE, {"suffix": "b"}, 400, "suffix", "suffix is not supported"),
+    (COMPLETE, {"best_of": 1, "n": 2}, 400, "best_of", "n at least"),
+    (COMPLETE, {"best_of": 2, "stream": True}, 400, "best_of", "cannot be streamed"),
+    (COMPLETE, {"best_of": 17}, 400, "best_of", "from 1 to 16"),
+    (COMPLETE, {"logprobs": 21}, 400, "logprobs", "from 0 to 20"),
+    (COMPLETE, {"max_tokens": 0}, 400, "max_tokens", "got 0"),
+    ("/tokenize", b"{}", 400, "prompt", "a prompt or messages"),
+    ("/detokenize", b"{}", 400, "tokens", "missing"),
+    ("/detokenize", {"tokens": [5000]}, 400, None, "outside of the vocabulary"),
+    ("/v1/embeddings", {"input": "a", "encoding_format": "hex"}, 400, "encoding_format", "hex"),
+    ("/v1/embeddings", {"input": "a", "dimensions": 3}, 400, "dimensions", "is 128"),
+]  # fmt: skip
+RIGHT = {CHAT: {"messages": HI}, COMPLETE: {"prompt": "a"}}
+
+
+@pytest.mark.parametrize(("path", "body", "status", "param", "message"), WRONG)
+def test_wrong_fields(client, engine, path, body, status, param, message):
+    before = engine.requests
+    sent = body if isinstance(body, bytes) else {**RIGHT.get(path, {}), **body}
+    found, answer = client.post(path, sent)
+    assert found == status, answer
+    error = answer["error"]
+    assert message in error["message"], error
+    assert param is None or error["param"] == param
+    assert error["type"] and error["code"] and len(error["message"]) < 400
+    assert engine.requests == before
+
+
+def test_errors_of_the_engine_have_their_status(client, engine):
+    for error, status, code in (
+        (llm.QueueFull("8 requests wait", retry_after=2.5), 429, "queue_full"),
+        (llm.ContextError("too long"), 400, "context_length_exceeded"),
+        (llm.EngineClosed("it was closed"), 500, "engine_stopped"),
+        (OutOfMemory("no pages"), 503, "out_of_memory"),
+        (RuntimeError("a secret"), 500, "server_error"),
+    ):
+        engine.refusal = error
+        try:
+            found, headers, content = client.ask("POST", CHAT, {"messages": HI})
+        finally:
+            engine.refusal = None
+        assert found == status and json.loads(content)["error"]["code"] == code
+        assert (headers["retry-after"] is not None) == (status in (429, 503))
+        assert b"a secret" not in content
+
+
+def test_unknown_fields_may_be_ignored(engine):
+    with serving(engine, ignore_unknown=True) as client:
+        assert client.post(CHAT, {"messages": HI, "temprature": 1})[0] == 200
+
+
+def test_paths_and_methods(client):
+    for method, path, status in (
+        ("GET", "/nothing", 404), ("POST", "/v2/chat", 404), ("GET", "/../etc/passwd", 404),
+        ("GET", CHAT, 405), ("DELETE", "/v1/models", 405), ("GET", "/v1/models/none", 404),
+    ):  # fmt: skip
+        found, _, content = client.ask(method, path)
+        assert found == status and json.loads(content)["error"]["message"]
+    status, answer = client.ask("GET", "/v1/models/tiny")[::2]
+    assert status == 200 and json.loads(answer)["max_model_len"] == 512
+
+
+def test_requests_have_ids(client):
+    _, headers, _ = client.ask("GET", "/health", headers={"X-Request-Id": "abc-1"})
+    assert headers["x-request-id"] == "abc-1"
+    ids = set()
+    for given in ("a b", "x" * 129, ""):
+        _, headers, _ = client.ask("GET", "/health", headers={"X-Request-Id": given})
+        ids.add(headers["x-request-id"])
+    assert len(ids) == 3 and "a b" not in ids
