@@ -382,3 +382,21 @@ def test_hostile_gguf(tmp_path):
         path.write_bytes(whole[:cut])
         with pytest.raises(kw.StoreError):
             kw.Gguf(path)
+
+
+def test_numbers_of_written_metadata_keep_their_kinds(tmp_path):
+    path = tmp_path / "m.gguf"
+    kept = {name: np.array([1, 2], name) for name in ("uint8", "int16", "uint32", "int64")}
+    kept |= {name: np.array([0.5, -2], name) for name in ("float32", "float64")}
+    narrow = {"uint32": [7, 2**32 - 1], "int32": [-1, 5], "uint64": [2**40, 2**63], "bool": [True]}
+    kw.save_gguf(path, {}, kept | {f"list {name}": each for name, each in narrow.items()})
+    with kw.Gguf(path) as file:
+        for name, each in kept.items():
+            assert file.metadata[name].dtype == each.dtype
+            np.testing.assert_array_equal(file.metadata[name], each)
+        for name, each in narrow.items():
+            found = file.metadata[f"list {name}"]
+            assert found.dtype.name == name and found.tolist() == each
+    for wrong in ([1, 0.5], [True, 1], ["a", 1], [2**64], [-1, 2**63], [[1]], np.ones((2, 2)), {}):
+        with pytest.raises(kw.ArgumentError):
+            kw.save_gguf(path, {}, {"wrong": wrong})

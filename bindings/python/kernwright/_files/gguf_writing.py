@@ -27,8 +27,12 @@ __all__ = ["save_gguf"]
 
 _ALIGNMENT = 32
 _KINDS = {name: (kind, numbers, size) for kind, (name, numbers, size) in _TYPES.items()}
-# Kinds of metadata: int32, float32, bool, text, list, int64.
-_INT, _FLOAT, _BOOL, _TEXT, _LIST, _LONG = 5, 6, 7, 8, 9, 11
+_BOOL, _TEXT, _LIST = 7, 8, 9
+# Kinds of numbers in metadata.
+_NUMBERS = {
+    "uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "uint32": 4, "int32": 5, "float32": 6,
+    "uint64": 10, "int64": 11, "float64": 12,
+}  # fmt: skip
 
 
 class _Entry(NamedTuple):
@@ -45,7 +49,8 @@ def save_gguf(
 
     An array of numbers keeps its dtype; a pair (blocks, format) is what kw.nn.quant.quantize()
     makes for "q4_0" to "iq4_xs" and "mxfp4", uint8 whose last axis has the blocks of a row. Up to
-    four axes. `metadata` are texts, ints, floats, bools, and lists of one of them. Raises
+    four axes. `metadata` are texts, ints, floats, bools, and lists of one of them: NumPy's numbers
+    keep their dtype, Python's ints become uint32 where they fit, floats float32. Raises
     ArgumentError and InvalidArgument for what the format cannot hold, StoreError.
 
     >>> blocks = kw.nn.quant.quantize(kw.ones((4, 256)), "q4_k")
@@ -115,24 +120,52 @@ def _text(value: Any) -> bytes:
 
 def _value(key: str, value: Any) -> tuple[int, bytes]:
     """The kind of a value in GGUF's numbering, and its bytes."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return _LIST, _list(key, list(value) if not isinstance(value, np.ndarray) else value)
     if isinstance(value, (bool, np.bool_)):
         return _BOOL, struct.pack("<?", bool(value))
-    if isinstance(value, (int, np.integer)):
-        short = -(2**31) <= value < 2**31
-        return (_INT, struct.pack("<i", value)) if short else (_LONG, struct.pack("<q", value))
-    if isinstance(value, (float, np.floating)):
-        return _FLOAT, struct.pack("<f", value)
     if isinstance(value, str):
         return _TEXT, _text(value)
-    if isinstance(value, (list, tuple, np.ndarray)):
-        parts = [_value(key, each) for each in value]
-        kinds = {kind for kind, _ in parts}
-        if kinds <= {_INT, _LONG} and len(kinds) == 2:
-            parts, kinds = [(_LONG, struct.pack("<q", each)) for each in value], {_LONG}
-        if len(kinds) <= 1 and _LIST not in kinds:
-            head = struct.pack("<IQ", kinds.pop() if kinds else _TEXT, len(parts))
-            return _LIST, head + b"".join(data for _, data in parts)
-    raise ArgumentError(
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return _numbers(key, [value])
+    raise _wrong(key, value)
+
+
+def _list(key: str, values: Any) -> bytes:
+    """The kind of a list's values, their count, and all of them."""
+    if len(values) == 0 or isinstance(values[0], str):
+        kind, data = _TEXT, b"".join(map(_text, values))
+    elif all(isinstance(each, (bool, np.bool_)) for each in values):
+        kind, data = _BOOL, bytes(map(bool, values))
+    else:
+        kind, data = _numbers(key, values)
+    return struct.pack("<IQ", kind, len(values)) + data
+
+
+def _numbers(key: str, values: Any) -> tuple[int, bytes]:
+    """The kind of numbers of one kind, and their bytes."""
+    kinds = {type(each) for each in values}
+    (kind,) = kinds if len(kinds) == 1 else (None,)
+    if kind is int:
+        fitting = [
+            name
+            for name in ("uint32", "int32", "uint64", "int64")
+            if np.iinfo(name).min <= min(values) and max(values) <= np.iinfo(name).max
+        ]
+        if not fitting:
+            raise ArgumentError(f"metadata {key!r:.60}: {values!r:.60} is out of 64 bits")
+        array = np.array(values, fitting[0])
+    elif kind is float:
+        array = np.array(values, "float32")
+    else:
+        array = np.asarray(values)
+        if kind is None or array.ndim != 1 or array.dtype.name not in _NUMBERS:
+            raise _wrong(key, values)
+    return _NUMBERS[array.dtype.name], array.astype(array.dtype.newbyteorder("<")).tobytes()
+
+
+def _wrong(key: str, value: Any) -> ArgumentError:
+    return ArgumentError(
         f"metadata {key!r:.60}: texts, ints, floats, bools and lists of one kind can be written, "
         f"got {value!r:.60}"
     )
