@@ -1,8 +1,11 @@
 """Model.generate() and its siblings: what transformers wrote, alone, together, in pieces."""
 
+import base64
 import itertools
 import pathlib
+import re
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -138,6 +141,48 @@ def test_chats_take_the_template_of_the_files(model, recorded):
     assert model.chat(messages, max_tokens=5).tokens == model.generate(ids, max_tokens=5).tokens
 
 
+def test_the_answer_of_a_chat_is_a_message(model):
+    messages = [{"role": "user", "content": "hi"}]
+    made = model.chat(messages, max_tokens=12)
+    assert made.message == {"role": "assistant", "content": made.text}
+    assert model.generate("hi", max_tokens=2).message is None
+    stop = made.text[4:6]
+    cut = model.chat(messages, max_tokens=12, stop=stop)
+    assert cut.message["content"] == cut.text == made.text[: made.text.index(stop)]
+    both = model.chat(messages, max_tokens=6, n=2, temperature=1.0, seed=3)
+    assert [each.message["content"] for each in both] == [each.text for each in both]
+
+
+@pytest.fixture
+def bytes_tokenizer(tmp_path):
+    """Each byte is a token, and the marks of the hermes format are special ones."""
+    path = tmp_path / "bytes.tiktoken"
+    path.write_bytes(b"".join(base64.b64encode(bytes([i])) + b" %d\n" % i for i in range(256)))
+    marks = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>")
+    special = {mark: 256 + i for i, mark in enumerate(marks)}
+    return llm.Tokenizer(path, pre="cl100k", special_tokens=special, chat_template="chatml")
+
+
+def test_reasoning_and_calls_of_a_chat(bytes_tokenizer, monkeypatch):
+    tokenizer = bytes_tokenizer
+    model = llm.load(random=FIELDS | {"vocab_size": 264, "max_position_embeddings": 256})
+    model.tokenizer = tokenizer
+    call = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'
+    text = f"<think>Hm.</think>On it.{call}<|im_end|>"
+    tokens = tokenizer.encode(text)
+    assert tokens[0] == 258 and tokenizer.decode(tokens).startswith("Hm.On it.{")
+    made = llm.Completion(tokenizer.decode(tokens), tokens, "stop", 9, 0.1)
+    monkeypatch.setattr(sys.modules["kernwright.llm._model"], "generate", lambda *_: made)
+    found = model.chat([{"role": "user", "content": "1?"}], max_tokens=100)
+    assert found.tokens == tokens and found.text == made.text
+    message = dict(found.message)
+    (only,) = message.pop("tool_calls")
+    assert only["function"] == {"name": "add", "arguments": {"a": 1}}
+    assert message == {"role": "assistant", "content": "On it.", "reasoning_content": "Hm."}
+    again = model.chat_tokens([{"role": "user", "content": "1?"}, found.message])
+    assert "On it." in tokenizer.decode(again)
+
+
 def test_embeddings_are_means_of_hidden_states(model):
     made = model.embed(["import os", "def f():"])
     assert made.shape == (2, 128) and made.dtype == "float32"
@@ -241,9 +286,12 @@ def test_caches_grow_with_what_is_asked_and_say_what_would_fit():
 
     with kw.memory.use(kw.memory.PoolResource(limit=32 << 20)):
         short = llm.load(random=fields)
-        message = "the caches of 100 sequences need 51,[0-9,]* bytes, 256 a token, and [0-9,]{10} "
-        with pytest.raises(kw.OutOfMemory, match=message):
+        message = "values of 201600 tokens need 0.05 GiB, 256 bytes each, .* left: ([0-9]+) tokens "
+        with pytest.raises(kw.OutOfMemory, match=message) as caught:
             short.generate([[1] * 2000] * 100, max_tokens=1)
+        tokens, sequences = map(int, re.findall("([0-9]+) (?:tokens fit|seq)", str(caught.value)))
+        assert sequences == tokens // 2001 and 256 * tokens < 32 << 20
+        short._generator.engine([2001] * (sequences // 2))  # blocks have gaps
         assert len(short.generate([1], max_tokens=2, ignore_eos=True).tokens) == 2
 
 

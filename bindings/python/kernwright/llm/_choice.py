@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernwright.llm._options import Generation
 from kernwright.llm._recording import TokenLogprobs
@@ -34,6 +34,9 @@ class Completion:
     logprobs: list[TokenLogprobs] | None = None
     """Of each token, where they were asked for: `.logprob`, and `.top`, the highest ones as
     (token, log-probability)."""
+    message: dict[str, Any] | None = None
+    """Of chat(): the text as a message for llm.ChatTemplate.render(), which llm.MessageParser took
+    apart: "role", "content", "reasoning_content" and "tool_calls" where there are such."""
 
 
 class Piece(NamedTuple):

@@ -16,6 +16,7 @@ from kernwright.llm._paged_step import LayerCache
 from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
 from kernwright.llm._sampling import NUMBERS, Sampling
 from kernwright.llm._step import Step
+from kernwright.llm._weights.memory import available_bytes
 
 __all__ = ["Generated", "TokenEngine", "TokenPiece", "TokenStream"]
 
@@ -268,27 +269,21 @@ def _caches(
     layers: Sequence[tuple[int, int]], pages: int, page_size: int, capacity: int, dtype: Any,
     device: Any,
 ) -> list[LayerCache]:  # fmt: skip
-    """Pages of zeros: 0 times what nobody wrote must not be NaN."""
+    """Pages of zeros: 0 times what nobody wrote must not be NaN. Raises OutOfMemory, which tells
+    what would fit."""
+    made: list[LayerCache] = []
     try:
-        return [
-            LayerCache(*(kw.zeros((pages, page_size, heads, dim), dtype) for _ in range(2)))
-            for heads, dim in layers
-        ]
+        for heads, dim in layers:
+            shape = (pages, page_size, heads, dim)
+            made.append(LayerCache(kw.zeros(shape, dtype), kw.zeros(shape, dtype)))
+        return made
     except OutOfMemory as error:
-        item = kw.empty((0,), dtype).dtype.itemsize
+        made.clear()  # else the error would keep it
+        item, left = kw.empty((0,), dtype).dtype.itemsize, available_bytes(device)
         token = sum(2 * heads * dim * item for heads, dim in layers)
-        raise OutOfMemory(_too_large(token, pages * page_size, capacity, device)) from error
-
-
-def _too_large(token: int, wanted: int, capacity: int, device: Any) -> str:
-    """What fits in place of `wanted` tokens of so many bytes each."""
-    stats = kw.memory.stats(device)
-    left = device.memory_info().free + stats["cached"]
-    if stats["limit"] is not None:
-        left = min(left, stats["limit"] - stats["used"])
-    fitting = max(left, 0) // token
-    return (
-        f"keys and values of {wanted} tokens need {wanted * token / 2**30:.2f} GiB, {token} bytes "
-        f"each, and {device.name} has {left / 2**30:.2f} GiB left: {fitting} tokens fit, as "
-        f"{fitting // capacity} sequences of {capacity} tokens, or a single one of {fitting}"
-    )
+        wanted, fitting = pages * page_size, max(left, 0) // token
+        raise OutOfMemory(
+            f"keys and values of {wanted} tokens need {wanted * token / 2**30:.2f} GiB, {token} "
+            f"bytes each, and {device.name} has {left / 2**30:.2f} GiB left: {fitting} tokens fit, "
+            f"as {fitting // capacity} sequences of {capacity} tokens, or a single one of {fitting}"
+        ) from error

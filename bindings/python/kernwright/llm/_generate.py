@@ -48,10 +48,14 @@ class Generator:
             grown = EngineSize(*(1 << (max(each) - 1).bit_length()
                             for each in zip(needed, before, strict=True)))  # fmt: skip
             grown = grown._replace(capacity=min(max(grown.capacity, _LEAST_CAPACITY), context))
-            try:
-                self._engine, self._size = self._made(grown), grown
-            except OutOfMemory:
-                self._engine, self._size = self._made(needed), needed
+            for size in dict.fromkeys((grown, needed)):
+                try:
+                    self._engine, self._size = self._made(size), size
+                    break
+                except OutOfMemory:
+                    if size == needed:
+                        raise
+        assert self._engine is not None
         return self._engine
 
     def _made(self, size: EngineSize) -> TokenEngine:

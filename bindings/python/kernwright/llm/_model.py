@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 import kernwright as kw
 from kernwright._core import Array
 from kernwright.errors import ArgumentError
+from kernwright.llm._answers import AnswerParser
 from kernwright.llm._choice import Completion, Piece
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ContextError, ModelError
@@ -167,19 +169,31 @@ class Model:
         self, messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]] | None = None, *,
         variables: Mapping[str, Any] | None = None, **options: Unpack[GenerationOptions],
-    ) -> Completion:  # fmt: skip
-        """The answer to a conversation: what follows its text by the chat template of the model.
+    ) -> Any:  # fmt: skip
+        """The answer to a conversation, an llm.Completion (a list of them with `n` above 1): what
+        follows its text by the chat template of the model.
 
         `messages`, `tools` and `variables` are those of llm.ChatTemplate.render(), the options
-        those of generate(). The beginning that a conversation shares with the last one is computed
-        again. Raises ModelError for a model without tokenizer or template.
+        those of generate(). The result's `message` is the answer taken apart, content, reasoning
+        and tool calls, to be put behind `messages`. The beginning that a conversation shares with
+        the last one is read from the caches while they hold it. Raises ModelError for a model
+        without tokenizer or template.
 
         >>> from kernwright import llm  # doctest: +SKIP
         >>> llm.load("Llama-3.2-1B-Instruct").chat([{"role": "user", "content": "Hi"}]).text
         """
         prompt = self.chat_tokens(messages, tools, variables)
-        made: Completion = generate(self, self._generator, prompt, Generation.of(options))
-        return made
+        chosen = Generation.of(options)
+        made = generate(self, self._generator, prompt, chosen)
+
+        def read(one: Completion) -> Completion:
+            parser = AnswerParser(self, prompt, chosen, tools)
+            for token in one.tokens:
+                parser.push(token)
+            parser.finish()
+            return dataclasses.replace(one, message=parser.message)
+
+        return read(made) if chosen.n == 1 else [read(each) for each in made]
 
     def chat_tokens(
         self, messages: Sequence[Mapping[str, Any]],

@@ -64,21 +64,12 @@ class EngineSize(NamedTuple):
     ) -> TokenEngine:  # fmt: skip
         """An engine of this size. Raises OutOfMemory, which tells what would fit."""
         usual = SAME_TOKENS if deterministic else max(2048, 2 * self.rows)
-        try:
-            return TokenEngine(
-                model.module, vocabulary=model.config.vocab_size,
-                cache_layers=model.cache_layers(), capacity=self.capacity, max_rows=self.rows,
-                page_size=PAGE, pages=self.pages, dtype=model.cache_dtype,
-                max_tokens_per_step=max_tokens_per_step or usual, deterministic=deterministic,
-                prefix_cache=prefix_cache, device=model.device,
-            )  # fmt: skip
-        except OutOfMemory as error:
-            each, free = token_bytes(model), available_bytes(model.device)
-            raise OutOfMemory(
-                f"the caches of {self.rows} sequences need {self.pages * PAGE * each:,} bytes, "
-                f"{each:,} a token, and {free:,} are free: {max(free // max(each, 1), 0):,} tokens "
-                f"of all sequences together would fit ({error})"
-            ) from None
+        return TokenEngine(
+            model.module, vocabulary=model.config.vocab_size, cache_layers=model.cache_layers(),
+            capacity=self.capacity, max_rows=self.rows, page_size=PAGE, pages=self.pages,
+            dtype=model.cache_dtype, max_tokens_per_step=max_tokens_per_step or usual,
+            deterministic=deterministic, prefix_cache=prefix_cache, device=model.device,
+        )  # fmt: skip
 
 
 def token_bytes(model: Model) -> int:
