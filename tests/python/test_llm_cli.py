@@ -1,13 +1,15 @@
 """kernwright generate and kernwright chat with the trained tiny model."""
 
 import io
+import itertools
 import pathlib
+import re
 import sys
 
 import pytest
 
 import kernwright as kw
-from kernwright.cli import main
+from kernwright.cli import _answer_view, main
 
 TINY = str(pathlib.Path(__file__).parents[1] / "data" / "tiny_llama")
 
@@ -62,4 +64,77 @@ def test_one_message_of_a_chat(capsys):
     model = kw.llm.load(TINY)
     expected = model.chat([{"role": "user", "content": "hi"}], max_tokens=6).text
     assert main(["chat", TINY, "--message", "hi", "--max-tokens", "6"]) == 0
-    assert capsys.readouterr().out == expected + "\n"
+    out, err = capsys.readouterr()
+    assert out == expected + "\n"
+    assert "2 messages; 6 tokens, " in err and " tokens/s; " in err and "of 512 tokens of" in err
+
+
+def test_a_conversation_that_outgrows_the_context_goes_on(monkeypatch, capsys):
+    lines = ["a" * 600, "/stats", "hello", "/stats"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines)))
+    assert main(["chat", TINY, "--max-tokens", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert "the context holds 512; /clear begins anew" in err
+    assert "0 messages; 0 tokens" in out and "2 messages; 2 tokens" in out
+
+
+@pytest.mark.parametrize("command", ["chat", "generate"])
+@pytest.mark.parametrize(
+    ("flag", "why"), [("--batch-size", "one text at a time"), ("--no-graph", "one recorded graph")]
+)
+def test_flags_without_a_use_are_refused_by_name(command, flag, why, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([command, TINY, flag])
+    assert caught.value.code == 2
+    assert f"{flag}: " in (err := capsys.readouterr().err) and why in err
+
+
+TEXT = """# Title
+
+One *word*.
+
+```python
+a = 1
+
+b = 2
+```
+
+- x
+- y"""
+
+
+def test_blocks_of_markdown_are_whole():
+    ends = {_answer_view.whole_blocks(TEXT[:i]) for i in range(len(TEXT) + 1)}
+    assert {TEXT[:end].count("```") % 2 for end in ends} == {0}
+    blocks = [TEXT[a:b].strip() for a, b in itertools.pairwise([*sorted(ends), len(TEXT)])]
+    assert blocks == ["# Title", "One *word*.", TEXT[TEXT.index("```") : -8].strip(), "- x\n- y"]
+
+
+def test_an_answer_is_shown_as_markdown():
+    pytest.importorskip("rich")
+    from rich.console import Console
+
+    file = io.StringIO()
+    view = _answer_view.RichView(Console(file=file, force_terminal=True, width=60))
+    parser = kw.llm.MessageParser("hermes")
+    text = f'<think>Let me see.</think>{TEXT}<tool_call>{{"name": "add", "arguments": '
+    text += '{"a": 1}}</tool_call>'
+    for _ in range(2):  # a view shows one answer after the other
+        view.begin()
+        for piece in text:
+            view.add(piece, parser.push(piece))
+        view.add("", parser.finish())
+        view.end()
+        parser = kw.llm.MessageParser("hermes")
+    shown = file.getvalue()
+    assert "\x1b[2mLet me see.\x1b[0m" in shown  # dim
+    final = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    for part in ("Title", "One word.", "a = 1", "b = 2", " \u2022 x", " \u2022 y", 'add {"a": 1}'):
+        assert final.count(part) >= 2, part
+    assert "```" not in final.split("\n")[-3:] and "*word*" not in re.sub(
+        "[^*a-z]", "", final[-50:]
+    )
+
+
+def test_plain_text_without_a_terminal(capsys):
+    assert isinstance(_answer_view.answer_view(), _answer_view.PlainView)

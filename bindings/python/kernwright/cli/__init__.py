@@ -17,11 +17,13 @@ COMMANDS = {
     "pack": "compiles many kernels for many architectures into one file",
     "tune": "runs the tuning session that a file describes",
     "bench": "times our operations beside peers, or your kernels, and compares with earlier runs",
+    "bench-llm": "how fast a language model reads prompts and writes; also: bench llm MODEL",
     "tune-kernels": "measures launch numbers of the library on this device and keeps the best",
     "judge": "a verdict about kernels that nobody has read: compiled, checked, compared, timed",
     "mcp": "a tool server for agents: compile, check, judge, profile and tune kernels",
     "generate": "what a language model writes behind a prompt",
     "chat": "a conversation with a language model",
+    "quantize": "the files of a language model, with weights of few bits",
     "serve": "a language model for many users: OpenAI's HTTP interface",
     "libcuda": "the folder of a libcuda.so.1 that is the simulated device, or a program run on it",
 }
@@ -60,7 +62,8 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, description in COMMANDS.items():
         module = importlib.import_module(f"kernwright.cli.{name.replace('-', '_')}")
-        command = commands.add_parser(name, help=description, description=description)
+        prog = f"kernwright {name.replace('bench-llm', 'bench llm')}"
+        command = commands.add_parser(name, prog=prog, help=description, description=description)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     return parser
@@ -71,7 +74,10 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # names that the terminal cannot show are no failure
             stream.reconfigure(errors="backslashreplace")
-    arguments = make_parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    if words[:2] == ["bench", "llm"]:  # a file of that name is ./llm
+        words = ["bench-llm", *words[2:]]
+    arguments = make_parser().parse_args(words)
 
     import kernwright as kw
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from kernwright.cli import UsageError
@@ -25,6 +26,34 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quantize", metavar="FORMAT", help="fp8, int8, q8_0, q4_k, nf4, ...")
     parser.add_argument("--kv-dtype", choices=("float32", "float16", "bfloat16", "float8_e4m3fn"))
     parser.add_argument("--max-seq-len", type=int, metavar="N", help="bounds the context")
+    add_device_argument(parser)
+
+
+class _Refused(argparse.Action):
+    """A flag of other programs, which makes no sense here: says why. Exit code 2."""
+
+    def __init__(self, option_strings: list[str], dest: str, why: str) -> None:
+        super().__init__(option_strings, dest, nargs="?", help=argparse.SUPPRESS)
+        self._why = why
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
+        parser.error(f"{rest[2]}: {self._why}")
+
+
+def refuse_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags that programs of this kind have, and this one has no use for."""
+    parser.add_argument(
+        "--batch-size", action=_Refused,
+        why="there is one text at a time here, and a step is as large as it needs; "
+        "kernwright bench llm measures batches",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-graph", action=_Refused,
+        why="a step is always one recorded graph: there is no other way to run it",
+    )  # fmt: skip
+
+
+def add_device_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cuda", "sim"),
         help="cuda raises without a GPU; auto takes one where there is one, and says so",
@@ -52,15 +81,11 @@ def sampling_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def loaded(arguments: argparse.Namespace) -> Any:
     """The llm.Model of the arguments. Raises UsageError."""
-    import sys
-
     from kernwright import llm
 
     if (arguments.model is None) == (arguments.random is None):
         raise UsageError("give a MODEL, or --random CONFIG")
-    device = _device(arguments.device)
-    if arguments.device == "auto":
-        print(f"kernwright: on {device.name}", file=sys.stderr)
+    device = chosen_device(arguments)
     with device:
         model = llm.load(
             arguments.model, random=arguments.random, dtype=arguments.dtype,
@@ -72,13 +97,16 @@ def loaded(arguments: argparse.Namespace) -> Any:
     return model
 
 
-def _device(name: str) -> Any:
-    """The current device, which is asked to be of that kind. Raises UsageError."""
+def chosen_device(arguments: argparse.Namespace) -> Any:
+    """The current device, which is asked to be of that kind; says which it is if any will do.
+    Raises UsageError."""
     import kernwright as kw
 
-    device = kw.current_device()
+    device, name = kw.current_device(), arguments.device
     if name == "cuda" and device.is_simulated:
         raise kw.DeviceNotFound("--device cuda: there is no GPU here; auto and sim simulate one")
     if name == "sim" and not device.is_simulated:
         raise UsageError("--device sim: set KERNWRIGHT_DEVICE=sim, which chooses before the start")
+    if name == "auto":
+        print(f"kernwright: on {device.name}", file=sys.stderr)
     return device

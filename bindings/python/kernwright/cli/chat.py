@@ -7,43 +7,68 @@ import sys
 import time
 from typing import Any
 
-from kernwright.cli._models import add_model_arguments, add_sampling_arguments, loaded, sampling_of
+from kernwright.cli._models import (
+    add_model_arguments,
+    add_sampling_arguments,
+    loaded,
+    refuse_arguments,
+    sampling_of,
+)
 
 _HELP = "/clear forgets the conversation, /system TEXT sets its system message, /stats, /quit"
+_MOST_TOKENS = 1024  # of an answer, unless --max-tokens says otherwise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--system", metavar="TEXT", help="the system message")
     parser.add_argument("--message", metavar="TEXT", help="one message and its answer, no more")
-    add_sampling_arguments(parser, 1024)
+    refuse_arguments(parser)
+    add_sampling_arguments(parser, None)
 
 
 class _Conversation:
     """The messages so far, and what the answers took."""
 
     def __init__(self, model: Any, options: dict[str, Any], system: str | None) -> None:
-        self._model, self._options = model, options
-        self._system, self._messages = system, list[dict[str, str]]()
-        self._tokens, self._seconds = 0, 0.0
+        from kernwright.cli._answer_view import answer_view
+
+        self._model, self._options, self._view = model, options, answer_view()
+        self._system, self._messages = system, list[dict[str, Any]]()
+        self._tokens = self._counted = self._context = 0
+        self._seconds = 0.0
 
     def answer(self, text: str) -> None:
-        """Prints the answer to a message as it comes, and keeps both."""
+        """Shows the answer to a message as it comes, and keeps both."""
+        from kernwright.llm._answers import AnswerParser
+        from kernwright.llm._options import Generation
+
         messages = [*self._messages, {"role": "user", "content": text}]
         system = [] if self._system is None else [{"role": "system", "content": self._system}]
         prompt = self._model.chat_tokens([*system, *messages])
-        begin, parts = time.perf_counter(), []
-        stream = self._model.stream(prompt, **self._options)
+        left = max(self._model.config.max_length - len(prompt), 1)
+        options = {"max_tokens": min(_MOST_TOKENS, left), **self._options}
+        stream = self._model.stream(prompt, **options)
+        parser = AnswerParser(self._model, prompt, Generation(**options))
+        times = []
+        self._view.begin()
         try:
             for piece in stream:
-                parts.append(piece.text)
-                self._tokens += piece.token is not None
-                print(piece.text, end="", flush=True)
+                if piece.token is not None:
+                    times.append(time.perf_counter())
+                parts = [] if piece.token is None else parser.push(piece.token)
+                self._view.add(piece.text, parts)
         except KeyboardInterrupt:  # ends this answer alone
             stream.close()
-        print(flush=True)
-        self._seconds += time.perf_counter() - begin
-        self._messages = [*messages, {"role": "assistant", "content": "".join(parts)}]
+        finally:
+            self._view.add("", parser.finish())
+            self._view.end()
+        self._tokens += len(times)
+        self._context = len(prompt) + len(times)
+        if len(times) > 1:  # the first token is the prompt's time
+            self._counted += len(times) - 1
+            self._seconds += times[-1] - times[0]
+        self._messages = [*messages, parser.message]
 
     def command(self, line: str) -> bool:
         """Does what a line with a slash says; whether to go on."""
@@ -51,15 +76,22 @@ class _Conversation:
         if name in ("/quit", "/exit"):
             return False
         if name == "/clear":
-            self._messages = []
+            self._messages, self._context = [], 0
         elif name == "/system":
             self._system = rest.strip() or None
         elif name == "/stats":
-            rate = self._tokens / self._seconds if self._seconds else 0.0
-            print(f"{len(self._messages)} messages; {self._tokens} tokens, {rate:.1f} tokens/s")
+            print(self.stats())
         else:
             print(_HELP)
         return True
+
+    def stats(self) -> str:
+        """What was said so far, and how fast."""
+        rate = self._counted / self._seconds if self._seconds else 0.0
+        return (
+            f"{len(self._messages)} messages; {self._tokens} tokens, {rate:.1f} tokens/s; "
+            f"{self._context} of {self._model.config.max_length} tokens of context"
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,16 +99,29 @@ def run(arguments: argparse.Namespace) -> int:
     conversation = _Conversation(model, sampling_of(arguments), arguments.system)
     if arguments.message is not None:
         conversation.answer(arguments.message)
-        return 0
-    if sys.stdin.isatty():
+    else:
+        _converse(conversation)
+    print(conversation.stats(), file=sys.stderr)
+    return 0
+
+
+def _converse(conversation: _Conversation) -> None:
+    """Lines of stdin until /quit or its end."""
+    from kernwright.llm import ContextError
+
+    terminal = sys.stdin.isatty()
+    if terminal:
         print(_HELP)
     while True:
         try:
-            line = input("> " if sys.stdin.isatty() else "").strip()
+            line = input("> " if terminal else "").strip()
         except EOFError:
-            return 0
+            return
         if line.startswith("/"):
             if not conversation.command(line):
-                return 0
+                return
         elif line:
-            conversation.answer(line)
+            try:
+                conversation.answer(line)
+            except ContextError as error:  # the conversation stays as it was
+                print(f"kernwright chat: {error}; /clear begins anew", file=sys.stderr)

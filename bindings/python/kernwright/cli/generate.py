@@ -6,7 +6,13 @@ import argparse
 import sys
 import time
 
-from kernwright.cli._models import add_model_arguments, add_sampling_arguments, loaded, sampling_of
+from kernwright.cli._models import (
+    add_model_arguments,
+    add_sampling_arguments,
+    loaded,
+    refuse_arguments,
+    sampling_of,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tokens", metavar="IDS", help="token ids with commas between them, in place of a prompt"
     )
     parser.add_argument("--ignore-eos", action="store_true")
+    refuse_arguments(parser)
     add_sampling_arguments(parser, 256)
 
 

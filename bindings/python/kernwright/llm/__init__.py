@@ -25,6 +25,8 @@ from kernwright.llm._model import *
 from kernwright.llm._model import __all__ as _model
 from kernwright.llm._parse.parser import *
 from kernwright.llm._parse.parser import __all__ as _parser
+from kernwright.llm._quantize import *
+from kernwright.llm._quantize import __all__ as _quantize
 from kernwright.llm._registry import *
 from kernwright.llm._registry import __all__ as _registry
 from kernwright.llm._step import *
@@ -46,6 +48,7 @@ __all__ = [
     *_choice,
     *_load,
     *_model,
+    *_quantize,
     *_registry,
     *_step,
     *_stop,

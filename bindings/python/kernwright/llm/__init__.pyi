@@ -16,6 +16,7 @@ from kernwright.llm._model import Model as Model
 from kernwright.llm._parse.parser import MessageParser as MessageParser
 from kernwright.llm._parse.parser import MessagePart as MessagePart
 from kernwright.llm._parse.parser import parse_message as parse_message
+from kernwright.llm._quantize import quantize as quantize
 from kernwright.llm._registry import known_architectures as known_architectures
 from kernwright.llm._registry import register as register
 from kernwright.llm._step import Rotation as Rotation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import kernwright as kw
 from kernwright._core import Array
@@ -18,13 +18,21 @@ from kernwright.llm.models._layers import Linear, Parts
 from kernwright.nn import Module
 from kernwright.nn._modules.linear import ScaledWeight
 
-__all__ = ["Filling", "RandomFilling", "itemsize", "quantise"]
+__all__ = ["NUMBERS", "Few", "Filling", "RandomFilling", "itemsize", "quantise"]
 
 _BATCH_BYTES = 128 << 20  # of tensors that are read before they are changed
 _SHOWN = 12  # names of each list in a message
 # Buffers that some files keep beside the parameters.
 _BUFFERS = re.compile(r".*\.rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias")
-_NUMBERS = ("float64", "float32", "float16", "bfloat16")
+NUMBERS = ("float64", "float32", "float16", "bfloat16")
+
+
+class Few(NamedTuple):
+    """A tensor of which a format makes few bits while loading: the length of its rows, and its
+    numbers (rows, columns) when they are asked for."""
+
+    columns: int
+    numbers: Callable[[], Array]
 
 
 class Filling(Parameters):
@@ -58,9 +66,9 @@ class Filling(Parameters):
         slot = self.slots[path]
         unread = slot.unread
         if _is_weight(slot):
-            if all(self.tensors.dtype(name) not in _NUMBERS for name in self.names[path]):
+            if all(self.tensors.dtype(name) not in NUMBERS for name in self.names[path]):
                 return sum(self.tensors.nbytes(name) for name in self.names[path])
-            if self.format is not None and not path.startswith("head."):
+            if self.format is not None and _takes_format(path, slot):
                 return int(math.prod(unread.shape) * quantised_share(self.format, self.device))
         return math.prod(unread.shape) * itemsize(unread.dtype or self.dtype)
 
@@ -93,7 +101,7 @@ class Filling(Parameters):
     def _is_direct(self, path: str) -> bool:
         """Whether tensors of this parameter are read into their places as they are."""
         slot = self.slots[path]
-        if self.format is not None and _is_weight(slot) and not path.startswith("head."):
+        if self.format is not None and _takes_format(path, slot):
             return False
         dtype = slot.unread.dtype or self.dtype
         return all(
@@ -114,7 +122,7 @@ class Filling(Parameters):
         if not _is_weight(self.slots[path]):
             return None
         changed = any(self.places_in[name].change for name in names)
-        if not changed and all(self.tensors.dtype(name) not in _NUMBERS for name in names):
+        if not changed and all(self.tensors.dtype(name) not in NUMBERS for name in names):
             whole = self.tensors.packed(names, self.dtype)
             if whole is not None:
                 return whole
@@ -124,7 +132,7 @@ class Filling(Parameters):
             }
             if all(weight is not None for weight in each.values()):
                 return Parts(each)
-        if self.format is None or path.startswith("head."):
+        if self.format is None or not _takes_format(path, self.slots[path]):
             return None
         return quantise(self._numbers(path, names, None), self.format, path)
 
@@ -139,12 +147,31 @@ class Filling(Parameters):
             if same and place.change is None and direct is not None:
                 direct[name] = view
                 continue
-            moves = place.change is None or place.change in MOVES
-            numbers = self.tensors.numbers(name, view.dtype.name if moves else "float32")
-            if place.change is not None:
-                numbers = CHANGES[place.change](numbers)
-            view[...] = numbers.astype(view.dtype)
+            view[...] = self._changed(name, view.dtype.name)
         return made
+
+    def _changed(self, name: str, dtype: str) -> Array:
+        """The numbers of a tensor, through its change, in a dtype."""
+        change = self.places_in[name].change
+        moves = change is None or change in MOVES
+        numbers = self.tensors.numbers(name, dtype if moves else "float32")
+        return (numbers if change is None else CHANGES[change](numbers)).astype(dtype)
+
+    def few(self) -> dict[str, Few]:
+        """The tensors of which fill() makes few bits if it is given a format."""
+        paths = {
+            path
+            for path, names in self.names.items()
+            if _takes_format(path, self.slots[path])
+            and any(self.tensors.dtype(name) in NUMBERS for name in names)
+        }
+        return {
+            name: Few(
+                self._expected_shape(place)[-1], functools.partial(self._changed, name, self.dtype)
+            )
+            for name, place in self.places_in.items()
+            if place.path in paths
+        }
 
     def _matched(self, names: Names) -> dict[str, Place]:
         """The place of each tensor that is read. Raises ModelError."""
@@ -160,6 +187,9 @@ class Filling(Parameters):
             if self.first[id(self.slots[place.path].unread)] != place.path:
                 continue  # a tied parameter under its second name
             expected, found = self._expected_shape(place), self.tensors.shape(name)
+            few_bits = self.tensors.dtype(name) not in NUMBERS
+            if few_bits and place.change in ("T", "row") and len(found) == 2:
+                place = place._replace(change=None)  # weights of few bits are (n, k) in all files
             if changed_shape(found, place.change) != expected:
                 wrong.append(f"{name} is {found}, and {place.path} takes {expected}")
             places[name] = place
@@ -216,6 +246,11 @@ def _row_axis(place: Place, axes: int) -> int:
 
 def _is_weight(slot: Slot) -> bool:
     return isinstance(slot.holder, Linear) and slot.key == "weight"
+
+
+def _takes_format(path: str, slot: Slot) -> bool:
+    """Whether a format makes few bits of a parameter: not of the last product's."""
+    return _is_weight(slot) and not path.startswith("head.")
 
 
 def itemsize(dtype: str) -> int:
@@ -285,8 +320,7 @@ class RandomFilling(Parameters):
             self.put(path, made)
 
     def _is_quantised(self, path: str) -> bool:
-        is_weight = _is_weight(self.slots[path]) and not path.startswith("head.")
-        return self.format is not None and is_weight
+        return self.format is not None and _takes_format(path, self.slots[path])
 
 
 def _listed(names: list[str]) -> str:

@@ -82,8 +82,7 @@ def load(
     """
     if (path is None) == (random is None):
         raise ArgumentError("load() takes a path or random=config")
-    if dtype is not None and dtype not in _DTYPES:
-        raise ArgumentError(f"dtype is one of {', '.join(_DTYPES)}, got {dtype!r:.60}")
+    check_dtype(dtype)
     if quantize is not None and quantize not in ("int8", "fp8", *formats()):
         known = ", ".join(["int8", "fp8", *formats()])
         raise ArgumentError(f"quantize is one of {known}, got {quantize!r:.60}")
@@ -99,14 +98,13 @@ def load(
         module = class_of(config.architecture, config.source)(config)
         drawn = RandomFilling(module, dtype or config.dtype, device, quantize, config.source)
         return _model(config, module, drawn, kv_dtype, None, memory, limit)
-    name = _existing(path)
+    name = existing_path(path)
     with contextlib.ExitStack() as stack:
         tensors: Tensors
         if os.path.isfile(name):
             file = stack.enter_context(Gguf(name, device=device))
             config = config_of(file, name)
-            latent = config.architecture == "DeepseekV2ForCausalLM"
-            tensors = (JoinedLatent if latent else GgufTensors)(name, file)
+            tensors = gguf_tensors(config, name, file)
             names = gguf_names(config.architecture)
             vocabulary = "tokenizer.ggml.tokens" in file.metadata
         else:
@@ -139,6 +137,18 @@ def _model(
     )
 
 
+def gguf_tensors(config: Config, source: str, file: Gguf) -> GgufTensors:
+    """The arrays of a file as a model of this config takes them."""
+    latent = config.architecture == "DeepseekV2ForCausalLM"
+    return (JoinedLatent if latent else GgufTensors)(source, file)
+
+
+def check_dtype(dtype: Any) -> None:
+    """Raises ArgumentError for what is no dtype of weights."""
+    if dtype is not None and dtype not in _DTYPES:
+        raise ArgumentError(f"dtype is one of {', '.join(_DTYPES)}, got {dtype!r:.60}")
+
+
 def _with_generation_config(config: Config, folder: str) -> Config:
     """With the tokens that end a text by generation_config.json, too."""
     path = os.path.join(folder, "generation_config.json")
@@ -157,7 +167,7 @@ def _bounded(config: Config, max_length: int | None) -> Config:
     return dataclasses.replace(config, max_length=min(max_length, config.max_length))
 
 
-def _existing(path: Any) -> str:
+def existing_path(path: Any) -> str:
     """The path of a folder with a config.json, or of a GGUF file. Raises ModelError."""
     try:
         name = os.fsdecode(path)

@@ -1,20 +1,23 @@
-"""How fast a model runs: steps of decoding, prompts, many texts at once."""
+"""How fast a model runs: steps of decoding, prompts, texts, many of them at once."""
 
 from __future__ import annotations
 
-import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernwright._core import Array
 from kernwright.llm._engine import TokenEngine, TokenStream
 from kernwright.llm._sampling import Sampling
+from kernwright.llm.models._layers import Parts
+from kernwright.nn._modules.linear import ScaledWeight
+from kernwright.nn._packed_weight import PackedWeight
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
 
-__all__ = ["decoding", "prompt", "throughput"]
+__all__ = ["decoding", "generation", "prompt", "size", "throughput"]
 
 
 def _prompts(model: Model, count: int, length: int) -> list[list[int]]:
@@ -27,20 +30,49 @@ def _engine(model: Model, rows: int, length: int) -> TokenEngine:
     return model._generator.engine([length] * rows)
 
 
+def size(model: Model) -> tuple[int, int]:
+    """How many numbers the weights of a model stand for, and their bytes."""
+    found: dict[int, tuple[int, int]] = {}
+
+    def note(weight: Any) -> None:
+        if isinstance(weight, Array):
+            found[id(weight)] = weight.size, weight.nbytes
+        elif isinstance(weight, ScaledWeight):
+            found[id(weight)] = weight.codes.size, weight.codes.nbytes + weight.scale.nbytes
+        elif isinstance(weight, PackedWeight):
+            found[id(weight)] = weight.shape[0] * weight.shape[1], weight.nbytes
+        elif isinstance(weight, Parts):
+            for each in weight.weights.values():
+                note(each)
+
+    for _, module in model.module.named_modules():
+        for name, value in vars(module).items():
+            if not name.startswith("_"):
+                note(value)
+    return sum(each[0] for each in found.values()), sum(each[1] for each in found.values())
+
+
+def _quartiles(seconds: list[float]) -> dict[str, float]:
+    """The median and the quartiles of times, in ms."""
+    low, median, high = np.percentile(seconds, [25, 50, 75]) * 1e3
+    return {"ms": float(median), "ms_low": float(low), "ms_high": float(high)}
+
+
 def decoding(model: Model, rows: int, context: int, steps: int = 64) -> dict[str, Any]:
     """A step of `rows` sequences that generate, with `context` tokens each before it.
 
-    "step_ms" is the time between tokens as a caller sees it, "graph_ms" that of its graph alone,
-    replayed back to back; "host_us" the host's work in a step; "nodes" the kernels of the graph.
+    "step_ms" is the mean time between tokens as a caller sees it, "ms" the median, between the
+    quartiles "ms_low" and "ms_high"; "graph_ms" the time of its graph alone, replayed back to back;
+    "host_us" the host's work in a step; "nodes" the kernels of the graph.
     """
     engine = _engine(model, rows, context + 4 * steps)
     sampling = Sampling(max_tokens=4 * steps)
     streams = [engine.stream(each, sampling) for each in _prompts(model, rows, context - steps)]
     try:
         _advance(streams, steps // 2)
-        before, begin = engine.stats(), time.perf_counter()
-        _advance(streams, steps)
-        seconds, after = time.perf_counter() - begin, engine.stats()
+        before = engine.stats()
+        times = _advance(streams, steps)
+        seconds, after = sum(times), engine.stats()
         host = sum(after[name] - before[name] for name in ("plan_seconds", "launch_seconds"))
         graph = engine._record(
             rows, rows, random=False, penalties=False, details=False, masks=False
@@ -50,16 +82,20 @@ def decoding(model: Model, rows: int, context: int, steps: int = 64) -> dict[str
         for each in streams:
             each.close()
     return {
-        "rows": rows, "context": context, "step_ms": 1e3 * seconds / steps, "graph_ms": 1e3 * bare,
-        "tokens_per_second": rows * steps / seconds,
+        "rows": rows, "context": context, "step_ms": 1e3 * seconds / steps, **_quartiles(times),
+        "graph_ms": 1e3 * bare, "tokens_per_second": rows * steps / seconds,
         "host_us": 1e6 * host / (after["steps"] - before["steps"]), "nodes": graph.node_count,
     }  # fmt: skip
 
 
-def _advance(streams: list[TokenStream], steps: int) -> None:
+def _advance(streams: list[TokenStream], steps: int) -> list[float]:
+    """Seconds of each step."""
+    times = [time.perf_counter()]
     for _ in range(steps):
         for each in streams:
             next(each)
+        times.append(time.perf_counter())
+    return [float(each) for each in np.diff(times)]
 
 
 def _replayed(graph: Any, stream: Any, count: int) -> float:
@@ -74,15 +110,29 @@ def _replayed(graph: Any, stream: Any, count: int) -> float:
 
 
 def prompt(model: Model, length: int, repeats: int = 5) -> dict[str, Any]:
-    """From the call to the first token behind a prompt of so many tokens, the median."""
+    """From the call to the first token behind a prompt of so many tokens: the median, "ms", between
+    the quartiles "ms_low" and "ms_high"."""
     engine = _engine(model, 1, length + 1)
     times = []
     for each in _prompts(model, repeats + 2, length):
         begin = time.perf_counter()
         engine.run([each], Sampling(max_tokens=1))
         times.append(time.perf_counter() - begin)
-    seconds = statistics.median(times[2:])
-    return {"tokens": length, "ms": 1e3 * seconds, "tokens_per_second": length / seconds}
+    found = _quartiles(times[2:])
+    return {"tokens": length, **found, "tokens_per_second": 1e3 * length / found["ms"]}
+
+
+def generation(model: Model, new: int, repeats: int = 5) -> dict[str, Any]:
+    """`new` tokens behind the first one of a text: the median time of a token, "ms", between the
+    quartiles "ms_low" and "ms_high"."""
+    engine = _engine(model, 1, new + 2)
+    times = []
+    for each in _prompts(model, repeats + 1, 1):
+        stream = engine.stream(each, Sampling(max_tokens=new + 1))
+        next(stream)
+        times.append(sum(_advance([stream], new)) / new)
+    found = _quartiles(times[1:])  # the first one has recorded the graph
+    return {"tokens": new, **found, "tokens_per_second": 1e3 / found["ms"]}
 
 
 def throughput(model: Model, count: int, length: int, new: int) -> dict[str, Any]:

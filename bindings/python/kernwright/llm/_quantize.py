@@ -1,0 +1,300 @@
+"""llm.quantize: the files of a model, with weights of few bits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import kernwright as kw
+from kernwright._core import Array
+from kernwright._files.gguf import Gguf
+from kernwright._files.safetensors import save_safetensors
+from kernwright._support.files import store_error
+from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.llm._config import Config
+from kernwright.llm._errors import ModelError
+from kernwright.llm._fields import read_json
+from kernwright.llm._fill import NUMBERS, Few, Filling
+from kernwright.llm._gguf_config import config_of
+from kernwright.llm._gguf_names import gguf_names
+from kernwright.llm._layouts import FILE_TYPES, LAYOUTS
+from kernwright.llm._load import check_dtype, existing_path, gguf_tensors
+from kernwright.llm._quantised.methods import config_beside
+from kernwright.llm._registry import class_of
+from kernwright.llm._tensors import SafeTensorsFiles, opened_folder
+
+__all__ = ["quantize"]
+
+Progress = Callable[[int, int, str], object]
+
+_SHARD = 4 << 30  # bytes of a file, and of what the device holds of one
+# Files of weights, and those that are written anew; everything else in a folder is copied.
+_NOT_COPIED = (".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json", ".pt", ".pth",
+               ".ckpt", ".h5", ".msgpack", ".onnx", ".gguf")  # fmt: skip
+_FOLDERS = ("additional_chat_templates",)
+
+
+def quantize(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], format: str, *,
+    dtype: str | None = None, device: Any = None, progress: Progress | None = None,
+) -> None:  # fmt: skip
+    """Writes a model's files with weights of few bits; llm.load(target) is then, bit for bit,
+    llm.load(source, quantize=format).
+
+    - A folder of Hugging Face's layout becomes one: "fp8" (compressed-tensors, a scale a row),
+      "int8" or "nf4" (bitsandbytes). Its tokenizer, chat template, generation config and all other
+      files that are no weights are copied. Weights come in files of 4 GB.
+    - A .gguf file becomes one: "q4_k", "q5_k", "q6_k", "q8_0" and the other formats of blocks.
+      Its metadata, and so its tokenizer, stay. The device holds all that is written.
+
+    Weights of linear layers are quantised, but the product that makes logits and experts, which
+    keep their numbers; weights of few bits in a .gguf file stay as they are. `dtype` is what
+    llm.load() would take: numbers are rounded to it first; the config's without one, and a folder
+    tells it to those who load it. ``progress(done, of, name)`` is called for each tensor.
+
+    `target` appears when it is whole, and nothing is replaced: InvalidArgument where it exists.
+    Raises ArgumentError, ModelError for files that llm.load() refuses, that are quantised already,
+    or with rows of no whole number of blocks; StoreError. Not for several threads.
+
+    >>> import json, os
+    >>> from kernwright import llm
+    >>> fields = {"architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+    ...           "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
+    >>> block = "model.layers.0."
+    >>> shapes = {"model.embed_tokens": (64, 32), "model.norm": (32,), "lm_head": (64, 32)}
+    >>> shapes |= {f"{block}{each}_layernorm": (32,) for each in ("input", "post_attention")}
+    >>> shapes |= {f"{block}self_attn.{each}_proj": (32, 32) for each in "qkvo"}
+    >>> shapes |= {f"{block}mlp.{each}_proj": (64, 32) for each in ("gate", "up")}
+    >>> shapes |= {f"{block}mlp.down_proj": (32, 64)}
+    >>> arrays = {f"{name}.weight": kw.ones(shape) for name, shape in shapes.items()}
+    >>> os.mkdir("model")
+    >>> kw.save_safetensors("model/model.safetensors", arrays)
+    >>> with open("model/config.json", "w") as file:
+    ...     json.dump(fields, file)
+    >>> llm.quantize("model", "model-fp8", "fp8")
+    >>> llm.load("model-fp8").config.fields["quantization_config"]["format"]
+    'float-quantized'
+    """
+    check_dtype(dtype)
+    name, made = existing_path(source), _new_path(target)
+    _check_format(name, made, format)
+    if os.path.isdir(name):
+        _write_folder(name, made, format, dtype, device, progress)
+    else:
+        _write_gguf(name, made, format, dtype, device, progress)
+
+
+def _new_path(target: Any) -> str:
+    """The path of what is to be made. Raises InvalidArgument, ModelError."""
+    try:
+        name = os.fsdecode(target)
+    except TypeError:
+        raise ArgumentError(f"a path is a str or os.PathLike, got {target!r:.80}") from None
+    name = name.rstrip(os.sep) if name.rstrip(os.sep) else name
+    if os.path.lexists(name):
+        raise InvalidArgument(f"{name} exists already: quantize() replaces nothing")
+    folder = os.path.dirname(name) or "."
+    if not os.path.isdir(folder):
+        raise InvalidArgument(f"{name} cannot be written: there is no folder {folder}")
+    return name
+
+
+def _check_format(source: str, target: str, format: Any) -> None:
+    """Raises ArgumentError for a format, ModelError for files that do not take it."""
+    if not isinstance(format, str) or format not in (*LAYOUTS, *FILE_TYPES):
+        raise ArgumentError(
+            f"format is one of {', '.join(LAYOUTS)} for a folder and one of "
+            f"{', '.join(FILE_TYPES)} for a .gguf file, got {format!r:.60}"
+        )
+    of_folder = os.path.isdir(source)
+    if of_folder == target.endswith(".gguf"):
+        raise ModelError(
+            f"{source} is a folder, and {target} a .gguf file, whose tokenizer is kept in another "
+            "way: make a .gguf file of the folder by llama.cpp's convert_hf_to_gguf.py, and "
+            "quantise that one"
+            if of_folder
+            else f"{source} is a .gguf file, and so is what is made of it: {target} must end in "
+            ".gguf"
+        )
+    if (format in LAYOUTS) != of_folder:
+        known = LAYOUTS if of_folder else FILE_TYPES
+        raise ModelError(
+            f"{source} is a {'folder' if of_folder else '.gguf file'}, which is written as "
+            f"{', '.join(known)}, not {format}"
+        )
+
+
+# ---- folders of Hugging Face's layout
+
+
+def _write_folder(
+    source: str, target: str, format: str, dtype: str | None, device: Any,
+    progress: Progress | None,
+) -> None:  # fmt: skip
+    config_path = os.path.join(source, "config.json")
+    config = Config.from_file(config_path)
+    method = config.fields.get("quantization_config")
+    method = config_beside(source) if method is None else method
+    if method is not None:
+        known = method.get("quant_method") if isinstance(method, Mapping) else method
+        raise ModelError(f"{config_path}: the weights are quantised already, by {known!r:.60}")
+    kind = class_of(config.architecture, config.source)
+    number = dtype or config.dtype
+    with opened_folder(source, device) as files, _new_folder(target) as folder:
+        few = Filling(kind(config), files, kind.names, number, device, None).few()
+        _check_rows(few, files, LAYOUTS[format].block, format)
+        _write_weights(folder, files, few, format, number, progress)
+        kept = _kept(files, few)
+        _copy_others(source, folder)
+        fields = dict(read_json(config_path).values)
+        fields["quantization_config"] = LAYOUTS[format].config(kept, number)
+        if dtype is not None:
+            for each in (fields, fields.get("text_config")):
+                if isinstance(each, dict):
+                    each.pop("torch_dtype", None)
+                    each["dtype"] = dtype
+        (folder / "config.json").write_text(
+            json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+
+
+def _check_rows(few: Mapping[str, Few], tensors: Any, block: int, format: str) -> None:
+    """Raises ModelError for what the format cannot hold, before anything is written."""
+    if not few:
+        raise ModelError(f"{tensors.source} has no weights of linear layers in numbers")
+    for name, each in few.items():
+        if not name.endswith(".weight"):
+            raise ModelError(f"{tensors.source}: {name} is no name of a weight: *.weight is")
+        if each.columns % block:
+            raise ModelError(
+                f"{tensors.source}: {name} has rows of {each.columns} numbers, and {format} has "
+                f"blocks of {block}"
+            )
+
+
+def _write_weights(
+    folder: Path, files: SafeTensorsFiles, few: Mapping[str, Few], format: str, dtype: str,
+    progress: Progress | None,
+) -> None:  # fmt: skip
+    """All tensors, in files of a bounded size, with an index where there are several."""
+    shards: list[list[str]] = []
+    total = 0
+    for arrays in _shards(files, few, format, dtype, progress):
+        save_safetensors(folder / f"part-{len(shards)}", arrays, metadata={"format": "pt"})
+        shards.append(list(arrays))
+        total += sum(each.nbytes for each in arrays.values())
+    if len(shards) == 1:
+        (folder / "part-0").rename(folder / "model.safetensors")
+        return
+    weight_map: dict[str, str] = {}
+    for i, names in enumerate(shards):
+        part = f"model-{i + 1:05d}-of-{len(shards):05d}.safetensors"
+        (folder / f"part-{i}").rename(folder / part)
+        weight_map |= dict.fromkeys(names, part)
+    index = {"metadata": {"total_size": total}, "weight_map": weight_map}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2) + "\n")
+
+
+def _shards(
+    files: SafeTensorsFiles, few: Mapping[str, Few], format: str, dtype: str,
+    progress: Progress | None,
+) -> Iterator[dict[str, Array]]:  # fmt: skip
+    names = files.names()
+    arrays: dict[str, Array] = {}
+    size = 0
+    for done, name in enumerate(names):
+        if progress is not None:
+            progress(done, len(names), name)
+        if name in few:
+            weight = few[name].numbers()
+            made = LAYOUTS[format].tensors(name.removesuffix(".weight"), weight, dtype)
+        else:
+            made = {name: files.read(name)}
+        grown = sum(each.nbytes for each in made.values())
+        if arrays and size + grown > _SHARD:
+            yield arrays
+            arrays, size = {}, 0
+        arrays |= made
+        size += grown
+    yield arrays
+    if progress is not None:
+        progress(len(names), len(names), "")
+
+
+def _kept(files: SafeTensorsFiles, few: Mapping[str, Few]) -> list[str]:
+    """The layers that keep their numbers; experts of a layer by the name of all."""
+    matrices = [
+        name.removesuffix(".weight")
+        for name in files.names()
+        if name.endswith(".weight") and name not in few and len(files.shape(name)) == 2
+    ]
+    found = {
+        f"{base.partition('.experts.')[0]}.experts" if ".experts." in base else base
+        for base in matrices
+    }
+    return sorted({*found, "lm_head"})
+
+
+def _copy_others(source: str, folder: Path) -> None:
+    for each in sorted(os.scandir(source), key=lambda entry: entry.name):
+        if each.is_file() and not each.name.endswith(_NOT_COPIED) and each.name != "config.json":
+            shutil.copyfile(each.path, folder / each.name)
+        elif each.is_dir() and each.name in _FOLDERS:
+            shutil.copytree(each.path, folder / each.name)
+
+
+@contextlib.contextmanager
+def _new_folder(target: str) -> Iterator[Path]:
+    """A folder that gets the name `target` when the block ends, and is gone where it raises."""
+    made = Path(f"{target}.{os.getpid()}.part")
+    try:
+        made.mkdir()
+        yield made
+        made.rename(target)
+    except OSError as error:
+        raise store_error(target, "written", error) from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+# ---- GGUF files
+
+
+def _write_gguf(
+    source: str, target: str, format: str, dtype: str | None, device: Any,
+    progress: Progress | None,
+) -> None:  # fmt: skip
+    with Gguf(source, device=device) as file:
+        config = config_of(file, source)
+        tensors = gguf_tensors(config, source, file)
+        joined = [name for name in tensors.names() if name not in file]
+        if joined:
+            raise ModelError(
+                f"{source}: {joined[0]} is kept by heads in two arrays, of which no blocks are "
+                "made: llm.load(quantize=...) quantises it while loading"
+            )
+        module = class_of(config.architecture, config.source)(config)
+        names = gguf_names(config.architecture)
+        few = Filling(module, tensors, names, dtype or config.dtype, device, None).few()
+        file_type, block = FILE_TYPES[format]
+        _check_rows(few, tensors, block, format)
+        arrays: dict[str, Any] = {}
+        for done, name in enumerate(file):
+            if progress is not None:
+                progress(done, len(file), name)
+            if name in few:
+                arrays[name] = (kw.nn.quant.quantize(few[name].numbers(), format), format)
+            elif file.format(name) in NUMBERS:
+                arrays[name] = file[name]
+            else:
+                arrays[name] = (file[name], file.format(name))
+        metadata = dict(file.metadata)
+        metadata |= {"general.file_type": file_type, "general.quantization_version": 2}
+        kw.save_gguf(target, arrays, metadata)
+        if progress is not None:
+            progress(len(file), len(file), "")
