@@ -24,6 +24,9 @@ def fields_of(name, **changes):
     """config.json of a recorded model with other extents."""
     fields = json.loads(json.dumps(STORED[name]["config"]))
     made = {key: value for key, value in _EXTENTS.items() if fields.get(key) is not None}
+    hidden, heads = fields.get("hidden_size"), fields.get("num_attention_heads")
+    if hidden and fields.get("head_dim") == hidden // heads:
+        made["head_dim"] = made["hidden_size"] // heads
     if isinstance(fields.get("layer_types"), list):
         made["layer_types"] = fields["layer_types"][: made["num_hidden_layers"]]
     return fields | made | {"dtype": "bfloat16"} | changes
@@ -36,7 +39,7 @@ def shapes_of(fields):
     parameters = Parameters(kind(config))
     slots, first = parameters.slots, parameters.first
     made, covered = {}, set()
-    names = kind.names.items()
+    names = sorted(kind.names.items(), key=lambda item: not item[0].startswith("transformer."))
     for name, target in sorted(names, key=lambda item: ":" in item[1]):  # whole ones first
         if name.endswith("_blocks"):
             continue  # of MXFP4

@@ -17,7 +17,7 @@ import kernwright as kw
 from kernwright import _core
 
 PACKAGE = pathlib.Path(kw.__file__).parent
-MODULES = ("bench", "cache", "checks", "fft", "linalg", "memory", "nn", "nn.quant", "optim")
+MODULES = ("bench", "cache", "checks", "fft", "linalg", "llm", "memory", "nn", "nn.quant", "optim")
 MODULES += ("random", "train", "tune", "tune.accuracy", "tune.file_utils", "tune.observers")
 MODULES += ("tune.searchspace", "tune.strategies.common", "tune.strategies.wrapper", "tune.util")
 SAXPY = """
@@ -163,6 +163,12 @@ GOES_ON = {
     "checks.Finding": "checks.checks",
     "checks.Other": "checks.checks",
     "checks.Report": "checks.checks",
+    "llm.Model.chat": "llm.Tokenizer",
+    "llm.Model.chat_tokens": "llm.Model.chat",
+    "llm.StopCheck": "llm.Tokenizer",
+    "llm.StopCheck.finish": "llm.Tokenizer",
+    "llm.TextStream": "llm.Tokenizer",
+    **{name: "llm.Tokenizer" for name in EXAMPLES if name.startswith("llm.Tokenizer.")},
     "tune.Best": "tune.Session",
     "tune.Choice": "tune.Tuned",
     "tune.Match": "tune.Store",

@@ -172,6 +172,7 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
     source = model_files.written(tmp_path / "source", "llama")
     odd = model_files.written(tmp_path / "odd", "llama", intermediate_size=160)
     file = model_files.gguf_written(tmp_path / "m.gguf", "llama")
+    latent = model_files.gguf_written(tmp_path / "latent.gguf", "deepseek_v2")
     llm.quantize(source, tmp_path / "done", "fp8")
     before = sorted(tmp_path.rglob("*"))
 
@@ -191,6 +192,7 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
     refused(llm.ModelError, "written as fp8, int8, nf4, not q4_k", source, new, "q4_k")
     refused(llm.ModelError, "convert_hf_to_gguf", source, tmp_path / "new.gguf", "q8_0")
     refused(llm.ModelError, "must end in .gguf", file, new, "q8_0")
+    refused(llm.ModelError, "kept by heads", latent, tmp_path / "new.gguf", "q8_0")
     refused(llm.ModelError, "not fp8", file, tmp_path / "new.gguf", "fp8")
     refused(llm.ModelError, "already, by 'compressed-tensors'", tmp_path / "done", new, "fp8")
     refused(llm.ModelError, r"down_proj.weight has rows of 160 .* blocks of 64", odd, new, "nf4")

@@ -18,7 +18,18 @@ __all__ = ["Completion", "Piece"]
 
 @dataclasses.dataclass(frozen=True)
 class Completion:
-    """A text that a model wrote."""
+    """A text that a model wrote.
+
+    >>> from kernwright import llm
+    >>> model = llm.load(random={
+    ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+    ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+    ...     "dtype": "float32",
+    ... })
+    >>> made = model.generate([1, 2, 3], max_tokens=4, logprobs=2)
+    >>> made.finish_reason, made.prompt_tokens, len(made.logprobs[0].top)
+    ('length', 3, 2)
+    """
 
     text: str
     """Without the prompt, special tokens and the stop string; "" without a tokenizer."""
@@ -40,7 +51,17 @@ class Completion:
 
 
 class Piece(NamedTuple):
-    """What a stream gives for each token, and at the end of a text."""
+    """What a stream gives for each token, and at the end of a text.
+
+    >>> from kernwright import llm
+    >>> model = llm.load(random={
+    ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+    ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+    ...     "dtype": "float32",
+    ... })
+    >>> [piece.token is None for piece in model.stream([1, 2, 3], max_tokens=2)]
+    [False, False]
+    """
 
     text: str
     """The text that is certain by now: bytes of a character wait for the last one, and what may be

@@ -25,7 +25,12 @@ __all__ = ["Rotation", "Step", "WholeStep"]
 
 
 class Rotation(NamedTuple):
-    """Tables of rotary positions, as kw.nn.rope_tables() makes them, and how pairs are formed."""
+    """Tables of rotary positions, as kw.nn.rope_tables() makes them, and how pairs are formed.
+
+    >>> from kernwright import llm
+    >>> llm.Rotation(*kw.nn.rope_tables(16, 8)).cos.shape
+    (16, 4)
+    """
 
     cos: Array
     sin: Array
@@ -37,6 +42,13 @@ class Step(abc.ABC):
 
     A model is a kw.nn.Module that is called with a Step and returns logits of select()'s rows. The
     same code then serves whole prompts, chunks of prompts and single tokens, alone or in a batch.
+
+    >>> from kernwright import llm
+    >>> class Uniform(kw.nn.Module):  # gives all tokens the same chances
+    ...     def __call__(self, step: llm.Step):
+    ...         return step.select(kw.zeros((step.tokens.shape[0], 48)))
+    >>> Uniform()(llm.WholeStep([[1, 2, 3], [4]])).shape
+    (2, 48)
     """
 
     tokens: Array
@@ -72,6 +84,10 @@ class WholeStep(Step):
 
     `sequences`: lists of token numbers, none empty. select() takes the last token of each, or all
     with `select="all"`.
+
+    >>> from kernwright import llm
+    >>> llm.WholeStep([[5, 6, 7], [8]]).positions.numpy().tolist()
+    [0, 1, 2, 0]
     """
 
     def __init__(
@@ -97,6 +113,7 @@ class WholeStep(Step):
         scale: float | None = None, window: int | None = None, soft_cap: float | None = None,
         sinks: Array | None = None,
     ) -> Array:  # fmt: skip
+        """See Step.attend(); keys and values are kept nowhere."""
         if q_norm is not None:
             q = kw.nn.rms_norm(q, q_norm, eps)
         if k_norm is not None:
@@ -112,4 +129,5 @@ class WholeStep(Step):
         )  # fmt: skip
 
     def select(self, x: Array) -> Array:
+        """The rows of x of the last tokens, or x."""
         return x if self._last is None else kw.take(x, self._last, axis=0)

@@ -29,7 +29,12 @@ __all__ = [
 
 
 class Unread(NamedTuple):
-    """A parameter that llm.load() fills: its shape, and its dtype where that is not the model's."""
+    """A parameter that llm.load() fills: its shape, and its dtype where that is not the model's.
+
+    >>> from kernwright import llm
+    >>> llm.models.Linear(4, 8).weight
+    Unread(shape=(8, 4), dtype=None)
+    """
 
     shape: tuple[int, ...]
     dtype: str | None = None
