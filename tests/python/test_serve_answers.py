@@ -159,13 +159,15 @@ def test_options_reach_the_engine(client, engine):
         **ASK, "max_completion_tokens": 5, "max_tokens": 7, "temperature": 0, "top_p": 0.5,
         "top_k": -1, "min_p": 0.1, "repetition_penalty": 1.5, "presence_penalty": -1, "seed": 7,
         "frequency_penalty": 2, "ignore_eos": True, "min_tokens": 2, "stop_token_ids": [4],
-        "logprobs": None, "user": "u", "metadata": {"a": "b"}, "unknown": None,
+        "logit_bias": {"7": -100}, "logprobs": None, "user": "u", "metadata": {"a": "b"},
+        "unknown": None,
     }  # fmt: skip
     assert client.post("/v1/chat/completions", body)[0] == 200
     assert engine.options[-1] == {
         "max_tokens": 5, "temperature": 0.0, "top_p": 0.5, "top_k": 0, "min_p": 0.1,
         "repetition_penalty": 1.5, "presence_penalty": -1.0, "frequency_penalty": 2.0, "seed": 7,
         "ignore_eos": True, "min_tokens": 2, "stop_tokens": [4],
+        "logit_bias": {7: -100.0},
     }  # fmt: skip
     assert client.post("/v1/chat/completions", ASK)[0] == 200
     told = engine.options[-1]

@@ -133,3 +133,43 @@ def test_an_error_within_a_stream_is_raised(client, engine):
             list(stream)
     finally:
         engine.error, engine.seconds = None, 0.0
+
+
+def test_responses(client, engine):
+    engine.text = "<think>so</think>Hello"
+    made = client.responses.create(model="tiny", input="Hi", instructions="Be brief.")
+    assert made.output_text == "Hello" and made.status == "completed"
+    assert [each.type for each in made.output] == ["reasoning", "message"]
+    assert made.usage.total_tokens == made.usage.input_tokens + made.usage.output_tokens
+    cut = client.responses.create(model="tiny", input="Hi", max_output_tokens=2)
+    assert cut.status == "incomplete" and cut.incomplete_details.reason == "max_output_tokens"
+
+
+def test_responses_stream(client, engine):
+    engine.text = f"<think>so</think>On it.{CALL}"
+    tools = [{"type": "function", **TOOLS[0]["function"], "strict": False}]
+    with client.responses.stream(model="tiny", input=HI, tools=tools) as stream:
+        events = list(stream)
+        made = stream.get_final_response()
+    assert [each.sequence_number for each in events] == list(range(len(events)))
+    kinds = [each.type for each in events]
+    assert kinds[0] == "response.created" and kinds[-1] == "response.completed"
+    assert kinds.count("response.output_item.added") == 3
+    assert kinds.count("response.output_item.done") == 3
+    assert made.output_text == "On it."
+    call = made.output[-1]
+    assert call.name == "add" and json.loads(call.arguments) == {"a": 1, "b": "two"}
+    text = "".join(e.delta for e in events if e.type == "response.output_text.delta")
+    assert text == "On it."
+
+
+def test_the_items_of_a_response_go_back(client, engine):
+    engine.text = "x"
+    items = [
+        {"role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+        {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "1"},
+    ]
+    with pytest.raises(openai.BadRequestError, match="the roles are"):  # the template has no tools
+        client.responses.create(model="tiny", input=items)
+    assert client.responses.create(model="tiny", input=items[:2]).output_text == "x"

@@ -247,3 +247,10 @@ def test_clients_that_leave_end_their_requests(model):
             wait_for(lambda: engine.running == 0)
             assert time.monotonic() - begin < 1.0
             wait_for(lambda: c.server.running == 0)
+
+
+def test_the_page_needs_no_other_host(model):
+    with serving(WritingEngine(model, "x")) as c:
+        status, headers, body = c.ask("GET", "/")
+    assert status == 200 and headers["content-type"].startswith("text/html")
+    assert b"v1/chat/completions" in body and b"://" not in body

@@ -155,6 +155,8 @@ def test_an_engine_that_dies_ends_the_server():
         ([TINY, "--temperature", "-1"], 2, "temperature is 0 or more"),
         ([TINY, "--chat-format", "xml"], 2, "--chat-format is auto, none"),
         ([TINY, "--max-rows", "0"], 2, "max_rows"),
+        ([TINY, "--also", "/none"], 2, "--also is NAME=PATH"),
+        ([TINY, "--also", f"tiny_llama={TINY}"], 2, "a name of its own"),
     ],
 )
 def test_wrong_arguments(arguments, code, message, capsys):
@@ -163,10 +165,12 @@ def test_wrong_arguments(arguments, code, message, capsys):
 
 
 def test_check_tells_what_memory_holds(capsys):
-    assert main(["serve", TINY, "--port", "0", "--check", "--max-rows", "2"]) == 0
+    also = ["--also", f"draft={TINY}_draft"]
+    assert main(["serve", TINY, "--port", "0", "--check", "--max-rows", "2", *also]) == 0
     out = capsys.readouterr().out
     weights = sum(
         each.nbytes for each in dict(kw.llm.load(TINY).module.named_parameters()).values()
     )
     assert f"weights  {weights / 2**30:.3f} GiB" in out
     assert "context  512 tokens" in out and "64 pages, 1024 tokens, 2.0 texts" in out
+    assert "draft: LlamaForCausalLM on " in out

@@ -10,6 +10,7 @@ from kernwright.errors import OutOfMemory
 from kernwright.serve.limits import Limits
 
 CHAT, COMPLETE = "/v1/chat/completions", "/v1/completions"
+RESPOND, MESSAGE = "/v1/responses", "/v1/messages"
 HI = [{"role": "user", "content": "Hi"}]
 
 
@@ -50,7 +51,9 @@ WRONG = [
     (CHAT, {"stop": "a" * 1025}, 400, "stop", "1024 characters at most, got 1025"),
     (CHAT, {"stop": [1]}, 400, "stop[0]", "got `int`"),
     (CHAT, {"stop_token_ids": [-1]}, 400, "stop_token_ids", "got -1"),
-    (CHAT, {"logit_bias": {"5": 1}}, 400, "logit_bias", "not supported"),
+    (CHAT, {"logit_bias": {"5": 101}}, 400, "logit_bias", "from -100 to 100, got 101"),
+    (CHAT, {"logit_bias": {"a": 1}}, 400, "logit_bias", "as keys, got a"),
+    (CHAT, {"logit_bias": {str(i): 1 for i in range(301)}}, 400, "logit_bias", "300 tokens"),
     (CHAT, {"top_logprobs": 3}, 400, None, "needs logprobs"),
     (CHAT, {"logprobs": True, "top_logprobs": 21}, 400, "top_logprobs", "from 0 to 20"),
     (CHAT, {"temprature": 1}, 400, "temprature", "did you mean temperature?"),
@@ -105,13 +108,27 @@ WRONG = [
     (COMPLETE, {"best_of": 17}, 400, "best_of", "from 1 to 16"),
     (COMPLETE, {"logprobs": 21}, 400, "logprobs", "from 0 to 20"),
     (COMPLETE, {"max_tokens": 0}, 400, "max_tokens", "got 0"),
+    (RESPOND, b"{}", 400, "input", "missing"),
+    (RESPOND, {"previous_response_id": "resp_1"}, 400, "previous_response_id", "not kept"),
+    (RESPOND, {"input": [{"type": "image"}]}, 400, "input[0].type", "unknown"),
+    (RESPOND, {"tools": [{"type": "web_search"}]}, 400, "tools[0].type", "web_search"),
+    (RESPOND, {"temperature": 3}, 400, "temperature", "from 0 to 2"),
+    (RESPOND, {"text": {"format": {"type": "xml"}}}, 400, "response_format.type", "xml"),
+    (MESSAGE, {"max_tokens": None}, 400, "max_tokens", "got `null`"),
+    (MESSAGE, {"messages": [{"role": "user", "content": [{"type": "image"}]}]}, 400,
+     "messages[0].content[0].type", "only texts and tools"),
+    (MESSAGE, {"tools": [{"type": "bash_20250124"}]}, 400, "tools[0].type", "bash"),
+    (MESSAGE, {"top_k": 1.5}, 400, "top_k", "got `float`"),
     ("/tokenize", b"{}", 400, "prompt", "a prompt or messages"),
     ("/detokenize", b"{}", 400, "tokens", "missing"),
     ("/detokenize", {"tokens": [5000]}, 400, None, "outside of the vocabulary"),
     ("/v1/embeddings", {"input": "a", "encoding_format": "hex"}, 400, "encoding_format", "hex"),
     ("/v1/embeddings", {"input": "a", "dimensions": 3}, 400, "dimensions", "is 128"),
 ]  # fmt: skip
-RIGHT = {CHAT: {"messages": HI}, COMPLETE: {"prompt": "a"}}
+RIGHT = {
+    CHAT: {"messages": HI}, COMPLETE: {"prompt": "a"}, RESPOND: {"input": "a"},
+    MESSAGE: {"messages": HI, "max_tokens": 5},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "body", "status", "param", "message"), WRONG)

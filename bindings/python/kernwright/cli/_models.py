@@ -79,20 +79,20 @@ def sampling_of(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def loaded(arguments: argparse.Namespace) -> Any:
-    """The llm.Model of the arguments. Raises UsageError."""
+def loaded(arguments: argparse.Namespace, path: str | None = None) -> Any:
+    """The llm.Model of the arguments, or that of another path. Raises UsageError."""
     from kernwright import llm
 
-    if (arguments.model is None) == (arguments.random is None):
+    if path is None and (arguments.model is None) == (arguments.random is None):
         raise UsageError("give a MODEL, or --random CONFIG")
     device = chosen_device(arguments)
     with device:
         model = llm.load(
-            arguments.model, random=arguments.random, dtype=arguments.dtype,
-            quantize=arguments.quantize, max_length=arguments.max_seq_len,
-            kv_dtype=arguments.kv_dtype, device=device,
+            path or arguments.model, random=None if path else arguments.random,
+            dtype=arguments.dtype, quantize=arguments.quantize,
+            max_length=arguments.max_seq_len, kv_dtype=arguments.kv_dtype, device=device,
         )  # fmt: skip
-    if arguments.tokenizer is not None:
+    if arguments.tokenizer is not None and path is None:
         model.tokenizer = llm.Tokenizer(arguments.tokenizer)
     return model
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from kernwright.cli import UsageError
 from kernwright.cli._models import add_model_arguments, add_sampling_arguments, loaded, sampling_of
@@ -12,6 +13,8 @@ from kernwright.cli._models import add_model_arguments, add_sampling_arguments, 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--name", help="what requests call the model; else its file's name")
+    parser.add_argument("--also", action="append", default=[], metavar="NAME=PATH",
+                        help="a further model, repeatable")  # fmt: skip
     parser.add_argument(
         "--chat-format", metavar="FORMAT", default="auto",
         help="of reasoning and calls in answers: hermes, llama3, mistral, harmony, deepseek, or "
@@ -83,4 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"the server needs the package {error.name} ({error}): "
             "pip install 'kernwright[llm,serve]'"
         ) from error
-    return start(arguments, lambda: loaded(arguments), sampling_of(arguments), sys.stdout)
+
+    def load(path: str | None = None) -> Any:
+        return loaded(arguments, path)
+
+    return start(arguments, load, sampling_of(arguments), sys.stdout)

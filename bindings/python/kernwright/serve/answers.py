@@ -76,6 +76,11 @@ class Answer:
             delta = {"role": "assistant", **delta}
         return delta if delta or self.finish_reason is not None else None
 
+    @property
+    def stop_string(self) -> str | None:
+        """The stop string that ended it."""
+        return self._stops.matched
+
     def new_logprobs(self) -> list[dict[str, Any]]:
         """Those of tokens since the last time."""
         begin, self._told = self._told, len(self.logprobs)

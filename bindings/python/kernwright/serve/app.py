@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, Router
 
+from kernwright.serve.anthropic import AnthropicMessage
 from kernwright.serve.body import read_body
 from kernwright.serve.chat import Chat
 from kernwright.serve.completions import Completions
@@ -23,9 +24,12 @@ from kernwright.serve.protocol import (
     CompletionBody,
     DetokenizeBody,
     EmbeddingBody,
+    MessagesBody,
+    ResponsesBody,
     TokenizeBody,
     decoded,
 )
+from kernwright.serve.responses import Responses
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
 from kernwright.serve.streaming import EventStream, while_connected
@@ -65,7 +69,8 @@ class _Endpoints:
             if streams:
                 return EventStream(
                     made.events(), made.texts.cancel, seconds=limits.seconds,
-                    write_seconds=limits.write_seconds,
+                    write_seconds=limits.write_seconds, done=made.ends_with_done,
+                    failure=made.failure,
                 )  # fmt: skip
             return _json(
                 await while_connected(
@@ -155,6 +160,8 @@ def make_app(server: Server, *, cors: Sequence[str] = ()) -> Any:
     posts: dict[str, Handler] = {
         "/v1/chat/completions": ends.generating(ChatBody, Chat),
         "/v1/completions": ends.generating(CompletionBody, Completions),
+        "/v1/responses": ends.generating(ResponsesBody, Responses),
+        "/v1/messages": ends.generating(MessagesBody, AnthropicMessage),
         "/v1/embeddings": ends.computing(EmbeddingBody, embeddings, True),
         "/tokenize": ends.computing(TokenizeBody, tokenize, False),
         "/detokenize": ends.computing(DetokenizeBody, detokenize, False),

@@ -24,6 +24,9 @@ __all__ = ["Chat"]
 class Chat:
     """The answers to one body. It is made by a worker thread: it tokenises and submits."""
 
+    ends_with_done = True
+    failure = None
+
     def __init__(self, server: Server, served: Served, body: ChatBody, call: Call) -> None:
         _refuse_what_is_not_there(body)
         limits = server.limits
@@ -60,7 +63,8 @@ class Chat:
         self._call = call
         call.generating(served.name, self.texts.prompt_tokens)
 
-    async def _pieces(self) -> AsyncIterator[tuple[int, Answer, dict[str, Any] | None]]:
+    async def pieces(self) -> AsyncIterator[tuple[int, Answer, dict[str, Any] | None]]:
+        """For each token the number of an answer, the answer, and what the token adds."""
         async for number, piece in self.texts.pieces():
             answer = self._answers[number]
             delta = answer.push(piece)
@@ -70,7 +74,7 @@ class Chat:
 
     async def whole(self) -> dict[str, Any]:
         """The body of the answer."""
-        async for _ in self._pieces():
+        async for _ in self.pieces():
             pass
         choices = [
             {
@@ -85,7 +89,7 @@ class Chat:
     async def events(self) -> AsyncIterator[bytes]:
         """An event for each token that shows text, calls or an end; then the usage, if asked."""
         head = self._head("chat.completion.chunk")
-        async for number, answer, delta in self._pieces():
+        async for number, answer, delta in self.pieces():
             if delta is not None:
                 choice: dict[str, Any] = {
                     "index": number, "delta": delta, "finish_reason": answer.finish_reason,

@@ -53,6 +53,9 @@ class _Text:
 class Completions:
     """The texts for one body. It is made by a worker thread: it tokenises and submits."""
 
+    ends_with_done = True
+    failure = None
+
     def __init__(self, server: Server, served: Served, body: CompletionBody, call: Call) -> None:
         limits = server.limits
         if body.suffix:

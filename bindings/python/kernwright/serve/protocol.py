@@ -10,7 +10,17 @@ import msgspec
 
 from kernwright.serve.errors import ApiError
 
-__all__ = ["ChatBody", "CompletionBody", "EmbeddingBody", "SamplingFields", "decoded"]
+__all__ = [
+    "ChatBody",
+    "CompletionBody",
+    "DetokenizeBody",
+    "EmbeddingBody",
+    "MessagesBody",
+    "ResponsesBody",
+    "SamplingFields",
+    "TokenizeBody",
+    "decoded",
+]
 
 Number = float | None
 Whole = int | None
@@ -87,6 +97,48 @@ class CompletionBody(SamplingFields, kw_only=True):
     echo: Flag = None
     logprobs: Whole = None
     best_of: Whole = None
+
+
+class ResponsesBody(msgspec.Struct, kw_only=True):
+    """POST /v1/responses."""
+
+    input: str | list[dict[str, Any]]
+    model: str | None = None
+    instructions: str | None = None
+    max_output_tokens: Whole = None
+    temperature: Number = None
+    top_p: Number = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: Flag = None
+    reasoning: dict[str, Any] | None = None
+    text: dict[str, Any] | None = None
+    stream: Flag = None
+    stream_options: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    include: list[str] | None = None
+    truncation: str | None = None
+    background: Flag = None
+    previous_response_id: str | None = None
+    user: str | None = None
+
+
+class MessagesBody(msgspec.Struct, kw_only=True):
+    """POST /v1/messages."""
+
+    messages: list[dict[str, Any]]
+    max_tokens: int
+    model: str | None = None
+    system: str | list[dict[str, Any]] | None = None
+    temperature: Number = None
+    top_p: Number = None
+    top_k: Whole = None
+    stop_sequences: list[str] | None = None
+    stream: Flag = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: dict[str, Any] | None = None
+    thinking: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
 
 
 class EmbeddingBody(msgspec.Struct, kw_only=True):

@@ -14,6 +14,7 @@ from kernwright.serve.protocol import SamplingFields
 __all__ = ["Defaults", "options_of", "require_int"]
 
 _MOST_SEED = 2**63
+_MOST_BIASES = 300
 # name: least, most, and whether the least itself is allowed
 _REALS: dict[str, tuple[float, float, bool]] = {
     "temperature": (0.0, 2.0, True),
@@ -67,7 +68,26 @@ def options_of(body: SamplingFields, limits: Limits, defaults: Defaults) -> dict
     stop = _stop_strings(body.stop, limits)
     if stop:
         made["stop"] = stop
-    _refuse_what_is_not_there(body)
+    if body.logit_bias:
+        made["logit_bias"] = _biases(body.logit_bias)
+    if body.skip_special_tokens is False:
+        raise ApiError(400, "skip_special_tokens: false is not supported: special tokens are never "
+                       "in a text", param="skip_special_tokens",
+                       code="unsupported_field")  # fmt: skip
+    return made
+
+
+def _biases(given: Mapping[str, float]) -> dict[int, float]:
+    """Numbers by token, whose keys are texts in JSON."""
+    made = {}
+    for name, value in given.items():
+        if not name.isascii() or not name.isdigit() or len(name) > 9:
+            raise _out_of_range("logit_bias", "has numbers of tokens as keys", name)
+        if not -100 <= value <= 100:
+            raise _out_of_range("logit_bias", "has values from -100 to 100", value)
+        made[int(name)] = value
+    if len(made) > _MOST_BIASES:
+        raise _out_of_range("logit_bias", f"has {_MOST_BIASES} tokens at most", len(made))
     return made
 
 
@@ -81,16 +101,6 @@ def _stop_strings(stop: str | list[str] | None, limits: Limits) -> list[str]:
                 "stop", f"has strings of {limits.stop_length} characters at most", len(each)
             )
     return [each for each in listed if each]  # some clients send "" for none
-
-
-def _refuse_what_is_not_there(body: SamplingFields) -> None:
-    if body.logit_bias:
-        raise ApiError(400, "logit_bias is not supported: leave it out", param="logit_bias",
-                       code="unsupported_field")  # fmt: skip
-    if body.skip_special_tokens is False:
-        raise ApiError(400, "skip_special_tokens: false is not supported: special tokens are never "
-                       "in a text", param="skip_special_tokens",
-                       code="unsupported_field")  # fmt: skip
 
 
 def require_int(name: str, value: int, least: int, most: int) -> int:

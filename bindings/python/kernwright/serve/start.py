@@ -23,42 +23,76 @@ from kernwright.serve.server import Server
 __all__ = ["start"]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.IGNORECASE)
+_SHARE = 0.8  # of the free memory, for keys and values
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def start(
-    arguments: argparse.Namespace, load: Callable[[], llm.Model], sampling: Mapping[str, Any],
+    arguments: argparse.Namespace, load: Callable[..., llm.Model], sampling: Mapping[str, Any],
     out: TextIO,
 ) -> int:  # fmt: skip
-    """Checks all arguments, loads the model, and serves until a signal. The exit code."""
+    """Checks all arguments, loads the models, and serves until a signal. The exit code.
+
+    load() gives the model of the arguments, load(path) another one.
+    """
     limits = _limits(arguments)
     keys = Keys.of(arguments.api_key, arguments.api_key_file)
     defaults = _defaults(sampling)
+    paths = _names(arguments)
     address = Address(
         arguments.host, arguments.port, certificate=arguments.tls_certificate,
         key=arguments.tls_key,
     )  # fmt: skip
     kv_memory = arguments.kv_memory
     kv_memory = kv_memory if kv_memory == "auto" else _bytes("--kv-memory", kv_memory)
-    model = load()
-    engine = llm.Engine(
-        model, max_rows=arguments.max_rows, max_tokens_per_step=arguments.max_tokens_per_step,
-        kv_memory=kv_memory, prefix_cache=not arguments.no_prefix_cache,
-        deterministic=arguments.deterministic,
-    )  # fmt: skip
-    served = Served(_name(arguments), model, engine, _format(arguments.chat_format, model))
+    loaded = {name: load() if path is None else load(path) for name, path in paths.items()}
+    models = _served(arguments, loaded, kv_memory)
     if arguments.check:
-        print(_plan(served), file=out)
-        engine.close()
+        print("\n\n".join(map(_plan, models.values())), file=out)
+        for each in models.values():
+            each.engine.close()
         return 0
     server = Server(
-        {served.name: served}, limits=limits, defaults=defaults, keys=keys,
+        models, limits=limits, defaults=defaults, keys=keys,
         ignore_unknown=arguments.unknown_fields == "ignore",
     )  # fmt: skip
     begin_log(arguments.log_format, arguments.log_level)
     app = make_app(server, cors=arguments.cors)
-    log.info("%s is served at %s%s", served.name, address.url, "" if keys else ", without keys")
+    names = ", ".join(models)
+    log.info("%s is served at %s%s", names, address.url, "" if keys else ", without keys")
     return run_server(app, server, address)
+
+
+def _names(arguments: argparse.Namespace) -> dict[str, str | None]:
+    """Paths of models by their names; None for that of MODEL or --random. Raises
+    InvalidArgument."""
+    path = arguments.model or arguments.random or "model"
+    usual = os.path.basename(os.path.abspath(path)).removesuffix(".gguf")
+    made: dict[str, str | None] = {arguments.name or usual: None}
+    for text in arguments.also:
+        name, _, path = text.partition("=")
+        if not name or not path or name in made:
+            raise InvalidArgument(f"--also is NAME=PATH with a name of its own, got {text!r:.80}")
+        made[name] = path
+    return made
+
+
+def _served(
+    arguments: argparse.Namespace, models: Mapping[str, llm.Model], kv_memory: int | str
+) -> dict[str, Served]:
+    """The models with their engines. Without a number, each gets an even share of the memory."""
+    if kv_memory == "auto" and len(models) > 1:
+        device = next(iter(models.values())).device
+        kv_memory = int(device.memory_info().free * _SHARE / len(models))
+    made = {}
+    for name, model in models.items():
+        engine = llm.Engine(
+            model, max_rows=arguments.max_rows,
+            max_tokens_per_step=arguments.max_tokens_per_step, kv_memory=kv_memory,
+            prefix_cache=not arguments.no_prefix_cache, deterministic=arguments.deterministic,
+        )  # fmt: skip
+        made[name] = Served(name, model, engine, _format(arguments.chat_format, model))
+    return made
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
@@ -95,12 +129,6 @@ def _defaults(sampling: Mapping[str, Any]) -> Defaults:
     return Defaults(
         sampling.get("temperature", usual.temperature), sampling.get("top_p", usual.top_p), others
     )
-
-
-def _name(arguments: argparse.Namespace) -> str:
-    path = arguments.model or arguments.random
-    usual = os.path.basename(os.path.abspath(path)).removesuffix(".gguf")
-    return str(arguments.name or usual)
 
 
 def _format(name: str, model: llm.Model) -> str | None:

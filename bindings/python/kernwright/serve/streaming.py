@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kernwright.errors import Error
 from kernwright.serve.errors import ApiError, as_api_error
+from kernwright.serve.log import log
 
 __all__ = ["ClientGone", "EventStream", "event", "while_connected"]
 
@@ -133,6 +135,8 @@ class EventStream:
             self._cancel("error")
             if not self._begun:
                 raise
+            if not isinstance(error, (ApiError, Error)):
+                log.error("a stream failed", exc_info=error)
             await self._write(send, self._failure(as_api_error(error)), True)
         await self._write(send, _DONE if self._done else b"", False)
 

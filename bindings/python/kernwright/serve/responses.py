@@ -1,0 +1,221 @@
+"""POST /v1/responses: OpenAI's other interface for chats, without stored conversations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from kernwright.serve.blocks import Block, Blocks, Change
+from kernwright.serve.calls import Call
+from kernwright.serve.chat import Chat
+from kernwright.serve.errors import ApiError
+from kernwright.serve.protocol import ChatBody, ResponsesBody
+from kernwright.serve.served import Served
+from kernwright.serve.server import Server
+from kernwright.serve.streaming import event
+
+__all__ = ["Responses"]
+
+
+class Responses:
+    """The answer to one body, a chat in another form. It is made by a worker thread."""
+
+    ends_with_done = False
+
+    def __init__(self, server: Server, served: Served, body: ResponsesBody, call: Call) -> None:
+        _refuse_what_is_not_there(body)
+        self._body, self._call, self._served = body, call, served
+        self._chat = Chat(server, served, _chat_body(body), call)
+        self.texts = self._chat.texts
+        self._blocks, self._reason = Blocks(), ""
+        self._number, self._reasoning_tokens = 0, 0
+
+    @staticmethod
+    def failure(error: ApiError) -> bytes:
+        """The event of an error within a stream."""
+        told = {"message": error.message, "code": error.code, "param": error.param}
+        return event({"type": "error", **told}, "error")
+
+    async def _changes(self) -> AsyncIterator[Change]:
+        async for _, answer, delta in self._chat.pieces():
+            self._reason = answer.finish_reason or ""
+            self._reasoning_tokens += delta is not None and "reasoning_content" in delta
+            for change in self._blocks.changes(delta, answer.finish_reason is not None):
+                yield change
+
+    async def whole(self) -> dict[str, Any]:
+        """The body of the answer."""
+        async for _ in self._changes():
+            pass
+        return self._response()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Events with types, as OpenAI has them: items begin, grow and end."""
+        begun = False
+        async for change in self._changes():
+            if not begun:
+                begun = True
+                for kind in ("created", "in_progress"):
+                    yield self._event(f"response.{kind}", response=self._response("in_progress"))
+            for name, fields in self._told(change):
+                yield self._event(name, **fields)
+        if not begun:
+            yield self._event("response.created", response=self._response("in_progress"))
+        made = self._response()
+        yield self._event(f"response.{made['status']}", response=made)
+
+    def _event(self, name: str, /, **fields: Any) -> bytes:
+        self._number += 1
+        return event({"type": name, "sequence_number": self._number - 1, **fields}, name)
+
+    def _told(self, change: Change) -> list[tuple[str, dict[str, Any]]]:
+        block = change.block
+        place = {"item_id": self._id(block), "output_index": block.index}
+        part = {**place, "content_index": 0}
+        item: dict[str, Any] = {"output_index": block.index}
+        name = "output_text" if block.kind == "text" else "reasoning_text"
+        more: dict[str, Any] = {"logprobs": []} if block.kind == "text" else {}
+        if change.what == "begin":
+            made = [("response.output_item.added", {**item, "item": self._item(block, False)})]
+            if block.kind == "text":
+                made.append(("response.content_part.added", {**part, "part": _part(block)}))
+            return made
+        if change.what == "more":
+            if block.kind == "call":
+                return [("response.function_call_arguments.delta", {**place, "delta": change.text})]
+            return [(f"response.{name}.delta", {**part, "delta": change.text, **more})]
+        if block.kind == "call":
+            done = {**place, "name": block.name, "arguments": block.text}
+            made = [("response.function_call_arguments.done", done)]
+        else:
+            made = [(f"response.{name}.done", {**part, "text": block.text, **more})]
+        if block.kind == "text":
+            made.append(("response.content_part.done", {**part, "part": _part(block)}))
+        return [*made, ("response.output_item.done", {**item, "item": self._item(block, True)})]
+
+    def _id(self, block: Block) -> str:
+        prefix = {"text": "msg", "call": "fc", "reasoning": "rs"}[block.kind]
+        return f"{prefix}_{self._call.id}_{block.index}"
+
+    def _item(self, block: Block, is_whole: bool) -> dict[str, Any]:
+        status = "completed" if is_whole else "in_progress"
+        made: dict[str, Any] = {"id": self._id(block), "status": status}
+        if block.kind == "call":
+            return {
+                **made, "type": "function_call", "call_id": block.id, "name": block.name,
+                "arguments": block.text,
+            }  # fmt: skip
+        if block.kind == "reasoning":
+            content = [{"type": "reasoning_text", "text": block.text}] if is_whole else []
+            return {**made, "type": "reasoning", "summary": [], "content": content}
+        content = [_part(block)] if is_whole else []
+        return {**made, "type": "message", "role": "assistant", "content": content}
+
+    def _response(self, status: str | None = None) -> dict[str, Any]:
+        body, call = self._body, self._call
+        cut = status is None and self._reason == "length"
+        status = status or ("incomplete" if cut else "completed")
+        ended = status != "in_progress"
+        return {
+            "id": f"resp_{call.id}", "object": "response", "created_at": self._chat.created,
+            "status": status, "model": self._served.name, "error": None,
+            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+            "output": [self._item(each, True) for each in self._blocks.blocks] if ended else [],
+            "instructions": body.instructions, "max_output_tokens": body.max_output_tokens,
+            "metadata": body.metadata or {}, "parallel_tool_calls": True,
+            "previous_response_id": None, "temperature": body.temperature, "top_p": body.top_p,
+            "tool_choice": body.tool_choice or "auto", "tools": body.tools or [],
+            "reasoning": {"effort": _effort(body), "summary": None}, "truncation": "disabled",
+            "text": {"format": {"type": "text"}}, "usage": self._usage() if ended else None,
+        }  # fmt: skip
+
+    def _usage(self) -> dict[str, Any]:
+        call = self._call
+        return {
+            "input_tokens": call.prompt_tokens,
+            "input_tokens_details": {"cached_tokens": call.cached_tokens, "cache_write_tokens": 0},
+            "output_tokens": call.completion_tokens,
+            "output_tokens_details": {"reasoning_tokens": self._reasoning_tokens},
+            "total_tokens": call.prompt_tokens + call.completion_tokens,
+        }
+
+
+def _part(block: Block) -> dict[str, Any]:
+    return {"type": "output_text", "text": block.text, "annotations": [], "logprobs": []}
+
+
+def _effort(body: ResponsesBody) -> str | None:
+    effort = (body.reasoning or {}).get("effort")
+    return effort if isinstance(effort, str) else None
+
+
+def _refuse_what_is_not_there(body: ResponsesBody) -> None:
+    if body.previous_response_id is not None:
+        raise _unsupported("previous_response_id", "responses are not kept: send all items")
+    if body.background:
+        raise _unsupported("background", "responses come within their request")
+    if body.truncation not in (None, "disabled"):
+        raise _unsupported("truncation", 'prompts are never cut: it is "disabled"')
+
+
+def _chat_body(body: ResponsesBody) -> ChatBody:
+    """The same as a chat."""
+    system = [] if body.instructions is None else [{"role": "system", "content": body.instructions}]
+    if isinstance(body.input, str):
+        messages = [{"role": "user", "content": body.input}]
+    else:
+        messages = _messages(body.input)
+    form = (body.text or {}).get("format")
+    if isinstance(form, dict) and form.get("type") == "json_schema" and "json_schema" not in form:
+        form = {"type": "json_schema", "json_schema": {**form}}
+    try:
+        made = {
+            "messages": [*system, *messages], "model": body.model,
+            "max_completion_tokens": body.max_output_tokens, "temperature": body.temperature,
+            "top_p": body.top_p, "tools": _tools(body.tools), "tool_choice": body.tool_choice,
+            "reasoning_effort": _effort(body), "response_format": form,
+        }  # fmt: skip
+        return msgspec.convert(made, ChatBody)
+    except msgspec.ValidationError as error:
+        raise ApiError(400, str(error)) from None
+
+
+def _tools(tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+    """Functions lie in a field of their own in chats."""
+    made = []
+    for i, tool in enumerate(tools or ()):
+        if tool.get("type") != "function":
+            raise _unsupported(f"tools[{i}].type", f'is "function", got {tool.get("type")!r:.40}')
+        made.append(
+            {"type": "function", "function": {k: v for k, v in tool.items() if k != "type"}}
+        )
+    return made or None
+
+
+def _messages(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Items to messages: calls belong to the message of the assistant before them."""
+    made: list[dict[str, Any]] = []
+    for i, item in enumerate(items):
+        kind = item.get("type", "message")
+        if kind == "message":
+            made.append({"role": item.get("role"), "content": item.get("content")})
+        elif kind == "function_call":
+            call = {
+                "id": item.get("call_id"), "type": "function",
+                "function": {"name": item.get("name"), "arguments": item.get("arguments", "{}")},
+            }  # fmt: skip
+            if not made or made[-1]["role"] != "assistant":
+                made.append({"role": "assistant", "content": None})
+            made[-1].setdefault("tool_calls", []).append(call)
+        elif kind == "function_call_output":
+            output = item.get("output")
+            made.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": output})
+        elif kind != "reasoning":
+            raise _unsupported(f"input[{i}].type", f"{kind!r:.40} is unknown")
+    return made
+
+
+def _unsupported(place: str, what: str) -> ApiError:
+    return ApiError(400, f"{place}: {what}", param=place, code="unsupported_value")
