@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/mask.h"
-#include "engine/rows.h"
+#include "engine/row_states.h"
 
 #include <cstdint>
 #include <optional>

@@ -5,6 +5,8 @@ namespace kernwright::engine {
 
 std::uint64_t Inbox::submit(Request request) {
   const std::lock_guard lock(mutex_);
+  if (limit_ > 0 && waiting_.load() >= limit_) return 0;
+  ++waiting_;
   unfinished_ += request.choices;
   contents_.submitted.emplace_back(++last_request_, std::move(request));
   arrived_.notify_all();
@@ -19,11 +21,6 @@ void Inbox::cancel(const Cancel& cancel) {
 Inbox::Contents Inbox::take() {
   const std::lock_guard lock(mutex_);
   return std::exchange(contents_, {});
-}
-
-std::int32_t Inbox::size() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<std::int32_t>(contents_.submitted.size());
 }
 
 void Inbox::wait_for_work() {

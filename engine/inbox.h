@@ -12,7 +12,8 @@
 
 namespace kernwright::engine {
 
-/// Numbers requests, and counts their sequences until these ends are known outside. Thread-safe.
+/// Numbers requests, counts waiting ones, and their sequences until their ends are known
+/// outside. Thread-safe.
 class Inbox {
  public:
   struct Cancel {
@@ -25,29 +26,35 @@ class Inbox {
     std::vector<Cancel> cancelled;
   };
 
-  /// The number of the request, from 1 on.
+  /// With a limit of waiting requests; 0: none.
+  explicit Inbox(std::int32_t limit) : limit_(limit) {}
+
+  /// The number of the request, from 1 on; 0 where as many wait as may.
   std::uint64_t submit(Request request);
   void cancel(const Cancel& cancel);
   /// What came since the last call.
   Contents take();
-  /// Requests that take() has not returned yet.
-  std::int32_t size() const;
 
   /// Whether sequences of submitted requests are not counted as ended.
   bool has_work() const noexcept { return unfinished_.load() != 0; }
   void count_ended(std::int64_t sequences) noexcept { unfinished_ -= sequences; }
+  /// So many requests more do not wait any more.
+  void count_started(std::int32_t requests) noexcept { waiting_ -= requests; }
+  std::int32_t waiting() const noexcept { return waiting_.load(); }
   /// Blocks until has_work(), or until wake().
   void wait_for_work();
   /// Ends a wait_for_work() that is under way, or else the next one.
   void wake();
 
  private:
-  mutable std::mutex mutex_;
+  const std::int32_t limit_;
+  std::mutex mutex_;
   std::condition_variable arrived_;
   bool woken_ = false;
   Contents contents_;
   std::uint64_t last_request_ = 0;
   std::atomic<std::int64_t> unfinished_ = 0;
+  std::atomic<std::int32_t> waiting_ = 0;
 };
 
 }  // namespace kernwright::engine

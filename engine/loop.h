@@ -3,9 +3,8 @@
 
 #include "core/graph/graph.h"
 #include "core/stream.h"
+#include "engine/batch.h"
 #include "engine/inbox.h"
-#include "engine/pages.h"
-#include "engine/prefix.h"
 #include "engine/rows.h"
 #include "engine/schedule.h"
 #include "engine/sequence.h"
@@ -17,10 +16,8 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace kernwright::engine {
@@ -32,21 +29,14 @@ struct LoopOptions {
   ScheduleOptions schedule{};     ///< max_tokens is more than layout.max_rows
   std::int32_t vocabulary = 0;    ///< tokens of prompts are below it
   std::int32_t detail_words = 0;  ///< of a token, at most
+  std::int32_t queue_limit = 0;   ///< requests that may wait; 0: any number
 };
 
-struct LoopStats {
-  std::int64_t steps = 0;                 ///< launched
-  std::int64_t tokens = 0;                ///< generated
-  std::int64_t prompt_tokens = 0;         ///< of admitted sequences
-  std::int64_t plan_ns = 0;               ///< of plans, and of taking tokens in
-  std::int64_t launch_ns = 0;             ///< of calls of the driver, without waits for tokens
-  std::int32_t graphs = 0;                ///< recorded
-  std::int32_t rows = 0;                  ///< running sequences
-  std::int32_t running = 0, waiting = 0;  ///< requests
-  /// Requests behind the queue: started = finished + aborted + failed + running.
-  std::int64_t started = 0, finished = 0, aborted = 0, failed = 0;
-  std::int32_t free_pages = 0, used_pages = 0, cached_pages = 0;  ///< all pages together
-  std::int64_t shared_tokens = 0;  ///< of prompts, found in the prefix cache
+struct LoopStats : BatchStats {
+  std::int64_t steps = 0;      ///< launched
+  std::int64_t plan_ns = 0;    ///< of plans, and of taking tokens in
+  std::int64_t launch_ns = 0;  ///< of calls of the driver, without waits for tokens
+  std::int32_t graphs = 0;     ///< recorded
 };
 
 /// Plans steps, replays their graphs on a stream of its own, and reads the tokens of a step while
@@ -69,8 +59,8 @@ class Loop {
   const Stream& stream() const noexcept { return stream_; }
   const Step& step() const noexcept { return step_; }
 
-  /// Queues a request; its number. Throws InvalidArgument for a request too large ever to run,
-  /// with the size of one to fit.
+  /// Queues a request; its number, or 0 where as many wait as may. Throws InvalidArgument for a
+  /// request too large ever to run, with the size of one to fit.
   std::uint64_t submit(Request request);
   /// Where requests come from. A cancel ends sequences with the next advance(); for a request of
   /// the past, or of none, it does nothing. There is work while there are sequences, or events for
@@ -95,58 +85,28 @@ class Loop {
   std::chrono::nanoseconds step_age() const noexcept;
 
  private:
-  using SequencePtr = std::shared_ptr<Sequence>;
   using Clock = std::chrono::steady_clock;
-  /// A request with sequences left.
-  struct Active {
-    std::vector<SequencePtr> sequences;
-    bool started = false;
-    Outcome outcome = Outcome::finished;  ///< the worst of its sequences
-  };
 
-  void take_inbox();
-  void enqueue(std::uint64_t number, Request&& request);
-  void admit();
-  bool admit_one(const SequencePtr& sequence);
+  StepPlan next_plan();
   Graph& graph_of(const Bucket& bucket);
   void launch(const StepPlan& plan, Graph& graph);
-  void commit(const StepPlan& plan);
-  void give_pages(Sequence& sequence, std::int32_t tokens);
-  void send_mask(Sequence& sequence);
-  void release_followers(Sequence& sequence);
-  std::int32_t shared_pages(std::int32_t prompt_length) const noexcept;
-  void cache_prompt(Sequence& sequence);
-  void cache_text(const Sequence& sequence, Finish reason);
   void read_oldest();
-  void receive(Sequence& sequence, std::span<const std::int32_t> result);
-  void finish(Sequence& sequence, Finish reason, std::int32_t token = -1,
-              std::vector<std::int32_t> details = {}, const std::string& cause = {});
-  void start(Active& request);
   void end_all(Finish reason, const std::string& cause);
+  void count_started();
   void publish();
   void return_events(std::vector<TokenEvent>& events);
-  std::int32_t pages_for(std::int32_t tokens) const noexcept;
-  void require_possible(const Request& request) const;
 
   const LoopOptions options_;
   const Record record_;
-  const Buckets buckets_;
   Stream stream_;
   Rows rows_;
   Step step_;
-  Pages pages_;
-  PrefixCache prefixes_;
+  Batch batch_;
   std::map<Bucket, Graph> graphs_;
-
-  std::vector<SequencePtr> running_;  ///< the earliest admitted first
-  std::deque<SequencePtr> waiting_;
-  std::vector<std::int32_t> free_rows_;
-  std::int32_t promised_ = 0;                 ///< pages that running sequences may still take
   std::deque<std::vector<StepPart>> unread_;  ///< of steps with unread tokens
-  std::unordered_map<std::uint64_t, Active> requests_;
-  std::vector<TokenEvent> events_;
   std::vector<std::int32_t> active_, counts_;
   LoopStats stats_;
+  std::int64_t started_ = 0;                  ///< requests that the inbox knows of as started
   std::atomic<std::int64_t> step_began_ = 0;  ///< 0: none is in the making
 
   std::mutex advancing_;

@@ -1,4 +1,4 @@
-// A tree of pages by their tokens, and the order in which they were used.
+// A tree of pages by their tokens, in the order of their last uses.
 #include "engine/prefix.h"
 
 #include "base/hash.h"
@@ -83,12 +83,22 @@ void PrefixCache::drop(Node& leaf) {
 }
 
 void PrefixCache::free_up(std::int32_t wanted) {
-  // A page of a running sequence keeps its parents in use, too: they are passed over.
   for (auto each = by_use_.begin();
        each != by_use_.end() && pages_.free() < wanted && pages_.idle() > 0;) {
     Node& node = *(each++)->second;
     if (node.children.empty() && pages_.owners(node.page) == 1) drop(node);
   }
+  // A sequence that computed an equal page itself uses pages below an idle one.
+  while (pages_.free() < wanted && pages_.idle() > 0) {
+    const auto found = std::ranges::find_if(
+        by_use_, [&](const auto& each) { return pages_.owners(each.second->page) == 1; });
+    drop_tree(*found->second);
+  }
+}
+
+void PrefixCache::drop_tree(Node& node) {
+  while (!node.children.empty()) drop_tree(*node.children.begin()->second);
+  drop(node);
 }
 
 void PrefixCache::clear() noexcept {

@@ -27,7 +27,8 @@ class PrefixCache {
   /// Keeps the pages of a text: page i has the keys and values of the tokens from i * page_size on.
   /// Where there is a page for the same text already, that one stays.
   void add(std::span<const std::int32_t> tokens, std::span<const std::int32_t> pages);
-  /// Gives up pages without another owner, the longest unused first, until `wanted` pages are free.
+  /// Gives up pages without another owner, the longest unused first, until `wanted` pages are free
+  /// or no page is idle.
   void free_up(std::int32_t wanted);
   void clear() noexcept;
 
@@ -46,6 +47,7 @@ class PrefixCache {
   Node* child(const Node& parent, std::span<const std::int32_t> tokens) const;
   void touch(Node& last);
   void drop(Node& leaf);
+  void drop_tree(Node& node);
 
   Pages& pages_;
   std::size_t page_size_;

@@ -50,16 +50,15 @@ Rows::Rows(Device& device, const kernels::StateLayout& layout, const Stream& str
   counts_.assign(static_cast<std::size_t>(layout_.max_rows), 0);
 }
 
-void Rows::set_row(std::int32_t row, std::span<const std::int32_t> tokens, std::int32_t computed,
-                   const Sampling& sampling, std::span<const Bias> biases) {
+void Rows::set_row(std::int32_t row, const RowStart& start) {
   begin_row(row);
   std::array<std::int32_t, static_cast<std::size_t>(kernels::RowWord::count)> words{};
   const auto set = [&](kernels::RowWord word, auto value) {
     words[static_cast<std::size_t>(word)] = std::bit_cast<std::int32_t>(value);
   };
-  const auto length = static_cast<std::int32_t>(tokens.size());
-  set(kernels::RowWord::length, length);
-  set(kernels::RowWord::computed, computed);
+  const Sampling& sampling = start.sampling;
+  set(kernels::RowWord::length, static_cast<std::int32_t>(start.tokens.size()));
+  set(kernels::RowWord::computed, start.computed);
   set(kernels::RowWord::temperature, sampling.temperature);
   set(kernels::RowWord::top_k, sampling.top_k);
   set(kernels::RowWord::top_p, sampling.top_p);
@@ -67,14 +66,14 @@ void Rows::set_row(std::int32_t row, std::span<const std::int32_t> tokens, std::
   set(kernels::RowWord::repetition_penalty, sampling.repetition_penalty);
   set(kernels::RowWord::presence_penalty, sampling.presence_penalty);
   set(kernels::RowWord::frequency_penalty, sampling.frequency_penalty);
-  set(kernels::RowWord::prompt_length, length);
+  set(kernels::RowWord::prompt_length, start.prompt_length);
   set(kernels::RowWord::seed_low, static_cast<std::uint32_t>(sampling.seed));
   set(kernels::RowWord::seed_high, static_cast<std::uint32_t>(sampling.seed >> 32));
-  set(kernels::RowWord::biased, static_cast<std::int32_t>(biases.size()));
+  set(kernels::RowWord::biased, static_cast<std::int32_t>(start.biases.size()));
   add(layout_.row_at(row), words);
-  add(layout_.row_at(row) + layout_.tokens_at(), tokens);
+  add(layout_.row_at(row) + layout_.tokens_at(), start.tokens);
   std::vector<std::int32_t> biased;
-  for (const Bias& bias : biases) {
+  for (const Bias& bias : start.biases) {
     biased.push_back(bias.token);
     biased.push_back(std::bit_cast<std::int32_t>(bias.value));
   }

@@ -3,6 +3,7 @@
 
 #include "core/event.h"
 #include "core/stream.h"
+#include "engine/row_states.h"
 #include "kernels_src/steps/step_state.h"
 #include "memory/pinned_buffer.h"
 
@@ -14,28 +15,9 @@
 
 namespace kernwright::engine {
 
-/// How the tokens of a sequence are drawn, as kernels::SamplingOptions has it. Penalties of
-/// presence and frequency count generated tokens, that of repetition all tokens.
-struct Sampling {
-  float temperature = 0.0f;  ///< 0: the token of the highest logit
-  std::int32_t top_k = 0;
-  float top_p = 1.0f;
-  float min_p = 0.0f;
-  float repetition_penalty = 1.0f;
-  float presence_penalty = 0.0f;
-  float frequency_penalty = 0.0f;
-  std::uint64_t seed = 0;
-};
-
-/// A number that is added to the logit of a token.
-struct Bias {
-  std::int32_t token = 0;
-  float value = 0;
-};
-
 /// The state of all rows in one array at a fixed address. Changes are collected on the host;
 /// flush() sends them with one copy and one kernel. Not thread-safe.
-class Rows {
+class Rows : public RowStates {
  public:
   /// All of it is used on `stream` alone. Throws InvalidArgument for a layout without rows, tokens
   /// or pages, or of 2^31 words and more.
@@ -44,14 +26,9 @@ class Rows {
   const kernels::StateLayout& layout() const noexcept { return layout_; }
   const Array& state() const noexcept { return state_; }
 
-  /// The row has a sequence with these tokens, of which `computed` are in pages already, and every
-  /// token is allowed. Its page table is set by set_pages(). `biases`: at most those of the layout.
-  void set_row(std::int32_t row, std::span<const std::int32_t> tokens, std::int32_t computed,
-               const Sampling& sampling, std::span<const Bias> biases = {});
-  /// The bits of the tokens that the row may get, all of the layout's words; every token with none.
-  void set_mask(std::int32_t row, std::span<const std::uint32_t> mask);
-  /// The page table of the row from entry `first` on.
-  void set_pages(std::int32_t row, std::size_t first, std::span<const std::int32_t> pages);
+  void set_row(std::int32_t row, const RowStart& start) override;
+  void set_pages(std::int32_t row, std::size_t first, std::span<const std::int32_t> pages) override;
+  void set_mask(std::int32_t row, std::span<const std::uint32_t> mask) override;
   /// The rows of the next step and the number of tokens of each. Behind them there is none, up to
   /// `padded` rows. Nothing is sent where it is the plan of the step before.
   void set_plan(std::span<const std::int32_t> active, std::span<const std::int32_t> counts,

@@ -1,4 +1,4 @@
-// Advances a loop until it is closed, and queues what happened for another thread.
+// Advances a loop until it is closed, and queues its events for another thread.
 #include "engine/runner.h"
 
 #include "core/device.h"

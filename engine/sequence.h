@@ -2,10 +2,12 @@
 #pragma once
 
 #include "engine/constraints.h"
-#include "engine/rows.h"
+#include "engine/row_states.h"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,9 @@ struct Request {
   Sampling sampling{};
   Constraints constraints{};
   bool wants_details = false;  ///< with each token
+  std::int32_t priority = 0;   ///< higher ones go first, and may preempt lower ones
+  std::string user{};          ///< users have equal shares of what waits
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
 
   std::uint32_t features() const noexcept {
     const bool penalized = sampling.repetition_penalty != 1 || sampling.presence_penalty != 0 ||
@@ -47,6 +52,7 @@ enum class Finish : std::uint8_t {
   stop,    ///< a stop token
   length,  ///< max_tokens, or the capacity of a row
   cancelled,
+  timeout,     ///< its deadline is over
   bad_logits,  ///< the logits were not finite
   failed,      ///< with the error of a step, thrown by advance()
 };
@@ -56,7 +62,8 @@ enum class Outcome : std::uint8_t { finished, aborted, failed };
 
 constexpr Outcome outcome_of(Finish finish) noexcept {
   if (finish == Finish::bad_logits || finish == Finish::failed) return Outcome::failed;
-  return finish == Finish::cancelled ? Outcome::aborted : Outcome::finished;
+  if (finish == Finish::cancelled || finish == Finish::timeout) return Outcome::aborted;
+  return Outcome::finished;
 }
 
 /// A token of a sequence, its end, or both.
@@ -70,14 +77,23 @@ struct TokenEvent {
   std::string error{};                  ///< why it failed
 };
 
+/// Of one user.
+struct Account {
+  std::int64_t served = 0;  ///< tokens computed
+  std::int32_t active = 0;  ///< sequences
+};
+
 /// One running or waiting text. Numbers of tokens are those after all steps planned so far: the
 /// host knows how many tokens there are before it knows them.
 struct Sequence {
   std::uint64_t request = 0;
   std::int32_t choice = 0;
   std::shared_ptr<const Request> source;
+  std::shared_ptr<Account> account;
   std::uint64_t seed = 0;
-  std::int32_t limit = 0;  ///< tokens to generate, at most
+  std::int32_t limit = 0;      ///< tokens to generate, at most
+  std::uint64_t admitted = 0;  ///< higher for those admitted later
+  bool preempted = false;      ///< it had a row before
 
   std::vector<std::int32_t> tokens;  ///< whose values are known: the prompt, and what was read
   std::int32_t row = -1;             ///< -1: waiting, or finished
@@ -88,7 +104,6 @@ struct Sequence {
   std::int32_t planned = 0;              ///< tokens that planned steps generate
   std::int32_t produced = 0;             ///< tokens whose values were read
   const TokenMask* sent_mask = nullptr;  ///< that the row on the device has
-  bool ready = true;  ///< false: waits until the pages that it shares are computed
   bool finished = false;
   bool prompt_cached = false;  ///< the full pages of its prompt are in the prefix cache
   std::int32_t shared = 0;     ///< tokens of its prompt found there when it was admitted

@@ -94,6 +94,8 @@ const char* finish_name(Finish finish) {
       return "length";
     case Finish::cancelled:
       return "cancelled";
+    case Finish::timeout:
+      return "timeout";
     case Finish::bad_logits:
       return "bad_logits";
     case Finish::failed:
@@ -168,7 +170,8 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
                      std::int32_t top_k, std::uint64_t seed, bool details,
                      const std::map<std::int32_t, float>& logit_bias,
                      std::optional<std::vector<std::int32_t>> allowed_tokens,
-                     std::vector<std::int32_t> bad_tokens) {
+                     std::vector<std::int32_t> bad_tokens, std::int32_t priority, std::string user,
+                     std::optional<double> timeout) {
   engine::Request request;
   request.prompt = std::move(prompt);
   request.max_tokens = max_tokens;
@@ -180,6 +183,11 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
     request.constraints.biases.push_back({token, value});
   request.constraints.allowed_tokens = std::move(allowed_tokens);
   request.constraints.bad_tokens = std::move(bad_tokens);
+  request.priority = priority;
+  request.user = std::move(user);
+  if (timeout)
+    request.deadline = std::chrono::steady_clock::now() +
+                       std::chrono::nanoseconds(static_cast<std::int64_t>(*timeout * 1e9));
   engine::Sampling& to = request.sampling;
   to.top_k = top_k;
   to.seed = seed;
@@ -270,6 +278,8 @@ py::dict stats(const LoopObject& self) {
   named["used_pages"] = found.used_pages;
   named["cached_pages"] = found.cached_pages;
   named["shared_tokens"] = found.shared_tokens;
+  named["preemptions"] = found.preemptions;
+  named["recomputed_tokens"] = found.recomputed_tokens;
   return named;
 }
 
@@ -280,21 +290,23 @@ void bind_engine(py::module_& m) {
       .def(py::init([](std::int32_t max_rows, std::int32_t capacity, std::int32_t page_size,
                        std::int32_t pages, std::int32_t max_tokens, std::int32_t vocabulary,
                        std::int32_t detail_words, bool deterministic, bool prefix_cache,
-                       const py::object& device) {
+                       std::int32_t queue_limit, const py::object& device) {
              const engine::LoopOptions options = {
                  .layout = {.max_rows = max_rows, .capacity = capacity, .page_size = page_size},
                  .pages = pages,
                  .prefix_cache = prefix_cache,
                  .schedule = {.max_tokens = max_tokens, .deterministic = deterministic},
                  .vocabulary = vocabulary,
-                 .detail_words = detail_words};
+                 .detail_words = detail_words,
+                 .queue_limit = queue_limit};
              Device& chosen = device_argument(device);
              return without_gil([&] { return std::make_unique<LoopObject>(chosen, options); });
            }),
            py::kw_only(), py::arg("max_rows"), py::arg("capacity"), py::arg("page_size"),
            py::arg("pages"), py::arg("max_tokens"), py::arg("vocabulary"),
            py::arg("detail_words") = 0, py::arg("deterministic") = false,
-           py::arg("prefix_cache") = false, py::arg("device") = py::none())
+           py::arg("prefix_cache") = false, py::arg("queue_limit") = 0,
+           py::arg("device") = py::none())
       .def_property_readonly("stream", [](const LoopObject& self) { return self.loop->stream(); })
       .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),
            py::arg("min_tokens") = 0, py::arg("stop_tokens") = std::vector<std::int32_t>(),
@@ -302,7 +314,8 @@ void bind_engine(py::module_& m) {
            py::arg("top_k") = 0, py::arg("seed") = 0, py::arg("details") = false,
            py::arg("logit_bias") = std::map<std::int32_t, float>(),
            py::arg("allowed_tokens") = py::none(),
-           py::arg("bad_tokens") = std::vector<std::int32_t>())
+           py::arg("bad_tokens") = std::vector<std::int32_t>(), py::arg("priority") = 0,
+           py::arg("user") = "", py::arg("timeout") = py::none())
       .def(
           "cancel",
           [](LoopObject& self, std::uint64_t request, std::int32_t choice, bool stopped) {

@@ -299,6 +299,12 @@ def test_a_text_that_cannot_be_made_fails_its_request_alone(texts):
         ([1], {"stop_words": ["x"]}, ArgumentError, "stop_words is no option"),
         ([1], {"deterministic": True}, InvalidArgument, "option of the whole engine"),
         ([1], {"temperature": -1.0}, InvalidArgument, "a temperature is 0 or more"),
+        ([1], {"priority": "high"}, ArgumentError, "priority is an int"),
+        ([1], {"priority": 2**31}, InvalidArgument, "below 2\\^31"),
+        ([1], {"user": 7}, ArgumentError, "user is a str"),
+        ([1], {"timeout": 0}, InvalidArgument, "timeout is above 0"),
+        ([1], {"timeout": float("nan")}, InvalidArgument, "timeout is above 0"),
+        ([1], {"timeout": "1"}, ArgumentError, "timeout is a number of seconds"),
     ],
 )
 def test_wrong_requests_are_refused_at_once(engine, prompt, options, error, words):
@@ -314,6 +320,8 @@ def test_wrong_requests_are_refused_at_once(engine, prompt, options, error, word
         ({"max_rows": 0}, InvalidArgument, "max_rows is 1 at least"),
         ({"max_rows": True}, ArgumentError, "max_rows is an int"),
         ({"kv_memory": "all"}, ArgumentError, "kv_memory is a number of bytes"),
+        ({"queue_limit": 0}, InvalidArgument, "queue_limit is 1 at least"),
+        ({"step_limit": -1}, InvalidArgument, "step_limit is above 0"),
         ({"kv_memory": 100}, OutOfMemory, "holds no page of 16 tokens, which takes 2,048"),
     ],
 )
@@ -356,6 +364,89 @@ def test_a_failure_while_a_step_is_recorded_names_its_cause():
         wait_until(lambda: engine.stats()["running"] == 0)
         assert engine.stats()["failed"] == 2
         assert_conserved(engine.stats(), 24)
+
+
+def test_texts_that_outgrow_the_pages_are_preempted_and_stay_right():
+    prompts = prompts_of(25, 4, longest=8)
+    with make_engine(kv_memory=8 * 2048) as engine:
+        requests = [engine.submit(prompt, max_tokens=70) for prompt in prompts]
+        for prompt, request in zip(prompts, requests, strict=True):
+            assert request.result(60).tokens == expected(prompt, 70)
+        wait_until(lambda: engine.stats()["running"] == 0)
+        stats = engine.stats()
+        assert 0 < stats["preemptions"] < 20
+        assert stats["recomputed_tokens"] < 20 * 80
+        assert_conserved(stats, 8)
+
+
+def test_preempted_texts_are_drawn_as_they_would_be_alone():
+    model = make_model(spread=8.0)
+    options = {"max_tokens": 60, "temperature": 1.0, "frequency_penalty": 0.5, "logprobs": 2}
+    with make_engine(model) as engine:
+        alone = [engine.submit([i], seed=i, **options).result(60) for i in range(4)]
+        assert engine.stats()["preemptions"] == 0
+    with make_engine(model, kv_memory=7 * 2048) as engine:
+        requests = [engine.submit([i], seed=i, **options) for i in range(4)]
+        for request, wanted in zip(requests, alone, strict=True):
+            made = request.result(60)
+            assert made.tokens == wanted.tokens
+            assert [each.top for each in made.logprobs] == [each.top for each in wanted.logprobs]
+        assert engine.stats()["preemptions"] > 0
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_again():
+    with make_engine(max_rows=1, queue_limit=2) as engine:
+        running = engine.submit([1, 2], max_tokens=90)
+        next(running)
+        waiting = [engine.submit([1, 2], max_tokens=90) for _ in range(2)]
+        with pytest.raises(llm.QueueFull, match="2 requests wait already, the queue_limit") as info:
+            engine.submit([1, 2])
+        assert 1 <= info.value.retry_after <= 60
+        assert engine.stats()["waiting"] == 2
+        waiting[0].cancel()
+        waiting[0].result(60)
+        wait_until(lambda: engine.stats()["waiting"] == 1)
+        other = engine.submit([5], max_tokens=2)
+        running.cancel()
+        waiting[1].cancel()
+        assert other.result(60).tokens == expected([5], 2)
+
+
+def test_higher_priorities_end_first():
+    with make_engine(max_rows=1) as engine:
+        first = engine.submit([1, 2], max_tokens=80)
+        next(first)
+        low = engine.submit([3], max_tokens=60, priority=-1)
+        high = engine.submit([4], max_tokens=5, priority=1)
+        assert high.result(60).tokens == expected([4], 5)
+        assert first.finish_reason is low.finish_reason is None
+        assert first.result(60).tokens == expected([1, 2], 80)
+        assert low.result(60).tokens == expected([3], 60)
+        assert engine.stats()["preemptions"] == 1
+
+
+def test_users_get_equal_shares():
+    with make_engine(max_rows=1, prefix_cache=False) as engine:
+        first = engine.submit([1, 2], max_tokens=60, user="many")
+        next(first)
+        others = [engine.submit([3], max_tokens=60, user="many") for _ in range(4)]
+        engine.submit([4], max_tokens=5, user="one").result(60)
+        assert sum(each.finish_reason is not None for each in (first, *others)) <= 2
+
+
+def test_a_timeout_ends_requests_with_what_they_have():
+    with make_engine(max_rows=1) as engine:
+        model = engine.model
+        engine.submit([1, 2], max_tokens=2).result()
+        running = engine.submit([1, 2], max_tokens=90)
+        waiting = engine.submit([3], max_tokens=9, timeout=0.001)
+        assert waiting.result(60).tokens == []
+        assert waiting.finish_reason == "timeout"
+        assert running.result(60).tokens == expected([1, 2], 90)
+        assert engine.submit([3], max_tokens=9, timeout=60).result(60).finish_reason == "length"
+        wait_until(lambda: engine.stats()["running"] == 0)
+        assert (engine.stats()["aborted"], engine.stats()["finished"]) == (1, 3)
+        assert model is engine.model
 
 
 def test_close_lets_requests_end_within_its_time():

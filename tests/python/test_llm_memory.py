@@ -434,15 +434,3 @@ def test_experts_need_a_mixture_and_a_budget():
     assert llm.load(random=MOE, memory="experts", budget=least).memory.device_bytes == least
     with pytest.raises(llm.ModelError, match=message):
         llm.load(random=MOE, memory="experts", budget=least - 1)
-
-
-@pytest.mark.parametrize("memory", ["stream", "experts"])
-def test_requests_of_an_engine(memory):
-    """Steps of one and of many rows, on the engine's own thread."""
-    prompts = [[i + 1, i + 2, i + 3][: 1 + i % 3] for i in range(5)]
-    resident = llm.load(random=MOE, memory="device")
-    expected = [resident.generate(prompt, max_tokens=4).tokens for prompt in prompts]
-    with llm.Engine(llm.load(random=MOE, memory=memory), max_rows=4) as engine:
-        requests = [engine.submit(prompt, max_tokens=4) for prompt in prompts]
-        assert [each.result(timeout=60).tokens for each in requests] == expected
-        assert engine.submit(prompts[0], max_tokens=4).result(timeout=60).tokens == expected[0]

@@ -24,6 +24,7 @@ class _EngineLoop:
         detail_words: int = 0,
         deterministic: bool = False,
         prefix_cache: bool = False,
+        queue_limit: int = 0,
         device: Any = None,
     ) -> None: ...
     @property
@@ -49,8 +50,12 @@ class _EngineLoop:
         logit_bias: Mapping[int, float] = {},
         allowed_tokens: Sequence[int] | None = None,
         bad_tokens: Sequence[int] = (),
+        priority: int = 0,
+        user: str = "",
+        timeout: float | None = None,
     ) -> int:
-        """Queues a request; its number."""
+        """Queues a request; its number, or 0 where queue_limit requests wait (0: any number
+        may)."""
 
     def cancel(self, request: int, *, choice: int = -1, stopped: bool = False) -> None:
         """Ends the sequences of a request, or that of one choice, with the next advance(): as

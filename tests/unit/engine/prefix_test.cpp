@@ -70,6 +70,21 @@ TEST_CASE("prefix cache: unused pages go first, from the end of a text") {
   CHECK(pages.free() == 6);
 }
 
+TEST_CASE("prefix cache: an idle page above one in use can be freed") {
+  Pages pages(3);
+  PrefixCache cache(pages, 1);
+  const auto first = taken(pages, 1), own = taken(pages, 2);
+  cache.add(Text{1}, first);
+  release(pages, first);
+  cache.add(Text{1, 2}, own);  // its first page is another one than that of the cache
+  CHECK(pages.idle() == 1);
+  cache.free_up(1);
+  CHECK(pages.free() == 1);
+  CHECK(cache.size() == 0);
+  CHECK(pages.owners(own[1]) == 1);
+  release(pages, own);
+}
+
 TEST_CASE("prefix cache: random texts find pages of their own tokens only") {
   for (unsigned seed = 0; seed < 10; ++seed) {
     CAPTURE(seed);

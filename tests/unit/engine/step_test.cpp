@@ -37,6 +37,14 @@ struct HostRow {
   Sampling sampling{};
 };
 
+engine::RowStart start_of(const std::vector<std::int32_t>& prompt, const Sampling& sampling,
+                          std::int32_t computed = 0) {
+  return {.tokens = prompt,
+          .prompt_length = static_cast<std::int32_t>(prompt.size()),
+          .computed = computed,
+          .sampling = sampling};
+}
+
 struct Fixture {
   explicit Fixture(const StateLayout& layout, std::int32_t tokens, std::int32_t details = 0)
       : stream(Stream::create(device())),
@@ -141,7 +149,8 @@ TEST_CASE("steps: random rows, plans and results are those of a host model") {
                     .top_p = 0.5f,
                     .seed = std::uint64_t{random()} << 32 | random()};
     const auto at = static_cast<std::int32_t>(r);
-    all.rows.set_row(at, row.tokens, row.computed, row.sampling);
+    all.rows.set_row(
+        at, {row.tokens, static_cast<std::int32_t>(row.tokens.size()), row.computed, row.sampling});
     all.rows.set_pages(at, 0, std::span(row.pages).first(2));
     all.rows.set_pages(at, 2, std::span(row.pages).subspan(2));
   };
@@ -190,7 +199,7 @@ TEST_CASE("steps: logits that are not finite give no token") {
   const StateLayout layout = {.max_rows = 3, .capacity = 8, .page_size = 4};
   Fixture all(layout, 8);
   const std::vector<std::int32_t> prompt = {5, 6}, active = {0, 1, 2}, counts = {2, 2, 2};
-  for (std::int32_t row = 0; row < 3; ++row) all.rows.set_row(row, prompt, 0, {});
+  for (std::int32_t row = 0; row < 3; ++row) all.rows.set_row(row, start_of(prompt, {}));
   all.rows.set_plan(active, counts, 3);
   all.rows.flush();
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -209,7 +218,7 @@ TEST_CASE("steps: details go to the host beside their tokens") {
   const StateLayout layout = {.max_rows = 3, .capacity = 8, .page_size = 4};
   Fixture all(layout, 8, 3);
   const std::vector<std::int32_t> prompt = {5, 6}, active = {2, 0}, counts = {2, 1};
-  for (std::int32_t row = 0; row < 3; ++row) all.rows.set_row(row, prompt, 0, {});
+  for (std::int32_t row = 0; row < 3; ++row) all.rows.set_row(row, start_of(prompt, {}));
   all.rows.set_plan(active, counts, 2);
   all.rows.flush();
   const Array details = all.on_device({1, 2, 3, 4}).reshape({2, 2});
@@ -230,8 +239,8 @@ TEST_CASE("steps: penalties lower the logits of a row's own tokens") {
   std::vector<std::int32_t> tokens = {5, 5, 6, 33};
   const Sampling sampling = {
       .repetition_penalty = 2, .presence_penalty = 0.25f, .frequency_penalty = 0.5f};
-  all.rows.set_row(1, tokens, 0, sampling);
-  all.rows.set_row(0, tokens, 0, sampling);
+  all.rows.set_row(1, start_of(tokens, sampling));
+  all.rows.set_row(0, start_of(tokens, sampling));
   std::vector<std::int32_t> active = {1, 0}, counts = {4, 3};
   // The row generates 6, 6 and 2; its last token is due then.
   for (const std::int32_t token : {6, 6, 2}) {
@@ -272,8 +281,11 @@ TEST_CASE("steps: biases and masks change the logits of rows that get a token") 
   std::vector<std::int32_t> bad = {70, 31, 32, 4095};
   for (std::int32_t token = 5000; token < 8900; ++token) bad.push_back(token);
   mask.forbid(bad);
-  for (std::int32_t row = 0; row < 4; ++row)
-    all.rows.set_row(row, prompt, 0, {}, row == 2 ? std::span<const Bias>() : biases);
+  for (std::int32_t row = 0; row < 4; ++row) {
+    engine::RowStart start = start_of(prompt, {});
+    if (row != 2) start.biases = biases;
+    all.rows.set_row(row, start);
+  }
   for (const std::int32_t row : {1, 2, 3}) all.rows.set_mask(row, mask.words());
   all.rows.set_mask(3, {});  // every token again
   const std::vector<std::int32_t> active = {2, 1, 3, 0}, counts = {2, 2, 2, 1};
@@ -299,7 +311,7 @@ TEST_CASE("steps: biases and masks change the logits of rows that get a token") 
 TEST_CASE("steps: results of two steps may be on their way") {
   Fixture all({.max_rows = 2, .capacity = 9, .page_size = 4}, 8);
   const std::vector<std::int32_t> prompt = {5}, active = {1}, counts = {1};
-  all.rows.set_row(1, prompt, 0, {});
+  all.rows.set_row(1, start_of(prompt, {}));
   all.rows.set_plan(active, counts, 1);
   all.rows.flush();
   for (const std::int32_t token : {11, 12}) {
@@ -318,10 +330,10 @@ TEST_CASE("rows: a prompt longer than a block of changes arrives whole") {
   Fixture all(layout, 4);
   std::vector<std::int32_t> prompt(250'001);
   for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<std::int32_t>(i * 7);
-  all.rows.set_row(1, prompt, 0, {});
+  all.rows.set_row(1, start_of(prompt, {}));
   // The same row once more, and another one: the last change counts.
   prompt[0] = 42;
-  all.rows.set_row(1, prompt, 3, {});
+  all.rows.set_row(1, start_of(prompt, {}, 3));
   all.rows.flush();
   const std::int64_t row = layout.row_at(1);
   CHECK(values_of(all.rows.state().slice(0, row + layout.tokens_at(), 250'001, 1), all.stream) ==

@@ -37,7 +37,7 @@ class Completion:
     """With the token that ended the text, if one did."""
     finish_reason: str
     """"stop": a token or a string that ends texts; "length": max_tokens. Of an llm.Request also
-    "cancelled"."""
+    "cancelled" and "timeout"."""
     prompt_tokens: int
     """How many tokens the prompt has."""
     seconds: float

@@ -39,6 +39,15 @@ class TokenPiece(NamedTuple):
     logprobs: TokenLogprobs | None = None
 
 
+class Turn(NamedTuple):
+    """When a request gets its turn: higher priorities first, then users by their shares. It ends
+    after `timeout` seconds."""
+
+    priority: int = 0
+    user: str = ""
+    timeout: float | None = None
+
+
 class TokenEvent(NamedTuple):
     """What happened to a choice of a request: a token, its end, or both."""
 
@@ -75,7 +84,7 @@ class TokenEngine:
         cache_layers: Sequence[tuple[int, int]], capacity: int, max_rows: int = 64,
         page_size: int = 16, pages: int | None = None, max_tokens_per_step: int | None = None,
         dtype: Any = "bfloat16", deterministic: bool = False, prefix_cache: bool = True,
-        device: Any = None,
+        queue_limit: int | None = None, device: Any = None,
     ) -> None:  # fmt: skip
         each = -(-capacity // page_size)
         self._pages = max_rows * each if pages is None else pages
@@ -85,7 +94,7 @@ class TokenEngine:
             max_rows=max_rows, capacity=capacity, page_size=page_size, pages=self._pages,
             max_tokens=max_tokens_per_step or max(2 * max_rows, 512), vocabulary=vocabulary,
             detail_words=DETAIL_WORDS, deterministic=deterministic,
-            prefix_cache=prefix_cache, device=device,
+            prefix_cache=prefix_cache, queue_limit=queue_limit or 0, device=device,
         )  # fmt: skip
         stream = self._loop.stream
         with stream:
@@ -134,15 +143,19 @@ class TokenEngine:
         """Numbers of steps, tokens, sequences and pages; seconds in plans, and in launches."""
         return self._loop.stats()
 
-    def begin(self, prompt: Sequence[int], sampling: Sampling) -> int:
-        """Queues a request for serve(); its number. Raises as run() does."""
+    def begin(
+        self, prompt: Sequence[int], sampling: Sampling, turn: Turn | None = None
+    ) -> int | None:  # fmt: skip
+        """Queues a request for serve(); its number, or None where `queue_limit` requests wait.
+        Raises as run() does."""
+        turn = turn or Turn()
         if len(prompt) >= self._capacity:
             raise ContextError(
                 f"a prompt of {len(prompt)} tokens leaves no place for a new one: the context has "
                 f"{self._capacity}"
             )
         seed = secrets.randbits(64) if sampling.seed is None else sampling.seed % 2**64
-        return self._loop.submit(
+        number = self._loop.submit(
             prompt, max_tokens=sampling.max_tokens, min_tokens=sampling.min_tokens,
             stop_tokens=list(sampling.stop_tokens), choices=sampling.choices,
             sampling={name: getattr(sampling, name) for name in NUMBERS},
@@ -151,7 +164,9 @@ class TokenEngine:
             allowed_tokens=(
                 None if sampling.allowed_tokens is None else list(sampling.allowed_tokens)
             ),
+            priority=turn.priority, user=turn.user, timeout=turn.timeout,
         )  # fmt: skip
+        return number or None
 
     def cancel(self, request: int, choice: int = -1, stopped: bool = False) -> None:
         """Ends a request, or one of its choices, with the next step; `stopped`: by its text."""
@@ -185,6 +200,7 @@ class TokenEngine:
 
     def _submit(self, prompt: Sequence[int], sampling: Sampling) -> int:
         request = self.begin(prompt, sampling)
+        assert request is not None, "an engine of run() and stream() has no limit of its queue"
         self._waiting[request] = deque()
         if sampling.logprobs is not None:
             self._logprobs[request] = sampling.logprobs

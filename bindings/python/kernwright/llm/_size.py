@@ -60,7 +60,7 @@ class EngineSize(NamedTuple):
 
     def engine(
         self, model: Model, *, deterministic: bool = False, prefix_cache: bool = True,
-        max_tokens_per_step: int | None = None,
+        max_tokens_per_step: int | None = None, queue_limit: int | None = None,
     ) -> TokenEngine:  # fmt: skip
         """An engine of this size. Raises OutOfMemory, which tells what would fit."""
         usual = SAME_TOKENS if deterministic else max(2048, 2 * self.rows)
@@ -68,7 +68,8 @@ class EngineSize(NamedTuple):
             model.module, vocabulary=model.config.vocab_size, cache_layers=model.cache_layers(),
             capacity=self.capacity, max_rows=self.rows, page_size=PAGE, pages=self.pages,
             dtype=model.cache_dtype, max_tokens_per_step=max_tokens_per_step or usual,
-            deterministic=deterministic, prefix_cache=prefix_cache, device=model.device,
+            deterministic=deterministic, prefix_cache=prefix_cache,
+            queue_limit=queue_limit, device=model.device,
         )  # fmt: skip
 
 

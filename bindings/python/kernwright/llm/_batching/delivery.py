@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 from typing import Any
 
 from kernwright.errors import Error
 from kernwright.llm._batching.request import Progress, Waker, wake_all
-from kernwright.llm._engine import TokenEngine, TokenEvent
-from kernwright.llm._errors import EngineClosed
+from kernwright.llm._engine import TokenEngine, TokenEvent, Turn
+from kernwright.llm._errors import EngineClosed, QueueFull
 from kernwright.llm._sampling import Sampling
 
 __all__ = ["Delivery"]
 
 _WAIT = 1.0  # seconds between looks at the engine when nothing happens
+_ENDS = 32  # requests, whose ends tell how often one ends
+_LONGEST_RETRY = 60.0  # seconds
 
 
 class Delivery:
@@ -22,15 +26,19 @@ class Delivery:
     The threads refer to this object and not to its owner, so that an owner that is gone ends them.
     """
 
-    def __init__(self, engine: TokenEngine) -> None:
+    def __init__(
+        self, engine: TokenEngine, queue_limit: int | None, step_limit: float | None
+    ) -> None:
         self._engine: TokenEngine | None = engine
+        self._queue_limit, self._step_limit = queue_limit, step_limit
+        self._ends: deque[float] = deque(maxlen=_ENDS)
         self._stats: dict[str, Any] = {}
         # Held from begin() until the request is known here: its events wait for that.
         self._lock = threading.Lock()
         self._requests: dict[int, Progress] = {}
         self._all_ended = threading.Condition(self._lock)
         self._cause: str | None = None
-        self._is_open = True
+        self._is_open, self._hangs = True, False
         self._steps = threading.Thread(
             target=self._serve, args=(engine,), name="kernwright-engine", daemon=True
         )
@@ -45,12 +53,28 @@ class Delivery:
         """Whether it takes requests."""
         return self._is_open
 
-    def submit(self, progress: Progress, prompt: list[int], sampling: Sampling) -> int:
-        """The number of the request. Raises EngineClosed, and what TokenEngine.begin() raises."""
+    def submit(self, progress: Progress, prompt: list[int], sampling: Sampling, turn: Turn) -> int:
+        """The number of the request. Raises EngineClosed, QueueFull, and what TokenEngine.begin()
+        raises."""
         with self._lock:
-            number = self._require_open().begin(prompt, sampling)
-            self._requests[number] = progress
-        return number
+            number = self._require_open().begin(prompt, sampling, turn)
+            if number is not None:
+                self._requests[number] = progress
+                return number
+            wait = self._seconds_to_end()
+        raise QueueFull(
+            f"{self._queue_limit} requests wait already, the queue_limit of this engine: try again "
+            f"in {wait:.0f} s",
+            wait,
+        )
+
+    def _seconds_to_end(self) -> float:
+        """How long a request took to end lately, on the average: then another one leaves the
+        queue."""
+        if len(self._ends) < 2:
+            return 1.0
+        mean = (time.monotonic() - self._ends[0]) / len(self._ends)
+        return min(max(mean, 1.0), _LONGEST_RETRY)
 
     def cancel(self, number: int) -> None:
         """Takes no lock: it may run in a destructor."""
@@ -78,14 +102,26 @@ class Delivery:
         self.end()
         if threading.current_thread() in (self._steps, self._events):
             return  # a destructor that runs there by chance
-        self._steps.join()
         self._events.join()
+        if not self._hangs:
+            self._steps.join()
 
     def _require_open(self) -> TokenEngine:
         engine = self._engine
         if not self._is_open or engine is None:
             raise EngineClosed(f"the engine takes no requests: {self._cause or 'it was closed'}")
         return engine
+
+    def _is_hung(self, engine: TokenEngine) -> bool:
+        """Whether a step takes too long. Then nothing is expected of its thread any more."""
+        if self._step_limit is None or engine.step_age < self._step_limit:
+            return False
+        self._is_open, self._hangs = False, True
+        self._cause = (
+            f"a step has not ended within {self._step_limit} s, its step_limit: the device hangs, "
+            "or the limit is too short"
+        )
+        return True
 
     def _serve(self, engine: TokenEngine) -> None:
         try:
@@ -97,13 +133,15 @@ class Delivery:
 
     def _deliver(self, engine: TokenEngine) -> None:
         try:
-            while (events := engine.take(_WAIT)) is not None:
-                if events:
-                    wake_all(self._sorted(engine, events))
+            while (events := engine.take(_WAIT)) is not None and not self._is_hung(engine):
+                wake_all(self._sorted(engine, events))
+                if not events and not self._steps.is_alive():
+                    break
+            if not self._hangs:
+                self._steps.join()
         except Exception as error:
             self._is_open, self._cause = False, f"its texts cannot go on: {error!r}"
-            engine.close()
-        self._steps.join()
+        engine.close()
         self._fail_all()
         self._stats, self._engine = engine.stats(), None  # its caches are given back
 
@@ -130,7 +168,8 @@ class Delivery:
                 engine.cancel(event.request, event.choice, stopped=True)
         with self._lock:
             for number in ended:
-                self._requests.pop(number, None)
+                if self._requests.pop(number, None) is not None:
+                    self._ends.append(time.monotonic())
             if not self._requests:
                 self._all_ended.notify_all()
         return wakers

@@ -6,10 +6,11 @@ import atexit
 import weakref
 from typing import TYPE_CHECKING, Any, Unpack
 
-from kernwright.errors import InvalidArgument
+from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._batching.delivery import Delivery
 from kernwright.llm._batching.request import Progress, Request
 from kernwright.llm._choice import Choice
+from kernwright.llm._engine import Turn
 from kernwright.llm._generate import tokens_of
 from kernwright.llm._options import Generation, GenerationOptions
 from kernwright.llm._size import MOST_ROWS, SAME_ROWS, EngineSize
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from kernwright.llm._model import Model
 
 __all__ = ["Engine"]
+
+_MOST_SECONDS = 365 * 24 * 3600
 
 
 class Engine:
@@ -29,8 +32,12 @@ class Engine:
     - max_rows: texts that go on at a time, 256 (32 with `deterministic`); others wait.
     - max_tokens_per_step: tokens of a step, those of prompts with them.
     - kv_memory: bytes for keys and values; "auto" takes what max_rows full contexts need, but at
-      most four fifths of the memory free now.
+      most four fifths of the memory free now. Where texts grow beyond it, the newest of the lowest
+      priority waits, and its tokens are computed again later.
     - prefix_cache: texts that begin as earlier ones share their pages.
+    - queue_limit: requests that may wait; None sets no limit.
+    - step_limit: seconds after which a step that has not ended counts as hung: healthy is False
+      then, and all requests fail. Compiling does not count. None sets no limit.
     - deterministic: see Model.generate(). It holds for all requests.
 
     The engine has caches of its own, beside those of Model.generate(). While it works no other
@@ -52,17 +59,21 @@ class Engine:
     def __init__(
         self, model: Model, *, max_rows: int | None = None,
         max_tokens_per_step: int | None = None, kv_memory: int | str = "auto",
-        prefix_cache: bool = True, deterministic: bool = False,
+        prefix_cache: bool = True, queue_limit: int | None = None,
+        step_limit: float | None = 300.0, deterministic: bool = False,
     ) -> None:  # fmt: skip
         rows = (SAME_ROWS if deterministic else MOST_ROWS) if max_rows is None else max_rows
         size = EngineSize.of_memory(model, rows, kv_memory)
         self._model, self._deterministic = model, deterministic
-        self._delivery = Delivery(
-            size.engine(
-                model, deterministic=deterministic, prefix_cache=prefix_cache,
-                max_tokens_per_step=max_tokens_per_step,
-            )
+        if queue_limit is not None:
+            _require_whole("queue_limit", queue_limit, 1)
+        if step_limit is not None:
+            _require_seconds("step_limit", step_limit)
+        engine = size.engine(
+            model, deterministic=deterministic, prefix_cache=prefix_cache,
+            max_tokens_per_step=max_tokens_per_step, queue_limit=queue_limit,
         )  # fmt: skip
+        self._delivery = Delivery(engine, queue_limit, step_limit)
         _open_engines.add(self)
 
     @property
@@ -75,14 +86,24 @@ class Engine:
         """False once it was closed, or its thread has ended."""
         return self._delivery.is_open
 
-    def submit(self, prompt: Any, **options: Unpack[GenerationOptions]) -> Request:
+    def submit(
+        self, prompt: Any, *, priority: int = 0, user: str | None = None,
+        timeout: float | None = None, **options: Unpack[GenerationOptions],
+    ) -> Request:  # fmt: skip
         """Queues a request and returns at once. Any thread.
 
         `prompt` is a text or a list of tokens, `options` are those of Model.generate(); a text is
-        turned into tokens here, so an event loop should leave long ones to a thread. Raises
-        ContextError, ModelError, ArgumentError and InvalidArgument as Model.generate() does,
-        InvalidArgument, with what would fit, for a request that the caches could never hold, and
-        llm.EngineClosed after close() or when the engine's thread has ended.
+        turned into tokens here, so an event loop should leave long ones to a thread.
+
+        - priority: requests of a higher one go first, and take rows and pages of lower ones.
+        - user: within a priority, the next request is of the user with the fewest tokens computed
+          lately. Requests without a name share one.
+        - timeout: seconds after which the request ends, with "timeout" and the text so far.
+
+        Raises ContextError, ModelError, ArgumentError and InvalidArgument as Model.generate() does,
+        InvalidArgument, with what would fit, for a request that the caches could never hold,
+        llm.QueueFull when `queue_limit` requests wait, and llm.EngineClosed after close() or when
+        the engine's thread has ended.
 
         >>> from kernwright import llm
         >>> model = llm.load(random={
@@ -100,13 +121,19 @@ class Engine:
                 "deterministic is an option of the whole engine: llm.Engine(model, "
                 "deterministic=True)"
             )
+        _require_whole("priority", priority, -(2**31))
+        if user is not None and not isinstance(user, str):
+            raise ArgumentError(f"user is a str, got {user!r:.60}")
+        if timeout is not None:
+            _require_seconds("timeout", timeout)
+        turn = Turn(priority, user or "", timeout)
         model = self._model
         tokens = tokens_of(model, prompt)
         limit = generation.limit(len(tokens), model.config.max_length)
         choices = [Choice(model, tokens, limit, generation, i) for i in range(generation.n)]
         progress = Progress(choices, len(tokens), generation.logprobs, model.config.vocab_size)
         sampling = generation.sampling(limit, model.eos)
-        number = self._delivery.submit(progress, tokens, sampling)
+        number = self._delivery.submit(progress, tokens, sampling, turn)
         return Request(number, progress, self)
 
     def _cancel(self, number: int) -> None:
@@ -116,10 +143,10 @@ class Engine:
         """Numbers as they were after the last step. Any thread.
 
         running, waiting: requests; rows: texts that go on; started, finished, aborted, failed:
-        requests that left the queue, where started = finished + aborted + failed + running;
-        free_pages, used_pages, cached_pages: together all pages; steps, tokens, prompt_tokens,
-        shared_tokens (of prompts, found in the prefix cache); graphs recorded; plan_seconds,
-        launch_seconds: of the host.
+        requests that left the queue, where started = finished + aborted + failed + running
+        (aborted: cancelled, or timed out); free_pages, used_pages, cached_pages: together all
+        pages; steps, tokens, prompt_tokens, shared_tokens (of prompts, found in the prefix cache);
+        preemptions, recomputed_tokens; graphs recorded; plan_seconds, launch_seconds: of the host.
         """
         return self._delivery.stats()
 
@@ -142,6 +169,22 @@ class Engine:
     def __repr__(self) -> str:
         state = "healthy" if self.healthy else "closed"
         return f"<llm.Engine of {self._model!r}, {state}>"
+
+
+def _require_whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentError(f"{name} is an int, got {value!r:.60}")
+    if not least <= value < 2**31:
+        raise InvalidArgument(f"{name} is {least} at least and below 2^31, got {value}")
+
+
+def _require_seconds(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ArgumentError(f"{name} is a number of seconds, got {value!r:.60}")
+    if not 0 < value <= _MOST_SECONDS:
+        raise InvalidArgument(
+            f"{name} is above 0 and at most {_MOST_SECONDS} seconds, a year, got {value}"
+        )
 
 
 _open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()

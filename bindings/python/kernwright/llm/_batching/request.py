@@ -213,8 +213,8 @@ class Request(Iterator[Piece], AsyncIterator[Piece]):
 
     @property
     def finish_reason(self) -> str | list[str] | None:
-        """Why the text ended: "stop", "length", "cancelled", or "error" where result() raises.
-        With n texts a list. None until all have ended."""
+        """Why the text ended: "stop", "length", "cancelled", "timeout", or "error" where result()
+        raises. With n texts a list. None until all have ended."""
         if not self._progress.is_ended:
             return None
         reasons = self._progress.reasons()

@@ -1,0 +1,370 @@
+// Admits, preempts and ends sequences, and keeps their pages and rows.
+#include "engine/batch.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "kernels_src/steps/step_state.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace kernwright::engine {
+
+namespace {
+
+/// The seed of a choice of a request.
+std::uint64_t choice_seed(std::uint64_t seed, std::int32_t choice) {
+  if (choice == 0) return seed;
+  std::uint64_t mixed = seed + static_cast<std::uint64_t>(choice) * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  return mixed ^ mixed >> 31;
+}
+
+}  // namespace
+
+Batch::Batch(const BatchOptions& options, RowStates& rows)
+    : options_(options),
+      buckets_(Buckets::of_limits(options.max_rows, options.schedule.max_tokens)),
+      rows_(rows),
+      pages_(options.pages) {
+  for (std::int32_t row = options.max_rows; row-- > 0;) free_rows_.push_back(row);
+}
+
+// ---- requests
+
+void Batch::require_possible(const Request& request) const {
+  const std::int32_t capacity = options_.capacity;
+  if (request.prompt.empty()) throw InvalidArgument("a prompt has at least one token, got none");
+  if (request.prompt.size() >= static_cast<std::size_t>(capacity))
+    throw InvalidArgument(
+        format("a prompt of {} tokens leaves no place for a new one: a row has "
+               "place for {} tokens",
+               request.prompt.size(), capacity));
+  for (const std::int32_t token : request.prompt) {
+    if (token < 0 || token >= options_.vocabulary)
+      throw InvalidArgument(format("token {} of a prompt is none of the vocabulary of {}", token,
+                                   options_.vocabulary));
+  }
+  if (request.max_tokens < 1 || request.choices < 1)
+    throw InvalidArgument(
+        format("a request is for at least one token of one choice, not {} tokens "
+               "of {} choices",
+               request.max_tokens, request.choices));
+  const auto length = static_cast<std::int32_t>(request.prompt.size());
+  const std::int32_t tokens = length + std::min(request.max_tokens, capacity - length) - 1;
+  const PageOptions& pages = options_.pages;
+  if (pages_.pages_for(tokens) <= pages.total) return;
+  throw InvalidArgument(
+      format("a prompt of {} tokens with up to {} new ones needs {} pages of {} "
+             "tokens, and the cache has {}: together {} tokens fit",
+             length, tokens + 1 - length, pages_.pages_for(tokens), pages.page_size, pages.total,
+             std::int64_t{pages.total} * pages.page_size + 1));
+}
+
+void Batch::submit(std::uint64_t number, Request&& request) {
+  const auto source = std::make_shared<const Request>(std::move(request));
+  Active& made_request = requests_[number];
+  ++stats_.waiting;
+  made_request.deadline =
+      source->deadline ? deadlines_.emplace(*source->deadline, number) : deadlines_.end();
+  std::vector<SequencePtr>& all = made_request.sequences;
+  for (std::int32_t choice = 0; choice < source->choices; ++choice) {
+    auto made = std::make_shared<Sequence>();
+    made->request = number;
+    made->choice = choice;
+    made->source = source;
+    made->account = shares_.enter(source->user);
+    made->seed = choice_seed(source->sampling.seed, choice);
+    made->length = made->prompt_length();
+    made->tokens = source->prompt;
+    made->limit = std::min(source->max_tokens, options_.capacity - made->length);
+    all.push_back(made);
+    // The others share full pages of the first one. Each computes at least the last token itself.
+    if (choice > 0 && pages_.shared_pages(made->length) > 0) {
+      all.front()->followers.push_back(made);
+    } else {
+      queue_.add(made);
+    }
+  }
+}
+
+void Batch::cancel(const Inbox::Cancel& cancel) {
+  const auto found = requests_.find(cancel.request);
+  if (found == requests_.end()) return;
+  const std::vector<SequencePtr> sequences = found->second.sequences;
+  for (const SequencePtr& each : sequences) {
+    if (cancel.choice < 0 || cancel.choice == each->choice) finish(*each, cancel.reason);
+  }
+}
+
+void Batch::expire(Clock::time_point now) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now)
+    cancel({deadlines_.begin()->second, -1, Finish::timeout});
+}
+
+// ---- admission
+
+void Batch::admit() {
+  while (const SequencePtr next = queue_.first()) {
+    // Nobody passes a sequence that waits: for a row, for pages, or for the tokens of its last
+    // step.
+    if (next->planned != next->produced) break;
+    if (!admit_one(next) && !preempt_below(next->source->priority) &&
+        !(running_.empty() && strip_waiting()))
+      break;
+  }
+}
+
+/// Pages that a sequence may take before another one is admitted.
+std::int32_t Batch::demand(const Sequence& sequence) const noexcept {
+  const std::int32_t soon =
+      options_.schedule.deterministic
+          ? sequence.most_computed()
+          : std::min(sequence.most_computed(), sequence.length + options_.reserve_tokens);
+  return std::max(pages_.pages_for(soon), static_cast<std::int32_t>(sequence.pages.size()));
+}
+
+bool Batch::admit_one(const SequencePtr& sequence) {
+  if (free_rows_.empty()) return false;
+  const bool is_new = sequence->pages.empty();
+  if (is_new) pages_.find(*sequence);
+  std::int32_t wanted = demand(*sequence) - static_cast<std::int32_t>(sequence->pages.size());
+  for (const SequencePtr& each : running_)
+    wanted += demand(*each) - static_cast<std::int32_t>(each->pages.size());
+  if (wanted > pages_.available()) {
+    if (is_new) pages_.release(*sequence);
+    return false;
+  }
+  queue_.remove(*sequence);
+  if (!sequence->preempted) {
+    sequence->shared = sequence->computed;
+    stats_.shared_tokens += is_new ? sequence->computed : 0;
+    stats_.prompt_tokens += sequence->prompt_length();
+    sequence->account->served += sequence->length - sequence->computed;
+  } else {
+    stats_.recomputed_tokens += sequence->length - sequence->computed;
+  }
+  start(requests_.at(sequence->request));
+  sequence->preempted = false;
+  sequence->admitted = ++last_admitted_;
+  sequence->row = free_rows_.back();
+  free_rows_.pop_back();
+  Sampling sampling = sequence->source->sampling;
+  sampling.seed = sequence->seed;
+  rows_.set_row(sequence->row, {.tokens = sequence->tokens,
+                                .prompt_length = sequence->prompt_length(),
+                                .computed = sequence->computed,
+                                .sampling = sampling,
+                                .biases = sequence->source->constraints.biases});
+  sequence->sent_mask = nullptr;
+  running_.push_back(sequence);
+  return true;
+}
+
+// ---- preemption
+
+/// The running sequence of the lowest priority, the newest of these.
+Batch::SequencePtr Batch::victim() const {
+  SequencePtr found;
+  for (const SequencePtr& each : running_) {
+    if (found == nullptr || each->source->priority <= found->source->priority) found = each;
+  }
+  return found;
+}
+
+bool Batch::preempt_below(std::int32_t priority) {
+  const SequencePtr found = options_.schedule.deterministic ? nullptr : victim();
+  if (found == nullptr || found->source->priority >= priority) return false;
+  preempt(found);
+  return true;
+}
+
+/// The sequence waits for a row again. Steps on their way may still bring tokens of it, and write
+/// only to pages whose next owners come later on the stream.
+void Batch::preempt(const SequencePtr& sequence) {
+  ++stats_.preemptions;
+  pages_.keep_text(*sequence);
+  pages_.release(*sequence);
+  sequence->preempted = true;
+  free_rows_.push_back(std::exchange(sequence->row, -1));
+  std::erase(running_, sequence);
+  queue_.add(sequence);
+}
+
+/// Waiting choices may hold pages of the first one. Whether there were some.
+bool Batch::strip_waiting() {
+  bool found = false;
+  queue_.visit([&](Sequence& each) {
+    found = found || !each.pages.empty();
+    pages_.release(each);
+  });
+  return found;
+}
+
+// ---- steps
+
+StepPlan Batch::plan() {
+  admit();
+  return preempting_plan();
+}
+
+std::int32_t Batch::missing_pages(const StepPlan& plan) const noexcept {
+  std::int32_t wanted = 0;
+  for (const StepPart& part : plan.parts)
+    wanted += std::max(0, pages_.pages_for(part.sequence->computed + part.count) -
+                              static_cast<std::int32_t>(part.sequence->pages.size()));
+  return wanted - pages_.available();
+}
+
+StepPlan Batch::preempting_plan() {
+  while (true) {
+    StepPlan made = plan_step(running_, options_.schedule, buckets_);
+    if (missing_pages(made) <= 0) return made;
+    if (strip_waiting()) continue;
+    if (running_.size() == 1)
+      throw std::logic_error(format("a sequence of {} pages finds {} available",
+                                    running_.front()->pages.size(), pages_.available()));
+    preempt(victim());
+  }
+}
+
+void Batch::commit(const StepPlan& plan, std::vector<std::int32_t>& active,
+                   std::vector<std::int32_t>& counts) {
+  active.clear();
+  counts.clear();
+  for (const StepPart& part : plan.parts) {
+    Sequence& sequence = *part.sequence;
+    pages_.give(sequence, sequence.computed + part.count);
+    if (sequence.sent_pages != sequence.pages.size()) {
+      rows_.set_pages(sequence.row, sequence.sent_pages,
+                      std::span(sequence.pages).subspan(sequence.sent_pages));
+      sequence.sent_pages = sequence.pages.size();
+    }
+    active.push_back(sequence.row);
+    counts.push_back(part.count);
+    sequence.computed += part.count;
+    if (part.yields) {
+      send_mask(sequence);
+      ++sequence.planned;
+      ++sequence.length;
+      ++sequence.account->served;
+    }
+    if (!sequence.followers.empty()) release_followers(sequence);
+    pages_.keep_prompt(sequence);
+  }
+}
+
+/// The row gets the mask of the token that is planned next.
+void Batch::send_mask(Sequence& sequence) {
+  const TokenMask* const mask = sequence.next_mask();
+  if (mask == sequence.sent_mask) return;
+  rows_.set_mask(sequence.row, mask == nullptr ? std::span<const std::uint32_t>() : mask->words());
+  sequence.sent_mask = mask;
+}
+
+/// The other choices begin once a step that computes what they share is planned: steps run in
+/// order.
+void Batch::release_followers(Sequence& sequence) {
+  const std::int32_t shared = pages_.shared_pages(sequence.prompt_length());
+  if (sequence.computed < shared * pages_.options().page_size) return;
+  for (const SequencePtr& each : std::exchange(sequence.followers, {})) {
+    if (each->finished) continue;
+    pages_.share(sequence, *each);
+    queue_.add(each);
+  }
+}
+
+void Batch::receive(std::span<const StepPart> parts, std::span<const std::int32_t> results,
+                    std::size_t words) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    // A sequence that ended meanwhile ran this step for nothing.
+    if (parts[i].yields && !parts[i].sequence->finished)
+      receive_token(*parts[i].sequence, results.subspan(i * words, words));
+  }
+}
+
+void Batch::receive_token(Sequence& sequence, std::span<const std::int32_t> result) {
+  const std::int32_t token = result[0];
+  if (token == kernels::kNoNumber) return finish(sequence, Finish::bad_logits);
+  if (token < 0)
+    throw std::logic_error(format("a step gave no token to sequence {} of request {}",
+                                  sequence.choice, sequence.request));
+  ++sequence.produced;
+  ++stats_.tokens;
+  sequence.tokens.push_back(token);
+  const Request& source = *sequence.source;
+  std::vector<std::int32_t> details;
+  if (source.wants_details) details.assign(result.begin() + 1, result.end());
+  const bool stops = std::ranges::binary_search(source.stop_tokens, token);
+  if (stops || sequence.produced == sequence.limit)
+    return finish(sequence, stops ? Finish::stop : Finish::length, token, std::move(details));
+  events_.push_back({sequence.request, sequence.choice, token, Finish::none, std::move(details),
+                     sequence.shared});
+}
+
+// ---- ends
+
+void Batch::start(Active& request) {
+  if (std::exchange(request.started, true)) return;
+  ++stats_.started;
+  ++stats_.running;
+  --stats_.waiting;
+}
+
+void Batch::finish(Sequence& sequence, Finish reason, std::int32_t token,
+                   std::vector<std::int32_t> details, const std::string& cause) {
+  sequence.finished = true;
+  if (outcome_of(reason) == Outcome::failed)
+    pages_.clear_cache();  // nobody knows how many pages have numbers that are wrong
+  else if (sequence.row >= 0)
+    pages_.keep_text(sequence);
+  pages_.release(sequence);
+  const auto same = [&](const SequencePtr& each) { return each.get() == &sequence; };
+  Active& request = requests_.at(sequence.request);
+  const auto place = std::ranges::find_if(request.sequences, same);
+  const SequencePtr alive = *place;
+  request.sequences.erase(place);
+  request.outcome = std::max(request.outcome, outcome_of(reason));
+  if (request.sequences.empty()) end_request(sequence.request, request);
+  if (sequence.row >= 0) {
+    free_rows_.push_back(std::exchange(sequence.row, -1));
+    std::erase_if(running_, same);
+  } else {
+    queue_.remove(sequence);
+  }
+  shares_.leave(sequence.account);
+  // Its followers share nothing.
+  for (const SequencePtr& each : std::exchange(sequence.followers, {})) {
+    if (!each->finished) queue_.add(each);
+  }
+  events_.push_back({sequence.request, sequence.choice, token, reason, std::move(details),
+                     sequence.shared, cause});
+}
+
+void Batch::end_request(std::uint64_t number, Active& request) {
+  start(request);
+  --stats_.running;
+  ++(request.outcome == Outcome::finished  ? stats_.finished
+     : request.outcome == Outcome::aborted ? stats_.aborted
+                                           : stats_.failed);
+  if (request.deadline != deadlines_.end()) deadlines_.erase(request.deadline);
+  requests_.erase(number);
+}
+
+void Batch::end_all(Finish reason, const std::string& cause) {
+  while (!requests_.empty())
+    finish(*requests_.begin()->second.sequences.front(), reason, -1, {}, cause);
+}
+
+BatchStats Batch::stats() const {
+  BatchStats stats = stats_;
+  stats.rows = static_cast<std::int32_t>(running_.size());
+  stats.free_pages = pages_.pages().free();
+  stats.cached_pages = pages_.pages().idle();
+  stats.used_pages = pages_.pages().used();
+  return stats;
+}
+
+}  // namespace kernwright::engine

@@ -1,0 +1,129 @@
+// The sequences of an engine, waiting and running, and the plan of the next step.
+#pragma once
+
+#include "engine/inbox.h"
+#include "engine/row_states.h"
+#include "engine/schedule.h"
+#include "engine/sequence.h"
+#include "engine/sequence_pages.h"
+#include "engine/waiting.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace kernwright::engine {
+
+struct BatchOptions {
+  std::int32_t max_rows = 0;
+  std::int32_t capacity = 0;  ///< tokens of a row
+  PageOptions pages{};
+  ScheduleOptions schedule{};   ///< max_tokens is more than max_rows
+  std::int32_t vocabulary = 0;  ///< tokens of prompts are below it
+  /// A sequence is admitted with place for so many tokens more than it has.
+  std::int32_t reserve_tokens = 32;
+};
+
+struct BatchStats {
+  std::int64_t tokens = 0;             ///< generated
+  std::int64_t prompt_tokens = 0;      ///< of admitted sequences
+  std::int64_t shared_tokens = 0;      ///< of prompts, found in the prefix cache
+  std::int64_t preemptions = 0;        ///< losses of a row and its pages
+  std::int64_t recomputed_tokens = 0;  ///< of these when they got a row again
+  std::int32_t rows = 0;               ///< running sequences
+  std::int32_t running = 0;            ///< requests behind the queue
+  std::int32_t waiting = 0;            ///< requests in the queue
+  /// Requests that left the queue: started = finished + aborted + failed + running.
+  std::int64_t started = 0, finished = 0, aborted = 0, failed = 0;
+  std::int32_t free_pages = 0, used_pages = 0, cached_pages = 0;  ///< all pages together
+};
+
+/// Knows no device: changes of rows go to a RowStates, and the tokens of steps come in by
+/// receive(). Not thread-safe.
+///
+/// A sequence is admitted when pages of its known tokens and some more are available, beside those
+/// that the running ones may soon take. Where pages run out, the one of the lowest priority, and of
+/// these the newest, is preempted: its tokens are computed again later. A deterministic engine
+/// admits a sequence when the pages of its longest text are available, and preempts none: a token
+/// that is computed again in a step of another size may differ in its last bits.
+class Batch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `rows` outlives the batch. Throws InvalidArgument for limits without sense.
+  Batch(const BatchOptions& options, RowStates& rows);
+
+  const BatchOptions& options() const noexcept { return options_; }
+  const Buckets& buckets() const noexcept { return buckets_; }
+  BatchStats stats() const;
+  bool has_sequences() const noexcept { return !requests_.empty(); }
+  /// What happened since these were taken.
+  std::vector<TokenEvent>& events() noexcept { return events_; }
+
+  /// Throws InvalidArgument for a request too large ever to run, with the size of one to fit. For
+  /// any thread.
+  void require_possible(const Request& request) const;
+  void submit(std::uint64_t number, Request&& request);
+  void cancel(const Inbox::Cancel& cancel);
+  /// Ends requests whose deadline is over.
+  void expire(Clock::time_point now);
+  /// Admits sequences, and plans the next step. All its pages are available.
+  StepPlan plan();
+  /// Counts a planned step as on its way. Its parts are in `active` and `counts`.
+  void commit(const StepPlan& plan, std::vector<std::int32_t>& active,
+              std::vector<std::int32_t>& counts);
+  /// Takes the tokens of a committed step, in the order of steps: `words` for each part, of which
+  /// the first is a token, kernels::kNoToken or kernels::kNoNumber.
+  void receive(std::span<const StepPart> parts, std::span<const std::int32_t> results,
+               std::size_t words);
+  /// Ends everything. Steps on their way give nothing any more.
+  void end_all(Finish reason, const std::string& cause);
+
+ private:
+  using SequencePtr = std::shared_ptr<Sequence>;
+  /// A request with sequences left.
+  struct Active {
+    std::vector<SequencePtr> sequences;
+    std::multimap<Clock::time_point, std::uint64_t>::iterator deadline;
+    bool started = false;
+    Outcome outcome = Outcome::finished;  ///< the worst of its sequences
+  };
+
+  void admit();
+  bool admit_one(const SequencePtr& sequence);
+  std::int32_t demand(const Sequence& sequence) const noexcept;
+  StepPlan preempting_plan();
+  std::int32_t missing_pages(const StepPlan& plan) const noexcept;
+  SequencePtr victim() const;
+  bool preempt_below(std::int32_t priority);
+  void preempt(const SequencePtr& sequence);
+  bool strip_waiting();
+  void send_mask(Sequence& sequence);
+  void release_followers(Sequence& sequence);
+  void receive_token(Sequence& sequence, std::span<const std::int32_t> result);
+  void start(Active& request);
+  void finish(Sequence& sequence, Finish reason, std::int32_t token = -1,
+              std::vector<std::int32_t> details = {}, const std::string& cause = {});
+  void end_request(std::uint64_t number, Active& request);
+
+  const BatchOptions options_;
+  const Buckets buckets_;
+  RowStates& rows_;
+  SequencePages pages_;
+  FairShares shares_;
+  WaitingQueue queue_;
+  std::vector<SequencePtr> running_;  ///< the earliest admitted first
+  std::vector<std::int32_t> free_rows_;
+  std::unordered_map<std::uint64_t, Active> requests_;
+  std::multimap<Clock::time_point, std::uint64_t> deadlines_;
+  std::vector<TokenEvent> events_;
+  BatchStats stats_;
+  std::uint64_t last_admitted_ = 0;
+};
+
+}  // namespace kernwright::engine

@@ -1,0 +1,85 @@
+// Numbers of pages for tokens, and the ways between sequences, free pages and the prefix cache.
+#include "engine/sequence_pages.h"
+
+#include <algorithm>
+#include <span>
+
+namespace kernwright::engine {
+
+SequencePages::SequencePages(const PageOptions& options)
+    : options_(options), pages_(options.total), prefixes_(pages_, options.page_size) {}
+
+std::int32_t SequencePages::pages_for(std::int32_t tokens) const noexcept {
+  return (tokens + options_.page_size - 1) / options_.page_size;
+}
+
+std::int32_t SequencePages::shared_pages(std::int32_t length) const noexcept {
+  std::int32_t pages = (length - 1) / options_.page_size;
+  if (options_.part == 0) return pages;
+  while (pages * options_.page_size % options_.part != 0) --pages;
+  return pages;
+}
+
+void SequencePages::find(Sequence& sequence) {
+  if (!options_.prefix_cache) return;
+  const auto most = static_cast<std::size_t>(shared_pages(sequence.length));
+  sequence.pages = prefixes_.find(sequence.tokens, most);
+  const auto found = static_cast<std::int32_t>(sequence.pages.size());
+  const std::int32_t whole = shared_pages(found * options_.page_size + 1);
+  while (static_cast<std::int32_t>(sequence.pages.size()) > whole) {
+    pages_.release(sequence.pages.back());
+    sequence.pages.pop_back();
+  }
+  sequence.computed = whole * options_.page_size;
+}
+
+void SequencePages::share(const Sequence& from, Sequence& to) {
+  const std::int32_t count = shared_pages(from.prompt_length());
+  to.pages.assign(from.pages.begin(), from.pages.begin() + count);
+  for (const std::int32_t page : to.pages) pages_.retain(page);
+  to.computed = count * options_.page_size;
+}
+
+void SequencePages::give(Sequence& sequence, std::int32_t tokens) {
+  const auto wanted = static_cast<std::size_t>(pages_for(tokens));
+  if (sequence.pages.size() >= wanted) return;
+  prefixes_.free_up(static_cast<std::int32_t>(wanted - sequence.pages.size()));
+  while (sequence.pages.size() < wanted) sequence.pages.push_back(pages_.take());
+}
+
+/// Full pages of the first `tokens` that others may share.
+std::size_t SequencePages::kept_pages(const Sequence& sequence, std::size_t tokens) const noexcept {
+  std::size_t full = tokens / static_cast<std::size_t>(options_.page_size);
+  // Generated tokens of a deterministic engine were not computed as those of a prompt are.
+  if (options_.part != 0)
+    full = std::min(full, static_cast<std::size_t>(shared_pages(sequence.prompt_length() + 1)));
+  return std::min(full, sequence.pages.size());
+}
+
+void SequencePages::keep_prompt(Sequence& sequence) {
+  const auto length = static_cast<std::size_t>(sequence.prompt_length());
+  const std::size_t full = length / static_cast<std::size_t>(options_.page_size);
+  if (!options_.prefix_cache || sequence.prompt_cached ||
+      static_cast<std::size_t>(sequence.computed) <
+          full * static_cast<std::size_t>(options_.page_size))
+    return;
+  prefixes_.add(sequence.source->prompt,
+                std::span(sequence.pages).first(kept_pages(sequence, length)));
+  sequence.prompt_cached = true;
+}
+
+void SequencePages::keep_text(const Sequence& sequence) {
+  if (!options_.prefix_cache) return;
+  const auto known = std::min(sequence.tokens.size(), static_cast<std::size_t>(sequence.computed));
+  prefixes_.add(sequence.tokens, std::span(sequence.pages).first(kept_pages(sequence, known)));
+}
+
+void SequencePages::release(Sequence& sequence) {
+  for (const std::int32_t page : sequence.pages) pages_.release(page);
+  sequence.pages.clear();
+  sequence.sent_pages = 0;
+  sequence.computed = 0;
+  sequence.prompt_cached = false;
+}
+
+}  // namespace kernwright::engine

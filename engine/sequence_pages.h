@@ -1,0 +1,57 @@
+// The pages of sequences: taken as tokens are computed, found again by their tokens.
+#pragma once
+
+#include "engine/pages.h"
+#include "engine/prefix.h"
+#include "engine/sequence.h"
+
+#include <cstdint>
+
+namespace kernwright::engine {
+
+struct PageOptions {
+  std::int32_t total = 0;
+  std::int32_t page_size = 0;
+  bool prefix_cache = false;
+  /// Shared pages end at a multiple of so many tokens of a prompt, if it is not 0: a deterministic
+  /// engine computes prompts in parts of that size.
+  std::int32_t part = 0;
+};
+
+/// Not thread-safe.
+class SequencePages {
+ public:
+  /// Throws InvalidArgument for no page.
+  explicit SequencePages(const PageOptions& options);
+
+  const Pages& pages() const noexcept { return pages_; }
+  const PageOptions& options() const noexcept { return options_; }
+  /// Free pages and idle ones: give() can take as many.
+  std::int32_t available() const noexcept { return pages_.free() + pages_.idle(); }
+  std::int32_t pages_for(std::int32_t tokens) const noexcept;
+  /// Pages at the begin of a text that others may have computed: full ones, without the last token.
+  std::int32_t shared_pages(std::int32_t length) const noexcept;
+
+  /// Gives a sequence without pages those that the prefix cache has of its known tokens.
+  void find(Sequence& sequence);
+  /// Gives `to` the first pages of `from`, as many as both may share.
+  void share(const Sequence& from, Sequence& to);
+  /// Takes pages until so many tokens have place. Throws std::logic_error without available ones.
+  void give(Sequence& sequence, std::int32_t tokens);
+  /// Keeps full pages of computed tokens for others: of the prompt, or of all known tokens.
+  void keep_prompt(Sequence& sequence);
+  void keep_text(const Sequence& sequence);
+  /// Takes all pages back. Nothing of the sequence is computed then.
+  void release(Sequence& sequence);
+  /// Forgets pages without another owner.
+  void clear_cache() noexcept { prefixes_.clear(); }
+
+ private:
+  std::size_t kept_pages(const Sequence& sequence, std::size_t tokens) const noexcept;
+
+  PageOptions options_;
+  Pages pages_;
+  PrefixCache prefixes_;
+};
+
+}  // namespace kernwright::engine
