@@ -22,6 +22,12 @@ def test_generate_prints_what_the_model_writes(capsys):
     assert "tokens in" in err and "tokens/s" in err and "kernwright: on " in err
 
 
+def test_generate_with_layers_on_the_host(capsys):
+    expected = kw.llm.load(TINY).generate("import os", max_tokens=6).text
+    assert main(["generate", TINY, "import os", "--max-tokens", "6", "--memory", "stream"]) == 0
+    assert capsys.readouterr().out == expected + "\n"
+
+
 def test_generate_takes_and_prints_tokens_without_a_tokenizer(capsys):
     config = f"{TINY}/config.json"
     assert main(["generate", "--random", config, "--tokens", "1,2", "--max-tokens", "3"]) == 0
@@ -38,6 +44,8 @@ def test_generate_takes_and_prints_tokens_without_a_tokenizer(capsys):
         ([TINY, "a", "--temperature", "-1"], 2, "temperature is 0 or more"),
         ([TINY, "a", "--quantize", "q1"], 2, "quantize is one of"),
         ([TINY, "a", "--tokenizer", "/none"], 1, "/none does not exist"),
+        ([TINY, "a", "--memory", "stream", "--budget", "9 KB"], 1, "smallest that works is"),
+        ([TINY, "a", "--budget", "much"], 2, "a budget is as 4000000000"),
     ],
 )
 def test_wrong_use_of_generate(arguments, code, message, capsys):

@@ -25,6 +25,11 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"))
     parser.add_argument("--quantize", metavar="FORMAT", help="fp8, int8, q8_0, q4_k, nf4, ...")
     parser.add_argument("--kv-dtype", choices=("float32", "float16", "bfloat16", "float8_e4m3fn"))
+    parser.add_argument(
+        "--memory", default="auto", choices=("auto", "device", "stream", "experts"),
+        help="where weights are: stream and experts keep layers or experts in the host's memory",
+    )  # fmt: skip
+    parser.add_argument("--budget", metavar="SIZE", help="of weights on the device, as 4GB")
     parser.add_argument("--max-seq-len", type=int, metavar="N", help="bounds the context")
     add_device_argument(parser)
 
@@ -90,6 +95,7 @@ def loaded(arguments: argparse.Namespace, path: str | None = None) -> Any:
         model = llm.load(
             path or arguments.model, random=None if path else arguments.random,
             dtype=arguments.dtype, quantize=arguments.quantize,
+            memory=arguments.memory, budget=arguments.budget,
             max_length=arguments.max_seq_len, kv_dtype=arguments.kv_dtype, device=device,
         )  # fmt: skip
     if arguments.tokenizer is not None and path is None:
