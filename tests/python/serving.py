@@ -54,11 +54,13 @@ class WritingEngine:
         self.model, self.text, self.seconds = model, text, seconds
         self.healthy, self.error, self.refusal = True, None, None
         self.running, self.requests, self.options = 0, 0, []
+        self.users = set()
 
-    def submit(self, prompt, **options):
+    def submit(self, prompt, *, user=None, **options):
         if self.refusal is not None:
             raise self.refusal
         self.options.append(options)
+        self.users.add(user)
         self.requests += 1
         tokenizer = self.model.tokenizer
         tokens = tokenizer.encode(self.text, add_special_tokens=False)

@@ -153,6 +153,22 @@ def test_tokenize_and_detokenize_are_inverse(client, engine):
     assert client.post("/detokenize", {"tokens": bare["tokens"]}) == (200, {"prompt": text})
 
 
+def test_a_full_queue_refuses(engine):
+    body = {"prompt": PROMPT, "max_tokens": 400, "ignore_eos": True, "stream": True}
+    with llm.Engine(engine.model, max_rows=1, queue_limit=1) as small, serving(small) as client:
+        connections = [client.connect() for _ in range(2)]
+        for number, connection in enumerate(connections):
+            connection.request("POST", "/v1/completions", json.dumps(body))
+            wait_for(lambda number=number: small.stats()["waiting"] == number)
+            wait_for(lambda: small.stats()["running"] > 0)
+        status, headers, content = client.ask("POST", "/v1/completions", body)
+        assert status == 429 and int(headers["retry-after"]) >= 1
+        assert json.loads(content)["error"]["code"] == "queue_full"
+        for connection in connections:
+            connection.close()
+        wait_for(lambda: is_empty(small))
+
+
 def test_fifty_clients_that_leave_leave_nothing(client, engine, expected):
     """Streams and whole answers, at any moment; a neighbour's text is the same with and without."""
     numbers = random.Random(5)

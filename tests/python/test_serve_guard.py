@@ -34,7 +34,8 @@ def bearer(key):
 
 
 def test_everything_but_health_and_the_page_needs_a_key(model):
-    with serving(WritingEngine(model, "x"), keys=Keys({"a": "first-key", "b": "other-key"})) as c:
+    engine = WritingEngine(model, "x")
+    with serving(engine, keys=Keys({"a": "first-key", "b": "other-key"})) as c:
         for path in ("/", "/health", "/health/live", "/health/ready"):
             assert c.ask("GET", path)[0] == 200
         for method, path in (
@@ -46,6 +47,7 @@ def test_everything_but_health_and_the_page_needs_a_key(model):
             assert json.loads(body)["error"]["code"] == "missing_api_key"
         for headers in (bearer("first-key"), bearer("other-key"), {"X-Api-Key": "other-key"}):
             assert c.post(CHAT, ASK, headers)[0] == 200
+        assert engine.users == {"a", "b"}  # each has a share of its own
         for wrong in ("", "first-ke", "first-key1", "FIRST-KEY", "a:first-key"):
             status, answer = c.post(CHAT, ASK, bearer(wrong))
             assert status == 401 and answer["error"]["code"] == "invalid_api_key"

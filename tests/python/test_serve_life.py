@@ -155,6 +155,8 @@ def test_an_engine_that_dies_ends_the_server():
         ([TINY, "--temperature", "-1"], 2, "temperature is 0 or more"),
         ([TINY, "--chat-format", "xml"], 2, "--chat-format is auto, none"),
         ([TINY, "--max-rows", "0"], 2, "max_rows"),
+        ([TINY, "--queue-limit", "0"], 2, "queue_limit"),
+        ([TINY, "--step-limit", "-1"], 2, "step_limit"),
         ([TINY, "--also", "/none"], 2, "--also is NAME=PATH"),
         ([TINY, "--also", f"tiny_llama={TINY}"], 2, "a name of its own"),
     ],

@@ -54,6 +54,10 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-tokens-per-step", type=int, metavar="N")
     group.add_argument("--kv-memory", metavar="BYTES", default="auto",
                        help="for keys and values: bytes, 8G, or auto")  # fmt: skip
+    group.add_argument("--queue-limit", type=int, metavar="N",
+                       help="requests that may wait; more are refused with 429")  # fmt: skip
+    group.add_argument("--step-limit", type=float, default=300, metavar="S",
+                       help="seconds after which a step counts as hung")  # fmt: skip
     group.add_argument("--no-prefix-cache", action="store_true")
     group.add_argument("--deterministic", action="store_true",
                        help="equal bits whatever else runs")  # fmt: skip

@@ -16,11 +16,11 @@ def prompts_of(raw: msgspec.Raw, name: str, most: int, most_tokens: int) -> list
 
     Commas are counted before a list of numbers is read: the interpreter stands still meanwhile.
     """
+    if bytes(memoryview(raw)[:1]) == b'"':
+        return [_read(memoryview(raw), str, name)]  # large texts are not copied
     content = bytes(raw).strip()
     if content in (b"", b"null"):
         raise ApiError(400, f"the field {name} is missing", param=name, code="missing_field")
-    if content[:1] == b'"':
-        return [_read(content, str, name)]
     inner = content[1:].lstrip()
     if content[:1] != b"[" or inner[:1] == b"]":
         raise _wrong(name, "is a text, a list of tokens, or a list of such, and not empty")
@@ -40,7 +40,7 @@ def prompts_of(raw: msgspec.Raw, name: str, most: int, most_tokens: int) -> list
     return [_read(content, list[int], name)]
 
 
-def _read(content: bytes, kind: Any, name: str) -> Any:
+def _read(content: bytes | memoryview, kind: Any, name: str) -> Any:
     try:
         return msgspec.json.decode(content, type=kind)
     except msgspec.ValidationError as error:

@@ -76,8 +76,9 @@ class Server:
     def submit(
         self, served: Served, call: Call, tokens: Sequence[int], options: dict[str, Any]
     ) -> Any:
-        """A request in the engine's queue. Raises what llm.Engine.submit() raises."""
-        return served.engine.submit(list(tokens), **options)
+        """A request in the engine's queue, in which keys have even shares. Raises what
+        llm.Engine.submit() raises."""
+        return served.engine.submit(list(tokens), user=call.user, **options)
 
     def prompt_logprobs(self, served: Served, tokens: Sequence[int], count: int) -> list[Any]:
         """The log-probability of each token of a prompt, None for the first."""

@@ -90,6 +90,7 @@ def _served(
             model, max_rows=arguments.max_rows,
             max_tokens_per_step=arguments.max_tokens_per_step, kv_memory=kv_memory,
             prefix_cache=not arguments.no_prefix_cache, deterministic=arguments.deterministic,
+            queue_limit=arguments.queue_limit, step_limit=arguments.step_limit,
         )  # fmt: skip
         made[name] = Served(name, model, engine, _format(arguments.chat_format, model))
     return made
