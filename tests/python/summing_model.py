@@ -78,9 +78,11 @@ class SummingModule(kw.nn.Module):
 
 
 def make_model(capacity=96, spread=0.0):
-    config = llm.load(random={
+    loaded = llm.load(random={
         "architectures": ["LlamaForCausalLM"], "vocab_size": VOCABULARY, "hidden_size": DIM,
         "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1,
         "max_position_embeddings": capacity, "dtype": "float32",
-    }).config  # fmt: skip
-    return llm.Model(config, SummingModule(spread), cache_dtype="float32")
+    })  # fmt: skip
+    return llm.Model(
+        loaded.config, SummingModule(spread), memory=loaded.memory, cache_dtype="float32"
+    )
