@@ -62,8 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, description in COMMANDS.items():
         module = importlib.import_module(f"kernwright.cli.{name.replace('-', '_')}")
-        prog = f"kernwright {name.replace('bench-llm', 'bench llm')}"
-        command = commands.add_parser(name, prog=prog, help=description, description=description)
+        command = commands.add_parser(name, help=description, description=description)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     return parser
