@@ -52,6 +52,17 @@ def test_logits_in_bfloat16_are_near_those_of_float32(name, tmp_path):
     assert distance(made, STORED[name]["logits"]) < 3e-2
 
 
+@pytest.mark.parametrize("name", ["gpt2", "gemma3", "gpt_oss", "deepseek_v2"])
+def test_streamed_layers_give_the_same_bits(name, tmp_path):
+    ids = language_models.token_ids()
+    resident = llm.load(written(tmp_path, name), memory="device")
+    streamed = llm.load(tmp_path, memory="stream")
+    assert streamed.memory.streamed_layers == resident.memory.resident_layers
+    for prompt in (ids, ids[:1]):
+        found = streamed.logits(prompt).numpy()
+        np.testing.assert_array_equal(found, resident.logits(prompt).numpy())
+
+
 def test_every_architecture_has_a_recorded_model():
     recorded = {each["config"]["architectures"][0] for each in STORED.values()}
     assert recorded == set(llm.known_architectures()) - _registered_by_tests()

@@ -425,7 +425,7 @@ def test_slots_are_given_to_the_experts_that_were_used_last():
 
 
 def test_experts_need_a_mixture_and_a_budget():
-    with pytest.raises(llm.ModelError, match="is for mixtures of experts"):
+    with pytest.raises(llm.ModelError, match=r"is for mixtures of llm\.models\.Experts"):
         llm.load(random=LLAMA, memory="experts")
     message = re.compile("smallest that works is ([0-9,]+): ")
     with pytest.raises(llm.ModelError, match=message) as error:

@@ -186,8 +186,9 @@ def _with_cached_experts(source: _Source, budget: int | None, device: Any) -> Me
     ]
     if not weights or any(size % VECTOR_BYTES for size in weights):
         raise ModelError(
-            f'{source.source}: memory="experts" is for mixtures of experts, of weights with '
-            f"multiples of {VECTOR_BYTES} bytes each"
+            f'{source.source}: memory="experts" is for mixtures of llm.models.Experts, whose '
+            f"weights have multiples of {VECTOR_BYTES} bytes each; others are streamed layer by "
+            'layer: memory="stream"'
         )
     fixed = _planned(source, None)
     least = needed_bytes(fixed, [_planned(source, i) for i in range(len(mixtures))], set())
