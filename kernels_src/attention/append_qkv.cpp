@@ -171,10 +171,12 @@ void launch_qkv(PlannedAppend& planned, AppendQkv& call, ScalarType from, Scalar
                        .add(tile.items, 6)
                        .add(tile.width, 6)
                        .add(interleaved, 1)
-                       .add(norms, 1);
+                       .add(norms, 1)
+                       .add(call.cache.side[0].token_scales != 0, 1);
   const LazyKernel& kernel = family.instance(key, [&] {
-    return format("append_qkv<{}, {}, {}, {}, {}, {}, {}>", device_type(from), device_type(to),
-                  width, tile.items, tile.width, interleaved, norms);
+    return format("append_qkv<{}, {}, {}, {}, {}, {}, {}{}>", device_type(from), device_type(to),
+                  width, tile.items, tile.width, interleaved, norms,
+                  call.cache.side[0].token_scales != 0 ? ", true" : "");
   });
   const std::int64_t rows = std::int64_t{call.cache.batches} * call.cache.tokens *
                             (call.heads + std::int64_t{2} * call.cache.heads);

@@ -107,8 +107,28 @@ __device__ __forceinline__ void store(E* to, const Columns<T, N>& x, float scale
   *reinterpret_cast<Pack<E, N>*>(to) = pack;
 }
 
-/// `Width` threads take a head of a token, in packs of N elements. E: elements of the caches.
-template <typename T, typename E, int N, int Items, int Width, bool Interleaved, bool Norms>
+/// The bits of the largest magnitude of a head, those of NaN where it has one; elements are rounded
+/// to T. By all lanes of a warp.
+template <typename T, int Width, int N, int Items>
+__device__ __forceinline__ unsigned largest_magnitude(const Columns<T, N> (&columns)[Items],
+                                                      int packs) {
+  unsigned most = 0;
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    if (i * Width + static_cast<int>(threadIdx.x) % Width >= packs) continue;
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      const float rounded = to_compute(from_compute<T>(columns[i].value[j]));
+      most = max(most, __float_as_uint(rounded) & 0x7fffffffu);
+    }
+  }
+  return warp_reduce<Width>(most, [](unsigned a, unsigned b) { return max(a, b); });
+}
+
+/// `Width` threads take a head of a token, in packs of N elements. E: elements of the caches; with
+/// TokenScales a head's largest magnitude becomes their largest number.
+template <typename T, typename E, int N, int Items, int Width, bool Interleaved, bool Norms,
+          bool TokenScales = false>
 __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ AppendQkv call) {
   const CacheAppend& cache = call.cache;
   const int lane = threadIdx.x % Width;
@@ -146,18 +166,26 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
     squares = warp_reduce<Width>(squares, Sum());
     row.factor = statistics_of<kRms>(0.0f, squares, side.dim, call.eps).factor;
   }
-  if (!exists) return;
-  E* const place = part == 0 ? nullptr : cache.place<E>(side, batch, head, token);
-  if (part != 0 && place == nullptr) return;
+  if (!TokenScales && !exists) return;
+  E* const place = part == 0 || !exists ? nullptr : cache.place<E>(side, batch, head, token);
+  const bool goes_nowhere = !exists || (part != 0 && place == nullptr);
+  if (!TokenScales && goes_nowhere) return;
   T* const out = static_cast<T*>(call.out) + batch * call.out_at.batch + head * call.out_at.head +
                  token * call.out_at.token;
-  const float scale = part == 0 || side.scales == nullptr ? 1.0f : side.scales[head];
+  float scale = part == 0 || side.scales == nullptr ? 1.0f : side.scales[head];
   const bool rotates = part < 2 && call.tables.cos != nullptr;
   if (rotates) {
     row.angle = call.positions == nullptr
                     ? static_cast<long long>(cache.positions[batch]) + token
                     : call.positions[static_cast<long long>(batch) * cache.tokens + token];
   }
+  const auto keep = [&](const Columns<T, N>& done, int column) {
+    if (part == 0) {
+      store(out + column, done, scale);
+    } else {
+      store(place + column, done, scale);
+    }
+  };
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
     const int column = (i * Width + lane) * N;
@@ -165,10 +193,20 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
     columns[i].normalize(row.factor, row.weights, column);
     if (rotates && column < 2 * call.tables.half)
       turn<Interleaved>(columns[i], row, call.tables, column);
-    if (part == 0) {
-      store(out + column, columns[i], scale);
-    } else {
-      store(place + column, columns[i], scale);
+    if constexpr (!TokenScales) keep(columns[i], column);
+  }
+  if constexpr (TokenScales) {
+    const unsigned most = largest_magnitude<T, Width>(columns, packs);
+    if (goes_nowhere) return;
+    if (part != 0) {
+      scale = __uint_as_float(most) / ToCache<E>::most();
+      if (lane == 0) side.token_scales[cache.offset(side.scales_at, batch, head, token)] = scale;
+      if (scale == 0) scale = 1;  // all of them are 0
+    }
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      const int column = (i * Width + lane) * N;
+      if (column < packs * N) keep(columns[i], column);
     }
   }
 }

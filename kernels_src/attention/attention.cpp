@@ -54,11 +54,12 @@ void launch_forward(PreparedAttention& made, const Stream& on) {
                        .add(tile.row_tiles, 2)
                        .add(tile.tokens, 7)
                        .add(packs, 1)
-                       .add(extras, 2);
+                       .add(extras, 2)
+                       .add(call.k_token_scales != 0, 1);
   const LazyKernel& kernel = family.instance(key, [&] {
-    return format("attention<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(made.q.type()),
+    return format("attention<{}, {}, {}, {}, {}, {}, {}, {}{}>", device_type(made.q.type()),
                   device_type(made.k.type()), made.dim_class, made.value_class, tile.row_tiles,
-                  tile.tokens, packs, extras);
+                  tile.tokens, packs, extras, call.k_token_scales != 0 ? ", true" : "");
   });
   const std::int64_t rows = kForwardWarps * 16 * tile.row_tiles;
   const std::int64_t blocks = call.heads * made.share_rows(rows, 1);

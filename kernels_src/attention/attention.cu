@@ -59,9 +59,10 @@ __device__ __forceinline__ void store_rows(const RunningRows<kValueDim>& running
 }
 
 /// 64 * kRowTiles queries of one head a block, 16 * kRowTiles a warp, kTokens keys a tile. kExtras:
-/// 1 with a mask, soft cap or ALiBi, 2 with dropout too. E: elements of keys and values.
+/// 1 with a mask, soft cap or ALiBi, 2 with dropout too. E: elements of keys and values, which have
+/// a scale for each token and head with kTokenScales.
 template <typename T, typename E, int kDim, int kValueDim, int kRowTiles, int kTokens, bool kAsync,
-          int kExtras>
+          int kExtras, bool kTokenScales = false>
 __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ AttentionCall call) {
   constexpr int kRows = 16 * kRowTiles, kBlockRows = kWarps * kRows;
   constexpr int kShare = kTokens / kWarps;  // tokens brought by a warp
@@ -143,6 +144,12 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
     commit_copies();
     const int first = low + tile * kTokens;
     if (first >= any_high || first + kTokens <= any_low) continue;
+    [[maybe_unused]] TokenScales<kTokens> key_scales, value_scales;
+    if constexpr (kTokenScales) {
+      const long long at = sequence.k_batch * call.scales_at.batch + kv_head * call.scales_at.head;
+      key_scales.load(call, call.k_token_scales + at, table, first, visible, high);
+      value_scales.load(call, call.v_token_scales + at, table, first, visible, high);
+    }
     const unsigned keys = shared_address(ring + tile % 2 * kStage);
     float s[kRowTiles][kTokens / 8][4] = {};
 #pragma unroll
@@ -166,8 +173,10 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
     const bool edge = first < all_low || first + kTokens > all_high;
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {
+      if constexpr (kTokenScales) key_scales.multiply(s[m], 1.0f);
       finish_scores<T, (kExtras > 0)>(s[m], call, rows[m], first, scale, edge);
       running[m].take(s[m]);
+      if constexpr (kTokenScales) value_scales.multiply(s[m], kWeightScale);
       if constexpr (kExtras == 2) drop_weights(s[m], call, batch, rows[m], first);
     }
     add_values<T, kRowTiles, kValueDim>(running, s, keys + kKeyBytes);

@@ -221,10 +221,19 @@ void add_attention_vectors(PreparedAttention& made, const AttentionOptions& opti
   const Shape slopes = each ? Shape{call.batches, call.heads} : Shape{call.heads};
   call.slopes = add_attention_vector(made, options.slopes, "alibi", kFloats, slopes, on);
   call.slopes_batch = each ? call.heads : 0;
-  call.k_scales =
-      add_attention_vector(made, options.k_scales, "key_scale", kFloats, {call.kv_heads}, on);
-  call.v_scales =
-      add_attention_vector(made, options.v_scales, "value_scale", kFloats, {call.kv_heads}, on);
+  if (are_of_tokens(options.k_scales) || are_of_tokens(options.v_scales)) {
+    call.scales_at = token_scale_strides(made.k, options.k_scales, options.v_scales,
+                                         options.page_table.has_value());
+    call.k_token_scales = options.k_scales->address();
+    call.v_token_scales = options.v_scales->address();
+    made.others.push_back(*options.k_scales);
+    made.others.push_back(*options.v_scales);
+  } else {
+    call.k_scales =
+        add_attention_vector(made, options.k_scales, "key_scale", kFloats, {call.kv_heads}, on);
+    call.v_scales =
+        add_attention_vector(made, options.v_scales, "value_scale", kFloats, {call.kv_heads}, on);
+  }
   if (!options.page_table) return;
   const std::int64_t pages = options.page_table->shape()[1];
   call.table = add_attention_vector(made, options.page_table, "page_table", kInts,
@@ -254,6 +263,32 @@ Array with_whole_heads(const Array& array, const Stream& on) {
                                 [&](std::int64_t stride) { return stride % size == 0; });
   const bool side_by_side = array.shape().back() <= 1 || array.strides().back() == size;
   return even && side_by_side ? array : copy(array, on);
+}
+
+bool are_of_tokens(const std::optional<Array>& scales) { return scales && scales->ndim() == 3; }
+
+HeadStrides token_scale_strides(const Array& key_cache, const std::optional<Array>& k_scales,
+                                const std::optional<Array>& v_scales, bool paged) {
+  Shape shape = key_cache.shape();
+  shape.pop_back();
+  const std::optional<Array>* const all[] = {&k_scales, &v_scales};
+  for (const std::optional<Array>* const each : all) {
+    const bool fits = *each && (*each)->type() == ScalarType::float32 &&
+                      (*each)->shape() == shape && (*each)->is_contiguous() &&
+                      is_small_cache(key_cache.type());
+    if (fits) {
+      require_one_device(key_cache, "key_cache", **each, "a scale");
+      continue;
+    }
+    throw InvalidArgument(
+        format("Incompatible dimensions or dtypes: {} is {}, the key cache a {}; scales of tokens "
+               "come for keys and values together, contiguous float32 of the cache's shape without "
+               "its last axis, beside caches of 8-bit elements",
+               each == &k_scales ? "key_scale" : "value_scale",
+               *each ? "a " + (*each)->identify() : std::string("None"), key_cache.identify()));
+  }
+  const std::int64_t inner = shape[1] * shape[2];
+  return paged ? HeadStrides{inner, 1, shape[2]} : HeadStrides{inner, shape[2], 1};
 }
 
 HeadStrides like_queries(const Array& array, bool packed) {

@@ -25,6 +25,8 @@ struct AttentionCall {
   CUdeviceptr sinks = 0, slopes = 0, k_scales = 0, v_scales = 0;
   std::uint64_t seed = 0, offset = 0;
   std::int64_t slopes_batch = 0;
+  CUdeviceptr k_token_scales = 0, v_token_scales = 0;
+  HeadStrides scales_at{};
   float scale = 1, soft_cap = 0;
   std::int32_t batches = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, dim = 0, value_dim = 0;
   std::int32_t left = -1, right = -1, bottom = 0, mask_kind = 0;
@@ -33,7 +35,7 @@ struct AttentionCall {
   std::uint32_t drop_below = 0;
   float keep_scale = 1;
 };
-static_assert(sizeof(AttentionCall) == 408);
+static_assert(sizeof(AttentionCall) == 448);
 
 /// A checked call: the kernels' parameter and the arrays behind it.
 struct PreparedAttention {
@@ -60,6 +62,12 @@ struct PreparedAttention {
 
 /// The array itself where a head's elements lie side by side, else a copy.
 Array with_whole_heads(const Array& array, const Stream& on);
+/// Whether scales of a cache are those of its tokens: they have its axes but the last.
+bool are_of_tokens(const std::optional<Array>& scales);
+/// Strides of scales of tokens, in elements. Throws InvalidArgument unless both are float32 and
+/// contiguous, with the axes of a cache of 8-bit elements.
+HeadStrides token_scale_strides(const Array& key_cache, const std::optional<Array>& k_scales,
+                                const std::optional<Array>& v_scales, bool paged);
 /// Strides in elements of an array with the axes of the queries.
 HeadStrides like_queries(const Array& array, bool packed);
 /// Address and strides in bytes; their low bits tell the widest access.

@@ -7,6 +7,8 @@
 #include "kernels_src/operands.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -130,6 +132,17 @@ std::int64_t add_append_pages(PlannedAppend& made, const Array& key, const Array
   return append_extent(key_cache, 1) * call.table_row;
 }
 
+/// By append_qkv() of no queries, where one warp has all of a head.
+void append_by_heads(const Array& key, const Array& value, const Array& key_cache,
+                     const Array& value_cache, const Array& positions, const CachePlaces& places,
+                     const Stream& on) {
+  require_append_pair(key, value, key_cache, value_cache, places);
+  constexpr std::array kAxes = {0, 2, 1, 3};
+  const Array k = key.transpose(kAxes);
+  const NewTokens tokens{.q = k.slice(2, 0, 0, 1), .k = k, .v = value.transpose(kAxes)};
+  append_qkv(tokens, key_cache, value_cache, positions, {.places = places}, on);
+}
+
 }  // namespace
 
 void PlannedAppend::set_packs(int width) {
@@ -169,18 +182,34 @@ PlannedAppend plan_append(const Array& key, const Array& value, const Array& key
   require_append_pair(key, value, key_cache, value_cache, places);
   const std::int64_t batches = append_extent(key, 0), heads = append_extent(key, 1);
   require_append_vector(positions, key, "positions", ScalarType::int32, {batches});
-  require_append_vector(places.k_scales, key, "key_scale", ScalarType::float32, {heads});
-  require_append_vector(places.v_scales, key, "value_scale", ScalarType::float32, {heads});
+  const bool of_tokens = are_of_tokens(places.k_scales) || are_of_tokens(places.v_scales);
+  if (!of_tokens) {
+    require_append_vector(places.k_scales, key, "key_scale", ScalarType::float32, {heads});
+    require_append_vector(places.v_scales, key, "value_scale", ScalarType::float32, {heads});
+  }
   PlannedAppend made;
   std::vector<Array>& used = made.used;
   used = {with_whole_heads(key, on), with_whole_heads(value, on), contiguous(positions, on),
           key_cache, value_cache};
   std::optional<Array> scales[2];
-  if (places.k_scales) used.push_back(scales[0].emplace(contiguous(*places.k_scales, on)));
-  if (places.v_scales) used.push_back(scales[1].emplace(contiguous(*places.v_scales, on)));
+  if (places.k_scales && !of_tokens) {
+    used.push_back(scales[0].emplace(contiguous(*places.k_scales, on)));
+  }
+  if (places.v_scales && !of_tokens) {
+    used.push_back(scales[1].emplace(contiguous(*places.v_scales, on)));
+  }
   CacheAppend& call = made.call;
   call.side[0] = append_side(used[0], key_cache, scales[0], paged);
   call.side[1] = append_side(used[1], value_cache, scales[1], paged);
+  if (of_tokens) {
+    const HeadStrides at = token_scale_strides(key_cache, places.k_scales, places.v_scales, paged);
+    for (const auto& [side, of] :
+         {std::pair(0, *places.k_scales), std::pair(1, *places.v_scales)}) {
+      call.side[side].token_scales = of.address();
+      call.side[side].scales_at = at;
+      used.push_back(of);
+    }
+  }
   call.positions = used[2].address();
   std::int64_t capacity = append_extent(key_cache, 2), rows = append_extent(key_cache, 0);
   if (places.rows) {
@@ -202,6 +231,9 @@ void append_cache(const Array& key, const Array& value, const Array& key_cache,
                   const Array& value_cache, const Array& positions, const CachePlaces& places,
                   const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(key.device());
+  if (are_of_tokens(places.k_scales) || are_of_tokens(places.v_scales)) {
+    return append_by_heads(key, value, key_cache, value_cache, positions, places, on);
+  }
   PlannedAppend planned = plan_append(key, value, key_cache, value_cache, positions, places, on);
   if (planned.elements == 0 || planned.call.capacity == 0) return;
   launch_append(planned, key.type(), key_cache.type(), key.device(), on);

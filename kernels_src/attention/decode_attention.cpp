@@ -136,12 +136,13 @@ const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock
                        .add(packs, 1)
                        .add(made.extras, 1)
                        .add(whole, 1)
-                       .add(block.cluster, 1);
+                       .add(block.cluster, 1)
+                       .add(made.call.k_token_scales != 0, 1);
   return decode_family().instance(key, [&] {
-    return format("decode_attention<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}>",
+    return format("decode_attention<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}{}>",
                   device_type(made.q.type()), device_type(made.k.type()), made.dim_class,
                   made.value_class, block.warps, block.stages, packs, made.extras, whole,
-                  block.cluster);
+                  block.cluster, made.call.k_token_scales != 0 ? ", true" : "");
   });
 }
 

@@ -197,9 +197,9 @@ __device__ __forceinline__ void store_behind(const AttentionCall& call, const Wo
 /// A block: up to 16 rows (queries times heads with common keys), one share of the context. With
 /// kCluster the splits are the blocks of a cluster. kWhole: all rows see all keys of caches without
 /// pages; a block then begins with few instructions. Such kernels may be launched early, but for
-/// clusters.
+/// clusters. kTokenScales: 8-bit elements E have a scale for each token and head.
 template <typename T, typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync,
-          bool kExtras, bool kWhole, bool kCluster>
+          bool kExtras, bool kWhole, bool kCluster, bool kTokenScales = false>
 __global__ void __launch_bounds__(32 * kWarps)
     decode_attention(const __grid_constant__ AttentionCall call,
                      const __grid_constant__ DecodePlan plan) {
@@ -268,6 +268,17 @@ __global__ void __launch_bounds__(32 * kWarps)
       wait_copies<kStages - 1>();
       __syncwarp();
       const unsigned keys = shared_address(ring.stage(tile)), values = keys + Ring::Keys::kBytes;
+      [[maybe_unused]] TokenScales<32> key_scales, value_scales;
+      if constexpr (kTokenScales) {
+        static_assert(kTokens<E> == 32);
+        const long long at =
+            sequence.k_batch * call.scales_at.batch + work.kv_head * call.scales_at.head;
+        const int first = ring.first_of(tile);
+        key_scales.load(call, call.k_token_scales + at, ring.table, first, share.visible,
+                        share.end);
+        value_scales.load(call, call.v_token_scales + at, ring.table, first, share.visible,
+                          share.end);
+      }
       float s[1][kTokens<E> / 8][4] = {};
       multiply_keys<T, E, kDim>(s[0], queries, keys);
       if constexpr (Queries::template kScaled<E>) {
@@ -278,8 +289,10 @@ __global__ void __launch_bounds__(32 * kWarps)
           for (auto& of : s[0]) of[2 * r] *= down, of[2 * r + 1] *= down;
         }
       }
+      if constexpr (kTokenScales) key_scales.multiply(s[0], 1.0f);
       finish_scores<T, kExtras>(s[0], call, rows, ring.first_of(tile), scale, true);
       running[0].take(s[0]);
+      if constexpr (kTokenScales) value_scales.multiply(s[0], kWeightScale);
       if constexpr (sizeof(E) == 1) {
         add_value_bytes<E, kValueDim>(running[0], s[0], values);
       } else {

@@ -12,7 +12,8 @@ namespace kernwright::kernels {
 struct CacheSide {
   CUdeviceptr from = 0, to = 0;
   HeadStrides from_at{}, to_at{};
-  CUdeviceptr scales = 0;
+  CUdeviceptr scales = 0, token_scales = 0;
+  HeadStrides scales_at{};
   std::int32_t dim = 0, packs = 0;
 };
 /// CacheAppend of token_cache.cuh.

@@ -299,6 +299,7 @@ INSTANCES = {
                 ("BFloat16", "Float8E4M3", 256, 256, 2, 1, "true", "false", "true"),
             )
         ),
+        "decode_attention<BFloat16, Int8, 128, 128, 4, 4, true, false, false, false, true>",
         *(f"combine_splits<{of}, 128>" for of in ("Float16", "BFloat16", "Float32")),
     ],
     "plain_attention.cu": [

@@ -67,6 +67,7 @@ ATTENTION = {
                 ("Float16", "Int8", 64, 64, 1, 64, "false", 1),
             )
         ),
+        "attention<BFloat16, Int8, 128, 128, 2, 64, true, 0, true>",
     ],
     "hopper_attention.cu": [
         f"hopper_attention<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER

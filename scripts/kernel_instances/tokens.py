@@ -26,5 +26,6 @@ TOKENS = {
         )
         for interleaved in ("false", "true")
         for norms in ("false", "true")
-    ],
+    ]
+    + ["append_qkv<BFloat16, Int8, 8, 2, 8, false, true, true>"],
 }

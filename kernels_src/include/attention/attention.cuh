@@ -44,6 +44,10 @@ struct HeadStrides {
   long long batch, head, token;
 };
 
+/// Weights are multiplied by this where they meet the scales of values: 16 bits then keep those of
+/// values between 3e-5 and 3e4 whole.
+constexpr float kWeightScale = 256;
+
 enum MaskKind : int { kNoMask = 0, kBoolMask = 1, kOwnMask = 2, kFloatMask = 3 };
 
 struct AttentionCall {
@@ -62,6 +66,8 @@ struct AttentionCall {
   const float *k_scales, *v_scales;                       ///< of each head of keys, or null
   unsigned long long seed, offset;                        ///< of the dropout
   long long slopes_batch;
+  const float *k_token_scales, *v_token_scales;  ///< of each token and head of keys, or null
+  HeadStrides scales_at;                         ///< theirs; with pages, `batch` is a page
   float scale, soft_cap;
   int batches, heads, kv_heads, queries, keys, dim, value_dim;
   int left, right;  ///< keys seen before and behind the query's own position; -1: all
@@ -270,6 +276,7 @@ __device__ __forceinline__ float finish_total(const AttentionCall& call, const S
   }
   scale = total == 0 ? 0.0f : scale / total;
   if (call.v_scales != nullptr) scale *= call.v_scales[head / (call.heads / call.kv_heads)];
+  if (call.v_token_scales != nullptr) scale /= kWeightScale;
   if (stores_lse && call.lse != nullptr) {
     call.lse[sequence.lse_first + query * call.lse_at.token + head * call.lse_at.head] =
         total == 0 ? minus_infinity() : from_log2(peak) + logf(total);

@@ -151,6 +151,39 @@ __device__ __forceinline__ void for_scores(float (&s)[kTiles][4], int first, Wor
   }
 }
 
+/// Scales of a tile's tokens, one for each token and head of keys; a lane has every 32nd.
+template <int kTokens>
+struct TokenScales {
+  static constexpr int kEach = kTokens / 32;
+  float value[kEach];
+
+  /// Those of the tokens from `first` on; `begin` to `end` are read. `from`: of the batch and head.
+  __device__ __forceinline__ void load(const AttentionCall& call, const float* from,
+                                       const int* table, int first, int begin, int end) {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int token = first + 32 * i + static_cast<int>(threadIdx.x) % 32;
+      long long at = kNoRow;
+      if (token >= begin && token < end) at = token_offset(call, table, call.scales_at, token);
+      value[i] = at == kNoRow ? 0.0f : from[at];
+    }
+  }
+  /// Multiplies a lane's scores or weights of the tokens by their scales and by `factor`.
+  template <int kTiles>
+  __device__ __forceinline__ void multiply(float (&s)[kTiles][4], float factor) const {
+    const int column = threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const float scale = factor * __shfl_sync(~0u, value[i / 4], i % 4 * 8 + column + j);
+        s[i][j] *= scale;
+        s[i][2 + j] *= scale;
+      }
+    }
+  }
+};
+
 /// Adds the mask to scores in units of log2; keys behind the row's last are not looked up.
 template <typename T, int kTiles>
 __device__ __forceinline__ void mask_scores(float (&s)[kTiles][4], const AttentionCall& call,

@@ -11,6 +11,8 @@ struct CacheSide {
   void* to;
   HeadStrides from_at, to_at;  ///< with pages, `batch` of to_at is a page
   const float* scales;         ///< of each head, or null
+  float* token_scales;         ///< of each token and head, written with them, or null
+  HeadStrides scales_at;       ///< theirs
   int dim, packs;
 };
 
@@ -23,31 +25,40 @@ struct CacheAppend {
   int page_size, pages, page_limit;
   int batches, heads, tokens, capacity, row_count;
 
+  /// The place of a token and head in an array with these strides: kNoRow where it has none.
+  __device__ __forceinline__ long long offset(const HeadStrides& at, int batch, int head,
+                                              int token) const {
+    const long long number = static_cast<long long>(positions[batch]) + token;
+    const int row = rows == nullptr ? batch : rows[batch];
+    if (number < 0 || number >= capacity || row < 0 || row >= row_count) return kNoRow;
+    const int* const row_pages = table == nullptr ? nullptr : table + row * table_row;
+    const long long within = token_offset(*this, row_pages, at, static_cast<int>(number));
+    if (within == kNoRow) return kNoRow;
+    return (table == nullptr ? row * at.batch : 0) + head * at.head + within;
+  }
   /// The first element of a token and head in a cache of elements E; null where it has no place.
   template <typename E>
   __device__ __forceinline__ E* place(const CacheSide& of, int batch, int head, int token) const {
-    const long long number = static_cast<long long>(positions[batch]) + token;
-    const int row = rows == nullptr ? batch : rows[batch];
-    if (number < 0 || number >= capacity || row < 0 || row >= row_count) return nullptr;
-    const int* const row_pages = table == nullptr ? nullptr : table + row * table_row;
-    const long long at = token_offset(*this, row_pages, of.to_at, static_cast<int>(number));
-    if (at == kNoRow) return nullptr;
-    return static_cast<E*>(of.to) + (table == nullptr ? row * of.to_at.batch : 0) +
-           head * of.to_at.head + at;
+    const long long at = offset(of.to_at, batch, head, token);
+    return at == kNoRow ? nullptr : static_cast<E*>(of.to) + at;
   }
 };
 
 template <typename E>
 struct ToCache {
+  /// The largest number of the format.
+  __device__ static constexpr float most() {
+    return sizeof(E) == 1 ? (E::kOverflow == 0x7fu ? 448.0f : 57344.0f) : 3.4e38f;
+  }
   /// `x` in steps of the scale, inside of the format's range.
   __device__ static E of(float x, float scale) {
-    const float most = sizeof(E) == 1 ? (E::kOverflow == 0x7fu ? 448.0f : 57344.0f) : 3.4e38f;
     const float step = x / scale;
-    return from_compute<E>(step > most ? most : step < -most ? -most : step);
+    return from_compute<E>(step > most() ? most() : step < -most() ? -most() : step);
   }
 };
 template <>
 struct ToCache<Int8> {
+  __device__ static constexpr float most() { return 127.0f; }
   __device__ static Int8 of(float x, float scale) {
     const float step = rintf(x / scale);
     return static_cast<Int8>(static_cast<int>(step > 127 ? 127 : step < -127 ? -127 : step));

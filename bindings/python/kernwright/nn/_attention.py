@@ -162,8 +162,9 @@ def decode_attention(
 
     float16 and bfloat16 on matrix units, float32 by plain multiplications; beside queries of 16
     bits, caches may also be int8, float8_e4m3fn or float8_e5m2, times key_scale and value_scale,
-    float32 (kv_heads,). scale, soft_cap, sinks, alibi and return_lse are those of attention();
-    alibi counts from the token's place in its sequence.
+    float32 (kv_heads,), or those of tokens as append_cache() writes them. scale, soft_cap, sinks,
+    alibi and return_lse are those of attention(); alibi counts from the token's place in its
+    sequence.
 
     Blocks share the context, `splits` of them (as many as the device needs without it); their
     results are put together in a fixed order. A page number outside of the cache reads nothing: the

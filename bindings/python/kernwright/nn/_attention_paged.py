@@ -47,7 +47,8 @@ def paged_attention(
     - key_cache, value_cache (page count, page size, kv_heads, E), pages of any size, kv_heads a
       divisor of heads; E is at most 256. They have the query's dtype (float16 and bfloat16 on
       matrix units, float32 by plain multiplications); beside queries of 16 bits they may be int8,
-      float8_e4m3fn or float8_e5m2, times key_scale and value_scale, float32 (kv_heads,).
+      float8_e4m3fn or float8_e5m2, times key_scale and value_scale, float32 (kv_heads,), or (page
+      count, page size, kv_heads) as append_qkv() writes them for each token.
     - page_table int32 (sequences, pages): token t of sequence i is in row t % page size of page
       page_table[i, t // page size].
     - lengths int32 (sequences,), query_starts int32 (sequences + 1,), from 0 on and not falling.

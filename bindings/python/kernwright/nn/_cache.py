@@ -42,6 +42,10 @@ def append_cache(
     raises InvalidArgument for any before something is written. Raises ArgumentError and
     InvalidArgument for wrong arguments, and for caches that would need a copy.
 
+    key_scale and value_scale of the cache's shape without its last axis are written, too: each
+    token and head has a scale of its own, its largest magnitude divided by 127 (int8), 448 or 57344
+    (float8). Heads then have at most 256 elements. A head with NaN gets the scale NaN.
+
     With `token_rows`, int32 (tokens,), tokens of many sequences are packed as for
     paged_attention(): key and value are (tokens, kv_heads, E), or (tokens, kv_heads, 1, E), and
     positions (tokens,) has each token's own place. Token i belongs to row token_rows[i] of
