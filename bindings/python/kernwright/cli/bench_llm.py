@@ -130,7 +130,7 @@ def _facts(model: Any, arguments: argparse.Namespace) -> dict[str, Any]:
         "path": arguments.model or arguments.random, "random": arguments.random is not None,
         "architecture": model.config.architecture, "parameters": numbers, "bytes": size,
         "dtype": arguments.dtype or model.config.dtype, "quantize": arguments.quantize,
-        "kv_dtype": str(model.cache_dtype), "max_length": model.config.max_length,
+        "kv_dtype": model.cache_format.dtype, "max_length": model.config.max_length,
     }  # fmt: skip
     return {"version": __version__, "device": device, "model": facts}
 

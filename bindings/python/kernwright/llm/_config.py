@@ -12,6 +12,7 @@ from kernwright.llm._errors import ModelError
 
 __all__ = ["Config"]
 
+_MOST_LAYERS = 10_000
 _ROPE_KEYS = ("rope_theta", "rope_type", "type", "partial_rotary_factor")
 
 
@@ -89,9 +90,17 @@ class Config:
         """A number of the family's own. Raises ModelError where it is none."""
         return _Reader(self.fields, self.source).number(name, default)
 
-    def count(self, name: str, default: int | None = None) -> int:
-        """A whole number of the family's own, at least 0. Raises ModelError where it is none."""
-        return _Reader(self.fields, self.source).count(name, default, least=0)
+    def count(self, name: str, default: int | None = None, *, least: int = 0) -> int:
+        """A whole number of the family's own, `least` or more. Raises ModelError where it is
+        none."""
+        return _Reader(self.fields, self.source).count(name, default, least=least)
+
+    def above_zero(self, name: str, default: float | None = None) -> float:
+        """A number above 0 of the family's own. Raises ModelError where it is none."""
+        found = self.number(name, default)
+        if not found > 0:
+            raise ModelError(f"{self.source}: {name} is above 0, got {found}")
+        return found
 
     def flag(self, name: str, default: bool) -> bool:
         """A bool of the family's own. Raises ModelError where it is none."""
@@ -111,6 +120,15 @@ class Config:
                     "full_attention"
                 )
         return kinds
+
+    def most_positions(self) -> int:
+        """How many positions `max_length` of llm.load() may ask for: `max_length`, and of "dynamic"
+        rotary positions so many times their factor."""
+        scaling = self.rope_scaling or {}
+        if scaling.get("rope_type") != "dynamic":
+            return self.max_length
+        factor = _Reader(scaling, self.source).number("factor")
+        return int(min(max(factor, 1.0) * self.max_length, 2**31 - 1))
 
     def windows(self) -> list[int | None]:
         """How many tokens each layer sees, None for all: `sliding_window` in the layers that
@@ -133,6 +151,13 @@ _GPT2_NAMES = {
 }  # fmt: skip
 
 
+def _shown(value: Any) -> str:
+    """A value in a message; digits of huge numbers are not all made."""
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return f"a number of {value.bit_length()} bits"
+    return f"{value!r:.60}"
+
+
 class _Reader:
     """Fields by name, checked."""
 
@@ -153,14 +178,19 @@ class _Reader:
         if heads % kv_heads != 0:
             raise self.wrong(f"{heads} heads cannot share {kv_heads} key-value heads")
         theta, scaling, part = self.rope()
+        positions = self.count("max_position_embeddings", 2048)
+        if scaling is not None and scaling["rope_type"] == "dynamic":
+            # Up to here nothing is scaled, whatever length a sequence has.
+            original = "original_max_position_embeddings"
+            positions = min(positions, _Reader(scaling, self.source).count(original))
         rope_dim = int(head_dim * part)
         if rope_dim % 2 != 0 or not 0 < part <= 1:
             raise self.wrong(f"partial_rotary_factor {part} makes no even part of {head_dim}")
         return Config(
             architecture=self.architecture(), vocab_size=self.count("vocab_size"),
             hidden_size=hidden, intermediate_size=self.count("intermediate_size", 4 * hidden),
-            num_layers=self.count("num_hidden_layers"), num_heads=heads, num_kv_heads=kv_heads,
-            head_dim=head_dim, max_length=self.count("max_position_embeddings", 2048),
+            num_layers=self.count("num_hidden_layers", most=_MOST_LAYERS), num_heads=heads,
+            num_kv_heads=kv_heads, head_dim=head_dim, max_length=positions,
             norm_eps=self.number("rms_norm_eps", 1e-6), activation=self.activation(),
             rope_theta=theta, rope_scaling=scaling, rope_dim=rope_dim,
             sliding_window=self.window(), tied=self.flag("tie_word_embeddings", False),
@@ -171,16 +201,22 @@ class _Reader:
     def wrong(self, what: str) -> ModelError:
         return ModelError(f"{self.source}: {what}")
 
-    def count(self, name: str, default: int | None = None, *, least: int = 1) -> int:
+    def count(
+        self, name: str, default: int | None = None, *, least: int = 1, most: int = 2**31 - 1
+    ) -> int:
         value = self.given(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
-            raise self.wrong(f"{name} is a whole number of at least {least}, got {value!r:.60}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            bound = (
+                f"at most {most}" if type(value) is int and value > most else f"at least {least}"
+            )
+            raise self.wrong(f"{name} is a whole number of {bound}, got {_shown(value)}")
         return value
 
     def number(self, name: str, default: float | None = None) -> float:
         value = self.given(name, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-            raise self.wrong(f"{name} is a number, got {value!r:.60}")
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not abs(value) < 2.0**127:
+            raise self.wrong(f"{name} is a number, got {_shown(value)}")
         return float(value)
 
     def flag(self, name: str, default: bool) -> bool:
@@ -204,7 +240,7 @@ class _Reader:
 
     def activation(self) -> str:
         name = self.given("hidden_act", "silu")
-        if name not in _ACTIVATIONS:
+        if not isinstance(name, str) or name not in _ACTIVATIONS:
             known = ", ".join(_ACTIVATIONS)
             raise self.wrong(f"hidden_act {name!r:.60} is unknown; known are {known}")
         return _ACTIVATIONS[name]
@@ -228,6 +264,8 @@ class _Reader:
         kind = given.get("rope_type", given.get("type", "default"))
         if kind in ("default", None):
             return theta, None, part
+        if not isinstance(kind, str):
+            raise self.wrong(f"rope_type is a name, got {kind!r:.60}")
         scaling = {k: v for k, v in given.items() if k not in _ROPE_KEYS}
         scaling["rope_type"] = kind
         positions = inner.count("max_position_embeddings", 2048)

@@ -8,15 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import kernwright as kw
 from kernwright._core import Array, _EngineLoop
-from kernwright.errors import Error, OutOfMemory
+from kernwright.errors import Error
+from kernwright.llm._caches import CacheFormat
 from kernwright.llm._errors import ContextError, ModelError
-from kernwright.llm._paged_step import LayerCache
 from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
 from kernwright.llm._sampling import NUMBERS, Sampling
 from kernwright.llm._step import Step
-from kernwright.llm._weights.memory import available_bytes
 
 __all__ = ["Generated", "TokenEngine", "TokenPiece", "TokenStream"]
 
@@ -69,7 +67,8 @@ class TokenEngine:
     `model` is called with an llm.Step and returns logits, (rows, vocabulary) each. `cache_layers`
     has (kv_heads, head_dim) of each layer that attends. `max_rows` sequences run at a time, each of
     up to `capacity` tokens, and `pages` of `page_size` tokens hold their keys and values: all that
-    these rows may need, unless said otherwise. A step computes up to `max_tokens_per_step` tokens.
+    these rows may need, unless said otherwise; `dtype` is theirs, or a CacheFormat. A step computes
+    up to `max_tokens_per_step` tokens.
     With `deterministic` a sequence's tokens and log-probabilities have the same bits whatever else
     runs beside: each step of generation then costs as much as one of `max_rows` sequences. With
     `prefix_cache` pages of earlier texts stay as long as nobody else needs them, and texts that
@@ -98,7 +97,9 @@ class TokenEngine:
         )  # fmt: skip
         stream = self._loop.stream
         with stream:
-            caches = _caches(cache_layers, self._pages, page_size, capacity, dtype, stream.device)
+            caches = CacheFormat.of(dtype).make(
+                cache_layers, self._pages, page_size, capacity, stream.device
+            )
         stream.device.synchronize()  # the model's weights may come from other streams
         self._record = Recorder(model, self._loop, caches, vocabulary)
         self._waiting: dict[int, deque[TokenPiece]] = {}
@@ -279,27 +280,3 @@ def _require_end(piece: TokenPiece) -> None:
         )
     if piece.finish_reason == "failed":
         raise Error("a step failed while this sequence was running; its tokens are lost")
-
-
-def _caches(
-    layers: Sequence[tuple[int, int]], pages: int, page_size: int, capacity: int, dtype: Any,
-    device: Any,
-) -> list[LayerCache]:  # fmt: skip
-    """Pages of zeros: 0 times what nobody wrote must not be NaN. Raises OutOfMemory, which tells
-    what would fit."""
-    made: list[LayerCache] = []
-    try:
-        for heads, dim in layers:
-            shape = (pages, page_size, heads, dim)
-            made.append(LayerCache(kw.zeros(shape, dtype), kw.zeros(shape, dtype)))
-        return made
-    except OutOfMemory as error:
-        made.clear()  # else the error would keep it
-        item, left = kw.empty((0,), dtype).dtype.itemsize, available_bytes(device)
-        token = sum(2 * heads * dim * item for heads, dim in layers)
-        wanted, fitting = pages * page_size, max(left, 0) // token
-        raise OutOfMemory(
-            f"keys and values of {wanted} tokens need {wanted * token / 2**30:.2f} GiB, {token} "
-            f"bytes each, and {device.name} has {left / 2**30:.2f} GiB left: {fitting} tokens fit, "
-            f"as {fitting // capacity} sequences of {capacity} tokens, or a single one of {fitting}"
-        ) from error

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import kernwright as kw
 from kernwright._core import Array
+from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._errors import ModelError
 from kernwright.llm._names import CHANGES, MOVES, Names, Place, changed_shape, place_of
 from kernwright.llm._tensors import Tensors
@@ -123,11 +124,11 @@ class Filling(Parameters):
             return None
         changed = any(self.places_in[name].change for name in names)
         if not changed and all(self.tensors.dtype(name) not in NUMBERS for name in names):
-            whole = self.tensors.packed(names, self.dtype)
+            whole = self._read(names, self.tensors.packed, names)
             if whole is not None:
                 return whole
             each = {
-                self.places_in[name].part or "": self.tensors.packed([name], self.dtype)
+                self.places_in[name].part or "": self._read([name], self.tensors.packed, [name])
                 for name in names
             }
             if all(weight is not None for weight in each.values()):
@@ -154,8 +155,19 @@ class Filling(Parameters):
         """The numbers of a tensor, through its change, in a dtype."""
         change = self.places_in[name].change
         moves = change is None or change in MOVES
-        numbers = self.tensors.numbers(name, dtype if moves else "float32")
+        wide = dtype if moves else "float32"
+        numbers = self._read([name], self.tensors.numbers, name, wide)
         return (numbers if change is None else CHANGES[change](numbers)).astype(dtype)
+
+    def _read(self, names: list[str], read: Any, what: Any, dtype: str | None = None) -> Any:
+        """read(what, dtype). Raises ModelError for formats that are not read, and for tensors of a
+        weight that do not fit each other."""
+        try:
+            return read(what, dtype or self.dtype)
+        except ModelError:
+            raise
+        except (ArgumentError, InvalidArgument, IndexError) as error:
+            raise ModelError(f"{self.tensors.source}: {', '.join(names)}: {error}") from error
 
     def few(self) -> dict[str, Few]:
         """The tensors of which fill() makes few bits if it is given a format."""

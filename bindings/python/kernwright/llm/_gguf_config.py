@@ -70,7 +70,7 @@ def config_of(file: Gguf, source: str) -> Config:
     """The config that the metadata tells. Raises ModelError for an unknown architecture, and for
     metadata that are missing or make no sense."""
     kind = file.metadata.get("general.architecture")
-    if kind not in _ARCHITECTURES:
+    if not isinstance(kind, str) or kind not in _ARCHITECTURES:
         raise ModelError(
             f"{source}: general.architecture {kind!r:.60} is unknown; known are "
             f"{', '.join(_ARCHITECTURES)}"
@@ -106,8 +106,8 @@ def config_of(file: Gguf, source: str) -> Config:
 
 def _plain(value: Any) -> Any:
     """A number that all layers share, where the file has a list of equal ones."""
-    if isinstance(value, np.ndarray) and value.size and (value == value[0]).all():
-        return value[0].item()
+    if isinstance(value, np.ndarray):
+        return value[0].item() if value.size and (value == value[0]).all() else value.tolist()
     return value
 
 
@@ -118,7 +118,7 @@ def _special_tokens(metadata: Mapping[str, Any]) -> dict[str, Any]:
     keys = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
     ends = [metadata[key] for key in keys if key in metadata]
     if ends:
-        found["eos_token_id"] = list(dict.fromkeys(ends))
+        found["eos_token_id"] = [end for i, end in enumerate(ends) if end not in ends[:i]]
     return found
 
 
@@ -128,6 +128,8 @@ def _shapes(
     """What the arrays tell where the metadata do not."""
     if "token_embd.weight" not in file:
         raise ModelError(f"{source} has no array token_embd.weight")
+    if len(file.shape("token_embd.weight")) != 2:
+        raise ModelError(f"{source}: token_embd.weight is {file.shape('token_embd.weight')}")
     found: dict[str, Any] = {"vocab_size": file.shape("token_embd.weight")[0]}
     heads, hidden = fields.get("num_attention_heads"), fields.get("hidden_size")
     head_dim = fields.get("head_dim")
@@ -177,11 +179,12 @@ def _family_fields(kind: str, fields: dict[str, Any], meta: Mapping[str, Any]) -
     """Settings that files of other layouts name, and these know by the architecture."""
     if kind in ("gemma2", "gemma3"):
         # 27B models scale scores by the width of a head of the hidden size, others by head_dim.
+        heads, hidden = fields.get("num_attention_heads"), fields.get("hidden_size")
+        scalar = fields.get("head_dim", 256)
         large = fields.get("num_hidden_layers") in (46, 62)
-        heads = fields.get("num_attention_heads") or 1
-        fields["query_pre_attn_scalar"] = (
-            fields["hidden_size"] // heads if large else fields.get("head_dim", 256)
-        )
+        if large and isinstance(heads, int) and isinstance(hidden, int) and heads > 0:
+            scalar = hidden // heads
+        fields["query_pre_attn_scalar"] = scalar
     if kind == "gemma3":
         fields.setdefault("rope_local_base_freq", 10000.0)
     if kind == "smollm3":

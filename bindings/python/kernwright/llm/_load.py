@@ -10,21 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import kernwright as kw
+from kernwright._core import Array
 from kernwright._files.gguf import Gguf
 from kernwright.errors import ArgumentError
+from kernwright.llm._caches import BYTES, CacheFormat
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
-from kernwright.llm._fill import Filling, RandomFilling, itemsize
+from kernwright.llm._fill import Filling, RandomFilling
 from kernwright.llm._gguf_config import config_of
 from kernwright.llm._gguf_names import gguf_names
 from kernwright.llm._model import Model, cache_layers
+from kernwright.llm._quantised.cache_scales import take_cache_scales
 from kernwright.llm._quantised.methods import config_beside
 from kernwright.llm._quantised.tensors import quantised
 from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import GgufTensors, JoinedLatent, Tensors, opened_folder
 from kernwright.llm._text.files import has_tokenizer
 from kernwright.llm._weights.memory import budget_bytes, place
+from kernwright.llm.models._layers import RotaryTables
 from kernwright.nn.quant import formats
 
 __all__ = ["load"]
@@ -45,8 +49,10 @@ def load(
     "float16" or "bfloat16", is that of the weights, the config's without one. `max_length` bounds
     the positions that a sequence may have; without it they are those of the config.
 
-    `kv_dtype` is that of the caches of keys and values, "float8_e4m3fn" or the dtype of the
-    weights, which is the default. A tokenizer among the files is read when first used.
+    `kv_dtype` is that of the caches of keys and values: the dtype of the weights, which is the
+    default, or beside weights of 16 bits "int8", "float8_e4m3fn" or "float8_e5m2". Of int8 each
+    token and head has a scale; float8 takes the k_scale and v_scale of the files, or 1. A tokenizer
+    among the files is read when first used.
 
     Weights of few bits stay as the files have them: blocks of GGUF, and what `quantization_config`
     tells of fp8, GPTQ, AWQ, bitsandbytes, compressed-tensors and ModelOpt; experts become numbers
@@ -86,8 +92,8 @@ def load(
     if quantize is not None and quantize not in ("int8", "fp8", *formats()):
         known = ", ".join(["int8", "fp8", *formats()])
         raise ArgumentError(f"quantize is one of {known}, got {quantize!r:.60}")
-    if kv_dtype is not None and kv_dtype not in (*_DTYPES, "float8_e4m3fn"):
-        known = ", ".join((*_DTYPES, "float8_e4m3fn"))
+    if kv_dtype is not None and kv_dtype not in (*_DTYPES, *BYTES):
+        known = ", ".join((*_DTYPES, *BYTES))
         raise ArgumentError(f"kv_dtype is one of {known}, got {kv_dtype!r:.60}")
     limit = budget_bytes(memory, budget)
     whole = isinstance(max_length, int) and not isinstance(max_length, bool) and max_length > 0
@@ -95,10 +101,11 @@ def load(
         raise ArgumentError(f"max_length is a number of tokens, got {max_length!r:.60}")
     if path is None:
         config = _bounded(_config_of(random), max_length)
-        module = class_of(config.architecture, config.source)(config)
+        module = _module_of(config, device)
         drawn = RandomFilling(module, dtype or config.dtype, device, quantize, config.source)
         return _model(config, module, drawn, kv_dtype, None, memory, limit)
     name = existing_path(path)
+    scales: dict[int, tuple[Array, Array]] = {}
     with contextlib.ExitStack() as stack:
         tensors: Tensors
         if os.path.isfile(name):
@@ -113,28 +120,48 @@ def load(
             )
             vocabulary = has_tokenizer(name)
             files = stack.enter_context(opened_folder(name, device))
+            scales = take_cache_scales(files)
             few_bits = config.fields.get("quantization_config")
             few_bits = config_beside(name) if few_bits is None else few_bits
             tensors = quantised(files, few_bits, config.source)
             names = class_of(config.architecture, config.source).names
         config = _bounded(config, max_length)
-        module = class_of(config.architecture, config.source)(config)
+        module = _module_of(config, device)
         filling = Filling(module, tensors, names, dtype or config.dtype, device, quantize)
         path = name if vocabulary else None
-        return _model(config, module, filling, kv_dtype, path, memory, limit)
+        return _model(config, module, filling, kv_dtype, path, memory, limit, scales)
 
 
 def _model(
     config: Config, module: Any, parameters: Any, kv_dtype: str | None, tokenizer_path: str | None,
-    memory: str, budget: int | None,
+    memory: str, budget: int | None, scales: Mapping[int, tuple[Array, Array]] | None = None,
 ) -> Model:  # fmt: skip
     """The model of a module whose parameters come from `parameters`."""
-    token = 2 * sum(heads * dim for heads, dim in cache_layers(module, config))
+    _require_cache(kv_dtype, parameters.dtype)
+    token = CacheFormat(kv_dtype or parameters.dtype).token_bytes(cache_layers(module, config))
     where = kw.empty((0,), device=parameters.device).device
-    used = place(parameters, memory, budget, where, token * itemsize(kv_dtype or parameters.dtype))
+    used = place(parameters, memory, budget, where, token)
     return Model(
-        config, module.eval(), memory=used, tokenizer_path=tokenizer_path, cache_dtype=kv_dtype
-    )
+        config, module.eval(), memory=used, tokenizer_path=tokenizer_path, cache_dtype=kv_dtype,
+        cache_scales=scales,
+    )  # fmt: skip
+
+
+def _module_of(config: Config, device: Any) -> Any:
+    """A network without numbers. Raises ModelError for a config that makes no sense."""
+    module = class_of(config.architecture, config.source)(config)
+    for value in vars(module).values():
+        if isinstance(value, RotaryTables):
+            value.check(config.source, device)
+    return module
+
+
+def _require_cache(kv_dtype: str | None, dtype: str) -> None:
+    """Raises ArgumentError for caches that queries of a dtype cannot attend to."""
+    if kv_dtype in (None, dtype) or (kv_dtype in BYTES and dtype != "float32"):
+        return
+    others = "" if dtype == "float32" else f" or one of {', '.join(BYTES)}"
+    raise ArgumentError(f"with weights of {dtype} kv_dtype is the same{others}, got {kv_dtype}")
 
 
 def gguf_tensors(config: Config, source: str, file: Gguf) -> GgufTensors:
@@ -164,7 +191,7 @@ def _with_generation_config(config: Config, folder: str) -> Config:
 def _bounded(config: Config, max_length: int | None) -> Config:
     if max_length is None:
         return config
-    return dataclasses.replace(config, max_length=min(max_length, config.max_length))
+    return dataclasses.replace(config, max_length=min(max_length, config.most_positions()))
 
 
 def existing_path(path: Any) -> str:

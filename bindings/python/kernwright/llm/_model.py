@@ -14,6 +14,7 @@ import kernwright as kw
 from kernwright._core import Array
 from kernwright.errors import ArgumentError
 from kernwright.llm._answers import AnswerParser
+from kernwright.llm._caches import CacheFormat
 from kernwright.llm._choice import Completion, Piece
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ContextError, ModelError
@@ -53,12 +54,12 @@ class Model:
 
     def __init__(
         self, config: Config, module: Module, *, memory: Memory, tokenizer_path: str | None = None,
-        cache_dtype: Any = None,
+        cache_dtype: Any = None, cache_scales: Mapping[int, tuple[Array, Array]] | None = None,
     ) -> None:  # fmt: skip
         self.config, self.module, self.memory = config, module, memory
         first = next(iter(dict(module.named_parameters()).values()))
         self.device = first.device
-        self.cache_dtype = cache_dtype or first.dtype.name
+        self.cache_format = CacheFormat(cache_dtype or first.dtype.name, cache_scales or {})
         self._tokenizer_path = tokenizer_path
         self._tokenizer: Tokenizer | None = None
         self._generator = Generator(self)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._engine import TokenEngine
 from kernwright.llm._weights.memory import available_bytes
@@ -67,7 +64,7 @@ class EngineSize(NamedTuple):
         return TokenEngine(
             model.module, vocabulary=model.config.vocab_size, cache_layers=model.cache_layers(),
             capacity=self.capacity, max_rows=self.rows, page_size=PAGE, pages=self.pages,
-            dtype=model.cache_dtype, max_tokens_per_step=max_tokens_per_step or usual,
+            dtype=model.cache_format, max_tokens_per_step=max_tokens_per_step or usual,
             deterministic=deterministic, prefix_cache=prefix_cache,
             queue_limit=queue_limit, device=model.device,
         )  # fmt: skip
@@ -75,5 +72,4 @@ class EngineSize(NamedTuple):
 
 def token_bytes(model: Model) -> int:
     """Bytes of keys and values of one token in all layers."""
-    numbers = 2 * sum(heads * dim for heads, dim in model.cache_layers())
-    return int(numbers * np.dtype(kw.empty(0, model.cache_dtype).dtype).itemsize)
+    return model.cache_format.token_bytes(model.cache_layers())

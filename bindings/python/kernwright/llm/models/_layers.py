@@ -166,6 +166,16 @@ class RotaryTables:
         self._interleaved = interleaved or config.flag("rope_interleaved", False)
         self._made: Rotation | None = None
 
+    def check(self, source: str, device: Any) -> None:
+        """Raises ModelError for a rule that makes no sense; `source` is the file that has it."""
+        try:
+            kw.nn.rope_frequencies(
+                self._dim, base=self._theta, scaling=self._scaling, seq_len=self._length,
+                device=device,
+            )  # fmt: skip
+        except (kw.errors.ArgumentError, kw.errors.InvalidArgument, OverflowError) as error:
+            raise ModelError(f"{source}: rotary positions: {error}") from None
+
     def on(self, device: Any) -> Rotation:
         """The tables on a device."""
         if self._made is None or self._made.cos.device != device:

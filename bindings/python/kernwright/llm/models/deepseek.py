@@ -120,7 +120,10 @@ class DeepseekV2(Llama):
 def _score_scale(config: Config) -> float:
     """Yarn's factor of scores, as the model's own code has it: mscale squared."""
     scaling = config.rope_scaling or {}
-    mscale, factor = scaling.get("mscale_all_dim", 0), scaling.get("factor", 1)
-    if not mscale or factor <= 1:
+    try:
+        mscale, factor = (float(scaling.get(each, 0)) for each in ("mscale_all_dim", "factor"))
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(f"{config.source}: mscale_all_dim and factor are numbers") from None
+    if not mscale or not 1 < factor < math.inf:
         return 1.0
     return float((0.1 * mscale * math.log(factor) + 1.0) ** 2)

@@ -77,7 +77,7 @@ class Gemma3(Gemma2):
         super().__init__(config)
 
     def block(self, config: Config, layer: int) -> Any:
-        pattern = config.count("sliding_window_pattern", 6)
+        pattern = config.count("sliding_window_pattern", 6, least=1)
         full = config.windows()[layer] is None
         if config.layer_kinds() is None:
             full = (layer + 1) % pattern == 0
@@ -89,7 +89,7 @@ class Gemma3(Gemma2):
 
 
 def _scale(config: Config) -> float:
-    return 1.0 / math.sqrt(config.number("query_pre_attn_scalar", config.head_dim))
+    return 1.0 / math.sqrt(config.above_zero("query_pre_attn_scalar", config.head_dim))
 
 
 def _local_theta(config: Config) -> float:

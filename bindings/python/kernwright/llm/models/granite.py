@@ -34,7 +34,7 @@ class Granite(Llama):
         self.embedding = Embedding(config.vocab_size, config.hidden_size, scale)
         if config.tied:
             self.head.weight = self.embedding.weight
-        self._logits_scaling = config.number("logits_scaling", 1.0)
+        self._logits_scaling = config.above_zero("logits_scaling", 1.0)
 
     def block(self, config: Config, layer: int) -> Any:
         bias = config.flag("attention_bias", False)

@@ -11,6 +11,7 @@ import kernwright as kw
 from kernwright._core import Array
 from kernwright.llm import _names
 from kernwright.llm._config import Config
+from kernwright.llm._errors import ModelError
 from kernwright.llm.models._layers import Attention, Experts, GatedMLP, Linear
 from kernwright.llm.models.llama import Block, Llama
 from kernwright.nn import Module
@@ -95,8 +96,10 @@ def _experts(config: Config, renormalise: bool = True) -> Experts:
 
 
 def _has_experts(config: Config, layer: int) -> bool:
-    step = config.count("decoder_sparse_step", 1)
+    step = config.count("decoder_sparse_step", 1, least=1)
     dense = config.fields.get("mlp_only_layers") or []
+    if not isinstance(dense, list):
+        raise ModelError(f"{config.source}: mlp_only_layers is a list, got {dense!r:.60}")
     return layer not in dense and _expert_count(config) > 0 and (layer + 1) % step == 0
 
 

@@ -18,7 +18,7 @@ class SmolLM3(Llama):
     def block(self, config: Config, layer: int) -> Any:
         rotates = config.fields.get("no_rope_layers")
         if rotates is None:
-            interval = config.count("no_rope_layer_interval", 4)
+            interval = config.count("no_rope_layer_interval", 4, least=1)
             rotates = [(i + 1) % interval != 0 for i in range(config.num_layers)]
         if not isinstance(rotates, list) or len(rotates) != config.num_layers:
             raise ModelError(f"{config.source}: no_rope_layers has a number for each layer")

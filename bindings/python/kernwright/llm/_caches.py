@@ -1,0 +1,86 @@
+"""What a model keeps of each token: the elements of its caches, and their scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import kernwright as kw
+from kernwright._core import Array
+from kernwright.errors import OutOfMemory
+from kernwright.llm._errors import ModelError
+from kernwright.llm._paged_step import LayerCache
+from kernwright.llm._weights.memory import available_bytes
+
+__all__ = ["BYTES", "CacheFormat"]
+
+BYTES = ("int8", "float8_e4m3fn", "float8_e5m2")
+"""Elements of 8 bits, which queries of 16 bits attend to."""
+_SCALES = 2 * 4  # bytes of the scales of keys and of values
+
+
+class CacheFormat(NamedTuple):
+    """The dtype of keys and values, and the scales that files have for the heads of some layers.
+
+    Of "int8" each token and head has a scale of its own, its largest magnitude divided by 127, as
+    vLLM's int8_per_token_head has it.
+    """
+
+    dtype: str
+    scales: Mapping[int, tuple[Array, Array]] = {}
+
+    @classmethod
+    def of(cls, dtype: Any) -> CacheFormat:
+        """The format of a dtype, or itself."""
+        return dtype if isinstance(dtype, cls) else cls(kw.empty((0,), dtype).dtype.name)
+
+    def token_bytes(self, layers: Sequence[tuple[int, int]]) -> int:
+        """Bytes of one token in all layers, (kv_heads, head_dim) each."""
+        item = kw.empty((0,), self.dtype).dtype.itemsize
+        more = _SCALES if self.dtype == "int8" else 0
+        return sum(heads * (2 * dim * item + more) for heads, dim in layers)
+
+    def make(
+        self, layers: Sequence[tuple[int, int]], pages: int, page_size: int, capacity: int,
+        device: Any,
+    ) -> list[LayerCache]:  # fmt: skip
+        """Pages of zeros: 0 times what nobody wrote must not be NaN. Raises OutOfMemory, which
+        tells how many tokens would fit."""
+        made: list[LayerCache] = []
+        try:
+            for number, extents in enumerate(layers):
+                made.append(self._layer(number, (pages, page_size, *extents)))
+            return made
+        except OutOfMemory as error:
+            made.clear()  # else the error would keep it
+            token = self.token_bytes(layers)
+            raise OutOfMemory(_too_large(token, pages * page_size, capacity, device)) from error
+
+    def _layer(self, number: int, shape: tuple[int, ...]) -> LayerCache:
+        keys, values = (kw.zeros(shape, self.dtype) for _ in range(2))
+        if self.dtype == "int8":
+            return LayerCache(keys, values, *(kw.zeros(shape[:-1]) for _ in range(2)))
+        if self.dtype not in BYTES or number not in self.scales:
+            return LayerCache(keys, values)
+        heads = shape[2]
+        found = []
+        for scale in self.scales[number]:
+            if scale.size not in (1, heads):
+                raise ModelError(
+                    f"the scales of cached keys or values of layer {number} are {scale.size}, and "
+                    f"there is one, or one for each of {heads} heads"
+                )
+            wide = scale.reshape((-1,)).astype("float32")
+            found.append(kw.broadcast_to(wide, (heads,)).copy())
+        return LayerCache(keys, values, *found)
+
+
+def _too_large(token: int, wanted: int, capacity: int, device: Any) -> str:
+    """What fits in place of `wanted` tokens of so many bytes each."""
+    left = available_bytes(device)
+    fitting = max(left, 0) // token
+    return (
+        f"keys and values of {wanted} tokens need {wanted * token / 2**30:.2f} GiB, {token} bytes "
+        f"each, and {device.name} has {left / 2**30:.2f} GiB left: {fitting} tokens fit, as "
+        f"{fitting // capacity} sequences of {capacity} tokens, or a single one of {fitting}"
+    )
