@@ -79,6 +79,7 @@ void Batch::submit(std::uint64_t number, Request&& request) {
     made->seed = choice_seed(source->sampling.seed, choice);
     made->length = made->prompt_length();
     made->tokens = source->prompt;
+    made->guide_mask = source->first_mask;
     made->limit = std::min(source->max_tokens, options_.capacity - made->length);
     all.push_back(made);
     // The others share full pages of the first one. Each computes at least the last token itself.
@@ -95,8 +96,31 @@ void Batch::cancel(const Inbox::Cancel& cancel) {
   if (found == requests_.end()) return;
   const std::vector<SequencePtr> sequences = found->second.sequences;
   for (const SequencePtr& each : sequences) {
-    if (cancel.choice < 0 || cancel.choice == each->choice) finish(*each, cancel.reason);
+    if (cancel.choice < 0 || cancel.choice == each->choice)
+      finish(*each, cancel.reason, -1, {}, cancel.error);
   }
+}
+
+void Batch::set_mask(Inbox::NextMask&& next) {
+  const auto found = requests_.find(next.request);
+  if (found == requests_.end()) return;
+  const std::vector<SequencePtr> sequences = found->second.sequences;
+  for (const SequencePtr& each : sequences) {
+    if (each->choice != next.choice || !each->waits_for_mask) continue;
+    each->guide_mask = std::move(next.mask);
+    each->guide_mask.keep(each->source->constraints.mask);
+    each->waits_for_mask = false;
+    each->sent_mask = nullptr;
+    if (!each->guide_mask.allows_any())
+      finish(*each, Finish::bad_guide, -1, {},
+             "no token is left of those that may come next: bad_tokens or allowed_tokens forbid "
+             "them");
+    return;
+  }
+}
+
+bool Batch::waits_for_masks() const noexcept {
+  return std::ranges::any_of(running_, [](const auto& each) { return each->waits_for_mask; });
 }
 
 void Batch::expire(Clock::time_point now) {
@@ -247,6 +271,7 @@ void Batch::commit(const StepPlan& plan, std::vector<std::int32_t>& active,
     sequence.computed += part.count;
     if (part.yields) {
       send_mask(sequence);
+      sequence.waits_for_mask = !sequence.guide_mask.is_empty();
       ++sequence.planned;
       ++sequence.length;
       ++sequence.account->served;
@@ -316,7 +341,7 @@ void Batch::start(Active& request) {
 void Batch::finish(Sequence& sequence, Finish reason, std::int32_t token,
                    std::vector<std::int32_t> details, const std::string& cause) {
   sequence.finished = true;
-  if (outcome_of(reason) == Outcome::failed)
+  if (reason == Finish::bad_logits || reason == Finish::failed)
     pages_.clear_cache();  // nobody knows how many pages have numbers that are wrong
   else if (sequence.row >= 0)
     pages_.keep_text(sequence);

@@ -70,6 +70,10 @@ class Batch {
   void require_possible(const Request& request) const;
   void submit(std::uint64_t number, Request&& request);
   void cancel(const Inbox::Cancel& cancel);
+  /// A mask for a sequence that ended, or that waits for none, changes nothing.
+  void set_mask(Inbox::NextMask&& next);
+  /// Whether a running sequence waits for its mask.
+  bool waits_for_masks() const noexcept;
   /// Ends requests whose deadline is over.
   void expire(Clock::time_point now);
   /// Admits sequences, and plans the next step. All its pages are available.

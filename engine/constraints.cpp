@@ -65,4 +65,13 @@ void Constraints::prepare(std::int32_t vocabulary, std::int32_t min_tokens,
                min_tokens));
 }
 
+void Constraints::guide(TokenMask& first_mask) const {
+  if (!early_mask.is_empty())
+    throw InvalidArgument("min_tokens and masks of each token exclude each other");
+  first_mask.keep(mask);
+  if (!first_mask.allows_any())
+    throw InvalidArgument(
+        "no token is left of those that may come first: bad_tokens or allowed_tokens forbid them");
+}
+
 }  // namespace kernwright::engine

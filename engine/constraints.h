@@ -26,6 +26,9 @@ struct Constraints {
   /// are too many, twice for one token or not finite, and where a mask leaves no token.
   void prepare(std::int32_t vocabulary, std::int32_t min_tokens,
                std::span<const std::int32_t> stop_tokens);
+  /// Keeps the allowed tokens of a guide's first mask. Throws InvalidArgument where none is left,
+  /// and for min_tokens: a guide decides where a text ends.
+  void guide(TokenMask& first_mask) const;
 };
 
 }  // namespace kernwright::engine

@@ -13,9 +13,16 @@ std::uint64_t Inbox::submit(Request request) {
   return last_request_;
 }
 
-void Inbox::cancel(const Cancel& cancel) {
+void Inbox::cancel(Cancel cancel) {
   const std::lock_guard lock(mutex_);
-  contents_.cancelled.push_back(cancel);
+  contents_.cancelled.push_back(std::move(cancel));
+  arrived_.notify_all();
+}
+
+void Inbox::set_mask(NextMask mask) {
+  const std::lock_guard lock(mutex_);
+  contents_.masks.push_back(std::move(mask));
+  arrived_.notify_all();
 }
 
 Inbox::Contents Inbox::take() {
@@ -27,6 +34,14 @@ void Inbox::wait_for_work() {
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [&] { return has_work() || woken_; });
   woken_ = false;
+}
+
+void Inbox::wait_for_contents(std::chrono::nanoseconds limit) {
+  std::unique_lock lock(mutex_);
+  arrived_.wait_for(lock, limit, [&] {
+    return woken_ || !contents_.submitted.empty() || !contents_.cancelled.empty() ||
+           !contents_.masks.empty();
+  });
 }
 
 void Inbox::wake() {

@@ -1,12 +1,14 @@
-// Requests, and their cancels, on the way from any thread to the loop.
+// Requests, their cancels and masks, on the way from any thread to the loop.
 #pragma once
 
 #include "engine/sequence.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,10 +22,18 @@ class Inbox {
     std::uint64_t request = 0;
     std::int32_t choice = -1;  ///< -1: all
     Finish reason = Finish::cancelled;
+    std::string error{};
+  };
+  /// The tokens that may come next in a guided sequence.
+  struct NextMask {
+    std::uint64_t request = 0;
+    std::int32_t choice = 0;
+    TokenMask mask{};
   };
   struct Contents {
     std::vector<std::pair<std::uint64_t, Request>> submitted;
     std::vector<Cancel> cancelled;
+    std::vector<NextMask> masks;
   };
 
   /// With a limit of waiting requests; 0: none.
@@ -31,7 +41,8 @@ class Inbox {
 
   /// The number of the request, from 1 on; 0 where as many wait as may.
   std::uint64_t submit(Request request);
-  void cancel(const Cancel& cancel);
+  void cancel(Cancel cancel);
+  void set_mask(NextMask mask);
   /// What came since the last call.
   Contents take();
 
@@ -43,6 +54,8 @@ class Inbox {
   std::int32_t waiting() const noexcept { return waiting_.load(); }
   /// Blocks until has_work(), or until wake().
   void wait_for_work();
+  /// Blocks until take() would return something, or `limit` has passed.
+  void wait_for_contents(std::chrono::nanoseconds limit);
   /// Ends a wait_for_work() that is under way, or else the next one.
   void wake();
 

@@ -73,6 +73,7 @@ Loop::~Loop() {
 std::uint64_t Loop::submit(Request request) {
   batch_.require_possible(request);
   request.constraints.prepare(options_.vocabulary, request.min_tokens, request.stop_tokens);
+  if (!request.first_mask.is_empty()) request.constraints.guide(request.first_mask);
   std::ranges::sort(request.stop_tokens);
   return inbox_.submit(std::move(request));
 }
@@ -83,6 +84,7 @@ StepPlan Loop::next_plan() {
   Inbox::Contents taken = inbox_.take();
   for (auto& [number, request] : taken.submitted) batch_.submit(number, std::move(request));
   for (const Inbox::Cancel& cancel : taken.cancelled) batch_.cancel(cancel);
+  for (Inbox::NextMask& next : taken.masks) batch_.set_mask(std::move(next));
   batch_.expire(Clock::now());
   StepPlan plan = batch_.plan();
   count_started();
@@ -121,7 +123,8 @@ void Loop::advance(std::vector<TokenEvent>& events) {
     if (unread_.size() > (graph != nullptr ? 1U : 0U)) {
       read_oldest();
     } else if (graph == nullptr && batch_.events().empty() && batch_.has_sequences()) {
-      throw std::logic_error("sequences wait for nothing");
+      if (!batch_.waits_for_masks()) throw std::logic_error("sequences wait for nothing");
+      inbox_.wait_for_contents(std::chrono::milliseconds(50));
     }
   } catch (const std::exception& error) {
     step_began_ = 0;

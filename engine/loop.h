@@ -68,7 +68,8 @@ class Loop {
   Inbox& inbox() noexcept { return inbox_; }
 
   /// Launches a step, if a sequence has something to compute, and waits for the tokens of the step
-  /// before. Appends what happened to `events`. When `record` throws, all sequences stay as they
+  /// before. Where all sequences wait for masks, it waits for one of them, a short time. Appends
+  /// what happened to `events`. When `record` throws, all sequences stay as they
   /// are; after any other error they end as failed, and the loop can be used again unless the
   /// device is lost. Throws Error when another thread is in advance().
   void advance(std::vector<TokenEvent>& events);

@@ -32,6 +32,9 @@ struct Request {
   std::int32_t choices = 1;  ///< sequences of the same prompt, with other random numbers
   Sampling sampling{};
   Constraints constraints{};
+  /// The mask of the first token. Where it is not empty, the sequence is guided: each further token
+  /// waits for a mask from outside.
+  TokenMask first_mask{};
   bool wants_details = false;  ///< with each token
   std::int32_t priority = 0;   ///< higher ones go first, and may preempt lower ones
   std::string user{};          ///< users have equal shares of what waits
@@ -54,6 +57,7 @@ enum class Finish : std::uint8_t {
   cancelled,
   timeout,     ///< its deadline is over
   bad_logits,  ///< the logits were not finite
+  bad_guide,   ///< what gives its masks failed, or left no token
   failed,      ///< with the error of a step, thrown by advance()
 };
 
@@ -61,7 +65,8 @@ enum class Finish : std::uint8_t {
 enum class Outcome : std::uint8_t { finished, aborted, failed };
 
 constexpr Outcome outcome_of(Finish finish) noexcept {
-  if (finish == Finish::bad_logits || finish == Finish::failed) return Outcome::failed;
+  if (finish == Finish::bad_logits || finish == Finish::bad_guide || finish == Finish::failed)
+    return Outcome::failed;
   if (finish == Finish::cancelled || finish == Finish::timeout) return Outcome::aborted;
   return Outcome::finished;
 }
@@ -104,6 +109,8 @@ struct Sequence {
   std::int32_t planned = 0;              ///< tokens that planned steps generate
   std::int32_t produced = 0;             ///< tokens whose values were read
   const TokenMask* sent_mask = nullptr;  ///< that the row on the device has
+  TokenMask guide_mask{};                ///< of the next token to plan, of a guided sequence
+  bool waits_for_mask = false;           ///< it is left out of plans
   bool finished = false;
   bool prompt_cached = false;  ///< the full pages of its prompt are in the prefix cache
   std::int32_t shared = 0;     ///< tokens of its prompt found there when it was admitted
@@ -113,10 +120,13 @@ struct Sequence {
   std::int32_t prompt_length() const noexcept {
     return static_cast<std::int32_t>(source->prompt.size());
   }
-  /// Tokens that the next steps have to compute; 0 once all are planned.
-  std::int32_t due() const noexcept { return planned == limit ? 0 : length - computed; }
+  /// Tokens that the next steps have to compute; 0 once all are planned, or until its mask comes.
+  std::int32_t due() const noexcept {
+    return planned == limit || waits_for_mask ? 0 : length - computed;
+  }
   /// The mask of the next token to plan; none where every token is allowed.
   const TokenMask* next_mask() const noexcept {
+    if (!guide_mask.is_empty()) return &guide_mask;
     const Constraints& each = source->constraints;
     if (planned < source->min_tokens && !each.early_mask.is_empty()) return &each.early_mask;
     return each.mask.is_empty() ? nullptr : &each.mask;

@@ -14,10 +14,12 @@
 #include <pybind11/stl.h>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -96,6 +98,8 @@ const char* finish_name(Finish finish) {
       return "cancelled";
     case Finish::timeout:
       return "timeout";
+    case Finish::bad_guide:
+      return "bad_guide";
     case Finish::bad_logits:
       return "bad_logits";
     case Finish::failed:
@@ -164,6 +168,22 @@ py::object take(LoopObject& self, double seconds) {
   return list_events(events);
 }
 
+/// Bits of tokens, in bytes of whole words.
+engine::TokenMask mask_argument(const LoopObject& self, const py::bytes& bytes) {
+  const std::string_view data(bytes);
+  if (data.size() % sizeof(std::uint32_t) != 0)
+    throw InvalidArgument(format("a mask has whole words of 4 bytes, not {} bytes", data.size()));
+  std::vector<std::uint32_t> words(data.size() / sizeof(std::uint32_t));
+  std::memcpy(words.data(), data.data(), data.size());
+  return {self.loop->options().vocabulary, words};
+}
+
+void set_mask(LoopObject& self, std::uint64_t request, std::int32_t choice, const py::bytes& mask) {
+  engine::Inbox::NextMask next = {request, choice, mask_argument(self, mask)};
+  const GilRelease unlocked;
+  self.loop->inbox().set_mask(std::move(next));
+}
+
 std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::int32_t max_tokens,
                      std::int32_t min_tokens, std::vector<std::int32_t> stop_tokens,
                      std::int32_t choices, const std::map<std::string, float>& sampling,
@@ -171,7 +191,7 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
                      const std::map<std::int32_t, float>& logit_bias,
                      std::optional<std::vector<std::int32_t>> allowed_tokens,
                      std::vector<std::int32_t> bad_tokens, std::int32_t priority, std::string user,
-                     std::optional<double> timeout) {
+                     std::optional<double> timeout, const std::optional<py::bytes>& mask) {
   engine::Request request;
   request.prompt = std::move(prompt);
   request.max_tokens = max_tokens;
@@ -188,6 +208,7 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
   if (timeout)
     request.deadline = std::chrono::steady_clock::now() +
                        std::chrono::nanoseconds(static_cast<std::int64_t>(*timeout * 1e9));
+  if (mask) request.first_mask = mask_argument(self, *mask);
   engine::Sampling& to = request.sampling;
   to.top_k = top_k;
   to.seed = seed;
@@ -315,14 +336,19 @@ void bind_engine(py::module_& m) {
            py::arg("logit_bias") = std::map<std::int32_t, float>(),
            py::arg("allowed_tokens") = py::none(),
            py::arg("bad_tokens") = std::vector<std::int32_t>(), py::arg("priority") = 0,
-           py::arg("user") = "", py::arg("timeout") = py::none())
+           py::arg("user") = "", py::arg("timeout") = py::none(), py::arg("mask") = py::none())
+      .def("set_mask", &set_mask)
       .def(
           "cancel",
-          [](LoopObject& self, std::uint64_t request, std::int32_t choice, bool stopped) {
-            self.loop->inbox().cancel(
-                {request, choice, stopped ? Finish::stop : Finish::cancelled});
+          [](LoopObject& self, std::uint64_t request, std::int32_t choice, bool stopped,
+             const std::string& error) {
+            const Finish reason = !error.empty() ? Finish::bad_guide
+                                  : stopped      ? Finish::stop
+                                                 : Finish::cancelled;
+            self.loop->inbox().cancel({request, choice, reason, error});
           },
-          py::arg("request"), py::kw_only(), py::arg("choice") = -1, py::arg("stopped") = false)
+          py::arg("request"), py::kw_only(), py::arg("choice") = -1, py::arg("stopped") = false,
+          py::arg("error") = "")
       .def_property_readonly("has_work",
                              [](const LoopObject& self) { return self.loop->inbox().has_work(); })
       .def("advance", &advance)

@@ -239,7 +239,7 @@ def test_text_is_made_outside_of_the_thread_that_runs_steps(texts):
         def encode(self, text):
             return tokenizer.encode(text)
 
-        def stream(self, prompt):
+        def stream(self, prompt, verbatim=False):
             made = tokenizer.stream(prompt)
             push = made.push
 
@@ -267,7 +267,7 @@ def test_a_text_that_cannot_be_made_fails_its_request_alone(texts):
     class Broken:
         eos = tokenizer.eos
 
-        def stream(self, prompt):
+        def stream(self, prompt, verbatim=False):
             return self
 
         def push(self, token):

@@ -53,13 +53,20 @@ class _EngineLoop:
         priority: int = 0,
         user: str = "",
         timeout: float | None = None,
+        mask: bytes | None = None,
     ) -> int:
         """Queues a request; its number, or 0 where queue_limit requests wait (0: any number
-        may)."""
+        may). With `mask`, the bits of the tokens that may come first, each further token waits for
+        set_mask()."""
 
-    def cancel(self, request: int, *, choice: int = -1, stopped: bool = False) -> None:
+    def set_mask(self, request: int, choice: int, mask: bytes, /) -> None:
+        """The bits of the tokens that may come next, 32 in a word. Any thread."""
+
+    def cancel(
+        self, request: int, *, choice: int = -1, stopped: bool = False, error: str = ""
+    ) -> None:
         """Ends the sequences of a request, or that of one choice, with the next advance(): as
-        cancelled, or as stopped by their text."""
+        cancelled, as stopped by their text, or with the error of what gives their masks."""
 
     def advance(self, record: _Record, /) -> list[Any]:
         """One step. (request, choice, token or None, reason of the end or None, details or None,

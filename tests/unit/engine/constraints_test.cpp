@@ -50,6 +50,19 @@ TEST_CASE("constraints: stop tokens are masked until min_tokens") {
   CHECK(prepared({}, 3).early_mask.is_empty());
 }
 
+TEST_CASE("constraints: the first mask of a guide keeps allowed tokens alone") {
+  const std::vector<std::int32_t> tokens = {3, 4};
+  TokenMask first(kVocabulary, false);
+  first.allow(tokens);
+  prepared({}).guide(first);
+  CHECK(allowed(first) == tokens);
+  prepared({.bad_tokens = {4}}).guide(first);
+  CHECK(allowed(first) == std::vector{3});
+  CHECK_THROWS_AS(prepared({.bad_tokens = {3}}).guide(first), InvalidArgument);
+  first.allow(tokens);
+  CHECK_THROWS_AS(prepared({}, 1, {5}).guide(first), InvalidArgument);
+}
+
 TEST_CASE("constraints: what makes no sense is refused") {
   const float infinite = std::numeric_limits<float>::infinity();
   for (const auto& wrong : std::vector<Constraints>{

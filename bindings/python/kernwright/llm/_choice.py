@@ -85,12 +85,13 @@ class Choice:
     def __init__(
         self, model: Model, prompt: Sequence[int], limit: int, options: Generation, number: int
     ) -> None:
-        tokenizer = model.tokenizer
+        stream = None
+        if model.tokenizer is not None:
+            stream = model.tokenizer.stream(prompt, verbatim=options.form is not None)
         self.number, self.reason = number, ""
         self._check = StopCheck(
-            None if tokenizer is None else tokenizer.stream(prompt), eos=model.eos,
-            stop=options.stop, stop_tokens=options.stop_tokens, min_tokens=options.min_tokens,
-            max_tokens=limit, ignore_eos=options.ignore_eos,
+            stream, eos=model.eos, stop=options.stop, stop_tokens=options.stop_tokens,
+            min_tokens=options.min_tokens, max_tokens=limit, ignore_eos=options.ignore_eos,
         )  # fmt: skip
         self._tokens: list[int] = []
         self._texts: list[str] = []

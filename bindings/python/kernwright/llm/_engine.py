@@ -12,6 +12,7 @@ from kernwright._core import Array, _EngineLoop
 from kernwright.errors import Error
 from kernwright.llm._caches import CacheFormat
 from kernwright.llm._errors import ContextError, ModelError
+from kernwright.llm._guide.worker import GuideWorker
 from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
 from kernwright.llm._sampling import NUMBERS, Sampling
 from kernwright.llm._step import Step
@@ -35,6 +36,7 @@ class TokenPiece(NamedTuple):
     token: int | None
     finish_reason: str | None
     logprobs: TokenLogprobs | None = None
+    error: str = ""
 
 
 class Turn(NamedTuple):
@@ -102,7 +104,9 @@ class TokenEngine:
             )
         stream.device.synchronize()  # the model's weights may come from other streams
         self._record = Recorder(model, self._loop, caches, vocabulary)
+        self._guides = GuideWorker(self._loop)
         self._waiting: dict[int, deque[TokenPiece]] = {}
+        self._left: dict[int, int] = {}  # choices of run_each() that have not ended
         self._logprobs: dict[int, int] = {}  # how many the request wants of each token
 
     def run(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[list[Generated]]:
@@ -121,13 +125,24 @@ class TokenEngine:
             try:
                 for prompt, sampling in requests:
                     numbers.append(self._submit(prompt, sampling))
-                self._sort(self._loop.run(self._record))
+                self._left = {
+                    number: sampling.choices
+                    for number, (_, sampling) in zip(numbers, requests, strict=True)
+                }
+                self._run()
                 return [
                     self._collected(number, sampling.choices)
                     for number, (_, sampling) in zip(numbers, requests, strict=True)
                 ]
             finally:
                 self._forget(numbers)
+
+    def _run(self) -> None:
+        if self._guides.is_idle:
+            self._sort(self._loop.run(self._record))
+            return
+        while any(self._left.values()):  # guides need the tokens here
+            self._sort(self._loop.advance(self._record))
 
     def stream(self, prompt: Sequence[int], sampling: Sampling) -> TokenStream:
         """The tokens of a prompt's choices as they come. Several streams may be read in turn: their
@@ -156,18 +171,20 @@ class TokenEngine:
                 f"{self._capacity}"
             )
         seed = secrets.randbits(64) if sampling.seed is None else sampling.seed % 2**64
-        number = self._loop.submit(
-            prompt, max_tokens=sampling.max_tokens, min_tokens=sampling.min_tokens,
-            stop_tokens=list(sampling.stop_tokens), choices=sampling.choices,
-            sampling={name: getattr(sampling, name) for name in NUMBERS},
-            top_k=sampling.top_k, seed=seed, details=sampling.logprobs is not None,
-            logit_bias=dict(sampling.logit_bias), bad_tokens=list(sampling.bad_tokens),
-            allowed_tokens=(
-                None if sampling.allowed_tokens is None else list(sampling.allowed_tokens)
-            ),
-            priority=turn.priority, user=turn.user, timeout=turn.timeout,
-        )  # fmt: skip
-        return number or None
+        options: dict[str, Any] = {
+            **{name: getattr(sampling, name)
+               for name in ("max_tokens", "min_tokens", "choices", "top_k")},
+            "stop_tokens": list(sampling.stop_tokens), "seed": seed,
+            "sampling": {name: getattr(sampling, name) for name in NUMBERS},
+            "details": sampling.logprobs is not None,
+            "logit_bias": dict(sampling.logit_bias), "bad_tokens": list(sampling.bad_tokens),
+            **turn._asdict(),
+        }  # fmt: skip
+        if sampling.allowed_tokens is not None:
+            options["allowed_tokens"] = list(sampling.allowed_tokens)
+        if sampling.guide is not None:
+            return self._guides.submit(sampling.guide, prompt, options) or None
+        return self._loop.submit(prompt, **options) or None
 
     def cancel(self, request: int, choice: int = -1, stopped: bool = False) -> None:
         """Ends a request, or one of its choices, with the next step; `stopped`: by its text."""
@@ -180,7 +197,10 @@ class TokenEngine:
     def take(self, seconds: float) -> list[TokenEvent] | None:
         """The events of serve(), waited for so long; None behind the last."""
         events = self._loop.take(seconds)
-        return None if events is None else [TokenEvent(*each) for each in events]
+        if events is None:
+            return None
+        self._guides.follow(events)
+        return [TokenEvent(*each) for each in events]
 
     def close(self) -> None:
         """Ends serve(). What is in it ends as cancelled."""
@@ -208,14 +228,17 @@ class TokenEngine:
         return request
 
     def _sort(self, events: list[Any]) -> None:
-        for request, choice, token, reason, words, _, _ in events:
+        self._guides.follow(events)
+        for request, choice, token, reason, words, _, error in events:
             pieces = self._waiting.get(request)
             if pieces is None:
                 continue
             details = None
             if words is not None and request in self._logprobs:
                 details = read_details(words, self._logprobs[request], self._vocabulary)
-            pieces.append(TokenPiece(choice, token, reason, details))
+            pieces.append(TokenPiece(choice, token, reason, details, error))
+            if reason is not None and request in self._left:
+                self._left[request] -= 1
 
     def _collected(self, request: int, choices: int) -> list[Generated]:
         tokens: list[list[int]] = [[] for _ in range(choices)]
@@ -278,5 +301,7 @@ def _require_end(piece: TokenPiece) -> None:
             "the logits of a sequence are not finite: its text cannot go on. Weights or caches "
             "may overflow the dtype that they are computed in"
         )
+    if piece.finish_reason == "bad_guide":
+        raise ModelError(piece.error)
     if piece.finish_reason == "failed":
         raise Error("a step failed while this sequence was running; its tokens are lost")

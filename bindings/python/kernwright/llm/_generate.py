@@ -12,6 +12,7 @@ import numpy as np
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._choice import Choice, Completion, Piece
 from kernwright.llm._engine import Generated, TokenEngine
+from kernwright.llm._guide.compiler import guide_of
 from kernwright.llm._options import Generation
 from kernwright.llm._size import MOST_ROWS, PAGE, SAME_ROWS, EngineSize
 
@@ -127,8 +128,9 @@ def _at_once(
     options: Generation,
 ) -> list[list[Completion]]:  # fmt: skip
     """All prompts without a look at their text."""
+    guide = guide_of(model, options.form)
     requests = [
-        (prompt, options.sampling(limit, model.eos))
+        (prompt, options.sampling(limit, model.eos, guide))
         for prompt, limit in zip(lists, limits, strict=True)
     ]
     return [
@@ -146,7 +148,7 @@ def _completion(
         shown = made.tokens
         if made.finish_reason == "stop" and shown and shown[-1] in ends:
             shown = shown[:-1]
-        stream = model.tokenizer.stream(prompt)
+        stream = model.tokenizer.stream(prompt, verbatim=options.form is not None)
         text = "".join(stream.push(token) for token in shown) + stream.finish()
     return Completion(text, made.tokens, made.finish_reason, len(prompt), 0.0, made.logprobs)
 
@@ -169,7 +171,8 @@ class _Watched(Iterator[Piece]):
     ) -> None:  # fmt: skip
         self.prompt = prompt
         self.choices = [Choice(model, prompt, limit, options, i) for i in range(options.n)]
-        self._tokens = engine.stream(prompt, options.sampling(limit, model.eos))
+        guide = guide_of(model, options.form)
+        self._tokens = engine.stream(prompt, options.sampling(limit, model.eos, guide))
 
     def __next__(self) -> Piece:
         while True:

@@ -137,13 +137,18 @@ class Model:
         - logit_bias: numbers from -100 to 100 by token, for up to 300, which are added to their
           logits; -100 practically bans a token, 100 forces it. bad_tokens are never sampled,
           with allowed_tokens no others are.
+        - schema, regex, grammar, choices: the form of each text, one of them. A JSON schema (a dict
+          or its text), a regular expression for the whole text, a grammar of Lark's syntax, or a
+          list of texts of which each is one. A text of max_tokens may be cut, any other one has the
+          form. Needs a tokenizer, and llguidance of ``pip install 'kernwright[llm]'``.
         - deterministic: tokens and log-probabilities have the same bits whatever else is in the
           batch. A step then costs as much as one of 32 texts, a prompt as one of whole 256 tokens;
           calls with and without it have caches of their own, made anew when they take turns.
 
         Raises ContextError with both lengths where prompt and max_tokens are longer than the
         context, ModelError for tokens outside of the vocabulary and where logits are not finite,
-        ArgumentError and InvalidArgument for options that make no sense. The caches stay for the
+        ArgumentError and InvalidArgument for options that make no sense, and InvalidArgument for a
+        form that is wrong, unknown or costs too much, with the reason. The caches stay for the
         next call, and grow when one needs more.
 
         >>> from kernwright import llm

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from functools import cached_property
+from typing import Any, TypedDict
 
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._errors import ContextError
+from kernwright.llm._guide.form import FORMS, Form, form_of
+from kernwright.llm._guide.worker import Guide
 from kernwright.llm._sampling import Sampling
 
 __all__ = ["Generation", "GenerationOptions"]
@@ -39,6 +42,10 @@ class GenerationOptions(TypedDict, total=False):
     logit_bias: Mapping[int, float]
     allowed_tokens: Sequence[int] | None
     bad_tokens: Sequence[int]
+    schema: Mapping[str, Any] | str | None
+    regex: str | None
+    grammar: str | None
+    choices: Sequence[str] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +71,10 @@ class Generation:
     logit_bias: Mapping[int, float] = dataclasses.field(default_factory=dict)
     allowed_tokens: Sequence[int] | None = None
     bad_tokens: Sequence[int] = ()
+    schema: Mapping[str, Any] | str | None = None
+    regex: str | None = None
+    grammar: str | None = None
+    choices: Sequence[str] | None = None
 
     @classmethod
     def of(cls, options: GenerationOptions) -> Generation:
@@ -94,15 +105,25 @@ class Generation:
         if self.top_p == 0:
             raise InvalidArgument("top_p is above 0: of 0 no token is left")
         self.sampling(1, ())
+        if self.form is not None and self.min_tokens:
+            raise InvalidArgument(
+                f"min_tokens is {self.min_tokens}, and {self.form.kind} decides where a text ends: "
+                "leave one of them out"
+            )
 
-    def sampling(self, max_tokens: int, eos: Sequence[int]) -> Sampling:
+    @cached_property
+    def form(self) -> Form | None:
+        """The form that each text has. Raises ArgumentError, InvalidArgument."""
+        return form_of({name: getattr(self, name) for name in FORMS})
+
+    def sampling(self, max_tokens: int, eos: Sequence[int], guide: Guide | None = None) -> Sampling:
         """What the engine takes."""
         ends = [*self.stop_tokens, *(() if self.ignore_eos else eos)]
         return Sampling(
             max_tokens=max_tokens if self.max_tokens is None else self.max_tokens,
             min_tokens=self.min_tokens, stop_tokens=tuple(dict.fromkeys(ends)), choices=self.n,
             top_k=self.top_k, seed=self.seed, logprobs=self.logprobs, logit_bias=self.logit_bias,
-            allowed_tokens=self.allowed_tokens, bad_tokens=self.bad_tokens,
+            allowed_tokens=self.allowed_tokens, bad_tokens=self.bad_tokens, guide=guide,
             **{name: float(getattr(self, name)) for name in _REALS},
         )  # fmt: skip
 

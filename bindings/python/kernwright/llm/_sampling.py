@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.llm._guide.worker import Guide
 from kernwright.llm._recording import MOST_LOGPROBS
 
 __all__ = ["NUMBERS", "Sampling"]
@@ -28,7 +29,8 @@ class Sampling:
     `logit_bias` has numbers from -100 to 100 that are added to the logits of up to 300 tokens,
     behind penalties. Only `allowed_tokens` (None: all) without `bad_tokens` are sampled. `choices`
     sequences go on from one prompt. Equal seeds give equal tokens, whatever else runs beside; None
-    draws a seed.
+    draws a seed. A `guide` says of each token which ones may come next; it leaves no place for
+    min_tokens.
     """
 
     max_tokens: int = 16
@@ -47,6 +49,7 @@ class Sampling:
     logit_bias: Mapping[int, float] = dataclasses.field(default_factory=dict)
     allowed_tokens: Sequence[int] | None = None
     bad_tokens: Sequence[int] = ()
+    guide: Guide | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("max_tokens", 1), ("min_tokens", 0), ("choices", 1), ("top_k", 0),
@@ -73,6 +76,11 @@ class Sampling:
         for name in ("stop_tokens", "allowed_tokens", "bad_tokens"):
             _require_tokens(name, getattr(self, name))
         _require_biases(self.logit_bias)
+        if self.guide is not None and self.min_tokens:
+            raise InvalidArgument(
+                f"min_tokens is {self.min_tokens}, and a guide decides where a text ends: leave "
+                "one of them out"
+            )
 
 
 def _require_tokens(name: str, tokens: Any) -> None:

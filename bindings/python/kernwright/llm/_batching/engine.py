@@ -12,6 +12,7 @@ from kernwright.llm._batching.request import Progress, Request
 from kernwright.llm._choice import Choice
 from kernwright.llm._engine import Turn
 from kernwright.llm._generate import tokens_of
+from kernwright.llm._guide.compiler import guide_of
 from kernwright.llm._options import Generation, GenerationOptions
 from kernwright.llm._size import MOST_ROWS, SAME_ROWS, EngineSize
 
@@ -132,7 +133,7 @@ class Engine:
         limit = generation.limit(len(tokens), model.config.max_length)
         choices = [Choice(model, tokens, limit, generation, i) for i in range(generation.n)]
         progress = Progress(choices, len(tokens), generation.logprobs, model.config.vocab_size)
-        sampling = generation.sampling(limit, model.eos)
+        sampling = generation.sampling(limit, model.eos, guide_of(model, generation.form))
         number = self._delivery.submit(progress, tokens, sampling, turn)
         return Request(number, progress, self)
 

@@ -74,6 +74,8 @@ class Progress:
         self.cached_tokens = max(self.cached_tokens, event.cached_tokens)
         if event.finish_reason == "failed":
             return self.fail(Error, f"a step of this request failed: {event.error}"), False
+        if event.finish_reason == "bad_guide":
+            return self.fail(ModelError, event.error), False
         if event.finish_reason == "bad_logits":
             return self.fail(ModelError, _BAD_LOGITS), False
         details = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernwright.llm._fields import Fields
@@ -41,6 +41,10 @@ class PieceTable:
     strip: tuple[str, int]
     """A character, and how many of it are dropped where a text begins."""
     replacements: tuple[tuple[str, str], ...] = ()
+
+    def verbatim(self) -> PieceTable:
+        """The bytes of tokens, without changes of the text."""
+        return replace(self, first=None, strip=("", 0), replacements=())
 
 
 def piece_table(file: str, spec: dict[str, Any], clean_up: bool) -> PieceTable:

@@ -82,6 +82,7 @@ class Tokenizer:
         self._made = self._make(parse_special=True)
         self._clean_up = source.clean_up
         self._set_roles(source, ids)
+        self.compilers: dict[Any, Any] = {}  # of forms of texts, by compiler_of()
         self.chat_template = _template.template_of(source, self.special_tokens, chat_template)
 
     def _set_roles(self, source: Source, ids: Mapping[str, int]) -> None:
@@ -233,16 +234,22 @@ class Tokenizer:
         """
         return TextStream(self._table, (), skip_special_tokens).whole(tokens)
 
-    def stream(self, prompt: Sequence[int] = (), *, skip_special_tokens: bool = True) -> TextStream:
+    def stream(
+        self, prompt: Sequence[int] = (), *, skip_special_tokens: bool = True,
+        verbatim: bool = False,
+    ) -> TextStream:  # fmt: skip
         """A stream: it turns the tokens after a prompt into text, one by one.
 
         A character with its first bytes in the prompt, and its last ones after it, belongs to the
-        stream.
+        stream. `verbatim`: the bytes of the tokens alone, as grammars see them; no space is dropped
+        where a text begins, and nothing is cleaned up.
 
         >>> stream = tokenizer.stream([72, 226])
         >>> [stream.push(130), stream.push(172)]
         ['', '\u20ac']
         """
+        if verbatim:
+            return TextStream(self._table.verbatim(), (), skip_special_tokens)
         return TextStream(self._table, prompt, skip_special_tokens)
 
     def token(self, id: int) -> str:
