@@ -6,6 +6,7 @@ import math
 import random
 import threading
 
+import jsonschema
 import numpy as np
 import pytest
 from serving import TINY, serving, wait_for
@@ -209,3 +210,37 @@ def test_fifty_clients_that_leave_leave_nothing(client, engine, expected):
     )
     assert begun == sum(ended)
     assert kw.current_device().is_simulated or begun > 50
+
+
+SCHEMA = {
+    "type": "object", "required": ["river", "km"], "additionalProperties": False,
+    "properties": {"river": {"enum": ["Rhine", "Po"]}, "km": {"type": "integer", "minimum": 1}},
+}  # fmt: skip
+
+
+def test_answers_have_the_schema_that_was_asked_for(client, engine):
+    form = {"type": "json_schema", "json_schema": {"name": "river", "schema": SCHEMA}}
+    body = {
+        "messages": [{"role": "user", "content": "A river"}], "max_tokens": 100,
+        "response_format": form,
+    }  # fmt: skip
+    status, whole = client.post("/v1/chat/completions", body)
+    choice = whole["choices"][0]
+    assert status == 200 and choice["finish_reason"] in ("stop", "length")
+    if choice["finish_reason"] == "stop":
+        jsonschema.validate(json.loads(choice["message"]["content"]), SCHEMA)
+    else:
+        assert choice["message"]["content"].lstrip().startswith("{")
+    *events, _ = client.events("/v1/chat/completions", {**body, "seed": 1, "temperature": 0})
+    text = "".join(e["choices"][0]["delta"].get("content") or "" for e in events)
+    assert text.lstrip().startswith("{") and '"river"' in text
+    status, found = client.post(
+        "/v1/responses",
+        {"input": "A river", "max_output_tokens": 100, "text": {"format": {**form["json_schema"],
+         "type": "json_schema"}}},
+    )  # fmt: skip
+    assert status == 200 and found["output"][0]["content"][0]["text"].lstrip().startswith("{")
+    form["json_schema"]["schema"] = {"type": "object", "minProperties": "many"}
+    status, answer = client.post("/v1/chat/completions", body)
+    assert status == 400 and answer["error"]["message"]
+    wait_for(lambda: is_empty(engine))

@@ -79,6 +79,8 @@ WRONG = [
      "tools[0].function.name", ""),
     (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "cannot be forced"),
     (CHAT, {"response_format": {"type": "xml"}}, 400, "response_format.type", "xml"),
+    (CHAT, {"response_format": {"type": "json_schema"}}, 400,
+     "response_format.json_schema.schema", "is an object"),
     (CHAT, {"functions": []}, 400, "functions", "use tools"),
     (CHAT, {"modalities": ["audio"]}, 400, "modalities", "audio"),
     (CHAT, {"chat_template_kwargs": {"messages": 1}}, 400, "chat_template_kwargs", "messages"),

@@ -19,9 +19,11 @@ class Prompt:
 
     def __init__(
         self, served: Served, tokens: Sequence[int], tools: Sequence[dict[str, Any]] | None,
-        stop: Sequence[str],
+        stop: Sequence[str], *, is_plain: bool = False,
     ) -> None:  # fmt: skip
         self.served, self.tokens, self.tools, self.stop = served, tokens, tools, stop
+        self.format = None if is_plain else served.chat_format
+        """None: all of an answer is its content."""
         self.end = served.tokenizer.decode(tokens[-_TAIL:], skip_special_tokens=False)
 
 
@@ -36,10 +38,8 @@ class Answer:
         served = prompt.served
         self._served = served
         self._parser = None
-        if served.chat_format is not None:
-            self._parser = llm.MessageParser(
-                served.chat_format, tools=prompt.tools, prompt=prompt.end
-            )
+        if prompt.format is not None:
+            self._parser = llm.MessageParser(prompt.format, tools=prompt.tools, prompt=prompt.end)
         self._text = served.tokenizer.stream(
             prompt.tokens, skip_special_tokens=self._parser is None
         )

@@ -56,7 +56,7 @@ class Chat:
         self._name, self._logprobs = served.name, bool(body.logprobs)
         self._usage = StreamUsage(body.stream_options)
         count = options.get("n", 1)
-        prompt = Prompt(served, tokens, tools, stop)
+        prompt = Prompt(served, tokens, tools, stop, is_plain="schema" in options)
         self._answers = [Answer(prompt) for _ in range(count)]
         request = server.submit(served, call, tokens, options)
         self.texts = Texts(call, [request], count)
@@ -125,7 +125,17 @@ def _format_options(form: ResponseFormat | None) -> dict[str, Any]:
     """The options for the form of an answer. Raises ApiError."""
     if form is None or form.type == "text":
         return {}
-    raise ApiError(
-        400, f'response_format.type is "text", got {form.type!r:.60}: answers of a given form are '
-        "not supported", param="response_format.type", code="unsupported_value",
-    )  # fmt: skip
+    if form.type == "json_object":
+        return {"schema": {"type": "object"}}
+    if form.type != "json_schema":
+        raise ApiError(
+            400, f'response_format.type is "text", "json_object" or "json_schema", got '
+            f"{form.type!r:.60}", param="response_format.type", code="unsupported_value",
+        )  # fmt: skip
+    schema = (form.json_schema or {}).get("schema")
+    if not isinstance(schema, dict):
+        raise ApiError(
+            400, f"response_format.json_schema.schema is an object, got {schema!r:.60}",
+            param="response_format.json_schema.schema", code="invalid_value",
+        )  # fmt: skip
+    return {"schema": schema}
