@@ -10,7 +10,7 @@
 
 namespace kernwright::engine {
 
-std::string Runner::run() {
+std::string Runner::run(const std::function<void()>& between) {
   /// take() must not wait for events of a thread that has ended.
   struct End {
     Runner& runner;
@@ -25,6 +25,7 @@ std::string Runner::run() {
   bool goes_on = true;
   while (goes_on && !closed_.load()) {
     loop_.inbox().wait_for_work();
+    if (interrupted_.exchange(false)) between();
     if (loop_.inbox().has_work()) goes_on = advance(cause);
   }
   std::vector<TokenEvent> events;
@@ -58,6 +59,11 @@ void Runner::queue(std::vector<TokenEvent>& events) {
   const std::lock_guard lock(mutex_);
   std::ranges::move(events, std::back_inserter(events_));
   changed_.notify_all();
+}
+
+void Runner::interrupt() {
+  interrupted_ = true;
+  loop_.inbox().wake();
 }
 
 void Runner::close() {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -19,9 +20,13 @@ class Runner {
   explicit Runner(Loop& loop) : loop_(loop) {}
 
   /// Runs until close(), or until the device is lost. All requests left end then, with events.
-  /// After any other error the requests in the loop end as failed, and it goes on. For one thread,
-  /// once. The message of what ended it; empty after close().
-  std::string run();
+  /// After any other error the requests in the loop end as failed, and it goes on. `between` is
+  /// called between two steps after each interrupt(), and throws nothing. For one thread, once.
+  /// The message of what ended it; empty after close().
+  std::string run(const std::function<void()>& between);
+  /// Has run() call `between` before the next step, also while there is no work. Calls of
+  /// interrupt() that come before that are one.
+  void interrupt();
   /// Ends run() after the step in the making.
   void close();
   /// Appends all queued events, and waits for some until `limit` has passed. False once run() ended
@@ -34,6 +39,7 @@ class Runner {
 
   Loop& loop_;
   std::atomic<bool> closed_ = false;
+  std::atomic<bool> interrupted_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<TokenEvent> events_;

@@ -151,12 +151,21 @@ py::list run(LoopObject& self, const py::object& record) {
   return take_events(self);
 }
 
-/// Runs the loop until close() or the loss of its device; the message of the loss.
-std::string serve(LoopObject& self, const py::object& record) {
+/// Runs the loop until close() or the loss of its device; the message of the loss. An exception of
+/// `between` is for sys.unraisablehook.
+std::string serve(LoopObject& self, const py::object& record, const py::object& between) {
   const RecordScope scope(self, record);
   self.serves = true;
   const GilRelease unlocked;
-  return self.runner->run();
+  return self.runner->run([&] {
+    const GilAcquire held;
+    if (!held) return;
+    try {
+      between();
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("a call between the steps of an engine");
+    }
+  });
 }
 
 /// The events of serve(), or None behind the last.
@@ -354,6 +363,7 @@ void bind_engine(py::module_& m) {
       .def("advance", &advance)
       .def("run", &run)
       .def("serve", &serve)
+      .def("interrupt", [](LoopObject& self) { self.runner->interrupt(); })
       .def("take", &take)
       .def("close", [](LoopObject& self) { self.runner->close(); })
       .def_property_readonly("step_age",

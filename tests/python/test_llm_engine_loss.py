@@ -49,7 +49,7 @@ def test_the_end_of_the_thread_fails_what_runs_and_closes_the_engine():
     engine.close()
     ends = threading.Event()
 
-    def serve(self):
+    def serve(self, between):
         ends.wait(20)
         raise kw.DeviceLost("the device is gone")
 
@@ -57,7 +57,10 @@ def test_the_end_of_the_thread_fails_what_runs_and_closes_the_engine():
     engine = llm.Engine(make_model(), max_rows=2)
     assert engine.healthy
     requests = [engine.submit([3], max_tokens=80) for _ in range(3)]
+    function = engine.between_steps(lambda: 1)
     ends.set()
+    error = error_of(lambda: function.result(20))
+    assert isinstance(error, llm.EngineClosed) and "the device is gone" in str(error), error
     for request in requests:
         error = error_of(lambda: request.result(20))
         assert isinstance(error, llm.EngineClosed) and "the device is gone" in str(error), error

@@ -75,9 +75,13 @@ class _EngineLoop:
     def run(self, record: _Record, /) -> list[Any]:
         """Advances until nothing is left; all events."""
 
-    def serve(self, record: _Record, /) -> str:
+    def serve(self, record: _Record, between: Callable[[], object], /) -> str:
         """Advances while there is work and waits while there is none, until close(), or until the
-        device is lost: then what ended it. Its events go to take(). For one thread, once."""
+        device is lost: then what ended it. Its events go to take(). `between` is called between two
+        steps after each interrupt(). For one thread, once."""
+
+    def interrupt(self) -> None:
+        """Has serve() call its `between` before the next step."""
 
     def take(self, seconds: float, /) -> list[Any] | None:
         """The events of serve(), waited for so long; None once it has ended and all were taken."""

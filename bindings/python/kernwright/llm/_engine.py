@@ -190,9 +190,14 @@ class TokenEngine:
         """Ends a request, or one of its choices, with the next step; `stopped`: by its text."""
         self._loop.cancel(request, choice=choice, stopped=stopped)
 
-    def serve(self) -> str:
-        """Runs what is begun until close(): "", or the message of the loss of the device."""
-        return self._loop.serve(self._record)
+    def serve(self, between: Callable[[Any], object]) -> str:
+        """Runs what is begun until close(): "", or the message of the loss of the device. After
+        each interrupt() it calls `between` with its stream, between two steps."""
+        return self._loop.serve(self._record, lambda: between(self._loop.stream))
+
+    def interrupt(self) -> None:
+        """Has serve() call its `between` before the next step. Any thread."""
+        self._loop.interrupt()
 
     def take(self, seconds: float) -> list[TokenEvent] | None:
         """The events of serve(), waited for so long; None behind the last."""

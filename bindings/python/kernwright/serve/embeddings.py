@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,7 @@ def embeddings(server: Server, served: Served, body: EmbeddingBody, call: Call) 
     ]
     data = []
     for i, each in enumerate(tokens):  # one by one: memory is that of the longest
-        with served.beside_engine():
-            vector = served.model.embed(each).numpy().astype("<f4")
+        vector = served.between_steps(functools.partial(_embedding, served, each))
         data.append({"object": "embedding", "index": i, "embedding": _written(vector, form)})
     count = sum(map(len, tokens))
     call.model, call.prompt_tokens, call.reason = served.name, count, "stop"
@@ -45,6 +45,10 @@ def embeddings(server: Server, served: Served, body: EmbeddingBody, call: Call) 
         "object": "list", "data": data, "model": served.name,
         "usage": {"prompt_tokens": count, "total_tokens": count},
     }  # fmt: skip
+
+
+def _embedding(served: Served, tokens: list[int]) -> np.ndarray[Any, Any]:
+    return served.model.embed(tokens).numpy().astype("<f4")
 
 
 def _written(vector: np.ndarray[Any, Any], form: str) -> Any:

@@ -1,4 +1,4 @@
-"""Log-probabilities of the tokens of a prompt: a step of the model beside its engine."""
+"""Log-probabilities of the tokens of a prompt: a call of the model between steps of its engine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import kernwright as kw
+from kernwright import llm
 from kernwright.llm._recording import TokenLogprobs
 from kernwright.serve.errors import ApiError
 from kernwright.serve.served import Served
@@ -30,13 +31,17 @@ def prompt_logprobs(
         )  # fmt: skip
     if len(tokens) == 1:
         return [None]
-    with served.beside_engine():
-        chances = kw.nn.log_softmax(served.model.logits(tokens))[:-1]
-        following = np.asarray(tokens[1:], np.int64).reshape(-1, 1)
-        own = kw.take_along_axis(chances, kw.asarray(following), axis=1).numpy()[:, 0].tolist()
-        tops: list[list[tuple[int, float]]] = [[] for _ in own]
-        if count:
-            best = kw.topk(chances, min(count, vocabulary))
-            pairs = zip(best.indices.numpy().tolist(), best.values.numpy().tolist(), strict=True)
-            tops = [list(zip(*each, strict=True)) for each in pairs]
-    return [None, *(TokenLogprobs(*each) for each in zip(own, tops, strict=True))]
+    return [None, *served.between_steps(lambda: _following(served.model, tokens, count))]
+
+
+def _following(model: llm.Model, tokens: Sequence[int], count: int) -> list[TokenLogprobs]:
+    """Of each token but the first."""
+    chances = kw.nn.log_softmax(model.logits(tokens))[:-1]
+    following = np.asarray(tokens[1:], np.int64).reshape(-1, 1)
+    own = kw.take_along_axis(chances, kw.asarray(following), axis=1).numpy()[:, 0].tolist()
+    tops: list[list[tuple[int, float]]] = [[] for _ in own]
+    if count:
+        best = kw.topk(chances, min(count, model.config.vocab_size))
+        pairs = zip(best.indices.numpy().tolist(), best.values.numpy().tolist(), strict=True)
+        tops = [list(zip(*each, strict=True)) for each in pairs]
+    return [TokenLogprobs(*each) for each in zip(own, tops, strict=True)]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-import kernwright as kw
 from kernwright import llm
 from kernwright.serve.errors import ApiError
 
 __all__ = ["Served"]
+
+Result = TypeVar("Result")
 
 
 @dataclasses.dataclass
@@ -26,7 +25,6 @@ class Served:
     chat_format: str | None = None
     """The format of llm.MessageParser; None where answers are plain text."""
     created: int = dataclasses.field(default_factory=lambda: int(time.time()))
-    _whole_steps: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
     @property
     def context(self) -> int:
@@ -44,15 +42,9 @@ class Served:
             )  # fmt: skip
         return found
 
-    @contextlib.contextmanager
-    def beside_engine(self) -> Iterator[None]:
-        """Within it the model computes whole prompts on a stream of its own, one thread at a time:
-        embeddings, log-probabilities of prompts."""
-        with self._whole_steps, self.model.device:
-            stream = kw.Stream()
-            with stream:
-                yield
-            stream.synchronize()
+    def between_steps(self, function: Callable[[], Result]) -> Result:
+        """What a function that calls the model returns. The engine calls it between two steps."""
+        return self.engine.between_steps(function).result()
 
     def text_tokens(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """The tokens of a text, which fit into the context."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from kernwright.errors import Error
 from kernwright.llm._batching.request import Progress, Waker, wake_all
+from kernwright.llm._batching.work import WorkQueue
 from kernwright.llm._engine import TokenEngine, TokenEvent, Turn
 from kernwright.llm._errors import EngineClosed, QueueFull
 from kernwright.llm._sampling import Sampling
@@ -37,6 +40,7 @@ class Delivery:
         self._lock = threading.Lock()
         self._requests: dict[int, Progress] = {}
         self._all_ended = threading.Condition(self._lock)
+        self._work = WorkQueue()
         self._cause: str | None = None
         self._is_open, self._hangs = True, False
         self._steps = threading.Thread(
@@ -81,6 +85,14 @@ class Delivery:
         if (engine := self._engine) is not None:
             engine.cancel(number)
 
+    def call(self, function: Callable[[], Any]) -> Future[Any]:
+        """See Engine.between_steps()."""
+        with self._lock:
+            engine = self._require_open()
+            future = self._work.add(function)
+        engine.interrupt()
+        return future
+
     def stats(self) -> dict[str, Any]:
         """See Engine.stats()."""
         engine = self._engine
@@ -98,7 +110,7 @@ class Delivery:
             if self._is_open:
                 self._is_open, self._cause = False, "it was closed"
             if timeout is not None:
-                self._all_ended.wait_for(lambda: not self._requests, timeout)
+                self._all_ended.wait_for(lambda: not (self._requests or self._work), timeout)
         self.end()
         if threading.current_thread() in (self._steps, self._events):
             return  # a destructor that runs there by chance
@@ -114,22 +126,31 @@ class Delivery:
 
     def _is_hung(self, engine: TokenEngine) -> bool:
         """Whether a step takes too long. Then nothing is expected of its thread any more."""
-        if self._step_limit is None or engine.step_age < self._step_limit:
+        if self._step_limit is None or (max(engine.step_age, self._work.age) < self._step_limit):
             return False
         self._is_open, self._hangs = False, True
         self._cause = (
-            f"a step has not ended within {self._step_limit} s, its step_limit: the device hangs, "
-            "or the limit is too short"
+            f"a step, or a function between two, has not ended within {self._step_limit} s, its "
+            "step_limit: the device hangs, or the limit is too short"
         )
         return True
 
     def _serve(self, engine: TokenEngine) -> None:
         try:
-            cause = engine.serve()
+            cause = engine.serve(lambda stream: self._run_work(engine, stream))
         except Exception as error:
             cause = str(error)
         if cause:
             self._is_open, self._cause = False, f"its thread has ended: {cause}"
+
+    def _run_work(self, engine: TokenEngine, stream: Any) -> None:
+        """One function; a step of the requests may come before the next one."""
+        self._work.run_one(stream)
+        if self._work:
+            engine.interrupt()
+            return
+        with self._lock:
+            self._all_ended.notify_all()
 
     def _deliver(self, engine: TokenEngine) -> None:
         try:
@@ -175,7 +196,9 @@ class Delivery:
         return wakers
 
     def _fail_all(self) -> None:
-        message = f"the engine ended while this request was in it: {self._cause or 'it was closed'}"
+        cause = self._cause or "it was closed"
+        message = f"the engine ended while this request was in it: {cause}"
+        self._work.fail(EngineClosed(f"the engine ended before this function did: {cause}"))
         with self._lock:
             left, self._requests = list(self._requests.values()), {}
             self._all_ended.notify_all()

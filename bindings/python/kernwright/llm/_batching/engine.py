@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import weakref
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._batching.delivery import Delivery
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
+Result = TypeVar("Result")
 _MOST_SECONDS = 365 * 24 * 3600
 
 
@@ -38,12 +42,13 @@ class Engine:
     - prefix_cache: texts that begin as earlier ones share their pages.
     - queue_limit: requests that may wait; None sets no limit.
     - step_limit: seconds after which a step that has not ended counts as hung: healthy is False
-      then, and all requests fail. Compiling does not count. None sets no limit.
+      then, and all requests fail. Compiling does not count. A function of between_steps() counts
+      as a step, and its compiling does. None sets no limit.
     - deterministic: see Model.generate(). It holds for all requests.
 
     The engine has caches of its own, beside those of Model.generate(). While it works no other
-    thread may call the model. close(), or the end of a `with` block, ends it; an engine that nobody
-    refers to ends, too. Raises OutOfMemory, which tells what would fit.
+    thread may call the model: between_steps() does so. close(), or the end of a `with` block, ends
+    it; an engine that nobody refers to ends, too. Raises OutOfMemory, which tells what would fit.
 
     >>> from kernwright import llm
     >>> model = llm.load(random={
@@ -136,6 +141,38 @@ class Engine:
         sampling = generation.sampling(limit, model.eos, guide_of(model, generation.form))
         number = self._delivery.submit(progress, tokens, sampling, turn)
         return Request(number, progress, self)
+
+    def between_steps(self, function: Callable[[], Result]) -> Future[Result]:
+        """Has the engine's thread call a function between two steps, when no other call of the
+        model is under way: embeddings, logits of whole prompts. Any thread, returns at once.
+
+        The current stream of the function is that of the steps, and the future gets the function's
+        result once that stream has done its work: `.result()` in a thread,
+        `await asyncio.wrap_future(future)` in an event loop. Functions run in the order of the
+        calls, with a step between two of them where there are requests. All requests wait for a
+        function, so large work should be cut into several. What it raises goes to the future alone.
+        It must not wait for a request or another function of this engine.
+
+        Raises ArgumentError for what is no function, llm.EngineClosed as submit() does; the future
+        raises it where the engine ended before the function.
+
+        >>> from kernwright import llm
+        >>> model = llm.load(random={
+        ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+        ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        ...     "dtype": "float32", "max_position_embeddings": 64,
+        ... })
+        >>> with llm.Engine(model, max_rows=2) as engine:
+        ...     engine.between_steps(lambda: model.embed([1, 2, 3])).result().shape
+        (32,)
+        """
+        if not callable(function):
+            raise ArgumentError(f"between_steps() takes a function, got {function!r:.60}")
+        return self._delivery.call(functools.partial(self._call, function))
+
+    def _call(self, function: Callable[[], Result]) -> Result:
+        """A method, so that the engine lives until its last function has ended."""
+        return function()
 
     def _cancel(self, number: int) -> None:
         self._delivery.cancel(number)
