@@ -120,7 +120,7 @@ def test_junk_raises_errors_of_this_package(sim, tmp_path, monkeypatch):
     tried = 0
     for name, function in functions():
         is_error = isinstance(function, type) and issubclass(function, BaseException)
-        if not callable(function) or is_error or name in harmless:
+        if not callable(function) or is_error or name in harmless or inspect.isabstract(function):
             continue
         for arguments, options in calls:
             if name in ("memory.torch_allocator", "checks.CheckFailed"):

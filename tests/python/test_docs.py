@@ -43,6 +43,7 @@ def runnable(code):
 PRELUDE = textwrap.dedent(
     """
     import contextlib, doctest, io, sys
+    import kernwright
 
     @contextlib.contextmanager
     def raises(name):
@@ -59,7 +60,7 @@ PRELUDE = textwrap.dedent(
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(compile(code, name, "exec"), space)
-        if expected is None or not space["kw"].current_device().is_simulated:
+        if expected is None or not kernwright.current_device().is_simulated:
             return
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         is_same = doctest.OutputChecker().check_output(expected, out.getvalue(), flags)
@@ -69,7 +70,10 @@ PRELUDE = textwrap.dedent(
 
 
 # Packages of extras, by the page that shows them.
-EXTRAS = {"chat": ("tokenizers", "jinja2")}
+EXTRAS = {
+    "chat": ("tokenizers", "jinja2"),
+    "language_models": ("tokenizers", "llguidance"),
+}
 # Pages about the simulated device alone.
 OF_SIMULATED = ("checks", "trace_and_profile")
 

@@ -29,15 +29,15 @@ NO_OPERATIONS = {
         "checked kernel module warmup pack use_pack lint"
     ),
     "are devices, their streams and what waits": (
-        "Device Event Graph GraphNode Stream current_device current_stream devices synchronize "
-        "libcuda_path"
+        "Device Event Graph GraphNode GraphPool Stream current_device current_stream devices "
+        "synchronize libcuda_path"
     ),
     "move memory, which tests of their own look at": (
         "CudaArray Surface TensorMap Texture Transfer TransferEngine pinned"
     ),
     "read and write files, which tests of their own look at": (
-        "Gguf SafeTensors load_npy load_npz load_safetensors save_npy save_safetensors savez "
-        "savez_compressed"
+        "Gguf SafeTensors load_npy load_npz load_safetensors save_gguf save_npy save_safetensors "
+        "savez savez_compressed"
     ),
     "measure, look on and judge": (
         "annotate profile time time_kernel line_profile judge Judge Task Inputs Verdict"

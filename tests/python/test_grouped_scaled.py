@@ -346,7 +346,7 @@ def test_errors():
     with pytest.raises(kw.ArgumentError, match=r"those of float8.*weights are .*int8"):
         call(w=kw.zeros((2, 200, 256), "int8"))
     with pytest.raises(
-        kw.ArgumentError, match=r"x of grouped rows is float16 or bfloat16.*scale_a"
+        kw.ArgumentError, match=r"x of grouped rows is float16, bfloat16 or float32.*scale_a"
     ):
         kw.nn.grouped_linear(x, w, ends)
     with pytest.raises(kw.ArgumentError, match="float16, bfloat16 or float32, not int8"):

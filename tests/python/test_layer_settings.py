@@ -70,7 +70,7 @@ LAYERS = {
         {"dim": 16, "hidden_dim": 8, "num_experts": 4, "num_experts_per_token": 2},
         {"dim": NO_COUNT, "hidden_dim": NO_COUNT, "num_experts": (*NO_COUNT, 1, 2048),
          "num_experts_per_token": (*NO_COUNT, 5), "activation": (*NO_NAME, "tanh"),
-         "dtype": (*NO_FLOAT, "float32", None), "seed": NO_SEED, "scores": ("relu", None, 3),
+         "dtype": NO_FLOAT, "seed": NO_SEED, "scores": ("relu", None, 3),
          "renormalize": NO_FLAG, "groups": (*NO_COUNT, 3), "groups_kept": (*NO_COUNT, 2),
          "scale": NO_NUMBER, "bias": (3, [1, 2, 3, 4]), "capacity": (4,)},
     ),

@@ -135,7 +135,8 @@ def test_the_reference_has_every_name_of_every_module(folder):
         text = (folder / "pages" / "reference" / f"{module.replace('.', '_')}.md").read_text()
         public = getattr(importlib.import_module(f"kernwright.{module}"), "__all__", ())
         for name in public:
-            assert f"{{#kw.{module}.{name}}}" in text, f"kw.{module}.{name}"
+            has_page = f"{module}.{name}" in reference.MODULES
+            assert has_page or f"{{#kw.{module}.{name}}}" in text, f"kw.{module}.{name}"
 
 
 def test_the_reference_of_torch(folder):

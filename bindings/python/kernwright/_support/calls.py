@@ -90,7 +90,7 @@ def explain_python(
 ) -> Error | None:
     """The error of a call of `function`, or None: the user's own code raised it."""
     parameters, owner = parameters_of(function), None
-    if parameters and parameters[0].name == "self":
+    if parameters and parameters[0].name in ("self", "_cls"):  # _cls: of a NamedTuple
         owner = _class_of(args[0]) if args else None
         parameters, args = parameters[1:], args[1:]
     call = f"{_path(function, owner)}()"
@@ -115,7 +115,7 @@ def _said(
 
 def _class_of(value: Any) -> type | None:
     """The class of this package that the user made or derived from; methods may be inherited."""
-    classes = type(value).__mro__
+    classes = (value if isinstance(value, type) else type(value)).__mro__
     return next((each for each in classes if each.__module__.startswith("kernwright.")), None)
 
 
@@ -125,7 +125,7 @@ def _path(function: FunctionType, owner: type | None) -> str:
     private = [i for i, part in enumerate(parts) if part.startswith("_")]
     parts = parts[: private[0]] if private else parts
     name = f"{owner.__qualname__}.{function.__name__}" if owner else function.__qualname__
-    name = name.removesuffix(".__init__")
+    name = name.removesuffix(".__init__").removesuffix(".__new__")
     if not private and parts[-1:] == [name.split(".")[0]]:  # kw.checks() is kw.checks.checks()
         parts = parts[:-1]
     return ".".join(["kw", *parts, name])
@@ -196,7 +196,7 @@ def _misbound(
         problem = f"{lacking[1]} is missing"
     else:
         problem = str(error).partition("() ")[2]
-    taken = [p for p in parameters if p.name != "self"]
+    taken = [p for p in parameters if p.name not in ("self", "_cls")]
     return ArgumentError(f"{_head(call)}{problem}; it takes ({text_of(taken)})")
 
 

@@ -136,7 +136,7 @@ def called(text: str, error: BaseException) -> Any:
         return None
     while trace.tb_next is not None:
         trace = trace.tb_next
-    first, *rest = match[1].removesuffix(".__init__").split(".")
+    first, *rest = match[1].removesuffix(".__init__").removesuffix(".__new__").split(".")
     value = trace.tb_frame.f_locals.get(first, trace.tb_frame.f_globals.get(first))
     for part in rest:
         value = getattr(value, part, None)

@@ -40,8 +40,9 @@ def typed(value: Any) -> Any:
 
 
 def _type_methods(cls: type) -> None:
+    special = (*_SPECIAL, "__new__") if issubclass(cls, tuple) else _SPECIAL  # a NamedTuple's
     for name, member in list(vars(cls).items()):
-        if name.startswith("_") and name not in _SPECIAL:
+        if name.startswith("_") and name not in special:
             continue
         if isinstance(member, FunctionType):
             setattr(cls, name, _TypedFunction(member))

@@ -278,4 +278,5 @@ class Request(Iterator[Piece], AsyncIterator[Piece]):
         return f"<llm.Request {self._number}, {'running' if reason is None else reason}>"
 
     def __del__(self) -> None:
-        self.cancel()
+        if hasattr(self, "_engine"):  # it was made whole
+            self.cancel()
