@@ -85,6 +85,13 @@ class Batch {
   /// the first is a token, kernels::kNoToken or kernels::kNoNumber.
   void receive(std::span<const StepPart> parts, std::span<const std::int32_t> results,
                std::size_t words);
+  /// See SequencePages.
+  std::vector<std::int32_t> cached_pages(std::span<const std::int32_t> tokens) {
+    return pages_.cached(tokens);
+  }
+  void restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill) {
+    pages_.restore(tokens, fill);
+  }
   /// Ends everything. Steps on their way give nothing any more.
   void end_all(Finish reason, const std::string& cause);
 

@@ -202,6 +202,19 @@ void Loop::abandon(Finish reason, const std::string& cause, std::vector<TokenEve
   return_events(events);
 }
 
+std::vector<std::int32_t> Loop::cached_pages(std::span<const std::int32_t> tokens) {
+  const std::unique_lock busy(advancing_, std::try_to_lock);
+  if (!busy) throw Error("cached_pages() of an engine in use: call it when no advance() runs");
+  return batch_.cached_pages(tokens);
+}
+
+void Loop::restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill) {
+  const std::unique_lock busy(advancing_, std::try_to_lock);
+  if (!busy) throw Error("restore_pages() of an engine in use: call it when no advance() runs");
+  batch_.restore_pages(tokens, fill);
+  publish();
+}
+
 LoopStats Loop::stats() const {
   const std::lock_guard lock(stats_mutex_);
   LoopStats stats = published_;

@@ -8,6 +8,7 @@
 #include "engine/rows.h"
 #include "engine/schedule.h"
 #include "engine/sequence.h"
+#include "engine/sequence_pages.h"
 #include "engine/step.h"
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,6 +80,13 @@ class Loop {
   void abandon(Finish reason, const std::string& cause, std::vector<TokenEvent>& events);
   /// Records the graph of a step for so many generating rows, unless it is there.
   void prepare(std::int32_t rows);
+
+  /// The pages that the prefix cache has of a text's beginning, as they are until the next call.
+  /// Throws Error when another thread is in advance().
+  std::vector<std::int32_t> cached_pages(std::span<const std::int32_t> tokens);
+  /// Adds the full pages of a text to the prefix cache: see SequencePages::restore(). `fill` queues
+  /// its work on stream(). Throws Error when another thread is in advance().
+  void restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill);
 
   /// As they were after the last call of advance(), but for requests submitted since.
   LoopStats stats() const;

@@ -1,6 +1,9 @@
 // Numbers of pages for tokens, and the ways between sequences, free pages and the prefix cache.
 #include "engine/sequence_pages.h"
 
+#include "base/errors.h"
+#include "base/format.h"
+
 #include <algorithm>
 #include <span>
 
@@ -72,6 +75,37 @@ void SequencePages::keep_text(const Sequence& sequence) {
   if (!options_.prefix_cache) return;
   const auto known = std::min(sequence.tokens.size(), static_cast<std::size_t>(sequence.computed));
   prefixes_.add(sequence.tokens, std::span(sequence.pages).first(kept_pages(sequence, known)));
+}
+
+std::vector<std::int32_t> SequencePages::cached(std::span<const std::int32_t> tokens) {
+  std::vector<std::int32_t> found = prefixes_.find(tokens, tokens.size());
+  for (const std::int32_t page : found) pages_.release(page);
+  return found;
+}
+
+void SequencePages::restore(std::span<const std::int32_t> tokens, const Fill& fill) {
+  if (!options_.prefix_cache)
+    throw InvalidArgument("pages of a text are restored into a prefix cache, and there is none");
+  struct Held {
+    Pages& pages;
+    std::vector<std::int32_t> numbers;
+    ~Held() {
+      for (const std::int32_t page : numbers) pages.release(page);
+    }
+  };
+  const std::size_t full = tokens.size() / static_cast<std::size_t>(options_.page_size);
+  Held held{pages_, prefixes_.find(tokens, full)};
+  const std::size_t known = held.numbers.size();
+  if (known == full) return;
+  const auto missing = static_cast<std::int32_t>(full - known);
+  if (missing > available())
+    throw InvalidArgument(
+        format("a text of {} tokens needs {} pages of {} tokens more, and {} of {} are available",
+               tokens.size(), missing, options_.page_size, available(), pages_.total()));
+  prefixes_.free_up(missing);
+  while (held.numbers.size() < full) held.numbers.push_back(pages_.take());
+  fill(static_cast<std::int32_t>(known), std::span(held.numbers).subspan(known));
+  prefixes_.add(tokens, held.numbers);
 }
 
 void SequencePages::release(Sequence& sequence) {

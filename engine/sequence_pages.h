@@ -6,6 +6,9 @@
 #include "engine/sequence.h"
 
 #include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
 
 namespace kernwright::engine {
 
@@ -43,6 +46,13 @@ class SequencePages {
   void keep_text(const Sequence& sequence);
   /// Takes all pages back. Nothing of the sequence is computed then.
   void release(Sequence& sequence);
+  /// The pages that the prefix cache has of a text's beginning. They may go to others later.
+  std::vector<std::int32_t> cached(std::span<const std::int32_t> tokens);
+  /// Adds the full pages of a text to the prefix cache: `fill` writes keys and values of the tokens
+  /// from `first * page_size` on into `pages`, and is not called where there are none. What it
+  /// throws leaves the prefix cache as it was. Throws InvalidArgument for too few available pages.
+  using Fill = std::function<void(std::int32_t first, std::span<const std::int32_t> pages)>;
+  void restore(std::span<const std::int32_t> tokens, const Fill& fill);
   /// Forgets pages without another owner.
   void clear_cache() noexcept { prefixes_.clear(); }
 

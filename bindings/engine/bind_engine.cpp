@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -288,6 +289,14 @@ void end(const LoopObject& self, const py::object& sampled, const py::object& lo
   });
 }
 
+/// `fill(first, pages)` is called with the lock held: its calls of the driver give it up.
+void restore_pages(LoopObject& self, const std::vector<std::int32_t>& tokens,
+                   const py::function& fill) {
+  self.loop->restore_pages(tokens, [&](std::int32_t first, std::span<const std::int32_t> pages) {
+    fill(first, std::vector<std::int32_t>(pages.begin(), pages.end()));
+  });
+}
+
 py::dict stats(const LoopObject& self) {
   const engine::LoopStats found = self.loop->stats();
   py::dict named;
@@ -376,6 +385,11 @@ void bind_engine(py::module_& m) {
              const GilRelease unlocked;
              self.loop->prepare(rows);
            })
+      .def("cached_pages",
+           [](LoopObject& self, const std::vector<std::int32_t>& tokens) {
+             return self.loop->cached_pages(tokens);
+           })
+      .def("restore_pages", &restore_pages)
       .def("arrays", &arrays)
       .def("begin", &begin)
       .def("penalize", &penalize)

@@ -97,6 +97,15 @@ class _EngineLoop:
     def prepare(self, rows: int, record: _Record, /) -> None:
         """Records a step of so many rows that generate."""
 
+    def cached_pages(self, tokens: Sequence[int], /) -> list[int]:
+        """The pages that the prefix cache has of a text's beginning, until the next call."""
+
+    def restore_pages(
+        self, tokens: Sequence[int], fill: Callable[[int, list[int]], object], /
+    ) -> None:
+        """Adds the full pages of a text to the prefix cache, once `fill(first, pages)` has queued
+        the writes of those from number `first` on into these pages."""
+
     def arrays(self, rows: int, tokens: int, /) -> dict[str, Array]:
         """What a step of that size reads."""
 

@@ -29,6 +29,8 @@ from kernwright.llm._quantize import *
 from kernwright.llm._quantize import __all__ as _quantize
 from kernwright.llm._registry import *
 from kernwright.llm._registry import __all__ as _registry
+from kernwright.llm._snapshot import *
+from kernwright.llm._snapshot import __all__ as _snapshot
 from kernwright.llm._step import *
 from kernwright.llm._step import __all__ as _step
 from kernwright.llm._text.stop import *
@@ -50,6 +52,7 @@ __all__ = [
     *_model,
     *_quantize,
     *_registry,
+    *_snapshot,
     *_step,
     *_stop,
     *_stream,

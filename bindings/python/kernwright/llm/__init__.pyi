@@ -19,6 +19,7 @@ from kernwright.llm._parse.parser import parse_message as parse_message
 from kernwright.llm._quantize import quantize as quantize
 from kernwright.llm._registry import known_architectures as known_architectures
 from kernwright.llm._registry import register as register
+from kernwright.llm._snapshot import Snapshot as Snapshot
 from kernwright.llm._step import Rotation as Rotation
 from kernwright.llm._step import Step as Step
 from kernwright.llm._step import WholeStep as WholeStep

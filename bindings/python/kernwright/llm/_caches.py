@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import kernwright as kw
 from kernwright._core import Array
 from kernwright.errors import OutOfMemory
@@ -12,7 +14,7 @@ from kernwright.llm._errors import ModelError
 from kernwright.llm._paged_step import LayerCache
 from kernwright.llm._weights.memory import available_bytes
 
-__all__ = ["BYTES", "CacheFormat"]
+__all__ = ["BYTES", "CacheFormat", "named_arrays", "on_host", "require_pages"]
 
 BYTES = ("int8", "float8_e4m3fn", "float8_e5m2")
 """Elements of 8 bits, which queries of 16 bits attend to."""
@@ -73,6 +75,38 @@ class CacheFormat(NamedTuple):
             wide = scale.reshape((-1,)).astype("float32")
             found.append(kw.broadcast_to(wide, (heads,)).copy())
         return LayerCache(keys, values, *found)
+
+
+def on_host(device: Any) -> Any:
+    """Within it arrays are made in page-locked memory of the host, which kernels read and write."""
+    return kw.memory.use(kw.memory.PinnedResource(device))
+
+
+def named_arrays(caches: Sequence[LayerCache]) -> list[tuple[str, Array, bool]]:
+    """The arrays of all layers by names like "layers.0.keys", and whether they have pages. Scales
+    of files have none: they hold for all tokens."""
+    return [
+        (f"layers.{number}.{name}", array, array.ndim > 1)
+        for number, cache in enumerate(caches)
+        for name, array in cache._asdict().items() if array is not None
+    ]  # fmt: skip
+
+
+def require_pages(
+    caches: Sequence[tuple[str, Array, bool]], arrays: Mapping[str, Array], pages: int
+) -> None:
+    """Raises ModelError unless `arrays` have what so many pages of these caches hold."""
+    for name, cache, is_paged in caches:
+        found = arrays.get(name)
+        shape = (pages, *cache.shape[1:]) if is_paged else cache.shape
+        if found is None or (found.shape, found.dtype.name) != (shape, cache.dtype.name):
+            got = "none" if found is None else f"{found.shape} of {found.dtype.name}"
+            raise ModelError(
+                f"{name} of {pages} pages is {shape} of {cache.dtype.name}, and the snapshot has "
+                f"{got}"
+            )
+        if not is_paged and not np.array_equal(found.numpy(), cache.numpy()):
+            raise ModelError(f"{name} of the snapshot differs from that of this model")
 
 
 def _too_large(token: int, wanted: int, capacity: int, device: Any) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+import kernwright as kw
 from kernwright._core import Array, _EngineLoop
 from kernwright.errors import Error
-from kernwright.llm._caches import CacheFormat
+from kernwright.llm._caches import CacheFormat, named_arrays, on_host, require_pages
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._guide.worker import GuideWorker
 from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
@@ -103,6 +106,7 @@ class TokenEngine:
                 cache_layers, self._pages, page_size, capacity, stream.device
             )
         stream.device.synchronize()  # the model's weights may come from other streams
+        self._caches, self._page_size = caches, page_size
         self._record = Recorder(model, self._loop, caches, vocabulary)
         self._guides = GuideWorker(self._loop)
         self._waiting: dict[int, deque[TokenPiece]] = {}
@@ -154,6 +158,41 @@ class TokenEngine:
         """Compiles and records a step for so many sequences that generate."""
         with self._lock:
             self._loop.prepare(rows, self._record)
+
+    def read_pages(self, tokens: Sequence[int]) -> dict[str, Array]:
+        """Copies of the full pages of a text: "layers.0.keys", "layers.0.values" and so on, and the
+        scales of 8-bit elements, in page-locked memory of the host. What the prefix cache does not
+        have is computed first. All copies have ended. Raises as run() does."""
+        with self._lock:
+            self.run([tokens], Sampling(max_tokens=1))
+            pages = self._loop.cached_pages(tokens)
+            assert len(pages) == len(tokens) // self._page_size
+            with self._loop.stream as stream:
+                index = kw.asarray(np.asarray(pages, np.int32))
+                with on_host(stream.device):
+                    made = {
+                        name: kw.take(array, index, axis=0) if is_paged else array.copy()
+                        for name, array, is_paged in named_arrays(self._caches)
+                    }
+                stream.synchronize()
+            return made
+
+    def write_pages(self, tokens: Sequence[int], arrays: Mapping[str, Array]) -> None:
+        """Brings what read_pages() gave, of a text of full pages, into the prefix cache. Raises
+        ModelError for other arrays than those of these caches, InvalidArgument where running
+        sequences leave too few pages."""
+        places = named_arrays(self._caches)
+        require_pages(places, arrays, len(tokens) // self._page_size)
+
+        def fill(first: int, pages: list[int]) -> None:
+            index = kw.asarray(np.asarray(pages, np.int32))
+            for name, array, is_paged in places:
+                if is_paged:
+                    array[index] = arrays[name][first:]
+
+        with self._lock, self._loop.stream as stream:
+            self._loop.restore_pages(tokens, fill)
+            stream.synchronize()
 
     def stats(self) -> dict[str, Any]:
         """Numbers of steps, tokens, sequences and pages; seconds in plans, and in launches."""

@@ -18,8 +18,9 @@ from kernwright.llm._caches import CacheFormat
 from kernwright.llm._choice import Completion, Piece
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ContextError, ModelError
-from kernwright.llm._generate import Generator, generate, prompts_of, stream
+from kernwright.llm._generate import Generator, generate, prompts_of, stream, tokens_of
 from kernwright.llm._options import Generation, GenerationOptions
+from kernwright.llm._snapshot import Snapshot, restore_snapshot, take_snapshot
 from kernwright.llm._step import WholeStep
 from kernwright.llm._text.tokenizer import Tokenizer
 from kernwright.llm._weights.memory import Memory
@@ -253,6 +254,49 @@ class Model:
             made.append(kw.mean(x[begin : begin + len(each)], axis=0))
             begin += len(each)
         return made[0] if alone else kw.stack(made, axis=0)
+
+    def snapshot(self, conversation: Any) -> Snapshot:
+        """Keys and values of a text or tokens, as an llm.Snapshot in the host's memory: of the
+        first full pages of 16 tokens. What the caches of generate() and chat() do not hold is
+        computed first.
+
+        Raises ModelError for less than a page, ContextError, and OutOfMemory for the host's memory
+        too.
+
+        >>> from kernwright import llm
+        >>> model = llm.load(random={
+        ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+        ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        ...     "dtype": "float32",
+        ... })
+        >>> model.snapshot([1] * 20)
+        <llm.Snapshot of 16 tokens, 4,096 bytes>
+        """
+        return take_snapshot(self, self._generator, tokens_of(self, conversation))
+
+    def restore(self, snapshot: Snapshot, *, max_tokens: int = 1024) -> None:
+        """Brings a snapshot back into the caches of generate() and chat(): a prompt that begins
+        with its tokens goes on without their being computed again. Also in another process.
+
+        The caches get place for `max_tokens` more, as far as the context goes; a call that needs
+        more, or asks for `deterministic`, makes new ones without the snapshot. Returns once all is
+        copied. Raises ModelError for a snapshot of another model, by its config, its `max_length`
+        or the dtype and layers of its caches (weights are not compared: give it the same ones),
+        OutOfMemory.
+
+        >>> from kernwright import llm
+        >>> model = llm.load(random={
+        ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+        ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        ...     "dtype": "float32",
+        ... })
+        >>> model.restore(model.snapshot(list(range(20))))
+        """
+        if not isinstance(snapshot, Snapshot):
+            raise ArgumentError(f"restore() takes an llm.Snapshot, got {snapshot!r:.60}")
+        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+            raise ArgumentError(f"max_tokens is an int above 0, got {max_tokens!r:.60}")
+        restore_snapshot(self, self._generator, snapshot, max_tokens)
 
     def perplexity(self, text: Any) -> float:
         """exp of the mean of -log p(token | those before) over all tokens but the first, of a text
