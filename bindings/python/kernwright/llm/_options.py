@@ -16,6 +16,7 @@ from kernwright.llm._sampling import Sampling
 __all__ = ["Generation", "GenerationOptions"]
 
 _USUAL_TOKENS = 256
+_MOST_TEXTS = 16384  # of a prompt
 _REALS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty",
           "frequency_penalty")  # fmt: skip
 
@@ -96,8 +97,8 @@ class Generation:
             raise ArgumentError(f"seed is an int or None, got {self.seed!r:.60}")
         if isinstance(self.n, bool) or not isinstance(self.n, int):
             raise ArgumentError(f"n is an int, got {self.n!r:.60}")
-        if self.n < 1:
-            raise InvalidArgument(f"n is 1 at least, got {self.n}")
+        if not 1 <= self.n <= _MOST_TEXTS:
+            raise InvalidArgument(f"n is from 1 to {_MOST_TEXTS}, got {self.n}")
         for name in _REALS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):

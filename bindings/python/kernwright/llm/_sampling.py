@@ -60,7 +60,8 @@ class Sampling:
             if isinstance(value, bool) or not isinstance(value, int):
                 raise ArgumentError(f"{name} is an int, got {value!r:.60}")
             if not least <= value < 2**31:
-                raise InvalidArgument(f"{name} is {least} at least, got {value}")
+                bound = f"{least} at least" if value < least else "below 2^31"
+                raise InvalidArgument(f"{name} is {bound}, got {value}")
         if not 0 <= self.temperature < float("inf"):
             raise InvalidArgument(f"a temperature is 0 or more, got {self.temperature}")
         for name in ("top_p", "min_p"):
