@@ -1,8 +1,10 @@
 """Keys, bounds of time and size, clients that are slow, the log."""
 
+import contextlib
 import io
 import json
 import logging
+import re
 import socket
 import ssl
 import threading
@@ -157,10 +159,64 @@ def test_slow_and_large_heads_and_bodies(model):
         )
         flood = b"GET /health HTTP/1.1\r\n" + b"".join(b"a%d: b\r\n" % i for i in range(500))
         assert exchange(c.port, flood).startswith(b"HTTP/1.1 431 ")
-        assert exchange(c.port, b"\x16\x03\x01 no HTTP\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        no_http = exchange(c.port, b"\x16\x03\x01 no HTTP\r\n\r\n")
+        assert no_http.startswith(b"HTTP/1.1 400 ")
+        assert json.loads(no_http.split(b"\r\n\r\n")[1])["error"]["code"] == "invalid_http"
         assert c.ask("GET", "/health")[0] == 200
         two = b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
         assert exchange(c.port, two + two.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+
+
+def written(answer):
+    """The content of a streamed answer, and whether it has its end."""
+    events = re.findall(rb"data: (\{.*\})\n", answer)
+    deltas = [json.loads(each)["choices"][0]["delta"] for each in events]
+    return "".join(each.get("content", "") for each in deltas), b"data: [DONE]" in answer
+
+
+def stream_request(*, closes):
+    body = json.dumps({**ASK, "stream": True}).encode()
+    close = b"Connection: close\r\n" if closes else b""
+    return b"POST %s HTTP/1.1\r\nHost: a\r\n%sContent-Length: %d\r\n\r\n%s" % (
+        CHAT.encode(), close, len(body), body)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "flood", [b"0\r\na: " + b"b" * 9000, b"0\r\n" + b"a: b\r\n" * 2000, b"0;" + b"a" * 9000]
+)
+def test_bytes_beside_a_chunked_body_are_bounded(model, flood):
+    """Trailers, and extensions of chunks: nobody reads them."""
+    head = b"POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n" % CHAT.encode()
+    with serving(WritingEngine(model, "x"), limits=Limits(headers=4096)) as c:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=30) as s:
+            s.sendall(head + b"Expect: 100-continue\r\n\r\n")
+            assert s.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            s.sendall(flood)
+            refusals = b"HTTP/1.1 431 ", b"HTTP/1.1 400 "  # of llhttp, for extensions
+            assert s.recv(65536).startswith(refusals)
+        chunks = b"".join(b"1;x=y\r\n%c\r\n" % each for each in json.dumps(ASK).encode())
+        head += b"Connection: close\r\n\r\n"
+        assert exchange(c.port, head + chunks + b"0\r\nX-Sum: 1\r\n\r\n", 30).startswith(
+            b"HTTP/1.1 200 "
+        )
+
+
+def test_bytes_behind_a_request_leave_its_answer_alone(model):
+    """Some clients send a line break behind a body, which begins no request that could be late."""
+    engine = WritingEngine(model, "word " * 12, seconds=0.05)
+    with serving(engine, limits=Limits(read_seconds=0.2, headers=4096)) as c:
+        for behind in (b"\r\n", b"GET /health HT"):
+            answer = exchange(c.port, stream_request(closes=True) + behind, 30)
+            assert written(answer) == (engine.text, True) and answer.count(b"HTTP/1.1 ") == 1
+        for behind in (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 2000, b"\x16\x03\x01\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", c.port), timeout=30) as s:
+                s.sendall(stream_request(closes=False))
+                answer = s.recv(65536)
+                s.sendall(behind)
+                with contextlib.suppress(ConnectionResetError):
+                    while part := s.recv(65536):
+                        answer += part
+            assert answer.count(b"HTTP/1.1 ") == 1  # the answer ends, and has no other one in it
 
 
 def test_a_reader_that_takes_nothing_is_left(model):
