@@ -9,6 +9,7 @@
 #include "kernels_src/norm/norm_backward.h"
 
 #include <pybind11/stl.h>
+#include <array>
 #include <optional>
 #include <string>
 
@@ -33,9 +34,13 @@ py::object or_none(std::optional<Value>& value) {
   return value ? py::cast(std::move(*value)) : py::none();
 }
 
+/// For the result, its scales, the sum with the residual; each may be None.
+using NormTargets = std::array<py::object, 3>;
+
 py::tuple call_norm(const std::string& kind, const py::object& x, const py::object& weight,
                     const py::object& bias, double eps, const py::object& residual,
-                    const py::object& quantize, const std::optional<std::int64_t>& groups) {
+                    const py::object& quantize, const std::optional<std::int64_t>& groups,
+                    const std::optional<NormTargets>& out) {
   const Array input = array_operand(x, "x");
   kernels::NormOptions options{.kind = norm_kind(kind),
                                .eps = eps,
@@ -46,6 +51,11 @@ py::tuple call_norm(const std::string& kind, const py::object& x, const py::obje
   if (!quantize.is_none()) options.quantized = scalar_argument(quantize);
   for (const auto* const each : {&options.weight, &options.bias, &options.residual})
     if (*each) require_same_device({&input, &**each});
+  if (out) {
+    options.out = optional_operand((*out)[0], "out");
+    options.scales = optional_operand((*out)[1], "the out of scales");
+    options.sum = optional_operand((*out)[2], "the out of the sum");
+  }
   kernels::NormResult result = on_current_stream(
       input, [&](const Stream& stream) { return kernels::norm(input, options, stream); });
   return py::make_tuple(std::move(result.out), or_none(result.scales), or_none(result.sum));
@@ -67,10 +77,12 @@ py::tuple call_norm_backward(const std::string& kind, const py::object& dy, cons
   return py::make_tuple(std::move(result.dx), or_none(result.weight), or_none(result.bias));
 }
 
-Array call_l2_norm(const py::object& x, int axis, double eps) {
+Array call_l2_norm(const py::object& x, int axis, double eps, const py::object& out) {
   const Array input = array_operand(x, "x");
-  return on_current_stream(
-      input, [&](const Stream& stream) { return kernels::l2_norm(input, axis, eps, stream); });
+  const std::optional<Array> target = optional_operand(out, "out");
+  return on_current_stream(input, [&](const Stream& stream) {
+    return kernels::l2_norm(input, axis, eps, target, stream);
+  });
 }
 
 Array call_l2_norm_backward(const py::object& dy, const py::object& x, int axis, double eps) {
@@ -84,9 +96,12 @@ Array call_l2_norm_backward(const py::object& dy, const py::object& x, int axis,
 }  // namespace
 
 void bind_norm(py::module_& m) {
-  m.def("_norm", &call_norm);
+  m.def("_norm", &call_norm, py::arg("kind"), py::arg("x"), py::arg("weight"), py::arg("bias"),
+        py::arg("eps"), py::arg("residual"), py::arg("quantize"), py::arg("groups"),
+        py::arg("out") = py::none());
   m.def("_norm_backward", &call_norm_backward);
-  m.def("_l2_norm", &call_l2_norm);
+  m.def("_l2_norm", &call_l2_norm, py::arg("x"), py::arg("axis"), py::arg("eps"),
+        py::arg("out") = py::none());
   m.def("_l2_norm_backward", &call_l2_norm_backward);
 }
 

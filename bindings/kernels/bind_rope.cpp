@@ -7,6 +7,7 @@
 #include "kernels_src/rope/rope.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kernwright::python {
@@ -82,7 +83,7 @@ RopeOptions options_of(py::handle positions, std::int64_t offset, bool heads_fir
 
 py::object rope(py::handle q, py::handle k, py::handle cos, py::handle sin, py::handle positions,
                 std::int64_t offset, bool interleaved, bool heads_first, bool in_place,
-                bool inverse) {
+                bool inverse, const std::optional<std::pair<py::object, py::object>>& out) {
   const Array query = array_operand(q, "q");
   const std::optional<Array> key = optional_operand(k, "k");
   const CosSin angles{array_operand(cos, "cos"), array_operand(sin, "sin")};
@@ -90,6 +91,10 @@ py::object rope(py::handle q, py::handle k, py::handle cos, py::handle sin, py::
   options.interleaved = interleaved;
   options.in_place = in_place;
   options.inverse = inverse;
+  if (out) {
+    options.q_out = optional_operand(out->first, "out");
+    options.k_out = optional_operand(out->second, "the out of k");
+  }
   kernels::Rotated made = on_current_stream(
       query, [&](const Stream& on) { return kernels::rope(query, key, angles, options, on); });
   if (!made.k) return py::cast(std::move(made.q));
@@ -164,7 +169,9 @@ void bind_rope(py::module_& m) {
   m.def("_rope_attention_factor", &attention_factor);
   m.def("_rope_frequencies", &frequencies);
   m.def("_rope_tables", &tables);
-  m.def("_rope", &rope);
+  m.def("_rope", &rope, py::arg("q"), py::arg("k"), py::arg("cos"), py::arg("sin"),
+        py::arg("positions"), py::arg("offset"), py::arg("interleaved"), py::arg("heads_first"),
+        py::arg("in_place"), py::arg("inverse"), py::arg("out") = py::none());
   m.def("_pope", &pope);
   m.def("_pope_shifts", &pope_shifts);
   m.def("_scale_tokens", &scale_tokens);

@@ -5,17 +5,26 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/norm/norm.h"
 #include "kernels_src/norm/norm_backward.h"
+#include "kernels_src/result_target.h"
 #include "kernels_src/row_plan.h"
 
 namespace kernwright::kernels {
 
-Array l2_norm(const Array& x, int axis, double eps, const Stream& stream) {
-  const NormOptions options{.kind = NormKind::l2, .eps = eps};
+Array l2_norm(const Array& x, int axis, double eps, const std::optional<Array>& out,
+              const Stream& stream) {
+  NormOptions options{.kind = NormKind::l2, .eps = eps};
   if (x.ndim() == 0) return norm(x, options, stream).out;  // with the error's message
   axis = normalize_axis(axis, x.ndim());
-  if (axis == x.ndim() - 1) return norm(x, options, stream).out;
-  const Array out = norm(x.transpose(axis_last(x.ndim(), axis)), options, stream).out;
-  return copy(out.transpose(last_back(x.ndim(), axis)), stream);
+  if (axis == x.ndim() - 1) {
+    options.out = out;
+    return norm(x, options, stream).out;
+  }
+  const ResultForm form{norm_name(NormKind::l2, 0), x.device(), x.shape(), x.type()};
+  if (out) contiguous_result(out, form, stream);
+  require_apart_or_same(out, form, {{"x", &x}});
+  const Array rows = norm(x.transpose(axis_last(x.ndim(), axis)), options, stream).out;
+  const Array result = rows.transpose(last_back(x.ndim(), axis));
+  return out ? written_to(out, result, stream) : copy(result, stream);
 }
 
 Array l2_norm_backward(const Array& dy, const Array& x, int axis, double eps,

@@ -9,6 +9,7 @@
 #include "kernels_src/launch_choices.h"
 #include "kernels_src/norm/norm.cu.h"
 #include "kernels_src/norm/norm_affine.h"
+#include "kernels_src/result_target.h"
 #include "kernels_src/row_plan.h"
 
 #include <algorithm>
@@ -205,6 +206,40 @@ void check_norm(const Array& x, const NormOptions& options, const char* what) {
   if (options.groups != 0) throw InvalidArgument(format("{} of groups does not quantise", what));
 }
 
+/// The results' memory. Every kernel reads an element of x and of the residual before it writes
+/// there, and nobody else reads it: both may be overwritten.
+NormResult norm_targets(const Array& x, const NormOptions& options, const NormShape& shape,
+                        const char* what, const Stream& on) {
+  Device& device = x.device();
+  const Array *const weight = pointer_of(options.weight), *const bias = pointer_of(options.bias);
+  const Array* const residual = pointer_of(options.residual);
+  const ResultForm out{what, device, x.shape(), options.quantized.value_or(x.type())};
+  NormResult made;
+  made.out = contiguous_result(options.out, out, on);
+  require_apart_or_same(options.out, out, {{"x", &x}, {"the residual", residual}});
+  require_apart(options.out, out, {{"weight", weight}, {"bias", bias}});
+  if (options.quantized) {
+    const Shape rows(x.shape().begin(), x.shape().end() - shape.row_axes);
+    const ResultForm form{what, device, rows, ScalarType::float32, "the out of scales"};
+    made.scales = contiguous_result(options.scales, form, on);
+    require_apart(options.scales, form,
+                  {{"x", &x},
+                   {"the residual", residual},
+                   {"weight", weight},
+                   {"bias", bias},
+                   {"out", pointer_of(options.out)},
+                   {"the out of the sum", pointer_of(options.sum)}});
+  }
+  if (options.residual) {
+    const ResultForm form{what, device, x.shape(), x.type(), "the out of the sum"};
+    made.sum = contiguous_result(options.sum, form, on);
+    require_apart_or_same(options.sum, form, {{"x", &x}, {"the residual", residual}});
+    require_apart(options.sum, form,
+                  {{"weight", weight}, {"bias", bias}, {"out", pointer_of(options.out)}});
+  }
+  return made;
+}
+
 }  // namespace
 
 NormResult norm(const Array& x, const NormOptions& options, const Stream& stream) {
@@ -214,13 +249,7 @@ NormResult norm(const Array& x, const NormOptions& options, const Stream& stream
   const Stream on = stream ? stream : Stream::legacy(x.device());
   NormJob job{
       .x = x, .residual = x, .result = {}, .shape = shape, .options = options, .stream = on};
-  job.result.out = Array::empty(x.device(), x.shape(), options.quantized.value_or(x.type()), on);
-  if (options.quantized) {
-    job.result.scales =
-        Array::empty(x.device(), Shape(x.shape().begin(), x.shape().end() - shape.row_axes),
-                     ScalarType::float32, on);
-  }
-  if (options.residual) job.result.sum = Array::empty(x.device(), x.shape(), x.type(), on);
+  job.result = norm_targets(x, options, shape, what, on);
   if (x.size() == 0) return job.result;
   job.x = norm_rows_of(x, shape, on);
   job.residual = options.residual ? norm_rows_of(*options.residual, shape, on) : job.x;

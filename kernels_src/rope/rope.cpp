@@ -6,6 +6,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/result_target.h"
 #include "kernels_src/rope/rope.cu.h"
 
 #include <algorithm>
@@ -61,9 +62,24 @@ Array aligned_table(const Array& table, const Stream& on) {
   return table.is_contiguous() && table.address() % 16 == 0 ? table : copy(table, on);
 }
 
+/// An array of the caller for turned heads, which may be their `source`.
+struct RopeTarget {
+  const std::optional<Array>& out;
+  const char* name;
+  OtherArray source;
+  std::initializer_list<OtherArray> others;
+};
+
 /// The target of the turned heads.
 TokenView rope_target(const TokenView& view, const Array& array, const RopeOptions& options,
-                      const Stream& on) {
+                      const RopeTarget& target, const Stream& on) {
+  if (target.out) {
+    const ResultForm form{"rope", array.device(), array.shape(), array.type(), target.name};
+    result_array(target.out, form, on);
+    require_apart_or_same(target.out, form, {target.source});
+    require_apart(target.out, form, target.others);
+    return token_target(*target.out, "rope", target.name, options.heads_first);
+  }
   if (!options.in_place) return token_result(view, array, options.heads_first, view.dim, on);
   if (array.read_only() || view.array.address() != array.address()) {
     throw InvalidArgument(
@@ -100,8 +116,30 @@ Rotated rope(const Array& q, const std::optional<Array>& k, const CosSin& tables
   check_rope(from_q, from_k, tables, options);
   PositionArgument argument = options.positions;
   const Positions positions = positions_of(argument, from_q, on);
-  const TokenView to_q = rope_target(from_q, q, options, on);
-  if (k) to_k = rope_target(*from_k, *k, options, on);
+  if ((options.q_out || options.k_out) && (options.in_place || (options.k_out && !k))) {
+    throw ArgumentError(options.in_place ? "rope: inplace and out exclude each other"
+                                         : "rope: out has an array for k, and k is None");
+  }
+  const Array* const ids = pointer_of(options.positions.ids);
+  const TokenView to_q = rope_target(from_q, q, options,
+                                     {options.q_out,
+                                      "out",
+                                      {"q", &q},
+                                      {{"k", pointer_of(k)},
+                                       {"cos", &tables.cos},
+                                       {"sin", &tables.sin},
+                                       {"positions", ids},
+                                       {"the out of k", pointer_of(options.k_out)}}},
+                                     on);
+  if (k) {
+    to_k =
+        rope_target(*from_k, *k, options,
+                    {options.k_out,
+                     "the out of k",
+                     {"k", &*k},
+                     {{"q", &q}, {"cos", &tables.cos}, {"sin", &tables.sin}, {"positions", ids}}},
+                    on);
+  }
   Rotated made{to_q.array, std::nullopt};
   if (k) made.k = to_k->array;
   const std::int64_t heads = from_q.heads + (k ? from_k->heads : 0);

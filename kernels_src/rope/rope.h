@@ -57,6 +57,10 @@ struct RopeOptions {
   bool interleaved = false;  ///< pairs are neighbours (GPT-J), else half of the rotary part apart
   bool heads_first = false;  ///< (batch, heads, tokens, dim), else (batch, tokens, heads, dim)
   bool in_place = false;
+  /// The targets of q and k, not with `in_place`: of their shapes and types, any strides with the
+  /// elements of a head side by side. Each may be its argument itself, else they lie apart from all
+  /// arguments and each other.
+  std::optional<Array> q_out = std::nullopt, k_out = std::nullopt;
   bool inverse = false;  ///< the gradient of the forward
 };
 struct Rotated {

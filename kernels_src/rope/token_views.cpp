@@ -48,6 +48,14 @@ TokenView token_view(const Array& array, const char* name, bool heads_first, con
   return view_of(has_even_heads(array) ? array : copy(array, stream), heads_first);
 }
 
+TokenView token_target(const Array& array, const char* function, const char* name,
+                       bool heads_first) {
+  if (has_even_heads(array)) return view_of(array, heads_first);
+  throw InvalidArgument(
+      format("{} cannot write to {}, a {}: the elements of a head must lie side by side", function,
+             name, array.identify()));
+}
+
 TokenView token_result(const TokenView& like, const Array& array, bool heads_first,
                        std::int64_t dim, const Stream& stream) {
   Shape shape = array.shape();

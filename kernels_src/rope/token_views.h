@@ -42,6 +42,11 @@ struct TokenView {
 /// Throws InvalidArgument, with `name`, unless the array has three or four dimensions.
 TokenView token_view(const Array& array, const char* name, bool heads_first, const Stream& stream);
 
+/// The same of an array that is written to: never of a copy. Throws InvalidArgument, with
+/// `function` and `name`, unless the elements of a head lie side by side.
+TokenView token_target(const Array& array, const char* function, const char* name,
+                       bool heads_first);
+
 /// A new array of the same shape, but for heads of `dim` elements, and its view.
 TokenView token_result(const TokenView& like, const Array& array, bool heads_first,
                        std::int64_t dim, const Stream& stream);

@@ -92,6 +92,7 @@ def _rope(
     heads_first: bool,
     in_place: bool,
     inverse: bool,
+    out: tuple[Any, Any] | None = None,
 ) -> Array | tuple[Array, Array]: ...
 def _pope(
     x: Any,

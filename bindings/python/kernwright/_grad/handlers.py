@@ -13,7 +13,7 @@ from typing import Any
 import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, _set_handlers
-from kernwright._grad import draws, reduced, writes
+from kernwright._grad import draws, reduced, targets, writes
 from kernwright._grad.calls import Handler, Rule, constant_handler, refused_handler
 from kernwright._grad.recording import is_traced, note_extent
 from kernwright._grad.table import arrays, linear, nn, reductions, vectors
@@ -96,7 +96,6 @@ RULED: dict[Any, tuple[Any, str]] = {
     _core._embedding: (nn.embedding, "embedding()"),
     _core._activate: (nn.activate, "an activation"),
     _core._gather: (arrays.gather, "take_along_axis()"),
-    _core._l2_norm: (nn.l2_norm, "l2_norm()"),
     _core._matmul: (linear.matmul, "matmul()"),
     _core._pool_average: (nn.pool_average, "avg_pool()"),
     _core._resample: (nn.resample, "interpolate()"),
@@ -111,12 +110,10 @@ JOINT: dict[Any, tuple[Any, str]] = {
     _core._concat: (arrays.concat, "concat()"),
     _core._gate: (nn.gate, "a gated activation"),
     _core._merge_qkv: (nn.merge_qkv, "merge_qkv()"),
-    _core._norm: (nn.norm, "a norm"),
     _core._permute: (nn.permute, "permute()"),
     _core._pointwise_loss: (nn.pointwise_loss, "a loss"),
     _core._pope: (nn.pope, "pope()"),
     _core._qr: (linear.qr, "qr()"),
-    _core._rope: (nn.rope, "rope()"),
     _core._unpermute: (nn.unpermute, "unpermute()"),
 }
 # Functions with an option that a handler deals with.
@@ -127,6 +124,14 @@ OPTIONAL: dict[Any, Rule] = {
     _core._scan: Rule(reductions.scan, None, False, reduced.scan, "out", 5),
     _core._softmax: Rule(nn.softmax, "softmax()", False, reduced.softmax, "out", 5),
 }
+# Functions with results that may go to arrays of the caller: their rule, whether it is for all
+# operands at once, and how errors call them.
+TARGETED: tuple[tuple[Any, Any, bool, str], ...] = (
+    (_core._l2_norm, nn.l2_norm, False, "l2_norm()"),
+    (_core._norm, nn.norm, True, "a norm"),
+    (_core._rope, nn.rope, True, "rope()"),
+)
+_NO_POSITION = 1 << 10  # `out` is a keyword
 # Functions with a handler of their own.
 OWN: dict[Any, Handler] = {
     _core._add_at: writes.add_at,
@@ -169,6 +174,9 @@ def _table() -> dict[Any, Handler | Rule]:
     for joint, ruled in ((False, RULED), (True, JOINT)):
         for function, (rule, said) in ruled.items():
             table[function] = Rule(rule, said, joint)
+    for function, rule, joint, said in TARGETED:
+        handler = targets.into(function, said.replace("()", "(out=...)"))
+        table[function] = Rule(rule, said, joint, handler, "out", _NO_POSITION)
     for function, said in WRITING.items():
         table[function] = writes.writing(function, said)
     for function in CONSTANT:

@@ -10,6 +10,7 @@ from kernwright import _core
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
+from kernwright.nn._targets import chosen, one_each
 
 __all__ = [
     "cosine_similarity",
@@ -28,6 +29,7 @@ def rms_norm(
     *,
     residual: Array | None = None,
     quantize: Any = None,
+    out: Any = None,
 ) -> Any:
     """x / sqrt(mean(x * x) + eps) * weight, over the last axis, or the axes of `weight`.
 
@@ -42,7 +44,13 @@ def rms_norm(
     float32 scale for each row. result * scale is the norm; its largest magnitude becomes 127 or
     448. All together: (result, scales, sum). Rows may have 32768 elements at most.
 
-    Raises InvalidArgument for other dtypes and for shapes that do not match.
+    `out` takes the result, and is returned. It has the result's shape, dtype and device, is
+    contiguous and begins at a multiple of 16 bytes. It may be `x` or the `residual`, but for a
+    quantised result, and else shares no memory with arguments. Of several results it is a tuple of
+    as many, in which None makes a new array; the sum's may be `x` or the `residual`, too.
+
+    Raises InvalidArgument for other dtypes, for shapes that do not match and for an `out` that does
+    not fit, ArgumentError for a tuple of another length.
 
     >>> import numpy as np, kernwright as kw
     >>> x = kw.asarray(np.array([[3.0, -3.0]], np.float32))
@@ -51,8 +59,7 @@ def rms_norm(
     >>> kw.nn.rms_norm(x, quantize="int8")[0].numpy().tolist()
     [[127, -127]]
     """
-    results = _core._norm("rms", x, weight, None, eps, residual, quantize, None)
-    return _what_was_asked(results)
+    return _normed("rms", x, weight, None, eps, residual, quantize, None, out)
 
 
 def layer_norm(
@@ -63,11 +70,12 @@ def layer_norm(
     *,
     residual: Array | None = None,
     quantize: Any = None,
+    out: Any = None,
 ) -> Any:
     """(x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, over the last axis or axes.
 
     The axes are those of `weight`, without it those of `bias`, and the last one without both; the
-    two have one dtype. The variance is the mean of (x - mean(x))**2. `residual` and `quantize`,
+    two have one dtype. The variance is the mean of (x - mean(x))**2. `residual`, `quantize`, `out`,
     dtypes and errors are those of rms_norm().
 
     >>> import numpy as np, kernwright as kw
@@ -75,8 +83,7 @@ def layer_norm(
     >>> kw.nn.layer_norm(x, eps=0.0).numpy().tolist()
     [[-1.0, 1.0]]
     """
-    results = _core._norm("layer", x, weight, bias, eps, residual, quantize, None)
-    return _what_was_asked(results)
+    return _normed("layer", x, weight, bias, eps, residual, quantize, None, out)
 
 
 def group_norm(
@@ -85,22 +92,30 @@ def group_norm(
     weight: Array | None = None,
     bias: Array | None = None,
     eps: float = 1e-5,
+    *,
+    out: Array | None = None,
 ) -> Array:
     """layer_norm() of `groups` groups of the channels of `x`, which is (batch, channels, ...).
 
     `weight` and `bias` have an element for each channel. The number of channels is a multiple of
-    `groups`. Dtypes and errors are those of rms_norm().
+    `groups`. `out`, dtypes and errors are those of rms_norm().
 
     >>> import numpy as np, kernwright as kw
     >>> x = kw.asarray(np.array([[[1.0], [3.0], [5.0], [9.0]]], np.float32))
     >>> kw.nn.group_norm(x, 2, eps=0.0).numpy().ravel().tolist()
     [-1.0, 1.0, -1.0, 1.0]
     """
-    return _core._norm("layer", x, weight, bias, eps, None, None, groups)[0]
+    made: Array = _normed("layer", x, weight, bias, eps, None, None, groups, out)
+    return made
 
 
 def instance_norm(
-    x: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
+    x: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    *,
+    out: Array | None = None,
 ) -> Array:
     """group_norm() with a group for each channel: over all axes behind the second.
 
@@ -109,26 +124,43 @@ def instance_norm(
     >>> kw.nn.instance_norm(x, eps=0.0).numpy().tolist()
     [[[-1.0, 1.0], [-1.0, 1.0]]]
     """
-    return _core._norm("layer", x, weight, bias, eps, None, None, -1)[0]
+    made: Array = _normed("layer", x, weight, bias, eps, None, None, -1, out)
+    return made
 
 
-def l2_norm(x: Array, axis: int = -1, eps: float = 1e-12) -> Array:
+def l2_norm(x: Array, axis: int = -1, eps: float = 1e-12, *, out: Array | None = None) -> Array:
     """x / max(sqrt(sum(x * x)), eps), the sum along `axis`.
 
-    An axis other than the last is moved there by a copy. Dtypes and errors are those of rms_norm(),
-    and an axis out of range raises InvalidArgument.
+    An axis other than the last is moved there by a copy, and the result is copied back. `out`,
+    dtypes and errors are those of rms_norm(), and an axis out of range raises InvalidArgument.
 
     >>> import numpy as np, kernwright as kw
     >>> kw.nn.l2_norm(kw.asarray(np.array([3.0, 4.0]))).numpy().round(6).tolist()
     [0.6, 0.8]
     """
-    return _core._l2_norm(x, axis, eps)
+    if out is None:
+        return _core._l2_norm(x, axis, eps)
+    _core._l2_norm(x, axis, eps, out=out)
+    return out
 
 
-def _what_was_asked(results: tuple[Array | None, ...]) -> Any:
-    """Of (result, scales, sum) those that are there; the result alone is no tuple."""
-    given = tuple(each for each in results if each is not None)
-    return given[0] if len(given) == 1 else given
+def _normed(
+    kind: str, x: Any, weight: Any, bias: Any, eps: float, residual: Any, quantize: Any,
+    groups: int | None, out: Any,
+) -> Any:  # fmt: skip
+    """Of (result, scales, sum) those that are asked for; the result alone is no tuple."""
+    call = (kind, x, weight, bias, eps, residual, quantize, groups)
+    if out is None:
+        made: tuple[Any, ...] = _core._norm(*call)
+    else:
+        asked = {"result": True, "scales": quantize is not None, "sum": residual is not None}
+        given = iter(one_each(f"{kind}_norm", out, [name for name in asked if asked[name]]))
+        first = next(given)
+        scales = next(given) if asked["scales"] else None
+        to = (first, scales, next(given) if asked["sum"] else None)
+        made = chosen(to, _core._norm(*call, out=to))
+    results = tuple(each for each in made if each is not None)
+    return results[0] if len(results) == 1 else results
 
 
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Array:

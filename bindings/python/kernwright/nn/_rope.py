@@ -24,6 +24,7 @@ from kernwright._core import (
     _rope_tables,
 )
 from kernwright.errors import ArgumentError
+from kernwright.nn._targets import chosen, one_each
 
 __all__ = [
     "rope",
@@ -134,6 +135,7 @@ def rope(
     interleaved: bool = False,
     heads_first: bool = False,
     inplace: bool = False,
+    out: Any = None,
 ) -> Any:
     """q and k with their pairs (a, b) turned: (a cos - b sin, b cos + a sin); one launch.
 
@@ -147,12 +149,24 @@ def rope(
     one of `positions`, which are on the device, gives NaN. `inplace` writes over q and k. Returns
     the turned q and k, or q alone where k is None.
 
+    `out` takes the results, and is returned: a tuple for q and k, in which None makes a new array,
+    or an array where k is None. Each has the shape, dtype and device of its argument and any
+    strides with the elements of a head side by side. It may be that argument, and else shares no
+    memory with arguments. Raises InvalidArgument for one that does not fit, and ArgumentError.
+
     >>> cos, sin = kw.nn.rope_tables(16, 8)
     >>> q, k = kw.nn.rope(kw.ones((1, 5, 4, 8)), kw.ones((1, 5, 2, 8)), cos, sin)
     >>> q.shape, k.shape
     ((1, 5, 4, 8), (1, 5, 2, 8))
     """
-    return _rope(q, k, cos, sin, positions, offset, interleaved, heads_first, inplace, False)
+    call = (q, k, cos, sin, positions, offset, interleaved, heads_first, inplace, False)
+    if out is None:
+        return _rope(*call)
+    if k is None:
+        _rope(*call, out=(out, None))
+        return out
+    to = one_each("rope", out, ("q", "k"))
+    return chosen(to, _rope(*call, out=(to[0], to[1])))
 
 
 def rope_backward(
