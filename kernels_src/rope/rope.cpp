@@ -94,6 +94,13 @@ TokenArray token_array(const TokenView& from, const TokenView& to) {
           static_cast<std::int32_t>(from.heads)};
 }
 
+void check_rope_targets(const RopeOptions& options, bool has_k) {
+  if ((options.q_out || options.k_out) && (options.in_place || (options.k_out && !has_k))) {
+    throw ArgumentError(options.in_place ? "rope: inplace and out exclude each other"
+                                         : "rope: out has an array for k, and k is None");
+  }
+}
+
 /// Pairs that a thread takes at once: accesses of 16 bytes where all addresses allow them.
 int pairs_at_once(ScalarType type, std::uint64_t bits, std::int64_t half, std::int64_t rest,
                   bool interleaved) {
@@ -116,10 +123,7 @@ Rotated rope(const Array& q, const std::optional<Array>& k, const CosSin& tables
   check_rope(from_q, from_k, tables, options);
   PositionArgument argument = options.positions;
   const Positions positions = positions_of(argument, from_q, on);
-  if ((options.q_out || options.k_out) && (options.in_place || (options.k_out && !k))) {
-    throw ArgumentError(options.in_place ? "rope: inplace and out exclude each other"
-                                         : "rope: out has an array for k, and k is None");
-  }
+  check_rope_targets(options, k.has_value());
   const Array* const ids = pointer_of(options.positions.ids);
   const TokenView to_q = rope_target(from_q, q, options,
                                      {options.q_out,
