@@ -237,6 +237,9 @@ def test_prompts_and_limits_beyond_the_context():
         ([1], {"n": 10**20}, InvalidArgument, "n is from 1 to 16384"),
         ([1], {"seed": 1.5}, ArgumentError, "seed is an int"),
         ([1], {"stop_tokens": ["x"]}, ArgumentError, "stop_tokens are ints"),
+        ([1], {"stop": 0}, ArgumentError, "stop is a text or a list of texts, got 0"),
+        ([1], {"stop": [0]}, ArgumentError, "stop strings are str, got 0"),
+        ([1], {"min_tokens": 5, "max_tokens": 3}, InvalidArgument, "min_tokens is 5, and max_tok"),
         ([1], {"ignore_eos": 1}, ArgumentError, "ignore_eos is True or False"),
         ([1], {"temprature": 1}, ArgumentError, "temprature is no option of generation: max_tok"),
     ],
@@ -244,6 +247,16 @@ def test_prompts_and_limits_beyond_the_context():
 def test_options_that_make_no_sense(prompt, options, error, message):
     with pytest.raises(error, match=message):
         llm.load(random=FIELDS).generate(prompt, **options)
+
+
+def test_options_of_numpy_are_numbers_and_none_is_no_stop_string():
+    model = llm.load(random=FIELDS)
+    options = {"temperature": np.float32(0.5), "top_k": np.int64(7), "max_tokens": np.int32(4)}
+    wanted = model.generate([1, 2], seed=3, temperature=0.5, top_k=7, max_tokens=4)
+    made = model.generate([1, 2], seed=np.int64(3), stop=None, stop_tokens=None, **options)
+    assert made.tokens == wanted.tokens
+    pieces = list(model.stream([1, 2], seed=3, stop=None, **options))
+    assert [piece.token for piece in pieces] == wanted.tokens
 
 
 def test_too_many_stop_strings(model):

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypedDict
 
+import numpy as np
+
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._errors import ContextError
 from kernwright.llm._guide.form import FORMS, Form, form_of
 from kernwright.llm._guide.worker import Guide
 from kernwright.llm._sampling import Sampling
+from kernwright.llm._text.stop import StopStrings
 
 __all__ = ["Generation", "GenerationOptions"]
 
@@ -84,7 +87,12 @@ class Generation:
         for name in options:
             if name not in known:
                 raise ArgumentError(f"{name} is no option of generation: {', '.join(known)}")
-        return cls(**options)
+        given: dict[str, Any] = dict(options)
+        for name in ("stop", "stop_tokens", "bad_tokens"):  # None: none
+            if given.get(name, ()) is None:
+                del given[name]
+        plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in given.items()}
+        return cls(**plain)
 
     def __post_init__(self) -> None:
         for name in ("ignore_eos", "deterministic"):
@@ -103,9 +111,17 @@ class Generation:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise ArgumentError(f"{name} is a number, got {value!r:.60}")
+        if not isinstance(self.stop, (str, list, tuple)):
+            raise ArgumentError(f"stop is a text or a list of texts, got {self.stop!r:.60}")
+        StopStrings(self.stop)  # raises for wrong ones
         if self.top_p == 0:
             raise InvalidArgument("top_p is above 0: of 0 no token is left")
         self.sampling(1, ())
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise InvalidArgument(
+                f"min_tokens is {self.min_tokens}, and max_tokens {self.max_tokens}: it is at most "
+                "that"
+            )
         if self.form is not None and self.min_tokens:
             raise InvalidArgument(
                 f"min_tokens is {self.min_tokens}, and {self.form.kind} decides where a text ends: "
