@@ -8,7 +8,7 @@ import pytest
 from serving import TINY, WritingEngine, serving
 
 from kernwright import llm
-from kernwright.serve.keys import Keys
+from kernwright.serve.http.keys import Keys
 
 HI = [{"role": "user", "content": "Hi"}]
 KEY = "a-key-of-tests"

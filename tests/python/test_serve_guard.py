@@ -16,10 +16,10 @@ from serving import TINY, WritingEngine, serving, wait_for
 
 from kernwright import llm
 from kernwright.errors import InvalidArgument
-from kernwright.serve.keys import Keys
+from kernwright.serve.http.keys import Keys
+from kernwright.serve.http.limits import Limits
+from kernwright.serve.http.log import begin_log
 from kernwright.serve.lifecycle import Address
-from kernwright.serve.limits import Limits
-from kernwright.serve.log import begin_log
 
 CHAT = "/v1/chat/completions"
 ASK = {"messages": [{"role": "user", "content": "a secret prompt"}]}

@@ -27,8 +27,8 @@ from serving import TINY, WritingEngine
 from kernwright import llm
 from kernwright.serve.app import make_app
 from kernwright.serve.lifecycle import Address, run_server
-from kernwright.serve.limits import Limits
-from kernwright.serve.log import begin_log, log
+from kernwright.serve.http.limits import Limits
+from kernwright.serve.http.log import begin_log, log
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
 

@@ -7,7 +7,7 @@ from serving import TINY, WritingEngine, serving
 
 from kernwright import llm
 from kernwright.errors import OutOfMemory
-from kernwright.serve.limits import Limits
+from kernwright.serve.http.limits import Limits
 
 CHAT, COMPLETE = "/v1/chat/completions", "/v1/completions"
 RESPOND, MESSAGE = "/v1/responses", "/v1/messages"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -12,13 +13,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, Router
 
-from kernwright.serve.anthropic import AnthropicMessage
-from kernwright.serve.body import read_body
-from kernwright.serve.chat import Chat
-from kernwright.serve.completions import Completions
-from kernwright.serve.embeddings import embeddings
-from kernwright.serve.errors import ApiError
-from kernwright.serve.guard import Guard
+from kernwright.serve.endpoints.anthropic import AnthropicMessage
+from kernwright.serve.endpoints.chat import Chat
+from kernwright.serve.endpoints.completions import Completions
+from kernwright.serve.endpoints.embeddings import embeddings
+from kernwright.serve.endpoints.responses import Responses
+from kernwright.serve.endpoints.tokens import detokenize, tokenize
+from kernwright.serve.http.body import read_body
+from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.guard import Guard
+from kernwright.serve.http.streaming import EventStream, while_connected
 from kernwright.serve.protocol import (
     ChatBody,
     CompletionBody,
@@ -29,17 +33,13 @@ from kernwright.serve.protocol import (
     TokenizeBody,
     decoded,
 )
-from kernwright.serve.responses import Responses
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
-from kernwright.serve.streaming import EventStream, while_connected
-from kernwright.serve.tokens import detokenize, tokenize
 
 __all__ = ["make_app"]
 
 Handler = Callable[[Request], Awaitable[Any]]
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-_PAGE = pathlib.Path(__file__).with_name("page.html")
 
 
 def _json(body: Any, status: int = 200) -> Response:
@@ -126,7 +126,12 @@ class _Endpoints:
 
     async def page(self, request: Request) -> Response:
         """GET /: a page for chats."""
-        return HTMLResponse(_PAGE.read_text(encoding="utf-8"))
+        return HTMLResponse(_page())
+
+
+@functools.cache
+def _page() -> str:
+    return pathlib.Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
 
 def _told(served: Served) -> dict[str, Any]:

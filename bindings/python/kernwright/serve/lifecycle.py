@@ -14,8 +14,8 @@ from typing import Any
 import uvicorn
 
 from kernwright.errors import InvalidArgument
-from kernwright.serve.http_protocol import protocol_of
-from kernwright.serve.log import log
+from kernwright.serve.http.http_protocol import protocol_of
+from kernwright.serve.http.log import log
 from kernwright.serve.server import Server
 
 __all__ = ["Address", "http_server", "run_server"]

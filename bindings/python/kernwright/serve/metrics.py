@@ -112,7 +112,7 @@ class _Engines:
         def counter(name: str, text: str, key: str) -> CounterMetricFamily:
             made = CounterMetricFamily(name, text, labels=_LABEL)
             for model, found in stats.items():
-                made.add_metric([model], found.get(key, 0))
+                made.add_metric([model], found[key])
             return made
 
         def used(found: Mapping[str, Any]) -> float:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kernwright.serve.errors import ApiError
+from kernwright.serve.http.errors import ApiError
 
 __all__ = [
     "ChatBody",
@@ -19,6 +19,7 @@ __all__ = [
     "ResponsesBody",
     "SamplingFields",
     "TokenizeBody",
+    "chat_body",
     "decoded",
 ]
 
@@ -202,6 +203,14 @@ def decoded(content: bytes, kind: type[Body], *, ignore_unknown: bool = False) -
     except RecursionError:
         raise ApiError(400, "the body is nested too deep", code="invalid_json") from None
     return made
+
+
+def chat_body(fields: dict[str, Any]) -> ChatBody:
+    """A chat of fields that another endpoint has for it. Raises ApiError for wrong types."""
+    try:
+        return msgspec.convert(fields, ChatBody)
+    except msgspec.ValidationError as error:
+        raise ApiError(400, str(error)) from None
 
 
 def _wrong_field(message: str) -> ApiError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kernwright import llm
-from kernwright.serve.errors import ApiError
+from kernwright.serve.http.errors import ApiError
 
 __all__ = ["Served"]
 
@@ -46,12 +46,15 @@ class Served:
         """What a function that calls the model returns. The engine calls it between two steps."""
         return self.engine.between_steps(function).result()
 
-    def text_tokens(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        """The tokens of a text, which fit into the context."""
-        tokens = self.tokenizer.encode(
-            text, add_special_tokens=add_special_tokens, token_limit=self.context
-        )
-        return self.model.checked_tokens(tokens)
+    def prompt_tokens(
+        self, prompt: str | Sequence[int], add_special_tokens: bool = True
+    ) -> list[int]:
+        """The tokens of a prompt, a text or tokens, which fit into the context."""
+        if isinstance(prompt, str):
+            prompt = self.tokenizer.encode(
+                prompt, add_special_tokens=add_special_tokens, token_limit=self.context
+            )
+        return self.model.checked_tokens(prompt)
 
     def chat_tokens(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None,

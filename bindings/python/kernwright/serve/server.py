@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from kernwright.serve.calls import Call
-from kernwright.serve.errors import ApiError
-from kernwright.serve.keys import Keys
-from kernwright.serve.limits import Limits
+from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.keys import Keys
+from kernwright.serve.http.limits import Limits
 from kernwright.serve.metrics import Metrics
-from kernwright.serve.prompt_logprobs import prompt_logprobs
-from kernwright.serve.sampling import Defaults
 from kernwright.serve.served import Served
+from kernwright.serve.texts.sampling import Defaults
 
 __all__ = ["Server"]
 
@@ -79,10 +78,6 @@ class Server:
         """A request in the engine's queue, in which keys have even shares. Raises what
         llm.Engine.submit() raises."""
         return served.engine.submit(list(tokens), user=call.user, **options)
-
-    def prompt_logprobs(self, served: Served, tokens: Sequence[int], count: int) -> list[Any]:
-        """The log-probability of each token of a prompt, None for the first."""
-        return prompt_logprobs(served, tokens, count)
 
     def close(self) -> None:
         """Ends the engines and the threads."""

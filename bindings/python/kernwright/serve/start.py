@@ -12,13 +12,13 @@ from kernwright import llm
 from kernwright.errors import InvalidArgument
 from kernwright.llm._parse.formats import FORMATS
 from kernwright.serve.app import make_app
-from kernwright.serve.keys import Keys
+from kernwright.serve.http.keys import Keys
+from kernwright.serve.http.limits import Limits
+from kernwright.serve.http.log import begin_log, log
 from kernwright.serve.lifecycle import Address, run_server
-from kernwright.serve.limits import Limits
-from kernwright.serve.log import begin_log, log
-from kernwright.serve.sampling import Defaults
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
+from kernwright.serve.texts.sampling import Defaults
 
 __all__ = ["start"]
 

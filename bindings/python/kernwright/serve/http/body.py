@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kernwright.serve.errors import ApiError
-from kernwright.serve.limits import Limits
-from kernwright.serve.streaming import ClientGone
+from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.limits import Limits
+from kernwright.serve.http.streaming import ClientGone
 
 __all__ = ["read_body"]
 

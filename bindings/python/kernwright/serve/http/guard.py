@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from kernwright.serve.calls import Call
-from kernwright.serve.errors import ApiError, as_api_error
-from kernwright.serve.log import log, log_call
+from kernwright.serve.http.errors import ApiError, as_api_error
+from kernwright.serve.http.log import log, log_call
+from kernwright.serve.http.streaming import ClientGone
 from kernwright.serve.server import Server
-from kernwright.serve.streaming import ClientGone
 
 __all__ = ["Guard", "json_answer"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernwright import llm
-from kernwright.serve.logprobs import chat_logprobs
 from kernwright.serve.served import Served
+from kernwright.serve.texts.logprobs import chat_logprobs
 
 __all__ = ["Answer", "Prompt"]
 

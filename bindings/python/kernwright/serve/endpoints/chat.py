@@ -6,17 +6,17 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from kernwright.serve.answers import Answer, Prompt
 from kernwright.serve.calls import Call
-from kernwright.serve.errors import ApiError
-from kernwright.serve.messages import messages_of, tools_of, variables_of
+from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.streaming import event
 from kernwright.serve.protocol import ChatBody, ResponseFormat
-from kernwright.serve.sampling import options_of, require_int
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
-from kernwright.serve.streaming import event
-from kernwright.serve.texts import Texts
-from kernwright.serve.usage import StreamUsage, usage
+from kernwright.serve.texts.answers import Answer, Prompt
+from kernwright.serve.texts.messages import chat_tokens, messages_of, tools_of
+from kernwright.serve.texts.sampling import options_of, require_int
+from kernwright.serve.texts.texts import Texts
+from kernwright.serve.texts.usage import StreamUsage, usage
 
 __all__ = ["Chat"]
 
@@ -40,13 +40,8 @@ class Chat:
             options["logprobs"] = body.top_logprobs or 0
         stop = options.pop("stop", [])
         tools = tools_of(body.tools, body.tool_choice, limits)
-        goes_on = bool(body.continue_final_message)
-        begins = not goes_on if body.add_generation_prompt is None else body.add_generation_prompt
-        tokens = served.chat_tokens(
-            messages_of(body.messages, limits), tools, add_generation_prompt=begins,
-            continue_final_message=goes_on,
-            variables=variables_of(body.chat_template_kwargs, body.reasoning_effort),
-        )  # fmt: skip
+        messages = messages_of(body.messages, limits)
+        tokens = chat_tokens(served, messages, tools, body, body.reasoning_effort)
         most = body.max_completion_tokens
         most = body.max_tokens if most is None else most
         options["max_tokens"] = (
@@ -63,14 +58,9 @@ class Chat:
         self._call = call
         call.generating(served.name, self.texts.prompt_tokens)
 
-    async def pieces(self) -> AsyncIterator[tuple[int, Answer, dict[str, Any] | None]]:
+    def pieces(self) -> AsyncIterator[tuple[int, Answer, dict[str, Any] | None]]:
         """For each token the number of an answer, the answer, and what the token adds."""
-        async for number, piece in self.texts.pieces():
-            answer = self._answers[number]
-            delta = answer.push(piece)
-            if answer.finish_reason is not None:
-                self.texts.end(number, answer.finish_reason)
-            yield number, answer, delta
+        return self.texts.pushed(self._answers)
 
     async def whole(self) -> dict[str, Any]:
         """The body of the answer."""

@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 
 class Blocks:
-    """The parts of one answer, from the deltas of serve.answers.Answer."""
+    """The parts of one answer, from the deltas of an Answer."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from kernwright.serve.errors import ApiError
-from kernwright.serve.limits import Limits
+from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.limits import Limits
 from kernwright.serve.protocol import SamplingFields
 
 __all__ = ["Defaults", "options_of", "require_int"]

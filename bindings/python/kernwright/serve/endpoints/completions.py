@@ -8,16 +8,17 @@ from typing import Any
 
 from kernwright import llm
 from kernwright.serve.calls import Call
-from kernwright.serve.errors import ApiError
-from kernwright.serve.logprobs import CompletionLogprobs
-from kernwright.serve.prompts import prompts_of
+from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.streaming import event
 from kernwright.serve.protocol import CompletionBody
-from kernwright.serve.sampling import options_of, require_int
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
-from kernwright.serve.streaming import event
-from kernwright.serve.texts import Texts
-from kernwright.serve.usage import StreamUsage, usage
+from kernwright.serve.texts.logprobs import CompletionLogprobs
+from kernwright.serve.texts.prompt_logprobs import prompt_logprobs
+from kernwright.serve.texts.prompts import prompts_of
+from kernwright.serve.texts.sampling import options_of, require_int
+from kernwright.serve.texts.texts import Texts
+from kernwright.serve.texts.usage import StreamUsage, usage
 
 __all__ = ["Completions"]
 
@@ -70,11 +71,7 @@ class Completions:
         self._choices = options.get("n", 1)
         found = prompts_of(body.prompt, "prompt", limits.prompts, served.context)
         special = body.add_special_tokens is not False
-        prompts = [
-            served.text_tokens(each, special) if isinstance(each, str)
-            else served.model.checked_tokens(each)
-            for each in found
-        ]  # fmt: skip
+        prompts = [served.prompt_tokens(each, special) for each in found]
         most = _USUAL_TOKENS if body.max_tokens is None else body.max_tokens
         require_int("max_tokens", most, 0 if body.echo else 1, 2**31)
         self._wants_logprobs = body.logprobs is not None
@@ -85,7 +82,7 @@ class Completions:
             _Text(served, self._wants_logprobs) for _ in prompts for _ in range(self._choices)
         ]
         if body.echo:
-            self._echo(server, served, found, prompts, body.logprobs)
+            self._echo(served, found, prompts, body.logprobs)
         options["max_tokens"] = most
         requests = []
         if most:
@@ -112,14 +109,14 @@ class Completions:
             options.setdefault("logprobs", 0)
 
     def _echo(
-        self, server: Server, served: Served, found: Sequence[str | list[int]],
-        prompts: Sequence[list[int]], logprobs: int | None,
+        self, served: Served, found: Sequence[str | list[int]], prompts: Sequence[list[int]],
+        logprobs: int | None,
     ) -> None:  # fmt: skip
         """Puts each prompt before its texts."""
         for i, (given, tokens) in enumerate(zip(found, prompts, strict=True)):
             details = None
             if logprobs is not None:
-                details = server.prompt_logprobs(served, tokens, logprobs)
+                details = prompt_logprobs(served, tokens, logprobs)
             for text in self._texts[i * self._choices : (i + 1) * self._choices]:
                 text.text = given if isinstance(given, str) else _decoded(served, tokens)
                 if details is not None and text.logprobs is not None:
@@ -128,17 +125,9 @@ class Completions:
                     ):
                         text.logprobs.add(token, each, at)
 
-    async def _pieces(self) -> AsyncIterator[tuple[int, _Text, str]]:
-        async for number, piece in self.texts.pieces():
-            text = self._texts[number]
-            shown = text.push(piece)
-            if text.finish_reason is not None:
-                self.texts.end(number, text.finish_reason)
-            yield number, text, shown
-
     async def whole(self) -> dict[str, Any]:
         """The body of the answer."""
-        async for _ in self._pieces():
+        async for _ in self.texts.pushed(self._texts):
             pass
         chosen: list[_Text] = []
         for begin in range(0, len(self._texts), self._choices):
@@ -162,7 +151,7 @@ class Completions:
             ends = None if self.texts.open else "length"
             if text.text or ends:
                 yield self._event(number, text, text.text, ends)
-        async for number, text, shown in self._pieces():
+        async for number, text, shown in self.texts.pushed(self._texts):
             if shown or text.finish_reason is not None:
                 yield self._event(number, text, shown, text.finish_reason)
         if self._usage.last:

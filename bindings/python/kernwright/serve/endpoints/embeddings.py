@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from kernwright.serve.calls import Call
-from kernwright.serve.errors import ApiError
-from kernwright.serve.prompts import prompts_of
+from kernwright.serve.http.errors import ApiError
 from kernwright.serve.protocol import EmbeddingBody
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
+from kernwright.serve.texts.prompts import prompts_of
 
 __all__ = ["embeddings"]
 
@@ -31,10 +31,7 @@ def embeddings(server: Server, served: Served, body: EmbeddingBody, call: Call) 
         raise ApiError(400, f"dimensions is {size}, that of the model, got {body.dimensions}",
                        param="dimensions", code="unsupported_value")  # fmt: skip
     found = prompts_of(body.input, "input", server.limits.prompts, served.context)
-    tokens = [
-        served.text_tokens(each) if isinstance(each, str) else served.model.checked_tokens(each)
-        for each in found
-    ]
+    tokens = [served.prompt_tokens(each) for each in found]
     data = []
     for i, each in enumerate(tokens):  # one by one: memory is that of the longest
         vector = served.between_steps(functools.partial(_embedding, served, each))

@@ -6,17 +6,15 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
-
-from kernwright.serve.answers import Answer
-from kernwright.serve.blocks import Block, Blocks, Change
 from kernwright.serve.calls import Call
-from kernwright.serve.chat import Chat
-from kernwright.serve.errors import ApiError
-from kernwright.serve.protocol import ChatBody, MessagesBody
+from kernwright.serve.endpoints.chat import Chat
+from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.streaming import event
+from kernwright.serve.protocol import ChatBody, MessagesBody, chat_body
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
-from kernwright.serve.streaming import event
+from kernwright.serve.texts.answers import Answer
+from kernwright.serve.texts.blocks import Block, Blocks, Change
 
 __all__ = ["AnthropicMessage"]
 
@@ -136,10 +134,7 @@ def _chat_body(body: MessagesBody) -> ChatBody:
         "stop": body.stop_sequences, "tools": _tools(body.tools),
         "tool_choice": "required" if choice in ("any", "tool") else choice,
     }  # fmt: skip
-    try:
-        return msgspec.convert(made, ChatBody)
-    except msgspec.ValidationError as error:
-        raise ApiError(400, str(error)) from None
+    return chat_body(made)
 
 
 def _tools(tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:

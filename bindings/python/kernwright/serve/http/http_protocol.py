@@ -7,7 +7,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from kernwright.serve.limits import Limits
+from kernwright.serve.http.limits import Limits
 
 __all__ = ["protocol_of"]
 

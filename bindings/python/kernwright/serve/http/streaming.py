@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from kernwright.errors import Error
-from kernwright.serve.errors import ApiError, as_api_error
-from kernwright.serve.log import log
+from kernwright.serve.http.errors import ApiError, as_api_error
+from kernwright.serve.http.log import log
 
 __all__ = ["ClientGone", "EventStream", "event", "while_connected"]
 

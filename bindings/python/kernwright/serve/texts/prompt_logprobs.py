@@ -9,7 +9,7 @@ import numpy as np
 import kernwright as kw
 from kernwright import llm
 from kernwright.llm._recording import TokenLogprobs
-from kernwright.serve.errors import ApiError
+from kernwright.serve.http.errors import ApiError
 from kernwright.serve.served import Served
 
 __all__ = ["prompt_logprobs"]

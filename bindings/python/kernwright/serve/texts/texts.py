@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from kernwright import llm
 from kernwright.serve.calls import Call
@@ -12,6 +12,19 @@ from kernwright.serve.calls import Call
 __all__ = ["Texts"]
 
 _AHEAD = 64  # pieces that wait between requests and their reader
+Shown = TypeVar("Shown", covariant=True)
+
+
+class Text(Protocol[Shown]):
+    """One text of a call in the form of its endpoint."""
+
+    finish_reason: str | None
+
+    def push(self, piece: llm.Piece) -> Shown:
+        """What a piece adds to what clients see."""
+
+
+Made = TypeVar("Made", bound=Text[Any])
 
 
 class Texts:
@@ -43,9 +56,18 @@ class Texts:
             self._call.ended(len(self.open), reason)
             self.open.clear()
 
-    async def pieces(self) -> AsyncIterator[tuple[int, llm.Piece]]:
-        """The number of a text and its next piece, until all have ended. Whoever reads calls end()
-        at the last piece of each."""
+    async def pushed(self, texts: Sequence[Made]) -> AsyncIterator[tuple[int, Made, Any]]:
+        """Pushes each piece to its text in a list of all: the number of the text, the text, and
+        what push() returned. Texts end by their finish_reason."""
+        async for number, piece in self._pieces():
+            text = texts[number]
+            shown = text.push(piece)
+            if text.finish_reason is not None:
+                self.end(number, text.finish_reason)
+            yield number, text, shown
+
+    async def _pieces(self) -> AsyncIterator[tuple[int, llm.Piece]]:
+        """The number of a text and its next piece, until all have ended."""
         if len(self._requests) == 1:
             async for piece in self._requests[0]:
                 if piece.choice in self.open:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kernwright.errors import InvalidArgument
-from kernwright.serve.errors import ApiError
+from kernwright.serve.http.errors import ApiError
 
 __all__ = ["Keys"]
 

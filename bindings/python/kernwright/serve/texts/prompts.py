@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kernwright.serve.errors import ApiError
+from kernwright.serve.http.errors import ApiError
 
 __all__ = ["prompts_of"]
 

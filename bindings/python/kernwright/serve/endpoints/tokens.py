@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernwright.serve.errors import ApiError
-from kernwright.serve.messages import messages_of, tools_of, variables_of
+from kernwright.serve.http.errors import ApiError
 from kernwright.serve.protocol import DetokenizeBody, TokenizeBody
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
+from kernwright.serve.texts.messages import chat_tokens, messages_of, tools_of
 
 __all__ = ["detokenize", "tokenize"]
 
@@ -20,13 +20,9 @@ def tokenize(server: Server, served: Served, body: TokenizeBody) -> dict[str, An
     if (body.prompt is None) == (body.messages is None):
         raise ApiError(400, "give a prompt or messages", param="prompt")
     if body.messages is not None:
-        goes_on = bool(body.continue_final_message)
-        begins = not goes_on if body.add_generation_prompt is None else body.add_generation_prompt
-        tokens = served.chat_tokens(
-            messages_of(body.messages, server.limits), tools_of(body.tools, None, server.limits),
-            add_generation_prompt=begins, continue_final_message=goes_on,
-            variables=variables_of(body.chat_template_kwargs, None),
-        )  # fmt: skip
+        messages = messages_of(body.messages, server.limits)
+        tools = tools_of(body.tools, None, server.limits)
+        tokens = chat_tokens(served, messages, tools, body)
     else:
         tokens = served.tokenizer.encode(
             body.prompt or "", add_special_tokens=body.add_special_tokens is not False,

@@ -6,10 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from kernwright.serve.errors import ApiError
-from kernwright.serve.limits import Limits
+from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.limits import Limits
+from kernwright.serve.protocol import ChatBody, TokenizeBody
+from kernwright.serve.served import Served
 
-__all__ = ["messages_of", "tools_of", "variables_of"]
+__all__ = ["chat_tokens", "messages_of", "tools_of"]
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _TEXTS = ("text", "input_text", "output_text", "refusal")
@@ -126,7 +128,20 @@ def tools_of(
     return None if choice == "none" else list(tools)
 
 
-def variables_of(given: dict[str, Any] | None, effort: str | None) -> dict[str, Any]:
+def chat_tokens(
+    served: Served, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]] | None,
+    body: ChatBody | TokenizeBody, effort: str | None = None,
+) -> list[int]:  # fmt: skip
+    """The tokens of messages, continued as the body says. Raises ApiError."""
+    goes_on = bool(body.continue_final_message)
+    begins = not goes_on if body.add_generation_prompt is None else body.add_generation_prompt
+    return served.chat_tokens(
+        messages, tools, add_generation_prompt=begins, continue_final_message=goes_on,
+        variables=_variables(body.chat_template_kwargs, effort),
+    )  # fmt: skip
+
+
+def _variables(given: dict[str, Any] | None, effort: str | None) -> dict[str, Any]:
     """Variables of the chat template beside messages and tools. Raises ApiError."""
     made = dict(given or {})
     for name in made:

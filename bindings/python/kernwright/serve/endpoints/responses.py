@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
-
-from kernwright.serve.blocks import Block, Blocks, Change
 from kernwright.serve.calls import Call
-from kernwright.serve.chat import Chat
-from kernwright.serve.errors import ApiError
-from kernwright.serve.protocol import ChatBody, ResponsesBody
+from kernwright.serve.endpoints.chat import Chat
+from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.streaming import event
+from kernwright.serve.protocol import ChatBody, ResponsesBody, chat_body
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
-from kernwright.serve.streaming import event
+from kernwright.serve.texts.blocks import Block, Blocks, Change
 
 __all__ = ["Responses"]
 
@@ -170,16 +168,13 @@ def _chat_body(body: ResponsesBody) -> ChatBody:
     form = (body.text or {}).get("format")
     if isinstance(form, dict) and form.get("type") == "json_schema" and "json_schema" not in form:
         form = {"type": "json_schema", "json_schema": {**form}}
-    try:
-        made = {
-            "messages": [*system, *messages], "model": body.model,
-            "max_completion_tokens": body.max_output_tokens, "temperature": body.temperature,
-            "top_p": body.top_p, "tools": _tools(body.tools), "tool_choice": body.tool_choice,
-            "reasoning_effort": _effort(body), "response_format": form,
-        }  # fmt: skip
-        return msgspec.convert(made, ChatBody)
-    except msgspec.ValidationError as error:
-        raise ApiError(400, str(error)) from None
+    made = {
+        "messages": [*system, *messages], "model": body.model,
+        "max_completion_tokens": body.max_output_tokens, "temperature": body.temperature,
+        "top_p": body.top_p, "tools": _tools(body.tools), "tool_choice": body.tool_choice,
+        "reasoning_effort": _effort(body), "response_format": form,
+    }  # fmt: skip
+    return chat_body(made)
 
 
 def _tools(tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:

@@ -1,0 +1,1 @@
+"""Bytes, limits and errors of HTTP."""

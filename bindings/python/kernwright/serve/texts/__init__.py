@@ -1,0 +1,1 @@
+"""Prompts of bodies, and the texts that come of them."""
