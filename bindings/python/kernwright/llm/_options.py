@@ -13,15 +13,13 @@ from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._errors import ContextError
 from kernwright.llm._guide.form import FORMS, Form, form_of
 from kernwright.llm._guide.worker import Guide
-from kernwright.llm._sampling import Sampling
+from kernwright.llm._sampling import NUMBERS, Sampling, TokenOptions
 from kernwright.llm._text.stop import StopStrings
 
 __all__ = ["Generation", "GenerationOptions"]
 
 _USUAL_TOKENS = 256
 _MOST_TEXTS = 16384  # of a prompt
-_REALS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty",
-          "frequency_penalty")  # fmt: skip
 
 
 class GenerationOptions(TypedDict, total=False):
@@ -53,28 +51,13 @@ class GenerationOptions(TypedDict, total=False):
 
 
 @dataclasses.dataclass(frozen=True)
-class Generation:
+class Generation(TokenOptions):
     """Checked options, with their defaults."""
 
-    max_tokens: int | None = None
-    min_tokens: int = 0
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    logprobs: int | None = None
-    seed: int | None = None
     stop: str | Sequence[str] = ()
-    stop_tokens: Sequence[int] = ()
     ignore_eos: bool = False
     n: int = 1
     deterministic: bool = False
-    logit_bias: Mapping[int, float] = dataclasses.field(default_factory=dict)
-    allowed_tokens: Sequence[int] | None = None
-    bad_tokens: Sequence[int] = ()
     schema: Mapping[str, Any] | str | None = None
     regex: str | None = None
     grammar: str | None = None
@@ -83,7 +66,7 @@ class Generation:
     @classmethod
     def of(cls, options: GenerationOptions) -> Generation:
         """Raises ArgumentError for names that there are none of, and for wrong values."""
-        known = [field.name for field in dataclasses.fields(cls)]
+        known = GenerationOptions.__annotations__
         for name in options:
             if name not in known:
                 raise ArgumentError(f"{name} is no option of generation: {', '.join(known)}")
@@ -107,7 +90,7 @@ class Generation:
             raise ArgumentError(f"n is an int, got {self.n!r:.60}")
         if not 1 <= self.n <= _MOST_TEXTS:
             raise InvalidArgument(f"n is from 1 to {_MOST_TEXTS}, got {self.n}")
-        for name in _REALS:
+        for name in NUMBERS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise ArgumentError(f"{name} is a number, got {value!r:.60}")
@@ -136,13 +119,14 @@ class Generation:
     def sampling(self, max_tokens: int, eos: Sequence[int], guide: Guide | None = None) -> Sampling:
         """What the engine takes."""
         ends = [*self.stop_tokens, *(() if self.ignore_eos else eos)]
-        return Sampling(
-            max_tokens=max_tokens if self.max_tokens is None else self.max_tokens,
-            min_tokens=self.min_tokens, stop_tokens=tuple(dict.fromkeys(ends)), choices=self.n,
-            top_k=self.top_k, seed=self.seed, logprobs=self.logprobs, logit_bias=self.logit_bias,
-            allowed_tokens=self.allowed_tokens, bad_tokens=self.bad_tokens, guide=guide,
-            **{name: float(getattr(self, name)) for name in _REALS},
-        )  # fmt: skip
+        values: dict[str, Any] = {
+            field.name: getattr(self, field.name) for field in dataclasses.fields(TokenOptions)
+        }
+        if self.max_tokens is None:
+            values["max_tokens"] = max_tokens
+        values["stop_tokens"] = tuple(dict.fromkeys(ends))
+        values |= {name: float(values[name]) for name in NUMBERS}
+        return Sampling(**values, choices=self.n, guide=guide)
 
     def limit(self, prompt: int, context: int) -> int:
         """How many tokens may follow a prompt of so many. Raises ContextError where the context

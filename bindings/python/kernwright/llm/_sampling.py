@@ -11,7 +11,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._guide.worker import Guide
 from kernwright.llm._recording import MOST_LOGPROBS
 
-__all__ = ["NUMBERS", "Sampling"]
+__all__ = ["NUMBERS", "Sampling", "TokenOptions"]
 
 # Values of sampling that go to the device as float32.
 NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty",
@@ -19,24 +19,21 @@ NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_pena
 
 
 @dataclasses.dataclass(frozen=True)
-class Sampling:
-    """How a prompt goes on. The values are those of kw.nn.sample().
+class TokenOptions:
+    """What Sampling and the options of Model.generate() say of tokens. The values are those of
+    kw.nn.sample().
 
     The repetition penalty is for all tokens of a sequence. presence_penalty is subtracted from the
     logits of tokens generated before, frequency_penalty as often as each was. `logprobs` asks for
     the log-probability of each token, and for so many of the highest (20 at most). `stop_tokens`
     end a sequence, and are its last token; they are not sampled among the first `min_tokens`.
     `logit_bias` has numbers from -100 to 100 that are added to the logits of up to 300 tokens,
-    behind penalties. Only `allowed_tokens` (None: all) without `bad_tokens` are sampled. `choices`
-    sequences go on from one prompt. Equal seeds give equal tokens, whatever else runs beside; None
-    draws a seed. A `guide` says of each token which ones may come next; it leaves no place for
-    min_tokens.
+    behind penalties. Only `allowed_tokens` (None: all) without `bad_tokens` are sampled. Equal
+    seeds give equal tokens, whatever else runs beside; None draws a seed.
     """
 
-    max_tokens: int = 16
+    max_tokens: int | None = None
     min_tokens: int = 0
-    stop_tokens: Sequence[int] = ()
-    choices: int = 1
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
@@ -44,11 +41,24 @@ class Sampling:
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
-    seed: int | None = None
     logprobs: int | None = None
+    seed: int | None = None
+    stop_tokens: Sequence[int] = ()
     logit_bias: Mapping[int, float] = dataclasses.field(default_factory=dict)
     allowed_tokens: Sequence[int] | None = None
     bad_tokens: Sequence[int] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling(TokenOptions):
+    """How a prompt goes on, as checked values.
+
+    `choices` sequences go on from one prompt. A `guide` says of each token which ones may come
+    next; it leaves no place for min_tokens.
+    """
+
+    max_tokens: int = 16
+    choices: int = 1
     guide: Guide | None = None
 
     def __post_init__(self) -> None:
