@@ -20,7 +20,13 @@ from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, rea
 from kernwright.llm._sampling import NUMBERS, Sampling
 from kernwright.llm._step import Step
 
-__all__ = ["Generated", "TokenEngine", "TokenPiece", "TokenStream"]
+__all__ = ["BAD_LOGITS", "Generated", "TokenEngine", "TokenPiece", "TokenStream"]
+
+
+BAD_LOGITS = (
+    "the logits of a sequence are not finite: its text cannot go on. Weights or caches may "
+    "overflow the dtype that they are computed in"
+)
 
 
 class Generated(NamedTuple):
@@ -129,15 +135,10 @@ class TokenEngine:
             try:
                 for prompt, sampling in requests:
                     numbers.append(self._submit(prompt, sampling))
-                self._left = {
-                    number: sampling.choices
-                    for number, (_, sampling) in zip(numbers, requests, strict=True)
-                }
+                choices = [sampling.choices for _, sampling in requests]
+                self._left = dict(zip(numbers, choices, strict=True))
                 self._run()
-                return [
-                    self._collected(number, sampling.choices)
-                    for number, (_, sampling) in zip(numbers, requests, strict=True)
-                ]
+                return [self._collected(*each) for each in zip(numbers, choices, strict=True)]
             finally:
                 self._forget(numbers)
 
@@ -145,7 +146,7 @@ class TokenEngine:
         if self._guides.is_idle:
             self._sort(self._loop.run(self._record))
             return
-        while any(self._left.values()):  # guides need the tokens here
+        while any(self._left.values()):  # guides get the tokens in _sort()
             self._sort(self._loop.advance(self._record))
 
     def stream(self, prompt: Sequence[int], sampling: Sampling) -> TokenStream:
@@ -341,10 +342,7 @@ class TokenStream(Iterator[TokenPiece]):
 def _require_end(piece: TokenPiece) -> None:
     """Raises for an end that is none of a text."""
     if piece.finish_reason == "bad_logits":
-        raise ModelError(
-            "the logits of a sequence are not finite: its text cannot go on. Weights or caches "
-            "may overflow the dtype that they are computed in"
-        )
+        raise ModelError(BAD_LOGITS)
     if piece.finish_reason == "bad_guide":
         raise ModelError(piece.error)
     if piece.finish_reason == "failed":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernwright.errors import Error, Timeout
 from kernwright.llm._choice import Choice, Completion, Piece
-from kernwright.llm._engine import TokenEvent
+from kernwright.llm._engine import BAD_LOGITS, TokenEvent
 from kernwright.llm._errors import ModelError
 from kernwright.llm._recording import read_details
 
@@ -23,11 +23,6 @@ __all__ = ["Request"]
 Wake = Callable[[], None]
 Waker = tuple[asyncio.AbstractEventLoop | None, Wake]
 """What to call once something happened, and the event loop to call it in; None: any thread."""
-
-_BAD_LOGITS = (
-    "the logits of a sequence are not finite: its text cannot go on. Weights or caches may "
-    "overflow the dtype that they are computed in"
-)
 
 
 def wake_all(wakers: Iterable[Waker]) -> None:
@@ -77,7 +72,7 @@ class Progress:
         if event.finish_reason == "bad_guide":
             return self.fail(ModelError, event.error), False
         if event.finish_reason == "bad_logits":
-            return self.fail(ModelError, _BAD_LOGITS), False
+            return self.fail(ModelError, BAD_LOGITS), False
         details = None
         if event.details is not None and self._logprobs is not None:
             details = read_details(event.details, self._logprobs, self._vocabulary)
