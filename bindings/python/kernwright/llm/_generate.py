@@ -38,7 +38,7 @@ class Generator:
         pages = [-(-length // PAGE) for length in sorted(lengths, reverse=True)[:rows]]
         needed = EngineSize(rows, max(lengths), sum(pages))
         context = self._model.config.max_length
-        if deterministic:  # only the number of pages may change no bit
+        if deterministic:  # rows and capacity could change bits, pages cannot
             needed = EngineSize(SAME_ROWS, context, sum(pages))
         if deterministic != self._deterministic:
             self._engine, self._size = None, EngineSize(0, 0, 0)

@@ -31,9 +31,9 @@ __all__ = ["Model"]
 
 def cache_layers(module: Any, config: Config) -> list[tuple[int, int]]:
     """(kv_heads, head_dim) of what each layer of a module keeps of a token."""
-    own = getattr(module, "cache_layers", None)
-    if own is not None:
-        return list(own())
+    layers_of = getattr(module, "cache_layers", None)
+    if layers_of is not None:
+        return list(layers_of())
     return [(config.num_kv_heads, config.head_dim)] * config.num_layers
 
 

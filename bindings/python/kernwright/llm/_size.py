@@ -15,9 +15,10 @@ __all__ = ["MOST_ROWS", "PAGE", "SAME_ROWS", "EngineSize"]
 
 MOST_ROWS = 256  # sequences that run at a time; others wait
 PAGE = 16  # tokens
-# Of deterministic engines: as all steps are of one size, these are costs of each.
+# All steps of a deterministic engine have one size: each costs as much as one of so many rows, and
+# each part of a prompt as much as one of so many tokens.
 SAME_ROWS, SAME_TOKENS = 32, 256
-_SHARE = 0.8  # of free memory at most; steps need some, too
+_SHARE = 0.8  # of the free memory goes to keys and values at most: steps need some, too
 
 
 class EngineSize(NamedTuple):
@@ -29,7 +30,7 @@ class EngineSize(NamedTuple):
 
     def holds(self, other: EngineSize) -> bool:
         """Whether the other one is no larger in anything."""
-        return all(mine >= theirs for mine, theirs in zip(self, other, strict=True))
+        return all(place >= wanted for place, wanted in zip(self, other, strict=True))
 
     @classmethod
     def of_memory(cls, model: Model, rows: int, kv_memory: int | str) -> EngineSize:

@@ -142,8 +142,9 @@ def identity_of(model: Model) -> dict[str, Any]:
         each.name: getattr(config, each.name)
         for each in dataclasses.fields(config) if each.name not in _UNCOMPARED
     }  # fmt: skip
-    own = {name: each for name, each in config.fields.items() if not name.startswith("_")}
-    found |= {f"fields.{name}": each for name, each in own.items()}
+    found |= {
+        f"fields.{name}": each for name, each in config.fields.items() if not name.startswith("_")
+    }
     found["dtype of the caches"] = model.cache_format.dtype
     found["layers of the caches"] = model.cache_layers()
     return dict(json.loads(json.dumps(found, default=_plain)))

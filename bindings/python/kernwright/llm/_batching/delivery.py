@@ -19,7 +19,7 @@ from kernwright.llm._sampling import Sampling
 __all__ = ["Delivery"]
 
 _WAIT = 1.0  # seconds between looks at the engine when nothing happens
-_ENDS = 32  # requests, whose ends tell how often one ends
+_ENDS = 32  # of the latest requests: they tell how often one ends
 _LONGEST_RETRY = 60.0  # seconds
 
 
@@ -178,7 +178,7 @@ class Delivery:
                 continue
             try:
                 woken, is_stopped = progress.add(event)
-            except Exception as error:  # of the text alone: the neighbours go on
+            except Exception as error:  # this text cannot be made: its neighbours go on
                 woken, is_stopped = progress.fail(Error, f"the text of it ended: {error!r}"), False
             wakers += woken
             if progress.is_ended:

@@ -157,15 +157,15 @@ class _TokenTable:
         data, size = text.encode(), len(self.tokens)
         if all(id < size for id in ids) and b"".join(self.tokens[id] for id in ids) == data:
             return ids
-        found, at = [], 0
-        while at < len(data):
-            for end in range(min(len(data), at + self._longest), at, -1):
-                if data[at:end] in self._ids:
-                    found.append(self._ids[data[at:end]])
+        found, begin = [], 0
+        while begin < len(data):
+            for end in range(min(len(data), begin + self._longest), begin, -1):
+                if data[begin:end] in self._ids:
+                    found.append(self._ids[data[begin:end]])
                     break
             else:
                 break  # no token has this byte
-            at = end
+            begin = end
         return found
 
 
