@@ -82,7 +82,8 @@ void Batch::submit(std::uint64_t number, Request&& request) {
     made->guide_mask = source->first_mask;
     made->limit = std::min(source->max_tokens, options_.capacity - made->length);
     all.push_back(made);
-    // The others share full pages of the first one. Each computes at least the last token itself.
+    // Other choices share full pages of the first one, and compute at least the last token of the
+    // prompt themselves.
     if (choice > 0 && pages_.shared_pages(made->length) > 0) {
       all.front()->followers.push_back(made);
     } else {
@@ -104,19 +105,19 @@ void Batch::cancel(const Inbox::Cancel& cancel) {
 void Batch::set_mask(Inbox::NextMask&& next) {
   const auto found = requests_.find(next.request);
   if (found == requests_.end()) return;
-  const std::vector<SequencePtr> sequences = found->second.sequences;
-  for (const SequencePtr& each : sequences) {
-    if (each->choice != next.choice || !each->waits_for_mask) continue;
-    each->guide_mask = std::move(next.mask);
-    each->guide_mask.keep(each->source->constraints.mask);
-    each->waits_for_mask = false;
-    each->sent_mask = nullptr;
-    if (!each->guide_mask.allows_any())
-      finish(*each, Finish::bad_guide, -1, {},
-             "no token is left of those that may come next: bad_tokens or allowed_tokens forbid "
-             "them");
-    return;
-  }
+  const std::vector<SequencePtr>& sequences = found->second.sequences;
+  const auto place = std::ranges::find_if(
+      sequences, [&](const SequencePtr& each) { return each->choice == next.choice; });
+  if (place == sequences.end() || !(*place)->waits_for_mask) return;
+  Sequence& sequence = **place;
+  sequence.guide_mask = std::move(next.mask);
+  sequence.guide_mask.keep(sequence.source->constraints.mask);
+  sequence.waits_for_mask = false;
+  sequence.sent_mask = nullptr;
+  if (!sequence.guide_mask.allows_any())
+    finish(sequence, Finish::bad_guide, -1, {},
+           "no token is left of those that may come next: bad_tokens or allowed_tokens forbid "
+           "them");
 }
 
 bool Batch::waits_for_masks() const noexcept {
@@ -217,7 +218,8 @@ void Batch::preempt(const SequencePtr& sequence) {
   queue_.add(sequence);
 }
 
-/// Waiting choices may hold pages of the first one. Whether there were some.
+/// Releases the pages of waiting sequences: choices hold those that they share with the first one.
+/// Whether there were some.
 bool Batch::strip_waiting() {
   bool found = false;
   queue_.visit([&](Sequence& each) {
@@ -289,8 +291,8 @@ void Batch::send_mask(Sequence& sequence) {
   sequence.sent_mask = mask;
 }
 
-/// The other choices begin once a step that computes what they share is planned: steps run in
-/// order.
+/// Other choices of the request begin once the step that computes their shared pages is planned:
+/// steps run in order.
 void Batch::release_followers(Sequence& sequence) {
   const std::int32_t shared = pages_.shared_pages(sequence.prompt_length());
   if (sequence.computed < shared * pages_.options().page_size) return;
@@ -360,7 +362,7 @@ void Batch::finish(Sequence& sequence, Finish reason, std::int32_t token,
     queue_.remove(sequence);
   }
   shares_.leave(sequence.account);
-  // Its followers share nothing.
+  // Choices that waited for pages of this sequence begin without shared ones.
   for (const SequencePtr& each : std::exchange(sequence.followers, {})) {
     if (!each->finished) queue_.add(each);
   }

@@ -34,7 +34,7 @@ struct BatchStats {
   std::int64_t prompt_tokens = 0;      ///< of admitted sequences
   std::int64_t shared_tokens = 0;      ///< of prompts, found in the prefix cache
   std::int64_t preemptions = 0;        ///< losses of a row and its pages
-  std::int64_t recomputed_tokens = 0;  ///< of these when they got a row again
+  std::int64_t recomputed_tokens = 0;  ///< of preempted sequences in a row again
   std::int32_t rows = 0;               ///< running sequences
   std::int32_t running = 0;            ///< requests behind the queue
   std::int32_t waiting = 0;            ///< requests in the queue
