@@ -32,35 +32,35 @@ std::int32_t Pages::take() {
 
 void Pages::retain(std::int32_t page) {
   if (owners(page) == 0) throw std::logic_error(format("page {} is free: it has no owner", page));
-  const auto at = static_cast<std::size_t>(page);
-  if (++owners_[at] == 2 && cached_[at]) --idle_;
+  const auto index = static_cast<std::size_t>(page);
+  if (++owners_[index] == 2 && cached_[index]) --idle_;
 }
 
 void Pages::release(std::int32_t page) {
   if (owners(page) == 0) throw std::logic_error(format("page {} is freed twice", page));
-  const auto at = static_cast<std::size_t>(page);
-  if (owners_[at] == 1 && cached_[at])
+  const auto index = static_cast<std::size_t>(page);
+  if (owners_[index] == 1 && cached_[index])
     throw std::logic_error(format("page {} has no owner but the prefix cache", page));
-  --owners_[at];
-  if (owners_[at] == 1 && cached_[at]) ++idle_;
-  if (owners_[at] == 0) free_.push_back(page);
+  --owners_[index];
+  if (owners_[index] == 1 && cached_[index]) ++idle_;
+  if (owners_[index] == 0) free_.push_back(page);
 }
 
 void Pages::retain_cached(std::int32_t page) {
   const std::int32_t before = owners(page);
-  const auto at = static_cast<std::size_t>(page);
-  if (before == 0 || cached_[at])
+  const auto index = static_cast<std::size_t>(page);
+  if (before == 0 || cached_[index])
     throw std::logic_error(format("page {} is {}", page, before == 0 ? "free" : "cached already"));
-  ++owners_[at];
-  cached_[at] = true;
+  ++owners_[index];
+  cached_[index] = true;
 }
 
 void Pages::release_cached(std::int32_t page) {
   const std::int32_t before = owners(page);
-  const auto at = static_cast<std::size_t>(page);
-  if (!cached_[at]) throw std::logic_error(format("page {} is not in the prefix cache", page));
+  const auto index = static_cast<std::size_t>(page);
+  if (!cached_[index]) throw std::logic_error(format("page {} is not in the prefix cache", page));
   if (before == 1) --idle_;
-  cached_[at] = false;
+  cached_[index] = false;
   release(page);
 }
 

@@ -88,7 +88,7 @@ void PrefixCache::free_up(std::int32_t wanted) {
     Node& node = *(each++)->second;
     if (node.children.empty() && pages_.owners(node.page) == 1) drop(node);
   }
-  // A sequence that computed an equal page itself uses pages below an idle one.
+  // An idle page may have children in use, of a sequence that computed an equal page itself.
   while (pages_.free() < wanted && pages_.idle() > 0) {
     const auto found = std::ranges::find_if(
         by_use_, [&](const auto& each) { return pages_.owners(each.second->page) == 1; });

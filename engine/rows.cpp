@@ -82,14 +82,14 @@ void Rows::set_row(std::int32_t row, const RowStart& start) {
 
 void Rows::set_mask(std::int32_t row, std::span<const std::uint32_t> mask) {
   begin_row(row);
-  const std::int64_t at = layout_.row_at(row);
+  const std::int64_t row_begin = layout_.row_at(row);
   const std::int32_t is_masked = mask.empty() ? 0 : 1;
-  add(at + static_cast<std::int64_t>(kernels::RowWord::masked), std::span(&is_masked, 1));
+  add(row_begin + static_cast<std::int64_t>(kernels::RowWord::masked), std::span(&is_masked, 1));
   const std::vector<std::int32_t> words(mask.begin(), mask.end());
-  add(at + layout_.mask_at(), words);
+  add(row_begin + layout_.mask_at(), words);
 }
 
-/// Sends the changes so far where they have this row: those of one block must not overlap.
+/// Sends the collected changes if one of them has this row: changes of one block must not overlap.
 void Rows::begin_row(std::int32_t row) {
   if (std::ranges::find(set_rows_, row) != set_rows_.end()) flush();
   set_rows_.push_back(row);

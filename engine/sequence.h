@@ -82,7 +82,7 @@ struct TokenEvent {
   std::string error{};                  ///< why it failed
 };
 
-/// Of one user.
+/// What one user takes of an engine.
 struct Account {
   std::int64_t served = 0;  ///< tokens computed
   std::int32_t active = 0;  ///< sequences
@@ -131,7 +131,7 @@ struct Sequence {
     if (planned < source->min_tokens && !each.early_mask.is_empty()) return &each.early_mask;
     return each.mask.is_empty() ? nullptr : &each.mask;
   }
-  /// Of a step that gives it a token.
+  /// The features of a step that gives this sequence a token.
   std::uint32_t features() const noexcept {
     return source->features() | (next_mask() != nullptr ? Features::masks : 0);
   }

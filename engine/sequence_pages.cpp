@@ -36,11 +36,11 @@ void SequencePages::find(Sequence& sequence) {
   sequence.computed = whole * options_.page_size;
 }
 
-void SequencePages::share(const Sequence& from, Sequence& to) {
-  const std::int32_t count = shared_pages(from.prompt_length());
-  to.pages.assign(from.pages.begin(), from.pages.begin() + count);
-  for (const std::int32_t page : to.pages) pages_.retain(page);
-  to.computed = count * options_.page_size;
+void SequencePages::share(const Sequence& leader, Sequence& follower) {
+  const std::int32_t count = shared_pages(leader.prompt_length());
+  follower.pages.assign(leader.pages.begin(), leader.pages.begin() + count);
+  for (const std::int32_t page : follower.pages) pages_.retain(page);
+  follower.computed = count * options_.page_size;
 }
 
 void SequencePages::give(Sequence& sequence, std::int32_t tokens) {

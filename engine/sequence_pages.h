@@ -32,13 +32,14 @@ class SequencePages {
   /// Free pages and idle ones: give() can take as many.
   std::int32_t available() const noexcept { return pages_.free() + pages_.idle(); }
   std::int32_t pages_for(std::int32_t tokens) const noexcept;
-  /// Pages at the begin of a text that others may have computed: full ones, without the last token.
+  /// Pages at the beginning of a text that others may have computed: full ones, without the last
+  /// token.
   std::int32_t shared_pages(std::int32_t length) const noexcept;
 
   /// Gives a sequence without pages those that the prefix cache has of its known tokens.
   void find(Sequence& sequence);
-  /// Gives `to` the first pages of `from`, as many as both may share.
-  void share(const Sequence& from, Sequence& to);
+  /// Gives `follower` the first pages of `leader`, as many as both may share.
+  void share(const Sequence& leader, Sequence& follower);
   /// Takes pages until so many tokens have place. Throws std::logic_error without available ones.
   void give(Sequence& sequence, std::int32_t tokens);
   /// Keeps full pages of computed tokens for others: of the prompt, or of all known tokens.

@@ -219,16 +219,16 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
     request.deadline = std::chrono::steady_clock::now() +
                        std::chrono::nanoseconds(static_cast<std::int64_t>(*timeout * 1e9));
   if (mask) request.first_mask = mask_argument(self, *mask);
-  engine::Sampling& to = request.sampling;
-  to.top_k = top_k;
-  to.seed = seed;
+  engine::Sampling& values = request.sampling;
+  values.top_k = top_k;
+  values.seed = seed;
   const std::map<std::string, float*> places = {
-      {"temperature", &to.temperature},
-      {"top_p", &to.top_p},
-      {"min_p", &to.min_p},
-      {"repetition_penalty", &to.repetition_penalty},
-      {"presence_penalty", &to.presence_penalty},
-      {"frequency_penalty", &to.frequency_penalty},
+      {"temperature", &values.temperature},
+      {"top_p", &values.top_p},
+      {"min_p", &values.min_p},
+      {"repetition_penalty", &values.repetition_penalty},
+      {"presence_penalty", &values.presence_penalty},
+      {"frequency_penalty", &values.frequency_penalty},
   };
   for (const auto& [name, value] : sampling) {
     const auto place = places.find(name);

@@ -108,35 +108,35 @@ void apply_changes(const Array& state, const Array& block, std::int32_t count,
 
 void begin_step(const Array& state, const StateLayout& layout, const StepArrays& step,
                 const Stream& stream) {
-  const StepState from = step_state(state, layout);
+  const StepState kernel_state = step_state(state, layout);
   const std::int64_t rows = step.lengths.size(), tokens = step.tokens.size();
   require_rows(rows, layout);
   if (tokens < rows)
     throw InvalidArgument(format("a step of {} rows has as many tokens, not {}", rows, tokens));
-  const StepOutput to = {.tokens = step.tokens.address(),
-                         .positions = step.positions.address(),
-                         .token_rows = step.token_rows.address(),
-                         .query_starts = step.query_starts.address(),
-                         .lengths = step.lengths.address(),
-                         .last = step.last.address(),
-                         .page_table = step.page_table.address(),
-                         .top_k = step.top_k.address(),
-                         .temperature = step.temperature.address(),
-                         .top_p = step.top_p.address(),
-                         .min_p = step.min_p.address(),
-                         .repetition = step.repetition_penalty.address(),
-                         .presence = step.presence_penalty.address(),
-                         .frequency = step.frequency_penalty.address(),
-                         .seeds = step.seeds.address(),
-                         .rows = static_cast<std::int32_t>(rows),
-                         .count = static_cast<std::int32_t>(tokens)};
+  const StepOutput output = {.tokens = step.tokens.address(),
+                             .positions = step.positions.address(),
+                             .token_rows = step.token_rows.address(),
+                             .query_starts = step.query_starts.address(),
+                             .lengths = step.lengths.address(),
+                             .last = step.last.address(),
+                             .page_table = step.page_table.address(),
+                             .top_k = step.top_k.address(),
+                             .temperature = step.temperature.address(),
+                             .top_p = step.top_p.address(),
+                             .min_p = step.min_p.address(),
+                             .repetition = step.repetition_penalty.address(),
+                             .presence = step.presence_penalty.address(),
+                             .frequency = step.frequency_penalty.address(),
+                             .seeds = step.seeds.address(),
+                             .rows = static_cast<std::int32_t>(rows),
+                             .count = static_cast<std::int32_t>(tokens)};
   launch(step_kernel(kBegin).on(state.device()), step_config(rows, kStepThreads, state, stream),
-         from, to);
+         kernel_state, output);
 }
 
 void apply_penalties(const Array& state, const StateLayout& layout, const Array& logits,
                      const Stream& stream) {
-  const StepState from = step_state(state, layout);
+  const StepState kernel_state = step_state(state, layout);
   const std::int64_t rows = logits.ndim() == 2 ? logits.shape()[0] : 0;
   require_logits(logits, rows, layout);
   const std::int64_t vocabulary = logits.shape()[1];
@@ -145,14 +145,14 @@ void apply_penalties(const Array& state, const StateLayout& layout, const Array&
                                  kMostPenalised, vocabulary));
   LaunchConfig config = step_config(rows, kPenaltyThreads, state, stream);
   config.shared_bytes = static_cast<std::uint32_t>((vocabulary + 31) / 32 * 4);
-  launch(step_kernel(kPenalties).on(state.device()), config, from, logits.address(),
+  launch(step_kernel(kPenalties).on(state.device()), config, kernel_state, logits.address(),
          logits.strides()[0] / 4, static_cast<std::int32_t>(vocabulary));
   logits.use_on(config.stream);
 }
 
 void apply_masks(const Array& state, const StateLayout& layout, const Array& logits,
                  const Stream& stream) {
-  const StepState from = step_state(state, layout);
+  const StepState kernel_state = step_state(state, layout);
   const std::int64_t rows = logits.ndim() == 2 ? logits.shape()[0] : 0;
   require_logits(logits, rows, layout);
   const std::int64_t vocabulary = logits.shape()[1];
@@ -161,7 +161,7 @@ void apply_masks(const Array& state, const StateLayout& layout, const Array& log
                                  layout.vocabulary, vocabulary));
   LaunchConfig config = step_config(rows, kMaskThreads, state, stream);
   config.grid.y = static_cast<std::uint32_t>((vocabulary + kMaskTokens - 1) / kMaskTokens);
-  launch(step_kernel(kMasks).on(state.device()), config, from, logits.address(),
+  launch(step_kernel(kMasks).on(state.device()), config, kernel_state, logits.address(),
          logits.strides()[0] / 4, static_cast<std::int32_t>(vocabulary));
   logits.use_on(config.stream);
 }
@@ -169,7 +169,7 @@ void apply_masks(const Array& state, const StateLayout& layout, const Array& log
 void end_step(const Array& state, const StateLayout& layout, const Array& sampled,
               const Array* logits, const Array* details, const Array& results,
               const Stream& stream) {
-  const StepState from = step_state(state, layout);
+  const StepState kernel_state = step_state(state, layout);
   const std::int64_t rows = results.shape()[0];
   require_rows(rows, layout);
   if (sampled.type() != ScalarType::int32 || sampled.shape() != Shape{rows} ||
@@ -177,24 +177,24 @@ void end_step(const Array& state, const StateLayout& layout, const Array& sample
     throw InvalidArgument(
         format("sampled tokens are int32 of shape ({},), not {}", rows, sampled.identify()));
   if (logits != nullptr) require_logits(*logits, rows, layout);
-  StepResults to = {.words = results.address(),
-                    .row_words = static_cast<std::int32_t>(results.shape()[1])};
+  StepResults output = {.words = results.address(),
+                        .row_words = static_cast<std::int32_t>(results.shape()[1])};
   if (details != nullptr) {
     if (details->type() != ScalarType::int32 || details->ndim() != 2 ||
         details->shape()[0] != rows || details->shape()[1] >= results.shape()[1] ||
         details->strides()[1] != 4)
       throw InvalidArgument(format("details are int32 rows of shape ({}, at most {}), not {}", rows,
                                    results.shape()[1] - 1, details->identify()));
-    to.details = details->address();
-    to.detail_stride = details->strides()[0] / 4;
-    to.detail_words = static_cast<std::int32_t>(details->shape()[1]);
+    output.details = details->address();
+    output.detail_stride = details->strides()[0] / 4;
+    output.detail_words = static_cast<std::int32_t>(details->shape()[1]);
   }
   const CUdeviceptr read = logits != nullptr ? logits->address() : 0;
   const std::int64_t stride = logits != nullptr ? logits->strides()[0] / 4 : 0;
   const LaunchConfig config =
       step_config((rows + kStepThreads - 1) / kStepThreads, kStepThreads, state, stream);
-  launch(step_kernel(kEnd).on(state.device()), config, from, sampled.address(), read, stride,
-         static_cast<std::int32_t>(rows), to);
+  launch(step_kernel(kEnd).on(state.device()), config, kernel_state, sampled.address(), read,
+         stride, static_cast<std::int32_t>(rows), output);
   sampled.use_on(config.stream);
   if (logits != nullptr) logits->use_on(config.stream);
   if (details != nullptr) details->use_on(config.stream);
