@@ -435,8 +435,9 @@ def test_users_get_equal_shares():
 
 
 def test_a_timeout_ends_requests_with_what_they_have():
-    with make_engine(max_rows=1) as engine:
-        model = engine.model
+    model = make_model()
+    with make_engine(model, max_rows=1) as engine:
+        assert engine.model is model
         engine.submit([1, 2], max_tokens=2).result()
         running = engine.submit([1, 2], max_tokens=90)
         waiting = engine.submit([3], max_tokens=9, timeout=0.001)
@@ -446,7 +447,6 @@ def test_a_timeout_ends_requests_with_what_they_have():
         assert engine.submit([3], max_tokens=9, timeout=60).result(60).finish_reason == "length"
         wait_until(lambda: engine.stats()["running"] == 0)
         assert (engine.stats()["aborted"], engine.stats()["finished"]) == (1, 3)
-        assert model is engine.model
 
 
 def test_close_lets_requests_end_within_its_time():

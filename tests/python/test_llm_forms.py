@@ -186,10 +186,13 @@ def test_without_a_token_that_ends_texts_a_form_ends_itself(tokenizer):
     state = made.compile(form_of({"choices": ["a"]})).start()
     (token,) = tokens_in(state.advance(None), len(tokenizer))
     assert tokenizer.bytes(token) == b"a" and state.advance(int(token)) is None
-    state = made.compile(form_of({"regex": "a+"})).start()
+    state, last = made.compile(form_of({"regex": "a+"})).start(), None
     for _ in range(5):
-        (*tokens,) = tokens_in(state.advance(None if _ == 0 else int(token)), len(tokenizer))
+        tokens = tokens_in(state.advance(last), len(tokenizer))
         assert token in tokens and not set(tokens) & set(tokenizer.eos)
+        last = int(token)
+    with pytest.raises(InvalidArgument, match="only the empty text"):
+        made.compile(form_of({"regex": ""}))
 
 
 def test_a_vocabulary_without_some_bytes(tmp_path):
