@@ -93,15 +93,15 @@ struct Copier {
   unsigned inside;              // a bit for each of its lines, where they are the slow extent
   unsigned to;
 
-  __device__ Copier(const Side& of, long long line, int lines, int step, int steps) {
+  __device__ Copier(const Side& side, long long line, int lines, int step, int steps) {
     const int fast = threadIdx.x % kFast, slow = threadIdx.x / kFast;
     const int own_line = kWay == kAlong ? slow : fast * kPack;
     const int own_step = kWay == kAlong ? fast : slow;
-    from =
-        of.data + (line + own_line) * of.line + (step + static_cast<long long>(own_step)) * of.step;
-    apart = kApart * (kWay == kAlong ? of.line : of.step);
-    run = kRun * of.step;
-    stage = kDepth * of.step;
+    from = side.data + (line + own_line) * side.line +
+           (step + static_cast<long long>(own_step)) * side.step;
+    apart = kApart * (kWay == kAlong ? side.line : side.step);
+    run = kRun * side.step;
+    stage = kDepth * side.step;
     left = steps - own_step;
     bytes = min(max(lines - own_line, 0), kPack) * kSize;
     inside = 0;
@@ -167,9 +167,9 @@ __device__ __forceinline__ double multiply_add(double x, double y, double sum) {
 }
 
 template <typename Out, typename Finish>
-__device__ __forceinline__ Out finished(const ProductEpilogueValues& with, float sum,
+__device__ __forceinline__ Out finished(const ProductEpilogueValues& epilogue, float sum,
                                         const Biases& bias, int k, float c) {
-  return ended_as<Out>(Finish::finish(with, sum, 0, bias, k, c));
+  return ended_as<Out>(Finish::finish(epilogue, sum, 0, bias, k, c));
 }
 /// Nothing follows sums of float64.
 template <typename Out, typename Finish>
@@ -181,7 +181,7 @@ __device__ __forceinline__ Out finished(const ProductEpilogueValues&, double sum
 /// A pack of neighbouring columns of a row; there are `many`.
 template <typename Out, typename Finish, int kPack, typename T>
 __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c,
-                                           const ProductEpilogueValues& with,
+                                           const ProductEpilogueValues& epilogue,
                                            const Biases (&bias)[kPack / 2], int many, bool whole) {
   Pack<Out, kPack> result, added;
   if constexpr (Finish::kHasC) {
@@ -197,7 +197,7 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
     if constexpr (Finish::kHasC) {
       if (i < many) more = to_compute(added.value[i]);
     }
-    result.value[i] = finished<Out, Finish>(with, sums[i], bias[i / 2], i % 2, more);
+    result.value[i] = finished<Out, Finish>(epilogue, sums[i], bias[i / 2], i % 2, more);
   }
   if (whole) {
     *reinterpret_cast<Pack<Out, kPack>*>(out) = result;
@@ -211,29 +211,29 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
 
 /// A thread's sums in rows kFirst to kEnd, before row `end` of the result; its first element is at
 /// `row` and `column`. kWhole: all of them are in the result, which takes packs.
-template <typename Out, typename Finish, typename Of, bool kWhole, int kFirst, int kEnd, typename T>
-__device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
-                                           Out* out, const Out* c,
-                                           const ProductEpilogueValues& with, const Problem& of,
-                                           int end, int row, int column) {
-  constexpr int kPack = Of::kPack;
+template <typename Out, typename Finish, typename Tiling, bool kWhole, int kFirst, int kEnd,
+          typename T>
+__device__ __forceinline__ void store_sums(
+    const T (&sums)[Tiling::kThreadRows][Tiling::kThreadColumns], Out* out, const Out* c,
+    const ProductEpilogueValues& epilogue, const Problem& problem, int end, int row, int column) {
+  constexpr int kPack = Tiling::kPack;
 #pragma unroll
-  for (int j = 0; j < Of::kThreadColumns; j += kPack) {
+  for (int j = 0; j < Tiling::kThreadColumns; j += kPack) {
     const int at_column = column + j * kLanesAcross;
-    const int many = kWhole ? kPack : of.columns - at_column;
+    const int many = kWhole ? kPack : problem.columns - at_column;
     if (many <= 0) break;
     Biases bias[kPack / 2];
 #pragma unroll
     for (int p = 0; p < kPack / 2; ++p) {
-      bias[p] = Finish::biases(with, at_column + 2 * p, of.columns);
+      bias[p] = Finish::biases(epilogue, at_column + 2 * p, problem.columns);
     }
 #pragma unroll
     for (int i = kFirst; i < kEnd; ++i) {
       const int at_row = row + i / kPack * kPack * kLanesDown + i % kPack;
       if (!kWhole && at_row >= end) break;
-      const long long at = static_cast<long long>(at_row) * of.columns + at_column;
-      store_pack<Out, Finish, kPack>(&sums[i][j], out + at, c + at, with, bias, many,
-                                     kWhole || of.packs != 0);
+      const long long index = static_cast<long long>(at_row) * problem.columns + at_column;
+      store_pack<Out, Finish, kPack>(&sums[i][j], out + index, c + index, epilogue, bias, many,
+                                     kWhole || problem.packs != 0);
     }
   }
 }
@@ -241,142 +241,150 @@ __device__ __forceinline__ void store_sums(const T (&sums)[Of::kThreadRows][Of::
 /// The sums of two slices are added: each thread gives half of its rows away through shared memory,
 /// here that from kFirst on, and keeps the other. Single elements are stored: packs would tie sums
 /// to neighbouring registers, whose reads collide with those of y in the loop.
-template <typename Of, int kFirst, typename T>
-__device__ __forceinline__ void give_half(const T (&sums)[Of::kThreadRows][Of::kThreadColumns],
-                                          T* shared) {
-  constexpr int kApart = Of::kWarps * 32, kColumns = Of::kThreadColumns;
-  static_assert(Of::kRows * Of::kColumns <= Of::kStages * Of::kStage);
+template <typename Tiling, int kFirst, typename T>
+__device__ __forceinline__ void give_half(
+    const T (&sums)[Tiling::kThreadRows][Tiling::kThreadColumns], T* shared) {
+  constexpr int kApart = Tiling::kWarps * 32, kColumns = Tiling::kThreadColumns;
+  static_assert(Tiling::kRows * Tiling::kColumns <= Tiling::kStages * Tiling::kStage);
 #pragma unroll
-  for (int i = kFirst; i < kFirst + Of::kThreadRows / 2; ++i) {
+  for (int i = kFirst; i < kFirst + Tiling::kThreadRows / 2; ++i) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) shared[(i * kColumns + j) * kApart] = sums[i][j];
   }
 }
 
 /// Adds what the other slice gave to the half from kFirst on.
-template <typename Of, int kFirst, typename T>
-__device__ __forceinline__ void take_half(T (&sums)[Of::kThreadRows][Of::kThreadColumns],
+template <typename Tiling, int kFirst, typename T>
+__device__ __forceinline__ void take_half(T (&sums)[Tiling::kThreadRows][Tiling::kThreadColumns],
                                           const T* shared) {
-  constexpr int kApart = Of::kWarps * 32, kColumns = Of::kThreadColumns;
+  constexpr int kApart = Tiling::kWarps * 32, kColumns = Tiling::kThreadColumns;
 #pragma unroll
-  for (int i = kFirst; i < kFirst + Of::kThreadRows / 2; ++i) {
+  for (int i = kFirst; i < kFirst + Tiling::kThreadRows / 2; ++i) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) sums[i][j] += shared[(i * kColumns + j) * kApart];
   }
 }
 
-/// Launched with Of::kThreads threads, a block for each tile. kWhole: no tile or stage is cut off,
-/// and rows of c begin at multiples of a pack; never so of groups. Dynamic shared memory: the
-/// stages, and the table of a problem of groups, possibly with fewer tiles than blocks.
-template <typename T, typename Out, typename Of, Way kWayA, Way kWayB, bool kWhole, typename Finish,
-          typename Given = Problem>
-__global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
-    fma_gemm(Side a, Side b, const Batch batch, void* out, const ProductEpilogueValues with,
-             const Given given) {
+/// Launched with Tiling::kThreads threads, a block for each tile. kWhole: no tile or stage is cut
+/// off, and rows of c begin at multiples of a pack; products of groups are never whole. Dynamic
+/// shared memory has the stages and, for groups, their table. Groups may have fewer tiles than
+/// there are blocks; a block without a tile ends at once.
+template <typename T, typename Out, typename Tiling, Way kWayA, Way kWayB, bool kWhole,
+          typename Finish, typename Work = Problem>
+__global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
+    fma_gemm(Side a, Side b, const Batch batch, void* out, const ProductEpilogueValues epilogue,
+             const Work work) {
   extern __shared__ __align__(16) unsigned char storage[];
-  constexpr int kStageBytes = Of::kStage * sizeof(T);
-  using Schedule = typename ScheduleOf<Given>::Type;
-  const Problem& of = ScheduleOf<Given>::sizes(given);
-  const Schedule schedule(given, storage + Of::kStages * kStageBytes);
+  constexpr int kStageBytes = Tiling::kStage * sizeof(T);
+  using Schedule = typename ScheduleOf<Work>::Type;
+  const Problem& problem = ScheduleOf<Work>::sizes(work);
+  const Schedule schedule(work, storage + Tiling::kStages * kStageBytes);
   if constexpr (Schedule::kPrepares) {
-    if (threadIdx.x < 32) schedule.prepare(Of::kRows);
+    if (threadIdx.x < 32) schedule.prepare(Tiling::kRows);
     __syncthreads();
     if (static_cast<int>(blockIdx.x) >= schedule.count()) return;
   }
-  const Place at = schedule.place(static_cast<int>(blockIdx.x));
-  const auto [first, inner] = schedule.depth(at, 1);
-  const int end = schedule.end_row(at);
-  const int row = schedule.first_row(at) + at.row * Of::kRows, column = at.column * Of::kColumns;
-  move_to(batch, at.batch, a, b);
-  Copier<T, Of::kRows, Of::kLineA, Of::kDepth, Of::kThreads, kWayA> copy_a(a, row, end - row, first,
-                                                                           inner);
-  Copier<T, Of::kColumns, Of::kLineB, Of::kDepth, Of::kThreads, kWayB> copy_b(
-      b, column, of.columns - column, first, inner);
+  const Place place = schedule.place(static_cast<int>(blockIdx.x));
+  const auto [first, inner] = schedule.depth(place, 1);
+  const int end = schedule.end_row(place);
+  const int row = schedule.first_row(place) + place.row * Tiling::kRows;
+  const int column = place.column * Tiling::kColumns;
+  move_to(batch, place.batch, a, b);
+  Copier<T, Tiling::kRows, Tiling::kLineA, Tiling::kDepth, Tiling::kThreads, kWayA> copy_a(
+      a, row, end - row, first, inner);
+  Copier<T, Tiling::kColumns, Tiling::kLineB, Tiling::kDepth, Tiling::kThreads, kWayB> copy_b(
+      b, column, problem.columns - column, first, inner);
   const unsigned stages = shared_address(storage);
   // Stages behind the last are zeros: no step is a special case.
   const auto load = [&](unsigned stage) {
     copy_a.template load<kWhole>(stages + stage);
-    copy_b.template load<kWhole>(stages + stage + Of::kDepth * Of::kLineA * sizeof(T));
+    copy_b.template load<kWhole>(stages + stage + Tiling::kDepth * Tiling::kLineA * sizeof(T));
     commit_copies();
   };
 #pragma unroll
-  for (int stage = 0; stage < Of::kStages - 1; ++stage) load(stage * kStageBytes);
-  const int warp = threadIdx.x / 32 % Of::kWarps, lane = threadIdx.x % 32;
-  const int slice = threadIdx.x / 32 / Of::kWarps;
+  for (int stage = 0; stage < Tiling::kStages - 1; ++stage) load(stage * kStageBytes);
+  const int warp = threadIdx.x / 32 % Tiling::kWarps, lane = threadIdx.x % 32;
+  const int slice = threadIdx.x / 32 / Tiling::kWarps;
   // Each two neighbours read the same of a, each two lanes at a distance of two the same of b: a
   // load of 16 bytes a lane takes half the time.
   const int lane_row = (lane >> 1 & 1) | (lane >> 3 & 2);
   const int lane_column = (lane & 1) | (lane >> 1 & 6);
-  const int own_row = warp / Of::kWarpsAcross * Of::kWarpRows + lane_row * Of::kPack;
-  const int own_column = warp % Of::kWarpsAcross * Of::kWarpColumns + lane_column * Of::kPack;
-  const int own_step = slice * Of::kSteps;
-  const unsigned char* const left = storage + (own_step * Of::kLineA + own_row) * sizeof(T);
+  const int own_row = warp / Tiling::kWarpsAcross * Tiling::kWarpRows + lane_row * Tiling::kPack;
+  const int own_column =
+      warp % Tiling::kWarpsAcross * Tiling::kWarpColumns + lane_column * Tiling::kPack;
+  const int own_step = slice * Tiling::kSteps;
+  const unsigned char* const left = storage + (own_step * Tiling::kLineA + own_row) * sizeof(T);
   const unsigned char* const right =
-      storage + (Of::kDepth * Of::kLineA + own_step * Of::kLineB + own_column) * sizeof(T);
-  T x[2][Of::kThreadRows], y[2][Of::kThreadColumns];
-  T sums[Of::kThreadRows][Of::kThreadColumns] = {};
+      storage +
+      (Tiling::kDepth * Tiling::kLineA + own_step * Tiling::kLineB + own_column) * sizeof(T);
+  T x[2][Tiling::kThreadRows], y[2][Tiling::kThreadColumns];
+  T sums[Tiling::kThreadRows][Tiling::kThreadColumns] = {};
   const auto fetch = [&](int into, unsigned stage, int k) {
-    load_part<Of::kThreadRows, kLanesDown>(
-        x[into], reinterpret_cast<const T*>(left + stage) + k * Of::kLineA);
-    load_part<Of::kThreadColumns, kLanesAcross>(
-        y[into], reinterpret_cast<const T*>(right + stage) + k * Of::kLineB);
+    load_part<Tiling::kThreadRows, kLanesDown>(
+        x[into], reinterpret_cast<const T*>(left + stage) + k * Tiling::kLineA);
+    load_part<Tiling::kThreadColumns, kLanesAcross>(
+        y[into], reinterpret_cast<const T*>(right + stage) + k * Tiling::kLineB);
   };
-  wait_copies<Of::kStages - 2>();
+  wait_copies<Tiling::kStages - 2>();
   __syncthreads();
   fetch(0, 0, 0);
-  unsigned read = 0, written = (Of::kStages - 1) * kStageBytes;
+  unsigned read = 0, written = (Tiling::kStages - 1) * kStageBytes;
 #pragma unroll 1
-  for (int done = 0; done < inner; done += Of::kDepth) {
+  for (int done = 0; done < inner; done += Tiling::kDepth) {
     load(written);
 #pragma unroll
-    for (int k = 0; k < Of::kSteps; ++k) {
-      if (k + 1 < Of::kSteps) {
+    for (int k = 0; k < Tiling::kSteps; ++k) {
+      if (k + 1 < Tiling::kSteps) {
         fetch((k + 1) % 2, read, k + 1);
       } else {
-        wait_copies<Of::kStages - 2>();
+        wait_copies<Tiling::kStages - 2>();
         __syncthreads();  // the next stage has come, and this one is free
         written = read;
-        read = read == (Of::kStages - 1) * kStageBytes ? 0 : read + kStageBytes;
+        read = read == (Tiling::kStages - 1) * kStageBytes ? 0 : read + kStageBytes;
         fetch(0, read, 0);
       }
       // Back and forth: of two neighbours, one has an operand that the other read.
 #pragma unroll
-      for (int i = 0; i < Of::kThreadRows; ++i) {
+      for (int i = 0; i < Tiling::kThreadRows; ++i) {
 #pragma unroll
-        for (int n = 0; n < Of::kThreadColumns; ++n) {
-          const int j = i % 2 == 0 ? n : Of::kThreadColumns - 1 - n;
+        for (int n = 0; n < Tiling::kThreadColumns; ++n) {
+          const int j = i % 2 == 0 ? n : Tiling::kThreadColumns - 1 - n;
           sums[i][j] = multiply_add(x[k % 2][i], y[k % 2][j], sums[i][j]);
         }
       }
     }
   }
   wait_copies<0>();
-  const long long before = static_cast<long long>(schedule.matrix(at)) * of.rows * of.columns;
-  ProductEpilogueValues ending = with;
-  if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(with, at.batch, of.columns);
-  Out* const to = static_cast<Out*>(out) + before;
-  const Out* const c = static_cast<const Out*>(with.c) + before;
-  const int to_row = row + own_row, to_column = column + own_column;
-  constexpr int kEnd = Of::kThreadRows, kHalf = kEnd / 2;
-  if constexpr (Of::kSlices == 1) {
-    store_sums<Out, Finish, Of, kWhole, 0, kEnd>(sums, to, c, ending, of, end, to_row, to_column);
+  const long long before =
+      static_cast<long long>(schedule.matrix(place)) * problem.rows * problem.columns;
+  ProductEpilogueValues tile_epilogue = epilogue;
+  if (Schedule::kGrouped) {
+    tile_epilogue = epilogue_of_batch<Finish>(epilogue, place.batch, problem.columns);
+  }
+  Out* const target = static_cast<Out*>(out) + before;
+  const Out* const c = static_cast<const Out*>(epilogue.c) + before;
+  const int first_row = row + own_row, first_column = column + own_column;
+  constexpr int kEnd = Tiling::kThreadRows, kHalf = kEnd / 2;
+  if constexpr (Tiling::kSlices == 1) {
+    store_sums<Out, Finish, Tiling, kWhole, 0, kEnd>(sums, target, c, tile_epilogue, problem, end,
+                                                     first_row, first_column);
   } else {
-    T* const shared = reinterpret_cast<T*>(storage) + threadIdx.x % (Of::kWarps * 32);
+    T* const shared = reinterpret_cast<T*>(storage) + threadIdx.x % (Tiling::kWarps * 32);
     __syncthreads();  // nobody reads stages any more
     if (slice == 0) {
-      give_half<Of, kHalf>(sums, shared);
+      give_half<Tiling, kHalf>(sums, shared);
     } else {
-      give_half<Of, 0>(sums, shared);
+      give_half<Tiling, 0>(sums, shared);
     }
     __syncthreads();
     if (slice == 0) {
-      take_half<Of, 0>(sums, shared);
-      store_sums<Out, Finish, Of, kWhole, 0, kHalf>(sums, to, c, ending, of, end, to_row,
-                                                    to_column);
+      take_half<Tiling, 0>(sums, shared);
+      store_sums<Out, Finish, Tiling, kWhole, 0, kHalf>(sums, target, c, tile_epilogue, problem,
+                                                        end, first_row, first_column);
     } else {
-      take_half<Of, kHalf>(sums, shared);
-      store_sums<Out, Finish, Of, kWhole, kHalf, kEnd>(sums, to, c, ending, of, end, to_row,
-                                                       to_column);
+      take_half<Tiling, kHalf>(sums, shared);
+      store_sums<Out, Finish, Tiling, kWhole, kHalf, kEnd>(sums, target, c, tile_epilogue, problem,
+                                                           end, first_row, first_column);
     }
   }
 }
