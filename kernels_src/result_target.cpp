@@ -17,6 +17,12 @@ constexpr std::uint64_t kResultAlignment = 16;  ///< bytes of the widest store
       format("{} cannot write to {}, a {}: {}", form.function, form.name, out.identify(), reason));
 }
 
+/// Whether both have the same elements at the same addresses.
+bool is_same_view(const Array& a, const Array& b) {
+  if (a.address() != b.address() || a.type() != b.type() || a.shape() != b.shape()) return false;
+  return a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous());
+}
+
 void require_no_overlap(const Array& out, const ResultForm& form, const OtherArray& other,
                         bool in_place) {
   if (other.array == nullptr || !may_overlap(out, *other.array)) return;
@@ -30,11 +36,6 @@ void require_no_overlap(const Array& out, const ResultForm& form, const OtherArr
 
 const Array* pointer_of(const std::optional<Array>& array) noexcept {
   return array ? &*array : nullptr;
-}
-
-bool is_same_view(const Array& a, const Array& b) {
-  if (a.address() != b.address() || a.type() != b.type() || a.shape() != b.shape()) return false;
-  return a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous());
 }
 
 Array result_array(const std::optional<Array>& out, const ResultForm& form, const Stream& stream) {
@@ -75,12 +76,6 @@ void require_apart_or_same(const std::optional<Array>& out, const ResultForm& fo
                            std::initializer_list<OtherArray> others) {
   if (!out) return;
   for (const OtherArray& each : others) require_no_overlap(*out, form, each, true);
-}
-
-Array written_to(const std::optional<Array>& out, const Array& result, const Stream& stream) {
-  if (!out) return result;
-  if (result.size() > 0 && !is_same_view(*out, result)) copy_into(*out, result, stream);
-  return *out;
 }
 
 }  // namespace kernwright::kernels

@@ -9,11 +9,12 @@
 
 namespace kernwright::kernels {
 
-/// The result that a function makes. Errors have both names.
+/// The result that a function makes; it refers to the shape. Messages of errors name the function
+/// and the argument.
 struct ResultForm {
   const char* function;
   Device& device;
-  Shape shape;
+  const Shape& shape;
   ScalarType type;
   const char* name = "out";  ///< of the argument
 };
@@ -26,9 +27,6 @@ struct OtherArray {
 
 const Array* pointer_of(const std::optional<Array>& array) noexcept;
 
-/// Whether both have the same elements at the same addresses.
-bool is_same_view(const Array& a, const Array& b);
-
 /// `out`, or without it a new contiguous array. Throws InvalidArgument unless `out` has the form's
 /// shape, type and device, may be written and has each element once.
 Array result_array(const std::optional<Array>& out, const ResultForm& form, const Stream& stream);
@@ -37,16 +35,12 @@ Array result_array(const std::optional<Array>& out, const ResultForm& form, cons
 Array contiguous_result(const std::optional<Array>& out, const ResultForm& form,
                         const Stream& stream);
 
-/// Throws InvalidArgument where `out`, if given, may share memory with one of `others`.
+/// Throws InvalidArgument if `out` is given and may share memory with one of `others`.
 void require_apart(const std::optional<Array>& out, const ResultForm& form,
                    std::initializer_list<OtherArray> others);
-/// The same, but an array of the same elements at the same addresses is allowed: the function may
-/// work in place.
+/// The same for a function that can work in place: an array with the elements of `out` at the same
+/// addresses is allowed.
 void require_apart_or_same(const std::optional<Array>& out, const ResultForm& form,
                            std::initializer_list<OtherArray> others);
-
-/// `out` with the elements of `result`, which are copied where they are not there already. Without
-/// `out` the result itself.
-Array written_to(const std::optional<Array>& out, const Array& result, const Stream& stream);
 
 }  // namespace kernwright::kernels

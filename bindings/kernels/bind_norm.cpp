@@ -34,7 +34,7 @@ py::object or_none(std::optional<Value>& value) {
   return value ? py::cast(std::move(*value)) : py::none();
 }
 
-/// For the result, its scales, the sum with the residual; each may be None.
+/// The targets of the result, its scales and the sum with the residual; each may be None.
 using NormTargets = std::array<py::object, 3>;
 
 py::tuple call_norm(const std::string& kind, const py::object& x, const py::object& weight,

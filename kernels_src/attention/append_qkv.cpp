@@ -164,6 +164,7 @@ void launch_qkv(PlannedAppend& planned, AppendQkv& call, ScalarType from, Scalar
   const std::int64_t dim = std::max(call.cache.side[0].dim, call.cache.side[1].dim);
   const RowTile tile = tile_rows(dim, width, kQkvValues);
   const bool norms = call.q_norm.values != 0 || call.k_norm.values != 0;
+  const bool token_scales = call.cache.side[0].token_scales != 0;
   const auto key = InstanceKey()
                        .type(from)
                        .type(to)
@@ -172,11 +173,10 @@ void launch_qkv(PlannedAppend& planned, AppendQkv& call, ScalarType from, Scalar
                        .add(tile.width, 6)
                        .add(interleaved, 1)
                        .add(norms, 1)
-                       .add(call.cache.side[0].token_scales != 0, 1);
+                       .add(token_scales, 1);
   const LazyKernel& kernel = family.instance(key, [&] {
     return format("append_qkv<{}, {}, {}, {}, {}, {}, {}{}>", device_type(from), device_type(to),
-                  width, tile.items, tile.width, interleaved, norms,
-                  call.cache.side[0].token_scales != 0 ? ", true" : "");
+                  width, tile.items, tile.width, interleaved, norms, token_scales ? ", true" : "");
   });
   const std::int64_t rows = std::int64_t{call.cache.batches} * call.cache.tokens *
                             (call.heads + std::int64_t{2} * call.cache.heads);

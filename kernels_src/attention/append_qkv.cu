@@ -107,8 +107,8 @@ __device__ __forceinline__ void store(E* to, const Columns<T, N>& x, float scale
   *reinterpret_cast<Pack<E, N>*>(to) = pack;
 }
 
-/// The bits of the largest magnitude of a head, those of NaN where it has one; elements are rounded
-/// to T. By all lanes of a warp.
+/// The bits of the largest magnitude of a head's elements, rounded to T; a head with NaN gives bits
+/// of NaN. All lanes of a warp call this function.
 template <typename T, int Width, int N, int Items>
 __device__ __forceinline__ unsigned largest_magnitude(const Columns<T, N> (&columns)[Items],
                                                       int packs) {
@@ -126,7 +126,7 @@ __device__ __forceinline__ unsigned largest_magnitude(const Columns<T, N> (&colu
 }
 
 /// `Width` threads take a head of a token, in packs of N elements. E: elements of the caches; with
-/// TokenScales a head's largest magnitude becomes their largest number.
+/// TokenScales a head's largest magnitude becomes the largest number of E.
 template <typename T, typename E, int N, int Items, int Width, bool Interleaved, bool Norms,
           bool TokenScales = false>
 __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ AppendQkv call) {
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
     if (part != 0) {
       scale = __uint_as_float(most) / ToCache<E>::most();
       if (lane == 0) side.token_scales[cache.offset(side.scales_at, batch, head, token)] = scale;
-      if (scale == 0) scale = 1;  // all of them are 0
+      if (scale == 0) scale = 1;  // all elements of the head are 0
     }
 #pragma unroll
     for (int i = 0; i < Items; ++i) {

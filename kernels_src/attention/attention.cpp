@@ -45,7 +45,7 @@ void launch_forward(PreparedAttention& made, const Stream& on) {
   AttentionCall& call = made.call;
   const int extras = call.drop_below != 0 ? 2 : made.extras ? 1 : 0;
   const ForwardTile tile = choose_tile(made, extras > 0);
-  const bool packs = made.moves_packs(true);
+  const bool packs = made.moves_packs(true), token_scales = call.k_token_scales != 0;
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .type(made.k.type())
@@ -55,11 +55,11 @@ void launch_forward(PreparedAttention& made, const Stream& on) {
                        .add(tile.tokens, 7)
                        .add(packs, 1)
                        .add(extras, 2)
-                       .add(call.k_token_scales != 0, 1);
+                       .add(token_scales, 1);
   const LazyKernel& kernel = family.instance(key, [&] {
     return format("attention<{}, {}, {}, {}, {}, {}, {}, {}{}>", device_type(made.q.type()),
                   device_type(made.k.type()), made.dim_class, made.value_class, tile.row_tiles,
-                  tile.tokens, packs, extras, call.k_token_scales != 0 ? ", true" : "");
+                  tile.tokens, packs, extras, token_scales ? ", true" : "");
   });
   const std::int64_t rows = kForwardWarps * 16 * tile.row_tiles;
   const std::int64_t blocks = call.heads * made.share_rows(rows, 1);

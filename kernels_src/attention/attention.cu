@@ -146,9 +146,10 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
     if (first >= any_high || first + kTokens <= any_low) continue;
     [[maybe_unused]] TokenScales<kTokens> key_scales, value_scales;
     if constexpr (kTokenScales) {
-      const long long at = sequence.k_batch * call.scales_at.batch + kv_head * call.scales_at.head;
-      key_scales.load(call, call.k_token_scales + at, table, first, visible, high);
-      value_scales.load(call, call.v_token_scales + at, table, first, visible, high);
+      const long long head_scales =
+          sequence.k_batch * call.scales_at.batch + kv_head * call.scales_at.head;
+      key_scales.load(call, call.k_token_scales + head_scales, table, first, visible, high);
+      value_scales.load(call, call.v_token_scales + head_scales, table, first, visible, high);
     }
     const unsigned keys = shared_address(ring + tile % 2 * kStage);
     float s[kRowTiles][kTokens / 8][4] = {};

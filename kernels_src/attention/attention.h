@@ -49,10 +49,10 @@ Attended attention(const Array& query, const Array& key, const Array& value,
 /// k_lengths tokens (of all tokens without lengths). Each sees itself and everything before it.
 /// Caches are (batch, kv_heads, keys, dim), or with page_table (pages, page_size, kv_heads, dim).
 /// Their elements have the queries' type, or are int8, float8_e4m3fn or float8_e5m2 times k_scales
-/// and v_scales; these may also be those of tokens, as append_cache() writes them. Blocks share the
-/// context (T. Dao et al., "Flash-Decoding", 2023); their parts are
-/// summed in a fixed order. A batch gives NaN if its table names a page outside the cache; nothing
-/// is read for it.
+/// and v_scales, one scale for each head or, as append_cache() writes them, for each token and
+/// head. Blocks share the context (T. Dao et al., "Flash-Decoding", 2023); their parts are summed
+/// in a fixed order. A batch gives NaN if its table names a page outside the cache; nothing is read
+/// for it.
 Attended decode_attention(const Array& query, const Array& key, const Array& value,
                           const AttentionOptions& options, const Stream& stream = {});
 
@@ -67,8 +67,9 @@ Attended paged_attention(const Array& query, const Array& key, const Array& valu
 /// The targets of append_cache(): pages, and the unit of 8-bit elements.
 struct CachePlaces {
   std::optional<Array> page_table = std::nullopt;  ///< int32 (batch, pages)
-  /// float32 (kv_heads,), or with the cache's axes but the last: those of each token and head, its
-  /// largest magnitude divided by the format's largest number, which are written with the tokens.
+  /// float32 (kv_heads,), or with the cache's axes but the last: scales of each token and head,
+  /// which are written with the tokens. Such a scale is the head's largest magnitude divided by the
+  /// format's largest number.
   std::optional<Array> k_scales = std::nullopt, v_scales = std::nullopt;
   /// int32 (batch,), for batches of one token: the row of the page table, or of the cache, that a
   /// token belongs to. The token is left out where there is no such row.

@@ -221,7 +221,7 @@ void add_attention_vectors(PreparedAttention& made, const AttentionOptions& opti
   const Shape slopes = each ? Shape{call.batches, call.heads} : Shape{call.heads};
   call.slopes = add_attention_vector(made, options.slopes, "alibi", kFloats, slopes, on);
   call.slopes_batch = each ? call.heads : 0;
-  if (are_of_tokens(options.k_scales) || are_of_tokens(options.v_scales)) {
+  if (have_token_scales(options.k_scales, options.v_scales)) {
     call.scales_at = token_scale_strides(made.k, options.k_scales, options.v_scales,
                                          options.page_table.has_value());
     call.k_token_scales = options.k_scales->address();
@@ -265,7 +265,9 @@ Array with_whole_heads(const Array& array, const Stream& on) {
   return even && side_by_side ? array : copy(array, on);
 }
 
-bool are_of_tokens(const std::optional<Array>& scales) { return scales && scales->ndim() == 3; }
+bool have_token_scales(const std::optional<Array>& k_scales, const std::optional<Array>& v_scales) {
+  return (k_scales && k_scales->ndim() == 3) || (v_scales && v_scales->ndim() == 3);
+}
 
 HeadStrides token_scale_strides(const Array& key_cache, const std::optional<Array>& k_scales,
                                 const std::optional<Array>& v_scales, bool paged) {

@@ -62,10 +62,11 @@ struct PreparedAttention {
 
 /// The array itself where a head's elements lie side by side, else a copy.
 Array with_whole_heads(const Array& array, const Stream& on);
-/// Whether scales of a cache are those of its tokens: they have its axes but the last.
-bool are_of_tokens(const std::optional<Array>& scales);
-/// Strides of scales of tokens, in elements. Throws InvalidArgument unless both are float32 and
-/// contiguous, with the axes of a cache of 8-bit elements.
+/// Whether a cache has a scale for each token and head: one array of scales then has the cache's
+/// axes but the last.
+bool have_token_scales(const std::optional<Array>& k_scales, const std::optional<Array>& v_scales);
+/// Strides of scales of tokens, in elements. Throws InvalidArgument unless both arrays are float32
+/// and contiguous, with the axes but the last of a cache of 8-bit elements.
 HeadStrides token_scale_strides(const Array& key_cache, const std::optional<Array>& k_scales,
                                 const std::optional<Array>& v_scales, bool paged);
 /// Strides in elements of an array with the axes of the queries.

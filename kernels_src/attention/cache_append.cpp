@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -132,7 +131,7 @@ std::int64_t add_append_pages(PlannedAppend& made, const Array& key, const Array
   return append_extent(key_cache, 1) * call.table_row;
 }
 
-/// By append_qkv() of no queries, where one warp has all of a head.
+/// Calls append_qkv() without queries: there one warp has all elements of a head.
 void append_by_heads(const Array& key, const Array& value, const Array& key_cache,
                      const Array& value_cache, const Array& positions, const CachePlaces& places,
                      const Stream& on) {
@@ -182,7 +181,7 @@ PlannedAppend plan_append(const Array& key, const Array& value, const Array& key
   require_append_pair(key, value, key_cache, value_cache, places);
   const std::int64_t batches = append_extent(key, 0), heads = append_extent(key, 1);
   require_append_vector(positions, key, "positions", ScalarType::int32, {batches});
-  const bool of_tokens = are_of_tokens(places.k_scales) || are_of_tokens(places.v_scales);
+  const bool of_tokens = have_token_scales(places.k_scales, places.v_scales);
   if (!of_tokens) {
     require_append_vector(places.k_scales, key, "key_scale", ScalarType::float32, {heads});
     require_append_vector(places.v_scales, key, "value_scale", ScalarType::float32, {heads});
@@ -202,12 +201,13 @@ PlannedAppend plan_append(const Array& key, const Array& value, const Array& key
   call.side[0] = append_side(used[0], key_cache, scales[0], paged);
   call.side[1] = append_side(used[1], value_cache, scales[1], paged);
   if (of_tokens) {
-    const HeadStrides at = token_scale_strides(key_cache, places.k_scales, places.v_scales, paged);
-    for (const auto& [side, of] :
-         {std::pair(0, *places.k_scales), std::pair(1, *places.v_scales)}) {
-      call.side[side].token_scales = of.address();
-      call.side[side].scales_at = at;
-      used.push_back(of);
+    const HeadStrides strides =
+        token_scale_strides(key_cache, places.k_scales, places.v_scales, paged);
+    const Array* const token_scales[] = {&*places.k_scales, &*places.v_scales};
+    for (int side = 0; side < 2; ++side) {
+      call.side[side].token_scales = token_scales[side]->address();
+      call.side[side].scales_at = strides;
+      used.push_back(*token_scales[side]);
     }
   }
   call.positions = used[2].address();
@@ -231,7 +231,7 @@ void append_cache(const Array& key, const Array& value, const Array& key_cache,
                   const Array& value_cache, const Array& positions, const CachePlaces& places,
                   const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(key.device());
-  if (are_of_tokens(places.k_scales) || are_of_tokens(places.v_scales)) {
+  if (have_token_scales(places.k_scales, places.v_scales)) {
     return append_by_heads(key, value, key_cache, value_cache, positions, places, on);
   }
   PlannedAppend planned = plan_append(key, value, key_cache, value_cache, positions, places, on);

@@ -125,7 +125,7 @@ void make_cluster(const Device& device, const PreparedAttention& made, std::int6
 
 const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock& block,
                                 bool whole) {
-  const bool packs = made.moves_packs(false);
+  const bool packs = made.moves_packs(false), token_scales = made.call.k_token_scales != 0;
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .type(made.k.type())
@@ -137,12 +137,12 @@ const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock
                        .add(made.extras, 1)
                        .add(whole, 1)
                        .add(block.cluster, 1)
-                       .add(made.call.k_token_scales != 0, 1);
+                       .add(token_scales, 1);
   return decode_family().instance(key, [&] {
     return format("decode_attention<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}{}>",
                   device_type(made.q.type()), device_type(made.k.type()), made.dim_class,
                   made.value_class, block.warps, block.stages, packs, made.extras, whole,
-                  block.cluster, made.call.k_token_scales != 0 ? ", true" : "");
+                  block.cluster, token_scales ? ", true" : "");
   });
 }
 

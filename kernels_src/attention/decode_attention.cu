@@ -271,12 +271,12 @@ __global__ void __launch_bounds__(32 * kWarps)
       [[maybe_unused]] TokenScales<32> key_scales, value_scales;
       if constexpr (kTokenScales) {
         static_assert(kTokens<E> == 32);
-        const long long at =
+        const long long head_scales =
             sequence.k_batch * call.scales_at.batch + work.kv_head * call.scales_at.head;
         const int first = ring.first_of(tile);
-        key_scales.load(call, call.k_token_scales + at, ring.table, first, share.visible,
+        key_scales.load(call, call.k_token_scales + head_scales, ring.table, first, share.visible,
                         share.end);
-        value_scales.load(call, call.v_token_scales + at, ring.table, first, share.visible,
+        value_scales.load(call, call.v_token_scales + head_scales, ring.table, first, share.visible,
                           share.end);
       }
       float s[1][kTokens<E> / 8][4] = {};

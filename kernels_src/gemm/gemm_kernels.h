@@ -107,7 +107,7 @@ struct FmaInstance {
   FmaTile tile;
   FmaWay way_a, way_b;
   bool whole;                             ///< kWhole of fma_gemm.cu
-  ProductWork work = ProductWork::whole;  ///< another one never whole
+  ProductWork work = ProductWork::whole;  ///< products of groups are never whole
 };
 const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue);
 

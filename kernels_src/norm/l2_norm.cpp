@@ -24,7 +24,9 @@ Array l2_norm(const Array& x, int axis, double eps, const std::optional<Array>& 
   require_apart_or_same(out, form, {{"x", &x}});
   const Array rows = norm(x.transpose(axis_last(x.ndim(), axis)), options, stream).out;
   const Array result = rows.transpose(last_back(x.ndim(), axis));
-  return out ? written_to(out, result, stream) : copy(result, stream);
+  if (!out) return copy(result, stream);
+  copy_into(*out, result, stream);
+  return *out;
 }
 
 Array l2_norm_backward(const Array& dy, const Array& x, int axis, double eps,

@@ -206,8 +206,8 @@ void check_norm(const Array& x, const NormOptions& options, const char* what) {
   if (options.groups != 0) throw InvalidArgument(format("{} of groups does not quantise", what));
 }
 
-/// The results' memory. Every kernel reads an element of x and of the residual before it writes
-/// there, and nobody else reads it: both may be overwritten.
+/// The results' memory. A thread of the kernels reads an element of x and of the residual before it
+/// writes the result's, and no other thread reads that element: both arrays may be overwritten.
 NormResult norm_targets(const Array& x, const NormOptions& options, const NormShape& shape,
                         const char* what, const Stream& on) {
   Device& device = x.device();

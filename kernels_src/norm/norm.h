@@ -29,9 +29,9 @@ struct NormOptions {
   /// Rows are groups of channels of [batch, channels, ...]; weight and bias have an element for
   /// each channel. -1: each channel is a group. 0: rows are the last axes.
   std::int64_t groups = 0;
-  /// The targets of the results, as contiguous_result() takes them; those without one are new. They
-  /// lie apart from each other and from all arguments, but `out`, unless it is quantised, and
-  /// `sum` may be x or the residual itself.
+  /// The targets of the results, as contiguous_result() takes them; results without a target are
+  /// new arrays. Targets lie apart from each other and from all arguments, with two exceptions:
+  /// `sum`, and `out` unless it is quantised, may be x or the residual itself.
   std::optional<Array> out = std::nullopt, scales = std::nullopt, sum = std::nullopt;
 };
 

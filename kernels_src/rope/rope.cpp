@@ -62,7 +62,8 @@ Array aligned_table(const Array& table, const Stream& on) {
   return table.is_contiguous() && table.address() % 16 == 0 ? table : copy(table, on);
 }
 
-/// An array of the caller for turned heads, which may be their `source`.
+/// An array of the caller for turned heads. It may be the array `source`, and lies apart from the
+/// others.
 struct RopeTarget {
   const std::optional<Array>& out;
   const char* name;

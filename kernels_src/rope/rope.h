@@ -58,8 +58,8 @@ struct RopeOptions {
   bool heads_first = false;  ///< (batch, heads, tokens, dim), else (batch, tokens, heads, dim)
   bool in_place = false;
   /// The targets of q and k, not with `in_place`: of their shapes and types, any strides with the
-  /// elements of a head side by side. Each may be its argument itself, else they lie apart from all
-  /// arguments and each other.
+  /// elements of a head side by side. Each may be its argument itself; else it lies apart from all
+  /// arguments and the other target.
   std::optional<Array> q_out = std::nullopt, k_out = std::nullopt;
   bool inverse = false;  ///< the gradient of the forward
 };

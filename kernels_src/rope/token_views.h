@@ -42,7 +42,7 @@ struct TokenView {
 /// Throws InvalidArgument, with `name`, unless the array has three or four dimensions.
 TokenView token_view(const Array& array, const char* name, bool heads_first, const Stream& stream);
 
-/// The same of an array that is written to: never of a copy. Throws InvalidArgument, with
+/// The view of an array that is written to: the array is never copied. Throws InvalidArgument, with
 /// `function` and `name`, unless the elements of a head lie side by side.
 TokenView token_target(const Array& array, const char* function, const char* name,
                        bool heads_first);

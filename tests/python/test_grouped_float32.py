@@ -101,10 +101,10 @@ def test_rows_of_others_stay_as_they_are():
 def test_gradients():
     x, w, grad = random(203, 72), random(7, 40, 72, seed=1), random(203, 40, seed=2)
     arrays = [kw.asarray(each) for each in (grad, x, w)]
-    of_x, of_weights = kw.nn.grouped_linear_backward(*arrays, ends_of(SIZES))
-    close(of_x, product(grad, w.swapaxes(1, 2), SIZES))
-    close(of_weights, gradient(grad, x, SIZES))
-    assert (of_weights.numpy()[[1, 3, 6]] == 0).all()
+    grad_x, grad_weights = kw.nn.grouped_linear_backward(*arrays, ends_of(SIZES))
+    close(grad_x, product(grad, w.swapaxes(1, 2), SIZES))
+    close(grad_weights, gradient(grad, x, SIZES))
+    assert (grad_weights.numpy()[[1, 3, 6]] == 0).all()
 
 
 def test_special_values_stay_in_their_gradients():

@@ -178,57 +178,59 @@ MIXED = [(70, 40), (33, 33), (100, 1), (17, 3), (1, 1)]
 @pytest.mark.parametrize("kind", ["int8", "float8_e4m3fn"])
 @pytest.mark.parametrize(("dtype", "dim"), [("bfloat16", 64), ("float16", 96), ("bfloat16", 40)])
 def test_chunks_and_single_tokens_in_pages(kind, dtype, dim):
-    of = Sequences(MIXED, 4, 2, dim, dtype=dtype, kind=kind)
-    close(of.call(), of.wanted(scale=dim**-0.5))
+    sequences = Sequences(MIXED, 4, 2, dim, dtype=dtype, kind=kind)
+    close(sequences.call(), sequences.wanted(scale=dim**-0.5))
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e3])
 def test_small_and_large_values(size):
-    of = Sequences(MIXED, 4, 2, 64, dtype="float16" if size < 1 else "bfloat16", size=size)
-    of.sides[0] = Sequences(MIXED, 4, 2, 64).sides[0]  # keys as usual
-    close(of.call(scale=0.1), of.wanted(scale=0.1))
+    sequences = Sequences(MIXED, 4, 2, 64, dtype="float16" if size < 1 else "bfloat16", size=size)
+    sequences.sides[0] = Sequences(MIXED, 4, 2, 64).sides[0]  # keys as usual
+    close(sequences.call(scale=0.1), sequences.wanted(scale=0.1))
 
 
 def test_windows_caps_and_sinks():
-    of = Sequences(MIXED, 4, 2, 64, page=8)
-    of.table[0, 0] = -1  # in front of the window of all its queries
+    sequences = Sequences(MIXED, 4, 2, 64, page=8)
+    sequences.table[0, 0] = -1  # in front of the window of all its queries
     sinks = np.linspace(-1, 1, 4).astype(np.float32)
-    made = of.call(window=20, soft_cap=5.0, sinks=kw.asarray(sinks))
-    close(made, of.wanted(scale=0.125, window=20, cap=5.0, sinks=sinks))
+    made = sequences.call(window=20, soft_cap=5.0, sinks=kw.asarray(sinks))
+    close(made, sequences.wanted(scale=0.125, window=20, cap=5.0, sinks=sinks))
 
 
 @pytest.mark.parametrize("splits", [None, 1, 3])
 def test_decode_over_pages_and_over_places(splits):
     lengths = [130, 64, 1]
-    of = Sequences([(each, 1) for each in lengths], 8, 2, 64)
-    q = kw.asarray(of.q[:, :, None])
+    sequences = Sequences([(each, 1) for each in lengths], 8, 2, 64)
+    q = kw.asarray(sequences.q[:, :, None])
     more = {} if splits is None else {"splits": splits}
-    (keys, key_scales, _), (values, value_scales, _) = of.sides
-    arrays = [kw.asarray(each) for each in (keys, values, of.lengths)]
+    (keys, key_scales, _), (values, value_scales, _) = sequences.sides
+    arrays = [kw.asarray(each) for each in (keys, values, sequences.lengths)]
     scales = {"key_scale": kw.asarray(key_scales), "value_scale": kw.asarray(value_scales)}
-    made = kw.nn.decode_attention(q, *arrays, page_table=kw.asarray(of.table), **scales, **more)
-    close(made[:, :, 0], of.wanted(scale=0.125))
-    flat = [x[of.table].reshape(3, -1, *x.shape[2:]).swapaxes(1, 2).copy()
+    made = kw.nn.decode_attention(
+        q, *arrays, page_table=kw.asarray(sequences.table), **scales, **more
+    )
+    close(made[:, :, 0], sequences.wanted(scale=0.125))
+    flat = [x[sequences.table].reshape(3, -1, *x.shape[2:]).swapaxes(1, 2).copy()
             for x in (keys, values, key_scales, value_scales)]  # fmt: skip
     scales = {"key_scale": kw.asarray(flat[2]), "value_scale": kw.asarray(flat[3])}
     made = kw.nn.decode_attention(q, *map(kw.asarray, flat[:2]), arrays[2], **scales, **more)
-    close(made[:, :, 0], of.wanted(scale=0.125))
+    close(made[:, :, 0], sequences.wanted(scale=0.125))
     whole = kw.nn.decode_attention(
         q[:1], *(kw.asarray(x[:1, :, :130].copy()) for x in flat[:2]),
         **{name: kw.asarray(x[:1, :, :130].copy()) for name, x in
            zip(("key_scale", "value_scale"), flat[2:], strict=True)}, **more,
     )  # fmt: skip
-    close(whole[:, :, 0], of.wanted(scale=0.125)[:1])
+    close(whole[:, :, 0], sequences.wanted(scale=0.125)[:1])
 
 
 def test_under_all_checks():
     if not kw.current_device().is_simulated:
         pytest.skip("only the simulated device looks")
-    of = Sequences(MIXED, 4, 2, 64)
+    sequences = Sequences(MIXED, 4, 2, 64)
     (keys, values), scales = pages_of(4, 8, 2, 64)
     tokens = tuple(kw.asarray(normal(9, heads, 64, seed=heads)) for heads in (4, 2, 2))
     with kw.checks("memory", "init", "race", "sync") as report:
-        of.call(window=30)
+        sequences.call(window=30)
         kw.nn.append_qkv(
             tokens, keys, values, kw.arange(9, dtype="int32"), token_rows=kw.zeros(9, "int32"),
             page_table=kw.asarray(np.array([[1, 7]], np.int32)), key_scale=scales[0],
@@ -238,10 +240,10 @@ def test_under_all_checks():
 
 
 def test_what_it_does_not_take():
-    of = Sequences([(20, 20)], 4, 2, 64)
-    (keys, key_scales, _), (values, value_scales, _) = of.sides
-    arrays = [kw.asarray(each) for each in (of.table, of.lengths, of.starts)]
-    q, k, v = (kw.asarray(each) for each in (of.q, keys, values))
+    sequences = Sequences([(20, 20)], 4, 2, 64)
+    (keys, key_scales, _), (values, value_scales, _) = sequences.sides
+    arrays = [kw.asarray(each) for each in (sequences.table, sequences.lengths, sequences.starts)]
+    q, k, v = (kw.asarray(each) for each in (sequences.q, keys, values))
     scales = [kw.asarray(each) for each in (key_scales, value_scales)]
     paged = kw.nn.paged_attention
     with pytest.raises(InvalidArgument, match=r"value_scale is None.*together"):
@@ -253,7 +255,7 @@ def test_what_it_does_not_take():
         paged(q, *wide, *arrays, key_scale=scales[0], value_scale=scales[1])
     with pytest.raises(InvalidArgument, match="contiguous float32"):
         kw.nn.append_cache(
-            q[None, :2].transpose(0, 1, 2, 3), q[None, :2], kw.zeros((1, 2, 8, 64), "int8"),
+            q[None, :2], q[None, :2], kw.zeros((1, 2, 8, 64), "int8"),
             kw.zeros((1, 2, 8, 64), "int8"), kw.zeros(1, "int32"), key_scale=kw.zeros((1, 2, 9)),
             value_scale=kw.zeros((1, 2, 8)),
         )  # fmt: skip

@@ -29,13 +29,11 @@ def _gemm(
     fast_sums: bool = False,
     expression: str = "",
     fma_tile: tuple[int, int, int, int, int, int] | None = None,
-    out: Any = None,
 ) -> Array:
     """activation(alpha * (a @ b) + bias + beta * c); with x = alpha * (a @ b) + bias of n columns,
     gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups, whether they take
     turns, blocks of a cluster, and True if these gather their sums; `mma_tile`: rows, columns,
-    stages; `fma_tile`: rows, columns, those
-    of a thread, depth, stages."""
+    stages; `fma_tile`: rows, columns, those of a thread, depth, stages."""
 
 def _scaled_matmul(
     a: Array,

@@ -23,7 +23,7 @@ std::int64_t stride_at(const Array& array, int axis) {
   return array.strides()[static_cast<std::size_t>(axis)];
 }
 
-/// Matrices as the kernel reads them; the dimensions in front are the groups.
+/// Matrices as the kernel reads them; the groups are the dimension in front.
 struct FmaOperands {
   FmaSide a, b;
   ProductBatch batch{};
@@ -46,9 +46,9 @@ FmaTile tile_of(const Array& result, std::int64_t rows, std::int64_t columns, st
 }
 
 /// Launches a block for each of `blocks` tiles.
-void launch_fma(const Array& result, const FmaTile& tile, ProductWork work, FmaOperands operands,
-                const GroupedProblem<FmaProblem>& problem, std::int64_t blocks,
-                const GemmEpilogue& ending, const Stream& on) {
+void launch_fma(const Array& result, const FmaTile& tile, ProductWork work,
+                const FmaOperands& operands, const GroupedProblem<FmaProblem>& problem,
+                std::int64_t blocks, const GemmEpilogue& ending, const Stream& on) {
   if (blocks > std::numeric_limits<std::int32_t>::max()) {
     throw InvalidArgument(
         format("a product of groups is too large: {} tiles for {}", blocks, result.identify()));
@@ -73,16 +73,16 @@ GroupedProblem<FmaProblem> problem_of(const ProductGroups& groups, const FmaTile
                                       std::int64_t rows, std::int64_t columns, std::int64_t inner,
                                       std::int64_t row_tiles) {
   GroupedProblem<FmaProblem> all{};
-  FmaProblem& of = all.of;
-  of.rows = static_cast<std::int32_t>(rows);
-  of.columns = static_cast<std::int32_t>(columns);
-  of.steps = of.steps_of_split = static_cast<std::int32_t>(inner);
-  of.row_tiles = static_cast<std::int32_t>(row_tiles);
-  of.column_tiles = static_cast<std::int32_t>(grouped_parts(columns, tile.columns));
-  of.group = 8;
-  of.batches = groups.count;
-  of.splits = 1;
-  of.packs = columns % (16 / kSize) == 0;
+  FmaProblem& sizes = all.of;
+  sizes.rows = static_cast<std::int32_t>(rows);
+  sizes.columns = static_cast<std::int32_t>(columns);
+  sizes.steps = sizes.steps_of_split = static_cast<std::int32_t>(inner);
+  sizes.row_tiles = static_cast<std::int32_t>(row_tiles);
+  sizes.column_tiles = static_cast<std::int32_t>(grouped_parts(columns, tile.columns));
+  sizes.group = 8;
+  sizes.batches = groups.count;
+  sizes.splits = 1;
+  sizes.packs = columns % (16 / kSize) == 0;
   all.groups = groups;
   return all;
 }
@@ -109,7 +109,7 @@ void GroupedFma::run_on(const Array& result, const GemmEpilogue& ending, const S
   operands.batch.extent[0] = count;
   operands.batch.b[0] = stride_at(weights, 0);
   operands.way_a = fma_way(operands.a, rows, kSize, operands.batch.a, 1);
-  // A group begins at any row.
+  // A group begins at any row: packs of its rows are not aligned.
   if (operands.way_a == FmaWay::packs) operands.way_a = FmaWay::across;
   operands.way_b = fma_way(operands.b, columns, kSize, operands.batch.b, 1);
   const bool turned = columns > 1 && std::abs(operands.b.line) > std::abs(operands.b.step);

@@ -1,4 +1,4 @@
-// Products of groups in float32, by fma_gemm.cu: no tensor core holds its numbers whole.
+// Products of groups in float32, by fma_gemm.cu: tensor cores would round the operands.
 #pragma once
 
 #include "kernels_src/gemm/grouped/grouped_rows.h"

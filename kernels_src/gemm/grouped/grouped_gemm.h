@@ -36,10 +36,10 @@ struct GroupedScales {
 /// as Gemm's, or with scales of rows and `fast_sums` by gemm.cu; the bias is (groups, n) of
 /// float16, bfloat16 or float32. Other devices take bfloat16 as Gemm does.
 ///
-/// By gemm.cu on compute capability 9.0, by mma_gemm.cu on others from 8.0 on, float32 by
-/// fma_gemm.cu: the tiles of a group
-/// end where its rows end, and groups without rows cost nothing, weights included. A gate there is
-/// a product in float32, then the gate. The tile depends on the mean of rows that a group has.
+/// gemm.cu computes it on compute capability 9.0, mma_gemm.cu on others from 8.0 on, and
+/// fma_gemm.cu in float32: the tiles of a group end where its rows end, and groups without rows
+/// cost nothing, weights included. mma_gemm.cu and fma_gemm.cu store a gated product as float32,
+/// and the gate follows. The tile depends on the mean of rows that a group has.
 struct GroupedGemm {
   Array x, weights;
   RowGroups groups;

@@ -45,8 +45,8 @@ CUtensorMap ragged_map(const Array& of, std::int64_t rows, std::int64_t columns)
 /// Leaves a place in shared memory for the table of groups; it takes the place of stages.
 void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales = false);
 
-/// A gate behind its product in float32, of the shape (rows, n): (rows, n / 2) of `type`. `run`
-/// makes the product with what else the epilogue has.
+/// The gate of a product whose sums of `shape`, (rows, n), are stored as float32: (rows, n / 2) of
+/// `type`. `run` computes the sums with the rest of the epilogue.
 Array gate_of_sums(Device& device, const Shape& shape, const GemmEpilogue& ending, ScalarType type,
                    const Stream& on,
                    const std::function<void(const Array&, const GemmEpilogue&)>& run);

@@ -44,8 +44,8 @@ struct HeadStrides {
   long long batch, head, token;
 };
 
-/// Weights are multiplied by this where they meet the scales of values: 16 bits then keep those of
-/// values between 3e-5 and 3e4 whole.
+/// A weight is multiplied by kWeightScale together with the scale of its value: 16 bits then keep
+/// the scales of values between 3e-5 and 3e4 whole.
 constexpr float kWeightScale = 256;
 
 enum MaskKind : int { kNoMask = 0, kBoolMask = 1, kOwnMask = 2, kFloatMask = 3 };
@@ -67,7 +67,7 @@ struct AttentionCall {
   unsigned long long seed, offset;                        ///< of the dropout
   long long slopes_batch;
   const float *k_token_scales, *v_token_scales;  ///< of each token and head of keys, or null
-  HeadStrides scales_at;                         ///< theirs; with pages, `batch` is a page
+  HeadStrides scales_at;                         ///< of token scales; with pages, `batch` is a page
   float scale, soft_cap;
   int batches, heads, kv_heads, queries, keys, dim, value_dim;
   int left, right;  ///< keys seen before and behind the query's own position; -1: all

@@ -157,15 +157,16 @@ struct TokenScales {
   static constexpr int kEach = kTokens / 32;
   float value[kEach];
 
-  /// Those of the tokens from `first` on; `begin` to `end` are read. `from`: of the batch and head.
-  __device__ __forceinline__ void load(const AttentionCall& call, const float* from,
+  /// Loads the scales of tokens from `first` on, and 0 for tokens outside of `begin` to `end`.
+  /// `scales`: those of the batch and head.
+  __device__ __forceinline__ void load(const AttentionCall& call, const float* scales,
                                        const int* table, int first, int begin, int end) {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       const int token = first + 32 * i + static_cast<int>(threadIdx.x) % 32;
-      long long at = kNoRow;
-      if (token >= begin && token < end) at = token_offset(call, table, call.scales_at, token);
-      value[i] = at == kNoRow ? 0.0f : from[at];
+      long long offset = kNoRow;
+      if (token >= begin && token < end) offset = token_offset(call, table, call.scales_at, token);
+      value[i] = offset == kNoRow ? 0.0f : scales[offset];
     }
   }
   /// Multiplies a lane's scores or weights of the tokens by their scales and by `factor`.

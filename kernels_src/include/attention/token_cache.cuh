@@ -11,8 +11,8 @@ struct CacheSide {
   void* to;
   HeadStrides from_at, to_at;  ///< with pages, `batch` of to_at is a page
   const float* scales;         ///< of each head, or null
-  float* token_scales;         ///< of each token and head, written with them, or null
-  HeadStrides scales_at;       ///< theirs
+  float* token_scales;         ///< of each token and head, written with the tokens, or null
+  HeadStrides scales_at;       ///< of token_scales
   int dim, packs;
 };
 
@@ -25,22 +25,23 @@ struct CacheAppend {
   int page_size, pages, page_limit;
   int batches, heads, tokens, capacity, row_count;
 
-  /// The place of a token and head in an array with these strides: kNoRow where it has none.
-  __device__ __forceinline__ long long offset(const HeadStrides& at, int batch, int head,
+  /// The offset of a token and head in an array with these strides; kNoRow where the array has no
+  /// place for the token.
+  __device__ __forceinline__ long long offset(const HeadStrides& strides, int batch, int head,
                                               int token) const {
     const long long number = static_cast<long long>(positions[batch]) + token;
     const int row = rows == nullptr ? batch : rows[batch];
     if (number < 0 || number >= capacity || row < 0 || row >= row_count) return kNoRow;
     const int* const row_pages = table == nullptr ? nullptr : table + row * table_row;
-    const long long within = token_offset(*this, row_pages, at, static_cast<int>(number));
+    const long long within = token_offset(*this, row_pages, strides, static_cast<int>(number));
     if (within == kNoRow) return kNoRow;
-    return (table == nullptr ? row * at.batch : 0) + head * at.head + within;
+    return (table == nullptr ? row * strides.batch : 0) + head * strides.head + within;
   }
   /// The first element of a token and head in a cache of elements E; null where it has no place.
   template <typename E>
-  __device__ __forceinline__ E* place(const CacheSide& of, int batch, int head, int token) const {
-    const long long at = offset(of.to_at, batch, head, token);
-    return at == kNoRow ? nullptr : static_cast<E*>(of.to) + at;
+  __device__ __forceinline__ E* place(const CacheSide& side, int batch, int head, int token) const {
+    const long long first = offset(side.to_at, batch, head, token);
+    return first == kNoRow ? nullptr : static_cast<E*>(side.to) + first;
   }
 };
 

@@ -124,14 +124,14 @@ OPTIONAL: dict[Any, Rule] = {
     _core._scan: Rule(reductions.scan, None, False, reduced.scan, "out", 5),
     _core._softmax: Rule(nn.softmax, "softmax()", False, reduced.softmax, "out", 5),
 }
-# Functions with results that may go to arrays of the caller: their rule, whether it is for all
-# operands at once, and how errors call them.
+# Functions that may write their results to arrays of the caller: the rule of each, whether the rule
+# is for all operands at once, and how errors call the function.
 TARGETED: tuple[tuple[Any, Any, bool, str], ...] = (
     (_core._l2_norm, nn.l2_norm, False, "l2_norm()"),
     (_core._norm, nn.norm, True, "a norm"),
     (_core._rope, nn.rope, True, "rope()"),
 )
-_NO_POSITION = 1 << 10  # `out` is a keyword
+_NO_POSITION = 1 << 10  # callers give `out` as a keyword
 # Functions with a handler of their own.
 OWN: dict[Any, Handler] = {
     _core._add_at: writes.add_at,
@@ -175,7 +175,7 @@ def _table() -> dict[Any, Handler | Rule]:
         for function, (rule, said) in ruled.items():
             table[function] = Rule(rule, said, joint)
     for function, rule, joint, said in TARGETED:
-        handler = targets.into(function, said.replace("()", "(out=...)"))
+        handler = targets.target_handler(function, said.replace("()", "(out=...)"))
         table[function] = Rule(rule, said, joint, handler, "out", _NO_POSITION)
     for function, said in WRITING.items():
         table[function] = writes.writing(function, said)

@@ -10,8 +10,8 @@ from kernwright._grad.writes import written
 from kernwright.errors import InvalidArgument
 
 
-def into(function: Handler, call: str) -> Handler:
-    """A function that is recorded without `out`; then its results are written there."""
+def target_handler(function: Handler, call: str) -> Handler:
+    """Records the function without `out`, then writes its results there."""
 
     def handler(*args: Any, out: Any = None, **options: Any) -> Any:
         made = function(*args, **options)
@@ -23,9 +23,10 @@ def into(function: Handler, call: str) -> Handler:
 def _put(out: Any, made: Any, call: str) -> Any:
     if isinstance(out, tuple):
         results = made if isinstance(made, tuple) else (made,)
-        for to, result in zip(out, results, strict=False):  # of rope() without k
-            if to is not None:
-                _put(to, result, call)
+        # rope() without k has two targets and one result.
+        for target, result in zip(out, results, strict=False):
+            if target is not None:
+                _put(target, result, call)
         return made
     if isinstance(out, Array) and (out.shape != made.shape or out.dtype != made.dtype):
         raise InvalidArgument(

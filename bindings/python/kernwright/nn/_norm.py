@@ -154,11 +154,10 @@ def _normed(
         made: tuple[Any, ...] = _core._norm(*call)
     else:
         asked = {"result": True, "scales": quantize is not None, "sum": residual is not None}
-        given = iter(one_each(f"{kind}_norm", out, [name for name in asked if asked[name]]))
-        first = next(given)
-        scales = next(given) if asked["scales"] else None
-        to = (first, scales, next(given) if asked["sum"] else None)
-        made = chosen(to, _core._norm(*call, out=to))
+        names = [name for name in asked if asked[name]]
+        given = dict(zip(names, one_each(f"{kind}_norm", out, names), strict=True))
+        targets = (given["result"], given.get("scales"), given.get("sum"))
+        made = chosen(targets, _core._norm(*call, out=targets))
     results = tuple(each for each in made if each is not None)
     return results[0] if len(results) == 1 else results
 

@@ -165,8 +165,8 @@ def rope(
     if k is None:
         _rope(*call, out=(out, None))
         return out
-    to = one_each("rope", out, ("q", "k"))
-    return chosen(to, _rope(*call, out=(to[0], to[1])))
+    q_out, k_out = one_each("rope", out, ("q", "k"))
+    return chosen((q_out, k_out), _rope(*call, out=(q_out, k_out)))
 
 
 def rope_backward(

@@ -9,10 +9,8 @@ from kernwright.errors import ArgumentError
 
 
 def one_each(function: str, out: Any, results: Sequence[str]) -> tuple[Any, ...]:
-    """The arrays for results of these names: None, or what NumPy takes, a tuple of as many arrays.
-    None in it makes a new array. Of one result it is the array. Raises ArgumentError."""
-    if out is None:
-        return (None,) * len(results)
+    """The target of each result: `out` is a tuple with an array, or None for a new one, for each of
+    several results, and the array itself for a single one. Raises ArgumentError."""
     if len(results) == 1:
         return (out,)
     if isinstance(out, tuple) and len(out) == len(results):
@@ -25,5 +23,5 @@ def one_each(function: str, out: Any, results: Sequence[str]) -> tuple[Any, ...]
 
 
 def chosen(out: Iterable[Any], made: Iterable[Any]) -> tuple[Any, ...]:
-    """The caller's own arrays where they are given, and what was made elsewhere."""
-    return tuple(new if old is None else old for old, new in zip(out, made, strict=True))
+    """The caller's own arrays, and in place of None the new ones."""
+    return tuple(new if own is None else own for own, new in zip(out, made, strict=True))
