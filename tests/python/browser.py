@@ -177,11 +177,13 @@ class Browser:
         return value
 
     def too_wide(self):
-        """By how many pixels the page scrolls sideways, and the elements wider than it."""
+        """By how many pixels the page scrolls sideways, and the elements wider than it. What is
+        on its way (to a place for another width) is looked at where it arrives."""
         return self.ask(TOO_WIDE)
 
 
 TOO_WIDE = """(() => {
+  for (const each of document.getAnimations()) if (each instanceof CSSTransition) each.finish()
   const root = document.documentElement, width = root.clientWidth
   const over = Math.max(root.scrollWidth, document.body.scrollWidth) - width
   if (over <= 0) return null

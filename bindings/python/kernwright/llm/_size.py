@@ -11,14 +11,14 @@ from kernwright.llm._weights.memory import available_bytes
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
 
-__all__ = ["MOST_ROWS", "PAGE", "SAME_ROWS", "EngineSize"]
+__all__ = ["MOST_ROWS", "PAGE", "SAME_ROWS", "SHARE", "EngineSize"]
 
 MOST_ROWS = 256  # sequences that run at a time; others wait
 PAGE = 16  # tokens
 # All steps of a deterministic engine have one size: each costs as much as one of so many rows, and
 # each part of a prompt as much as one of so many tokens.
 SAME_ROWS, SAME_TOKENS = 32, 256
-_SHARE = 0.8  # of the free memory goes to keys and values at most: steps need some, too
+SHARE = 0.8  # of the free memory goes to keys and values at most: steps need some, too
 
 
 class EngineSize(NamedTuple):
@@ -44,7 +44,7 @@ class EngineSize(NamedTuple):
         page, free = PAGE * token_bytes(model), available_bytes(model.device)
         most = rows * -(-context // PAGE)
         if kv_memory == "auto":
-            given = int(_SHARE * free)
+            given = int(SHARE * free)
         elif isinstance(kv_memory, int) and not isinstance(kv_memory, bool):
             given = kv_memory
         else:

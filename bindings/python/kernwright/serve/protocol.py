@@ -196,10 +196,8 @@ def decoded(content: bytes, kind: type[Body], *, ignore_unknown: bool = False) -
                 _refuse_unknown(fields, known)
     except msgspec.ValidationError as error:
         raise _wrong_field(str(error)) from None
-    except msgspec.DecodeError as error:
-        raise ApiError(400, f"the body is no JSON: {error}", code="invalid_json") from None
-    except UnicodeDecodeError as error:
-        raise ApiError(400, f"the body is not UTF-8: {error}", code="invalid_json") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _wrong_json(content, error) from None
     except RecursionError:
         raise ApiError(400, "the body is nested too deep", code="invalid_json") from None
     return made
@@ -211,6 +209,16 @@ def chat_body(fields: dict[str, Any]) -> ChatBody:
         return msgspec.convert(fields, ChatBody)
     except msgspec.ValidationError as error:
         raise ApiError(400, str(error)) from None
+
+
+def _wrong_json(content: bytes, error: Exception) -> ApiError:
+    """Bytes that are not UTF-8 are another error for each version of msgspec."""
+    message = f"the body is no JSON: {error}"
+    try:
+        content.decode()
+    except UnicodeDecodeError as wrong:
+        message = f"the body is not UTF-8: {wrong}"
+    return ApiError(400, message, code="invalid_json")
 
 
 def _wrong_field(message: str) -> ApiError:

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from kernwright import llm
 from kernwright.errors import InvalidArgument
 from kernwright.llm._parse.formats import FORMATS
+from kernwright.llm._size import PAGE, SHARE
 from kernwright.serve.app import make_app
 from kernwright.serve.http.keys import Keys
 from kernwright.serve.http.limits import Limits
@@ -23,7 +24,6 @@ from kernwright.serve.texts.sampling import Defaults
 __all__ = ["start"]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.IGNORECASE)
-_SHARE = 0.8  # of the free memory, for keys and values
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
@@ -83,7 +83,7 @@ def _served(
     """The models with their engines. Without a number, each gets an even share of the memory."""
     if kv_memory == "auto" and len(models) > 1:
         device = next(iter(models.values())).device
-        kv_memory = int(device.memory_info().free * _SHARE / len(models))
+        kv_memory = int(device.memory_info().free * SHARE / len(models))
     made = {}
     for name, model in models.items():
         engine = llm.Engine(
@@ -156,8 +156,8 @@ def _plan(served: Served) -> str:
             f"model    {served.name}: {model.config.architecture} on {device.name}",
             f"weights  {weights / 2**30:.3f} GiB",
             f"context  {served.context} tokens",
-            f"caches   {pages} pages, {pages * 16} tokens, "
-            f"{pages * 16 / served.context:.1f} texts of the whole context",
+            f"caches   {pages} pages, {pages * PAGE} tokens, "
+            f"{pages * PAGE / served.context:.1f} texts of the whole context",
             f"free     {memory.free / 2**30:.3f} of {memory.total / 2**30:.3f} GiB",
             f"chat     {served.chat_format or 'plain text'}",
         ]

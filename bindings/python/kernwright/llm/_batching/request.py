@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kernwright.errors import Error, Timeout
 from kernwright.llm._choice import Choice, Completion, Piece
@@ -16,12 +15,14 @@ from kernwright.llm._errors import ModelError
 from kernwright.llm._recording import read_details
 
 if TYPE_CHECKING:
+    import asyncio
+
     from kernwright.llm._batching.engine import Engine
 
 __all__ = ["Request"]
 
 Wake = Callable[[], None]
-Waker = tuple[asyncio.AbstractEventLoop | None, Wake]
+Waker: TypeAlias = "tuple[asyncio.AbstractEventLoop | None, Wake]"
 """What to call once something happened, and the event loop to call it in; None: any thread."""
 
 
@@ -162,6 +163,8 @@ def _thread_waker() -> tuple[threading.Lock, Waker]:
 
 def _task_waker() -> tuple[asyncio.Future[None], Waker]:
     """A future to await, and what completes it."""
+    import asyncio  # it takes 50 ms, and a loop runs by now: it is there
+
     loop = asyncio.get_running_loop()
     future = loop.create_future()
     return future, (loop, lambda: None if future.done() else future.set_result(None))
