@@ -85,6 +85,7 @@ def test_the_argument_and_its_value_are_named(call, words):
         (lambda: kw.optim.Adam(kw.ones(3)).step(), "kw.optim.Adam.step(): grads is missing"),
         (lambda: kw.nn.Linear(2, 3).load(), "kw.nn.Linear.load(): source is missing"),
         (lambda: kw.bench.Case(), "kw.bench.Case(): "),
+        (lambda: kw.llm.models.Unread(), "kw.llm.models.Unread(): shape is missing"),
         (lambda: kw.tune.tune_kernel("a"), "kw.tune.tune_kernel(): kernel_source is missing"),
         (lambda: kw.memory.report(devic=1), "kw.memory.report(): there is no parameter devic"),
         (

@@ -18,10 +18,12 @@ from kernwright._support.culprit import (
     is_utf8,
     place_of,
     short,
+    without_maker,
 )
 from kernwright._support.signature import (
     ANY,
     KEYWORD_ONLY,
+    RECEIVERS,
     Parameter,
     bound,
     nearest,
@@ -90,7 +92,7 @@ def explain_python(
 ) -> Error | None:
     """The error of a call of `function`, or None: the user's own code raised it."""
     parameters, owner = parameters_of(function), None
-    if parameters and parameters[0].name in ("self", "_cls"):  # _cls: of a NamedTuple
+    if parameters and parameters[0].name in RECEIVERS:
         owner = _class_of(args[0]) if args else None
         parameters, args = parameters[1:], args[1:]
     call = f"{_path(function, owner)}()"
@@ -125,7 +127,7 @@ def _path(function: FunctionType, owner: type | None) -> str:
     private = [i for i, part in enumerate(parts) if part.startswith("_")]
     parts = parts[: private[0]] if private else parts
     name = f"{owner.__qualname__}.{function.__name__}" if owner else function.__qualname__
-    name = name.removesuffix(".__init__").removesuffix(".__new__")
+    name = without_maker(name)
     if not private and parts[-1:] == [name.split(".")[0]]:  # kw.checks() is kw.checks.checks()
         parts = parts[:-1]
     return ".".join(["kw", *parts, name])
@@ -196,7 +198,7 @@ def _misbound(
         problem = f"{lacking[1]} is missing"
     else:
         problem = str(error).partition("() ")[2]
-    taken = [p for p in parameters if p.name not in ("self", "_cls")]
+    taken = [p for p in parameters if p.name not in RECEIVERS]
     return ArgumentError(f"{_head(call)}{problem}; it takes ({text_of(taken)})")
 
 

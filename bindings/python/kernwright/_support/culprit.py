@@ -136,11 +136,16 @@ def called(text: str, error: BaseException) -> Any:
         return None
     while trace.tb_next is not None:
         trace = trace.tb_next
-    first, *rest = match[1].removesuffix(".__init__").removesuffix(".__new__").split(".")
+    first, *rest = without_maker(match[1]).split(".")
     value = trace.tb_frame.f_locals.get(first, trace.tb_frame.f_globals.get(first))
     for part in rest:
         value = getattr(value, part, None)
     return value if callable(value) else None
+
+
+def without_maker(name: str) -> str:
+    """The name of a class in place of that of its __init__ or __new__: users call the class."""
+    return name.removesuffix(".__init__").removesuffix(".__new__")
 
 
 def place_of(value: Any, given: Mapping[str, Any]) -> str:

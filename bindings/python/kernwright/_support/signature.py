@@ -12,6 +12,8 @@ POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
 VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 ANY = inspect.Parameter.POSITIONAL_OR_KEYWORD
+RECEIVERS = ("self", "cls", "_cls")
+"""What methods call their first parameter; the __new__ of a NamedTuple has the last name."""
 
 
 class Parameter(NamedTuple):

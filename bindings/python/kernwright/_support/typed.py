@@ -10,7 +10,7 @@ from typing import Any
 from kernwright._core import _TypedFunction
 from kernwright._support.names import lookup
 
-_SPECIAL = ("__init__", "__call__", "__getitem__")
+_SPECIAL = ("__init__", "__new__", "__call__", "__getitem__")
 
 
 def publish(space: MutableMapping[str, Any], names: Iterable[str]) -> None:
@@ -40,9 +40,8 @@ def typed(value: Any) -> Any:
 
 
 def _type_methods(cls: type) -> None:
-    special = (*_SPECIAL, "__new__") if issubclass(cls, tuple) else _SPECIAL  # a NamedTuple's
     for name, member in list(vars(cls).items()):
-        if name.startswith("_") and name not in special:
+        if name.startswith("_") and name not in _SPECIAL:
             continue
         if isinstance(member, FunctionType):
             setattr(cls, name, _TypedFunction(member))
