@@ -48,7 +48,7 @@ py::array make_pinned(const py::object& shape, const py::object& dtype, const py
   return {dtype_object(type), dims, data, owner};
 }
 
-/// Page-locked bytes that no pool keeps: the driver has them back when the array is gone.
+/// Page-locked bytes that no pool keeps: the driver gets them back when the array is gone.
 struct PinnedBlock {
   std::shared_ptr<MemoryResource> resource;
   CUdeviceptr address = 0;
@@ -63,7 +63,8 @@ struct PinnedBlock {
   PinnedBlock& operator=(const PinnedBlock&) = delete;
 };
 
-/// The driver waits for the device there, which no capture survives: freed after one in progress.
+/// Frees a block, after the end of a capture in progress: to free memory the driver waits for the
+/// device, which no capture survives.
 void drop_block(std::shared_ptr<PinnedBlock> block) noexcept {
   try {
     if (const auto capture = capture_on(block->resource->device()))

@@ -31,7 +31,7 @@ struct ReadPiece {
 
 struct ReadSlot {
   PinnedBuffer buffer;
-  Event last;  ///< behind the copy that reads it
+  Event last;  ///< recorded behind the last copy from the buffer
 };
 
 [[noreturn]] void fail(const FilePart& part, std::string why, int code) {
@@ -53,9 +53,9 @@ class Reader {
     const std::size_t slots = std::max<std::size_t>(options.slots, 1);
     const std::size_t threads = std::min(threads_of(options), (pieces_.size() + slots - 1) / slots);
     slots_.resize(threads);
-    for (auto& own : slots_)
+    for (auto& ring : slots_)
       for (std::size_t i = 0; i < slots; ++i)
-        own.push_back({PinnedBuffer(device, largest), Event(device, false)});
+        ring.push_back({PinnedBuffer(device, largest), Event(device, false)});
   }
 
   void run() {
@@ -70,8 +70,8 @@ class Reader {
     work(slots_[0]);
     for (std::thread& helper : helpers) helper.join();
     if (failure_) std::rethrow_exception(failure_);
-    for (const auto& own : slots_)
-      for (const ReadSlot& slot : own) slot.last.synchronize();
+    for (const auto& ring : slots_)
+      for (const ReadSlot& slot : ring) slot.last.synchronize();
   }
 
  private:
@@ -86,13 +86,14 @@ class Reader {
     try {
       const ContextGuard guard(device_);
       for (std::size_t turn = 0; !failed_.load(std::memory_order_relaxed); ++turn) {
-        const std::size_t at = next_.fetch_add(1, std::memory_order_relaxed);
-        if (at >= pieces_.size()) return;
+        const std::size_t number = next_.fetch_add(1, std::memory_order_relaxed);
+        if (number >= pieces_.size()) return;
+        const ReadPiece& piece = pieces_[number];
         ReadSlot& slot = slots[turn % slots.size()];
         slot.last.synchronize();
-        read(pieces_[at], slot.buffer.data());
-        copy_to_device(device_, pieces_[at].part->to + pieces_[at].begin, slot.buffer.data(),
-                       pieces_[at].bytes, stream_);
+        read(piece, slot.buffer.data());
+        copy_to_device(device_, piece.part->target + piece.begin, slot.buffer.data(), piece.bytes,
+                       stream_);
         slot.buffer.use_on(stream_);
         slot.last.record(stream_);
       }
@@ -103,9 +104,9 @@ class Reader {
     }
   }
 
-  void read(const ReadPiece& piece, void* into) const {
+  void read(const ReadPiece& piece, void* host) const {
     const FilePart& part = *piece.part;
-    auto* const data = static_cast<std::byte*>(into);
+    auto* const data = static_cast<std::byte*>(host);
     const std::uint64_t offset = part.offset + piece.begin;
     for (std::size_t done = 0; done < piece.bytes;) {
       const ssize_t got =
@@ -125,7 +126,7 @@ class Reader {
   const Stream stream_;
   FileSystem& system_;
   std::vector<ReadPiece> pieces_;
-  std::vector<std::vector<ReadSlot>> slots_;  ///< of each thread
+  std::vector<std::vector<ReadSlot>> slots_;  ///< a ring for each thread
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;

@@ -17,17 +17,17 @@ class Device;
 /// Bytes of an open file of the caller's, and the device memory that they fill.
 struct FilePart {
   int file = -1;
-  std::string name;  ///< of the file, for messages
+  std::string name;  ///< the file's, for messages
   std::uint64_t offset = 0;
-  CUdeviceptr to = 0;
+  CUdeviceptr target = 0;
   std::size_t bytes = 0;
 };
 
 struct FileReaderOptions {
-  /// The calling one included; 0: as many as the machine has, up to 8.
+  /// Threads that read, the calling one included; 0: as many as the machine has, up to 8.
   std::size_t threads = 0;
-  std::size_t slot_bytes = std::size_t{4} << 20;  ///< of page-locked memory
-  std::size_t slots = 2;                          ///< of each thread
+  std::size_t slot_bytes = std::size_t{4} << 20;
+  std::size_t slots = 2;  ///< pieces of page-locked memory that each thread has
   FileSystem* system = &FileSystem::real();
 };
 
