@@ -130,7 +130,10 @@ def test_files_stand_for_their_numbers(method, tmp_path):
     config, convert = METHODS[method]
     few, whole = quantised_files(tmp_path, "llama", config, convert)
     expected = llm.load(whole, dtype="float32").logits(IDS).numpy()
+    before = kw.memory.transfers()["to_device_bytes"]
     model = llm.load(few, dtype="bfloat16")
+    copied = kw.memory.transfers()["to_device_bytes"] - before
+    assert copied <= (few / "model.safetensors").stat().st_size  # no tensor is read twice
     assert distance(model.logits(IDS).numpy(), expected) < 2e-2
     assert not isinstance(model.module.layers[0].mlp.down.weight, kw.Array)  # keeps its few bits
 

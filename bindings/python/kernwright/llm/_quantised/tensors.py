@@ -70,16 +70,20 @@ class _Quantised(Tensors):
             and any(len(each.parts) == 4 for each in found)
         ):
             return None  # each has an order of columns of its own
-        blocks = self._blocks(names)
-        if format in ("int8_rows", "fp8_rows"):
-            return ScaledWeight(blocks[0], blocks[1])
-        shape = (sum(each.shape[0] for each in found), found[0].shape[1])
         if format == "nf4" and found[0].shape[1] % 64:
             return None  # blocks would go on in the next row
         if format == "fp8_block" and any(each.shape[0] % 128 for each in found[:-1]):
             return None  # tiles of rows would begin inside of others
-        if format == "nvfp4" and any(blocks[2].numpy() != each for each in self._factors(names)):
-            return None  # each has a scale of all of its own
+        if (
+            format == "nvfp4"
+            and len(names) > 1
+            and len({float(self._factor(each)) for each in found}) > 1
+        ):
+            return None  # each has a factor of its own
+        blocks = self._blocks(names)
+        if format in ("int8_rows", "fp8_rows"):
+            return ScaledWeight(blocks[0], blocks[1])
+        shape = (sum(each.shape[0] for each in found), found[0].shape[1])
         return kw.nn.quant.pack(blocks, format, shape=shape)
 
     def read_into(self, arrays: Mapping[str, Array]) -> None:
@@ -113,19 +117,17 @@ class _Quantised(Tensors):
             codes, exponents = (read(part) for part in weight.parts)
             return [codes.reshape((*weight.shape[:-1], weight.shape[-1] // 2)), exponents]
         if weight.format.startswith("nvfp4"):
-            codes, scales, factor = (read(part) for part in weight.parts)
-            factor = factor.astype("float32").reshape(())
-            divided = weight.format == "nvfp4_divided"
-            return [codes, scales, 1 / factor if divided else factor]
+            return [*(read(part) for part in weight.parts[:2]), self._factor(weight)]
         if weight.format == "nf4":
             return self._nf4(weight)
         if weight.format == "int4_rows":
             return self._int4_rows(weight)
         return [read(part) for part in weight.parts]
 
-    def _factors(self, names: Sequence[str]) -> list[float]:
-        """The scale of all numbers of each NVFP4 weight."""
-        return [float(self._parts(self._weights[name])[2]) for name in names]
+    def _factor(self, weight: Weight) -> Array:
+        """The scale that all numbers of an NVFP4 weight share."""
+        factor = self._files.read(weight.parts[2]).astype("float32").reshape(())
+        return 1 / factor if weight.format == "nvfp4_divided" else factor
 
     def _int4_rows(self, weight: Weight) -> list[Any]:
         """Rows of 4-bit codes, packed along a row, as gptq_v2 has them: transposed. Without zero
