@@ -36,7 +36,27 @@ class Few(NamedTuple):
     numbers: Callable[[], Array]
 
 
-class Filling(Parameters):
+class _Formatted(Parameters):
+    """Parameters of a dtype; weights of linear layers come to `format`, where there is one."""
+
+    def __init__(self, module: Module, dtype: str, device: Any, format: str | None) -> None:
+        super().__init__(module)
+        self.dtype, self.device, self.format = dtype, device, format
+
+    def nbytes(self, path: str) -> int:
+        """About how many bytes a parameter will have; exactly for numbers."""
+        unread = self.slots[path].unread
+        format = self._format_of(path)
+        if format is not None:
+            return int(math.prod(unread.shape) * quantised_share(format, self.device))
+        return math.prod(unread.shape) * itemsize(unread.dtype or self.dtype)
+
+    def _format_of(self, path: str) -> str | None:
+        """The format that a parameter comes to; None for those that keep their numbers."""
+        return self.format if _takes_format(path, self.slots[path]) else None
+
+
+class Filling(_Formatted):
     """A module on its way from tensors: the places of all, and the parameters that are made.
 
     Every tensor is used once and every parameter is filled, or one ModelError lists what is
@@ -49,9 +69,8 @@ class Filling(Parameters):
         self, module: Any, tensors: Tensors, names: Names, dtype: str, device: Any,
         format: str | None,
     ) -> None:  # fmt: skip
-        super().__init__(module)
-        self.tensors, self.dtype, self.device = tensors, dtype, device
-        self.format = format
+        super().__init__(module, dtype, device, format)
+        self.tensors = tensors
         self.places_in = self._matched(names)
         self.names: dict[str, list[str]] = {}
         for name, place in self.places_in.items():
@@ -64,14 +83,10 @@ class Filling(Parameters):
 
     def nbytes(self, path: str) -> int:
         """About how many bytes a parameter will have; exactly for numbers."""
-        slot = self.slots[path]
-        unread = slot.unread
-        if _is_weight(slot):
-            if all(self.tensors.dtype(name) not in NUMBERS for name in self.names[path]):
-                return sum(self.tensors.nbytes(name) for name in self.names[path])
-            if self.format is not None and _takes_format(path, slot):
-                return int(math.prod(unread.shape) * quantised_share(self.format, self.device))
-        return math.prod(unread.shape) * itemsize(unread.dtype or self.dtype)
+        names = self.names[path]
+        if _is_weight(self.slots[path]) and self._are_few_bits(names):
+            return sum(self.tensors.nbytes(name) for name in names)
+        return super().nbytes(path)
 
     def fill(self, layer: int | None) -> None:
         """Makes and fills the parameters of a layer, or those outside of all: weights that need
@@ -99,12 +114,14 @@ class Filling(Parameters):
             packed = self._packed(path, names)
             self.put(path, self._numbers(path, names, direct) if packed is None else packed)
 
+    def _are_few_bits(self, names: list[str]) -> bool:
+        return all(self.tensors.dtype(name) not in NUMBERS for name in names)
+
     def _is_direct(self, path: str) -> bool:
         """Whether tensors of this parameter are read into their places as they are."""
-        slot = self.slots[path]
-        if self.format is not None and _takes_format(path, slot):
+        if self._format_of(path) is not None:
             return False
-        dtype = slot.unread.dtype or self.dtype
+        dtype = self.slots[path].unread.dtype or self.dtype
         return all(
             self.tensors.dtype(name) == dtype and self.places_in[name].change is None
             for name in self.names[path]
@@ -123,7 +140,7 @@ class Filling(Parameters):
         if not _is_weight(self.slots[path]):
             return None
         changed = any(self.places_in[name].change for name in names)
-        if not changed and all(self.tensors.dtype(name) not in NUMBERS for name in names):
+        if not changed and self._are_few_bits(names):
             whole = self._read(names, self.tensors.packed, names)
             if whole is not None:
                 return whole
@@ -133,9 +150,8 @@ class Filling(Parameters):
             }
             if all(weight is not None for weight in each.values()):
                 return Parts(each)
-        if self.format is None or not _takes_format(path, self.slots[path]):
-            return None
-        return quantise(self._numbers(path, names, None), self.format, path)
+        format = self._format_of(path)
+        return None if format is None else quantise(self._numbers(path, names, None), format, path)
 
     def _numbers(self, path: str, names: list[str], direct: dict[str, Array] | None) -> Array:
         """An array that is filled at once, or later by those that go to `direct`."""
@@ -295,24 +311,16 @@ def quantise(weight: Array, format: str, path: str) -> Any:
         raise ModelError(f"{path} {weight.shape} as {format}: {error} (formats: {known})") from None
 
 
-class RandomFilling(Parameters):
+class RandomFilling(_Formatted):
     """A module whose parameters are drawn: normal numbers of deviation 0.02, 1 for weights of norms
     and 0 for other vectors."""
 
     def __init__(
         self, module: Module, dtype: str, device: Any, format: str | None, source: str
     ) -> None:
-        super().__init__(module)
-        self.dtype, self.device, self.format, self.source = dtype, device, format, source
+        super().__init__(module, dtype, device, format)
+        self.source = source
         self._numbers = {path: number for number, path in enumerate(self.slots)}
-
-    def nbytes(self, path: str) -> int:
-        """About how many bytes a parameter will have; exactly for numbers."""
-        unread = self.slots[path].unread
-        if self._is_quantised(path):
-            assert self.format is not None
-            return int(math.prod(unread.shape) * quantised_share(self.format, self.device))
-        return math.prod(unread.shape) * itemsize(unread.dtype or self.dtype)
 
     def fill(self, layer: int | None) -> None:
         """Draws the parameters of a layer, or those outside of all."""
@@ -326,13 +334,9 @@ class RandomFilling(Parameters):
                 made = kw.random.normal(
                     unread.shape, kind, std=0.02, seed=self._numbers[path], device=self.device
                 )
-                if self._is_quantised(path):
-                    assert self.format is not None
-                    made = quantise(made, self.format, path)
+                format = self._format_of(path)
+                made = made if format is None else quantise(made, format, path)
             self.put(path, made)
-
-    def _is_quantised(self, path: str) -> bool:
-        return self.format is not None and _takes_format(path, self.slots[path])
 
 
 def _listed(names: list[str]) -> str:

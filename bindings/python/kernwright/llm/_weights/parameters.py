@@ -24,18 +24,11 @@ class Slot(NamedTuple):
     @property
     def value(self) -> Any:
         """What stands there now."""
-        return getattr(self.holder, self.key) if self._is_named else self.holder[self.key]
+        return _found(self.holder, self.key)
 
     def put(self, value: Any) -> None:
         """Puts a value there."""
-        if self._is_named:
-            setattr(self.holder, self.key, value)
-        else:
-            self.holder[self.key] = value
-
-    @property
-    def _is_named(self) -> bool:
-        return isinstance(self.holder, Module)
+        _put(self.holder, self.key, value)
 
 
 class LayerPlace(NamedTuple):
@@ -48,15 +41,23 @@ class LayerPlace(NamedTuple):
     @property
     def module(self) -> Any:
         """What stands there."""
-        named = isinstance(self.holder, Module)
-        return getattr(self.holder, self.key) if named else self.holder[self.key]
+        return _found(self.holder, self.key)
 
     def put(self, module: Module) -> None:
         """Puts a module there."""
-        if isinstance(self.holder, Module):
-            setattr(self.holder, self.key, module)
-        else:
-            self.holder[self.key] = module
+        _put(self.holder, self.key, module)
+
+
+def _found(holder: Any, key: Any) -> Any:
+    """What a module has as an attribute, a list or dict as an item."""
+    return getattr(holder, key) if isinstance(holder, Module) else holder[key]
+
+
+def _put(holder: Any, key: Any, value: Any) -> None:
+    if isinstance(holder, Module):
+        setattr(holder, key, value)
+    else:
+        holder[key] = value
 
 
 class Parameters:
@@ -75,6 +76,7 @@ class Parameters:
         self.module = module
         self.layers: list[LayerPlace] = []
         self.experts: list[LayerPlace] = []
+        self._layer_of: dict[str, int | None] = {}
         self.slots = dict(self._walk(module, "", None))
         self.first: dict[int, str] = {}
         owners: dict[int, set[int | None]] = {}
@@ -86,11 +88,7 @@ class Parameters:
             key: next(iter(found)) if len(found) == 1 else None for key, found in owners.items()
         }
 
-    _layer_of: dict[str, int | None]
-
     def _walk(self, value: Any, path: str, layer: int | None) -> Iterator[tuple[str, Slot]]:
-        if path == "":
-            self._layer_of = {}
         parts: Any = ()
         if isinstance(value, Module):
             parts = [(k, k, v) for k, v in vars(value).items() if not k.startswith("_")]

@@ -282,6 +282,11 @@ class MLP(Module):
         return self.down(self.up(x, activation=self._activation), **options)
 
 
+def gate_up_rows(part: str, width: int) -> slice:
+    """The rows of a part, "gate" or "up", in a weight that has `width` of each."""
+    return {"gate": slice(0, width), "up": slice(width, 2 * width)}[part]
+
+
 class Experts(Module):
     """A mixture: each token goes through `top_k` of the gated layers that the router scores best.
 
@@ -311,7 +316,7 @@ class Experts(Module):
 
     def rows_of(self, part: str) -> slice:
         """The rows of an expert's gate_up that one part has."""
-        return {"gate": slice(0, self._width), "up": slice(self._width, 2 * self._width)}[part]
+        return gate_up_rows(part, self._width)
 
     @property
     def count(self) -> int:

@@ -8,7 +8,7 @@ import kernwright as kw
 from kernwright._core import Array
 from kernwright.llm import _names
 from kernwright.llm._config import Config
-from kernwright.llm.models._layers import Attention, Linear, Unread
+from kernwright.llm.models._layers import Attention, Linear, Unread, gate_up_rows
 from kernwright.llm.models.llama import Block, Llama
 from kernwright.nn import Module
 
@@ -47,7 +47,7 @@ class BiasedExperts(Module):
 
     def rows_of(self, part: str) -> slice:
         """The rows of an expert's gate_up that one part has."""
-        return {"gate": slice(0, self._width), "up": slice(self._width, 2 * self._width)}[part]
+        return gate_up_rows(part, self._width)
 
     def __call__(self, x: Array, residual: Array) -> Array:
         weights, experts = kw.nn.route(self.router(x), self._top_k)
