@@ -22,7 +22,7 @@ from kernwright.llm._gguf_config import config_of
 from kernwright.llm._gguf_names import gguf_names
 from kernwright.llm._model import Model, cache_layers
 from kernwright.llm._quantised.cache_scales import take_cache_scales
-from kernwright.llm._quantised.methods import config_beside
+from kernwright.llm._quantised.methods import quantization_config
 from kernwright.llm._quantised.tensors import quantised
 from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import GgufTensors, JoinedLatent, Tensors, opened_folder
@@ -121,8 +121,7 @@ def load(
             vocabulary = has_tokenizer(name)
             files = stack.enter_context(opened_folder(name, device))
             scales = take_cache_scales(files)
-            few_bits = config.fields.get("quantization_config")
-            few_bits = config_beside(name) if few_bits is None else few_bits
+            few_bits = quantization_config(config.fields, name)
             tensors = quantised(files, few_bits, config.source)
             names = class_of(config.architecture, config.source).names
         config = _bounded(config, max_length)

@@ -24,7 +24,7 @@ from kernwright.llm._gguf_config import config_of
 from kernwright.llm._gguf_names import gguf_names
 from kernwright.llm._layouts import FILE_TYPES, LAYOUTS
 from kernwright.llm._load import check_dtype, existing_path, gguf_tensors
-from kernwright.llm._quantised.methods import config_beside
+from kernwright.llm._quantised.methods import quantization_config
 from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import SafeTensorsFiles, opened_folder
 
@@ -55,7 +55,7 @@ def quantize(
     Weights of linear layers are quantised, but the product that makes logits and experts, which
     keep their numbers; weights of few bits in a .gguf file stay as they are. `dtype` is what
     llm.load() would take: numbers are rounded to it first; the config's without one, and a folder
-    tells it to those who load it. ``progress(done, of, name)`` is called for each tensor.
+    tells it to those who load it. ``progress(done, total, name)`` is called for each tensor.
 
     `target` appears when it is whole, and nothing is replaced: InvalidArgument where it exists.
     Raises ArgumentError, ModelError for files that llm.load() refuses, that are quantised already,
@@ -95,7 +95,7 @@ def _new_path(target: Any) -> str:
         name = os.fsdecode(target)
     except TypeError:
         raise ArgumentError(f"a path is a str or os.PathLike, got {target!r:.80}") from None
-    name = name.rstrip(os.sep) if name.rstrip(os.sep) else name
+    name = name.rstrip(os.sep) or name
     if os.path.lexists(name):
         raise InvalidArgument(f"{name} exists already: quantize() replaces nothing")
     folder = os.path.dirname(name) or "."
@@ -111,20 +111,20 @@ def _check_format(source: str, target: str, format: Any) -> None:
             f"format is one of {', '.join(LAYOUTS)} for a folder and one of "
             f"{', '.join(FILE_TYPES)} for a .gguf file, got {format!r:.60}"
         )
-    of_folder = os.path.isdir(source)
-    if of_folder == target.endswith(".gguf"):
+    is_folder = os.path.isdir(source)
+    if is_folder == target.endswith(".gguf"):
         raise ModelError(
             f"{source} is a folder, and {target} a .gguf file, whose tokenizer is kept in another "
             "way: make a .gguf file of the folder by llama.cpp's convert_hf_to_gguf.py, and "
             "quantise that one"
-            if of_folder
+            if is_folder
             else f"{source} is a .gguf file, and so is what is made of it: {target} must end in "
             ".gguf"
         )
-    if (format in LAYOUTS) != of_folder:
-        known = LAYOUTS if of_folder else FILE_TYPES
+    if (format in LAYOUTS) != is_folder:
+        known = LAYOUTS if is_folder else FILE_TYPES
         raise ModelError(
-            f"{source} is a {'folder' if of_folder else '.gguf file'}, which is written as "
+            f"{source} is a {'folder' if is_folder else '.gguf file'}, which is written as "
             f"{', '.join(known)}, not {format}"
         )
 
@@ -138,8 +138,7 @@ def _write_folder(
 ) -> None:  # fmt: skip
     config_path = os.path.join(source, "config.json")
     config = Config.from_file(config_path)
-    method = config.fields.get("quantization_config")
-    method = config_beside(source) if method is None else method
+    method = quantization_config(config.fields, source)
     if method is not None:
         known = method.get("quant_method") if isinstance(method, Mapping) else method
         raise ModelError(f"{config_path}: the weights are quantised already, by {known!r:.60}")

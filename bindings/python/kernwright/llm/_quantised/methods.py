@@ -11,7 +11,7 @@ from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import parse_json, read_json
 from kernwright.llm._tensors import SafeTensorsFiles
 
-__all__ = ["Weight", "config_beside", "find_weights"]
+__all__ = ["Weight", "find_weights", "quantization_config"]
 
 
 class Weight(NamedTuple):
@@ -65,12 +65,13 @@ class _Search:
         return ModelError(f"{self.source}: {what}")
 
 
-def config_beside(folder: str) -> Mapping[str, Any] | None:
-    """What hf_quant_config.json of ModelOpt says, as `quantization_config` of other files does;
-    None without that file. Raises ModelError."""
+def quantization_config(fields: Mapping[str, Any], folder: str) -> Any:
+    """`quantization_config` of a folder whose config.json has these fields, or what
+    hf_quant_config.json of ModelOpt says in its place; None without both. Raises ModelError."""
+    found = fields.get("quantization_config")
     path = os.path.join(folder, "hf_quant_config.json")
-    if not os.path.exists(path):
-        return None
+    if found is not None or not os.path.exists(path):
+        return found
     return {"quant_method": "modelopt", **read_json(Path(path)).object("quantization").values}
 
 
@@ -143,10 +144,9 @@ def _bitsandbytes(search: _Search) -> None:
         search.add(name, "int8_rows", search.shape(name, 2), (name, f"{base}.SCB"))
         search.drop(f"{base}.weight_format")
     for name in sorted(search.known):
-        at = name.find(_NF4_STATE)
-        if at < 0:
+        weight, state, kind = name.partition(_NF4_STATE)
+        if not state:
             continue
-        weight, kind = name[:at], name[at + len(_NF4_STATE) :]
         fields = parse_json(name, bytes(search.files.read(name).numpy()).decode(errors="replace"))
         if kind != "nf4" or fields.get("blocksize", int, 64) != 64:
             raise search.wrong(f"{weight} is {kind} in blocks of {fields.values.get('blocksize')}")
@@ -196,7 +196,7 @@ def _nvfp4(search: _Search) -> None:
 
 
 def _modelopt(search: _Search) -> None:
-    """Of each weight its tensors tell whether it is NVFP4 or fp8."""
+    """The tensors of a weight tell whether it is NVFP4 or fp8."""
     algorithm = search.config.get("quant_algo")
     if algorithm not in _MODELOPT:
         raise search.wrong(
