@@ -202,8 +202,9 @@ def _family_fields(kind: str, fields: dict[str, Any], meta: Mapping[str, Any]) -
 
 
 def _latent_fields(fields: dict[str, Any], meta: Mapping[str, Any], source: str) -> None:
-    """DeepSeek-V2's. Newer files tell the heads of the latent vector in the plain keys, and those
-    of the model in keys that end in _mla; older ones have the model's in the plain ones."""
+    """Adds the fields of DeepSeek-V2. Newer files tell the heads of the latent vector in the plain
+    keys, and the heads of the model in keys that end in _mla; older files have the latter in the
+    plain keys."""
     reader = Fields(source, meta)
     if reader.get("expert_gating_func", int, 1) != 1:
         raise ModelError(f"{source}: expert_gating_func is not softmax, as DeepSeek-V2 has it")

@@ -30,9 +30,11 @@ class Layout(NamedTuple):
     block: int
     """A row has a whole number of blocks of so many numbers."""
     tensors: Callable[[str, Array, str], dict[str, Array]]
-    """Those of a weight (n, k), by the name of its layer, the weight and the dtype of the model."""
+    """Makes the tensors of a weight (n, k), called with the name of its layer, the weight and the
+    dtype of the model."""
     config: Callable[[Sequence[str], str], dict[str, Any]]
-    """`quantization_config`, by the layers that keep their numbers and the dtype of the model."""
+    """Makes `quantization_config`, called with the layers that keep their numbers and the dtype of
+    the model."""
 
 
 def _fp8(base: str, weight: Array, dtype: str) -> dict[str, Array]:

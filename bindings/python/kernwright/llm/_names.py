@@ -150,7 +150,7 @@ GPT_OSS: dict[str, str] = LLAMA | {
     f"{_BLOCK}mlp.experts.gate_up_proj_bias": "layers.*.mlp.gate_up_bias|pairs",
     f"{_BLOCK}mlp.experts.down_proj": "layers.*.mlp.down|T",
     f"{_BLOCK}mlp.experts.down_proj_bias": "layers.*.mlp.down_bias",
-    # As MXFP4 an expert's weights are (outputs, inputs), as in other families.
+    # MXFP4 tensors need no transpose: their experts are (outputs, inputs), as in other families.
     f"{_BLOCK}mlp.experts.gate_up_proj_blocks": "layers.*.mlp.gate_up|row pairs",
     f"{_BLOCK}mlp.experts.down_proj_blocks": "layers.*.mlp.down",
 }

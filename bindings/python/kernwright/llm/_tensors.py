@@ -165,8 +165,8 @@ class GgufTensors(Tensors):
 
 
 class JoinedLatent(GgufTensors):
-    """Those of DeepSeek-V2: the way from the latent vector to keys is kept apart from that to
-    values, and by heads. Here both are "attn_kv_b", as in older files."""
+    """The arrays of a file of DeepSeek-V2, which keeps the way from the latent vector to keys apart
+    from that to values, and by heads. Here both are "attn_kv_b", as in older files."""
 
     _KEYS, _VALUES, _BOTH = "attn_k_b.weight", "attn_v_b.weight", "attn_kv_b.weight"
 

@@ -10,15 +10,15 @@ from kernwright.llm._tensors import SafeTensorsFiles
 
 __all__ = ["take_cache_scales"]
 
-# As compressed-tensors and ModelOpt name them; scales of queries and of weights of softmax are for
-# products that are not made in float8 here.
+# compressed-tensors and ModelOpt give scales these names. The scales of queries (q) and of weights
+# of softmax (prob) are dropped: they are for products in float8, which are not made here.
 _SCALE = re.compile(
     r"(?:.*\.)?layers\.([0-9]{1,5})\.self_attn\.(?:[qkv]_proj\.)?(q|k|v|prob)_scale"
 )
 
 
 def take_cache_scales(files: SafeTensorsFiles) -> dict[int, tuple[Array, Array]]:
-    """Those of keys and of values by the number of the layer, taken out of `files`.
+    """The scales of keys and of values by the number of the layer; `files` has none of them then.
 
     An element of 8 bits times the scale is the number. Raises ModelError for a layer that has only
     one of both.

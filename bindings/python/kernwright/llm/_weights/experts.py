@@ -97,7 +97,7 @@ class ExpertCache:
 
     @property
     def nbytes(self) -> int:
-        """Of the slots."""
+        """The bytes of the slots."""
         return self.gate_up.nbytes + self.down.nbytes
 
     def load(self, experts: Array) -> Array:

@@ -43,9 +43,9 @@ class Memory(NamedTuple):
     """"device": all are there; "stream": each step copies some layers from the host; "experts": a
     step copies the experts that have no slot."""
     device_bytes: int
-    """Of weights on the device, of the ring that streamed layers pass through, and of slots."""
+    """Bytes of weights on the device, of the ring for streamed layers, and of experts' slots."""
     host_bytes: int
-    """Of page-locked memory. A step copies all of them, or the experts that it needs."""
+    """Bytes of page-locked memory. A step copies all of them, or the experts that it needs."""
     resident_layers: int
     streamed_layers: int
     expert_slots: int = 0
@@ -120,9 +120,8 @@ def budget_bytes(memory: Any, budget: Any) -> int | None:
         )
     if isinstance(budget, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)\s*", budget)
-        if found is None or found[2] not in _UNITS:
-            raise ArgumentError(f'a budget is as 4000000000, "4GB" or "512MiB", got {budget!r:.60}')
-        return int(float(found[1]) * _UNITS[found[2]])
+        if found is not None and found[2] in _UNITS:
+            return int(float(found[1]) * _UNITS[found[2]])
     if isinstance(budget, bool) or not isinstance(budget, int):
         raise ArgumentError(f'a budget is as 4000000000, "4GB" or "512MiB", got {budget!r:.60}')
     if budget <= 0:
@@ -211,8 +210,7 @@ def _with_cached_experts(source: _Source, budget: int | None, device: Any) -> Me
         return StreamedExperts(experts, stream, number, cache)
 
     stream.seal(source.module, wrapped)
-    kept = sum(sum(array_sizes(value)) for value in _values(source, None))
-    on_device = kept + stream.device_bytes + sum(cache.nbytes for cache in caches)
+    on_device = _size(source, None) + stream.device_bytes + sum(cache.nbytes for cache in caches)
     return Memory("experts", on_device, stream.host_bytes, 0, len(mixtures), slots)
 
 

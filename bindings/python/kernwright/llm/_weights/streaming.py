@@ -95,7 +95,8 @@ class LayerStream:
         self._blocks: list[_Block] = []
         self._added: dict[int, tuple[LayerPlace, _Block]] = {}
         self._slots: list[Array] = []
-        self._next, self._copied = 0, list[kw.Event]()  # of the step that is queued
+        # The next layer of the step that is queued, and an event behind the copy of each layer.
+        self._next, self._copied = 0, list[kw.Event]()
 
     def add(self, number: int, layer: LayerPlace, places: Sequence[Slot]) -> None:
         """Moves the parameters of a layer, all of one device, to the host."""
@@ -122,12 +123,12 @@ class LayerStream:
 
     @property
     def device_bytes(self) -> int:
-        """Of the ring."""
+        """The bytes of the ring."""
         return sum(slot.nbytes for slot in self._slots)
 
     @property
     def host_bytes(self) -> int:
-        """Of page-locked memory."""
+        """The bytes of page-locked memory."""
         return sum(block.host.nbytes for block in self._blocks)
 
     def host(self, number: int) -> npt.NDArray[np.uint8]:
