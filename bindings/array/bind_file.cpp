@@ -15,17 +15,17 @@
 #include <pybind11/stl.h>
 #include <cstdint>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace kernwright::python {
 namespace {
 
-/// Fills arrays without gaps with bytes of open files: `files` has descriptors and names, `places`
-/// the number of a file and the offset there for each array.
-void read_arrays(const std::vector<std::pair<int, std::string>>& files,
-                 const std::vector<Array>& arrays,
-                 const std::vector<std::pair<std::size_t, std::uint64_t>>& places) {
+/// The descriptor of an open file, its name, and where an array begins in it.
+using FilePlace = std::tuple<int, std::string, std::uint64_t>;
+
+/// Fills arrays without gaps with the bytes at their places.
+void read_arrays(const std::vector<Array>& arrays, const std::vector<FilePlace>& places) {
   if (arrays.size() != places.size())
     throw ArgumentError("pass one place in the files for each array");
   if (arrays.empty()) return;
@@ -36,8 +36,8 @@ void read_arrays(const std::vector<std::pair<int, std::string>>& files,
   std::vector<FilePart> parts;
   parts.reserve(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const auto& [file, name] = files.at(places[i].first);
-    parts.push_back({file, name, places[i].second, arrays[i].address(), arrays[i].nbytes()});
+    const auto& [file, name, offset] = places[i];
+    parts.push_back({file, name, offset, arrays[i].address(), arrays[i].nbytes()});
   }
   try {
     read_files(device, parts, stream);

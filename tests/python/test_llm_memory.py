@@ -215,10 +215,10 @@ def test_auto_says_what_it_chose():
         assert llm.load(random=LLAMA).memory.mode == "device"
         assert llm.load(random=LLAMA, budget="1MB").memory.mode == "device"
         assert llm.load(random=LLAMA, memory="stream").memory.mode == "stream"
-    with pytest.warns(RuntimeWarning, match=r"weights, 19\d\S* KB, do not fit into 130 KB") as all_:
+    with pytest.warns(RuntimeWarning, match=r"weights, 19\d\S* KB, do not fit into 130 KB") as told:
         model = llm.load(random=LLAMA, memory="auto", budget=130_000)
-    assert 'memory="auto" chose "stream": 4 of 5 layers' in str(all_[0].message)
-    assert str(model.memory) in str(all_[0].message)
+    assert 'memory="auto" chose "stream": 4 of 5 layers' in str(told[0].message)
+    assert str(model.memory) in str(told[0].message)
     assert model.memory.mode == "stream"
     assert model.memory.device_bytes <= 130_000
 

@@ -28,7 +28,7 @@ __all__ = ["save_gguf"]
 _ALIGNMENT = 32
 _KINDS = {name: (kind, numbers, size) for kind, (name, numbers, size) in _TYPES.items()}
 _BOOL, _TEXT, _LIST = 7, 8, 9
-# Kinds of numbers in metadata.
+# GGUF's numbers of the kinds of metadata; each dtype of numbers is a kind.
 _NUMBERS = {
     "uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "uint32": 4, "int32": 5, "float32": 6,
     "uint64": 10, "int64": 11, "float64": 12,

@@ -72,12 +72,9 @@ def read_parts(parts: Sequence[Part]) -> None:
     for part in parts:
         if part.file.file.closed:
             raise InvalidArgument(f"{part.file.name} was closed")
-    files = {id(part.file): part.file for part in parts}
-    numbers = {key: i for i, key in enumerate(files)}
     _core._read_files(
-        [(each.file.fileno(), each.name) for each in files.values()],
         [part.array for part in parts],
-        [(numbers[id(part.file)], part.offset) for part in parts],
+        [(part.file.file.fileno(), part.file.name, part.offset) for part in parts],
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import kernwright as kw
 from kernwright._core import Array
 from kernwright._files.gguf import Gguf
+from kernwright._files.opening import path_of
 from kernwright.errors import ArgumentError
 from kernwright.llm._caches import BYTES, CacheFormat
 from kernwright.llm._config import Config
@@ -195,10 +196,7 @@ def _bounded(config: Config, max_length: int | None) -> Config:
 
 def existing_path(path: Any) -> str:
     """The path of a folder with a config.json, or of a GGUF file. Raises ModelError."""
-    try:
-        name = os.fsdecode(path)
-    except TypeError:
-        raise ArgumentError(f"a path is a str or os.PathLike, got {path!r:.80}") from None
+    name = path_of(path)
     if not os.path.exists(name):
         raise ModelError(f"{name} does not exist")
     if os.path.isdir(name):

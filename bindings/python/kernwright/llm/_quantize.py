@@ -13,6 +13,7 @@ from typing import Any
 import kernwright as kw
 from kernwright._core import Array
 from kernwright._files.gguf import Gguf
+from kernwright._files.opening import path_of
 from kernwright._files.safetensors import save_safetensors
 from kernwright._support.files import store_error
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -90,11 +91,8 @@ def quantize(
 
 
 def _new_path(target: Any) -> str:
-    """The path of what is to be made. Raises InvalidArgument, ModelError."""
-    try:
-        name = os.fsdecode(target)
-    except TypeError:
-        raise ArgumentError(f"a path is a str or os.PathLike, got {target!r:.80}") from None
+    """The path of what is to be made. Raises ArgumentError, InvalidArgument."""
+    name = path_of(target)
     name = name.rstrip(os.sep) or name
     if os.path.lexists(name):
         raise InvalidArgument(f"{name} exists already: quantize() replaces nothing")

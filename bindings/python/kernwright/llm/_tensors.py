@@ -127,13 +127,11 @@ class GgufTensors(Tensors):
         parts = []
         for group in groups:
             if self._are_blocks(group):
-                whole, joined = self._file._joined_parts(group)
-                self._joined[tuple(group)] = whole
-                parts += joined
+                self._joined[tuple(group)], made = self._file._joined_parts(group)
             else:
-                parts += [self._file._new_part(name) for name in group]
-            arrays = [part.array for part in parts[-len(group) :]]
-            self._held |= dict(zip(group, arrays, strict=True))
+                made = [self._file._new_part(name) for name in group]
+            self._held |= {name: part.array for name, part in zip(group, made, strict=True)}
+            parts += made
         read_parts(parts)
 
     def numbers(self, name: str, dtype: str) -> Array:
