@@ -22,7 +22,7 @@ from kernwright.errors import ArgumentError, CaptureError
 
 __all__ = ["captured"]
 
-_EAGER = 2  # calls that run before the graph is made
+_EAGER = 2  # calls before the graph is made
 _KEPT = 32  # graphs of a function
 
 
@@ -99,7 +99,7 @@ class _Captured:
 
     @property
     def graphs(self) -> list[Graph]:
-        """The graphs that were made, the one used last at the end."""
+        """The graphs made so far, the one used last at the end."""
         return [plan.graph for plan in self._plans.values() if plan.graph is not None]
 
 
@@ -111,7 +111,7 @@ class _Call:
         self.key: list[Any] = []
         self.arrays: list[Array] = []
         self.numbers: list[float | int] = []
-        self.held: list[Any] = []  # known by identity, so that nothing else gets it
+        self.held: list[Any] = []  # known by identity: nothing else may get their memory
         try:
             self._read((args, kwargs), "")
         except RecursionError:
@@ -175,7 +175,7 @@ class _Plan:
         self.graph: Graph | None = None
         self.choices: _core._PinnedChoices | None = None  # of kernels, which tuning may change
         self.arrays: list[Array | None] = []  # of the first call
-        self.fixed: set[int] = set()  # the numbers of those that were the same in the second
+        self.fixed: set[int] = set()  # the numbers of those equal in the second
 
     def run(self, call: _Call) -> Any:
         if self.calls < _EAGER:
@@ -193,7 +193,7 @@ class _Plan:
         return self._replay(call)
 
     def _compare(self, call: _Call) -> bool:
-        """Whether the arrays that were the same in all calls still are."""
+        """Whether the arrays equal in all calls so far still are."""
         moved = {i for i in self.fixed if not _is_same(call.arrays[i], self.arrays[i])}
         self.fixed -= moved
         return not moved

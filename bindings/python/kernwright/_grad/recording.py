@@ -60,14 +60,14 @@ _PACKAGE = kernwright.__path__[0] + "/"
 
 
 class Write(NamedTuple):
-    """Memory that was written while its values were of use to a recording."""
+    """Memory written while a recording still had use for its values."""
 
     order: int
     target: Array  # kept, so that nothing else gets the memory
     first: int
     end: int
     line: str
-    traced: bool  # whether what was written has a gradient
+    traced: bool  # whether the values written have a gradient
 
     def touches(self, array: Array) -> bool:
         first, end = extent_of(array)
@@ -75,7 +75,7 @@ class Write(NamedTuple):
 
 
 class Recording(_GradientRecording):
-    """The arrays that depend on the chosen ones, by identity."""
+    """The arrays computed from the chosen ones, by identity."""
 
     def __init__(self) -> None:
         # By target and extent, the last one of each: what came before it is no matter.
@@ -112,8 +112,8 @@ class Recording(_GradientRecording):
 class _Threads(threading.local):
     def __init__(self) -> None:
         self.one: Array | None = None  # the gradient of the loss in itself
-        self.extents: list[list[tuple[int, int]]] = []  # who wants to know what is written
-        self.watched: weakref.WeakSet[Recording] = weakref.WeakSet()  # whose values may be needed
+        self.extents: list[list[tuple[int, int]]] = []  # of blocks told of each write
+        self.watched: weakref.WeakSet[Recording] = weakref.WeakSet()  # those with values to guard
 
 
 _threads = _Threads()
@@ -149,7 +149,7 @@ class unrecorded:
 
 @contextmanager
 def starting_with(one: Array) -> Iterator[None]:
-    """A sweep from a loss, whose gradient is the array `one`."""
+    """A sweep from a loss. The gradient of the loss is the array `one`."""
     before, _threads.one = _threads.one, one
     try:
         yield
@@ -158,7 +158,7 @@ def starting_with(one: Array) -> Iterator[None]:
 
 
 def is_one(gradient: Array) -> bool:
-    """Whether it is that of the loss: a factor of 1."""
+    """Whether it is the loss's own gradient: a factor of 1."""
     return gradient is _threads.one
 
 
@@ -195,7 +195,7 @@ def note_extent(target: Array) -> None:
 
 @contextmanager
 def written_extents() -> Iterator[list[tuple[int, int]]]:
-    """The memory that the block writes through arrays that were there before."""
+    """The memory written by the block through arrays made before it."""
     found: list[tuple[int, int]] = []
     _threads.extents.append(found)
     try:

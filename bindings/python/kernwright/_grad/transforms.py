@@ -1,4 +1,4 @@
-"""Functions that make functions with gradients."""
+"""Functions with gradients, made of functions."""
 
 from __future__ import annotations
 
@@ -226,14 +226,14 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_its_variables(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with the values that its free variables have now: a loop goes on."""
+    """The function with the present values of its free variables: a loop goes on."""
     if not isinstance(f, types.FunctionType) or not f.__closure__:
         return f
     cells = []
     for cell in f.__closure__:
         try:
             cells.append(types.CellType(cell.cell_contents))
-        except ValueError:  # a variable that has no value yet
+        except ValueError:  # a variable without a value yet
             cells.append(cell)
     made = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
     made.__kwdefaults__ = f.__kwdefaults__
@@ -276,7 +276,7 @@ def custom_gradient(
                     f"{type(made).__name__}"
                 )
             result, saved = made
-            # A result that is an argument is another array from here on.
+            # An argument returned as a result is another array from here on.
             result = nests.mapped(lambda array, path: array.view(), result)
         outputs = nests.arrays(result)
 

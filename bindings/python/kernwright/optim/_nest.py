@@ -22,7 +22,7 @@ _FLOAT_NAMES = "float16, bfloat16, float32 or float64"
 def leaves(nest: Any, what: str, trainable: bool = False) -> dict[str, Any]:
     """The arrays of a nest by name: keys and positions joined by dots. One array alone is "0". With
     `trainable` modules give no frozen ones, and none of whole numbers, which have no gradients.
-    Raises InvalidArgument for a nest that contains itself."""
+    Raises InvalidArgument for a nest inside itself."""
     if is_module(nest):
         nest = _of_module(nest, trainable)
     if isinstance(nest, Array) or hasattr(nest, "shape"):
@@ -136,7 +136,7 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Parameters:
-    """The arrays that an optimiser was made for, by name, and those that it may change now."""
+    """The arrays of an optimiser by name, and those it may change now."""
 
     def __init__(self, source: Any) -> None:
         """`source`: a module, or a nest of modules and arrays, each array once."""
@@ -226,7 +226,7 @@ class Parameters:
 
 
 def _require_parameters(arrays: Mapping[str, Any]) -> None:
-    """Raises for what an optimiser cannot write in place, or would write twice."""
+    """Raises for arrays an optimiser cannot write in place, or would write twice."""
     for name, each in arrays.items():
         if not isinstance(each, Array):
             raise ArgumentError(f"params[{name}] is a kw.Array, got {type(each).__name__}")
@@ -278,7 +278,7 @@ def _links(value: Any) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def told(lists: Mapping[str, Sequence[str]]) -> str:
-    """The lists that are not empty, each with its title."""
+    """The lists with entries, each with its title."""
     return "; ".join(f"{title}: {_listed(names)}" for title, names in lists.items() if names)
 
 

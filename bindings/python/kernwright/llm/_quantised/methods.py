@@ -1,4 +1,4 @@
-"""Which tensors make a weight of few bits: what `quantization_config` says, method by method."""
+"""The tensors of a weight of few bits by `quantization_config`, method by method."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["Weight", "find_weights", "quantization_config"]
 
 
 class Weight(NamedTuple):
-    """A quantised weight: its format, shape, and the tensors that it is made of."""
+    """A quantised weight: its format, its shape and its tensors."""
 
     format: str
     shape: tuple[int, ...]  # (n, k), of experts (experts, n, k)
     parts: tuple[str, ...]
 
 
-# Endings of tensors: of the codes, and of those that may stand beside them.
+# Endings of tensors: of the codes, and of tensors beside them.
 _GPTQ = ("qweight", "qzeros", "scales", "g_idx")
 _NF4_STATE = ".quant_state.bitsandbytes__"
 _MODELOPT = ("FP8", "NVFP4", "MIXED_PRECISION")
 
 
 class _Search:
-    """Weights that are found one by one; what is wrong raises ModelError."""
+    """Weights, found one by one; a wrong one raises ModelError."""
 
     def __init__(self, files: SafeTensorsFiles, config: Mapping[str, Any], source: str) -> None:
         self.files, self.config, self.source = files, config, source
@@ -37,7 +37,7 @@ class _Search:
         self.made: dict[str, Weight] = {}
 
     def beside(self, ending: str) -> list[str]:
-        """What stands before `ending` in the names that have it."""
+        """The names with this ending, without it."""
         return sorted(name[: -len(ending)] for name in self.known if name.endswith(ending))
 
     def shape(self, name: str, axes: int) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class _Search:
         return shape
 
     def add(self, name: str, format: str, shape: Sequence[int], parts: Sequence[str]) -> None:
-        """A weight, all of whose parts must be there."""
+        """A weight. All its parts must be there."""
         missing = [part for part in parts if part not in self.known]
         if missing:
             raise self.wrong(f"{name} lacks {', '.join(missing)}")
@@ -76,7 +76,7 @@ def quantization_config(fields: Mapping[str, Any], folder: str) -> Any:
 
 
 def find_weights(files: SafeTensorsFiles, config: Any, source: str) -> dict[str, Weight]:
-    """The weights of few bits, by the names that they would have as numbers, "....weight".
+    """The weights of few bits, by their names as numbers, "....weight".
 
     Known methods: "fp8" (tiles of 128 x 128, or a scale a tensor or a row), "gptq", "awq",
     "bitsandbytes" (NF4 and int8), "compressed-tensors" (int4, fp8 and NVFP4), "modelopt" (fp8 and
