@@ -1,4 +1,4 @@
-"""Anthropic's interface, by its published form of bodies and events."""
+"""Anthropic's interface, by its published form of bodies and events, and as its client sees it."""
 
 import json
 
@@ -106,3 +106,55 @@ def test_blocks_become_messages(client, engine):
     ]  # fmt: skip
     _, found = client.post("/tokenize", {"messages": plain})
     assert status == 200 and whole["usage"]["input_tokens"] == found["count"]
+
+
+def test_tokens_are_counted(client, engine):
+    engine.text = "x"
+    before = engine.requests
+    status, counted = client.post(
+        "/v1/messages/count_tokens", {"model": "tiny", "messages": ASK["messages"], "system": "s"}
+    )
+    assert status == 200 and engine.requests == before
+    _, whole = client.post("/v1/messages", {**ASK, "system": "s"})
+    assert counted == {"input_tokens": whole["usage"]["input_tokens"]}
+    status, wrong = client.post("/v1/messages/count_tokens", {"max_tokens": 3, **ASK})
+    assert status == 400 and wrong["error"]["param"] == "max_tokens"
+
+
+def test_errors_have_the_type_and_the_id_that_clients_read(client):
+    status, headers, content = client.ask("POST", "/v1/messages", {**ASK, "model": "none"})
+    told = json.loads(content)
+    assert status == 404 and told["type"] == "error"
+    assert told["error"]["type"] == "not_found_error"
+    assert told["request_id"] == headers["request-id"] == headers["x-request-id"]
+
+
+def test_output_config_has_the_form_of_an_answer(client, engine):
+    engine.text = "x"
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    config = {"effort": "low", "format": {"type": "json_schema", "schema": schema}}
+    assert client.post("/v1/messages", {**ASK, "output_config": config})[0] == 200
+    assert engine.options[-1]["schema"] == schema
+    config["format"] = {"type": "xml"}
+    assert client.post("/v1/messages", {**ASK, "output_config": config})[0] == 400
+
+
+def test_the_client_of_anthropic(client, engine):
+    anthropic = pytest.importorskip("anthropic")  # of the extra `test`
+    url = client.url.removesuffix("/v1")
+    with anthropic.Anthropic(base_url=url, api_key="any", max_retries=0) as own:
+        engine.text = "Hello"
+        assert own.messages.create(**ASK).content[0].text == "Hello"
+        engine.text = f"<think>so</think>On it.{CALL}"
+        with own.messages.stream(**ASK, tools=[TOOL]) as stream:
+            texts = list(stream.text_stream)
+            made = stream.get_final_message()
+        assert "".join(texts) == "On it." and made.stop_reason == "tool_use"
+        assert [each.type for each in made.content] == ["thinking", "text", "tool_use"]
+        assert made.content[-1].input == {"a": 1}
+        counted = own.messages.count_tokens(model="tiny", messages=ASK["messages"])
+        assert counted.input_tokens > 0
+        assert [each.id for each in own.models.list()] == ["tiny"]
+        with pytest.raises(anthropic.NotFoundError) as caught:
+            own.messages.create(**{**ASK, "model": "none"})
+        assert caught.value.type == "not_found_error" and caught.value.request_id

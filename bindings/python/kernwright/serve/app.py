@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, Router
 
-from kernwright.serve.endpoints.anthropic import AnthropicMessage
+from kernwright.serve.endpoints.anthropic import AnthropicMessage, count_tokens
 from kernwright.serve.endpoints.chat import Chat
 from kernwright.serve.endpoints.completions import Completions
 from kernwright.serve.endpoints.embeddings import embeddings
@@ -23,9 +23,11 @@ from kernwright.serve.http.body import read_body
 from kernwright.serve.http.errors import ApiError
 from kernwright.serve.http.guard import Guard
 from kernwright.serve.http.streaming import EventStream, while_connected
+from kernwright.serve.openapi import description
 from kernwright.serve.protocol import (
     ChatBody,
     CompletionBody,
+    CountTokensBody,
     DetokenizeBody,
     EmbeddingBody,
     MessagesBody,
@@ -124,6 +126,14 @@ class _Endpoints:
         text = self._server.metrics.text()
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    def telling(self, text: Callable[[], bytes]) -> Handler:
+        """A handler that answers with a JSON text."""
+
+        async def handle(request: Request) -> Response:
+            return Response(text(), media_type="application/json")
+
+        return handle
+
     async def page(self, request: Request) -> Response:
         """GET /: a page for chats."""
         return HTMLResponse(_page())
@@ -149,7 +159,7 @@ def _route(path: str, method: str, handler: Handler) -> Route:
         request.scope["kernwright.route"] = path
         if request.method != method:
             raise ApiError(405, f"{path} takes {method}, got {request.method}",
-                           code="method_not_allowed")  # fmt: skip
+                           code="method_not_allowed", allow=method)  # fmt: skip
         return await handler(request)
 
     return Route(path, handle, methods=_METHODS)
@@ -162,21 +172,30 @@ async def _missing(scope: Any, receive: Any, send: Any) -> None:
 def make_app(server: Server, *, cors: Sequence[str] = ()) -> Any:
     """The application of a server. `cors`: origins whose pages may use it, ["*"] for all."""
     ends = _Endpoints(server)
-    posts: dict[str, Handler] = {
-        "/v1/chat/completions": ends.generating(ChatBody, Chat),
-        "/v1/completions": ends.generating(CompletionBody, Completions),
-        "/v1/responses": ends.generating(ResponsesBody, Responses),
-        "/v1/messages": ends.generating(MessagesBody, AnthropicMessage),
-        "/v1/embeddings": ends.computing(EmbeddingBody, embeddings, True),
-        "/tokenize": ends.computing(TokenizeBody, tokenize, False),
-        "/detokenize": ends.computing(DetokenizeBody, detokenize, False),
+    makers: dict[str, tuple[type[Any], Any]] = {
+        "/v1/chat/completions": (ChatBody, Chat), "/v1/completions": (CompletionBody, Completions),
+        "/v1/responses": (ResponsesBody, Responses),
+        "/v1/messages": (MessagesBody, AnthropicMessage),
+    }  # fmt: skip
+    works: dict[str, tuple[type[Any], Any, bool]] = {
+        "/v1/messages/count_tokens": (CountTokensBody, count_tokens, False),
+        "/v1/embeddings": (EmbeddingBody, embeddings, True),
+        "/tokenize": (TokenizeBody, tokenize, False),
+        "/detokenize": (DetokenizeBody, detokenize, False),
     }
+    bodies = {path: kind for path, (kind, *_) in (makers | works).items()}
+
+    @functools.cache
+    def described() -> bytes:
+        return msgspec.json.encode(description(server, bodies, gets))
+
     gets: dict[str, Handler] = {
         "/v1/models": ends.models, "/v1/models/{name:path}": ends.model,
         "/health": ends.live, "/health/live": ends.live, "/health/ready": ends.ready,
-        "/metrics": ends.metrics, "/": ends.page,
+        "/metrics": ends.metrics, "/openapi.json": ends.telling(described), "/": ends.page,
     }  # fmt: skip
-    routes = [_route(path, "POST", each) for path, each in posts.items()]
+    routes = [_route(path, "POST", ends.generating(*each)) for path, each in makers.items()]
+    routes += [_route(path, "POST", ends.computing(*each)) for path, each in works.items()]
     routes += [_route(path, "GET", each) for path, each in gets.items()]
     app: Any = Guard(Router(routes, redirect_slashes=False, default=_missing), server)
     if not cors:

@@ -13,6 +13,7 @@ from kernwright.serve.http.errors import ApiError
 __all__ = [
     "ChatBody",
     "CompletionBody",
+    "CountTokensBody",
     "DetokenizeBody",
     "EmbeddingBody",
     "MessagesBody",
@@ -93,7 +94,7 @@ class ChatBody(SamplingFields, kw_only=True):
 class CompletionBody(SamplingFields, kw_only=True):
     """POST /v1/completions. `prompt` stays bytes until it is known what it is."""
 
-    prompt: msgspec.Raw = msgspec.Raw(b"null")
+    prompt: msgspec.Raw
     suffix: str | None = None
     echo: Flag = None
     logprobs: Whole = None
@@ -124,21 +125,28 @@ class ResponsesBody(msgspec.Struct, kw_only=True):
     user: str | None = None
 
 
-class MessagesBody(msgspec.Struct, kw_only=True):
-    """POST /v1/messages."""
+class CountTokensBody(msgspec.Struct, kw_only=True):
+    """POST /v1/messages/count_tokens."""
 
     messages: list[dict[str, Any]]
-    max_tokens: int
     model: str | None = None
     system: str | list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: dict[str, Any] | None = None
+    thinking: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
+    cache_control: dict[str, Any] | None = None
+
+
+class MessagesBody(CountTokensBody, kw_only=True):
+    """POST /v1/messages."""
+
+    max_tokens: int
     temperature: Number = None
     top_p: Number = None
     top_k: Whole = None
     stop_sequences: list[str] | None = None
     stream: Flag = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: dict[str, Any] | None = None
-    thinking: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
 
 
@@ -177,7 +185,8 @@ class DetokenizeBody(msgspec.Struct, kw_only=True):
 IGNORED = frozenset(
     {
         *("metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"),
-        *("prompt_cache_retention", "verbosity", "prediction", "web_search_options", "moderation"),
+        *("prompt_cache_retention", "prompt_cache_options", "verbosity", "prediction"),
+        *("web_search_options", "moderation"),
     }
 )
 Body = TypeVar("Body", bound=msgspec.Struct)

@@ -10,13 +10,14 @@ from kernwright.serve.calls import Call
 from kernwright.serve.endpoints.chat import Chat
 from kernwright.serve.http.errors import ApiError
 from kernwright.serve.http.streaming import event
-from kernwright.serve.protocol import ChatBody, MessagesBody, chat_body
+from kernwright.serve.protocol import ChatBody, CountTokensBody, MessagesBody, chat_body
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
 from kernwright.serve.texts.answers import Answer
 from kernwright.serve.texts.blocks import Block, Blocks, Change
+from kernwright.serve.texts.messages import chat_tokens, messages_of, tools_of
 
-__all__ = ["AnthropicMessage"]
+__all__ = ["AnthropicMessage", "count_tokens"]
 
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 _DELTAS = {
@@ -123,16 +124,36 @@ def _told(change: Change) -> bytes:
     return event({"type": name, "index": block.index, **more}, name)
 
 
-def _chat_body(body: MessagesBody) -> ChatBody:
-    """The same as a chat."""
+def count_tokens(server: Server, served: Served, body: CountTokensBody) -> dict[str, Any]:
+    """The tokens that messages and tools have as a prompt."""
+    chat = chat_body(_chat_fields(body))
+    messages, tools = messages_of(chat.messages, server.limits), chat.tools
+    found = tools_of(tools, chat.tool_choice, server.limits)
+    return {"input_tokens": len(chat_tokens(served, messages, found, chat, chat.reasoning_effort))}
+
+
+def _chat_fields(body: CountTokensBody) -> dict[str, Any]:
+    """What makes a prompt, as a chat has it."""
     system = [] if body.system is None else [{"role": "system", "content": body.system}]
     choice: Any = None if body.tool_choice is None else body.tool_choice.get("type")
-    made = {
+    config = body.output_config or {}
+    form = config.get("format")
+    if isinstance(form, dict) and "json_schema" not in form:
+        form = {"type": form.get("type"), "json_schema": {"schema": form.get("schema")}}
+    return {
         "messages": [*system, *(m for each in enumerate(body.messages) for m in _messages(*each))],
-        "model": body.model, "max_completion_tokens": body.max_tokens,
-        "temperature": body.temperature, "top_p": body.top_p, "top_k": body.top_k,
-        "stop": body.stop_sequences, "tools": _tools(body.tools),
+        "model": body.model, "tools": _tools(body.tools),
         "tool_choice": "required" if choice in ("any", "tool") else choice,
+        "response_format": form, "reasoning_effort": config.get("effort"),
+    }  # fmt: skip
+
+
+def _chat_body(body: MessagesBody) -> ChatBody:
+    """The same as a chat."""
+    made = {
+        **_chat_fields(body), "max_completion_tokens": body.max_tokens,
+        "temperature": body.temperature, "top_p": body.top_p, "top_k": body.top_k,
+        "stop": body.stop_sequences,
     }  # fmt: skip
     return chat_body(made)
 

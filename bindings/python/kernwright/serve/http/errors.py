@@ -8,9 +8,9 @@ from typing import Any
 from kernwright import llm
 from kernwright.errors import ArgumentError, Error, InvalidArgument, OutOfMemory
 
-__all__ = ["ApiError", "as_api_error"]
+__all__ = ["TYPES", "ApiError", "as_api_error"]
 
-_TYPES = {
+TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
@@ -29,19 +29,20 @@ class ApiError(Exception):
     """A refusal or a failure: its HTTP status, and a message that names field and limit.
 
     `param` is the field of the body. `code` is a word for programs. `retry_after` is in seconds.
+    `allow` is the method that the path takes.
     """
 
     def __init__(
         self, status: int, message: str, *, param: str | None = None, code: str | None = None,
-        retry_after: float | None = None,
+        retry_after: float | None = None, allow: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(message)
         self.status, self.message, self.param, self.code = status, message, param, code
-        self.retry_after = retry_after
+        self.retry_after, self.allow = retry_after, allow
 
     def body(self) -> dict[str, Any]:
         """The JSON of the answer, and of an error event in a stream."""
-        kind = _TYPES.get(self.status, "server_error")
+        kind = TYPES.get(self.status, "server_error")
         return {
             "error": {
                 "message": self.message, "type": kind, "param": self.param,
@@ -50,10 +51,12 @@ class ApiError(Exception):
         }  # fmt: skip
 
     def headers(self) -> dict[str, str]:
-        """Retry-After, in whole seconds, and how to authenticate."""
+        """Retry-After, in whole seconds, how to authenticate, and the method to use."""
         made = {}
         if self.retry_after is not None:
             made["Retry-After"] = str(max(1, math.ceil(self.retry_after)))
+        if self.allow is not None:
+            made["Allow"] = self.allow
         if self.status == 401:
             made["WWW-Authenticate"] = "Bearer"
         return made
@@ -67,7 +70,9 @@ def as_api_error(error: BaseException) -> ApiError:
     if isinstance(error, llm.QueueFull):
         return ApiError(429, str(error), code="queue_full", retry_after=error.retry_after)
     if isinstance(error, llm.ContextError):
-        return ApiError(400, str(error), code="context_length_exceeded")
+        return ApiError(  # clients look for these words
+            400, f"the prompt is too long: {error}", code="context_length_exceeded"
+        )
     if isinstance(error, llm.EngineClosed):
         return ApiError(500, f"the engine has stopped: {error}", code="engine_stopped")
     if isinstance(error, (InvalidArgument, ArgumentError, llm.ModelError)):

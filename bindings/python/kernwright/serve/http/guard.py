@@ -13,9 +13,9 @@ from kernwright.serve.http.log import log, log_call
 from kernwright.serve.http.streaming import ClientGone
 from kernwright.serve.server import Server
 
-__all__ = ["Guard", "json_answer"]
+__all__ = ["OPEN", "Guard", "json_answer"]
 
-_OPEN = ("/", "/health", "/health/live", "/health/ready")
+OPEN = ("/", "/health", "/health/live", "/health/ready")
 
 
 async def json_answer(
@@ -47,14 +47,15 @@ class Guard:
         async def send_on(message: Any) -> None:
             if message["type"] == "http.response.start":
                 call.status = message["status"]
-                message["headers"] = [
-                    *message.get("headers", ()), (b"x-request-id", call.id.encode()),
-                ]  # fmt: skip
+                ids = [(b"x-request-id", call.id.encode())]
+                if _is_anthropic(call):
+                    ids.append((b"request-id", call.id.encode()))
+                message["headers"] = [*message.get("headers", ()), *ids]
             await send(message)
 
         task: Any = asyncio.current_task()
         try:
-            if scope["path"] not in _OPEN:
+            if scope["path"] not in OPEN:
                 call.user = self._server.keys.user(scope["headers"])
             if scope["method"] == "POST":
                 self._require_place()
@@ -93,6 +94,14 @@ class Guard:
             log.error("request %s failed", call.id, exc_info=error)
         call.reason = call.reason or answer.code or "error"
         if call.status == 0:
-            await json_answer(send, answer.status, answer.body(), answer.headers())
+            body = answer.body()
+            if _is_anthropic(call):
+                body |= {"type": "error", "request_id": call.id}
+            await json_answer(send, answer.status, body, answer.headers())
         elif answer.status < 500 or isinstance(error, ApiError):
             log.error("request %s failed after its first bytes: %s", call.id, answer.message)
+
+
+def _is_anthropic(call: Call) -> bool:
+    """Whether its client reads Anthropic's form of errors and ids."""
+    return call.path.startswith("/v1/messages")

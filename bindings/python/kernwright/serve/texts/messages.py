@@ -11,9 +11,9 @@ from kernwright.serve.http.limits import Limits
 from kernwright.serve.protocol import ChatBody, TokenizeBody
 from kernwright.serve.served import Served
 
-__all__ = ["chat_tokens", "messages_of", "tools_of"]
+__all__ = ["ROLES", "chat_tokens", "messages_of", "tools_of"]
 
-_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 _RESERVED = {
     *("messages", "tools", "documents", "name", "add_generation_prompt", "continue_final_message"),
@@ -32,8 +32,8 @@ def messages_of(messages: Sequence[dict[str, Any]], limits: Limits) -> list[dict
 
 def _message(message: dict[str, Any], place: str) -> dict[str, Any]:
     role = message.get("role")
-    if role not in _ROLES:
-        raise _wrong(f"{place}.role", f"is one of {', '.join(_ROLES)}, got {role!r:.40}")
+    if role not in ROLES:
+        raise _wrong(f"{place}.role", f"is one of {', '.join(ROLES)}, got {role!r:.40}")
     made = {name: value for name, value in message.items() if value is not None}
     made["role"] = "system" if role == "developer" else role  # templates do not know the other
     content = message.get("content")

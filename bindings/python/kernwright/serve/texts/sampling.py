@@ -11,12 +11,12 @@ from kernwright.serve.http.errors import ApiError
 from kernwright.serve.http.limits import Limits
 from kernwright.serve.protocol import SamplingFields
 
-__all__ = ["Defaults", "options_of", "require_int"]
+__all__ = ["REALS", "Defaults", "options_of", "require_int"]
 
 _MOST_SEED = 2**63
 _MOST_BIASES = 300
 # name: least, most, and whether the least itself is allowed
-_REALS: dict[str, tuple[float, float, bool]] = {
+REALS: dict[str, tuple[float, float, bool]] = {
     "temperature": (0.0, 2.0, True),
     "top_p": (0.0, 1.0, False),
     "min_p": (0.0, 1.0, True),
@@ -39,7 +39,7 @@ class Defaults:
 def options_of(body: SamplingFields, limits: Limits, defaults: Defaults) -> dict[str, Any]:
     """The options of llm.Engine.submit(), without max_tokens and logprobs. Raises ApiError."""
     made = {"temperature": defaults.temperature, "top_p": defaults.top_p, **defaults.others}
-    for name, (least, most, closed) in _REALS.items():
+    for name, (least, most, closed) in REALS.items():
         value = getattr(body, name)
         if value is not None:
             inside = least <= value <= most if closed else least < value <= most

@@ -1,0 +1,180 @@
+"""The description of the server in OpenAPI 3.1: GET /openapi.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from kernwright import __version__
+from kernwright.serve.http.errors import TYPES
+from kernwright.serve.http.guard import OPEN
+from kernwright.serve.http.limits import Limits
+from kernwright.serve.protocol import IGNORED
+from kernwright.serve.server import Server
+from kernwright.serve.texts.messages import ROLES
+from kernwright.serve.texts.sampling import REALS
+
+__all__ = ["description"]
+
+_REFERENCE = "#/components/schemas/{name}"
+_JSON = "application/json"
+_TEXT = {"type": "string"}
+# What a path does, and the fields that each of its answers has.
+_PATHS = {
+    "/v1/chat/completions": ("Answers to messages", "id object created model choices usage"),
+    "/v1/completions": ("Texts that follow prompts", "id object created model choices usage"),
+    "/v1/responses": ("An answer in OpenAI's newer form", "id object status model output usage"),
+    "/v1/messages": ("An answer in Anthropic's form", "id type role model content usage"),
+    "/v1/messages/count_tokens": ("The tokens of such a prompt", "input_tokens"),
+    "/v1/embeddings": ("Vectors of texts", "object data model usage"),
+    "/tokenize": ("A text or messages to tokens", "tokens count max_model_len"),
+    "/detokenize": ("Tokens to a text", "prompt"),
+    "/v1/models": ("The models", "object data"),
+    "/v1/models/{name}": ("One model", "id object created owned_by max_model_len"),
+    "/health": ("Whether the engines run", "status"),
+    "/health/live": ("Whether the engines run", "status"),
+    "/health/ready": ("Whether requests are taken", "status"),
+    "/metrics": ("Numbers for Prometheus", ""),
+    "/openapi.json": ("This description", "openapi info paths components"),
+    "/": ("A page for chats", ""),
+}
+_CONTENT = {
+    "anyOf": [
+        {"type": ["string", "null"]},
+        {"type": "array", "items": {"type": "object", "required": ["type"]}},
+    ]
+}
+# Of prompts and of inputs of embeddings, whose bytes are read later.
+_TOKENS = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+_PROMPT = {
+    "anyOf": [
+        _TEXT, _TOKENS, {"type": "array", "items": _TEXT}, {"type": "array", "items": _TOKENS},
+    ]
+}  # fmt: skip
+# The ends of the names of rules for each type.
+_RULES = {
+    "array": ("Items", "items"), "string": ("Length",), "number": ("imum",), "integer": ("imum",),
+}  # fmt: skip
+_OTHER_TYPES = {"/metrics": "text/plain", "/": "text/html"}
+
+
+def description(
+    server: Server, posts: Mapping[str, type[Any]], gets: Iterable[str]
+) -> dict[str, Any]:
+    """The description of the paths that take POST, with the structs of their bodies, and of those
+    that take GET."""
+    kinds = list(posts.values())
+    _, schemas = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
+    for kind in kinds:
+        _add_bounds(schemas[kind.__name__], server.limits)
+        schemas[kind.__name__]["properties"]["model"] = {"enum": [*server.models, None]}
+        if not server.ignore_unknown:
+            _refuse_others(schemas[kind.__name__])
+    schemas["Error"] = _error()
+    paths = {path: {"post": _operation(path, server.models, kind)} for path, kind in posts.items()}
+    for path in gets:
+        name = path.replace(":path", "")
+        paths[name] = {"get": _operation(name, server.models)}
+    made: dict[str, Any] = {
+        "openapi": "3.1.0", "info": {"title": "Kernwright", "version": __version__},
+        "paths": paths, "components": {"schemas": schemas, "responses": _errors()},
+    }  # fmt: skip
+    if server.keys:
+        made["components"]["securitySchemes"] = {
+            "bearer": {"type": "http", "scheme": "bearer"},
+            "header": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
+        }
+        made["security"] = [{"bearer": []}, {"header": []}]
+    return made
+
+
+def _operation(path: str, models: Iterable[str], body: type[Any] | None = None) -> dict[str, Any]:
+    summary, fields = _PATHS[path]
+    content: dict[str, Any] = {_JSON: {"schema": {"type": "object", "required": fields.split()}}}
+    if path in _OTHER_TYPES:
+        content = {_OTHER_TYPES[path]: {"schema": _TEXT}}
+    elif body is not None and "stream" in body.__struct_fields__:
+        content["text/event-stream"] = {}  # a schema would be that of a whole stream
+    made: dict[str, Any] = {
+        "summary": summary,
+        "responses": {"200": {"description": "Success", "content": content}, **_failures(path)},
+    }
+    if body is not None:
+        schema = {"$ref": _REFERENCE.format(name=body.__name__)}
+        made["requestBody"] = {"required": True, "content": {_JSON: {"schema": schema}}}
+    if path in OPEN:
+        made["security"] = []
+    if "{name}" in path:
+        name = {"type": "string", "enum": list(models)}
+        made["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": name}]
+    return made
+
+
+def _failures(path: str) -> dict[str, Any]:
+    """The answers of errors by their status. Health has a form of its own for two of them."""
+    told = {str(status): {"$ref": f"#/components/responses/{status}"} for status in TYPES}
+    if path in OPEN:
+        content = {_JSON: {"schema": {"type": "object", "required": ["status"]}}}
+        failed = {n: {"description": "It does not", "content": content} for n in ("500", "503")}
+        return {"405": told["405"], **failed}
+    return told
+
+
+def _errors() -> dict[str, Any]:
+    """Errors by their status."""
+    content = {_JSON: {"schema": {"$ref": _REFERENCE.format(name="Error")}}}
+    wait = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
+    return {
+        str(status): {
+            "description": kind.replace("_", " "), "content": content,
+            **({"headers": wait} if status in (429, 503) else {}),
+        }
+        for status, kind in TYPES.items()
+    }  # fmt: skip
+
+
+def _error() -> dict[str, Any]:
+    text_or_null = {"type": ["string", "null"]}
+    fields = {"message": _TEXT, "type": _TEXT, "param": text_or_null, "code": text_or_null}
+    error = {"type": "object", "required": list(fields), "properties": fields}
+    return {"type": "object", "required": ["error"], "properties": {"error": error}}
+
+
+def _add_bounds(schema: dict[str, Any], limits: Limits) -> None:
+    """Bounds that the types of a body do not tell."""
+    bounds: dict[str, dict[str, Any]] = {
+        name: {"minimum" if closed else "exclusiveMinimum": least, "maximum": most}
+        for name, (least, most, closed) in REALS.items()
+    }
+    bounds |= {name: {"minimum": 1, "maximum": limits.choices} for name in ("n", "best_of")}
+    bounds |= {n: {"minimum": 0, "maximum": limits.logprobs} for n in ("logprobs", "top_logprobs")}
+    bounds["messages"] = {
+        "minItems": 1, "maxItems": limits.messages,
+        "items": {
+            "type": "object", "required": ["role"],
+            "properties": {"role": {"enum": ROLES}, "content": _CONTENT},
+        },
+    }  # fmt: skip
+    bounds["tools"] = {"maxItems": limits.tools}
+    bounds["stop"] = {"maxItems": limits.stop, "maxLength": limits.stop_length}
+    for name, rules in bounds.items():
+        for each in _forms(schema["properties"].get(name, {})):
+            of_kind = _RULES.get(each.get("type", ""), ())
+            each |= {rule: value for rule, value in rules.items() if rule.endswith(of_kind)}
+
+    for name in ("prompt", "input"):
+        if schema["properties"].get(name) == {}:
+            schema["properties"][name] = _PROMPT
+
+
+def _forms(field: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(field.get("anyOf", [field] if field else []))
+
+
+def _refuse_others(schema: dict[str, Any]) -> None:
+    """Fields without effect take anything; others take null alone, which says nothing."""
+    for name in IGNORED:
+        schema["properties"].setdefault(name, {})
+    schema["additionalProperties"] = {"type": "null"}

@@ -1,0 +1,118 @@
+"""The server's description of itself, read by jsonschema and compared with what the server does."""
+
+import json
+import pathlib
+import re
+
+import jsonschema
+import pytest
+from serving import TINY, WritingEngine, serving
+from test_serve_wrong import RIGHT, WRONG
+
+from kernwright import llm
+from kernwright.serve.http.keys import Keys
+from kernwright.serve.http.limits import Limits
+from kernwright.serve.texts.sampling import REALS
+
+DOCS = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
+
+
+@pytest.fixture(scope="module")
+def client():
+    with serving(WritingEngine(llm.load(TINY), "x"), limits=Limits(messages=20)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def told(client):
+    status, headers, content = client.ask("GET", "/openapi.json")
+    assert status == 200 and headers["content-type"] == "application/json"
+    return json.loads(content)
+
+
+def validator(told, path):
+    """Of the bodies of a path."""
+    schema = told["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    return jsonschema.Draft202012Validator({**schema, "components": told["components"]})
+
+
+def references(node):
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from [value] if name == "$ref" else references(value)
+    elif isinstance(node, list):
+        for each in node:
+            yield from references(each)
+
+
+def test_the_description_is_whole(told):
+    assert told["openapi"].startswith("3.1")
+    for reference in references(told):
+        node = told
+        for name in reference.removeprefix("#/").split("/"):
+            node = node[name]
+    for schema in told["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    assert "security" not in told  # this server takes no keys
+
+
+def test_it_has_the_paths_that_are_there(client, told):
+    for path, methods in told["paths"].items():
+        for method in ("get", "post"):
+            status, headers, content = client.ask(method.upper(), path.format(name="tiny"), b"")
+            if method in methods:
+                kinds = methods[method]["responses"][str(status)]
+                assert status == (200 if method == "get" else 400), path
+                kind = headers["content-type"].split(";")[0]
+                assert method == "post" or kind in kinds["content"]
+            else:
+                assert status == 405 and headers["allow"].lower() in methods, path
+                assert json.loads(content)["error"]["code"] == "method_not_allowed"
+    named = {
+        name.replace("NAME", "{name}")
+        for row in re.findall(r"^\| `(?:GET|POST) (.*?)\|", DOCS.read_text(), re.MULTILINE)
+        for name in re.findall(r"/[\w/]*(?:\.json)?(?:/NAME)?", row)
+    }
+    assert named == set(told["paths"])
+
+
+@pytest.mark.parametrize("path", RIGHT)
+def test_right_bodies_fit_and_their_answers_too(client, told, path):
+    validator(told, path).validate(RIGHT[path])
+    status, answer = client.post(path, RIGHT[path])
+    assert status == 200
+    answers = told["paths"][path]["post"]["responses"]["200"]["content"]
+    jsonschema.validate(answer, answers["application/json"]["schema"])
+    assert "text/event-stream" in answers
+
+
+@pytest.mark.parametrize("path", RIGHT)
+def test_wrong_bodies_do_not_fit(client, told, path):
+    """What the schema refuses, the server refuses; and the schema tells types and bounds."""
+    bodies = [body for where, body, *_ in WRONG if where == path and isinstance(body, dict)]
+    bodies = [body for body in bodies if body != {"max_tokens": 1e9}]  # a whole number for schemas
+    refused = 0
+    for body in bodies:
+        fits = validator(told, path).is_valid({**RIGHT[path], **body})
+        status, answer = client.post(path, {**RIGHT[path], **body})
+        assert status in (400, 404)
+        error = answer["error"]
+        jsonschema.validate(answer, {"$ref": "#/components/schemas/Error", **told})
+        refused += not fits
+        # No bound, type or name of a field is known to the server alone.
+        is_in_schema = error["code"] in ("invalid_type", "unknown_field") or error["param"] in REALS
+        assert not (fits and is_in_schema), body
+    assert refused > 0
+
+
+def test_keys_are_told_of_and_asked_for():
+    with serving(WritingEngine(llm.load(TINY)), keys=Keys({"a": "first-key"})) as client:
+        assert client.ask("GET", "/openapi.json")[0] == 401
+        _, _, content = client.ask("GET", "/openapi.json", headers={"X-Api-Key": "first-key"})
+        told = json.loads(content)
+        named = {name for each in told["security"] for name in each}
+        assert named == set(told["components"]["securitySchemes"])
+        for path, methods in told["paths"].items():
+            for method, operation in methods.items():
+                status = client.ask(method.upper(), path.format(name="tiny"))[0]
+                assert (status == 401) == (operation.get("security") != []), path
