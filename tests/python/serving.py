@@ -11,6 +11,7 @@ import time
 from kernwright import llm
 from kernwright.serve.app import make_app
 from kernwright.serve.lifecycle import Address, http_server
+from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
 
@@ -86,10 +87,17 @@ class WritingEngine:
 
 
 @contextlib.contextmanager
-def serving(engine, *, chat_format="hermes", cors=(), name="tiny", address=None, **fields):
-    """A server of an engine's model at 127.0.0.1; `fields` are those of serve.server.Server."""
+def serving(engine, *, chat_format="hermes", name="tiny", **more):
+    """A server of an engine's model at 127.0.0.1; `more` is that of serving_slots()."""
     served = Served(name, engine.model, engine, chat_format)
-    server = Server({name: served}, **fields)
+    with serving_slots({name: ModelSlot.filled(served)}, **more) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def serving_slots(slots, *, cors=(), address=None, **fields):
+    """A server of models at 127.0.0.1; `fields` are those of serve.server.Server."""
+    server = Server(slots, **fields)
     address = Address("127.0.0.1", 0) if address is None else address
     http_part = http_server(make_app(server, cors=cors), server, address)
     loop = http_part.config.get_loop_factory()()
@@ -99,7 +107,7 @@ def serving(engine, *, chat_format="hermes", cors=(), name="tiny", address=None,
     thread.start()
     wait_for(lambda: http_part.started)
     try:
-        yield Client(address.socket.getsockname()[1], server)
+        yield Client(address.socket.getsockname()[1], server, loop)
     finally:
         http_part.should_exit = True
         thread.join(20)
@@ -116,10 +124,18 @@ def wait_for(condition, seconds=20.0):
 
 
 class Client:
-    """What a test asks a server; `port` and `server` are those of it."""
+    """What a test asks a server; `port`, `server` and `loop` are those of it."""
 
-    def __init__(self, port, server):
-        self.port, self.server = port, server
+    def __init__(self, port, server, loop):
+        self.port, self.server, self.loop = port, server, loop
+
+    def in_loop(self, function):
+        """What a function returns that the thread of the server calls."""
+
+        async def call():
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(20)
 
     @property
     def url(self):

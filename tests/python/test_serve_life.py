@@ -14,7 +14,6 @@ import time
 import pytest
 from serving import TINY
 
-import kernwright as kw
 from kernwright.cli import main
 
 HERE = pathlib.Path(__file__).parent
@@ -29,6 +28,7 @@ from kernwright.serve.app import make_app
 from kernwright.serve.lifecycle import Address, run_server
 from kernwright.serve.http.limits import Limits
 from kernwright.serve.http.log import begin_log, log
+from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
 
@@ -39,7 +39,8 @@ class Mortal(WritingEngine):
         return super().submit(prompt, **options)
 
 engine = Mortal(llm.load(TINY), "word " * 100, seconds=0.05)
-server = Server({{"tiny": Served("tiny", engine.model, engine)}}, limits=Limits(drain_seconds=1))
+slot = ModelSlot.filled(Served("tiny", engine.model, engine))
+server = Server({{"tiny": slot}}, limits=Limits(drain_seconds=1))
 address = Address("127.0.0.1", 0)
 begin_log("text")
 log.info("served at %s", address.url)
@@ -149,12 +150,15 @@ def test_an_engine_that_dies_ends_the_server():
         ([TINY, "--api-key-file", "/none"], 1, "/none"),
         ([TINY, "--tls-key", "/none"], 2, "given together"),
         ([TINY, "--max-body", "16X"], 2, "--max-body is a number of bytes"),
+        ([TINY, "--idle-unload", "-1"], 2, "--idle-unload is 0 s or more"),
+        ([TINY, "--load-timeout", "nan"], 2, "--load-timeout is 0 s or more"),
         ([TINY, "--kv-memory", "all"], 2, "--kv-memory is a number of bytes"),
         ([TINY, "--max-requests", "0"], 2, "--max-requests is 1 at least"),
         ([TINY, "--timeout", "-1"], 2, "--timeout is 0 s or more"),
         ([TINY, "--temperature", "-1"], 2, "temperature is 0 or more"),
         ([TINY, "--chat-format", "xml"], 2, "--chat-format is auto, none"),
         ([TINY, "--max-rows", "0"], 2, "max_rows"),
+        ([""], 1, "the path of the model is empty"),
         ([TINY, "--queue-limit", "0"], 2, "queue_limit"),
         ([TINY, "--step-limit", "-1"], 2, "step_limit"),
         ([TINY, "--also", "/none"], 2, "--also is NAME=PATH"),
@@ -164,15 +168,3 @@ def test_an_engine_that_dies_ends_the_server():
 def test_wrong_arguments(arguments, code, message, capsys):
     assert main(["serve", *arguments, "--port", "0"]) == code
     assert message in capsys.readouterr().err
-
-
-def test_check_tells_what_memory_holds(capsys):
-    also = ["--also", f"draft={TINY}_draft"]
-    assert main(["serve", TINY, "--port", "0", "--check", "--max-rows", "2", *also]) == 0
-    out = capsys.readouterr().out
-    weights = sum(
-        each.nbytes for each in dict(kw.llm.load(TINY).module.named_parameters()).values()
-    )
-    assert f"weights  {weights / 2**30:.3f} GiB" in out
-    assert "context  512 tokens" in out and "64 pages, 1024 tokens, 2.0 texts" in out
-    assert "draft: LlamaForCausalLM on " in out

@@ -84,20 +84,27 @@ def sampling_of(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def loaded(arguments: argparse.Namespace, path: str | None = None) -> Any:
+def load_options(arguments: argparse.Namespace, path: str | None = None) -> dict[str, Any]:
+    """What llm.load() takes beside a device for the model of the arguments, or that of another
+    path. Raises UsageError."""
+    if path is None and (arguments.model is None) == (arguments.random is None):
+        raise UsageError("give a MODEL, or --random CONFIG")
+    return {
+        "path": path or arguments.model, "random": None if path else arguments.random,
+        "dtype": arguments.dtype, "quantize": arguments.quantize, "memory": arguments.memory,
+        "budget": arguments.budget, "max_length": arguments.max_seq_len,
+        "kv_dtype": arguments.kv_dtype,
+    }  # fmt: skip
+
+
+def loaded(arguments: argparse.Namespace, path: str | None = None, device: Any = None) -> Any:
     """The llm.Model of the arguments, or that of another path. Raises UsageError."""
     from kernwright import llm
 
-    if path is None and (arguments.model is None) == (arguments.random is None):
-        raise UsageError("give a MODEL, or --random CONFIG")
-    device = chosen_device(arguments)
+    options = load_options(arguments, path)
+    device = chosen_device(arguments) if device is None else device
     with device:
-        model = llm.load(
-            path or arguments.model, random=None if path else arguments.random,
-            dtype=arguments.dtype, quantize=arguments.quantize,
-            memory=arguments.memory, budget=arguments.budget,
-            max_length=arguments.max_seq_len, kv_dtype=arguments.kv_dtype, device=device,
-        )  # fmt: skip
+        model = llm.load(**options, device=device)
     if arguments.tokenizer is not None and path is None:
         model.tokenizer = llm.Tokenizer(arguments.tokenizer)
     return model

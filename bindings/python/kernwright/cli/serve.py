@@ -7,7 +7,14 @@ import sys
 from typing import Any
 
 from kernwright.cli import UsageError
-from kernwright.cli._models import add_model_arguments, add_sampling_arguments, loaded, sampling_of
+from kernwright.cli._models import (
+    add_model_arguments,
+    add_sampling_arguments,
+    chosen_device,
+    load_options,
+    loaded,
+    sampling_of,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of reasoning and calls in answers: hermes, llama3, mistral, harmony, deepseek, or "
         "none; auto tells by the chat template",
     )  # fmt: skip
+    parser.add_argument("--lazy", action="store_true",
+                        help="load each model when a request asks for it")  # fmt: skip
+    parser.add_argument(
+        "--idle-unload", type=float, metavar="S",
+        help="seconds without a request after which a model is unloaded; the next one loads it",
+    )  # fmt: skip
     _add_address(parser)
     _add_engine(parser)
     _add_limits(parser)
@@ -28,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         default="info")  # fmt: skip
     parser.add_argument(
         "--check", action="store_true",
-        help="load the model, print what memory holds, and end; nothing is served",
+        help="print what the models would take of the memory, and end: 0 if they fit, else 1; "
+        "no weights are loaded, and nothing is served",
     )  # fmt: skip
     defaults = parser.add_argument_group("for requests that say nothing")
     add_sampling_arguments(defaults, None)
@@ -53,7 +67,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-rows", type=int, metavar="N", help="texts that go on at a time")
     group.add_argument("--max-tokens-per-step", type=int, metavar="N")
     group.add_argument("--kv-memory", metavar="BYTES", default="auto",
-                       help="for keys and values: bytes, 8G, or auto")  # fmt: skip
+                       help="for keys and values: bytes, as 8GiB, or auto")  # fmt: skip
     group.add_argument("--queue-limit", type=int, metavar="N",
                        help="requests that may wait; more are refused with 429")  # fmt: skip
     group.add_argument("--step-limit", type=float, default=300, metavar="S",
@@ -65,12 +79,14 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("limits")
-    group.add_argument("--max-body", metavar="BYTES", default="16M")
+    group.add_argument("--max-body", metavar="BYTES", default="16MiB")
     group.add_argument("--max-requests", type=int, default=1024, metavar="N",
                        help="at a time; more are refused with 429")  # fmt: skip
     group.add_argument("--max-choices", type=int, default=16, metavar="N", help="n and best_of")
     for name, seconds, text in (
-        ("timeout", 3600, "of a request"), ("read-timeout", 60, "for a client to send"),
+        ("timeout", 3600, "of a request"),
+        ("load-timeout", 600, "for a request to wait while its model is loaded"),
+        ("read-timeout", 60, "for a client to send"),
         ("write-timeout", 60, "for a client to take what was sent"),
         ("drain-timeout", 60, "for running requests after SIGTERM"),
     ):  # fmt: skip
@@ -91,7 +107,15 @@ def run(arguments: argparse.Namespace) -> int:
             "pip install 'kernwright[llm,serve]'"
         ) from error
 
-    def load(path: str | None = None) -> Any:
-        return loaded(arguments, path)
+    from kernwright.llm._load import plan
 
-    return start(arguments, load, sampling_of(arguments), sys.stdout)
+    device = chosen_device(arguments)
+
+    def planned(path: str | None) -> Any:
+        with device:
+            return plan(**load_options(arguments, path), device=device)
+
+    def load(path: str | None) -> Any:
+        return loaded(arguments, path, device)
+
+    return start(arguments, planned, load, sampling_of(arguments), sys.stdout)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import kernwright as kw
 from kernwright._core import Array
@@ -28,13 +28,14 @@ from kernwright.llm._quantised.tensors import quantised
 from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import GgufTensors, JoinedLatent, Tensors, opened_folder
 from kernwright.llm._text.files import has_tokenizer
-from kernwright.llm._weights.memory import budget_bytes, place
+from kernwright.llm._weights.memory import Memory, budget_bytes, place, planned
 from kernwright.llm.models._layers import RotaryTables
 from kernwright.nn.quant import formats
 
-__all__ = ["load"]
+__all__ = ["Plan", "load", "plan"]
 
 _DTYPES = ("float32", "float16", "bfloat16")
+_VOCABULARY = "tokenizer.ggml.tokens"
 
 
 def load(
@@ -87,6 +88,67 @@ def load(
     >>> model.logits([1, 2, 3]).shape
     (3, 64)
     """
+    limit = budget_bytes(memory, budget)
+    with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
+        config, parameters = files.config, files.parameters
+        where, token = files.device, files.token_bytes
+        used = place(parameters, memory, limit, where, token)
+        return Model(
+            config, parameters.module.eval(), memory=used, tokenizer_path=files.tokenizer_path,
+            cache_dtype=kv_dtype, cache_scales=files.cache_scales,
+        )  # fmt: skip
+
+
+class Plan(NamedTuple):
+    """What a model takes of a device's memory, told by the headers of its files."""
+
+    config: Config
+    memory: Memory
+    """Where load() would put the weights."""
+    token_bytes: int
+    """Of the keys and values of one token."""
+    device: Any
+
+
+def plan(
+    path: str | os.PathLike[str] | None = None, *, random: Any = None, dtype: str | None = None,
+    quantize: str | None = None, device: Any = None, memory: str = "auto",
+    budget: int | str | None = None, max_length: int | None = None, kv_dtype: str | None = None,
+) -> Plan:  # fmt: skip
+    """What load() would do with these arguments. No weights are read. Raises as load()."""
+    limit = budget_bytes(memory, budget)
+    with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
+        where, token = files.device, files.token_bytes
+        used = planned(files.parameters, memory, limit, where, token)
+        return Plan(files.config, used, token, where)
+
+
+class _Files(NamedTuple):
+    """A model before its weights are read."""
+
+    config: Config
+    parameters: Any
+    cache_format: CacheFormat
+    tokenizer_path: str | None
+    cache_scales: Mapping[int, tuple[Array, Array]]
+
+    @property
+    def device(self) -> Any:
+        """Where its weights go."""
+        return kw.empty((0,), device=self.parameters.device).device
+
+    @property
+    def token_bytes(self) -> int:
+        """Of the keys and values of one token."""
+        return self.cache_format.token_bytes(cache_layers(self.parameters.module, self.config))
+
+
+@contextlib.contextmanager
+def _opened(
+    path: Any, random: Any, dtype: str | None, quantize: str | None, device: Any,
+    max_length: int | None, kv_dtype: str | None,
+) -> Iterator[_Files]:  # fmt: skip
+    """A model whose files are open, with all arguments checked."""
     if (path is None) == (random is None):
         raise ArgumentError("load() takes a path or random=config")
     check_dtype(dtype)
@@ -96,55 +158,52 @@ def load(
     if kv_dtype is not None and kv_dtype not in (*_DTYPES, *BYTES):
         known = ", ".join((*_DTYPES, *BYTES))
         raise ArgumentError(f"kv_dtype is one of {known}, got {kv_dtype!r:.60}")
-    limit = budget_bytes(memory, budget)
     whole = isinstance(max_length, int) and not isinstance(max_length, bool) and max_length > 0
     if max_length is not None and not whole:
         raise ArgumentError(f"max_length is a number of tokens, got {max_length!r:.60}")
-    if path is None:
-        config = _bounded(_config_of(random), max_length)
-        module = _module_of(config, device)
-        drawn = RandomFilling(module, dtype or config.dtype, device, quantize, config.source)
-        return _model(config, module, drawn, kv_dtype, None, memory, limit)
-    name = existing_path(path)
-    scales: dict[int, tuple[Array, Array]] = {}
+    parameters: Filling | RandomFilling
+    scales: Mapping[int, tuple[Array, Array]] = {}
+    tokenizer_path = None
     with contextlib.ExitStack() as stack:
-        tensors: Tensors
-        if os.path.isfile(name):
-            file = stack.enter_context(Gguf(name, device=device))
-            config = config_of(file, name)
-            tensors = gguf_tensors(config, name, file)
-            names = gguf_names(config.architecture)
-            vocabulary = "tokenizer.ggml.tokens" in file.metadata
-        else:
-            config = _with_generation_config(
-                Config.from_file(os.path.join(name, "config.json")), name
+        if path is None:
+            config = _bounded(_config_of(random), max_length)
+            module = _module_of(config, device)
+            parameters = RandomFilling(
+                module, dtype or config.dtype, device, quantize, config.source
             )
-            vocabulary = has_tokenizer(name)
-            files = stack.enter_context(opened_folder(name, device))
-            scales = take_cache_scales(files)
-            few_bits = quantization_config(config.fields, name)
-            tensors = quantised(files, few_bits, config.source)
-            names = class_of(config.architecture, config.source).names
-        config = _bounded(config, max_length)
-        module = _module_of(config, device)
-        filling = Filling(module, tensors, names, dtype or config.dtype, device, quantize)
-        path = name if vocabulary else None
-        return _model(config, module, filling, kv_dtype, path, memory, limit, scales)
+        else:
+            name = existing_path(path)
+            opened = _opened_gguf if os.path.isfile(name) else _opened_folder
+            config, tensors, names, has_vocabulary, scales = opened(name, device, stack)
+            config = _bounded(config, max_length)
+            module = _module_of(config, device)
+            parameters = Filling(module, tensors, names, dtype or config.dtype, device, quantize)
+            tokenizer_path = name if has_vocabulary else None
+        _require_cache(kv_dtype, parameters.dtype)
+        format = CacheFormat(kv_dtype or parameters.dtype)
+        yield _Files(config, parameters, format, tokenizer_path, scales)
 
 
-def _model(
-    config: Config, module: Any, parameters: Any, kv_dtype: str | None, tokenizer_path: str | None,
-    memory: str, budget: int | None, scales: Mapping[int, tuple[Array, Array]] | None = None,
-) -> Model:  # fmt: skip
-    """The model of a module whose parameters come from `parameters`."""
-    _require_cache(kv_dtype, parameters.dtype)
-    token = CacheFormat(kv_dtype or parameters.dtype).token_bytes(cache_layers(module, config))
-    where = kw.empty((0,), device=parameters.device).device
-    used = place(parameters, memory, budget, where, token)
-    return Model(
-        config, module.eval(), memory=used, tokenizer_path=tokenizer_path, cache_dtype=kv_dtype,
-        cache_scales=scales,
-    )  # fmt: skip
+_Opened = tuple[Config, Tensors, Any, bool, dict[int, tuple[Array, Array]]]
+
+
+def _opened_gguf(name: str, device: Any, stack: contextlib.ExitStack) -> _Opened:
+    """The config, the tensors, their names, whether there is a vocabulary, and no scales."""
+    file = stack.enter_context(Gguf(name, device=device))
+    config = config_of(file, name)
+    names = gguf_names(config.architecture)
+    return config, gguf_tensors(config, name, file), names, _VOCABULARY in file.metadata, {}
+
+
+def _opened_folder(name: str, device: Any, stack: contextlib.ExitStack) -> _Opened:
+    """The config, the tensors, their names, whether there is a vocabulary, and scales of caches."""
+    config = _with_generation_config(Config.from_file(os.path.join(name, "config.json")), name)
+    files = stack.enter_context(opened_folder(name, device))
+    scales = take_cache_scales(files)
+    few_bits = quantization_config(config.fields, name)
+    tensors = quantised(files, few_bits, config.source)
+    names = class_of(config.architecture, config.source).names
+    return config, tensors, names, has_tokenizer(name), scales
 
 
 def _module_of(config: Config, device: Any) -> Any:
@@ -197,6 +256,8 @@ def _bounded(config: Config, max_length: int | None) -> Config:
 def existing_path(path: Any) -> str:
     """The path of a folder with a config.json, or of a GGUF file. Raises ModelError."""
     name = path_of(path)
+    if not name:
+        raise ModelError('the path of the model is empty: ""')
     if not os.path.exists(name):
         raise ModelError(f"{name} does not exist")
     if os.path.isdir(name):

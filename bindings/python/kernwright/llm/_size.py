@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._engine import TokenEngine
@@ -36,12 +36,22 @@ class EngineSize(NamedTuple):
     def of_memory(cls, model: Model, rows: int, kv_memory: int | str) -> EngineSize:
         """Full contexts, in pages of so many bytes; "auto": see llm.Engine. Raises OutOfMemory when
         not a single page fits, ArgumentError, InvalidArgument."""
+        free, device = available_bytes(model.device), model.device
+        return cls.planned(
+            model.config.max_length, token_bytes(model), rows, kv_memory, free, device
+        )
+
+    @classmethod
+    def planned(
+        cls, context: int, token: int, rows: int, kv_memory: int | str, free: int, device: Any
+    ) -> EngineSize:
+        """That of a model by its context and the bytes of a token, with so many bytes free. Raises
+        as of_memory()."""
         if isinstance(rows, bool) or not isinstance(rows, int):
             raise ArgumentError(f"max_rows is an int, got {rows!r:.60}")
         if rows < 1:
             raise InvalidArgument(f"max_rows is 1 at least, got {rows}")
-        context = model.config.max_length
-        page, free = PAGE * token_bytes(model), available_bytes(model.device)
+        page = PAGE * token
         most = rows * -(-context // PAGE)
         if kv_memory == "auto":
             given = int(SHARE * free)
@@ -52,7 +62,7 @@ class EngineSize(NamedTuple):
         if page and given < page:
             raise OutOfMemory(
                 f"kv_memory of {given:,} bytes holds no page of {PAGE} tokens, which takes "
-                f"{page:,}; {free:,} bytes are free on {model.device.name}"
+                f"{page:,}; {free:,} bytes are free on {device.name}"
             )
         return cls(rows, context, min(most, given // page) if page else most)
 

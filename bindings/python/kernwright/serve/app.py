@@ -23,6 +23,7 @@ from kernwright.serve.http.body import read_body
 from kernwright.serve.http.errors import ApiError
 from kernwright.serve.http.guard import Guard
 from kernwright.serve.http.streaming import EventStream, while_connected
+from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.openapi import description
 from kernwright.serve.protocol import (
     ChatBody,
@@ -35,7 +36,6 @@ from kernwright.serve.protocol import (
     TokenizeBody,
     decoded,
 )
-from kernwright.serve.served import Served
 from kernwright.serve.server import Server
 
 __all__ = ["make_app"]
@@ -61,14 +61,11 @@ class _Endpoints:
         async def handle(request: Request) -> Any:
             call = request.scope["kernwright.call"]
             content = await read_body(request.scope, request.receive, server.limits)
-
-            def prepare() -> tuple[Any, bool]:
-                body = decoded(content, kind, ignore_unknown=server.ignore_unknown)
-                return make(server, server.served(body.model), body, call), bool(body.stream)
-
-            made, streams = await server.in_thread(len(content), prepare)
+            body = await self._decoded(content, kind)
+            served = await server.use(body.model, call, request.receive)
+            made = await server.in_thread(len(content), lambda: make(server, served, body, call))
             limits = server.limits
-            if streams:
+            if body.stream:
                 return EventStream(
                     made.events(), made.texts.cancel, seconds=limits.seconds,
                     write_seconds=limits.write_seconds, done=made.ends_with_done,
@@ -89,17 +86,21 @@ class _Endpoints:
         async def handle(request: Request) -> Response:
             call = request.scope["kernwright.call"]
             content = await read_body(request.scope, request.receive, server.limits)
-
-            def run() -> bytes:
-                body = decoded(content, kind, ignore_unknown=server.ignore_unknown)
-                served: Served = server.served(body.model)
-                rest = (call,) if with_call else ()
-                return msgspec.json.encode(work(server, served, body, *rest))
-
-            found = await server.in_thread(len(content), run)
+            body = await self._decoded(content, kind)
+            served = await server.use(body.model, call, request.receive)
+            rest = (call,) if with_call else ()
+            found = await server.in_thread(
+                len(content), lambda: msgspec.json.encode(work(server, served, body, *rest))
+            )
             return Response(found, media_type="application/json")
 
         return handle
+
+    async def _decoded(self, content: bytes, kind: type[Any]) -> Any:
+        ignores = self._server.ignore_unknown
+        return await self._server.in_thread(
+            len(content), lambda: decoded(content, kind, ignore_unknown=ignores)
+        )
 
     async def models(self, request: Request) -> Response:
         """GET /v1/models."""
@@ -107,7 +108,7 @@ class _Endpoints:
 
     async def model(self, request: Request) -> Response:
         """GET /v1/models/NAME."""
-        return _json(_told(self._server.served(request.path_params["name"])))
+        return _json(_told(self._server.slot(request.path_params["name"])))
 
     async def live(self, request: Request) -> Response:
         """GET /health/live: whether the engines run."""
@@ -144,10 +145,10 @@ def _page() -> str:
     return pathlib.Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
 
-def _told(served: Served) -> dict[str, Any]:
+def _told(slot: ModelSlot) -> dict[str, Any]:
     return {
-        "id": served.name, "object": "model", "created": served.created,
-        "owned_by": "kernwright", "max_model_len": served.context,
+        "id": slot.name, "object": "model", "created": slot.created, "owned_by": "kernwright",
+        "max_model_len": slot.context, "status": slot.state,
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import secrets
@@ -38,6 +39,8 @@ class Call:
     first: float | None = None
     """Seconds until the first token."""
     metrics: Metrics | None = None
+    at_end: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
+    """What is given back when it ends."""
     _last: dict[int, float] = dataclasses.field(default_factory=dict)
 
     @classmethod

@@ -88,6 +88,7 @@ class _Life:
     async def watch(self) -> None:
         """Returns when the server is to end."""
         while not self._signals and self._server.healthy and not self._http.should_exit:
+            self._server.unload_idle()
             await asyncio.sleep(_LOOK)
         if not self._server.healthy:
             log.error("an engine has stopped: the server ends with exit code 1")

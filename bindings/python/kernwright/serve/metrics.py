@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 if TYPE_CHECKING:
     from kernwright.serve.calls import Call
-    from kernwright.serve.served import Served
+    from kernwright.serve.model_slot import ModelSlot
 
 __all__ = ["Metrics"]
 
@@ -25,7 +25,7 @@ _LABEL = ["model_name"]
 class Metrics:
     """Counters and histograms of calls, and gauges of the engines."""
 
-    def __init__(self, models: Mapping[str, Served]) -> None:
+    def __init__(self, models: Mapping[str, ModelSlot]) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_Engines(models))
 
@@ -94,17 +94,20 @@ class Metrics:
 class _Engines:
     """What the engines tell when they are asked."""
 
-    def __init__(self, models: Mapping[str, Served]) -> None:
+    def __init__(self, models: Mapping[str, ModelSlot]) -> None:
         self._models = models
 
     def describe(self) -> list[Any]:
         return []
 
     def collect(self) -> Iterator[Any]:
-        stats = {name: each.engine.stats() for name, each in self._models.items()}
+        stats = {
+            name: {**slot.stats(), "loaded": slot.state == "loaded", "loads": slot.loads}
+            for name, slot in self._models.items()
+        }
 
         def gauge(name: str, text: str, value: Any) -> GaugeMetricFamily:
-            made = GaugeMetricFamily(f"vllm:{name}", text, labels=_LABEL)
+            made = GaugeMetricFamily(name, text, labels=_LABEL)
             for model, found in stats.items():
                 made.add_metric([model], value(found))
             return made
@@ -119,12 +122,14 @@ class _Engines:
             pages = found["used_pages"] + found["free_pages"] + found["cached_pages"]
             return float(found["used_pages"] / max(pages, 1))
 
-        yield gauge("num_requests_running", "In the batch", lambda f: f["running"])
-        yield gauge("num_requests_waiting", "In the queue", lambda f: f["waiting"])
-        yield gauge("kv_cache_usage_perc", "Pages in use, 1 is all", used)
+        yield gauge("vllm:num_requests_running", "In the batch", lambda f: f["running"])
+        yield gauge("vllm:num_requests_waiting", "In the queue", lambda f: f["waiting"])
+        yield gauge("vllm:kv_cache_usage_perc", "Pages in use, 1 is all", used)
         yield counter("vllm:prefix_cache_hits", "Tokens found in the prefix cache", "shared_tokens")
         yield counter("vllm:prefix_cache_queries", "Tokens looked for there", "prompt_tokens")
         yield counter("vllm:num_preemptions", "Texts computed again", "preemptions")
+        yield gauge("kernwright:model_loaded", "1 while it is loaded", lambda f: f["loaded"])
+        yield counter("kernwright:model_loads", "How often it was loaded", "loads")
         yield counter("kernwright:engine_steps", "Steps of the engine", "steps")
         for name in ("started", "finished", "aborted", "failed"):
             yield counter(f"kernwright:engine_requests_{name}", f"Requests {name}", name)

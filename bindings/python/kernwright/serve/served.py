@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -24,7 +23,6 @@ class Served:
     engine: Any
     chat_format: str | None = None
     """The format of llm.MessageParser; None where answers are plain text."""
-    created: int = dataclasses.field(default_factory=lambda: int(time.time()))
 
     @property
     def context(self) -> int:

@@ -12,7 +12,9 @@ from kernwright.serve.calls import Call
 from kernwright.serve.http.errors import ApiError
 from kernwright.serve.http.keys import Keys
 from kernwright.serve.http.limits import Limits
+from kernwright.serve.http.streaming import while_connected
 from kernwright.serve.metrics import Metrics
+from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.served import Served
 from kernwright.serve.texts.sampling import Defaults
 
@@ -27,12 +29,14 @@ Result = TypeVar("Result")
 class Server:
     """The models by their names; the first is that of requests that name none."""
 
-    models: dict[str, Served]
+    models: dict[str, ModelSlot]
     limits: Limits = dataclasses.field(default_factory=Limits)
     defaults: Defaults = dataclasses.field(default_factory=Defaults)
     keys: Keys = dataclasses.field(default_factory=lambda: Keys({}))
     ignore_unknown: bool = False
     """Whether unknown fields of bodies are ignored. Else they are refused."""
+    idle_seconds: float | None = None
+    """After which a model without requests is unloaded; None: never."""
     draining: bool = False
     """Whether it takes no new requests, because it will end."""
     tasks: set[asyncio.Task[Any]] = dataclasses.field(default_factory=set)
@@ -44,6 +48,8 @@ class Server:
             concurrent.futures.ThreadPoolExecutor(_WORKERS, f"kernwright-{name}")
             for name in ("requests", "large-requests")
         )
+        # One thread: a model that is loaded finds the memory that others left or gave back.
+        self._loads = concurrent.futures.ThreadPoolExecutor(1, "kernwright-models")
 
     @property
     def running(self) -> int:
@@ -53,10 +59,26 @@ class Server:
     @property
     def healthy(self) -> bool:
         """Whether all engines run."""
-        return all(each.engine.healthy for each in self.models.values())
+        return all(each.healthy for each in self.models.values())
 
-    def served(self, name: str | None) -> Served:
-        """The model of a request. Raises ApiError."""
+    async def use(self, name: str | None, call: Call, receive: Any) -> Served:
+        """The model of a request, which keeps it until the call ends. Waits while it is loaded.
+        Raises ApiError, and ClientGone for a client that leaves meanwhile."""
+        slot = self.slot(name)
+        while (served := slot.acquire()) is None:
+            loaded = slot.wait(self._loads, self.limits.load_seconds)
+            await while_connected(receive, loaded, lambda reason: None, self.limits.seconds)
+        call.at_end.callback(slot.release)
+        return served
+
+    def unload_idle(self) -> None:
+        """Has models unloaded that nobody asked for lately."""
+        if self.idle_seconds is not None:
+            for each in self.models.values():
+                each.unload_if_idle(self._loads, self.idle_seconds)
+
+    def slot(self, name: str | None) -> ModelSlot:
+        """The place of a request's model. Raises ApiError."""
         if name is None or name == "":
             return next(iter(self.models.values()))
         found = self.models.get(name)
@@ -82,6 +104,6 @@ class Server:
     def close(self) -> None:
         """Ends the engines and the threads."""
         for each in self.models.values():
-            each.engine.close(0)
-        for pool in (self._small, self._large):
+            each.close()
+        for pool in (self._small, self._large, self._loads):
             pool.shutdown(wait=False, cancel_futures=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import kernwright as kw
+from kernwright._support.sizes import size_in_bytes
 from kernwright._support.warn import warn_caller
 from kernwright._support.words import counted
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -16,14 +16,12 @@ from kernwright.llm._weights.parameters import LayerPlace, Slot, array_sizes
 from kernwright.llm._weights.streaming import SLOTS, LayerStream, aligned
 from kernwright.nn import Module
 
-__all__ = ["Memory", "available_bytes", "budget_bytes", "place"]
+__all__ = ["Memory", "available_bytes", "budget_bytes", "place", "planned"]
 
 MODES = ("auto", "device", "stream", "experts")
 # What "auto" leaves of the free memory: keys and values of so many tokens, and a part for results
 # of layers and graphs.
 _LEFT_TOKENS, _LEFT_PART = 4096, 16
-_UNITS = {"": 1, "B": 1, **{f"{p}B": 1000**i for i, p in enumerate("KMGT", 1)},
-          **{f"{p}iB": 1024**i for i, p in enumerate("KMGT", 1)}}  # fmt: skip
 
 
 class Memory(NamedTuple):
@@ -119,9 +117,9 @@ def budget_bytes(memory: Any, budget: Any) -> int | None:
             "weights need"
         )
     if isinstance(budget, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)\s*", budget)
-        if found is not None and found[2] in _UNITS:
-            return int(float(found[1]) * _UNITS[found[2]])
+        size = size_in_bytes(budget)
+        if size is not None:
+            return size
     if isinstance(budget, bool) or not isinstance(budget, int):
         raise ArgumentError(f'a budget is as 4000000000, "4GB" or "512MiB", got {budget!r:.60}')
     if budget <= 0:
@@ -137,22 +135,7 @@ def place(
     layers to stream."""
     if memory == "experts":
         return _with_cached_experts(source, budget, device)
-    numbers = range(len(source.layers))
-    if memory == "stream" and not numbers:
-        raise ModelError(f"{source.source}: the model has no list of layers to stream")
-    limit, resident = budget, set(numbers)
-    if memory == "stream" and limit is None:
-        resident = set()
-    elif memory != "device":
-        sizes = [_planned(source, layer) for layer in numbers]
-        fixed = _planned(source, None)
-        if limit is None:
-            free = available_bytes(device)
-            limit = max(free - free // _LEFT_PART - _LEFT_TOKENS * token_bytes, 0)
-        chosen = chosen_layers(fixed, sizes, limit)
-        if chosen is None:
-            raise _too_small(source, limit, fixed, sizes)
-        resident = chosen
+    limit, resident = _resident_layers(source, memory, budget, device, token_bytes)
     stream = LayerStream(device)
     _fill(source, stream, resident, limit)
     kept = [value for layer in (None, *resident) for value in _values(source, layer)]
@@ -174,8 +157,50 @@ def place(
     return made
 
 
-def _with_cached_experts(source: _Source, budget: int | None, device: Any) -> Memory:
-    """All but the experts on the device, and slots for as many of them as the budget lets."""
+def planned(
+    source: _Source, memory: str, budget: int | None, device: Any, token_bytes: int
+) -> Memory:
+    """What place() would give, by the sizes that files tell of their tensors: nothing is read. The
+    sizes of weights that are quantized while they are loaded are estimates. Raises as place()."""
+    resident: set[int] = set()
+    each_slot = slots = 0
+    if memory == "experts":
+        each_slot, slots = _expert_slots(source, budget)
+    else:
+        _, resident = _resident_layers(source, memory, budget, device, token_bytes)
+    layers = range(len(source.layers))
+    kept = sum(source.nbytes(path) for layer in (None, *resident) for path in source.paths(layer))
+    streamed = [_planned(source, layer) for layer in layers if layer not in resident]
+    on_device = kept + needed_bytes(0, streamed, set()) + slots * each_slot
+    mode = "experts" if slots else "stream" if streamed else "device"
+    return Memory(mode, on_device, sum(streamed), len(resident), len(streamed), slots)
+
+
+def _resident_layers(
+    source: _Source, memory: str, budget: int | None, device: Any, token_bytes: int
+) -> tuple[int | None, set[int]]:
+    """The bytes that weights may take, None for any, and the layers that stay on the device."""
+    numbers = range(len(source.layers))
+    if memory == "stream" and not numbers:
+        raise ModelError(f"{source.source}: the model has no list of layers to stream")
+    if memory == "device":
+        return budget, set(numbers)
+    if memory == "stream" and budget is None:
+        return None, set()
+    if budget is None:
+        free = available_bytes(device)
+        budget = max(free - free // _LEFT_PART - _LEFT_TOKENS * token_bytes, 0)
+    sizes = [_planned(source, layer) for layer in numbers]
+    fixed = _planned(source, None)
+    chosen = chosen_layers(fixed, sizes, budget)
+    if chosen is None:
+        raise _too_small(source, budget, fixed, sizes)
+    return budget, chosen
+
+
+def _expert_slots(source: _Source, budget: int | None) -> tuple[int, int]:
+    """The bytes of a slot in all layers, and how many slots the budget lets. From now on the layers
+    of `source` are its mixtures."""
     source.take_experts_as_layers()
     mixtures = [each.module for each in source.layers]
     weights = [
@@ -199,7 +224,12 @@ def _with_cached_experts(source: _Source, budget: int | None, device: Any) -> Me
             f"smallest that works is {least + most * each_slot:,}: {fixed:,} of what is no expert, "
             f"{least - fixed:,} of a ring, and {most} experts of each layer"
         )
-    slots = min(slots, *(each.count for each in mixtures))
+    return each_slot, min(slots, *(each.count for each in mixtures))
+
+
+def _with_cached_experts(source: _Source, budget: int | None, device: Any) -> Memory:
+    """All but the experts on the device, and slots for as many of them as the budget lets."""
+    _, slots = _expert_slots(source, budget)
     stream, caches = LayerStream(device), []
     _fill(source, stream, set(), None)
 
@@ -211,7 +241,7 @@ def _with_cached_experts(source: _Source, budget: int | None, device: Any) -> Me
 
     stream.seal(source.module, wrapped)
     on_device = _size(source, None) + stream.device_bytes + sum(cache.nbytes for cache in caches)
-    return Memory("experts", on_device, stream.host_bytes, 0, len(mixtures), slots)
+    return Memory("experts", on_device, stream.host_bytes, 0, len(source.layers), slots)
 
 
 def _fill(source: _Source, stream: LayerStream, resident: set[int], limit: int | None) -> None:

@@ -70,6 +70,7 @@ class Guard:
             ended = ApiError(503, "the server has ended", code="server_ended", retry_after=5)
             await self._fail(call, ended, send_on)
         finally:
+            call.at_end.close()
             self._server.tasks.discard(task)
             route = scope.get("kernwright.route", "other")
             self._server.metrics.answered(call, route)

@@ -19,6 +19,8 @@ class Limits:
     """Requests at a time, waiting ones included; more are refused with 429."""
     seconds: float = 3600.0
     """Of a whole request."""
+    load_seconds: float = 600.0
+    """For a request to wait while its model is loaded."""
     read_seconds: float = 60.0
     """For headers, and for a body."""
     write_seconds: float = 60.0

@@ -1,0 +1,76 @@
+"""Models of the command line, with their engines."""
+
+from __future__ import annotations
+
+import argparse
+import weakref
+from collections.abc import Callable, Mapping
+
+from kernwright import llm
+from kernwright.errors import InvalidArgument
+from kernwright.llm._load import Plan
+from kernwright.llm._parse.formats import FORMATS
+from kernwright.llm._size import SHARE
+from kernwright.llm._weights.memory import available_bytes
+from kernwright.serve.served import Served
+
+__all__ = ["Loader"]
+
+
+class Loader:
+    """Loads models by their names, one at a time.
+
+    Where no bytes of keys and values are given, models share evenly what all weights leave free.
+    Where the weights do not fit together, a model takes what it finds free.
+    """
+
+    def __init__(
+        self, arguments: argparse.Namespace, plans: Mapping[str, Plan], kv_memory: int | str,
+        load: Callable[[str], llm.Model],
+    ) -> None:  # fmt: skip
+        self._arguments, self._plans, self._kv_memory = arguments, plans, kv_memory
+        self._load = load
+        self._engines: weakref.WeakValueDictionary[str, llm.Engine] = weakref.WeakValueDictionary()
+
+    def load(self, name: str) -> Served:
+        """A model and its engine. Raises what llm.load() and llm.Engine() raise."""
+        arguments, model = self._arguments, self._load(name)
+        engine = llm.Engine(
+            model, max_rows=arguments.max_rows,
+            max_tokens_per_step=arguments.max_tokens_per_step, kv_memory=self._share(name, model),
+            prefix_cache=not arguments.no_prefix_cache, deterministic=arguments.deterministic,
+            queue_limit=arguments.queue_limit, step_limit=arguments.step_limit,
+        )  # fmt: skip
+        self._engines[name] = engine
+        return Served(name, model, engine, _chat_format(arguments.chat_format, model))
+
+    def _share(self, name: str, model: llm.Model) -> int | str:
+        if self._kv_memory != "auto":
+            return self._kv_memory
+        others = [
+            plan.memory.device_bytes
+            for other, plan in self._plans.items()
+            if other != name and not self._runs(other)
+        ]
+        left = available_bytes(model.device) - sum(others)
+        return int(SHARE * left / (1 + len(others))) if others and left > 0 else "auto"
+
+    def _runs(self, name: str) -> bool:
+        engine = self._engines.get(name)
+        return engine is not None and engine.healthy
+
+
+def require_chat_format(name: str) -> None:
+    """Raises InvalidArgument for one that is unknown."""
+    if name not in ("auto", "none", *FORMATS):
+        raise InvalidArgument(
+            f"--chat-format is auto, none, {', '.join(sorted(FORMATS))}; got {name!r:.40}"
+        )
+
+
+def _chat_format(name: str, model: llm.Model) -> str | None:
+    """The format of llm.MessageParser."""
+    template = None if model.tokenizer is None else model.tokenizer.chat_template
+    if name == "none" or template is None:
+        return None
+    return llm.MessageParser.format_of(template.text) if name == "auto" else name

@@ -1,0 +1,101 @@
+"""kernwright serve --check: the plan of memory before anything is loaded."""
+
+import json
+import re
+import shutil
+import socket
+
+import pytest
+from serving import TINY
+
+import kernwright as kw
+from kernwright import llm
+from kernwright._support.sizes import size_in_bytes
+from kernwright.cli import main
+from kernwright.llm._load import plan
+from kernwright.llm._weights.memory import budget_bytes
+
+HUGE = {
+    "architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "hidden_size": 8192,
+    "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
+    "num_key_value_heads": 8, "max_position_embeddings": 8192, "dtype": "bfloat16",
+}  # fmt: skip
+
+
+def check(capsys, *arguments):
+    """The exit code and the text."""
+    code = main(["serve", *map(str, arguments), "--check"])
+    return code, capsys.readouterr().out
+
+
+def bytes_of_parameters(model):
+    return sum(each.nbytes for each in dict(model.module.named_parameters()).values())
+
+
+def test_the_plan_has_what_loading_takes(capsys):
+    code, out = check(capsys, TINY, "--max-rows", 2, "--also", f"draft={TINY}_draft")
+    weights = bytes_of_parameters(llm.load(TINY))
+    assert code == 0 and f"weights  {weights / 2**30:.3f} GiB" in out
+    assert "context  512 tokens" in out and "64 pages, 1024 tokens, 2.0 texts" in out
+    assert "draft: LlamaForCausalLM on " in out and out.endswith("it fits\n")
+
+
+@pytest.mark.parametrize(
+    ("memory", "options"),
+    [("device", {}), ("stream", {}), ("stream", {"budget": "1500KB"}),
+     ("device", {"dtype": "float32"}), ("device", {"max_length": 64})],
+)  # fmt: skip
+def test_plans_are_what_load_does(memory, options):
+    planned = plan(TINY, memory=memory, **options)
+    model = llm.load(TINY, memory=memory, **options)
+    assert planned.config == model.config and planned.memory == model.memory
+    item = {"bfloat16": 2, "float32": 4}[options.get("dtype", model.config.dtype)]
+    assert planned.token_bytes == sum(2 * heads * n * item for heads, n in model.cache_layers())
+
+
+def test_nothing_is_loaded_and_the_exit_code_tells_what_does_not_fit(capsys, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(HUGE))
+    before = kw.memory.stats()
+    code, out = check(capsys, "--random", config, "--memory", "device")
+    after = kw.memory.stats()
+    assert code == 1 and "it does not fit" in out and after["used"] <= before["used"]
+    layer = 2 * 8192**2 + 2 * 8192 * 1024 + 3 * 8192 * 28672 + 2 * 8192
+    parameters = 2 * 128256 * 8192 + 80 * layer + 8192
+    found = re.search(r"weights  ([0-9.]+) GiB", out)
+    assert found and float(found[1]) == pytest.approx(2 * parameters / 2**30, abs=0.001)
+    assert "none: kv_memory of 0 bytes holds no page" in out
+    assert check(capsys, TINY, "--kv-memory", "1TiB", "--max-rows", 10**9)[0] == 1
+    assert check(capsys, TINY, "--kv-memory", "64KiB")[0] == 0
+
+
+def test_models_that_take_turns_fit_one_by_one(capsys):
+    free = kw.current_device().memory_info().free
+    each = ["--kv-memory", free * 2 // 3, "--max-rows", 10**6, "--also", f"b={TINY}_draft"]
+    assert check(capsys, TINY, *each)[0] == 1
+    assert check(capsys, TINY, *each, "--lazy")[0] == 1
+    code, out = check(capsys, TINY, *each, "--lazy", "--idle-unload", 60)
+    assert code == 0 and out.count("it fits") == 2
+
+
+def test_wrong_files_are_told_and_the_port_is_left_alone(capsys, tmp_path):
+    folder = shutil.copytree(TINY, tmp_path / "model")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert check(capsys, folder, "--port", taken.getsockname()[1])[0] == 0
+    (folder / "config.json").write_text(json.dumps({**HUGE, "vocab_size": 7}))
+    assert main(["serve", str(folder), "--check"]) == 1
+    assert "does not fit Llama" in capsys.readouterr().err
+
+
+def test_sizes_have_one_spelling_everywhere():
+    units = {
+        "7": 7, "0": 0, "7B": 7, "2K": 2048, "2k": 2048, "2KB": 2000, "2kib": 2048, "16M": 16 << 20,
+        "1.5 GiB": 3 << 29, "4GB": 4 * 10**9, "4Gi": 4 << 30, " 1T ": 1 << 40, "1TB": 10**12,
+    }  # fmt: skip
+    for text, size in units.items():
+        assert size_in_bytes(text) == size, text
+    wrong = ("", " ", "4X", "-4G", "4 G B", "G", "1e9", "0x10", "4iB", "1.G", "nan", "\u0661K")
+    assert [size_in_bytes(each) for each in wrong] == [None] * len(wrong)
+    assert budget_bytes("auto", "4G") == 4 << 30
