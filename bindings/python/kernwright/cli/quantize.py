@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="the folder or .gguf file that is made")
     parser.add_argument(
         "--format", required=True, metavar="F",
-        help="fp8, int8, nf4 for a folder; q4_k, q5_k, q6_k, q8_0, ... for a .gguf file",
+        help="fp8, int8, nf4 to a folder; q4_k, q5_k, q6_k, q8_0, ... to a .gguf file",
     )  # fmt: skip
     parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"))
     add_device_argument(parser)

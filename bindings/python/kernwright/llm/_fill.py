@@ -19,7 +19,7 @@ from kernwright.llm.models._layers import Linear, Parts
 from kernwright.nn import Module
 from kernwright.nn._modules.linear import ScaledWeight
 
-__all__ = ["NUMBERS", "Few", "Filling", "RandomFilling", "itemsize", "quantise"]
+__all__ = ["NUMBERS", "Few", "Filling", "RandomFilling", "itemsize", "quantise", "takes_format"]
 
 _BATCH_BYTES = 128 << 20  # of tensors that are read before they are changed
 _SHOWN = 12  # names of each list in a message
@@ -53,7 +53,7 @@ class _Formatted(Parameters):
 
     def _format_of(self, path: str) -> str | None:
         """The format that a parameter comes to; None for those that keep their numbers."""
-        return self.format if _takes_format(path, self.slots[path]) else None
+        return self.format if takes_format(path, self.slots[path]) else None
 
 
 class Filling(_Formatted):
@@ -190,7 +190,7 @@ class Filling(_Formatted):
         paths = {
             path
             for path, names in self.names.items()
-            if _takes_format(path, self.slots[path])
+            if takes_format(path, self.slots[path])
             and any(self.tensors.dtype(name) in NUMBERS for name in names)
         }
         return {
@@ -276,9 +276,11 @@ def _is_weight(slot: Slot) -> bool:
     return isinstance(slot.holder, Linear) and slot.key == "weight"
 
 
-def _takes_format(path: str, slot: Slot) -> bool:
-    """Whether a format makes few bits of a parameter: not of the last product's."""
-    return _is_weight(slot) and not path.startswith("head.")
+def takes_format(path: str, slot: Slot) -> bool:
+    """Whether a format makes few bits of a parameter: not of the last product's, nor of what
+    chooses experts."""
+    chooses = path.endswith(("router.weight", "shared_gate.weight"))
+    return _is_weight(slot) and not chooses and not path.startswith("head.")
 
 
 def itemsize(dtype: str) -> int:

@@ -19,8 +19,8 @@ from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
 from kernwright.llm._fill import Filling, RandomFilling
-from kernwright.llm._gguf_config import config_of
-from kernwright.llm._gguf_names import gguf_names
+from kernwright.llm._gguf.config import config_of
+from kernwright.llm._gguf.names import gguf_names
 from kernwright.llm._model import Model, cache_layers
 from kernwright.llm._quantised.cache_scales import take_cache_scales
 from kernwright.llm._quantised.methods import quantization_config
@@ -60,8 +60,8 @@ def load(
     tells of fp8, GPTQ, AWQ, bitsandbytes, compressed-tensors and ModelOpt; experts become numbers
     of `dtype`, also those of MXFP4. `quantize` makes such while
     loading: "fp8" or "int8", with a scale for each output, or a format of
-    kw.nn.quant.formats() ("q4_k", "nf4", "mxfp4", ...); the product that makes logits and experts
-    keep their numbers.
+    kw.nn.quant.formats() ("q4_k", "nf4", "mxfp4", ...); the product that makes logits, experts
+    and what chooses them keep their numbers.
 
     `memory` tells where weights are. "device": all on the device. "stream": those of layers stay in
     page-locked memory of the host, and each step copies them, layer by layer, to a ring of two

@@ -21,13 +21,16 @@ from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
 from kernwright.llm._fill import NUMBERS, Few, Filling
-from kernwright.llm._gguf_config import config_of
-from kernwright.llm._gguf_names import gguf_names
+from kernwright.llm._gguf.config import config_of
+from kernwright.llm._gguf.names import gguf_names
+from kernwright.llm._gguf.vocabulary import vocabulary_of
+from kernwright.llm._gguf.writing import FileArrays
 from kernwright.llm._layouts import FILE_TYPES, LAYOUTS
 from kernwright.llm._load import check_dtype, existing_path, gguf_tensors
 from kernwright.llm._quantised.methods import quantization_config
 from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import SafeTensorsFiles, opened_folder
+from kernwright.llm._text.files import has_tokenizer
 
 __all__ = ["quantize"]
 
@@ -44,17 +47,24 @@ def quantize(
     source: str | os.PathLike[str], target: str | os.PathLike[str], format: str, *,
     dtype: str | None = None, device: Any = None, progress: Progress | None = None,
 ) -> None:  # fmt: skip
-    """Writes a model's files with weights of few bits; llm.load(target) is then, bit for bit,
-    llm.load(source, quantize=format).
+    """Writes a model's files with weights of few bits; llm.load(target) then has the weights of
+    llm.load(source, quantize=format), bit for bit.
 
     - A folder of Hugging Face's layout becomes one: "fp8" (compressed-tensors, a scale a row),
       "int8" or "nf4" (bitsandbytes). Its tokenizer, chat template, generation config and all other
       files that are no weights are copied. Weights come in files of 4 GB.
-    - A .gguf file becomes one: "q4_k", "q5_k", "q6_k", "q8_0" and the other formats of blocks.
-      Its metadata, and so its tokenizer, stay. The device holds all that is written.
+    - A folder becomes a .gguf file, as llama.cpp names its arrays: "q4_k", "q5_k", "q6_k", "q8_0"
+      and the other formats of blocks. Its tokenizer and chat templates become metadata. Rows of
+      queries and keys change places in some families, so logits differ by rounding; what
+      DeepSeek-V2 makes of its latent vector is kept by heads, in numbers. A setting for which
+      .gguf files of the family have no place raises ModelError, and so does a tokenizer without a
+      rule of theirs.
+    - A .gguf file becomes one. Its metadata, and so its tokenizer, stay.
 
-    Weights of linear layers are quantised, but the product that makes logits and experts, which
-    keep their numbers; weights of few bits in a .gguf file stay as they are. `dtype` is what
+    For a .gguf file the device holds all that is written.
+
+    Weights of linear layers are quantised. The product that makes logits, experts and what chooses
+    them keep their numbers; weights of few bits in a .gguf file stay as they are. `dtype` is what
     llm.load() would take: numbers are rounded to it first; the config's without one, and a folder
     tells it to those who load it. ``progress(done, total, name)`` is called for each tensor.
 
@@ -84,10 +94,12 @@ def quantize(
     check_dtype(dtype)
     name, made = existing_path(source), _new_path(target)
     _check_format(name, made, format)
-    if os.path.isdir(name):
-        _write_folder(name, made, format, dtype, device, progress)
-    else:
+    if not os.path.isdir(name):
         _write_gguf(name, made, format, dtype, device, progress)
+    elif format in FILE_TYPES:
+        _convert_folder(name, made, format, dtype, device, progress)
+    else:
+        _write_folder(name, made, format, dtype, device, progress)
 
 
 def _new_path(target: Any) -> str:
@@ -109,21 +121,16 @@ def _check_format(source: str, target: str, format: Any) -> None:
             f"format is one of {', '.join(LAYOUTS)} for a folder and one of "
             f"{', '.join(FILE_TYPES)} for a .gguf file, got {format!r:.60}"
         )
-    is_folder = os.path.isdir(source)
-    if is_folder == target.endswith(".gguf"):
+    is_folder, ends = os.path.isdir(source), target.endswith(".gguf")
+    if format in FILE_TYPES and not ends:
+        raise ModelError(f"{target} must end in .gguf: {format} is a format of such files")
+    if format in LAYOUTS and not is_folder:
         raise ModelError(
-            f"{source} is a folder, and {target} a .gguf file, whose tokenizer is kept in another "
-            "way: make a .gguf file of the folder by llama.cpp's convert_hf_to_gguf.py, and "
-            "quantise that one"
-            if is_folder
-            else f"{source} is a .gguf file, and so is what is made of it: {target} must end in "
-            ".gguf"
+            f"{source} is a .gguf file, which is written as {', '.join(FILE_TYPES)}, not {format}"
         )
-    if (format in LAYOUTS) != is_folder:
-        known = LAYOUTS if is_folder else FILE_TYPES
+    if format in LAYOUTS and ends:
         raise ModelError(
-            f"{source} is a {'folder' if is_folder else '.gguf file'}, which is written as "
-            f"{', '.join(known)}, not {format}"
+            f"{target} would be a folder, as {format} is: a .gguf file has {', '.join(FILE_TYPES)}"
         )
 
 
@@ -135,11 +142,7 @@ def _write_folder(
     progress: Progress | None,
 ) -> None:  # fmt: skip
     config_path = os.path.join(source, "config.json")
-    config = Config.from_file(config_path)
-    method = quantization_config(config.fields, source)
-    if method is not None:
-        known = method.get("quant_method") if isinstance(method, Mapping) else method
-        raise ModelError(f"{config_path}: the weights are quantised already, by {known!r:.60}")
+    config = _config_of_numbers(config_path)
     kind = class_of(config.architecture, config.source)
     number = dtype or config.dtype
     with opened_folder(source, device) as files, _new_folder(target) as folder:
@@ -158,6 +161,16 @@ def _write_folder(
         (folder / "config.json").write_text(
             json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
+
+
+def _config_of_numbers(path: str) -> Config:
+    """The config of a folder. Raises ModelError where its weights have few bits already."""
+    config = Config.from_file(path)
+    method = quantization_config(config.fields, os.path.dirname(path))
+    if method is not None:
+        known = method.get("quant_method") if isinstance(method, Mapping) else method
+        raise ModelError(f"{path}: the weights are quantised already, by {known!r:.60}")
+    return config
 
 
 def _check_rows(few: Mapping[str, Few], tensors: Any, block: int, format: str) -> None:
@@ -262,6 +275,27 @@ def _new_folder(target: str) -> Iterator[Path]:
 # ---- GGUF files
 
 
+def _convert_folder(
+    source: str, target: str, format: str, dtype: str | None, device: Any,
+    progress: Progress | None,
+) -> None:  # fmt: skip
+    config = _config_of_numbers(os.path.join(source, "config.json"))
+    kind = class_of(config.architecture, config.source)
+    with opened_folder(source, device) as files:
+        filling = Filling(kind(config), files, kind.names, dtype or config.dtype, device, None)
+        _check_rows(filling.few(), files, FILE_TYPES[format][1], format)
+        file = FileArrays(config, filling, format)
+        metadata = file.metadata | {"general.name": os.path.basename(os.path.abspath(source))}
+        if has_tokenizer(source):
+            metadata |= vocabulary_of(source, config.vocab_size)
+        arrays = file.made(progress)
+    kw.save_gguf(target, arrays, metadata | _file_type(format))
+
+
+def _file_type(format: str) -> dict[str, int]:
+    return {"general.file_type": FILE_TYPES[format][0], "general.quantization_version": 2}
+
+
 def _write_gguf(
     source: str, target: str, format: str, dtype: str | None, device: Any,
     progress: Progress | None,
@@ -278,8 +312,7 @@ def _write_gguf(
         module = class_of(config.architecture, config.source)(config)
         names = gguf_names(config.architecture)
         few = Filling(module, tensors, names, dtype or config.dtype, device, None).few()
-        file_type, block = FILE_TYPES[format]
-        _check_rows(few, tensors, block, format)
+        _check_rows(few, tensors, FILE_TYPES[format][1], format)
         arrays: dict[str, Any] = {}
         for done, name in enumerate(file):
             if progress is not None:
@@ -290,8 +323,6 @@ def _write_gguf(
                 arrays[name] = file[name]
             else:
                 arrays[name] = (file[name], file.format(name))
-        metadata = dict(file.metadata)
-        metadata |= {"general.file_type": file_type, "general.quantization_version": 2}
-        kw.save_gguf(target, arrays, metadata)
+        kw.save_gguf(target, arrays, dict(file.metadata) | _file_type(format))
         if progress is not None:
             progress(len(file), len(file), "")

@@ -28,9 +28,11 @@ _ROLES = (
 
 
 def read_source(path: Any, pre: str | None, special: Mapping[str, int] | None) -> Source:
-    """A tokenizer from a file, a folder, or an open kw.Gguf. Raises ModelError."""
+    """A tokenizer from a file, a folder, an open kw.Gguf, or as it is. Raises ModelError."""
     import kernwright as kw
 
+    if isinstance(path, Source):
+        return path
     if isinstance(path, kw.Gguf):
         return read_gguf(path._opened.name, path.metadata, pre)
     try:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 import kernwright as kw
 from kernwright._core import Array
 from kernwright.llm._config import Config
@@ -175,6 +177,23 @@ class RotaryTables:
             )  # fmt: skip
         except (kw.errors.ArgumentError, kw.errors.InvalidArgument, OverflowError) as error:
             raise ModelError(f"{source}: rotary positions: {error}") from None
+
+    def difference(self, other: RotaryTables, name: str) -> str | None:
+        """How the angles of two tables differ; None where they are the same."""
+        ours, theirs = self._angles(), other._angles()
+        if (self._dim, self._length) != (other._dim, other._length):
+            return f"{name}: {self._dim} x {self._length} and {other._dim} x {other._length}"
+        same = all(np.allclose(a, b, rtol=1e-5) for a, b in zip(ours, theirs, strict=True))
+        return None if same else f"{name}: other angles of rotary positions"
+
+    def _angles(self) -> list[Any]:
+        """Frequencies of short and of long texts, and cosines at position 0: their factor."""
+        rule: dict[str, Any] = {"base": self._theta, "scaling": self._scaling}
+        short, long = (
+            kw.nn.rope_frequencies(self._dim, seq_len=length, **rule).numpy()
+            for length in (1, self._length)
+        )
+        return [short, long, kw.nn.rope_tables(1, self._dim, **rule)[0].numpy()]
 
     def on(self, device: Any) -> Rotation:
         """The tables on a device."""

@@ -12,11 +12,11 @@ from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import Fields
 
-__all__ = ["config_of"]
+__all__ = ["ARCHITECTURES", "FIELDS", "config_of"]
 
 # general.architecture: the name that config.json has, and whether neighbours turn as pairs
 # (LLAMA_ROPE_TYPE_NORM in llama.cpp's llama_model_rope_type()).
-_ARCHITECTURES = {
+ARCHITECTURES = {
     "llama": ("LlamaForCausalLM", True),
     "qwen2": ("Qwen2ForCausalLM", False),
     "qwen2moe": ("Qwen2MoeForCausalLM", False),
@@ -36,7 +36,7 @@ _ARCHITECTURES = {
 }  # fmt: skip
 
 # Keys behind "<architecture>." and the fields of config.json.
-_FIELDS = {
+FIELDS = {
     "vocab_size": "vocab_size",
     "context_length": "max_position_embeddings",
     "embedding_length": "hidden_size",
@@ -70,18 +70,18 @@ def config_of(file: Gguf, source: str) -> Config:
     """The config that the metadata tells. Raises ModelError for an unknown architecture, and for
     metadata that are missing or make no sense."""
     kind = file.metadata.get("general.architecture")
-    if not isinstance(kind, str) or kind not in _ARCHITECTURES:
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise ModelError(
             f"{source}: general.architecture {kind!r:.60} is unknown; known are "
-            f"{', '.join(_ARCHITECTURES)}"
+            f"{', '.join(ARCHITECTURES)}"
         )
-    name, pairs = _ARCHITECTURES[kind]
+    name, pairs = ARCHITECTURES[kind]
     meta = {
         key.removeprefix(f"{kind}."): _plain(value)
         for key, value in file.metadata.items()
         if key.startswith(f"{kind}.")
     }
-    fields = {field: meta[key] for key, field in _FIELDS.items() if key in meta}
+    fields = {field: meta[key] for key, field in FIELDS.items() if key in meta}
     if kind == "llama" and fields.get("num_experts", 0):
         name = "MixtralForCausalLM"
         fields["num_local_experts"] = fields["num_experts"]

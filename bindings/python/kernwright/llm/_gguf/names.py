@@ -1,10 +1,12 @@
-"""Names of arrays in GGUF files, and the parameter that each fills; see _names.py."""
+"""Names of arrays in GGUF files, and the parameter that each fills; see llm/_names.py."""
 
 from __future__ import annotations
 
+import re
+
 from kernwright.llm._names import Names
 
-__all__ = ["gguf_names"]
+__all__ = ["file_names", "gguf_names"]
 
 _COMMON: dict[str, str] = {
     "token_embd.weight": "embedding.weight",
@@ -47,6 +49,7 @@ _POST_NORMS = {
     "blk.*.post_ffw_norm.weight": "layers.*.mlp_post_norm.weight",
 }
 _UP = {f"blk.*.ffn_up.{kind}": f"layers.*.mlp.up.{kind}" for kind in ("weight", "bias")}
+_QKV = {f"blk.*.attn_qkv.{kind}": f"layers.*.attention.qkv.{kind}" for kind in ("weight", "bias")}
 _SHARED = {
     "blk.*.ffn_gate_inp.weight": "layers.*.mlp.experts.router.weight",
     "blk.*.ffn_gate_exps.weight": "layers.*.mlp.experts.gate_up:gate",
@@ -82,8 +85,8 @@ _OF_ARCHITECTURES: dict[str, dict[str, str]] = {
         "blk.*.post_ffw_norm.weight": "layers.*.mlp_post_norm.weight",
         "blk.*.ffn_up.weight": "layers.*.mlp.gate_up.weight",
     },
-    "Phi3ForCausalLM": {"blk.*.ffn_up.weight": "layers.*.mlp.gate_up.weight"},
-    "GPT2LMHeadModel": _UP,
+    "Phi3ForCausalLM": _QKV | {"blk.*.ffn_up.weight": "layers.*.mlp.gate_up.weight"},
+    "GPT2LMHeadModel": _QKV | _UP,
     "Starcoder2ForCausalLM": _UP,
     "GptOssForCausalLM": _GPT_OSS,
     "Qwen2MoeForCausalLM": _SHARED | _SHARED_GATE,
@@ -94,8 +97,32 @@ _OF_ARCHITECTURES: dict[str, dict[str, str]] = {
 def gguf_names(architecture: str) -> Names:
     """The table of an architecture, as config.json names it.
 
-    >>> from kernwright.llm import _gguf_names
-    >>> _gguf_names.gguf_names("Qwen3ForCausalLM")["blk.*.attn_v.weight"]
+    >>> from kernwright.llm._gguf import names
+    >>> names.gguf_names("Qwen3ForCausalLM")["blk.*.attn_v.weight"]
     'layers.*.attention.qkv.weight:v'
     """
     return {**_COMMON, **_OF_ARCHITECTURES.get(architecture, {})}
+
+
+def file_names(architecture: str, path: str) -> dict[str, str]:
+    """The arrays that a file has of the parameter at `path`: names by parts, "" for a whole one.
+    Empty where the table has none.
+
+    >>> from kernwright.llm._gguf import names
+    >>> names.file_names("LlamaForCausalLM", "layers.2.mlp.gate_up.weight")
+    {'gate': 'blk.2.ffn_gate.weight', 'up': 'blk.2.ffn_up.weight'}
+    """
+    numbers = re.findall(r"(?<=\.)[0-9]+(?=\.)", path)
+    pattern = re.sub(r"(?<=\.)[0-9]+(?=\.)", "*", path)
+    own = _OF_ARCHITECTURES.get(architecture, {})
+    for table in (own, _COMMON):
+        found = {}
+        for name, target in table.items():
+            filled, _, part = target.partition("|")[0].partition(":")
+            if filled == pattern and (table is own or name not in own):
+                found[part] = name.replace("*", *numbers) if numbers else name
+        if found:
+            parts = {part: name for part, name in found.items() if part}
+            whole = "" in found and (table is own or not parts)
+            return {"": found[""]} if whole else parts
+    return {}

@@ -1,0 +1,1 @@
+"""Models as GGUF files: names of arrays, metadata, vocabularies."""
