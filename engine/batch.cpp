@@ -151,17 +151,26 @@ std::int32_t Batch::demand(const Sequence& sequence) const noexcept {
   return std::max(pages_.pages_for(soon), static_cast<std::int32_t>(sequence.pages.size()));
 }
 
+/// Gives the first of the queue what the prefix cache has of it, and whether it has only that. It
+/// keeps these pages until somebody needs them: the next plan looks only for further ones.
+bool Batch::search(const SequencePtr& sequence) {
+  if (searched_ != sequence) {
+    if (searched_ != nullptr) pages_.release(*std::exchange(searched_, nullptr));
+    if (!sequence->pages.empty()) return false;  // a choice has pages of the first one
+    searched_ = sequence;
+  }
+  pages_.find(*sequence);
+  return true;
+}
+
 bool Batch::admit_one(const SequencePtr& sequence) {
   if (free_rows_.empty()) return false;
-  const bool is_new = sequence->pages.empty();
-  if (is_new) pages_.find(*sequence);
+  const bool is_new = search(sequence);
   std::int32_t wanted = demand(*sequence) - static_cast<std::int32_t>(sequence->pages.size());
   for (const SequencePtr& each : running_)
     wanted += demand(*each) - static_cast<std::int32_t>(each->pages.size());
-  if (wanted > pages_.available()) {
-    if (is_new) pages_.release(*sequence);
-    return false;
-  }
+  if (wanted > pages_.available()) return false;
+  searched_ = nullptr;
   queue_.remove(*sequence);
   if (!sequence->preempted) {
     sequence->shared = sequence->computed;
@@ -247,7 +256,9 @@ std::int32_t Batch::missing_pages(const StepPlan& plan) const noexcept {
 StepPlan Batch::preempting_plan() {
   while (true) {
     StepPlan made = plan_step(running_, options_.schedule, buckets_);
-    if (missing_pages(made) <= 0) return made;
+    const std::int32_t missing = missing_pages(made);
+    if (missing <= 0) return made;
+    if (searched_ != nullptr && pages_.release_found(*searched_, missing)) continue;
     if (strip_waiting()) continue;
     if (running_.size() == 1)
       throw std::logic_error(format("a sequence of {} pages finds {} available",
@@ -348,6 +359,7 @@ void Batch::finish(Sequence& sequence, Finish reason, std::int32_t token,
   else if (sequence.row >= 0)
     pages_.keep_text(sequence);
   pages_.release(sequence);
+  if (searched_.get() == &sequence) searched_ = nullptr;
   const auto same = [&](const SequencePtr& each) { return each.get() == &sequence; };
   Active& request = requests_.at(sequence.request);
   const auto place = std::ranges::find_if(request.sequences, same);

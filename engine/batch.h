@@ -107,6 +107,7 @@ class Batch {
 
   void admit();
   bool admit_one(const SequencePtr& sequence);
+  bool search(const SequencePtr& sequence);
   std::int32_t demand(const Sequence& sequence) const noexcept;
   StepPlan preempting_plan();
   std::int32_t missing_pages(const StepPlan& plan) const noexcept;
@@ -128,6 +129,8 @@ class Batch {
   SequencePages pages_;
   FairShares shares_;
   WaitingQueue queue_;
+  /// The first of the queue, with the pages that the prefix cache has of it, while it waits.
+  SequencePtr searched_;
   std::vector<SequencePtr> running_;  ///< the earliest admitted first
   std::vector<std::int32_t> free_rows_;
   std::unordered_map<std::uint64_t, Active> requests_;

@@ -1,4 +1,4 @@
-// A stack of free pages, and a count for each page.
+// A stack of free pages, a list of idle ones, and a count for each page.
 #include "engine/pages.h"
 
 #include "base/errors.h"
@@ -12,6 +12,7 @@ Pages::Pages(std::int32_t total) {
   if (total < 1) throw InvalidArgument(format("a cache has at least one page, not {}", total));
   owners_.assign(static_cast<std::size_t>(total), 0);
   cached_.assign(owners_.size(), false);
+  links_.resize(owners_.size() + 1);
   free_.reserve(owners_.size());
   for (std::int32_t page = total; page-- > 0;) free_.push_back(page);
 }
@@ -33,7 +34,7 @@ std::int32_t Pages::take() {
 void Pages::retain(std::int32_t page) {
   if (owners(page) == 0) throw std::logic_error(format("page {} is free: it has no owner", page));
   const auto index = static_cast<std::size_t>(page);
-  if (++owners_[index] == 2 && cached_[index]) --idle_;
+  if (++owners_[index] == 2 && cached_[index]) remove_idle(page);
 }
 
 void Pages::release(std::int32_t page) {
@@ -42,7 +43,7 @@ void Pages::release(std::int32_t page) {
   if (owners_[index] == 1 && cached_[index])
     throw std::logic_error(format("page {} has no owner but the prefix cache", page));
   --owners_[index];
-  if (owners_[index] == 1 && cached_[index]) ++idle_;
+  if (owners_[index] == 1 && cached_[index]) add_idle(page);
   if (owners_[index] == 0) free_.push_back(page);
 }
 
@@ -59,9 +60,28 @@ void Pages::release_cached(std::int32_t page) {
   const std::int32_t before = owners(page);
   const auto index = static_cast<std::size_t>(page);
   if (!cached_[index]) throw std::logic_error(format("page {} is not in the prefix cache", page));
-  if (before == 1) --idle_;
+  if (before == 1) remove_idle(page);
   cached_[index] = false;
   release(page);
+}
+
+Pages::Link& Pages::link(std::int32_t page) noexcept {
+  return page < 0 ? links_.back() : links_[static_cast<std::size_t>(page)];
+}
+
+void Pages::add_idle(std::int32_t page) noexcept {
+  ++idle_;
+  const std::int32_t newest = links_.back().previous;
+  link(page) = {newest, -1};
+  link(newest).next = page;
+  links_.back().previous = page;
+}
+
+void Pages::remove_idle(std::int32_t page) noexcept {
+  --idle_;
+  const Link gone = link(page);
+  link(gone.previous).next = gone.next;
+  link(gone.next).previous = gone.previous;
 }
 
 }  // namespace kernwright::engine

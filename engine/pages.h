@@ -8,7 +8,8 @@
 namespace kernwright::engine {
 
 /// Pages 0 to total() - 1. A page has an owner for each retain(), and is free without one. The
-/// prefix cache is an owner, too: a page is idle while it has no other. Not thread-safe.
+/// prefix cache is an owner, too: a page is idle while it has no other. Idle pages are in the order
+/// in which they became so. Not thread-safe.
 class Pages {
  public:
   /// Throws InvalidArgument for fewer than one page.
@@ -17,6 +18,8 @@ class Pages {
   std::int32_t total() const noexcept { return static_cast<std::int32_t>(owners_.size()); }
   std::int32_t free() const noexcept { return static_cast<std::int32_t>(free_.size()); }
   std::int32_t idle() const noexcept { return idle_; }
+  /// The page that is idle for the longest time; -1 without one.
+  std::int32_t oldest_idle() const noexcept { return links_.back().next; }
   /// Neither free nor idle.
   std::int32_t used() const noexcept { return total() - free() - idle(); }
   std::int32_t owners(std::int32_t page) const;
@@ -34,8 +37,18 @@ class Pages {
   void release_cached(std::int32_t page);
 
  private:
+  /// Of an idle page to its neighbours; the last link is the list's own.
+  struct Link {
+    std::int32_t previous = -1, next = -1;
+  };
+
+  Link& link(std::int32_t page) noexcept;
+  void add_idle(std::int32_t page) noexcept;
+  void remove_idle(std::int32_t page) noexcept;
+
   std::vector<std::int32_t> owners_;
   std::vector<bool> cached_;  ///< whether the prefix cache is an owner
+  std::vector<Link> links_;
   std::int32_t idle_ = 0;
   std::vector<std::int32_t> free_;  ///< the last one is taken next
 };

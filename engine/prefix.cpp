@@ -1,9 +1,10 @@
-// A tree of pages by their tokens, in the order of their last uses.
+// A tree of pages by their tokens; the pages know which of them are idle, and since when.
 #include "engine/prefix.h"
 
 #include "base/hash.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernwright::engine {
 
@@ -16,66 +17,69 @@ std::uint64_t hash_of(std::span<const std::int32_t> tokens) {
 }  // namespace
 
 PrefixCache::PrefixCache(Pages& pages, std::int32_t page_size)
-    : pages_(pages), page_size_(static_cast<std::size_t>(page_size)) {}
+    : pages_(pages), page_size_(static_cast<std::size_t>(page_size)) {
+  nodes_.resize(static_cast<std::size_t>(pages.total()));
+}
 
-PrefixCache::Node* PrefixCache::child(const Node& parent,
+PrefixCache::Node* PrefixCache::child(const Node& parent, std::uint64_t hash,
                                       std::span<const std::int32_t> tokens) const {
-  const auto [begin, end] = parent.children.equal_range(hash_of(tokens));
+  const auto [begin, end] = parent.children.equal_range(hash);
   const auto found = std::find_if(begin, end, [&](const auto& each) {
     return std::ranges::equal(each.second->tokens, tokens);
   });
   return found == end ? nullptr : found->second.get();
 }
 
-std::vector<std::int32_t> PrefixCache::find(std::span<const std::int32_t> tokens,
-                                            std::size_t most) {
-  std::vector<std::int32_t> found;
-  Node* at = &root_;
-  while (found.size() < most && (found.size() + 1) * page_size_ <= tokens.size()) {
-    Node* const next = child(*at, tokens.subspan(found.size() * page_size_, page_size_));
-    if (next == nullptr) break;
-    pages_.retain(next->page);
-    found.push_back(next->page);
-    at = next;
+void PrefixCache::find(std::span<const std::int32_t> tokens, std::size_t most,
+                       std::vector<std::int32_t>& found) {
+  if (!found.empty() && node_of(found.back()) == nullptr) {
+    for (const std::int32_t page : found) pages_.release(page);
+    found.clear();
   }
-  touch(*at);
-  return found;
+  Node* at = found.empty() ? &root_ : node_of(found.back());
+  while (found.size() < most && (found.size() + 1) * page_size_ <= tokens.size()) {
+    const auto part = tokens.subspan(found.size() * page_size_, page_size_);
+    at = child(*at, hash_of(part), part);
+    if (at == nullptr) break;
+    pages_.retain(at->page);
+    found.push_back(at->page);
+  }
 }
 
 void PrefixCache::add(std::span<const std::int32_t> tokens, std::span<const std::int32_t> pages) {
-  Node* at = &root_;
-  for (std::size_t i = 0; i < pages.size() && (i + 1) * page_size_ <= tokens.size(); ++i) {
+  std::size_t known = pages.size();
+  while (known > 0 && node_of(pages[known - 1]) == nullptr) --known;
+  Node* at = known == 0 ? &root_ : node_of(pages[known - 1]);
+  for (std::size_t i = known; i < pages.size() && (i + 1) * page_size_ <= tokens.size(); ++i) {
     const auto part = tokens.subspan(i * page_size_, page_size_);
-    Node* next = child(*at, part);
+    const std::uint64_t hash = hash_of(part);
+    Node* next = child(*at, hash, part);
     if (next == nullptr) {
       auto made = std::make_unique<Node>();
       next = made.get();
       made->parent = at;
-      made->hash = hash_of(part);
+      made->hash = hash;
       made->tokens.assign(part.begin(), part.end());
       made->page = pages[i];
-      made->used = ++last_use_;
-      at->children.emplace(made->hash, std::move(made));
-      by_use_.emplace(next->used, next);
-      pages_.retain_cached(next->page);
+      pages_.retain_cached(pages[i]);
+      at->children.emplace(hash, std::move(made));
+      node_of(pages[i]) = next;
+      ++size_;
     }
     at = next;
   }
-  touch(*at);
 }
 
-/// Counts a use of the pages up to `last`, whose parents become newer than their children.
-void PrefixCache::touch(Node& last) {
-  for (Node* at = &last; at != &root_; at = at->parent) {
-    by_use_.erase(at->used);
-    at->used = ++last_use_;
-    by_use_.emplace(at->used, at);
-  }
+/// A node without children, at the end of a text that begins with this one.
+PrefixCache::Node* PrefixCache::last_leaf(Node* node) noexcept {
+  while (!node->children.empty()) node = node->children.begin()->second.get();
+  return node;
 }
 
 void PrefixCache::drop(Node& leaf) {
   pages_.release_cached(leaf.page);
-  by_use_.erase(leaf.used);
+  node_of(leaf.page) = nullptr;
+  --size_;
   auto& siblings = leaf.parent->children;
   const auto [begin, end] = siblings.equal_range(leaf.hash);
   siblings.erase(
@@ -83,26 +87,18 @@ void PrefixCache::drop(Node& leaf) {
 }
 
 void PrefixCache::free_up(std::int32_t wanted) {
-  for (auto each = by_use_.begin();
-       each != by_use_.end() && pages_.free() < wanted && pages_.idle() > 0;) {
-    Node& node = *(each++)->second;
-    if (node.children.empty() && pages_.owners(node.page) == 1) drop(node);
-  }
-  // An idle page may have children in use, of a sequence that computed an equal page itself.
-  while (pages_.free() < wanted && pages_.idle() > 0) {
-    const auto found = std::ranges::find_if(
-        by_use_, [&](const auto& each) { return pages_.owners(each.second->page) == 1; });
-    drop_tree(*found->second);
-  }
-}
-
-void PrefixCache::drop_tree(Node& node) {
-  while (!node.children.empty()) drop_tree(*node.children.begin()->second);
-  drop(node);
+  // The oldest idle page has children where a sequence computed an equal page itself: those may be
+  // younger, or in use.
+  while (pages_.free() < wanted && pages_.idle() > 0)
+    drop(*last_leaf(node_of(pages_.oldest_idle())));
 }
 
 void PrefixCache::clear() noexcept {
-  while (!by_use_.empty()) drop(*by_use_.begin()->second);
+  for (Node* at = last_leaf(&root_); at != &root_;) {
+    Node* const parent = at->parent;
+    drop(*at);
+    at = last_leaf(parent);
+  }
 }
 
 }  // namespace kernwright::engine

@@ -4,7 +4,6 @@
 #include "engine/pages.h"
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -21,18 +20,21 @@ class PrefixCache {
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
 
-  /// The pages of the longest known beginning of `tokens`, `most` at most. Each gets one more
-  /// owner.
-  std::vector<std::int32_t> find(std::span<const std::int32_t> tokens, std::size_t most);
+  /// Appends pages of the longest known beginning of `tokens`, `most` at most. Each gets one more
+  /// owner. `found` has those of earlier calls for the same tokens: the search goes on behind them.
+  /// Where the cache was cleared since, they lose that owner, and it begins anew.
+  void find(std::span<const std::int32_t> tokens, std::size_t most,
+            std::vector<std::int32_t>& found);
   /// Keeps the pages of a text: page i has the keys and values of the tokens from i * page_size on.
-  /// Where there is a page for the same text already, that one stays.
+  /// Where there is a page for the same text already, that one stays. Pages of the text that are
+  /// kept already are not searched.
   void add(std::span<const std::int32_t> tokens, std::span<const std::int32_t> pages);
-  /// Gives up pages without another owner, the longest unused first, until `wanted` pages are free
-  /// or no page is idle.
+  /// Gives up pages without another owner, those that are idle for the longest time first, until
+  /// `wanted` pages are free or no page is idle. Pages of longer texts go before their beginnings.
   void free_up(std::int32_t wanted);
   void clear() noexcept;
 
-  std::int32_t size() const noexcept { return static_cast<std::int32_t>(by_use_.size()); }
+  std::int32_t size() const noexcept { return size_; }
 
  private:
   struct Node {
@@ -40,20 +42,19 @@ class PrefixCache {
     std::uint64_t hash = 0;  ///< of the tokens of the page
     std::vector<std::int32_t> tokens;
     std::int32_t page = -1;
-    std::uint64_t used = 0;  ///< later uses have higher numbers; a parent's is above its children's
     std::unordered_multimap<std::uint64_t, std::unique_ptr<Node>> children;
   };
 
-  Node* child(const Node& parent, std::span<const std::int32_t> tokens) const;
-  void touch(Node& last);
+  Node* child(const Node& parent, std::uint64_t hash, std::span<const std::int32_t> tokens) const;
+  Node*& node_of(std::int32_t page) noexcept { return nodes_[static_cast<std::size_t>(page)]; }
+  static Node* last_leaf(Node* node) noexcept;
   void drop(Node& leaf);
-  void drop_tree(Node& node);
 
   Pages& pages_;
   std::size_t page_size_;
   Node root_;
-  std::map<std::uint64_t, Node*> by_use_;
-  std::uint64_t last_use_ = 0;
+  std::vector<Node*> nodes_;  ///< of each page; null: it is not in the cache
+  std::int32_t size_ = 0;
 };
 
 }  // namespace kernwright::engine

@@ -26,13 +26,10 @@ std::int32_t SequencePages::shared_pages(std::int32_t length) const noexcept {
 void SequencePages::find(Sequence& sequence) {
   if (!options_.prefix_cache) return;
   const auto most = static_cast<std::size_t>(shared_pages(sequence.length));
-  sequence.pages = prefixes_.find(sequence.tokens, most);
+  prefixes_.find(sequence.tokens, most, sequence.pages);
   const auto found = static_cast<std::int32_t>(sequence.pages.size());
   const std::int32_t whole = shared_pages(found * options_.page_size + 1);
-  while (static_cast<std::int32_t>(sequence.pages.size()) > whole) {
-    pages_.release(sequence.pages.back());
-    sequence.pages.pop_back();
-  }
+  release_last(sequence.pages, static_cast<std::size_t>(whole));
   sequence.computed = whole * options_.page_size;
 }
 
@@ -78,8 +75,10 @@ void SequencePages::keep_text(const Sequence& sequence) {
 }
 
 std::vector<std::int32_t> SequencePages::cached(std::span<const std::int32_t> tokens) {
-  std::vector<std::int32_t> found = prefixes_.find(tokens, tokens.size());
-  for (const std::int32_t page : found) pages_.release(page);
+  std::vector<std::int32_t> found;
+  prefixes_.find(tokens, tokens.size(), found);
+  std::vector<std::int32_t> held = found;
+  release_last(held, 0);
   return found;
 }
 
@@ -87,14 +86,13 @@ void SequencePages::restore(std::span<const std::int32_t> tokens, const Fill& fi
   if (!options_.prefix_cache)
     throw InvalidArgument("pages of a text are restored into a prefix cache, and there is none");
   struct Held {
-    Pages& pages;
-    std::vector<std::int32_t> numbers;
-    ~Held() {
-      for (const std::int32_t page : numbers) pages.release(page);
-    }
+    SequencePages& owner;
+    std::vector<std::int32_t> numbers{};
+    ~Held() { owner.release_last(numbers, 0); }
   };
   const std::size_t full = tokens.size() / static_cast<std::size_t>(options_.page_size);
-  Held held{pages_, prefixes_.find(tokens, full)};
+  Held held{*this};
+  prefixes_.find(tokens, full, held.numbers);
   const std::size_t known = held.numbers.size();
   if (known == full) return;
   const auto missing = static_cast<std::int32_t>(full - known);
@@ -108,9 +106,25 @@ void SequencePages::restore(std::span<const std::int32_t> tokens, const Fill& fi
   prefixes_.add(tokens, held.numbers);
 }
 
+/// Releases pages of a text from its end on: the cache keeps the beginning for a longer time.
+void SequencePages::release_last(std::vector<std::int32_t>& pages, std::size_t left) {
+  while (pages.size() > left) {
+    pages_.release(pages.back());
+    pages.pop_back();
+  }
+}
+
+bool SequencePages::release_found(Sequence& sequence, std::int32_t wanted) {
+  if (sequence.pages.empty()) return false;
+  const std::int32_t enough = available() + wanted;
+  while (!sequence.pages.empty() && available() < enough)
+    release_last(sequence.pages, sequence.pages.size() - 1);
+  sequence.computed = static_cast<std::int32_t>(sequence.pages.size()) * options_.page_size;
+  return true;
+}
+
 void SequencePages::release(Sequence& sequence) {
-  for (const std::int32_t page : sequence.pages) pages_.release(page);
-  sequence.pages.clear();
+  release_last(sequence.pages, 0);
   sequence.sent_pages = 0;
   sequence.computed = 0;
   sequence.prompt_cached = false;

@@ -36,7 +36,8 @@ class SequencePages {
   /// token.
   std::int32_t shared_pages(std::int32_t length) const noexcept;
 
-  /// Gives a sequence without pages those that the prefix cache has of its known tokens.
+  /// Gives a sequence the pages that the prefix cache has of its known tokens. It has no other ones
+  /// than those of earlier calls: the search goes on behind these.
   void find(Sequence& sequence);
   /// Gives `follower` the first pages of `leader`, as many as both may share.
   void share(const Sequence& leader, Sequence& follower);
@@ -47,6 +48,9 @@ class SequencePages {
   void keep_text(const Sequence& sequence);
   /// Takes all pages back. Nothing of the sequence is computed then.
   void release(Sequence& sequence);
+  /// Takes pages of find() back, from the last one on, until so many more are available or it has
+  /// none. Whether it had some.
+  bool release_found(Sequence& sequence, std::int32_t wanted);
   /// The pages that the prefix cache has of a text's beginning. They may go to others later.
   std::vector<std::int32_t> cached(std::span<const std::int32_t> tokens);
   /// Adds the full pages of a text to the prefix cache: `fill` writes keys and values of the tokens
@@ -59,6 +63,7 @@ class SequencePages {
 
  private:
   std::size_t kept_pages(const Sequence& sequence, std::size_t tokens) const noexcept;
+  void release_last(std::vector<std::int32_t>& pages, std::size_t left);
 
   PageOptions options_;
   Pages pages_;

@@ -60,6 +60,7 @@ TEST_CASE("pages: owners and sums hold after every random operation") {
     Pages pages(total);
     std::map<int, int> owners;
     std::set<int> cached;
+    std::vector<int> order;  // of idle pages, the oldest first
     for (int step = 0; step < 400; ++step) {
       auto any = owners.begin();
       if (!owners.empty()) std::advance(any, random() % owners.size());
@@ -95,6 +96,12 @@ TEST_CASE("pages: owners and sums hold after every random operation") {
       }
       const auto idle =
           std::ranges::count_if(cached, [&](int page) { return owners.at(page) == 1; });
+      const auto is_idle = [&](int page) { return cached.contains(page) && owners.at(page) == 1; };
+      std::erase_if(order, [&](int page) { return !is_idle(page); });
+      for (const int page : cached) {
+        if (is_idle(page) && std::ranges::count(order, page) == 0) order.push_back(page);
+      }
+      REQUIRE(pages.oldest_idle() == (order.empty() ? -1 : order.front()));
       REQUIRE(pages.idle() == idle);
       REQUIRE(pages.used() == static_cast<int>(owners.size()) - idle);
       REQUIRE(pages.free() + pages.idle() + pages.used() == pages.total());

@@ -23,6 +23,13 @@ std::vector<std::int32_t> taken(Pages& pages, std::size_t count) {
   return made;
 }
 
+/// A search from the beginning of a text.
+std::vector<std::int32_t> found_in(PrefixCache& cache, const Text& text, std::size_t most) {
+  std::vector<std::int32_t> found;
+  cache.find(text, most, found);
+  return found;
+}
+
 void release(Pages& pages, const std::vector<std::int32_t>& some) {
   for (const std::int32_t page : some) pages.release(page);
 }
@@ -37,11 +44,11 @@ TEST_CASE("prefix cache: the longest common beginning in full pages is found") {
   release(pages, first);
   CHECK(pages.idle() == 3);
   CHECK(pages.used() == 0);
-  CHECK(cache.find(Text{1, 2, 3, 4, 9, 9}, 9) == Text{first[0], first[1]});
-  CHECK(cache.find(Text{1, 2, 3, 4, 5, 6, 7, 8}, 9) == first);
-  CHECK(cache.find(Text{1, 2, 3, 4, 5, 6}, 2) == Text{first[0], first[1]});
-  CHECK(cache.find(Text{3, 4}, 9).empty());
-  CHECK(cache.find(Text{1}, 9).empty());
+  CHECK(found_in(cache, Text{1, 2, 3, 4, 9, 9}, 9) == Text{first[0], first[1]});
+  CHECK(found_in(cache, Text{1, 2, 3, 4, 5, 6, 7, 8}, 9) == first);
+  CHECK(found_in(cache, Text{1, 2, 3, 4, 5, 6}, 2) == Text{first[0], first[1]});
+  CHECK(found_in(cache, Text{3, 4}, 9).empty());
+  CHECK(found_in(cache, Text{1}, 9).empty());
   CHECK(pages.owners(first[0]) == 4);
   CHECK(pages.owners(first[2]) == 2);
 }
@@ -54,11 +61,11 @@ TEST_CASE("prefix cache: unused pages go first, from the end of a text") {
   cache.add(Text{7, 8, 9}, b);
   release(pages, a);
   release(pages, b);
-  const auto held = cache.find(Text{1, 2}, 9);
+  const auto held = found_in(cache, Text{1, 2}, 9);
   cache.free_up(2);
   CHECK(pages.free() == 2);
   // The end of the first text was used before the second one, whose end went then.
-  const auto found = cache.find(Text{7, 8, 9}, 9);
+  const auto found = found_in(cache, Text{7, 8, 9}, 9);
   CHECK(found == Text{b[0], b[1]});
   cache.free_up(6);
   CHECK(pages.free() == 2);  // the others are held
@@ -85,6 +92,48 @@ TEST_CASE("prefix cache: an idle page above one in use can be freed") {
   release(pages, own);
 }
 
+TEST_CASE("prefix cache: a search goes on behind pages found before") {
+  Pages pages(6);
+  PrefixCache cache(pages, 2);
+  const Text text = {1, 2, 3, 4, 5, 6};
+  const auto first = taken(pages, 3);
+  cache.add(text, std::span(first).first(1));
+  std::vector<std::int32_t> found = found_in(cache, text, 9);
+  CHECK(found == Text{first[0]});
+  cache.find(text, 9, found);
+  CHECK(found == Text{first[0]});
+  CHECK(pages.owners(first[0]) == 3);
+  cache.add(text, first);
+  cache.find(text, 2, found);
+  CHECK(found == Text{first[0], first[1]});
+  cache.find(text, 9, found);
+  CHECK(found == first);
+  // What was found is of no use once the cache was cleared.
+  cache.clear();
+  CHECK(pages.owners(first[0]) == 2);
+  cache.find(text, 9, found);
+  CHECK(found.empty());
+  CHECK(pages.owners(first[0]) == 1);
+  release(pages, first);
+  CHECK(pages.free() == 6);
+}
+
+TEST_CASE("prefix cache: what became idle first goes first, whoever was added first") {
+  Pages pages(3);
+  PrefixCache cache(pages, 1);
+  const auto some = taken(pages, 3);
+  for (std::int32_t i = 0; i < 3; ++i)
+    cache.add(Text{i}, std::span(some).subspan(static_cast<std::size_t>(i), 1));
+  release(pages, {some[1], some[2], some[0]});
+  release(pages, found_in(cache, Text{1}, 9));  // a use
+  cache.free_up(1);
+  CHECK(found_in(cache, Text{2}, 9).empty());
+  cache.free_up(2);
+  CHECK(found_in(cache, Text{0}, 9).empty());
+  CHECK(found_in(cache, Text{1}, 9) == Text{some[1]});
+  release(pages, {some[1]});
+}
+
 TEST_CASE("prefix cache: random texts find pages of their own tokens only") {
   for (unsigned seed = 0; seed < 10; ++seed) {
     CAPTURE(seed);
@@ -97,7 +146,7 @@ TEST_CASE("prefix cache: random texts find pages of their own tokens only") {
       for (int step = 0; step < 300; ++step) {
         Text text(1 + random() % 8);
         for (auto& token : text) token = static_cast<std::int32_t>(random() % 2);
-        auto held = cache.find(text, text.size() / 2);
+        auto held = found_in(cache, text, text.size() / 2);
         for (std::size_t i = 0; i < held.size(); ++i)
           REQUIRE(std::ranges::equal(texts[held[i]], std::span(text).first(2 * (i + 1))));
         const std::size_t more = text.size() / 2 - held.size();

@@ -1,0 +1,308 @@
+// A batch over a device of the test, which keeps what each page has and how tokens follow.
+#pragma once
+
+#include "base/errors.h"
+#include "engine/batch.h"
+#include "kernels_src/steps/step_state.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace kernwright::testing {
+
+using Text = std::vector<std::int32_t>;
+inline constexpr std::int32_t kTokens = 7;
+
+/// The token behind a text, where all are allowed; else the next one that is.
+inline std::int32_t next_token(const Text& text, std::uint64_t seed) {
+  std::uint64_t sum = seed;
+  for (const std::int32_t token : text) sum = sum * 31 + static_cast<std::uint64_t>(token) + 1;
+  return static_cast<std::int32_t>(sum % kTokens);
+}
+
+/// The tokens that a guide allows behind a text.
+inline engine::TokenMask guide_mask(const Text& text) {
+  engine::TokenMask mask(kTokens, true);
+  for (std::int32_t token = 0; token < kTokens; ++token) {
+    if ((static_cast<std::size_t>(token) + text.size()) % 3 == 0) mask.forbid(std::span(&token, 1));
+  }
+  return mask;
+}
+
+/// The new tokens of the first choice of a request that runs alone, `most` at most.
+inline Text expected(const engine::Request& request, std::size_t most) {
+  const auto& stop = request.stop_tokens;
+  const auto& bad = request.constraints.bad_tokens;
+  Text text = request.prompt, made;
+  const auto allowed = [&](std::int32_t token) {
+    if (std::ranges::count(bad, token) > 0) return false;
+    if (std::ssize(made) < request.min_tokens && std::ranges::count(stop, token) > 0) return false;
+    return request.first_mask.is_empty() || guide_mask(text).allows(token);
+  };
+  while (made.size() < most) {
+    std::int32_t token = next_token(text, request.sampling.seed);
+    while (!allowed(token)) token = (token + 1) % kTokens;
+    text.push_back(token);
+    made.push_back(token);
+    if (std::ranges::count(stop, token) > 0) break;
+  }
+  return made;
+}
+
+/// Rows as a device has them. A page keeps, for each place, the whole text up to there: what
+/// attention would read.
+class FakeDevice final : public engine::RowStates {
+ public:
+  explicit FakeDevice(std::int32_t page_size) : page_size_(page_size) {}
+
+  void set_row(std::int32_t row, const engine::RowStart& start) override {
+    rows_[row] = {Text(start.tokens.begin(), start.tokens.end()),
+                  {},
+                  start.computed,
+                  start.sampling.seed,
+                  {}};
+  }
+  void set_pages(std::int32_t row, std::size_t first,
+                 std::span<const std::int32_t> pages) override {
+    Text& table = rows_.at(row).pages;
+    REQUIRE(first == table.size());
+    table.insert(table.end(), pages.begin(), pages.end());
+  }
+  void set_mask(std::int32_t row, std::span<const std::uint32_t> mask) override {
+    rows_.at(row).mask = mask.empty() ? engine::TokenMask() : engine::TokenMask(kTokens, mask);
+  }
+
+  /// Runs a step; its results, a word for each part.
+  Text run(const Text& active, const Text& counts, std::uint32_t features) {
+    Text results;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      Row& row = rows_.at(active[i]);
+      for (std::int32_t k = 0; k < counts[i]; ++k) compute(row);
+      results.push_back(kernels::kNoToken);
+      if (row.computed != std::ssize(row.tokens)) continue;
+      std::int32_t token = next_token(row.tokens, row.seed);
+      if (!row.mask.is_empty()) {
+        REQUIRE((features & engine::Features::masks) != 0);
+        while (!row.mask.allows(token)) token = (token + 1) % kTokens;
+      }
+      results.back() = token;
+      row.tokens.push_back(token);
+    }
+    return results;
+  }
+
+  /// The page has the tokens of a text from `first` on.
+  void write_page(std::int32_t page, const Text& text, std::int32_t first) {
+    for (std::int32_t i = 0; i < page_size_; ++i)
+      pages_[{page, i}] = Text(text.begin(), text.begin() + first + i + 1);
+  }
+  bool has_page(std::int32_t page, const Text& text, std::int32_t first) {
+    const std::int32_t last = page_size_ - 1;
+    return pages_[{page, last}] == Text(text.begin(), text.begin() + first + page_size_);
+  }
+
+ private:
+  struct Row {
+    Text tokens, pages;
+    std::int32_t computed = 0;
+    std::uint64_t seed = 0;
+    engine::TokenMask mask;
+  };
+
+  void compute(Row& row) {
+    const std::int32_t at = row.computed;
+    REQUIRE(at < std::ssize(row.tokens));
+    REQUIRE(at / page_size_ < std::ssize(row.pages));
+    for (std::int32_t i = 0; i < at; ++i) {
+      const auto& before =
+          pages_[{row.pages[static_cast<std::size_t>(i / page_size_)], i % page_size_}];
+      REQUIRE(
+          std::ranges::equal(before, std::span(row.tokens).first(static_cast<std::size_t>(i) + 1)));
+    }
+    pages_[{row.pages[static_cast<std::size_t>(at / page_size_)], at % page_size_}] =
+        Text(row.tokens.begin(), row.tokens.begin() + at + 1);
+    ++row.computed;
+  }
+
+  const std::int32_t page_size_;
+  std::map<std::int32_t, Row> rows_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Text> pages_;
+};
+
+/// A batch whose results are read one step late. The masks of guided sequences come when
+/// send_mask() is called, each only once.
+class Harness {
+ public:
+  using Key = std::pair<std::uint64_t, std::int32_t>;  ///< a request, and which choice of it
+
+  explicit Harness(const engine::BatchOptions& options)
+      : device(options.pages.page_size), batch(options, device) {}
+
+  std::uint64_t submit(engine::Request request) {
+    batch.require_possible(request);
+    request.constraints.prepare(kTokens, request.min_tokens, request.stop_tokens);
+    const engine::TokenMask asked = request.first_mask;
+    if (!asked.is_empty()) request.constraints.guide(request.first_mask);
+    requests[++last_] = request;
+    batch.submit(last_, std::move(request));
+    return last_;
+  }
+
+  void step() {
+    const engine::StepPlan plan = batch.plan();
+    if (!plan.parts.empty()) {
+      REQUIRE(plan.tokens <= batch.options().schedule.max_tokens);
+      REQUIRE(std::ssize(plan.parts) <= batch.options().max_rows);
+      Text active, counts;
+      batch.commit(plan, active, counts);
+      REQUIRE(std::set(active.begin(), active.end()).size() == active.size());
+      unread_.emplace_back(plan.parts, device.run(active, counts, plan.bucket.features));
+    }
+    if (unread_.size() > (plan.parts.empty() ? 0U : 1U)) receive();
+    collect();
+  }
+
+  /// Sends one of the masks that sequences wait for: the guide's, or one that allows no token.
+  /// False where none waits.
+  bool send_mask(bool allowed = true) {
+    if (wanted_masks_.empty()) return false;
+    const Key key = wanted_masks_.front();
+    wanted_masks_.pop_front();
+    Text text = requests.at(key.first).prompt;
+    text.insert(text.end(), texts[key].begin(), texts[key].end());
+    batch.set_mask(
+        {key.first, key.second, allowed ? guide_mask(text) : engine::TokenMask(kTokens, false)});
+    collect();
+    return true;
+  }
+
+  /// The oldest results have numbers that are not finite.
+  void spoil_results() {
+    if (unread_.empty()) return;
+    for (std::int32_t& result : unread_.front().second) {
+      if (result >= 0) result = kernels::kNoNumber;
+    }
+  }
+
+  void fail_all() {
+    unread_.clear();
+    batch.end_all(engine::Finish::failed, "a test");
+    collect();
+  }
+
+  /// Brings a text into the prefix cache, as from a snapshot. Whether there was place.
+  bool restore(const Text& text);
+
+  void collect() {
+    for (const engine::TokenEvent& event : batch.events()) {
+      const Key key = {event.request, event.choice};
+      REQUIRE(ends.count(key) == 0);
+      if (event.token >= 0) texts[key].push_back(event.token);
+      if (event.finish != engine::Finish::none) {
+        ends[key] = event.finish;
+        std::erase(wanted_masks_, key);
+      } else if (!requests.at(event.request).first_mask.is_empty()) {
+        wanted_masks_.push_back(key);
+      }
+    }
+    batch.events().clear();
+    const engine::BatchStats stats = batch.stats();
+    REQUIRE(stats.started == stats.finished + stats.aborted + stats.failed + stats.running);
+    REQUIRE(stats.started + stats.waiting == static_cast<std::int64_t>(last_));
+    REQUIRE(stats.free_pages + stats.used_pages + stats.cached_pages ==
+            batch.options().pages.total);
+    REQUIRE(std::min({stats.free_pages, stats.used_pages, stats.cached_pages}) >= 0);
+    REQUIRE(stats.rows <= batch.options().max_rows);
+    if (!batch.options().pages.prefix_cache) REQUIRE(stats.cached_pages == 0);
+  }
+
+  void drain() {
+    for (int steps = 0; batch.has_sequences(); ++steps) {
+      REQUIRE(steps < 5000);
+      while (send_mask()) continue;
+      step();
+    }
+    // Steps of sequences that ended early.
+    unread_.clear();
+    CHECK(batch.stats().used_pages == 0);
+    CHECK(batch.stats().running == 0);
+  }
+
+  /// Every text is what it would be alone, up to where it ended.
+  void check_texts() {
+    for (const auto& [key, finish] : ends) {
+      const engine::Request& request = requests.at(key.first);
+      const Text& made = texts[key];
+      if (finish == engine::Finish::length) REQUIRE(std::ssize(made) == request.max_tokens);
+      if (finish == engine::Finish::stop)
+        REQUIRE(std::ranges::count(request.stop_tokens, made.back()) == 1);
+      if (key.second == 0) REQUIRE(made == expected(request, made.size()));
+    }
+  }
+
+  FakeDevice device;
+  engine::Batch batch;
+  std::map<std::uint64_t, engine::Request> requests;
+  std::map<Key, Text> texts;
+  std::map<Key, engine::Finish> ends;
+
+ private:
+  void receive() {
+    batch.receive(unread_.front().first, unread_.front().second, 1);
+    unread_.pop_front();
+  }
+
+  std::uint64_t last_ = 0;
+  std::deque<std::pair<std::vector<engine::StepPart>, Text>> unread_;
+  std::deque<Key> wanted_masks_;
+};
+
+inline bool Harness::restore(const Text& text) {
+  const std::int32_t size = batch.options().pages.page_size;
+  const auto fill = [&](std::int32_t first, std::span<const std::int32_t> pages) {
+    for (std::size_t i = 0; i < pages.size(); ++i)
+      device.write_page(pages[i], text, (first + static_cast<std::int32_t>(i)) * size);
+  };
+  bool had_place = true;
+  try {
+    batch.restore_pages(text, fill);
+  } catch (const InvalidArgument&) {
+    had_place = false;
+  }
+  collect();
+  const Text pages = batch.cached_pages(text);
+  if (had_place) REQUIRE(pages.size() == text.size() / static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < pages.size(); ++i)
+    REQUIRE(device.has_page(pages[i], text, static_cast<std::int32_t>(i) * size));
+  return had_place;
+}
+
+inline engine::BatchOptions options_of(std::int32_t rows, std::int32_t pages,
+                                       bool prefix_cache = true, std::int32_t page_size = 2,
+                                       bool deterministic = false) {
+  return {.max_rows = rows,
+          .capacity = 40,
+          .pages = {.total = pages,
+                    .page_size = page_size,
+                    .prefix_cache = prefix_cache,
+                    .part = deterministic ? rows + 4 : 0},
+          .schedule = {.max_tokens = rows + 4, .deterministic = deterministic},
+          .vocabulary = kTokens,
+          .reserve_tokens = 4};
+}
+
+inline engine::Request request_of(Text prompt, std::int32_t tokens) {
+  engine::Request request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = tokens;
+  request.sampling.seed = 5;
+  return request;
+}
+
+}  // namespace kernwright::testing
