@@ -11,6 +11,7 @@ from kernwright.serve.http.limits import Limits
 
 CHAT, COMPLETE = "/v1/chat/completions", "/v1/completions"
 RESPOND, MESSAGE = "/v1/responses", "/v1/messages"
+TOOLS = [{"type": "function", "function": {"name": "add"}}]
 HI = [{"role": "user", "content": "Hi"}]
 
 
@@ -77,7 +78,16 @@ WRONG = [
     (CHAT, {"tools": [{"type": "function"}]}, 400, "tools[0]", ""),
     (CHAT, {"tools": [{"type": "function", "function": {"name": ""}}]}, 400,
      "tools[0].function.name", ""),
-    (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "cannot be forced"),
+    (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "needs tools"),
+    (CHAT, {"tool_choice": "any", "tools": TOOLS}, 400, "tool_choice", "got 'any'"),
+    (CHAT, {"tool_choice": {"type": "function"}, "tools": TOOLS}, 400, "tool_choice", "got {"),
+    (CHAT, {"tool_choice": {"type": "function", "function": {"name": "b"}}, "tools": TOOLS}, 400,
+     "tool_choice", "'b' is none of the tools add"),
+    (CHAT, {"tool_choice": "required", "tools": [
+        {"type": "function", "function": {"name": "a", "parameters": {"type": "array"}}}]}, 400,
+     "tools", "are an object"),
+    (CHAT, {"tool_choice": "required", "tools": [
+        {"type": "function", "function": {"name": "a b"}}]}, 400, "tools", "cannot be forced"),
     (CHAT, {"response_format": {"type": "xml"}}, 400, "response_format.type", "xml"),
     (CHAT, {"response_format": {"type": "json_schema"}}, 400,
      "response_format.json_schema.schema", "is an object"),

@@ -100,7 +100,7 @@ def load(
 
 
 class Plan(NamedTuple):
-    """What a model takes of a device's memory, told by the headers of its files."""
+    """The memory of a model on a device, by the headers of its files."""
 
     config: Config
     memory: Memory
@@ -115,7 +115,7 @@ def plan(
     quantize: str | None = None, device: Any = None, memory: str = "auto",
     budget: int | str | None = None, max_length: int | None = None, kv_dtype: str | None = None,
 ) -> Plan:  # fmt: skip
-    """What load() would do with these arguments. No weights are read. Raises as load()."""
+    """The plan of load() with these arguments. No weights are read. Raises as load()."""
     limit = budget_bytes(memory, budget)
     with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
         where, token = files.device, files.token_bytes

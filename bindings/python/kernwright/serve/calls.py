@@ -1,4 +1,4 @@
-"""A request of a client: who asks for what, when it began, how it ended."""
+"""A request of a client: its key, its model, its begin and its end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Call:
     """Seconds until the first token."""
     metrics: Metrics | None = None
     at_end: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
-    """What is given back when it ends."""
+    """Called when it ends."""
     _last: dict[int, float] = dataclasses.field(default_factory=dict)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What models would take of the memory: kernwright serve --check."""
+"""The plan of memory before models are loaded: kernwright serve --check."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def checked(
 def _group(
     plans: Mapping[str, Plan], arguments: argparse.Namespace, kv_memory: int | str
 ) -> tuple[str, bool]:
-    """Of models that are loaded at a time."""
+    """Of models in memory at a time."""
     device = next(iter(plans.values())).device
     free, total = available_bytes(device), device.memory_info().total
     weights = sum(plan.memory.device_bytes for plan in plans.values())

@@ -53,7 +53,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """What clients use."""
+        """The address for clients."""
         host, port = self.socket.getsockname()[:2]
         scheme = "http" if self.certificate is None else "https"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

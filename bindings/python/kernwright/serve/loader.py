@@ -20,8 +20,8 @@ __all__ = ["Loader"]
 class Loader:
     """Loads models by their names, one at a time.
 
-    Where no bytes of keys and values are given, models share evenly what all weights leave free.
-    Where the weights do not fit together, a model takes what it finds free.
+    Where no bytes of keys and values are given, models share evenly the memory beside all weights.
+    Where the weights do not fit together, a model takes all free memory.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Loader:
 
 
 def require_chat_format(name: str) -> None:
-    """Raises InvalidArgument for one that is unknown."""
+    """Raises InvalidArgument for an unknown one."""
     if name not in ("auto", "none", *FORMATS):
         raise InvalidArgument(
             f"--chat-format is auto, none, {', '.join(sorted(FORMATS))}; got {name!r:.40}"

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, by the names that vLLM has for them."""
+"""Numbers for Prometheus, by vLLM's names."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Metrics:
 
 
 class _Engines:
-    """What the engines tell when they are asked."""
+    """Numbers of the engines, read when asked for."""
 
     def __init__(self, models: Mapping[str, ModelSlot]) -> None:
         self._models = models

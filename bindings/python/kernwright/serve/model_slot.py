@@ -38,11 +38,11 @@ class ModelSlot:
         self._loading: asyncio.Future[Served] | None = None
         self._users = 0
         self._idle_since = 0.0
-        self._past = dict.fromkeys(COUNTERS, 0)  # of engines that were closed
+        self._past = dict.fromkeys(COUNTERS, 0)  # of closed engines
 
     @classmethod
     def filled(cls, served: Served, load: Callable[[], Served] | None = None) -> ModelSlot:
-        """One whose model is loaded. Without load() it cannot be loaded again."""
+        """A slot with a loaded model. Without load() the model cannot be loaded again."""
         made = cls(served.name, load or (lambda: served), served.context)
         made._fill(served)
         return made
@@ -64,13 +64,13 @@ class ModelSlot:
         return self._served is None or bool(self._served.engine.healthy)
 
     def acquire(self) -> Served | None:
-        """The model, which stays loaded until release(); None while it is not loaded."""
+        """The model, loaded until release() at least; None while it is not loaded."""
         if self._served is not None:
             self._users += 1
         return self._served
 
     def release(self) -> None:
-        """Ends what acquire() began."""
+        """Gives back the model of an acquire()."""
         self._users -= 1
         self._idle_since = time.monotonic()
 
@@ -109,7 +109,7 @@ class ModelSlot:
         log.info("%s runs", self.name)
 
     def unload_if_idle(self, pool: concurrent.futures.Executor, seconds: float) -> None:
-        """Has the pool close the engine of a model that nobody had for so many seconds."""
+        """Has the pool close the engine of a model after so many seconds without a caller."""
         if self._served is None or self._users or not self.healthy:
             return
         if time.monotonic() - self._idle_since >= seconds:
@@ -120,7 +120,7 @@ class ModelSlot:
             pool.submit(_close, held)
 
     def stats(self) -> dict[str, Any]:
-        """Those of its engine; counters go on over all engines that it had."""
+        """Those of its engine; counters go on over all its engines."""
         found = dict.fromkeys(_GAUGES, 0) if self._served is None else self._served.engine.stats()
         return {**found, **{key: self._past[key] + found.get(key, 0) for key in COUNTERS}}
 
@@ -132,7 +132,7 @@ class ModelSlot:
 
 def _close(held: list[Served]) -> None:
     """Ends an engine and gives back its memory. Takes the model out of the list: the pool keeps
-    that."""
+    its arguments."""
     try:
         served = held.pop()
         served.engine.close()

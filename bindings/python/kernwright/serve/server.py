@@ -1,4 +1,4 @@
-"""What all endpoints share: the models, the bounds, and threads for work that takes long."""
+"""The common parts of all endpoints: models, bounds, and threads for long work."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from kernwright.serve.texts.sampling import Defaults
 
 __all__ = ["Server"]
 
-_LARGE = 64 * 2**10  # bytes of a body that others do not wait behind
+_LARGE = 64 * 2**10  # bytes of a body; smaller ones do not wait behind it
 _WORKERS = 4
 Result = TypeVar("Result")
 
 
 @dataclasses.dataclass
 class Server:
-    """The models by their names; the first is that of requests that name none."""
+    """The models by their names; requests without a name get the first."""
 
     models: dict[str, ModelSlot]
     limits: Limits = dataclasses.field(default_factory=Limits)
@@ -48,7 +48,7 @@ class Server:
             concurrent.futures.ThreadPoolExecutor(_WORKERS, f"kernwright-{name}")
             for name in ("requests", "large-requests")
         )
-        # One thread: a model that is loaded finds the memory that others left or gave back.
+        # One thread: a load finds the memory of the models before it given back.
         self._loads = concurrent.futures.ThreadPoolExecutor(1, "kernwright-models")
 
     @property
@@ -62,8 +62,8 @@ class Server:
         return all(each.healthy for each in self.models.values())
 
     async def use(self, name: str | None, call: Call, receive: Any) -> Served:
-        """The model of a request, which keeps it until the call ends. Waits while it is loaded.
-        Raises ApiError, and ClientGone for a client that leaves meanwhile."""
+        """The model of a request, kept until the call ends. Waits while it is loaded. Raises
+        ApiError, and ClientGone where the client leaves meanwhile."""
         slot = self.slot(name)
         while (served := slot.acquire()) is None:
             loaded = slot.wait(self._loads, self.limits.load_seconds)
@@ -72,7 +72,7 @@ class Server:
         return served
 
     def unload_idle(self) -> None:
-        """Has models unloaded that nobody asked for lately."""
+        """Has idle models unloaded."""
         if self.idle_seconds is not None:
             for each in self.models.values():
                 each.unload_if_idle(self._loads, self.idle_seconds)

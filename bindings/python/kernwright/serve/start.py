@@ -63,7 +63,7 @@ def start(
 
 
 def _slots(loader: Loader, plans: Mapping[str, Plan], lazy: bool) -> dict[str, ModelSlot]:
-    """Of all models; they are loaded now unless that is for their requests."""
+    """Of all models; they are loaded now, or with `lazy` by their requests."""
     made = {}
     for name, plan in plans.items():
         load = functools.partial(loader.load, name)

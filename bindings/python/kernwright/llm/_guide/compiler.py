@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kernwright.llm._model import Model
     from kernwright.llm._text.tokenizer import Tokenizer
 
-__all__ = ["Compiler", "Guide", "GuideState", "compiler_of", "guide_of"]
+__all__ = ["WHITESPACE", "Compiler", "Guide", "GuideState", "compiler_of", "guide_of"]
 
 _SECONDS = 10.0  # of a compile
 _AT_ONCE = 4  # compiles
@@ -25,7 +25,7 @@ _KEPT = 64  # compiled forms
 _LONGEST_MESSAGE = 500
 # Between the tokens of JSON: nothing, a space, or a new line with its indent. Models that may write
 # any whitespace sometimes write nothing else.
-_WHITESPACE = r"( |\n[ \t]{0,40})"
+WHITESPACE = r"( |\n[ \t]{0,40})"
 
 
 class GuideState:
@@ -125,7 +125,7 @@ class Compiler:
         matcher = self._library.LLMatcher
         if form.kind == "schema":
             made = matcher.grammar_from_json_schema(
-                form.text, defaults={"whitespace_pattern": _WHITESPACE}
+                form.text, defaults={"whitespace_pattern": WHITESPACE}
             )
         elif form.kind == "regex":
             made = matcher.grammar_from_regex(form.text)

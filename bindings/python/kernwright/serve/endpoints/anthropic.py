@@ -16,6 +16,7 @@ from kernwright.serve.server import Server
 from kernwright.serve.texts.answers import Answer
 from kernwright.serve.texts.blocks import Block, Blocks, Change
 from kernwright.serve.texts.messages import chat_tokens, messages_of, tools_of
+from kernwright.serve.texts.tool_choice import choice_of
 
 __all__ = ["AnthropicMessage", "count_tokens"]
 
@@ -127,15 +128,15 @@ def _told(change: Change) -> bytes:
 def count_tokens(server: Server, served: Served, body: CountTokensBody) -> dict[str, Any]:
     """The tokens that messages and tools have as a prompt."""
     chat = chat_body(_chat_fields(body))
-    messages, tools = messages_of(chat.messages, server.limits), chat.tools
-    found = tools_of(tools, chat.tool_choice, server.limits)
-    return {"input_tokens": len(chat_tokens(served, messages, found, chat, chat.reasoning_effort))}
+    messages, tools = messages_of(chat.messages, server.limits), tools_of(chat.tools, server.limits)
+    tools = choice_of(chat.tool_choice, tools).told(tools)
+    return {"input_tokens": len(chat_tokens(served, messages, tools, chat, chat.reasoning_effort))}
 
 
 def _chat_fields(body: CountTokensBody) -> dict[str, Any]:
     """What makes a prompt, as a chat has it."""
     system = [] if body.system is None else [{"role": "system", "content": body.system}]
-    choice: Any = None if body.tool_choice is None else body.tool_choice.get("type")
+    choice = body.tool_choice or {}
     config = body.output_config or {}
     form = config.get("format")
     if isinstance(form, dict) and "json_schema" not in form:
@@ -143,7 +144,8 @@ def _chat_fields(body: CountTokensBody) -> dict[str, Any]:
     return {
         "messages": [*system, *(m for each in enumerate(body.messages) for m in _messages(*each))],
         "model": body.model, "tools": _tools(body.tools),
-        "tool_choice": "required" if choice in ("any", "tool") else choice,
+        "tool_choice": _choice(choice),
+        "parallel_tool_calls": not choice.get("disable_parallel_tool_use", False),
         "response_format": form, "reasoning_effort": config.get("effort"),
     }  # fmt: skip
 
@@ -156,6 +158,13 @@ def _chat_body(body: MessagesBody) -> ChatBody:
         "stop": body.stop_sequences,
     }  # fmt: skip
     return chat_body(made)
+
+
+def _choice(choice: dict[str, Any]) -> Any:
+    kind = choice.get("type")
+    if kind == "tool":
+        return {"type": "function", "function": {"name": choice.get("name")}}
+    return "required" if kind == "any" else kind
 
 
 def _tools(tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:

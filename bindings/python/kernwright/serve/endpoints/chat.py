@@ -16,6 +16,7 @@ from kernwright.serve.texts.answers import Answer, Prompt
 from kernwright.serve.texts.messages import chat_tokens, messages_of, tools_of
 from kernwright.serve.texts.sampling import options_of, require_int
 from kernwright.serve.texts.texts import Texts
+from kernwright.serve.texts.tool_choice import choice_of
 from kernwright.serve.texts.usage import StreamUsage, usage
 
 __all__ = ["Chat"]
@@ -31,7 +32,6 @@ class Chat:
         _refuse_what_is_not_there(body)
         limits = server.limits
         options = options_of(body, limits, server.defaults)
-        options |= _format_options(body.response_format)
         if body.top_logprobs is not None:
             require_int("top_logprobs", body.top_logprobs, 0, limits.logprobs)
             if not body.logprobs:
@@ -39,7 +39,9 @@ class Chat:
         if body.logprobs:
             options["logprobs"] = body.top_logprobs or 0
         stop = options.pop("stop", [])
-        tools = tools_of(body.tools, body.tool_choice, limits)
+        tools = tools_of(body.tools, limits)
+        choice = choice_of(body.tool_choice, tools)
+        tools = choice.told(tools)
         messages = messages_of(body.messages, limits)
         tokens = chat_tokens(served, messages, tools, body, body.reasoning_effort)
         most = body.max_completion_tokens
@@ -51,7 +53,16 @@ class Chat:
         self._name, self._logprobs = served.name, bool(body.logprobs)
         self._usage = StreamUsage(body.stream_options)
         count = options.get("n", 1)
-        prompt = Prompt(served, tokens, tools, stop, is_plain="schema" in options)
+        several = body.parallel_tool_calls is not False
+        form = _format_options(body.response_format)
+        prompt = Prompt(
+            served, tokens, tools, stop, several_calls=several,
+            is_plain=bool(form) and choice.mode != "required",
+        )  # fmt: skip
+        if choice.mode == "required":  # all of the answer is calls: it has no content of a form
+            form = choice.options(served, tools or [], prompt.end, several)
+        options |= form
+        self._is_named = choice.name is not None
         self._answers = [Answer(prompt) for _ in range(count)]
         request = server.submit(served, call, tokens, options)
         self.texts = Texts(call, [request], count)
@@ -68,7 +79,7 @@ class Chat:
             pass
         choices = [
             {
-                "index": i, "message": answer.message(), "finish_reason": answer.finish_reason,
+                "index": i, "message": answer.message(), "finish_reason": self._reason(answer),
                 "logprobs": {"content": answer.logprobs, "refusal": None}
                 if self._logprobs else None,
             }
@@ -82,7 +93,7 @@ class Chat:
         async for number, answer, delta in self.pieces():
             if delta is not None:
                 choice: dict[str, Any] = {
-                    "index": number, "delta": delta, "finish_reason": answer.finish_reason,
+                    "index": number, "delta": delta, "finish_reason": self._reason(answer),
                     "logprobs": None,
                 }  # fmt: skip
                 if self._logprobs:
@@ -90,6 +101,11 @@ class Chat:
                 yield event({**head, "choices": [choice], **self._usage.within(self._call)})
         if self._usage.last:
             yield event({**head, "choices": [], "usage": usage(self._call)})
+
+    def _reason(self, answer: Answer) -> str | None:
+        """As OpenAI has it: a call of the function that tool_choice names ends with "stop"."""
+        found = answer.finish_reason
+        return "stop" if self._is_named and found == "tool_calls" else found
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self._name}

@@ -122,7 +122,8 @@ class Responses:
             "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
             "output": [self._item(each, True) for each in self._blocks.blocks] if ended else [],
             "instructions": body.instructions, "max_output_tokens": body.max_output_tokens,
-            "metadata": body.metadata or {}, "parallel_tool_calls": True,
+            "metadata": body.metadata or {},
+            "parallel_tool_calls": body.parallel_tool_calls is not False,
             "previous_response_id": None, "temperature": body.temperature, "top_p": body.top_p,
             "tool_choice": body.tool_choice or "auto", "tools": body.tools or [],
             "reasoning": {"effort": _effort(body), "summary": None}, "truncation": "disabled",
@@ -171,10 +172,18 @@ def _chat_body(body: ResponsesBody) -> ChatBody:
     made = {
         "messages": [*system, *messages], "model": body.model,
         "max_completion_tokens": body.max_output_tokens, "temperature": body.temperature,
-        "top_p": body.top_p, "tools": _tools(body.tools), "tool_choice": body.tool_choice,
+        "top_p": body.top_p, "tools": _tools(body.tools), "tool_choice": _choice(body.tool_choice),
+        "parallel_tool_calls": body.parallel_tool_calls,
         "reasoning_effort": _effort(body), "response_format": form,
     }  # fmt: skip
     return chat_body(made)
+
+
+def _choice(choice: Any) -> Any:
+    """The name of a function lies in a field of its own in chats."""
+    if isinstance(choice, dict) and "name" in choice:
+        return {"type": choice.get("type"), "function": {"name": choice["name"]}}
+    return choice
 
 
 def _tools(tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:

@@ -21,7 +21,7 @@ def tokenize(server: Server, served: Served, body: TokenizeBody) -> dict[str, An
         raise ApiError(400, "give a prompt or messages", param="prompt")
     if body.messages is not None:
         messages = messages_of(body.messages, server.limits)
-        tools = tools_of(body.tools, None, server.limits)
+        tools = tools_of(body.tools, server.limits)
         tokens = chat_tokens(served, messages, tools, body)
     else:
         tokens = served.tokenizer.encode(

@@ -13,7 +13,7 @@ __all__ = ["read_body"]
 
 
 async def read_body(scope: Any, receive: Any, limits: Limits) -> bytes:
-    """Raises ApiError for a body that is too large or too slow, ClientGone where it ends early."""
+    """Raises ApiError for a too large or too slow body, ClientGone where it ends early."""
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit() and int(value) > limits.body:
             raise _too_large(limits.body, f"{int(value)}")

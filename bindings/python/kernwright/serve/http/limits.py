@@ -1,4 +1,4 @@
-"""What a request may ask for, and how long its client may take."""
+"""Bounds of the size and the time of requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Limits"]
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Bounds of requests. Beyond them a request is refused with a message that names the bound."""
+    """Bounds of requests. Beyond them a request is refused with a message about the bound."""
 
     body: int = 16 * 2**20
     """Bytes of a body."""
@@ -24,7 +24,7 @@ class Limits:
     read_seconds: float = 60.0
     """For headers, and for a body."""
     write_seconds: float = 60.0
-    """For a client to take what was written."""
+    """For a client to take the answer."""
     drain_seconds: float = 60.0
     """For running requests, once the server is told to stop."""
     choices: int = 16

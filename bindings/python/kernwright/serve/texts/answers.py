@@ -15,13 +15,15 @@ _TAIL = 16  # tokens of a prompt that may open its reasoning
 
 
 class Prompt:
-    """What the answers of a chat go on from."""
+    """The prompt of the answers of a chat."""
 
     def __init__(
         self, served: Served, tokens: Sequence[int], tools: Sequence[dict[str, Any]] | None,
-        stop: Sequence[str], *, is_plain: bool = False,
+        stop: Sequence[str], *, several_calls: bool = True, is_plain: bool = False,
     ) -> None:  # fmt: skip
         self.served, self.tokens, self.tools, self.stop = served, tokens, tools, stop
+        self.several_calls = several_calls
+        """Whether an answer may have more than one call: it ends before the second one else."""
         self.format = None if is_plain else served.chat_format
         """None: all of an answer is its content."""
         self.end = served.tokenizer.decode(tokens[-_TAIL:], skip_special_tokens=False)
@@ -37,6 +39,7 @@ class Answer:
     def __init__(self, prompt: Prompt) -> None:
         served = prompt.served
         self._served = served
+        self._several_calls = prompt.several_calls
         self._parser = None
         if prompt.format is not None:
             self._parser = llm.MessageParser(prompt.format, tools=prompt.tools, prompt=prompt.end)
@@ -53,7 +56,7 @@ class Answer:
         self._begun = False
 
     def push(self, piece: llm.Piece) -> dict[str, Any] | None:
-        """The delta of a piece; None for one that shows nothing and ends nothing."""
+        """The delta of a piece; None where it shows nothing and ends nothing."""
         text = ""
         if piece.token is not None and piece.finish_reason != "stop":
             text = self._text.push(piece.token)
@@ -112,6 +115,8 @@ class Answer:
         if part.kind == "reasoning":
             self.reasoning += part.text
             delta["reasoning_content"] = delta.get("reasoning_content", "") + part.text
+        elif part.kind == "tool_call" and self.calls and not self._several_calls:
+            self.finish_reason = "tool_calls"
         elif part.kind == "tool_call":
             function = {"name": part.name, "arguments": ""}
             self.calls.append({"id": part.id, "type": "function", "function": dict(function)})

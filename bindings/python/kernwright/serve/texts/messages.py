@@ -97,15 +97,8 @@ def _object(text: str) -> Any:
     return found if isinstance(found, dict) else text
 
 
-def tools_of(
-    tools: Sequence[dict[str, Any]] | None, choice: Any, limits: Limits
-) -> list[dict[str, Any]] | None:
-    """The tools that the model is told of; None for none. Raises ApiError."""
-    if choice is not None and choice not in ("auto", "none"):
-        raise ApiError(
-            400, f'tool_choice is "auto" or "none", got {choice!r:.80}: a call cannot be forced',
-            param="tool_choice", code="unsupported_value",
-        )  # fmt: skip
+def tools_of(tools: Sequence[dict[str, Any]] | None, limits: Limits) -> list[dict[str, Any]] | None:
+    """The tools of a body; None for none. Raises ApiError."""
     if not tools:
         return None
     if len(tools) > limits.tools:
@@ -125,7 +118,7 @@ def tools_of(
         parameters = function.get("parameters")
         if parameters is not None and not isinstance(parameters, dict):
             raise _wrong(f"{place}.function.parameters", "is a JSON schema, an object")
-    return None if choice == "none" else list(tools)
+    return list(tools)
 
 
 def chat_tokens(

@@ -21,7 +21,7 @@ class Text(Protocol[Shown]):
     finish_reason: str | None
 
     def push(self, piece: llm.Piece) -> Shown:
-        """What a piece adds to what clients see."""
+        """The text of a piece for clients."""
 
 
 Made = TypeVar("Made", bound=Text[Any])
@@ -37,7 +37,7 @@ class Texts:
     def __init__(self, call: Call, requests: Sequence[Any], choices: int) -> None:
         self._call, self._requests, self._choices = call, list(requests), choices
         self.open = set(range(len(self._requests) * choices))
-        """Numbers of texts that go on."""
+        """Numbers of running texts."""
 
     def end(self, number: int, reason: str) -> None:
         """Ends a text: what still comes of it is dropped; a request without open texts ends."""
@@ -100,7 +100,7 @@ class Texts:
         return piece
 
     async def _merged(self) -> AsyncIterator[tuple[int, llm.Piece]]:
-        """The pieces of several requests in the order in which they come."""
+        """The pieces of several requests as they come."""
         queue: asyncio.Queue[Any] = asyncio.Queue(_AHEAD)
 
         async def read(first: int, request: Any) -> None:
