@@ -134,23 +134,21 @@ def _at_once(
         for prompt, limit in zip(lists, limits, strict=True)
     ]
     return [
-        [_completion(model, prompt, choice, options) for choice in choices]
-        for prompt, choices in zip(lists, engine.run_each(requests), strict=True)
+        [_completion(model, prompt, limit, options, made) for made in choices]
+        for prompt, limit, choices in zip(lists, limits, engine.run_each(requests), strict=True)
     ]
 
 
 def _completion(
-    model: Model, prompt: list[int], made: Generated, options: Generation
+    model: Model, prompt: list[int], limit: int, options: Generation, made: Generated
 ) -> Completion:
-    text = ""
-    if model.tokenizer is not None:
-        ends = set(model.eos) | set(options.stop_tokens)
-        shown = made.tokens
-        if made.finish_reason == "stop" and shown and shown[-1] in ends:
-            shown = shown[:-1]
-        stream = model.tokenizer.stream(prompt, verbatim=options.form is not None)
-        text = "".join(stream.push(token) for token in shown) + stream.finish()
-    return Completion(text, made.tokens, made.finish_reason, len(prompt), 0.0, made.logprobs)
+    choice = Choice(model, prompt, limit, options, 0)
+    for place, token in enumerate(made.tokens, 1):
+        reason = made.finish_reason if place == len(made.tokens) else None
+        choice.add(token, reason, made.logprobs[place - 1] if made.logprobs else None)
+    if not made.tokens:
+        choice.add(None, made.finish_reason, None)
+    return choice.completion(len(prompt), 0.0)
 
 
 def stream(model: Model, generator: Generator, prompt: Any, options: Generation) -> Iterator[Piece]:
