@@ -43,13 +43,17 @@ FORWARD(pthread_create, "GLIBC_2.2.5");
 FORWARD(pthread_detach, "GLIBC_2.2.5");
 FORWARD(pthread_getaffinity_np, "GLIBC_2.3.4");
 FORWARD(pthread_getattr_np, "GLIBC_2.2.5");
+FORWARD(pthread_getspecific, "GLIBC_2.2.5");
 FORWARD(pthread_join, "GLIBC_2.2.5");
+FORWARD(pthread_key_create, "GLIBC_2.2.5");
+FORWARD(pthread_key_delete, "GLIBC_2.2.5");
 FORWARD(pthread_mutex_trylock, "GLIBC_2.2.5");
 FORWARD(pthread_once, "GLIBC_2.2.5");
 FORWARD(pthread_rwlock_rdlock, "GLIBC_2.2.5");
 FORWARD(pthread_rwlock_unlock, "GLIBC_2.2.5");
 FORWARD(pthread_rwlock_wrlock, "GLIBC_2.2.5");
 FORWARD(pthread_setaffinity_np, "GLIBC_2.3.4");
+FORWARD(pthread_setspecific, "GLIBC_2.2.5");
 FORWARD(pthread_sigmask, "GLIBC_2.2.5");
 
 // What the headers of glibc 2.38 make of strtol and its kin. They read "0b1" as a binary number in
