@@ -1,170 +1,235 @@
-"""kernwright serve under load: answers to /health while 10 MB are tokenised, the cost of HTTP, and
-output tokens a second.
+"""kernwright serve in figures: start, first tokens, a shared prefix, cost of HTTP, tokens a second.
 
-Usage: python bench/serve.py [--model FOLDER] [--in-flight 1,8,64] [--prompt 128 --tokens 32]. The
-server is a process of its own, as are the clients of the load. Texts are checked: streamed tokens
-are as many as were asked for. On the simulated device only the first two parts mean something.
+Usage: python bench/serve.py [--model 8b] [--parts ready,health,http,first,prefix,load]
+[--in-flight 1,8,64,256] [--prompt 1024 --tokens 128] [-o FILE]. A model is a folder, or a shape of
+llm.py with random weights; prompts are tokens, so that none needs a tokenizer. Counts of tokens are
+checked. Each part has a server of its own. On the simulated device only health and http mean
+something.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import http.client
+import itertools
 import json
 import pathlib
-import re
-import signal
+import random
 import statistics
-import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
-TINY = pathlib.Path(__file__).resolve().parents[1] / "tests" / "data" / "tiny_llama"
+from serve_clients import TINY, Served, served, stream
+
+import harness
+
 LARGE = 10 * 2**20  # bytes of a prompt that no context holds
+LENGTHS = (512, 2048, 8192)
+PREFIX, SHARERS = 4096, 64
+TAIL = 17  # tokens after a prefix
+REPEATS = 7
+PAGE = 16  # tokens
+FEW = ("--kv-memory", "1G", "--max-rows", "8")  # beside an engine of this process
+_seeds = itertools.count()
 
 
-@contextlib.contextmanager
-def served(*arguments: str) -> Iterator[int]:
-    """A server in a process of its own, and its port."""
-    command = [sys.executable, "-m", "kernwright", "serve", *arguments, "--port", "0"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert server.stderr is not None
-    try:
-        while not (found := re.search(r"served at http://.*:(\d+)", server.stderr.readline())):
-            assert server.poll() is None, "the server did not start"
-        drain = threading.Thread(target=server.stderr.read, daemon=True)
-        drain.start()
-        yield int(found[1])
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(60) == 0
-    finally:
-        server.kill()
+def prompt(tokens: int) -> list[int]:
+    """Tokens that no other prompt begins with."""
+    numbers = random.Random(next(_seeds))
+    return [numbers.randrange(1, 250) for _ in range(tokens)]
 
 
-def ask(port: int, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-    connection.request(method, path, None if body is None else json.dumps(body))
-    answer = connection.getresponse()
-    return answer.status, answer.read()
+def milliseconds(times: Sequence[float]) -> dict[str, float]:
+    return {
+        "median": round(1e3 * statistics.median(times), 3), "max": round(1e3 * max(times), 3),
+    }  # fmt: skip
 
 
-def health_beside_a_large_prompt(port: int) -> list[float]:
-    """Seconds of each look at /health while a prompt of 10 MB is read, tokenised and refused."""
-    text = ("def f(x):\n    return x + 1  # a comment\n" * (LARGE // 38))[:LARGE]
-    found: list[int] = []
-
-    def send() -> None:
-        status, answer = ask(port, "POST", "/v1/completions", {"prompt": text, "max_tokens": 1})
-        assert status == 400 and b"tokens" in answer
-        found.append(status)
-
-    thread = threading.Thread(target=send)
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", "/health")
-    connection.getresponse().read()
-    thread.start()
+def ready(arguments: list[str]) -> dict[str, Any]:
+    """Seconds from the start of a process until it takes requests; the second time with caches."""
     times = []
-    while thread.is_alive():
-        begin = time.perf_counter()
+    for _ in range(3):
+        with served(*arguments) as server:
+            times.append(server.seconds)
+    return {"first_seconds": round(times[0], 3), "warm_seconds": round(min(times[1:]), 3)}
+
+
+def health(arguments: list[str]) -> dict[str, Any]:
+    """Looks at /health while a prompt of 10 MB is read, tokenised and refused."""
+    text = ("def f(x):\n    return x + 1  # a comment\n" * (LARGE // 38))[:LARGE]
+    with served(*arguments) as server:
+        found: list[tuple[int, bytes]] = []
+
+        def send() -> None:
+            found.append(server.ask("POST", "/v1/completions", {"prompt": text, "max_tokens": 1}))
+
+        thread = threading.Thread(target=send)
+        connection = server.connect()
         connection.request("GET", "/health")
-        assert connection.getresponse().read()
-        times.append(time.perf_counter() - begin)
-        time.sleep(0.002)
-    thread.join()
-    assert found
-    return times
+        connection.getresponse().read()
+        thread.start()
+        times = []
+        while thread.is_alive():
+            begin = time.perf_counter()
+            connection.request("GET", "/health")
+            assert connection.getresponse().read()
+            times.append(time.perf_counter() - begin)
+            time.sleep(0.002)
+        thread.join()
+    status, answer = found[0]
+    assert status == 400, answer
+    return {"looks": len(times), "milliseconds": milliseconds(times)}
 
 
-def cost_of_http(port: int, model: str) -> tuple[float, float]:
-    """Seconds of a completion of one token, over HTTP and by the engine in this process."""
+def http(arguments: list[str], load: dict[str, Any]) -> dict[str, Any]:
+    """A completion of one token by the server, and by the same engine in this process."""
     from kernwright import llm
 
     body = {"prompt": [1, 2, 3], "max_tokens": 1, "temperature": 0}
-    with llm.Engine(llm.load(model), max_rows=8) as engine:
+    with (
+        served(*arguments, *FEW) as server,
+        llm.Engine(llm.load(**load), max_rows=8, kv_memory=2**30) as engine,
+    ):
+        connection = server.connect()
+
+        def over_http() -> None:
+            connection.request("POST", "/v1/completions", json.dumps(body))
+            assert connection.getresponse().read()
 
         def direct() -> None:
             engine.submit([1, 2, 3], max_tokens=1).result()
 
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-
-        def served() -> None:
-            connection.request("POST", "/v1/completions", json.dumps(body))
-            assert connection.getresponse().read()
-
-        times: dict[Any, list[float]] = {direct: [], served: []}
+        times: dict[Any, list[float]] = {direct: [], over_http: []}
         for _ in range(60):
             for call, found in times.items():
                 begin = time.perf_counter()
                 call()
                 found.append(time.perf_counter() - begin)
-    return statistics.median(times[direct][10:]), statistics.median(times[served][10:])
+        connection.close()
+    engine_ms, http_ms = (milliseconds(times[call][10:]) for call in (direct, over_http))
+    more = round(http_ms["median"] - engine_ms["median"], 3)
+    return {"engine_ms": engine_ms, "http_ms": http_ms, "more_ms": more}
 
 
-async def stream(port: int, body: Any) -> tuple[float, int]:
-    """Seconds until the first event of a stream, and its tokens."""
-    begin, first = time.perf_counter(), 0.0
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    data = json.dumps(body).encode()
-    writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
-                 b"Content-Length: %d\r\n\r\n%s" % (len(data), data))  # fmt: skip
-    tokens = 0
-    async for line in reader:
-        if line.startswith(b"data: {"):
-            first = first or time.perf_counter() - begin
-            usage = json.loads(line[6:])["usage"]
-            tokens = usage["completion_tokens"] if usage else tokens
-    writer.close()
-    return first, tokens
-
-
-async def load(port: int, in_flight: int, prompt: int, tokens: int) -> tuple[float, float]:
-    """The median time of first tokens, and output tokens a second, with so many at a time."""
-    places = asyncio.Semaphore(in_flight)
-
-    async def one(number: int) -> tuple[float, int]:
-        async with places:
-            body = {
-                "prompt": [1, *(2 + (7 * number + i) % 200 for i in range(prompt - 1))],
-                "max_tokens": tokens, "ignore_eos": True, "temperature": 0, "stream": True,
-                "stream_options": {"include_usage": True},
-            }  # fmt: skip
-            return await stream(port, body)
-
+def timed(server: Served, tokens: list[int]) -> tuple[float, int]:
+    """Seconds until the first token of a prompt is here, and its tokens from the prefix cache."""
     begin = time.perf_counter()
-    found = await asyncio.gather(*[one(i) for i in range(4 * in_flight)])
+    usage = server.complete(prompt=tokens, max_tokens=1, temperature=0)["usage"]
     seconds = time.perf_counter() - begin
-    assert all(count == tokens for _, count in found)
-    return statistics.median(each for each, _ in found), 4 * in_flight * tokens / seconds
+    assert usage["prompt_tokens"] == len(tokens) and usage["completion_tokens"] == 1
+    return seconds, usage["prompt_tokens_details"]["cached_tokens"]
+
+
+def first(arguments: list[str]) -> dict[str, Any]:
+    """The first token over HTTP, on an idle server, of prompts that are new to it."""
+    made = {}
+    with served(*arguments) as server:
+        context = server.context
+        for length in [each for each in LENGTHS if each < context] or [context // 2]:
+            timed(server, prompt(length))
+            found = [timed(server, prompt(length)) for _ in range(REPEATS)]
+            assert all(cached == 0 for _, cached in found)
+            made[str(length)] = milliseconds([seconds for seconds, _ in found])
+    return made
+
+
+def prefix(arguments: list[str]) -> dict[str, Any]:
+    """First tokens of requests at a time that share a prefix, beside one alone."""
+    with served(*arguments) as server:
+        length = min(PREFIX, (server.context - TAIL - 1) // PAGE * PAGE)
+        shared = prompt(length)
+        timed(server, shared + prompt(TAIL))
+        alone = [timed(server, shared + prompt(TAIL)) for _ in range(REPEATS)]
+
+        async def together() -> list[tuple[float, int]]:
+            async def one() -> tuple[float, int]:
+                begin = time.perf_counter()
+                body = {"prompt": shared + prompt(TAIL), "max_tokens": 1, "temperature": 0}
+                usage = await stream(server, body)
+                return time.perf_counter() - begin, usage["prompt_tokens_details"]["cached_tokens"]
+
+            return list(await asyncio.gather(*[one() for _ in range(SHARERS)]))
+
+        found = asyncio.run(together())
+    rate = sum(cached for _, cached in [*alone, *found]) / (length * (REPEATS + SHARERS))
+    one, several = (milliseconds([seconds for seconds, _ in each]) for each in (alone, found))
+    return {
+        "tokens": length, "requests": SHARERS, "hit_rate": round(rate, 4), "alone_ms": one,
+        "together_ms": several, "times": round(several["median"] / one["median"], 2),
+    }  # fmt: skip
+
+
+def load(arguments: list[str], counts: Sequence[int], tokens: int, new: int) -> dict[str, Any]:
+    """Output tokens a second, and first tokens as the server counts them, with so many requests
+    at a time."""
+    made = {}
+    with served(*arguments) as server:
+
+        async def ask(places: asyncio.Semaphore) -> int:
+            async with places:
+                body = {"prompt": prompt(tokens), "max_tokens": new, "ignore_eos": True,
+                        "temperature": 0}  # fmt: skip
+                return int((await stream(server, body))["completion_tokens"])
+
+        async def several(count: int) -> float:
+            places = asyncio.Semaphore(count)
+            begin = time.perf_counter()
+            found = await asyncio.gather(*[ask(places) for _ in range(4 * count)])
+            assert set(found) == {new}
+            return time.perf_counter() - begin
+
+        for count in counts:
+            before = server.metrics()
+            seconds = asyncio.run(several(count))
+            after = server.metrics()
+            total, events = (
+                after[f"vllm:time_to_first_token_seconds_{name}"]
+                - before[f"vllm:time_to_first_token_seconds_{name}"]
+                for name in ("sum", "count")
+            )
+            made[str(count)] = {
+                "tokens_per_second": round(4 * count * new / seconds, 1),
+                "first_token_mean_ms": round(1e3 * total / events, 2),
+            }
+    return made
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default=str(TINY))
+    parser.add_argument("--model", default=str(TINY), help="a folder, or a shape of llm.py")
+    parser.add_argument("--parts", default="ready,health,http,first,prefix,load")
     parser.add_argument("--in-flight", default="1,8", help="numbers with commas between them")
     parser.add_argument("--prompt", type=int, default=128, help="tokens of a prompt")
     parser.add_argument("--tokens", type=int, default=32, help="tokens of an answer")
-    arguments = parser.parse_args()
-    with served(arguments.model) as port:
-        times = sorted(health_beside_a_large_prompt(port))
-        print(
-            f"/health while 10 MB are tokenised: {len(times)} looks, median "
-            f"{1e3 * statistics.median(times):.1f} ms, longest {1e3 * times[-1]:.1f} ms"
-        )
-        direct, over_http = cost_of_http(port, arguments.model)
-        print(
-            f"one token: {1e3 * direct:.2f} ms by the engine, {1e3 * over_http:.2f} ms over HTTP: "
-            f"{1e3 * (over_http - direct):.2f} ms more"
-        )
-        for count in map(int, arguments.in_flight.split(",")):
-            first, rate = asyncio.run(load(port, count, arguments.prompt, arguments.tokens))
-            print(
-                f"{count} in flight: first token {1e3 * first:.0f} ms, {rate:.0f} output tokens/s"
-            )
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=harness.RESULTS / "serve.json")
+    options = parser.parse_args()
+    counts = [int(each) for each in options.in_flight.split(",")]
+    document: dict[str, Any] = {
+        "machine": harness.machine(), "model": options.model, "prompt": options.prompt,
+        "tokens": options.tokens,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        arguments, loaded = [options.model], {"path": options.model}
+        if not pathlib.Path(options.model).exists():
+            from llm import CONFIGS
+
+            config = pathlib.Path(folder) / "config.json"
+            config.write_text(json.dumps(CONFIGS[options.model]))
+            arguments, loaded = ["--random", str(config)], {"random": str(config)}
+        for name in options.parts.split(","):
+            if name == "http":
+                document[name] = http(arguments, loaded)
+            elif name == "load":
+                document[name] = load(arguments, counts, options.prompt, options.tokens)
+            else:
+                document[name] = {"ready": ready, "health": health, "first": first,
+                                  "prefix": prefix}[name](arguments)  # fmt: skip
+            print(name, json.dumps(document[name]), flush=True)
+            harness.save(options.output, document)
     return 0
 
 

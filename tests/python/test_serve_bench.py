@@ -1,0 +1,35 @@
+"""The benchmarks of the server run, in a small way: figures, and clients that do wrong things."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("sim")
+BENCH = pathlib.Path(__file__).parents[2] / "bench"
+
+
+def run(name, path, *options):
+    """The document that a benchmark writes."""
+    command = [sys.executable, str(BENCH / name), *options, "-o", str(path)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert found.returncode == 0, found.stdout[-2000:] + found.stderr[-2000:]
+    return json.loads(path.read_text())
+
+
+def test_figures(tmp_path):
+    options = ("--parts", "first,load", "--in-flight", "2", "--prompt", "16", "--tokens", "3")
+    made = run("serve.py", tmp_path / "serve.json", *options)
+    assert made["first"]["256"]["max"] >= made["first"]["256"]["median"] > 0
+    assert made["load"]["2"]["tokens_per_second"] > 0
+    assert made["load"]["2"]["first_token_mean_ms"] > 0
+
+
+def test_nothing_is_left_of_clients_that_do_wrong_things(tmp_path):
+    made = run("serve_soak.py", tmp_path / "soak.json", "--rounds", "3", "--disconnects", "12")
+    assert made["rounds"] == 3 and made["last"]["refused"] > 0
+    assert made["reasons"]["disconnected"] > 0 and made["reasons"]["queue_full"] > 0
+    last = made["last"]
+    assert last["started"] == last["finished"] + last["aborted"] + last["failed"]
