@@ -196,6 +196,8 @@ _PLACE = re.compile(r"(.*) - at `(?:key in )?\$(.*)`$", re.DOTALL)
 def decoded(content: bytes, kind: type[Body], *, ignore_unknown: bool = False) -> Body:
     """A body. Raises ApiError, which names the field, for wrong JSON, wrong types, missing and
     unknown fields. Unknown ones that are null are none."""
+    if not content.strip():
+        raise ApiError(400, "the body is empty: it is a JSON object", code="invalid_json")
     try:
         made = msgspec.json.decode(content, type=kind)
         if not ignore_unknown:

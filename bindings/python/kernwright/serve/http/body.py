@@ -15,6 +15,11 @@ __all__ = ["read_body"]
 async def read_body(scope: Any, receive: Any, limits: Limits) -> bytes:
     """Raises ApiError for a too large or too slow body, ClientGone where it ends early."""
     for name, value in scope["headers"]:
+        if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+            raise ApiError(
+                415, f"the content-encoding {value.decode('latin-1')!r:.40} is not supported: send "
+                "the body as it is", code="unsupported_encoding",
+            )  # fmt: skip
         if name == b"content-length" and value.isdigit() and int(value) > limits.body:
             raise _too_large(limits.body, f"{int(value)}")
     try:
