@@ -35,6 +35,7 @@ from kernwright.serve.protocol import (
     ResponsesBody,
     TokenizeBody,
     decoded,
+    has_form,
 )
 from kernwright.serve.server import Server
 
@@ -63,7 +64,11 @@ class _Endpoints:
             content = await read_body(request.scope, request.receive, server.limits)
             body = await self._decoded(content, kind)
             served = await server.use(body.model, call, request.receive)
-            made = await server.in_thread(len(content), lambda: make(server, served, body, call))
+            prepare = functools.partial(make, server, served, body, call)
+            if has_form(body):
+                made = await server.in_turn(call, prepare)
+            else:
+                made = await server.in_thread(len(content), prepare)
             limits = server.limits
             if body.stream:
                 return EventStream(

@@ -22,6 +22,7 @@ __all__ = [
     "TokenizeBody",
     "chat_body",
     "decoded",
+    "has_form",
 ]
 
 Number = float | None
@@ -212,6 +213,14 @@ def decoded(content: bytes, kind: type[Body], *, ignore_unknown: bool = False) -
     except RecursionError:
         raise ApiError(400, "the body is nested too deep", code="invalid_json") from None
     return made
+
+
+def has_form(body: msgspec.Struct) -> bool:
+    """Whether a body may want its answer in a form, whose compile takes time."""
+    forms = ("response_format", "text", "output_config")
+    return getattr(body, "tool_choice", None) not in (None, "auto", "none") or any(
+        getattr(body, name, None) is not None for name in forms
+    )
 
 
 def chat_body(fields: dict[str, Any]) -> ChatBody:

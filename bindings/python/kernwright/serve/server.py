@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import dataclasses
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from kernwright.llm._guide.compiler import compiler_of
+from kernwright.llm._guide.form import form_of
+from kernwright.llm._guide.trial import require_cheap
 from kernwright.serve.calls import Call
 from kernwright.serve.http.errors import ApiError
 from kernwright.serve.http.keys import Keys
@@ -44,10 +48,11 @@ class Server:
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(self.models)
-        self._small, self._large = (
+        self._small, self._large, self._compiles = (
             concurrent.futures.ThreadPoolExecutor(_WORKERS, f"kernwright-{name}")
-            for name in ("requests", "large-requests")
+            for name in ("requests", "large-requests", "compiles")
         )
+        self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         # One thread: a load finds the memory of the models before it given back.
         self._loads = concurrent.futures.ThreadPoolExecutor(1, "kernwright-models")
 
@@ -94,16 +99,28 @@ class Server:
         pool = self._large if size > _LARGE else self._small
         return await asyncio.get_running_loop().run_in_executor(pool, work)
 
+    async def in_turn(self, call: Call, work: Callable[[], Result]) -> Result:
+        """As in_thread(), for work with a compile. Each client has one at a time, and other work
+        has other threads."""
+        turn = self._turns.setdefault(call.user or call.client.rpartition(":")[0], asyncio.Lock())
+        await turn.acquire()
+        future = asyncio.get_running_loop().run_in_executor(self._compiles, work)
+        future.add_done_callback(lambda _: turn.release())
+        return await asyncio.shield(future)
+
     def submit(
         self, served: Served, call: Call, tokens: Sequence[int], options: dict[str, Any]
     ) -> Any:
-        """A request in the engine's queue, in which keys have even shares. Raises what
-        llm.Engine.submit() raises."""
+        """A request in the engine's queue, in which keys have even shares. Raises as
+        llm.Engine.submit(), and InvalidArgument for a form of too much work."""
+        form, model = form_of(options), served.model
+        if form is not None and model.tokenizer is not None:
+            require_cheap(compiler_of(model.tokenizer, model.config.vocab_size, model.eos), form)
         return served.engine.submit(list(tokens), user=call.user, **options)
 
     def close(self) -> None:
         """Ends the engines and the threads."""
         for each in self.models.values():
             each.close()
-        for pool in (self._small, self._large, self._loads):
+        for pool in (self._small, self._large, self._compiles, self._loads):
             pool.shutdown(wait=False, cancel_futures=True)

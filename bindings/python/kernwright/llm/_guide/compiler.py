@@ -94,6 +94,11 @@ class Compiler:
         self._lock = threading.Lock()
         self._kept: OrderedDict[Form, Guide] = OrderedDict()
 
+    def has(self, form: Form) -> bool:
+        """Whether a form is compiled already."""
+        with self._lock:
+            return form in self._kept
+
     def compile(self, form: Form) -> Guide:
         """Raises InvalidArgument for a form that is wrong, unknown or costs too much."""
         with self._lock:
@@ -110,7 +115,7 @@ class Compiler:
     def _compiled(self, form: Form) -> Guide:
         library = self._library
         try:
-            matcher = library.LLMatcher(self._tokenizer, self._grammar(form), log_level=0)
+            matcher = library.LLMatcher(self._tokenizer, self.grammar(form), log_level=0)
             message = matcher.get_error()
             guide = Guide(matcher, form, self._vocabulary)
             if not message and guide.start().advance(None) is None:
@@ -121,7 +126,8 @@ class Compiler:
             raise InvalidArgument(f"{form.kind} cannot be used: {_shortened(message)}")
         return guide
 
-    def _grammar(self, form: Form) -> str:
+    def grammar(self, form: Form) -> str:
+        """The grammar of a form for llguidance. Raises ValueError."""
         matcher = self._library.LLMatcher
         if form.kind == "schema":
             made = matcher.grammar_from_json_schema(

@@ -1,0 +1,55 @@
+"""Compiles of strangers' forms in processes of their own first, where time and memory are bounded.
+
+A thread within llguidance cannot be ended: it would keep a processor and its slot.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+from kernwright.errors import InvalidArgument
+from kernwright.llm._guide.compiler import Compiler
+from kernwright.llm._guide.form import Form
+
+__all__ = ["require_cheap"]
+
+_SECONDS = 5.0
+_BYTES = 4 << 30  # of the address space of the process
+# The time goes into the rules of a grammar, not into the vocabulary: bytes are enough.
+_PROGRAM = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, ({_BYTES}, {_BYTES}))
+import llguidance
+grammar = sys.stdin.buffer.read().decode()
+matcher = llguidance.LLMatcher(llguidance.LLTokenizer("byte"), grammar, log_level=0)
+matcher.compute_bitmask()
+"""
+_TOKEN = re.compile(r"<\[\d+\]>")  # a special token of the real vocabulary
+
+
+def require_cheap(compiler: Compiler, form: Form) -> None:
+    """Raises InvalidArgument for a form whose compile takes too long or too much memory. Forms that
+    the compiler has compiled already, and wrong ones, pass at once."""
+    if compiler.has(form):
+        return
+    try:
+        grammar = compiler.grammar(form)
+    except ValueError:
+        return  # compile() tells why
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", _PROGRAM], input=_TOKEN.sub("/x/", grammar).encode(),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_SECONDS, check=False,
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise InvalidArgument(
+            f"{form.kind} takes longer than {_SECONDS:g} s to compile: make it simpler"
+        ) from None
+    if ended.returncode < 0:
+        raise InvalidArgument(
+            f"{form.kind} takes more than {_BYTES:,} bytes to compile: make it simpler"
+        )
