@@ -44,7 +44,7 @@ class _Protocol(HttpToolsProtocol):
             self._probing.cancel()
         super().connection_lost(exc)
 
-    def eof_received(self) -> bool | None:
+    def eof_received(self) -> bool | None:  # type: ignore[override]  # as asyncio has it
         """True lets the answer go on, for a client that has ended its sending alone. One that has
         closed the connection looks the same, but answers bytes by a reset: see _probe()."""
         cycle = self.cycle
