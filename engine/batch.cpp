@@ -124,6 +124,12 @@ bool Batch::waits_for_masks() const noexcept {
   return std::ranges::any_of(running_, [](const auto& each) { return each->waits_for_mask; });
 }
 
+bool Batch::uses_adapter(std::int32_t slot) const noexcept {
+  return std::ranges::any_of(requests_, [&](const auto& each) {
+    return each.second.sequences.front()->source->adapter == slot;
+  });
+}
+
 void Batch::expire(Clock::time_point now) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now)
     cancel({deadlines_.begin()->second, -1, Finish::timeout});
@@ -191,7 +197,8 @@ bool Batch::admit_one(const SequencePtr& sequence) {
                                 .prompt_length = sequence->prompt_length(),
                                 .computed = sequence->computed,
                                 .sampling = sampling,
-                                .biases = sequence->source->constraints.biases});
+                                .biases = sequence->source->constraints.biases,
+                                .adapter = sequence->source->adapter});
   sequence->sent_mask = nullptr;
   running_.push_back(sequence);
   return true;

@@ -74,6 +74,8 @@ class Batch {
   void set_mask(Inbox::NextMask&& next);
   /// Whether a running sequence waits for its mask.
   bool waits_for_masks() const noexcept;
+  /// Whether a sequence, running or waiting, has the adapter of this slot.
+  bool uses_adapter(std::int32_t slot) const noexcept;
   /// Ends requests whose deadline is over.
   void expire(Clock::time_point now);
   /// Admits sequences, and plans the next step. All its pages are available.

@@ -78,13 +78,17 @@ std::uint64_t Loop::submit(Request request) {
   return inbox_.submit(std::move(request));
 }
 
-/// Takes what arrived, and plans the next step.
-StepPlan Loop::next_plan() {
-  const HostTime time(stats_.plan_ns);
+/// Takes what arrived.
+void Loop::take_requests() {
   Inbox::Contents taken = inbox_.take();
   for (auto& [number, request] : taken.submitted) batch_.submit(number, std::move(request));
   for (const Inbox::Cancel& cancel : taken.cancelled) batch_.cancel(cancel);
   for (Inbox::NextMask& next : taken.masks) batch_.set_mask(std::move(next));
+}
+
+StepPlan Loop::next_plan() {
+  const HostTime time(stats_.plan_ns);
+  take_requests();
   batch_.expire(Clock::now());
   StepPlan plan = batch_.plan();
   count_started();
@@ -200,6 +204,23 @@ void Loop::abandon(Finish reason, const std::string& cause, std::vector<TokenEve
   for (auto& [number, request] : inbox_.take().submitted) batch_.submit(number, std::move(request));
   end_all(reason, cause);
   return_events(events);
+}
+
+bool Loop::uses_adapter(std::int32_t slot) {
+  const std::unique_lock busy(advancing_, std::try_to_lock);
+  if (!busy) throw Error("uses_adapter() of an engine in use: adapters are loaded between steps");
+  take_requests();
+  return batch_.uses_adapter(slot);
+}
+
+void Loop::drop_graphs(std::uint32_t features) {
+  const std::unique_lock busy(advancing_, std::try_to_lock);
+  if (!busy) throw Error("drop_graphs() of an engine in use: adapters are loaded between steps");
+  stream_.synchronize();
+  std::erase_if(graphs_,
+                [&](const auto& each) { return (each.first.features & features) == features; });
+  stats_.graphs = static_cast<std::int32_t>(graphs_.size());
+  publish();
 }
 
 std::vector<std::int32_t> Loop::cached_pages(std::span<const std::int32_t> tokens) {

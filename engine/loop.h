@@ -81,6 +81,13 @@ class Loop {
   /// Records the graph of a step for so many generating rows, unless it is there.
   void prepare(std::int32_t rows);
 
+  /// Whether a request that was submitted and has not ended has the adapter of this slot. Throws
+  /// Error when another thread is in advance().
+  bool uses_adapter(std::int32_t slot);
+  /// Waits for the device, and drops recorded graphs that have all of these features: what they
+  /// read has moved. Throws Error when another thread is in advance().
+  void drop_graphs(std::uint32_t features);
+
   /// The pages that the prefix cache has of a text's beginning, as they are until the next call.
   /// Throws Error when another thread is in advance().
   std::vector<std::int32_t> cached_pages(std::span<const std::int32_t> tokens);
@@ -97,6 +104,7 @@ class Loop {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void take_requests();
   StepPlan next_plan();
   Graph& graph_of(const Bucket& bucket);
   void launch(const StepPlan& plan, Graph& graph);

@@ -10,8 +10,8 @@ namespace kernwright::engine {
 
 namespace {
 
-std::uint64_t hash_of(std::span<const std::int32_t> tokens) {
-  return hash_bytes(std::as_bytes(tokens)).low;
+std::uint64_t hash_of(std::span<const std::int32_t> tokens, std::uint64_t salt) {
+  return hash_bytes(std::as_bytes(tokens)).low ^ salt;
 }
 
 }  // namespace
@@ -22,16 +22,17 @@ PrefixCache::PrefixCache(Pages& pages, std::int32_t page_size)
 }
 
 PrefixCache::Node* PrefixCache::child(const Node& parent, std::uint64_t hash,
-                                      std::span<const std::int32_t> tokens) const {
+                                      std::span<const std::int32_t> tokens,
+                                      std::uint64_t salt) const {
   const auto [begin, end] = parent.children.equal_range(hash);
   const auto found = std::find_if(begin, end, [&](const auto& each) {
-    return std::ranges::equal(each.second->tokens, tokens);
+    return each.second->salt == salt && std::ranges::equal(each.second->tokens, tokens);
   });
   return found == end ? nullptr : found->second.get();
 }
 
 void PrefixCache::find(std::span<const std::int32_t> tokens, std::size_t most,
-                       std::vector<std::int32_t>& found) {
+                       std::vector<std::int32_t>& found, std::uint64_t salt) {
   if (!found.empty() && node_of(found.back()) == nullptr) {
     for (const std::int32_t page : found) pages_.release(page);
     found.clear();
@@ -39,25 +40,27 @@ void PrefixCache::find(std::span<const std::int32_t> tokens, std::size_t most,
   Node* at = found.empty() ? &root_ : node_of(found.back());
   while (found.size() < most && (found.size() + 1) * page_size_ <= tokens.size()) {
     const auto part = tokens.subspan(found.size() * page_size_, page_size_);
-    at = child(*at, hash_of(part), part);
+    at = child(*at, hash_of(part, salt), part, salt);
     if (at == nullptr) break;
     pages_.retain(at->page);
     found.push_back(at->page);
   }
 }
 
-void PrefixCache::add(std::span<const std::int32_t> tokens, std::span<const std::int32_t> pages) {
+void PrefixCache::add(std::span<const std::int32_t> tokens, std::span<const std::int32_t> pages,
+                      std::uint64_t salt) {
   std::size_t known = pages.size();
   while (known > 0 && node_of(pages[known - 1]) == nullptr) --known;
   Node* at = known == 0 ? &root_ : node_of(pages[known - 1]);
   for (std::size_t i = known; i < pages.size() && (i + 1) * page_size_ <= tokens.size(); ++i) {
     const auto part = tokens.subspan(i * page_size_, page_size_);
-    const std::uint64_t hash = hash_of(part);
-    Node* next = child(*at, hash, part);
+    const std::uint64_t hash = hash_of(part, salt);
+    Node* next = child(*at, hash, part, salt);
     if (next == nullptr) {
       auto made = std::make_unique<Node>();
       next = made.get();
       made->parent = at;
+      made->salt = salt;
       made->hash = hash;
       made->tokens.assign(part.begin(), part.end());
       made->page = pages[i];

@@ -33,6 +33,7 @@ struct RowStart {
   std::int32_t computed = 0;             ///< tokens with keys and values in pages already
   Sampling sampling{};
   std::span<const Bias> biases{};  ///< at most those of the layout
+  std::int32_t adapter = -1;       ///< the slot of its adapter; -1: none
 };
 
 /// Takes the changes of rows, in the order of steps.

@@ -70,6 +70,7 @@ void Rows::set_row(std::int32_t row, const RowStart& start) {
   set(kernels::RowWord::seed_low, static_cast<std::uint32_t>(sampling.seed));
   set(kernels::RowWord::seed_high, static_cast<std::uint32_t>(sampling.seed >> 32));
   set(kernels::RowWord::biased, static_cast<std::int32_t>(start.biases.size()));
+  set(kernels::RowWord::adapter, start.adapter);
   add(layout_.row_at(row), words);
   add(layout_.row_at(row) + layout_.tokens_at(), start.tokens);
   std::vector<std::int32_t> biased;

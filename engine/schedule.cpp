@@ -110,6 +110,7 @@ StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
                                         : shared_plan(running, options.max_tokens, buckets);
   for (const StepPart& part : plan.parts) {
     if (part.yields) plan.bucket.features |= part.sequence->features();
+    if (part.sequence->source->adapter >= 0) plan.bucket.features |= Features::adapters;
   }
   return plan;
 }

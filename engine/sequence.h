@@ -20,6 +20,7 @@ struct Features {
   static constexpr std::uint32_t penalties = 2;  ///< logits of known tokens are lowered
   static constexpr std::uint32_t details = 4;    ///< such as log-probabilities
   static constexpr std::uint32_t masks = 8;      ///< logits have biases, tokens are masked
+  static constexpr std::uint32_t adapters = 16;  ///< products have parts of adapters
 };
 
 /// What to generate.
@@ -36,8 +37,11 @@ struct Request {
   /// waits for a mask from outside.
   TokenMask first_mask{};
   bool wants_details = false;  ///< with each token
-  std::int32_t priority = 0;   ///< higher ones go first, and may preempt lower ones
-  std::string user{};          ///< users have equal shares of what waits
+  std::int32_t adapter = -1;   ///< the slot of its adapter; -1: none
+  /// Texts share pages with those of the same salt alone: an adapter has one of its own.
+  std::uint64_t salt = 0;
+  std::int32_t priority = 0;  ///< higher ones go first, and may preempt lower ones
+  std::string user{};         ///< users have equal shares of what waits
   std::optional<std::chrono::steady_clock::time_point> deadline{};
 
   std::uint32_t features() const noexcept {

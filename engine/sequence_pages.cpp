@@ -26,7 +26,7 @@ std::int32_t SequencePages::shared_pages(std::int32_t length) const noexcept {
 void SequencePages::find(Sequence& sequence) {
   if (!options_.prefix_cache) return;
   const auto most = static_cast<std::size_t>(shared_pages(sequence.length));
-  prefixes_.find(sequence.tokens, most, sequence.pages);
+  prefixes_.find(sequence.tokens, most, sequence.pages, sequence.source->salt);
   const auto found = static_cast<std::int32_t>(sequence.pages.size());
   const std::int32_t whole = shared_pages(found * options_.page_size + 1);
   release_last(sequence.pages, static_cast<std::size_t>(whole));
@@ -64,14 +64,16 @@ void SequencePages::keep_prompt(Sequence& sequence) {
           full * static_cast<std::size_t>(options_.page_size))
     return;
   prefixes_.add(sequence.source->prompt,
-                std::span(sequence.pages).first(kept_pages(sequence, length)));
+                std::span(sequence.pages).first(kept_pages(sequence, length)),
+                sequence.source->salt);
   sequence.prompt_cached = true;
 }
 
 void SequencePages::keep_text(const Sequence& sequence) {
   if (!options_.prefix_cache) return;
   const auto known = std::min(sequence.tokens.size(), static_cast<std::size_t>(sequence.computed));
-  prefixes_.add(sequence.tokens, std::span(sequence.pages).first(kept_pages(sequence, known)));
+  prefixes_.add(sequence.tokens, std::span(sequence.pages).first(kept_pages(sequence, known)),
+                sequence.source->salt);
 }
 
 std::vector<std::int32_t> SequencePages::cached(std::span<const std::int32_t> tokens) {

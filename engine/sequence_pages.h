@@ -51,7 +51,8 @@ class SequencePages {
   /// Takes pages of find() back, from the last one on, until so many more are available or it has
   /// none. Whether it had some.
   bool release_found(Sequence& sequence, std::int32_t wanted);
-  /// The pages that the prefix cache has of a text's beginning. They may go to others later.
+  /// The pages that the prefix cache has of the beginning of a text without an adapter. They may go
+  /// to others later.
   std::vector<std::int32_t> cached(std::span<const std::int32_t> tokens);
   /// Adds the full pages of a text to the prefix cache: `fill` writes keys and values of the tokens
   /// from `first * page_size` on into `pages`, and is not called where there are none. What it

@@ -29,7 +29,7 @@ Step::Step(Rows& rows, std::int32_t tokens, std::int32_t detail_words, const Str
     return made;
   };
   const std::int64_t most = layout.max_rows;
-  for (Array* each : {&all_.tokens, &all_.positions, &all_.token_rows})
+  for (Array* each : {&all_.tokens, &all_.positions, &all_.token_rows, &all_.adapters})
     *each = zeros({tokens}, ScalarType::int32);
   for (Array* each : {&all_.lengths, &all_.last, &all_.top_k})
     *each = zeros({most}, ScalarType::int32);
@@ -52,7 +52,7 @@ kernels::StepArrays Step::arrays(std::int32_t rows, std::int32_t tokens) const {
                "rows and {} tokens",
                rows_.layout().max_rows, max_tokens(), rows, tokens));
   kernels::StepArrays made = all_;
-  for (Array* each : {&made.tokens, &made.positions, &made.token_rows})
+  for (Array* each : {&made.tokens, &made.positions, &made.token_rows, &made.adapters})
     *each = leading(*each, tokens);
   made.query_starts = leading(made.query_starts, rows + 1);
   for (Array* each : {&made.lengths, &made.last, &made.page_table, &made.temperature, &made.top_p,

@@ -63,7 +63,7 @@ struct LoopObject {
       const py::object made = py::handle(record)(
           bucket.rows, bucket.tokens, (bucket.features & Features::random) != 0,
           (bucket.features & Features::penalties) != 0, (bucket.features & Features::details) != 0,
-          (bucket.features & Features::masks) != 0);
+          (bucket.features & Features::masks) != 0, (bucket.features & Features::adapters) != 0);
       return graph_of(made);
     } catch (py::error_already_set& error) {
       // An exception of Python must not outlive the lock, unless its caller holds it again.
@@ -201,7 +201,8 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
                      const std::map<std::int32_t, float>& logit_bias,
                      std::optional<std::vector<std::int32_t>> allowed_tokens,
                      std::vector<std::int32_t> bad_tokens, std::int32_t priority, std::string user,
-                     std::optional<double> timeout, const std::optional<py::bytes>& mask) {
+                     std::optional<double> timeout, const std::optional<py::bytes>& mask,
+                     std::int32_t adapter, std::uint64_t salt) {
   engine::Request request;
   request.prompt = std::move(prompt);
   request.max_tokens = max_tokens;
@@ -215,6 +216,8 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
   request.constraints.bad_tokens = std::move(bad_tokens);
   request.priority = priority;
   request.user = std::move(user);
+  request.adapter = adapter;
+  request.salt = salt;
   if (timeout)
     request.deadline = std::chrono::steady_clock::now() +
                        std::chrono::nanoseconds(static_cast<std::int64_t>(*timeout * 1e9));
@@ -247,6 +250,7 @@ py::dict arrays(const LoopObject& self, std::int32_t rows, std::int32_t tokens) 
   add("tokens", step.tokens);
   add("positions", step.positions);
   add("token_rows", step.token_rows);
+  add("adapters", step.adapters);
   add("query_starts", step.query_starts);
   add("lengths", step.lengths);
   add("last", step.last);
@@ -354,7 +358,8 @@ void bind_engine(py::module_& m) {
            py::arg("logit_bias") = std::map<std::int32_t, float>(),
            py::arg("allowed_tokens") = py::none(),
            py::arg("bad_tokens") = std::vector<std::int32_t>(), py::arg("priority") = 0,
-           py::arg("user") = "", py::arg("timeout") = py::none(), py::arg("mask") = py::none())
+           py::arg("user") = "", py::arg("timeout") = py::none(), py::arg("mask") = py::none(),
+           py::arg("adapter") = -1, py::arg("salt") = 0)
       .def("set_mask", &set_mask)
       .def(
           "cancel",
@@ -384,6 +389,13 @@ void bind_engine(py::module_& m) {
              const RecordScope scope(self, record);
              const GilRelease unlocked;
              self.loop->prepare(rows);
+           })
+      .def("uses_adapter",
+           [](LoopObject& self, std::int32_t slot) { return self.loop->uses_adapter(slot); })
+      .def("drop_graphs",
+           [](LoopObject& self, bool all) {
+             const GilRelease unlocked;
+             self.loop->drop_graphs(all ? 0 : Features::adapters);
            })
       .def("cached_pages",
            [](LoopObject& self, const std::vector<std::int32_t>& tokens) {

@@ -36,7 +36,8 @@ struct StepResults {
 
 /// Step of the kernels.
 struct StepOutput {
-  CUdeviceptr tokens, positions, token_rows, query_starts, lengths, last, page_table, top_k;
+  CUdeviceptr tokens, positions, token_rows, adapters, query_starts, lengths, last, page_table,
+      top_k;
   CUdeviceptr temperature, top_p, min_p, repetition, presence, frequency, seeds;
   std::int32_t rows, count;
 };
@@ -116,6 +117,7 @@ void begin_step(const Array& state, const StateLayout& layout, const StepArrays&
   const StepOutput output = {.tokens = step.tokens.address(),
                              .positions = step.positions.address(),
                              .token_rows = step.token_rows.address(),
+                             .adapters = step.adapters.address(),
                              .query_starts = step.query_starts.address(),
                              .lengths = step.lengths.address(),
                              .last = step.last.address(),

@@ -22,6 +22,7 @@ enum Word {
   kSeedHigh,
   kBiased,
   kMasked,
+  kAdapter,
 };
 
 struct State {
@@ -35,7 +36,8 @@ struct State {
 };
 
 struct Step {
-  int *tokens, *positions, *token_rows, *query_starts, *lengths, *last, *page_table, *top_k;
+  int *tokens, *positions, *token_rows, *adapters, *query_starts, *lengths, *last;
+  int *page_table, *top_k;
   float *temperature, *top_p, *min_p, *repetition, *presence, *frequency;
   uint2* seeds;
   int rows, count;  // of tokens
@@ -102,11 +104,13 @@ __global__ void __launch_bounds__(kThreads)
     step.tokens[before + i] = row[state.tokens_at + computed + i];
     step.positions[before + i] = computed + i;
     step.token_rows[before + i] = b;
+    step.adapters[before + i] = row[kAdapter];
   }
   for (int i = total + b * kThreads + threadIdx.x; i < step.count; i += step.rows * kThreads) {
     step.tokens[i] = 0;
     step.positions[i] = 0;
     step.token_rows[i] = -1;
+    step.adapters[i] = -1;
   }
   const int used = (length + state.page_size - 1) / state.page_size;
   for (int i = threadIdx.x; i <= used && i < state.pages; i += kThreads)

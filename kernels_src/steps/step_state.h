@@ -22,8 +22,9 @@ enum class RowWord : std::int32_t {
   prompt_length,
   seed_low,
   seed_high,
-  biased,  ///< tokens with a bias
-  masked,  ///< whether the row's bits of allowed tokens count
+  biased,   ///< tokens with a bias
+  masked,   ///< whether the row's bits of allowed tokens count
+  adapter,  ///< its slot; -1: none
   count,
 };
 
@@ -57,6 +58,7 @@ struct StepArrays {
   Array tokens;        ///< (tokens,): behind the last one 0
   Array positions;     ///< (tokens,): in their sequences; behind the last one 0
   Array token_rows;    ///< (tokens,): the index among the rows of the step; -1 behind the last one
+  Array adapters;      ///< (tokens,): the slots of their rows' adapters; -1: none
   Array query_starts;  ///< (rows + 1,): the first token of each row
   Array lengths;       ///< (rows,): tokens of the sequence with those of this step; 0: no sequence
   Array last;          ///< (rows,): the token whose logits are wanted

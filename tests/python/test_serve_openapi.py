@@ -19,7 +19,8 @@ DOCS = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
 
 @pytest.fixture(scope="module")
 def client():
-    with serving(WritingEngine(llm.load(TINY), "x"), limits=Limits(messages=20)) as client:
+    engine, options = WritingEngine(llm.load(TINY), "x"), {"adapter_folder": TINY}
+    with serving(engine, limits=Limits(messages=20), **options) as client:
         yield client
 
 

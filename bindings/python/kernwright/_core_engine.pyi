@@ -5,12 +5,12 @@ from typing import Any, final
 
 from kernwright._core_array import Array
 
-_Record = Callable[[int, int, bool, bool, bool, bool], Any]
+_Record = Callable[[int, int, bool, bool, bool, bool, bool], Any]
 
 @final
 class _EngineLoop:
-    """Requests in, tokens out. `record(rows, tokens, random, penalties, details, masks)` gives the
-    graph of a step of that size that does these things."""
+    """Requests in, tokens out. `record(rows, tokens, random, penalties, details, masks, adapters)`
+    gives the graph of a step of that size that does these things."""
 
     def __init__(
         self,
@@ -54,10 +54,12 @@ class _EngineLoop:
         user: str = "",
         timeout: float | None = None,
         mask: bytes | None = None,
+        adapter: int = -1,
+        salt: int = 0,
     ) -> int:
         """Queues a request; its number, or 0 where queue_limit requests wait (0: any number
         may). With `mask`, the bits of the tokens that may come first, each further token waits for
-        set_mask()."""
+        set_mask(). `adapter` is the slot of one; texts share pages with those of the same salt."""
 
     def set_mask(self, request: int, choice: int, mask: bytes, /) -> None:
         """The bits of the tokens that may come next, 32 in a word. Any thread."""
@@ -96,6 +98,12 @@ class _EngineLoop:
 
     def prepare(self, rows: int, record: _Record, /) -> None:
         """Records a step of so many rows that generate."""
+
+    def uses_adapter(self, slot: int, /) -> bool:
+        """Whether a request that has not ended has the adapter of this slot. Between steps."""
+
+    def drop_graphs(self, all: bool, /) -> None:
+        """Drops the graphs of steps with adapters, or all. Between steps."""
 
     def cached_pages(self, tokens: Sequence[int], /) -> list[int]:
         """The pages that the prefix cache has of a text's beginning, until the next call."""

@@ -56,7 +56,7 @@ inline Text expected(const engine::Request& request, std::size_t most) {
 }
 
 /// Rows as a device has them. A page keeps, for each place, the whole text up to there: what
-/// attention would read.
+/// attention would read; and the adapter that it was computed with.
 class FakeDevice final : public engine::RowStates {
  public:
   explicit FakeDevice(std::int32_t page_size) : page_size_(page_size) {}
@@ -66,7 +66,8 @@ class FakeDevice final : public engine::RowStates {
                   {},
                   start.computed,
                   start.sampling.seed,
-                  {}};
+                  {},
+                  start.adapter};
   }
   void set_pages(std::int32_t row, std::size_t first,
                  std::span<const std::int32_t> pages) override {
@@ -101,6 +102,7 @@ class FakeDevice final : public engine::RowStates {
   void write_page(std::int32_t page, const Text& text, std::int32_t first) {
     for (std::int32_t i = 0; i < page_size_; ++i)
       pages_[{page, i}] = Text(text.begin(), text.begin() + first + i + 1);
+    adapters_[page] = -1;
   }
   bool has_page(std::int32_t page, const Text& text, std::int32_t first) {
     const std::int32_t last = page_size_ - 1;
@@ -113,6 +115,7 @@ class FakeDevice final : public engine::RowStates {
     std::int32_t computed = 0;
     std::uint64_t seed = 0;
     engine::TokenMask mask;
+    std::int32_t adapter = -1;
   };
 
   void compute(Row& row) {
@@ -120,19 +123,22 @@ class FakeDevice final : public engine::RowStates {
     REQUIRE(at < std::ssize(row.tokens));
     REQUIRE(at / page_size_ < std::ssize(row.pages));
     for (std::int32_t i = 0; i < at; ++i) {
-      const auto& before =
-          pages_[{row.pages[static_cast<std::size_t>(i / page_size_)], i % page_size_}];
+      const std::int32_t page = row.pages[static_cast<std::size_t>(i / page_size_)];
+      const auto& before = pages_[{page, i % page_size_}];
+      REQUIRE(adapters_[page] == row.adapter);
       REQUIRE(
           std::ranges::equal(before, std::span(row.tokens).first(static_cast<std::size_t>(i) + 1)));
     }
-    pages_[{row.pages[static_cast<std::size_t>(at / page_size_)], at % page_size_}] =
-        Text(row.tokens.begin(), row.tokens.begin() + at + 1);
+    const std::int32_t page = row.pages[static_cast<std::size_t>(at / page_size_)];
+    pages_[{page, at % page_size_}] = Text(row.tokens.begin(), row.tokens.begin() + at + 1);
+    adapters_[page] = row.adapter;
     ++row.computed;
   }
 
   const std::int32_t page_size_;
   std::map<std::int32_t, Row> rows_;
   std::map<std::pair<std::int32_t, std::int32_t>, Text> pages_;
+  std::map<std::int32_t, std::int32_t> adapters_;  ///< of pages
 };
 
 /// A batch whose results are read one step late. The masks of guided sequences come when

@@ -43,6 +43,8 @@ Request random_request(Draw& draw) {
   request.user = std::string(1, static_cast<char>('a' + draw.below(3)));
   if (draw.one_of(8))
     request.deadline = Batch::Clock::time_point(std::chrono::hours(1 + draw.below(150)));
+  if (draw.one_of(4)) request.adapter = draw.below(2);
+  request.salt = static_cast<std::uint64_t>(request.adapter + 1);
   if (draw.one_of(5)) request.constraints.bad_tokens = {draw.below(kTokens)};
   if (draw.one_of(5)) {
     request.stop_tokens = {kTokens - 1};
@@ -79,7 +81,11 @@ TEST_CASE("batch: invariants and texts hold through random work of every kind") 
     Harness all(options_of(rows, least + draw.below(2) * draw.below(12), !draw.one_of(4), page_size,
                            draw.one_of(5)));
     for (int step = 0; step < 150; ++step) {
-      if (draw.one_of(3)) all.submit(random_request(draw));
+      if (draw.one_of(3)) {
+        const Request request = random_request(draw);
+        all.submit(request);
+        if (request.adapter >= 0) CHECK(all.batch.uses_adapter(request.adapter));
+      }
       disturb(all, draw);
       all.batch.expire(Batch::Clock::time_point(std::chrono::hours(step)));
       if (draw.one_of(2)) all.send_mask(!draw.one_of(30));
@@ -89,6 +95,7 @@ TEST_CASE("batch: invariants and texts hold through random work of every kind") 
         all.step();
     }
     all.drain();
+    CHECK_FALSE(all.batch.uses_adapter(0));
     all.check_texts();
     std::size_t choices = 0;
     for (const auto& [number, request] : all.requests)

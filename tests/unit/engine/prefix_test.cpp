@@ -24,9 +24,10 @@ std::vector<std::int32_t> taken(Pages& pages, std::size_t count) {
 }
 
 /// A search from the beginning of a text.
-std::vector<std::int32_t> found_in(PrefixCache& cache, const Text& text, std::size_t most) {
+std::vector<std::int32_t> found_in(PrefixCache& cache, const Text& text, std::size_t most,
+                                   std::uint64_t salt = 0) {
   std::vector<std::int32_t> found;
-  cache.find(text, most, found);
+  cache.find(text, most, found, salt);
   return found;
 }
 
@@ -51,6 +52,19 @@ TEST_CASE("prefix cache: the longest common beginning in full pages is found") {
   CHECK(found_in(cache, Text{1}, 9).empty());
   CHECK(pages.owners(first[0]) == 4);
   CHECK(pages.owners(first[2]) == 2);
+}
+
+TEST_CASE("prefix cache: equal texts of two salts share no page") {
+  Pages pages(4);
+  PrefixCache cache(pages, 1);
+  const auto first = taken(pages, 2), second = taken(pages, 2);
+  cache.add(Text{1, 2}, first);
+  CHECK(found_in(cache, Text{1, 2}, 9, 7).empty());
+  cache.add(Text{1, 2}, second, 7);
+  CHECK(cache.size() == 4);
+  CHECK(found_in(cache, Text{1, 2, 3}, 9, 7) == second);
+  CHECK(found_in(cache, Text{1, 2, 3}, 9) == first);
+  CHECK(found_in(cache, Text{1, 2, 3}, 9, 8).empty());
 }
 
 TEST_CASE("prefix cache: unused pages go first, from the end of a text") {

@@ -105,6 +105,19 @@ TEST_CASE("schedule: a recorded step has the features of all rows that get a tok
         (Features::random | Features::penalties | Features::details));
 }
 
+TEST_CASE("schedule: a part of a prompt with an adapter needs the products of adapters") {
+  const Buckets buckets = Buckets::of_limits(4, 32);
+  auto adapted = sequence_of(90, 0);
+  Request request;
+  request.adapter = 0;
+  adapted->source = std::make_shared<Request>(request);
+  const std::vector both = {sequence_of(5, 4), adapted};
+  const StepPlan plan = plan_step(both, {.max_tokens = 32}, buckets);
+  CHECK_FALSE(plan.parts[1].yields);
+  CHECK(plan.bucket.features == Features::adapters);
+  CHECK(plan_step(std::vector{both[0]}, {.max_tokens = 32}, buckets).bucket.features == 0);
+}
+
 TEST_CASE("buckets: the smallest size that holds a step") {
   CHECK_THROWS_AS(Buckets::of_limits(8, 8), InvalidArgument);
   for (const auto& [rows, tokens] :

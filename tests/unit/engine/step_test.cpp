@@ -35,6 +35,7 @@ struct HostRow {
   std::vector<std::int32_t> tokens, pages;
   std::int32_t computed = 0;
   Sampling sampling{};
+  std::int32_t adapter = -1;
 };
 
 engine::RowStart start_of(const std::vector<std::int32_t>& prompt, const Sampling& sampling,
@@ -76,7 +77,8 @@ void check_step(const Fixture& all, const std::vector<HostRow>& host,
                 const std::vector<std::int32_t>& active, const std::vector<std::int32_t>& counts,
                 std::int32_t rows, std::int32_t tokens) {
   const kernels::StepArrays step = all.step.arrays(rows, tokens);
-  std::vector<std::int32_t> expected_tokens, positions, token_rows, starts = {0}, lengths, last;
+  std::vector<std::int32_t> expected_tokens, positions, token_rows, adapters, starts = {0}, lengths,
+                                                                              last;
   for (std::int32_t b = 0; b < rows; ++b) {
     const bool used = b < static_cast<std::int32_t>(active.size());
     const auto place = static_cast<std::size_t>(b);
@@ -87,6 +89,7 @@ void check_step(const Fixture& all, const std::vector<HostRow>& host,
         expected_tokens.push_back(row.tokens[static_cast<std::size_t>(row.computed + i)]);
         positions.push_back(row.computed + i);
         token_rows.push_back(b);
+        adapters.push_back(row.adapter);
       }
       lengths.push_back(row.computed + count);
     } else {
@@ -99,9 +102,11 @@ void check_step(const Fixture& all, const std::vector<HostRow>& host,
   expected_tokens.resize(most, 0);
   positions.resize(most, 0);
   token_rows.resize(most, -1);
+  adapters.resize(most, -1);
   CHECK(values_of(step.tokens, all.stream) == expected_tokens);
   CHECK(values_of(step.positions, all.stream) == positions);
   CHECK(values_of(step.token_rows, all.stream) == token_rows);
+  CHECK(values_of(step.adapters, all.stream) == adapters);
   CHECK(values_of(step.query_starts, all.stream) == starts);
   CHECK(values_of(step.lengths, all.stream) == lengths);
   CHECK(values_of(step.last, all.stream) == last);
@@ -148,9 +153,13 @@ TEST_CASE("steps: random rows, plans and results are those of a host model") {
                     .top_k = pick(0, 9),
                     .top_p = 0.5f,
                     .seed = std::uint64_t{random()} << 32 | random()};
+    row.adapter = pick(-1, 3);
     const auto at = static_cast<std::int32_t>(r);
-    all.rows.set_row(
-        at, {row.tokens, static_cast<std::int32_t>(row.tokens.size()), row.computed, row.sampling});
+    all.rows.set_row(at, {.tokens = row.tokens,
+                          .prompt_length = static_cast<std::int32_t>(row.tokens.size()),
+                          .computed = row.computed,
+                          .sampling = row.sampling,
+                          .adapter = row.adapter});
     all.rows.set_pages(at, 0, std::span(row.pages).first(2));
     all.rows.set_pages(at, 2, std::span(row.pages).subspan(2));
   };

@@ -104,10 +104,16 @@ def loaded(arguments: argparse.Namespace, path: str | None = None, device: Any =
     options = load_options(arguments, path)
     device = chosen_device(arguments) if device is None else device
     with device:
-        model = llm.load(**options, device=device)
+        model = llm.load(**options, **_adapter_limits(arguments), device=device)
     if arguments.tokenizer is not None and path is None:
         model.tokenizer = llm.Tokenizer(arguments.tokenizer)
     return model
+
+
+def _adapter_limits(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Of commands that take adapters."""
+    names = ("max_adapters", "max_adapter_rank")
+    return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
 
 
 def chosen_device(arguments: argparse.Namespace) -> Any:

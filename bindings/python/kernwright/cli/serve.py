@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     _add_address(parser)
     _add_engine(parser)
+    _add_adapters(parser)
     _add_limits(parser)
     parser.add_argument("--log-format", choices=("text", "json"), default="text")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"),
@@ -75,6 +76,17 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-prefix-cache", action="store_true")
     group.add_argument("--deterministic", action="store_true",
                        help="equal bits whatever else runs")  # fmt: skip
+
+
+def _add_adapters(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("LoRA adapters of the model")
+    group.add_argument("--lora-modules", action="extend", nargs="+", default=[],
+                       metavar="NAME=PATH", help="folders that PEFT wrote")  # fmt: skip
+    group.add_argument("--allow-adapters", metavar="FOLDER",
+                       help="lets clients load and unload adapters of this folder")  # fmt: skip
+    group.add_argument("--max-adapters", type=int, default=8, metavar="N",
+                       help="loaded at a time")  # fmt: skip
+    group.add_argument("--max-adapter-rank", type=int, default=256, metavar="N")
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ True
 
 from kernwright._support.typed import publish
 from kernwright.llm import models
+from kernwright.llm._adapters.files import Adapter
 from kernwright.llm._batching.engine import *
 from kernwright.llm._batching.engine import __all__ as _engine
 from kernwright.llm._batching.request import *
@@ -58,6 +59,7 @@ __all__ = [
     *_stream,
     *_template,
     *_tokenizer,
+    "Adapter",
     "Memory",
     "Unread",
     "models",

@@ -1,6 +1,7 @@
 """Language models: files in, text out, on kernels that are strings."""
 
 from kernwright.llm import models as models
+from kernwright.llm._adapters.files import Adapter as Adapter
 from kernwright.llm._batching.engine import Engine as Engine
 from kernwright.llm._batching.request import Request as Request
 from kernwright.llm._chat.template import ChatTemplate as ChatTemplate

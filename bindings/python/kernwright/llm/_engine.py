@@ -13,6 +13,7 @@ import numpy as np
 import kernwright as kw
 from kernwright._core import Array, _EngineLoop
 from kernwright.errors import Error
+from kernwright.llm._adapters.adapters import AdapterPlace, Adapters
 from kernwright.llm._caches import CacheFormat, named_arrays, on_host, require_pages
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._guide.worker import GuideWorker
@@ -83,7 +84,8 @@ class TokenEngine:
     With `deterministic` a sequence's tokens and log-probabilities have the same bits whatever else
     runs beside: each step of generation then costs as much as one of `max_rows` sequences. With
     `prefix_cache` pages of earlier texts stay as long as nobody else needs them, and texts that
-    begin alike share them: a chat goes on without its past being computed again.
+    begin alike share them: a chat goes on without its past being computed again. `adapters` are
+    those that Sampling.adapter may name.
 
     One thread at a time: others wait. serve() instead runs requests of begin() until close(), and
     its events go to take(): these and cancel() and stats() may then be called from any thread.
@@ -94,7 +96,7 @@ class TokenEngine:
         cache_layers: Sequence[tuple[int, int]], capacity: int, max_rows: int = 64,
         page_size: int = 16, pages: int | None = None, max_tokens_per_step: int | None = None,
         dtype: Any = "bfloat16", deterministic: bool = False, prefix_cache: bool = True,
-        queue_limit: int | None = None, device: Any = None,
+        queue_limit: int | None = None, device: Any = None, adapters: Adapters | None = None,
     ) -> None:  # fmt: skip
         each = -(-capacity // page_size)
         self._pages = max_rows * each if pages is None else pages
@@ -113,8 +115,12 @@ class TokenEngine:
             )
         stream.device.synchronize()  # the model's weights may come from other streams
         self._caches, self._page_size = caches, page_size
-        self._record = Recorder(model, self._loop, caches, vocabulary)
+        self._record = Recorder(model, self._loop, caches, vocabulary, adapters, deterministic)
+        self._adapters, self._deterministic = adapters, deterministic
+        if adapters is not None:
+            adapters.join(self)
         self._guides = GuideWorker(self._loop)
+        self._thread: int | None = None  # that serve() runs in
         self._waiting: dict[int, deque[TokenPiece]] = {}
         self._left: dict[int, int] = {}  # choices of run_each() that have not ended
         self._logprobs: dict[int, int] = {}  # how many the request wants of each token
@@ -210,6 +216,7 @@ class TokenEngine:
                 f"a prompt of {len(prompt)} tokens leaves no place for a new one: the context has "
                 f"{self._capacity}"
             )
+        place = self._place(sampling.adapter)
         seed = secrets.randbits(64) if sampling.seed is None else sampling.seed % 2**64
         options: dict[str, Any] = {
             **{name: getattr(sampling, name)
@@ -218,13 +225,46 @@ class TokenEngine:
             "sampling": {name: getattr(sampling, name) for name in NUMBERS},
             "details": sampling.logprobs is not None,
             "logit_bias": dict(sampling.logit_bias), "bad_tokens": list(sampling.bad_tokens),
-            **turn._asdict(),
+            "adapter": place.slot, "salt": place.number, **turn._asdict(),
         }  # fmt: skip
         if sampling.allowed_tokens is not None:
             options["allowed_tokens"] = list(sampling.allowed_tokens)
         if sampling.guide is not None:
-            return self._guides.submit(sampling.guide, prompt, options) or None
-        return self._loop.submit(prompt, **options) or None
+            request = self._guides.submit(sampling.guide, prompt, options)
+        else:
+            request = self._loop.submit(prompt, **options)
+        # Before it was submitted, its slot might have gone to another one.
+        if request and sampling.adapter is not None:
+            try:
+                is_there = self._place(sampling.adapter) == place
+            except ModelError:
+                is_there = False
+            if not is_there:
+                self._loop.cancel(request)
+                raise ModelError(f"the adapter {sampling.adapter!r:.80} was unloaded meanwhile")
+        return request or None
+
+    def _place(self, adapter: str | None) -> AdapterPlace:
+        if self._adapters is not None:
+            return self._adapters.place(adapter)
+        if adapter is not None:
+            raise ModelError(f"this engine has no adapters, and none called {adapter!r:.80}")
+        return AdapterPlace()
+
+    def require_thread(self) -> None:
+        """Raises Error in another thread than that of serve(), where that runs."""
+        if self._thread not in (None, threading.get_ident()):
+            raise Error(
+                "an llm.Engine runs this model: its load_adapter() loads adapters between two steps"
+            )
+
+    def uses_adapter(self, slot: int) -> bool:
+        """Whether a request that has not ended has the adapter of a slot. Between steps."""
+        return self._loop.uses_adapter(slot)
+
+    def drop_graphs(self) -> None:
+        """Records steps with adapters again when they are needed next. Between steps."""
+        self._loop.drop_graphs(self._deterministic)
 
     def cancel(self, request: int, choice: int = -1, stopped: bool = False) -> None:
         """Ends a request, or one of its choices, with the next step; `stopped`: by its text."""
@@ -233,7 +273,11 @@ class TokenEngine:
     def serve(self, between: Callable[[Any], object]) -> str:
         """Runs what is begun until close(): "", or the message of the loss of the device. After
         each interrupt() it calls `between` with its stream, between two steps."""
-        return self._loop.serve(self._record, lambda: between(self._loop.stream))
+        self._thread = threading.get_ident()
+        try:
+            return self._loop.serve(self._record, lambda: between(self._loop.stream))
+        finally:
+            self._thread = None
 
     def interrupt(self) -> None:
         """Has serve() call its `between` before the next step. Any thread."""

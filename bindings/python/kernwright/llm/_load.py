@@ -14,6 +14,7 @@ from kernwright._core import Array
 from kernwright._files.gguf import Gguf
 from kernwright._files.opening import path_of
 from kernwright.errors import ArgumentError
+from kernwright.llm._adapters.adapters import require_limits
 from kernwright.llm._caches import BYTES, CacheFormat
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
@@ -42,6 +43,7 @@ def load(
     path: str | os.PathLike[str] | None = None, *, random: Any = None, dtype: str | None = None,
     quantize: str | None = None, device: Any = None, memory: str = "auto",
     budget: int | str | None = None, max_length: int | None = None, kv_dtype: str | None = None,
+    max_adapters: int = 8, max_adapter_rank: int = 256,
 ) -> Model:  # fmt: skip
     """The model in a folder of Hugging Face's layout (config.json and safetensors files), or in a
     GGUF file.
@@ -75,6 +77,9 @@ def load(
     goes through). A step copies the experts that have no slot, or passes all through the ring where
     its tokens choose more than there are slots. The model's `memory` tells what was chosen.
 
+    `max_adapters` LoRA adapters with ranks up to `max_adapter_rank` can be loaded at a time, see
+    Model.load_adapter(); they take no memory before.
+
     Raises ModelError, which names the file, field or tensor, for an unknown architecture, for
     missing, unexpected or misshapen tensors, and for a budget that is too small, with the smallest
     one that works; StoreError for damaged files.
@@ -89,13 +94,15 @@ def load(
     (3, 64)
     """
     limit = budget_bytes(memory, budget)
+    require_limits(max_adapters=max_adapters, max_adapter_rank=max_adapter_rank)
     with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
         config, parameters = files.config, files.parameters
         where, token = files.device, files.token_bytes
         used = place(parameters, memory, limit, where, token)
         return Model(
             config, parameters.module.eval(), memory=used, tokenizer_path=files.tokenizer_path,
-            cache_dtype=kv_dtype, cache_scales=files.cache_scales,
+            cache_dtype=kv_dtype, cache_scales=files.cache_scales, max_adapters=max_adapters,
+            max_adapter_rank=max_adapter_rank,
         )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
@@ -13,6 +14,8 @@ import numpy as np
 import kernwright as kw
 from kernwright._core import Array
 from kernwright.errors import ArgumentError
+from kernwright.llm._adapters.adapters import Adapters
+from kernwright.llm._adapters.files import Adapter
 from kernwright.llm._answers import AnswerParser
 from kernwright.llm._caches import CacheFormat
 from kernwright.llm._choice import Completion, Piece
@@ -56,6 +59,7 @@ class Model:
     def __init__(
         self, config: Config, module: Module, *, memory: Memory, tokenizer_path: str | None = None,
         cache_dtype: Any = None, cache_scales: Mapping[int, tuple[Array, Array]] | None = None,
+        max_adapters: int = 8, max_adapter_rank: int = 256,
     ) -> None:  # fmt: skip
         self.config, self.module, self.memory = config, module, memory
         first = next(iter(dict(module.named_parameters()).values()))
@@ -63,6 +67,9 @@ class Model:
         self.cache_format = CacheFormat(cache_dtype or first.dtype.name, cache_scales or {})
         self._tokenizer_path = tokenizer_path
         self._tokenizer: Tokenizer | None = None
+        self._adapters = Adapters(
+            module, config, most=max_adapters, most_rank=max_adapter_rank, device=self.device
+        )
         self._generator = Generator(self)
 
     @property
@@ -97,10 +104,64 @@ class Model:
         """The parameters in nested dicts, as Module.parameters() gives them."""
         return self.module.parameters()
 
-    def logits(self, tokens: Sequence[int]) -> Array:
+    @property
+    def adapters(self) -> dict[str, Adapter]:
+        """The LoRA adapters that are loaded, by their names."""
+        return self._adapters.loaded
+
+    def load_adapter(self, path: str | os.PathLike[str], name: str | None = None) -> Adapter:
+        """Loads a LoRA adapter: a folder as PEFT writes it, with adapter_config.json and
+        adapter_model.safetensors. generate() and others then take its name as `adapter=`.
+
+        `name` is that of the folder where none is given. The model's weights may have any format,
+        also of few bits. Texts of many adapters, and of none, run as one batch: a step has two more
+        products for each layer that an adapter changes, and none where no text has one. The
+        device keeps `max_adapters` slots of the highest rank so far (llm.load() sets both limits).
+        While an llm.Engine runs the model, use its load_adapter().
+
+        Raises ModelError, which names file, field or tensor, for modules that the model does not
+        have and for experts, embeddings and norms, wrong shapes and ranks, variants as DoRA, biases
+        and modules_to_save; for a name in use, and when all slots are taken; StoreError for damaged
+        files, OutOfMemory; Error while an llm.Engine runs the model.
+
+        >>> import json, pathlib
+        >>> from kernwright import llm
+        >>> model = llm.load(random={
+        ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+        ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        ...     "dtype": "float32", "max_position_embeddings": 64,
+        ... })
+        >>> folder, settings = pathlib.Path("sql"), {"r": 2, "lora_alpha": 4}
+        >>> folder.mkdir()
+        >>> (folder / "adapter_config.json").write_text(
+        ...     json.dumps(settings | {"target_modules": ["q_proj"]}))
+        >>> name = "base_model.model.model.layers.0.self_attn.q_proj"
+        >>> kw.save_safetensors(folder / "adapter_model.safetensors", {
+        ...     f"{name}.lora_A.weight": kw.ones((2, 32)),
+        ...     f"{name}.lora_B.weight": kw.ones((32, 2)),
+        ... })
+        >>> model.load_adapter(folder).targets
+        ('q_proj',)
+        >>> len(model.generate([1, 2, 3], adapter="sql", max_tokens=4).tokens)
+        4
+        """
+        return self._adapters.put(self._adapters.read(path, name))
+
+    def unload_adapter(self, name: str) -> None:
+        """Unloads an adapter at once for new requests. Those that have it end with it, and its slot
+        is free for another one then. Any thread. Raises ModelError for an unknown name.
+
+        >>> model.unload_adapter("sql")
+        >>> model.adapters
+        {}
+        """
+        self._adapters.drop(name)
+
+    def logits(self, tokens: Sequence[int], *, adapter: str | None = None) -> Array:
         """The logits behind each token of a sequence: (tokens, vocabulary), float32.
 
-        Raises ModelError for tokens outside of the vocabulary, ContextError for more than the
+        `adapter` is the name of one that is loaded. Raises ModelError for tokens outside of the
+        vocabulary and unknown adapters, ContextError for more than the
         model has positions for.
 
         >>> from kernwright import llm
@@ -113,7 +174,8 @@ class Model:
         'float32'
         """
         step = WholeStep([self.checked_tokens(tokens)], select="all", device=self.device)
-        made = self.module(step).astype("float32")
+        with self._adapters.whole(step, adapter):
+            made = self.module(step).astype("float32")
         return made[:, : self.config.vocab_size]  # type: ignore[no-any-return]
 
     def generate(self, prompts: Any, **options: Unpack[GenerationOptions]) -> Any:
@@ -142,6 +204,7 @@ class Model:
           or its text), a regular expression for the whole text, a grammar of Lark's syntax, or a
           list of texts of which each is one. A text of max_tokens may be cut, any other one has the
           form. Needs a tokenizer, and llguidance of ``pip install 'kernwright[llm]'``.
+        - adapter: the name of an adapter of load_adapter(); without it the model is as its files.
         - deterministic: tokens and log-probabilities have the same bits whatever else is in the
           batch. A step then costs as much as one of 32 texts, a prompt as one of whole 256 tokens;
           calls with and without it have caches of their own, made anew when they take turns.
@@ -232,9 +295,9 @@ class Model:
             raise ModelError("a chat needs the model's tokenizer, and its files have none")
         return self.tokenizer.encode_chat(messages, tools, **(variables or {}))
 
-    def embed(self, prompts: Any) -> Array:
+    def embed(self, prompts: Any, *, adapter: str | None = None) -> Array:
         """The mean of the last hidden states of each prompt's tokens: (prompts, hidden), float32;
-        (hidden,) for one prompt.
+        (hidden,) for one prompt. `adapter` is the name of one that is loaded.
 
         >>> from kernwright import llm
         >>> model = llm.load(random={
@@ -248,7 +311,9 @@ class Model:
         if not hasattr(self.module, "hidden"):
             raise ModelError(f"{type(self.module).__name__} has no hidden(step) to embed with")
         lists, alone = prompts_of(self, prompts)
-        x = self.module.hidden(WholeStep(lists, select="all", device=self.device))
+        step = WholeStep(lists, select="all", device=self.device)
+        with self._adapters.whole(step, adapter):
+            x = self.module.hidden(step)
         x, made, begin = x.astype("float32"), [], 0
         for each in lists:
             made.append(kw.mean(x[begin : begin + len(each)], axis=0))
@@ -256,9 +321,9 @@ class Model:
         return made[0] if alone else kw.stack(made, axis=0)
 
     def snapshot(self, conversation: Any) -> Snapshot:
-        """Keys and values of a text or tokens, as an llm.Snapshot in the host's memory: of the
-        first full pages of 16 tokens. What the caches of generate() and chat() do not hold is
-        computed first.
+        """Keys and values of a text or tokens without an adapter, as an llm.Snapshot in the host's
+        memory: of the first full pages of 16 tokens. What the caches of generate() and chat() do
+        not hold is computed first.
 
         Raises ModelError for less than a page, ContextError, and OutOfMemory for the host's memory
         too.
@@ -298,9 +363,10 @@ class Model:
             raise ArgumentError(f"max_tokens is an int above 0, got {max_tokens!r:.60}")
         restore_snapshot(self, self._generator, snapshot, max_tokens)
 
-    def perplexity(self, text: Any) -> float:
+    def perplexity(self, text: Any, *, adapter: str | None = None) -> float:
         """exp of the mean of -log p(token | those before) over all tokens but the first, of a text
-        or tokens; what is longer than the context is cut into pieces of that length.
+        or tokens; what is longer than the context is cut into pieces of that length. `adapter` is
+        the name of one that is loaded.
 
         >>> from kernwright import llm
         >>> model = llm.load(random={
@@ -322,7 +388,9 @@ class Model:
             if len(piece) < 2:
                 raise ModelError("perplexity() takes two tokens at least")
             targets = kw.asarray(np.asarray(piece[1:], np.int64))
-            losses = kw.nn.cross_entropy(self.logits(piece)[:-1], targets, reduction="sum")
+            losses = kw.nn.cross_entropy(
+                self.logits(piece, adapter=adapter)[:-1], targets, reduction="sum"
+            )
             total, count = total + float(losses), count + len(piece) - 1
         return math.exp(total / count)
 

@@ -44,6 +44,7 @@ class GenerationOptions(TypedDict, total=False):
     logit_bias: Mapping[int, float]
     allowed_tokens: Sequence[int] | None
     bad_tokens: Sequence[int]
+    adapter: str | None
     schema: Mapping[str, Any] | str | None
     regex: str | None
     grammar: str | None

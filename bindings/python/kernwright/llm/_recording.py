@@ -9,6 +9,7 @@ import numpy as np
 
 import kernwright as kw
 from kernwright._core import Array, _EngineLoop
+from kernwright.llm._adapters.adapters import Adapters
 from kernwright.llm._paged_step import LayerCache, PagedStep
 from kernwright.llm._step import Step
 from kernwright.llm._weights.streaming import graph_pool
@@ -25,16 +26,18 @@ class Recorder:
 
     def __init__(
         self, model: Callable[[Step], Array], loop: _EngineLoop, caches: Sequence[LayerCache],
-        vocabulary: int,
+        vocabulary: int, adapters: Adapters | None = None, deterministic: bool = False,
     ) -> None:  # fmt: skip
         self._model, self._loop, self._caches = model, loop, caches
         self._vocabulary = vocabulary
+        self._adapters, self._deterministic = adapters, deterministic
         self._pool = graph_pool(model, loop.stream.device)
 
     def __call__(
-        self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool
-    ) -> kw.Graph:
-        stream, wanted = self._loop.stream, (random, penalties, details, masks)
+        self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
+        adapters: bool = False,
+    ) -> kw.Graph:  # fmt: skip
+        stream, wanted = self._loop.stream, (random, penalties, details, masks, adapters)
         with stream:
             self._step(rows, tokens, *wanted)
             graph = kw.Graph(pool=self._pool)
@@ -43,12 +46,14 @@ class Recorder:
         return graph
 
     def _step(
-        self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool
-    ) -> None:
+        self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
+        adapters: bool,
+    ) -> None:  # fmt: skip
         self._loop.begin(rows, tokens)
         arrays = self._loop.arrays(rows, tokens)
         # Rows that pad a table of tokens are never sampled.
-        logits = self._model(PagedStep(arrays, self._caches))[:, : self._vocabulary]
+        logits = self._logits(PagedStep(arrays, self._caches), arrays["adapters"], adapters)
+        logits = logits[:, : self._vocabulary]
         if logits.dtype != "float32":
             logits = logits.astype("float32")
         chances = kw.nn.log_softmax(logits) if details else None  # as the model has them
@@ -67,6 +72,15 @@ class Recorder:
         else:
             kw.nn.greedy(logits, out=sampled)
         self._loop.end(sampled, logits, None if chances is None else _details(chances, sampled))
+
+    def _logits(self, step: Step, slots: Array, wanted: bool) -> Array:
+        """Of a deterministic engine all steps have the products of adapters, so that a token gets
+        the same bits beside any others."""
+        adapters = self._adapters
+        if adapters is None or not (wanted or (self._deterministic and adapters.has_layers)):
+            return self._model(step)
+        with adapters.within(step, slots):
+            return self._model(step)
 
 
 class TokenLogprobs(NamedTuple):

@@ -29,7 +29,8 @@ class TokenOptions:
     end a sequence, and are its last token; they are not sampled among the first `min_tokens`.
     `logit_bias` has numbers from -100 to 100 that are added to the logits of up to 300 tokens,
     behind penalties. Only `allowed_tokens` (None: all) without `bad_tokens` are sampled. Equal
-    seeds give equal tokens, whatever else runs beside; None draws a seed.
+    seeds give equal tokens, whatever else runs beside; None draws a seed. `adapter` is the name of
+    one that is loaded.
     """
 
     max_tokens: int | None = None
@@ -47,6 +48,7 @@ class TokenOptions:
     logit_bias: Mapping[int, float] = dataclasses.field(default_factory=dict)
     allowed_tokens: Sequence[int] | None = None
     bad_tokens: Sequence[int] = ()
+    adapter: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Sampling(TokenOptions):
         for name in ("stop_tokens", "allowed_tokens", "bad_tokens"):
             _require_tokens(name, getattr(self, name))
         _require_biases(self.logit_bias)
+        if self.adapter is not None and not isinstance(self.adapter, str):
+            raise ArgumentError(f"adapter is the name of one, got {self.adapter!r:.60}")
         if self.guide is not None and self.min_tokens:
             raise InvalidArgument(
                 f"min_tokens is {self.min_tokens}, and a guide decides where a text ends: leave "

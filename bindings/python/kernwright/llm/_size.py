@@ -77,7 +77,7 @@ class EngineSize(NamedTuple):
             capacity=self.capacity, max_rows=self.rows, page_size=PAGE, pages=self.pages,
             dtype=model.cache_format, max_tokens_per_step=max_tokens_per_step or usual,
             deterministic=deterministic, prefix_cache=prefix_cache,
-            queue_limit=queue_limit, device=model.device,
+            queue_limit=queue_limit, device=model.device, adapters=model._adapters,
         )  # fmt: skip
 
 

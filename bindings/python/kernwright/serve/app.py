@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, Router
 
+from kernwright.serve.adapters import load_adapter, model_card, unload_adapter
 from kernwright.serve.endpoints.anthropic import AnthropicMessage, count_tokens
 from kernwright.serve.endpoints.chat import Chat
 from kernwright.serve.endpoints.completions import Completions
@@ -23,7 +24,6 @@ from kernwright.serve.http.body import read_body
 from kernwright.serve.http.errors import ApiError
 from kernwright.serve.http.guard import Guard
 from kernwright.serve.http.streaming import EventStream, while_connected
-from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.openapi import description
 from kernwright.serve.protocol import (
     ChatBody,
@@ -31,9 +31,11 @@ from kernwright.serve.protocol import (
     CountTokensBody,
     DetokenizeBody,
     EmbeddingBody,
+    LoadAdapterBody,
     MessagesBody,
     ResponsesBody,
     TokenizeBody,
+    UnloadAdapterBody,
     decoded,
     has_form,
 )
@@ -42,6 +44,7 @@ from kernwright.serve.server import Server
 __all__ = ["make_app"]
 
 Handler = Callable[[Request], Awaitable[Any]]
+_UNLOAD = "/v1/unload_lora_adapter"
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -107,13 +110,21 @@ class _Endpoints:
             len(content), lambda: decoded(content, kind, ignore_unknown=ignores)
         )
 
+    async def unload(self, request: Request) -> Response:
+        """POST /v1/unload_lora_adapter. It needs no model to be loaded."""
+        content = await read_body(request.scope, request.receive, self._server.limits)
+        body = await self._decoded(content, UnloadAdapterBody)
+        return _json(unload_adapter(self._server, body))
+
     async def models(self, request: Request) -> Response:
         """GET /v1/models."""
-        return _json({"object": "list", "data": [_told(s) for s in self._server.models.values()]})
+        names = [*self._server.models, *self._server.adapters]
+        cards = [model_card(self._server, name) for name in names]
+        return _json({"object": "list", "data": cards})
 
     async def model(self, request: Request) -> Response:
         """GET /v1/models/NAME."""
-        return _json(_told(self._server.slot(request.path_params["name"])))
+        return _json(model_card(self._server, request.path_params["name"]))
 
     async def live(self, request: Request) -> Response:
         """GET /health/live: whether the engines run."""
@@ -150,13 +161,6 @@ def _page() -> str:
     return pathlib.Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
 
-def _told(slot: ModelSlot) -> dict[str, Any]:
-    return {
-        "id": slot.name, "object": "model", "created": slot.created, "owned_by": "kernwright",
-        "max_model_len": slot.context, "status": slot.state,
-    }  # fmt: skip
-
-
 def _route(path: str, method: str, handler: Handler) -> Route:
     """Other methods are refused. Logs and metrics get the path of the route, of which there are
     few."""
@@ -189,20 +193,27 @@ def make_app(server: Server, *, cors: Sequence[str] = ()) -> Any:
         "/tokenize": (TokenizeBody, tokenize, False),
         "/detokenize": (DetokenizeBody, detokenize, False),
     }
+    changes = server.adapter_folder is not None
+    if changes:
+        works["/v1/load_lora_adapter"] = LoadAdapterBody, load_adapter, False
     bodies = {path: kind for path, (kind, *_) in (makers | works).items()}
+    if changes:
+        bodies[_UNLOAD] = UnloadAdapterBody
 
-    @functools.cache
     def described() -> bytes:
         return msgspec.json.encode(description(server, bodies, gets))
 
+    told = described if changes else functools.cache(described)
     gets: dict[str, Handler] = {
         "/v1/models": ends.models, "/v1/models/{name:path}": ends.model,
         "/health": ends.live, "/health/live": ends.live, "/health/ready": ends.ready,
-        "/metrics": ends.metrics, "/openapi.json": ends.telling(described), "/": ends.page,
+        "/metrics": ends.metrics, "/openapi.json": ends.telling(told), "/": ends.page,
     }  # fmt: skip
     routes = [_route(path, "POST", ends.generating(*each)) for path, each in makers.items()]
     routes += [_route(path, "POST", ends.computing(*each)) for path, each in works.items()]
     routes += [_route(path, "GET", each) for path, each in gets.items()]
+    if changes:
+        routes.append(_route(_UNLOAD, "POST", ends.unload))
     app: Any = Guard(Router(routes, redirect_slashes=False, default=_missing), server)
     if not cors:
         return app

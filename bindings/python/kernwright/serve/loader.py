@@ -12,7 +12,7 @@ from kernwright.llm._load import Plan
 from kernwright.llm._parse.formats import FORMATS
 from kernwright.llm._size import SHARE
 from kernwright.llm._weights.memory import available_bytes
-from kernwright.serve.served import Served
+from kernwright.serve.served import AdapterCard, Served
 
 __all__ = ["Loader"]
 
@@ -26,15 +26,19 @@ class Loader:
 
     def __init__(
         self, arguments: argparse.Namespace, plans: Mapping[str, Plan], kv_memory: int | str,
-        load: Callable[[str], llm.Model],
+        load: Callable[[str], llm.Model], adapters: Mapping[str, AdapterCard] | None = None,
     ) -> None:  # fmt: skip
         self._arguments, self._plans, self._kv_memory = arguments, plans, kv_memory
-        self._load = load
+        self._load, self._adapters = load, {} if adapters is None else adapters
         self._engines: weakref.WeakValueDictionary[str, llm.Engine] = weakref.WeakValueDictionary()
 
     def load(self, name: str) -> Served:
-        """A model and its engine. Raises what llm.load() and llm.Engine() raise."""
+        """A model with its adapters, and its engine. Raises what llm.load(), load_adapter() and
+        llm.Engine() raise."""
         arguments, model = self._arguments, self._load(name)
+        for card in list(self._adapters.values()):
+            if card.parent == name:
+                model.load_adapter(card.path, card.name)
         engine = llm.Engine(
             model, max_rows=arguments.max_rows,
             max_tokens_per_step=arguments.max_tokens_per_step, kv_memory=self._share(name, model),

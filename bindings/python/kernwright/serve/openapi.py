@@ -28,6 +28,8 @@ _PATHS = {
     "/v1/responses": ("An answer in OpenAI's newer form", "id object status model output usage"),
     "/v1/messages": ("An answer in Anthropic's form", "id type role model content usage"),
     "/v1/messages/count_tokens": ("The tokens of such a prompt", "input_tokens"),
+    "/v1/load_lora_adapter": ("Loads an adapter", "id object created max_model_len parent root"),
+    "/v1/unload_lora_adapter": ("Unloads an adapter", "id object deleted"),
     "/v1/embeddings": ("Vectors of texts", "object data model usage"),
     "/tokenize": ("A text or messages to tokens", "tokens count max_model_len"),
     "/detokenize": ("Tokens to a text", "prompt"),
@@ -66,17 +68,18 @@ def description(
     """The description of the paths that take POST, with the structs of their bodies, and of those
     that take GET."""
     kinds = list(posts.values())
+    names = [*server.models, *server.adapters]  # those of the moment
     _, schemas = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     for kind in kinds:
         _add_bounds(schemas[kind.__name__], server.limits)
-        schemas[kind.__name__]["properties"]["model"] = {"enum": [*server.models, None]}
+        schemas[kind.__name__]["properties"]["model"] = {"enum": [*names, None]}
         if not server.ignore_unknown:
             _refuse_others(schemas[kind.__name__])
     schemas["Error"] = _error()
-    paths = {path: {"post": _operation(path, server.models, kind)} for path, kind in posts.items()}
+    paths = {path: {"post": _operation(path, names, kind)} for path, kind in posts.items()}
     for path in gets:
         name = path.replace(":path", "")
-        paths[name] = {"get": _operation(name, server.models)}
+        paths[name] = {"get": _operation(name, names)}
     made: dict[str, Any] = {
         "openapi": "3.1.0", "info": {"title": "Kernwright", "version": __version__},
         "paths": paths, "components": {"schemas": schemas, "responses": _errors()},

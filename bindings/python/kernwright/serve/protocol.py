@@ -16,10 +16,12 @@ __all__ = [
     "CountTokensBody",
     "DetokenizeBody",
     "EmbeddingBody",
+    "LoadAdapterBody",
     "MessagesBody",
     "ResponsesBody",
     "SamplingFields",
     "TokenizeBody",
+    "UnloadAdapterBody",
     "chat_body",
     "decoded",
     "has_form",
@@ -100,6 +102,21 @@ class CompletionBody(SamplingFields, kw_only=True):
     echo: Flag = None
     logprobs: Whole = None
     best_of: Whole = None
+
+
+class LoadAdapterBody(msgspec.Struct, kw_only=True):
+    """POST /v1/load_lora_adapter. `model` is the one that the adapter is of."""
+
+    lora_name: str
+    lora_path: str
+    model: str | None = None
+
+
+class UnloadAdapterBody(msgspec.Struct, kw_only=True):
+    """POST /v1/unload_lora_adapter."""
+
+    lora_name: str
+    model: str | None = None
 
 
 class ResponsesBody(msgspec.Struct, kw_only=True):

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kernwright import llm
 from kernwright.serve.http.errors import ApiError
 
-__all__ = ["Served"]
+__all__ = ["AdapterCard", "Served"]
 
 Result = TypeVar("Result")
+
+
+class AdapterCard(NamedTuple):
+    """An adapter by the name that requests give: of which model, and from which folder."""
+
+    name: str
+    parent: str
+    path: str
+    created: int
 
 
 @dataclasses.dataclass
@@ -23,6 +32,8 @@ class Served:
     engine: Any
     chat_format: str | None = None
     """The format of llm.MessageParser; None where answers are plain text."""
+    adapter: str | None = None
+    """What calls of the model name."""
 
     @property
     def context(self) -> int:

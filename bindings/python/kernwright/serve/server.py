@@ -19,7 +19,7 @@ from kernwright.serve.http.limits import Limits
 from kernwright.serve.http.streaming import while_connected
 from kernwright.serve.metrics import Metrics
 from kernwright.serve.model_slot import ModelSlot
-from kernwright.serve.served import Served
+from kernwright.serve.served import AdapterCard, Served
 from kernwright.serve.texts.sampling import Defaults
 
 __all__ = ["Server"]
@@ -34,6 +34,10 @@ class Server:
     """The models by their names; requests without a name get the first."""
 
     models: dict[str, ModelSlot]
+    adapters: dict[str, AdapterCard] = dataclasses.field(default_factory=dict)
+    """By names of their own."""
+    adapter_folder: str | None = None
+    """Clients may load adapters from it. None: they may load none."""
     limits: Limits = dataclasses.field(default_factory=Limits)
     defaults: Defaults = dataclasses.field(default_factory=Defaults)
     keys: Keys = dataclasses.field(default_factory=lambda: Keys({}))
@@ -69,12 +73,15 @@ class Server:
     async def use(self, name: str | None, call: Call, receive: Any) -> Served:
         """The model of a request, kept until the call ends. Waits while it is loaded. Raises
         ApiError, and ClientGone where the client leaves meanwhile."""
-        slot = self.slot(name)
+        card = self.adapters.get(name or "")
+        slot = self.slot(name if card is None else card.parent)
         while (served := slot.acquire()) is None:
             loaded = slot.wait(self._loads, self.limits.load_seconds)
             await while_connected(receive, loaded, lambda reason: None, self.limits.seconds)
         call.at_end.callback(slot.release)
-        return served
+        if card is None:
+            return served
+        return dataclasses.replace(served, name=card.name, adapter=card.name)
 
     def unload_idle(self) -> None:
         """Has idle models unloaded."""
@@ -88,8 +95,9 @@ class Server:
             return next(iter(self.models.values()))
         found = self.models.get(name)
         if found is None:
+            names = ", ".join([*self.models, *self.adapters])
             raise ApiError(
-                404, f"the model {name!r:.100} is not here; there is {', '.join(self.models)}",
+                404, f"the model {name!r:.100} is not here; there is {names}",
                 param="model", code="model_not_found",
             )  # fmt: skip
         return found
@@ -116,6 +124,8 @@ class Server:
         form, model = form_of(options), served.model
         if form is not None and model.tokenizer is not None:
             require_cheap(compiler_of(model.tokenizer, model.config.vocab_size, model.eos), form)
+        if served.adapter is not None:
+            options = {**options, "adapter": served.adapter}
         return served.engine.submit(list(tokens), user=call.user, **options)
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
@@ -20,6 +21,7 @@ from kernwright.serve.http.log import begin_log, log
 from kernwright.serve.lifecycle import Address, run_server
 from kernwright.serve.loader import Loader, require_chat_format
 from kernwright.serve.model_slot import ModelSlot
+from kernwright.serve.served import AdapterCard
 from kernwright.serve.server import Server
 from kernwright.serve.texts.sampling import Defaults
 
@@ -41,6 +43,7 @@ def start(
     kv_memory = arguments.kv_memory
     kv_memory = kv_memory if kv_memory == "auto" else _bytes("--kv-memory", kv_memory)
     paths = _names(arguments)
+    adapters = _adapters(arguments, paths)
     plans = {name: plan(path) for name, path in paths.items()}
     if arguments.check:
         text, fits = checked(arguments, plans, kv_memory)
@@ -50,14 +53,15 @@ def start(
         arguments.host, arguments.port, certificate=arguments.tls_certificate,
         key=arguments.tls_key,
     )  # fmt: skip
-    loader = Loader(arguments, plans, kv_memory, lambda name: load(paths[name]))
+    loader = Loader(arguments, plans, kv_memory, lambda name: load(paths[name]), adapters)
     server = Server(
-        _slots(loader, plans, arguments.lazy), limits=limits, defaults=defaults, keys=keys,
+        _slots(loader, plans, arguments.lazy), adapters=adapters,
+        adapter_folder=arguments.allow_adapters, limits=limits, defaults=defaults, keys=keys,
         ignore_unknown=arguments.unknown_fields == "ignore", idle_seconds=arguments.idle_unload,
     )  # fmt: skip
     begin_log(arguments.log_format, arguments.log_level)
     app = make_app(server, cors=arguments.cors)
-    names = ", ".join(plans)
+    names = ", ".join([*plans, *adapters])
     log.info("%s is served at %s%s", names, address.url, "" if keys else ", without keys")
     return run_server(app, server, address)
 
@@ -85,6 +89,24 @@ def _names(arguments: argparse.Namespace) -> dict[str, str | None]:
         if not name or not path or name in made:
             raise InvalidArgument(f"--also is NAME=PATH with a name of its own, got {text!r:.80}")
         made[name] = path
+    return made
+
+
+def _adapters(
+    arguments: argparse.Namespace, models: Mapping[str, str | None]
+) -> dict[str, AdapterCard]:
+    """Adapters of the first model by their names. Raises InvalidArgument."""
+    made: dict[str, AdapterCard] = {}
+    for text in arguments.lora_modules:
+        name, _, path = text.partition("=")
+        if not name or not path or name in made or name in models:
+            raise InvalidArgument(
+                f"--lora-modules is NAME=PATH with a name of its own, got {text!r:.80}"
+            )
+        made[name] = AdapterCard(name, next(iter(models)), path, int(time.time()))
+    folder = arguments.allow_adapters
+    if folder is not None and not os.path.isdir(folder):
+        raise InvalidArgument(f"--allow-adapters is a folder, got {folder!r:.80}")
     return made
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.llm._adapters.files import Adapter
 from kernwright.llm._batching.delivery import Delivery
 from kernwright.llm._batching.request import Progress, Request
 from kernwright.llm._choice import Choice
@@ -141,6 +143,22 @@ class Engine:
         sampling = generation.sampling(limit, model.eos, guide_of(model, generation.form))
         number = self._delivery.submit(progress, tokens, sampling, turn)
         return Request(number, progress, self)
+
+    def load_adapter(self, path: str | os.PathLike[str], name: str | None = None) -> Adapter:
+        """Model.load_adapter() while the engine works: the files are read in this thread, and the
+        adapter goes to its slot between two steps. Any thread. Model.unload_adapter() may be called
+        as it is.
+
+        Raises what Model.load_adapter() does, and llm.EngineClosed.
+
+        >>> with llm.Engine(model, max_rows=2) as engine:  # model and folder of that example
+        ...     adapter = engine.load_adapter(folder, "other")
+        ...     engine.submit([1, 2], max_tokens=3, adapter="other").result().finish_reason
+        'length'
+        """
+        adapters = self._model._adapters
+        weights = adapters.read(path, name)
+        return self.between_steps(lambda: adapters.put(weights)).result()
 
     def between_steps(self, function: Callable[[], Result]) -> Future[Result]:
         """Has the engine's thread call a function between two steps, when no other call of the

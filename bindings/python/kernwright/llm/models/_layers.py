@@ -64,37 +64,54 @@ class Linear(Module):
 
     weight: Any
     bias: Any
+    _adapters: Any = None
 
     def __init__(
         self, in_features: int, parts: int | Mapping[str, int], bias: bool = False
     ) -> None:
         self._parts = dict(parts) if isinstance(parts, Mapping) else {"": parts}
         width = sum(self._parts.values())
+        self._extents = width, in_features
         self.weight = Unread((width, in_features))
         self.bias = Unread((width,)) if bias else None
 
     def __call__(self, x: Array, **options: Any) -> Array:
         """`options` are those of kw.nn.linear(): activation, residual, ..."""
+        if self._adapters is not None and self._adapters.is_wanted:
+            return self._adapters.apply(self._product, x, **options)  # type: ignore[no-any-return]
+        return self._product(x, **options)
+
+    def _product(self, x: Array, **options: Any) -> Array:
         if isinstance(self.weight, Parts):
-            return kw.concat(self.split(x), axis=-1)
+            return kw.concat(self._products(x, self.weight), axis=-1)
         if isinstance(self.weight, ScaledWeight):
             return kw.nn.linear(x, self.weight.codes, self.bias, scale=self.weight.scale, **options)
         return kw.nn.linear(x, self.weight, self.bias, **options)
 
     def split(self, x: Array) -> list[Array]:
         """The parts of the product, (..., width) each."""
-        if isinstance(self.weight, Parts):
-            return [
-                kw.nn.linear(
-                    x, weight, None if self.bias is None else self.bias[self.rows_of(name)]
-                )
-                for name, weight in self.weight.weights.items()
-            ]
+        if isinstance(self.weight, Parts) and self._adapters is None:
+            return self._products(x, self.weight)
         y, made, begin = self(x), [], 0
         for width in self._parts.values():
             made.append(y[..., begin : begin + width])
             begin += width
         return made
+
+    def _products(self, x: Array, parts: Parts) -> list[Array]:
+        return [
+            kw.nn.linear(x, weight, None if self.bias is None else self.bias[self.rows_of(name)])
+            for name, weight in parts.weights.items()
+        ]
+
+    def set_adapters(self, adapters: Any) -> None:
+        """Gives the layer slots for adapters, see llm._adapters."""
+        self._adapters = adapters
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """(out_features, in_features)"""
+        return self._extents
 
     def part_names(self) -> list[str]:
         """The names of the parts, in order."""
@@ -108,7 +125,7 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         """The extents that repr() shows."""
-        return "in_features={1}, out_features={0}".format(*self.weight.shape)
+        return "in_features={1}, out_features={0}".format(*self._extents)
 
 
 class Embedding(Module):

@@ -45,7 +45,7 @@ def embeddings(server: Server, served: Served, body: EmbeddingBody, call: Call) 
 
 
 def _embedding(served: Served, tokens: list[int]) -> np.ndarray[Any, Any]:
-    return served.model.embed(tokens).numpy().astype("<f4")
+    return served.model.embed(tokens, adapter=served.adapter).numpy().astype("<f4")
 
 
 def _written(vector: np.ndarray[Any, Any], form: str) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 import kernwright as kw
-from kernwright import llm
 from kernwright.llm._recording import TokenLogprobs
 from kernwright.serve.http.errors import ApiError
 from kernwright.serve.served import Served
@@ -31,12 +30,13 @@ def prompt_logprobs(
         )  # fmt: skip
     if len(tokens) == 1:
         return [None]
-    return [None, *served.between_steps(lambda: _following(served.model, tokens, count))]
+    return [None, *served.between_steps(lambda: _following(served, tokens, count))]
 
 
-def _following(model: llm.Model, tokens: Sequence[int], count: int) -> list[TokenLogprobs]:
+def _following(served: Served, tokens: Sequence[int], count: int) -> list[TokenLogprobs]:
     """Of each token but the first."""
-    chances = kw.nn.log_softmax(model.logits(tokens))[:-1]
+    model = served.model
+    chances = kw.nn.log_softmax(model.logits(tokens, adapter=served.adapter))[:-1]
     following = np.asarray(tokens[1:], np.int64).reshape(-1, 1)
     own = kw.take_along_axis(chances, kw.asarray(following), axis=1).numpy()[:, 0].tolist()
     tops: list[list[tuple[int, float]]] = [[] for _ in own]

@@ -1,0 +1,1 @@
+"""LoRA adapters: their files, and their slots beside the weights of a model."""
