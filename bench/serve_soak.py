@@ -31,7 +31,7 @@ from serve_clients import TINY, Served, served
 
 import harness
 
-ROWS, QUEUE = 4, 4
+ROWS, QUEUE = 4, 16
 ARGUMENTS = (
     *("--max-rows", str(ROWS), "--queue-limit", str(QUEUE), "--log-format", "json"),
     *("--read-timeout", "2", "--timeout", "120", "--deterministic"),
@@ -169,8 +169,10 @@ def round_of(server: Served, number: int, disconnects: int) -> dict[str, Any]:
     def neighbour() -> None:
         while not stop.is_set():
             status, content = server.ask("POST", "/v1/completions", SHORT)
-            if status == 200:  # 429 while the queue is full
+            if status == 200:
                 texts.add(json.dumps(json.loads(content)["choices"]))
+            else:  # 429: the queue is full
+                time.sleep(0.02)
 
     thread = threading.Thread(target=neighbour)
     thread.start()

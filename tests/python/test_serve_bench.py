@@ -20,16 +20,15 @@ def run(name, path, *options):
 
 
 def test_figures(tmp_path):
-    options = ("--parts", "first,load", "--in-flight", "2", "--prompt", "16", "--tokens", "3")
+    options = ("--parts", "load", "--in-flight", "2", "--prompt", "16", "--tokens", "3")
     made = run("serve.py", tmp_path / "serve.json", *options)
-    assert made["first"]["256"]["max"] >= made["first"]["256"]["median"] > 0
     assert made["load"]["2"]["tokens_per_second"] > 0
     assert made["load"]["2"]["first_token_mean_ms"] > 0
 
 
 def test_nothing_is_left_of_clients_that_do_wrong_things(tmp_path):
-    made = run("serve_soak.py", tmp_path / "soak.json", "--rounds", "3", "--disconnects", "12")
-    assert made["rounds"] == 3 and made["last"]["refused"] > 0
+    made = run("serve_soak.py", tmp_path / "soak.json", "--rounds", "2", "--disconnects", "8")
+    assert made["rounds"] == 2 and made["last"]["refused"] > 0
     assert made["reasons"]["disconnected"] > 0 and made["reasons"]["queue_full"] > 0
     last = made["last"]
     assert last["started"] == last["finished"] + last["aborted"] + last["failed"]
