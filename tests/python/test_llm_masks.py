@@ -133,7 +133,12 @@ def test_a_step_masks_only_where_a_row_asks():
     engine = make(Summing(SPREAD))
     masked = []
     record = engine._record
-    engine._record = lambda *size: masked.append(size[-1]) or record(*size)
+
+    def recorded(rows, tokens, random, penalties, details, masks, adapters):
+        masked.append(masks)
+        return record(rows, tokens, random, penalties, details, masks, adapters)
+
+    engine._record = recorded
     engine.run([[1]], Sampling(4))
     assert masked and not any(masked)
     engine.run([[1]], Sampling(6, min_tokens=2, stop_tokens=[60]))
