@@ -9,21 +9,27 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
+from kernwright.llm._chat.memory import (
+    TooMuchWork,
+    bounded_filter,
+    charge,
+    charge_call,
+    charge_operator,
+    charge_result,
+    charge_text,
+    joined,
+    made_bytes,
+)
 from kernwright.llm._fields import import_extra
 
 _MOST_STEPS = 2_000_000  # of one text: the rounds of its loops, and its calls
 _CALL = 4  # steps of a call
-_MOST_REPEATED = 10_000_000  # elements of a repeated text or list
-_MOST_BITS = 40_000  # of a power
+_MOST_INDENT = 64  # characters of tojson's indent and separators
 
 _steps: ContextVar[int] = ContextVar("steps", default=0)
 _tracked: ContextVar[tuple[list[str], list[tuple[int, int]]] | None] = ContextVar(
     "tracked", default=None
 )
-
-
-class TooMuchWork(Exception):
-    """A template has run for too long."""
 
 
 def _count(steps: int) -> None:
@@ -42,36 +48,39 @@ def _counted(items: Iterable[Any]) -> Iterator[Any]:
 def make_environment() -> Any:
     """An environment for templates: immutable, sandboxed, with the extensions of transformers."""
     jinja2 = import_extra("jinja2", "llm.ChatTemplate")
-    for part in ("ext", "sandbox"):
+    for part in ("ext", "sandbox", "visitor"):
         import_extra(f"jinja2.{part}", "llm.ChatTemplate")
 
     base: Any = jinja2.sandbox.ImmutableSandboxedEnvironment
+    rewriting = _rewriting(jinja2)
 
     class Environment(base):  # type: ignore[misc]
-        intercepted_binops = frozenset(["*", "**"])
+        intercepted_binops = frozenset(["*", "**", "+", "%"])
+        concat = staticmethod(joined)
 
         def _parse(self, *arguments: Any) -> Any:
-            tree = super()._parse(*arguments)
-            for loop in tree.find_all(jinja2.nodes.For):
-                loop.iter = jinja2.nodes.Filter(loop.iter, "_counted", [], [], None, None)
-            return tree
+            return rewriting.visit(super()._parse(*arguments))
 
         def call(self, context: Any, called: Any, *arguments: Any, **named: Any) -> Any:
             _count(_CALL)
-            for each in arguments:
-                if isinstance(each, int) and abs(each) > _MOST_REPEATED:
-                    raise TooMuchWork(f"it calls a function with the number {each}")
-            return super().call(context, called, *arguments, **named)
+            arguments = charge_call(called, arguments, named)
+            return charge_result(super().call(context, called, *arguments, **named))
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            _bound(operator, left, right)
+            charge_operator(operator, left, right)
             return super().call_binop(context, operator, left, right)
 
     made = Environment(
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=[_generation(jinja2), jinja2.ext.loopcontrols],
+        finalize=charge_text,
     )
+    for name in ("urlize", "xmlattr", "wordwrap"):  # of HTML
+        del made.filters[name]
+    made.filters = {name: bounded_filter(name, each) for name, each in made.filters.items()}
+    made.filters["_joined"] = joined
+    made.filters["_slice"] = lambda value, *ends: charge_result(value[slice(*ends)])
     made.filters["_counted"] = _counted
     made.filters["tojson"] = _to_json
     made.globals["raise_exception"] = _refuse(jinja2.TemplateError)
@@ -82,17 +91,30 @@ def make_environment() -> Any:
     return made
 
 
-def _bound(operator: str, left: Any, right: Any) -> None:
-    """Refuses products and powers of much memory."""
-    if operator == "**":
-        whole = isinstance(left, int) and isinstance(right, int)
-        if whole and right * abs(left).bit_length() > _MOST_BITS:
-            raise TooMuchWork(f"it computes {left!r:.40} ** {right!r:.40}")
-        return
-    for sequence, count in ((left, right), (right, left)):
-        repeats = isinstance(sequence, (str, list, tuple)) and isinstance(count, int)
-        if repeats and len(sequence) * count > _MOST_REPEATED:
-            raise TooMuchWork(f"it repeats {len(sequence)} elements {count} times")
+def _rewriting(jinja2: Any) -> Any:
+    nodes = jinja2.nodes
+
+    class Rewriting(jinja2.visitor.NodeTransformer):  # type: ignore[misc]
+        """Loops, ~ and slices become filters, where they are counted."""
+
+        def visit_For(self, node: Any) -> Any:
+            self.generic_visit(node)
+            node.iter = nodes.Filter(node.iter, "_counted", [], [], None, None)
+            return node
+
+        def visit_Concat(self, node: Any) -> Any:
+            self.generic_visit(node)
+            return nodes.Filter(nodes.List(node.nodes), "_joined", [], [], None, None)
+
+        def visit_Getitem(self, node: Any) -> Any:
+            self.generic_visit(node)
+            if not isinstance(node.arg, nodes.Slice):
+                return node
+            ends = (node.arg.start, node.arg.stop, node.arg.step)
+            given = [nodes.Const(None) if each is None else each for each in ends]
+            return nodes.Filter(node.node, "_slice", given, [], None, None)
+
+    return Rewriting()
 
 
 def _to_json(
@@ -103,6 +125,10 @@ def _to_json(
     sort_keys: bool = False,
 ) -> str:
     """Without the escapes for HTML of jinja2's own filter."""
+    width = indent if isinstance(indent, int) else len(indent or "")
+    if max(width, sum(map(len, separators or ()))) > _MOST_INDENT:
+        raise TooMuchWork(f"tojson has an indent or separators of more than {_MOST_INDENT}")
+    charge_text(x)
     return json.dumps(
         x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
@@ -171,12 +197,13 @@ def _generation(jinja2: Any) -> Any:
 
 @contextmanager
 def counting() -> Iterator[None]:
-    """Counts the steps of one text from zero."""
-    token = _steps.set(0)
+    """Counts the steps and the bytes of one text from zero."""
+    token, bytes_token = _steps.set(0), made_bytes.set(0)
     try:
         yield
     finally:
         _steps.reset(token)
+        made_bytes.reset(bytes_token)
 
 
 def render_tracked(template: Any, variables: dict[str, Any]) -> tuple[str, list[tuple[int, int]]]:
@@ -186,6 +213,7 @@ def render_tracked(template: Any, variables: dict[str, Any]) -> tuple[str, list[
     token = _tracked.set((blocks, ranges))
     try:
         for block in template.generate(**variables):
+            charge(len(block))
             blocks.append(block)
     finally:
         _tracked.reset(token)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._chat.builtin import TEMPLATES, fitting
+from kernwright.llm._chat.memory import TooMuchWork
 from kernwright.llm._chat.messages import plain, plain_messages, plain_tools
-from kernwright.llm._chat.sandbox import TooMuchWork, counting, make_environment, render_tracked
+from kernwright.llm._chat.sandbox import counting, make_environment, render_tracked
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import import_extra
 
@@ -28,7 +29,7 @@ class ChatTemplate:
     "tool_use" is taken where there are tools, "default" else. `variables` are seen by
     the template in each text: bos_token, eos_token, ... Templates run as in transformers: in a
     sandbox, with `trim_blocks`, `lstrip_blocks`, loop controls, `tojson`, `strftime_now`,
-    `raise_exception` and `{% generation %}`. Loops and products are bounded.
+    `raise_exception` and `{% generation %}`. Steps and memory of a text are bounded.
     Needs ``pip install 'kernwright[llm]'``. Raises ModelError for a text with wrong syntax.
 
     >>> from kernwright import llm
@@ -217,7 +218,8 @@ class ChatTemplate:
 
 @lru_cache(maxsize=64)
 def _compile(text: str) -> Any:
-    return _environment().from_string(text)
+    with counting():  # constants are computed now
+        return _environment().from_string(text)
 
 
 @lru_cache(maxsize=1)
