@@ -28,7 +28,8 @@ Batch::Batch(const BatchOptions& options, RowStates& rows)
     : options_(options),
       buckets_(Buckets::of_limits(options.max_rows, options.schedule.max_tokens)),
       rows_(rows),
-      pages_(options.pages) {
+      pages_(options.pages),
+      draft_policy_(options.drafts) {
   for (std::int32_t row = options.max_rows; row-- > 0;) free_rows_.push_back(row);
 }
 
@@ -249,7 +250,24 @@ bool Batch::strip_waiting() {
 
 StepPlan Batch::plan() {
   admit();
-  return preempting_plan();
+  StepPlan made = preempting_plan();
+  if (options_.drafts.tokens > 0 && !made.parts.empty()) try_drafts(made);
+  return made;
+}
+
+/// Adds drafts where they pay, and where pages are available for all of them.
+void Batch::try_drafts(StepPlan& plan) {
+  StepPlan with_drafts = plan;
+  add_drafts(with_drafts, options_.drafts.tokens, options_.schedule);
+  if (with_drafts.bucket.drafts == 0 || missing_pages(with_drafts) > 0) return;
+  double expected = 0;
+  for (const StepPart& part : with_drafts.parts) {
+    float& own = part.sequence->expected_drafts;
+    if (own < 0) own = draft_policy_.expectation();
+    expected += std::min(static_cast<double>(own), static_cast<double>(part.drafts));
+  }
+  if (draft_policy_.wants(plan.bucket, expected / static_cast<double>(plan.parts.size())))
+    plan = std::move(with_drafts);
 }
 
 std::int32_t Batch::missing_pages(const StepPlan& plan) const noexcept {
@@ -292,9 +310,9 @@ void Batch::commit(const StepPlan& plan, std::vector<std::int32_t>& active,
     if (part.yields) {
       send_mask(sequence);
       sequence.waits_for_mask = !sequence.guide_mask.is_empty();
-      ++sequence.planned;
-      ++sequence.length;
-      ++sequence.account->served;
+      sequence.planned += 1 + part.drafts;
+      sequence.length += 1 + part.drafts;
+      sequence.account->served += 1 + part.drafts;
     }
     if (!sequence.followers.empty()) release_followers(sequence);
     pages_.keep_prompt(sequence);
@@ -322,12 +340,38 @@ void Batch::release_followers(Sequence& sequence) {
 }
 
 void Batch::receive(std::span<const StepPart> parts, std::span<const std::int32_t> results,
-                    std::size_t words) {
+                    std::size_t words, std::int32_t drafts) {
+  const auto outputs = static_cast<std::size_t>(1 + drafts);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     // A sequence that ended meanwhile ran this step for nothing.
-    if (parts[i].yields && !parts[i].sequence->finished)
-      receive_token(*parts[i].sequence, results.subspan(i * words, words));
+    if (!parts[i].yields || parts[i].sequence->finished) continue;
+    const auto result = [&](std::size_t output) {
+      return results.subspan((i * outputs + output) * words, words);
+    };
+    std::size_t known = 1, drafted = 1;  // outputs with a token or an error; with a draft before
+    while (known < outputs && (result(known)[0] >= 0 || result(known)[0] == kernels::kNoNumber))
+      ++known;
+    for (drafted = known; drafted < outputs && result(drafted)[0] == kernels::kNotTaken;) ++drafted;
+    correct(parts[i], static_cast<std::int32_t>(known), static_cast<std::int32_t>(drafted - 1));
+    for (std::size_t j = 0; j < known && !parts[i].sequence->finished; ++j)
+      receive_token(*parts[i].sequence, result(j));
   }
+}
+
+/// The step gave so many tokens, which were planned as the most that there may be.
+void Batch::correct(const StepPart& part, std::int32_t tokens, std::int32_t drafted) {
+  Sequence& sequence = *part.sequence;
+  const std::int32_t missing = 1 + part.drafts - tokens;
+  sequence.planned -= missing;
+  sequence.length -= missing;
+  if (sequence.row >= 0) sequence.computed -= missing;  // a preempted one has nothing computed
+  if (part.drafts == 0) return;
+  draft_policy_.observe(sequence.expected_drafts, tokens - 1);
+  sequence.drafted += drafted;
+  sequence.accepted += tokens - 1;
+  stats_.drafts += drafted > 0 ? 1 : 0;
+  stats_.drafted_tokens += drafted;
+  stats_.accepted_tokens += tokens - 1;
 }
 
 void Batch::receive_token(Sequence& sequence, std::span<const std::int32_t> result) {
@@ -346,7 +390,7 @@ void Batch::receive_token(Sequence& sequence, std::span<const std::int32_t> resu
   if (stops || sequence.produced == sequence.limit)
     return finish(sequence, stops ? Finish::stop : Finish::length, token, std::move(details));
   events_.push_back({sequence.request, sequence.choice, token, Finish::none, std::move(details),
-                     sequence.shared});
+                     sequence.shared, sequence.drafted, sequence.accepted});
 }
 
 // ---- ends
@@ -386,7 +430,7 @@ void Batch::finish(Sequence& sequence, Finish reason, std::int32_t token,
     if (!each->finished) queue_.add(each);
   }
   events_.push_back({sequence.request, sequence.choice, token, reason, std::move(details),
-                     sequence.shared, cause});
+                     sequence.shared, sequence.drafted, sequence.accepted, cause});
 }
 
 void Batch::end_request(std::uint64_t number, Active& request) {

@@ -1,6 +1,7 @@
 // The sequences of an engine, waiting and running, and the plan of the next step.
 #pragma once
 
+#include "engine/drafts.h"
 #include "engine/inbox.h"
 #include "engine/row_states.h"
 #include "engine/schedule.h"
@@ -27,6 +28,7 @@ struct BatchOptions {
   std::int32_t vocabulary = 0;  ///< tokens of prompts are below it
   /// A sequence is admitted with place for so many tokens more than it has.
   std::int32_t reserve_tokens = 32;
+  DraftOptions drafts{};
 };
 
 struct BatchStats {
@@ -35,6 +37,9 @@ struct BatchStats {
   std::int64_t shared_tokens = 0;      ///< of prompts, found in the prefix cache
   std::int64_t preemptions = 0;        ///< losses of a row and its pages
   std::int64_t recomputed_tokens = 0;  ///< of preempted sequences in a row again
+  std::int64_t drafts = 0;             ///< parts of steps with drafts
+  std::int64_t drafted_tokens = 0;     ///< checked as drafts
+  std::int64_t accepted_tokens = 0;    ///< of these, part of the text
   std::int32_t rows = 0;               ///< running sequences
   std::int32_t running = 0;            ///< requests behind the queue
   std::int32_t waiting = 0;            ///< requests in the queue
@@ -83,10 +88,13 @@ class Batch {
   /// Counts a planned step as on its way. Its parts are in `active` and `counts`.
   void commit(const StepPlan& plan, std::vector<std::int32_t>& active,
               std::vector<std::int32_t>& counts);
-  /// Takes the tokens of a committed step, in the order of steps: `words` for each part, of which
-  /// the first is a token, kernels::kNoToken or kernels::kNoNumber.
+  /// Takes the tokens of a committed step, in the order of steps: for each part an output, and one
+  /// for each of the bucket's `drafts`. An output is `words`, of which the first is a token, or
+  /// kernels::kNoToken and so on.
   void receive(std::span<const StepPart> parts, std::span<const std::int32_t> results,
-               std::size_t words);
+               std::size_t words, std::int32_t drafts = 0);
+  /// A step took so long.
+  void measure(const Bucket& bucket, double seconds) { draft_policy_.measure(bucket, seconds); }
   /// See SequencePages.
   std::vector<std::int32_t> cached_pages(std::span<const std::int32_t> tokens) {
     return pages_.cached(tokens);
@@ -112,6 +120,7 @@ class Batch {
   bool search(const SequencePtr& sequence);
   std::int32_t demand(const Sequence& sequence) const noexcept;
   StepPlan preempting_plan();
+  void try_drafts(StepPlan& plan);
   std::int32_t missing_pages(const StepPlan& plan) const noexcept;
   SequencePtr victim() const;
   bool preempt_below(std::int32_t priority);
@@ -119,6 +128,7 @@ class Batch {
   bool strip_waiting();
   void send_mask(Sequence& sequence);
   void release_followers(Sequence& sequence);
+  void correct(const StepPart& part, std::int32_t tokens, std::int32_t drafted);
   void receive_token(Sequence& sequence, std::span<const std::int32_t> result);
   void start(Active& request);
   void finish(Sequence& sequence, Finish reason, std::int32_t token = -1,
@@ -129,6 +139,7 @@ class Batch {
   const Buckets buckets_;
   RowStates& rows_;
   SequencePages pages_;
+  DraftPolicy draft_policy_;
   FairShares shares_;
   WaitingQueue queue_;
   /// The first of the queue, with the pages that the prefix cache has of it, while it waits.

@@ -24,7 +24,8 @@ BatchOptions batch_options(const LoopOptions& options) {
                     .prefix_cache = options.prefix_cache,
                     .part = options.schedule.deterministic ? options.schedule.max_tokens : 0},
           .schedule = options.schedule,
-          .vocabulary = options.vocabulary};
+          .vocabulary = options.vocabulary,
+          .drafts = options.drafts};
 }
 
 LoopOptions completed(LoopOptions options) {
@@ -56,7 +57,8 @@ Loop::Loop(Device& device, const LoopOptions& options, Record record)
       record_(std::move(record)),
       stream_(Stream::create(device)),
       rows_(device, options_.layout, stream_),
-      step_(rows_, options.schedule.max_tokens, options.detail_words, stream_),
+      step_(rows_, options.schedule.max_tokens, options.detail_words, stream_,
+            options.drafts.tokens),
       batch_(batch_options(options), rows_),
       inbox_(options.queue_limit) {
   publish();
@@ -113,19 +115,25 @@ void Loop::prepare(std::int32_t rows) {
   if (rows < 1 || rows > options_.layout.max_rows)
     throw InvalidArgument(
         format("a step has from 1 to {} rows, not {}", options_.layout.max_rows, rows));
-  graph_of(batch_.buckets().decoding(rows));
+  Bucket bucket = batch_.buckets().decoding(rows);
+  graph_of(bucket);
+  if (options_.drafts.tokens == 0) return;
+  bucket.drafts = options_.drafts.tokens;
+  bucket.tokens = bucket.outputs();
+  if (bucket.tokens <= options_.schedule.max_tokens) graph_of(bucket);
 }
 
 void Loop::advance(std::vector<TokenEvent>& events) {
   const std::unique_lock busy(advancing_, std::try_to_lock);
   if (!busy) throw Error("advance() of this engine runs in another thread already: use one thread");
   const StepPlan plan = next_plan();
+  const std::size_t graphs = graphs_.size();
   Graph* const graph = plan.parts.empty() ? nullptr : &graph_of(plan.bucket);
   step_began_ = Clock::now().time_since_epoch().count();
   try {
     if (graph != nullptr) launch(plan, *graph);
     if (unread_.size() > (graph != nullptr ? 1U : 0U)) {
-      read_oldest();
+      read_oldest(graphs_.size() == graphs);
     } else if (graph == nullptr && batch_.events().empty() && batch_.has_sequences()) {
       if (!batch_.waits_for_masks()) throw std::logic_error("sequences wait for nothing");
       inbox_.wait_for_contents(std::chrono::milliseconds(50));
@@ -178,17 +186,22 @@ void Loop::launch(const StepPlan& plan, Graph& graph) {
   const HostTime time(stats_.launch_ns);
   rows_.flush();
   graph.launch(stream_);
-  step_.queue_results(plan.bucket.rows);
-  unread_.push_back(plan.parts);
+  step_.queue_results(plan.bucket.outputs());
+  unread_.push_back({plan.parts, plan.bucket, Clock::now()});
   ++stats_.steps;
 }
 
-void Loop::read_oldest() {
+void Loop::read_oldest(bool is_measured) {
   const std::span<const std::int32_t> results = step_.read_results();
   const HostTime time(stats_.plan_ns);
-  const std::vector<StepPart> parts = std::move(unread_.front());
+  const Unread step = std::move(unread_.front());
   unread_.pop_front();
-  batch_.receive(parts, results, step_.row_words());
+  batch_.receive(step.parts, results, step_.row_words(), step.bucket.drafts);
+  // It began when the step before it ended, or when it was launched.
+  const Clock::time_point now = Clock::now(), began = std::max(last_read_, step.launched);
+  if (is_measured && options_.drafts.tokens > 0 && step.bucket.decodes())
+    batch_.measure(step.bucket, std::chrono::duration<double>(now - began).count());
+  last_read_ = now;
 }
 
 void Loop::end_all(Finish reason, const std::string& cause) {

@@ -32,6 +32,7 @@ struct LoopOptions {
   std::int32_t vocabulary = 0;    ///< tokens of prompts are below it
   std::int32_t detail_words = 0;  ///< of a token, at most
   std::int32_t queue_limit = 0;   ///< requests that may wait; 0: any number
+  DraftOptions drafts{};          ///< none in a deterministic engine
 };
 
 struct LoopStats : BatchStats {
@@ -108,7 +109,7 @@ class Loop {
   StepPlan next_plan();
   Graph& graph_of(const Bucket& bucket);
   void launch(const StepPlan& plan, Graph& graph);
-  void read_oldest();
+  void read_oldest(bool is_measured);
   void end_all(Finish reason, const std::string& cause);
   void count_started();
   void publish();
@@ -121,7 +122,13 @@ class Loop {
   Step step_;
   Batch batch_;
   std::map<Bucket, Graph> graphs_;
-  std::deque<std::vector<StepPart>> unread_;  ///< of steps with unread tokens
+  struct Unread {
+    std::vector<StepPart> parts;
+    Bucket bucket{};
+    Clock::time_point launched{};
+  };
+  std::deque<Unread> unread_;      ///< steps with unread tokens
+  Clock::time_point last_read_{};  ///< when the tokens of a step came
   std::vector<std::int32_t> active_, counts_;
   LoopStats stats_;
   std::int64_t started_ = 0;                  ///< requests that the inbox knows of as started

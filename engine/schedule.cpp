@@ -11,6 +11,9 @@ namespace kernwright::engine {
 
 namespace {
 
+/// More rows have enough to compute without drafts, and their logits would take much memory.
+constexpr std::int32_t kMostDraftRows = 64;
+
 std::int32_t smallest(const std::vector<std::int32_t>& sizes, std::int32_t least) {
   return *std::ranges::lower_bound(sizes, least);
 }
@@ -113,6 +116,24 @@ StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
     if (part.sequence->source->adapter >= 0) plan.bucket.features |= Features::adapters;
   }
   return plan;
+}
+
+void add_drafts(StepPlan& plan, std::int32_t drafts, const ScheduleOptions& options) {
+  Bucket& bucket = plan.bucket;
+  const std::int64_t tokens = std::int64_t{bucket.rows} * (1 + drafts);
+  if (options.deterministic || bucket.rows > kMostDraftRows || !bucket.decodes() ||
+      tokens > options.max_tokens)
+    return;
+  std::int32_t added = 0;
+  for (StepPart& part : plan.parts) {
+    part.drafts = std::min(drafts, part.sequence->most_drafts());
+    part.count += part.drafts;
+    added += part.drafts;
+  }
+  if (added == 0) return;
+  plan.tokens += added;
+  bucket.drafts = drafts;
+  bucket.tokens = static_cast<std::int32_t>(tokens);
 }
 
 }  // namespace kernwright::engine

@@ -12,10 +12,15 @@
 namespace kernwright::engine {
 
 /// The size of a recorded step. With as many tokens as rows each row has one token: a step of
-/// decoding. Else rows have any number of tokens. `features`: of all its rows together.
+/// decoding. Else rows have any number of tokens. `features`: of all its rows together. `drafts`:
+/// of each row, at most; with them a row has a token of its own and its drafts.
 struct Bucket {
   std::int32_t rows = 0, tokens = 0;
   std::uint32_t features = 0;
+  std::int32_t drafts = 0;
+
+  bool decodes() const noexcept { return tokens == rows * (1 + drafts); }
+  std::int32_t outputs() const noexcept { return rows * (1 + drafts); }
   auto operator<=>(const Bucket&) const = default;
 };
 
@@ -35,8 +40,9 @@ struct Buckets {
 /// The part of one sequence in a step.
 struct StepPart {
   std::shared_ptr<Sequence> sequence;
-  std::int32_t count = 0;  ///< tokens to compute
-  bool yields = false;     ///< whether its known tokens are all computed then: it gets a new one
+  std::int32_t count = 0;   ///< tokens to compute
+  bool yields = false;      ///< whether its known tokens are all computed then: it gets a new one
+  std::int32_t drafts = 0;  ///< of the tokens, at most: the device finds them
 };
 
 struct StepPlan {
@@ -57,5 +63,9 @@ struct ScheduleOptions {
 /// in generation, then as many of prompts as `max_tokens` leaves. Changes nothing.
 StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
                    const ScheduleOptions& options, const Buckets& buckets);
+
+/// Gives the rows of a step of decoding place for so many drafts each, or fewer. Leaves any other
+/// step as it is, a deterministic one too, and one that would have more than `max_tokens`.
+void add_drafts(StepPlan& plan, std::int32_t drafts, const ScheduleOptions& options);
 
 }  // namespace kernwright::engine

@@ -81,9 +81,10 @@ struct TokenEvent {
   std::int32_t choice = 0;
   std::int32_t token = -1;  ///< -1: none, only an end
   Finish finish = Finish::none;
-  std::vector<std::int32_t> details{};  ///< where the request wants them
-  std::int32_t shared = 0;              ///< tokens of its prompt found in the prefix cache
-  std::string error{};                  ///< why it failed
+  std::vector<std::int32_t> details{};     ///< where the request wants them
+  std::int32_t shared = 0;                 ///< tokens of its prompt found in the prefix cache
+  std::int32_t drafted = 0, accepted = 0;  ///< drafts of the sequence so far
+  std::string error{};                     ///< why it failed
 };
 
 /// What one user takes of an engine.
@@ -93,7 +94,8 @@ struct Account {
 };
 
 /// One running or waiting text. Numbers of tokens are those after all steps planned so far: the
-/// host knows how many tokens there are before it knows them.
+/// host knows how many tokens there are before it knows them. While a step with drafts is on its
+/// way, they are the most that there may be.
 struct Sequence {
   std::uint64_t request = 0;
   std::int32_t choice = 0;
@@ -118,6 +120,8 @@ struct Sequence {
   bool finished = false;
   bool prompt_cached = false;  ///< the full pages of its prompt are in the prefix cache
   std::int32_t shared = 0;     ///< tokens of its prompt found there when it was admitted
+  std::int32_t drafted = 0, accepted = 0;
+  float expected_drafts = -1;  ///< that a step accepts; below 0: nobody knows
   /// Other choices of the request, until they get the pages of this one.
   std::vector<std::shared_ptr<Sequence>> followers;
 
@@ -127,6 +131,12 @@ struct Sequence {
   /// Tokens that the next steps have to compute; 0 once all are planned, or until its mask comes.
   std::int32_t due() const noexcept {
     return planned == limit || waits_for_mask ? 0 : length - computed;
+  }
+  /// Drafts that its next step may have. A guided sequence has none: its next mask depends on each
+  /// token. The mask must be one for all of them.
+  std::int32_t most_drafts() const noexcept {
+    const bool changes = planned < source->min_tokens && !source->constraints.early_mask.is_empty();
+    return changes || !source->first_mask.is_empty() ? 0 : limit - planned - 1;
   }
   /// The mask of the next token to plan; none where every token is allowed.
   const TokenMask* next_mask() const noexcept {

@@ -18,31 +18,36 @@ namespace kernwright::engine {
 /// leading parts. Not thread-safe.
 class Step {
  public:
-  /// `tokens`: of the largest step, at least a token for each row. `detail_words`: of each row, at
-  /// most, beside its token.
-  Step(Rows& rows, std::int32_t tokens, std::int32_t detail_words, const Stream& stream);
+  /// `tokens`: of the largest step, at least a token for each row. `detail_words`: of each output,
+  /// at most, beside its token. `drafts`: of a row, at most.
+  Step(Rows& rows, std::int32_t tokens, std::int32_t detail_words, const Stream& stream,
+       std::int32_t drafts = 0);
 
   std::int32_t max_tokens() const noexcept { return static_cast<std::int32_t>(all_.tokens.size()); }
-  /// The arrays of a step of that size. Throws InvalidArgument for rows or tokens that are none, or
-  /// more than there are.
-  kernels::StepArrays arrays(std::int32_t rows, std::int32_t tokens) const;
+  /// The arrays of a step of that size, with place for so many drafts of each row. Throws
+  /// InvalidArgument for rows or tokens that are none, and where they are more than there are.
+  kernels::StepArrays arrays(std::int32_t rows, std::int32_t tokens, std::int32_t drafts = 0) const;
 
+  /// The work before begin() of a step with drafts: finds them in the texts so far.
+  void draft(std::int32_t rows, const kernels::NgramLengths& lengths, const Stream& stream) const;
   /// The first work of a step: fills its arrays from the rows.
-  void begin(std::int32_t rows, std::int32_t tokens, const Stream& stream) const;
-  /// Lowers the logits (rows, vocabulary) by the penalties of their rows, before tokens are drawn.
-  void penalize(const Array& logits, const Stream& stream) const;
-  /// Adds biases to the logits (rows, vocabulary) and hides masked tokens, as their rows say.
-  void mask(const Array& logits, const Stream& stream) const;
-  /// The last work of a step: appends `sampled` (rows,) to the rows. `details`, (rows, words) of
-  /// int32, go to the host with the tokens.
-  void end(const Array& sampled, const Array* logits, const Array* details,
+  void begin(std::int32_t rows, std::int32_t tokens, const Stream& stream,
+             std::int32_t drafts = 0) const;
+  /// Lowers the logits (outputs, vocabulary) by the penalties of their rows, before tokens are
+  /// drawn.
+  void penalize(const Array& logits, std::int32_t rows, const Stream& stream) const;
+  /// Adds biases to the logits (outputs, vocabulary) and hides masked tokens, as their rows say.
+  void mask(const Array& logits, std::int32_t rows, const Stream& stream) const;
+  /// The last work of a step: appends `sampled` (outputs,) to the rows. `details`, (outputs, words)
+  /// of int32, go to the host with the tokens.
+  void end(const Array& sampled, std::int32_t rows, const Array* logits, const Array* details,
            const Stream& stream) const;
 
-  /// Queues the copy of the results of a step of `rows` to the host. The results of the step before
-  /// it may still be unread, not those of earlier ones.
-  void queue_results(std::int32_t rows);
-  /// Waits for the oldest results that were queued and not read. row_words() for each row: a token,
-  /// kNoToken or kNoNumber, and the details. They stay until the next call but one of
+  /// Queues the copy of the results of a step of so many outputs to the host. The results of the
+  /// step before it may still be unread, not those of earlier ones.
+  void queue_results(std::int32_t outputs);
+  /// Waits for the oldest results that were queued and not read. row_words() for each output: a
+  /// token, or kNoToken and so on, and the details. They stay until the next call but one of
   /// queue_results().
   std::span<const std::int32_t> read_results();
   std::size_t row_words() const noexcept { return static_cast<std::size_t>(results_.shape()[1]); }
@@ -54,7 +59,7 @@ class Step {
   struct Results {
     PinnedBuffer host;
     std::optional<Event> copied;
-    std::size_t rows = 0;
+    std::size_t outputs = 0;
   };
 
   Rows& rows_;

@@ -63,7 +63,8 @@ struct LoopObject {
       const py::object made = py::handle(record)(
           bucket.rows, bucket.tokens, (bucket.features & Features::random) != 0,
           (bucket.features & Features::penalties) != 0, (bucket.features & Features::details) != 0,
-          (bucket.features & Features::masks) != 0, (bucket.features & Features::adapters) != 0);
+          (bucket.features & Features::masks) != 0, (bucket.features & Features::adapters) != 0,
+          bucket.drafts);
       return graph_of(made);
     } catch (py::error_already_set& error) {
       // An exception of Python must not outlive the lock, unless its caller holds it again.
@@ -110,7 +111,7 @@ const char* finish_name(Finish finish) {
 }
 
 /// (request, choice, token or None, reason of the end or None, details or None, tokens of the
-/// prompt found in the prefix cache, error) for each event.
+/// prompt found in the prefix cache, error, drafts checked so far, accepted ones) for each event.
 py::list list_events(const std::vector<TokenEvent>& events) {
   py::list list;
   for (const TokenEvent& event : events) {
@@ -120,7 +121,7 @@ py::list list_events(const std::vector<TokenEvent>& events) {
                        event.token < 0 ? py::object(py::none()) : py::object(py::int_(event.token)),
                        finish == nullptr ? py::object(py::none()) : py::object(py::str(finish)),
                        event.details.empty() ? py::object(py::none()) : py::cast(event.details),
-                       event.shared, event.error));
+                       event.shared, event.error, event.drafted, event.accepted));
   }
   return list;
 }
@@ -241,8 +242,9 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
   return without_gil([&] { return self.loop->submit(std::move(request)); });
 }
 
-py::dict arrays(const LoopObject& self, std::int32_t rows, std::int32_t tokens) {
-  kernels::StepArrays step = self.loop->step().arrays(rows, tokens);
+py::dict arrays(const LoopObject& self, std::int32_t rows, std::int32_t tokens,
+                std::int32_t drafts) {
+  kernels::StepArrays step = self.loop->step().arrays(rows, tokens, drafts);
   py::dict named;
   const auto add = [&](const char* name, Array& array) {
     named[name] = new_array_object(std::move(array));
@@ -254,6 +256,7 @@ py::dict arrays(const LoopObject& self, std::int32_t rows, std::int32_t tokens) 
   add("query_starts", step.query_starts);
   add("lengths", step.lengths);
   add("last", step.last);
+  add("places", step.places);
   add("page_table", step.page_table);
   add("temperature", step.temperature);
   add("top_k", step.top_k);
@@ -266,30 +269,38 @@ py::dict arrays(const LoopObject& self, std::int32_t rows, std::int32_t tokens) 
   return named;
 }
 
-void begin(const LoopObject& self, std::int32_t rows, std::int32_t tokens) {
+void draft(const LoopObject& self, std::int32_t rows) {
   const Stream stream = current_stream(self.loop->stream().device());
   const GilRelease unlocked;
-  self.loop->step().begin(rows, tokens, stream);
+  self.loop->step().draft(rows, self.loop->options().drafts.lengths, stream);
 }
 
-void penalize(const LoopObject& self, const py::object& logits) {
+void begin(const LoopObject& self, std::int32_t rows, std::int32_t tokens, std::int32_t drafts) {
+  const Stream stream = current_stream(self.loop->stream().device());
+  const GilRelease unlocked;
+  self.loop->step().begin(rows, tokens, stream, drafts);
+}
+
+void penalize(const LoopObject& self, const py::object& logits, std::int32_t rows) {
+  const Array values = array_operand(logits, "logits");
+  on_current_stream(
+      values, [&](const Stream& stream) { self.loop->step().penalize(values, rows, stream); });
+}
+
+void mask(const LoopObject& self, const py::object& logits, std::int32_t rows) {
   const Array values = array_operand(logits, "logits");
   on_current_stream(values,
-                    [&](const Stream& stream) { self.loop->step().penalize(values, stream); });
+                    [&](const Stream& stream) { self.loop->step().mask(values, rows, stream); });
 }
 
-void mask(const LoopObject& self, const py::object& logits) {
-  const Array values = array_operand(logits, "logits");
-  on_current_stream(values, [&](const Stream& stream) { self.loop->step().mask(values, stream); });
-}
-
-void end(const LoopObject& self, const py::object& sampled, const py::object& logits,
-         const py::object& details) {
+void end(const LoopObject& self, const py::object& sampled, std::int32_t rows,
+         const py::object& logits, const py::object& details) {
   const Array tokens = array_operand(sampled, "sampled");
   const std::optional<Array> read = optional_operand(logits, "logits");
   const std::optional<Array> beside = optional_operand(details, "details");
   on_current_stream(tokens, [&](const Stream& stream) {
-    self.loop->step().end(tokens, read ? &*read : nullptr, beside ? &*beside : nullptr, stream);
+    self.loop->step().end(tokens, rows, read ? &*read : nullptr, beside ? &*beside : nullptr,
+                          stream);
   });
 }
 
@@ -310,6 +321,9 @@ py::dict stats(const LoopObject& self) {
   named["plan_seconds"] = static_cast<double>(found.plan_ns) * 1e-9;
   named["launch_seconds"] = static_cast<double>(found.launch_ns) * 1e-9;
   named["graphs"] = found.graphs;
+  named["drafts"] = found.drafts;
+  named["drafted_tokens"] = found.drafted_tokens;
+  named["accepted_tokens"] = found.accepted_tokens;
   named["rows"] = found.rows;
   named["running"] = found.running;
   named["waiting"] = found.waiting;
@@ -333,7 +347,9 @@ void bind_engine(py::module_& m) {
       .def(py::init([](std::int32_t max_rows, std::int32_t capacity, std::int32_t page_size,
                        std::int32_t pages, std::int32_t max_tokens, std::int32_t vocabulary,
                        std::int32_t detail_words, bool deterministic, bool prefix_cache,
-                       std::int32_t queue_limit, const py::object& device) {
+                       std::int32_t queue_limit, std::int32_t draft_tokens,
+                       std::int32_t draft_shortest, std::int32_t draft_longest, bool draft_always,
+                       const py::object& device) {
              const engine::LoopOptions options = {
                  .layout = {.max_rows = max_rows, .capacity = capacity, .page_size = page_size},
                  .pages = pages,
@@ -341,15 +357,19 @@ void bind_engine(py::module_& m) {
                  .schedule = {.max_tokens = max_tokens, .deterministic = deterministic},
                  .vocabulary = vocabulary,
                  .detail_words = detail_words,
-                 .queue_limit = queue_limit};
+                 .queue_limit = queue_limit,
+                 .drafts = {.tokens = draft_tokens,
+                            .lengths = {draft_shortest, draft_longest},
+                            .always = draft_always}};
              Device& chosen = device_argument(device);
              return without_gil([&] { return std::make_unique<LoopObject>(chosen, options); });
            }),
            py::kw_only(), py::arg("max_rows"), py::arg("capacity"), py::arg("page_size"),
            py::arg("pages"), py::arg("max_tokens"), py::arg("vocabulary"),
            py::arg("detail_words") = 0, py::arg("deterministic") = false,
-           py::arg("prefix_cache") = false, py::arg("queue_limit") = 0,
-           py::arg("device") = py::none())
+           py::arg("prefix_cache") = false, py::arg("queue_limit") = 0, py::arg("draft_tokens") = 0,
+           py::arg("draft_shortest") = 1, py::arg("draft_longest") = 1,
+           py::arg("draft_always") = false, py::arg("device") = py::none())
       .def_property_readonly("stream", [](const LoopObject& self) { return self.loop->stream(); })
       .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),
            py::arg("min_tokens") = 0, py::arg("stop_tokens") = std::vector<std::int32_t>(),
@@ -402,11 +422,12 @@ void bind_engine(py::module_& m) {
              return self.loop->cached_pages(tokens);
            })
       .def("restore_pages", &restore_pages)
-      .def("arrays", &arrays)
-      .def("begin", &begin)
+      .def("arrays", &arrays, py::arg("rows"), py::arg("tokens"), py::arg("drafts") = 0)
+      .def("draft", &draft)
+      .def("begin", &begin, py::arg("rows"), py::arg("tokens"), py::arg("drafts") = 0)
       .def("penalize", &penalize)
       .def("mask", &mask)
-      .def("end", &end, py::arg("sampled"), py::arg("logits") = py::none(),
+      .def("end", &end, py::arg("sampled"), py::arg("rows"), py::arg("logits") = py::none(),
            py::arg("details") = py::none())
       .def("stats", &stats);
 }

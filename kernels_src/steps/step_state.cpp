@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint32_t kStepThreads = 128;  // kThreads of the kernels
 constexpr std::uint32_t kChangeThreads = 256;
+constexpr std::uint32_t kDraftThreads = 256;
 constexpr std::uint32_t kPenaltyThreads = 256;
 constexpr std::uint32_t kMaskThreads = 256;
 constexpr std::int64_t kMaskTokens = 4096;
@@ -31,25 +32,25 @@ struct StepState {
 struct StepResults {
   CUdeviceptr words = 0, details = 0;
   std::int64_t detail_stride = 0;
-  std::int32_t row_words = 0, detail_words = 0;
+  std::int32_t row_words = 0, detail_words = 0, outputs = 1;
 };
 
 /// Step of the kernels.
 struct StepOutput {
   CUdeviceptr tokens, positions, token_rows, adapters, query_starts, lengths, last, page_table,
       top_k;
-  CUdeviceptr temperature, top_p, min_p, repetition, presence, frequency, seeds;
-  std::int32_t rows, count;
+  CUdeviceptr temperature, top_p, min_p, repetition, presence, frequency, seeds, places;
+  std::int32_t rows, count, outputs;
 };
 
-constexpr int kApply = 0, kBegin = 1, kEnd = 2, kPenalties = 3, kMasks = 4;
+constexpr int kApply = 0, kBegin = 1, kEnd = 2, kPenalties = 3, kMasks = 4, kNgram = 5;
 
 const LazyKernel& step_kernel(int number) {
   static const auto& family = *new Family("step_state.cu", text::step_state_cu);
   return family.instance(InstanceKey().add(number, 3), [&] {
     // One compile makes all: each step needs most of them.
-    const std::vector<std::string> names = {"apply_changes", "begin_step", "end_step",
-                                            "apply_penalties", "apply_masks"};
+    const std::vector<std::string> names = {"apply_changes",   "begin_step",  "end_step",
+                                            "apply_penalties", "apply_masks", "draft_ngram"};
     std::vector<std::string> ordered = {names[static_cast<std::size_t>(number)]};
     if (number == kApply) ordered = names;
     return ordered;
@@ -79,12 +80,28 @@ void require_rows(std::int64_t rows, const StateLayout& layout) {
     throw InvalidArgument(format("a step has from 1 to {} rows, not {}", layout.max_rows, rows));
 }
 
-void require_logits(const Array& logits, std::int64_t rows, const StateLayout& layout) {
+/// How many logits each of `rows` rows has.
+std::uint32_t outputs_of(std::int64_t outputs, std::int64_t rows, const StateLayout& layout) {
   require_rows(rows, layout);
-  if (logits.type() != ScalarType::float32 || logits.ndim() != 2 || logits.shape()[0] != rows ||
+  if (outputs < rows || outputs % rows != 0)
+    throw InvalidArgument(
+        format("each of {} rows of a step has as many outputs, not together {}", rows, outputs));
+  return static_cast<std::uint32_t>(outputs / rows);
+}
+
+void require_logits(const Array& logits, std::int64_t outputs) {
+  if (logits.type() != ScalarType::float32 || logits.ndim() != 2 || logits.shape()[0] != outputs ||
       logits.shape()[1] < 1 || logits.strides()[1] != 4)
-    throw InvalidArgument(format("logits are float32 rows of shape ({}, vocabulary), not {}", rows,
-                                 logits.identify()));
+    throw InvalidArgument(format("logits are float32 rows of shape ({}, vocabulary), not {}",
+                                 outputs, logits.identify()));
+}
+
+/// The outputs of each row that has such logits.
+std::uint32_t logit_outputs(const Array& logits, std::int64_t rows, const StateLayout& layout) {
+  const std::int64_t outputs = logits.ndim() == 2 ? logits.shape()[0] : 0;
+  const std::uint32_t each = outputs_of(outputs, rows, layout);
+  require_logits(logits, outputs);
+  return each;
 }
 
 LaunchConfig step_config(std::int64_t blocks, std::uint32_t threads, const Array& state,
@@ -107,11 +124,27 @@ void apply_changes(const Array& state, const Array& block, std::int32_t count,
   block.use_on(config.stream);
 }
 
+void draft_ngram(const Array& state, const StateLayout& layout, std::int32_t rows,
+                 const NgramLengths& lengths, const Stream& stream) {
+  const StepState kernel_state = step_state(state, layout);
+  require_rows(rows, layout);
+  if (lengths.least < 1 || lengths.most < lengths.least || lengths.most > NgramLengths::kMost)
+    throw InvalidArgument(
+        format("an n-gram has from 1 to {} tokens, the shortest first: not {} to "
+               "{}",
+               NgramLengths::kMost, lengths.least, lengths.most));
+  if (layout.capacity >= 1 << 24)
+    throw InvalidArgument(
+        format("n-grams are for rows below 2^24 tokens, not {}", layout.capacity));
+  launch(step_kernel(kNgram).on(state.device()), step_config(rows, kDraftThreads, state, stream),
+         kernel_state, lengths.least, lengths.most);
+}
+
 void begin_step(const Array& state, const StateLayout& layout, const StepArrays& step,
                 const Stream& stream) {
   const StepState kernel_state = step_state(state, layout);
   const std::int64_t rows = step.lengths.size(), tokens = step.tokens.size();
-  require_rows(rows, layout);
+  const std::uint32_t outputs = outputs_of(step.last.size(), rows, layout);
   if (tokens < rows)
     throw InvalidArgument(format("a step of {} rows has as many tokens, not {}", rows, tokens));
   const StepOutput output = {.tokens = step.tokens.address(),
@@ -130,22 +163,24 @@ void begin_step(const Array& state, const StateLayout& layout, const StepArrays&
                              .presence = step.presence_penalty.address(),
                              .frequency = step.frequency_penalty.address(),
                              .seeds = step.seeds.address(),
+                             .places = step.places.address(),
                              .rows = static_cast<std::int32_t>(rows),
-                             .count = static_cast<std::int32_t>(tokens)};
+                             .count = static_cast<std::int32_t>(tokens),
+                             .outputs = static_cast<std::int32_t>(outputs)};
   launch(step_kernel(kBegin).on(state.device()), step_config(rows, kStepThreads, state, stream),
          kernel_state, output);
 }
 
 void apply_penalties(const Array& state, const StateLayout& layout, const Array& logits,
-                     const Stream& stream) {
+                     std::int32_t rows, const Stream& stream) {
   const StepState kernel_state = step_state(state, layout);
-  const std::int64_t rows = logits.ndim() == 2 ? logits.shape()[0] : 0;
-  require_logits(logits, rows, layout);
+  const std::uint32_t outputs = logit_outputs(logits, rows, layout);
   const std::int64_t vocabulary = logits.shape()[1];
   if (vocabulary > kMostPenalised)
     throw InvalidArgument(format("penalties are for a vocabulary of at most {} tokens, not {}",
                                  kMostPenalised, vocabulary));
   LaunchConfig config = step_config(rows, kPenaltyThreads, state, stream);
+  config.grid.y = outputs;
   config.shared_bytes = static_cast<std::uint32_t>((vocabulary + 31) / 32 * 4);
   launch(step_kernel(kPenalties).on(state.device()), config, kernel_state, logits.address(),
          logits.strides()[0] / 4, static_cast<std::int32_t>(vocabulary));
@@ -153,50 +188,50 @@ void apply_penalties(const Array& state, const StateLayout& layout, const Array&
 }
 
 void apply_masks(const Array& state, const StateLayout& layout, const Array& logits,
-                 const Stream& stream) {
+                 std::int32_t rows, const Stream& stream) {
   const StepState kernel_state = step_state(state, layout);
-  const std::int64_t rows = logits.ndim() == 2 ? logits.shape()[0] : 0;
-  require_logits(logits, rows, layout);
+  const std::uint32_t outputs = logit_outputs(logits, rows, layout);
   const std::int64_t vocabulary = logits.shape()[1];
   if (vocabulary != layout.vocabulary)
     throw InvalidArgument(format("masks of rows are for a vocabulary of {} tokens, not {}",
                                  layout.vocabulary, vocabulary));
   LaunchConfig config = step_config(rows, kMaskThreads, state, stream);
   config.grid.y = static_cast<std::uint32_t>((vocabulary + kMaskTokens - 1) / kMaskTokens);
+  config.grid.z = outputs;
   launch(step_kernel(kMasks).on(state.device()), config, kernel_state, logits.address(),
          logits.strides()[0] / 4, static_cast<std::int32_t>(vocabulary));
   logits.use_on(config.stream);
 }
 
 void end_step(const Array& state, const StateLayout& layout, const Array& sampled,
-              const Array* logits, const Array* details, const Array& results,
+              const Array* logits, const Array* details, const Array& results, std::int32_t rows,
               const Stream& stream) {
   const StepState kernel_state = step_state(state, layout);
-  const std::int64_t rows = results.shape()[0];
-  require_rows(rows, layout);
-  if (sampled.type() != ScalarType::int32 || sampled.shape() != Shape{rows} ||
+  const std::int64_t outputs = results.shape()[0];
+  const std::uint32_t row_outputs = outputs_of(outputs, rows, layout);
+  if (sampled.type() != ScalarType::int32 || sampled.shape() != Shape{outputs} ||
       !sampled.is_contiguous())
     throw InvalidArgument(
-        format("sampled tokens are int32 of shape ({},), not {}", rows, sampled.identify()));
-  if (logits != nullptr) require_logits(*logits, rows, layout);
+        format("sampled tokens are int32 of shape ({},), not {}", outputs, sampled.identify()));
+  if (logits != nullptr) require_logits(*logits, outputs);
   StepResults output = {.words = results.address(),
-                        .row_words = static_cast<std::int32_t>(results.shape()[1])};
+                        .row_words = static_cast<std::int32_t>(results.shape()[1]),
+                        .outputs = static_cast<std::int32_t>(row_outputs)};
   if (details != nullptr) {
     if (details->type() != ScalarType::int32 || details->ndim() != 2 ||
-        details->shape()[0] != rows || details->shape()[1] >= results.shape()[1] ||
+        details->shape()[0] != outputs || details->shape()[1] >= results.shape()[1] ||
         details->strides()[1] != 4)
-      throw InvalidArgument(format("details are int32 rows of shape ({}, at most {}), not {}", rows,
-                                   results.shape()[1] - 1, details->identify()));
+      throw InvalidArgument(format("details are int32 rows of shape ({}, at most {}), not {}",
+                                   outputs, results.shape()[1] - 1, details->identify()));
     output.details = details->address();
     output.detail_stride = details->strides()[0] / 4;
     output.detail_words = static_cast<std::int32_t>(details->shape()[1]);
   }
   const CUdeviceptr read = logits != nullptr ? logits->address() : 0;
   const std::int64_t stride = logits != nullptr ? logits->strides()[0] / 4 : 0;
-  const LaunchConfig config =
-      step_config((rows + kStepThreads - 1) / kStepThreads, kStepThreads, state, stream);
+  const LaunchConfig config = step_config(rows, kStepThreads, state, stream);
   launch(step_kernel(kEnd).on(state.device()), config, kernel_state, sampled.address(), read,
-         stride, static_cast<std::int32_t>(rows), output);
+         stride, output);
   sampled.use_on(config.stream);
   if (logits != nullptr) logits->use_on(config.stream);
   if (details != nullptr) details->use_on(config.stream);

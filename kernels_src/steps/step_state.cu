@@ -23,6 +23,7 @@ enum Word {
   kBiased,
   kMasked,
   kAdapter,
+  kDrafts,
 };
 
 struct State {
@@ -31,16 +32,31 @@ struct State {
   int count_at, pages_at, tokens_at, biases_at, mask_at, pages, page_size, capacity;
 
   __device__ int active(int i) const { return words[i]; }
-  __device__ int count(int i) const { return active(i) < 0 ? 0 : words[count_at + i]; }
+  __device__ int planned(int i) const { return words[count_at + i]; }
   __device__ int* row(int number) const { return words + rows_at + number * row_words; }
+  /// Known tokens of a row that are not computed. A row whose logits were not finite has none, and
+  /// computes one nevertheless.
+  __device__ static int due(const int* row) { return max(row[kLength] - row[kComputed], 1); }
+  /// Tokens that row i of the step computes: at most the planned ones, with its drafts.
+  __device__ int count(int i) const {
+    if (active(i) < 0) return 0;
+    const int* const row = this->row(active(i));
+    return min(planned(i), due(row) + row[kDrafts]);
+  }
+  /// Whether a row that computes `count` tokens has no other known one: it gets a new token.
+  __device__ static bool yields(const int* row, int count) {
+    return row[kComputed] + count - row[kDrafts] == row[kLength];
+  }
 };
 
+/// A row has `outputs` logits: of its last known token, and of its drafts.
 struct Step {
   int *tokens, *positions, *token_rows, *adapters, *query_starts, *lengths, *last;
   int *page_table, *top_k;
   float *temperature, *top_p, *min_p, *repetition, *presence, *frequency;
   uint2* seeds;
-  int rows, count;  // of tokens
+  int* places;
+  int rows, count, outputs;
 };
 
 /// A block has a change.
@@ -93,11 +109,16 @@ __global__ void __launch_bounds__(kThreads)
     step.query_starts[b] = before;
     if (b == 0) step.query_starts[step.rows] = total;
     step.lengths[b] = length;
-    step.last[b] = max(before + count - 1, 0);
+  }
+  const int drafts = row == nullptr ? 0 : row[kDrafts];
+  for (int j = threadIdx.x; j < step.outputs; j += kThreads) {
+    const int to = b * step.outputs + j, behind = max(drafts - j, 0);
+    step.last[to] = max(before + count - 1 - behind, 0);
+    step.places[to] = length - behind;
     if (row == nullptr) {
-      clear_values(step, b);
+      clear_values(step, to);
     } else {
-      gather_values(step, b, row);
+      gather_values(step, to, row);
     }
   }
   for (int i = threadIdx.x; i < count; i += kThreads) {
@@ -118,6 +139,32 @@ __global__ void __launch_bounds__(kThreads)
         i < used ? row[state.pages_at + i] : -1;
 }
 
+constexpr int kDraftThreads = 256;
+
+/// Block b has row b of the step: its drafts are what followed its last tokens before. The longest
+/// match counts, of `least` to `most` tokens, and of equal ones the latest. Where the text ends, it
+/// goes on with what was copied.
+__global__ void __launch_bounds__(kDraftThreads)
+    draft_ngram(const __grid_constant__ State state, int least, int most) {
+  const int number = state.active(blockIdx.x);
+  if (number < 0) return;
+  int* const row = state.row(number);
+  int* const tokens = row + state.tokens_at;
+  const int length = row[kLength], wanted = state.planned(blockIdx.x) - State::due(row);
+  int best = 0;  // the tokens of a match, then its end
+  for (int end = 1 + threadIdx.x; wanted > 0 && end < length; end += kDraftThreads) {
+    int same = 0;
+    while (same < most && same < end && tokens[end - 1 - same] == tokens[length - 1 - same]) ++same;
+    if (same >= least) best = max(best, same << 24 | end);
+  }
+  best = block_reduce<kDraftThreads>(best, Maximum(), 0);
+  const int end = best & 0xffffff;
+  if (threadIdx.x == 0) row[kDrafts] = best == 0 ? 0 : wanted;
+  if (best == 0) return;
+  for (int i = threadIdx.x; i < wanted; i += kDraftThreads)
+    tokens[length + i] = tokens[end + i % (length - end)];
+}
+
 constexpr int kPenaltyThreads = 256;
 
 /// Whether this is the first thread to set the bit of the token.
@@ -126,8 +173,9 @@ __device__ bool first_of(unsigned* seen, int token) {
   return (atomicOr(&seen[token / 32], bit) & bit) == 0;
 }
 
-/// A block has a row of the step. Its shared memory has a bit for each token of the vocabulary.
-/// Sums of equal numbers have one result in any order.
+/// Block (b, j) has output j of row b of the step: drafts before it count as known tokens. Its
+/// shared memory has a bit for each token of the vocabulary. Sums of equal numbers have one result
+/// in any order.
 __global__ void __launch_bounds__(kPenaltyThreads)
     apply_penalties(const __grid_constant__ State state, float* logits, long long logit_stride,
                     int vocabulary) {
@@ -136,12 +184,12 @@ __global__ void __launch_bounds__(kPenaltyThreads)
   if (number < 0) return;
   const int* const row = state.row(number);
   const int* const tokens = row + state.tokens_at;
-  const int length = row[kLength], generated = row[kPromptLength];
-  if (row[kComputed] + state.count(blockIdx.x) != length) return;
+  const int drafts = blockIdx.y, length = row[kLength] + drafts, generated = row[kPromptLength];
+  if (drafts > row[kDrafts] || !State::yields(row, state.count(blockIdx.x))) return;
   const float repetition = __int_as_float(row[kRepetition]);
   const float presence = __int_as_float(row[kPresence]);
   const float frequency = __int_as_float(row[kFrequency]);
-  float* const values = logits + blockIdx.x * logit_stride;
+  float* const values = logits + (blockIdx.x * gridDim.y + drafts) * logit_stride;
   const auto clear = [&] {
     for (int i = threadIdx.x; i < (vocabulary + 31) / 32; i += kPenaltyThreads) seen[i] = 0;
     __syncthreads();
@@ -164,16 +212,16 @@ __global__ void __launch_bounds__(kPenaltyThreads)
 constexpr int kMaskThreads = 256;
 constexpr int kMaskTokens = 4096;  // of a block
 
-/// Block (b, i) has part i of the vocabulary in row b of the step. Biases come first: a masked
-/// token stays at -infinity whatever its bias.
+/// Block (b, i, j) has part i of the vocabulary of output j in row b of the step. Biases come
+/// first: a masked token stays at -infinity whatever its bias.
 __global__ void __launch_bounds__(kMaskThreads)
     apply_masks(const __grid_constant__ State state, float* logits, long long logit_stride,
                 int vocabulary) {
   const int number = state.active(blockIdx.x);
   if (number < 0) return;
   const int* const row = state.row(number);
-  if (row[kComputed] + state.count(blockIdx.x) != row[kLength]) return;
-  float* const values = logits + blockIdx.x * logit_stride;
+  if (!State::yields(row, state.count(blockIdx.x))) return;
+  float* const values = logits + (blockIdx.x * gridDim.z + blockIdx.z) * logit_stride;
   const int first = blockIdx.y * kMaskTokens, end = min(first + kMaskTokens, vocabulary);
   const int* const biases = row + state.biases_at;
   for (int i = threadIdx.x; i < row[kBiased]; i += kMaskThreads) {
@@ -188,37 +236,52 @@ __global__ void __launch_bounds__(kMaskThreads)
       values[token] = __uint_as_float(0xff800000u);  // -infinity
 }
 
-/// The rows of the results: a token, then details.
+/// The rows of the results, one for each output: a token, then details.
 struct Results {
   int* words;
   const int* details;
   long long detail_stride;
-  int row_words, detail_words;
+  int row_words, detail_words, outputs;
 };
 
-/// A thread has a row of the step.
+/// What the results have in place of a token, as kNoToken and so on have it.
+enum { kNoToken = -1, kNoNumber = -2, kNotTaken = -3 };
+
+/// Block b has row b of the step. Its drafts are taken up to the first one that differs from the
+/// token sampled there, which takes its place.
 __global__ void __launch_bounds__(kThreads)
     end_step(const __grid_constant__ State state, const int* sampled, const float* logits,
-             long long logit_stride, int rows, const __grid_constant__ Results results) {
-  const int b = blockIdx.x * kThreads + threadIdx.x;
-  if (b >= rows) return;
-  int result = -1;
-  if (const int number = state.active(b); number >= 0) {
-    int* const row = state.row(number);
-    const int length = row[kLength], computed = row[kComputed] + state.count(b);
-    row[kComputed] = computed;
-    if (computed == length) {
-      result = sampled[b];
-      if (logits != nullptr && !isfinite(logits[b * logit_stride + result])) {
-        result = -2;
-      } else if (length < state.capacity) {
-        row[state.tokens_at + length] = result;
-        row[kLength] = length + 1;
-      }
-    }
+             long long logit_stride, const __grid_constant__ Results results) {
+  const int b = blockIdx.x, first = b * results.outputs;
+  int* const to = results.words + static_cast<long long>(first) * results.row_words;
+  for (int i = threadIdx.x; i < results.outputs * results.row_words; i += kThreads) {
+    const int j = i / results.row_words, word = i % results.row_words;
+    if (word > 0 && word <= results.detail_words)
+      to[i] = results.details[(first + j) * results.detail_stride + word - 1];
+    else if (word == 0)
+      to[i] = kNoToken;
   }
-  int* const to = results.words + static_cast<long long>(b) * results.row_words;
-  to[0] = result;
-  for (int i = 0; i < results.detail_words; ++i)
-    to[1 + i] = results.details[b * results.detail_stride + i];
+  __syncthreads();
+  const int number = state.active(b);
+  if (threadIdx.x > 0 || number < 0) return;
+  int* const row = state.row(number);
+  int* const tokens = row + state.tokens_at;
+  const int count = state.count(b), drafts = row[kDrafts];
+  row[kDrafts] = 0;
+  if (row[kComputed] + count - drafts != row[kLength]) {
+    row[kComputed] += count;
+    return;
+  }
+  int length = row[kLength], j = 0;
+  for (bool goes_on = true; goes_on; ++j) {
+    const int token = sampled[first + j];
+    const bool is_bad = logits != nullptr && !isfinite(logits[(first + j) * logit_stride + token]);
+    to[j * results.row_words] = is_bad ? kNoNumber : token;
+    goes_on = !is_bad && j < drafts && tokens[length] == token;
+    if (!is_bad && length < state.capacity) tokens[length++] = token;
+  }
+  // The last new token is not computed yet.
+  row[kComputed] += count - drafts + j - 1;
+  row[kLength] = length;
+  for (; j <= drafts; ++j) to[j * results.row_words] = kNotTaken;
 }

@@ -25,6 +25,7 @@ enum class RowWord : std::int32_t {
   biased,   ///< tokens with a bias
   masked,   ///< whether the row's bits of allowed tokens count
   adapter,  ///< its slot; -1: none
+  drafts,   ///< tokens behind the known ones that the step computes, too
   count,
 };
 
@@ -53,7 +54,9 @@ struct StateLayout {
 };
 
 /// What a step of `rows` rows and `tokens` tokens reads: leading parts of larger arrays. All are
-/// int32 but where said.
+/// int32 but where said. A step with drafts has as many outputs for each row, logits that are
+/// wanted, as a row may compute tokens: of its last known token, and of its drafts. Else each row
+/// has one.
 struct StepArrays {
   Array tokens;        ///< (tokens,): behind the last one 0
   Array positions;     ///< (tokens,): in their sequences; behind the last one 0
@@ -61,12 +64,19 @@ struct StepArrays {
   Array adapters;      ///< (tokens,): the slots of their rows' adapters; -1: none
   Array query_starts;  ///< (rows + 1,): the first token of each row
   Array lengths;       ///< (rows,): tokens of the sequence with those of this step; 0: no sequence
-  Array last;          ///< (rows,): the token whose logits are wanted
   Array page_table;    ///< (rows, pages): only pages of the first `lengths` tokens are written
-  Array temperature, top_p, min_p;                                ///< (rows,) float32
-  Array repetition_penalty, presence_penalty, frequency_penalty;  ///< (rows,) float32
-  Array top_k;                                                    ///< (rows,)
-  Array seeds;                                                    ///< (rows,) uint64
+  Array last;          ///< (outputs,): the token whose logits are wanted
+  Array places;        ///< (outputs,): the place of the token that is drawn in its sequence
+  Array temperature, top_p, min_p;                                ///< (outputs,) float32
+  Array repetition_penalty, presence_penalty, frequency_penalty;  ///< (outputs,) float32
+  Array top_k;                                                    ///< (outputs,)
+  Array seeds;                                                    ///< (outputs,) uint64
+};
+
+/// The lengths of what draft_ngram() looks for.
+struct NgramLengths {
+  static constexpr std::int32_t kMost = 64;
+  std::int32_t least = 1, most = 1;
 };
 
 /// Writes the words of `count` changes to `state` (int32). `block` (int32) has for each change its
@@ -75,39 +85,49 @@ struct StepArrays {
 void apply_changes(const Array& state, const Array& block, std::int32_t count,
                    const Stream& stream);
 
+/// Gives each of the first `rows` rows of the plan drafts: the tokens that followed its last ones
+/// before, of the longest match and of equal ones the latest. A row gets as many as its planned
+/// tokens leave place behind the known ones, or none. Queued on `stream`. Throws InvalidArgument
+/// for lengths out of order or above NgramLengths::kMost, and rows of 2^24 tokens.
+void draft_ngram(const Array& state, const StateLayout& layout, std::int32_t rows,
+                 const NgramLengths& lengths, const Stream& stream);
+
 /// Fills `step` from the plan and the rows. Rows behind the planned ones have a length of 0 and no
 /// page. Queued on `stream`. Throws InvalidArgument for fewer tokens than rows, or more rows than
 /// the state has.
 void begin_step(const Array& state, const StateLayout& layout, const StepArrays& step,
                 const Stream& stream);
 
-/// Lowers the logits (rows, vocabulary), float32 and in place, of tokens that rows of the step have
-/// already, before a new one is drawn. In this order: those of all known tokens are divided by the
+/// Lowers the logits (outputs, vocabulary), float32 and in place, of tokens that rows of the step
+/// have already, drafts among them, before a new one is drawn. Each of the `rows` rows has as many
+/// outputs. In this order: those of all known tokens are divided by the
 /// repetition penalty where they are above 0 and multiplied with it elsewhere; for each generated
 /// token the frequency penalty is subtracted as often as it stands there, then the presence penalty
 /// once. Queued on `stream`. Throws InvalidArgument as end_step() does, and for more than 2^18
 /// tokens.
 void apply_penalties(const Array& state, const StateLayout& layout, const Array& logits,
-                     const Stream& stream);
+                     std::int32_t rows, const Stream& stream);
 
-/// Constrains the logits (rows, vocabulary), float32 and in place, of rows that get a new token:
+/// Constrains the logits (outputs, vocabulary), float32 and in place, of rows that get a new token:
 /// adds the biases of the row, then sets the logits of tokens without a bit in its mask to
 /// -infinity. Queued on `stream`. Throws InvalidArgument as end_step() does, and for logits of
 /// another vocabulary than the layout's.
 void apply_masks(const Array& state, const StateLayout& layout, const Array& logits,
-                 const Stream& stream);
+                 std::int32_t rows, const Stream& stream);
 
-/// What end_step() reports of a row without a new token.
-inline constexpr std::int32_t kNoToken = -1;   ///< its known tokens are not all computed yet
+/// What end_step() reports of an output without a new token.
+inline constexpr std::int32_t kNoToken = -1;   ///< its row has unknown tokens, or no such draft
 inline constexpr std::int32_t kNoNumber = -2;  ///< the logit of the sampled token is not finite
+inline constexpr std::int32_t kNotTaken = -3;  ///< a draft before it was not the sampled token
 
-/// Counts the tokens of the step as computed. Each row whose known tokens are all computed then
-/// gets its token of `sampled` (rows,) int32 appended. `results` (rows, words), int32, gets the
-/// token in front and then the row of `details` (rows, at most words - 1), if there are any.
-/// `logits` (rows, vocabulary) float32, or none, are those that were sampled from. Queued on
-/// `stream`. Throws InvalidArgument for other shapes and types.
+/// Counts the tokens of the step as computed. Each of the `rows` rows whose known tokens are all
+/// computed then gets its first token of `sampled` (outputs,) int32 appended. It gets the next one,
+/// too, while its draft is the token before. `results` (outputs, words), int32, gets the token in
+/// front and then the row of `details` (outputs, at most words - 1), if there are any. `logits`
+/// (outputs, vocabulary) float32, or none, are those that were sampled from. Queued on `stream`.
+/// Throws InvalidArgument for other shapes and types.
 void end_step(const Array& state, const StateLayout& layout, const Array& sampled,
-              const Array* logits, const Array* details, const Array& results,
+              const Array* logits, const Array* details, const Array& results, std::int32_t rows,
               const Stream& stream);
 
 }  // namespace kernwright::kernels

@@ -45,7 +45,14 @@ ARRAYS = {
         *(f"pack_nibbles<{width}>" for width in (1, 8)),
         *(f"unpack_nibbles<{s}, {width}>" for s in ("true", "false") for width in (1, 8)),
     ],
-    "step_state.cu": ["apply_changes", "begin_step", "end_step", "apply_penalties", "apply_masks"],
+    "step_state.cu": [
+        "apply_changes",
+        "begin_step",
+        "end_step",
+        "apply_penalties",
+        "apply_masks",
+        "draft_ngram",
+    ],
     "sampling.cu": [
         f"{kernel}<{of}, {packed}>"
         for kernel in ("sample_rows", "find_group_maxima")

@@ -78,8 +78,8 @@ class WritingEngine:
 
     def stats(self):
         zero = ("waiting", "used_pages", "free_pages", "cached_pages", "shared_tokens", "steps",
-                "prompt_tokens", "preemptions", "started", "finished", "aborted",
-                "failed")  # fmt: skip
+                "prompt_tokens", "preemptions", "drafts", "drafted_tokens", "accepted_tokens",
+                "started", "finished", "aborted", "failed")  # fmt: skip
         return {"running": self.running, **dict.fromkeys(zero, 0)}
 
     def close(self, timeout=None):

@@ -60,10 +60,10 @@ def test_a_row_that_fails_leaves_the_others(capsys, monkeypatch):
     class Full(kw.OutOfMemory):
         pass
 
-    def made(self, lengths, deterministic=False):
+    def made(self, lengths, *options):
         if len(lengths) > 1:
             raise Full("no place")
-        return made.engine(self, lengths, deterministic)
+        return made.engine(self, lengths, *options)
 
     generator = type(llm.load(TINY)._generator)
     made.engine = generator.engine

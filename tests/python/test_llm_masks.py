@@ -134,9 +134,9 @@ def test_a_step_masks_only_where_a_row_asks():
     masked = []
     record = engine._record
 
-    def recorded(rows, tokens, random, penalties, details, masks, adapters):
+    def recorded(rows, tokens, random, penalties, details, masks, *more):
         masked.append(masks)
-        return record(rows, tokens, random, penalties, details, masks, adapters)
+        return record(rows, tokens, random, penalties, details, masks, *more)
 
     engine._record = recorded
     engine.run([[1]], Sampling(4))

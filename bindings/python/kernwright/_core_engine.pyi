@@ -9,8 +9,9 @@ _Record = Callable[[int, int, bool, bool, bool, bool, bool], Any]
 
 @final
 class _EngineLoop:
-    """Requests in, tokens out. `record(rows, tokens, random, penalties, details, masks, adapters)`
-    gives the graph of a step of that size that does these things."""
+    """Requests in, tokens out. `record(rows, tokens, random, penalties, details, masks, adapters,
+    drafts)` gives the graph of a step of that size that does these things. With `drafts` each row
+    may have so many: a step has `outputs`, rows * (1 + drafts)."""
 
     def __init__(
         self,
@@ -25,6 +26,10 @@ class _EngineLoop:
         deterministic: bool = False,
         prefix_cache: bool = False,
         queue_limit: int = 0,
+        draft_tokens: int = 0,
+        draft_shortest: int = 1,
+        draft_longest: int = 1,
+        draft_always: bool = False,
         device: Any = None,
     ) -> None: ...
     @property
@@ -72,7 +77,8 @@ class _EngineLoop:
 
     def advance(self, record: _Record, /) -> list[Any]:
         """One step. (request, choice, token or None, reason of the end or None, details or None,
-        tokens of the prompt found in the prefix cache, error or "") for each event."""
+        tokens of the prompt found in the prefix cache, error or "", drafts checked so far, accepted
+        ones) for each event."""
 
     def run(self, record: _Record, /) -> list[Any]:
         """Advances until nothing is left; all events."""
@@ -114,21 +120,28 @@ class _EngineLoop:
         """Adds the full pages of a text to the prefix cache, once `fill(first, pages)` has queued
         the writes of those from number `first` on into these pages."""
 
-    def arrays(self, rows: int, tokens: int, /) -> dict[str, Array]:
+    def arrays(self, rows: int, tokens: int, drafts: int = 0) -> dict[str, Array]:
         """What a step of that size reads."""
 
-    def begin(self, rows: int, tokens: int, /) -> None:
+    def draft(self, rows: int, /) -> None:
+        """Queues the search for drafts on the current stream, before begin()."""
+
+    def begin(self, rows: int, tokens: int, drafts: int = 0) -> None:
         """Queues the begin of a step on the current stream."""
 
-    def penalize(self, logits: Array, /) -> None:
+    def penalize(self, logits: Array, rows: int, /) -> None:
         """Lowers logits by the penalties of their rows, in place, on the current stream."""
 
-    def mask(self, logits: Array, /) -> None:
+    def mask(self, logits: Array, rows: int, /) -> None:
         """Adds the biases of rows to logits and hides masked tokens, in place, on the current
         stream."""
 
     def end(
-        self, sampled: Array, logits: Array | None = None, details: Array | None = None
+        self,
+        sampled: Array,
+        rows: int,
+        logits: Array | None = None,
+        details: Array | None = None,
     ) -> None:
         """Queues the end of a step on the current stream."""
 

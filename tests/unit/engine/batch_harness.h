@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -79,21 +80,22 @@ class FakeDevice final : public engine::RowStates {
     rows_.at(row).mask = mask.empty() ? engine::TokenMask() : engine::TokenMask(kTokens, mask);
   }
 
-  /// Runs a step; its results, a word for each part.
-  Text run(const Text& active, const Text& counts, std::uint32_t features) {
+  /// Runs a step; its results, a word for each part and for each of its drafts.
+  Text run(const Text& active, const Text& counts, const engine::Bucket& bucket) {
     Text results;
     for (std::size_t i = 0; i < active.size(); ++i) {
       Row& row = rows_.at(active[i]);
+      REQUIRE((row.mask.is_empty() || row.computed + counts[i] < std::ssize(row.tokens) ||
+               (bucket.features & engine::Features::masks) != 0));
+      if (bucket.drafts > 0) {
+        check_drafts(row, counts[i] - 1, bucket.drafts, results);
+        continue;
+      }
       for (std::int32_t k = 0; k < counts[i]; ++k) compute(row);
       results.push_back(kernels::kNoToken);
       if (row.computed != std::ssize(row.tokens)) continue;
-      std::int32_t token = next_token(row.tokens, row.seed);
-      if (!row.mask.is_empty()) {
-        REQUIRE((features & engine::Features::masks) != 0);
-        while (!row.mask.allows(token)) token = (token + 1) % kTokens;
-      }
-      results.back() = token;
-      row.tokens.push_back(token);
+      results.back() = sampled(row, row.tokens);
+      row.tokens.push_back(results.back());
     }
     return results;
   }
@@ -118,6 +120,34 @@ class FakeDevice final : public engine::RowStates {
     std::int32_t adapter = -1;
   };
 
+  static std::int32_t sampled(const Row& row, const Text& text) {
+    std::int32_t token = next_token(text, row.seed);
+    while (!row.mask.is_empty() && !row.mask.allows(token)) token = (token + 1) % kTokens;
+    return token;
+  }
+
+  /// The row gets up to `most` drafts, most of them right, and keeps those that are.
+  void check_drafts(Row& row, std::int32_t most, std::int32_t drafts, Text& results) {
+    REQUIRE(row.computed + 1 == std::ssize(row.tokens));
+    Text text = row.tokens;
+    for (auto left = static_cast<std::int32_t>(random_() % 5); left > 0 && most > 0; --left, --most)
+      text.push_back(random_() % 4 == 0 ? 0 : sampled(row, text));
+    std::swap(row.tokens, text);
+    while (row.computed < std::ssize(row.tokens)) compute(row);
+    std::swap(row.tokens, text);
+    const std::size_t end = results.size() + static_cast<std::size_t>(drafts) + 1;
+    for (bool goes_on = true; goes_on;) {
+      const std::size_t place = row.tokens.size();
+      results.push_back(sampled(row, row.tokens));
+      row.tokens.push_back(results.back());
+      goes_on = place < text.size() && text[place] == results.back();
+    }
+    row.computed = static_cast<std::int32_t>(row.tokens.size()) - 1;
+    for (std::size_t left = text.size() + 1; left > row.tokens.size(); --left)
+      results.push_back(kernels::kNotTaken);
+    results.resize(end, kernels::kNoToken);
+  }
+
   void compute(Row& row) {
     const std::int32_t at = row.computed;
     REQUIRE(at < std::ssize(row.tokens));
@@ -136,6 +166,7 @@ class FakeDevice final : public engine::RowStates {
   }
 
   const std::int32_t page_size_;
+  std::mt19937 random_{5};
   std::map<std::int32_t, Row> rows_;
   std::map<std::pair<std::int32_t, std::int32_t>, Text> pages_;
   std::map<std::int32_t, std::int32_t> adapters_;  ///< of pages
@@ -168,7 +199,9 @@ class Harness {
       Text active, counts;
       batch.commit(plan, active, counts);
       REQUIRE(std::set(active.begin(), active.end()).size() == active.size());
-      unread_.emplace_back(plan.parts, device.run(active, counts, plan.bucket.features));
+      unread_.push_back({plan, device.run(active, counts, plan.bucket)});
+      ++steps;
+      draft_steps += plan.bucket.drafts > 0 ? 1 : 0;
     }
     if (unread_.size() > (plan.parts.empty() ? 0U : 1U)) receive();
     collect();
@@ -191,7 +224,7 @@ class Harness {
   /// The oldest results have numbers that are not finite.
   void spoil_results() {
     if (unread_.empty()) return;
-    for (std::int32_t& result : unread_.front().second) {
+    for (std::int32_t& result : unread_.front().results) {
       if (result >= 0) result = kernels::kNoNumber;
     }
   }
@@ -229,8 +262,8 @@ class Harness {
   }
 
   void drain() {
-    for (int steps = 0; batch.has_sequences(); ++steps) {
-      REQUIRE(steps < 5000);
+    for (int count = 0; batch.has_sequences(); ++count) {
+      REQUIRE(count < 5000);
       while (send_mask()) continue;
       step();
     }
@@ -257,15 +290,22 @@ class Harness {
   std::map<std::uint64_t, engine::Request> requests;
   std::map<Key, Text> texts;
   std::map<Key, engine::Finish> ends;
+  int steps = 0, draft_steps = 0;
 
  private:
+  struct Unread {
+    engine::StepPlan plan;
+    Text results;
+  };
+
   void receive() {
-    batch.receive(unread_.front().first, unread_.front().second, 1);
+    const Unread& oldest = unread_.front();
+    batch.receive(oldest.plan.parts, oldest.results, 1, oldest.plan.bucket.drafts);
     unread_.pop_front();
   }
 
   std::uint64_t last_ = 0;
-  std::deque<std::pair<std::vector<engine::StepPart>, Text>> unread_;
+  std::deque<Unread> unread_;
   std::deque<Key> wanted_masks_;
 };
 
@@ -291,16 +331,18 @@ inline bool Harness::restore(const Text& text) {
 
 inline engine::BatchOptions options_of(std::int32_t rows, std::int32_t pages,
                                        bool prefix_cache = true, std::int32_t page_size = 2,
-                                       bool deterministic = false) {
+                                       bool deterministic = false, std::int32_t drafts = 0) {
+  const std::int32_t tokens = rows * (1 + drafts) + 4;
   return {.max_rows = rows,
           .capacity = 40,
           .pages = {.total = pages,
                     .page_size = page_size,
                     .prefix_cache = prefix_cache,
-                    .part = deterministic ? rows + 4 : 0},
-          .schedule = {.max_tokens = rows + 4, .deterministic = deterministic},
+                    .part = deterministic ? tokens : 0},
+          .schedule = {.max_tokens = tokens, .deterministic = deterministic},
           .vocabulary = kTokens,
-          .reserve_tokens = 4};
+          .reserve_tokens = 4,
+          .drafts = {.tokens = drafts, .always = true}};
 }
 
 inline engine::Request request_of(Text prompt, std::int32_t tokens) {

@@ -167,3 +167,49 @@ TEST_CASE("batch: pages found for the first of the queue go back where another o
   all.drain();
   all.check_texts();
 }
+
+TEST_CASE("batch: drafts save steps, and the counts of a text are exact at its end") {
+  Harness plain(options_of(2, 40)), drafted(options_of(2, 40, true, 2, false, 3));
+  for (Harness* all : {&plain, &drafted}) {
+    all->submit(request_of({1, 2, 3}, 30));
+    all->submit(request_of({4}, 17));
+    all->drain();
+    all->check_texts();
+    CHECK(all->texts[{1, 0}].size() == 30);
+    CHECK(all->texts[{2, 0}].size() == 17);
+  }
+  CHECK(drafted.draft_steps > 5);
+  CHECK(drafted.steps * 3 < plain.steps * 2);
+  const engine::BatchStats stats = drafted.batch.stats();
+  CHECK(stats.accepted_tokens > 10);
+  CHECK(stats.drafted_tokens > stats.accepted_tokens);
+  CHECK(stats.tokens == 47);
+  CHECK(plain.batch.stats().drafted_tokens == 0);
+}
+
+TEST_CASE("batch: a stop token within drafts ends the text there") {
+  for (std::int32_t stop = 0; stop < kTokens; ++stop) {
+    Harness all(options_of(1, 40, true, 2, false, 3));
+    Request request = request_of({1, 2, 3}, 30);
+    request.stop_tokens = {stop};
+    const Text wanted = expected(request, 30);
+    all.submit(request);
+    all.drain();
+    CHECK(all.texts[{1, 0}] == wanted);
+    CHECK(all.ends.at({1, 0}) == (wanted.back() == stop ? Finish::stop : Finish::length));
+  }
+}
+
+TEST_CASE("batch: a text has no drafts until its mask is the same for all its tokens") {
+  Harness all(options_of(1, 40, true, 2, false, 3));
+  Request request = request_of({1, 2, 3}, 30);
+  request.min_tokens = 20;
+  request.stop_tokens = {0};
+  all.submit(request);
+  for (int i = 0; i < 20; ++i) all.step();
+  CHECK(all.draft_steps == 0);
+  all.step();
+  CHECK(all.draft_steps == 1);
+  all.drain();
+  all.check_texts();
+}

@@ -1,6 +1,7 @@
 // The runner's thread on the simulated device: order of events, wake-ups, ends, failures, loss.
 #include "engine/runner.h"
 
+#include "base/errors.h"
 #include "base/log.h"
 #include "core/device_registry.h"
 #include "driver/fault_driver.h"
@@ -121,7 +122,7 @@ class RunnerThread {
     const Array tokens = sampled_.slice(0, 0, bucket.rows, 1);
     const auto work = [&] {
       loop.step().begin(bucket.rows, bucket.tokens, loop.stream());
-      loop.step().end(tokens, nullptr, nullptr, loop.stream());
+      loop.step().end(tokens, bucket.rows, nullptr, nullptr, loop.stream());
     };
     work();  // compiles
     Graph graph(device_);

@@ -197,7 +197,7 @@ TEST_CASE("steps: random rows, plans and results are those of a host model") {
       sampled[b] = expected[b] = next_token(active[b], row.tokens.size());
       if (row.tokens.size() < 50) row.tokens.push_back(sampled[b]);
     }
-    all.step.end(all.on_device(sampled), nullptr, nullptr, all.stream);
+    all.step.end(all.on_device(sampled), rows, nullptr, nullptr, all.stream);
     all.step.queue_results(rows);
     const auto results = all.step.read_results();
     CHECK(std::vector(results.begin(), results.end()) == expected);
@@ -215,7 +215,7 @@ TEST_CASE("steps: logits that are not finite give no token") {
   const std::vector<float> values = {1, nan, nan, 2, -INFINITY, 0};
   const Array logits = Array::from_host(device(), values.data(), {3, 2}, ScalarType::float32);
   all.step.begin(3, 8, all.stream);
-  all.step.end(all.on_device({0, 0, 0}), &logits, nullptr, all.stream);
+  all.step.end(all.on_device({0, 0, 0}), 3, &logits, nullptr, all.stream);
   all.step.queue_results(3);
   const auto results = all.step.read_results();
   CHECK(std::vector(results.begin(), results.end()) == std::vector{0, kNoNumber, kNoNumber});
@@ -232,14 +232,15 @@ TEST_CASE("steps: details go to the host beside their tokens") {
   all.rows.flush();
   const Array details = all.on_device({1, 2, 3, 4}).reshape({2, 2});
   all.step.begin(2, 3, all.stream);
-  all.step.end(all.on_device({9, 8}), nullptr, &details, all.stream);
+  all.step.end(all.on_device({9, 8}), 2, nullptr, &details, all.stream);
   all.step.queue_results(2);
   const auto results = all.step.read_results();
   REQUIRE(all.step.row_words() == 4);
   CHECK(std::vector(results.begin(), results.begin() + 3) == std::vector{9, 1, 2});
   CHECK(std::vector(results.begin() + 4, results.begin() + 7) == std::vector{kNoToken, 3, 4});
   const Array wide = all.on_device({1, 2, 3, 4, 5, 6, 7, 8}).reshape({2, 4});
-  CHECK_THROWS_AS(all.step.end(all.on_device({9, 8}), nullptr, &wide, all.stream), InvalidArgument);
+  CHECK_THROWS_AS(all.step.end(all.on_device({9, 8}), 2, nullptr, &wide, all.stream),
+                  InvalidArgument);
 }
 
 TEST_CASE("steps: penalties lower the logits of a row's own tokens") {
@@ -255,7 +256,7 @@ TEST_CASE("steps: penalties lower the logits of a row's own tokens") {
   for (const std::int32_t token : {6, 6, 2}) {
     all.rows.set_plan(active, counts, 2);
     all.rows.flush();
-    all.step.end(all.on_device({token, 0}), nullptr, nullptr, all.stream);
+    all.step.end(all.on_device({token, 0}), 2, nullptr, nullptr, all.stream);
     active = {1};
     counts = {1};
     tokens.push_back(token);
@@ -267,7 +268,7 @@ TEST_CASE("steps: penalties lower the logits of a row's own tokens") {
   std::vector<float> values(3 * 40);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 5) - 1.5f;
   const Array logits = Array::from_host(device(), values.data(), {3, 40}, ScalarType::float32);
-  all.step.penalize(logits, all.stream);
+  all.step.penalize(logits, 3, all.stream);
   for (const int token : {2, 5, 6, 33}) {
     float& x = values[static_cast<std::size_t>(token)];
     x = x > 0 ? x / 2 : x * 2;
@@ -276,7 +277,7 @@ TEST_CASE("steps: penalties lower the logits of a row's own tokens") {
   }
   CHECK(values_of<float>(logits, all.stream) == values);
   const Array half = Array::empty(device(), {3, 40}, ScalarType::float16, all.stream);
-  CHECK_THROWS_AS(all.step.penalize(half, all.stream), InvalidArgument);
+  CHECK_THROWS_AS(all.step.penalize(half, 3, all.stream), InvalidArgument);
 }
 
 TEST_CASE("steps: biases and masks change the logits of rows that get a token") {
@@ -304,7 +305,7 @@ TEST_CASE("steps: biases and masks change the logits of rows that get a token") 
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) - 3.0f;
   const Array logits =
       Array::from_host(device(), values.data(), {4, vocabulary}, ScalarType::float32);
-  all.step.mask(logits, all.stream);
+  all.step.mask(logits, 4, all.stream);
   for (std::size_t b = 0; b < 3; ++b) {  // the last row waits for the rest of its prompt
     float* const row = values.data() + b * vocabulary;
     for (const Bias& bias : biases)
@@ -314,7 +315,7 @@ TEST_CASE("steps: biases and masks change the logits of rows that get a token") 
   }
   CHECK(values_of<float>(logits, all.stream) == values);
   const Array narrow = Array::empty(device(), {4, 100}, ScalarType::float32, all.stream);
-  CHECK_THROWS_AS(all.step.mask(narrow, all.stream), InvalidArgument);
+  CHECK_THROWS_AS(all.step.mask(narrow, 4, all.stream), InvalidArgument);
 }
 
 TEST_CASE("steps: results of two steps may be on their way") {
@@ -325,7 +326,7 @@ TEST_CASE("steps: results of two steps may be on their way") {
   all.rows.flush();
   for (const std::int32_t token : {11, 12}) {
     all.step.begin(1, 1, all.stream);
-    all.step.end(all.on_device({token}), nullptr, nullptr, all.stream);
+    all.step.end(all.on_device({token}), 1, nullptr, nullptr, all.stream);
     all.step.queue_results(1);
   }
   CHECK_THROWS_AS(all.step.queue_results(1), std::logic_error);
@@ -376,6 +377,6 @@ TEST_CASE("steps: limits that make no sense are refused") {
   CHECK_THROWS_AS(all.step.arrays(5, 8), InvalidArgument);
   CHECK_THROWS_AS(all.step.arrays(2, 1), InvalidArgument);
   CHECK_THROWS_AS(all.step.arrays(2, 9), InvalidArgument);
-  CHECK_THROWS_AS(all.step.end(all.on_device({1, 2, 3, 4, 5}), nullptr, nullptr, stream),
+  CHECK_THROWS_AS(all.step.end(all.on_device({1, 2, 3, 4, 5}), 4, nullptr, nullptr, stream),
                   InvalidArgument);
 }

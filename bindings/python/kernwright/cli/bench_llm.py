@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kernwright.cli import UsageError
-from kernwright.cli._models import add_model_arguments, loaded
+from kernwright.cli._models import add_draft_arguments, add_model_arguments, draft_of, loaded
 
 _REPEATS, _STEPS, _CONTEXT = 5, 64, 1024
 
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-r", "--repeats", type=int, default=_REPEATS, metavar="N",
         help=f"times that a row pp or tg is measured (default {_REPEATS})",
     )  # fmt: skip
+    add_draft_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document only")
 
 
@@ -56,12 +57,13 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("context", "steps", "repeats"):
         if getattr(arguments, name) < 1:
             raise UsageError(f"--{name} is 1 at least, got {getattr(arguments, name)}")
+    draft = draft_of(arguments)
     model = loaded(arguments)
     document: dict[str, Any] = {"kind": "bench llm", "v": 1, **_facts(model, arguments)}
     rows = document["rows"] = []
     if not arguments.json:
         print(_heading(document))
-    for row in _rows(model, arguments, *counts):
+    for row in _rows(model, arguments, draft, *counts):
         rows.append(_measured(model, row))
         if not arguments.json:
             print(_line(rows[-1]), flush=True)
@@ -88,7 +90,7 @@ def _counts(arguments: argparse.Namespace, name: str) -> list[int]:
 
 
 def _rows(
-    model: Any, arguments: argparse.Namespace, prompts: list[int], written: list[int],
+    model: Any, arguments: argparse.Namespace, draft: Any, prompts: list[int], written: list[int],
     batches: list[int],
 ) -> Iterator[_Row]:  # fmt: skip
     from kernwright.llm import _measuring
@@ -98,6 +100,8 @@ def _rows(
         yield _Row(f"pp{n}", 1, n + 1, partial(_measuring.prompt, model, n, repeats))
     for n in written:
         yield _Row(f"tg{n}", 1, n + 2, partial(_measuring.generation, model, n, repeats))
+    for n in written if draft is not None else ():
+        yield _Row(f"draft{n}", 1, 32 + n, partial(_measuring.drafting, model, draft, n, repeats))
     # A row begins with a prompt of context - steps tokens and ends after at most 4 * steps.
     context = max(context, steps + 1)
     for n in batches:

@@ -8,8 +8,10 @@ import time
 from typing import Any
 
 from kernwright.cli._models import (
+    add_draft_arguments,
     add_model_arguments,
     add_sampling_arguments,
+    draft_of,
     loaded,
     refuse_arguments,
     sampling_of,
@@ -23,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("--system", metavar="TEXT", help="the system message")
     parser.add_argument("--message", metavar="TEXT", help="one message and its answer, no more")
+    add_draft_arguments(parser)
     refuse_arguments(parser)
     add_sampling_arguments(parser, None)
 
@@ -96,7 +99,8 @@ class _Conversation:
 
 def run(arguments: argparse.Namespace) -> int:
     model = loaded(arguments)
-    conversation = _Conversation(model, sampling_of(arguments), arguments.system)
+    options = sampling_of(arguments) | {"draft": draft_of(arguments)}
+    conversation = _Conversation(model, options, arguments.system)
     if arguments.message is not None:
         conversation.answer(arguments.message)
     else:

@@ -7,8 +7,10 @@ import sys
 import time
 
 from kernwright.cli._models import (
+    add_draft_arguments,
     add_model_arguments,
     add_sampling_arguments,
+    draft_of,
     loaded,
     refuse_arguments,
     sampling_of,
@@ -22,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tokens", metavar="IDS", help="token ids with commas between them, in place of a prompt"
     )
     parser.add_argument("--ignore-eos", action="store_true")
+    add_draft_arguments(parser)
     refuse_arguments(parser)
     add_sampling_arguments(parser, 256)
 
@@ -41,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--tokens are numbers, got {arguments.tokens!r:.60}") from None
     model = loaded(arguments)
     options = sampling_of(arguments) | {"ignore_eos": arguments.ignore_eos}
+    options["draft"] = draft_of(arguments)
     begin = time.perf_counter()
     first, count, reason = 0.0, 0, ""
     for piece in model.stream(prompt, **options):

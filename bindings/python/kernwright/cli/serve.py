@@ -8,9 +8,11 @@ from typing import Any
 
 from kernwright.cli import UsageError
 from kernwright.cli._models import (
+    add_draft_arguments,
     add_model_arguments,
     add_sampling_arguments,
     chosen_device,
+    draft_of,
     load_options,
     loaded,
     sampling_of,
@@ -76,6 +78,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-prefix-cache", action="store_true")
     group.add_argument("--deterministic", action="store_true",
                        help="equal bits whatever else runs")  # fmt: skip
+    add_draft_arguments(group)
 
 
 def _add_adapters(parser: argparse.ArgumentParser) -> None:
@@ -121,6 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from kernwright.llm._load import plan
 
+    arguments.draft = draft_of(arguments)
     device = chosen_device(arguments)
 
     def planned(path: str | None) -> Any:

@@ -18,6 +18,8 @@ from kernwright.llm._choice import *
 from kernwright.llm._choice import __all__ as _choice
 from kernwright.llm._config import *
 from kernwright.llm._config import __all__ as _config
+from kernwright.llm._draft import *
+from kernwright.llm._draft import __all__ as _draft
 from kernwright.llm._errors import *
 from kernwright.llm._errors import __all__ as _errors
 from kernwright.llm._load import *
@@ -49,6 +51,7 @@ __all__ = [
     *_config,
     *_errors,
     *_choice,
+    *_draft,
     *_load,
     *_model,
     *_quantize,

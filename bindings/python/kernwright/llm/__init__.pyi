@@ -8,6 +8,7 @@ from kernwright.llm._chat.template import ChatTemplate as ChatTemplate
 from kernwright.llm._choice import Completion as Completion
 from kernwright.llm._choice import Piece as Piece
 from kernwright.llm._config import Config as Config
+from kernwright.llm._draft import Draft as Draft
 from kernwright.llm._errors import ContextError as ContextError
 from kernwright.llm._errors import EngineClosed as EngineClosed
 from kernwright.llm._errors import ModelError as ModelError

@@ -48,6 +48,10 @@ class Completion:
     message: dict[str, Any] | None = None
     """Of chat(): the text as a message for llm.ChatTemplate.render(), which llm.MessageParser took
     apart: "role", "content", "reasoning_content" and "tool_calls" where there are such."""
+    drafted: int = 0
+    """How many tokens were guessed and checked, with a `draft`."""
+    accepted: int = 0
+    """How many of these the model would have written, and came without a step of their own."""
 
 
 class Piece(NamedTuple):
@@ -89,6 +93,7 @@ class Choice:
         if model.tokenizer is not None:
             stream = model.tokenizer.stream(prompt, verbatim=options.form is not None)
         self.number, self.reason = number, ""
+        self.drafts = 0, 0  # checked, accepted
         self._check = StopCheck(
             stream, eos=model.eos, stop=options.stop, stop_tokens=options.stop_tokens,
             min_tokens=options.min_tokens, max_tokens=limit, ignore_eos=options.ignore_eos,
@@ -123,5 +128,6 @@ class Choice:
     def completion(self, prompt_tokens: int, seconds: float) -> Completion:
         """What came of it."""
         return Completion(
-            "".join(self._texts), self._tokens, self.reason, prompt_tokens, seconds, self._logprobs
-        )
+            "".join(self._texts), self._tokens, self.reason, prompt_tokens, seconds,
+            self._logprobs, drafted=self.drafts[0], accepted=self.drafts[1],
+        )  # fmt: skip

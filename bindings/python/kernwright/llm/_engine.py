@@ -15,6 +15,7 @@ from kernwright._core import Array, _EngineLoop
 from kernwright.errors import Error
 from kernwright.llm._adapters.adapters import AdapterPlace, Adapters
 from kernwright.llm._caches import CacheFormat, named_arrays, on_host, require_pages
+from kernwright.llm._draft import Draft, require_no_draft
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._guide.worker import GuideWorker
 from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
@@ -37,6 +38,8 @@ class Generated(NamedTuple):
     tokens: list[int]
     finish_reason: str
     logprobs: list[TokenLogprobs] | None = None
+    drafted: int = 0
+    accepted: int = 0
 
 
 class TokenPiece(NamedTuple):
@@ -47,6 +50,8 @@ class TokenPiece(NamedTuple):
     finish_reason: str | None
     logprobs: TokenLogprobs | None = None
     error: str = ""
+    drafted: int = 0
+    accepted: int = 0
 
 
 class Turn(NamedTuple):
@@ -71,6 +76,10 @@ class TokenEvent(NamedTuple):
     """Of its prompt, found in the prefix cache."""
     error: str
     """Why it failed."""
+    drafted: int
+    """Tokens of its text that were guessed and checked so far."""
+    accepted: int
+    """Of these, the right ones."""
 
 
 class TokenEngine:
@@ -84,8 +93,8 @@ class TokenEngine:
     With `deterministic` a sequence's tokens and log-probabilities have the same bits whatever else
     runs beside: each step of generation then costs as much as one of `max_rows` sequences. With
     `prefix_cache` pages of earlier texts stay as long as nobody else needs them, and texts that
-    begin alike share them: a chat goes on without its past being computed again. `adapters` are
-    those that Sampling.adapter may name.
+    begin alike share them: a chat goes on without its past being computed again. With a `draft`
+    steps check guesses of the next tokens. `adapters` are those that Sampling.adapter may name.
 
     One thread at a time: others wait. serve() instead runs requests of begin() until close(), and
     its events go to take(): these and cancel() and stats() may then be called from any thread.
@@ -96,8 +105,10 @@ class TokenEngine:
         cache_layers: Sequence[tuple[int, int]], capacity: int, max_rows: int = 64,
         page_size: int = 16, pages: int | None = None, max_tokens_per_step: int | None = None,
         dtype: Any = "bfloat16", deterministic: bool = False, prefix_cache: bool = True,
-        queue_limit: int | None = None, device: Any = None, adapters: Adapters | None = None,
+        queue_limit: int | None = None, draft: Draft | None = None, device: Any = None,
+        adapters: Adapters | None = None,
     ) -> None:  # fmt: skip
+        require_no_draft(draft, deterministic)
         each = -(-capacity // page_size)
         self._pages = max_rows * each if pages is None else pages
         self._capacity, self._vocabulary = capacity, vocabulary
@@ -107,6 +118,7 @@ class TokenEngine:
             max_tokens=max_tokens_per_step or max(2 * max_rows, 512), vocabulary=vocabulary,
             detail_words=DETAIL_WORDS, deterministic=deterministic,
             prefix_cache=prefix_cache, queue_limit=queue_limit or 0, device=device,
+            **_draft_options(draft),
         )  # fmt: skip
         stream = self._loop.stream
         with stream:
@@ -318,21 +330,21 @@ class TokenEngine:
 
     def _sort(self, events: list[Any]) -> None:
         self._guides.follow(events)
-        for request, choice, token, reason, words, _, error in events:
+        for request, choice, token, reason, words, _, error, drafted, accepted in events:
             pieces = self._waiting.get(request)
             if pieces is None:
                 continue
             details = None
             if words is not None and request in self._logprobs:
                 details = read_details(words, self._logprobs[request], self._vocabulary)
-            pieces.append(TokenPiece(choice, token, reason, details, error))
+            pieces.append(TokenPiece(choice, token, reason, details, error, drafted, accepted))
             if reason is not None and request in self._left:
                 self._left[request] -= 1
 
     def _collected(self, request: int, choices: int) -> list[Generated]:
         tokens: list[list[int]] = [[] for _ in range(choices)]
         details: list[list[TokenLogprobs]] = [[] for _ in range(choices)]
-        reasons = [""] * choices
+        reasons, counts = [""] * choices, [(0, 0)] * choices
         for piece in self._waiting[request]:
             _require_end(piece)
             if piece.token is not None:
@@ -340,8 +352,9 @@ class TokenEngine:
             if piece.logprobs is not None:
                 details[piece.choice].append(piece.logprobs)
             reasons[piece.choice] = piece.finish_reason or ""
+            counts[piece.choice] = piece.drafted, piece.accepted
         wanted = details if request in self._logprobs else [None] * choices
-        return [Generated(*each) for each in zip(tokens, reasons, wanted, strict=True)]
+        return [Generated(tokens[i], reasons[i], wanted[i], *counts[i]) for i in range(choices)]
 
     def _forget(self, requests: Sequence[int]) -> None:
         """Ends what still runs of the requests. Takes no lock: it may run in a destructor."""
@@ -381,6 +394,13 @@ class TokenStream(Iterator[TokenPiece]):
 
     def __del__(self) -> None:
         self.close()
+
+
+def _draft_options(draft: Draft | None) -> dict[str, Any]:
+    if draft is None:
+        return {}
+    names = ("tokens", "shortest", "longest", "always")
+    return {f"draft_{name}": getattr(draft, name) for name in names}
 
 
 def _require_end(piece: TokenPiece) -> None:

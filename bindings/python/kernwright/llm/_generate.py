@@ -11,6 +11,7 @@ import numpy as np
 
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._choice import Choice, Completion, Piece
+from kernwright.llm._draft import Draft
 from kernwright.llm._engine import Generated, TokenEngine
 from kernwright.llm._guide.compiler import guide_of
 from kernwright.llm._options import Generation
@@ -30,8 +31,11 @@ class Generator:
         self._engine: TokenEngine | None = None
         self._size = EngineSize(0, 0, 0)
         self._deterministic = False
+        self._draft: Draft | None = None
 
-    def engine(self, lengths: Sequence[int], deterministic: bool = False) -> TokenEngine:
+    def engine(
+        self, lengths: Sequence[int], deterministic: bool = False, draft: Draft | None = None
+    ) -> TokenEngine:
         """An engine for sequences of so many tokens each: the one that there is, or a larger one in
         its place. Raises OutOfMemory, which tells what would fit."""
         rows = min(len(lengths), SAME_ROWS if deterministic else MOST_ROWS)
@@ -40,9 +44,9 @@ class Generator:
         context = self._model.config.max_length
         if deterministic:  # rows and capacity could change bits, pages cannot
             needed = EngineSize(SAME_ROWS, context, sum(pages))
-        if deterministic != self._deterministic:
+        if (deterministic, draft) != (self._deterministic, self._draft):
             self._engine, self._size = None, EngineSize(0, 0, 0)
-            self._deterministic = deterministic
+            self._deterministic, self._draft = deterministic, draft
         if self._engine is None or not self._size.holds(needed):
             self._engine, before = None, self._size  # its caches are given back first
             self._size = EngineSize(0, 0, 0)
@@ -60,7 +64,7 @@ class Generator:
         return self._engine
 
     def _made(self, size: EngineSize) -> TokenEngine:
-        return size.engine(self._model, deterministic=self._deterministic)
+        return size.engine(self._model, deterministic=self._deterministic, draft=self._draft)
 
     def prepared(
         self, prompts: Sequence[list[int]], options: Generation
@@ -70,7 +74,7 @@ class Generator:
         limits = [options.limit(len(prompt), context) for prompt in prompts]
         lengths = [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)]
         all_lengths = [each for each in lengths for _ in range(options.n)]
-        return self.engine(all_lengths, options.deterministic), limits
+        return self.engine(all_lengths, options.deterministic, options.chosen_draft), limits
 
 
 def prompts_of(model: Model, prompts: Any) -> tuple[list[list[int]], bool]:
@@ -143,6 +147,7 @@ def _completion(
     model: Model, prompt: list[int], limit: int, options: Generation, made: Generated
 ) -> Completion:
     choice = Choice(model, prompt, limit, options, 0)
+    choice.drafts = made.drafted, made.accepted
     for place, token in enumerate(made.tokens, 1):
         reason = made.finish_reason if place == len(made.tokens) else None
         choice.add(token, reason, made.logprobs[place - 1] if made.logprobs else None)
@@ -176,6 +181,7 @@ class _Watched(Iterator[Piece]):
         while True:
             token = next(self._tokens)
             choice = self.choices[token.choice]
+            choice.drafts = token.drafted, token.accepted
             piece = choice.add(token.token, token.finish_reason, token.logprobs)
             if piece is None:
                 continue  # behind a stop string

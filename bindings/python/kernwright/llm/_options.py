@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.llm._draft import Draft, draft_of, require_no_draft
 from kernwright.llm._errors import ContextError
 from kernwright.llm._guide.form import FORMS, Form, form_of
 from kernwright.llm._guide.worker import Guide
@@ -41,6 +42,7 @@ class GenerationOptions(TypedDict, total=False):
     ignore_eos: bool
     n: int
     deterministic: bool
+    draft: str | Draft | None
     logit_bias: Mapping[int, float]
     allowed_tokens: Sequence[int] | None
     bad_tokens: Sequence[int]
@@ -59,6 +61,7 @@ class Generation(TokenOptions):
     ignore_eos: bool = False
     n: int = 1
     deterministic: bool = False
+    draft: str | Draft | None = None
     schema: Mapping[str, Any] | str | None = None
     regex: str | None = None
     grammar: str | None = None
@@ -101,6 +104,7 @@ class Generation(TokenOptions):
         if self.top_p == 0:
             raise InvalidArgument("top_p is above 0: of 0 no token is left")
         self.sampling(1, ())
+        require_no_draft(self.chosen_draft, self.deterministic)
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise InvalidArgument(
                 f"min_tokens is {self.min_tokens}, and max_tokens {self.max_tokens}: it is at most "
@@ -111,6 +115,11 @@ class Generation(TokenOptions):
                 f"min_tokens is {self.min_tokens}, and {self.form.kind} decides where a text ends: "
                 "leave one of them out"
             )
+
+    @cached_property
+    def chosen_draft(self) -> Draft | None:
+        """How tokens are guessed, if they are. Raises ArgumentError."""
+        return draft_of(self.draft)
 
     @cached_property
     def form(self) -> Form | None:

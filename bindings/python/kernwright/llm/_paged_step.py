@@ -27,7 +27,7 @@ class PagedStep(Step):
 
     `arrays` are those of a step of the engine: tokens, positions, token_rows, lengths, last and
     page_table. With as many tokens as rows each row has one. Rows and tokens that pad the step have
-    no page: what is computed of them goes nowhere.
+    no page: what is computed of them goes nowhere. With drafts a row has several logits.
     """
 
     def __init__(self, arrays: Mapping[str, Array], caches: Sequence[LayerCache]) -> None:
@@ -71,4 +71,5 @@ class PagedStep(Step):
         )  # fmt: skip
 
     def select(self, x: Array) -> Array:
+        self._has_selected = True
         return x if self._is_decoding else kw.take(x, self._arrays["last"], axis=0)

@@ -18,7 +18,8 @@ __all__ = ["DETAIL_WORDS", "MOST_LOGPROBS", "Recorder", "TokenLogprobs", "read_d
 
 
 class Recorder:
-    """Records steps of a model: called with numbers of rows and tokens, it gives a graph.
+    """Records steps of a model: called with numbers of rows, tokens and drafts of a row, it gives
+    a graph.
 
     The work is done once outside of a graph first, with an empty plan, so that its kernels are
     compiled. All graphs share one pool of memory.
@@ -35,9 +36,9 @@ class Recorder:
 
     def __call__(
         self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
-        adapters: bool = False,
+        adapters: bool = False, drafts: int = 0,
     ) -> kw.Graph:  # fmt: skip
-        stream, wanted = self._loop.stream, (random, penalties, details, masks, adapters)
+        stream, wanted = self._loop.stream, (random, penalties, details, masks, adapters, drafts)
         with stream:
             self._step(rows, tokens, *wanted)
             graph = kw.Graph(pool=self._pool)
@@ -47,10 +48,12 @@ class Recorder:
 
     def _step(
         self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
-        adapters: bool,
+        adapters: bool, drafts: int,
     ) -> None:  # fmt: skip
-        self._loop.begin(rows, tokens)
-        arrays = self._loop.arrays(rows, tokens)
+        if drafts:
+            self._loop.draft(rows)
+        self._loop.begin(rows, tokens, drafts)
+        arrays = self._loop.arrays(rows, tokens, drafts)
         # Rows that pad a table of tokens are never sampled.
         logits = self._logits(PagedStep(arrays, self._caches), arrays["adapters"], adapters)
         logits = logits[:, : self._vocabulary]
@@ -58,20 +61,21 @@ class Recorder:
             logits = logits.astype("float32")
         chances = kw.nn.log_softmax(logits) if details else None  # as the model has them
         if penalties:
-            self._loop.penalize(logits)
+            self._loop.penalize(logits, rows)
         if masks:
-            self._loop.mask(logits)
-        sampled = kw.empty((rows,), "int32", device=logits.device)
+            self._loop.mask(logits, rows)
+        sampled = kw.empty((logits.shape[0],), "int32", device=logits.device)
         if random:
-            # A token's random numbers depend on the seed of its sequence and its position alone.
+            # A token's random numbers depend on the seed of its sequence and its place alone.
             kw.nn.sample(
                 logits, temperature=arrays["temperature"], top_k=arrays["top_k"],
                 top_p=arrays["top_p"], min_p=arrays["min_p"], seed=arrays["seeds"],
-                step=arrays["lengths"], out=sampled,
+                step=arrays["places"], out=sampled,
             )  # fmt: skip
         else:
             kw.nn.greedy(logits, out=sampled)
-        self._loop.end(sampled, logits, None if chances is None else _details(chances, sampled))
+        found = None if chances is None else _details(chances, sampled)
+        self._loop.end(sampled, rows, logits, found)
 
     def _logits(self, step: Step, slots: Array, wanted: bool) -> Array:
         """Of a deterministic engine all steps have the products of adapters, so that a token gets
@@ -97,7 +101,8 @@ DETAIL_WORDS = 1 + 2 * MOST_LOGPROBS
 
 
 def _details(chances: Array, sampled: Array) -> Array:
-    """(rows, words) int32: the sampled token's log-probability, the highest ones, their tokens."""
+    """(outputs, words) int32: the sampled token's log-probability, the highest ones, their
+    tokens."""
     best = kw.topk(chances, min(MOST_LOGPROBS, chances.shape[1]))
     own = kw.take_along_axis(chances, sampled.astype("int64").reshape(-1, 1), axis=1)
     numbers = kw.concat([own, best.values], axis=1).view("int32")

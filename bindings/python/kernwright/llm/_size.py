@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
+from kernwright.llm._draft import Draft
 from kernwright.llm._engine import TokenEngine
 from kernwright.llm._weights.memory import available_bytes
 
@@ -69,6 +70,7 @@ class EngineSize(NamedTuple):
     def engine(
         self, model: Model, *, deterministic: bool = False, prefix_cache: bool = True,
         max_tokens_per_step: int | None = None, queue_limit: int | None = None,
+        draft: Draft | None = None,
     ) -> TokenEngine:  # fmt: skip
         """An engine of this size. Raises OutOfMemory, which tells what would fit."""
         usual = SAME_TOKENS if deterministic else max(2048, 2 * self.rows)
@@ -77,7 +79,7 @@ class EngineSize(NamedTuple):
             capacity=self.capacity, max_rows=self.rows, page_size=PAGE, pages=self.pages,
             dtype=model.cache_format, max_tokens_per_step=max_tokens_per_step or usual,
             deterministic=deterministic, prefix_cache=prefix_cache,
-            queue_limit=queue_limit, device=model.device, adapters=model._adapters,
+            queue_limit=queue_limit, draft=draft, device=model.device, adapters=model._adapters,
         )  # fmt: skip
 
 

@@ -55,6 +55,7 @@ class Step(abc.ABC):
     """(tokens,) int32: the numbers of the new tokens."""
     positions: Array
     """(tokens,) int32: the place of each in its sequence."""
+    _has_selected = False
 
     @abc.abstractmethod
     def attend(

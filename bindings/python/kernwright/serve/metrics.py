@@ -128,6 +128,12 @@ class _Engines:
         yield counter("vllm:prefix_cache_hits", "Tokens found in the prefix cache", "shared_tokens")
         yield counter("vllm:prefix_cache_queries", "Tokens looked for there", "prompt_tokens")
         yield counter("vllm:num_preemptions", "Texts computed again", "preemptions")
+        for name, text, key in (
+            ("drafts", "Texts of steps with guesses", "drafts"),
+            ("draft_tokens", "Tokens guessed", "drafted_tokens"),
+            ("accepted_tokens", "Of these, the right ones", "accepted_tokens"),
+        ):
+            yield counter(f"vllm:spec_decode_num_{name}", text, key)
         yield gauge("kernwright:model_loaded", "1 while it is loaded", lambda f: f["loaded"])
         yield counter("kernwright:model_loads", "How often it was loaded", "loads")
         yield counter("kernwright:engine_steps", "Steps of the engine", "steps")

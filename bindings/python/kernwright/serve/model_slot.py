@@ -17,8 +17,8 @@ from kernwright.serve.served import Served
 
 __all__ = ["COUNTERS", "ModelSlot"]
 
-COUNTERS = ("steps", "prompt_tokens", "shared_tokens", "preemptions", "started", "finished",
-            "aborted", "failed")  # fmt: skip
+COUNTERS = ("steps", "prompt_tokens", "shared_tokens", "preemptions", "drafts", "drafted_tokens",
+            "accepted_tokens", "started", "finished", "aborted", "failed")  # fmt: skip
 _GAUGES = ("running", "waiting", "used_pages", "free_pages", "cached_pages")
 _RETRY = 5.0  # seconds
 

@@ -52,7 +52,8 @@ class StepSlots:
     def of_rows(self, count: int) -> Array:
         """The slots of all tokens, or of the rows whose logits are wanted."""
         assert self._tokens is not None and self._step is not None
-        if count == self._tokens.shape[0]:
+        # A step with drafts may have as many outputs as tokens, in another order.
+        if count == self._tokens.shape[0] and not self._step._has_selected:
             return self._tokens
         if self._selected is None:
             self._selected = self._step.select(self._tokens)

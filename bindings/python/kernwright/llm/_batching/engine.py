@@ -15,6 +15,7 @@ from kernwright.llm._adapters.files import Adapter
 from kernwright.llm._batching.delivery import Delivery
 from kernwright.llm._batching.request import Progress, Request
 from kernwright.llm._choice import Choice
+from kernwright.llm._draft import Draft, draft_of
 from kernwright.llm._engine import Turn
 from kernwright.llm._generate import tokens_of
 from kernwright.llm._guide.compiler import guide_of
@@ -47,6 +48,7 @@ class Engine:
       then, and all requests fail. Compiling does not count. A function of between_steps() counts
       as a step, and its compiling does. None sets no limit.
     - deterministic: see Model.generate(). It holds for all requests.
+    - draft: see llm.Draft. It holds for all requests; stats() has what became of it.
 
     The engine has caches of its own, beside those of Model.generate(). While it works no other
     thread may call the model: between_steps() does so. close(), or the end of a `with` block, ends
@@ -69,6 +71,7 @@ class Engine:
         max_tokens_per_step: int | None = None, kv_memory: int | str = "auto",
         prefix_cache: bool = True, queue_limit: int | None = None,
         step_limit: float | None = 300.0, deterministic: bool = False,
+        draft: str | Draft | None = None,
     ) -> None:  # fmt: skip
         rows = (SAME_ROWS if deterministic else MOST_ROWS) if max_rows is None else max_rows
         size = EngineSize.of_memory(model, rows, kv_memory)
@@ -80,6 +83,7 @@ class Engine:
         engine = size.engine(
             model, deterministic=deterministic, prefix_cache=prefix_cache,
             max_tokens_per_step=max_tokens_per_step, queue_limit=queue_limit,
+            draft=draft_of(draft),
         )  # fmt: skip
         self._delivery = Delivery(engine, queue_limit, step_limit)
         _open_engines.add(self)
@@ -128,6 +132,10 @@ class Engine:
             raise InvalidArgument(
                 "deterministic is an option of the whole engine: llm.Engine(model, "
                 "deterministic=True)"
+            )
+        if generation.draft is not None:
+            raise InvalidArgument(
+                "draft is an option of the whole engine: llm.Engine(model, draft=...)"
             )
         _require_whole("priority", priority, -(2**31))
         if user is not None and not isinstance(user, str):

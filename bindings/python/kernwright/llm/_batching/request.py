@@ -78,6 +78,7 @@ class Progress:
         if event.details is not None and self._logprobs is not None:
             details = read_details(event.details, self._logprobs, self._vocabulary)
         choice = self._choices[event.choice]
+        choice.drafts = event.drafted, event.accepted
         piece = choice.add(event.token, event.finish_reason, details)
         if piece is not None and not self._is_ended:
             return self._show(piece), choice.is_stopped_by_text and event.finish_reason is None

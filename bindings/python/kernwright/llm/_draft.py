@@ -1,0 +1,88 @@
+"""Drafts: guesses of the next tokens, which one step of the model checks all at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from kernwright.errors import ArgumentError, InvalidArgument
+
+__all__ = ["Draft"]
+
+_LONGEST = 64  # tokens of an n-gram, as the kernel has it
+_MOST_TOKENS = 31
+
+
+@dataclasses.dataclass(frozen=True)
+class Draft:
+    """How the next tokens of a text are guessed: the `draft` of llm.Engine and Model.generate().
+
+    "ngram" looks for the last tokens of a text in the text so far, prompt included. What followed
+    them there is the draft. The longest match of `shortest` to `longest` tokens counts, and of
+    equal ones the latest. A step checks up to `tokens` drafts of each text, and gives these texts
+    the drafts that the model would have written, and one token more.
+
+    The model writes the same tokens with and without drafts: each is drawn from its own logits with
+    its own random number. A step with drafts computes more tokens, in other kernels. Where two
+    logits are equal but for rounding, a text may thus go another way, as with another batch.
+
+    Drafts are left out where they do not pay: steps with and without are timed, and accepted drafts
+    counted. `always=True` measures nothing. A step with parts of prompts, or of more than 64 texts,
+    has no drafts. A text with schema, regex, grammar or choices gets none, nor do the first
+    min_tokens of a text.
+
+    Raises InvalidArgument, ArgumentError.
+
+    >>> from kernwright import llm
+    >>> model = llm.load(random={
+    ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+    ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+    ...     "dtype": "float32",
+    ... })
+    >>> draft = llm.Draft("ngram", tokens=3, longest=4)
+    >>> made = model.generate([1, 2, 3], max_tokens=9, draft=draft)
+    >>> made.tokens == model.generate([1, 2, 3], max_tokens=9).tokens
+    True
+    """
+
+    kind: str = "ngram"
+    _: dataclasses.KW_ONLY
+    tokens: int = 7
+    shortest: int = 1
+    longest: int = 8
+    always: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind != "ngram":
+            raise ArgumentError(f'a draft is "ngram", got {self.kind!r:.60}')
+        for name, most in (("tokens", _MOST_TOKENS), ("shortest", _LONGEST), ("longest", _LONGEST)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ArgumentError(f"{name} of a draft is an int, got {value!r:.60}")
+            if not 1 <= value <= most:
+                raise InvalidArgument(f"{name} of a draft is from 1 to {most}, got {value}")
+        if self.shortest > self.longest:
+            raise InvalidArgument(
+                f"the shortest n-gram of a draft has {self.shortest} tokens, and the longest "
+                f"{self.longest}: swap them"
+            )
+        if not isinstance(self.always, bool):
+            raise ArgumentError(f"always is True or False, got {self.always!r:.60}")
+
+
+def draft_of(draft: Any) -> Draft | None:
+    """What a `draft` option means: a Draft, its kind, or None for none. Raises ArgumentError."""
+    if draft is None or isinstance(draft, Draft):
+        return draft
+    if not isinstance(draft, str):
+        raise ArgumentError(f'draft is "ngram", an llm.Draft or None, got {draft!r:.60}')
+    return Draft(draft)
+
+
+def require_no_draft(draft: Draft | None, deterministic: bool) -> None:
+    """Raises InvalidArgument for both."""
+    if draft is not None and deterministic:
+        raise InvalidArgument(
+            "deterministic steps all have one size, and steps with drafts have another: leave "
+            "draft or deterministic out"
+        )

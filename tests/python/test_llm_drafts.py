@@ -1,0 +1,298 @@
+"""Texts with drafts against texts without them: the same tokens, and fewer steps."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from adapter_files import adapter_written
+from serving import TINY as TRAINED
+from serving import serving
+from summing_model import VOCABULARY, Summing, expected, make, make_model, prompts_of
+
+from kernwright import llm
+from kernwright.cli import main
+from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.llm._sampling import Sampling
+
+ALWAYS = llm.Draft("ngram", tokens=3, longest=3, always=True)
+SPREAD = 6.0
+TINY = {
+    "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+    "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "dtype": "float32",
+    "max_position_embeddings": 128,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def drafted():
+    return make(draft=ALWAYS)
+
+
+@pytest.fixture(scope="module")
+def spread():
+    """Engines of equal models without drafts and with them; tokens are drawn."""
+    return make(Summing(SPREAD)), make(Summing(SPREAD), draft=ALWAYS)
+
+
+def tokens_of(results):
+    return [[each.tokens for each in choices] for choices in results]
+
+
+@pytest.mark.parametrize("batch", [1, 3, 8])
+def test_greedy_tokens_are_those_without_drafts(drafted, batch):
+    prompts = prompts_of(batch, batch)
+    made = drafted.run(prompts, Sampling(max_tokens=25))
+    assert tokens_of(made) == [[expected(prompt, min(25, 96 - len(prompt)))] for prompt in prompts]
+    stats = drafted.stats()
+    assert stats["drafted_tokens"] >= sum(each.drafted for (each,) in made) > 0
+    assert stats["used_pages"] == 0
+
+
+@pytest.mark.parametrize("batch", [1, 3, 8])
+def test_drawn_tokens_and_their_chances_are_those_without_drafts(spread, batch):
+    plain, with_drafts = spread
+    prompts = prompts_of(20 + batch, batch, longest=20)
+    options = Sampling(
+        max_tokens=20, temperature=0.4, top_p=0.9, seed=7, logprobs=3, frequency_penalty=0.5,
+        repetition_penalty=1.2, presence_penalty=0.1, logit_bias={3: 2.0}, bad_tokens=[5],
+    )  # fmt: skip
+    before = with_drafts.stats()["drafted_tokens"]
+    for (wanted,), (made,) in zip(
+        plain.run(prompts, options), with_drafts.run(prompts, options), strict=True
+    ):
+        assert made.tokens == wanted.tokens
+        for one, other in zip(made.logprobs, wanted.logprobs, strict=True):
+            assert [token for token, _ in one.top] == [token for token, _ in other.top]
+            np.testing.assert_allclose(one.logprob, other.logprob, rtol=1e-5, atol=1e-5)
+    assert with_drafts.stats()["drafted_tokens"] > before
+
+
+def test_a_text_that_repeats_takes_fewer_steps():
+    model = llm.load(random=TINY)
+    # The token of the highest logit is the one before the last: texts of period two.
+    plain = model.generate([3, 4] * 6, max_tokens=40, logit_bias={9: 100})
+    made = model.generate([3, 4] * 6, max_tokens=40, logit_bias={9: 100}, draft=ALWAYS)
+    assert made.tokens == plain.tokens == [9] * 40
+    assert (plain.drafted, plain.accepted) == (0, 0)
+    assert made.accepted >= 27  # three of each step, when the text has two tokens
+    assert made.drafted >= made.accepted
+    stats = model._generator.engine([60], draft=ALWAYS).stats()
+    assert stats["steps"] <= 15
+    assert stats["accepted_tokens"] == made.accepted
+
+
+@pytest.mark.parametrize("options", [
+    {"stop_tokens": "fourth"}, {"stop_tokens": "fourth", "min_tokens": 6}, {"max_tokens": 1},
+    {"max_tokens": 2}, {"choices": 3},
+])  # fmt: skip
+def test_ends_within_drafts_are_those_without(drafted, options):
+    for prompt in prompts_of(5, 4, longest=30):
+        chosen = {"max_tokens": 12, **options}
+        if "stop_tokens" in chosen:
+            chosen["stop_tokens"] = [expected(prompt, 12)[3]]
+        wanted = expected(
+            prompt, chosen["max_tokens"], chosen.get("stop_tokens", ()), chosen.get("min_tokens", 0)
+        )
+        made = drafted.run([prompt], Sampling(**chosen))
+        assert tokens_of(made) == [[wanted] * chosen.get("choices", 1)]
+
+
+def test_few_pages_prefixes_and_long_prompts_leave_the_texts_right():
+    draw = random.Random(2)  # the sum of no text is 1000, which the model takes ill
+    engine = make(pages=26, draft=ALWAYS)
+    roots = prompts_of(13, 3, longest=30)
+    for _ in range(6):
+        prompts = [
+            root[: draw.randint(1, len(root))] + [draw.randrange(3) for _ in range(4)]
+            for root in draw.choices(roots, k=4)
+        ]
+        made = engine.run(prompts, Sampling(max_tokens=draw.randint(30, 55)))
+        for prompt, (each,) in zip(prompts, made, strict=True):
+            assert each.tokens == expected(prompt, len(each.tokens))
+        stats = engine.stats()
+        assert stats["used_pages"] == 0
+        assert stats["free_pages"] + stats["cached_pages"] == 26
+    assert stats["preemptions"] > 0
+    assert stats["shared_tokens"] > 0
+    assert stats["drafted_tokens"] > 50
+
+
+def test_pages_stay_whole_after_every_step():
+    draw = random.Random(9)
+    engine = make(pages=30, draft=ALWAYS)
+    alive, made = [], {}
+    for number in range(14):
+        prompt, count = prompts_of(draw.random(), 1)[0], draw.randint(1, 20)
+        stream = engine.stream(prompt, Sampling(max_tokens=count))
+        alive.append((number, stream, prompt, count))
+        made[number] = []
+        while len(alive) > 3 or (number == 13 and alive):
+            chosen = draw.choice(alive)
+            if draw.random() < 0.05:
+                chosen[1].close()
+                alive.remove(chosen)
+                continue
+            piece = next(chosen[1])
+            made[chosen[0]].append(piece.token)
+            stats = engine.stats()
+            assert stats["free_pages"] + stats["cached_pages"] + stats["used_pages"] == 30
+            assert made[chosen[0]] == expected(*chosen[2:])[: len(made[chosen[0]])]
+            if piece.finish_reason is not None:
+                alive.remove(chosen)
+    assert engine.stats()["accepted_tokens"] <= engine.stats()["drafted_tokens"]
+
+
+def test_stop_strings_and_streams_end_as_without_drafts():
+    model = llm.load(random=TINY | {"vocab_size": 259})
+    for options in ({"max_tokens": 30, "temperature": 0.3, "seed": 2}, {"max_tokens": 9}):
+        plain = list(model.stream([5, 6, 7, 5, 6], **options))
+        assert list(model.stream([5, 6, 7, 5, 6], draft=ALWAYS, **options)) == plain
+
+
+def test_an_engine_serves_with_drafts_and_counts_them():
+    model = make_model()
+    with llm.Engine(model, max_rows=3, draft=ALWAYS) as engine:
+        prompts = prompts_of(31, 6, longest=30)
+        requests = [engine.submit(prompt, max_tokens=18) for prompt in prompts]
+        results = [request.result() for request in requests]
+        assert [each.tokens for each in results] == [expected(prompt, 18) for prompt in prompts]
+        stats = engine.stats()
+        assert stats["drafted_tokens"] >= stats["accepted_tokens"]
+        assert stats["drafts"] > 0
+        with pytest.raises(InvalidArgument, match="option of the whole engine"):
+            engine.submit([1], draft="ngram")
+
+
+class Rising:
+    """A guide: each token is one to three above the one before."""
+
+    def start(self):
+        return self
+
+    def advance(self, token):
+        bits = np.zeros(64, np.uint8)
+        least = 0 if token is None else min(token + 1, VOCABULARY - 3)
+        bits[least : least + 3] = 1
+        return np.packbits(bits, bitorder="little").tobytes()
+
+
+def test_guided_texts_stay_in_their_form_beside_texts_with_drafts():
+    engine = make(Summing(SPREAD), draft=ALWAYS)
+    prompts = prompts_of(41, 3, longest=20)
+    plain = make(Summing(SPREAD))
+    requests = [(prompt, Sampling(max_tokens=12, temperature=0.5, seed=3)) for prompt in prompts]
+    guided = (prompts[0], Sampling(max_tokens=12, guide=Rising()))
+    wanted = tokens_of(plain.run_each([*requests, guided]))
+    made = engine.run_each([*requests, guided])
+    assert tokens_of(made) == wanted
+    (text,) = made[-1]
+    assert text.drafted == 0
+    assert all(1 <= b - a <= 3 for a, b in zip(text.tokens, text.tokens[1:], strict=False))
+    assert sum(each.drafted for (each,) in made) > 0
+
+
+def test_adapters_of_all_layers_and_of_the_head_are_those_of_their_texts(tmp_path):
+    modules = {"model.layers.0.self_attn.q_proj": (32, 32), "lm_head": (64, 32)}
+    plain, drafted = llm.load(random=TINY), llm.load(random=TINY)
+    for name, seed in (("a", 1), ("b", 2)):
+        adapter_written(tmp_path / name, modules, seed=seed, std=0.8)
+        for model in (plain, drafted):
+            model.load_adapter(tmp_path / name)
+    # Texts of few drafts and of many: outputs are not in the order of tokens.
+    asked = [([1, 2, 3], None), ([5, 5, 5, 5], "a"), ([5, 5, 5, 5], "b"), ([9], "a")]
+    with llm.Engine(drafted, max_rows=4, draft=ALWAYS) as engine:
+        requests = [
+            engine.submit(prompt, adapter=adapter, max_tokens=24) for prompt, adapter in asked
+        ]
+        for (prompt, adapter), request in zip(asked, requests, strict=True):
+            wanted = plain.generate(prompt, adapter=adapter, max_tokens=24)
+            assert request.result().tokens == wanted.tokens
+        assert engine.stats()["accepted_tokens"] > 0
+
+
+def test_drafts_that_do_not_pay_are_left_out():
+    engine = make(draft=llm.Draft(tokens=3))
+    prompt = prompts_of(3, 1, longest=8)[0]
+    for _ in range(3):
+        assert tokens_of(engine.run([prompt], Sampling(max_tokens=80))) == [[expected(prompt, 80)]]
+    stats = engine.stats()
+    assert stats["tokens"] == 240
+    assert stats["drafts"] < 60  # the device computes a token after the other: drafts never pay
+
+
+@pytest.mark.parametrize(("draft", "error", "message"), [
+    (7, ArgumentError, 'draft is "ngram", an llm.Draft or None, got 7'),
+    ("n-gram", ArgumentError, 'a draft is "ngram"'),
+])  # fmt: skip
+def test_wrong_drafts_are_named(draft, error, message):
+    model = llm.load(random=TINY)
+    with pytest.raises(error, match=message):
+        model.generate([1], draft=draft)
+    with pytest.raises(error, match=message):
+        llm.Engine(model, draft=draft)
+
+
+@pytest.mark.parametrize(("options", "error", "message"), [
+    ({"tokens": 0}, InvalidArgument, "tokens of a draft is from 1 to 31, got 0"),
+    ({"longest": 65}, InvalidArgument, "longest of a draft is from 1 to 64, got 65"),
+    ({"shortest": 4, "longest": 3}, InvalidArgument, "4 tokens, and the longest 3"),
+    ({"tokens": 2.0}, ArgumentError, "tokens of a draft is an int"),
+    ({"always": 1}, ArgumentError, "always is True or False"),
+])  # fmt: skip
+def test_wrong_numbers_of_a_draft_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        llm.Draft(**options)
+
+
+def test_deterministic_engines_have_no_drafts():
+    model = llm.load(random=TINY)
+    with pytest.raises(InvalidArgument, match="leave draft or deterministic out"):
+        model.generate([1], draft="ngram", deterministic=True)
+    with pytest.raises(InvalidArgument, match="leave draft or deterministic out"):
+        llm.Engine(model, draft="ngram", deterministic=True)
+
+
+def test_the_command_line_takes_drafts(capsys):
+    arguments = ["generate", str(TRAINED), "import os\nimport os", "--max-tokens", "16"]
+    assert main(arguments) == 0
+    plain = capsys.readouterr().out
+    assert main([*arguments, "--draft", "ngram", "--draft-tokens", "3"]) == 0
+    assert capsys.readouterr().out == plain
+    for more, message in (
+        (["--draft-tokens", "3"], "--draft-tokens is for --draft"),
+        (["--draft", "grams"], 'a draft is "ngram"'),
+        (["--draft", "ngram", "--draft-tokens", "0"], "from 1 to 31, got 0"),
+    ):
+        assert main([*arguments, *more]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_benchmark_has_a_row_with_drafts_and_without(capsys):
+    arguments = ["-p", "none", "-n", "24", "-b", "none", "-r", "1", "--draft", "ngram", "--json"]
+    assert main(["bench", "llm", str(TRAINED), *arguments]) == 0
+    row = json.loads(capsys.readouterr().out)["rows"][-1]
+    assert (row["test"], row["status"], row["tokens"]) == ("draft24", "ok", 24)
+    assert row["plain_ms"] > 0 and row["ms"] > 0
+    assert 0 < row["accepted"] <= row["drafted"]
+
+
+def test_a_server_counts_drafts_by_the_names_of_vllm():
+    with (
+        llm.Engine(llm.load(str(TRAINED)), max_rows=2, draft=ALWAYS) as engine,
+        serving(engine) as client,
+    ):
+        body = {"prompt": "import os\nimport os", "max_tokens": 16, "temperature": 0}
+        status, made = client.post("/v1/completions", body)
+        assert status == 200
+        text = client.ask("GET", "/metrics")[2].decode()
+        found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        stats = engine.stats()
+        for name, key in (
+            ("drafts", "drafts"), ("draft_tokens", "drafted_tokens"),
+            ("accepted_tokens", "accepted_tokens"),
+        ):  # fmt: skip
+            metric = f'vllm:spec_decode_num_{name}_total{{model_name="tiny"}}'
+            assert float(found[metric]) == stats[key] > 0
+    plain = llm.load(str(TRAINED)).generate(body["prompt"], max_tokens=16)
+    assert made["choices"][0]["text"] == plain.text
