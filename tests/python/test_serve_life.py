@@ -47,6 +47,52 @@ log.info("served at %s", address.url)
 sys.exit(run_server(make_app(server), server, address))
 """
 
+# One whose device is lost in the step of the request with seed 13: the driver's calls fail from
+# then on, and the thread of the engine ends with the cause. (The thread itself is tested in C++: a
+# simulated device that runs kernels is never lost.)
+LOST = f"""
+import sys, threading, time
+sys.path.insert(0, {str(HERE)!r})
+from kernwright._core import _faults as faults
+faults.install("sim")
+from serving import TINY
+from kernwright import llm
+from kernwright.llm._engine import TokenEngine
+from kernwright.serve.app import make_app
+from kernwright.serve.lifecycle import Address, run_server
+from kernwright.serve.http.log import begin_log, log
+from kernwright.serve.model_slot import ModelSlot
+from kernwright.serve.served import Served
+from kernwright.serve.server import Server
+
+serve = TokenEngine.serve
+def losing(self, between_steps):
+    return serve(self, between_steps) or "cuda:0 is lost: CUDA_ERROR_ILLEGAL_ADDRESS"
+TokenEngine.serve = losing
+
+class Fragile(llm.Engine):
+    def submit(self, prompt, **options):
+        if options.get("seed") != 13:
+            return super().submit(prompt, **options)
+        faults.arm("", 700, sticky=True)
+        request = super().submit(prompt, **options)
+        threading.Thread(target=self.lose).start()
+        return request
+
+    def lose(self):
+        while self.stats()["running"] or self.stats()["waiting"]:
+            time.sleep(0.001)
+        self._delivery._engine.close()
+
+engine = Fragile(llm.load(TINY), max_rows=4)
+engine.submit([1, 2], max_tokens=2).result()
+server = Server({{"tiny": ModelSlot.filled(Served("tiny", engine.model, engine))}})
+address = Address("127.0.0.1", 0)
+begin_log("text")
+log.info("served at %s", address.url)
+sys.exit(run_server(make_app(server), server, address))
+"""
+
 
 @contextlib.contextmanager
 def running(*command):
@@ -138,6 +184,20 @@ def test_an_engine_that_dies_ends_the_server():
         assert failed.status == 500 and b"its thread has ended" in failed.read()
         connection.close()
         assert '"code":"engine_stopped"' in answer.read().decode()
+        assert child.wait(20) == 1
+
+
+def test_a_device_that_is_lost_ends_the_server():
+    with running("-c", LOST) as (child, port):
+        answer = begin_stream(port, {**LONG, "max_tokens": 300})
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("POST", "/v1/completions", json.dumps({"prompt": "a", "seed": 13}))
+        failed = connection.getresponse()
+        assert failed.status == 500 and b"CUDA_ERROR_ILLEGAL_ADDRESS" in failed.read()
+        connection.close()
+        rest = answer.read().decode()
+        assert '"error":{' in rest and "CUDA_ERROR_ILLEGAL_ADDRESS" in rest
+        assert '"finish_reason":"' not in rest
         assert child.wait(20) == 1
 
 
