@@ -66,6 +66,22 @@ Array contiguous_result(const std::optional<Array>& out, const ResultForm& form,
   return result;
 }
 
+std::optional<Array> direct_target(const std::optional<Array>& out, const ResultForm& form,
+                                   const Stream& stream) {
+  if (!out) return std::nullopt;
+  Array target = result_array(out, form, stream);
+  if (!target.is_contiguous() || target.address() % kResultAlignment != 0) return std::nullopt;
+  return target;
+}
+
+Array deliver(const std::optional<Array>& out, const Array& result, const Stream& stream) {
+  if (!out) return result;
+  if (result.size() > 0 && result.address() != out->address()) {
+    copy_into(*out, result.reshape(out->shape()), stream);
+  }
+  return *out;
+}
+
 void require_apart(const std::optional<Array>& out, const ResultForm& form,
                    std::initializer_list<OtherArray> others) {
   if (!out) return;

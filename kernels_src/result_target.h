@@ -35,6 +35,15 @@ Array result_array(const std::optional<Array>& out, const ResultForm& form, cons
 Array contiguous_result(const std::optional<Array>& out, const ResultForm& form,
                         const Stream& stream);
 
+/// `out` where kernels that write contiguous results can store them there: it is contiguous and
+/// begins at a multiple of 16 bytes. Else nothing: the result takes new memory, and deliver()
+/// copies it. Throws InvalidArgument as result_array() does.
+std::optional<Array> direct_target(const std::optional<Array>& out, const ResultForm& form,
+                                   const Stream& stream);
+/// `result`; with `out` that array, to which a result that lies elsewhere is copied. Both have the
+/// same elements in order, perhaps in other axes.
+Array deliver(const std::optional<Array>& out, const Array& result, const Stream& stream);
+
 /// Throws InvalidArgument if `out` is given and may share memory with one of `others`.
 void require_apart(const std::optional<Array>& out, const ResultForm& form,
                    std::initializer_list<OtherArray> others);

@@ -36,11 +36,24 @@ void read_attention_arrays(AttentionOptions& options, const std::vector<py::obje
   }
 }
 
+/// Arrays for the result and its logarithms, and the axes in front of the result's elements where
+/// they are not those of the queries.
+using AttentionTargets = std::tuple<py::object, py::object, std::optional<Shape>>;
+
+void read_attention_targets(AttentionOptions& options, const std::optional<AttentionTargets>& out) {
+  if (!out) return;
+  const auto& [result, logarithms, rows] = *out;
+  options.out = optional_operand(result, "out");
+  options.lse_out = optional_operand(logarithms, "the out of logarithms");
+  options.rows = rows;
+}
+
 py::tuple attention(bool decode, py::handle query, py::handle key, py::handle value,
                     const std::vector<py::object>& arrays, std::optional<double> scale,
                     double soft_cap, std::int64_t left, std::int64_t right, bool bottom,
                     bool wants_lse, double dropout, std::uint64_t seed, std::uint64_t offset,
-                    std::int64_t splits, std::int64_t most_queries) {
+                    std::int64_t splits, std::int64_t most_queries,
+                    const std::optional<AttentionTargets>& out) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key");
   const Array v = array_operand(value, "value");
   AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
@@ -51,6 +64,7 @@ py::tuple attention(bool decode, py::handle query, py::handle key, py::handle va
   options.offset = offset;
   options.splits = splits;
   options.most_queries = most_queries;
+  read_attention_targets(options, out);
   read_attention_arrays(options, arrays);
   kernels::Attended made = on_current_stream(q, [&](const Stream& on) {
     return decode ? kernels::decode_attention(q, k, v, options, on)
@@ -62,12 +76,13 @@ py::tuple attention(bool decode, py::handle query, py::handle key, py::handle va
 py::tuple paged_attention(py::handle query, py::handle key, py::handle value,
                           const std::vector<py::object>& arrays, std::optional<double> scale,
                           double soft_cap, std::int64_t left, bool wants_lse,
-                          std::int64_t most_queries) {
+                          std::int64_t most_queries, const std::optional<AttentionTargets>& out) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key_cache");
   const Array v = array_operand(value, "value_cache");
   AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left};
   options.wants_lse = wants_lse;
   options.most_queries = most_queries;
+  read_attention_targets(options, out);
   read_attention_arrays(options, arrays);
   kernels::Attended made = on_current_stream(
       q, [&](const Stream& on) { return kernels::paged_attention(q, k, v, options, on); });
@@ -80,12 +95,14 @@ py::object float8_attention(py::handle query, py::handle key, py::handle value,
                             const std::vector<py::object>& arrays, std::optional<double> scale,
                             double soft_cap, std::int64_t left, std::int64_t right, bool wants_lse,
                             std::int64_t most_queries, const std::vector<py::object>& scales,
-                            double scores, double values, bool fast_sums) {
+                            double scores, double values, bool fast_sums,
+                            const std::optional<AttentionTargets>& out) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key");
   const Array v = array_operand(value, "value");
   AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
   options.wants_lse = wants_lse;
   options.most_queries = most_queries;
+  read_attention_targets(options, out);
   read_attention_arrays(options, arrays);
   if (scales.size() != 3) throw ArgumentError("float8 attention has three scales");
   const kernels::OperandScales of{.query = optional_operand(scales[0], "query_scale"),

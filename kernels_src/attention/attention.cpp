@@ -92,7 +92,7 @@ Attended attention(const Array& query, const Array& key, const Array& value,
   PreparedAttention made =
       prepare_attention(query, key, value, options, AttentionOperands::arrays, on);
   allocate_result(made, options, on);
-  if (!made.has_rows()) return std::move(made.made);
+  if (!made.has_rows()) return deliver_result(made, on);
   const bool few = suits_decode(made, options);
   if (query.type() == ScalarType::float32) {
     launch_plain_attention(made, options.q_starts || options.q_lengths ? 1 : options.splits, on);
@@ -103,8 +103,7 @@ Attended attention(const Array& query, const Array& key, const Array& value,
   } else {
     launch_forward(made, on);
   }
-  made.use_on(on);
-  return std::move(made.made);
+  return deliver_result(made, on);
 }
 
 Attended paged_attention(const Array& query, const Array& key, const Array& value,
@@ -119,7 +118,7 @@ Attended paged_attention(const Array& query, const Array& key, const Array& valu
   PreparedAttention made =
       prepare_attention(query, key, value, paged, AttentionOperands::caches, on);
   allocate_result(made, paged, on);
-  if (made.call.heads == 0 || made.call.queries == 0) return std::move(made.made);
+  if (made.call.heads == 0 || made.call.queries == 0) return deliver_result(made, on);
   if (query.type() == ScalarType::float32) {
     launch_plain_attention(made, 1, on);
   } else if (made.call.batches > 0 && has_few_rows(made)) {
@@ -132,8 +131,7 @@ Attended paged_attention(const Array& query, const Array& key, const Array& valu
       launch_forward(made, on);
     }
   }
-  made.use_on(on);
-  return std::move(made.made);
+  return deliver_result(made, on);
 }
 
 }  // namespace kernwright::kernels

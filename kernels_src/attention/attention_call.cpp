@@ -1,11 +1,13 @@
 // Checks of attention's arguments, strides, results.
 #include "kernels_src/attention/attention_call.h"
 
+#include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/result_target.h"
 
 #include <algorithm>
 #include <cmath>
@@ -247,6 +249,46 @@ void add_attention_vectors(PreparedAttention& made, const AttentionOptions& opti
       static_cast<std::int32_t>(std::min<std::int64_t>(made.k.shape()[0], std::int64_t{1} << 30));
 }
 
+/// `out` in the axes of the queries, of `shape`, where every kernel can store there. A tensor map
+/// of the result (hopper_plan.h) counts the heads of all batches in one row.
+std::optional<Array> attention_target(const Array& out, const Shape& shape, bool packed) {
+  constexpr std::int64_t kAlignment = 16;
+  const std::size_t size = scalar_size(out.type());
+  if (out.address() % kAlignment != 0) return std::nullopt;
+  // By way of one axis, so that axes of extent 1 have the strides of a new array.
+  if (out.is_contiguous()) return out.reshape({out.size()}).reshape(shape);
+  if (!reshape_strides(out.shape(), out.strides(), shape, size)) return std::nullopt;
+  Array target = out.reshape(shape);
+  const Shape& strides = target.strides();
+  const bool aligned = std::all_of(strides.begin(), strides.end() - 1, [](std::int64_t stride) {
+    return stride > 0 && stride % kAlignment == 0;
+  });
+  const bool heads_in_row = packed || strides[0] == shape[1] * strides[1];
+  const bool maps = out.device().capabilities().wgmma && shape[0] > 1;
+  const bool dense = strides.back() == static_cast<std::int64_t>(size);
+  if (!aligned || !dense || (maps && !heads_in_row)) return std::nullopt;
+  return target;
+}
+
+/// Copies that the operands became lie apart anyway.
+void require_apart_from_operands(const PreparedAttention& made, const AttentionOptions& options,
+                                 const std::optional<Array>& out, const ResultForm& form) {
+  require_apart(out, form,
+                {{"query", &made.q},
+                 {"key", &made.k},
+                 {"value", &made.v},
+                 {"attn_mask", pointer_of(options.mask)},
+                 {"sinks", pointer_of(options.sinks)},
+                 {"alibi", pointer_of(options.slopes)},
+                 {"query lengths", pointer_of(options.q_lengths)},
+                 {"lengths", pointer_of(options.k_lengths)},
+                 {"query starts", pointer_of(options.q_starts)},
+                 {"key starts", pointer_of(options.k_starts)},
+                 {"page_table", pointer_of(options.page_table)},
+                 {"key_scale", pointer_of(options.k_scales)},
+                 {"value_scale", pointer_of(options.v_scales)}});
+}
+
 int head_class(std::int64_t dim, ScalarType type) {
   if (type == ScalarType::float32) return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
   for (const int extent : {64, 96, 128, 192}) {
@@ -314,18 +356,43 @@ void set_result(PreparedAttention& made, Array out, std::optional<Array> lse, bo
 
 void allocate_result(PreparedAttention& made, const AttentionOptions& options, const Stream& on) {
   const AttentionCall& call = made.call;
+  Device& device = made.q.device();
   const bool packed = options.q_starts.has_value();
   Shape shape = made.q.shape();
   shape.back() = call.value_dim;
   const ScalarType type = is_float8(made.q.type()) ? ScalarType::bfloat16 : made.q.type();
-  Array out = Array::empty(made.q.device(), std::move(shape), type, on);
+  Shape target_shape = options.rows.value_or(Shape(shape.begin(), shape.end() - 1));
+  target_shape.push_back(call.value_dim);
+  const ResultForm form{"attention", device, target_shape, type};
+  std::optional<Array> out;
+  if (options.out) {
+    made.out = result_array(options.out, form, on);
+    out = attention_target(*made.out, shape, packed);
+  }
   std::optional<Array> lse;
   if (options.wants_lse) {
     Shape rows = {call.batches, call.heads, call.queries};
     if (packed) rows = {call.heads, call.queries};
-    lse = Array::empty(made.q.device(), std::move(rows), ScalarType::float32, on);
+    const ResultForm logarithms{"attention", device, options.rows ? *options.rows : rows,
+                                ScalarType::float32, "the out of logarithms"};
+    made.lse_out = options.lse_out;
+    lse = direct_target(options.lse_out, logarithms, on);
+    require_apart_from_operands(made, options, options.lse_out, logarithms);
+    if (!lse) lse = Array::empty(device, rows, ScalarType::float32, on);
+    lse = lse->reshape(std::move(rows));
+    require_apart(options.out, form, {{logarithms.name, pointer_of(options.lse_out)}});
   }
-  set_result(made, std::move(out), std::move(lse), packed);
+  require_apart_from_operands(made, options, options.out, form);
+  if (!out) out = Array::empty(device, std::move(shape), type, on);
+  set_result(made, std::move(*out), std::move(lse), packed);
+}
+
+Attended deliver_result(const PreparedAttention& made, const Stream& on) {
+  made.use_on(on);
+  Attended result = made.made;
+  if (made.out) result.out = deliver(made.out, result.out, on);
+  if (made.lse_out && result.lse) result.lse = deliver(made.lse_out, *result.lse, on);
+  return result;
 }
 
 std::int64_t PreparedAttention::count_tiles(std::int64_t rows, std::int64_t each) const {

@@ -43,6 +43,7 @@ struct PreparedAttention {
   Array q, k, v;
   std::vector<Array> others;  ///< lengths, mask, sinks ...
   Attended made;
+  std::optional<Array> out, lse_out;   ///< where the results go, perhaps by a copy
   bool extras = false;                 ///< more than scale, window and lengths goes into a score
   int dim_class = 0, value_class = 0;  ///< the kernels' extents, perhaps beyond the elements
   std::int64_t most_queries = 0;       ///< of the longest sequence, as far as the host knows
@@ -83,8 +84,11 @@ PreparedAttention prepare_attention(const Array& query, const Array& key, const 
                                     const AttentionOptions& options, AttentionOperands operands,
                                     const Stream& on);
 
+/// Memory of the result. Throws InvalidArgument for an `out` that does not fit.
 void allocate_result(PreparedAttention& prepared, const AttentionOptions& options,
                      const Stream& on);
+/// The result, all work for which is queued.
+Attended deliver_result(const PreparedAttention& prepared, const Stream& on);
 /// The result is `out`, of attention()'s shape, and contiguous logarithms.
 void set_result(PreparedAttention& prepared, Array out, std::optional<Array> lse, bool packed);
 

@@ -292,14 +292,13 @@ Attended decode_attention(const Array& query, const Array& key, const Array& val
   PreparedAttention made =
       prepare_attention(query, key, value, decode, AttentionOperands::caches, on);
   allocate_result(made, decode, on);
-  if (!made.has_rows()) return std::move(made.made);
+  if (!made.has_rows()) return deliver_result(made, on);
   if (query.type() == ScalarType::float32) {
     launch_plain_attention(made, options.splits, on);
   } else {
     launch_decode(made, options.splits, on);
   }
-  made.use_on(on);
-  return std::move(made.made);
+  return deliver_result(made, on);
 }
 
 }  // namespace kernwright::kernels

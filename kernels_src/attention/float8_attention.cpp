@@ -207,8 +207,7 @@ std::optional<Attended> float8_attention(const Array& query, const Array& key, c
   if (made.has_rows() && !takes_float8(made, options)) return std::nullopt;
   allocate_result(made, options, on);
   if (made.has_rows()) launch_float8(made, options, scales, fast_sums, on);
-  made.use_on(on);
-  return std::move(made.made);
+  return deliver_result(made, on);
 }
 
 }  // namespace kernwright::kernels

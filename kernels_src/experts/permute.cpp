@@ -9,6 +9,7 @@
 #include "kernels_src/experts/permute.cu.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/result_target.h"
 
 #include <algorithm>
 #include <bit>
@@ -164,7 +165,7 @@ Permuted permute(const Array& x, const Array& experts, std::int64_t expert_count
 }
 
 Array unpermute(const Array& rows, const Array& positions, const std::optional<Array>& weights,
-                const Stream& stream) {
+                const std::optional<Array>& out, const Stream& stream) {
   require_floating(rows, "unpermute", "rows");
   require_one_device(rows, "rows", positions, "positions");
   if (rows.ndim() != 2 || rows.shape()[0] > INT32_MAX || rows.shape()[1] > INT32_MAX) {
@@ -182,8 +183,13 @@ Array unpermute(const Array& rows, const Array& positions, const std::optional<A
   Device& device = rows.device();
   const Stream on = stream ? stream : Stream::legacy(device);
   const std::int64_t tokens = positions.shape()[0], columns = rows.shape()[1];
-  Array out = Array::empty(device, {tokens, columns}, rows.type(), on);
-  if (out.size() == 0) return out;
+  const Shape shape = {tokens, columns};
+  const ResultForm form{"unpermute", device, shape, rows.type()};
+  const std::optional<Array> target = direct_target(out, form, on);
+  require_apart(out, form,
+                {{"rows", &rows}, {"positions", &positions}, {"weights", pointer_of(weights)}});
+  const Array result = target ? *target : Array::empty(device, shape, rows.type(), on);
+  if (result.size() == 0) return deliver(out, result, on);
   const RowView view = row_view(rows, on);
   const Array places = as_int32(positions, on);
   std::optional<Array> factors;
@@ -197,14 +203,14 @@ Array unpermute(const Array& rows, const Array& positions, const std::optional<A
                                static_cast<std::uint64_t>(columns) * item});
   launch(gather_sums_kernel(rows.type(), width).on(device), token_grid(tokens, columns / width, on),
          view.array.address(), places.address(), factors ? factors->address() : CUdeviceptr{0},
-         out.address(), static_cast<std::int32_t>(rows.shape()[0]),
+         result.address(), static_cast<std::int32_t>(rows.shape()[0]),
          static_cast<std::int32_t>(positions.shape()[1]), view.stride,
          static_cast<std::int32_t>(columns));
   view.array.use_on(on);
   places.use_on(on);
   if (factors) factors->use_on(on);
-  out.use_on(on);
-  return out;
+  result.use_on(on);
+  return deliver(out, result, on);
 }
 
 }  // namespace kernwright::kernels

@@ -26,8 +26,9 @@ Permuted permute(const Array& x, const Array& experts, std::int64_t expert_count
 
 /// (tokens, columns) of the sums over k of weights[t, k] * rows[positions[t, k]], in the order of k
 /// and in float32 (float64 of float64); weights of 1 without `weights`, which are (tokens, k).
-/// Positions outside of the rows add nothing. Throws as permute().
-Array unpermute(const Array& rows, const Array& positions,
-                const std::optional<Array>& weights = std::nullopt, const Stream& stream = {});
+/// Positions outside of the rows add nothing. `out` takes the result: any strides, apart from all
+/// arguments; see direct_target(). Throws as permute().
+Array unpermute(const Array& rows, const Array& positions, const std::optional<Array>& weights,
+                const std::optional<Array>& out, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

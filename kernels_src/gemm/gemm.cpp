@@ -15,6 +15,7 @@
 #include "kernels_src/gemm/wgmma_gemm.h"
 #include "kernels_src/matmul/matmul.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/result_target.h"
 
 #include <utility>
 
@@ -130,7 +131,7 @@ Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
   require_gated(of, shape);
   const std::int64_t columns = shape.back();
   shape.back() /= 2;
-  const Array result = Array::empty(of.a.device(), std::move(shape), out, on);
+  const Array result = of.out ? *of.out : Array::empty(of.a.device(), std::move(shape), out, on);
   const GemmEpilogue ready = ready_epilogue(of.epilogue, result, columns, on);
   if (result.size() == 0) return result;
   if (has_short_epilogue(ready) && run_fast(of, ready, result, on)) {
@@ -139,9 +140,10 @@ Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
   }
   Gemm both = of;
   both.epilogue.gate.reset();
+  both.out.reset();
   both.type = ScalarType::float32;
   const Array gated = gate(*of.epilogue.gate, both.run(on), std::nullopt, on);
-  return out == ScalarType::float32 ? gated : cast(gated, out, on);
+  return deliver(of.out, out == ScalarType::float32 ? gated : cast(gated, out, on), on);
 }
 
 }  // namespace
@@ -155,17 +157,17 @@ bool has_fast_gemm(const Array& a, const Array& b) {
 }
 
 Array Gemm::run(const Stream& stream) const {
-  const ScalarType out = gemm_result_type(*this);
-  require_gemm(*this, out);
+  const ScalarType result_type = gemm_result_type(*this);
+  require_gemm(*this, result_type);
   require_own_epilogue(epilogue);
   const Stream on = stream ? stream : Stream::legacy(a.device());
-  if (epilogue.gate) return run_gated(*this, out, on);
-  Array result = Array::empty(a.device(), gemm_shape(a, b), out, on);
+  if (epilogue.gate) return run_gated(*this, result_type, on);
+  Array result = out ? *out : Array::empty(a.device(), gemm_shape(a, b), result_type, on);
   const GemmEpilogue ready = ready_epilogue(epilogue, result, result.shape().back(), on);
   if (result.size() == 0) return result;
   if (!run_fast(*this, ready, result, on)) result = run_plain(*this, ready, result, on);
   use_all(result, ready, on);
-  return result;
+  return deliver(out, result, on);
 }
 
 }  // namespace kernwright::kernels

@@ -84,6 +84,8 @@ struct Gemm {
   GemmKernel kernel = GemmKernel::automatic;
   std::optional<MmaTile> mma_tile{};  ///< of mma_gemm.cu; empty: choose_mma() decides
   std::optional<FmaTile> fma_tile{};  ///< of fma_gemm.cu; empty: choose_fma() decides
+  /// Memory of the result, of its shape and type; see direct_target(). Apart from all operands.
+  std::optional<Array> out{};
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
   /// ("Incompatible dimensions", "same device") with the mismatch; ArgumentError for unknown

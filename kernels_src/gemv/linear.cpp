@@ -12,6 +12,7 @@
 #include "kernels_src/matmul/matmul.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/quantize/quantize.h"
+#include "kernels_src/result_target.h"
 
 #include <algorithm>
 #include <array>
@@ -67,7 +68,7 @@ Shape check_linear(const LinearCall& call) {
   if (call.scale.has_value() != narrow)
     refuse_linear(call, "weights of 8 bits have a scale, others have none");
   Shape result = call.x.shape();
-  result.back() = call.weights.shape()[0];
+  result.back() = call.weights.shape()[0] / (call.gate ? 2 : 1);
   return result;
 }
 
@@ -86,17 +87,35 @@ void require_like_linear_result(const LinearCall& call, const std::optional<Arra
       name, extra->identify(), scalar_name(call.x.type()), shape_to_string(shape)));
 }
 
-/// With x as (rows, k): one kernel where the tensor cores take it, else in steps.
-Array linear_of_many(const LinearCall& call, const Array& x, const Stream& stream) {
+/// `out` where kernels can write there. Throws InvalidArgument for one that does not fit.
+std::optional<Array> linear_target(const LinearCall& call, const Shape& shape,
+                                   const Stream& stream) {
+  const ResultForm form{"linear", call.x.device(), shape, call.x.type()};
+  std::optional<Array> target = direct_target(call.out, form, stream);
+  require_apart(call.out, form,
+                {{"x", &call.x},
+                 {"weight", &call.weights},
+                 {"bias", pointer_of(call.bias)},
+                 {"scale", pointer_of(call.scale)}});
+  require_apart_or_same(call.out, form, {{"residual", pointer_of(call.residual)}});
+  return target;
+}
+
+/// With x as (rows, k), and memory for (rows, n): one kernel where the tensor cores take it, else
+/// in steps, whose result is new memory.
+Array linear_of_many(const LinearCall& call, const Array& x, const std::optional<Array>& target,
+                     const Stream& stream) {
   Array weights = call.weights;
   if (call.scale) {
     const Array scale = call.scale->size() == 1 ? call.scale->reshape({}) : *call.scale;
     weights = dequantize_rows(weights, scale, x.type(), stream);
   }
   const Array turned_weights = weights.transpose();
-  if (call.tf32 || takes_tiles(x, turned_weights) || planned_tiles(x, turned_weights)) {
-    const GemmEpilogue then{.bias = call.bias, .activation = call.activation};
-    return Gemm{.a = x, .b = turned_weights, .epilogue = then, .tf32 = call.tf32}.run(stream);
+  if (call.gate || call.tf32 || takes_tiles(x, turned_weights) ||
+      planned_tiles(x, turned_weights)) {
+    const GemmEpilogue then{.bias = call.bias, .activation = call.activation, .gate = call.gate};
+    return Gemm{.a = x, .b = turned_weights, .epilogue = then, .tf32 = call.tf32, .out = target}
+        .run(stream);
   }
   Array result = matmul(x, turned_weights, stream);
   if (call.bias && call.activation) {
@@ -179,30 +198,39 @@ Array few_rows_times_matrix(const Array& a, const Array& b, std::int64_t rows,
 Array linear(const LinearCall& call, const Stream& stream) {
   const Shape shape = check_linear(call);
   const std::int64_t k = call.x.shape().back(), n = shape.back();
-  require_like_linear_result(call, call.bias, "bias", {n});
+  if (!call.gate) require_like_linear_result(call, call.bias, "bias", {n});
   require_like_linear_result(call, call.residual, "residual", shape);
   if (call.scale && call.scale->size() != 1)
     if (call.scale->shape() != Shape{n}) refuse_linear(call, "scale has one number, or one a row");
   std::int64_t rows = 1;
   for (int d = 0; d + 1 < call.x.ndim(); ++d) rows *= shape[static_cast<std::size_t>(d)];
+  std::optional<Array> target = linear_target(call, shape, stream);
+  if (target) target = target->reshape({rows, n});
   const Array x = reshaped_for_rows(call.x, {rows, k}, stream);
   const std::int64_t most =
       call.x.type() == ScalarType::float32 && !call.scale ? kLinearFloatRows : kSkinnyRows;
-  const bool many = rows > most || !is_skinny_type(call.x.type()) || n > (1 << 25);
+  const bool many = call.gate || rows > most || !is_skinny_type(call.x.type()) || n > (1 << 25);
   const auto by_tiles = [&] {
     const Array b = call.weights.transpose();
     return planned_tiles(x, b) || (!call.residual && prefers_tiles(x, rows, b));
   };
   if (many || (!call.scale && by_tiles())) {
-    const Array result = linear_of_many(call, x, stream).reshape(shape);
-    return call.residual ? add_to_linear(result, *call.residual, stream) : result;
+    // A product must not overwrite the residual, which is added after it.
+    if (target && call.residual && may_overlap(*target, *call.residual)) target.reset();
+    const Array result = linear_of_many(call, x, target, stream).reshape(shape);
+    if (!call.residual) return deliver(call.out, result, stream);
+    if (!call.out) return add_to_linear(result, *call.residual, stream);
+    const std::array<Operand, 2> operands = {Operand{&result}, Operand{&*call.residual}};
+    elementwise_into(*call.out, Operation::add, operands, stream);
+    return *call.out;
   }
   SkinnyCall skinny{.x = x, .weights = call.weights};
   skinny.scale = call.scale;
   skinny.bias = call.bias;
   skinny.activation = call.activation;
   if (call.residual) skinny.residual = reshaped_for_rows(*call.residual, {rows, n}, stream);
-  return skinny_product(skinny, stream).reshape(shape);
+  skinny.out = target;
+  return deliver(call.out, skinny_product(skinny, stream).reshape(shape), stream);
 }
 
 std::optional<Array> few_rows_product(const Array& a, const Array& b, const Stream& stream) {

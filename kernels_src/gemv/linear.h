@@ -17,6 +17,12 @@ struct LinearCall {
   std::optional<Array> residual{};  ///< (..., n)
   std::optional<ActivationCall> activation{};
   bool tf32 = false;  ///< float32 x of more rows than one kernel takes may be rounded, as in Gemm
+  /// With it the result has n / 2 columns, see GemmEpilogue; a bias of its types goes with it
+  /// alone.
+  std::optional<ActivationCall> gate{};
+  /// Takes the result: any strides, apart from all operands but the residual, which it may be. One
+  /// that is not contiguous from a multiple of 16 bytes on costs a copy.
+  std::optional<Array> out{};
 };
 
 /// activation(x @ (scale * weights)^T + bias) + residual, of the shape (..., n) and x's type. Up to

@@ -359,7 +359,7 @@ Array skinny_product(const SkinnyCall& call, const Stream& stream) {
   check_skinny(call, shape);
   Device& device = call.x.device();
   const Stream on = stream ? stream : Stream::legacy(device);
-  Array result = Array::empty(device, shape, call.x.type(), on);
+  Array result = call.out ? *call.out : Array::empty(device, shape, call.x.type(), on);
   if (result.size() == 0) return result;
   if (call.x.shape().back() > kMostSkinnyIndex / 2 || shape.back() > kMostSkinnyIndex / kSkinnyRows)
     refuse_skinny(call, "rows of more than 2^30 elements or more than 2^25 rows are not taken");

@@ -23,6 +23,9 @@ struct SkinnyCall {
   std::optional<ActivationCall> activation{};
   double factor = 1;
   SkinnyPlan plan{};  ///< zeros are chosen
+  /// Memory of the result, of its shape and type; see direct_target(). Apart from all operands, but
+  /// it may be the residual.
+  std::optional<Array> out{};
 };
 
 /// activation(factor * scale * (x @ weights^T) + bias) + residual, of the shape (m, n) or

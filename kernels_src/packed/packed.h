@@ -119,7 +119,8 @@ struct PackedLinearCall {
   std::optional<Array> bias{};      ///< (n,)
   std::optional<Array> residual{};  ///< (..., n)
   std::optional<ActivationCall> activation{};
-  SkinnyPlan plan{};  ///< zeros are chosen
+  SkinnyPlan plan{};           ///< zeros are chosen
+  std::optional<Array> out{};  ///< as LinearCall has it
 };
 
 /// activation(x @ weights^T + bias) + residual, of the shape (..., n) and x's type. Up to

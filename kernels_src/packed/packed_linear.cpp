@@ -18,6 +18,7 @@
 #include "kernels_src/packed/packed_row.cu.h"
 #include "kernels_src/packed/packed_wgmma.h"
 #include "kernels_src/packed/packed_whole.cu.h"
+#include "kernels_src/result_target.h"
 
 #include <algorithm>
 #include <bit>
@@ -215,7 +216,9 @@ void split_packed_clusters(const Kernel& kernel, const Device& device, const Pac
 }
 
 /// Up to kPackedRows rows of 16-bit numbers, which are views or copies of those of the call.
-Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stream& on) {
+/// `target`: memory of the result.
+Array packed_product(const PackedLinearCall& call, std::int64_t rows,
+                     const std::optional<Array>& target, const Stream& on) {
   const PackedWeights& w = call.weights;
   Device& device = call.x.device();
   const PackedDevice limits = packed_device(device);
@@ -223,7 +226,7 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Stre
   const bool boxes = plan.kernel == SkinnyKernel::wgmma;
   Array x = packed_columns(call, rows, on);
   if (boxes) x = packed_wgmma_columns(x, on);
-  Array result = Array::empty(device, {rows, w.n}, x.type(), on);
+  Array result = target ? *target : Array::empty(device, {rows, w.n}, x.type(), on);
   std::vector<Array> used = {x, result};
   SkinnyProblem p;
   p.x = x.address();
@@ -281,16 +284,17 @@ Array packed_by_numbers(const PackedLinearCall& call, const Shape& shape, const 
   const std::int64_t each = std::max<std::int64_t>(256, kPackedSlabBytes / bytes / 256 * 256);
   const int last = static_cast<int>(shape.size()) - 1;
   std::optional<Array> whole;
+  if (w.n > each)
+    whole = call.out ? *call.out : Array::empty(call.x.device(), shape, call.x.type(), on);
   for (std::int64_t first = 0; first < w.n; first += each) {
     const std::int64_t end = std::min(w.n, first + each);
     LinearCall part{.x = call.x, .weights = unpack_weights(w, first, end, call.x.type(), on)};
     part.activation = call.activation;
     if (call.bias) part.bias = call.bias->slice(0, first, end - first, 1);
     if (call.residual) part.residual = call.residual->slice(last, first, end - first, 1);
+    part.out = whole ? whole->slice(last, first, end - first, 1) : call.out;
     const Array made = linear(part, on);
-    if (end - first == w.n) return made;
-    if (!whole) whole = Array::empty(call.x.device(), shape, call.x.type(), on);
-    copy_into(whole->slice(last, first, end - first, 1), made, on);
+    if (!whole) return made;
   }
   return *whole;
 }
@@ -303,6 +307,19 @@ void require_like_packed_result(const PackedLinearCall& call, const std::optiona
   throw InvalidArgument(format(
       "Incompatible dimensions or dtypes for linear(): {} is a {}, and must be {} of shape {}",
       name, extra->identify(), scalar_name(call.x.type()), shape_to_string(shape)));
+}
+
+/// `out` where kernels can write there. Throws InvalidArgument for one that does not fit.
+std::optional<Array> packed_target(const PackedLinearCall& call, const Shape& shape,
+                                   const Stream& on) {
+  const ResultForm form{"linear", call.x.device(), shape, call.x.type()};
+  std::optional<Array> target = direct_target(call.out, form, on);
+  require_apart(call.out, form, {{"x", &call.x}, {"bias", pointer_of(call.bias)}});
+  require_apart_or_same(call.out, form, {{"residual", pointer_of(call.residual)}});
+  for (const auto& part : call.weights.parts) {
+    require_apart(call.out, form, {{"weight", pointer_of(part)}});
+  }
+  return target;
 }
 
 }  // namespace
@@ -330,10 +347,15 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(call.x.device());
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
-  if (rows * w.n == 0) return Array::empty(call.x.device(), shape, type, on);
+  std::optional<Array> target = packed_target(call, shape, on);
+  if (rows * w.n == 0) return call.out ? *call.out : Array::empty(call.x.device(), shape, type, on);
   const bool direct = rows <= kPackedRows && half && w.n <= (1 << 25) &&
                       call.x.device().compute_capability().major >= 8;
-  if (direct) return packed_product(call, rows, on).reshape(std::move(shape));
+  if (direct) {
+    if (target) target = target->reshape({rows, w.n});
+    const Array result = packed_product(call, rows, target, on).reshape(std::move(shape));
+    return deliver(call.out, result, on);
+  }
   return packed_by_numbers(call, shape, on);
 }
 

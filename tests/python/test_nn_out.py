@@ -5,30 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 from children import run_child
+from result_targets import as_tuple, bits, like, random
 
 import kernwright as kw
 from kernwright import nn
 from kernwright.errors import ArgumentError, InvalidArgument
-
-
-def random(*shape, dtype="float32", seed=0):
-    values = np.random.default_rng(seed + sum(shape)).normal(size=shape)
-    return kw.asarray(values.astype(np.float32)).astype(dtype)
-
-
-def bits(array):
-    return array.numpy().tobytes()
-
-
-def as_tuple(results):
-    return results if isinstance(results, tuple) else (results,)
-
-
-def like(results, make=None):
-    """An `out` for these results, of numbers that they do not have."""
-    make = make or (lambda shape, dtype: kw.full(shape, 77, dtype=dtype))
-    made = tuple(make(each.shape, each.dtype) for each in as_tuple(results))
-    return made if isinstance(results, tuple) else made[0]
 
 
 def turned(**options):

@@ -37,14 +37,16 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
                       const std::optional<std::tuple<int, int, int>>& mma_tile, bool by_mma,
                       py::handle scale_a, py::handle scale_b, const py::object& dtype,
                       bool fast_sums,
-                      const std::optional<std::tuple<int, int, int, int, int, int>>& fma_tile) {
+                      const std::optional<std::tuple<int, int, int, int, int, int>>& fma_tile,
+                      py::handle out) {
   kernels::GroupedGemm of{.x = array_operand(x, "x"),
                           .weights = array_operand(weights, "weights"),
                           .groups = row_groups_of(numbers, kind),
                           .scales = grouped_scales_of(scale_a, scale_b),
                           .bias = optional_operand(bias, "bias"),
                           .by_mma = by_mma,
-                          .fast_sums = fast_sums};
+                          .fast_sums = fast_sums,
+                          .out = optional_operand(out, "out")};
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
   if (activation) of.activation = {kernels::activation_from_name(*activation)};
   if (gate) of.gate = {kernels::activation_from_name(*gate)};
@@ -117,11 +119,13 @@ py::tuple permute_tokens(py::handle x, py::handle experts, std::int64_t count) {
   return py::make_tuple(made.rows, made.offsets, made.positions, made.sources);
 }
 
-Array unpermute_tokens(py::handle rows, py::handle positions, py::handle weights) {
+Array unpermute_tokens(py::handle rows, py::handle positions, py::handle weights, py::handle out) {
   const Array of = array_operand(rows, "rows"), places = array_operand(positions, "positions");
   const std::optional<Array> factors = optional_operand(weights, "weights");
-  return on_current_stream(
-      of, [&](const Stream& stream) { return kernels::unpermute(of, places, factors, stream); });
+  const std::optional<Array> target = optional_operand(out, "out");
+  return on_current_stream(of, [&](const Stream& stream) {
+    return kernels::unpermute(of, places, factors, target, stream);
+  });
 }
 
 }  // namespace
@@ -133,7 +137,7 @@ void bind_experts(py::module_& m) {
         py::arg("mma_tile") = py::none(), py::arg("by_mma") = false,
         py::arg("scale_a") = py::none(), py::arg("scale_b") = py::none(),
         py::arg("dtype") = py::none(), py::arg("fast_sums") = false,
-        py::arg("fma_tile") = py::none());
+        py::arg("fma_tile") = py::none(), py::arg("out") = py::none());
   m.def("_grouped_gradient", &grouped_gradient, py::arg("grad"), py::arg("x"), py::arg("numbers"),
         py::arg("kind"), py::arg("dtype") = py::none(), py::arg("tile") = py::none(),
         py::arg("by_mma") = false);
@@ -142,7 +146,8 @@ void bind_experts(py::module_& m) {
         py::arg("of_blocks") = false, py::arg("capacity") = 0);
   m.def("_route", &route_tokens);
   m.def("_permute", &permute_tokens);
-  m.def("_unpermute", &unpermute_tokens);
+  m.def("_unpermute", &unpermute_tokens, py::arg("rows"), py::arg("positions"), py::arg("weights"),
+        py::arg("out") = py::none());
 }
 
 }  // namespace kernwright::python

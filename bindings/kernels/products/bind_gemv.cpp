@@ -45,9 +45,9 @@ Array few_rows(py::handle x, py::handle weights, py::handle scale, py::handle bi
                            [&](const Stream& on) { return kernels::skinny_product(call, on); });
 }
 
-Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle scale,
-                   py::handle residual, const std::string& activation,
-                   const std::optional<std::string>& precision) {
+kernels::LinearCall linear_call(py::handle x, py::handle weights, py::handle bias, py::handle scale,
+                                py::handle residual, const std::string& activation,
+                                const std::optional<std::string>& precision) {
   kernels::LinearCall call{.x = array_operand(x, "x"), .weights = array_operand(weights, "weight")};
   call.bias = optional_operand(bias, "bias");
   call.scale = optional_operand(scale, "scale");
@@ -56,7 +56,23 @@ Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle
     call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
   }
   call.tf32 = is_tf32(precision);
+  return call;
+}
+
+Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle scale,
+                   py::handle residual, const std::string& activation,
+                   const std::optional<std::string>& precision) {
+  const auto call = linear_call(x, weights, bias, scale, residual, activation, precision);
   return on_current_stream(call.x, [&](const Stream& on) { return kernels::linear(call, on); });
+}
+
+void linear_into(py::handle out, py::handle x, py::handle weights, py::handle bias,
+                 py::handle scale, py::handle residual, const std::string& activation,
+                 const std::string& gate, const std::optional<std::string>& precision) {
+  auto call = linear_call(x, weights, bias, scale, residual, activation, precision);
+  call.out = array_operand(out, "out");
+  if (!gate.empty()) call.gate = kernels::ActivationCall{kernels::activation_from_name(gate)};
+  on_current_stream(call.x, [&](const Stream& on) { kernels::linear(call, on); });
 }
 
 }  // namespace
@@ -65,6 +81,7 @@ void bind_gemv(py::module_& m) {
   m.def("_linear", &linear_layer, py::arg("x"), py::arg("weight"), py::arg("bias"),
         py::arg("scale"), py::arg("residual"), py::arg("activation"),
         py::arg("precision") = py::none());
+  m.def("_linear_into", &linear_into);
   m.def("_skinny_product", &few_rows, py::arg("x"), py::arg("weight"),
         py::arg("scale") = py::none(), py::arg("bias") = py::none(),
         py::arg("residual") = py::none(), py::arg("activation") = "", py::arg("factor") = 1.0,

@@ -58,11 +58,12 @@ Array unpack_weights(const PackedShape& shape, const py::tuple& parts, const py:
 /// ones are chosen.
 Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& parts, py::handle bias,
                     py::handle residual, const std::string& activation,
-                    const std::vector<int>& plan) {
+                    const std::vector<int>& plan, py::handle out) {
   kernels::PackedLinearCall call{.x = array_operand(x, "x"),
                                  .weights = packed_operand(shape, parts)};
   call.bias = optional_operand(bias, "bias");
   call.residual = optional_operand(residual, "residual");
+  call.out = optional_operand(out, "out");
   if (!activation.empty()) {
     call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
   }
@@ -84,7 +85,9 @@ Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& par
 void bind_packed(py::module_& m) {
   m.def("_pack_weights", &pack_weights);
   m.def("_unpack_weights", &unpack_weights);
-  m.def("_packed_linear", &packed_linear);
+  m.def("_packed_linear", &packed_linear, py::arg("x"), py::arg("shape"), py::arg("parts"),
+        py::arg("bias"), py::arg("residual"), py::arg("activation"), py::arg("plan"),
+        py::arg("out") = py::none());
 }
 
 }  // namespace kernwright::python

@@ -126,6 +126,7 @@ from kernwright._core_nn_pieces import _grouped_choice as _grouped_choice
 from kernwright._core_nn_pieces import _grouped_gradient as _grouped_gradient
 from kernwright._core_nn_pieces import _grouped_product as _grouped_product
 from kernwright._core_nn_pieces import _linear as _linear
+from kernwright._core_nn_pieces import _linear_into as _linear_into
 from kernwright._core_nn_pieces import _merge_qkv as _merge_qkv
 from kernwright._core_nn_pieces import _permute as _permute
 from kernwright._core_nn_pieces import _pointwise_loss as _pointwise_loss

@@ -5,6 +5,10 @@ from typing import Any
 
 from kernwright._core_array import Array
 
+# Arrays for the result and its logarithms, or None; the axes in front of the result's elements
+# where they are others than the queries'.
+_Targets = tuple[Any, Any, tuple[int, ...] | None]
+
 def _attention(
     decode: bool,
     query: Any,
@@ -22,6 +26,7 @@ def _attention(
     offset: int,
     splits: int,
     most_queries: int,
+    out: _Targets | None,
     /,
 ) -> tuple[Array, Any]: ...
 def _paged_attention(
@@ -34,6 +39,7 @@ def _paged_attention(
     left: int,
     wants_lse: bool,
     most_queries: int,
+    out: _Targets | None,
     /,
 ) -> tuple[Array, Any]: ...
 def _float8_attention(
@@ -51,6 +57,7 @@ def _float8_attention(
     scores: float,
     values: float,
     fast_sums: bool,
+    out: _Targets | None,
     /,
 ) -> tuple[Array, Any] | None: ...
 def _append_cache(

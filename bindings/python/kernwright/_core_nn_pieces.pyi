@@ -132,6 +132,18 @@ def _linear(
     activation: str,
     precision: str | None = None,
 ) -> Array: ...
+def _linear_into(
+    out: Any,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    scale: Any,
+    residual: Any,
+    activation: str,
+    gate: str,
+    precision: str | None,
+    /,
+) -> None: ...
 def _skinny_product(
     x: Any,
     weight: Any,
@@ -158,6 +170,7 @@ def _grouped_product(
     dtype: Any = None,
     fast_sums: bool = False,
     fma_tile: tuple[int, int, int, int, int, int] | None = None,
+    out: Any = None,
 ) -> Array: ...
 def _grouped_choice(
     rows: int,
@@ -189,7 +202,7 @@ def _route(
     scale: float,
 ) -> tuple[Array, Array]: ...
 def _permute(x: Any, experts: Any, count: int) -> tuple[Array, Array, Array, Array]: ...
-def _unpermute(rows: Any, positions: Any, weights: Any) -> Array: ...
+def _unpermute(rows: Any, positions: Any, weights: Any, out: Any = None) -> Array: ...
 def _pool_largest(
     x: Array, windows: dict[str, Any], places: bool, /
 ) -> tuple[Array, Array | None]: ...

@@ -122,7 +122,8 @@ void GroupedFma::run_on(const Array& result, const GemmEpilogue& ending, const S
              row_tiles * problem.of.column_tiles, ending, on);
 }
 
-Array GroupedFma::run(const GemmEpilogue& ending, const Stream& on) const {
+Array GroupedFma::run(const GemmEpilogue& ending, const std::optional<Array>& target,
+                      const Stream& on) const {
   require_countable(x, weights);
   const auto run_it = [&](const Array& result, const GemmEpilogue& plain) {
     run_on(result, plain, on);
@@ -132,7 +133,7 @@ Array GroupedFma::run(const GemmEpilogue& ending, const Stream& on) const {
   if (ending.gate) {
     result = gate_of_sums(x.device(), {rows, columns}, ending, ScalarType::float32, on, run_it);
   } else {
-    result = Array::empty(x.device(), {rows, columns}, ScalarType::float32, on);
+    result = target ? *target : Array::empty(x.device(), {rows, columns}, ScalarType::float32, on);
     run_it(result, ending);
   }
   for (const Array* each : {&x, &weights, &std::as_const(result)}) each->use_on(on);

@@ -15,9 +15,9 @@ struct GroupedFma {
   std::int64_t capacity;  ///< rows of a group in a place of its own, else 0
   std::optional<FmaTile> tile;
 
-  /// The result's rows, (rows, n); with a gate (rows, n / 2). Throws InvalidArgument for sizes that
-  /// the kernel cannot count.
-  Array run(const GemmEpilogue& ending, const Stream& on) const;
+  /// The result's rows, (rows, n); with a gate (rows, n / 2). They are in `target`, memory of that
+  /// shape, unless a gate follows. Throws InvalidArgument for sizes that the kernel cannot count.
+  Array run(const GemmEpilogue& ending, const std::optional<Array>& target, const Stream& on) const;
 
  private:
   void run_on(const Array& result, const GemmEpilogue& ending, const Stream& on) const;

@@ -12,6 +12,7 @@
 #include "kernels_src/gemm/grouped/grouped_scales.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/result_target.h"
 #include "kernels_src/zeroed_words.h"
 #include "memory/transfer.h"
 
@@ -237,8 +238,8 @@ struct GroupedLaunch {
       run_mma(result, ending);
     }
   }
-  /// The result's rows.
-  Array run(const GemmEpilogue& ending) const {
+  /// The result's rows, in `target` unless a gate follows by itself.
+  Array run(const GemmEpilogue& ending, const std::optional<Array>& target) const {
     const bool fast = may_be_wgmma(of), gated = ending.gate.has_value();
     Array result;
     if (gated && !takes_gate(fast)) {
@@ -247,7 +248,7 @@ struct GroupedLaunch {
           [&](const Array& sums, const GemmEpilogue& plain) { run_on(sums, plain, fast); });
     } else {
       const std::int64_t columns = gated ? layout.columns / 2 : layout.columns;
-      result = Array::empty(x.array.device(), {layout.rows, columns}, out, on);
+      result = target ? *target : Array::empty(x.array.device(), {layout.rows, columns}, out, on);
       run_on(result, ending, fast);
     }
     x.array.use_on(on);
@@ -261,6 +262,22 @@ struct GroupedLaunch {
   }
 };
 
+/// The result's `out` where kernels can write there. Throws InvalidArgument for one that does not
+/// fit.
+std::optional<Array> grouped_target(const GroupedGemm& of, const Shape& shape, ScalarType type,
+                                    const Stream& on) {
+  const ResultForm form{"grouped_linear", of.x.device(), shape, type};
+  std::optional<Array> target = direct_target(of.out, form, on);
+  require_apart(of.out, form,
+                {{"x", &of.x},
+                 {"weights", &of.weights},
+                 {"the numbers of groups", &of.groups.numbers},
+                 {"bias", pointer_of(of.bias)},
+                 {"scale_a", of.scales ? &of.scales->x : nullptr},
+                 {"scale_b", of.scales ? &of.scales->weights : nullptr}});
+  return target;
+}
+
 }  // namespace
 
 Array GroupedGemm::run(const Stream& stream) const {
@@ -273,9 +290,11 @@ Array GroupedGemm::run(const Stream& stream) const {
   const Stream on = stream ? stream : Stream::legacy(x.device());
   std::int64_t size = 1;
   for (const std::int64_t extent : shape) size *= extent;
-  const ScalarType out = grouped_result_type(*this);
-  if (size == 0) return Array::empty(x.device(), shape, out, on);
+  const ScalarType result_type = grouped_result_type(*this);
+  std::optional<Array> target = grouped_target(*this, shape, result_type, on);
+  if (size == 0) return out ? *out : Array::empty(x.device(), shape, result_type, on);
   const std::int64_t rows = size / shape.back(), capacity = x.ndim() == 3 ? shape[1] : 0;
+  if (target) target = target->reshape({rows, shape.back()});
   if (bias) ending.bias = contiguous(*bias, on);
   const Array numbers = as_int32(groups.numbers, on);
   GroupedOperands operands = grouped_operands(*this, may_be_wgmma(*this), on);
@@ -283,34 +302,27 @@ Array GroupedGemm::run(const Stream& stream) const {
   ending.column_scales = operands.columns;
   const ProductGroups listed = product_groups(groups, numbers, rows, capacity);
   if (operands.x.type() == ScalarType::float32) {
-    const Array result =
-        GroupedFma{operands.x, operands.weights, listed, capacity, fma_tile}.run(ending, on);
+    const Array result = GroupedFma{operands.x, operands.weights, listed, capacity, fma_tile}.run(
+        ending, target, on);
     numbers.use_on(on);
     if (ending.bias) ending.bias->use_on(on);
-    return result.reshape(shape);
+    return deliver(out, result.reshape(shape), on);
   }
   const bool narrow = is_gemm_float8(operands.x.type());
   GemmOperand left = gemm_operand(operands.x, on, true);
   GemmOperand right = gemm_operand(turned_matrices(operands.weights), on,
                                    narrow ? std::optional(false) : std::nullopt);
   const GemmLayout layout = grouped_layout(left, right);
-  const GroupedLaunch work{*this,
-                           std::move(left),
-                           std::move(right),
-                           layout,
-                           listed,
-                           capacity,
-                           out,
-                           std::move(operands.blocks),
-                           on};
-  const Array result = work.run(ending);
+  const GroupedLaunch work{*this,    std::move(left), std::move(right),           layout, listed,
+                           capacity, result_type,     std::move(operands.blocks), on};
+  const Array result = work.run(ending, target);
   numbers.use_on(on);
   if (ending.bias) ending.bias->use_on(on);
   if (ending.row_scales) {
     ending.row_scales->use_on(on);
     ending.column_scales->use_on(on);
   }
-  return result.reshape(shape);
+  return deliver(out, result.reshape(shape), on);
 }
 
 }  // namespace kernwright::kernels

@@ -53,6 +53,9 @@ struct GroupedGemm {
   std::optional<FmaTile> fma_tile{};  ///< of float32
   bool by_mma = false;                ///< mma_gemm.cu, also where gemm.cu would run
   bool fast_sums = false;             ///< see Gemm
+  /// Takes the result: any strides, apart from all operands; see direct_target(). Rows of no group
+  /// hold anything.
+  std::optional<Array> out{};
 
   /// Queues the work on `stream` (empty: the device's legacy stream). Throws InvalidArgument
   /// ("Incompatible dimensions", "same device") with the mismatch; ArgumentError for unknown types,

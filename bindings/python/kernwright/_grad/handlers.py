@@ -47,13 +47,10 @@ REFUSED: dict[Any, str] = {
     _core._dequantize_gptq: "kw.nn.quant.dequantize()",
     _core._dequantize_rows: "kw.nn.dequantize_rows()",
     _core._dequantize_tiles: "kw.nn.quant.dequantize()",
-    _core._float8_attention: "kw.nn.attention() of float8",
     _core._gradient_norm: "kw.optim.grad_norm()",
     _core._lu_factor: "a factorisation by LU",
     _core._lu_solve: "a factorisation by LU",
     _core._pack_weights: "kw.nn.quant.pack()",
-    _core._paged_attention: "kw.nn.paged_attention()",
-    _core._packed_linear: "kw.nn.linear() with packed weights",
     _core._quantize_blocks: "kw.nn.quantize_blocks()",
     _core._quantize_codes: "kw.nn.quant.quantize()",
     _core._quantize_gguf: "kw.nn.quant.quantize()",
@@ -114,7 +111,6 @@ JOINT: dict[Any, tuple[Any, str]] = {
     _core._pointwise_loss: (nn.pointwise_loss, "a loss"),
     _core._pope: (nn.pope, "pope()"),
     _core._qr: (linear.qr, "qr()"),
-    _core._unpermute: (nn.unpermute, "unpermute()"),
 }
 # Functions with an option that a handler deals with.
 OPTIONAL: dict[Any, Rule] = {
@@ -130,19 +126,33 @@ TARGETED: tuple[tuple[Any, Any, bool, str], ...] = (
     (_core._l2_norm, nn.l2_norm, False, "l2_norm()"),
     (_core._norm, nn.norm, True, "a norm"),
     (_core._rope, nn.rope, True, "rope()"),
+    (_core._unpermute, nn.unpermute, True, "unpermute()"),
 )
 _NO_POSITION = 1 << 10  # callers give `out` as a keyword
 # Functions with a handler of their own.
 OWN: dict[Any, Handler] = {
     _core._add_at: writes.add_at,
-    _core._attention: nn.attention,
+    _core._attention: targets.attention_handler(nn.attention, "attention(out=...)"),
     _core._bincount: reduced.bincount,
     _core._compress: arrays.compress,
     _core._cross_entropy: nn.cross_entropy,
     _core._eigen: reduced.eigen,
+    _core._float8_attention: targets.attention_handler(
+        refused_handler(_core._float8_attention, "kw.nn.attention() of float8"),
+        "attention(out=...)",
+    ),
     _core._gemm: nn.gemm,
-    _core._grouped_product: nn.grouped_product,
+    _core._grouped_product: targets.target_handler(nn.grouped_product, "grouped_linear(out=...)"),
     _core._histogram: reduced.histogram,
+    _core._linear_into: targets.linear_into,
+    _core._packed_linear: targets.target_handler(
+        refused_handler(_core._packed_linear, "kw.nn.linear() with packed weights"),
+        "linear(out=...)",
+    ),
+    _core._paged_attention: targets.attention_handler(
+        refused_handler(_core._paged_attention, "kw.nn.paged_attention()"),
+        "paged_attention(out=...)",
+    ),
     _core._pool_largest: nn.pool_largest,
     _core._put_at: writes.put_at,
     _core._put_where: writes.put_where,

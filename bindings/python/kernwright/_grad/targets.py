@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import kernwright as kw
 from kernwright._core import Array
 from kernwright._grad.calls import Handler
 from kernwright._grad.writes import written
@@ -18,6 +19,37 @@ def target_handler(function: Handler, call: str) -> Handler:
         return made if out is None else _put(out, made, call)
 
     return handler
+
+
+def attention_handler(function: Handler, call: str) -> Handler:
+    """The same of a function whose last argument is an `out` as of_attention() makes it."""
+
+    def handler(*args: Any) -> Any:
+        *given, out = args
+        made = function(*given, None)
+        if out is None or made is None:
+            return made
+        *targets, rows = out
+        result, logarithms = made
+        if rows is not None:
+            result = result.reshape((*rows, result.shape[-1]))
+            logarithms = None if logarithms is None else logarithms.reshape(rows)
+        _put(tuple(targets), (result, logarithms), call)
+        return result, logarithms
+
+    return handler
+
+
+def linear_into(
+    out: Any, x: Any, weight: Any, bias: Any, scale: Any, residual: Any, activation: Any, gate: Any,
+    precision: Any,
+) -> None:  # fmt: skip
+    """The handler of linear() with `out`."""
+    made = kw.nn.linear(
+        x, weight, bias, activation=activation or None, gate=gate or None, residual=residual,
+        scale=scale, precision=precision,
+    )  # fmt: skip
+    _put(out, made, "linear(out=...)")
 
 
 def _put(out: Any, made: Any, call: str) -> Any:

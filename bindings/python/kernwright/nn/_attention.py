@@ -16,6 +16,7 @@ from typing import Any
 from kernwright._core import Array, _attention
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.nn._attention_float8 import attended, is_float8, widened
+from kernwright.nn._targets import chosen, of_attention
 
 __all__ = ["attention", "decode_attention"]
 
@@ -46,6 +47,7 @@ def attention(
     key_scale: Any = None,
     value_scale: Any = None,
     use_fast_accum: bool = False,
+    out: Any = None,
 ) -> Any:
     """softmax(scale * query key^T + attn_mask) value, as torch's scaled_dot_product_attention.
 
@@ -82,6 +84,11 @@ def attention(
       heads above 64 elements, take products of float8: the error is up to 3.2e-2 of the norm.
     - use_fast_accum: matrix units sum such products of all keys, with fewer bits: values of one
       sign lose a part of their sum that grows with the keys, 18 % of 16384.
+    - out: takes the result, and is returned; with `return_lse` a tuple for both, in which None
+      makes a new array. It has the result's shape, dtype and device, any strides, and shares no
+      memory with arguments. A contiguous array from a multiple of 16 bytes on is written in place
+      of new memory. So is a view with the elements of a head side by side, from such multiples
+      on; for capability 9.0 with batches as far apart as their heads take. Others cost a copy.
 
     A row that sees no key is 0, as in torch, its logarithm -inf. Rows behind query_lengths are 0.
     The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,
@@ -100,15 +107,18 @@ def attention(
     arrays = [attn_mask, sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
     arrays += [None] * 3  # of decode_attention()
     cap, most = soft_cap or 0.0, max_seqlen_q or 0
+    targets = of_attention("attention", out, return_lse, shape)
     made = None
     if scaled or is_float8(query) or is_float8(key) or is_float8(value):
         operands = (query, key, value)
         if not dropout_p:
             numbers = (scale, cap, left, right, return_lse, most)
-            made = attended(operands, scales, packed, arrays, numbers, bool(use_fast_accum))
+            made = attended(
+                operands, scales, packed, arrays, numbers, bool(use_fast_accum), targets
+            )
         if made is None:
             query, key, value = widened(operands, scales, packed)
-    out, lse = made or _attention(
+    result, lse = made or _attention(
         False,
         query,
         key,
@@ -125,11 +135,14 @@ def attention(
         offset,
         0,
         most,
+        targets,
     )
     if shape is not None:
-        out = out.reshape((*shape, out.shape[-1]))
+        result = result.reshape((*shape, result.shape[-1]))
         lse = lse if lse is None else lse.reshape(shape)
-    return (out, lse) if return_lse else out
+    if targets is not None:
+        result, lse = chosen(targets[:2], (result, lse))
+    return (result, lse) if return_lse else result
 
 
 def decode_attention(
@@ -149,6 +162,7 @@ def decode_attention(
     return_lse: bool = False,
     splits: int | None = None,
     check: bool = False,
+    out: Any = None,
 ) -> Any:
     """Attention of a sequence's last tokens over its cache; the result is like the query.
 
@@ -163,7 +177,7 @@ def decode_attention(
     float16 and bfloat16 on matrix units, float32 by plain multiplications; beside queries of 16
     bits, caches may also be int8, float8_e4m3fn or float8_e5m2, times key_scale and value_scale,
     float32 (kv_heads,), or those of tokens as append_cache() writes them. scale, soft_cap, sinks,
-    alibi and return_lse are those of attention(); alibi counts from the token's place in its
+    alibi, return_lse and out are those of attention(); alibi counts from the token's place in its
     sequence.
 
     Blocks share the context, `splits` of them (as many as the device needs without it); their
@@ -180,7 +194,8 @@ def decode_attention(
         raise ArgumentError(f"decode_attention: a window is a number of tokens, got {window!r}")
     if check and page_table is not None:
         _require_pages(query, key_cache, page_table, lengths, window)
-    out, lse = _attention(
+    targets = of_attention("decode_attention", out, return_lse)
+    result, lse = _attention(
         True,
         query,
         key_cache,
@@ -197,8 +212,11 @@ def decode_attention(
         0,
         splits or 0,
         0,
+        targets,
     )
-    return (out, lse) if return_lse else out
+    if targets is not None:
+        result, lse = chosen(targets[:2], (result, lse))
+    return (result, lse) if return_lse else result
 
 
 def _require_pages(query: Any, cache: Any, table: Any, lengths: Any, window: int | None) -> None:

@@ -28,10 +28,12 @@ def attended(
     arrays: Sequence[Any],
     numbers: tuple[Any, Any, Any, Any, Any, Any],
     fast_sums: bool,
+    out: tuple[Any, Any, Any] | None,
 ) -> tuple[Any, Any] | None:
     """The result and its logarithms by products of float8; nothing where operands have to be
     widened. `arrays`: a mask, sinks, slopes of ALiBi and others. `numbers`: scale, cap, window,
-    whether logarithms are wanted, the most queries. With `fast_sums` the matrix units sum alone."""
+    whether logarithms are wanted, the most queries. With `fast_sums` the matrix units sum alone.
+    `out`: as of_attention() makes it."""
     biased = arrays[0] is not None or arrays[2] is not None
     if biased or not all(is_float8(x) for x in operands):
         return None
@@ -44,7 +46,9 @@ def attended(
             given[i] = _checked(f"{name}_scale", x, scale, packed)
     scores, values = factors[0] * factors[1], factors[2]
     query, key, value = operands
-    return _float8_attention(query, key, value, arrays, *numbers, given, scores, values, fast_sums)
+    return _float8_attention(
+        query, key, value, arrays, *numbers, given, scores, values, fast_sums, out
+    )
 
 
 def widened(operands: Sequence[Any], scales: Sequence[Any], packed: bool) -> list[Any]:

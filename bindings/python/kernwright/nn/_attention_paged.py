@@ -16,6 +16,7 @@ from typing import Any
 
 from kernwright._core import _paged_attention
 from kernwright.errors import ArgumentError
+from kernwright.nn._targets import chosen, of_attention
 
 __all__ = ["paged_attention"]
 
@@ -36,6 +37,7 @@ def paged_attention(
     key_scale: Any = None,
     value_scale: Any = None,
     return_lse: bool = False,
+    out: Any = None,
 ) -> Any:
     """Attention of chunks of new tokens over pages; sequences of any lengths in one call.
 
@@ -55,7 +57,7 @@ def paged_attention(
       They are read on the device: a recorded call may be replayed with others.
     - max_queries: at least the new tokens of every sequence. Where few are known to be new, blocks
       share the context, as in decode_attention(). Tokens of a sequence beyond it are not written.
-    - scale, soft_cap, sinks and return_lse (float32 (heads, tokens)) are those of attention().
+    - scale, soft_cap, sinks, out and return_lse (float32 (heads, tokens)) are those of attention().
 
     Tokens that see no key have the result 0: those behind the last start, and all of a sequence of
     length 0. A page number outside of the cache reads nothing: the tokens that see it are NaN, and
@@ -72,7 +74,8 @@ def paged_attention(
     for name, number in (("window", window), ("max_queries", max_queries)):
         if number is not None and (not isinstance(number, int) or number < 1):
             raise ArgumentError(f"paged_attention: {name} is a number of tokens, got {number!r}")
-    out, lse = _paged_attention(
+    targets = of_attention("paged_attention", out, return_lse)
+    result, lse = _paged_attention(
         query,
         key_cache,
         value_cache,
@@ -82,5 +85,8 @@ def paged_attention(
         -1 if window is None else min(window, 2**62) - 1,
         return_lse,
         max_queries or 0,
+        targets,
     )
-    return (out, lse) if return_lse else out
+    if targets is not None:
+        result, lse = chosen(targets[:2], (result, lse))
+    return (result, lse) if return_lse else result

@@ -113,7 +113,7 @@ def permute(x: Any, experts: Any, expert_count: int) -> Permuted:
     return Permuted(*_permute(x, experts, expert_count))
 
 
-def unpermute(rows: Any, positions: Any, weights: Any = None) -> Array:
+def unpermute(rows: Any, positions: Any, weights: Any = None, *, out: Array | None = None) -> Array:
     """sum over k of weights[t, k] * rows[positions[t, k]], of shape (tokens, columns).
 
     `positions` of shape (tokens, k) as permute() gives them, `weights` alike, 1 where they are left
@@ -121,12 +121,19 @@ def unpermute(rows: Any, positions: Any, weights: Any = None) -> Array:
     `rows`. Positions outside of the rows, as -1, add nothing. Raises InvalidArgument for wrong
     shapes, ArgumentError for rows of another dtype than real floats.
 
+    `out` takes the result, and is returned. It has the result's shape, dtype and device, any
+    strides, and shares no memory with arguments; what is not contiguous from a multiple of 16 bytes
+    on costs a copy.
+
     >>> rows = kw.asarray(np.array([[1.0], [2.0], [4.0]], np.float32))
     >>> positions = kw.asarray(np.array([[0, 2], [1, -1]], np.int32))
     >>> kw.nn.unpermute(rows, positions).numpy().tolist()
     [[5.0], [2.0]]
     """
-    return _unpermute(rows, positions, weights)
+    if out is None:
+        return _unpermute(rows, positions, weights)
+    _unpermute(rows, positions, weights, out=out)
+    return out
 
 
 def _shape(x: Any) -> tuple[Any, ...]:
@@ -158,6 +165,7 @@ def grouped_linear(
     scale_b: Any = None,
     dtype: Any = None,
     use_fast_accum: bool = False,
+    out: Array | None = None,
 ) -> Array:
     """activation(x[r] @ weights[g].T + bias[g]) for each row r of group g.
 
@@ -185,6 +193,9 @@ def grouped_linear(
     float16, bfloat16 (if left out) or float32; so may a bias. Below 9.0 operands become bfloat16.
     With scales of rows `use_fast_accum` is that of scaled_matmul(): faster, less exact sums.
 
+    `out` is that of unpermute(). Its rows that no group has hold anything afterwards. A `gate` that
+    follows the product by itself, as below compute capability 9.0, costs memory and a copy too.
+
     Raises InvalidArgument for shapes that do not fit, ArgumentError for dtypes and names.
 
     >>> x = kw.ones((3, 8), "bfloat16")
@@ -205,7 +216,7 @@ def grouped_linear(
     shape = _shape(weights)
     experts = shape[0] if shape else None
     numbers, kind = _numbers("grouped_linear", offsets, counts, experts)
-    return _grouped_product(
+    made = _grouped_product(
         x,
         weights,
         numbers,
@@ -217,7 +228,9 @@ def grouped_linear(
         scale_b=scale_b,
         dtype=dtype,
         fast_sums=bool(use_fast_accum),
+        out=out,
     )
+    return made if out is None else out
 
 
 def grouped_linear_backward(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from kernwright._core import Array, _gemm, _linear, _packed_linear
+from kernwright._core import Array, _gemm, _linear, _linear_into, _packed_linear
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.nn._packed_weight import PackedWeight
 
@@ -35,6 +35,7 @@ def linear(
     scale: Any = None,
     precision: Literal["float32", "tf32"] | None = None,
     tune: bool = False,
+    out: Array | None = None,
 ) -> Array:
     """activation(x @ weight.T + bias) + residual, of the shape (..., n) and the dtype of x.
 
@@ -63,6 +64,11 @@ def linear(
     float32, a group of them times its scale. Up to 512 rows take the weights rounded to x's dtype,
     in registers. More rows, and float32, do so by way of memory, a slab of weights at a time.
 
+    `out` takes the result, and is returned. It has the result's shape, dtype and device, any
+    strides, and shares no memory with arguments, but that it may be the `residual` itself. One
+    kernel writes the result there if `out` is contiguous from a multiple of 16 bytes on; what takes
+    several steps, and other strides, is computed in new memory and copied.
+
     >>> x, w = kw.ones((2, 3)), kw.ones((4, 3))
     >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()
     [[4.0, 4.0, 4.0, 4.0], [4.0, 4.0, 4.0, 4.0]]
@@ -74,7 +80,7 @@ def linear(
             raise ArgumentError(
                 "a gate goes with a bias, not with activation, residual, scale, tune"
             )
-        return _gated(x, weight, bias, gate, precision)
+        return _gated(x, weight, bias, gate, precision, out)
     if isinstance(weight, PackedWeight):
         if scale is not None:
             raise ArgumentError("packed weights have their scales: linear() takes no other")
@@ -86,18 +92,25 @@ def linear(
             raise ArgumentError(
                 "products with packed weights have one precision: leave precision out"
             )
-        return _packed_linear(x, weight._spec, weight._arrays, bias, residual, activation or "", [])
-    arguments = (x, weight, bias, scale, residual, activation or "", precision)
-    result = _linear(*arguments)
+        made = _packed_linear(
+            x, weight._spec, weight._arrays, bias, residual, activation or "", [], out=out
+        )
+        return made if out is None else out
+    arguments = (x, weight, bias, scale, residual, activation or "")
     if tune:
         from kernwright.tune._products import tune_layer
 
-        tune_layer(x, weight, lambda: _linear(*arguments), precision)
-        result = _linear(*arguments)
-    return result
+        _linear(*arguments, precision)  # raises for arguments that do not fit
+        tune_layer(x, weight, lambda: _linear(*arguments, precision), precision)
+    if out is None:
+        return _linear(*arguments, precision)
+    _linear_into(out, *arguments, "", precision)
+    return out
 
 
-def _gated(x: Any, weight: Any, bias: Any, gate: str, precision: str | None) -> Array:
+def _gated(
+    x: Any, weight: Any, bias: Any, gate: str, precision: str | None, out: Array | None
+) -> Array:
     if gate not in _ACTIVATIONS:
         raise ArgumentError(f"gate is {gate!r}, and must be one of {_ACTIVATIONS}")
     if not isinstance(x, Array) or not isinstance(weight, Array):
@@ -108,6 +121,9 @@ def _gated(x: Any, weight: Any, bias: Any, gate: str, precision: str | None) -> 
             f"Incompatible dimensions for linear(): x has shape {x.shape}, weight {weight.shape}; "
             "weight has 2 dimensions, and the last ones are equal"
         )
+    if out is not None:
+        _linear_into(out, x, weight, bias, None, None, "", gate, precision)
+        return out
     rows = x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
     result = _gemm(rows, weight.T, bias=bias, gate=gate, precision=precision)
     return result.reshape((*x.shape[:-1], result.shape[-1]))

@@ -1,4 +1,4 @@
-"""The `out` of functions with several results."""
+"""The `out` of functions with several results, and of attention."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ def one_each(function: str, out: Any, results: Sequence[str]) -> tuple[Any, ...]
         f"{function}: out is a tuple of {len(results)}, for {', '.join(results)}, of which each is "
         f"an array or None, got {given}"
     )
+
+
+def of_attention(
+    function: str, out: Any, return_lse: bool, rows: tuple[int, ...] | None = None
+) -> tuple[Any, Any, tuple[int, ...] | None] | None:
+    """Targets of the result and its logarithms, as the extension takes them. `rows`: the axes in
+    front of the result's elements where they are others than those of the query that it gets."""
+    if out is None or not return_lse:
+        return None if out is None else (out, None, rows)
+    result, logarithms = one_each(function, out, ("result", "logarithms"))
+    return result, logarithms, rows
 
 
 def chosen(out: Iterable[Any], made: Iterable[Any]) -> tuple[Any, ...]:
