@@ -1,11 +1,13 @@
 """Language models of random weights in the shapes of known ones: decoding, prompts, many texts.
 
-    llm.py [--models 8b,1b,30b-a3b] [--formats bfloat16,fp8,q4_k] [--parts decode,prompt,offline]
+    llm.py [--models 8b,1b,30b-a3b] [--formats bfloat16,fp8,q4_k]
+        [--parts decode,prompt,draft,offline]
 
 Steps with 1024 tokens of context: the time between tokens as a caller sees it and that of the graph
-alone. Prompts: to the first token. Offline: 256 prompts of 512 tokens, 128 new tokens each, as one
-call. Weights are random, which times the same (experts are then chosen evenly). vLLM's figures are
-those of published.json. The simulated device has a tiny model.
+alone. Prompts: to the first token. Draft: 256 tokens of a text that repeats itself, with guesses
+by n-grams and without: the most that they can save. Offline: 256 prompts of 512 tokens, 128 new
+tokens each, as one call. Weights are random, which times the same (experts are then chosen evenly).
+vLLM's figures are those of published.json. The simulated device has a tiny model.
 """
 
 from __future__ import annotations
@@ -71,6 +73,9 @@ def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -
     if "prompt" in options.parts:
         lengths = (32,) if simulated else (512, 2048, 8192)
         parts += [(f"prompt {n}", lambda n=n: _measuring.prompt(model, n)) for n in lengths]
+    if "draft" in options.parts:
+        new = 32 if simulated else 256
+        parts.append(("draft", lambda: _measuring.drafting(model, llm.Draft(), new)))
     if "offline" in options.parts:
         sizes = (4, 16, 4) if simulated else (256, 512, 128)
         parts.append(("offline", lambda: _measuring.throughput(model, *sizes)))
@@ -93,7 +98,7 @@ def main() -> None:
     simulated = kw.current_device().is_simulated
     parser.add_argument("--models", type=_list, default=["tiny"] if simulated else ["8b", "1b"])
     parser.add_argument("--formats", type=_list, default=["bfloat16"])
-    parser.add_argument("--parts", type=_list, default=["decode", "prompt", "offline"])
+    parser.add_argument("--parts", type=_list, default=["decode", "prompt", "draft", "offline"])
     parser.add_argument("--rows", type=lambda t: [int(x) for x in t.split(",")],
                         default=[1, 4] if simulated else [1, 8, 64, 256])  # fmt: skip
     parser.add_argument("--steps", type=int, default=64)

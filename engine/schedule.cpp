@@ -11,8 +11,9 @@ namespace kernwright::engine {
 
 namespace {
 
-/// More rows have enough to compute without drafts, and their logits would take much memory.
-constexpr std::int32_t kMostDraftRows = 64;
+/// Of a step with drafts. Large batches have enough to compute without them, and more logits would
+/// take more memory than those of a large batch do.
+constexpr std::int32_t kMostDraftTokens = 256;
 
 std::int32_t smallest(const std::vector<std::int32_t>& sizes, std::int32_t least) {
   return *std::ranges::lower_bound(sizes, least);
@@ -121,8 +122,8 @@ StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
 void add_drafts(StepPlan& plan, std::int32_t drafts, const ScheduleOptions& options) {
   Bucket& bucket = plan.bucket;
   const std::int64_t tokens = std::int64_t{bucket.rows} * (1 + drafts);
-  if (options.deterministic || bucket.rows > kMostDraftRows || !bucket.decodes() ||
-      tokens > options.max_tokens)
+  if (options.deterministic || !bucket.decodes() ||
+      tokens > std::min(options.max_tokens, kMostDraftTokens))
     return;
   std::int32_t added = 0;
   for (StepPart& part : plan.parts) {

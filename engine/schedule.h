@@ -65,7 +65,7 @@ StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
                    const ScheduleOptions& options, const Buckets& buckets);
 
 /// Gives the rows of a step of decoding place for so many drafts each, or fewer. Leaves any other
-/// step as it is, a deterministic one too, and one that would have more than `max_tokens`.
+/// step as it is, a deterministic one too, and one that would have more than `max_tokens` or 256.
 void add_drafts(StepPlan& plan, std::int32_t drafts, const ScheduleOptions& options);
 
 }  // namespace kernwright::engine

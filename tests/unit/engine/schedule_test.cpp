@@ -170,6 +170,8 @@ TEST_CASE("schedule: drafts are for steps of decoding, as many as a text may sti
   };
   CHECK(is_plain({sequence_of(5, 4), sequence_of(5, 2)}, 7, options));
   CHECK(is_plain(running, 16, options));
+  CHECK(is_plain(running, 64, {.max_tokens = 1000}));
+  CHECK_FALSE(is_plain(running, 63, {.max_tokens = 1000}));
   CHECK(is_plain({sequence_of(2, 1, 1)}, 7, options));
   CHECK(is_plain(running, 7, {.max_tokens = 64, .deterministic = true}));
   auto guided = std::make_shared<Request>();

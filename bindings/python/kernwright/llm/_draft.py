@@ -27,9 +27,9 @@ class Draft:
     logits are equal but for rounding, a text may thus go another way, as with another batch.
 
     Drafts are left out where they do not pay: steps with and without are timed, and accepted drafts
-    counted. `always=True` measures nothing. A step with parts of prompts, or of more than 64 texts,
-    has no drafts. A text with schema, regex, grammar or choices gets none, nor do the first
-    min_tokens of a text.
+    counted. `always=True` measures nothing. A step with parts of prompts has no drafts, nor has
+    one that would have more than 256 tokens with them, as of 33 texts of 7 drafts each. A text with
+    schema, regex, grammar or choices gets none, nor do the first min_tokens of a text.
 
     Raises InvalidArgument, ArgumentError.
 
