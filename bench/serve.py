@@ -3,8 +3,8 @@
 Usage: python bench/serve.py [--model 8b] [--parts ready,health,http,first,prefix,load]
 [--in-flight 1,8,64,256] [--prompt 1024 --tokens 128] [-o FILE]. A model is a folder, or a shape of
 llm.py with random weights; prompts are tokens, so that none needs a tokenizer. Counts of tokens are
-checked. Each part has a server of its own. On the simulated device only health and http mean
-something.
+checked. Each part has a server of its own; health needs a model with a tokenizer. On the simulated
+device only health and http mean something.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PREFIX, SHARERS = 4096, 64
 TAIL = 17  # tokens after a prefix
 REPEATS = 7
 PAGE = 16  # tokens
-FEW = ("--kv-memory", "1G", "--max-rows", "8")  # beside an engine of this process
+FEW = ("--kv-memory", "4G", "--max-rows", "8")  # beside an engine of this process
 _seeds = itertools.count()
 
 
@@ -72,8 +72,8 @@ def health(arguments: list[str]) -> dict[str, Any]:
         connection.request("GET", "/health")
         connection.getresponse().read()
         thread.start()
-        times = []
-        while thread.is_alive():
+        times: list[float] = []
+        while thread.is_alive() or not times:
             begin = time.perf_counter()
             connection.request("GET", "/health")
             assert connection.getresponse().read()
@@ -92,7 +92,7 @@ def http(arguments: list[str], load: dict[str, Any]) -> dict[str, Any]:
     body = {"prompt": [1, 2, 3], "max_tokens": 1, "temperature": 0}
     with (
         served(*arguments, *FEW) as server,
-        llm.Engine(llm.load(**load), max_rows=8, kv_memory=2**30) as engine,
+        llm.Engine(llm.load(**load), max_rows=8, kv_memory=2**32) as engine,
     ):
         connection = server.connect()
 
