@@ -18,6 +18,7 @@ __all__ = [
     "charge_operator",
     "charge_result",
     "charge_text",
+    "fromkeys",
     "joined",
     "made_bytes",
 ]
@@ -25,10 +26,15 @@ __all__ = [
 _MOST_BYTES = 1 << 29  # of all results of a rendering together
 _ELEMENT = 16  # bytes of an element of a list
 _PIECE = 64  # bytes of an element with a short text of its own
+_OFTEN = 1 << 16  # bytes of a text that are counted at once
 _MOST_REPEATED = 10_000_000  # a count or a width
+_UNKNOWN = 1000  # elements of an iterator
 _MOST_BITS = 40_000  # of a power
 _WIDTH = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|[0-9]+)?(?:\.(\*|[0-9]+))?")
 _FIELD_WIDTH = re.compile(r"[0-9]+|:[^{}]*\{")
+_NONE: dict[str, str] = {}
+_LISTS: Any = (list, tuple, set, type(_NONE.keys()), type(_NONE.values()), type(_NONE.items()))
+_CONTAINERS: Any = (*_LISTS, dict)
 _LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 made_bytes: ContextVar[int] = ContextVar("made_bytes", default=0)
@@ -51,9 +57,7 @@ def _size(value: Any) -> int:
     """The bytes of a value without those of its elements."""
     if isinstance(value, (str, bytes, int)):
         return sys.getsizeof(value)
-    if isinstance(value, (list, tuple, dict, set)):
-        return _ELEMENT * len(value)
-    return 0
+    return _ELEMENT * len(value) if isinstance(value, _CONTAINERS) else 0
 
 
 def charge_result(value: Any) -> Any:
@@ -68,41 +72,52 @@ def _text_size(*values: Any) -> int:
     size, left, waiting = 0, _MOST_BYTES - made_bytes.get(), list(values)
     while waiting:
         value = waiting.pop()
-        size += _size(value) if isinstance(value, (str, bytes, int)) else _PIECE
-        if isinstance(value, (list, tuple, set, Mapping)):
-            size += _PIECE * len(value)
+        is_list = isinstance(value, _LISTS)
+        many = len(value) if is_list or isinstance(value, dict) else 0
+        size += _PIECE * (1 + many) if many else _size(value) or _PIECE
         if size > left:
             charge(size)
-        if isinstance(value, (list, tuple, set)):
+        if is_list:
             waiting.extend(value)
-        elif isinstance(value, Mapping):
+        elif many:
             waiting.extend(value.keys())
             waiting.extend(value.values())
     return size
 
 
 def charge_text(value: Any) -> Any:
-    """The value, whose text is written next."""
-    if isinstance(value, (list, tuple, set, Mapping)):
+    """The value, whose text is written next, or that goes into another one."""
+    if type(value) is not str and isinstance(value, _CONTAINERS):
         charge(_text_size(value))
     return value
 
 
 def joined(parts: Iterable[Any]) -> str:
     """The text of all parts."""
+    texts, size = [], 0
+    for part in parts:
+        text = part if isinstance(part, str) else str(charge_text(part))
+        size += sys.getsizeof(text)
+        if size > _OFTEN:
+            charge(size)
+            size = 0
+        texts.append(text)
+    charge(size)
+    return "".join(texts)
 
-    def counted() -> Iterable[str]:
-        for part in parts:
-            text = part if isinstance(part, str) else str(charge_text(part))
-            charge(_size(text))
-            yield text
 
-    return "".join(counted())
+def fromkeys(keys: Any, value: Any = None) -> dict[Any, Any]:
+    """dict.fromkeys(), counted."""
+    found = list(keys)
+    charge(len(found) * (_PIECE + _text_size(value)))
+    return dict.fromkeys(found, value)
 
 
 def charge_operator(operator: str, left: Any, right: Any) -> None:
     """Counts the result of *, **, + or %. Raises TooMuchWork."""
-    if operator == "**":
+    if operator == "+":
+        charge(_size(left) + _size(right))
+    elif operator == "**":
         whole = isinstance(left, int) and isinstance(right, int)
         if whole and right * abs(left).bit_length() > _MOST_BITS:
             raise TooMuchWork(f"it computes {left!r:.40} ** {right!r:.40}")
@@ -115,8 +130,6 @@ def charge_operator(operator: str, left: Any, right: Any) -> None:
                     raise TooMuchWork(f"it repeats {len(sequence)} elements {count} times")
                 charge(_size(sequence) * max(count, 0))
                 return
-        charge(_size(left) + _size(right))
-    elif operator == "+":
         charge(_size(left) + _size(right))
 
 
@@ -183,6 +196,8 @@ def _charge_counts(arguments: Iterable[Any]) -> None:
 def charge_call(called: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
     """The arguments of a call, whose result is counted. Raises TooMuchWork."""
     _charge_counts((*arguments, *named.values()))
+    if getattr(called, "catch_varargs", False) or getattr(called, "catch_kwargs", False):
+        charge(_text_size(arguments, named))  # a macro has them as a tuple and a dictionary
     owner = getattr(getattr(called, "__wrapped__", called), "__self__", None)
     rule = _METHODS.get(getattr(called, "__name__", ""))
     if rule is None or not isinstance(owner, (str, bytes)):
@@ -215,7 +230,13 @@ def bounded_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any
     @functools.wraps(function)
     def bounded(*arguments: Any, **named: Any) -> Any:
         given = arguments[skipped:]
-        _charge_counts((*given[1:], *named.values()))
+        others = (*given[1:], *named.values())
+        _charge_counts(others)
+        lists = [each for each in others if isinstance(each, _CONTAINERS)]
+        if lists:  # an element may come of each of the value's
+            counts = [each for each in others if isinstance(each, int)]
+            counts.append(len(given[0]) if hasattr(given[0], "__len__") else _UNKNOWN)
+            charge(_text_size(lists) * max(counts))
         if name == "join" and given:
             values = list(given[0])
             separator = named.get("d", given[1] if len(given) > 1 else "")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
+from sys import getsizeof
 from typing import Any
 
 from kernwright.llm._chat.memory import (
@@ -17,6 +18,7 @@ from kernwright.llm._chat.memory import (
     charge_operator,
     charge_result,
     charge_text,
+    fromkeys,
     joined,
     made_bytes,
 )
@@ -67,6 +69,9 @@ def make_environment() -> Any:
             return charge_result(super().call(context, called, *arguments, **named))
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            if operator == "+" and type(left) is type(right) is str:  # most of them
+                charge(getsizeof(left) + getsizeof(right))
+                return left + right
             charge_operator(operator, left, right)
             return super().call_binop(context, operator, left, right)
 
@@ -80,6 +85,7 @@ def make_environment() -> Any:
         del made.filters[name]
     made.filters = {name: bounded_filter(name, each) for name, each in made.filters.items()}
     made.filters["_joined"] = joined
+    made.filters["_contained"] = charge_text
     made.filters["_slice"] = lambda value, *ends: charge_result(value[slice(*ends)])
     made.filters["_counted"] = _counted
     made.filters["tojson"] = _to_json
@@ -95,7 +101,8 @@ def _rewriting(jinja2: Any) -> Any:
     nodes = jinja2.nodes
 
     class Rewriting(jinja2.visitor.NodeTransformer):  # type: ignore[misc]
-        """Loops, ~ and slices become filters, where they are counted."""
+        """Loops, ~, slices and new lists become filters, where they are counted. A list in a list
+        in a list that is there twice each would be too large to write, or to compare."""
 
         def visit_For(self, node: Any) -> Any:
             self.generic_visit(node)
@@ -106,6 +113,16 @@ def _rewriting(jinja2: Any) -> Any:
             self.generic_visit(node)
             return nodes.Filter(nodes.List(node.nodes), "_joined", [], [], None, None)
 
+        def visit_Tuple(self, node: Any) -> Any:
+            self.generic_visit(node)
+            if getattr(node, "ctx", "load") != "load" or not any(
+                map(_computes, node.iter_child_nodes())
+            ):
+                return node
+            return nodes.Filter(node, "_contained", [], [], None, None)
+
+        visit_List = visit_Dict = visit_Tuple
+
         def visit_Getitem(self, node: Any) -> Any:
             self.generic_visit(node)
             if not isinstance(node.arg, nodes.Slice):
@@ -113,6 +130,11 @@ def _rewriting(jinja2: Any) -> Any:
             ends = (node.arg.start, node.arg.stop, node.arg.step)
             given = [nodes.Const(None) if each is None else each for each in ends]
             return nodes.Filter(node.node, "_slice", given, [], None, None)
+
+    def _computes(node: Any) -> bool:
+        return not isinstance(node, nodes.Const) and not (
+            isinstance(node, nodes.Pair) and isinstance(node.value, nodes.Const)
+        )
 
     return Rewriting()
 
@@ -145,15 +167,17 @@ class _Dict:
     """The builtin without its attributes."""
 
     def __call__(self, *arguments: Any, **named: Any) -> dict[Any, Any]:
-        return dict(*arguments, **named)
+        return dict(*arguments, **charge_text(named))
 
-    def fromkeys(self, *arguments: Any) -> dict[Any, Any]:
-        return dict.fromkeys(*arguments)
+    fromkeys = staticmethod(fromkeys)
 
 
 def _namespace(jinja2: Any) -> Any:
     class Namespace(jinja2.utils.Namespace):  # type: ignore[misc]
-        """Without names of a leading underscore."""
+        """Without names of a leading underscore, and without a text of its values."""
+
+        def __repr__(self) -> str:
+            return "<Namespace>"
 
         def __init__(*arguments: Any, **named: Any) -> None:
             self, *rest = arguments
