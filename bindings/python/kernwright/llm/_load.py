@@ -33,7 +33,7 @@ from kernwright.llm._weights.memory import Memory, budget_bytes, place, planned
 from kernwright.llm.models._layers import RotaryTables
 from kernwright.nn.quant import formats
 
-__all__ = ["Plan", "load", "plan"]
+__all__ = ["load"]
 
 _DTYPES = ("float32", "float16", "bfloat16")
 _VOCABULARY = "tokenizer.ggml.tokens"
