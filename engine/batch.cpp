@@ -178,6 +178,7 @@ bool Batch::admit_one(const SequencePtr& sequence) {
     wanted += demand(*each) - static_cast<std::int32_t>(each->pages.size());
   if (wanted > pages_.available()) return false;
   searched_ = nullptr;
+  if (is_new) pages_.load(*sequence);
   queue_.remove(*sequence);
   if (!sequence->preempted) {
     sequence->shared = sequence->computed;
@@ -448,8 +449,23 @@ void Batch::end_all(Finish reason, const std::string& cause) {
     finish(*requests_.begin()->second.sequences.front(), reason, -1, {}, cause);
 }
 
+// ---- pages on the host
+
+std::vector<kernels::PageMove> Batch::take_loads() {
+  std::vector<kernels::PageMove> moves = pages_.prefixes().take_loads();
+  stats_.loaded_pages += std::ssize(moves);
+  return moves;
+}
+
+std::vector<kernels::PageMove> Batch::take_saves(std::size_t most) {
+  std::vector<kernels::PageMove> moves = pages_.prefixes().take_saves(most);
+  stats_.saved_pages += std::ssize(moves);
+  return moves;
+}
+
 BatchStats Batch::stats() const {
   BatchStats stats = stats_;
+  stats.host_pages = pages_.prefixes().host_size();
   stats.rows = static_cast<std::int32_t>(running_.size());
   stats.free_pages = pages_.pages().free();
   stats.cached_pages = pages_.pages().idle();

@@ -46,6 +46,8 @@ struct BatchStats {
   /// Requests that left the queue: started = finished + aborted + failed + running.
   std::int64_t started = 0, finished = 0, aborted = 0, failed = 0;
   std::int32_t free_pages = 0, used_pages = 0, cached_pages = 0;  ///< all pages together
+  std::int32_t host_pages = 0;                                    ///< with a copy on the host
+  std::int64_t saved_pages = 0, loaded_pages = 0;                 ///< copied to the host, and back
 };
 
 /// Knows no device: changes of rows go to a RowStates, and the tokens of steps come in by
@@ -102,6 +104,12 @@ class Batch {
   void restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill) {
     pages_.restore(tokens, fill);
   }
+  /// See PrefixCache. What is loaded is copied in front of the next step, what is saved behind the
+  /// last one.
+  void use_host(std::int32_t slots) { pages_.prefixes().use_host(slots); }
+  std::vector<kernels::PageMove> take_loads();
+  bool take_given_up() noexcept { return pages_.prefixes().take_given_up(); }
+  std::vector<kernels::PageMove> take_saves(std::size_t most);
   /// Ends everything. Steps on their way give nothing any more.
   void end_all(Finish reason, const std::string& cause);
 

@@ -123,6 +123,15 @@ void Loop::prepare(std::int32_t rows) {
   if (bucket.tokens <= options_.schedule.max_tokens) graph_of(bucket);
 }
 
+void Loop::use_host(std::vector<Array> caches, std::size_t bytes) {
+  const std::unique_lock busy(advancing_, std::try_to_lock);
+  if (!busy) throw Error("use_host() of an engine in use: call it before the first request");
+  if (!options_.prefix_cache)
+    throw InvalidArgument("a host cache keeps pages of the prefix cache, and there is none");
+  host_.emplace(std::move(caches), bytes, stream_);
+  batch_.use_host(host_->slots());
+}
+
 void Loop::advance(std::vector<TokenEvent>& events) {
   const std::unique_lock busy(advancing_, std::try_to_lock);
   if (!busy) throw Error("advance() of this engine runs in another thread already: use one thread");
@@ -138,6 +147,7 @@ void Loop::advance(std::vector<TokenEvent>& events) {
       if (!batch_.waits_for_masks()) throw std::logic_error("sequences wait for nothing");
       inbox_.wait_for_contents(std::chrono::milliseconds(50));
     }
+    if (host_ && host_->is_idle()) host_->save(batch_.take_saves(HostPages::kMostSaved));
   } catch (const std::exception& error) {
     step_began_ = 0;
     end_all(Finish::failed, error.what());
@@ -185,6 +195,10 @@ void Loop::launch(const StepPlan& plan, Graph& graph) {
   }
   const HostTime time(stats_.launch_ns);
   rows_.flush();
+  if (host_) {
+    const bool given_up = batch_.take_given_up();
+    host_->load(batch_.take_loads(), given_up);
+  }
   graph.launch(stream_);
   step_.queue_results(plan.bucket.outputs());
   unread_.push_back({plan.parts, plan.bucket, Clock::now()});
@@ -245,6 +259,7 @@ std::vector<std::int32_t> Loop::cached_pages(std::span<const std::int32_t> token
 void Loop::restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill) {
   const std::unique_lock busy(advancing_, std::try_to_lock);
   if (!busy) throw Error("restore_pages() of an engine in use: call it when no advance() runs");
+  if (host_) host_->load({}, true);
   batch_.restore_pages(tokens, fill);
   publish();
 }

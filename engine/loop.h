@@ -4,6 +4,7 @@
 #include "core/graph/graph.h"
 #include "core/stream.h"
 #include "engine/batch.h"
+#include "engine/host_pages.h"
 #include "engine/inbox.h"
 #include "engine/rows.h"
 #include "engine/schedule.h"
@@ -18,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -79,6 +81,10 @@ class Loop {
   /// Ends all requests for that reason. Their events are appended with those not returned yet.
   /// Throws Error when another thread is in advance().
   void abandon(Finish reason, const std::string& cause, std::vector<TokenEvent>& events);
+  /// Keeps copies of pages of the prefix cache in so much page-locked memory of the host. `caches`:
+  /// all arrays with pages. Before the first request. Throws InvalidArgument without a prefix cache
+  /// and for less memory than a page takes, OutOfMemory.
+  void use_host(std::vector<Array> caches, std::size_t bytes);
   /// Records the graph of a step for so many generating rows, unless it is there.
   void prepare(std::int32_t rows);
 
@@ -121,6 +127,7 @@ class Loop {
   Rows rows_;
   Step step_;
   Batch batch_;
+  std::optional<HostPages> host_;
   std::map<Bucket, Graph> graphs_;
   struct Unread {
     std::vector<StepPart> parts;

@@ -27,6 +27,18 @@ void SequencePages::find(Sequence& sequence) {
   if (!options_.prefix_cache) return;
   const auto most = static_cast<std::size_t>(shared_pages(sequence.length));
   prefixes_.find(sequence.tokens, most, sequence.pages, sequence.source->salt);
+  keep_whole_parts(sequence);
+}
+
+void SequencePages::load(Sequence& sequence) {
+  if (!prefixes_.has_host()) return;
+  const auto most = static_cast<std::size_t>(shared_pages(sequence.length));
+  prefixes_.load(sequence.tokens, most, sequence.pages, sequence.source->salt);
+  keep_whole_parts(sequence);
+}
+
+/// Counts tokens of pages that were found as computed, in whole parts of a prompt.
+void SequencePages::keep_whole_parts(Sequence& sequence) {
   const auto found = static_cast<std::int32_t>(sequence.pages.size());
   const std::int32_t whole = shared_pages(found * options_.page_size + 1);
   release_last(sequence.pages, static_cast<std::size_t>(whole));

@@ -39,6 +39,9 @@ class SequencePages {
   /// Gives a sequence the pages that the prefix cache has of its known tokens. It has no other ones
   /// than those of earlier calls: the search goes on behind these.
   void find(Sequence& sequence);
+  /// As find(), with pages that are on the host alone. They are moved to pages of the device: as
+  /// many are available.
+  void load(Sequence& sequence);
   /// Gives `follower` the first pages of `leader`, as many as both may share.
   void share(const Sequence& leader, Sequence& follower);
   /// Takes pages until so many tokens have place. Throws std::logic_error without available ones.
@@ -61,9 +64,12 @@ class SequencePages {
   void restore(std::span<const std::int32_t> tokens, const Fill& fill);
   /// Forgets pages without another owner.
   void clear_cache() noexcept { prefixes_.clear(); }
+  PrefixCache& prefixes() noexcept { return prefixes_; }
+  const PrefixCache& prefixes() const noexcept { return prefixes_; }
 
  private:
   std::size_t kept_pages(const Sequence& sequence, std::size_t tokens) const noexcept;
+  void keep_whole_parts(Sequence& sequence);
   void release_last(std::vector<std::int32_t>& pages, std::size_t left);
 
   PageOptions options_;

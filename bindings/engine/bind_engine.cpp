@@ -312,6 +312,14 @@ void restore_pages(LoopObject& self, const std::vector<std::int32_t>& tokens,
   });
 }
 
+void use_host(LoopObject& self, const py::list& caches, std::size_t bytes) {
+  std::vector<Array> arrays;
+  for (const py::handle each : caches)
+    arrays.push_back(array_operand(py::reinterpret_borrow<py::object>(each), "caches"));
+  const GilRelease unlocked;
+  self.loop->use_host(std::move(arrays), bytes);
+}
+
 py::dict stats(const LoopObject& self) {
   const engine::LoopStats found = self.loop->stats();
   py::dict named;
@@ -334,6 +342,9 @@ py::dict stats(const LoopObject& self) {
   named["free_pages"] = found.free_pages;
   named["used_pages"] = found.used_pages;
   named["cached_pages"] = found.cached_pages;
+  named["host_pages"] = found.host_pages;
+  named["saved_pages"] = found.saved_pages;
+  named["loaded_pages"] = found.loaded_pages;
   named["shared_tokens"] = found.shared_tokens;
   named["preemptions"] = found.preemptions;
   named["recomputed_tokens"] = found.recomputed_tokens;
@@ -422,6 +433,7 @@ void bind_engine(py::module_& m) {
              return self.loop->cached_pages(tokens);
            })
       .def("restore_pages", &restore_pages)
+      .def("use_host", &use_host)
       .def("arrays", &arrays, py::arg("rows"), py::arg("tokens"), py::arg("drafts") = 0)
       .def("draft", &draft)
       .def("begin", &begin, py::arg("rows"), py::arg("tokens"), py::arg("drafts") = 0)

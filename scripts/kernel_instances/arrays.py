@@ -45,6 +45,7 @@ ARRAYS = {
         *(f"pack_nibbles<{width}>" for width in (1, 8)),
         *(f"unpack_nibbles<{s}, {width}>" for s in ("true", "false") for width in (1, 8)),
     ],
+    "page_copies.cu": ["copy_pages"],
     "step_state.cu": [
         "apply_changes",
         "begin_step",

@@ -79,7 +79,8 @@ class WritingEngine:
     def stats(self):
         zero = ("waiting", "used_pages", "free_pages", "cached_pages", "shared_tokens", "steps",
                 "prompt_tokens", "preemptions", "drafts", "drafted_tokens", "accepted_tokens",
-                "started", "finished", "aborted", "failed")  # fmt: skip
+                "started", "finished", "aborted", "failed", "host_pages", "saved_pages",
+                "loaded_pages")  # fmt: skip
         return {"running": self.running, **dict.fromkeys(zero, 0)}
 
     def close(self, timeout=None):

@@ -120,6 +120,9 @@ class _EngineLoop:
         """Adds the full pages of a text to the prefix cache, once `fill(first, pages)` has queued
         the writes of those from number `first` on into these pages."""
 
+    def use_host(self, caches: list[Array], bytes: int, /) -> None:
+        """Keeps copies of pages of the prefix cache in so much page-locked memory of the host."""
+
     def arrays(self, rows: int, tokens: int, drafts: int = 0) -> dict[str, Array]:
         """What a step of that size reads."""
 

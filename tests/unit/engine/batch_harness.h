@@ -100,6 +100,19 @@ class FakeDevice final : public engine::RowStates {
     return results;
   }
 
+  /// What a page has, with its adapter, and a page with that.
+  std::vector<Text> page(std::int32_t number) {
+    std::vector<Text> made;
+    for (std::int32_t i = 0; i < page_size_; ++i) made.push_back(pages_[{number, i}]);
+    made.push_back({adapters_[number]});
+    return made;
+  }
+  void set_page(std::int32_t number, const std::vector<Text>& texts) {
+    for (std::int32_t i = 0; i < page_size_; ++i)
+      pages_[{number, i}] = texts[static_cast<std::size_t>(i)];
+    adapters_[number] = texts.back().front();
+  }
+
   /// The page has the tokens of a text from `first` on.
   void write_page(std::int32_t page, const Text& text, std::int32_t first) {
     for (std::int32_t i = 0; i < page_size_; ++i)
@@ -178,8 +191,12 @@ class Harness {
  public:
   using Key = std::pair<std::uint64_t, std::int32_t>;  ///< a request, and which choice of it
 
-  explicit Harness(const engine::BatchOptions& options)
-      : device(options.pages.page_size), batch(options, device) {}
+  explicit Harness(const engine::BatchOptions& options, std::int32_t host_slots = 0)
+      : device(options.pages.page_size),
+        batch(options, device),
+        host_(static_cast<std::size_t>(host_slots)) {
+    if (host_slots > 0) batch.use_host(host_slots);
+  }
 
   std::uint64_t submit(engine::Request request) {
     batch.require_possible(request);
@@ -199,11 +216,13 @@ class Harness {
       Text active, counts;
       batch.commit(plan, active, counts);
       REQUIRE(std::set(active.begin(), active.end()).size() == active.size());
+      load();
       unread_.push_back({plan, device.run(active, counts, plan.bucket)});
       ++steps;
       draft_steps += plan.bucket.drafts > 0 ? 1 : 0;
     }
     if (unread_.size() > (plan.parts.empty() ? 0U : 1U)) receive();
+    save();
     collect();
   }
 
@@ -257,6 +276,7 @@ class Harness {
     REQUIRE(stats.free_pages + stats.used_pages + stats.cached_pages ==
             batch.options().pages.total);
     REQUIRE(std::min({stats.free_pages, stats.used_pages, stats.cached_pages}) >= 0);
+    REQUIRE(stats.host_pages <= std::ssize(host_));
     REQUIRE(stats.rows <= batch.options().max_rows);
     if (!batch.options().pages.prefix_cache) REQUIRE(stats.cached_pages == 0);
   }
@@ -298,6 +318,41 @@ class Harness {
     Text results;
   };
 
+  /// A page on its way to the host, and what it had when that began.
+  struct Save {
+    kernels::PageMove move;
+    std::vector<Text> texts;
+  };
+
+  void load() {
+    if (host_.empty()) return;
+    const bool given_up = batch.take_given_up();
+    const auto moves = batch.take_loads();
+    if (given_up || !moves.empty()) end_saves();
+    std::set<std::int32_t> pages;
+    for (const auto& [page, slot] : moves) {
+      REQUIRE(pages.insert(page).second);
+      device.set_page(page, host_.at(static_cast<std::size_t>(slot)));
+    }
+  }
+  /// Copies to the host last some steps, one batch of them at a time.
+  void save() {
+    if (host_.empty()) return;
+    if (++steps_ % 3 == 0) end_saves();
+    if (!saves_.empty()) return;
+    std::set<std::int32_t> slots;
+    for (const auto& move : batch.take_saves(5)) {
+      REQUIRE(slots.insert(move.slot).second);
+      saves_.push_back({move, device.page(move.page)});
+    }
+  }
+  void end_saves() {
+    for (const Save& each : saves_) {
+      REQUIRE(device.page(each.move.page) == each.texts);  // nobody wrote to it meanwhile
+      host_.at(static_cast<std::size_t>(each.move.slot)) = each.texts;
+    }
+    saves_.clear();
+  }
   void receive() {
     const Unread& oldest = unread_.front();
     batch.receive(oldest.plan.parts, oldest.results, 1, oldest.plan.bucket.drafts);
@@ -307,6 +362,9 @@ class Harness {
   std::uint64_t last_ = 0;
   std::deque<Unread> unread_;
   std::deque<Key> wanted_masks_;
+  std::vector<std::vector<Text>> host_;  ///< of each slot
+  std::vector<Save> saves_;
+  int steps_ = 0;
 };
 
 inline bool Harness::restore(const Text& text) {
@@ -315,6 +373,7 @@ inline bool Harness::restore(const Text& text) {
     for (std::size_t i = 0; i < pages.size(); ++i)
       device.write_page(pages[i], text, (first + static_cast<std::int32_t>(i)) * size);
   };
+  end_saves();
   bool had_place = true;
   try {
     batch.restore_pages(text, fill);

@@ -72,14 +72,15 @@ void disturb(Harness& all, Draw& draw) {
 
 TEST_CASE("batch: invariants and texts hold through random work of every kind") {
   std::map<Finish, int> ends;
-  std::int64_t preemptions = 0, shared = 0, restored = 0, accepted = 0;
+  std::int64_t preemptions = 0, shared = 0, restored = 0, accepted = 0, loaded = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     Draw draw(seed);
     const std::int32_t page_size = 1 + draw.below(3), rows = 1 + draw.below(4);
     const std::int32_t least = (40 + page_size - 1) / page_size;  // a row's longest text
     Harness all(options_of(rows, least + draw.below(2) * draw.below(12), !draw.one_of(4), page_size,
-                           draw.one_of(5), draw.one_of(3) ? 0 : 1 + draw.below(6)));
+                           draw.one_of(5), draw.one_of(3) ? 0 : 1 + draw.below(6)),
+                draw.one_of(2) ? 0 : 1 + draw.below(40));
     for (int step = 0; step < 150; ++step) {
       if (draw.one_of(3)) {
         const Request request = random_request(draw);
@@ -105,6 +106,7 @@ TEST_CASE("batch: invariants and texts hold through random work of every kind") 
     preemptions += all.batch.stats().preemptions;
     shared += all.batch.stats().shared_tokens;
     accepted += all.batch.stats().accepted_tokens;
+    loaded += all.batch.stats().loaded_pages;
     restored += all.restore(draw.text(20, 2)) ? 1 : 0;
   }
   // The work had all of it.
@@ -112,10 +114,35 @@ TEST_CASE("batch: invariants and texts hold through random work of every kind") 
   CHECK(shared > 200);
   CHECK(restored > 20);
   CHECK(accepted > 300);
+  CHECK(loaded > 50);
   for (const Finish finish : {Finish::stop, Finish::length, Finish::cancelled, Finish::timeout,
                               Finish::bad_logits, Finish::bad_guide, Finish::failed}) {
     CAPTURE(static_cast<int>(finish));
     CHECK(ends[finish] > 10);
+  }
+}
+
+TEST_CASE("batch: pages that left the device come back from the host") {
+  // Three texts of 13 pages each, one after the other, in 15 pages.
+  for (const std::int32_t slots : {0, 10, 40}) {
+    CAPTURE(slots);
+    Harness all(options_of(1, 15, true, 2), slots);
+    for (int round = 0; round < 3; ++round) {
+      for (std::int32_t i = 0; i < 3; ++i) {
+        Text prompt(24, i);
+        prompt.push_back(i + 1);
+        all.submit(request_of(prompt, 4));
+        all.drain();
+        for (int k = 0; k < 20; ++k) all.step();  // pages go to the host
+      }
+    }
+    all.check_texts();
+    const engine::BatchStats stats = all.batch.stats();
+    CHECK(stats.host_pages == std::min(slots, 42));
+    if (slots == 40) CHECK(stats.shared_tokens == 6 * 24);
+    if (slots == 0) CHECK(stats.shared_tokens == 0);
+    CHECK((stats.loaded_pages > 0) == (slots == 40));
+    CHECK(all.batch.stats().preemptions == 0);
   }
 }
 

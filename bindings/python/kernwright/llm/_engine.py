@@ -93,7 +93,8 @@ class TokenEngine:
     With `deterministic` a sequence's tokens and log-probabilities have the same bits whatever else
     runs beside: each step of generation then costs as much as one of `max_rows` sequences. With
     `prefix_cache` pages of earlier texts stay as long as nobody else needs them, and texts that
-    begin alike share them: a chat goes on without its past being computed again. With a `draft`
+    begin alike share them: a chat goes on without its past being computed again. `host_cache` bytes
+    of page-locked memory keep copies of such pages when others need the device's. With a `draft`
     steps check guesses of the next tokens. `adapters` are those that Sampling.adapter may name.
 
     One thread at a time: others wait. serve() instead runs requests of begin() until close(), and
@@ -105,7 +106,8 @@ class TokenEngine:
         cache_layers: Sequence[tuple[int, int]], capacity: int, max_rows: int = 64,
         page_size: int = 16, pages: int | None = None, max_tokens_per_step: int | None = None,
         dtype: Any = "bfloat16", deterministic: bool = False, prefix_cache: bool = True,
-        queue_limit: int | None = None, draft: Draft | None = None, device: Any = None,
+        queue_limit: int | None = None, host_cache: int | None = None,
+        draft: Draft | None = None, device: Any = None,
         adapters: Adapters | None = None,
     ) -> None:  # fmt: skip
         require_no_draft(draft, deterministic)
@@ -125,6 +127,9 @@ class TokenEngine:
             caches = CacheFormat.of(dtype).make(
                 cache_layers, self._pages, page_size, capacity, stream.device
             )
+        if host_cache is not None:
+            paged = [array for _, array, is_paged in named_arrays(caches) if is_paged]
+            self._loop.use_host(paged, host_cache)
         stream.device.synchronize()  # the model's weights may come from other streams
         self._caches, self._page_size = caches, page_size
         self._record = Recorder(model, self._loop, caches, vocabulary, adapters, deterministic)

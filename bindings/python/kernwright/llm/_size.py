@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kernwright._support.sizes import size_in_bytes
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._draft import Draft
 from kernwright.llm._engine import TokenEngine
@@ -12,7 +13,7 @@ from kernwright.llm._weights.memory import available_bytes
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
 
-__all__ = ["MOST_ROWS", "PAGE", "SAME_ROWS", "SHARE", "EngineSize"]
+__all__ = ["MOST_ROWS", "PAGE", "SAME_ROWS", "SHARE", "EngineSize", "host_bytes"]
 
 MOST_ROWS = 256  # sequences that run at a time; others wait
 PAGE = 16  # tokens
@@ -70,7 +71,7 @@ class EngineSize(NamedTuple):
     def engine(
         self, model: Model, *, deterministic: bool = False, prefix_cache: bool = True,
         max_tokens_per_step: int | None = None, queue_limit: int | None = None,
-        draft: Draft | None = None,
+        draft: Draft | None = None, host_cache: int | None = None,
     ) -> TokenEngine:  # fmt: skip
         """An engine of this size. Raises OutOfMemory, which tells what would fit."""
         usual = SAME_TOKENS if deterministic else max(2048, 2 * self.rows)
@@ -79,8 +80,23 @@ class EngineSize(NamedTuple):
             capacity=self.capacity, max_rows=self.rows, page_size=PAGE, pages=self.pages,
             dtype=model.cache_format, max_tokens_per_step=max_tokens_per_step or usual,
             deterministic=deterministic, prefix_cache=prefix_cache,
-            queue_limit=queue_limit, draft=draft, device=model.device, adapters=model._adapters,
+            queue_limit=queue_limit, host_cache=host_cache, draft=draft, device=model.device,
+            adapters=model._adapters,
         )  # fmt: skip
+
+
+def host_bytes(host_cache: int | str | None) -> int | None:
+    """The bytes of host_cache. Raises ArgumentError, InvalidArgument."""
+    found = size_in_bytes(host_cache) if isinstance(host_cache, str) else host_cache
+    if host_cache is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise ArgumentError(
+            f"host_cache is a number of bytes, a text as '4GB', or None, got {host_cache!r:.60}"
+        )
+    if not 0 < found < 2**63:
+        raise InvalidArgument(f"host_cache is above 0 bytes and below 2^63, got {host_cache}")
+    return found
 
 
 def token_bytes(model: Model) -> int:

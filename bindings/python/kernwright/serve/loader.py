@@ -44,7 +44,7 @@ class Loader:
             max_tokens_per_step=arguments.max_tokens_per_step, kv_memory=self._share(name, model),
             prefix_cache=not arguments.no_prefix_cache, deterministic=arguments.deterministic,
             queue_limit=arguments.queue_limit, step_limit=arguments.step_limit,
-            draft=arguments.draft,
+            draft=arguments.draft, host_cache=arguments.host_cache,
         )  # fmt: skip
         self._engines[name] = engine
         return Served(name, model, engine, _chat_format(arguments.chat_format, model))

@@ -127,6 +127,9 @@ class _Engines:
         yield gauge("vllm:kv_cache_usage_perc", "Pages in use, 1 is all", used)
         yield counter("vllm:prefix_cache_hits", "Tokens found in the prefix cache", "shared_tokens")
         yield counter("vllm:prefix_cache_queries", "Tokens looked for there", "prompt_tokens")
+        yield gauge("kernwright:host_cache_pages", "Copies on the host", lambda f: f["host_pages"])
+        yield counter("kernwright:host_cache_saved_pages", "Copied to the host", "saved_pages")
+        yield counter("kernwright:host_cache_loaded_pages", "Copied back", "loaded_pages")
         yield counter("vllm:num_preemptions", "Texts computed again", "preemptions")
         for name, text, key in (
             ("drafts", "Texts of steps with guesses", "drafts"),

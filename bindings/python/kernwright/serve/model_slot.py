@@ -18,8 +18,9 @@ from kernwright.serve.served import Served
 __all__ = ["COUNTERS", "ModelSlot"]
 
 COUNTERS = ("steps", "prompt_tokens", "shared_tokens", "preemptions", "drafts", "drafted_tokens",
-            "accepted_tokens", "started", "finished", "aborted", "failed")  # fmt: skip
-_GAUGES = ("running", "waiting", "used_pages", "free_pages", "cached_pages")
+            "accepted_tokens", "started", "finished", "aborted", "failed", "saved_pages",
+            "loaded_pages")  # fmt: skip
+_GAUGES = ("running", "waiting", "used_pages", "free_pages", "cached_pages", "host_pages")
 _RETRY = 5.0  # seconds
 
 

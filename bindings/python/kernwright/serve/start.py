@@ -42,6 +42,8 @@ def start(
     require_chat_format(arguments.chat_format)
     kv_memory = arguments.kv_memory
     kv_memory = kv_memory if kv_memory == "auto" else _bytes("--kv-memory", kv_memory)
+    if arguments.host_cache is not None:
+        _bytes("--host-cache", arguments.host_cache)
     paths = _names(arguments)
     adapters = _adapters(arguments, paths)
     plans = {name: plan(path) for name, path in paths.items()}

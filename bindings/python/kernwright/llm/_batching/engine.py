@@ -20,7 +20,7 @@ from kernwright.llm._engine import Turn
 from kernwright.llm._generate import tokens_of
 from kernwright.llm._guide.compiler import guide_of
 from kernwright.llm._options import Generation, GenerationOptions
-from kernwright.llm._size import MOST_ROWS, SAME_ROWS, EngineSize
+from kernwright.llm._size import MOST_ROWS, SAME_ROWS, EngineSize, host_bytes
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
@@ -43,6 +43,9 @@ class Engine:
       most four fifths of the memory free now. Where texts grow beyond it, the newest of the lowest
       priority waits, and its tokens are computed again later.
     - prefix_cache: texts that begin as earlier ones share their pages.
+    - host_cache: bytes of page-locked memory, a number or a text as "4GB", for copies of pages of
+      the prefix cache. They are made beside the steps, and come back when a text needs them after
+      others took their place on the device. It is taken at once; None takes none.
     - queue_limit: requests that may wait; None sets no limit.
     - step_limit: seconds after which a step that has not ended counts as hung: healthy is False
       then, and all requests fail. Compiling does not count. A function of between_steps() counts
@@ -71,7 +74,7 @@ class Engine:
         max_tokens_per_step: int | None = None, kv_memory: int | str = "auto",
         prefix_cache: bool = True, queue_limit: int | None = None,
         step_limit: float | None = 300.0, deterministic: bool = False,
-        draft: str | Draft | None = None,
+        draft: str | Draft | None = None, host_cache: int | str | None = None,
     ) -> None:  # fmt: skip
         rows = (SAME_ROWS if deterministic else MOST_ROWS) if max_rows is None else max_rows
         size = EngineSize.of_memory(model, rows, kv_memory)
@@ -83,7 +86,7 @@ class Engine:
         engine = size.engine(
             model, deterministic=deterministic, prefix_cache=prefix_cache,
             max_tokens_per_step=max_tokens_per_step, queue_limit=queue_limit,
-            draft=draft_of(draft),
+            draft=draft_of(draft), host_cache=host_bytes(host_cache),
         )  # fmt: skip
         self._delivery = Delivery(engine, queue_limit, step_limit)
         _open_engines.add(self)
@@ -210,7 +213,9 @@ class Engine:
         requests that left the queue, where started = finished + aborted + failed + running
         (aborted: cancelled, or timed out); free_pages, used_pages, cached_pages: together all
         pages; steps, tokens, prompt_tokens, shared_tokens (of prompts, found in the prefix cache);
-        preemptions, recomputed_tokens; graphs recorded; plan_seconds, launch_seconds: of the host.
+        host_pages (with a copy on the host), saved_pages (copied there so far), loaded_pages (and
+        back); preemptions, recomputed_tokens; graphs recorded; plan_seconds, launch_seconds: of the
+        host.
         """
         return self._delivery.stats()
 
