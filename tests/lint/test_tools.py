@@ -44,7 +44,8 @@ def test_the_picture_of_the_architecture_is_fresh(root):
 
 
 @pytest.mark.parametrize(
-    "extra", ["ray", "mcp", "shtab", "matplotlib", "rich", "material", "tokenizers", "jinja2"]
+    "extra",
+    ["ray", "mcp", "shtab", "matplotlib", "rich", "material", "tokenizers", "jinja2", "anthropic"],
 )
 def test_no_test_is_skipped_for_want_of_an_extra(extra):
     assert importlib.util.find_spec(extra) is not None, "make setup"
