@@ -205,8 +205,11 @@ CONFIGS = {
     'bias is "none"': {"bias": "lora_only"},
     'peft_type is "LORA"': {"peft_type": "IA3"},
     "r must be a whole number": {"r": "2"},
-    "r has ranks of 1 at least": {"r": 0},
-    "rank_pattern has ranks of 1 at least": {"rank_pattern": {"q_proj": "2"}},
+    "r has ranks from 1 to 2\\^31 - 1, got 0": {"r": 0},
+    "r has ranks from 1 to 2\\^31 - 1, got a number of 1329 bits": {"r": 10**400},
+    "rank_pattern has ranks from 1": {"rank_pattern": {"q_proj": "2"}},
+    "lora_alpha is a finite number, got one of 1329 bits": {"lora_alpha": 10**400},
+    "alpha_pattern is a finite number": {"alpha_pattern": {"q_proj": 10**400}},
     "has no field r": {"r": None},
     "has rank 2, and adapter_config.json tells rank 3": {"r": 3},
     "lora_alpha is a finite number": {"lora_alpha": float("inf")},
@@ -233,6 +236,14 @@ EMBEDDING = "base_model.model.model.embed_tokens.lora_"
 TENSORS = {
     "has no lora_B.weight": {f"{A}.weight": (2, 128)},
     "has no tensors": {},
+    "are the same tensor": {
+        f"{A}.weight": (2, 128), f"{B}.weight": (128, 2), f"{A}.x.weight": (2, 128),
+    },
+    "is a module that the file has under another name": {
+        f"{A}.weight": (2, 128), f"{B}.weight": (128, 2),
+        f"{A.replace('.0.', '.00.')}.weight": (2, 128),
+        f"{B.replace('.0.', '.00.')}.weight": (128, 2),
+    },
     "A is \\(rank, 128\\) and B \\(128, rank\\), got \\(2, 64\\)": {
         f"{A}.weight": (2, 64), f"{B}.weight": (128, 2),
     },

@@ -183,3 +183,44 @@ def test_what_no_rule_gives_is_refused(tmp_path):
     tiny_tokenizers.folder_of(small, tiny_tokenizers.byte_level())
     with pytest.raises(llm.ModelError, match=r"has 400 tokens, and the model 64"):
         llm.quantize(small, tmp_path / "m.gguf", "q8_0")
+
+
+def ends_of(source, target):
+    llm.quantize(source, target, "q8_0")
+    return set(llm.load(source, quantize="q8_0").config.eos), set(llm.load(target).config.eos)
+
+
+def test_tokens_that_end_a_text_come_along(tmp_path):
+    """Those of generation_config.json, too; more than such a file tells raise."""
+    source = model_files.written(tmp_path / "s", "llama", eos_token_id=2, vocab_size=400)
+    (source / "generation_config.json").write_text(json.dumps({"eos_token_id": [7, 2, 5]}))
+    expected, found = ends_of(source, tmp_path / "m.gguf")
+    assert expected == found == {2, 5, 7}
+    (source / "generation_config.json").write_text(json.dumps({"eos_token_id": [7, 2, 5, 6]}))
+    with pytest.raises(llm.ModelError, match=r"4 tokens end a text, 2, 7, 5, 6, and a \.gguf file"):
+        llm.quantize(source, tmp_path / "n.gguf", "q8_0")
+    (source / "generation_config.json").write_text(json.dumps({"eos_token_id": [7, 2]}))
+    made = tiny_tokenizers.byte_level()
+    config = {"eos_token": "</s>"}
+    tiny_tokenizers.folder_of(source, made, tokenizer_config=config)
+    llm.quantize(source, tmp_path / "t.gguf", "q8_0")
+    ours, theirs = llm.load(tmp_path / "t.gguf"), llm.load(source)
+    assert {*ours.config.eos, *ours.tokenizer.eos} == {*theirs.config.eos, *theirs.tokenizer.eos}
+
+
+def test_texts_changed_before_they_are_cut_are_refused(tmp_path):
+    from tokenizers import AddedToken, normalizers
+
+    changing = tiny_tokenizers.byte_level()
+    changing.normalizer = normalizers.Replace("foo", "bar")
+    stripping = tiny_tokenizers.byte_level()
+    stripping.add_special_tokens([AddedToken("<|user|>", lstrip=True)])
+    for i, (made, message) in enumerate(
+        ((changing, "does not tell the normalizer"), (stripping, "added tokens among texts"))
+    ):
+        source = with_tokenizer(tmp_path / str(i), made)
+        with pytest.raises(llm.ModelError, match=message):
+            llm.quantize(source, tmp_path / "m.gguf", "q8_0")
+    composing = tiny_tokenizers.byte_level()
+    composing.normalizer = normalizers.NFC()  # as Qwen's: llama.cpp's converter leaves it out
+    llm.quantize(with_tokenizer(tmp_path / "c", composing), tmp_path / "c.gguf", "q8_0")

@@ -1,6 +1,5 @@
 """Pages of the prefix cache in the host's memory: texts stay the same, and less is computed."""
 
-import numpy as np
 import pytest
 from model_files import fields_of
 from summing_model import expected, make_model
@@ -22,21 +21,34 @@ def prompt_of(number):
 
 def texts_of(engine):
     """Of five prompts in turns, so that each has left the device when it comes again."""
-    return [engine.submit(prompt_of(i % 5), max_tokens=6, logprobs=1).result(60) for i in range(15)]
+    return [engine.submit(prompt_of(i % 5), max_tokens=6, logprobs=2).result(60) for i in range(15)]
+
+
+def assert_same(made, wanted, tolerance):
+    """The same tokens, unless the two best were nearer than the tolerance: parts of a prompt that
+    are computed in steps of other sizes differ by rounding."""
+    for i, (ours, theirs) in enumerate(zip(made.tokens, wanted.tokens, strict=True)):
+        (_, best), (_, second) = wanted.logprobs[i].top
+        if ours != theirs:
+            assert best - second < tolerance
+            return  # what follows is another text
+        assert abs(made.logprobs[i].logprob - wanted.logprobs[i].logprob) < tolerance
 
 
 @pytest.mark.parametrize(
     "family, dtype",
-    [("llama", None), ("llama", "int8"), ("llama", "float8_e4m3fn"), ("deepseek_v2", None)],
+    [
+        ("llama", "float32"),
+        ("llama", "int8"),
+        ("llama", "float8_e4m3fn"),
+        ("deepseek_v2", "float32"),
+    ],
 )
 def test_texts_and_logprobs_are_those_without_it(family, dtype):
     """The last one has caches of latent vectors."""
-    fields = (
-        FIELDS
-        if family == "llama"
-        else fields_of(family, dtype="float32", max_position_embeddings=128)
-    )
-    model = llm.load(random=fields, kv_dtype=dtype)
+    fields = FIELDS if family == "llama" else fields_of(family, max_position_embeddings=128)
+    numbers = "float32" if dtype == "float32" else "bfloat16"
+    model = llm.load(random=fields, dtype=numbers, kv_dtype=dtype)
     page = 16 * model.cache_format.token_bytes(model.cache_layers())
     options = {"max_rows": 1, "kv_memory": 5 * page, "max_tokens_per_step": 64}
     with llm.Engine(model, **options) as engine:
@@ -46,10 +58,8 @@ def test_texts_and_logprobs_are_those_without_it(family, dtype):
     with llm.Engine(model, **options, host_cache=30 * page) as engine:
         made = texts_of(engine)
         kept = engine.stats()
-    assert [each.tokens for each in made] == [each.tokens for each in wanted]
     for ours, theirs in zip(made, wanted, strict=True):
-        values = [[each.logprob for each in x.logprobs] for x in (ours, theirs)]
-        assert np.allclose(*values, atol=2e-2 if dtype else 5e-3)
+        assert_same(ours, theirs, 1e-4 if dtype == "float32" else 2e-2)
     assert kept["loaded_pages"] >= 20
     assert kept["shared_tokens"] >= found["shared_tokens"] + 16 * 20
     assert kept["host_pages"] == kept["saved_pages"] <= 30

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import shutil
 import types
 
 import numpy as np
@@ -162,6 +163,63 @@ def test_links_do_not_lead_outside(client, root):
     assert status == 400 and "--allow-adapters" in answer["error"]["message"]
 
 
+@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors"])
+def test_files_that_are_links_do_not_lead_outside(name, client, root):
+    folder = root / "adapters" / "linked"
+    shutil.copytree(root / "outside", folder)
+    (folder / name).unlink()
+    (folder / name).symlink_to(root / "outside" / name)
+    body = {"lora_name": "x", "lora_path": "linked"}
+    status, answer = client.post("/v1/load_lora_adapter", body)
+    shutil.rmtree(folder)
+    assert status == 400 and "--allow-adapters" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["x" * 257, "a\nb"])
+def test_names_are_short_and_printable(name, client):
+    body = {"lora_name": name, "lora_path": "poems"}
+    status, answer = client.post("/v1/load_lora_adapter", body)
+    assert status == 400 and answer["error"]["param"] == "lora_name"
+
+
+def test_an_adapter_unloaded_while_it_is_loaded_leaves_no_slot(client, root):
+    """The name goes while the engine's thread has not put the weights yet."""
+    engine = client.server.models["tiny"].acquire().engine
+    load = engine.load_adapter
+
+    def slow(path, name):
+        assert client.post("/v1/unload_lora_adapter", {"lora_name": name})[0] == 200
+        return load(path, name)
+
+    engine.load_adapter = slow
+    try:
+        body = {"lora_name": "x", "lora_path": "poems"}
+        assert client.post("/v1/load_lora_adapter", body)[0] == 404
+    finally:
+        del engine.load_adapter
+        client.server.models["tiny"].release()
+    assert set(engine._model.adapters) == {"sql"}
+    assert client.post("/v1/load_lora_adapter", body)[0] == 200
+    assert client.post("/v1/unload_lora_adapter", {"lora_name": "x"})[0] == 200
+
+
+def test_a_model_comes_back_without_an_adapter_whose_files_are_gone(root, tmp_path):
+    gone = tmp_path / "gone"
+    shutil.copytree(root / "adapters" / "sql", gone)
+    cards = {"sql": AdapterCard("sql", "tiny", str(gone), 0)}
+    options = argparse.Namespace(lazy=False)
+    loader = Loader(options, {}, 2**22, lambda name: llm.load(TINY), cards)
+    model = llm.load(TINY)
+    loader._load_adapter(model, cards["sql"])
+    loader._loaded.add("tiny")
+    shutil.rmtree(gone)
+    loader._load_adapter(model, AdapterCard("sql", "tiny", str(gone), 0))
+    assert cards == {}
+    loader._loaded.clear()
+    with pytest.raises(llm.ModelError, match="is no adapter"):
+        loader._load_adapter(model, AdapterCard("sql", "tiny", str(gone), 0))
+
+
 def test_an_unknown_model_of_a_load_is_404(client):
     body = {"lora_name": "x", "lora_path": "poems", "model": "other"}
     assert client.post("/v1/load_lora_adapter", body)[0] == 404
@@ -184,7 +242,8 @@ def test_a_model_gets_its_adapters_back_when_it_is_loaded_again(root, alone):
     cards = {"sql": AdapterCard("sql", "tiny", str(root / "adapters" / "sql"), 0)}
     options = argparse.Namespace(
         max_rows=2, max_tokens_per_step=None, no_prefix_cache=False, deterministic=False,
-        queue_limit=None, step_limit=300.0, chat_format="none",
+        queue_limit=None, step_limit=300.0, chat_format="none", draft=None, host_cache=None,
+        lazy=True,
     )  # fmt: skip
     loader = Loader(options, {}, 2**22, lambda name: llm.load(TINY), cards)
     slots = {"tiny": ModelSlot("tiny", lambda: loader.load("tiny"), 512)}

@@ -103,6 +103,8 @@ class Fields:
         if kind is list and isinstance(value, np.ndarray):
             value = value.tolist()
         if kind is float and type(value) is int:
+            if abs(value) >= 2**127:
+                raise self.wrong(name, f"is a finite number, got one of {value.bit_length()} bits")
             value = float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise self.wrong(name, f"must be {_WORDS[kind]}, got {value!r:.80}")

@@ -204,7 +204,7 @@ def _opened_gguf(name: str, device: Any, stack: contextlib.ExitStack) -> _Opened
 
 def _opened_folder(name: str, device: Any, stack: contextlib.ExitStack) -> _Opened:
     """The config, the tensors, their names, whether there is a vocabulary, and scales of caches."""
-    config = _with_generation_config(Config.from_file(os.path.join(name, "config.json")), name)
+    config = with_generation_config(Config.from_file(os.path.join(name, "config.json")), name)
     files = stack.enter_context(opened_folder(name, device))
     scales = take_cache_scales(files)
     few_bits = quantization_config(config.fields, name)
@@ -242,7 +242,7 @@ def check_dtype(dtype: Any) -> None:
         raise ArgumentError(f"dtype is one of {', '.join(_DTYPES)}, got {dtype!r:.60}")
 
 
-def _with_generation_config(config: Config, folder: str) -> Config:
+def with_generation_config(config: Config, folder: str) -> Config:
     """With the tokens that end a text by generation_config.json, too."""
     path = os.path.join(folder, "generation_config.json")
     if not os.path.exists(path):

@@ -22,11 +22,17 @@ from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
 from kernwright.llm._fill import NUMBERS, Few, Filling
 from kernwright.llm._gguf.config import config_of
+from kernwright.llm._gguf.metadata import end_tokens
 from kernwright.llm._gguf.names import gguf_names
 from kernwright.llm._gguf.vocabulary import vocabulary_of
 from kernwright.llm._gguf.writing import FileArrays
 from kernwright.llm._layouts import FILE_TYPES, LAYOUTS
-from kernwright.llm._load import check_dtype, existing_path, gguf_tensors
+from kernwright.llm._load import (
+    check_dtype,
+    existing_path,
+    gguf_tensors,
+    with_generation_config,
+)
 from kernwright.llm._quantised.methods import quantization_config
 from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import SafeTensorsFiles, opened_folder
@@ -279,7 +285,7 @@ def _convert_folder(
     source: str, target: str, format: str, dtype: str | None, device: Any,
     progress: Progress | None,
 ) -> None:  # fmt: skip
-    config = _config_of_numbers(os.path.join(source, "config.json"))
+    config = with_generation_config(_config_of_numbers(os.path.join(source, "config.json")), source)
     kind = class_of(config.architecture, config.source)
     with opened_folder(source, device) as files:
         filling = Filling(kind(config), files, kind.names, dtype or config.dtype, device, None)
@@ -287,7 +293,9 @@ def _convert_folder(
         file = FileArrays(config, filling, format)
         metadata = file.metadata | {"general.name": os.path.basename(os.path.abspath(source))}
         if has_tokenizer(source):
-            metadata |= vocabulary_of(source, config.vocab_size)
+            metadata |= vocabulary_of(source, config)
+        else:
+            metadata |= end_tokens(config.eos, config.source)
         arrays = file.made(progress)
     kw.save_gguf(target, arrays, metadata | _file_type(format))
 

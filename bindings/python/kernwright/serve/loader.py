@@ -7,11 +7,12 @@ import weakref
 from collections.abc import Callable, Mapping
 
 from kernwright import llm
-from kernwright.errors import InvalidArgument
+from kernwright.errors import InvalidArgument, StoreError
 from kernwright.llm._load import Plan
 from kernwright.llm._parse.formats import FORMATS
 from kernwright.llm._size import SHARE
 from kernwright.llm._weights.memory import available_bytes
+from kernwright.serve.http.log import log
 from kernwright.serve.served import AdapterCard, Served
 
 __all__ = ["Loader"]
@@ -26,10 +27,11 @@ class Loader:
 
     def __init__(
         self, arguments: argparse.Namespace, plans: Mapping[str, Plan], kv_memory: int | str,
-        load: Callable[[str], llm.Model], adapters: Mapping[str, AdapterCard] | None = None,
+        load: Callable[[str], llm.Model], adapters: dict[str, AdapterCard] | None = None,
     ) -> None:  # fmt: skip
         self._arguments, self._plans, self._kv_memory = arguments, plans, kv_memory
         self._load, self._adapters = load, {} if adapters is None else adapters
+        self._loaded: set[str] = set()  # names of models that were loaded once
         self._engines: weakref.WeakValueDictionary[str, llm.Engine] = weakref.WeakValueDictionary()
 
     def load(self, name: str) -> Served:
@@ -38,7 +40,8 @@ class Loader:
         arguments, model = self._arguments, self._load(name)
         for card in list(self._adapters.values()):
             if card.parent == name:
-                model.load_adapter(card.path, card.name)
+                self._load_adapter(model, card)
+        self._loaded.add(name)
         engine = llm.Engine(
             model, max_rows=arguments.max_rows,
             max_tokens_per_step=arguments.max_tokens_per_step, kv_memory=self._share(name, model),
@@ -48,6 +51,16 @@ class Loader:
         )  # fmt: skip
         self._engines[name] = engine
         return Served(name, model, engine, _chat_format(arguments.chat_format, model))
+
+    def _load_adapter(self, model: llm.Model, card: AdapterCard) -> None:
+        """Of a model that requests wait for, an adapter whose files are gone is left out."""
+        try:
+            model.load_adapter(card.path, card.name)
+        except (llm.ModelError, StoreError) as error:
+            if card.parent not in self._loaded and not self._arguments.lazy:
+                raise
+            log.error("%s is no longer served: %s", card.name, error)
+            self._adapters.pop(card.name, None)
 
     def _share(self, name: str, model: llm.Model) -> int | str:
         if self._kv_memory != "auto":

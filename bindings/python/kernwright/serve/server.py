@@ -66,6 +66,11 @@ class Server:
         return len(self.tasks)
 
     @property
+    def is_loading(self) -> bool:
+        """Whether a model is being loaded."""
+        return any(each.state == "loading" for each in self.models.values())
+
+    @property
     def healthy(self) -> bool:
         """Whether all engines run."""
         return all(each.healthy for each in self.models.values())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import functools
+import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
@@ -65,7 +67,13 @@ def start(
     app = make_app(server, cors=arguments.cors)
     names = ", ".join([*plans, *adapters])
     log.info("%s is served at %s%s", names, address.url, "" if keys else ", without keys")
-    return run_server(app, server, address)
+    code = run_server(app, server, address)
+    if server.is_loading:  # the interpreter would wait for that thread, and it takes no signal
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 def _slots(loader: Loader, plans: Mapping[str, Plan], lazy: bool) -> dict[str, ModelSlot]:

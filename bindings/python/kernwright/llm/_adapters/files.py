@@ -16,9 +16,9 @@ from kernwright.llm._fields import Fields, read_json
 from kernwright.llm._names import Names, Place, place_of
 from kernwright.llm.models._layers import Linear
 
-__all__ = ["Adapter", "AdapterWeights", "LowRank", "linear_at", "read_adapter"]
+__all__ = ["FILES", "Adapter", "AdapterWeights", "LowRank", "linear_at", "read_adapter"]
 
-_CONFIG, _TENSORS = "adapter_config.json", "adapter_model.safetensors"
+_CONFIG, _TENSORS = FILES = "adapter_config.json", "adapter_model.safetensors"
 _NAME = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_([AB])(?:\.[^.]+)?\.weight")
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
 # Fields of variants of LoRA. An adapter that has one computes something else.
@@ -99,7 +99,11 @@ def read_adapter(
                 f"{where} has rank {rank}, and the model takes {most_rank} at most: "
                 "llm.load(max_adapter_rank=...) sets the limit"
             )
-        layers.setdefault(layer, []).append(made)
+        there = layers.setdefault(layer, [])
+        if any(each.rows.start < made.rows.stop and made.rows.start < each.rows.stop
+               for each in there):  # fmt: skip
+            raise ModelError(f"{where} is a module that the file has under another name, too")
+        there.append(made)
     rank = max(each.rank for some in layers.values() for each in some)
     targets = tuple(sorted({each.rpartition(".")[2] for each in pairs}))
     usual = os.path.basename(os.path.abspath(folder))
@@ -120,7 +124,7 @@ class _Settings:
         if fields.get("bias", str, "none") != "none":
             raise fields.wrong("bias", f'is "none", got {values["bias"]!r:.40}')
         self._rank = self._whole("r", fields.need("r", int))
-        self._alpha = float(fields.need("lora_alpha", float))
+        self._alpha = self._real("lora_alpha", fields.need("lora_alpha", float))
         self._root = fields.get("use_rslora", bool, False)
         self._ranks = fields.get("rank_pattern", dict, {})
         self._alphas = fields.get("alpha_pattern", dict, {})
@@ -134,24 +138,28 @@ class _Settings:
         )
 
     def _whole(self, name: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self._fields.wrong(name, f"has ranks of 1 at least, got {value!r:.40}")
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
+            raise self._fields.wrong(name, f"has ranks from 1 to 2^31 - 1, got {_shown(value)}")
         return value
+
+    def _real(self, name: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self._fields.wrong(name, f"has numbers, got {value!r:.40}")
+        if not abs(value) < 2.0**127:
+            raise self._fields.wrong(name, f"is a finite number, got {_shown(value)}")
+        return float(value)
 
     def rank_and_scale(self, target: str) -> tuple[int, float]:
         """Of a module: its own where a pattern names it."""
         rank = self._whole("rank_pattern", _of_pattern(self._ranks, target, self._rank))
-        alpha = _of_pattern(self._alphas, target, self._alpha)
-        if isinstance(alpha, bool) or not isinstance(alpha, (int, float)):
-            raise self._fields.wrong("alpha_pattern", f"has numbers, got {alpha!r:.40}")
-        scale = alpha / (math.sqrt(rank) if self._root else rank)
-        if not math.isfinite(scale):
-            raise self._fields.wrong("lora_alpha", f"is a finite number, got {alpha!r:.40}")
-        return rank, scale
+        alpha = self._real("alpha_pattern", _of_pattern(self._alphas, target, self._alpha))
+        return rank, alpha / (math.sqrt(rank) if self._root else rank)
 
     def require_targets(self, modules: Sequence[str]) -> None:
         """Raises ModelError unless target_modules and the file have the same modules."""
         targets = self._targets
+        if not modules:
+            raise self._fields.wrong("target_modules", f"has no tensors in {_TENSORS}")
         if targets == "all-linear":
             return
         if isinstance(targets, str):
@@ -169,10 +177,17 @@ class _Settings:
                     "target_modules", f"names {', '.join(missing)}, and {_TENSORS} has no such"
                 )
             chosen = set().union(*found.values())
-        other = sorted(set(modules) - chosen)
-        if other or not modules:
-            what = f"does not name {other[0]}, which {_TENSORS} has" if other else "has no tensors"
-            raise self._fields.wrong("target_modules", what)
+        if other := sorted(set(modules) - chosen):
+            raise self._fields.wrong(
+                "target_modules", f"does not name {other[0]}, which {_TENSORS} has"
+            )
+
+
+def _shown(value: float) -> str:
+    """A number in a message; of huge ones not all digits."""
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return f"a number of {value.bit_length()} bits"
+    return f"{value!r:.40}"
 
 
 def _of_pattern(patterns: Mapping[str, Any], target: str, usual: Any) -> Any:
@@ -209,7 +224,10 @@ def _pairs(file: str, tensors: kw.SafeTensors) -> dict[str, dict[str, str]]:
                 f"{file}: {name} is a matrix of {', '.join(_DTYPES)}, got "
                 f"{tensors.shape(name)} of {tensors.dtype(name)}"
             )
-        pairs.setdefault(found[1], {})[found[2]] = name
+        pair = pairs.setdefault(found[1], {})
+        if found[2] in pair:
+            raise ModelError(f"{file}: {name} and {pair[found[2]]} are the same tensor")
+        pair[found[2]] = name
     for target, pair in pairs.items():
         if len(pair) != 2:
             lacks = "B" if "A" in pair else "A"
@@ -235,6 +253,7 @@ def _low_rank(
     """The path of the layer that a module of the files is in, and what is added there."""
     place = place_of(f"{target}.weight", names)
     path = "" if place is None else place.path.removesuffix(".weight")
+    path = re.sub(r"(?<=\.)0+(?=[0-9])", "", path)  # layers.00 is layers.0
     layer = None if place is None or place.entry is not None else linear_at(module, path)
     if place is None or not isinstance(layer, Linear) or place.change not in (None, "T"):
         what = "this model has no such module" if layer is None else f"{path} is none"

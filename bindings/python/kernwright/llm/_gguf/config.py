@@ -12,7 +12,7 @@ from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import Fields
 
-__all__ = ["ARCHITECTURES", "FIELDS", "config_of"]
+__all__ = ["ARCHITECTURES", "END_KEYS", "FIELDS", "config_of"]
 
 # general.architecture: the name that config.json has, and whether neighbours turn as pairs
 # (LLAMA_ROPE_TYPE_NORM in llama.cpp's llama_model_rope_type()).
@@ -34,6 +34,9 @@ ARCHITECTURES = {
     "gpt-oss": ("GptOssForCausalLM", False),
     "deepseek2": ("DeepseekV2ForCausalLM", True),
 }  # fmt: skip
+
+END_KEYS = tuple(f"tokenizer.ggml.{each}_token_id" for each in ("eos", "eot", "eom"))
+"""Of the tokens that end a text."""
 
 # Keys behind "<architecture>." and the fields of config.json.
 FIELDS = {
@@ -115,8 +118,7 @@ def _special_tokens(metadata: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "tokenizer.ggml.bos_token_id" in metadata:
         found["bos_token_id"] = metadata["tokenizer.ggml.bos_token_id"]
-    keys = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
-    ends = [metadata[key] for key in keys if key in metadata]
+    ends = [metadata[key] for key in END_KEYS if key in metadata]
     if ends:
         found["eos_token_id"] = [end for i, end in enumerate(ends) if end not in ends[:i]]
     return found

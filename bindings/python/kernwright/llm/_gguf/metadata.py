@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 import kernwright as kw
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
-from kernwright.llm._gguf.config import ARCHITECTURES, FIELDS
+from kernwright.llm._gguf.config import ARCHITECTURES, END_KEYS, FIELDS
 from kernwright.llm.models._layers import RotaryTables, Unread
 from kernwright.nn import Module
 
-__all__ = ["differing_setting", "kind_of", "metadata_of", "rope_factors"]
+__all__ = ["differing_setting", "end_tokens", "kind_of", "metadata_of", "rope_factors"]
 
 _LAYER_NORM = ("gpt2", "starcoder2")
 _SAME = {("llama", "MixtralForCausalLM"), ("llama", "MistralForCausalLM")}
@@ -72,11 +72,18 @@ def metadata_of(config: Config) -> dict[str, Any]:
     if kind == "deepseek2":
         meta |= _latent(config)
     named = {f"{kind}.{key}": value for key, value in meta.items() if value is not None}
-    tokens = {"tokenizer.ggml.bos_token_id": config.bos}
-    for key, end in zip(("eos", "eot"), config.eos, strict=False):
-        tokens[f"tokenizer.ggml.{key}_token_id"] = end
-    special = {key: value for key, value in tokens.items() if value is not None}
-    return {"general.architecture": kind, **named, **special}
+    begin = {} if config.bos is None else {"tokenizer.ggml.bos_token_id": config.bos}
+    return {"general.architecture": kind, **named, **begin}
+
+
+def end_tokens(ends: Sequence[int], source: str) -> dict[str, int]:
+    """The metadata of the tokens that end a text. Raises ModelError for more than have a key."""
+    if len(ends) > len(END_KEYS):
+        raise ModelError(
+            f"{source}: {len(ends)} tokens end a text, {', '.join(map(str, ends))}, and a .gguf "
+            f"file tells {len(END_KEYS)}"
+        )
+    return dict(zip(END_KEYS, ends, strict=False))
 
 
 def _scaling(config: Config) -> dict[str, Any]:

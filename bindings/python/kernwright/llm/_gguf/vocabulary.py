@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
+from kernwright.llm._gguf.metadata import end_tokens
 from kernwright.llm._text.files import read_source
-from kernwright.llm._text.gguf import read_gguf
+from kernwright.llm._text.gguf import ENDS, read_gguf
 from kernwright.llm._text.patterns import PRE_TOKENIZERS
 from kernwright.llm._text.sentencepiece import TokenKind
-from kernwright.llm._text.source import Source
+from kernwright.llm._text.source import WORD_START, Source
 from kernwright.llm._text.tokenizer import Tokenizer
 
 __all__ = ["vocabulary_of"]
@@ -26,14 +29,17 @@ _ROLES = {
 _SAMPLES = (
     "Hello world! I'm they'LL we've 12345678 3.14 x_y=z; (a+b)**2 // ok\n\n\tif  x:\r\n  y ",
     "\u00e9t\u00e9 na\u00efve \u00c4\u00d6\u00dc \u4f60\u597d\u4e16\u754c\u3002\u3053\u3093 "
-    "\u0395\u03bb \u0414\u0430! \u0e2a\u0e27 \u0627\u0644 \U0001f600\U0001f44d 1\u00b2 e\u0301",
+    "\u0395\u03bb \u0414\u0430! \u0e2a\u0e27 \u0627\u0644 \U0001f600\U0001f44d 1\u00b2",
     "   leading, trailing   \n \n", "http://a.b/c?d=e&f#g @user #tag $9.99 'quoted' \"s\" --", "",
 )  # fmt: skip
 
 
-def vocabulary_of(folder: str, size: int) -> dict[str, Any]:
-    """The metadata of a folder's tokenizer, for a model with `size` rows of logits. They give the
-    same token ids for texts that rules for cutting tell apart. Raises ModelError where none do."""
+def vocabulary_of(folder: str, config: Config) -> dict[str, Any]:
+    """The metadata of a folder's tokenizer, and of the tokens that end a text, for a model with
+    this config. They give the same token ids for texts that rules for cutting tell apart, with
+    added tokens among them; texts are in the form NFC, which such files do not tell. Raises
+    ModelError where no metadata do."""
+    size = config.vocab_size
     source = read_source(folder, None, None)
     tokenizer = Tokenizer(source)
     kind = source.spec["model"].get("type")
@@ -41,15 +47,23 @@ def vocabulary_of(folder: str, size: int) -> dict[str, Any]:
         raise ModelError(f"{source.file}: a vocabulary of {kind} is not written as a .gguf file")
     if len(tokenizer) > size:
         raise ModelError(f"{source.file} has {len(tokenizer)} tokens, and the model {size}")
+    _require_no_normalizer(source)
+    ends = list(dict.fromkeys([*tokenizer.eos, *config.eos]))
     tokens = [tokenizer.token(id) for id in range(len(tokenizer))] + [""] * (size - len(tokenizer))
     common = _common(source, tokenizer, tokens)
+    common["general.name"] = os.path.basename(os.path.abspath(folder))
+    named = {each["content"] for each in source.spec.get("added_tokens") or ()}
+    told = [id for id in ends if tokens[id] in ENDS and tokens[id] in named]
+    # The first is the usual end; a reader finds some others by their names.
+    common |= end_tokens([id for id in ends if id not in told or id == ends[0]], source.file)
+    samples = [*_SAMPLES, "".join(f"a {each} b{each}c" for each in sorted(named))]
     for kind in _kinds(source.spec, tokens):
         made = common | {_PREFIX + name: value for name, value in kind.items()}
-        if _gives_the_same(tokenizer, Tokenizer(read_gguf(source.file, made, None))):
+        if _gives_the_same(tokenizer, Tokenizer(read_gguf(source.file, made, None)), samples):
             return made
     raise ModelError(
         f"{source.file}: none of the rules for cutting texts that .gguf files name gives its token "
-        f"ids; known are {', '.join(PRE_TOKENIZERS)}"
+        f"ids, added tokens among texts included; known are {', '.join(PRE_TOKENIZERS)}"
     )
 
 
@@ -64,8 +78,6 @@ def _common(source: Source, tokenizer: Tokenizer, tokens: list[str]) -> dict[str
     }
     ids = {role: tokenizer.id(token) for role, token in source.named.items() if token}
     found |= {key: ids[role] for role, key in _ROLES.items() if ids.get(role) is not None}
-    for key, end in zip(("eos", "eot", "eom"), tokenizer.eos, strict=False):
-        found[f"{key}_token_id"] = end
     around = tokenizer.encode("")
     begins = tokenizer.bos is not None and around[:1] == [tokenizer.bos]
     found |= {"add_bos_token": begins, "add_eos_token": len(around) > begins}
@@ -120,8 +132,21 @@ def _rules(told: str) -> list[str]:
     return sorted(names, key=is_other)
 
 
-def _gives_the_same(tokenizer: Tokenizer, made: Tokenizer) -> bool:
-    for text in _SAMPLES:
+def _require_no_normalizer(source: Source) -> None:
+    """Raises ModelError for changes of texts that a .gguf file does not tell."""
+    normalizer = source.spec.get("normalizer") or {}
+    steps = normalizer.get("normalizers", [normalizer])
+    for step in steps:
+        kind, pattern = step.get("type"), step.get("pattern", {}).get("String")
+        is_space = kind == "Replace" and (pattern, step.get("content")) == (" ", WORD_START)
+        if kind not in (None, "NFC", "Prepend") and not is_space:
+            raise ModelError(
+                f"{source.file}: a .gguf file does not tell the normalizer {step!r:.80}"
+            )
+
+
+def _gives_the_same(tokenizer: Tokenizer, made: Tokenizer, samples: Iterable[str]) -> bool:
+    for text in samples:
         ids = tokenizer.encode(text)
         if ids != made.encode(text) or tokenizer.decode(ids) != made.decode(ids):
             return False

@@ -34,7 +34,7 @@ _ROLES = {
     "mask_token_id": "mask_token",
 }
 # Files name one end of a text. Models write others, too.
-_ENDS = {
+ENDS = {
     *("<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|endoftext|>"),
     *("<|eom_id|>", "<|end_of_text|>", "<end_of_turn>", "<turn|>", "<end_of_utterance>"),
     *("<EOT>", "[EOT]", "[EOS]", "<eos>", "[e~[", "<|flush|>", "<|calls|>", "<|tool_response>"),
@@ -111,7 +111,7 @@ class _Reader:
             if id is not None and 0 <= id < len(self.tokens):
                 yield id
         for id, token in enumerate(self.tokens):
-            if token in _ENDS and self.types[id] in (TokenKind.CONTROL, TokenKind.USER):
+            if token in ENDS and self.types[id] in (TokenKind.CONTROL, TokenKind.USER):
                 yield id
 
     def _added(self) -> list[dict[str, Any]]:
