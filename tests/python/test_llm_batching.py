@@ -320,6 +320,7 @@ def test_wrong_requests_are_refused_at_once(engine, prompt, options, error, word
         ({"max_rows": 0}, InvalidArgument, "max_rows is 1 at least"),
         ({"max_rows": True}, ArgumentError, "max_rows is an int"),
         ({"kv_memory": "all"}, ArgumentError, "kv_memory is a number of bytes"),
+        ({"kv_memory": "1KB"}, OutOfMemory, "kv_memory of 1,000 bytes holds no page"),
         ({"queue_limit": 0}, InvalidArgument, "queue_limit is 1 at least"),
         ({"step_limit": -1}, InvalidArgument, "step_limit is above 0"),
         ({"kv_memory": 100}, OutOfMemory, "holds no page of 16 tokens, which takes 2,048"),

@@ -55,12 +55,13 @@ class EngineSize(NamedTuple):
             raise InvalidArgument(f"max_rows is 1 at least, got {rows}")
         page = PAGE * token
         most = rows * -(-context // PAGE)
-        if kv_memory == "auto":
-            given = int(SHARE * free)
-        elif isinstance(kv_memory, int) and not isinstance(kv_memory, bool):
-            given = kv_memory
-        else:
-            raise ArgumentError(f'kv_memory is a number of bytes or "auto", got {kv_memory!r:.60}')
+        given: int | str | None = int(SHARE * free) if kv_memory == "auto" else kv_memory
+        if isinstance(given, str):
+            given = size_in_bytes(given)
+        if not isinstance(given, int) or isinstance(given, bool):
+            raise ArgumentError(
+                f'kv_memory is a number of bytes, a text as "4GB", or "auto", got {kv_memory!r:.60}'
+            )
         if page and given < page:
             raise OutOfMemory(
                 f"kv_memory of {given:,} bytes holds no page of {PAGE} tokens, which takes "

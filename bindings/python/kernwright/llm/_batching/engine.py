@@ -39,9 +39,9 @@ class Engine:
 
     - max_rows: texts that go on at a time, 256 (32 with `deterministic`); others wait.
     - max_tokens_per_step: tokens of a step, those of prompts with them.
-    - kv_memory: bytes for keys and values; "auto" takes what max_rows full contexts need, but at
-      most four fifths of the memory free now. Where texts grow beyond it, the newest of the lowest
-      priority waits, and its tokens are computed again later.
+    - kv_memory: bytes for keys and values, a number or a text as "4GB"; "auto" takes what max_rows
+      full contexts need, but at most four fifths of the memory free now. Where texts grow beyond
+      it, the newest of the lowest priority waits, and its tokens are computed again later.
     - prefix_cache: texts that begin as earlier ones share their pages.
     - host_cache: bytes of page-locked memory, a number or a text as "4GB", for copies of pages of
       the prefix cache. They are made beside the steps, and come back when a text needs them after
