@@ -263,9 +263,9 @@ void Batch::try_drafts(StepPlan& plan) {
   if (with_drafts.bucket.drafts == 0 || missing_pages(with_drafts) > 0) return;
   double expected = 0;
   for (const StepPart& part : with_drafts.parts) {
-    float& own = part.sequence->expected_drafts;
-    if (own < 0) own = draft_policy_.expectation();
-    expected += std::min(static_cast<double>(own), static_cast<double>(part.drafts));
+    float& accepted = part.sequence->expected_drafts;
+    if (accepted < 0) accepted = draft_policy_.expectation();
+    expected += std::min(static_cast<double>(accepted), static_cast<double>(part.drafts));
   }
   if (draft_policy_.wants(plan.bucket, expected / static_cast<double>(plan.parts.size())))
     plan = std::move(with_drafts);

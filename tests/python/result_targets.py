@@ -1,8 +1,10 @@
 """Arrays that tests give functions of kw.nn for results, their `out`."""
 
 import numpy as np
+import pytest
 
 import kernwright as kw
+from kernwright.errors import ArgumentError, InvalidArgument
 
 UNTOUCHED = 77  # in all memory that no result has
 
@@ -65,3 +67,25 @@ def allocations(call):
     before = kw.memory.stats()["allocations"]
     call()
     return kw.memory.stats()["allocations"] - before
+
+
+def require_captured(call):
+    """A captured function writes to `out` by its graph, too."""
+    expected = call()
+    out = like(expected)
+    captured = kw.captured(lambda x: call.func(x, *call.args[1:], **call.keywords, out=out) * 1)
+    for _ in range(4):
+        out[...] = 0
+        assert bits(captured(call.args[0])) == bits(expected)
+    assert bits(out) == bits(expected)
+
+
+def require_wrong_kinds_refused(attempt, one):
+    """`attempt` calls a function with an array in place of `one`: another dtype, an array of NumPy,
+    elements that are one."""
+    with pytest.raises(InvalidArgument, match=str(one.dtype)):
+        attempt(kw.empty(one.shape, "uint8"))
+    with pytest.raises(ArgumentError, match="array of a device"):
+        attempt(np.empty(one.shape))
+    with pytest.raises(InvalidArgument, match=r"read-only|several of its elements are one"):
+        attempt(kw.broadcast_to(kw.zeros((), dtype=one.dtype), one.shape))

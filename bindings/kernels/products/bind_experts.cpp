@@ -120,11 +120,11 @@ py::tuple permute_tokens(py::handle x, py::handle experts, std::int64_t count) {
 }
 
 Array unpermute_tokens(py::handle rows, py::handle positions, py::handle weights, py::handle out) {
-  const Array of = array_operand(rows, "rows"), places = array_operand(positions, "positions");
+  const Array source = array_operand(rows, "rows"), places = array_operand(positions, "positions");
   const std::optional<Array> factors = optional_operand(weights, "weights");
   const std::optional<Array> target = optional_operand(out, "out");
-  return on_current_stream(of, [&](const Stream& stream) {
-    return kernels::unpermute(of, places, factors, target, stream);
+  return on_current_stream(source, [&](const Stream& stream) {
+    return kernels::unpermute(source, places, factors, target, stream);
   });
 }
 

@@ -264,17 +264,17 @@ struct GroupedLaunch {
 
 /// The result's `out` where kernels can write there. Throws InvalidArgument for one that does not
 /// fit.
-std::optional<Array> grouped_target(const GroupedGemm& of, const Shape& shape, ScalarType type,
-                                    const Stream& on) {
-  const ResultForm form{"grouped_linear", of.x.device(), shape, type};
-  std::optional<Array> target = direct_target(of.out, form, on);
-  require_apart(of.out, form,
-                {{"x", &of.x},
-                 {"weights", &of.weights},
-                 {"the numbers of groups", &of.groups.numbers},
-                 {"bias", pointer_of(of.bias)},
-                 {"scale_a", of.scales ? &of.scales->x : nullptr},
-                 {"scale_b", of.scales ? &of.scales->weights : nullptr}});
+std::optional<Array> grouped_target(const GroupedGemm& gemm, const Shape& shape, ScalarType type,
+                                    const Stream& stream) {
+  const ResultForm form{"grouped_linear", gemm.x.device(), shape, type};
+  std::optional<Array> target = direct_target(gemm.out, form, stream);
+  require_apart(gemm.out, form,
+                {{"x", &gemm.x},
+                 {"weights", &gemm.weights},
+                 {"the numbers of groups", &gemm.groups.numbers},
+                 {"bias", pointer_of(gemm.bias)},
+                 {"scale_a", gemm.scales ? &gemm.scales->x : nullptr},
+                 {"scale_b", gemm.scales ? &gemm.scales->weights : nullptr}});
   return target;
 }
 

@@ -48,7 +48,7 @@ _CONTENT = {
         {"type": "array", "items": {"type": "object", "required": ["type"]}},
     ]
 }
-# Of prompts and of inputs of embeddings, whose bytes are read later.
+# The structs leave prompts, and the inputs of embeddings, as bytes: these schemas tell their forms.
 _TOKENS = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 _PROMPT = {
     "anyOf": [
