@@ -110,6 +110,7 @@ Attended paged_attention(const Array& query, const Array& key, const Array& valu
                          const AttentionOptions& options, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(query.device());
   AttentionOptions paged = options;
+  paged.function = "paged_attention";
   paged.bottom = true;
   paged.right = 0;
   if (!paged.q_starts || !paged.k_lengths || !paged.page_table) {

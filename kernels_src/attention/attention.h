@@ -34,6 +34,7 @@ struct AttentionOptions {
   std::optional<Array> out = std::nullopt, lse_out = std::nullopt;
   /// The axes in front of a result's elements where `out` has others than (batch, heads, queries).
   std::optional<Shape> rows = std::nullopt;
+  const char* function = "attention";  ///< named by errors about numbers and targets
 };
 
 struct Attended {

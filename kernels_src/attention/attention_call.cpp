@@ -185,9 +185,9 @@ void add_attention_numbers(PreparedAttention& made, const AttentionOptions& opti
   const double scale = options.scale.value_or(natural);
   if (!std::isfinite(scale) || !std::isfinite(options.soft_cap) || options.soft_cap < 0) {
     throw InvalidArgument(
-        format("attention: scale is {}, soft_cap {}; both must be finite, "
+        format("{}: scale is {}, soft_cap {}; both must be finite, "
                "soft_cap at least 0 (0: none)",
-               scale, options.soft_cap));
+               options.function, scale, options.soft_cap));
   }
   if (!(options.dropout >= 0 && options.dropout <= 1)) {
     throw InvalidArgument(
@@ -363,7 +363,7 @@ void allocate_result(PreparedAttention& made, const AttentionOptions& options, c
   const ScalarType type = is_float8(made.q.type()) ? ScalarType::bfloat16 : made.q.type();
   Shape target_shape = options.rows.value_or(Shape(shape.begin(), shape.end() - 1));
   target_shape.push_back(call.value_dim);
-  const ResultForm form{"attention", device, target_shape, type};
+  const ResultForm form{options.function, device, target_shape, type};
   std::optional<Array> out;
   if (options.out) {
     made.out = result_array(options.out, form, on);
@@ -373,7 +373,7 @@ void allocate_result(PreparedAttention& made, const AttentionOptions& options, c
   if (options.wants_lse) {
     Shape rows = {call.batches, call.heads, call.queries};
     if (packed) rows = {call.heads, call.queries};
-    const ResultForm logarithms{"attention", device, options.rows ? *options.rows : rows,
+    const ResultForm logarithms{options.function, device, options.rows ? *options.rows : rows,
                                 ScalarType::float32, "the out of logarithms"};
     made.lse_out = options.lse_out;
     lse = direct_target(options.lse_out, logarithms, on);

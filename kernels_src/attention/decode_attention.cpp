@@ -287,6 +287,7 @@ Attended decode_attention(const Array& query, const Array& key, const Array& val
                           const AttentionOptions& options, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(query.device());
   AttentionOptions decode = options;
+  decode.function = "decode_attention";
   decode.bottom = true;
   decode.right = 0;
   PreparedAttention made =

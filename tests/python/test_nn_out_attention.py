@@ -138,11 +138,14 @@ def test_arrays_that_do_not_fit_are_refused(name):
     def attempt(first):
         return call(out=(first, *rest) if rest else first)
 
-    with pytest.raises(InvalidArgument, match=r"cannot write to out.*of shape"):
+    function = call.func.__name__
+    with pytest.raises(InvalidArgument, match=rf"^{function} cannot write to out.*of shape"):
         attempt(kw.empty((*one.shape[:-1], one.shape[-1] + 1), one.dtype))
     require_wrong_kinds_refused(attempt, one)
     with pytest.raises(InvalidArgument, match="shares memory with query"):
         attempt(call.args[0])
+    with pytest.raises(InvalidArgument, match=f"^{function}: scale is nan"):
+        call(scale=float("nan"))
 
 
 def test_logarithms():
