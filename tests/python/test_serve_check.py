@@ -6,6 +6,7 @@ import shutil
 import socket
 
 import pytest
+from adapter_files import adapter_written
 from serving import TINY
 
 import kernwright as kw
@@ -87,6 +88,70 @@ def test_wrong_files_are_told_and_the_port_is_left_alone(capsys, tmp_path):
     (folder / "config.json").write_text(json.dumps({**HUGE, "vocab_size": 7}))
     assert main(["serve", str(folder), "--check"]) == 1
     assert "does not fit Llama" in capsys.readouterr().err
+
+
+def adapters_at(folder):
+    """Two adapters of other layers and ranks."""
+    attention = {"model.layers.0.self_attn.q_proj": (128, 128)}
+    dense = {"model.layers.0.self_attn.q_proj": (128, 128),
+             "model.layers.3.mlp.down_proj": (128, 384)}  # fmt: skip
+    adapter_written(folder / "a", attention, rank=20)
+    adapter_written(folder / "b", dense, rank=3)
+    return [str(folder / name) for name in "ab"]
+
+
+def slots_of(model):
+    """Bytes of the arrays that layers have for adapters."""
+    layers = model._adapters._layers.values()
+    arrays = [each for layer in layers for each in (layer.down, layer.up, layer.used, layer._ends)]
+    return sum(each.nbytes for each in arrays)
+
+
+def test_plans_of_adapters_are_what_loading_takes(tmp_path):
+    paths, limits = adapters_at(tmp_path), {"max_adapters": 3, "max_adapter_rank": 24}
+    planned = plan(TINY, **limits).adapters
+    model = llm.load(TINY, **limits)
+    for number, path in enumerate(paths):
+        model.load_adapter(path)
+        assert planned.nbytes(paths[: number + 1]) == slots_of(model) > 0
+    assert planned.nbytes([]) == 0
+    every = linear_modules() | {"lm_head": (1024, 128)}
+    adapter_written(tmp_path / "c", every, rank=24)
+    model.load_adapter(tmp_path / "c")
+    assert planned.most_bytes() == slots_of(model)
+    with pytest.raises(llm.ModelError, match="2 adapters, and 1 slots"):
+        plan(TINY, max_adapters=1).adapters.nbytes(paths)
+    with pytest.raises(llm.ModelError, match="rank 20, and the model takes 8 at most"):
+        plan(TINY, max_adapter_rank=8).adapters.nbytes(paths)
+
+
+def linear_modules():
+    """The (outputs, inputs) of all linear layers of the files."""
+    file = kw.SafeTensors(f"{TINY}/model.safetensors")
+    return {name.removesuffix(".weight"): file.shape(name) for name in file
+            if len(file.shape(name)) == 2 and "embed" not in name}  # fmt: skip
+
+
+def test_adapters_and_the_host_cache_are_told_and_count(capsys, tmp_path):
+    paths = adapters_at(tmp_path)
+    modules = ["--lora-modules", f"a={paths[0]}", f"b={paths[1]}"]
+    told = plan(TINY).adapters.nbytes(paths)
+    code, out = check(capsys, TINY, *modules)
+    assert code == 0 and f"adapters {told / 2**30:.3f} GiB\n" in out and "host " not in out
+    code, out = check(capsys, TINY, *modules, "--allow-adapters", tmp_path)
+    most = plan(TINY).adapters.most_bytes()
+    assert code == 0 and f"adapters {most / 2**30:.3f} GiB, if clients load" in out
+    adapters = ["--max-adapters", 4096, "--max-adapter-rank", 4096]
+    assert check(capsys, TINY, *adapters)[0] == 0
+    code, out = check(capsys, TINY, *adapters, "--allow-adapters", tmp_path)
+    assert code == 1 and "it does not fit" in out
+    code, out = check(capsys, TINY, "--host-cache", "1GiB", "--also", f"draft={TINY}_draft")
+    assert code == 0 and "\nhost     2.000 GiB of " in out and out.count("it fits") == 2
+    code, out = check(capsys, TINY, "--host-cache", "100TiB")
+    assert code == 1 and "102400.000 of them copies of pages: it does not fit\n" in out
+    shutil.rmtree(paths[1])
+    assert main(["serve", TINY, *modules, "--check"]) == 1
+    assert "is no adapter" in capsys.readouterr().err
 
 
 def test_sizes_have_one_spelling_everywhere():

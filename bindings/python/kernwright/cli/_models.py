@@ -114,7 +114,7 @@ def load_options(arguments: argparse.Namespace, path: str | None = None) -> dict
         "path": path or arguments.model, "random": None if path else arguments.random,
         "dtype": arguments.dtype, "quantize": arguments.quantize, "memory": arguments.memory,
         "budget": arguments.budget, "max_length": arguments.max_seq_len,
-        "kv_dtype": arguments.kv_dtype,
+        "kv_dtype": arguments.kv_dtype, **_adapter_limits(arguments),
     }  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def loaded(arguments: argparse.Namespace, path: str | None = None, device: Any =
     options = load_options(arguments, path)
     device = chosen_device(arguments) if device is None else device
     with device:
-        model = llm.load(**options, **_adapter_limits(arguments), device=device)
+        model = llm.load(**options, device=device)
     if arguments.tokenizer is not None and path is None:
         model.tokenizer = llm.Tokenizer(arguments.tokenizer)
     return model

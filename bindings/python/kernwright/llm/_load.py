@@ -15,6 +15,7 @@ from kernwright._files.gguf import Gguf
 from kernwright._files.opening import path_of
 from kernwright.errors import ArgumentError
 from kernwright.llm._adapters.adapters import require_limits
+from kernwright.llm._adapters.planned import AdapterPlan
 from kernwright.llm._caches import BYTES, CacheFormat
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
@@ -115,19 +116,26 @@ class Plan(NamedTuple):
     token_bytes: int
     """Of the keys and values of one token."""
     device: Any
+    adapters: AdapterPlan
 
 
 def plan(
     path: str | os.PathLike[str] | None = None, *, random: Any = None, dtype: str | None = None,
     quantize: str | None = None, device: Any = None, memory: str = "auto",
     budget: int | str | None = None, max_length: int | None = None, kv_dtype: str | None = None,
+    max_adapters: int = 8, max_adapter_rank: int = 256,
 ) -> Plan:  # fmt: skip
     """The plan of load() with these arguments. No weights are read. Raises as load()."""
     limit = budget_bytes(memory, budget)
+    require_limits(max_adapters=max_adapters, max_adapter_rank=max_adapter_rank)
     with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
         where, token = files.device, files.token_bytes
         used = planned(files.parameters, memory, limit, where, token)
-        return Plan(files.config, used, token, where)
+        parameters = files.parameters
+        adapters = AdapterPlan(
+            parameters.module, files.config, parameters.dtype, max_adapters, max_adapter_rank, where
+        )
+        return Plan(files.config, used, token, where, adapters)
 
 
 class _Files(NamedTuple):

@@ -50,7 +50,7 @@ def start(
     adapters = _adapters(arguments, paths)
     plans = {name: plan(path) for name, path in paths.items()}
     if arguments.check:
-        text, fits = checked(arguments, plans, kv_memory)
+        text, fits = checked(arguments, plans, kv_memory, adapters)
         print(text, file=out)
         return 0 if fits else 1
     address = Address(

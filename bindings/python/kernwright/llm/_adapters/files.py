@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import kernwright as kw
 from kernwright._core import Array
+from kernwright.llm._adapters.settings import CONFIG, TENSORS, AdapterSettings
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
-from kernwright.llm._fields import Fields, read_json
+from kernwright.llm._fields import read_json
 from kernwright.llm._names import Names, Place, place_of
 from kernwright.llm.models._layers import Linear
 
-__all__ = ["FILES", "Adapter", "AdapterWeights", "LowRank", "linear_at", "read_adapter"]
+__all__ = [
+    "FILES", "Adapter", "AdapterWeights", "LowRank", "linear_at", "read_adapter", "read_ranks",
+]  # fmt: skip
 
-_CONFIG, _TENSORS = FILES = "adapter_config.json", "adapter_model.safetensors"
+FILES = CONFIG, TENSORS
 _NAME = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_([AB])(?:\.[^.]+)?\.weight")
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
-# Fields of variants of LoRA. An adapter that has one computes something else.
-_UNSUPPORTED = (
-    "use_dora", "use_qalora", "use_bdlora", "lora_bias", "modules_to_save", "layer_replication",
-    "trainable_token_indices", "target_parameters", "alora_invocation_tokens", "arrow_config",
-    "megatron_config",
-)  # fmt: skip
 
 
 class Adapter(NamedTuple):
@@ -75,130 +72,88 @@ def read_adapter(
 ) -> AdapterWeights:
     """The adapter in a folder. Raises ModelError, which names the file, and the field or tensor
     that is wrong or unknown; StoreError for damaged files."""
+    with _opened(path, module, config, most_rank, device) as (tensors, modules):
+        arrays = tensors.load([each for found in modules for each in (found.down, found.up)])
+    layers: dict[str, list[LowRank]] = {}
+    for found in modules:
+        up = arrays[found.up]
+        if found.in_pairs:
+            up = _in_pairs(up, config.head_dim)
+        made = LowRank(arrays[found.down], up, found.scale, found.rows, found.part)
+        layers.setdefault(found.path, []).append(made)
+    rank = max(each.rank for some in layers.values() for each in some)
+    targets = tuple(sorted({found.target.rpartition(".")[2] for found in modules}))
+    folder = os.fsdecode(path)
+    usual = os.path.basename(os.path.abspath(folder))
+    return AdapterWeights(Adapter(name or usual, folder, rank, targets), layers)
+
+
+def read_ranks(
+    path: Any, module: Any, config: Config, *, most_rank: int, device: Any
+) -> dict[str, int]:  # fmt: skip
+    """The highest rank of the adapter in a folder for each layer that it changes, by the path of
+    the layer. Headers are read alone. Raises as read_adapter()."""
+    with _opened(path, module, config, most_rank, device) as (_, modules):
+        pass
+    ranks: dict[str, int] = {}
+    for found in modules:
+        ranks[found.path] = max(found.rank, ranks.get(found.path, 0))
+    return ranks
+
+
+class _Changed(NamedTuple):
+    """A module of an adapter's file: the names of its tensors, and what they change."""
+
+    target: str
+    path: str
+    down: str
+    up: str
+    rank: int
+    scale: float
+    rows: slice
+    part: int | None
+    in_pairs: bool
+
+
+@contextlib.contextmanager
+def _opened(
+    path: Any, module: Any, config: Config, most_rank: int, device: Any
+) -> Iterator[tuple[kw.SafeTensors, list[_Changed]]]:
+    """The tensors in a folder, and all modules of them, checked by the headers."""
     folder = _folder(path)
-    fields = read_json(os.path.join(folder, _CONFIG))
-    settings = _Settings(fields)
-    file = os.path.join(folder, _TENSORS)
+    settings = AdapterSettings(read_json(os.path.join(folder, CONFIG)))
+    file = os.path.join(folder, TENSORS)
+    with kw.SafeTensors(file, device=device) as tensors:
+        yield tensors, _modules(file, settings, tensors, module, config, most_rank)
+
+
+def _modules(
+    file: str, settings: AdapterSettings, tensors: kw.SafeTensors, module: Any, config: Config,
+    most_rank: int,
+) -> list[_Changed]:  # fmt: skip
     names = getattr(module, "names", None)
     if names is None:
         raise ModelError(f"{type(module).__name__} has no table of names, which adapters need")
-    with kw.SafeTensors(file, device=device) as tensors:
-        pairs = _pairs(file, tensors)
-        settings.require_targets(list(pairs))
-        arrays = tensors.load([each for pair in pairs.values() for each in pair.values()])
-    layers: dict[str, list[LowRank]] = {}
+    pairs = _pairs(file, tensors)
+    settings.require_targets(list(pairs))
+    made: dict[str, list[_Changed]] = {}
     for target, pair in pairs.items():
-        found = {letter: arrays[each] for letter, each in pair.items()}
         rank, scale = settings.rank_and_scale(target)
         where = f"{file}: {target}"
-        layer, made = _low_rank(where, target, found, scale, module, names, config)
-        if made.rank != rank:
-            raise ModelError(f"{where} has rank {made.rank}, and {_CONFIG} tells rank {rank}")
+        found = _changed(where, target, pair, scale, tensors, module, names, config)
+        if found.rank != rank:
+            raise ModelError(f"{where} has rank {found.rank}, and {CONFIG} tells rank {rank}")
         if rank > most_rank:
             raise ModelError(
                 f"{where} has rank {rank}, and the model takes {most_rank} at most: "
                 "llm.load(max_adapter_rank=...) sets the limit"
             )
-        there = layers.setdefault(layer, [])
-        if any(each.rows.start < made.rows.stop and made.rows.start < each.rows.stop
+        there = made.setdefault(found.path, [])
+        if any(each.rows.start < found.rows.stop and found.rows.start < each.rows.stop
                for each in there):  # fmt: skip
             raise ModelError(f"{where} is a module that the file has under another name, too")
-        there.append(made)
-    rank = max(each.rank for some in layers.values() for each in some)
-    targets = tuple(sorted({each.rpartition(".")[2] for each in pairs}))
-    usual = os.path.basename(os.path.abspath(folder))
-    return AdapterWeights(Adapter(name or usual, folder, rank, targets), layers)
-
-
-class _Settings:
-    """adapter_config.json."""
-
-    def __init__(self, fields: Fields) -> None:
-        self._fields, values = fields, fields.values
-        kind = fields.get("peft_type", str, "LORA")
-        if kind != "LORA":
-            raise fields.wrong("peft_type", f'is "LORA", got {kind!r:.40}')
-        for name in _UNSUPPORTED:
-            if values.get(name):
-                raise fields.wrong(name, f"is not supported, got {values[name]!r:.60}")
-        if fields.get("bias", str, "none") != "none":
-            raise fields.wrong("bias", f'is "none", got {values["bias"]!r:.40}')
-        self._rank = self._whole("r", fields.need("r", int))
-        self._alpha = self._real("lora_alpha", fields.need("lora_alpha", float))
-        self._root = fields.get("use_rslora", bool, False)
-        self._ranks = fields.get("rank_pattern", dict, {})
-        self._alphas = fields.get("alpha_pattern", dict, {})
-        targets = values.get("target_modules")
-        if not isinstance(targets, (str, list)):
-            raise fields.wrong(
-                "target_modules", f"is a list of names or a pattern, got {targets!r:.60}"
-            )
-        self._targets: str | list[str] = (
-            targets if isinstance(targets, str) else fields.texts("target_modules")
-        )
-
-    def _whole(self, name: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
-            raise self._fields.wrong(name, f"has ranks from 1 to 2^31 - 1, got {_shown(value)}")
-        return value
-
-    def _real(self, name: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._fields.wrong(name, f"has numbers, got {value!r:.40}")
-        if not abs(value) < 2.0**127:
-            raise self._fields.wrong(name, f"is a finite number, got {_shown(value)}")
-        return float(value)
-
-    def rank_and_scale(self, target: str) -> tuple[int, float]:
-        """Of a module: its own where a pattern names it."""
-        rank = self._whole("rank_pattern", _of_pattern(self._ranks, target, self._rank))
-        alpha = self._real("alpha_pattern", _of_pattern(self._alphas, target, self._alpha))
-        return rank, alpha / (math.sqrt(rank) if self._root else rank)
-
-    def require_targets(self, modules: Sequence[str]) -> None:
-        """Raises ModelError unless target_modules and the file have the same modules."""
-        targets = self._targets
-        if not modules:
-            raise self._fields.wrong("target_modules", f"has no tensors in {_TENSORS}")
-        if targets == "all-linear":
-            return
-        if isinstance(targets, str):
-            try:
-                chosen = {each for each in modules if re.fullmatch(targets, each)}
-            except re.error as error:
-                raise self._fields.wrong(
-                    "target_modules", f"is no pattern: {error}: {targets!r:.60}"
-                ) from None
-        else:
-            found = {t: {m for m in modules if m == t or m.endswith(f".{t}")} for t in targets}
-            missing = [target for target, some in found.items() if not some]
-            if missing:
-                raise self._fields.wrong(
-                    "target_modules", f"names {', '.join(missing)}, and {_TENSORS} has no such"
-                )
-            chosen = set().union(*found.values())
-        if other := sorted(set(modules) - chosen):
-            raise self._fields.wrong(
-                "target_modules", f"does not name {other[0]}, which {_TENSORS} has"
-            )
-
-
-def _shown(value: float) -> str:
-    """A number in a message; of huge ones not all digits."""
-    if isinstance(value, int) and abs(value) >= 2**63:
-        return f"a number of {value.bit_length()} bits"
-    return f"{value!r:.40}"
-
-
-def _of_pattern(patterns: Mapping[str, Any], target: str, usual: Any) -> Any:
-    """The value of the first pattern that ends a module's name, as PEFT reads them."""
-    for pattern, value in patterns.items():
-        try:
-            if re.match(rf"(.*\.)?({pattern})$", target):
-                return value
-        except re.error as error:
-            raise ModelError(f"{_CONFIG}: {pattern!r:.60} is no pattern: {error}") from None
-    return usual
+        there.append(found)
+    return [found for there in made.values() for found in there]
 
 
 def _folder(path: Any) -> str:
@@ -206,7 +161,7 @@ def _folder(path: Any) -> str:
         folder = os.fsdecode(path)
     except TypeError:
         raise kw.errors.ArgumentError(f"a path is a str or os.PathLike, got {path!r:.80}") from None
-    for name in (_CONFIG, _TENSORS):
+    for name in (CONFIG, TENSORS):
         if not os.path.isfile(os.path.join(folder, name)):
             raise ModelError(f"{folder} is no adapter: it has no {name}")
     return folder
@@ -246,11 +201,11 @@ def linear_at(module: Any, path: str) -> Any:
     return found
 
 
-def _low_rank(
-    where: str, target: str, pair: Mapping[str, Array], scale: float, module: Any, names: Names,
-    config: Config,
-) -> tuple[str, LowRank]:  # fmt: skip
-    """The path of the layer that a module of the files is in, and what is added there."""
+def _changed(
+    where: str, target: str, pair: Mapping[str, str], scale: float, tensors: kw.SafeTensors,
+    module: Any, names: Names, config: Config,
+) -> _Changed:  # fmt: skip
+    """What a module of the files changes, by the shapes of its tensors."""
     place = place_of(f"{target}.weight", names)
     path = "" if place is None else place.path.removesuffix(".weight")
     path = re.sub(r"(?<=\.)0+(?=[0-9])", "", path)  # layers.00 is layers.0
@@ -264,16 +219,14 @@ def _low_rank(
     rows, part = slice(0, outputs), None
     if place.part is not None:
         rows, part = layer.rows_of(place.part), layer.part_names().index(place.part)
-    down, up = pair["A"], pair["B"]
-    expected = down.shape[0], rows.stop - rows.start
-    if down.shape[1] != inputs or up.shape != (expected[1], expected[0]):
+    down, up = (tensors.shape(pair[letter]) for letter in "AB")
+    rank, width = down[0], rows.stop - rows.start
+    if down[1] != inputs or up != (width, rank):
         raise ModelError(
-            f"{where}: A is (rank, {inputs}) and B ({expected[1]}, rank), got {down.shape} and "
-            f"{up.shape}"
+            f"{where}: A is (rank, {inputs}) and B ({width}, rank), got {down} and {up}"
         )
-    if _turns_in_pairs(place, module, config):
-        up = _in_pairs(up, config.head_dim)
-    return path, LowRank(down, up, scale, rows, part)
+    in_pairs = _turns_in_pairs(place, module, config)
+    return _Changed(target, path, pair["A"], pair["B"], rank, scale, rows, part, in_pairs)
 
 
 def _turns_in_pairs(place: Place, module: Any, config: Config) -> bool:

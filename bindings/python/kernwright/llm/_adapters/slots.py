@@ -16,7 +16,7 @@ from kernwright.llm._adapters.products import expand, shrink
 from kernwright.llm._step import Step
 from kernwright.llm.models._layers import Linear
 
-__all__ = ["LayerSlots", "StepSlots", "padded_rank"]
+__all__ = ["LayerSlots", "StepSlots", "padded_rank", "slot_bytes"]
 
 _RANKS = 8  # ranks are padded to a multiple
 
@@ -29,6 +29,13 @@ def padded_rank(rank: int) -> int:
     (8, 16)
     """
     return -(-rank // _RANKS) * _RANKS
+
+
+def slot_bytes(layer: Linear, slots: int, rank: int, dtype: str) -> int:
+    """Bytes of the device that LayerSlots of a layer take."""
+    (outputs, inputs), parts = layer.extents, len(layer.part_names())
+    item = kw.empty((0,), dtype).dtype.itemsize
+    return slots * (rank * (parts * inputs + outputs) * item + 4) + 4 * parts
 
 
 class StepSlots:
