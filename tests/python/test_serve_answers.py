@@ -153,6 +153,9 @@ def test_prompts_have_the_messages_of_clients(client, engine):
     assert status == 200 and whole["usage"]["prompt_tokens"] == found["count"]
 
 
+NOT_OF_RESPONSES = ("messages", "max_tokens", "max_completion_tokens", "logprobs")
+
+
 def test_options_reach_the_engine(client, engine):
     engine.text = "x"
     body = {
@@ -169,6 +172,11 @@ def test_options_reach_the_engine(client, engine):
         "ignore_eos": True, "min_tokens": 2, "stop_tokens": [4],
         "logit_bias": {7: -100.0},
     }  # fmt: skip
+    expected = engine.options[-1]
+    more = {name: value for name, value in body.items() if name not in NOT_OF_RESPONSES}
+    respond = {"input": ASK["messages"], "max_output_tokens": 5, "stop": ["zzz"]} | more
+    assert client.post("/v1/responses", respond)[0] == 200
+    assert engine.options[-1] == expected  # stop strings are looked for beside the engine
     assert client.post("/v1/chat/completions", ASK)[0] == 200
     told = engine.options[-1]
     assert told["temperature"] == 1.0 and told["top_p"] == 1.0

@@ -143,6 +143,15 @@ def test_embeddings_are_those_of_the_model(client, engine):
     _, coded = client.post("/v1/embeddings", {"input": tokens, "encoding_format": "base64"})
     data = np.frombuffer(base64.b64decode(coded["data"][0]["embedding"]), "<f4")
     assert np.allclose(data, expected[0], atol=1e-5)
+    body = {"input": "import os\n" * 600}
+    status, refused = client.post("/v1/embeddings", body)
+    assert status == 400 and refused["error"]["code"] == "context_length_exceeded"
+    for given, count in ((-1, 512), (3, 3)):
+        status, cut = client.post("/v1/embeddings", {**body, "truncate_prompt_tokens": given})
+        assert status == 200 and cut["usage"]["prompt_tokens"] == count
+    last = engine.model.tokenizer.encode(body["input"])[-3:]
+    wanted = llm.load(TINY).embed(last).numpy()
+    assert np.allclose(cut["data"][0]["embedding"], wanted, atol=1e-5)
 
 
 def test_tokenize_and_detokenize_are_inverse(client, engine):

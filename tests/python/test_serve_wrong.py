@@ -138,6 +138,9 @@ WRONG = [
     ("/detokenize", {"tokens": [5000]}, 400, None, "outside of the vocabulary"),
     ("/v1/embeddings", {"input": "a", "encoding_format": "hex"}, 400, "encoding_format", "hex"),
     ("/v1/embeddings", {"input": "a", "dimensions": 3}, 400, "dimensions", "is 128"),
+    ("/v1/embeddings", {"input": "a", "truncate_prompt_tokens": 0}, 400, "truncate_prompt_tokens",
+     "from 1 to 512"),
+    (RESPOND, {"input": "a", "min_p": 2}, 400, "min_p", "2"),
 ]  # fmt: skip
 RIGHT = {
     CHAT: {"messages": HI}, COMPLETE: {"prompt": "a"}, RESPOND: {"input": "a"},

@@ -18,6 +18,7 @@ __all__ = [
     "EmbeddingBody",
     "LoadAdapterBody",
     "MessagesBody",
+    "MoreSampling",
     "ResponsesBody",
     "SamplingFields",
     "TokenizeBody",
@@ -39,8 +40,25 @@ class StreamOptions(msgspec.Struct, kw_only=True):
     continuous_usage_stats: Flag = None
 
 
-class SamplingFields(msgspec.Struct, kw_only=True):
-    """The fields of every endpoint that generates. Those without effect are told in docs."""
+class MoreSampling(msgspec.Struct, kw_only=True):
+    """What clients send to any endpoint that generates, also where OpenAI's has no such field."""
+
+    stop: str | list[str] | None = None
+    presence_penalty: Number = None
+    frequency_penalty: Number = None
+    logit_bias: dict[str, float] | None = None
+    seed: Whole = None
+    # Not OpenAI's, but of clients for other servers.
+    top_k: Whole = None
+    min_p: Number = None
+    repetition_penalty: Number = None
+    min_tokens: Whole = None
+    ignore_eos: Flag = None
+    stop_token_ids: list[int] | None = None
+
+
+class SamplingFields(MoreSampling, kw_only=True):
+    """The fields of chats and completions. Those without effect are told in docs."""
 
     model: str | None = None
     max_tokens: Whole = None
@@ -49,19 +67,7 @@ class SamplingFields(msgspec.Struct, kw_only=True):
     n: Whole = None
     stream: Flag = None
     stream_options: StreamOptions | None = None
-    stop: str | list[str] | None = None
-    presence_penalty: Number = None
-    frequency_penalty: Number = None
-    logit_bias: dict[str, float] | None = None
-    seed: Whole = None
     user: str | None = None
-    # Not OpenAI's, but of clients for other servers.
-    top_k: Whole = None
-    min_p: Number = None
-    repetition_penalty: Number = None
-    min_tokens: Whole = None
-    ignore_eos: Flag = None
-    stop_token_ids: list[int] | None = None
     skip_special_tokens: Flag = None
     add_special_tokens: Flag = None
 
@@ -119,7 +125,7 @@ class UnloadAdapterBody(msgspec.Struct, kw_only=True):
     model: str | None = None
 
 
-class ResponsesBody(msgspec.Struct, kw_only=True):
+class ResponsesBody(MoreSampling, kw_only=True):
     """POST /v1/responses."""
 
     input: str | list[dict[str, Any]]
@@ -175,6 +181,7 @@ class EmbeddingBody(msgspec.Struct, kw_only=True):
     model: str | None = None
     encoding_format: str | None = None
     dimensions: Whole = None
+    truncate_prompt_tokens: Whole = None
     user: str | None = None
 
 

@@ -56,14 +56,17 @@ class Served:
         return self.engine.between_steps(function).result()
 
     def prompt_tokens(
-        self, prompt: str | Sequence[int], add_special_tokens: bool = True
-    ) -> list[int]:
-        """The tokens of a prompt, a text or tokens, which fit into the context."""
+        self, prompt: str | Sequence[int], add_special_tokens: bool = True,
+        last: int | None = None,
+    ) -> list[int]:  # fmt: skip
+        """The tokens of a prompt, a text or tokens, which fit into the context. With `last` only so
+        many of the last ones count."""
         if isinstance(prompt, str):
+            limit = self.context if last is None else None
             prompt = self.tokenizer.encode(
-                prompt, add_special_tokens=add_special_tokens, token_limit=self.context
+                prompt, add_special_tokens=add_special_tokens, token_limit=limit
             )
-        return self.model.checked_tokens(prompt)
+        return self.model.checked_tokens(prompt if last is None else prompt[-last:])
 
     def chat_tokens(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None,

@@ -9,7 +9,7 @@ from kernwright.serve.calls import Call
 from kernwright.serve.endpoints.chat import Chat
 from kernwright.serve.http.errors import ApiError
 from kernwright.serve.http.streaming import event
-from kernwright.serve.protocol import ChatBody, ResponsesBody, chat_body
+from kernwright.serve.protocol import ChatBody, MoreSampling, ResponsesBody, chat_body
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
 from kernwright.serve.texts.blocks import Block, Blocks, Change
@@ -175,6 +175,7 @@ def _chat_body(body: ResponsesBody) -> ChatBody:
         "top_p": body.top_p, "tools": _tools(body.tools), "tool_choice": _choice(body.tool_choice),
         "parallel_tool_calls": body.parallel_tool_calls,
         "reasoning_effort": _effort(body), "response_format": form,
+        **{name: getattr(body, name) for name in MoreSampling.__struct_fields__},
     }  # fmt: skip
     return chat_body(made)
 
