@@ -1,10 +1,12 @@
 """kernwright serve in figures: start, first tokens, a shared prefix, cost of HTTP, tokens a second.
 
-Usage: python bench/serve.py [--model 8b] [--parts ready,health,http,first,prefix,load]
+Usage: python bench/serve.py [--model 8b] [--parts ready,health,http,first,prefix,load,bare]
 [--in-flight 1,8,64,256] [--prompt 1024 --tokens 128] [-o FILE]. A model is a folder, or a shape of
 llm.py with random weights; prompts are tokens, so that none needs a tokenizer. Counts of tokens are
-checked. Each part has a server of its own; health needs a model with a tokenizer. On the simulated
-device only health and http mean something.
+checked. Each part has a server of its own; health needs a model with a tokenizer. "bare" is the
+load without a server: the same requests go to an engine in this process, and after "load" the
+document has the server's share of that engine's tokens a second. On the simulated device only
+health and http mean something.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from serve_clients import TINY, Served, served, stream
@@ -32,6 +34,7 @@ LENGTHS = (512, 2048, 8192)
 PREFIX, SHARERS = 4096, 64
 TAIL = 17  # tokens after a prefix
 REPEATS = 7
+TURNS = 4  # of all requests at a time, after one that is not timed
 PAGE = 16  # tokens
 FEW = ("--kv-memory", "4G", "--max-rows", "8")  # beside an engine of this process
 _seeds = itertools.count()
@@ -163,10 +166,40 @@ def prefix(arguments: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+async def seconds_for(
+    ask: Callable[[asyncio.Semaphore], Awaitable[int]], count: int, turns: int, new: int
+) -> float:
+    """Of `turns` times `count` requests, `count` at a time, with so many tokens each."""
+    places = asyncio.Semaphore(count)
+    begin = time.perf_counter()
+    found = await asyncio.gather(*[ask(places) for _ in range(turns * count)])
+    assert set(found) == {new}
+    return time.perf_counter() - begin
+
+
+def bare(loaded: dict[str, Any], counts: Sequence[int], tokens: int, new: int) -> dict[str, Any]:
+    """Output tokens a second of an engine in this process, with so many requests at a time."""
+    from kernwright import llm
+
+    made = {}
+    with llm.Engine(llm.load(**loaded)) as engine:
+
+        async def ask(places: asyncio.Semaphore) -> int:
+            async with places:
+                found = await engine.submit(prompt(tokens), max_tokens=new, ignore_eos=True)
+                return len(found.tokens)
+
+        for count in counts:
+            asyncio.run(seconds_for(ask, count, 1, new))
+            seconds = asyncio.run(seconds_for(ask, count, TURNS, new))
+            made[str(count)] = {"tokens_per_second": round(TURNS * count * new / seconds, 1)}
+    return made
+
+
 def load(arguments: list[str], counts: Sequence[int], tokens: int, new: int) -> dict[str, Any]:
     """Output tokens a second, and first tokens as the server counts them, with so many requests
     at a time."""
-    made = {}
+    made: dict[str, Any] = {}
     with served(*arguments) as server:
 
         async def ask(places: asyncio.Semaphore) -> int:
@@ -175,16 +208,10 @@ def load(arguments: list[str], counts: Sequence[int], tokens: int, new: int) -> 
                         "temperature": 0}  # fmt: skip
                 return int((await stream(server, body))["completion_tokens"])
 
-        async def several(count: int) -> float:
-            places = asyncio.Semaphore(count)
-            begin = time.perf_counter()
-            found = await asyncio.gather(*[ask(places) for _ in range(4 * count)])
-            assert set(found) == {new}
-            return time.perf_counter() - begin
-
         for count in counts:
+            asyncio.run(seconds_for(ask, count, 1, new))
             before = server.metrics()
-            seconds = asyncio.run(several(count))
+            seconds = asyncio.run(seconds_for(ask, count, TURNS, new))
             after = server.metrics()
             total, events = (
                 after[f"vllm:time_to_first_token_seconds_{name}"]
@@ -192,7 +219,7 @@ def load(arguments: list[str], counts: Sequence[int], tokens: int, new: int) -> 
                 for name in ("sum", "count")
             )
             made[str(count)] = {
-                "tokens_per_second": round(4 * count * new / seconds, 1),
+                "tokens_per_second": round(TURNS * count * new / seconds, 1),
                 "first_token_mean_ms": round(1e3 * total / events, 2),
             }
     return made
@@ -201,7 +228,7 @@ def load(arguments: list[str], counts: Sequence[int], tokens: int, new: int) -> 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=str(TINY), help="a folder, or a shape of llm.py")
-    parser.add_argument("--parts", default="ready,health,http,first,prefix,load")
+    parser.add_argument("--parts", default="ready,health,http,first,prefix,load,bare")
     parser.add_argument("--in-flight", default="1,8", help="numbers with commas between them")
     parser.add_argument("--prompt", type=int, default=128, help="tokens of a prompt")
     parser.add_argument("--tokens", type=int, default=32, help="tokens of an answer")
@@ -225,6 +252,14 @@ def main() -> int:
                 document[name] = http(arguments, loaded)
             elif name == "load":
                 document[name] = load(arguments, counts, options.prompt, options.tokens)
+            elif name == "bare":
+                document[name] = bare(loaded, counts, options.prompt, options.tokens)
+                document["share_of_bare"] = {
+                    count: round(found["tokens_per_second"]
+                                 / document[name][count]["tokens_per_second"], 4)
+                    for count, found in document.get("load", {}).items()
+                }  # fmt: skip
+                print("share_of_bare", json.dumps(document["share_of_bare"]), flush=True)
             else:
                 document[name] = {"ready": ready, "health": health, "first": first,
                                   "prefix": prefix}[name](arguments)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import dataclasses
 import http.client
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 TINY = pathlib.Path(__file__).resolve().parents[1] / "tests" / "data" / "tiny_llama"
@@ -25,7 +26,7 @@ class Served:
     """A server that takes requests."""
 
     port: int
-    pid: int
+    process: subprocess.Popen[str]
     seconds: float
     """From the start of its process until it was ready."""
 
@@ -65,29 +66,53 @@ class Served:
         return found
 
 
+class Log:
+    """The lines of requests in a server's log."""
+
+    def __init__(self) -> None:
+        self.reasons: collections.Counter[str] = collections.Counter()
+        self.errors: list[str] = []
+
+    def see(self, line: str) -> None:
+        with contextlib.suppress(ValueError):
+            found = json.loads(line)
+            if found.get("message") != "request":
+                self.errors += [line] if found["level"] == "error" else []
+            elif found["method"] == "POST":
+                self.reasons[str(found.get("reason"))] += 1
+
+
 @contextlib.contextmanager
-def served(*arguments: str, see: Callable[[str], None] = lambda line: None) -> Iterator[Served]:
-    """A server that is ready; see() gets the lines of its log in a thread. It ends with code 0."""
+def served(
+    *arguments: str, see: Callable[[str], None] = lambda line: None,
+    program: Sequence[str] = ("-m", "kernwright", "serve"), ends: Sequence[int] = (),
+) -> Iterator[Served]:  # fmt: skip
+    """A server that is ready; see() gets the lines of its log in a thread. It ends with code 0, or
+    by itself with one of `ends`."""
     begin = time.perf_counter()
-    command = [sys.executable, "-m", "kernwright", "serve", *arguments, "--port", "0"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert server.stderr is not None
+    command = [sys.executable, *program, *arguments, "--port", "0"]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None and server.stdin is not None
     try:
         while not (found := re.search(r"served at http://.*?:(\d+)", server.stderr.readline())):
             assert server.poll() is None, "the server did not start"
         log = threading.Thread(target=lambda: [see(line) for line in server.stderr or ()])
         log.start()
-        made = Served(int(found[1]), server.pid, 0.0)
+        made = Served(int(found[1]), server, 0.0)
         while not _is_ready(made):
             assert server.poll() is None, "the server did not become ready"
             time.sleep(0.005)
         made.seconds = time.perf_counter() - begin
         yield made
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(120) == 0
+        if server.poll() is None:
+            server.send_signal(signal.SIGTERM)
+        code = server.wait(120)
+        assert code == 0 or code in ends, f"the server ended with code {code}"
         log.join()
     finally:
         server.kill()
+        with contextlib.suppress(BrokenPipeError):
+            server.stdin.close()
 
 
 def _is_ready(server: Served) -> bool:

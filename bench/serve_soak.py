@@ -27,7 +27,7 @@ import threading
 import time
 from typing import Any
 
-from serve_clients import TINY, Served, served
+from serve_clients import TINY, Log, Served, served
 
 import harness
 
@@ -47,22 +47,6 @@ KILLED = (
     "sys.stdin.read()\n"
 )
 GROWTH = 8 * 2**20  # bytes of the host that may come with the rounds after the first ones
-
-
-class Log:
-    """The lines of requests in a server's log."""
-
-    def __init__(self) -> None:
-        self.reasons: collections.Counter[str] = collections.Counter()
-        self.errors: list[str] = []
-
-    def see(self, line: str) -> None:
-        with contextlib.suppress(ValueError):
-            found = json.loads(line)
-            if found.get("message") != "request":
-                self.errors += [line] if found["level"] == "error" else []
-            elif found["method"] == "POST":
-                self.reasons[str(found.get("reason"))] += 1
 
 
 def leave(server: Served, numbers: random.Random) -> None:
@@ -152,7 +136,7 @@ def ended(server: Served) -> dict[str, float]:
 
 def resources(server: Served) -> dict[str, int]:
     """What the process of a server holds: bytes of memory, threads, open files."""
-    process = pathlib.Path("/proc") / str(server.pid)
+    process = pathlib.Path("/proc") / str(server.process.pid)
     status = dict(re.findall(r"^(\w+):\s+(\d+)", (process / "status").read_text(), re.MULTILINE))
     return {
         "bytes": 1024 * int(status["VmRSS"]), "threads": int(status["Threads"]),
@@ -212,7 +196,7 @@ def main() -> int:
     parser.add_argument("--disconnects", type=int, default=100, help="clients that leave, a round")
     parser.add_argument("-o", "--output", type=pathlib.Path, default=harness.RESULTS / "soak.json")
     options = parser.parse_args()
-    log, rounds = Log(), []
+    log, rounds = Log(), list[dict[str, Any]]()
     begin = time.monotonic()
     with served(options.model, *ARGUMENTS, see=log.see) as server:
         while len(rounds) < options.rounds or time.monotonic() - begin < options.seconds:

@@ -20,10 +20,12 @@ def run(name, path, *options):
 
 
 def test_figures(tmp_path):
-    options = ("--parts", "load", "--in-flight", "2", "--prompt", "16", "--tokens", "3")
+    options = ("--parts", "load,bare", "--in-flight", "2", "--prompt", "16", "--tokens", "3")
     made = run("serve.py", tmp_path / "serve.json", *options)
     assert made["load"]["2"]["tokens_per_second"] > 0
     assert made["load"]["2"]["first_token_mean_ms"] > 0
+    share = made["load"]["2"]["tokens_per_second"] / made["bare"]["2"]["tokens_per_second"]
+    assert made["share_of_bare"]["2"] == pytest.approx(share, abs=1e-3)
 
 
 def test_nothing_is_left_of_clients_that_do_wrong_things(tmp_path):
@@ -32,3 +34,10 @@ def test_nothing_is_left_of_clients_that_do_wrong_things(tmp_path):
     assert made["reasons"]["disconnected"] > 0 and made["reasons"]["queue_full"] > 0
     last = made["last"]
     assert last["started"] == last["finished"] + last["aborted"] + last["failed"]
+
+
+def test_calls_of_the_driver_fail_under_load(tmp_path):
+    made = run("serve_faults.py", tmp_path / "faults.json", "--rounds", "4")
+    assert made["rounds"] == 4 and sum(made["ends"].values()) == 24
+    assert made["ends"]["finished"] > 0 and made["ends"]["status 500"] > 0
+    assert made["reasons"]["error"] > 0
