@@ -1,13 +1,14 @@
 """Language models of random weights in the shapes of known ones: decoding, prompts, many texts.
 
     llm.py [--models 8b,1b,30b-a3b] [--formats bfloat16,fp8,q4_k]
-        [--parts decode,prompt,draft,offline]
+        [--parts decode,prompt,draft,offline] [--draft-model 1b] [--draft-tokens 4]
 
 Steps with 1024 tokens of context: the time between tokens as a caller sees it and that of the graph
 alone. Prompts: to the first token. Draft: 256 tokens of a text that repeats itself, with guesses
-by n-grams and without: the most that they can save. Offline: 256 prompts of 512 tokens, 128 new
-tokens each, as one call. Weights are random, which times the same (experts are then chosen evenly).
-vLLM's figures are those of published.json. The simulated device has a tiny model.
+by n-grams and without: the most that they can save; with --draft-model, a name or a path, also
+with drafts of that model, all of them right, and of a text as it comes. Offline: 256 prompts of 512
+tokens, 128 new tokens each, as one call. Weights are random, which times the same (experts are then
+chosen evenly). vLLM's figures are those of published.json. The simulated device has a tiny model.
 """
 
 from __future__ import annotations
@@ -76,9 +77,17 @@ def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -
     if "draft" in options.parts:
         new = 32 if simulated else 256
         parts.append(("draft", lambda: _measuring.drafting(model, llm.Draft(), new)))
+        if options.draft_model is not None:
+            parts.append(("draft model", lambda: _measuring.drafting(model, drafter(), new)))
     if "offline" in options.parts:
         sizes = (4, 16, 4) if simulated else (256, 512, 128)
         parts.append(("offline", lambda: _measuring.throughput(model, *sizes)))
+
+    def drafter() -> llm.Draft:
+        name = options.draft_model
+        small = llm.load(random=CONFIGS[name]) if name in CONFIGS else llm.load(name)
+        return llm.Draft(model=small, tokens=options.draft_tokens)
+
     for name, part in parts:
         try:
             found[name] = part()
@@ -102,6 +111,8 @@ def main() -> None:
     parser.add_argument("--rows", type=lambda t: [int(x) for x in t.split(",")],
                         default=[1, 4] if simulated else [1, 8, 64, 256])  # fmt: skip
     parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--draft-model", metavar="NAME|PATH")
+    parser.add_argument("--draft-tokens", type=int)
     parser.add_argument("--out", type=pathlib.Path, default=harness.RESULTS / "llm.json")
     options = parser.parse_args()
     document: dict[str, Any] = {"machine": harness.machine(), "models": {}}

@@ -29,7 +29,7 @@ Batch::Batch(const BatchOptions& options, RowStates& rows)
       buckets_(Buckets::of_limits(options.max_rows, options.schedule.max_tokens)),
       rows_(rows),
       pages_(options.pages),
-      draft_policy_(options.drafts) {
+      drafts_(options.drafts, options.schedule, buckets_, rows, pages_) {
   for (std::int32_t row = options.max_rows; row-- > 0;) free_rows_.push_back(row);
 }
 
@@ -66,11 +66,7 @@ void Batch::require_possible(const Request& request) const {
 
 void Batch::submit(std::uint64_t number, Request&& request) {
   const auto source = std::make_shared<const Request>(std::move(request));
-  Active& made_request = requests_[number];
-  ++stats_.waiting;
-  made_request.deadline =
-      source->deadline ? deadlines_.emplace(*source->deadline, number) : deadlines_.end();
-  std::vector<SequencePtr>& all = made_request.sequences;
+  std::vector<SequencePtr> all;
   for (std::int32_t choice = 0; choice < source->choices; ++choice) {
     auto made = std::make_shared<Sequence>();
     made->request = number;
@@ -91,26 +87,20 @@ void Batch::submit(std::uint64_t number, Request&& request) {
       queue_.add(made);
     }
   }
+  requests_.add(number, std::move(all));
 }
 
 void Batch::cancel(const Inbox::Cancel& cancel) {
-  const auto found = requests_.find(cancel.request);
-  if (found == requests_.end()) return;
-  const std::vector<SequencePtr> sequences = found->second.sequences;
-  for (const SequencePtr& each : sequences) {
+  for (const SequencePtr& each : requests_.sequences(cancel.request)) {
     if (cancel.choice < 0 || cancel.choice == each->choice)
       finish(*each, cancel.reason, -1, {}, cancel.error);
   }
 }
 
 void Batch::set_mask(Inbox::NextMask&& next) {
-  const auto found = requests_.find(next.request);
-  if (found == requests_.end()) return;
-  const std::vector<SequencePtr>& sequences = found->second.sequences;
-  const auto place = std::ranges::find_if(
-      sequences, [&](const SequencePtr& each) { return each->choice == next.choice; });
-  if (place == sequences.end() || !(*place)->waits_for_mask) return;
-  Sequence& sequence = **place;
+  const SequencePtr found = requests_.find(next.request, next.choice);
+  if (found == nullptr || !found->waits_for_mask) return;
+  Sequence& sequence = *found;
   sequence.guide_mask = std::move(next.mask);
   sequence.guide_mask.keep(sequence.source->constraints.mask);
   sequence.waits_for_mask = false;
@@ -125,15 +115,10 @@ bool Batch::waits_for_masks() const noexcept {
   return std::ranges::any_of(running_, [](const auto& each) { return each->waits_for_mask; });
 }
 
-bool Batch::uses_adapter(std::int32_t slot) const noexcept {
-  return std::ranges::any_of(requests_, [&](const auto& each) {
-    return each.second.sequences.front()->source->adapter == slot;
-  });
-}
+bool Batch::uses_adapter(std::int32_t slot) const noexcept { return requests_.uses_adapter(slot); }
 
 void Batch::expire(Clock::time_point now) {
-  while (!deadlines_.empty() && deadlines_.begin()->first <= now)
-    cancel({deadlines_.begin()->second, -1, Finish::timeout});
+  while (const auto number = requests_.expired(now)) cancel({*number, -1, Finish::timeout});
 }
 
 // ---- admission
@@ -188,8 +173,9 @@ bool Batch::admit_one(const SequencePtr& sequence) {
   } else {
     stats_.recomputed_tokens += sequence->length - sequence->computed;
   }
-  start(requests_.at(sequence->request));
+  requests_.start(sequence->request);
   sequence->preempted = false;
+  sequence->followed = pages_.followed(*sequence);
   sequence->admitted = ++last_admitted_;
   sequence->row = free_rows_.back();
   free_rows_.pop_back();
@@ -198,6 +184,7 @@ bool Batch::admit_one(const SequencePtr& sequence) {
   rows_.set_row(sequence->row, {.tokens = sequence->tokens,
                                 .prompt_length = sequence->prompt_length(),
                                 .computed = sequence->computed,
+                                .followed = sequence->followed,
                                 .sampling = sampling,
                                 .biases = sequence->source->constraints.biases,
                                 .adapter = sequence->source->adapter});
@@ -252,37 +239,14 @@ bool Batch::strip_waiting() {
 StepPlan Batch::plan() {
   admit();
   StepPlan made = preempting_plan();
-  if (options_.drafts.tokens > 0 && !made.parts.empty()) try_drafts(made);
+  drafts_.plan(made);
   return made;
-}
-
-/// Adds drafts where they pay, and where pages are available for all of them.
-void Batch::try_drafts(StepPlan& plan) {
-  StepPlan with_drafts = plan;
-  add_drafts(with_drafts, options_.drafts.tokens, options_.schedule);
-  if (with_drafts.bucket.drafts == 0 || missing_pages(with_drafts) > 0) return;
-  double expected = 0;
-  for (const StepPart& part : with_drafts.parts) {
-    float& accepted = part.sequence->expected_drafts;
-    if (accepted < 0) accepted = draft_policy_.expectation();
-    expected += std::min(static_cast<double>(accepted), static_cast<double>(part.drafts));
-  }
-  if (draft_policy_.wants(plan.bucket, expected / static_cast<double>(plan.parts.size())))
-    plan = std::move(with_drafts);
-}
-
-std::int32_t Batch::missing_pages(const StepPlan& plan) const noexcept {
-  std::int32_t wanted = 0;
-  for (const StepPart& part : plan.parts)
-    wanted += std::max(0, pages_.pages_for(part.sequence->computed + part.count) -
-                              static_cast<std::int32_t>(part.sequence->pages.size()));
-  return wanted - pages_.available();
 }
 
 StepPlan Batch::preempting_plan() {
   while (true) {
     StepPlan made = plan_step(running_, options_.schedule, buckets_);
-    const std::int32_t missing = missing_pages(made);
+    const std::int32_t missing = pages_.missing(made);
     if (missing <= 0) return made;
     if (searched_ != nullptr && pages_.release_found(*searched_, missing)) continue;
     if (strip_waiting()) continue;
@@ -308,6 +272,7 @@ void Batch::commit(const StepPlan& plan, std::vector<std::int32_t>& active,
     active.push_back(sequence.row);
     counts.push_back(part.count);
     sequence.computed += part.count;
+    drafts_.commit(part);
     if (part.yields) {
       send_mask(sequence);
       sequence.waits_for_mask = !sequence.guide_mask.is_empty();
@@ -365,9 +330,12 @@ void Batch::correct(const StepPart& part, std::int32_t tokens, std::int32_t draf
   const std::int32_t missing = 1 + part.drafts - tokens;
   sequence.planned -= missing;
   sequence.length -= missing;
-  if (sequence.row >= 0) sequence.computed -= missing;  // a preempted one has nothing computed
+  if (sequence.row >= 0) {  // a preempted one has nothing computed
+    sequence.computed -= missing;
+    if (part.follows == kernels::kFeeds) sequence.followed -= missing;
+  }
   if (part.drafts == 0) return;
-  draft_policy_.observe(sequence.expected_drafts, tokens - 1);
+  drafts_.observe(part, tokens);
   sequence.drafted += drafted;
   sequence.accepted += tokens - 1;
   stats_.drafts += drafted > 0 ? 1 : 0;
@@ -396,13 +364,6 @@ void Batch::receive_token(Sequence& sequence, std::span<const std::int32_t> resu
 
 // ---- ends
 
-void Batch::start(Active& request) {
-  if (std::exchange(request.started, true)) return;
-  ++stats_.started;
-  ++stats_.running;
-  --stats_.waiting;
-}
-
 void Batch::finish(Sequence& sequence, Finish reason, std::int32_t token,
                    std::vector<std::int32_t> details, const std::string& cause) {
   sequence.finished = true;
@@ -412,16 +373,10 @@ void Batch::finish(Sequence& sequence, Finish reason, std::int32_t token,
     pages_.keep_text(sequence);
   pages_.release(sequence);
   if (searched_.get() == &sequence) searched_ = nullptr;
-  const auto same = [&](const SequencePtr& each) { return each.get() == &sequence; };
-  Active& request = requests_.at(sequence.request);
-  const auto place = std::ranges::find_if(request.sequences, same);
-  const SequencePtr alive = *place;
-  request.sequences.erase(place);
-  request.outcome = std::max(request.outcome, outcome_of(reason));
-  if (request.sequences.empty()) end_request(sequence.request, request);
+  const SequencePtr alive = requests_.end(sequence, outcome_of(reason));
   if (sequence.row >= 0) {
     free_rows_.push_back(std::exchange(sequence.row, -1));
-    std::erase_if(running_, same);
+    std::erase(running_, alive);
   } else {
     queue_.remove(sequence);
   }
@@ -434,19 +389,8 @@ void Batch::finish(Sequence& sequence, Finish reason, std::int32_t token,
                      sequence.shared, sequence.drafted, sequence.accepted, cause});
 }
 
-void Batch::end_request(std::uint64_t number, Active& request) {
-  start(request);
-  --stats_.running;
-  ++(request.outcome == Outcome::finished  ? stats_.finished
-     : request.outcome == Outcome::aborted ? stats_.aborted
-                                           : stats_.failed);
-  if (request.deadline != deadlines_.end()) deadlines_.erase(request.deadline);
-  requests_.erase(number);
-}
-
 void Batch::end_all(Finish reason, const std::string& cause) {
-  while (!requests_.empty())
-    finish(*requests_.begin()->second.sequences.front(), reason, -1, {}, cause);
+  while (const SequencePtr each = requests_.any()) finish(*each, reason, -1, {}, cause);
 }
 
 // ---- pages on the host
@@ -465,6 +409,7 @@ std::vector<kernels::PageMove> Batch::take_saves(std::size_t most) {
 
 BatchStats Batch::stats() const {
   BatchStats stats = stats_;
+  static_cast<RequestCounts&>(stats) = requests_.counts();
   stats.host_pages = pages_.prefixes().host_size();
   stats.rows = static_cast<std::int32_t>(running_.size());
   stats.free_pages = pages_.pages().free();

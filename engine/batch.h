@@ -1,8 +1,10 @@
 // The sequences of an engine, waiting and running, and the plan of the next step.
 #pragma once
 
+#include "engine/draft_planner.h"
 #include "engine/drafts.h"
 #include "engine/inbox.h"
+#include "engine/requests.h"
 #include "engine/row_states.h"
 #include "engine/schedule.h"
 #include "engine/sequence.h"
@@ -11,11 +13,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace kernwright::engine {
@@ -31,7 +31,7 @@ struct BatchOptions {
   DraftOptions drafts{};
 };
 
-struct BatchStats {
+struct BatchStats : RequestCounts {
   std::int64_t tokens = 0;             ///< generated
   std::int64_t prompt_tokens = 0;      ///< of admitted sequences
   std::int64_t shared_tokens = 0;      ///< of prompts, found in the prefix cache
@@ -41,10 +41,6 @@ struct BatchStats {
   std::int64_t drafted_tokens = 0;     ///< checked as drafts
   std::int64_t accepted_tokens = 0;    ///< of these, part of the text
   std::int32_t rows = 0;               ///< running sequences
-  std::int32_t running = 0;            ///< requests behind the queue
-  std::int32_t waiting = 0;            ///< requests in the queue
-  /// Requests that left the queue: started = finished + aborted + failed + running.
-  std::int64_t started = 0, finished = 0, aborted = 0, failed = 0;
   std::int32_t free_pages = 0, used_pages = 0, cached_pages = 0;  ///< all pages together
   std::int32_t host_pages = 0;                                    ///< with a copy on the host
   std::int64_t saved_pages = 0, loaded_pages = 0;                 ///< copied to the host, and back
@@ -68,7 +64,7 @@ class Batch {
   const BatchOptions& options() const noexcept { return options_; }
   const Buckets& buckets() const noexcept { return buckets_; }
   BatchStats stats() const;
-  bool has_sequences() const noexcept { return !requests_.empty(); }
+  bool has_sequences() const noexcept { return !requests_.is_empty(); }
   /// What happened since these were taken.
   std::vector<TokenEvent>& events() noexcept { return events_; }
 
@@ -96,7 +92,7 @@ class Batch {
   void receive(std::span<const StepPart> parts, std::span<const std::int32_t> results,
                std::size_t words, std::int32_t drafts = 0);
   /// A step took so long.
-  void measure(const Bucket& bucket, double seconds) { draft_policy_.measure(bucket, seconds); }
+  void measure(const Bucket& bucket, double seconds) { drafts_.measure(bucket, seconds); }
   /// See SequencePages.
   std::vector<std::int32_t> cached_pages(std::span<const std::int32_t> tokens) {
     return pages_.cached(tokens);
@@ -115,21 +111,12 @@ class Batch {
 
  private:
   using SequencePtr = std::shared_ptr<Sequence>;
-  /// A request with sequences left.
-  struct Active {
-    std::vector<SequencePtr> sequences;
-    std::multimap<Clock::time_point, std::uint64_t>::iterator deadline;
-    bool started = false;
-    Outcome outcome = Outcome::finished;  ///< the worst of its sequences
-  };
 
   void admit();
   bool admit_one(const SequencePtr& sequence);
   bool search(const SequencePtr& sequence);
   std::int32_t demand(const Sequence& sequence) const noexcept;
   StepPlan preempting_plan();
-  void try_drafts(StepPlan& plan);
-  std::int32_t missing_pages(const StepPlan& plan) const noexcept;
   SequencePtr victim() const;
   bool preempt_below(std::int32_t priority);
   void preempt(const SequencePtr& sequence);
@@ -138,24 +125,21 @@ class Batch {
   void release_followers(Sequence& sequence);
   void correct(const StepPart& part, std::int32_t tokens, std::int32_t drafted);
   void receive_token(Sequence& sequence, std::span<const std::int32_t> result);
-  void start(Active& request);
   void finish(Sequence& sequence, Finish reason, std::int32_t token = -1,
               std::vector<std::int32_t> details = {}, const std::string& cause = {});
-  void end_request(std::uint64_t number, Active& request);
 
   const BatchOptions options_;
   const Buckets buckets_;
   RowStates& rows_;
   SequencePages pages_;
-  DraftPolicy draft_policy_;
+  DraftPlanner drafts_;
   FairShares shares_;
   WaitingQueue queue_;
   /// The first of the queue, with the pages that the prefix cache has of it, while it waits.
   SequencePtr searched_;
   std::vector<SequencePtr> running_;  ///< the earliest admitted first
   std::vector<std::int32_t> free_rows_;
-  std::unordered_map<std::uint64_t, Active> requests_;
-  std::multimap<Clock::time_point, std::uint64_t> deadlines_;
+  Requests requests_;
   std::vector<TokenEvent> events_;
   BatchStats stats_;
   std::uint64_t last_admitted_ = 0;

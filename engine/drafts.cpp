@@ -2,6 +2,7 @@
 #include "engine/drafts.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kernwright::engine {
 
@@ -10,6 +11,7 @@ namespace {
 constexpr std::int32_t kTrials = 4;        // measured steps of each way before they are compared
 constexpr std::int32_t kPlainEvery = 128;  // where drafts pay, a step without them
 constexpr double kDraftedEvery = 32;       // at most, where drafts do not pay
+constexpr double kFollowedEvery = 128;     // of a draft model, which has to catch up then
 constexpr double kProbeShare = 0.01;       // of the time goes to steps that are slower
 // Weights of new numbers: of a step's time, and of accepted drafts, for their sequence and for new
 // sequences.
@@ -21,12 +23,13 @@ constexpr float kNewCount = 0.25f, kNewCountOfAll = 0.02f;
 bool DraftPolicy::wants(const Bucket& plain, double accepted) {
   if (options_.always) return true;
   Costs& costs = costs_[plain];
+  if (std::exchange(costs.owed, false)) return true;
   if (costs.drafted.steps < kTrials) return true;
   if (costs.plain.steps < kTrials) return false;
   const double ratio = costs.drafted.seconds / costs.plain.seconds;
   const bool pays = 1 + accepted > ratio;
-  const double period =
-      pays ? kPlainEvery : std::max(kDraftedEvery, (ratio - 1 - accepted) / kProbeShare);
+  const double least = options_.has_model() ? kFollowedEvery : kDraftedEvery;
+  const double period = pays ? kPlainEvery : std::max(least, (ratio - 1 - accepted) / kProbeShare);
   if (++costs.waited < period) return pays;
   costs.waited = 0;
   return !pays;

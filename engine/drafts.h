@@ -13,6 +13,11 @@ struct DraftOptions {
   std::int32_t tokens = 0;          ///< of a row in a step, at most; 0: there are no drafts
   kernels::NgramLengths lengths{};  ///< of what is looked for in the text so far
   bool always = false;              ///< also where drafts do not pay
+  /// Positions of the draft model; 0: there is none, and drafts come from the text so far.
+  std::int32_t context = 0;
+  std::int32_t vocabulary = 0;  ///< of the draft model
+
+  bool has_model() const noexcept { return context > 0; }
 };
 
 /// Whether drafts pay: what steps with and without them take, and how many drafts are accepted.
@@ -26,6 +31,8 @@ class DraftPolicy {
   /// Whether the next step has drafts: without them it would be of size `plain`. `accepted`: drafts
   /// that a row gets accepted, as expected.
   bool wants(const Bucket& plain, double accepted);
+  /// The step after wants() has no drafts yet, though they are wanted: wants() says so once more.
+  void postpone(const Bucket& plain) { costs_[plain].owed = true; }
   /// A step took so long.
   void measure(const Bucket& bucket, double seconds);
   /// So many drafts of a step were accepted of a sequence with that expectation.
@@ -41,6 +48,7 @@ class DraftPolicy {
   struct Costs {
     Cost plain, drafted;
     std::int32_t waited = 0;  ///< steps of one way since one of the other way
+    bool owed = false;        ///< a step with drafts was postponed
   };
 
   const DraftOptions options_;

@@ -138,9 +138,10 @@ void Loop::advance(std::vector<TokenEvent>& events) {
   const StepPlan plan = next_plan();
   const std::size_t graphs = graphs_.size();
   Graph* const graph = plan.parts.empty() ? nullptr : &graph_of(plan.bucket);
+  Graph* const catch_up = plan.catch_up.rows == 0 ? nullptr : &graph_of(plan.catch_up);
   step_began_ = Clock::now().time_since_epoch().count();
   try {
-    if (graph != nullptr) launch(plan, *graph);
+    if (graph != nullptr) launch(plan, *graph, catch_up);
     if (unread_.size() > (graph != nullptr ? 1U : 0U)) {
       read_oldest(graphs_.size() == graphs);
     } else if (graph == nullptr && batch_.events().empty() && batch_.has_sequences()) {
@@ -187,11 +188,16 @@ std::chrono::nanoseconds Loop::step_age() const noexcept {
   return Clock::now().time_since_epoch() - Clock::duration(began);
 }
 
-void Loop::launch(const StepPlan& plan, Graph& graph) {
+/// A draft model catches up when the tokens of the step are on their way.
+void Loop::launch(const StepPlan& plan, Graph& graph, Graph* catch_up) {
   {
     const HostTime time(stats_.plan_ns);
     batch_.commit(plan, active_, counts_);
-    rows_.set_plan(active_, counts_, static_cast<std::size_t>(plan.bucket.rows));
+    follows_.clear();
+    for (const StepPart& part : plan.parts) follows_.push_back(part.follows);
+    rows_.set_plan(active_, counts_,
+                   static_cast<std::size_t>(std::max(plan.bucket.rows, plan.catch_up.rows)),
+                   follows_);
   }
   const HostTime time(stats_.launch_ns);
   rows_.flush();
@@ -201,7 +207,9 @@ void Loop::launch(const StepPlan& plan, Graph& graph) {
   }
   graph.launch(stream_);
   step_.queue_results(plan.bucket.outputs());
-  unread_.push_back({plan.parts, plan.bucket, Clock::now()});
+  if (catch_up != nullptr) catch_up->launch(stream_);
+  unread_.push_back({plan.parts, plan.bucket, Clock::now(), caught_up_});
+  caught_up_ = catch_up != nullptr;
   ++stats_.steps;
 }
 
@@ -213,7 +221,7 @@ void Loop::read_oldest(bool is_measured) {
   batch_.receive(step.parts, results, step_.row_words(), step.bucket.drafts);
   // It began when the step before it ended, or when it was launched.
   const Clock::time_point now = Clock::now(), began = std::max(last_read_, step.launched);
-  if (is_measured && options_.drafts.tokens > 0 && step.bucket.decodes())
+  if (is_measured && !step.is_delayed && options_.drafts.tokens > 0 && step.bucket.decodes())
     batch_.measure(step.bucket, std::chrono::duration<double>(now - began).count());
   last_read_ = now;
 }

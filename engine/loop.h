@@ -50,8 +50,9 @@ struct LoopStats : BatchStats {
 class Loop {
  public:
   /// Records the graph of a step of that size: step().begin(), the model, a token for each row as
-  /// the features say, step().end(). Before the call the plan on the device is empty: the same work
-  /// may also be run on stream(), and changes nothing then.
+  /// the features say, step().end(); of the feature catch_up, only the draft model's work. Before
+  /// the call the plan on the device is empty: the same work may also be run on stream(), and
+  /// changes nothing then.
   using Record = std::function<Graph(const Bucket& bucket)>;
 
   /// Throws InvalidArgument for limits without sense, OutOfMemory.
@@ -114,7 +115,7 @@ class Loop {
   void take_requests();
   StepPlan next_plan();
   Graph& graph_of(const Bucket& bucket);
-  void launch(const StepPlan& plan, Graph& graph);
+  void launch(const StepPlan& plan, Graph& graph, Graph* catch_up);
   void read_oldest(bool is_measured);
   void end_all(Finish reason, const std::string& cause);
   void count_started();
@@ -133,10 +134,12 @@ class Loop {
     std::vector<StepPart> parts;
     Bucket bucket{};
     Clock::time_point launched{};
+    bool is_delayed = false;  ///< by the work of a draft model
   };
   std::deque<Unread> unread_;      ///< steps with unread tokens
   Clock::time_point last_read_{};  ///< when the tokens of a step came
-  std::vector<std::int32_t> active_, counts_;
+  std::vector<std::int32_t> active_, counts_, follows_;
+  bool caught_up_ = false;  ///< behind the last step
   LoopStats stats_;
   std::int64_t started_ = 0;                  ///< requests that the inbox knows of as started
   std::atomic<std::int64_t> step_began_ = 0;  ///< 0: none is in the making

@@ -12,6 +12,7 @@ Pages::Pages(std::int32_t total) {
   if (total < 1) throw InvalidArgument(format("a cache has at least one page, not {}", total));
   owners_.assign(static_cast<std::size_t>(total), 0);
   cached_.assign(owners_.size(), false);
+  followed_ = cached_;
   links_.resize(owners_.size() + 1);
   free_.reserve(owners_.size());
   for (std::int32_t page = total; page-- > 0;) free_.push_back(page);
@@ -28,6 +29,7 @@ std::int32_t Pages::take() {
   const std::int32_t page = free_.back();
   free_.pop_back();
   owners_[static_cast<std::size_t>(page)] = 1;
+  followed_[static_cast<std::size_t>(page)] = false;
   return page;
 }
 

@@ -31,6 +31,10 @@ class Pages {
   /// One owner less; the last one frees the page. Throws std::logic_error for a free one.
   void release(std::int32_t page);
 
+  /// A draft model has the keys and values of its tokens, too; until it is taken again.
+  void set_followed(std::int32_t page) { followed_[static_cast<std::size_t>(page)] = true; }
+  bool is_followed(std::int32_t page) const { return followed_[static_cast<std::size_t>(page)]; }
+
   /// retain() by the prefix cache, and its release(). Throw std::logic_error, too, for a page it
   /// has already, or has not.
   void retain_cached(std::int32_t page);
@@ -48,6 +52,7 @@ class Pages {
 
   std::vector<std::int32_t> owners_;
   std::vector<bool> cached_;  ///< whether the prefix cache is an owner
+  std::vector<bool> followed_;
   std::vector<Link> links_;
   std::int32_t idle_ = 0;
   std::vector<std::int32_t> free_;  ///< the last one is taken next

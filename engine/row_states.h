@@ -31,6 +31,7 @@ struct RowStart {
   std::span<const std::int32_t> tokens;  ///< all known ones
   std::int32_t prompt_length = 0;        ///< of these; the others were generated
   std::int32_t computed = 0;             ///< tokens with keys and values in pages already
+  std::int32_t followed = 0;             ///< of these, tokens of a draft model, too
   Sampling sampling{};
   std::span<const Bias> biases{};  ///< at most those of the layout
   std::int32_t adapter = -1;       ///< the slot of its adapter; -1: none
@@ -47,6 +48,8 @@ class RowStates {
                          std::span<const std::int32_t> pages) = 0;
   /// The bits of the allowed tokens, all of the layout's words; every token with none.
   virtual void set_mask(std::int32_t row, std::span<const std::uint32_t> mask) = 0;
+  /// So many tokens of the row have keys and values of a draft model in its pages.
+  virtual void set_followed(std::int32_t row, std::int32_t tokens) = 0;
 
  protected:
   RowStates() = default;

@@ -48,6 +48,7 @@ Rows::Rows(Device& device, const kernels::StateLayout& layout, const Stream& str
   }
   active_.assign(static_cast<std::size_t>(layout_.max_rows), -1);
   counts_.assign(static_cast<std::size_t>(layout_.max_rows), 0);
+  follows_ = counts_;
 }
 
 void Rows::set_row(std::int32_t row, const RowStart& start) {
@@ -59,6 +60,7 @@ void Rows::set_row(std::int32_t row, const RowStart& start) {
   const Sampling& sampling = start.sampling;
   set(kernels::RowWord::length, static_cast<std::int32_t>(start.tokens.size()));
   set(kernels::RowWord::computed, start.computed);
+  set(kernels::RowWord::followed, start.followed);
   set(kernels::RowWord::temperature, sampling.temperature);
   set(kernels::RowWord::top_k, sampling.top_k);
   set(kernels::RowWord::top_p, sampling.top_p);
@@ -100,21 +102,32 @@ void Rows::set_pages(std::int32_t row, std::size_t first, std::span<const std::i
   add(layout_.row_at(row) + layout_.pages_at() + static_cast<std::int64_t>(first), pages);
 }
 
+void Rows::set_followed(std::int32_t row, std::int32_t tokens) {
+  begin_row(row);
+  add(layout_.row_at(row) + static_cast<std::int64_t>(kernels::RowWord::followed),
+      std::span(&tokens, 1));
+}
+
 void Rows::set_plan(std::span<const std::int32_t> active, std::span<const std::int32_t> counts,
-                    std::size_t padded) {
-  bool same = plan_known_;
-  for (std::size_t i = 0; i < padded && same; ++i) {
-    same =
-        i < active.size() ? active_[i] == active[i] && counts_[i] == counts[i] : active_[i] == -1;
+                    std::size_t padded, std::span<const std::int32_t> follows) {
+  bool same = plan_known_, same_follows = plan_known_;
+  const auto follow_of = [&](std::size_t i) { return i < follows.size() ? follows[i] : 0; };
+  for (std::size_t i = 0; i < padded && (same || same_follows); ++i) {
+    same = same && (i < active.size() ? active_[i] == active[i] && counts_[i] == counts[i]
+                                      : active_[i] == -1);
+    same_follows = same_follows && follows_[i] == follow_of(i);
   }
-  if (same) return;
   plan_known_ = true;
   for (std::size_t i = 0; i < padded; ++i) {
     active_[i] = i < active.size() ? active[i] : -1;
     counts_[i] = i < active.size() ? counts[i] : 0;
+    follows_[i] = follow_of(i);
   }
-  add(layout_.active_at(), std::span(active_).first(padded));
-  add(layout_.count_at(), std::span(counts_).first(padded));
+  if (!same) {
+    add(layout_.active_at(), std::span(active_).first(padded));
+    add(layout_.count_at(), std::span(counts_).first(padded));
+  }
+  if (!same_follows) add(layout_.follow_at(), std::span(follows_).first(padded));
 }
 
 void Rows::add(std::int64_t to, std::span<const std::int32_t> words) {

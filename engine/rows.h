@@ -29,10 +29,12 @@ class Rows : public RowStates {
   void set_row(std::int32_t row, const RowStart& start) override;
   void set_pages(std::int32_t row, std::size_t first, std::span<const std::int32_t> pages) override;
   void set_mask(std::int32_t row, std::span<const std::uint32_t> mask) override;
+  void set_followed(std::int32_t row, std::int32_t tokens) override;
   /// The rows of the next step and the number of tokens of each. Behind them there is none, up to
-  /// `padded` rows. Nothing is sent where it is the plan of the step before.
+  /// `padded` rows. `follows`: the work of a draft model for each row, kernels::kFeeds or a number
+  /// of tokens behind the step; none where it is empty. Only changes of the plan before are sent.
   void set_plan(std::span<const std::int32_t> active, std::span<const std::int32_t> counts,
-                std::size_t padded);
+                std::size_t padded, std::span<const std::int32_t> follows = {});
 
   std::size_t changed_words() const noexcept { return words_.size(); }
   /// Queues all changes.
@@ -67,8 +69,9 @@ class Rows : public RowStates {
   std::size_t next_slot_ = 0;
   std::vector<Change> changes_;
   std::vector<std::int32_t> words_;
-  std::vector<std::int32_t> set_rows_;         ///< by changes that were not sent
-  std::vector<std::int32_t> active_, counts_;  ///< on the device after the changes
+  std::vector<std::int32_t> set_rows_;  ///< by changes that were not sent
+  /// The plan on the device after the changes.
+  std::vector<std::int32_t> active_, counts_, follows_;
   bool plan_known_ = true;
 };
 

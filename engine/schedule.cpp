@@ -11,10 +11,6 @@ namespace kernwright::engine {
 
 namespace {
 
-/// Of a step with drafts. Large batches have enough to compute without them, and more logits would
-/// take more memory than those of a large batch do.
-constexpr std::int32_t kMostDraftTokens = 256;
-
 std::int32_t smallest(const std::vector<std::int32_t>& sizes, std::int32_t least) {
   return *std::ranges::lower_bound(sizes, least);
 }
@@ -117,24 +113,6 @@ StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
     if (part.sequence->source->adapter >= 0) plan.bucket.features |= Features::adapters;
   }
   return plan;
-}
-
-void add_drafts(StepPlan& plan, std::int32_t drafts, const ScheduleOptions& options) {
-  Bucket& bucket = plan.bucket;
-  const std::int64_t tokens = std::int64_t{bucket.rows} * (1 + drafts);
-  if (options.deterministic || !bucket.decodes() ||
-      tokens > std::min(options.max_tokens, kMostDraftTokens))
-    return;
-  std::int32_t added = 0;
-  for (StepPart& part : plan.parts) {
-    part.drafts = std::min(drafts, part.sequence->most_drafts());
-    part.count += part.drafts;
-    added += part.drafts;
-  }
-  if (added == 0) return;
-  plan.tokens += added;
-  bucket.drafts = drafts;
-  bucket.tokens = static_cast<std::int32_t>(tokens);
 }
 
 }  // namespace kernwright::engine

@@ -43,12 +43,15 @@ struct StepPart {
   std::int32_t count = 0;   ///< tokens to compute
   bool yields = false;      ///< whether its known tokens are all computed then: it gets a new one
   std::int32_t drafts = 0;  ///< of the tokens, at most: the device finds them
+  /// Work of a draft model: kernels::kFeeds, or a number of tokens behind the step.
+  std::int32_t follows = 0;
 };
 
 struct StepPlan {
   std::vector<StepPart> parts;
   std::int32_t tokens = 0;
   Bucket bucket{};
+  Bucket catch_up{};  ///< of the draft model behind the step; without rows there is none
 };
 
 struct ScheduleOptions {
@@ -63,9 +66,5 @@ struct ScheduleOptions {
 /// in generation, then as many of prompts as `max_tokens` leaves. Changes nothing.
 StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
                    const ScheduleOptions& options, const Buckets& buckets);
-
-/// Gives the rows of a step of decoding place for so many drafts each, or fewer. Leaves any other
-/// step as it is, a deterministic one too, and one that would have more than `max_tokens` or 256.
-void add_drafts(StepPlan& plan, std::int32_t drafts, const ScheduleOptions& options);
 
 }  // namespace kernwright::engine

@@ -21,6 +21,8 @@ struct Features {
   static constexpr std::uint32_t details = 4;    ///< such as log-probabilities
   static constexpr std::uint32_t masks = 8;      ///< logits have biases, tokens are masked
   static constexpr std::uint32_t adapters = 16;  ///< products have parts of adapters
+  /// No step of the model: a draft model computes tokens behind it.
+  static constexpr std::uint32_t catch_up = 32;
 };
 
 /// What to generate.
@@ -112,6 +114,7 @@ struct Sequence {
   std::size_t sent_pages = 0;            ///< of the row's page table on the device
   std::int32_t length = 0;               ///< tokens known
   std::int32_t computed = 0;             ///< tokens with keys and values in pages
+  std::int32_t followed = 0;             ///< of these, tokens in pages of a draft model
   std::int32_t planned = 0;              ///< tokens that planned steps generate
   std::int32_t produced = 0;             ///< tokens whose values were read
   const TokenMask* sent_mask = nullptr;  ///< that the row on the device has

@@ -16,6 +16,14 @@ std::int32_t SequencePages::pages_for(std::int32_t tokens) const noexcept {
   return (tokens + options_.page_size - 1) / options_.page_size;
 }
 
+std::int32_t SequencePages::missing(const StepPlan& plan) const noexcept {
+  std::int32_t wanted = 0;
+  for (const StepPart& part : plan.parts)
+    wanted += std::max(0, pages_for(part.sequence->computed + part.count) -
+                              static_cast<std::int32_t>(part.sequence->pages.size()));
+  return wanted - available();
+}
+
 std::int32_t SequencePages::shared_pages(std::int32_t length) const noexcept {
   std::int32_t pages = (length - 1) / options_.page_size;
   if (options_.part == 0) return pages;
@@ -137,10 +145,25 @@ bool SequencePages::release_found(Sequence& sequence, std::int32_t wanted) {
   return true;
 }
 
+std::int32_t SequencePages::followed(const Sequence& sequence) const {
+  const auto end = std::ranges::find_if_not(
+      sequence.pages, [&](std::int32_t page) { return pages_.is_followed(page); });
+  const auto whole = static_cast<std::int32_t>(end - sequence.pages.begin());
+  return std::min(whole * options_.page_size, sequence.computed);
+}
+
+void SequencePages::keep_followed(const Sequence& sequence) {
+  const auto certain = static_cast<std::int32_t>(sequence.tokens.size()) - 1;
+  const std::int32_t full = std::min(sequence.followed, certain) / options_.page_size;
+  for (std::int32_t i = 0; i < full; ++i)
+    pages_.set_followed(sequence.pages[static_cast<std::size_t>(i)]);
+}
+
 void SequencePages::release(Sequence& sequence) {
+  keep_followed(sequence);
   release_last(sequence.pages, 0);
   sequence.sent_pages = 0;
-  sequence.computed = 0;
+  sequence.computed = sequence.followed = 0;
   sequence.prompt_cached = false;
 }
 

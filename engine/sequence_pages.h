@@ -3,6 +3,7 @@
 
 #include "engine/pages.h"
 #include "engine/prefix.h"
+#include "engine/schedule.h"
 #include "engine/sequence.h"
 
 #include <cstdint>
@@ -32,6 +33,8 @@ class SequencePages {
   /// Free pages and idle ones: give() can take as many.
   std::int32_t available() const noexcept { return pages_.free() + pages_.idle(); }
   std::int32_t pages_for(std::int32_t tokens) const noexcept;
+  /// Pages of a plan beyond the available ones.
+  std::int32_t missing(const StepPlan& plan) const noexcept;
   /// Pages at the beginning of a text that others may have computed: full ones, without the last
   /// token.
   std::int32_t shared_pages(std::int32_t length) const noexcept;
@@ -49,6 +52,11 @@ class SequencePages {
   /// Keeps full pages of computed tokens for others: of the prompt, or of all known tokens.
   void keep_prompt(Sequence& sequence);
   void keep_text(const Sequence& sequence);
+  /// Computed tokens of the first pages, as far as a draft model has these.
+  std::int32_t followed(const Sequence& sequence) const;
+  /// Lets other sequences know the full pages of a draft model, of tokens without a doubt: steps on
+  /// their way may reject the last ones.
+  void keep_followed(const Sequence& sequence);
   /// Takes all pages back. Nothing of the sequence is computed then.
   void release(Sequence& sequence);
   /// Takes pages of find() back, from the last one on, until so many more are available or it has

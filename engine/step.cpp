@@ -75,6 +75,21 @@ void Step::draft(std::int32_t rows, const kernels::NgramLengths& lengths,
   kernels::draft_ngram(rows_.state(), rows_.layout(), rows, lengths, stream);
 }
 
+void Step::feed_draft(std::int32_t rows, std::int32_t number, const Array* sampled,
+                      std::int32_t vocabulary, const Stream& stream) const {
+  kernels::feed_draft(rows_.state(), rows_.layout(), arrays(rows, rows), number, sampled,
+                      vocabulary, stream);
+}
+
+void Step::begin_catch_up(std::int32_t rows, std::int32_t tokens, std::int32_t vocabulary,
+                          const Stream& stream) const {
+  kernels::begin_catch_up(rows_.state(), rows_.layout(), arrays(rows, tokens), vocabulary, stream);
+}
+
+void Step::end_catch_up(std::int32_t rows, const Stream& stream) const {
+  kernels::end_catch_up(rows_.state(), rows_.layout(), rows, stream);
+}
+
 void Step::begin(std::int32_t rows, std::int32_t tokens, const Stream& stream,
                  std::int32_t drafts) const {
   kernels::begin_step(rows_.state(), rows_.layout(), arrays(rows, tokens, drafts), stream);

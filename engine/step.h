@@ -30,6 +30,14 @@ class Step {
 
   /// The work before begin() of a step with drafts: finds them in the texts so far.
   void draft(std::int32_t rows, const kernels::NgramLengths& lengths, const Stream& stream) const;
+  /// The work before begin() of a step with drafts of a draft model: see kernels::feed_draft(),
+  /// whose arrays are those of a step of `rows` rows and tokens.
+  void feed_draft(std::int32_t rows, std::int32_t number, const Array* sampled,
+                  std::int32_t vocabulary, const Stream& stream) const;
+  /// Around the work of a draft model behind the model: see kernels::begin_catch_up().
+  void begin_catch_up(std::int32_t rows, std::int32_t tokens, std::int32_t vocabulary,
+                      const Stream& stream) const;
+  void end_catch_up(std::int32_t rows, const Stream& stream) const;
   /// The first work of a step: fills its arrays from the rows.
   void begin(std::int32_t rows, std::int32_t tokens, const Stream& stream,
              std::int32_t drafts = 0) const;

@@ -64,7 +64,7 @@ struct LoopObject {
           bucket.rows, bucket.tokens, (bucket.features & Features::random) != 0,
           (bucket.features & Features::penalties) != 0, (bucket.features & Features::details) != 0,
           (bucket.features & Features::masks) != 0, (bucket.features & Features::adapters) != 0,
-          bucket.drafts);
+          bucket.drafts, (bucket.features & Features::catch_up) != 0);
       return graph_of(made);
     } catch (py::error_already_set& error) {
       // An exception of Python must not outlive the lock, unless its caller holds it again.
@@ -275,6 +275,27 @@ void draft(const LoopObject& self, std::int32_t rows) {
   self.loop->step().draft(rows, self.loop->options().drafts.lengths, stream);
 }
 
+void feed_draft(const LoopObject& self, std::int32_t rows, std::int32_t number,
+                const py::object& sampled) {
+  const std::optional<Array> tokens = optional_operand(sampled, "sampled");
+  const Stream stream = current_stream(self.loop->stream().device());
+  const GilRelease unlocked;
+  self.loop->step().feed_draft(rows, number, tokens ? &*tokens : nullptr,
+                               self.loop->options().drafts.vocabulary, stream);
+}
+
+void begin_catch_up(const LoopObject& self, std::int32_t rows, std::int32_t tokens) {
+  const Stream stream = current_stream(self.loop->stream().device());
+  const GilRelease unlocked;
+  self.loop->step().begin_catch_up(rows, tokens, self.loop->options().drafts.vocabulary, stream);
+}
+
+void end_catch_up(const LoopObject& self, std::int32_t rows) {
+  const Stream stream = current_stream(self.loop->stream().device());
+  const GilRelease unlocked;
+  self.loop->step().end_catch_up(rows, stream);
+}
+
 void begin(const LoopObject& self, std::int32_t rows, std::int32_t tokens, std::int32_t drafts) {
   const Stream stream = current_stream(self.loop->stream().device());
   const GilRelease unlocked;
@@ -360,6 +381,7 @@ void bind_engine(py::module_& m) {
                        std::int32_t detail_words, bool deterministic, bool prefix_cache,
                        std::int32_t queue_limit, std::int32_t draft_tokens,
                        std::int32_t draft_shortest, std::int32_t draft_longest, bool draft_always,
+                       std::int32_t draft_context, std::int32_t draft_vocabulary,
                        const py::object& device) {
              const engine::LoopOptions options = {
                  .layout = {.max_rows = max_rows, .capacity = capacity, .page_size = page_size},
@@ -371,7 +393,9 @@ void bind_engine(py::module_& m) {
                  .queue_limit = queue_limit,
                  .drafts = {.tokens = draft_tokens,
                             .lengths = {draft_shortest, draft_longest},
-                            .always = draft_always}};
+                            .always = draft_always,
+                            .context = draft_context,
+                            .vocabulary = draft_vocabulary}};
              Device& chosen = device_argument(device);
              return without_gil([&] { return std::make_unique<LoopObject>(chosen, options); });
            }),
@@ -380,7 +404,8 @@ void bind_engine(py::module_& m) {
            py::arg("detail_words") = 0, py::arg("deterministic") = false,
            py::arg("prefix_cache") = false, py::arg("queue_limit") = 0, py::arg("draft_tokens") = 0,
            py::arg("draft_shortest") = 1, py::arg("draft_longest") = 1,
-           py::arg("draft_always") = false, py::arg("device") = py::none())
+           py::arg("draft_always") = false, py::arg("draft_context") = 0,
+           py::arg("draft_vocabulary") = 0, py::arg("device") = py::none())
       .def_property_readonly("stream", [](const LoopObject& self) { return self.loop->stream(); })
       .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),
            py::arg("min_tokens") = 0, py::arg("stop_tokens") = std::vector<std::int32_t>(),
@@ -436,6 +461,10 @@ void bind_engine(py::module_& m) {
       .def("use_host", &use_host)
       .def("arrays", &arrays, py::arg("rows"), py::arg("tokens"), py::arg("drafts") = 0)
       .def("draft", &draft)
+      .def("feed_draft", &feed_draft, py::arg("rows"), py::arg("number"),
+           py::arg("sampled") = py::none())
+      .def("begin_catch_up", &begin_catch_up)
+      .def("end_catch_up", &end_catch_up)
       .def("begin", &begin, py::arg("rows"), py::arg("tokens"), py::arg("drafts") = 0)
       .def("penalize", &penalize)
       .def("mask", &mask)

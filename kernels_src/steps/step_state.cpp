@@ -7,6 +7,7 @@
 #include "kernels_src/family.h"
 #include "kernels_src/steps/step_state.cu.h"
 
+#include <limits>
 #include <vector>
 
 namespace kernwright::kernels {
@@ -25,7 +26,8 @@ constexpr std::int64_t kMostPenalised = std::int64_t{1} << 18;  // bits of 32 KB
 struct StepState {
   CUdeviceptr words;
   std::int64_t rows_at, row_words;
-  std::int32_t count_at, pages_at, tokens_at, biases_at, mask_at, pages, page_size, capacity;
+  std::int32_t count_at, follow_at, pages_at, tokens_at, biases_at, mask_at, pages, page_size,
+      capacity;
 };
 
 /// Results of the kernels.
@@ -40,17 +42,19 @@ struct StepOutput {
   CUdeviceptr tokens, positions, token_rows, adapters, query_starts, lengths, last, page_table,
       top_k;
   CUdeviceptr temperature, top_p, min_p, repetition, presence, frequency, seeds, places;
-  std::int32_t rows, count, outputs;
+  std::int32_t rows, count, outputs, catches_up, vocabulary;
 };
 
-constexpr int kApply = 0, kBegin = 1, kEnd = 2, kPenalties = 3, kMasks = 4, kNgram = 5;
+constexpr int kApply = 0, kBegin = 1, kEnd = 2, kPenalties = 3, kMasks = 4, kNgram = 5, kFeed = 6,
+              kCaughtUp = 7;
 
 const LazyKernel& step_kernel(int number) {
   static const auto& family = *new Family("step_state.cu", text::step_state_cu);
-  return family.instance(InstanceKey().add(number, 3), [&] {
+  return family.instance(InstanceKey().add(number, 4), [&] {
     // One compile makes all: each step needs most of them.
     const std::vector<std::string> names = {"apply_changes",   "begin_step",  "end_step",
-                                            "apply_penalties", "apply_masks", "draft_ngram"};
+                                            "apply_penalties", "apply_masks", "draft_ngram",
+                                            "feed_draft",      "end_catch_up"};
     std::vector<std::string> ordered = {names[static_cast<std::size_t>(number)]};
     if (number == kApply) ordered = names;
     return ordered;
@@ -66,6 +70,7 @@ StepState step_state(const Array& words, const StateLayout& layout) {
           .rows_at = layout.row_at(0),
           .row_words = layout.row_words(),
           .count_at = static_cast<std::int32_t>(layout.count_at()),
+          .follow_at = static_cast<std::int32_t>(layout.follow_at()),
           .pages_at = static_cast<std::int32_t>(layout.pages_at()),
           .tokens_at = static_cast<std::int32_t>(layout.tokens_at()),
           .biases_at = static_cast<std::int32_t>(layout.biases_at()),
@@ -104,6 +109,13 @@ std::uint32_t logit_outputs(const Array& logits, std::int64_t rows, const StateL
   return each;
 }
 
+void require_sampled(const Array& sampled, std::int64_t outputs) {
+  if (sampled.type() != ScalarType::int32 || sampled.shape() != Shape{outputs} ||
+      !sampled.is_contiguous())
+    throw InvalidArgument(
+        format("sampled tokens are int32 of shape ({},), not {}", outputs, sampled.identify()));
+}
+
 LaunchConfig step_config(std::int64_t blocks, std::uint32_t threads, const Array& state,
                          const Stream& stream) {
   LaunchConfig config;
@@ -140,35 +152,80 @@ void draft_ngram(const Array& state, const StateLayout& layout, std::int32_t row
          kernel_state, lengths.least, lengths.most);
 }
 
-void begin_step(const Array& state, const StateLayout& layout, const StepArrays& step,
-                const Stream& stream) {
-  const StepState kernel_state = step_state(state, layout);
+namespace {
+
+/// The arrays of a step for a kernel.
+StepOutput step_output(const StateLayout& layout, const StepArrays& step) {
   const std::int64_t rows = step.lengths.size(), tokens = step.tokens.size();
   const std::uint32_t outputs = outputs_of(step.last.size(), rows, layout);
   if (tokens < rows)
     throw InvalidArgument(format("a step of {} rows has as many tokens, not {}", rows, tokens));
-  const StepOutput output = {.tokens = step.tokens.address(),
-                             .positions = step.positions.address(),
-                             .token_rows = step.token_rows.address(),
-                             .adapters = step.adapters.address(),
-                             .query_starts = step.query_starts.address(),
-                             .lengths = step.lengths.address(),
-                             .last = step.last.address(),
-                             .page_table = step.page_table.address(),
-                             .top_k = step.top_k.address(),
-                             .temperature = step.temperature.address(),
-                             .top_p = step.top_p.address(),
-                             .min_p = step.min_p.address(),
-                             .repetition = step.repetition_penalty.address(),
-                             .presence = step.presence_penalty.address(),
-                             .frequency = step.frequency_penalty.address(),
-                             .seeds = step.seeds.address(),
-                             .places = step.places.address(),
-                             .rows = static_cast<std::int32_t>(rows),
-                             .count = static_cast<std::int32_t>(tokens),
-                             .outputs = static_cast<std::int32_t>(outputs)};
-  launch(step_kernel(kBegin).on(state.device()), step_config(rows, kStepThreads, state, stream),
-         kernel_state, output);
+  return {.tokens = step.tokens.address(),
+          .positions = step.positions.address(),
+          .token_rows = step.token_rows.address(),
+          .adapters = step.adapters.address(),
+          .query_starts = step.query_starts.address(),
+          .lengths = step.lengths.address(),
+          .last = step.last.address(),
+          .page_table = step.page_table.address(),
+          .top_k = step.top_k.address(),
+          .temperature = step.temperature.address(),
+          .top_p = step.top_p.address(),
+          .min_p = step.min_p.address(),
+          .repetition = step.repetition_penalty.address(),
+          .presence = step.presence_penalty.address(),
+          .frequency = step.frequency_penalty.address(),
+          .seeds = step.seeds.address(),
+          .places = step.places.address(),
+          .rows = static_cast<std::int32_t>(rows),
+          .count = static_cast<std::int32_t>(tokens),
+          .outputs = static_cast<std::int32_t>(outputs),
+          .catches_up = 0,
+          .vocabulary = std::numeric_limits<std::int32_t>::max()};
+}
+
+void launch_begin(const Array& state, const StateLayout& layout, const StepOutput& output,
+                  const Stream& stream) {
+  launch(step_kernel(kBegin).on(state.device()),
+         step_config(output.rows, kStepThreads, state, stream), step_state(state, layout), output);
+}
+
+}  // namespace
+
+void begin_step(const Array& state, const StateLayout& layout, const StepArrays& step,
+                const Stream& stream) {
+  launch_begin(state, layout, step_output(layout, step), stream);
+}
+
+void begin_catch_up(const Array& state, const StateLayout& layout, const StepArrays& step,
+                    std::int32_t vocabulary, const Stream& stream) {
+  StepOutput output = step_output(layout, step);
+  output.catches_up = 1;
+  output.vocabulary = vocabulary;
+  launch_begin(state, layout, output, stream);
+}
+
+void end_catch_up(const Array& state, const StateLayout& layout, std::int32_t rows,
+                  const Stream& stream) {
+  const StepState kernel_state = step_state(state, layout);
+  require_rows(rows, layout);
+  launch(step_kernel(kCaughtUp).on(state.device()), step_config(1, kStepThreads, state, stream),
+         kernel_state, rows);
+}
+
+void feed_draft(const Array& state, const StateLayout& layout, const StepArrays& step,
+                std::int32_t number, const Array* sampled, std::int32_t vocabulary,
+                const Stream& stream) {
+  const StepState kernel_state = step_state(state, layout);
+  StepOutput output = step_output(layout, step);
+  output.vocabulary = vocabulary;
+  if (number < 0 || (number > 0) != (sampled != nullptr))
+    throw InvalidArgument(format("the first token of a row was not sampled, draft {} was", number));
+  if (sampled != nullptr) require_sampled(*sampled, output.rows);
+  const LaunchConfig config = step_config(output.rows, kStepThreads, state, stream);
+  launch(step_kernel(kFeed).on(state.device()), config, kernel_state, output, number,
+         sampled != nullptr ? sampled->address() : CUdeviceptr{0});
+  if (sampled != nullptr) sampled->use_on(config.stream);
 }
 
 void apply_penalties(const Array& state, const StateLayout& layout, const Array& logits,
@@ -209,10 +266,7 @@ void end_step(const Array& state, const StateLayout& layout, const Array& sample
   const StepState kernel_state = step_state(state, layout);
   const std::int64_t outputs = results.shape()[0];
   const std::uint32_t row_outputs = outputs_of(outputs, rows, layout);
-  if (sampled.type() != ScalarType::int32 || sampled.shape() != Shape{outputs} ||
-      !sampled.is_contiguous())
-    throw InvalidArgument(
-        format("sampled tokens are int32 of shape ({},), not {}", outputs, sampled.identify()));
+  require_sampled(sampled, outputs);
   if (logits != nullptr) require_logits(*logits, outputs);
   StepResults output = {.words = results.address(),
                         .row_words = static_cast<std::int32_t>(results.shape()[1]),

@@ -24,15 +24,18 @@ enum Word {
   kMasked,
   kAdapter,
   kDrafts,
+  kFollowed,
 };
 
 struct State {
   int* words;
   long long rows_at, row_words;
-  int count_at, pages_at, tokens_at, biases_at, mask_at, pages, page_size, capacity;
+  int count_at, follow_at, pages_at, tokens_at, biases_at, mask_at, pages, page_size, capacity;
 
   __device__ int active(int i) const { return words[i]; }
   __device__ int planned(int i) const { return words[count_at + i]; }
+  /// What a draft model does for row i: kFeeds, or tokens that it catches up with.
+  __device__ int follow(int i) const { return words[follow_at + i]; }
   __device__ int* row(int number) const { return words + rows_at + number * row_words; }
   /// Known tokens of a row that are not computed. A row whose logits were not finite has none, and
   /// computes one nevertheless.
@@ -43,20 +46,27 @@ struct State {
     const int* const row = this->row(active(i));
     return min(planned(i), due(row) + row[kDrafts]);
   }
+  /// Tokens of row i that a draft model catches up with.
+  __device__ int behind(int i) const {
+    if (active(i) < 0) return 0;
+    const int* const row = this->row(active(i));
+    return max(min(follow(i), row[kComputed] - row[kFollowed]), 0);
+  }
   /// Whether a row that computes `count` tokens has no other known one: it gets a new token.
   __device__ static bool yields(const int* row, int count) {
     return row[kComputed] + count - row[kDrafts] == row[kLength];
   }
 };
 
-/// A row has `outputs` logits: of its last known token, and of its drafts.
+/// A row has `outputs` logits: of its last known token, and of its drafts. A step that `catches_up`
+/// is one of a draft model, whose tokens are below `vocabulary`.
 struct Step {
   int *tokens, *positions, *token_rows, *adapters, *query_starts, *lengths, *last;
   int *page_table, *top_k;
   float *temperature, *top_p, *min_p, *repetition, *presence, *frequency;
   uint2* seeds;
   int* places;
-  int rows, count, outputs;
+  int rows, count, outputs, catches_up, vocabulary;
 };
 
 /// A block has a change.
@@ -89,28 +99,32 @@ __device__ void clear_values(const Step& step, int to) {
   step.seeds[to] = make_uint2(0, 0);
 }
 
+/// The number of a token for a model of a smaller vocabulary.
+__device__ int token_below(int token, int vocabulary) { return token < vocabulary ? token : 0; }
+
 /// Block b has row b of the step. All blocks together have the tokens behind the last one.
 __global__ void __launch_bounds__(kThreads)
     begin_step(const __grid_constant__ State state, const __grid_constant__ Step step) {
   const int b = blockIdx.x;
   int own_before = 0, own_total = 0;
   for (int i = threadIdx.x; i < step.rows; i += kThreads) {
-    const int count = state.count(i);
+    const int count = step.catches_up ? state.behind(i) : state.count(i);
     own_total += count;
     if (i < b) own_before += count;
   }
   const int before = block_reduce<kThreads>(own_before, Sum(), 0);
   const int total = block_reduce<kThreads>(own_total, Sum(), 0);
-  const int number = state.active(b), count = state.count(b);
-  const int* const row = number < 0 ? nullptr : state.row(number);
-  const int computed = row == nullptr ? 0 : row[kComputed];
+  const int number = state.active(b);
+  const int count = step.catches_up ? state.behind(b) : state.count(b);
+  const int* const row = number < 0 || count == 0 ? nullptr : state.row(number);
+  const int computed = row == nullptr ? 0 : row[step.catches_up ? kFollowed : kComputed];
   const int length = row == nullptr ? 0 : computed + count;
   if (threadIdx.x == 0) {
     step.query_starts[b] = before;
     if (b == 0) step.query_starts[step.rows] = total;
     step.lengths[b] = length;
   }
-  const int drafts = row == nullptr ? 0 : row[kDrafts];
+  const int drafts = row == nullptr || step.catches_up ? 0 : row[kDrafts];
   for (int j = threadIdx.x; j < step.outputs; j += kThreads) {
     const int to = b * step.outputs + j, behind = max(drafts - j, 0);
     step.last[to] = max(before + count - 1 - behind, 0);
@@ -122,7 +136,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   for (int i = threadIdx.x; i < count; i += kThreads) {
-    step.tokens[before + i] = row[state.tokens_at + computed + i];
+    step.tokens[before + i] = token_below(row[state.tokens_at + computed + i], step.vocabulary);
     step.positions[before + i] = computed + i;
     step.token_rows[before + i] = b;
     step.adapters[before + i] = row[kAdapter];
@@ -163,6 +177,54 @@ __global__ void __launch_bounds__(kDraftThreads)
   if (best == 0) return;
   for (int i = threadIdx.x; i < wanted; i += kDraftThreads)
     tokens[length + i] = tokens[end + i % (length - end)];
+}
+
+/// What follow() has of a row that a draft model is fed, too.
+constexpr int kFeeds = -1;
+
+/// Block b has row b of a step of a draft model: a token each. The first ones are the last known
+/// tokens; token i is draft i, which was `sampled` behind the one before and goes to the text. Rows
+/// with fewer drafts, or without any place in the draft model's caches, take no part.
+__global__ void __launch_bounds__(kThreads)
+    feed_draft(const __grid_constant__ State state, const __grid_constant__ Step step, int i,
+               const int* sampled) {
+  const int b = blockIdx.x, number = state.active(b);
+  int* const row = number < 0 || state.follow(b) != kFeeds ? nullptr : state.row(number);
+  const int length = row == nullptr ? 0 : row[kLength];
+  const int wanted = row == nullptr ? -1 : state.planned(b) - State::due(row);
+  const bool takes_part = i <= wanted;
+  int* const table = step.page_table + static_cast<long long>(b) * state.pages;
+  if (threadIdx.x == 0) {
+    int token = 0;
+    if (takes_part) {
+      int* const place = row + state.tokens_at + length - 1 + i;
+      if (i == 0)
+        row[kDrafts] = wanted;
+      else
+        *place = sampled[b];
+      token = token_below(*place, step.vocabulary);
+    }
+    step.tokens[b] = token;
+    step.positions[b] = takes_part ? length - 1 + i : 0;
+    step.token_rows[b] = takes_part ? b : -1;
+    step.lengths[b] = takes_part ? length + i : 0;
+    step.places[b] = length + i;
+    if (i == 0 && row != nullptr) gather_values(step, b, row);
+    if (i == 0 && row == nullptr) clear_values(step, b);
+    if (!takes_part) table[0] = -1;
+  }
+  if (i > 0 || !takes_part) return;
+  const int used = (length + wanted + state.page_size - 1) / state.page_size;
+  for (int page = threadIdx.x; page <= used && page < state.pages; page += kThreads)
+    table[page] = page < used ? row[state.pages_at + page] : -1;
+}
+
+/// The draft model has caught up with what the plan says, of the first `rows` rows.
+__global__ void end_catch_up(const __grid_constant__ State state, int rows) {
+  for (int i = threadIdx.x; i < rows; i += blockDim.x) {
+    const int count = state.behind(i);
+    if (count > 0) state.row(state.active(i))[kFollowed] += count;
+  }
 }
 
 constexpr int kPenaltyThreads = 256;
@@ -283,5 +345,6 @@ __global__ void __launch_bounds__(kThreads)
   // The last new token is not computed yet.
   row[kComputed] += count - drafts + j - 1;
   row[kLength] = length;
+  if (state.follow(b) == kFeeds) row[kFollowed] = row[kComputed];
   for (; j <= drafts; ++j) to[j * results.row_words] = kNotTaken;
 }

@@ -22,15 +22,16 @@ enum class RowWord : std::int32_t {
   prompt_length,
   seed_low,
   seed_high,
-  biased,   ///< tokens with a bias
-  masked,   ///< whether the row's bits of allowed tokens count
-  adapter,  ///< its slot; -1: none
-  drafts,   ///< tokens behind the known ones that the step computes, too
+  biased,    ///< tokens with a bias
+  masked,    ///< whether the row's bits of allowed tokens count
+  adapter,   ///< its slot; -1: none
+  drafts,    ///< tokens behind the known ones that the step computes, too
+  followed,  ///< tokens whose keys and values a draft model has, too
   count,
 };
 
 /// Where everything is in one array of int32 words: the plan of a step (the rows that take part,
-/// and how many tokens of each), then a block for each row.
+/// how many tokens of each, and what a draft model does for it), then a block for each row.
 struct StateLayout {
   std::int32_t max_rows = 0;
   std::int32_t capacity = 0;  ///< tokens of a row
@@ -47,8 +48,9 @@ struct StateLayout {
   std::int64_t row_words() const noexcept { return mask_at() + mask_words(); }
   std::int64_t active_at() const noexcept { return 0; }
   std::int64_t count_at() const noexcept { return max_rows; }
+  std::int64_t follow_at() const noexcept { return 2 * std::int64_t{max_rows}; }
   std::int64_t row_at(std::int64_t row) const noexcept {
-    return 2 * std::int64_t{max_rows} + row * row_words();
+    return 3 * std::int64_t{max_rows} + row * row_words();
   }
   std::int64_t words() const noexcept { return row_at(max_rows); }
 };
@@ -91,6 +93,27 @@ void apply_changes(const Array& state, const Array& block, std::int32_t count,
 /// for lengths out of order or above NgramLengths::kMost, and rows of 2^24 tokens.
 void draft_ngram(const Array& state, const StateLayout& layout, std::int32_t rows,
                  const NgramLengths& lengths, const Stream& stream);
+
+/// What the plan has of a row that a draft model computes the tokens of beside the step. Above 0 it
+/// is the number of tokens to catch up with.
+inline constexpr std::int32_t kFeeds = -1;
+
+/// Fills the first `rows` entries of `step` for a draft model that computes one token of each row.
+/// With `number` 0 that is the last known one, and the row gets as many drafts as its planned
+/// tokens leave place; else draft `number`, which is the token of `sampled` (rows,) int32 and
+/// becomes part of the text. Rows without such a draft, and those whose plan does not say kFeeds,
+/// have a length of 0 and no page. Tokens from `vocabulary` on are read as token 0. Queued on
+/// `stream`. Throws InvalidArgument as end_step() does.
+void feed_draft(const Array& state, const StateLayout& layout, const StepArrays& step,
+                std::int32_t number, const Array* sampled, std::int32_t vocabulary,
+                const Stream& stream);
+
+/// begin_step() of a draft model for the computed tokens whose keys and values it does not have,
+/// from the first one on and as many as the plan says. end_catch_up() then counts them.
+void begin_catch_up(const Array& state, const StateLayout& layout, const StepArrays& step,
+                    std::int32_t vocabulary, const Stream& stream);
+void end_catch_up(const Array& state, const StateLayout& layout, std::int32_t rows,
+                  const Stream& stream);
 
 /// Fills `step` from the plan and the rows. Rows behind the planned ones have a length of 0 and no
 /// page. Queued on `stream`. Throws InvalidArgument for fewer tokens than rows, or more rows than

@@ -53,6 +53,8 @@ ARRAYS = {
         "apply_penalties",
         "apply_masks",
         "draft_ngram",
+        "feed_draft",
+        "end_catch_up",
     ],
     "sampling.cu": [
         f"{kernel}<{of}, {packed}>"

@@ -41,6 +41,16 @@ def test_the_plan_has_what_loading_takes(capsys):
     assert "draft: LlamaForCausalLM on " in out and out.endswith("it fits\n")
 
 
+def test_the_plan_has_a_draft_model_and_its_caches(capsys):
+    target, draft = llm.load(TINY), llm.load(f"{TINY}_draft")
+    code, out = check(capsys, TINY, "--max-rows", 2, "--draft", f"{TINY}_draft")
+    assert code == 0 and f"weights  {bytes_of_parameters(draft) / 2**30:.3f} GiB" in out
+    assert "draft    LlamaForCausalLM" in out
+    token = sum(2 * heads * n * 2 for model in (target, draft) for heads, n in model.cache_layers())
+    taken = bytes_of_parameters(target) + bytes_of_parameters(draft) + 1024 * token
+    assert f"memory   {taken / 2**30:.3f} GiB of" in out
+
+
 @pytest.mark.parametrize(
     ("memory", "options"),
     [("device", {}), ("stream", {}), ("stream", {"budget": "1500KB"}),

@@ -5,13 +5,14 @@ from typing import Any, final
 
 from kernwright._core_array import Array
 
-_Record = Callable[[int, int, bool, bool, bool, bool, bool], Any]
+_Record = Callable[[int, int, bool, bool, bool, bool, bool, int, bool], Any]
 
 @final
 class _EngineLoop:
     """Requests in, tokens out. `record(rows, tokens, random, penalties, details, masks, adapters,
-    drafts)` gives the graph of a step of that size that does these things. With `drafts` each row
-    may have so many: a step has `outputs`, rows * (1 + drafts)."""
+    drafts, catches_up)` gives the graph of a step of that size that does these things. With
+    `drafts` each row may have so many: a step has `outputs`, rows * (1 + drafts). With `catches_up`
+    it is the work of a draft model alone, which has `draft_context` positions."""
 
     def __init__(
         self,
@@ -30,6 +31,8 @@ class _EngineLoop:
         draft_shortest: int = 1,
         draft_longest: int = 1,
         draft_always: bool = False,
+        draft_context: int = 0,
+        draft_vocabulary: int = 0,
         device: Any = None,
     ) -> None: ...
     @property
@@ -128,6 +131,16 @@ class _EngineLoop:
 
     def draft(self, rows: int, /) -> None:
         """Queues the search for drafts on the current stream, before begin()."""
+
+    def feed_draft(self, rows: int, number: int, sampled: Array | None = None) -> None:
+        """Queues what a draft model reads of each row: with `number` 0 its last known token, else
+        draft `number`, the token of `sampled` (rows,), which becomes part of its text."""
+
+    def begin_catch_up(self, rows: int, tokens: int, /) -> None:
+        """Queues the begin of a step in which a draft model computes tokens that it lacks."""
+
+    def end_catch_up(self, rows: int, /) -> None:
+        """Queues the end of such a step: the tokens count as computed by the draft model."""
 
     def begin(self, rows: int, tokens: int, drafts: int = 0) -> None:
         """Queues the begin of a step on the current stream."""

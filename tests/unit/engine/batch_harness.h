@@ -68,7 +68,8 @@ class FakeDevice final : public engine::RowStates {
                   start.computed,
                   start.sampling.seed,
                   {},
-                  start.adapter};
+                  start.adapter,
+                  start.followed};
   }
   void set_pages(std::int32_t row, std::size_t first,
                  std::span<const std::int32_t> pages) override {
@@ -76,19 +77,26 @@ class FakeDevice final : public engine::RowStates {
     REQUIRE(first == table.size());
     table.insert(table.end(), pages.begin(), pages.end());
   }
+  void set_followed(std::int32_t row, std::int32_t tokens) override {
+    rows_.at(row).followed = tokens;
+  }
   void set_mask(std::int32_t row, std::span<const std::uint32_t> mask) override {
     rows_.at(row).mask = mask.empty() ? engine::TokenMask() : engine::TokenMask(kTokens, mask);
   }
 
   /// Runs a step; its results, a word for each part and for each of its drafts.
-  Text run(const Text& active, const Text& counts, const engine::Bucket& bucket) {
+  Text run(const Text& active, const Text& counts, const engine::StepPlan& plan) {
+    const engine::Bucket& bucket = plan.bucket;
     Text results;
     for (std::size_t i = 0; i < active.size(); ++i) {
       Row& row = rows_.at(active[i]);
+      const bool feeds = plan.parts[i].follows == kernels::kFeeds;
+      if (feeds) REQUIRE(row.followed == row.computed);
+      REQUIRE((!feeds || bucket.drafts > 0));
       REQUIRE((row.mask.is_empty() || row.computed + counts[i] < std::ssize(row.tokens) ||
                (bucket.features & engine::Features::masks) != 0));
       if (bucket.drafts > 0) {
-        check_drafts(row, counts[i] - 1, bucket.drafts, results);
+        check_drafts(row, counts[i] - 1, bucket.drafts, feeds, results);
         continue;
       }
       for (std::int32_t k = 0; k < counts[i]; ++k) compute(row);
@@ -97,8 +105,11 @@ class FakeDevice final : public engine::RowStates {
       results.back() = sampled(row, row.tokens);
       row.tokens.push_back(results.back());
     }
+    catch_up(active, plan);
     return results;
   }
+
+  int caught_up = 0;  ///< tokens that a draft model computed behind a step
 
   /// What a page has, with its adapter, and a page with that.
   std::vector<Text> page(std::int32_t number) {
@@ -131,7 +142,36 @@ class FakeDevice final : public engine::RowStates {
     std::uint64_t seed = 0;
     engine::TokenMask mask;
     std::int32_t adapter = -1;
+    std::int32_t followed = 0;
   };
+
+  /// A draft model has what `compute` leaves in pages of the model, in pages of its own.
+  void follow(Row& row) {
+    for (std::int32_t i = 0; i < row.followed; ++i) {
+      const std::int32_t page = row.pages[static_cast<std::size_t>(i / page_size_)];
+      REQUIRE(std::ranges::equal(followed_[{page, i % page_size_}],
+                                 std::span(row.tokens).first(static_cast<std::size_t>(i) + 1)));
+    }
+    const std::int32_t at = row.followed++;
+    REQUIRE(at < std::ssize(row.tokens));
+    const std::int32_t page = row.pages.at(static_cast<std::size_t>(at / page_size_));
+    followed_[{page, at % page_size_}] = Text(row.tokens.begin(), row.tokens.begin() + at + 1);
+  }
+
+  void catch_up(const Text& active, const engine::StepPlan& plan) {
+    std::int32_t total = 0;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      Row& row = rows_.at(active[i]);
+      const std::int32_t count = std::max(plan.parts[i].follows, 0);
+      REQUIRE(row.followed + count <= row.computed);
+      for (std::int32_t k = 0; k < count; ++k) follow(row);
+      total += count;
+    }
+    REQUIRE((total > 0) == (plan.catch_up.rows > 0));
+    REQUIRE((total == 0 ||
+             (total <= plan.catch_up.tokens && std::ssize(plan.parts) <= plan.catch_up.rows)));
+    caught_up += total;
+  }
 
   static std::int32_t sampled(const Row& row, const Text& text) {
     std::int32_t token = next_token(text, row.seed);
@@ -140,13 +180,15 @@ class FakeDevice final : public engine::RowStates {
   }
 
   /// The row gets up to `most` drafts, most of them right, and keeps those that are.
-  void check_drafts(Row& row, std::int32_t most, std::int32_t drafts, Text& results) {
+  void check_drafts(Row& row, std::int32_t most, std::int32_t drafts, bool feeds, Text& results) {
     REQUIRE(row.computed + 1 == std::ssize(row.tokens));
     Text text = row.tokens;
-    for (auto left = static_cast<std::int32_t>(random_() % 5); left > 0 && most > 0; --left, --most)
+    auto left = feeds ? drafts : static_cast<std::int32_t>(random_() % 5);
+    for (; left > 0 && most > 0; --left, --most)
       text.push_back(random_() % 4 == 0 ? 0 : sampled(row, text));
     std::swap(row.tokens, text);
     while (row.computed < std::ssize(row.tokens)) compute(row);
+    while (feeds && row.followed < std::ssize(row.tokens)) follow(row);
     std::swap(row.tokens, text);
     const std::size_t end = results.size() + static_cast<std::size_t>(drafts) + 1;
     for (bool goes_on = true; goes_on;) {
@@ -156,7 +198,8 @@ class FakeDevice final : public engine::RowStates {
       goes_on = place < text.size() && text[place] == results.back();
     }
     row.computed = static_cast<std::int32_t>(row.tokens.size()) - 1;
-    for (std::size_t left = text.size() + 1; left > row.tokens.size(); --left)
+    if (feeds) row.followed = row.computed;
+    for (std::size_t more = text.size() + 1; more > row.tokens.size(); --more)
       results.push_back(kernels::kNotTaken);
     results.resize(end, kernels::kNoToken);
   }
@@ -181,7 +224,7 @@ class FakeDevice final : public engine::RowStates {
   const std::int32_t page_size_;
   std::mt19937 random_{5};
   std::map<std::int32_t, Row> rows_;
-  std::map<std::pair<std::int32_t, std::int32_t>, Text> pages_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Text> pages_, followed_;
   std::map<std::int32_t, std::int32_t> adapters_;  ///< of pages
 };
 
@@ -217,7 +260,7 @@ class Harness {
       batch.commit(plan, active, counts);
       REQUIRE(std::set(active.begin(), active.end()).size() == active.size());
       load();
-      unread_.push_back({plan, device.run(active, counts, plan.bucket)});
+      unread_.push_back({plan, device.run(active, counts, plan)});
       ++steps;
       draft_steps += plan.bucket.drafts > 0 ? 1 : 0;
     }
@@ -390,7 +433,8 @@ inline bool Harness::restore(const Text& text) {
 
 inline engine::BatchOptions options_of(std::int32_t rows, std::int32_t pages,
                                        bool prefix_cache = true, std::int32_t page_size = 2,
-                                       bool deterministic = false, std::int32_t drafts = 0) {
+                                       bool deterministic = false, std::int32_t drafts = 0,
+                                       std::int32_t draft_context = 0) {
   const std::int32_t tokens = rows * (1 + drafts) + 4;
   return {.max_rows = rows,
           .capacity = 40,
@@ -401,7 +445,7 @@ inline engine::BatchOptions options_of(std::int32_t rows, std::int32_t pages,
           .schedule = {.max_tokens = tokens, .deterministic = deterministic},
           .vocabulary = kTokens,
           .reserve_tokens = 4,
-          .drafts = {.tokens = drafts, .always = true}};
+          .drafts = {.tokens = drafts, .always = true, .context = draft_context}};
 }
 
 inline engine::Request request_of(Text prompt, std::int32_t tokens) {

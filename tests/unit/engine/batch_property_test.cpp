@@ -72,14 +72,15 @@ void disturb(Harness& all, Draw& draw) {
 
 TEST_CASE("batch: invariants and texts hold through random work of every kind") {
   std::map<Finish, int> ends;
-  std::int64_t preemptions = 0, shared = 0, restored = 0, accepted = 0, loaded = 0;
+  std::int64_t preemptions = 0, shared = 0, restored = 0, accepted = 0, loaded = 0, caught_up = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     Draw draw(seed);
     const std::int32_t page_size = 1 + draw.below(3), rows = 1 + draw.below(4);
     const std::int32_t least = (40 + page_size - 1) / page_size;  // a row's longest text
     Harness all(options_of(rows, least + draw.below(2) * draw.below(12), !draw.one_of(4), page_size,
-                           draw.one_of(5), draw.one_of(3) ? 0 : 1 + draw.below(6)),
+                           draw.one_of(5), draw.one_of(3) ? 0 : 1 + draw.below(6),
+                           draw.one_of(2) ? 0 : 10 + draw.below(31)),
                 draw.one_of(2) ? 0 : 1 + draw.below(40));
     for (int step = 0; step < 150; ++step) {
       if (draw.one_of(3)) {
@@ -107,6 +108,7 @@ TEST_CASE("batch: invariants and texts hold through random work of every kind") 
     shared += all.batch.stats().shared_tokens;
     accepted += all.batch.stats().accepted_tokens;
     loaded += all.batch.stats().loaded_pages;
+    caught_up += all.device.caught_up;
     restored += all.restore(draw.text(20, 2)) ? 1 : 0;
   }
   // The work had all of it.
@@ -115,6 +117,7 @@ TEST_CASE("batch: invariants and texts hold through random work of every kind") 
   CHECK(restored > 20);
   CHECK(accepted > 300);
   CHECK(loaded > 50);
+  CHECK(caught_up > 500);
   for (const Finish finish : {Finish::stop, Finish::length, Finish::cancelled, Finish::timeout,
                               Finish::bad_logits, Finish::bad_guide, Finish::failed}) {
     CAPTURE(static_cast<int>(finish));

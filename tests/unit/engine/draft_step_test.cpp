@@ -83,6 +83,11 @@ struct Steps {
     return tokens;
   }
 
+  std::int32_t word(std::int32_t row, kernels::RowWord which) {
+    const std::int64_t at = rows.layout().row_at(row) + static_cast<std::int64_t>(which);
+    return read(rows.state().slice(0, at, 1, 1), stream).front();
+  }
+
   Stream stream;
   Rows rows;
   Step step;
@@ -213,11 +218,94 @@ TEST_CASE("draft steps: a token without a finite logit ends what is taken") {
         Text{2, 1, 2, kNoNumber, 3, 4, kNotTaken, 5, 6, kNotTaken, 7, 8});
 }
 
+TEST_CASE("draft steps: a draft model reads the last token of rows, then the drafts it makes") {
+  // Row 2 is not fed; row 3 has no place for a second draft; no row for the last entry.
+  const StateLayout layout = {.max_rows = 4, .capacity = 20, .page_size = 2};
+  Steps all(layout, 12, 0, 2);
+  const std::vector<Text> texts = {{1, 2, 3}, {9, 9}, {4, 5, 6, 7, 8}, {3}};
+  for (const std::int32_t row : {0, 1, 2}) {
+    all.start(row, texts[static_cast<std::size_t>(row)], {.temperature = 0.5f, .seed = 7});
+    const Text pages = {10 * row, 10 * row + 1, 10 * row + 2, 10 * row + 3};
+    all.rows.set_pages(row, 0, pages);
+  }
+  const Text active = {0, 1, 2}, counts = {3, 1, 2};
+  const Text follows = {kernels::kFeeds, 0, kernels::kFeeds};
+  all.rows.set_plan(active, counts, 4, follows);
+  all.rows.flush();
+  const kernels::StepArrays step = all.step.arrays(4, 4);
+  const auto table = [&](std::int64_t row) {
+    Text pages = read(step.page_table.slice(0, row, 1, 1), all.stream);
+    pages.resize(5);
+    return pages;
+  };
+  all.step.feed_draft(4, 0, nullptr, 8, all.stream);
+  CHECK(read(step.tokens, all.stream) == Text{3, 0, 0, 0});  // 8 is none of the vocabulary
+  CHECK(read(step.positions, all.stream) == Text{2, 0, 4, 0});
+  CHECK(read(step.lengths, all.stream) == Text{3, 0, 5, 0});
+  CHECK(read(step.token_rows, all.stream) == Text{0, -1, 2, -1});
+  CHECK(read<float>(step.temperature, all.stream) == std::vector<float>{0.5f, 0, 0.5f, 0});
+  CHECK(read<std::uint64_t>(step.seeds, all.stream) == std::vector<std::uint64_t>{7, 0, 7, 0});
+  CHECK(table(0) == Text{0, 1, 2, -1, 0});  // of 5 tokens
+  CHECK(table(1).front() == -1);
+  const Array first = to_device({6, 1, 5, 1}), second = to_device({2, 1, 4, 1});
+  all.step.feed_draft(4, 1, &first, 8, all.stream);
+  CHECK(read(step.tokens, all.stream) == Text{6, 0, 5, 0});
+  CHECK(read(step.positions, all.stream) == Text{3, 0, 5, 0});
+  const Text places = read(step.places, all.stream);
+  CHECK(places[0] == 4);  // of the token that is drawn there
+  CHECK(places[2] == 6);
+  all.step.feed_draft(4, 2, &second, 8, all.stream);
+  CHECK(read(step.tokens, all.stream) == Text{2, 0, 0, 0});
+  CHECK(read(step.lengths, all.stream) == Text{5, 0, 0, 0});
+  CHECK(table(2).front() == -1);
+  all.step.begin(4, 12, all.stream, 2);
+  const kernels::StepArrays checked = all.step.arrays(4, 12, 2);
+  CHECK(read(checked.tokens, all.stream) == Text{3, 6, 2, 9, 8, 5, 0, 0, 0, 0, 0, 0});
+  // The first draft of row 0 is right, that of row 2 is not.
+  all.step.end(to_device({6, 7, 0, 1, 0, 0, 3, 0, 0, 0, 0, 0}), 4, nullptr, nullptr, all.stream);
+  CHECK(all.tokens_of(12) == Text{6, 7, kNotTaken, 1, kNoToken, kNoToken, 3, kNotTaken, kNoToken,
+                                  kNoToken, kNoToken, kNoToken});
+  CHECK(all.word(0, kernels::RowWord::followed) == 4);
+  CHECK(all.word(1, kernels::RowWord::followed) == 0);
+  CHECK(all.word(2, kernels::RowWord::followed) == 5);
+}
+
+TEST_CASE("draft steps: a draft model catches up with as many computed tokens as the plan says") {
+  Steps all({.max_rows = 4, .capacity = 20, .page_size = 2}, 12, 0, 2);
+  all.start(0, {1, 2, 3, 4, 5});
+  all.start(1, {6, 6});
+  all.start(3, {7, 8, 9, 1});
+  all.rows.flush();
+  all.rows.set_followed(3, 1);
+  all.rows.set_pages(3, 0, Text{5, 6});
+  const Text active = {0, 1, 3}, counts = {1, 1, 1}, follows = {2, kernels::kFeeds, 9};
+  all.rows.set_plan(active, counts, 4, follows);
+  all.rows.flush();
+  all.step.begin_catch_up(4, 8, 9, all.stream);
+  const kernels::StepArrays step = all.step.arrays(4, 8);
+  CHECK(read(step.tokens, all.stream) == Text{1, 2, 8, 0, 0, 0, 0, 0});  // 9 is none
+  CHECK(read(step.positions, all.stream) == Text{0, 1, 1, 2, 0, 0, 0, 0});
+  CHECK(read(step.token_rows, all.stream) == Text{0, 0, 2, 2, -1, -1, -1, -1});
+  CHECK(read(step.query_starts, all.stream) == Text{0, 2, 2, 4, 4});
+  CHECK(read(step.lengths, all.stream) == Text{2, 0, 3, 0});
+  all.step.end_catch_up(4, all.stream);
+  CHECK(all.word(0, kernels::RowWord::followed) == 2);
+  CHECK(all.word(1, kernels::RowWord::followed) == 0);
+  CHECK(all.word(3, kernels::RowWord::followed) == 3);
+  CHECK(all.word(3, kernels::RowWord::computed) == 3);
+}
+
 TEST_CASE("draft steps: wrong lengths and sizes are refused") {
   Steps all({.max_rows = 2, .capacity = 9, .page_size = 4}, 8, 0, 1);
   for (const NgramLengths lengths : {NgramLengths{0, 1}, NgramLengths{3, 2}, NgramLengths{1, 65}})
     CHECK_THROWS_AS(all.step.draft(1, lengths, all.stream), InvalidArgument);
   CHECK_THROWS_AS(all.step.draft(3, {1, 1}, all.stream), InvalidArgument);
+  const Array tokens = to_device({1, 2});
+  CHECK_THROWS_AS(all.step.feed_draft(2, 0, &tokens, 8, all.stream), InvalidArgument);
+  CHECK_THROWS_AS(all.step.feed_draft(2, 1, nullptr, 8, all.stream), InvalidArgument);
+  CHECK_THROWS_AS(all.step.feed_draft(1, 1, &tokens, 8, all.stream), InvalidArgument);
+  CHECK_THROWS_AS(all.step.end_catch_up(3, all.stream), InvalidArgument);
+  CHECK_THROWS_AS(all.step.begin_catch_up(2, 9, 8, all.stream), InvalidArgument);
   CHECK_THROWS_AS(all.step.arrays(2, 4, 2), InvalidArgument);
   CHECK_THROWS_AS(all.step.arrays(2, 4, -1), InvalidArgument);
   CHECK_THROWS_AS(all.step.end(to_device({1, 2, 3}), 2, nullptr, nullptr, all.stream),

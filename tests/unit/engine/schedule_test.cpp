@@ -147,36 +147,3 @@ TEST_CASE("buckets: the smallest size that holds a step") {
     }
   }
 }
-
-TEST_CASE("schedule: drafts are for steps of decoding, as many as a text may still get") {
-  const Buckets buckets = Buckets::of_limits(8, 64);
-  const ScheduleOptions options = {.max_tokens = 64};
-  const std::vector running = {sequence_of(5, 4), sequence_of(9, 8, 3), sequence_of(2, 1, 1)};
-  StepPlan plan = plan_step(running, options, buckets);
-  add_drafts(plan, 7, options);
-  CHECK(counts_of(plan) == std::vector{8, 3, 1});
-  CHECK(plan.tokens == 12);
-  CHECK(plan.bucket == Bucket{4, 32, 0, 7});
-  CHECK(plan.bucket.outputs() == 32);
-  CHECK(plan.bucket.decodes());
-
-  // A prompt beside, too few tokens of a step, nothing to guess, a guide, a deterministic engine.
-  const auto is_plain = [&](const std::vector<std::shared_ptr<Sequence>>& sequences,
-                            std::int32_t drafts, const ScheduleOptions& chosen) {
-    StepPlan made = plan_step(sequences, chosen, buckets);
-    const auto counts = counts_of(made);
-    add_drafts(made, drafts, chosen);
-    return counts_of(made) == counts && made.bucket.drafts == 0;
-  };
-  CHECK(is_plain({sequence_of(5, 4), sequence_of(5, 2)}, 7, options));
-  CHECK(is_plain(running, 16, options));
-  CHECK(is_plain(running, 64, {.max_tokens = 1000}));
-  CHECK_FALSE(is_plain(running, 63, {.max_tokens = 1000}));
-  CHECK(is_plain({sequence_of(2, 1, 1)}, 7, options));
-  CHECK(is_plain(running, 7, {.max_tokens = 64, .deterministic = true}));
-  auto guided = std::make_shared<Request>();
-  guided->first_mask = TokenMask(9, true);
-  auto sequence = sequence_of(5, 4);
-  sequence->source = guided;
-  CHECK(is_plain({sequence}, 7, options));
-}

@@ -362,7 +362,13 @@ TEST_CASE("rows: an unchanged plan is not sent again") {
   CHECK(all.rows.changed_words() == 0);
   all.rows.discard();
   all.rows.set_plan(active, counts, 2);
-  CHECK(all.rows.changed_words() == 4);
+  CHECK(all.rows.changed_words() == 6);
+  all.rows.flush();
+  const std::vector<std::int32_t> follows = {kernels::kFeeds, 5};
+  all.rows.set_plan(active, counts, 2, follows);
+  CHECK(all.rows.changed_words() == 2);
+  all.rows.set_plan(active, counts, 2, follows);
+  CHECK(all.rows.changed_words() == 2);
 }
 
 TEST_CASE("steps: limits that make no sense are refused") {

@@ -68,22 +68,21 @@ def add_device_argument(parser: argparse.ArgumentParser) -> None:
 def add_draft_arguments(parser: Any) -> None:
     """How tokens are guessed."""
     parser.add_argument(
-        "--draft", metavar="ngram", help="guesses tokens from the text so far, and checks several "
-        "in a step, where that pays",
+        "--draft", metavar="ngram|PATH", help="guesses tokens from the text so far, or with a "
+        "smaller model of the same vocabulary, and checks several in a step, where that pays",
     )  # fmt: skip
     parser.add_argument("--draft-tokens", type=int, metavar="N", help="of a step, at most")
 
 
 def draft_of(arguments: argparse.Namespace) -> Any:
     """The llm.Draft that was asked for, or None. Raises UsageError."""
-    from kernwright import llm
+    from kernwright.llm._draft import draft_of as chosen_draft
 
     if arguments.draft is None:
         if arguments.draft_tokens is not None:
             raise UsageError("--draft-tokens is for --draft: give that one, too")
         return None
-    tokens = {} if arguments.draft_tokens is None else {"tokens": arguments.draft_tokens}
-    return llm.Draft(arguments.draft, **tokens)
+    return chosen_draft(arguments.draft, arguments.draft_tokens)
 
 
 def add_sampling_arguments(parser: Any, max_tokens: int | None) -> None:

@@ -132,7 +132,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     def planned(path: str | None) -> Any:
         with device:
-            return plan(**load_options(arguments, path), device=device)
+            made = plan(**load_options(arguments, path), device=device)
+            if path is None and arguments.draft is not None and arguments.draft.model is not None:
+                draft = plan(arguments.draft.model, device=device, memory="device")
+                made = made._replace(draft=draft)
+            return made
 
     def load(path: str | None) -> Any:
         return loaded(arguments, path, device)

@@ -14,7 +14,7 @@ from kernwright.llm._errors import ModelError
 from kernwright.llm._paged_step import LayerCache
 from kernwright.llm._weights.memory import available_bytes
 
-__all__ = ["BYTES", "CacheFormat", "named_arrays", "on_host", "require_pages"]
+__all__ = ["BYTES", "CacheFormat", "made_caches", "named_arrays", "on_host", "require_pages"]
 
 BYTES = ("int8", "float8_e4m3fn", "float8_e5m2")
 """Elements of 8 bits, which queries of 16 bits attend to."""
@@ -48,15 +48,7 @@ class CacheFormat(NamedTuple):
     ) -> list[LayerCache]:  # fmt: skip
         """Pages of zeros: 0 times what nobody wrote must not be NaN. Raises OutOfMemory, which
         tells how many tokens would fit."""
-        made: list[LayerCache] = []
-        try:
-            for number, extents in enumerate(layers):
-                made.append(self._layer(number, (pages, page_size, *extents)))
-            return made
-        except OutOfMemory as error:
-            made.clear()  # else the error would keep it
-            token = self.token_bytes(layers)
-            raise OutOfMemory(_too_large(token, pages * page_size, capacity, device)) from error
+        return made_caches([(self, layers)], pages, page_size, capacity, device)[0]
 
     def _layer(self, number: int, shape: tuple[int, ...]) -> LayerCache:
         keys, values = (kw.zeros(shape, self.dtype) for _ in range(2))
@@ -75,6 +67,24 @@ class CacheFormat(NamedTuple):
             wide = scale.reshape((-1,)).astype("float32")
             found.append(kw.broadcast_to(wide, (heads,)).copy())
         return LayerCache(keys, values, *found)
+
+
+def made_caches(
+    models: Sequence[tuple[CacheFormat, Sequence[tuple[int, int]]]], pages: int, page_size: int,
+    capacity: int, device: Any,
+) -> list[list[LayerCache]]:  # fmt: skip
+    """CacheFormat.make() for models that have the same pages."""
+    made: list[list[LayerCache]] = []
+    try:
+        for format, layers in models:
+            made.append([])
+            for number, extents in enumerate(layers):
+                made[-1].append(format._layer(number, (pages, page_size, *extents)))
+        return made
+    except OutOfMemory as error:
+        made.clear()  # else the error would keep it
+        token = sum(format.token_bytes(layers) for format, layers in models)
+        raise OutOfMemory(_too_large(token, pages * page_size, capacity, device)) from error
 
 
 def on_host(device: Any) -> Any:

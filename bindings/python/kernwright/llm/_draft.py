@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 from kernwright.errors import ArgumentError, InvalidArgument
+
+if TYPE_CHECKING:
+    from kernwright.llm._model import Model
 
 __all__ = ["Draft"]
 
 _LONGEST = 64  # tokens of an n-gram, as the kernel has it
 _MOST_TOKENS = 31
+_USUAL_TOKENS = {"ngram": 7, "model": 4}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,16 +27,24 @@ class Draft:
     equal ones the latest. A step checks up to `tokens` drafts of each text, and gives these texts
     the drafts that the model would have written, and one token more.
 
+    `model`, the path of a model or an llm.Model, is a smaller model of the same vocabulary that
+    writes the drafts: greedily, or drawn with the random numbers of the text. Its weights are on
+    the device of the large model, and it keeps keys and values of its own for the same pages. It
+    knows nothing of adapters, penalties, biases and masks: where these matter, its drafts are wrong
+    more often. A text beyond its context goes on without drafts.
+
     The model writes the same tokens with and without drafts: each is drawn from its own logits with
     its own random number. A step with drafts computes more tokens, in other kernels. Where two
     logits are equal but for rounding, a text may thus go another way, as with another batch.
 
     Drafts are left out where they do not pay: steps with and without are timed, and accepted drafts
-    counted. `always=True` measures nothing. A step with parts of prompts has no drafts, nor has
+    counted. `always=True` measures nothing. A draft model computes no token of a text before drafts
+    are tried, and catches up then. A step with parts of prompts has no drafts, nor has
     one that would have more than 256 tokens with them, as of 33 texts of 7 drafts each. A text with
     schema, regex, grammar or choices gets none, nor do the first min_tokens of a text.
 
-    Raises InvalidArgument, ArgumentError.
+    Raises InvalidArgument, ArgumentError. Where it is used, a model of another vocabulary, device
+    or with weights in the host's memory raises llm.ModelError, and its files what llm.load() does.
 
     >>> from kernwright import llm
     >>> model = llm.load(random={
@@ -43,18 +56,29 @@ class Draft:
     >>> made = model.generate([1, 2, 3], max_tokens=9, draft=draft)
     >>> made.tokens == model.generate([1, 2, 3], max_tokens=9).tokens
     True
+    >>> twin = llm.Draft(model=model, tokens=3)  # as large as the model: a small one pays
+    >>> model.generate([1, 2, 3], max_tokens=9, draft=twin).tokens == made.tokens
+    True
     """
 
     kind: str = "ngram"
     _: dataclasses.KW_ONLY
-    tokens: int = 7
+    model: str | os.PathLike[str] | Model | None = None
+    tokens: int | None = None
+    """Without a number 7 of n-grams, 4 of a model."""
     shortest: int = 1
     longest: int = 8
     always: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind != "ngram":
-            raise ArgumentError(f'a draft is "ngram", got {self.kind!r:.60}')
+        kinds = ("ngram", "model")
+        if self.kind not in kinds or (self.kind == "model" and self.model is None):
+            raise ArgumentError(f'a draft is "ngram", or has model=, got {self.kind!r:.60}')
+        if self.model is not None:
+            object.__setattr__(self, "kind", "model")
+            _require_model(self.model)
+        if self.tokens is None:
+            object.__setattr__(self, "tokens", _USUAL_TOKENS[self.kind])
         for name, most in (("tokens", _MOST_TOKENS), ("shortest", _LONGEST), ("longest", _LONGEST)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):
@@ -70,13 +94,31 @@ class Draft:
             raise ArgumentError(f"always is True or False, got {self.always!r:.60}")
 
 
-def draft_of(draft: Any) -> Draft | None:
-    """What a `draft` option means: a Draft, its kind, or None for none. Raises ArgumentError."""
+def _require_model(model: Any) -> None:
+    """Raises ArgumentError for what is no model, and no path."""
+    from kernwright.llm._model import Model
+
+    if not isinstance(model, (str, os.PathLike, Model)):
+        raise ArgumentError(f"model of a draft is a path or an llm.Model, got {model!r:.60}")
+
+
+def draft_of(draft: Any, tokens: int | None = None) -> Draft | None:
+    """What a `draft` option means: a Draft, "ngram", the path of a model, or None for none. Raises
+    ArgumentError."""
     if draft is None or isinstance(draft, Draft):
         return draft
-    if not isinstance(draft, str):
-        raise ArgumentError(f'draft is "ngram", an llm.Draft or None, got {draft!r:.60}')
-    return Draft(draft)
+    if draft == "ngram":
+        return Draft("ngram", tokens=tokens)
+    if not isinstance(draft, (str, os.PathLike)):
+        raise ArgumentError(
+            f'draft is "ngram", an llm.Draft or None, got {draft!r:.60}; or the path of a model'
+        )
+    if not os.path.exists(draft):
+        name = os.fsdecode(draft)
+        raise ArgumentError(
+            f'a draft is "ngram" or the path of a model, and there is no {name!r:.200}'
+        )
+    return Draft(model=draft, tokens=tokens)
 
 
 def require_no_draft(draft: Draft | None, deterministic: bool) -> None:

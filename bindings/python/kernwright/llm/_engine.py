@@ -14,8 +14,10 @@ import kernwright as kw
 from kernwright._core import Array, _EngineLoop
 from kernwright.errors import Error
 from kernwright.llm._adapters.adapters import AdapterPlace, Adapters
-from kernwright.llm._caches import CacheFormat, named_arrays, on_host, require_pages
+from kernwright.llm._caches import CacheFormat, made_caches, named_arrays, on_host, require_pages
 from kernwright.llm._draft import Draft, require_no_draft
+from kernwright.llm._draft_model import DraftModel
+from kernwright.llm._drafting import Drafter
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._guide.worker import GuideWorker
 from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
@@ -95,7 +97,8 @@ class TokenEngine:
     `prefix_cache` pages of earlier texts stay as long as nobody else needs them, and texts that
     begin alike share them: a chat goes on without its past being computed again. `host_cache` bytes
     of page-locked memory keep copies of such pages when others need the device's. With a `draft`
-    steps check guesses of the next tokens. `adapters` are those that Sampling.adapter may name.
+    steps check guesses of the next tokens, by the model `drafter` if it has one. `adapters` are
+    those that Sampling.adapter may name.
 
     One thread at a time: others wait. serve() instead runs requests of begin() until close(), and
     its events go to take(): these and cancel() and stats() may then be called from any thread.
@@ -107,7 +110,7 @@ class TokenEngine:
         page_size: int = 16, pages: int | None = None, max_tokens_per_step: int | None = None,
         dtype: Any = "bfloat16", deterministic: bool = False, prefix_cache: bool = True,
         queue_limit: int | None = None, host_cache: int | None = None,
-        draft: Draft | None = None, device: Any = None,
+        draft: Draft | None = None, drafter: DraftModel | None = None, device: Any = None,
         adapters: Adapters | None = None,
     ) -> None:  # fmt: skip
         require_no_draft(draft, deterministic)
@@ -120,19 +123,23 @@ class TokenEngine:
             max_tokens=max_tokens_per_step or max(2 * max_rows, 512), vocabulary=vocabulary,
             detail_words=DETAIL_WORDS, deterministic=deterministic,
             prefix_cache=prefix_cache, queue_limit=queue_limit or 0, device=device,
-            **_draft_options(draft),
+            **_draft_options(draft, drafter),
         )  # fmt: skip
         stream = self._loop.stream
         with stream:
-            caches = CacheFormat.of(dtype).make(
-                cache_layers, self._pages, page_size, capacity, stream.device
-            )
+            models = [(CacheFormat.of(dtype), cache_layers)]
+            if drafter is not None:
+                models.append((drafter.format, drafter.layers))
+            caches, *more = made_caches(models, self._pages, page_size, capacity, stream.device)
         if host_cache is not None:
             paged = [array for _, array, is_paged in named_arrays(caches) if is_paged]
             self._loop.use_host(paged, host_cache)
         stream.device.synchronize()  # the model's weights may come from other streams
         self._caches, self._page_size = caches, page_size
-        self._record = Recorder(model, self._loop, caches, vocabulary, adapters, deterministic)
+        self._record = Recorder(
+            model, self._loop, caches, vocabulary, adapters, deterministic,
+            None if drafter is None else Drafter(drafter, self._loop, more[0], vocabulary),
+        )  # fmt: skip
         self._adapters, self._deterministic = adapters, deterministic
         if adapters is not None:
             adapters.join(self)
@@ -401,11 +408,14 @@ class TokenStream(Iterator[TokenPiece]):
         self.close()
 
 
-def _draft_options(draft: Draft | None) -> dict[str, Any]:
+def _draft_options(draft: Draft | None, drafter: DraftModel | None) -> dict[str, Any]:
     if draft is None:
         return {}
     names = ("tokens", "shortest", "longest", "always")
-    return {f"draft_{name}": getattr(draft, name) for name in names}
+    found = {f"draft_{name}": getattr(draft, name) for name in names}
+    if drafter is not None:
+        found |= {"draft_context": drafter.context, "draft_vocabulary": drafter.vocabulary}
+    return found
 
 
 def _require_end(piece: TokenPiece) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._choice import Choice, Completion, Piece
 from kernwright.llm._draft import Draft
+from kernwright.llm._draft_model import loaded_draft
 from kernwright.llm._engine import Generated, TokenEngine
 from kernwright.llm._guide.compiler import guide_of
 from kernwright.llm._options import Generation
@@ -32,6 +33,7 @@ class Generator:
         self._size = EngineSize(0, 0, 0)
         self._deterministic = False
         self._draft: Draft | None = None
+        self._loaded: tuple[Draft, Draft | None] | None = None  # a draft, and with its model
 
     def engine(
         self, lengths: Sequence[int], deterministic: bool = False, draft: Draft | None = None
@@ -44,6 +46,7 @@ class Generator:
         context = self._model.config.max_length
         if deterministic:  # rows and capacity could change bits, pages cannot
             needed = EngineSize(SAME_ROWS, context, sum(pages))
+        draft = self._with_model(draft)
         if (deterministic, draft) != (self._deterministic, self._draft):
             self._engine, self._size = None, EngineSize(0, 0, 0)
             self._deterministic, self._draft = deterministic, draft
@@ -62,6 +65,16 @@ class Generator:
                         raise
         assert self._engine is not None
         return self._engine
+
+    def _with_model(self, draft: Draft | None) -> Draft | None:
+        """The draft with its model: that of the last call with one stays."""
+        if draft is None or draft.model is None:
+            return draft
+        if self._loaded is None or self._loaded[0] != draft:
+            self._engine, self._loaded = None, None
+            self._size = EngineSize(0, 0, 0)
+            self._loaded = draft, loaded_draft(draft, self._model)
+        return self._loaded[1]
 
     def _made(self, size: EngineSize) -> TokenEngine:
         return size.engine(self._model, deterministic=self._deterministic, draft=self._draft)

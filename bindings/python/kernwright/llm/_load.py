@@ -117,6 +117,19 @@ class Plan(NamedTuple):
     """Of the keys and values of one token."""
     device: Any
     adapters: AdapterPlan
+    draft: Plan | None = None
+    """Of its draft model."""
+
+    @property
+    def device_bytes(self) -> int:
+        """Of the weights on the device, with those of the draft model."""
+        draft = 0 if self.draft is None else self.draft.device_bytes
+        return self.memory.device_bytes + draft
+
+    @property
+    def cached_bytes(self) -> int:
+        """Of the keys and values of one token, with those of the draft model."""
+        return self.token_bytes + (0 if self.draft is None else self.draft.cached_bytes)
 
 
 def plan(

@@ -208,8 +208,9 @@ class Model:
         - deterministic: tokens and log-probabilities have the same bits whatever else is in the
           batch. A step then costs as much as one of 32 texts, a prompt as one of whole 256 tokens;
           calls with and without it have caches of their own, made anew when they take turns.
-        - draft: "ngram" or an llm.Draft: steps check guesses of the next tokens, where it pays.
-          The tokens are the same. Calls with another draft have caches of their own, too.
+        - draft: "ngram", the path of a draft model, or an llm.Draft: steps check guesses of the
+          next tokens, where it pays. The tokens are the same. Calls with another draft have caches
+          of their own, too; a draft model that a call loaded stays for the next one.
 
         Raises ContextError with both lengths where prompt and max_tokens are longer than the
         context, ModelError for tokens outside of the vocabulary and where logits are not finite,

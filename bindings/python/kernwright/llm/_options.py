@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypedDict
@@ -42,7 +43,7 @@ class GenerationOptions(TypedDict, total=False):
     ignore_eos: bool
     n: int
     deterministic: bool
-    draft: str | Draft | None
+    draft: str | os.PathLike[str] | Draft | None
     logit_bias: Mapping[int, float]
     allowed_tokens: Sequence[int] | None
     bad_tokens: Sequence[int]
@@ -61,7 +62,7 @@ class Generation(TokenOptions):
     ignore_eos: bool = False
     n: int = 1
     deterministic: bool = False
-    draft: str | Draft | None = None
+    draft: str | os.PathLike[str] | Draft | None = None
     schema: Mapping[str, Any] | str | None = None
     regex: str | None = None
     grammar: str | None = None

@@ -10,6 +10,7 @@ import numpy as np
 import kernwright as kw
 from kernwright._core import Array, _EngineLoop
 from kernwright.llm._adapters.adapters import Adapters
+from kernwright.llm._drafting import Drafter
 from kernwright.llm._paged_step import LayerCache, PagedStep
 from kernwright.llm._step import Step
 from kernwright.llm._weights.streaming import graph_pool
@@ -19,7 +20,7 @@ __all__ = ["DETAIL_WORDS", "MOST_LOGPROBS", "Recorder", "TokenLogprobs", "read_d
 
 class Recorder:
     """Records steps of a model: called with numbers of rows, tokens and drafts of a row, it gives
-    a graph.
+    a graph. Of a draft model it has the drafts of steps, and steps in which that catches up.
 
     The work is done once outside of a graph first, with an empty plan, so that its kernels are
     compiled. All graphs share one pool of memory.
@@ -28,7 +29,9 @@ class Recorder:
     def __init__(
         self, model: Callable[[Step], Array], loop: _EngineLoop, caches: Sequence[LayerCache],
         vocabulary: int, adapters: Adapters | None = None, deterministic: bool = False,
+        drafter: Drafter | None = None,
     ) -> None:  # fmt: skip
+        self._drafter = drafter
         self._model, self._loop, self._caches = model, loop, caches
         self._vocabulary = vocabulary
         self._adapters, self._deterministic = adapters, deterministic
@@ -36,21 +39,30 @@ class Recorder:
 
     def __call__(
         self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
-        adapters: bool = False, drafts: int = 0,
+        adapters: bool = False, drafts: int = 0, catches_up: bool = False,
     ) -> kw.Graph:  # fmt: skip
-        stream, wanted = self._loop.stream, (random, penalties, details, masks, adapters, drafts)
+        def step() -> None:
+            if catches_up:
+                assert self._drafter is not None
+                self._drafter.catch_up(rows, tokens)
+            else:
+                self._step(rows, tokens, random, penalties, details, masks, adapters, drafts)
+
+        stream = self._loop.stream
         with stream:
-            self._step(rows, tokens, *wanted)
+            step()
             graph = kw.Graph(pool=self._pool)
             with graph.capture(stream):
-                self._step(rows, tokens, *wanted)
+                step()
         return graph
 
     def _step(
         self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
         adapters: bool, drafts: int,
     ) -> None:  # fmt: skip
-        if drafts:
+        if drafts and self._drafter is not None:
+            self._drafter.draft(rows, drafts, random)
+        elif drafts:
             self._loop.draft(rows)
         self._loop.begin(rows, tokens, drafts)
         arrays = self._loop.arrays(rows, tokens, drafts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kernwright._support.sizes import size_in_bytes
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._draft import Draft
+from kernwright.llm._draft_model import DraftModel
 from kernwright.llm._engine import TokenEngine
 from kernwright.llm._weights.memory import available_bytes
 
@@ -35,13 +36,15 @@ class EngineSize(NamedTuple):
         return all(place >= wanted for place, wanted in zip(self, other, strict=True))
 
     @classmethod
-    def of_memory(cls, model: Model, rows: int, kv_memory: int | str) -> EngineSize:
-        """Full contexts, in pages of so many bytes; "auto": see llm.Engine. Raises OutOfMemory when
-        not a single page fits, ArgumentError, InvalidArgument."""
+    def of_memory(
+        cls, model: Model, rows: int, kv_memory: int | str, draft: Draft | None = None
+    ) -> EngineSize:
+        """Full contexts, in pages of so many bytes; "auto": see llm.Engine. The model of a draft is
+        loaded. Raises OutOfMemory when not a single page fits, ArgumentError, InvalidArgument."""
         free, device = available_bytes(model.device), model.device
-        return cls.planned(
-            model.config.max_length, token_bytes(model), rows, kv_memory, free, device
-        )
+        drafter = DraftModel.of(draft)
+        token = token_bytes(model) + (0 if drafter is None else drafter.token_bytes)
+        return cls.planned(model.config.max_length, token, rows, kv_memory, free, device)
 
     @classmethod
     def planned(
@@ -74,15 +77,16 @@ class EngineSize(NamedTuple):
         max_tokens_per_step: int | None = None, queue_limit: int | None = None,
         draft: Draft | None = None, host_cache: int | None = None,
     ) -> TokenEngine:  # fmt: skip
-        """An engine of this size. Raises OutOfMemory, which tells what would fit."""
+        """An engine of this size; the model of a draft is loaded. Raises OutOfMemory, which tells
+        what would fit."""
         usual = SAME_TOKENS if deterministic else max(2048, 2 * self.rows)
         return TokenEngine(
             model.module, vocabulary=model.config.vocab_size, cache_layers=model.cache_layers(),
             capacity=self.capacity, max_rows=self.rows, page_size=PAGE, pages=self.pages,
             dtype=model.cache_format, max_tokens_per_step=max_tokens_per_step or usual,
             deterministic=deterministic, prefix_cache=prefix_cache,
-            queue_limit=queue_limit, host_cache=host_cache, draft=draft, device=model.device,
-            adapters=model._adapters,
+            queue_limit=queue_limit, host_cache=host_cache, draft=draft,
+            drafter=DraftModel.of(draft), device=model.device, adapters=model._adapters,
         )  # fmt: skip
 
 

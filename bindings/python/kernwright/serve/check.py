@@ -54,7 +54,7 @@ def _group(
     """Of models in memory at a time. `slots`: bytes of their adapters."""
     device = next(iter(plans.values())).device
     free, total = available_bytes(device), device.memory_info().total
-    weights = sum(plan.memory.device_bytes for plan in plans.values())
+    weights = sum(plan.device_bytes for plan in plans.values())
     loaded = weights + sum(slots[name] for name in plans)
     left = max(free - loaded, 0)
     given = int(SHARE * left / len(plans)) if kv_memory == "auto" else kv_memory
@@ -62,7 +62,7 @@ def _group(
     rows = usual if arguments.max_rows is None else arguments.max_rows
     taken, fits, parts = loaded, True, []
     for name, plan in plans.items():
-        context, token = plan.config.max_length, plan.token_bytes
+        context, token = plan.config.max_length, plan.cached_bytes
         try:
             size = EngineSize.planned(context, token, rows, given, left, device)
             taken += size.pages * PAGE * token
@@ -71,7 +71,7 @@ def _group(
             fits, caches = False, f"none: {error}"
         parts.append(
             f"model    {name}: {plan.config.architecture} on {device.name}\n"
-            f"weights  {_weights(plan)}\n"
+            f"weights  {_weights(plan)}\n{_draft(plan)}"
             + _adapters(slots[name], arguments.allow_adapters is not None)
             + f"context  {context} tokens\n"
             f"caches   {caches}"
@@ -123,6 +123,12 @@ def _host_free() -> int:
         if found
         else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     )
+
+
+def _draft(plan: Plan) -> str:
+    if plan.draft is None:
+        return ""
+    return f"draft    {plan.draft.config.architecture}, weights  {_weights(plan.draft)}\n"
 
 
 def _caches(pages: int, context: int, token: int) -> str:

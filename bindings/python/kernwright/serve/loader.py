@@ -47,10 +47,16 @@ class Loader:
             max_tokens_per_step=arguments.max_tokens_per_step, kv_memory=self._share(name, model),
             prefix_cache=not arguments.no_prefix_cache, deterministic=arguments.deterministic,
             queue_limit=arguments.queue_limit, step_limit=arguments.step_limit,
-            draft=arguments.draft, host_cache=arguments.host_cache,
+            draft=self._draft(name), host_cache=arguments.host_cache,
         )  # fmt: skip
         self._engines[name] = engine
         return Served(name, model, engine, _chat_format(arguments.chat_format, model))
+
+    def _draft(self, name: str) -> llm.Draft | None:
+        """A draft model is for the first model alone: others have vocabularies of their own."""
+        draft: llm.Draft | None = self._arguments.draft
+        is_first = name == next(iter(self._plans))
+        return draft if draft is None or draft.model is None or is_first else None
 
     def _load_adapter(self, model: llm.Model, card: AdapterCard) -> None:
         """Of a model that requests wait for, an adapter whose files are gone is left out."""
@@ -66,7 +72,7 @@ class Loader:
         if self._kv_memory != "auto":
             return self._kv_memory
         others = [
-            plan.memory.device_bytes
+            plan.device_bytes
             for other, plan in self._plans.items()
             if other != name and not self._runs(other)
         ]

@@ -15,7 +15,8 @@ from kernwright.llm._adapters.files import Adapter
 from kernwright.llm._batching.delivery import Delivery
 from kernwright.llm._batching.request import Progress, Request
 from kernwright.llm._choice import Choice
-from kernwright.llm._draft import Draft, draft_of
+from kernwright.llm._draft import Draft, draft_of, require_no_draft
+from kernwright.llm._draft_model import loaded_draft
 from kernwright.llm._engine import Turn
 from kernwright.llm._generate import tokens_of
 from kernwright.llm._guide.compiler import guide_of
@@ -51,7 +52,9 @@ class Engine:
       then, and all requests fail. Compiling does not count. A function of between_steps() counts
       as a step, and its compiling does. None sets no limit.
     - deterministic: see Model.generate(). It holds for all requests.
-    - draft: see llm.Draft. It holds for all requests; stats() has what became of it.
+    - draft: "ngram", the path of a draft model, or an llm.Draft. It holds for all requests; stats()
+      has what became of it. kv_memory has place for the keys and values of a draft model, too; its
+      weights are loaded first.
 
     The engine has caches of its own, beside those of Model.generate(). While it works no other
     thread may call the model: between_steps() does so. close(), or the end of a `with` block, ends
@@ -74,10 +77,13 @@ class Engine:
         max_tokens_per_step: int | None = None, kv_memory: int | str = "auto",
         prefix_cache: bool = True, queue_limit: int | None = None,
         step_limit: float | None = 300.0, deterministic: bool = False,
-        draft: str | Draft | None = None, host_cache: int | str | None = None,
+        draft: str | os.PathLike[str] | Draft | None = None, host_cache: int | str | None = None,
     ) -> None:  # fmt: skip
         rows = (SAME_ROWS if deterministic else MOST_ROWS) if max_rows is None else max_rows
-        size = EngineSize.of_memory(model, rows, kv_memory)
+        chosen = draft_of(draft)
+        require_no_draft(chosen, deterministic)
+        chosen = loaded_draft(chosen, model)
+        size = EngineSize.of_memory(model, rows, kv_memory, chosen)
         self._model, self._deterministic = model, deterministic
         if queue_limit is not None:
             _require_whole("queue_limit", queue_limit, 1)
@@ -86,7 +92,7 @@ class Engine:
         engine = size.engine(
             model, deterministic=deterministic, prefix_cache=prefix_cache,
             max_tokens_per_step=max_tokens_per_step, queue_limit=queue_limit,
-            draft=draft_of(draft), host_cache=host_bytes(host_cache),
+            draft=chosen, host_cache=host_bytes(host_cache),
         )  # fmt: skip
         self._delivery = Delivery(engine, queue_limit, step_limit)
         _open_engines.add(self)
