@@ -94,11 +94,13 @@ class Batch {
   /// A step took so long.
   void measure(const Bucket& bucket, double seconds) { drafts_.measure(bucket, seconds); }
   /// See SequencePages.
-  std::vector<std::int32_t> cached_pages(std::span<const std::int32_t> tokens) {
-    return pages_.cached(tokens);
+  std::vector<std::int32_t> cached_pages(std::span<const std::int32_t> tokens,
+                                         std::uint64_t salt = 0) {
+    return pages_.cached(tokens, salt);
   }
-  void restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill) {
-    pages_.restore(tokens, fill);
+  void restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill,
+                     std::uint64_t salt = 0) {
+    pages_.restore(tokens, fill, salt);
   }
   /// See PrefixCache. What is loaded is copied in front of the next step, what is saved behind the
   /// last one.

@@ -258,17 +258,19 @@ void Loop::drop_graphs(std::uint32_t features) {
   publish();
 }
 
-std::vector<std::int32_t> Loop::cached_pages(std::span<const std::int32_t> tokens) {
+std::vector<std::int32_t> Loop::cached_pages(std::span<const std::int32_t> tokens,
+                                             std::uint64_t salt) {
   const std::unique_lock busy(advancing_, std::try_to_lock);
   if (!busy) throw Error("cached_pages() of an engine in use: call it when no advance() runs");
-  return batch_.cached_pages(tokens);
+  return batch_.cached_pages(tokens, salt);
 }
 
-void Loop::restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill) {
+void Loop::restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill,
+                         std::uint64_t salt) {
   const std::unique_lock busy(advancing_, std::try_to_lock);
   if (!busy) throw Error("restore_pages() of an engine in use: call it when no advance() runs");
   if (host_) host_->load({}, true);
-  batch_.restore_pages(tokens, fill);
+  batch_.restore_pages(tokens, fill, salt);
   publish();
 }
 

@@ -96,12 +96,14 @@ class Loop {
   /// read has moved. Throws Error when another thread is in advance().
   void drop_graphs(std::uint32_t features);
 
-  /// The pages that the prefix cache has of a text's beginning, as they are until the next call.
-  /// Throws Error when another thread is in advance().
-  std::vector<std::int32_t> cached_pages(std::span<const std::int32_t> tokens);
+  /// The pages that the prefix cache has of the beginning of a text of this salt, as they are until
+  /// the next call. Throws Error when another thread is in advance().
+  std::vector<std::int32_t> cached_pages(std::span<const std::int32_t> tokens,
+                                         std::uint64_t salt = 0);
   /// Adds the full pages of a text to the prefix cache: see SequencePages::restore(). `fill` queues
   /// its work on stream(). Throws Error when another thread is in advance().
-  void restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill);
+  void restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill,
+                     std::uint64_t salt = 0);
 
   /// As they were after the last call of advance(), but for requests submitted since.
   LoopStats stats() const;

@@ -96,15 +96,17 @@ void SequencePages::keep_text(const Sequence& sequence) {
                 sequence.source->salt);
 }
 
-std::vector<std::int32_t> SequencePages::cached(std::span<const std::int32_t> tokens) {
+std::vector<std::int32_t> SequencePages::cached(std::span<const std::int32_t> tokens,
+                                                std::uint64_t salt) {
   std::vector<std::int32_t> found;
-  prefixes_.find(tokens, tokens.size(), found);
+  prefixes_.find(tokens, tokens.size(), found, salt);
   std::vector<std::int32_t> held = found;
   release_last(held, 0);
   return found;
 }
 
-void SequencePages::restore(std::span<const std::int32_t> tokens, const Fill& fill) {
+void SequencePages::restore(std::span<const std::int32_t> tokens, const Fill& fill,
+                            std::uint64_t salt) {
   if (!options_.prefix_cache)
     throw InvalidArgument("pages of a text are restored into a prefix cache, and there is none");
   struct Held {
@@ -114,7 +116,7 @@ void SequencePages::restore(std::span<const std::int32_t> tokens, const Fill& fi
   };
   const std::size_t full = tokens.size() / static_cast<std::size_t>(options_.page_size);
   Held held{*this};
-  prefixes_.find(tokens, full, held.numbers);
+  prefixes_.find(tokens, full, held.numbers, salt);
   const std::size_t known = held.numbers.size();
   if (known == full) return;
   const auto missing = static_cast<std::int32_t>(full - known);
@@ -125,7 +127,7 @@ void SequencePages::restore(std::span<const std::int32_t> tokens, const Fill& fi
   prefixes_.free_up(missing);
   while (held.numbers.size() < full) held.numbers.push_back(pages_.take());
   fill(static_cast<std::int32_t>(known), std::span(held.numbers).subspan(known));
-  prefixes_.add(tokens, held.numbers);
+  prefixes_.add(tokens, held.numbers, salt);
 }
 
 /// Releases pages of a text from its end on: the cache keeps the beginning for a longer time.

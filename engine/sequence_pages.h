@@ -62,14 +62,14 @@ class SequencePages {
   /// Takes pages of find() back, from the last one on, until so many more are available or it has
   /// none. Whether it had some.
   bool release_found(Sequence& sequence, std::int32_t wanted);
-  /// The pages that the prefix cache has of the beginning of a text without an adapter. They may go
-  /// to others later.
-  std::vector<std::int32_t> cached(std::span<const std::int32_t> tokens);
+  /// The pages that the prefix cache has of the beginning of a text of this salt. They may go to
+  /// others later.
+  std::vector<std::int32_t> cached(std::span<const std::int32_t> tokens, std::uint64_t salt = 0);
   /// Adds the full pages of a text to the prefix cache: `fill` writes keys and values of the tokens
   /// from `first * page_size` on into `pages`, and is not called where there are none. What it
   /// throws leaves the prefix cache as it was. Throws InvalidArgument for too few available pages.
   using Fill = std::function<void(std::int32_t first, std::span<const std::int32_t> pages)>;
-  void restore(std::span<const std::int32_t> tokens, const Fill& fill);
+  void restore(std::span<const std::int32_t> tokens, const Fill& fill, std::uint64_t salt = 0);
   /// Forgets pages without another owner.
   void clear_cache() noexcept { prefixes_.clear(); }
   PrefixCache& prefixes() noexcept { return prefixes_; }

@@ -327,10 +327,11 @@ void end(const LoopObject& self, const py::object& sampled, std::int32_t rows,
 
 /// `fill(first, pages)` is called with the lock held: its calls of the driver give it up.
 void restore_pages(LoopObject& self, const std::vector<std::int32_t>& tokens,
-                   const py::function& fill) {
-  self.loop->restore_pages(tokens, [&](std::int32_t first, std::span<const std::int32_t> pages) {
+                   const py::function& fill, std::uint64_t salt) {
+  const auto called = [&](std::int32_t first, std::span<const std::int32_t> pages) {
     fill(first, std::vector<std::int32_t>(pages.begin(), pages.end()));
-  });
+  };
+  self.loop->restore_pages(tokens, called, salt);
 }
 
 void use_host(LoopObject& self, const py::list& caches, std::size_t bytes) {
@@ -453,10 +454,8 @@ void bind_engine(py::module_& m) {
              const GilRelease unlocked;
              self.loop->drop_graphs(all ? 0 : Features::adapters);
            })
-      .def("cached_pages",
-           [](LoopObject& self, const std::vector<std::int32_t>& tokens) {
-             return self.loop->cached_pages(tokens);
-           })
+      .def("cached_pages", [](LoopObject& self, const std::vector<std::int32_t>& tokens,
+                              std::uint64_t salt) { return self.loop->cached_pages(tokens, salt); })
       .def("restore_pages", &restore_pages)
       .def("use_host", &use_host)
       .def("arrays", &arrays, py::arg("rows"), py::arg("tokens"), py::arg("drafts") = 0)

@@ -4,6 +4,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from adapter_files import adapter_written
 from children import run_child
 from serving import TINY
 from summing_model import expected, make, make_model
@@ -130,6 +131,53 @@ def test_another_process_goes_on(tmp_path):
     shared = min(len(snapshot.tokens), (count - 1) // 16 * 16)
     assert shared > 0
     assert ended.out.splitlines() == [repr(model.generate(text, max_tokens=12).text), str(shared)]
+
+
+def adapted_model(folder, **settings):
+    """A model with an adapter that is called sql."""
+    modules = {"model.layers.0.self_attn.v_proj": (32, 64), "model.layers.1.mlp.up_proj": (64, 64)}
+    if not folder.exists():
+        adapter_written(folder, modules, **settings)
+    model = random_model()
+    model.load_adapter(folder, "sql")
+    return model
+
+
+def test_a_text_goes_on_with_its_adapter(tmp_path):
+    first = adapted_model(tmp_path / "a")
+    options = {"max_tokens": 20, "logprobs": 1}
+    plain = first.generate(TEXT, **options)
+    snapshot = first.snapshot(TEXT, adapter="sql")
+    snapshot.save(tmp_path / "sql.safetensors")
+    wanted = first.generate(TEXT, adapter="sql", **options)
+    assert wanted.tokens != plain.tokens
+    second = adapted_model(tmp_path / "a")
+    second.restore(llm.Snapshot.load(tmp_path / "sql.safetensors"), adapter="sql")
+    made = second.generate(TEXT, adapter="sql", **options)
+    assert made.tokens == wanted.tokens and counts(second) == (75, 64)
+    chances = [[each.logprob for each in x.logprobs] for x in (made, wanted)]
+    assert np.allclose(*chances, atol=1e-5)
+    # The pages are those of the adapter: a text without one does not find them.
+    again = second.generate(TEXT, **options)
+    assert again.tokens == plain.tokens and counts(second) == (150, 64)
+
+
+def test_snapshots_of_other_adapters_are_refused(tmp_path):
+    model = adapted_model(tmp_path / "a")
+    snapshot, plain = model.snapshot(TEXT, adapter="sql"), model.snapshot(TEXT)
+    with pytest.raises(llm.ModelError, match=r"its adapter is .*'rank': 4.* this model None"):
+        model.restore(snapshot)
+    with pytest.raises(llm.ModelError, match=r"its adapter is None, .*'rank': 4"):
+        model.restore(plain, adapter="sql")
+    other = adapted_model(tmp_path / "b", rank=7)
+    with pytest.raises(llm.ModelError, match="'rank': 7"):
+        other.restore(snapshot, adapter="sql")
+    for call in (model.snapshot, lambda text, adapter: model.restore(plain, adapter=adapter)):
+        with pytest.raises(llm.ModelError, match="no adapter 'verses'; there are sql"):
+            call(TEXT, adapter="verses")
+    model.unload_adapter("sql")
+    with pytest.raises(llm.ModelError, match="no adapter 'sql'"):
+        model.restore(snapshot, adapter="sql")
 
 
 def test_snapshots_of_other_models_are_refused():

@@ -114,11 +114,12 @@ class _EngineLoop:
     def drop_graphs(self, all: bool, /) -> None:
         """Drops the graphs of steps with adapters, or all. Between steps."""
 
-    def cached_pages(self, tokens: Sequence[int], /) -> list[int]:
-        """The pages that the prefix cache has of a text's beginning, until the next call."""
+    def cached_pages(self, tokens: Sequence[int], salt: int, /) -> list[int]:
+        """The pages that the prefix cache has of the beginning of a text of this salt, until the
+        next call."""
 
     def restore_pages(
-        self, tokens: Sequence[int], fill: Callable[[int, list[int]], object], /
+        self, tokens: Sequence[int], fill: Callable[[int, list[int]], object], salt: int, /
     ) -> None:
         """Adds the full pages of a text to the prefix cache, once `fill(first, pages)` has queued
         the writes of those from number `first` on into these pages."""

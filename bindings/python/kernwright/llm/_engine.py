@@ -190,13 +190,13 @@ class TokenEngine:
         with self._lock:
             self._loop.prepare(rows, self._record)
 
-    def read_pages(self, tokens: Sequence[int]) -> dict[str, Array]:
+    def read_pages(self, tokens: Sequence[int], adapter: str | None = None) -> dict[str, Array]:
         """Copies of the full pages of a text: "layers.0.keys", "layers.0.values" and so on, and the
         scales of 8-bit elements, in page-locked memory of the host. What the prefix cache does not
         have is computed first. All copies have ended. Raises as run() does."""
         with self._lock:
-            self.run([tokens], Sampling(max_tokens=1))
-            pages = self._loop.cached_pages(tokens)
+            self.run([tokens], Sampling(max_tokens=1, adapter=adapter))
+            pages = self._loop.cached_pages(tokens, self._place(adapter).number)
             assert len(pages) == len(tokens) // self._page_size
             with self._loop.stream as stream:
                 index = kw.asarray(np.asarray(pages, np.int32))
@@ -208,10 +208,13 @@ class TokenEngine:
                 stream.synchronize()
             return made
 
-    def write_pages(self, tokens: Sequence[int], arrays: Mapping[str, Array]) -> None:
+    def write_pages(
+        self, tokens: Sequence[int], arrays: Mapping[str, Array], adapter: str | None = None
+    ) -> None:
         """Brings what read_pages() gave, of a text of full pages, into the prefix cache. Raises
-        ModelError for other arrays than those of these caches, InvalidArgument where running
-        sequences leave too few pages."""
+        ModelError for other arrays than those of these caches and for an unknown adapter,
+        InvalidArgument where running sequences leave too few pages."""
+        salt = self._place(adapter).number
         places = named_arrays(self._caches)
         require_pages(places, arrays, len(tokens) // self._page_size)
 
@@ -222,7 +225,7 @@ class TokenEngine:
                     array[index] = arrays[name][first:]
 
         with self._lock, self._loop.stream as stream:
-            self._loop.restore_pages(tokens, fill)
+            self._loop.restore_pages(tokens, fill, salt)
             stream.synchronize()
 
     def stats(self) -> dict[str, Any]:

@@ -323,13 +323,13 @@ class Model:
             begin += len(each)
         return made[0] if alone else kw.stack(made, axis=0)
 
-    def snapshot(self, conversation: Any) -> Snapshot:
-        """Keys and values of a text or tokens without an adapter, as an llm.Snapshot in the host's
-        memory: of the first full pages of 16 tokens. What the caches of generate() and chat() do
-        not hold is computed first.
+    def snapshot(self, conversation: Any, *, adapter: str | None = None) -> Snapshot:
+        """Keys and values of a text or tokens, as an llm.Snapshot in the host's memory: of the
+        first full pages of 16 tokens. What the caches of generate() and chat() do not hold is
+        computed first. With `adapter` they are those that a loaded adapter gives.
 
-        Raises ModelError for less than a page, ContextError, and OutOfMemory for the host's memory
-        too.
+        Raises ModelError for less than a page and for an unknown adapter, ContextError, and
+        OutOfMemory for the host's memory too.
 
         >>> from kernwright import llm
         >>> model = llm.load(random={
@@ -340,17 +340,20 @@ class Model:
         >>> model.snapshot([1] * 20)
         <llm.Snapshot of 16 tokens, 4,096 bytes>
         """
-        return take_snapshot(self, self._generator, tokens_of(self, conversation))
+        return take_snapshot(self, self._generator, tokens_of(self, conversation), adapter)
 
-    def restore(self, snapshot: Snapshot, *, max_tokens: int = 1024) -> None:
+    def restore(
+        self, snapshot: Snapshot, *, max_tokens: int = 1024, adapter: str | None = None
+    ) -> None:
         """Brings a snapshot back into the caches of generate() and chat(): a prompt that begins
         with its tokens goes on without their being computed again. Also in another process.
 
         The caches get place for `max_tokens` more, as far as the context goes; a call that needs
         more, or asks for `deterministic`, makes new ones without the snapshot. Returns once all is
-        copied. Raises ModelError for a snapshot of another model, by its config, its `max_length`
-        or the dtype and layers of its caches (weights are not compared: give it the same ones),
-        OutOfMemory.
+        copied. `adapter` names the loaded adapter that the snapshot was made with. Raises
+        ModelError for an unknown adapter, and for a snapshot of another model, by its config, its
+        `max_length`, the dtype and layers of its caches, or the rank and targets of the adapter
+        (weights are not compared: give it the same ones), OutOfMemory.
 
         >>> from kernwright import llm
         >>> model = llm.load(random={
@@ -364,7 +367,7 @@ class Model:
             raise ArgumentError(f"restore() takes an llm.Snapshot, got {snapshot!r:.60}")
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
             raise ArgumentError(f"max_tokens is an int above 0, got {max_tokens!r:.60}")
-        restore_snapshot(self, self._generator, snapshot, max_tokens)
+        restore_snapshot(self, self._generator, snapshot, max_tokens, adapter)
 
     def perplexity(self, text: Any, *, adapter: str | None = None) -> float:
         """exp of the mean of -log p(token | those before) over all tokens but the first, of a text

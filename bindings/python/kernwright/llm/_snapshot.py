@@ -108,8 +108,11 @@ def _identity(text: str, path: str) -> dict[str, Any]:
     return found
 
 
-def take_snapshot(model: Model, generator: Generator, tokens: Sequence[int]) -> Snapshot:
+def take_snapshot(
+    model: Model, generator: Generator, tokens: Sequence[int], adapter: str | None
+) -> Snapshot:
     """See Model.snapshot()."""
+    identity = identity_of(model, adapter)
     count = len(tokens) // PAGE * PAGE
     if count == 0:
         raise ModelError(
@@ -118,25 +121,26 @@ def take_snapshot(model: Model, generator: Generator, tokens: Sequence[int]) -> 
     context = model.config.max_length
     engine = generator.engine([min(len(tokens) + 1, context)])
     known = list(tokens[: context - 1])  # the engine generates a token behind them
-    arrays = engine.read_pages(known)
-    return Snapshot(known[: len(known) // PAGE * PAGE], arrays, identity_of(model))
+    arrays = engine.read_pages(known, adapter)
+    return Snapshot(known[: len(known) // PAGE * PAGE], arrays, identity)
 
 
 def restore_snapshot(
-    model: Model, generator: Generator, snapshot: Snapshot, max_tokens: int
+    model: Model, generator: Generator, snapshot: Snapshot, max_tokens: int, adapter: str | None
 ) -> None:
     """See Model.restore()."""
-    _require_same(identity_of(model), snapshot._identity)
+    _require_same(identity_of(model, adapter), snapshot._identity)
     tokens = model.checked_tokens(snapshot.tokens)
     if len(tokens) % PAGE:
         raise ModelError(f"a snapshot has full pages of {PAGE} tokens, got {len(tokens)} tokens")
     length = min(len(tokens) + max_tokens, model.config.max_length)
-    generator.engine([length]).write_pages(tokens, snapshot._arrays)
+    generator.engine([length]).write_pages(tokens, snapshot._arrays, adapter)
 
 
-def identity_of(model: Model) -> dict[str, Any]:
+def identity_of(model: Model, adapter: str | None = None) -> dict[str, Any]:
     """What two models have in common when one can use the keys and values of the other: all but
-    the numbers in their weights."""
+    the numbers in their weights, and in those of an adapter. Raises ModelError for an unknown
+    adapter."""
     config = model.config
     found = {
         each.name: getattr(config, each.name)
@@ -147,6 +151,10 @@ def identity_of(model: Model) -> dict[str, Any]:
     }
     found["dtype of the caches"] = model.cache_format.dtype
     found["layers of the caches"] = model.cache_layers()
+    if adapter is not None:
+        model._adapters.place(adapter)
+        loaded = model.adapters[adapter]
+        found["adapter"] = {"rank": loaded.rank, "targets": loaded.targets}
     return dict(json.loads(json.dumps(found, default=_plain)))
 
 
