@@ -251,5 +251,5 @@ def test_answers_have_the_schema_that_was_asked_for(client, engine):
     assert status == 200 and found["output"][0]["content"][0]["text"].lstrip().startswith("{")
     form["json_schema"]["schema"] = {"type": "object", "minProperties": "many"}
     status, answer = client.post("/v1/chat/completions", body)
-    assert status == 400 and answer["error"]["message"]
+    assert status == 400 and answer["error"]["param"] == "response_format"
     wait_for(lambda: is_empty(engine))

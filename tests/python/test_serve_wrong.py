@@ -30,6 +30,13 @@ def deep(depth):
     return b'{"messages": [{"role": "user", "content": ' + b"[" * depth + b"]" * depth + b"}]}"
 
 
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
 WRONG = [
     # path, body (a dict adds to a right one), status, field, a part of the message
     (CHAT, {"temperature": 2.5}, 400, "temperature", "from 0 to 2, got 2.5"),
@@ -112,8 +119,8 @@ WRONG = [
     (COMPLETE, {"prompt": [1, "a"]}, 400, "prompt", "got `str`"),
     (COMPLETE, {"prompt": ["a", 1]}, 400, "prompt", "got `int`"),
     (COMPLETE, {"prompt": [1.5]}, 400, "prompt", "got `float`"),
-    (COMPLETE, {"prompt": [-1]}, 400, None, "outside of the vocabulary"),
-    (COMPLETE, {"prompt": [[]]}, 400, None, "one token at least"),
+    (COMPLETE, {"prompt": [-1]}, 400, "prompt", "outside of the vocabulary"),
+    (COMPLETE, {"prompt": [[]]}, 400, "prompt", "one token at least"),
     (COMPLETE, {"prompt": [1] * 513}, 400, "prompt", "513 tokens"),
     (COMPLETE, {"prompt": ["a"] * 257}, 400, "prompt", "256 prompts at most, got 257"),
     (COMPLETE, {"suffix": "b"}, 400, "suffix", "suffix is not supported"),
@@ -135,9 +142,16 @@ WRONG = [
     (MESSAGE, {"top_k": 1.5}, 400, "top_k", "got `float`"),
     ("/tokenize", b"{}", 400, "prompt", "a prompt or messages"),
     ("/detokenize", b"{}", 400, "tokens", "missing"),
-    ("/detokenize", {"tokens": [5000]}, 400, None, "outside of the vocabulary"),
+    ("/detokenize", {"tokens": [5000]}, 400, "tokens", "outside of the vocabulary"),
     ("/v1/embeddings", {"input": "a", "encoding_format": "hex"}, 400, "encoding_format", "hex"),
     ("/v1/embeddings", {"input": "a", "dimensions": 3}, 400, "dimensions", "is 128"),
+    ("/v1/embeddings", {"input": [5000]}, 400, "input", "outside of the vocabulary"),
+    ("/v1/embeddings", {"input": "word " * 600}, 400, "input", "the limit is 512"),
+    (COMPLETE, {"prompt": "word " * 600}, 400, "prompt", "the limit is 512"),
+    (CHAT, {"messages": [{"role": "user", "content": "word " * 600}]}, 400, "messages",
+     "the limit is 512"),
+    (CHAT, {"messages": HI, "chat_template_kwargs": nested(101)}, 400, "messages",
+     "nested 100 deep at most"),
     ("/v1/embeddings", {"input": "a", "truncate_prompt_tokens": 0}, 400, "truncate_prompt_tokens",
      "from 1 to 512"),
     (RESPOND, {"input": "a", "min_p": 2}, 400, "min_p", "2"),
@@ -191,6 +205,8 @@ def test_paths_and_methods(client):
     ):  # fmt: skip
         found, _, content = client.ask(method, path)
         assert found == status and json.loads(content)["error"]["message"]
+    for path in ("/health", "/health/ready", "/v1/models", "/metrics"):  # balancers ask so
+        assert client.ask("HEAD", path)[::2] == (200, b"")
     status, answer = client.ask("GET", "/v1/models/tiny")[::2]
     assert status == 200 and json.loads(answer)["max_model_len"] == 512
 

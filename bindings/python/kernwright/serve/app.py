@@ -167,7 +167,7 @@ def _route(path: str, method: str, handler: Handler) -> Route:
 
     async def handle(request: Request) -> Any:
         request.scope["kernwright.route"] = path
-        if request.method != method:
+        if request.method != method and (request.method, method) != ("HEAD", "GET"):
             raise ApiError(405, f"{path} takes {method}, got {request.method}",
                            code="method_not_allowed", allow=method)  # fmt: skip
         return await handler(request)

@@ -12,25 +12,34 @@ from kernwright.errors import InvalidArgument
 
 # Names of the reasoning in a message. Templates read the first.
 _REASONING = ("reasoning_content", "thinking", "reasoning")
+_DEEPEST = 100  # levels of objects and lists
 
 
-def plain(value: Any) -> Any:
-    """A value made of JSON's types alone: methods of other objects may write files."""
+def plain(value: Any, depth: int = 0) -> Any:
+    """A value made of JSON's types alone: methods of other objects may write files. Raises
+    InvalidArgument for one that is nested too deep."""
+    if depth > _DEEPEST:
+        raise InvalidArgument(
+            f"messages, tools and variables of a template are nested {_DEEPEST} deep at most"
+        )
+    deeper = depth + 1
     if value is None or type(value) in (str, int, float, bool):
         return value
     for kind in (str, int, float):
         if isinstance(value, kind):
             return getattr(kind, f"__{kind.__name__}__")(value)
     if isinstance(value, Mapping):
-        return {plain(key): plain(item) for key, item in value.items()}
+        return {plain(key, deeper): plain(item, deeper) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(map(plain, value)) if type(value) in (list, tuple) else list(value)
+        if type(value) not in (list, tuple):
+            return list(value)
+        return type(value)(plain(item, deeper) for item in value)
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return plain(value.item(), deeper)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: plain(getattr(value, f.name), deeper) for f in dataclasses.fields(value)}
     if callable(getattr(value, "model_dump", None)):
-        return plain(value.model_dump())
+        return plain(value.model_dump(), deeper)
     return f"<{type(value).__name__}>"
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from kernwright.serve.calls import Call
-from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.errors import ApiError, about
 from kernwright.serve.http.streaming import event
 from kernwright.serve.protocol import ChatBody, ResponseFormat
 from kernwright.serve.served import Served
@@ -43,7 +43,8 @@ class Chat:
         choice = choice_of(body.tool_choice, tools)
         tools = choice.told(tools)
         messages = messages_of(body.messages, limits)
-        tokens = chat_tokens(served, messages, tools, body, body.reasoning_effort)
+        with about("messages"):
+            tokens = chat_tokens(served, messages, tools, body, body.reasoning_effort)
         most = body.max_completion_tokens
         most = body.max_tokens if most is None else most
         options["max_tokens"] = (
@@ -64,7 +65,8 @@ class Chat:
         options |= form
         self._is_named = choice.name is not None
         self._answers = [Answer(prompt) for _ in range(count)]
-        request = server.submit(served, call, tokens, options)
+        with about("response_format", "schema"), about("min_tokens", "min_tokens"):
+            request = server.submit(served, call, tokens, options)
         self.texts = Texts(call, [request], count)
         self._call = call
         call.generating(served.name, self.texts.prompt_tokens)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernwright import llm
 from kernwright.serve.calls import Call
-from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.errors import ApiError, about
 from kernwright.serve.http.streaming import event
 from kernwright.serve.protocol import CompletionBody
 from kernwright.serve.served import Served
@@ -71,7 +71,8 @@ class Completions:
         self._choices = options.get("n", 1)
         found = prompts_of(body.prompt, "prompt", limits.prompts, served.context)
         special = body.add_special_tokens is not False
-        prompts = [served.prompt_tokens(each, special) for each in found]
+        with about("prompt"):
+            prompts = [served.prompt_tokens(each, special) for each in found]
         most = _USUAL_TOKENS if body.max_tokens is None else body.max_tokens
         require_int("max_tokens", most, 0 if body.echo else 1, 2**31)
         self._wants_logprobs = body.logprobs is not None
@@ -88,7 +89,8 @@ class Completions:
         if most:
             try:
                 for tokens in prompts:
-                    requests.append(server.submit(served, call, tokens, options))
+                    with about("min_tokens", "min_tokens"):
+                        requests.append(server.submit(served, call, tokens, options))
             except Exception:
                 for each in requests:
                     each.cancel()

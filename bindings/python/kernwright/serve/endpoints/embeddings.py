@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernwright.serve.calls import Call
-from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.errors import ApiError, about
 from kernwright.serve.protocol import EmbeddingBody
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
@@ -32,7 +32,8 @@ def embeddings(server: Server, served: Served, body: EmbeddingBody, call: Call) 
                        param="dimensions", code="unsupported_value")  # fmt: skip
     found = prompts_of(body.input, "input", server.limits.prompts, served.context)
     last = _last(body.truncate_prompt_tokens, served.context)
-    tokens = [served.prompt_tokens(each, last=last) for each in found]
+    with about("input"):
+        tokens = [served.prompt_tokens(each, last=last) for each in found]
     data = []
     for i, each in enumerate(tokens):  # one by one: memory is that of the longest
         vector = served.between_steps(functools.partial(_embedding, served, each))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.errors import ApiError, about
 from kernwright.serve.protocol import DetokenizeBody, TokenizeBody
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
@@ -22,12 +22,14 @@ def tokenize(server: Server, served: Served, body: TokenizeBody) -> dict[str, An
     if body.messages is not None:
         messages = messages_of(body.messages, server.limits)
         tools = tools_of(body.tools, server.limits)
-        tokens = chat_tokens(served, messages, tools, body)
+        with about("messages"):
+            tokens = chat_tokens(served, messages, tools, body)
     else:
-        tokens = served.tokenizer.encode(
-            body.prompt or "", add_special_tokens=body.add_special_tokens is not False,
-            token_limit=max(served.context, _MOST),
-        )  # fmt: skip
+        with about("prompt"):
+            tokens = served.tokenizer.encode(
+                body.prompt or "", add_special_tokens=body.add_special_tokens is not False,
+                token_limit=max(served.context, _MOST),
+            )  # fmt: skip
     made: dict[str, Any] = {
         "count": len(tokens), "max_model_len": served.context, "tokens": tokens,
     }  # fmt: skip
@@ -38,4 +40,5 @@ def tokenize(server: Server, served: Served, body: TokenizeBody) -> dict[str, An
 
 def detokenize(server: Server, served: Served, body: DetokenizeBody) -> dict[str, Any]:
     """The text of tokens, special ones with it."""
-    return {"prompt": served.tokenizer.decode(body.tokens, skip_special_tokens=False)}
+    with about("tokens"):
+        return {"prompt": served.tokenizer.decode(body.tokens, skip_special_tokens=False)}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from kernwright import llm
 from kernwright.errors import ArgumentError, Error, InvalidArgument, OutOfMemory
 
-__all__ = ["TYPES", "ApiError", "as_api_error"]
+__all__ = ["TYPES", "ApiError", "about", "as_api_error"]
 
 TYPES = {
     400: "invalid_request_error",
@@ -61,6 +63,20 @@ class ApiError(Exception):
         if self.status == 401:
             made["WWW-Authenticate"] = "Bearer"
         return made
+
+
+@contextlib.contextmanager
+def about(field: str, word: str = "") -> Iterator[None]:
+    """What the library refuses within it names a field of the body. With `word` only messages that
+    begin with it do."""
+    try:
+        yield
+    except (InvalidArgument, ArgumentError, llm.ModelError) as error:
+        made = as_api_error(error)
+        if made.status != 400 or not str(error).startswith(word):
+            raise
+        made.param = field
+        raise made from error
 
 
 def as_api_error(error: BaseException) -> ApiError:
