@@ -28,6 +28,12 @@ CompileOnly::~CompileOnly() { --compile_only_scopes; }
 
 bool overlaps_launches(const Device& device) { return device.compute_capability().major >= 9; }
 
+bool overlaps_launches(const Device& device, std::int64_t blocks) {
+  constexpr std::int64_t kMostOfProcessor = 8;
+  return overlaps_launches(device) &&
+         blocks <= kMostOfProcessor * device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
 void launch_arguments(const Kernel& kernel, const LaunchConfig& config,
                       std::span<void* const> arguments) {
   if (compile_only_scopes == 0) [[likely]]

@@ -94,6 +94,10 @@ class CompileOnly {
 /// call wait_for_previous() of overlap.cuh may be launched so.
 bool overlaps_launches(const Device& device);
 
+/// The same for a short kernel of `blocks` blocks that calls wait_then_let_next_begin(). A kernel
+/// of many waves hides its beginning itself.
+bool overlaps_launches(const Device& device, std::int64_t blocks);
+
 /// Launches with the addresses of the kernel's parameters, as Kernel::launch() does.
 void launch_arguments(const Kernel& kernel, const LaunchConfig& config,
                       std::span<void* const> arguments);

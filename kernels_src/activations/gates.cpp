@@ -79,7 +79,8 @@ Array gate(const ActivationCall& call, const Array& gate, const std::optional<Ar
   merge_gate_rows(rows);
   const int width = pack_width(g.type(), {gates.array.address(), ups.array.address(),
                                           result.address(), gate_stride_bits(rows, g.type())});
-  const PackGrid grid = gate_grid(rows, width, on);
+  PackGrid grid = gate_grid(rows, width, on);
+  grid.config.programmatic_dependent = overlaps_launches(g.device(), grid.config.grid.x);
   const Kernel& kernel = gate_kernel(false, call.kind, g.type(), width, grid).on(g.device());
   with_compute(g.type(), [&](auto real) {
     launch(kernel, grid.config, gates.array.address(), ups.array.address(), result.address(), rows,

@@ -181,10 +181,13 @@ void launch_qkv(PlannedAppend& planned, AppendQkv& call, ScalarType from, Scalar
   const std::int64_t rows = std::int64_t{call.cache.batches} * call.cache.tokens *
                             (call.heads + std::int64_t{2} * call.cache.heads);
   const std::int64_t each = kQkvThreads / tile.width;
-  const LaunchConfig config{.grid = {static_cast<std::uint32_t>((rows + each - 1) / each)},
+  Device& device = planned.used.front().device();
+  const std::int64_t blocks = (rows + each - 1) / each;
+  const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                             .block = {static_cast<std::uint32_t>(kQkvThreads)},
-                            .stream = on};
-  launch(kernel.on(planned.used.front().device()), config, call);
+                            .stream = on,
+                            .programmatic_dependent = overlaps_launches(device, blocks)};
+  launch(kernel.on(device), config, call);
 }
 
 }  // namespace

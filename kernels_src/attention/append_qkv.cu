@@ -1,6 +1,7 @@
 // Queries, keys and values of new tokens, in one pass: queries and keys are normalised and turned,
 // keys and values go to their places in caches.
 #include <kernwright/norm_rows.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/rope_angles.cuh>
 #include <kernwright/token_cache.cuh>
 
@@ -130,6 +131,7 @@ __device__ __forceinline__ unsigned largest_magnitude(const Columns<T, N> (&colu
 template <typename T, typename E, int N, int Items, int Width, bool Interleaved, bool Norms,
           bool TokenScales = false>
 __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ AppendQkv call) {
+  wait_then_let_next_begin();
   const CacheAppend& cache = call.cache;
   const int lane = threadIdx.x % Width;
   unsigned long long number =

@@ -196,8 +196,8 @@ __device__ __forceinline__ void store_behind(const AttentionCall& call, const Wo
 
 /// A block: up to 16 rows (queries times heads with common keys), one share of the context. With
 /// kCluster the splits are the blocks of a cluster. kWhole: all rows see all keys of caches without
-/// pages; a block then begins with few instructions. Such kernels may be launched early, but for
-/// clusters. kTokenScales: 8-bit elements E have a scale for each token and head.
+/// pages; a block then begins with few instructions, and fetches before the kernel in front ends.
+/// kTokenScales: 8-bit elements E have a scale for each token and head.
 template <typename T, typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync,
           bool kExtras, bool kWhole, bool kCluster, bool kTokenScales = false>
 __global__ void __launch_bounds__(32 * kWarps)
@@ -209,6 +209,9 @@ __global__ void __launch_bounds__(32 * kWarps)
   using Ring = TokenRing<E, kDim, kValueDim, kWarps, kStages, kAsync, kSpaced>;
   using Step = Share<Ring::kStep>;
   extern __shared__ __align__(128) unsigned char memory[];
+  // Lengths and page tables may be results of the kernel in front.
+  constexpr bool kFetchesAhead = kWhole && !kCluster;
+  if constexpr (!kFetchesAhead) wait_then_let_next_begin();
   const Work work(call, plan);
   const Sequence sequence(call, work.batch, !kWhole);
   const int lane = threadIdx.x % 32;
@@ -228,7 +231,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   const Step share = share_of();
   Ring ring(memory + kRows * kDim * sizeof(T), call, sequence, work, share);
   const int tiles = ring.tiles();
-  if constexpr (kWhole && !kCluster) {
+  if constexpr (kFetchesAhead) {
     if constexpr (kSpaced) ring.fetch(call);
     wait_for_previous();
   }
@@ -358,6 +361,7 @@ __device__ __forceinline__ void combine_row(const AttentionCall& call, const Seq
 template <typename T, int kValueDim>
 __global__ void __launch_bounds__(32 * kCombineWarps)
     combine_splits(const __grid_constant__ AttentionCall call) {
+  wait_then_let_next_begin();
   const long long row = static_cast<long long>(blockIdx.x) * kCombineWarps + threadIdx.x / 32;
   if (row >= static_cast<long long>(call.batches) * call.heads * call.queries) return;
   const int query = static_cast<int>(row % call.queries);

@@ -74,10 +74,11 @@ Array embedding(const Array& ids, const Array& table, double scale, bool check,
   const auto packs = static_cast<std::uint64_t>(std::max<std::int64_t>(1, cols / width));
   const int lanes = static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(packs), 128));
   const std::int64_t rows_each = kEmbedThreads / lanes;
-  const LaunchConfig config{
-      .grid = {static_cast<std::uint32_t>((count + rows_each - 1) / rows_each)},
-      .block = {static_cast<std::uint32_t>(kEmbedThreads)},
-      .stream = on};
+  const std::int64_t blocks = (count + rows_each - 1) / rows_each;
+  const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
+                            .block = {static_cast<std::uint32_t>(kEmbedThreads)},
+                            .stream = on,
+                            .programmatic_dependent = overlaps_launches(device, blocks)};
   std::optional<Array> bad;
   if (check) {
     bad = Array::empty(device, {}, ScalarType::uint64, on);

@@ -1,5 +1,6 @@
 // Rows of a table by their numbers.
 #include <kernwright/elements.cuh>
+#include <kernwright/overlap.cuh>
 
 using namespace kernwright;
 
@@ -12,6 +13,7 @@ __global__ void __launch_bounds__(kThreads)
     embed(const Id* __restrict__ ids, const T* __restrict__ table, T* __restrict__ rows,
           long long count, long long vocabulary, long long cols, long long table_stride,
           Compute<T> scale, unsigned long long* __restrict__ bad) {
+  wait_then_let_next_begin();
   const int lane = threadIdx.x % Lanes;
   const long long row =
       static_cast<long long>(blockIdx.x) * (kThreads / Lanes) + threadIdx.x / Lanes;

@@ -55,12 +55,14 @@ const LazyKernel& gather_sums_kernel(ScalarType type, int width) {
 }
 
 /// A block for each token, more along the columns.
-LaunchConfig token_grid(std::int64_t tokens, std::int64_t packs, const Stream& on) {
-  const std::int64_t parts = (packs + kPermuteThreads - 1) / kPermuteThreads;
-  return {.grid = {static_cast<std::uint32_t>(tokens),
-                   static_cast<std::uint32_t>(std::clamp<std::int64_t>(parts, 1, 1024))},
+LaunchConfig token_grid(const Device& device, std::int64_t tokens, std::int64_t packs,
+                        const Stream& on) {
+  const std::int64_t parts =
+      std::clamp<std::int64_t>((packs + kPermuteThreads - 1) / kPermuteThreads, 1, 1024);
+  return {.grid = {static_cast<std::uint32_t>(tokens), static_cast<std::uint32_t>(parts)},
           .block = {kPermuteThreads},
-          .stream = on};
+          .stream = on,
+          .programmatic_dependent = overlaps_launches(device, tokens * parts)};
 }
 
 void require_pairs(const Array& pairs, const char* name, std::int64_t tokens) {
@@ -99,7 +101,8 @@ void sort_pairs(const Array& experts, const Permuted& result, const Stream& on) 
   LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                       .block = {kPermuteThreads},
                       .shared_bytes = static_cast<std::uint32_t>(kPermuteWarps * kinds * 4),
-                      .stream = on};
+                      .stream = on,
+                      .programmatic_dependent = overlaps_launches(device, blocks)};
   CUdeviceptr counts = 0;
   Array table;
   if (blocks > 1) {
@@ -126,8 +129,8 @@ void spread_tokens(const Array& x, const Permuted& result, const Stream& on) {
   const CUdeviceptr end =
       result.offsets.address() + static_cast<CUdeviceptr>(result.offsets.size() - 1) * 4;
   launch(spread_kernel(static_cast<int>(unit)).on(x.device()),
-         token_grid(view.rows, line / unit, on), view.array.address(), result.rows.address(),
-         result.positions.address(), end, pairs, chosen, stride / unit,
+         token_grid(x.device(), view.rows, line / unit, on), view.array.address(),
+         result.rows.address(), result.positions.address(), end, pairs, chosen, stride / unit,
          static_cast<std::int32_t>(line / unit));
   view.array.use_on(on);
 }
@@ -201,9 +204,10 @@ Array unpermute(const Array& rows, const Array& positions, const std::optional<A
   const int width =
       pack_width(rows.type(), {view.array.address(), static_cast<std::uint64_t>(view.stride) * item,
                                static_cast<std::uint64_t>(columns) * item});
-  launch(gather_sums_kernel(rows.type(), width).on(device), token_grid(tokens, columns / width, on),
-         view.array.address(), places.address(), factors ? factors->address() : CUdeviceptr{0},
-         result.address(), static_cast<std::int32_t>(rows.shape()[0]),
+  launch(gather_sums_kernel(rows.type(), width).on(device),
+         token_grid(rows.device(), tokens, columns / width, on), view.array.address(),
+         places.address(), factors ? factors->address() : CUdeviceptr{0}, result.address(),
+         static_cast<std::int32_t>(rows.shape()[0]),
          static_cast<std::int32_t>(positions.shape()[1]), view.stride,
          static_cast<std::int32_t>(columns));
   view.array.use_on(on);

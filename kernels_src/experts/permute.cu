@@ -1,6 +1,7 @@
 // Sorts the pairs of token and expert by expert without changing their order (a counting sort),
 // moves the tokens' rows there, and brings results back.
 #include <kernwright/elements.cuh>
+#include <kernwright/overlap.cuh>
 
 using namespace kernwright;
 
@@ -46,6 +47,7 @@ template <typename Count>
 __global__ void __launch_bounds__(kThreads)
     count_pairs(const Pairs pairs, Count* __restrict__ counts) {
   extern __shared__ int shared[];
+  wait_then_let_next_begin();
   count_warps(pairs, shared);
   for (int kind = threadIdx.x; kind < pairs.kinds; kind += kThreads) {
     int sum = 0;
@@ -81,6 +83,7 @@ __global__ void __launch_bounds__(kThreads)
   extern __shared__ int shared[];
   int* starts = shared + kWarps * pairs.kinds;  // of the kinds
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  wait_then_let_next_begin();
   count_warps(pairs, shared);
   for (int kind = threadIdx.x; kind < pairs.kinds; kind += kThreads) {
     int before = 0, all = 0;  // in blocks before this one
@@ -129,6 +132,7 @@ __global__ void __launch_bounds__(kThreads)
     spread_rows(const Unit* __restrict__ x, Unit* __restrict__ rows,
                 const int* __restrict__ positions, const int* __restrict__ end, int pairs,
                 int chosen, long long stride, int units) {
+  wait_then_let_next_begin();
   const int token = blockIdx.x;
   const int step = static_cast<int>(gridDim.y) * kThreads;
   for (int i = blockIdx.y * kThreads + threadIdx.x; i < units; i += step) {
@@ -151,6 +155,7 @@ __global__ void __launch_bounds__(kThreads)
     gather_sums(const T* __restrict__ rows, const int* __restrict__ positions,
                 const float* __restrict__ weights, T* __restrict__ out, int count, int chosen,
                 long long stride, int columns) {
+  wait_then_let_next_begin();
   const int token = blockIdx.x;
   const int step = static_cast<int>(gridDim.y) * kThreads * kWidth;
   for (int i = (blockIdx.y * kThreads + threadIdx.x) * kWidth; i < columns; i += step) {

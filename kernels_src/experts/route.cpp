@@ -99,10 +99,11 @@ Routes route(const Array& logits, const RouteOptions& options, const Stream& str
                            options.sigmoid,
                            options.renormalize};
   const auto lanes = static_cast<unsigned>((experts + 31) / 32);
-  const LaunchConfig config{
-      .grid = {static_cast<std::uint32_t>((tokens + kRouteWarps - 1) / kRouteWarps)},
-      .block = {kRouteWarps * 32},
-      .stream = on};
+  const std::int64_t blocks = (tokens + kRouteWarps - 1) / kRouteWarps;
+  const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
+                            .block = {kRouteWarps * 32},
+                            .stream = on,
+                            .programmatic_dependent = overlaps_launches(device, blocks)};
   launch(route_kernel(rows.array.type(), static_cast<int>(std::bit_ceil(lanes))).on(device), config,
          rows.array.address(), result.weights.address(), result.experts.address(), values);
   rows.array.use_on(on);

@@ -1,5 +1,6 @@
 // Chooses the experts of each token: scores of its logits and the largest of them, a warp a token.
 #include <kernwright/elements.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 
 using namespace kernwright;
@@ -141,6 +142,7 @@ template <typename T, int kEach>
 __global__ void __launch_bounds__(kWarps * 32)
     route(const T* __restrict__ logits, float* __restrict__ weights, int* __restrict__ experts,
           const Routing of) {
+  wait_then_let_next_begin();
   const int lane = threadIdx.x % 32;
   const long long token = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (token >= of.tokens) return;

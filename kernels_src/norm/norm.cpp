@@ -93,8 +93,11 @@ const Kernel& norm_part(NormPart part, const NormJob& job, const RowTile& tile, 
   return family.instance(key, name).on(job.device());
 }
 
-LaunchConfig norm_config(std::uint32_t blocks, int threads, const Stream& stream) {
-  return {.grid = {blocks}, .block = {static_cast<std::uint32_t>(threads)}, .stream = stream};
+LaunchConfig norm_config(const NormJob& job, std::uint32_t blocks, int threads) {
+  return {.grid = {blocks},
+          .block = {static_cast<std::uint32_t>(threads)},
+          .stream = job.stream,
+          .programmatic_dependent = overlaps_launches(job.device(), blocks)};
 }
 
 template <typename C>
@@ -103,7 +106,7 @@ void launch_norm_rows(const NormJob& job, const RowTile& tile, C eps) {
   const auto processors =
       static_cast<std::uint32_t>(job.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const bool early = !job.options.quantized && !job.shape.channels && blocks <= 2 * processors;
-  const LaunchConfig config = norm_config(blocks, tile.threads, job.stream);
+  const LaunchConfig config = norm_config(job, blocks, tile.threads);
   // Many rows of float32 took longer with it (H100).
   const bool is_whole = early && is_whole_tile(tile, {job.shape.rows, job.shape.n});
   with_shortest_walk(job.view(), [&](const auto& view) {
@@ -119,8 +122,10 @@ void launch_norm_rows(const NormJob& job, const RowTile& tile, C eps) {
 template <typename C>
 void launch_norm_cluster(const NormJob& job, const RowCluster& plan, C eps) {
   const RowTile tile{.pack = plan.pack, .items = plan.items, .width = 1, .threads = plan.threads};
-  launch(norm_part(NormPart::cluster, job, tile, kNotHeld), plan.config(job.shape.rows, job.stream),
-         job.result.out.address(), job.x.address(), job.residual.address(), job.view(),
+  LaunchConfig config = plan.config(job.shape.rows, job.stream);
+  config.programmatic_dependent = overlaps_launches(job.device(), config.grid.x);
+  launch(norm_part(NormPart::cluster, job, tile, kNotHeld), config, job.result.out.address(),
+         job.x.address(), job.residual.address(), job.view(),
          static_cast<std::int32_t>(job.shape.n), plan.blocks, static_cast<std::int32_t>(plan.part),
          affine_arguments(job.options.weight, job.options.bias, job.shape), eps, job.sum());
 }
@@ -132,7 +137,7 @@ void launch_norm_shared(const NormJob& job, int pack, C eps) {
       Array::empty(job.device(), {job.shape.rows, plan.chunks, 2},
                    sizeof(C) == 8 ? ScalarType::float64 : ScalarType::float32, job.stream);
   const RowTile tile{.pack = pack, .items = plan.items, .width = 1, .threads = kChunkThreads};
-  const LaunchConfig config = norm_config(plan.blocks, kChunkThreads, job.stream);
+  const LaunchConfig config = norm_config(job, plan.blocks, kChunkThreads);
   const std::int64_t n = job.shape.n;
   const int held = job.shape.channels ? kNotHeld : job.held();
   launch(norm_part(NormPart::moments, job, tile, held), config, moments.address(), job.x.address(),

@@ -1,6 +1,7 @@
 // Norms of rows, as norm.h states them.
 #include <kernwright/elements.cuh>
 #include <kernwright/norm_rows.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/row_cluster.cuh>
 #include <kernwright/rows.cuh>
@@ -160,6 +161,7 @@ __global__ void __launch_bounds__(Threads, Held != kNotHeld
               const Walk<2, Dims> view, long long rows, int n, const AffineArguments affine,
               Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
   using C = Compute<T>;
+  wait_then_let_next_begin();
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
@@ -208,6 +210,7 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
                  const AffineArguments affine, Compute<T> eps, T* __restrict__ sum_out) {
   using C = Compute<T>;
   arrive_in_cluster();
+  wait_then_let_next_begin();
   const RowPart mine(blocks, part, n / V);
   const int first = mine.first * V, lane = threadIdx.x;
   const WalkOffsets<2> at = walk_offsets(view, mine.row);
@@ -239,6 +242,7 @@ __global__ void __launch_bounds__(Threads)
                  long long chunks, T* __restrict__ sum_out) {
   using C = Compute<T>;
   constexpr int kChunk = V * Items * Threads;
+  wait_then_let_next_begin();
   const long long row = blockIdx.x / chunks, first = blockIdx.x % chunks * kChunk;
   const WalkOffsets<2> at = walk_offsets(view, row);
   const int count = static_cast<int>(n - first < kChunk ? n - first : kChunk), packs = count / V;
@@ -280,6 +284,7 @@ __global__ void __launch_bounds__(Threads)
                 const Two<Compute<T>>* __restrict__ moments) {
   using C = Compute<T>;
   constexpr int kChunk = V * Items * Threads;
+  wait_then_let_next_begin();
   const long long row = blockIdx.x / chunks, first = blockIdx.x % chunks * kChunk;
   const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).of[0]) + first;
   const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);

@@ -214,6 +214,7 @@ void launch_sampling(const Array& out, const Array& rows, const SamplingSettings
   Array memory;
   LaunchConfig config;
   config.stream = on;
+  config.programmatic_dependent = overlaps_launches(device, count);
   if (searched) {
     memory = sampling_scratch(device, plan, count, scratch, settings.previous != 0, stream);
     config.grid = {grid_of(count, plan.searches)};

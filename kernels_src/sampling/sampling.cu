@@ -2,6 +2,7 @@
 // tokens tell the groups to look into. Long rows are spread over blocks; the last block draws.
 #include <kernwright/elements.cuh>
 #include <kernwright/logits.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/philox.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/select_tokens.cuh>
@@ -221,6 +222,7 @@ template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kSearchWarps * 32)
     find_group_maxima(const T* logits, UInt64 row_stride, unsigned count, const Settings settings,
                       const Scratch scratch, unsigned chunks, unsigned chunk) {
+  wait_then_let_next_begin();
   __shared__ unsigned seen[kSearchWarps * 32 * kSeenWords];
   const UInt64 number = blockIdx.x / chunks;
   const unsigned begin = blockIdx.x % chunks * chunk;
@@ -269,6 +271,7 @@ __global__ void __launch_bounds__(kThreads)
     sample_rows(void* out, const T* logits, UInt64 row_stride, unsigned count,
                 const Settings settings, const Scratch scratch, unsigned chunks) {
   __shared__ Shared shared;
+  wait_then_let_next_begin();
   const UInt64 number = blockIdx.x / chunks;
   const unsigned chunk = blockIdx.x % chunks;
   const float temperature = of_row(settings.temperatures, settings.temperature, number);

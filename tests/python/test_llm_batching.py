@@ -160,10 +160,13 @@ def test_cancelled_requests_end_and_leave_the_others_alone(engine):
     prompts = prompts_of(23, 4)
     before = engine.stats()["aborted"]
     others = [engine.submit(prompt, max_tokens=40) for prompt in prompts[:3]]
-    request = engine.submit(prompts[3], max_tokens=50)
-    next(request)
-    request.cancel()
-    made = request.result(60)
+    for _ in range(20):  # a fast device may end a request before its cancellation
+        request = engine.submit(prompts[3], max_tokens=50)
+        next(request)
+        request.cancel()
+        made = request.result(60)
+        if made.finish_reason != "length":
+            break
     assert made.finish_reason == request.finish_reason == "cancelled"
     assert made.tokens == expected(prompts[3], 50)[: len(made.tokens)]
     assert 1 <= len(made.tokens) < 50

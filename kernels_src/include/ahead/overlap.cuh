@@ -19,10 +19,17 @@ __device__ __forceinline__ void wait_for_kernel_in_front() {
 #endif
 }
 
-/// Both.
+/// Both, for kernels that read much: blocks of the next one fetch weights meanwhile.
 __device__ __forceinline__ void wait_for_previous() {
   let_next_begin();
   wait_for_kernel_in_front();
+}
+
+/// Both, for short kernels: the next one begins when the kernel in front has ended. Blocks that
+/// begin before would crowd the few processors that it left free.
+__device__ __forceinline__ void wait_then_let_next_begin() {
+  wait_for_kernel_in_front();
+  let_next_begin();
 }
 
 }  // namespace kernwright
