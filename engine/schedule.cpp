@@ -11,6 +11,9 @@ namespace kernwright::engine {
 
 namespace {
 
+/// The weights take the time of a step of so few tokens: more of them cost hardly more.
+constexpr std::int32_t kShortStep = 64;
+
 std::int32_t smallest(const std::vector<std::int32_t>& sizes, std::int32_t least) {
   return *std::ranges::lower_bound(sizes, least);
 }
@@ -40,9 +43,10 @@ Buckets Buckets::of_limits(std::int32_t max_rows, std::int32_t max_tokens) {
   Buckets made;
   made.decode_rows = sizes_up_to(
       1, max_rows, [](std::int32_t size) { return size < 8 ? 2 * size : size + eighth(size, 8); });
-  made.mixed_rows = sizes_up_to(1, max_rows, [](std::int32_t size) { return 2 * size; });
-  made.mixed_tokens =
-      sizes_up_to(16, max_tokens, [](std::int32_t size) { return size + eighth(size, 16); });
+  made.mixed_rows = sizes_up_to(1, max_rows, [](std::int32_t size) { return 4 * size; });
+  made.mixed_tokens = sizes_up_to(16, max_tokens, [](std::int32_t size) {
+    return size < kShortStep ? 2 * size : size + eighth(size, kShortStep);
+  });
   return made;
 }
 
