@@ -15,7 +15,7 @@ from report_arrays import (
     packed_weights,
 )
 from report_kernels import choice_rule, first_calls, published
-from report_models import language_models
+from report_models import language_models, served, step_profile
 from report_products import (
     decoding,
     float8_attention,
@@ -210,7 +210,7 @@ SUBJECTS: dict[str, tuple[Callable[[], str | None], ...]] = {
     "Matrix products": (products, products_of_types, few_rows, packed_weights),
     "Grouped products": (grouped, grouped_float8),
     "Attention": (attention, float8_attention, decoding),
-    "Language models": (language_models,),
+    "Language models": (language_models, step_profile, served),
     "Training": (training, losses, starts),
     "Convolutions and recurrent networks": (convolutions, recurrences),
     "Published figures, and the rule of choices": (published, choice_rule),

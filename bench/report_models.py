@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from report_text import HERE, load, measured_table
 
+KINDS = ("products", "attention", "others", "gaps")
+# Kernels of step_profile.py.
+PRODUCTS = re.compile(r"gemm|gemv|skinny|packed|finish_product|add_splits")
+ATTENTION = re.compile(r"attention|combine_splits")
 MODELS = {
     "8b": "Llama-3.1-8B", "1b": "Llama-3.2-1B", "30b-a3b": "Qwen3-30B-A3B",
 }  # fmt: skip
@@ -47,9 +52,76 @@ def _row(
         shown = f"{theirs:.0f} tokens/s" if theirs else ""
         ratio = f"{rate / theirs:.2f}" if theirs else ""
         return label, f"{found['seconds']:.2f} s", f"{rate:.0f}", shown, ratio
+    if kind == "draft":
+        way = "n-grams" if part == "draft" else "a draft model"
+        label = f"{_title(name)}: a text that repeats itself, drafts by {way}"
+        plain = f"{found['plain_ms']:.2f} ms without"
+        times = f"{found['plain_ms'] / found['ms']:.2f}"
+        return label, f"{found['ms']:.2f} ms a token", f"{rate:.0f}", plain, times
     if kind == "decode":
         label, ms = f"{_title(name)}: a step of {number} sequences", found["step_ms"]
     else:
         label, ms = f"{_title(name)}: a prompt of {number} tokens, first token", found["ms"]
     shown = f"{theirs:.2f} ms" if theirs else ""
     return label, f"{ms:.2f} ms", f"{rate:.0f}", shown, f"{theirs / ms:.2f}" if theirs else ""
+
+
+def step_profile() -> str | None:
+    """Where the time of steps goes."""
+    document = load("step_profile")
+    if document is None:
+        return None
+    rows = [
+        (
+            f"{_title(name)}: {part}",
+            *(_us(found["shares_us"][kind]) for kind in KINDS),
+            _most(found),
+        )
+        for name, parts in document["models"].items()
+        for part, found in parts.items()
+    ]
+    columns = ("us of a step", "products", "attention", "others", "gaps", "most of the others")
+    return measured_table("Steps kernel by kernel", document, columns, rows)
+
+
+def _us(number: float) -> str:
+    return f"{number:.0f}"
+
+
+def _most(found: dict[str, Any]) -> str:
+    """The kernels beside products and attention that take longest."""
+    others = [
+        f"{name} {row['own_us']:.0f}"
+        for name, row in found["kernels"].items()
+        if not PRODUCTS.search(name) and not ATTENTION.search(name)
+    ]
+    return ", ".join(others[:3])
+
+
+def served() -> str | None:
+    """The server: start, first tokens, a shared prefix, load."""
+    document = load("serve")
+    if document is None:
+        return None
+    rows = []
+    if found := document.get("ready"):
+        rows.append(("from the start of the process to ready", f"{found['warm_seconds']:.2f} s"))
+    if found := document.get("http"):
+        rows.append(("HTTP at one request, beside the engine alone", f"{found['more_ms']:.2f} ms"))
+    for length, found in document.get("first", {}).items():
+        rows.append((f"first token of {length} new ones", f"{found['median']:.1f} ms"))
+    if found := document.get("prefix"):
+        together = (
+            f"{found['together_ms']['median']:.1f} ms, alone {found['alone_ms']['median']:.1f}"
+        )
+        label = f"first token of {found['requests']} requests that share {found['tokens']} tokens"
+        rows.append((label, f"{together} ms; hit rate {found['hit_rate']:.0%}"))
+    for count, found in document.get("load", {}).items():
+        share = document.get("share_of_bare", {}).get(count)
+        beside = f"; {share:.1%} of the engine in a program" if share else ""
+        label = (
+            f"{document['prompt']} tokens in, {document['tokens']} out, {count} requests in flight"
+        )
+        rows.append((label, f"{found['tokens_per_second']:.0f} tokens/s{beside}"))
+    title = f"kernwright serve, {_title(document['model'])} of random weights, over HTTP"
+    return measured_table(title, document, ("", "measured"), rows)
