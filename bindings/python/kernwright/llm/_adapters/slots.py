@@ -13,6 +13,7 @@ from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 from kernwright.llm._adapters.files import LowRank
 from kernwright.llm._adapters.products import expand, shrink
+from kernwright.llm._adapters.tensor_products import expand_tiles, shrink_tiles, takes_tiles
 from kernwright.llm._step import Step
 from kernwright.llm.models._layers import Linear
 
@@ -83,6 +84,7 @@ class LayerSlots:
         self._layer, self._step = layer, step
         outputs, inputs = layer.extents
         ends = [layer.rows_of(name).stop for name in layer.part_names()]
+        self._parts_are_whole = all(end % 8 == 0 for end in ends)
         self._ends = kw.asarray(np.asarray(ends, np.int32), device=device)
         self.down = kw.zeros((slots, len(ends), rank, inputs), dtype, device=device)
         self.up = kw.zeros((slots, rank, outputs), dtype, device=device)
@@ -141,8 +143,13 @@ class LayerSlots:
         rows = x.astype(self.down.dtype.name, copy=False).reshape((-1, inputs))
         rows = rows if rows.is_contiguous else rows.copy()
         slots = self._step.of_rows(rows.shape[0])
-        low = shrink(rows, self.down, slots, self.used)
-        expand(low, self.up, slots, self.used, self._ends, y.reshape((-1, outputs)))
+        results = y.reshape((-1, outputs))
+        if takes_tiles(rows, self.down, results, self._parts_are_whole):
+            low = shrink_tiles(rows, self.down, slots, self.used)
+            expand_tiles(low, self.up, slots, self.used, self._ends, results)
+        else:
+            low = shrink(rows, self.down, slots, self.used)
+            expand(low, self.up, slots, self.used, self._ends, results)
         return y
 
 
