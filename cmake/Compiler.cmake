@@ -18,6 +18,8 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 option(KERNWRIGHT_UNITY "Compile the sources of a target in batches" ON)
 set(CMAKE_UNITY_BUILD ${KERNWRIGHT_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+# Of sources compiled for size. They share more than hot ones, which the optimiser sees as before.
+set(kernwright_large_batch 16)
 
 # For code that is not hot: the wheel has a limit (scripts/check_wheel.py). NOTE: without the macro,
 # the C library's headers are the same for such sources as for the others.

@@ -1,10 +1,11 @@
 # kernwright_module(<name> [DEPENDS module...] [LIBRARIES library...] [OPTIONS flag...]
-# [FAST regex...] [EXCLUDE regex...]): one static library per module, from *.cpp of its folder and
+# [FAST regex...] [EXCLUDE regex...] [LARGE_BATCHES]): one static library per module, from *.cpp of its folder and
 # of all folders below. A module sees only the modules that it lists. Sources are compiled for size.
 # Sources on hot paths match FAST and form the target kernwright_<name>_fast. FAST and EXCLUDE match
-# paths that begin in the module's folder ("ops/dispatch.cpp").
+# paths that begin in the module's folder ("ops/dispatch.cpp"). LARGE_BATCHES are for modules of many
+# sources compiled for size.
 function(kernwright_module name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;OPTIONS;FAST;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(ARG "LARGE_BATCHES" "" "DEPENDS;LIBRARIES;OPTIONS;FAST;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*.cpp")
   foreach(pattern IN LISTS ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX "${pattern}")
@@ -27,6 +28,10 @@ function(kernwright_module name)
     "${PROJECT_SOURCE_DIR}/runtime" "${PROJECT_SOURCE_DIR}")
   target_link_libraries(kernwright_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LIBRARIES})
   kernwright_module_target(${name} "" OPTIONS ${kernwright_small_flags} ${ARG_OPTIONS})
+  if(ARG_LARGE_BATCHES)
+    set_target_properties(kernwright_${name} PROPERTIES
+      UNITY_BUILD_BATCH_SIZE ${kernwright_large_batch})
+  endif()
   if(fast_sources)
     add_library(kernwright_${name}_fast OBJECT ${fast_sources})
     target_include_directories(kernwright_${name}_fast PRIVATE

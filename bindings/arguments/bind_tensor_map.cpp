@@ -119,7 +119,7 @@ struct Words {
 };
 
 /// A tensor and where it is.
-struct Source {
+struct MappedArray {
   TensorLayout tensor;
   Array array;
   Device* device = nullptr;
@@ -135,8 +135,8 @@ Array array_argument(py::handle value) {
              py::isinstance<py::array>(value) ? ": copy it to the device with kw.asarray(x)" : ""));
 }
 
-Source source_argument(py::handle value, const Words& words) {
-  Source source;
+MappedArray source_argument(py::handle value, const Words& words) {
+  MappedArray source;
   if (py::isinstance<PointerArgument>(value)) {
     const auto& pointer = value.cast<const PointerArgument&>();
     if (words.shape.is_none())
@@ -168,7 +168,7 @@ Unlocked<TensorMapObject> make_tiled(const py::object& array, const py::object& 
                                      const py::object& shape, const py::object& strides) {
   const Words words{element_strides, data_type, interleave, swizzle,
                     l2_promotion,    oob_fill,  shape,      strides};
-  Source source = source_argument(array, words);
+  MappedArray source = source_argument(array, words);
   const TensorMapOptions options = words.options();
   const auto box = numbers<std::uint32_t>(box_dim, "box_dim");
   const GilRelease unlocked;
@@ -185,7 +185,7 @@ Unlocked<TensorMapObject> make_im2col(const py::object& array, const py::object&
                                       const py::object& strides) {
   const Words words{element_strides, data_type, interleave, swizzle,
                     l2_promotion,    oob_fill,  shape,      strides};
-  Source source = source_argument(array, words);
+  MappedArray source = source_argument(array, words);
   const TensorMapOptions options = words.options();
   const PixelBox box{numbers<std::int32_t>(lower_corner, "pixel_box_lower_corner"),
                      numbers<std::int32_t>(upper_corner, "pixel_box_upper_corner"),

@@ -105,7 +105,7 @@ OpPair from_type(const ptx::Modifiers& mods) {
 }
 
 /// The rarer forms, lane by lane; Op::flags is a ConvertFlags.
-const Op* convert_any(const Op* op, Warp& warp) {
+const Op* convert_any_floating(const Op* op, Warp& warp) {
   const ConvertFlags flags = convert_flags(op);
   const bool flushes_input = flags.flushes && flags.result != Type::f16;
   const bool keeps_nan = flags.source == Type::f64;
@@ -142,7 +142,7 @@ OpPair select_convert_floating(const ptx::Instruction& inst, const OperandWidths
   const ptx::Modifiers& mods = inst.modifiers;
   const Type to = mods.type[0];
   if (!is_floating(to) || !is_floating(mods.type[1])) return {};
-  if (!is_common(mods)) return convert_pair(convert_any, inst, widths);
+  if (!is_common(mods)) return convert_pair(convert_any_floating, inst, widths);
   switch (to) {
     case Type::f16: return from_type<Type::f16>(mods);
     case Type::bf16: return from_type<Type::bf16>(mods);

@@ -21,7 +21,7 @@ OpPair nearest_from(ptx::Type to, int bytes) {
 }
 
 /// Every type and rounding, lane by lane; Op::flags is a ConvertFlags.
-const Op* convert_any(const Op* op, Warp& warp) {
+const Op* convert_any_from_integer(const Op* op, Warp& warp) {
   const ConvertFlags flags = convert_flags(op);
   const IntegerType from = integer_type(flags.source);
   for_active<true>(warp, [&](int i) {
@@ -53,7 +53,7 @@ OpPair select_convert_from_integer(const ptx::Instruction& inst, const OperandWi
     return with_integer(integer_type(from),
                         [&]<typename I>() { return nearest_from<I>(to, widths[1]); });
   }
-  return convert_pair(convert_any, inst, widths);
+  return convert_pair(convert_any_from_integer, inst, widths);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

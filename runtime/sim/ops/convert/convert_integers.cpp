@@ -37,7 +37,7 @@ OpPair select_source(int source_bytes, int bits, bool is_signed) {
 }
 
 /// `value` of an integer type clamped to another, as the bits of a 64-bit register.
-std::uint64_t saturate(std::uint64_t value, bool from_signed, int to_bits, bool to_signed) {
+std::uint64_t saturate_integer(std::uint64_t value, bool from_signed, int to_bits, bool to_signed) {
   const std::uint64_t top = ~std::uint64_t{0} >> (64 - to_bits + (to_signed ? 1 : 0));
   const auto as_signed = static_cast<std::int64_t>(value);
   if (from_signed && as_signed < 0) {
@@ -49,13 +49,13 @@ std::uint64_t saturate(std::uint64_t value, bool from_signed, int to_bits, bool 
 }
 
 /// Every pair of types and widths, lane by lane; Op::flags is a ConvertFlags.
-const Op* convert_any(const Op* op, Warp& warp) {
+const Op* convert_any_integers(const Op* op, Warp& warp) {
   const ConvertFlags flags = convert_flags(op);
   const IntegerType from = integer_type(flags.source), to = integer_type(flags.result);
   for_active<true>(warp, [&](int i) {
     const std::uint64_t raw = load_lane(warp, op->a, flags.source_bytes(), i);
     std::uint64_t value = extend(raw, from.bits, from.is_signed);
-    if (flags.saturates) value = saturate(value, from.is_signed, to.bits, to.is_signed);
+    if (flags.saturates) value = saturate_integer(value, from.is_signed, to.bits, to.is_signed);
     value = extend(value, to.bits, to.is_signed);
     store_lane(warp, op->d, flags.result_bytes(), i, value);
   });
@@ -73,7 +73,7 @@ const Op* pack(const Op* op, Warp& warp) {
   const std::uint32_t mask = (1u << bits) - 1;
   const auto part = [=](std::int32_t x) {
     const auto wide = static_cast<std::uint64_t>(static_cast<std::int64_t>(x));
-    return static_cast<std::uint32_t>(saturate(wide, true, bits, is_signed)) & mask;
+    return static_cast<std::uint32_t>(saturate_integer(wide, true, bits, is_signed)) & mask;
   };
   auto* d = warp.reg<std::uint32_t>(op->d);
   for_active<true>(warp, [=](int i) {
@@ -99,7 +99,7 @@ OpPair select_convert_integers(const ptx::Instruction& inst, const OperandWidths
   if (to.bits == 0 || from.bits == 0) return {};
   const bool twice =
       to.bits > from.bits && widths[0] * 8 > to.bits && from.is_signed && !to.is_signed;
-  if (mods.sat || twice) return convert_pair(convert_any, inst, widths);
+  if (mods.sat || twice) return convert_pair(convert_any_integers, inst, widths);
   const IntegerType& part = to.bits <= from.bits ? to : from;
   switch (widths[0]) {
     case 2: return select_source<std::uint16_t>(widths[1], part.bits, part.is_signed);

@@ -45,7 +45,7 @@ double round_lane(double x, Rounding mode) {
 }
 
 /// Every pair of types, lane by lane (a double holds each source exactly). Op::flags: ConvertFlags.
-const Op* convert_any(const Op* op, Warp& warp) {
+const Op* convert_any_to_integer(const Op* op, Warp& warp) {
   const ConvertFlags flags = convert_flags(op);
   const IntegerType to = integer_type(flags.result);
   for_active<true>(warp, [&](int i) {
@@ -77,7 +77,7 @@ OpPair select_convert_to_integer(const ptx::Instruction& inst, const OperandWidt
     fast = select_fast<double>(to, widths[0], mods.rounding);
   }
   if (fast.full != nullptr) return fast;
-  return convert_pair(convert_any, inst, widths);
+  return convert_pair(convert_any_to_integer, inst, widths);
 }
 
 }  // namespace kernwright::sim::KW_SIM_NS

@@ -5,16 +5,16 @@
 namespace kernwright::sim::KW_SIM_NS {
 namespace {
 
-using Add = decltype([]<typename T>(T a, T b) { return Wrapping<T>{a} + b; });
-using Subtract = decltype([]<typename T>(T a, T b) { return Wrapping<T>{a} - b; });
-using Multiply = decltype([]<typename T>(T a, T b) { return Wrapping<T>{a} * b; });
+using AddInteger = decltype([]<typename T>(T a, T b) { return Wrapping<T>{a} + b; });
+using SubtractInteger = decltype([]<typename T>(T a, T b) { return Wrapping<T>{a} - b; });
+using MultiplyInteger = decltype([]<typename T>(T a, T b) { return Wrapping<T>{a} * b; });
 using MultiplyAdd = decltype([]<typename T>(T a, T b, T c) { return Wrapping<T>{a} * b + c; });
 using Minimum = decltype([](auto a, auto b) { return b < a ? b : a; });
 using Maximum = decltype([](auto a, auto b) { return a < b ? b : a; });
-using Negate = decltype([]<typename T>(T a) {
+using NegateInteger = decltype([]<typename T>(T a) {
   return static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(a));
 });
-using Absolute = decltype([](auto a) { return a < 0 ? Negate{}(a) : a; });
+using AbsoluteInteger = decltype([](auto a) { return a < 0 ? NegateInteger{}(a) : a; });
 using AddSaturate = decltype([](std::int32_t a, std::int32_t b) {
   return saturate(std::int64_t{a} + b);
 });
@@ -52,18 +52,18 @@ OpPair select_integer(const ptx::Instruction& inst, const OperandWidths&) {
   switch (inst.row->handler) {
     case Handler::add:
       if (mods.sat) return binary_pair<AddSaturate, std::int32_t>();
-      return wrapping_binary<Add>(type);
+      return wrapping_binary<AddInteger>(type);
     case Handler::sub:
       if (mods.sat) return binary_pair<SubtractSaturate, std::int32_t>();
-      return wrapping_binary<Subtract>(type);
-    case Handler::mul: return low ? wrapping_binary<Multiply>(type) : OpPair{};
+      return wrapping_binary<SubtractInteger>(type);
+    case Handler::mul: return low ? wrapping_binary<MultiplyInteger>(type) : OpPair{};
     case Handler::mad:
       if (!low) return {};
       return by_width(type, []<typename T>() { return ternary_pair<MultiplyAdd, T>(); });
     case Handler::min: return ordered_binary<Minimum>(type);
     case Handler::max: return ordered_binary<Maximum>(type);
-    case Handler::abs: return signed_unary<Absolute>(type);
-    case Handler::neg: return signed_unary<Negate>(type);
+    case Handler::abs: return signed_unary<AbsoluteInteger>(type);
+    case Handler::neg: return signed_unary<NegateInteger>(type);
     default: return {};
   }
 }

@@ -28,7 +28,7 @@ using MultiplyHighAddSaturate = decltype([](std::int32_t a, std::int32_t b, std:
 });
 
 /// By zero a GPU gives all ones, by -1 the wrapped negation.
-using Divide = decltype([]<typename T>(T a, T b) {
+using DivideInteger = decltype([]<typename T>(T a, T b) {
   if (b == 0) return static_cast<T>(~T{0});
   if constexpr (std::is_signed_v<T>) {
     if (b == -1) return static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(a));
@@ -128,7 +128,7 @@ OpPair select_integer_wide(const ptx::Instruction& inst, const OperandWidths&) {
       return mods.part == ptx::MulPart::hi ? select_24<true>(type, adds)
                                            : select_24<false>(type, adds);
     }
-    case Handler::div: return serial_binary<Divide>(type);
+    case Handler::div: return serial_binary<DivideInteger>(type);
     case Handler::rem: return serial_binary<Remainder>(type);
     case Handler::sad:
       return by_integer(type, []<typename T>() {
