@@ -1,9 +1,9 @@
 # kernwright_module(<name> [DEPENDS module...] [LIBRARIES library...] [OPTIONS flag...]
-# [FAST regex...] [EXCLUDE regex...] [LARGE_BATCHES]): one static library per module, from *.cpp of its folder and
-# of all folders below. A module sees only the modules that it lists. Sources are compiled for size.
-# Sources on hot paths match FAST and form the target kernwright_<name>_fast. FAST and EXCLUDE match
-# paths that begin in the module's folder ("ops/dispatch.cpp"). LARGE_BATCHES are for modules of many
-# sources compiled for size.
+# [FAST regex...] [EXCLUDE regex...] [LARGE_BATCHES]): one static library per module, from *.cpp of
+# its folder and of all folders below. A module sees only the modules that it lists. Sources are
+# compiled for size, with LARGE_BATCHES twice as many at once. Sources on hot paths match FAST and
+# form the target kernwright_<name>_fast. FAST and EXCLUDE match paths that begin in the module's
+# folder ("ops/dispatch.cpp").
 function(kernwright_module name)
   cmake_parse_arguments(ARG "LARGE_BATCHES" "" "DEPENDS;LIBRARIES;OPTIONS;FAST;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*.cpp")

@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import pytest
 from children import kernwright
 
 import kernwright as kw
 from kernwright._support.words import counted
-from kernwright.cli import COMMANDS
+from kernwright.cli import COMMANDS, main
 
 KERNEL = 'extern "C" __global__ void f(float* o) { o[0] = 1; }\n'
 TEMPLATE = "template <class T> __global__ void g(T* o) { o[0] = 1; }\n"
@@ -30,6 +31,28 @@ def folder(tmp_path_factory):
     (path / "empty.json").write_text("")
     (path / "folder").mkdir()
     return path
+
+
+@dataclass
+class Command:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def here(capfd, monkeypatch):
+    """Runs a command in this process: a process for each would take most of the time."""
+
+    def run(*arguments, cwd="."):
+        monkeypatch.chdir(cwd)
+        try:
+            code = main(list(arguments))
+        except SystemExit as ended:  # of argparse
+            code = ended.code
+        return Command(code, *capfd.readouterr())
+
+    return run
 
 
 WRONG = {  # arguments -> words of the message
@@ -73,15 +96,21 @@ WRONG = {  # arguments -> words of the message
 
 
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
-def test_a_wrong_use_is_one_sentence_and_2(folder, arguments):
+def test_a_wrong_use_is_one_sentence_and_2(folder, here, arguments):
     before = sorted(os.listdir(folder))
-    result = kernwright(*arguments, cwd=folder)
+    result = here(*arguments, cwd=folder)
     assert result.returncode == 2, result.stdout + result.stderr
     said = result.stderr.splitlines()[-1]
     assert said.startswith(f"kernwright {arguments[0]}: ")
     assert WRONG[arguments] in said
     assert "Traceback" not in result.stderr
     assert sorted(os.listdir(folder)) == before  # nothing was made
+
+
+@pytest.mark.parametrize("arguments", list(WRONG)[:2], ids=" ".join)
+def test_a_process_ends_with_the_same_sentence(folder, here, arguments):
+    ended, wanted = kernwright(*arguments, cwd=folder), here(*arguments, cwd=folder)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, wanted.stdout, wanted.stderr)
 
 
 FAILURES = {
@@ -96,9 +125,9 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("arguments", FAILURES, ids=" ".join)
-def test_a_failure_is_1(folder, arguments):
+def test_a_failure_is_1(folder, here, arguments):
     before = sorted(os.listdir(folder))
-    result = kernwright(*arguments, cwd=folder)
+    result = here(*arguments, cwd=folder)
     assert result.returncode == 1, result.stdout + result.stderr
     assert FAILURES[arguments] in result.stdout + result.stderr
     assert "Traceback" not in result.stderr
@@ -125,10 +154,10 @@ MANIFESTS = {
 
 
 @pytest.mark.parametrize("text", MANIFESTS)
-def test_a_manifest_that_is_none_says_why(folder, tmp_path, text):
+def test_a_manifest_that_is_none_says_why(here, tmp_path, text):
     (tmp_path / "a.cu").write_text(KERNEL)
     (tmp_path / "m.json").write_text(text)
-    result = kernwright("pack", "m.json", "--arch", "sm_90", "-o", "x.kwpack", cwd=tmp_path)
+    result = here("pack", "m.json", "--arch", "sm_90", "-o", "x.kwpack", cwd=tmp_path)
     assert result.returncode == 2, result.stdout + result.stderr
     assert MANIFESTS[text] in result.stderr
     assert "Traceback" not in result.stderr
@@ -181,11 +210,12 @@ def test_version():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_and_refuses_unknown_options(command):
-    result = kernwright(command, "--help")
+def test_every_command_has_help_and_refuses_unknown_options(here, command):
+    run = kernwright if command == "libcuda" else here  # it becomes another program
+    result = run(command, "--help")
     assert result.returncode == 0
     assert f"usage: kernwright {command}" in result.stdout
-    result = kernwright(command, "--nonsense")
+    result = run(command, "--nonsense")
     assert result.returncode == 2 or command == "libcuda"
     assert "Traceback" not in result.stderr
 
