@@ -324,8 +324,10 @@ def test_wrong_calls(tmp_path, call, error, words):
 
 
 CHILD = """
+import signal
 import sys
 import kernwright as kw
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in jobs of the background
 weights = {"w": kw.zeros(50_000), "v": kw.zeros(1000)}
 checkpoint = kw.train.Checkpoint(sys.argv[1], keep=2)
 step = checkpoint.load(weights=weights)["step"] if checkpoint.newest else 0
