@@ -58,6 +58,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::bind_jit(m);
   python::bind_request(m);
   python::bind_launch(m);
+  python::bind_slices(m);
   python::bind_tensor_map(m);
   python::bind_cuda_array(m);
   python::bind_texture(m);

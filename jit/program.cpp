@@ -6,6 +6,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -18,6 +20,7 @@
 #include "jit/cache/code_cache.h"
 #include "jit/compile/target.h"
 #include "jit/signature/variable_names.h"
+#include "jit/sliced_kernel.h"
 #include "jit/source/builtin_headers.h"
 #include "jit/source/declared_kernels.h"
 #include "jit/source/underscore.h"
@@ -60,7 +63,7 @@ struct ProgramText {
 
 }  // namespace
 
-struct Program::Box {
+struct Program::Box : std::enable_shared_from_this<Program::Box> {
   /// Object code loaded on a device.
   struct Loaded {
     FoundCode found;
@@ -69,6 +72,9 @@ struct Program::Box {
   struct DeviceState {
     std::vector<Loaded> modules;
     std::map<std::string, Kernel> kernels;
+    /// By the kernel's name, and whether it yields; null: refused for the reason in `refusals`.
+    std::map<std::pair<std::string, bool>, std::shared_ptr<const SlicedKernel>> sliced;
+    std::map<std::pair<std::string, bool>, std::string> refusals;
   };
 
   Box(Source source_text, ProgramOptions program_options, ProgramScope program_scope)
@@ -225,10 +231,35 @@ struct Program::Box {
       if (!has_kernel(*loaded.found.code, name)) continue;
       const auto [made, inserted] =
           state.kernels.emplace(name, Kernel(loaded.module, loaded.found.code->kernel(name)));
+      note_loaded(made->second, name);
       return &made->second;
     }
     return nullptr;
   }
+
+  /// Where a loaded kernel comes from.
+  struct Origin {
+    std::weak_ptr<Box> box;
+    std::string name;
+  };
+  /// Never destroyed. A function's handle may come again once its module is unloaded; then the box
+  /// of the former one is gone.
+  struct LoadedKernels {
+    std::mutex mutex;
+    std::unordered_map<CUfunction, Origin> origins;
+  };
+  static LoadedKernels& loaded_kernels() {
+    static LoadedKernels& instance = *new LoadedKernels;
+    return instance;
+  }
+  void note_loaded(const Kernel& kernel, const std::string& name) {
+    LoadedKernels& loaded = loaded_kernels();
+    const std::lock_guard lock(loaded.mutex);
+    loaded.origins[kernel.handle()] = {weak_from_this(), name};
+  }
+
+  std::shared_ptr<const SlicedKernel> sliced(const Kernel& kernel, const std::string& name,
+                                             bool yields);
 
   /// The module first loaded on `device`, made when there is none.
   Loaded first_module(Device& device) {
@@ -288,6 +319,10 @@ const Source& Program::source() const noexcept { return box_->source; }
 const ProgramOptions& Program::options() const noexcept { return box_->options; }
 const std::vector<KernelDeclaration>& Program::declarations() const noexcept {
   return box_->declared.kernels;
+}
+
+const std::vector<SymbolDeclaration>& Program::symbol_declarations() const noexcept {
+  return box_->declared.symbols;
 }
 
 const Code& Program::loaded_code() const noexcept { return box_->ready; }
@@ -363,6 +398,54 @@ std::function<Kernel()> Program::compile_kernel(Device& device, const std::strin
     box->load(device, answer);
     return *box->find_kernel(device, name);
   };
+}
+
+std::shared_ptr<const SlicedKernel> Program::Box::sliced(const Kernel& kernel,
+                                                         const std::string& name, bool yields) {
+  Device& device = kernel.device();
+  const std::pair key{name, yields};
+  {
+    const std::lock_guard lock(mutex);
+    const DeviceState& state = devices[device];
+    if (const auto known = state.sliced.find(key); known != state.sliced.end()) {
+      if (known->second) return known->second;
+      throw NotSliceable(state.refusals.at(key));
+    }
+  }
+  std::shared_ptr<const SlicedKernel> made;
+  std::string refusal;
+  try {
+    made = std::make_shared<const SlicedKernel>(
+        make_sliced_kernel(Program(shared_from_this()), scope, kernel, name, yields));
+  } catch (const NotSliceable& error) {
+    refusal = error.what();
+  }
+  const std::lock_guard lock(mutex);
+  DeviceState& state = devices[device];
+  state.sliced.emplace(key, made);
+  if (made) return state.sliced.at(key);
+  state.refusals.emplace(key, refusal);
+  throw NotSliceable(refusal);
+}
+
+Program::Program(std::shared_ptr<Box> box) noexcept : box_(std::move(box)) {}
+
+std::shared_ptr<const SlicedKernel> Program::sliced(const Kernel& kernel, bool yields) {
+  std::shared_ptr<Box> box;
+  std::string name;
+  {
+    Box::LoadedKernels& loaded = Box::loaded_kernels();
+    const std::lock_guard lock(loaded.mutex);
+    if (const auto found = loaded.origins.find(kernel.handle()); found != loaded.origins.end()) {
+      box = found->second.box.lock();
+      name = found->second.name;
+    }
+  }
+  if (box) return box->sliced(kernel, name, yields);
+  throw NotSliceable(
+      format("{} cannot be cut into slices: it was loaded without a program; load it by "
+             "kw.module(path), or from its text",
+             kernel.signature().name));
 }
 
 Module Program::module(Device& device) const { return box_->first_module(device).module; }

@@ -14,6 +14,8 @@
 
 namespace kernwright {
 
+struct SlicedKernel;
+
 /// The extent of a program's compile.
 enum class ProgramScope {
   whole,  ///< every kernel and variable, also those that only the compiled code shows
@@ -37,6 +39,8 @@ class Program {
   const Source& source() const noexcept;
   const ProgramOptions& options() const noexcept;
   const std::vector<KernelDeclaration>& declarations() const noexcept;
+  /// The variables of modules that the text shows.
+  const std::vector<SymbolDeclaration>& symbol_declarations() const noexcept;
   /// The code given to the constructor, or null.
   const std::shared_ptr<const ObjectCode>& loaded_code() const noexcept;
 
@@ -72,6 +76,11 @@ class Program {
   /// The same with its origin: for loaded code that of its first request; else that of this one.
   FoundCode found_code(Device& device, const std::string& name) const;
 
+  /// The twin of a kernel that a Program loaded, for launches of parts of its grid; with `yields`
+  /// for one that can be told to stop. Compiled and loaded when first asked for. Throws
+  /// NotSliceable as SlicedLaunch does (sliced_launch.h), and what a compile throws.
+  static std::shared_ptr<const SlicedKernel> sliced(const Kernel& kernel, bool yields);
+
   /// The module first loaded on `device` (made when there is none), and its __device__,
   /// __constant__ and __managed__ variables by C++ name. symbol() throws NameNotFound listing them.
   Module module(Device& device) const;
@@ -81,6 +90,7 @@ class Program {
 
  private:
   struct Box;
+  explicit Program(std::shared_ptr<Box> box) noexcept;
   std::shared_ptr<Box> box_;
 };
 

@@ -220,6 +220,18 @@ void bind_kernel(py::module_& m) {
            [](const py::object& self, const py::args& args, const py::kwargs& kwargs) {
              return module_member("kernwright.tune._online", "Online")(self, *args, **kwargs);
            })
+      .def(
+          "slice",
+          [](const py::object& self, const py::object& max_blocks) {
+            return module_member("kernwright._jit.slices", "SlicedKernel")(self, max_blocks);
+          },
+          py::arg("max_blocks"))
+      .def(
+          "yielding",
+          [](const py::object& self, const py::object& words) {
+            return module_member("kernwright._jit.slices", "YieldingKernel")(self, words);
+          },
+          py::arg("words"))
       .def("__repr__",
            [](const KernelObject& k) { return text_object("<Kernel " + k.described() + ">"); })
       .def(

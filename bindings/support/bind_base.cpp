@@ -114,7 +114,8 @@ void raise_error(const Error& e) {
       raise_if<CaptureError>("CaptureError", e) || raise_if<DriverError>("DriverError", e) ||
       raise_if<OutOfMemory>("OutOfMemory", e) || raise_if<DeviceFault>("DeviceFault", e) ||
       raise_if<Timeout>("Timeout", e) || raise_if<StoreError>("StoreError", e) ||
-      raise_if<UnsupportedInstruction>("UnsupportedInstruction", e);
+      raise_if<UnsupportedInstruction>("UnsupportedInstruction", e) ||
+      raise_if<NotSliceable>("NotSliceable", e);
   if (!done) raise("Error", e);
 }
 

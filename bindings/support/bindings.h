@@ -27,6 +27,7 @@ void bind_compile(py::module_& m);        ///< waits for compiles: stop flags, s
 void bind_jit(py::module_& m);            ///< Program and ObjectCode
 void bind_request(py::module_& m);        ///< kernel() for plain texts, and where a text stands
 void bind_launch(py::module_& m);         ///< Kernel, its bound configurations, argument wrappers
+void bind_slices(py::module_& m);         ///< launches cut into slices
 void bind_cache(py::module_& m);          ///< caches, packs, lint
 void bind_checks(py::module_& m);         ///< checks of simulated devices
 void bind_observe(py::module_& m);        ///< traces and line profiles of simulated devices

@@ -305,6 +305,7 @@ class Scanner {
     std::string name;
     int line = 0;
     is_managed_ = is(at_, "__managed__");
+    is_constant_ = begins_constant();
     for (++at_; at_ < tokens_.size(); ++at_) {
       if (is(at_, "(")) {
         if (!is_declaration_specifier_call(tokens_[at_ - 1].text)) return;  // a function
@@ -329,6 +330,8 @@ class Scanner {
       }
       if (is(at_, "}") || is(at_, "operator")) return;
       is_managed_ = is_managed_ || is(at_, "__managed__");
+      if (is(at_, "*")) is_constant_ = is_in_constant_memory_;  // a pointer to constants
+      if (is_constant_word(at_)) is_constant_ = true;
       if (is(at_, "struct") || is(at_, "class") || is(at_, "union") || is(at_, "enum")) {
         is_type_definition_ = is(at_ + 2, "{") || is(at_ + 1, "{");
       }
@@ -338,6 +341,21 @@ class Scanner {
       if (is(at_ + 1, "<")) at_ = behind_angle(at_ + 1) - 1;
     }
     is_type_definition_ = false;
+  }
+
+  bool is_constant_word(std::size_t index) {
+    is_in_constant_memory_ = is_in_constant_memory_ || is(index, "__constant__");
+    return is_in_constant_memory_ || is(index, "const") || is(index, "constexpr");
+  }
+
+  /// Whether the declaration of the symbol here, or a word in front of it, makes a constant.
+  bool begins_constant() {
+    is_in_constant_memory_ = false;
+    bool result = is_constant_word(at_);
+    for (std::size_t i = at_; i > 0 && is_identifier(i - 1); --i) {
+      result = is_constant_word(i - 1) || result;
+    }
+    return result;
   }
 
   /// Moves to the ',' or ';' at the end of a declarator.
@@ -383,7 +401,7 @@ class Scanner {
 
   void add_symbol(const std::string& name, int line) {
     if (name.empty() || is_template_) return;
-    SymbolDeclaration symbol{qualified(name), line, is_managed_};
+    SymbolDeclaration symbol{qualified(name), line, is_managed_, is_constant_};
     if (symbol_names_.insert(symbol.name).second) result_.symbols.push_back(std::move(symbol));
   }
 
@@ -404,6 +422,8 @@ class Scanner {
   bool is_instantiation_ = false;
   bool is_type_definition_ = false;
   bool is_managed_ = false;
+  bool is_constant_ = false;
+  bool is_in_constant_memory_ = false;
   ScannedSource result_;
 };
 

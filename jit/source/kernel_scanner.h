@@ -24,6 +24,7 @@ struct SymbolDeclaration {
   std::string name;  ///< qualified
   int line = 0;      ///< counted from 1 within the text
   bool is_managed = false;
+  bool is_constant = false;  ///< __constant__, const or constexpr: no kernel writes it
 };
 
 struct ScannedSource {

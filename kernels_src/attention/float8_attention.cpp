@@ -179,6 +179,7 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
   const LazyKernel* const combine = begin_combine(kernels, made);
   const Array turned = turn_values(made, tile, packed, on);
   LaunchConfig config = hopper_config(made, tile, keeping.room, plan, on);
+  config.most_blocks = 0;  // each block keeps rows of its own
   config.shared_bytes += static_cast<std::uint32_t>(keeping.shared_bytes);
   const Array kept = Array::empty(made.q.device(), {config.grid.x * keeping.rows, made.value_class},
                                   ScalarType::float32, on);

@@ -217,7 +217,8 @@ LaunchConfig hopper_config(const PreparedAttention& made, const HopperAttentionT
   return {.grid = {static_cast<std::uint32_t>(blocks)},
           .block = {static_cast<std::uint32_t>(tile.threads())},
           .shared_bytes = static_cast<std::uint32_t>(hopper_shared_bytes(made, tile, room)),
-          .stream = on};
+          .stream = on,
+          .most_blocks = static_cast<std::uint32_t>(plan.tiles)};
 }
 
 HopperPlan plan_hopper(const PreparedAttention& made, const HopperAttentionTile& tile) {

@@ -215,7 +215,8 @@ struct FastGemm {
             tile.shared_bytes(instance.store != GemmStore::direct, scales.has_value())),
         .stream = on,
         .programmatic_dependent = overlaps_launches(result.device()) &&
-                                  begins_early(layout, tile, element, clusters >= at_once)};
+                                  begins_early(layout, tile, element, clusters >= at_once),
+        .most_blocks = static_cast<std::uint32_t>(clusters * tile.cluster)};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     const Kernel& kernel = kernel_for({&a, &b, &scale_lines}, gemm_kernel(instance, ending),
                                       result.device(), kernels, on);

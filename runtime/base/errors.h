@@ -139,6 +139,12 @@ class UnsupportedInstruction : public Error {
   int line;
 };
 
+/// A kernel or launch that cannot be cut into slices, with the reason.
+class NotSliceable : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The source text did not compile.
 class CompileError : public Error {
  public:

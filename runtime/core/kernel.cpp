@@ -7,6 +7,7 @@
 #include "core/activity.h"
 #include "core/device.h"
 #include "core/graph/capture.h"
+#include "core/launch/launch_hook.h"
 #include "core/launch/launch_limits.h"
 #include "driver/nvtx.h"
 
@@ -361,6 +362,10 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
   if (arguments.size() != box.signature.parameters.size()) [[unlikely]] {
     throw ArgumentError(format("{}: {} arguments for {} parameters", box.signature.to_string(),
                                arguments.size(), box.signature.parameters.size()));
+  }
+  if (LaunchHook* const hook = current_launch_hook()) [[unlikely]] {
+    const LaunchHookScope suspended(nullptr);
+    return hook->launch(*this, config, arguments, site);
   }
   const ContextGuard guard(device);
   if (config.cooperative) [[unlikely]] {

@@ -46,6 +46,7 @@ class Kernel {
   /// asynchronous. `site` names the caller's line for errors that show up later: it is stored as
   /// three words and resolved only when a message is made (see LaunchSite). Nothing is allocated
   /// and no lock is taken, except when a larger dynamic shared memory is asked for the first time.
+  /// On a thread with a LaunchHook the hook queues the kernel.
   void launch(const LaunchConfig& config, std::span<void* const> arguments,
               const LaunchSite& site = {}) const;
 

@@ -5,7 +5,7 @@ import re
 # Layers of a module from the ground up, one a folder. Files in the module's own folder are its
 # surface (SURFACE).
 LAYERS = {
-    "jit": ("source", "signature", "compile", "cache"),
+    "jit": ("source", "signature", "slice", "compile", "cache"),
     "runtime/sim": ("numeric", "ptx", "mem", "code", "exec", "ops", "check", "observe", "device"),
     "tune": ("store", "search", "measure", "session", "judge"),
     "bindings": (
@@ -29,6 +29,9 @@ SURFACE = {
         "found_code.h": "source",
         "kernels_ahead.h": None,
         "program.h": None,
+        "sliced_kernel.h": None,
+        "sliced_launch.h": None,
+        "slicing.h": None,
     },
     "tune": dict.fromkeys(
         (

@@ -24,6 +24,7 @@ FAMILIES = {
     "DeviceNotFound": kw.Error,
     "DriverError": kw.Error,
     "UnsupportedInstruction": kw.Error,
+    "NotSliceable": kw.Error,
 }
 
 

@@ -26,7 +26,7 @@ ON_DEVICE = [case for case in CASES if case.kind != HOST]
 NO_OPERATIONS = {
     "run the kernels of users": (
         "Kernel Module Program ProgramOptions ObjectCode LaunchConfig In InOut Out Pointer strided "
-        "checked kernel module warmup pack use_pack lint"
+        "checked kernel module warmup pack use_pack lint slices slice_blocks"
     ),
     "are devices, their streams and what waits": (
         "Device Event Graph GraphNode GraphPool Stream current_device current_stream devices "

@@ -83,6 +83,7 @@ from kernwright._core import current_stream as current_stream
 from kernwright._core import devices as devices
 from kernwright._core import empty as empty
 from kernwright._core import pinned as pinned
+from kernwright._core import slices as slices
 from kernwright._core import strided as strided
 from kernwright._core import synchronize as synchronize
 from kernwright._files.gguf import *
@@ -109,6 +110,7 @@ from kernwright._jit.lint import lint as lint
 from kernwright._jit.options import ProgramOptions as ProgramOptions
 from kernwright._jit.pack import pack as pack
 from kernwright._jit.pack import use_pack as use_pack
+from kernwright._jit.slices import slice_blocks as slice_blocks
 from kernwright._judging.inputs import Inputs as Inputs
 from kernwright._judging.judge import Judge as Judge
 from kernwright._judging.judge import judge as judge
@@ -136,6 +138,7 @@ from kernwright.errors import Error as Error
 from kernwright.errors import InvalidArgument as InvalidArgument
 from kernwright.errors import LaunchConfigError as LaunchConfigError
 from kernwright.errors import NameNotFound as NameNotFound
+from kernwright.errors import NotSliceable as NotSliceable
 from kernwright.errors import NvrtcNotFound as NvrtcNotFound
 from kernwright.errors import OutOfBounds as OutOfBounds
 from kernwright.errors import OutOfMemory as OutOfMemory

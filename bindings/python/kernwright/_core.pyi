@@ -220,6 +220,7 @@ from kernwright._jit.background import CompileFuture
 from kernwright._jit.kernels import KernelAttributes, Parameter
 from kernwright._jit.options import ProgramOptions
 from kernwright._jit.report import KernelReport
+from kernwright._jit.slices import SlicedKernel, YieldingKernel
 from kernwright._support.device import DeviceAttributes, MemoryInfo
 from kernwright.errors import Diagnostic
 from kernwright.tune._online import Online
@@ -227,6 +228,14 @@ from kernwright.tune._space import Space
 from kernwright.tune._tuned import Tuned
 
 __version__: str
+
+def _slice_blocks(
+    blocks: int,
+    launch_us: float,
+    latency_us: float,
+    multiprocessors: int,
+    resident_blocks: int,
+) -> int: ...
 
 class _TypedFunction:
     def __init__(self, function: Callable[..., Any], /) -> None: ...
@@ -767,6 +776,19 @@ class Kernel:
     ) -> Online:
         """Tunes while it serves, within a share of the served time. Arguments as for
         kw.tune.Online."""
+    def slice(self, max_blocks: int) -> SlicedKernel:
+        """The kernel, whose launches become runs of at most `max_blocks` blocks: launches of
+        streams with a higher priority get in between. The results are the same.
+
+        >>> saxpy.slice(2)[4, 64](2.0, x, y, n)
+        """
+    def yielding(self, words: Array) -> YieldingKernel:
+        """The kernel, whose blocks ask the two uint32 `words` on the device whether to stop, and
+        which block is next. A launch that was stopped goes on with the next launch.
+
+        >>> words = kw.zeros(2, "uint32")
+        >>> saxpy.yielding(words)[4, 64](2.0, x, y, n)
+        """
     def max_cluster(self, block: int, shared_bytes: int = 0) -> int:
         """Blocks of the largest cluster of blocks of `block` threads that can run; 0 on devices
         without clusters."""
@@ -834,6 +856,37 @@ class checked:
     def __init__(self, enabled: bool) -> None: ...
     def __enter__(self) -> None: ...
     def __exit__(self, *exception: object) -> None: ...
+
+class slices:
+    """Cuts the launches of a `with` block, on its thread, into runs of at most `max_blocks` blocks:
+    those of kernels and of all operations. The results are the same, in all bits.
+
+    Launches of fewer blocks stay whole, and so do those that cannot be cut (`refused` counts them,
+    `reason` is that of the last one); with `strict` they raise NotSliceable. `launches` counts all,
+    `queued` what they became. `words` is the address of those of Kernel.yielding().
+    Raises InvalidArgument for 0 blocks. An object serves one block.
+
+    >>> with kw.slices(2) as cut:
+    ...     z = kw.exp(x) + y
+    >>> cut.launches > 0
+    True
+    """
+
+    def __init__(self, max_blocks: int, *, strict: bool = False, words: int = 0) -> None: ...
+    def __enter__(self) -> slices: ...
+    def __exit__(self, *exception: object) -> None: ...
+    @property
+    def launches(self) -> int:
+        """Launches of kernels so far, whole or cut."""
+    @property
+    def queued(self) -> int:
+        """The launches that they became."""
+    @property
+    def refused(self) -> int:
+        """Launches that could not be cut."""
+    @property
+    def reason(self) -> str:
+        """The reason of the last one; empty without one."""
 
 class LaunchConfig:
     """Grid, block and further settings of a launch, for Kernel.launch().

@@ -118,6 +118,10 @@ class UnsupportedInstruction(Error):
     line = 0
 
 
+class NotSliceable(Error):
+    """A kernel or a launch that cannot be cut into slices; the message has the reason."""
+
+
 class PerformanceWarning(RuntimeWarning):
     """A warning: the result is right, and there is a faster way, which the message names."""
 

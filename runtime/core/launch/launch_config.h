@@ -29,6 +29,9 @@ struct LaunchConfig {
   /// called cudaTriggerProgrammaticLaunchCompletion() or ended; waits for it by
   /// cudaGridDependencySynchronize().
   bool programmatic_dependent = false;
+  /// Blocks along the first axis up to which a larger grid gives the same result in all bits: the
+  /// pieces of work that the blocks share. Slices give each block one of them. 0: the grid alone.
+  std::uint32_t most_blocks = 0;
   /// Recorded when all blocks have called cudaTriggerProgrammaticLaunchCompletion() or ended; with
   /// `programmatic_event_at_start` when all have started. Made without timing.
   std::optional<Event> programmatic_event = std::nullopt;

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "core/device.h"
+#include "core/launch/launch_hook.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
 
@@ -292,4 +293,48 @@ TEST_CASE("launch: priorities and events are checked, then handed over as attrib
   CHECK(sent[0].value.programmaticEvent.triggerAtBlockStart == 1);
   CHECK(sent[1].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT);
   CHECK(sent[1].value.launchCompletionEvent.event == plain.handle());
+}
+
+namespace {
+
+/// Launches each kernel twice and counts.
+struct TwiceHook : LaunchHook {
+  void launch(const Kernel& kernel, const LaunchConfig& config, std::span<void* const> arguments,
+              const LaunchSite& site) override {
+    ++calls;
+    CHECK(current_launch_hook() == nullptr);
+    kernel.launch(config, arguments, site);
+    kernel.launch(config, arguments, site);
+  }
+  int calls = 0;
+};
+
+}  // namespace
+
+TEST_CASE("launch hook: takes the place of a launch on its thread, after the limits") {
+  Device& device = fresh_device();
+  const Kernel kernel = saxpy(device);
+  Arguments arguments;
+  TwiceHook outer;
+  TwiceHook inner;
+  CHECK(current_launch_hook() == nullptr);
+  const auto launches = [] { return FakeDriver::get().calls("cuLaunchKernelEx"); };
+  const int before = launches();
+  {
+    const LaunchHookScope scope(&outer);
+    kernel.launch({}, arguments.pointers);
+    CHECK(launches() == before + 2);
+    CHECK_THROWS_AS(kernel.launch({.grid = {0, 1, 1}}, arguments.pointers), LaunchConfigError);
+    CHECK_THROWS_AS(kernel.launch({}, std::span(arguments.pointers).first(1)), ArgumentError);
+    std::thread([&] { kernel.launch({}, arguments.pointers); }).join();
+    CHECK(launches() == before + 3);
+    {
+      const LaunchHookScope nested(&inner);
+      kernel.launch({}, arguments.pointers);
+    }
+    CHECK(current_launch_hook() == &outer);
+  }
+  CHECK(current_launch_hook() == nullptr);
+  CHECK(outer.calls == 1);
+  CHECK(inner.calls == 1);
 }

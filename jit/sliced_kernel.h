@@ -1,0 +1,31 @@
+// A kernel compiled once more, so that parts of its grid can be launched.
+#pragma once
+
+#include "core/kernel.h"
+#include "core/module.h"
+#include "jit/program.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kernwright {
+
+/// The twin of a kernel, on the same device. Its parameters are those of SliceForm
+/// (slice/slice_text.h) and then those of the kernel.
+struct SlicedKernel {
+  Kernel kernel;
+  bool yields = false;
+  /// __constant__ variables of the kernel's module and of the twin's: a launch of the twin needs
+  /// the values of the first in the second.
+  std::vector<std::pair<ModuleSymbol, ModuleSymbol>> constants = {};
+
+  std::size_t leading_parameters() const noexcept { return yields ? 3 : 2; }
+};
+
+/// Compiles and loads the twin of `kernel`, the kernel `name` of `program`, whose scope is `scope`.
+/// Program::sliced() keeps it. Throws NotSliceable, and what a compile throws.
+SlicedKernel make_sliced_kernel(const Program& program, ProgramScope scope, const Kernel& kernel,
+                                const std::string& name, bool yields);
+
+}  // namespace kernwright

@@ -1,0 +1,40 @@
+// Cuts all launches of a thread into slices.
+#pragma once
+
+#include "core/launch/launch_hook.h"
+#include "driver/driver_types.h"
+
+#include <cstdint>
+#include <string>
+
+namespace kernwright {
+
+/// What a Slicing has done.
+struct SlicingCounts {
+  std::uint64_t launches = 0;  ///< of kernels, whole or cut
+  std::uint64_t slices = 0;    ///< the launches that they became
+  std::uint64_t refused = 0;   ///< launches left whole, since they could not be cut
+  std::string reason = {};     ///< of the last one
+};
+
+/// The hook for LaunchHookScope. A launch of at most `max_blocks` blocks stays whole. Not
+/// thread-safe: one for each thread.
+class Slicing : public LaunchHook {
+ public:
+  struct Options {
+    std::uint64_t max_blocks = 1;  ///< of a slice
+    bool strict = false;           ///< throws NotSliceable; else such a launch stays whole
+    CUdeviceptr words = 0;         ///< of SlicedLaunch; then `max_blocks` are launched at once
+  };
+  /// Throws InvalidArgument for 0 blocks.
+  explicit Slicing(const Options& options);
+  void launch(const Kernel& kernel, const LaunchConfig& config, std::span<void* const> arguments,
+              const LaunchSite& site) override;
+  const SlicingCounts& counts() const noexcept { return counts_; }
+
+ private:
+  const Options options_;
+  SlicingCounts counts_;
+};
+
+}  // namespace kernwright
