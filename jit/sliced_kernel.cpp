@@ -111,7 +111,10 @@ SlicedKernel twin_of_text(const Program& program, ProgramScope scope, const Kern
                           const std::string& name, SliceForm form) {
   SlicedText text = slice_text(program.source(), program.options(), form);
   const Program twin(std::move(text.source), std::move(text.options), scope);
-  SlicedKernel result{load_twin(twin, plain, name, form.yields), form.yields};
+  SlicedKernel result{.kernel = load_twin(twin, plain, name, form.yields), .yields = form.yields};
+  result.code = twin.object_code(plain.device(), name);
+  result.source = program.source();
+  result.options = program.options();
   if (scope == ProgramScope::library) return result;  // these texts have no variables
   for (const std::string& lowered : constants_of_text(name, program, twin, plain.device())) {
     result.constants.emplace_back(plain.module().symbol(lowered),
@@ -129,7 +132,7 @@ SlicedKernel make_sliced_kernel(const Program& program, ProgramScope scope, cons
                                                    ? constants_of_ptx(name, code->code)
                                                    : std::vector<std::string>();
     const Program twin(sliced_code(*code, name, yields), program.source().name);
-    SlicedKernel result{load_twin(twin, kernel, name, yields), yields};
+    SlicedKernel result{.kernel = load_twin(twin, kernel, name, yields), .yields = yields};
     for (const std::string& lowered : constants) {
       result.constants.emplace_back(kernel.module().symbol(lowered),
                                     result.kernel.module().symbol(lowered));

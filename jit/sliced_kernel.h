@@ -5,6 +5,7 @@
 #include "core/module.h"
 #include "jit/program.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,11 @@ struct SlicedKernel {
   /// __constant__ variables of the kernel's module and of the twin's: a launch of the twin needs
   /// the values of the first in the second.
   std::vector<std::pair<ModuleSymbol, ModuleSymbol>> constants = {};
+  /// For reports: the twin's code, and the text as its author wrote it with its options; an empty
+  /// text for object code.
+  std::shared_ptr<const ObjectCode> code = nullptr;
+  Source source = {};
+  ProgramOptions options = {};
 
   std::size_t leading_parameters() const noexcept { return yields ? 3 : 2; }
 };

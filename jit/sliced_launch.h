@@ -29,6 +29,7 @@ class SlicedLaunch {
   SlicedLaunch(const Kernel& kernel, const LaunchConfig& config, std::span<void* const> arguments,
                const LaunchSite& site = {}, CUdeviceptr words = 0);
 
+  const SlicedKernel& twin() const noexcept { return *sliced_; }
   /// Blocks of slice_grid(), and those not yet queued. With `words` the device alone knows the
   /// latter: left() stays.
   std::uint64_t blocks() const noexcept { return config_.grid.count(); }

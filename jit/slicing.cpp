@@ -33,6 +33,7 @@ void Slicing::launch(const Kernel& kernel, const LaunchConfig& config,
     ++counts_.slices;
     return;
   }
+  begin(slices->twin());
   do {
     slices->queue(options_.max_blocks);
     ++counts_.slices;

@@ -9,6 +9,8 @@
 
 namespace kernwright {
 
+struct SlicedKernel;
+
 /// What a Slicing has done.
 struct SlicingCounts {
   std::uint64_t launches = 0;  ///< of kernels, whole or cut
@@ -32,8 +34,12 @@ class Slicing : public LaunchHook {
               const LaunchSite& site) override;
   const SlicingCounts& counts() const noexcept { return counts_; }
 
- private:
+ protected:
+  /// Called before the first slice of a launch is queued.
+  virtual void begin(const SlicedKernel&) {}
   const Options options_;
+
+ private:
   SlicingCounts counts_;
 };
 

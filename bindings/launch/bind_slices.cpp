@@ -1,11 +1,15 @@
 // Slices for Python: the launches of a `with` block, cut into runs of their blocks.
 #include "base/errors.h"
 #include "base/format.h"
+#include "bindings/launch/kernel_source.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/gil.h"
+#include "bindings/support/launch_site.h"
 #include "core/device.h"
 #include "jit/slice/slice_plan.h"
+#include "jit/sliced_kernel.h"
 #include "jit/slicing.h"
+#include "sim/check/report/findings.h"
 
 #include <cstdint>
 #include <memory>
@@ -20,9 +24,25 @@ class PythonSlicing : public Slicing {
   using Slicing::Slicing;
   void launch(const Kernel& kernel, const LaunchConfig& config, std::span<void* const> arguments,
               const LaunchSite& site) override {
-    if (PyGILState_Check() == 0) return Slicing::launch(kernel, config, arguments, site);
+    const LaunchSite here = options_.strict ? user_line(site) : site;
+    if (PyGILState_Check() == 0) return Slicing::launch(kernel, config, arguments, here);
     const GilRelease unlocked;
-    Slicing::launch(kernel, config, arguments, site);
+    Slicing::launch(kernel, config, arguments, here);
+  }
+
+ protected:
+  /// Reports of the simulated device show lines of the text as its author wrote it.
+  void begin(const SlicedKernel& twin) override {
+    if (!twin.kernel.device().is_simulated() || twin.source.text.empty()) return;
+    const std::uint64_t code = sim::code_id(twin.code->code.c_str());
+    if (!source_of_code(code)) remember_source(Program(twin.source, twin.options), code);
+  }
+
+ private:
+  /// A SlicedKernel launches from this package's own Python.
+  static LaunchSite user_line(const LaunchSite& site) noexcept {
+    const GilAcquire locked;
+    return locked ? user_site() : site;
   }
 };
 

@@ -267,7 +267,9 @@ def test_faults_name_the_line_of_the_text(sim):
         kw.synchronize()
     assert caught.value.kind == "bounds"
     assert caught.value.line == 3
-    assert "past" in str(caught.value)
+    assert "in past, block" in str(caught.value)
+    assert "    x[i] = gridDim.x;" in str(caught.value)
+    assert f"launched as past at {__file__}" in str(caught.value)
 
 
 def test_checks_find_nothing_new_in_slices(sim):

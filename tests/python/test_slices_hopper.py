@@ -1,0 +1,110 @@
+"""Slices of kernels for devices of 9.0: a tile for each block, clusters, words that stop."""
+
+import numpy as np
+import pytest
+from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
+
+import kernwright as kw
+
+CLUSTERS = r"""
+__device__ unsigned rank() {
+    unsigned r;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+    return r;
+}
+__global__ void ranks(int* x) {
+    x[blockIdx.y * gridDim.x + blockIdx.x] = blockIdx.x * 10 + rank() + 1000 * gridDim.x;
+}
+"""
+
+
+def normal(*shape, dtype="bfloat16"):
+    values = np.random.default_rng(3).standard_normal(shape, np.float32)
+    return kw.asarray(values).astype(dtype)
+
+
+def cut_like_whole(call, max_blocks=1):
+    """The counts of `call` in slices, with the result of the whole in all bits."""
+    whole = call().numpy()
+    with kw.slices(max_blocks, strict=True) as cut:
+        pieces = call().numpy()
+    assert pieces.tobytes() == whole.tobytes()
+    return cut
+
+
+@hopper_alone
+@pytest.mark.parametrize("rows", [300, 1200])
+def test_each_block_of_a_product_has_one_tile(rows):
+    a, b = normal(rows, 64), normal(64, 1104)
+    cut = cut_like_whole(lambda: a @ b)
+    assert cut.queued > cut.launches == 1
+
+
+@hopper_alone
+def test_products_with_scales_and_other_types():
+    a, b = normal(200, 128, dtype="float8_e4m3fn"), normal(300, 128, dtype="float8_e4m3fn")
+    scale = kw.ones(())
+    cut_like_whole(lambda: kw.nn.scaled_matmul(a, b.T, scale, scale))
+    c = normal(150, 96, dtype="float16")
+    cut_like_whole(lambda: kw.nn.linear(c, normal(400, 96, dtype="float16")))
+
+
+@hopper_alone
+@pytest.mark.parametrize("causal", [False, True])
+def test_each_block_of_attention_has_one_tile(causal):
+    q = normal(1, 6, 300, 64)
+    k, v = normal(1, 2, 300, 64), normal(1, 2, 300, 64)
+    cut = cut_like_whole(lambda: kw.nn.attention(q, k, v, is_causal=causal, enable_gqa=True))
+    assert cut.queued > cut.launches
+
+
+@hopper_alone
+def test_norms_and_softmax():
+    x = normal(50, 700, dtype="float32")
+    cut_like_whole(lambda: kw.nn.softmax(x), 7)
+    cut_like_whole(lambda: kw.nn.rms_norm(x, kw.ones(700)), 7)
+
+
+@hopper_alone
+def test_slices_hold_whole_clusters():
+    ranks = kw.kernel(CLUSTERS, "ranks")
+    config = kw.LaunchConfig(grid=(8, 3), block=1, cluster=2)
+    whole = kw.zeros(24, "int32")
+    ranks.launch(config, whole)
+    for max_blocks in (1, 3, 6, 24):
+        x = kw.zeros(24, "int32")
+        ranks.slice(max_blocks).launch(config, x)
+        np.testing.assert_array_equal(x.numpy(), whole.numpy())
+
+
+@hopper_alone
+def test_clusters_that_cannot_be_cut():
+    ranks = kw.kernel(CLUSTERS, "ranks")
+    x = kw.zeros(24, "int32")
+    with pytest.raises(kw.NotSliceable, match="no rows of the grid"):
+        ranks.slice(2).launch(kw.LaunchConfig(grid=(8, 2), block=1, cluster=(1, 2)), x)
+    with pytest.raises(kw.NotSliceable, match="stop together"):
+        yielding = ranks.yielding(kw.zeros(2, "uint32"))
+        yielding.launch(kw.LaunchConfig(grid=8, block=1, cluster=2), x)
+    fixed = kw.kernel("__global__ void __cluster_dims__(1, 2, 1) k(int* x) { x[0] = 1; }")
+    with pytest.raises(kw.NotSliceable, match="1 x 2 x 1"):
+        fixed.slice(2)[(2, 4), 1](x)
+
+
+@hopper_alone
+def test_attention_that_yields_goes_on():
+    q, k, v = (normal(1, 5, 300, 64) for _ in range(3))
+    whole = kw.nn.attention(q, k, v)
+    out, words = kw.zeros_like(whole), kw.asarray(np.array([1, 0], np.uint32))
+    for stop in (1, 0):
+        words[0] = stop
+        with kw.slices(2**31 - 1, strict=True, words=words.ptr) as cut:
+            kw.nn.attention(q, k, v, out=out)
+        assert cut.launches == 1
+        assert bool(out.numpy().any()) == (stop == 0)
+    assert out.numpy().tobytes() == whole.numpy().tobytes()
+
+
+@simulated_elsewhere
+def test_on_a_simulated_device_of_9_0():
+    run_at_9_0(__file__)
