@@ -14,7 +14,7 @@ import kernwright as kw
 
 KERNELS = (
     "kernel module Kernel Module Program ProgramOptions ObjectCode LaunchConfig In Out InOut "
-    "Pointer strided checked warmup lint pack use_pack"
+    "Pointer strided checked slices slice_blocks warmup lint pack use_pack"
 )
 DEVICES = (
     "devices current_device current_stream synchronize Device Stream Event Graph GraphNode "
