@@ -107,6 +107,17 @@ Kernel load_twin(const Program& twin, const Kernel& plain, const std::string& na
              name));
 }
 
+/// Whether functions that are not inlined read the objects in shared memory.
+bool reads_shared(const SlicedKernel& twin, const Kernel& plain) {
+  if (twin.code->kind == CodeKind::ptx) {
+    const std::string& text = twin.code->code;
+    return text.find("kernwright_blockIdx") != text.npos ||
+           text.find("kernwright_gridDim") != text.npos;
+  }
+  const int turn = twin.yields ? 2 * static_cast<int>(kIndexAlignment) : 0;
+  return twin.kernel.attributes().shared_bytes > plain.attributes().shared_bytes + turn;
+}
+
 SlicedKernel twin_of_text(const Program& program, ProgramScope scope, const Kernel& plain,
                           const std::string& name, SliceForm form) {
   SlicedText text = slice_text(program.source(), program.options(), form);
@@ -140,9 +151,10 @@ SlicedKernel make_sliced_kernel(const Program& program, ProgramScope scope, cons
     return result;
   }
   try {
-    return twin_of_text(program, scope, kernel, name, {.yields = yields});
+    SlicedKernel twin = twin_of_text(program, scope, kernel, name, {.yields = yields});
+    if (!reads_shared(twin, kernel)) return twin;
   } catch (const CompileError&) {
-    // A lambda without captures, or a local class, may read the grid.
+    // A lambda without captures, or a local class, may read the grid: see SliceForm::in_shared.
   }
   try {
     return twin_of_text(program, scope, kernel, name, {.yields = yields, .in_shared = true});

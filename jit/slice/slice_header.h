@@ -12,12 +12,15 @@ inline constexpr std::string_view kSliceBegin = "KERNWRIGHT_SLICE_";
 inline constexpr std::string_view kSliceYields = "KERNWRIGHT_SLICE_YIELDS_";
 inline constexpr std::string_view kSliceShared = "KERNWRIGHT_SLICE_SHARED_";
 
-/// The two objects in shared memory are what functions beside kernels see. All threads of a block
-/// write the same values, each before it reads them, so no barrier is needed. The compiler leaves
-/// them out where it inlines all readers.
+/// Functions beside kernels see the two objects in shared memory. With SliceForm::in_shared one
+/// thread writes them in front of a barrier. Else all threads write them, for functions that are
+/// inlined: the compiler then leaves the objects out. Where it does not, that form is of no use.
 inline constexpr std::string_view kSliceHeader = R"cuda(#pragma once
 static __shared__ uint3 kernwright_blockIdx, kernwright_gridDim;
 namespace kernwright_slices {
+__device__ __forceinline__ bool is_first() {
+  return (threadIdx.x | threadIdx.y | threadIdx.z) == 0;
+}
 __device__ __forceinline__ uint3 index_of(uint3 at, const uint3& grid) {
   if (grid.y * grid.z != 1) {
     const unsigned row = at.x / grid.x;
@@ -27,8 +30,16 @@ __device__ __forceinline__ uint3 index_of(uint3 at, const uint3& grid) {
     at.y -= plane * grid.y;
     at.z += plane;
   }
-  ::kernwright_blockIdx = at;
-  ::kernwright_gridDim = grid;
+#ifdef KERNWRIGHT_SLICE_SHARED_
+  if (is_first())
+#endif
+  {
+    ::kernwright_blockIdx = at;
+    ::kernwright_gridDim = grid;
+  }
+#ifdef KERNWRIGHT_SLICE_SHARED_
+  __syncthreads();
+#endif
   return at;
 }
 #ifndef KERNWRIGHT_SLICE_YIELDS_
@@ -39,7 +50,7 @@ __device__ __forceinline__ uint3 block_index(uint3 at, const uint3& grid) {
 #else
 static __shared__ unsigned turn;
 __device__ __forceinline__ bool take_block(uint3& at, const uint3& grid, unsigned* words) {
-  if ((threadIdx.x | threadIdx.y | threadIdx.z) == 0) {
+  if (is_first()) {
     turn = *static_cast<volatile unsigned*>(words) != 0 ? ~0u : atomicAdd(words + 1, 1);
   }
   __syncthreads();

@@ -129,12 +129,16 @@ constexpr std::string_view kLoads =
     " ld.param.u32 %kernwright_grid_z, [kernwright_grid+8];";
 /// The block of a run.
 constexpr std::string_view kRun = " mov.u32 %kernwright_t, %ctaid.x;";
-/// The next block of a counter; all threads leave when there is none, or when told to stop.
-constexpr std::string_view kTake =
+/// A predicate for all threads but the first.
+constexpr std::string_view kOthers =
     " mov.u32 %kernwright_t, %tid.x; { .reg .b32 %kernwright_u;"
     " mov.u32 %kernwright_u, %tid.y; or.b32 %kernwright_t, %kernwright_t, %kernwright_u;"
     " mov.u32 %kernwright_u, %tid.z; or.b32 %kernwright_t, %kernwright_t, %kernwright_u; }"
-    " setp.ne.u32 %kernwright_p, %kernwright_t, 0; @%kernwright_p bra $kernwright_taken;"
+    " setp.ne.u32 %kernwright_p, %kernwright_t, 0;";
+/// Behind kOthers: the next block of a counter. All threads leave when there is none, or when told
+/// to stop.
+constexpr std::string_view kTake =
+    " @%kernwright_p bra $kernwright_taken;"
     " ld.param.u64 %kernwright_w, [kernwright_words];"
     " ld.volatile.u32 %kernwright_t, [%kernwright_w];"
     " setp.ne.u32 %kernwright_p, %kernwright_t, 0; mov.u32 %kernwright_t, 0xffffffff;"
@@ -173,10 +177,17 @@ std::string shared_places(std::string_view instruction) {
 
 std::string prologue(bool yields, bool is_shared) {
   std::string text{kRegisters};
-  (text += kLoads) += yields ? kTake : kRun;
+  text += kLoads;
+  if (yields) {
+    (text += kOthers) += kTake;
+  } else {
+    text += kRun;
+  }
   text += kIndex;
-  if (is_shared) text += shared_places("st.shared.u32");
-  return text;
+  if (!is_shared) return text;
+  (text += kOthers) += " @%kernwright_p bra $kernwright_placed;";
+  text += shared_places("st.shared.u32");
+  return text += " $kernwright_placed: bar.sync 0;";
 }
 
 /// Pieces to insert in the order of their offsets.

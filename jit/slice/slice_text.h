@@ -16,7 +16,8 @@ struct SliceForm {
   /// next block.
   bool yields = false;
   /// false: kernels see `blockIdx` and `gridDim` as objects of their body. true: as objects in
-  /// shared memory, so lambdas that capture nothing, and local classes, see them too.
+  /// shared memory, written in front of a barrier, so lambdas that capture nothing, local classes
+  /// and functions that are not inlined see them too.
   bool in_shared = false;
 };
 

@@ -272,14 +272,16 @@ def test_faults_name_the_line_of_the_text(sim):
     assert f"launched as past at {__file__}" in str(caught.value)
 
 
-def test_checks_find_nothing_new_in_slices(sim):
-    case = next(case for case in CASES if case.name == "device_functions")
+@pytest.mark.parametrize("name", ["device_functions", "recursion", "local_class"])
+def test_checks_find_nothing_new_in_slices(sim, name):
+    case = next(case for case in CASES if case.name == name)
     kernel = kw.module(case.text)[case.kernel]
-    with kw.checks("memory", "init", "race", "sync"):
+    with kw.checks("memory", "init", "race", "sync") as report:
         whole = launches_of(case, kernel)
         np.testing.assert_array_equal(launches_of(case, kernel.slice(1)), whole)
         words = kw.zeros(2, "uint32")
         np.testing.assert_array_equal(launches_of(case, kernel.yielding(words)), whole)
+    assert list(report) == []
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 2**31])

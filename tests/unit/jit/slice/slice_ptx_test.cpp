@@ -68,6 +68,7 @@ TEST_CASE("slice ptx: functions beside kernels read shared memory") {
   CHECK(count(made, ".shared .align 4 .b8 kernwright_place[24];") == 1);
   CHECK(count(made, "ld.shared.u32") == 6);
   CHECK(count(made, "st.shared.u32") == 6);
+  CHECK(count(made, "bar.sync 0;") == 1);
   CHECK(made.find(".shared") < made.find(".func"));
 }
 
