@@ -777,14 +777,14 @@ class Kernel:
         """Tunes while it serves, within a share of the served time. Arguments as for
         kw.tune.Online."""
     def slice(self, max_blocks: int) -> SlicedKernel:
-        """The kernel, whose launches become runs of at most `max_blocks` blocks: launches of
-        streams with a higher priority get in between. The results are the same.
+        """The kernel with launches in runs of at most `max_blocks` blocks: launches of streams with
+        a higher priority get in between. The results are the same.
 
         >>> saxpy.slice(2)[4, 64](2.0, x, y, n)
         """
     def yielding(self, words: Array) -> YieldingKernel:
-        """The kernel, whose blocks ask the two uint32 `words` on the device whether to stop, and
-        which block is next. A launch that was stopped goes on with the next launch.
+        """The kernel with blocks that ask two uint32 `words` on the device whether to stop, and for
+        their number. The next launch continues a stopped one.
 
         >>> words = kw.zeros(2, "uint32")
         >>> saxpy.yielding(words)[4, 64](2.0, x, y, n)
@@ -859,11 +859,11 @@ class checked:
 
 class slices:
     """Cuts the launches of a `with` block, on its thread, into runs of at most `max_blocks` blocks:
-    those of kernels and of all operations. The results are the same, in all bits.
+    launches of kernels and of all operations. The results are the same, in all bits.
 
-    Launches of fewer blocks stay whole, and so do those that cannot be cut (`refused` counts them,
-    `reason` is that of the last one); with `strict` they raise NotSliceable. `launches` counts all,
-    `queued` what they became. `words` is the address of those of Kernel.yielding().
+    Launches of fewer blocks stay whole. So do launches without a way to cut them (`refused` counts
+    them, `reason` tells of the last one); with `strict` they raise NotSliceable. `launches` counts
+    all, `queued` their slices. `words` is the address of the words of Kernel.yielding().
     Raises InvalidArgument for 0 blocks. An object serves one block.
 
     >>> with kw.slices(2) as cut:
@@ -880,10 +880,10 @@ class slices:
         """Launches of kernels so far, whole or cut."""
     @property
     def queued(self) -> int:
-        """The launches that they became."""
+        """Launches queued in their place."""
     @property
     def refused(self) -> int:
-        """Launches that could not be cut."""
+        """Launches left whole for a reason."""
     @property
     def reason(self) -> str:
         """The reason of the last one; empty without one."""

@@ -1,4 +1,4 @@
-"""Kernels whose launches are cut into slices, and kernels that can be told to stop."""
+"""Kernels cut into slices, and kernels with blocks to be stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_BLOCKS = 2**31 - 1
 
 
 class CutKernel:
-    """What SlicedKernel and YieldingKernel have in common: the brackets of a kernel."""
+    """The common part of SlicedKernel and YieldingKernel: the brackets of a kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -28,7 +28,7 @@ class CutKernel:
 
     @property
     def signature(self) -> str:
-        """The kernel's parameters, which are those of a launch too."""
+        """The parameters of the kernel and of its launches."""
         return self.kernel.signature
 
     def __getitem__(self, configuration: Any) -> BoundCut:
@@ -59,12 +59,12 @@ class BoundCut:
 
 
 class SlicedKernel(CutKernel):
-    """A kernel whose launches become runs of at most `max_blocks` blocks, one after the other on
-    the launch's stream. Kernel.slice() makes it.
+    """A kernel with launches in runs of at most `max_blocks` blocks, one after the other on the
+    launch's stream. Kernel.slice() makes it.
 
-    The result is that of one launch, in all bits; blocks read the `blockIdx` and `gridDim` of the
+    The result equals one whole launch in all bits; blocks read the `blockIdx` and `gridDim` of the
     whole grid. Between two slices the device runs launches of other streams with a higher priority.
-    Launches raise what those of the kernel raise, and NotSliceable with the reason. Thread-safe.
+    Launches raise the errors of the kernel, and NotSliceable with the reason. Thread-safe.
 
     >>> fill = kw.kernel("__global__ void fill(int* x) { x[blockIdx.x] = gridDim.x; }")
     >>> x = kw.zeros(10, "int32")
@@ -91,16 +91,16 @@ class SlicedKernel(CutKernel):
 
 
 class YieldingKernel(CutKernel):
-    """A kernel whose blocks ask before they begin whether to stop. Kernel.yielding() makes it.
+    """A kernel with blocks that ask before they begin whether to stop. Kernel.yielding() makes it.
 
     `words` are two numbers of uint32 on the device, zeros before the first launch: the order to
     stop, and the next block of the grid. Blocks take the grid's blocks in order. Once words[0] is
-    not 0, each block that begins ends at once; those that run complete. The same launch again, with
-    words[0] = 0, runs what is left, and nothing when all blocks have run. Then the result is that
-    of one whole launch, in all bits. Set words[1] = 0 for the next work.
+    not 0, each new block ends at once; the running ones complete. The same launch again, with
+    words[0] = 0, runs the blocks left, and nothing when all blocks have run. Then the result equals
+    one whole launch in all bits. Set words[1] = 0 for the next work.
 
-    Launches raise what those of the kernel raise, and NotSliceable with the reason. One work at a
-    time may use the words.
+    Launches raise the errors of the kernel, and NotSliceable with the reason. One work at a time
+    may use the words.
 
     >>> fill = kw.kernel("__global__ void fill(int* x) { x[blockIdx.x] = gridDim.x; }")
     >>> x, words = kw.zeros(10, "int32"), kw.asarray(np.array([1, 0], "uint32"))
@@ -139,14 +139,14 @@ def slice_blocks(
     device: Any = None,
     resident_blocks: int = 1,
 ) -> int:
-    """The blocks of a slice that takes about `latency_us`, for a grid of `blocks` blocks that was
-    measured to take `launch_us` microseconds.
+    """The blocks of a slice of about `latency_us`, for a grid of `blocks` blocks with a measured
+    time of `launch_us` microseconds.
 
     All blocks count as equal: there are ceil(1.3 * launch_us / latency_us) slices, of whole rounds
     over the multiprocessors of `device` (default: the current one) with `resident_blocks` on each
     (Kernel.occupancy() tells). The answer is `blocks`, for a launch left whole, where one slice is
-    enough or a slice would leave multiprocessors idle. Raises InvalidArgument for numbers that are
-    not above 0.
+    enough or a slice would leave multiprocessors idle. Raises InvalidArgument for numbers not above
+    0.
 
     >>> kw.slice_blocks(4, 1000.0, 50.0)       # fewer blocks than multiprocessors
     4
