@@ -321,6 +321,29 @@ def test_a_draft_model_of_a_path_is_loaded_once(monkeypatch):
     assert loads == ["somewhere"]
 
 
+def test_a_model_is_loaded_with_a_draft_for_all_calls():
+    model = llm.load(TRAINED, draft=llm.Draft(model=SMALL, tokens=2, always=True))
+    plain = model.generate(PROMPTS[0], max_tokens=12, draft="none")
+    made = model.generate(PROMPTS[0], max_tokens=12)
+    assert made.tokens == plain.tokens and (made.drafted > 0, plain.drafted) == (True, 0)
+    assert model.generate(PROMPTS[0], max_tokens=3, deterministic=True).drafted == 0
+    text = model.tokenizer.encode(PROMPTS[0] + "import json\n" * 4)
+    model.generate(text, max_tokens=4)
+    snapshot = model.snapshot(text)
+    other = llm.load(TRAINED, draft=llm.Draft(model=SMALL, tokens=2, always=True))
+    other.restore(snapshot)
+    again = other.generate(text, max_tokens=12)
+    assert again.tokens == model.generate(text, max_tokens=12, draft="none").tokens
+    assert again.accepted > 0
+    with llm.Engine(model, max_rows=1) as engine, llm.Engine(model, draft="none") as without:
+        for each, drafts in ((engine, True), (without, False)):
+            assert each.submit(PROMPTS[0], max_tokens=12).result().tokens == plain.tokens
+            assert (each.stats()["drafted_tokens"] > 0) == drafts
+    assert llm.load(random=TINY, draft="ngram").draft == llm.Draft()
+    with pytest.raises(llm.ModelError, match=r"a vocabulary of 64 tokens.* one of 80"):
+        llm.load(random={**TINY, "vocab_size": 80}, draft=llm.Draft(model=llm.load(random=TINY)))
+
+
 def test_commands_take_a_draft_model(capsys):
     arguments = ["generate", str(TRAINED), PROMPTS[0], "--max-tokens", "16"]
     assert main(arguments) == 0

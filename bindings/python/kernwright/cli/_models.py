@@ -76,13 +76,13 @@ def add_draft_arguments(parser: Any) -> None:
 
 def draft_of(arguments: argparse.Namespace) -> Any:
     """The llm.Draft that was asked for, or None. Raises UsageError."""
-    from kernwright.llm._draft import draft_of as chosen_draft
+    from kernwright.llm._draft import draft_of as option_of
 
     if arguments.draft is None:
         if arguments.draft_tokens is not None:
             raise UsageError("--draft-tokens is for --draft: give that one, too")
         return None
-    return chosen_draft(arguments.draft, arguments.draft_tokens)
+    return option_of(arguments.draft, arguments.draft_tokens)
 
 
 def add_sampling_arguments(parser: Any, max_tokens: int | None) -> None:

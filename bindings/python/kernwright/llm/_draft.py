@@ -103,10 +103,12 @@ def _require_model(model: Any) -> None:
 
 
 def draft_of(draft: Any, tokens: int | None = None) -> Draft | None:
-    """What a `draft` option means: a Draft, "ngram", the path of a model, or None for none. Raises
-    ArgumentError."""
+    """What a `draft` option means: a Draft, "ngram", the path of a model, or None and "none" for
+    none. Raises ArgumentError."""
     if draft is None or isinstance(draft, Draft):
         return draft
+    if draft == "none":
+        return None
     if draft == "ngram":
         return Draft("ngram", tokens=tokens)
     if not isinstance(draft, (str, os.PathLike)):
@@ -119,6 +121,16 @@ def draft_of(draft: Any, tokens: int | None = None) -> Draft | None:
             f'a draft is "ngram" or the path of a model, and there is no {name!r:.200}'
         )
     return Draft(model=draft, tokens=tokens)
+
+
+def chosen_draft(draft: Any, usual: Draft | None, deterministic: bool) -> Draft | None:
+    """The draft of an option, or without one the usual draft of a model: deterministic steps have
+    none. Raises ArgumentError, InvalidArgument."""
+    if draft is None:
+        return None if deterministic else usual
+    chosen = draft_of(draft)
+    require_no_draft(chosen, deterministic)
+    return chosen
 
 
 def require_no_draft(draft: Draft | None, deterministic: bool) -> None:

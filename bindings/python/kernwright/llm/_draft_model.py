@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernwright._core import Array
 from kernwright.llm._caches import CacheFormat
@@ -15,7 +15,7 @@ from kernwright.llm._step import Step
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
 
-__all__ = ["DraftModel", "loaded_draft"]
+__all__ = ["DraftModel", "loaded_draft", "with_model"]
 
 
 class DraftModel(NamedTuple):
@@ -52,19 +52,24 @@ def _model_of(draft: Draft) -> Model:
     return draft.model
 
 
-def loaded_draft(draft: Draft | None, model: Model) -> Draft | None:
-    """The draft with its model loaded, for drafts of texts of `model`. Raises ModelError for a
-    draft model that does not fit, and what llm.load() raises."""
+def with_model(draft: Draft, device: Any) -> Draft:
+    """The draft with its model loaded, if it has one. Raises what llm.load() raises."""
     from kernwright.llm._load import load
     from kernwright.llm._model import Model
 
+    if draft.model is None or isinstance(draft.model, Model):
+        return draft
+    return dataclasses.replace(draft, model=load(draft.model, device=device, memory="device"))
+
+
+def loaded_draft(draft: Draft | None, model: Model) -> Draft | None:
+    """The draft with its model loaded, for drafts of texts of `model`. Raises ModelError for a
+    draft model that does not fit, and what llm.load() raises."""
     if draft is None or draft.model is None:
         return draft
-    if not isinstance(draft.model, Model):
-        found = load(draft.model, device=model.device, memory="device")
-        draft = dataclasses.replace(draft, model=found)
-    require_draft(_model_of(draft), model)
-    return draft
+    loaded = with_model(draft, model.device)
+    require_draft(_model_of(loaded), model)
+    return loaded
 
 
 def require_draft(draft: Model, model: Model) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._choice import Choice, Completion, Piece
-from kernwright.llm._draft import Draft
+from kernwright.llm._draft import Draft, chosen_draft
 from kernwright.llm._draft_model import loaded_draft
 from kernwright.llm._engine import Generated, TokenEngine
 from kernwright.llm._guide.compiler import guide_of
@@ -87,7 +87,8 @@ class Generator:
         limits = [options.limit(len(prompt), context) for prompt in prompts]
         lengths = [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)]
         all_lengths = [each for each in lengths for _ in range(options.n)]
-        return self.engine(all_lengths, options.deterministic, options.chosen_draft), limits
+        draft = chosen_draft(options.draft, self._model.draft, options.deterministic)
+        return self.engine(all_lengths, options.deterministic, draft), limits
 
 
 def prompts_of(model: Model, prompts: Any) -> tuple[list[list[int]], bool]:

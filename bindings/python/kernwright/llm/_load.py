@@ -18,6 +18,8 @@ from kernwright.llm._adapters.adapters import require_limits
 from kernwright.llm._adapters.planned import AdapterPlan
 from kernwright.llm._caches import BYTES, CacheFormat
 from kernwright.llm._config import Config
+from kernwright.llm._draft import Draft, draft_of
+from kernwright.llm._draft_model import loaded_draft, with_model
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
 from kernwright.llm._fill import Filling, RandomFilling
@@ -45,6 +47,7 @@ def load(
     quantize: str | None = None, device: Any = None, memory: str = "auto",
     budget: int | str | None = None, max_length: int | None = None, kv_dtype: str | None = None,
     max_adapters: int = 8, max_adapter_rank: int = 256,
+    draft: str | os.PathLike[str] | Draft | None = None,
 ) -> Model:  # fmt: skip
     """The model in a folder of Hugging Face's layout (config.json and safetensors files), or in a
     GGUF file.
@@ -81,6 +84,9 @@ def load(
     `max_adapters` LoRA adapters with ranks up to `max_adapter_rank` can be loaded at a time, see
     Model.load_adapter(); they take no memory before.
 
+    `draft` is that of calls of generate() and of an llm.Engine without one: see llm.Draft. A draft
+    model is loaded first, so that the model's weights get what it leaves.
+
     Raises ModelError, which names the file, field or tensor, for an unknown architecture, for
     missing, unexpected or misshapen tensors, and for a budget that is too small, with the smallest
     one that works; StoreError for damaged files.
@@ -96,15 +102,20 @@ def load(
     """
     limit = budget_bytes(memory, budget)
     require_limits(max_adapters=max_adapters, max_adapter_rank=max_adapter_rank)
+    chosen = draft_of(draft)
     with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
         config, parameters = files.config, files.parameters
         where, token = files.device, files.token_bytes
+        if chosen is not None:
+            chosen = with_model(chosen, where)
         used = place(parameters, memory, limit, where, token)
-        return Model(
+        model = Model(
             config, parameters.module.eval(), memory=used, tokenizer_path=files.tokenizer_path,
             cache_dtype=kv_dtype, cache_scales=files.cache_scales, max_adapters=max_adapters,
             max_adapter_rank=max_adapter_rank,
         )  # fmt: skip
+    model.draft = loaded_draft(chosen, model)
+    return model
 
 
 class Plan(NamedTuple):

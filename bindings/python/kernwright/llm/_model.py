@@ -20,6 +20,7 @@ from kernwright.llm._answers import AnswerParser
 from kernwright.llm._caches import CacheFormat
 from kernwright.llm._choice import Completion, Piece
 from kernwright.llm._config import Config
+from kernwright.llm._draft import Draft
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._generate import Generator, generate, prompts_of, stream, tokens_of
 from kernwright.llm._options import Generation, GenerationOptions
@@ -44,7 +45,8 @@ class Model:
     """A language model; llm.load() makes one.
 
     `config` has its extents, `module` is the network, a kw.nn.Module that is called with an
-    llm.Step, `memory` tells where the weights are. Not for several threads.
+    llm.Step, `memory` tells where the weights are, `draft` is the llm.Draft of calls without one.
+    Not for several threads.
 
     >>> from kernwright import llm
     >>> model = llm.load(random={
@@ -65,6 +67,7 @@ class Model:
         first = next(iter(dict(module.named_parameters()).values()))
         self.device = first.device
         self.cache_format = CacheFormat(cache_dtype or first.dtype.name, cache_scales or {})
+        self.draft: Draft | None = None
         self._tokenizer_path = tokenizer_path
         self._tokenizer: Tokenizer | None = None
         self._adapters = Adapters(
@@ -210,7 +213,9 @@ class Model:
           calls with and without it have caches of their own, made anew when they take turns.
         - draft: "ngram", the path of a draft model, or an llm.Draft: steps check guesses of the
           next tokens, where it pays. The tokens are the same. Calls with another draft have caches
-          of their own, too; a draft model that a call loaded stays for the next one.
+          of their own, too; a draft model that a call loaded stays for the next one. Without it
+          the draft of llm.load(), if that has one and the call is not deterministic; "none" for no
+          drafts.
 
         Raises ContextError with both lengths where prompt and max_tokens are longer than the
         context, ModelError for tokens outside of the vocabulary and where logits are not finite,

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.llm._draft import Draft, draft_of, require_no_draft
+from kernwright.llm._draft import Draft, chosen_draft
 from kernwright.llm._errors import ContextError
 from kernwright.llm._guide.form import FORMS, Form, form_of
 from kernwright.llm._guide.worker import Guide
@@ -105,7 +105,7 @@ class Generation(TokenOptions):
         if self.top_p == 0:
             raise InvalidArgument("top_p is above 0: of 0 no token is left")
         self.sampling(1, ())
-        require_no_draft(self.chosen_draft, self.deterministic)
+        chosen_draft(self.draft, None, self.deterministic)
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise InvalidArgument(
                 f"min_tokens is {self.min_tokens}, and max_tokens {self.max_tokens}: it is at most "
@@ -116,11 +116,6 @@ class Generation(TokenOptions):
                 f"min_tokens is {self.min_tokens}, and {self.form.kind} decides where a text ends: "
                 "leave one of them out"
             )
-
-    @cached_property
-    def chosen_draft(self) -> Draft | None:
-        """How tokens are guessed, if they are. Raises ArgumentError."""
-        return draft_of(self.draft)
 
     @cached_property
     def form(self) -> Form | None:

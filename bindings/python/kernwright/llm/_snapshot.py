@@ -119,7 +119,7 @@ def take_snapshot(
             f"a snapshot holds full pages of {PAGE} tokens, and the conversation has {len(tokens)}"
         )
     context = model.config.max_length
-    engine = generator.engine([min(len(tokens) + 1, context)])
+    engine = generator.engine([min(len(tokens) + 1, context)], draft=model.draft)
     known = list(tokens[: context - 1])  # the engine generates a token behind them
     arrays = engine.read_pages(known, adapter)
     return Snapshot(known[: len(known) // PAGE * PAGE], arrays, identity)
@@ -134,7 +134,8 @@ def restore_snapshot(
     if len(tokens) % PAGE:
         raise ModelError(f"a snapshot has full pages of {PAGE} tokens, got {len(tokens)} tokens")
     length = min(len(tokens) + max_tokens, model.config.max_length)
-    generator.engine([length]).write_pages(tokens, snapshot._arrays, adapter)
+    engine = generator.engine([length], draft=model.draft)
+    engine.write_pages(tokens, snapshot._arrays, adapter)
 
 
 def identity_of(model: Model, adapter: str | None = None) -> dict[str, Any]:

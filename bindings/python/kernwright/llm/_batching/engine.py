@@ -15,7 +15,7 @@ from kernwright.llm._adapters.files import Adapter
 from kernwright.llm._batching.delivery import Delivery
 from kernwright.llm._batching.request import Progress, Request
 from kernwright.llm._choice import Choice
-from kernwright.llm._draft import Draft, draft_of, require_no_draft
+from kernwright.llm._draft import Draft, chosen_draft
 from kernwright.llm._draft_model import loaded_draft
 from kernwright.llm._engine import Turn
 from kernwright.llm._generate import tokens_of
@@ -54,7 +54,7 @@ class Engine:
     - deterministic: see Model.generate(). It holds for all requests.
     - draft: "ngram", the path of a draft model, or an llm.Draft. It holds for all requests; stats()
       has what became of it. kv_memory has place for the keys and values of a draft model, too; its
-      weights are loaded first.
+      weights are loaded first. Without it the draft of llm.load(); "none" for no drafts.
 
     The engine has caches of its own, beside those of Model.generate(). While it works no other
     thread may call the model: between_steps() does so. close(), or the end of a `with` block, ends
@@ -80,9 +80,7 @@ class Engine:
         draft: str | os.PathLike[str] | Draft | None = None, host_cache: int | str | None = None,
     ) -> None:  # fmt: skip
         rows = (SAME_ROWS if deterministic else MOST_ROWS) if max_rows is None else max_rows
-        chosen = draft_of(draft)
-        require_no_draft(chosen, deterministic)
-        chosen = loaded_draft(chosen, model)
+        chosen = loaded_draft(chosen_draft(draft, model.draft, deterministic), model)
         size = EngineSize.of_memory(model, rows, kv_memory, chosen)
         self._model, self._deterministic = model, deterministic
         if queue_limit is not None:
