@@ -1,10 +1,12 @@
 """Several models: loaded when a request needs them, unloaded while nobody does."""
 
+import argparse
 import json
 import re
 import signal
 import threading
 import time
+import types
 
 import pytest
 from serving import TINY, Client, WritingEngine, serving_slots, wait_for
@@ -13,7 +15,10 @@ from test_serve_life import get, running
 import kernwright as kw
 from kernwright import llm
 from kernwright.errors import OutOfMemory
+from kernwright.llm._load import Plan
+from kernwright.llm._weights.memory import Memory
 from kernwright.serve.http.limits import Limits
+from kernwright.serve.loader import Loader
 from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.served import Served
 
@@ -174,6 +179,40 @@ def test_an_unloaded_model_gives_its_memory_back_and_its_counters_stay():
         assert again[1]["choices"] == first[1]["choices"]
         assert metric(c, "kernwright:engine_steps_total")["tiny"] == 2 * steps
         c.in_loop(c.server.unload_idle)
+
+
+def test_models_share_what_all_weights_leave_with_those_of_a_draft_model(monkeypatch):
+    where = "kernwright.serve.loader"
+    sizes = {}
+
+    class Engine:
+        healthy = True
+
+        def __init__(self, model, *, kv_memory, draft, **options):
+            sizes[model.name] = kv_memory, draft
+
+    monkeypatch.setattr(f"{where}.available_bytes", lambda device: 1000)
+    monkeypatch.setattr(f"{where}.llm.Engine", Engine)
+    arguments = argparse.Namespace(
+        max_rows=None, max_tokens_per_step=None, no_prefix_cache=False, deterministic=False,
+        queue_limit=None, step_limit=None, host_cache=None, chat_format="none", lazy=False,
+        draft=llm.Draft(model="small"),
+    )  # fmt: skip
+
+    def planned(weights, draft=None):
+        memory = Memory("device", weights, 0, 1, 0)
+        return Plan(None, memory, 1, None, None, draft)
+
+    plans = {"a": planned(300, planned(50)), "b": planned(200)}
+
+    def load(name):
+        return types.SimpleNamespace(name=name, device=None, tokenizer=None)
+
+    loader = Loader(arguments, plans, "auto", load)
+    served = [loader.load(name) for name in plans]
+    assert len(served) == 2
+    assert sizes["a"] == (int(0.8 * (1000 - 200 - 50) / 2), arguments.draft)
+    assert sizes["b"] == ("auto", None)  # the other model runs
 
 
 def test_the_command_loads_and_unloads():

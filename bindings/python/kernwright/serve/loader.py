@@ -76,7 +76,9 @@ class Loader:
             for other, plan in self._plans.items()
             if other != name and not self._runs(other)
         ]
+        draft = self._plans[name].draft  # its weights are loaded with the engine
         left = available_bytes(model.device) - sum(others)
+        left -= 0 if draft is None else draft.device_bytes
         return int(SHARE * left / (1 + len(others))) if others and left > 0 else "auto"
 
     def _runs(self, name: str) -> bool:
