@@ -5,6 +5,7 @@ import pytest
 from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
 
 import kernwright as kw
+from kernwright import _core
 
 CLUSTERS = r"""
 __device__ unsigned rank() {
@@ -16,6 +17,11 @@ __global__ void ranks(int* x) {
     x[blockIdx.y * gridDim.x + blockIdx.x] = blockIdx.x * 10 + rank() + 1000 * gridDim.x;
 }
 """
+
+
+# Rows, columns, stages, warpgroups, whether they take turns, blocks of a cluster: blocks that deal
+# out tiles among them, clusters, and warpgroups that take turns.
+GROUPED = [(256, 128, 3, 2, False, 1), (128, 64, 3, 2, False, 2), (128, 192, 4, 2, True, 1)]
 
 
 def normal(*shape, dtype="bfloat16"):
@@ -56,6 +62,27 @@ def test_each_block_of_attention_has_one_tile(causal):
     k, v = normal(1, 2, 300, 64), normal(1, 2, 300, 64)
     cut = cut_like_whole(lambda: kw.nn.attention(q, k, v, is_causal=causal, enable_gqa=True))
     assert cut.queued > cut.launches
+
+
+@hopper_alone
+@pytest.mark.parametrize("tile", GROUPED, ids=str)
+def test_products_of_groups(tile):
+    sizes = [70, 0, 131, 1, 10, 300]
+    ends = kw.asarray(np.cumsum(sizes).astype(np.int32))
+    x, w = normal(sum(sizes), 136), normal(6, 520, 136)
+    cut = cut_like_whole(lambda: _core._grouped_product(x, w, ends, "ends", tile=tile))
+    assert cut.queued > cut.launches
+
+
+@hopper_alone
+def test_gradients_of_groups():
+    ends = kw.asarray(np.array([70, 70, 200], np.int32))
+    x, w = normal(200, 136), normal(3, 264, 136)
+
+    def total(w):
+        return kw.sum(kw.nn.grouped_linear(x, w, ends).astype("float32"))
+
+    cut_like_whole(lambda: kw.grad(total)(w))
 
 
 @hopper_alone

@@ -170,7 +170,8 @@ struct GroupedLaunch {
         .shared_bytes = static_cast<std::uint32_t>(
             tile.shared_bytes(instance.store != GemmStore::direct, blocks.has_value()) +
             table_bytes(count()) + (blocks ? skew_bytes(tile) : 0)),
-        .stream = on};
+        .stream = on,
+        .most_blocks = static_cast<std::uint32_t>(clusters * tile.cluster)};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     const Kernel& kernel = gemm_kernel(instance, ending).on(result.device());
     const GemmEpilogueValues then = gemm_epilogue_values(ending);

@@ -97,7 +97,8 @@ struct GradientLaunch {
         .block = {static_cast<std::uint32_t>(tile.threads())},
         .shared_bytes = static_cast<std::uint32_t>(
             tile.shared_bytes(instance.store != GemmStore::direct) + table_bytes(groups.count)),
-        .stream = on};
+        .stream = on,
+        .most_blocks = static_cast<std::uint32_t>(tiles(problem.of) * tile.cluster)};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     launch(gemm_kernel(instance, {}).on(result.device()), config, map_grad, map_x, GemmEdgeMaps{},
            map_out, result.address(), gemm_epilogue_values({}), problem);
