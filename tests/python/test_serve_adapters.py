@@ -242,6 +242,7 @@ def test_a_model_gets_its_adapters_back_when_it_is_loaded_again(root, alone):
     cards = {"sql": AdapterCard("sql", "tiny", str(root / "adapters" / "sql"), 0)}
     options = argparse.Namespace(
         max_rows=2, max_tokens_per_step=None, no_prefix_cache=False, deterministic=False,
+        no_warm_up=True,
         queue_limit=None, step_limit=300.0, chat_format="none", draft=None, host_cache=None,
         lazy=True,
     )  # fmt: skip

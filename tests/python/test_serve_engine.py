@@ -127,7 +127,7 @@ def test_best_of_gives_the_likeliest(client):
 def test_what_the_context_does_not_hold_is_refused(client):
     status, answer = client.post("/v1/completions", {"prompt": "a", "max_tokens": 512})
     assert status == 400 and answer["error"]["code"] == "context_length_exceeded"
-    assert "512" in answer["error"]["message"]
+    assert "512" in answer["error"]["message"] and answer["error"]["param"] == "max_tokens"
 
 
 def test_embeddings_are_those_of_the_model(client, engine):

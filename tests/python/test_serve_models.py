@@ -18,7 +18,8 @@ from kernwright.errors import OutOfMemory
 from kernwright.llm._load import Plan
 from kernwright.llm._weights.memory import Memory
 from kernwright.serve.http.limits import Limits
-from kernwright.serve.loader import Loader
+from kernwright.serve.http.log import log
+from kernwright.serve.loader import Loader, warm_up
 from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.served import Served
 
@@ -196,7 +197,7 @@ def test_models_share_what_all_weights_leave_with_those_of_a_draft_model(monkeyp
     arguments = argparse.Namespace(
         max_rows=None, max_tokens_per_step=None, no_prefix_cache=False, deterministic=False,
         queue_limit=None, step_limit=None, host_cache=None, chat_format="none", lazy=False,
-        draft=llm.Draft(model="small"),
+        draft=llm.Draft(model="small"), no_warm_up=True,
     )  # fmt: skip
 
     def planned(weights, draft=None):
@@ -230,3 +231,22 @@ def test_the_command_loads_and_unloads():
         assert child.wait(20) == 0
         with pytest.raises(OSError):
             get(port, "/health")
+
+
+def test_a_warm_engine_has_the_steps_of_first_requests():
+    with llm.Engine(llm.load(TINY), max_rows=2, kv_memory=2**22) as engine:
+        warm_up(engine, "tiny")
+        before = engine.stats()
+        assert (before["started"], before["finished"], before["used_pages"]) == (1, 1, 0)
+        assert before["cached_pages"] == 0 and before["graphs"] > 0
+        engine.submit([5, 6, 7], max_tokens=4, temperature=1.0, ignore_eos=True).result()
+        assert engine.stats()["graphs"] == before["graphs"]
+
+
+def test_a_warm_up_that_fails_is_logged_and_no_more(monkeypatch):
+    told = []
+    monkeypatch.setattr(log, "warning", lambda text, *values: told.append(text % values))
+    engine = llm.Engine(llm.load(TINY), max_rows=2, kv_memory=2**22)
+    engine.close()
+    warm_up(engine, "tiny")
+    assert len(told) == 1 and told[0].startswith("the warm-up of tiny failed: ")

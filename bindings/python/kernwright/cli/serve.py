@@ -76,6 +76,9 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--step-limit", type=float, default=300, metavar="S",
                        help="seconds after which a step counts as hung")  # fmt: skip
     group.add_argument("--no-prefix-cache", action="store_true")
+    group.add_argument("--no-warm-up", action="store_true",
+                       help="take requests at once: the first ones wait for kernels to be compiled "
+                       "and steps to be recorded")  # fmt: skip
     group.add_argument("--host-cache", metavar="BYTES",
                        help="of the host's memory, of each model: keeps pages of the prefix cache "
                        "that leave the device")  # fmt: skip

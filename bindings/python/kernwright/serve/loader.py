@@ -7,15 +7,18 @@ import weakref
 from collections.abc import Callable, Mapping
 
 from kernwright import llm
-from kernwright.errors import InvalidArgument, StoreError
+from kernwright.errors import Error, InvalidArgument, StoreError
 from kernwright.llm._load import Plan
 from kernwright.llm._parse.formats import FORMATS
-from kernwright.llm._size import SHARE
+from kernwright.llm._size import PAGE, SHARE
 from kernwright.llm._weights.memory import available_bytes
 from kernwright.serve.http.log import log
 from kernwright.serve.served import AdapterCard, Served
 
-__all__ = ["Loader"]
+__all__ = ["Loader", "warm_up"]
+
+_SHORT = PAGE - 2  # tokens: with the new ones they fill no page, which would be kept
+_LONG = 2048  # as many as a step computes at a time
 
 
 class Loader:
@@ -50,12 +53,14 @@ class Loader:
             draft=self._draft(name), host_cache=arguments.host_cache,
         )  # fmt: skip
         self._engines[name] = engine
+        if not arguments.no_warm_up:
+            warm_up(engine, name)
         return Served(name, model, engine, _chat_format(arguments.chat_format, model))
 
     def _draft(self, name: str) -> llm.Draft | None:
         """A draft model is for the first model alone: others have vocabularies of their own."""
         draft: llm.Draft | None = self._arguments.draft
-        is_first = name == next(iter(self._plans))
+        is_first = name == next(iter(self._plans), name)
         return draft if draft is None or draft.model is None or is_first else None
 
     def _load_adapter(self, model: llm.Model, card: AdapterCard) -> None:
@@ -84,6 +89,25 @@ class Loader:
     def _runs(self, name: str) -> bool:
         engine = self._engines.get(name)
         return engine is not None and engine.healthy
+
+
+def warm_up(engine: llm.Engine, name: str) -> None:
+    """Compiles and records what first requests of a model need, so that they take no longer than
+    later ones: a short prompt, and on a GPU a long one and greedy tokens. What fails is logged."""
+    model = engine.model
+    asked: list[tuple[int, float]] = [(_SHORT, 1.0)]
+    if not model.device.is_simulated:
+        stats = engine.stats()
+        long = min(model.config.max_length // 2, stats["free_pages"] * PAGE // 2, _LONG)
+        asked += [(_SHORT, 0.0), (max(long, 1), 1.0)]
+    for length, temperature in asked:
+        try:
+            engine.submit(
+                [0] * length, max_tokens=2, temperature=temperature, ignore_eos=True
+            ).result()
+        except Error as error:
+            log.warning("the warm-up of %s failed: %s", name, error)
+            return
 
 
 def require_chat_format(name: str) -> None:

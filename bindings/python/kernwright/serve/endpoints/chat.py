@@ -65,7 +65,10 @@ class Chat:
         options |= form
         self._is_named = choice.name is not None
         self._answers = [Answer(prompt) for _ in range(count)]
-        with about("response_format", "schema"), about("min_tokens", "min_tokens"):
+        with (
+            about("response_format", "schema"), about("min_tokens", "min_tokens"),
+            about("max_tokens", "the prompt has"),
+        ):  # fmt: skip
             request = server.submit(served, call, tokens, options)
         self.texts = Texts(call, [request], count)
         self._call = call

@@ -89,7 +89,7 @@ class Completions:
         if most:
             try:
                 for tokens in prompts:
-                    with about("min_tokens", "min_tokens"):
+                    with about("min_tokens", "min_tokens"), about("max_tokens", "the prompt has"):
                         requests.append(server.submit(served, call, tokens, options))
             except Exception:
                 for each in requests:
