@@ -1,11 +1,15 @@
 """Chats over HTTP with texts that a test chooses: reasoning, tool calls, stop strings, usage."""
 
 import json
+import math
+import types
 
 import pytest
 from serving import TINY, WritingEngine, serving
 
 from kernwright import llm
+from kernwright.serve.served import Served
+from kernwright.serve.texts.logprobs import CompletionLogprobs, chat_logprobs
 
 TOOL = {
     "type": "function",
@@ -181,3 +185,19 @@ def test_options_reach_the_engine(client, engine):
     told = engine.options[-1]
     assert told["temperature"] == 1.0 and told["top_p"] == 1.0
     assert told["max_tokens"] == 512 - client.post("/tokenize", ASK)[1]["count"]
+
+
+def test_log_probabilities_are_numbers_that_json_has(engine):
+    served = Served("tiny", engine.model, engine)
+    lowest = -9999.0
+    found = types.SimpleNamespace(
+        logprob=-math.inf, top=[(5, -0.25), (6, -math.inf), (7, math.nan), (8, -1e30)]
+    )
+    made = chat_logprobs(served, 6, found)
+    assert made["logprob"] == lowest
+    assert [each["logprob"] for each in made["top_logprobs"]] == [-0.25, *[lowest] * 3]
+    completion = CompletionLogprobs(served)
+    completion.add(6, found, 0)
+    told = completion.taken()
+    assert told["token_logprobs"] == [lowest] and min(told["top_logprobs"][0].values()) == lowest
+    assert json.loads(json.dumps([made, told], allow_nan=False)) == [made, told]

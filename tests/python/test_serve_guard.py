@@ -312,3 +312,30 @@ def test_the_page_needs_no_other_host(model):
         status, headers, body = c.ask("GET", "/")
     assert status == 200 and headers["content-type"].startswith("text/html")
     assert b"v1/chat/completions" in body and b"://" not in body
+
+
+def test_health_answers_while_a_prompt_is_tokenised(model, monkeypatch):
+    begun, ends = threading.Event(), threading.Event()
+    encode = llm.Tokenizer.encode
+
+    def slow(self, text, **options):
+        if text.startswith("slow"):
+            begun.set()
+            assert ends.wait(30)
+        return encode(self, text, **options)
+
+    monkeypatch.setattr(llm.Tokenizer, "encode", slow)
+    with serving(WritingEngine(model, "word")) as client:
+        statuses = []
+        body = {"prompt": "slow " + "a" * 300_000, "max_tokens": 1}
+        thread = threading.Thread(
+            target=lambda: statuses.append(client.post("/v1/completions", body)[0])
+        )
+        thread.start()
+        assert begun.wait(20)
+        for path in ("/health", "/health/ready", "/metrics", "/v1/models"):
+            assert client.ask("GET", path)[0] == 200
+        assert client.post(CHAT, ASK)[0] == 200 and not statuses
+        ends.set()
+        thread.join(30)
+        assert statuses == [400]  # the context does not hold it
