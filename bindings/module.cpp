@@ -2,6 +2,7 @@
 #include "bindings/calls/recorded_calls.h"
 #include "bindings/calls/typed_calls.h"
 #include "bindings/kernels/bind_kernels.h"
+#include "bindings/schedule/bind_schedule.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/docstrings.h"
 #include "bindings/support/gil.h"
@@ -58,6 +59,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   python::bind_jit(m);
   python::bind_request(m);
   python::bind_launch(m);
+  python::bind_schedule(m);
   python::bind_slices(m);
   python::bind_tensor_map(m);
   python::bind_cuda_array(m);

@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # Every module in one archive, so that a program links one name.
-set(kernwright_modules base driver sim core memory array jit worker worker_device tune
+set(kernwright_modules base driver sim core memory array schedule jit worker worker_device tune
   kernels)
 set(kernwright_objects "")
 foreach(module IN LISTS kernwright_modules)
@@ -28,8 +28,8 @@ install(TARGETS kernwright EXPORT kernwrightTargets COMPONENT cpp
 # Headers keep their folders: "array/array.h" is read beside kernwright.h. Those that need a library
 # of their own, and the simulated device's inside, stay here.
 set(folder "${CMAKE_INSTALL_INCLUDEDIR}/kernwright")
-install(DIRECTORY runtime/base runtime/driver runtime/core runtime/memory runtime/array jit worker
-  tune
+install(DIRECTORY runtime/base runtime/driver runtime/core runtime/memory runtime/array
+  runtime/schedule jit worker tune
   DESTINATION "${folder}" COMPONENT cpp
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN "format.h" EXCLUDE PATTERN "log.h" EXCLUDE)

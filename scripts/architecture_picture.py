@@ -19,6 +19,7 @@ MODULES = {
     "runtime/core": "devices, streams, kernels, launches",
     "runtime/memory": "pool, buffers, copies",
     "runtime/array": "strided arrays, DLPack",
+    "runtime/schedule": "tasks, classes, shares of a device",
     "jit": "text to kernel; caches",
     "worker": "processes that compile",
     "worker/device": "processes that hold a device",
@@ -31,6 +32,7 @@ MODULES = {
 COLUMNS = (
     ("runtime/sim", "worker/device", "tune"),
     ("runtime/memory", "runtime/array"),
+    ("runtime/schedule",),
     ("runtime/base", "runtime/driver", "runtime/core", "jit", "worker", "bindings"),
     ("kernels_src", "engine"),
 )

@@ -7,6 +7,7 @@
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
 #include "core/graph/capture.h"
+#include "schedule/task.h"
 
 namespace kernwright::python {
 namespace {
@@ -88,13 +89,16 @@ bool raise_if(const char* name, const Error& e) {
   return found != nullptr;
 }
 
-/// The early end of a wait for a compile.
+/// The early end of a wait for a compile, or of a task.
 bool raise_if_stopped(const Error& e) {
   if (dynamic_cast<const Interrupted*>(&e) != nullptr) {
     restore_interrupt();
     return true;
   }
-  if (dynamic_cast<const Cancelled*>(&e) == nullptr) return false;
+  if (dynamic_cast<const Cancelled*>(&e) == nullptr &&
+      dynamic_cast<const schedule::TaskCancelled*>(&e) == nullptr) {
+    return false;
+  }
   const py::object type = py::module_::import("concurrent.futures").attr("CancelledError");
   PyErr_SetString(type.ptr(), e.what());
   return true;
@@ -109,7 +113,7 @@ void raise_error(const Error& e) {
       raise_if<AxisError>("AxisError", e) || raise_if<InvalidArgument>("InvalidArgument", e) ||
       raise_if<LaunchConfigError>("LaunchConfigError", e) ||
       raise_if<NameNotFound>("NameNotFound", e) || raise_if<DriverNotFound>("DriverNotFound", e) ||
-      raise_if<NvrtcNotFound>("NvrtcNotFound", e) ||
+      raise_if<NvrtcNotFound>("NvrtcNotFound", e) || raise_if<schedule::Refused>("Refused", e) ||
       raise_if<DeviceNotFound>("DeviceNotFound", e) || raise_if<DeviceLost>("DeviceLost", e) ||
       raise_if<CaptureError>("CaptureError", e) || raise_if<DriverError>("DriverError", e) ||
       raise_if<OutOfMemory>("OutOfMemory", e) || raise_if<DeviceFault>("DeviceFault", e) ||

@@ -4,6 +4,7 @@
 #include "core/device.h"
 #include "memory/memory_resource.h"
 #include "memory/pool/pool_resource.h"
+#include "memory/resource_scope.h"
 
 #include <map>
 #include <mutex>
@@ -34,7 +35,26 @@ std::shared_ptr<MemoryResource> make_first(Device& device) {
   return std::make_shared<PoolResource>(std::make_shared<DeviceResource>(device));
 }
 
+thread_local const ResourceScope* innermost = nullptr;
+
+/// Of the scopes of this thread; null where none is of the device.
+std::shared_ptr<MemoryResource> scoped_resource(const Device& device) {
+  for (const ResourceScope* scope = innermost; scope != nullptr; scope = scope->outer()) {
+    if (scope->resource() != nullptr && &scope->resource()->device() == &device) {
+      return scope->resource();
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+ResourceScope::ResourceScope(std::shared_ptr<MemoryResource> resource) noexcept
+    : resource_(std::move(resource)), outer_(innermost) {
+  innermost = this;
+}
+
+ResourceScope::~ResourceScope() { innermost = outer_; }
 
 std::shared_ptr<MemoryResource> known_default_resource(const Device& device) {
   DefaultResources& all = defaults();
@@ -44,6 +64,9 @@ std::shared_ptr<MemoryResource> known_default_resource(const Device& device) {
 }
 
 std::shared_ptr<MemoryResource> default_resource(Device& device) {
+  if (innermost != nullptr) [[unlikely]] {
+    if (auto scoped = scoped_resource(device)) return scoped;
+  }
   if (auto known = known_default_resource(device)) return known;
   DefaultResources& all = defaults();
   // Made without the lock: the driver may take its time, and other devices need not wait.

@@ -14,6 +14,7 @@ TITLES = {
     "base": "Errors and logging",
     "core": "Devices, streams, kernels",
     "memory": "Memory",
+    "schedule": "Scheduling",
     "array": "Arrays",
     "sim": "The simulated device",
     "jit": "Compiling",

@@ -36,7 +36,7 @@ TOPICS = {
 }
 MODULES = (
     *("checks", "memory", "cache", "errors", "tune", "bench", "nn", "nn.quant"),
-    *("linalg", "fft", "random", "optim", "train", "llm", "llm.models"),
+    *("linalg", "fft", "random", "optim", "train", "schedule", "llm", "llm.models"),
     *("tune.accuracy", "tune.observers", "tune.observers.nvml", "tune.searchspace"),
     *("tune.strategies.common", "tune.strategies.wrapper", "tune.file_utils", "tune.util"),
 )

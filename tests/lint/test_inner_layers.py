@@ -9,7 +9,8 @@ LAYERS = {
     "runtime/sim": ("numeric", "ptx", "mem", "code", "exec", "ops", "check", "observe", "device"),
     "tune": ("store", "search", "measure", "session", "judge"),
     "bindings": (
-        *("support", "values", "calls", "memory", "array", "arguments", "launch", "jit", "sim"),
+        *("support", "values", "calls", "memory", "array", "arguments", "launch"),
+        *("schedule", "jit", "sim"),
         *("kernels", "engine"),
         *("worker", "tune", "judge", "libcuda", "cpp"),
     ),

@@ -10,6 +10,7 @@ ALLOWED = {
     "runtime/core": {"runtime/driver", "runtime/base"},
     "runtime/memory": {"runtime/core", "runtime/driver", "runtime/base"},
     "runtime/array": {"runtime/memory", "runtime/core", "runtime/driver", "runtime/base"},
+    "runtime/schedule": {"runtime/memory", "runtime/core", "runtime/driver", "runtime/base"},
     "jit": {"runtime/core", "runtime/driver", "runtime/base"},
     "worker/device": {
         "worker", "jit", "runtime/memory", "runtime/core", "runtime/sim", "runtime/driver",

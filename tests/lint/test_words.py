@@ -8,7 +8,8 @@ import tokenize
 import pytest
 
 CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "engine", "bindings"}
-MODULES = [f"runtime/{name}" for name in ("array", "base", "core", "driver", "memory", "sim")]
+RUNTIME = ("array", "base", "core", "driver", "memory", "schedule", "sim")
+MODULES = [f"runtime/{name}" for name in RUNTIME]
 MODULES += ["jit", "worker", "tune", "kernels_src", "engine", "bindings"]
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".inc", ".def"}
 RELATIVE = re.compile(r"\b(?:that|which|what|who|whose|whom)\b", re.IGNORECASE)

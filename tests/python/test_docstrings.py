@@ -18,7 +18,8 @@ from kernwright import _core
 
 PACKAGE = pathlib.Path(kw.__file__).parent
 MODULES = ("bench", "cache", "checks", "fft", "linalg", "llm", "memory", "nn", "nn.quant", "optim")
-MODULES += ("random", "train", "tune", "tune.accuracy", "tune.file_utils", "tune.observers")
+MODULES += ("random", "schedule", "train", "tune", "tune.accuracy", "tune.file_utils")
+MODULES += ("tune.observers",)
 MODULES += ("tune.searchspace", "tune.strategies.common", "tune.strategies.wrapper", "tune.util")
 SAXPY = """
 __global__ void saxpy(float a, const float* x, float* y, int n) {

@@ -15,6 +15,7 @@ ARRAYS = (
     *("13_arrays", "14_train", "15_torch", "16_epilogue", "17_attention_torch"),
     *("18_hopper_product", "19_digits", "20_chat", "21_own_model", "22_serve"),
     "23_ray_serve",
+    "24_schedule",
 )  # Python's alone
 SOURCES = sorted((ROOT / "examples" / "cpp").glob("*.cpp"))
 BUILD = os.environ.get("KERNWRIGHT_TEST_BUILD")
@@ -30,7 +31,7 @@ def run(command, cwd, **variables):
 def test_both_languages_show_the_same_things():
     both = [p.stem for p in PYTHON if "_tune_" not in p.stem and p.stem not in ARRAYS]
     assert both == [p.stem for p in SOURCES if "_tune_" not in p.stem]
-    assert len(both) == 8 and len(PYTHON) == 23
+    assert len(both) == 8 and len(PYTHON) == 24
 
 
 @pytest.mark.parametrize("path", PYTHON, ids=lambda p: p.stem)

@@ -193,6 +193,7 @@ __all__ = [
     "pinned",
     "profile",
     "random",
+    "schedule",
     "slice_blocks",
     "slices",
     "strided",
@@ -324,6 +325,7 @@ _MODULES = (
     "nn",
     "optim",
     "random",
+    "schedule",
     "train",
     "tune",
 )
@@ -349,6 +351,7 @@ _LATER = {
     "pack": "_jit.pack",
     "profile": "_measure.profile",
     "random": "random",
+    "schedule": "schedule",
     "slice_blocks": "_jit.slices",
     "time": "_measure.timing",
     "time_kernel": "_measure.timing",

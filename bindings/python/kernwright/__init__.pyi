@@ -17,6 +17,7 @@ from kernwright import memory as memory
 from kernwright import nn as nn
 from kernwright import optim as optim
 from kernwright import random as random
+from kernwright import schedule as schedule
 from kernwright import train as train
 from kernwright import tune as tune
 from kernwright._array.aliases import *

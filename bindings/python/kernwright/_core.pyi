@@ -191,6 +191,10 @@ from kernwright._core_recording import _set_handlers as _set_handlers
 from kernwright._core_recording import _set_recording as _set_recording
 from kernwright._core_recording import _set_recordings as _set_recordings
 from kernwright._core_recording import _unrecorded as _unrecorded
+from kernwright._core_schedule import ScheduledTask as ScheduledTask
+from kernwright._core_schedule import Scheduler as Scheduler
+from kernwright._core_schedule import _end_schedulers as _end_schedulers
+from kernwright._core_schedule import _policy_names as _policy_names
 from kernwright._core_tensor_map import TensorMap as TensorMap
 from kernwright._core_texture import CudaArray as CudaArray
 from kernwright._core_texture import Surface as Surface

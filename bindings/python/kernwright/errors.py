@@ -54,6 +54,10 @@ class NvrtcNotFound(Error, ImportError):
     """NVRTC or its builtins library is missing; the message lists the places searched."""
 
 
+class Refused(Error):
+    """A scheduler refused a task; the message says what would fit."""
+
+
 class DeviceNotFound(Error):
     """No device of that index or name."""
 

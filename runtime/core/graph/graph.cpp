@@ -9,6 +9,7 @@
 #include "core/graph/capture.h"
 #include "core/graph/graph_pool.h"
 #include "core/graph/graph_shape.h"
+#include "core/launch/launch_gate.h"
 #include "core/launch/launch_trail.h"
 #include "core/lifecycle.h"
 #include "driver/nvtx.h"
@@ -403,6 +404,11 @@ void Graph::launch(const Stream& stream, const LaunchSite& site) {
   if (&target.device() != &box.device) {
     throw InvalidArgument(format("{} cannot be launched on {}", box.identify(), target.identify()));
   }
+  LaunchGate* const gate = launch_gate();
+  if (gate != nullptr) {  // with no lock held: it may wait
+    const ContextGuard guard(box.device);
+    gate->before(&box, 0, target);
+  }
   KeptObjects released;  // dropped after the lock
   const std::lock_guard lock(box.mutex);
   box.require_idle("launch()");
@@ -428,6 +434,7 @@ void Graph::launch(const Stream& stream, const LaunchSite& site) {
   const CUresult result = box.device.driver().cuGraphLaunch(box.executable, target.handle());
   if (result != CUDA_SUCCESS) box.device.fail(result, "cuGraphLaunch", box.identify());
   if (in_pool) in_pool->queued();
+  if (gate != nullptr) gate->after(target);
   if (activity) activity->finish();
   box.trail.note(target);
 }

@@ -1,0 +1,189 @@
+"""Types of the extension module that are about scheduling; `kernwright.schedule` has them."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol, SupportsFloat, SupportsIndex, final
+
+from typing_extensions import Self
+
+from kernwright._core import Device
+
+_DeviceLike = Device | int | str | None
+
+class _Policy(Protocol):
+    def choose(self, candidates: Sequence[Any], load: Any) -> Any: ...
+
+@final
+class ScheduledTask:
+    """A piece of work of a scheduler, as `submit()` returns it. Its states are "pending", "queued",
+    "admitted", "running", then "done", "failed", "cancelled" or "refused". Thread-safe.
+
+    >>> with kw.schedule.Scheduler() as scheduler:
+    ...     task = scheduler.submit(kw.zeros, 4, qos="best_effort")
+    ...     task.result(timeout=10).shape
+    (4,)
+    """
+
+    @property
+    def id(self) -> int:
+        """Counts the submissions of the scheduler, from 1."""
+    @property
+    def name(self) -> str:
+        """The name given to `submit()`; "" without one."""
+    @property
+    def model(self) -> str:
+        """The model given to `submit()`; "" without one."""
+    @property
+    def qos(self) -> str:
+        """The class of service: "guaranteed", "burstable" or "best_effort"."""
+    @property
+    def state(self) -> str:
+        """The state at this moment."""
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Seconds in the queue and busy on the device ("queued", "device"), the numbers of launches
+        and of waits before them ("launches", "preemptions"), the bytes reserved ("bytes"), and the
+        most bytes of its arrays at once ("peak"), counted for tasks with memory=."""
+    @property
+    def history(self) -> list[tuple[str, float, str]]:
+        """Each state with its time, in seconds on the scheduler's clock, and the reason."""
+    def done(self) -> bool:
+        """Whether the task is over, well or not."""
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+    def result(self, timeout: SupportsFloat | None = None) -> Any:
+        """Waits for the end of the work on the device, and returns what the call returned.
+
+        Raises the exception of the call; `Refused` with the reason; CancelledError of
+        concurrent.futures; Timeout after `timeout` seconds; InvalidArgument in the work of a task
+        that the awaited one has to wait for. Tasks in front of it run in the class of a waiting
+        task, if that is more urgent.
+        """
+    def exception(self, timeout: SupportsFloat | None = None) -> BaseException | None:
+        """Waits as `result()` does, and returns the exception instead of raising it."""
+    def cancel(self) -> bool:
+        """Cancels a waiting task at once, a running one at its next launch. False when all its work
+        is on the device already, or done."""
+    def add_done_callback(self, callback: Callable[[ScheduledTask], object]) -> None:
+        """Calls `callback(task)` at the end, on any thread; at once when it is over already."""
+    def __await__(self) -> Generator[Any, None, Any]:
+        """`await task` in asyncio: the result, without blocking the event loop."""
+
+class Scheduler:
+    """Runs tasks on one device, on streams of its own with a priority for each class.
+
+    Tasks reserve from `memory` bytes, by default those free on the device now, and from `share` of
+    the device's time. `policy` is a name of `policies()` or an object
+    with `choose(candidates, load)`, which returns a Candidate, its index or None. With
+    `background=False` tasks run in `step()`, `drain()` and waits only, in an order that depends on
+    nothing else. `most_running` limits the tasks of a class that run at once ({"best_effort": 2}).
+
+    As a context manager it is closed at the end. Thread-safe.
+
+    >>> scheduler = kw.schedule.Scheduler(memory=2**30, background=False)
+    >>> low = scheduler.submit(kw.ones, 2, qos="best_effort", name="low")
+    >>> high = scheduler.submit(kw.ones, 2, name="high")
+    >>> scheduler.step(), low.state, high.state
+    (True, 'queued', 'done')
+    >>> scheduler.explain(low)
+    '"low" (task 1) (best_effort) is queued: 0 tasks are ahead'
+    """
+
+    def __init__(
+        self,
+        device: _DeviceLike = None,
+        memory: SupportsIndex | None = None,
+        policy: str | _Policy = "default",
+        *,
+        share: SupportsFloat = 1.0,
+        background: bool = True,
+        most_running: Mapping[str, int] | None = None,
+    ) -> None: ...
+    @property
+    def device(self) -> Device:
+        """The device that is shared."""
+    @property
+    def policy(self) -> str:
+        """The name of the policy, or of its class."""
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more tasks."""
+    def submit(
+        self,
+        work: Any,
+        *arguments: Any,
+        qos: str = "guaranteed",
+        memory: Any = None,
+        share: Any = None,
+        priority: int = 0,
+        deadline: SupportsFloat | None = None,
+        name: str | None = None,
+        model: str | None = None,
+        after: Any = None,
+    ) -> ScheduledTask:
+        """A task that calls `work(*arguments)` with a stream of its class as the current one, or
+        launches a kw.Graph. `kernel[grid, block]` with its arguments is such a call, too. The work
+        goes behind what is queued on the caller's current stream.
+
+        `memory` (bytes) and `share` (of the device's time, at most 1) are a number or (request,
+        limit). Requests are reserved from admission to the end; a task that does not fit waits in
+        the queue; one that can never fit is refused. `priority` orders tasks of a class, the higher
+        first. `deadline` is seconds from now. Tasks of one `model` have one account of device time.
+        `after` is a task or several, whose work this one goes behind.
+
+        A guaranteed or burstable task that may begin at once runs in this thread, so a bound kernel
+        is launched when this returns. Raises InvalidArgument for shares above 1, limits below
+        requests and a closed scheduler; CaptureError while the current stream is captured.
+
+        >>> double = kw.kernel("__global__ void twice(float* x) { x[threadIdx.x] *= 2; }")
+        >>> x = kw.ones(4)
+        >>> task = kw.schedule.Scheduler().submit(double[1, 4], x, share=(0.5, 1.0))
+        >>> task.result(), x.numpy().tolist()
+        (None, [2.0, 2.0, 2.0, 2.0])
+        """
+    def step(self) -> bool:
+        """Runs the next task in this thread; False when none may begin now."""
+    def drain(self) -> None:
+        """Waits until all tasks are over. Raises InvalidArgument in the work of a task."""
+    def explain(self, task: ScheduledTask) -> str:
+        """Why the task is in its state: what is short for it, and who holds that."""
+    def stats(self) -> dict[str, Any]:
+        """The state in numbers.
+
+        "classes" has numbers of tasks by state and seconds of device time, by class; "tenants" the
+        accounts with the share asked for, and the parts "used" of the last second and "used_10ms"
+        of the last 10 ms. "memory" and "share" have the total and the reserved amount, "seconds" is
+        the clock.
+        """
+    def tasks(self) -> list[dict[str, Any]]:
+        """The latest tasks: 512 of those over, in the order of their ends, then the others.
+
+        Each has "id", "name", "model", "qos", "state", "history" and "stats" as the task, and the
+        text of `explain()` as "explained".
+        """
+    def panel(self) -> Any:
+        """A panel of rich to print: classes, accounts of device time, memory, the queue.
+
+        >>> scheduler = kw.schedule.Scheduler(memory=2**30)
+        >>> scheduler.submit(kw.ones, 3).result().shape
+        (3,)
+        >>> type(scheduler.panel()).__name__
+        'Panel'
+        """
+    def trace(self) -> dict[str, Any]:
+        """The latest tasks as lanes, in the format of Chrome's and Perfetto's viewers."""
+    def save(self, path: Any) -> None:
+        """Writes a page of HTML for a name that ends in .html, else the trace as JSON."""
+    def close(self) -> None:
+        """Cancels waiting tasks, and waits for running ones. Later submissions raise
+        InvalidArgument."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+def _end_schedulers() -> None: ...
+def _policy_names() -> list[str]: ...

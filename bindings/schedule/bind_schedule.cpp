@@ -1,0 +1,376 @@
+// Submissions are quick calls: no keyword reaches a dictionary.
+#include "bindings/schedule/bind_schedule.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "base/nearest_name.h"
+#include "bindings/memory/memory_bindings.h"
+#include "bindings/schedule/python_policy.h"
+#include "bindings/schedule/task_object.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+#include "core/device.h"
+#include "core/launch/launch_gate.h"
+
+#include <array>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kernwright::python {
+namespace {
+
+using schedule::Bounds;
+using schedule::kAllClasses;
+using schedule::ordinal;
+using schedule::Scheduler;
+using schedule::seconds;
+using schedule::TaskSpec;
+
+/// Python's scheduler. Its end waits for running tasks; the GIL must not.
+struct SchedulerObject {
+  std::shared_ptr<Scheduler> scheduler;
+};
+
+/// A thread that waits in front of a launch gives Python's lock to others.
+constexpr PauseHooks kPauseHooks = {
+    []() noexcept -> void* { return PyGILState_Check() != 0 ? new GilRelease : nullptr; },
+    [](void* left) noexcept { delete static_cast<GilRelease*>(left); }};
+
+/// Those alive, for the end of the interpreter.
+struct Schedulers {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<Scheduler>> list;
+};
+
+Schedulers& schedulers() {
+  static auto* const instance = new Schedulers;
+  return *instance;
+}
+
+double plain_number(py::handle value, const char* what) {
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (number == -1.0 && PyErr_Occurred() != nullptr) {
+    const py::error_already_set error;
+    if (!error.matches(PyExc_TypeError)) throw error;
+    throw ArgumentError(format("{} is a number, got {}", what, type_name(value)));
+  }
+  return number;
+}
+
+/// A number for both, or (request, limit).
+template <typename T, typename Convert>
+std::optional<Bounds<T>> bounds_argument(py::handle value, const char* what,
+                                         const Convert& convert) {
+  if (value.is_none()) return std::nullopt;
+  if (!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) {
+    const T both = convert(value, what);
+    return Bounds<T>{both, both};
+  }
+  if (PySequence_Fast_GET_SIZE(value.ptr()) != 2) {
+    throw ArgumentError(
+        format("{} is a number or (request, limit), got {}", what, short_repr(value)));
+  }
+  PyObject** const items = PySequence_Fast_ITEMS(value.ptr());
+  return Bounds<T>{convert(items[0], what), convert(items[1], what)};
+}
+
+std::uint64_t memory_number(py::handle value, const char* what) {
+  return bytes_argument(value, what);
+}
+
+std::vector<schedule::TaskPointer> after_argument(py::handle value) {
+  std::vector<schedule::TaskPointer> tasks;
+  const auto add = [&](py::handle task) {
+    if (!py::isinstance<TaskObject>(task)) {
+      throw ArgumentError(format("after= is a task or several, got {}", type_name(task)));
+    }
+    tasks.push_back(task.cast<const TaskObject&>().task);
+  };
+  if (value.is_none()) return tasks;
+  if (!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) {
+    add(value);
+    return tasks;
+  }
+  for (const py::handle task : value) add(task);
+  return tasks;
+}
+
+int priority_argument(py::handle value) {
+  if (!PyLong_Check(value.ptr()) || PyBool_Check(value.ptr())) {
+    throw ArgumentError(format("priority is an int, got {}", type_name(value)));
+  }
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow != 0 || number < -1'000'000 || number > 1'000'000) {
+    throw ArgumentRangeError(
+        format("priority={}: it lies between -1000000 and 1000000", short_repr(value)));
+  }
+  return static_cast<int>(number);
+}
+
+std::optional<schedule::Time> deadline_argument(py::handle value) {
+  if (value.is_none()) return std::nullopt;
+  const double number = plain_number(value, "deadline");
+  if (!(number > -1e9 && number < 1e9)) {
+    throw ArgumentRangeError(
+        format("deadline={}: it is a number of seconds from now, below 1e9", short_repr(value)));
+  }
+  return schedule::from_seconds(number);
+}
+
+constexpr std::array kOptions = {"qos",      "memory", "share", "priority",
+                                 "deadline", "name",   "model", "after"};
+
+void set_option(TaskSpec& spec, std::string_view name, py::handle value) {
+  if (name == "qos") {
+    spec.qos = schedule::qos_named(name_argument(value, "qos"));
+  } else if (name == "memory") {
+    spec.memory = bounds_argument<std::uint64_t>(value, "memory", memory_number);
+  } else if (name == "share") {
+    spec.share = bounds_argument<double>(value, "share", plain_number);
+  } else if (name == "priority") {
+    spec.priority = priority_argument(value);
+  } else if (name == "deadline") {
+    spec.deadline = deadline_argument(value);
+  } else if (name == "name") {
+    if (!value.is_none()) spec.name = name_argument(value, "name");
+  } else if (name == "model") {
+    if (!value.is_none()) spec.model = name_argument(value, "model");
+  } else if (name == "after") {
+    spec.after = after_argument(value);
+  } else {
+    std::vector<std::string> known(kOptions.begin(), kOptions.end());
+    const std::string near = nearest_name(std::string(name), known);
+    throw ArgumentError(
+        format("kw.schedule.Scheduler.submit() has no option {}{}; keywords for the work itself go "
+               "into functools.partial(work, ...)",
+               name, near.empty() ? "" : format(": did you mean {}?", near)));
+  }
+}
+
+/// scheduler.submit(work, *arguments, qos=..., ...), with vectorcall's conventions.
+PyObject* submit_task(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                      PyObject* keywords) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const auto* const object = instance_value<SchedulerObject>(self);
+    if (object == nullptr) throw ArgumentError("a Scheduler whose __init__() never ran");
+    if (count < 1) throw ArgumentError("kw.schedule.Scheduler.submit(): work is missing");
+    if (PyCallable_Check(arguments[0]) == 0 && !is_graph(arguments[0])) {
+      throw ArgumentError(
+          format("kw.schedule.Scheduler.submit(): work is a function, a kw.Graph or "
+                 "kernel[grid, block] with its arguments, got {}",
+                 type_name(arguments[0])));
+    }
+    TaskSpec spec;
+    const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+    for (Py_ssize_t i = 0; i < named; ++i) {
+      Py_ssize_t length = 0;
+      const char* const name = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(keywords, i), &length);
+      if (name == nullptr) throw py::error_already_set();
+      set_option(spec, {name, static_cast<std::size_t>(length)}, arguments[count + i]);
+    }
+    auto work = std::make_shared<TaskCall>(arguments[0], arguments + 1,
+                                           static_cast<std::size_t>(count - 1));
+    const std::shared_ptr<Scheduler> scheduler = object->scheduler;
+    auto made = std::unique_ptr<TaskObject, UnlockedDelete>(
+        new TaskObject{scheduler, nullptr, std::move(work)});
+    const Stream behind = current_stream(scheduler->device());
+    made->task =
+        without_gil([&] { return scheduler->submit(std::move(spec), made->work, behind); });
+    return py::cast(std::move(made)).release().ptr();
+  });
+}
+
+/// Gives pybind11's type the slot for quick calls.
+void set_scheduler_slots(PyHeapTypeObject* heap_type) {
+  static PyMethodDef methods[] = {
+      {"submit", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&submit_task)),
+       METH_FASTCALL | METH_KEYWORDS, "submit(work, *arguments, **options)"},
+      {nullptr, nullptr, 0, nullptr},
+  };
+  heap_type->ht_type.tp_methods = methods;
+}
+
+std::array<std::size_t, schedule::kClasses> most_running_argument(const py::object& value) {
+  std::array<std::size_t, schedule::kClasses> most = schedule::SchedulerOptions().most_running;
+  if (value.is_none()) return most;
+  if (!PyDict_Check(value.ptr())) {
+    throw ArgumentError(
+        format("most_running is a dict of numbers by class, got {}", type_name(value)));
+  }
+  for (const auto& [key, number] : py::reinterpret_borrow<py::dict>(value)) {
+    const schedule::Qos qos = schedule::qos_named(name_argument(key, "a class"));
+    const int count = priority_argument(number);
+    if (count < 1) throw InvalidArgument(format("most_running={}: at least 1", short_repr(value)));
+    most[ordinal(qos)] = static_cast<std::size_t>(count);
+  }
+  return most;
+}
+
+Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::object& memory,
+                                         const py::object& policy, const py::object& share,
+                                         bool background, const py::object& most_running) {
+  schedule::SchedulerOptions options;
+  if (!memory.is_none()) {
+    options.memory = bytes_argument(memory, "memory");
+    if (options.memory == 0) {
+      throw InvalidArgument("memory=0: a scheduler without memory; None takes what is free");
+    }
+  }
+  options.policy = policy_argument(policy);
+  options.share = plain_number(share, "share");
+  options.background = background;
+  options.most_running = most_running_argument(most_running);
+  Device& chosen = device_argument(device);
+  Unlocked<SchedulerObject> made(new SchedulerObject);
+  {
+    const GilRelease unlocked;
+    made->scheduler = std::make_shared<Scheduler>(chosen, std::move(options));
+  }
+  const std::lock_guard lock(schedulers().mutex);
+  std::erase_if(schedulers().list, [](const auto& known) { return known.expired(); });
+  schedulers().list.push_back(made->scheduler);
+  return made;
+}
+
+py::dict scheduler_stats(const SchedulerObject& self) {
+  const auto stats = without_gil([&] { return self.scheduler->stats(); });
+  py::dict classes;
+  for (const schedule::Qos qos : kAllClasses) {
+    const schedule::ClassStats& of_class = stats.classes[ordinal(qos)];
+    py::dict row;
+    row["submitted"] = of_class.submitted;
+    row["waiting"] = of_class.waiting;
+    row["running"] = of_class.running;
+    row["done"] = of_class.done;
+    row["failed"] = of_class.failed;
+    row["cancelled"] = of_class.cancelled;
+    row["refused"] = of_class.refused;
+    row["device"] = seconds(of_class.device);
+    classes[schedule::qos_name(qos)] = row;
+  }
+  py::dict tenants;
+  for (const schedule::TenantStats& tenant : stats.tenants) {
+    py::dict row;
+    row["share"] =
+        tenant.share == 0 ? py::object(py::none()) : py::object(py::float_(tenant.share));
+    row["used"] = tenant.used;
+    row["used_10ms"] = tenant.used_shortly;
+    row["tasks"] = tenant.live;
+    row["device"] = seconds(tenant.device);
+    tenants[text_object(tenant.name)] = row;
+  }
+  const double whole = schedule::kWholeShare;
+  py::dict memory;
+  memory["total"] = stats.capacity.memory;
+  memory["reserved"] = stats.reserved.memory;
+  py::dict share;
+  share["total"] = stats.capacity.share / whole;
+  share["reserved"] = stats.reserved.share / whole;
+  py::dict all;
+  all["classes"] = classes;
+  all["tenants"] = tenants;
+  all["memory"] = memory;
+  all["share"] = share;
+  all["seconds"] = seconds(stats.now);
+  return all;
+}
+
+/// The latest tasks, also those over, as plain values.
+py::list task_list(const SchedulerObject& self) {
+  const std::vector<schedule::TaskPointer> tasks =
+      without_gil([&] { return self.scheduler->tasks(); });
+  py::list list;
+  for (const schedule::TaskPointer& task : tasks) {
+    const TaskObject object{self.scheduler, task, nullptr};
+    py::dict row;
+    row["id"] = task->id();
+    row["name"] = text_object(task->spec().name);
+    row["model"] = text_object(task->spec().model);
+    row["qos"] = schedule::qos_name(task->spec().qos);
+    row["state"] = schedule::state_name(task->state());
+    row["explained"] = text_object(without_gil([&] { return self.scheduler->explain(task); }));
+    row["history"] = history_list(object);
+    row["stats"] = task_stats_dict(object);
+    list.append(std::move(row));
+  }
+  return list;
+}
+
+py::object scheduler_view(const char* name, const py::object& self) {
+  return module_member("kernwright.schedule._view", name)(self);
+}
+
+/// Tasks without an end at the exit of the interpreter: those waiting are cancelled, those running
+/// at their next launch. Nothing is waited for.
+void end_schedulers() {
+  std::vector<std::shared_ptr<Scheduler>> alive;
+  {
+    const std::lock_guard lock(schedulers().mutex);
+    for (const auto& known : schedulers().list) {
+      if (auto scheduler = known.lock()) alive.push_back(std::move(scheduler));
+    }
+  }
+  const GilRelease unlocked;
+  for (const auto& scheduler : alive) {
+    for (const auto& task : scheduler->live()) scheduler->cancel(task);
+  }
+}
+
+}  // namespace
+
+void bind_schedule(py::module_& m) {
+  using Object = SchedulerObject;
+  set_pause_hooks(kPauseHooks);
+  bind_task(m);
+  py::class_<Object, Unlocked<Object>>(m, "Scheduler", py::custom_type_setup(&set_scheduler_slots))
+      .def(py::init(&make_scheduler), py::arg("device") = py::none(),
+           py::arg("memory") = py::none(), py::arg("policy") = "default", py::kw_only(),
+           py::arg("share") = 1.0, py::arg("background") = true,
+           py::arg("most_running") = py::none())
+      .def_property_readonly("device",
+                             [](const Object& o) { return DeviceObject{&o.scheduler->device()}; })
+      .def_property_readonly(
+          "policy", [](const Object& o) { return text_object(o.scheduler->policy().name()); })
+      .def_property_readonly(
+          "closed",
+          [](const Object& o) { return without_gil([&] { return o.scheduler->is_closed(); }); })
+      .def("step", [](const Object& o) { return without_gil([&] { return o.scheduler->step(); }); })
+      .def("drain", [](const Object& o) { without_gil([&] { o.scheduler->drain(); }); })
+      .def("close", [](const Object& o) { without_gil([&] { o.scheduler->close(); }); })
+      .def(
+          "explain",
+          [](const Object& o, const TaskObject& task) {
+            return text_object(without_gil([&] { return o.scheduler->explain(task.task); }));
+          },
+          py::arg("task"))
+      .def("stats", &scheduler_stats)
+      .def("tasks", &task_list)
+      .def("panel", [](const py::object& self) { return scheduler_view("panel", self); })
+      .def("trace", [](const py::object& self) { return scheduler_view("events", self); })
+      .def(
+          "save",
+          [](const py::object& self, const py::object& path) {
+            module_member("kernwright.schedule._view", "save")(self, path);
+          },
+          py::arg("path"))
+      .def("__enter__", [](const py::object& self) { return self; })
+      .def("__exit__",
+           [](const Object& o, const py::args&) { without_gil([&] { o.scheduler->close(); }); })
+      .def("__repr__", [](const Object& o) {
+        return text_object(format("<Scheduler of {}, policy {}>", o.scheduler->device().label(),
+                                  o.scheduler->policy().name()));
+      });
+  m.def("_end_schedulers", &end_schedulers);
+  m.def("_policy_names", [] {
+    py::list list;
+    for (const std::string& name : schedule::policy_names()) list.append(text_object(name));
+    return list;
+  });
+}
+
+}  // namespace kernwright::python

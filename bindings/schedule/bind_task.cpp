@@ -1,0 +1,149 @@
+// Tasks for Python: results, waits, callbacks.
+#include "base/errors.h"
+#include "base/format.h"
+#include "bindings/schedule/task_object.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace kernwright::python {
+namespace {
+
+using schedule::seconds;
+using std::chrono::nanoseconds;
+
+/// Waits with the GIL released, and looks at Python's signals meanwhile. False after the timeout.
+bool wait_for_task(const TaskObject& self, std::optional<nanoseconds> timeout) {
+  constexpr nanoseconds kPiece = std::chrono::milliseconds(50);
+  while (!self.task->is_over()) {
+    const nanoseconds piece = timeout ? std::min(*timeout, kPiece) : kPiece;
+    if (without_gil([&] { return self.scheduler->wait(self.task, piece); })) return true;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!timeout) continue;
+    *timeout -= piece;
+    if (*timeout <= nanoseconds(0)) return self.task->is_over();
+  }
+  return true;
+}
+
+void require_over(const TaskObject& self, const py::object& timeout) {
+  if (wait_for_task(self, timeout_argument(timeout))) return;
+  throw Timeout(format("after {} s: {}", py::str(timeout).cast<std::string>(),
+                       without_gil([&] { return self.scheduler->explain(self.task); })));
+}
+
+/// Raises what the work raised, or the error of the task.
+void raise_failure(const TaskObject& self) {
+  std::exception_ptr failure = without_gil([&] { return self.scheduler->failure(self.task); });
+  if (failure == nullptr) return;
+  if (self.task->state() != schedule::TaskState::cancelled) self.work->raise_error();
+  std::rethrow_exception(std::move(failure));
+}
+
+py::object result_of(const TaskObject& self, const py::object& timeout) {
+  require_over(self, timeout);
+  raise_failure(self);
+  return self.work->result();
+}
+
+py::object exception_of(const TaskObject& self, const py::object& timeout) {
+  require_over(self, timeout);
+  try {
+    raise_failure(self);
+  } catch (...) {
+    set_python_error(std::current_exception());
+    const py::error_already_set error;
+    return error.value();
+  }
+  return py::none();
+}
+
+void add_done_callback(const py::object& self, const py::object& callback) {
+  if (PyCallable_Check(callback.ptr()) == 0) {
+    throw ArgumentError(
+        format("a callback is a function of the task, got {}", type_name(callback)));
+  }
+  const auto& object = self.cast<const TaskObject&>();
+  auto call = [held_self = keep_alive(self), held = keep_alive(callback), task = self.ptr(),
+               function = callback.ptr()] {
+    const GilAcquire locked;
+    if (!locked) return;
+    PyObject* const result = PyObject_CallOneArg(function, task);
+    if (result == nullptr) PyErr_WriteUnraisable(function);
+    Py_XDECREF(result);
+  };
+  const GilRelease unlocked;
+  object.scheduler->at_end(object.task, std::move(call));
+}
+
+bool cancel_task(const TaskObject& self) {
+  return without_gil([&] { return self.scheduler->cancel(self.task); });
+}
+
+std::string describe_task(const TaskObject& self) {
+  const schedule::Task& task = *self.task;
+  return format("<Task {}{}: {}, {}>", task.id(),
+                task.spec().name.empty() ? "" : " \"" + task.spec().name + "\"",
+                schedule::qos_name(task.spec().qos), schedule::state_name(task.state()));
+}
+
+}  // namespace
+
+py::list history_list(const TaskObject& self) {
+  const auto changes = without_gil([&] { return self.scheduler->history(self.task); });
+  py::list list;
+  for (const schedule::StateChange& change : changes) {
+    list.append(py::make_tuple(schedule::state_name(change.state), seconds(change.time),
+                               text_object(change.reason)));
+  }
+  return list;
+}
+
+py::dict task_stats_dict(const TaskObject& self) {
+  const auto stats = without_gil([&] { return self.scheduler->stats(self.task); });
+  py::dict all;
+  all["queued"] = seconds(stats.queued);
+  all["device"] = seconds(stats.device);
+  all["launches"] = stats.launches;
+  all["bytes"] = stats.bytes;
+  all["peak"] = stats.peak;
+  all["preemptions"] = stats.preemptions;
+  return all;
+}
+
+void bind_task(py::module_& m) {
+  using Object = TaskObject;
+  py::class_<Object, Unlocked<Object>>(m, "ScheduledTask")
+      .def_property_readonly("id", [](const Object& o) { return o.task->id(); })
+      .def_property_readonly("name",
+                             [](const Object& o) { return text_object(o.task->spec().name); })
+      .def_property_readonly("model",
+                             [](const Object& o) { return text_object(o.task->spec().model); })
+      .def_property_readonly("qos",
+                             [](const Object& o) { return schedule::qos_name(o.task->spec().qos); })
+      .def_property_readonly("state",
+                             [](const Object& o) { return schedule::state_name(o.task->state()); })
+      .def_property_readonly("stats", &task_stats_dict)
+      .def_property_readonly("history", &history_list)
+      .def("done", [](const Object& o) { return o.task->is_over(); })
+      .def("cancelled",
+           [](const Object& o) { return o.task->state() == schedule::TaskState::cancelled; })
+      .def("result", &result_of, py::arg("timeout") = py::none())
+      .def("exception", &exception_of, py::arg("timeout") = py::none())
+      .def("cancel", &cancel_task)
+      .def("add_done_callback", &add_done_callback, py::arg("callback"))
+      .def("__await__",
+           [](const py::object& self) {
+             return module_member("kernwright.schedule._waiting", "wait_in_loop")(self).attr(
+                 "__await__")();
+           })
+      .def("__repr__", [](const Object& o) { return text_object(describe_task(o)); });
+}
+
+}  // namespace kernwright::python

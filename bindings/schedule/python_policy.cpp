@@ -1,0 +1,103 @@
+// Candidates for Python, and its choice.
+#include "bindings/schedule/python_policy.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "bindings/support/bindings.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
+
+namespace kernwright::python {
+namespace {
+
+using schedule::Candidate;
+using schedule::Load;
+
+py::object number_or_none(const std::optional<schedule::Time>& time) {
+  return time ? py::object(py::float_(schedule::seconds(*time))) : py::object(py::none());
+}
+
+py::object candidate_object(const Candidate& candidate) {
+  static PyObject* const type =
+      module_member("kernwright.schedule._policy", "Candidate").release().ptr();
+  const schedule::TaskSpec& spec = candidate.task->spec();
+  return named_tuple(
+      type, py::make_tuple(candidate.task->id(), text_object(spec.name), text_object(spec.model),
+                           schedule::qos_name(candidate.qos), spec.priority,
+                           number_or_none(candidate.deadline),
+                           schedule::seconds(candidate.task->submitted()), candidate.share,
+                           candidate.used, candidate.progress));
+}
+
+py::object load_object(const Load& load) {
+  static PyObject* const type =
+      module_member("kernwright.schedule._policy", "Load").release().ptr();
+  py::dict waiting;
+  py::dict running;
+  for (const schedule::Qos qos : schedule::kAllClasses) {
+    waiting[schedule::qos_name(qos)] = load.waiting[schedule::ordinal(qos)];
+    running[schedule::qos_name(qos)] = load.running[schedule::ordinal(qos)];
+  }
+  return named_tuple(type, py::make_tuple(schedule::seconds(load.now), waiting, running));
+}
+
+/// No lock of the scheduler is held when it is called, so it may take Python's.
+class PythonPolicy final : public schedule::Policy {
+ public:
+  explicit PythonPolicy(py::object policy)
+      : name_(type_name(policy)), policy_(keep_alive(policy)), object_(policy.ptr()) {}
+
+  std::string name() const override { return name_; }
+  bool is_foreign() const noexcept override { return true; }
+
+  std::optional<std::size_t> choose(std::span<const Candidate> candidates,
+                                    const Load& load) override {
+    const GilAcquire held;
+    if (!held) return std::nullopt;
+    try {
+      return ask(candidates, load);
+    } catch (const py::error_already_set& error) {
+      throw Error(format("{}.choose() raised {}", name_, error.what()));
+    }
+  }
+
+ private:
+  std::optional<std::size_t> ask(std::span<const Candidate> candidates, const Load& load) const {
+    py::list list;
+    for (const Candidate& candidate : candidates) list.append(candidate_object(candidate));
+    const py::object chosen = py::handle(object_).attr("choose")(list, load_object(load));
+    if (chosen.is_none()) return std::nullopt;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (PyList_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i)) == chosen.ptr()) return i;
+    }
+    if (PyLong_Check(chosen.ptr()) && !PyBool_Check(chosen.ptr())) {
+      const auto index = chosen.cast<long long>();
+      if (index >= 0 && index < static_cast<long long>(candidates.size())) {
+        return static_cast<std::size_t>(index);
+      }
+    }
+    throw Error(
+        format("{}.choose() returned {}: it returns one of the {} candidates, its index, or "
+               "None",
+               name_, short_repr(chosen), candidates.size()));
+  }
+
+  const std::string name_;
+  const std::shared_ptr<void> policy_;
+  PyObject* const object_;
+};
+
+}  // namespace
+
+std::shared_ptr<schedule::Policy> policy_argument(py::handle value) {
+  if (PyUnicode_Check(value.ptr())) {
+    return schedule::policy_named(name_argument(value, "the name of a policy"));
+  }
+  if (!has_attribute(value, "choose")) {
+    throw ArgumentError(format(
+        "a policy is a name or an object with choose(candidates, load), got {}", type_name(value)));
+  }
+  return std::make_shared<PythonPolicy>(py::reinterpret_borrow<py::object>(value));
+}
+
+}  // namespace kernwright::python

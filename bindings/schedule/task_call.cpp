@@ -1,0 +1,116 @@
+// Calls of Python on the threads of a scheduler.
+#include "bindings/schedule/task_call.h"
+
+#include "base/errors.h"
+#include "bindings/launch/graph_object.h"
+#include "bindings/support/current.h"
+#include "bindings/support/gil.h"
+#include "bindings/support/python_support.h"
+#include "core/graph/graph.h"
+
+#include <optional>
+#include <utility>
+
+namespace kernwright::python {
+namespace {
+
+/// `with stream:` for the length of a call.
+class StreamScope {
+ public:
+  explicit StreamScope(const Stream& stream) : stream_(stream) { enter_stream(stream); }
+  ~StreamScope() {
+    try {
+      leave_stream(stream_);
+    } catch (const std::exception&) {  // the call left it: nothing to leave
+    }
+  }
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  const Stream& stream_;
+};
+
+}  // namespace
+
+bool is_graph(PyObject* value) {
+  static PyObject* const type = module_member("kernwright._core", "Graph").release().ptr();
+  return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(type)) != 0;
+}
+
+TaskCall::TaskCall(PyObject* callable, PyObject* const* arguments, std::size_t count)
+    : callable_(Py_NewRef(callable)), arguments_(nullptr) {
+  if (count == 0) return;
+  arguments_ = PyTuple_New(static_cast<Py_ssize_t>(count));
+  if (arguments_ == nullptr) {
+    Py_DECREF(callable_);
+    throw py::error_already_set();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    PyTuple_SET_ITEM(arguments_, static_cast<Py_ssize_t>(i), Py_NewRef(arguments[i]));
+  }
+}
+
+TaskCall::~TaskCall() {
+  const GilAcquire held;
+  if (!held) return;  // the interpreter ends: its objects are left alone
+  Py_XDECREF(callable_);
+  Py_XDECREF(arguments_);
+  Py_XDECREF(result_);
+  Py_XDECREF(error_);
+}
+
+void TaskCall::run(const Stream& stream) {
+  const GilAcquire held;
+  if (!held) throw Error("the task cannot run: the interpreter ends");
+  call(stream);
+  Py_CLEAR(callable_);
+  Py_CLEAR(arguments_);
+  if (result_ == nullptr) fail();
+}
+
+void TaskCall::call(const Stream& stream) {
+  if (is_graph(callable_)) {
+    Graph graph = graph_of(py::reinterpret_borrow<py::object>(callable_));
+    const GilRelease unlocked;
+    graph.launch(stream);
+    const Graph gone = std::move(graph);
+  } else {
+    const StreamScope scope(stream);
+    PyObject* const none[1] = {nullptr};
+    PyObject* const* items = none;
+    std::size_t count = 0;
+    if (arguments_ != nullptr) {
+      items = reinterpret_cast<PyTupleObject*>(arguments_)->ob_item;
+      count = static_cast<std::size_t>(PyTuple_GET_SIZE(arguments_));
+    }
+    result_ = PyObject_Vectorcall(callable_, items, count, nullptr);
+    return;
+  }
+  result_ = Py_NewRef(Py_None);
+}
+
+/// Keeps the exception for result(), and throws its text. A cancelled launch raised it, or the
+/// call.
+void TaskCall::fail() {
+  const py::error_already_set error;
+  error_ = Py_NewRef(error.value().ptr());
+  if (error.trace()) PyException_SetTraceback(error_, error.trace().ptr());
+  const std::string text = type_name(error_) + ": " + py::str(error.value()).cast<std::string>();
+  static PyObject* const cancelled =
+      module_member("concurrent.futures", "CancelledError").release().ptr();
+  if (PyErr_GivenExceptionMatches(error_, cancelled) != 0) throw schedule::TaskCancelled(text);
+  throw Error(text);
+}
+
+py::object TaskCall::result() const {
+  return result_ == nullptr ? py::object(py::none()) : py::reinterpret_borrow<py::object>(result_);
+}
+
+void TaskCall::raise_error() const {
+  if (error_ == nullptr) return;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_)), error_);
+  throw py::error_already_set();
+}
+
+}  // namespace kernwright::python

@@ -1,0 +1,129 @@
+// The rules of the window and of shares.
+#include "schedule/pacer.h"
+
+#include <algorithm>
+
+namespace kernwright::schedule {
+namespace {
+
+constexpr std::size_t kMostTimes = 4096;              ///< kernels whose times are remembered
+constexpr Time kAway = std::chrono::milliseconds(5);  ///< without a launch: has left the device
+
+}  // namespace
+
+Time Pacer::estimate(const std::pair<const void*, std::uint64_t>& work) const noexcept {
+  const auto known = times_.find(work);
+  return known != times_.end() ? known->second : options_.window;
+}
+
+/// The best-effort work on the device stays within the window, except that one launch may always
+/// go.
+bool Pacer::window_has_room(const PacedLaunch& launch, Time now) const {
+  const bool quiet = now - last_urgent_ > options_.quiet;
+  const Time window = quiet ? options_.idle_window : options_.window;
+  Time sum = estimate(launch.work);
+  bool alone = true;
+  for (const Entry& entry : entries_) {
+    if (!entry.launch.is_best_effort) continue;
+    alone = false;
+    sum += entry.estimate;
+  }
+  return alone || sum <= window;
+}
+
+/// Of the tenants with a share that want the device, the one furthest behind goes.
+bool Pacer::is_next(const PacedLaunch& launch, Time now) const {
+  const auto shared = static_cast<std::size_t>(std::count_if(
+      entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.launch.has_share; }));
+  if (shared >= options_.most_shared) return false;
+  const Time grace = shared == 0 ? options_.idle_grace : options_.grace;
+  return std::none_of(contenders_.begin(), contenders_.end(), [&](const auto& each) {
+    const auto& [tenant, state] = each;
+    if (tenant == launch.tenant || tenant->progress() >= launch.tenant->progress()) {
+      return false;
+    }
+    if (tenant->limit() < 1 && tenant->meter().second_fraction(now) >= tenant->limit())
+      return false;
+    return state.waiting != 0 || now - state.last <= grace;
+  });
+}
+
+std::optional<Pacer::Number> Pacer::try_enter(const PacedLaunch& launch, Time now) {
+  const Tenant& tenant = *launch.tenant;
+  if (tenant.limit() < 1 && tenant.meter().second_fraction(now) >= tenant.limit()) return {};
+  if (launch.is_best_effort && !window_has_room(launch, now)) return {};
+  if (launch.has_share && !is_next(launch, now)) return {};
+  const Time expected = estimate(launch.work);
+  const Time charged = times_.contains(launch.work) ? expected : Time(0);
+  entries_.push_back({next_, launch, expected, charged, {}, {}});
+  launch.tenant->precharge(charged);
+  if (launch.has_share) contenders_[launch.tenant].last = now;
+  return next_++;
+}
+
+void Pacer::add_waiting(const PacedLaunch& launch, Time now) {
+  if (!launch.has_share) return;
+  const auto is_away = [&](const Contender& each) {
+    return each.waiting == 0 && now - each.last > kAway;
+  };
+  Contender& self = contenders_[launch.tenant];
+  const bool comes_back = is_away(self);
+  ++self.waiting;
+  if (!comes_back) return;
+  // Whoever comes back begins where the others are: time left to them is not owed.
+  std::optional<double> least;
+  for (const auto& [tenant, state] : contenders_) {
+    if (tenant == launch.tenant || is_away(state)) continue;
+    least = std::min(least.value_or(tenant->progress()), tenant->progress());
+  }
+  if (least) launch.tenant->catch_up(*least);
+  std::erase_if(contenders_, [&](const auto& each) {
+    return is_away(each.second) && each.first.use_count() == 1;
+  });
+}
+
+void Pacer::remove_waiting(const PacedLaunch& launch) noexcept {
+  const auto place = contenders_.find(launch.tenant);
+  if (place != contenders_.end() && place->second.waiting != 0) --place->second.waiting;
+}
+
+std::deque<Pacer::Entry>::iterator Pacer::find(Number number) noexcept {
+  return std::find_if(entries_.begin(), entries_.end(),
+                      [&](const Entry& entry) { return entry.number == number; });
+}
+
+void Pacer::issued(Number number, Event begin, Event end) {
+  const auto entry = find(number);
+  if (entry == entries_.end()) return;
+  entry->begin = std::move(begin);
+  entry->end = std::move(end);
+}
+
+void Pacer::forget(Number number, Time now) {
+  const auto entry = find(number);
+  if (entry == entries_.end()) return;
+  entry->launch.tenant->settle(now, Time(0), entry->charged);
+  entries_.erase(entry);
+}
+
+std::vector<Pacer::Pending> Pacer::pending() const {
+  std::vector<Pending> list;
+  for (const Entry& entry : entries_) {
+    if (entry.end) list.push_back({entry.number, *entry.begin, *entry.end});
+  }
+  return list;
+}
+
+TaskPointer Pacer::done(Number number, Time busy, Time now) {
+  const auto entry = find(number);
+  if (entry == entries_.end()) return nullptr;
+  const TaskPointer task = entry->launch.task;
+  entry->launch.tenant->settle(now, busy, entry->charged);
+  if (times_.size() >= kMostTimes) times_.clear();
+  const auto [known, is_new] = times_.try_emplace(entry->launch.work, busy);
+  if (!is_new) known->second = (3 * known->second + busy) / 4;
+  entries_.erase(entry);
+  return task;
+}
+
+}  // namespace kernwright::schedule

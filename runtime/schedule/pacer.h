@@ -1,0 +1,100 @@
+// Launches one by one: a window of best-effort work, and shares of the device's time.
+#pragma once
+
+#include "core/event.h"
+#include "schedule/task.h"
+#include "schedule/tenant.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace kernwright::schedule {
+
+struct PaceOptions {
+  /// Best-effort work on the device at once, by measured times, while more urgent tasks come.
+  Time window = std::chrono::microseconds(50);
+  /// The same when none came for a while.
+  Time idle_window = std::chrono::milliseconds(1);
+  /// Without an urgent task for so long, the device counts as left to best effort.
+  Time quiet = std::chrono::milliseconds(50);
+  /// Launches of tenants with a share on the device at once: one runs, one waits behind it.
+  std::size_t most_shared = 2;
+  /// So long a tenant that is behind its share keeps its place while its host works; less when the
+  /// device has nothing to do.
+  Time grace = std::chrono::microseconds(200);
+  Time idle_grace = std::chrono::microseconds(30);
+};
+
+/// One launch: what it does, and for whom.
+struct PacedLaunch {
+  TaskPointer task;
+  std::shared_ptr<Tenant> tenant;
+  bool is_best_effort = false;
+  bool has_share = false;
+  std::pair<const void*, std::uint64_t> work;  ///< a kernel and its blocks, or a graph
+};
+
+/// Decides when a launch may go, and measures it by events. Tenants are charged for a launch when
+/// it goes, by its estimate, and for the difference when it is done. Not thread-safe.
+class Pacer {
+ public:
+  explicit Pacer(PaceOptions options = {}) : options_(options) {}
+
+  using Number = std::uint64_t;
+  /// The launch may go now: it is counted from here on. Nothing when it has to wait.
+  std::optional<Number> try_enter(const PacedLaunch& launch, Time now);
+  /// It waits, and is asked again; or not any more.
+  void add_waiting(const PacedLaunch& launch, Time now);
+  void remove_waiting(const PacedLaunch& launch) noexcept;
+  /// The driver took the launch between these events.
+  void issued(Number number, Event begin, Event end);
+  /// It was not launched, or could not be measured.
+  void forget(Number number, Time now);
+  /// A task of a class in front of best effort began or ended.
+  void note_urgent(Time now) noexcept { last_urgent_ = now; }
+
+  /// Launches with events, oldest first.
+  struct Pending {
+    Number number;
+    Event begin, end;
+  };
+  std::vector<Pending> pending() const;
+  /// A launch is done; it kept the device busy for so long. Returns its task.
+  TaskPointer done(Number number, Time busy, Time now);
+
+  bool is_empty() const noexcept { return entries_.empty(); }
+  std::size_t size() const noexcept { return entries_.size(); }
+  Time estimate(const std::pair<const void*, std::uint64_t>& work) const noexcept;
+
+ private:
+  struct Entry {
+    Number number;
+    PacedLaunch launch;
+    Time estimate{0};
+    Time charged{0};  ///< to its tenant, when it went
+    std::optional<Event> begin, end;
+  };
+  struct Contender {
+    std::size_t waiting = 0;
+    Time last{0};  ///< its latest launch
+  };
+
+  bool window_has_room(const PacedLaunch& launch, Time now) const;
+  bool is_next(const PacedLaunch& launch, Time now) const;
+  std::deque<Entry>::iterator find(Number number) noexcept;
+
+  const PaceOptions options_;
+  std::deque<Entry> entries_;
+  std::map<std::pair<const void*, std::uint64_t>, Time> times_;
+  std::map<std::shared_ptr<Tenant>, Contender> contenders_;
+  Number next_ = 1;
+  Time last_urgent_{-1'000'000'000'000};
+};
+
+}  // namespace kernwright::schedule

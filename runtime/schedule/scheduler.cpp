@@ -1,0 +1,71 @@
+// The handle of a scheduler.
+#include "schedule/scheduler.h"
+
+#include "base/errors.h"
+#include "base/log.h"
+#include "core/lifecycle.h"
+#include "schedule/scheduler_core.h"
+
+#include <thread>
+#include <utility>
+
+namespace kernwright::schedule {
+
+Scheduler::Scheduler(Device& device, SchedulerOptions options)
+    : core_(std::make_shared<SchedulerCore>(device, std::move(options))) {}
+
+Scheduler::~Scheduler() {
+  try {
+    core_->shut();
+    if (core_->runs_here() || core_->is_own_thread()) return;  // the threads end it
+    core_->drain();
+    // The threads are at their last lines; streams and events end here, not there.
+    while (may_call_driver() && core_.use_count() > 1) std::this_thread::yield();
+  } catch (const std::exception& error) {
+    log_release_failure("Scheduler", error.what());
+  }
+}
+
+TaskPointer Scheduler::submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind) {
+  return core_->submit(std::move(spec), std::move(work), behind);
+}
+
+bool Scheduler::wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout) {
+  return core_->wait(task, timeout);
+}
+
+void Scheduler::result(const TaskPointer& task) {
+  core_->wait(task, std::nullopt);
+  if (const std::exception_ptr failure = core_->failure(task)) std::rethrow_exception(failure);
+}
+
+bool Scheduler::cancel(const TaskPointer& task) { return core_->cancel(task); }
+bool Scheduler::step() { return core_->step(); }
+void Scheduler::drain() { core_->drain(); }
+
+void Scheduler::at_end(const TaskPointer& task, std::function<void()> function) {
+  core_->at_end(task, std::move(function));
+}
+
+std::string Scheduler::explain(const TaskPointer& task) const { return core_->explain(task); }
+
+std::vector<StateChange> Scheduler::history(const TaskPointer& task) const {
+  return core_->history(task);
+}
+
+TaskStats Scheduler::stats(const TaskPointer& task) const { return core_->stats(task); }
+std::exception_ptr Scheduler::failure(const TaskPointer& task) const {
+  return core_->failure(task);
+}
+SchedulerStats Scheduler::stats() const { return core_->stats(); }
+std::vector<TaskPointer> Scheduler::live() const { return core_->live(); }
+std::vector<TaskPointer> Scheduler::tasks() const { return core_->tasks(); }
+Device& Scheduler::device() const noexcept { return core_->device; }
+const Policy& Scheduler::policy() const noexcept { return *core_->policy; }
+void Scheduler::close() {
+  core_->shut();
+  core_->drain();
+}
+bool Scheduler::is_closed() const { return core_->is_closed(); }
+
+}  // namespace kernwright::schedule

@@ -1,0 +1,122 @@
+// Shares one device between tasks: admission, order, streams of classes, results.
+#pragma once
+
+#include "schedule/pacer.h"
+#include "schedule/policy.h"
+#include "schedule/task.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernwright {
+class Device;
+}  // namespace kernwright
+
+namespace kernwright::schedule {
+
+class SchedulerCore;
+
+struct SchedulerOptions {
+  std::uint64_t memory = 0;          ///< bytes to reserve from; 0: what is free on the device now
+  double share = 1;                  ///< of the device's time to reserve from
+  std::shared_ptr<Policy> policy{};  ///< null: the default one
+  std::shared_ptr<const Clock> clock{};  ///< null: the host's
+  /// Tasks run by themselves: at once in submit(), or in a thread of their class. Else they
+  /// run in step(), wait() and drain() only, in an order that depends on nothing else.
+  bool background = true;
+  /// Tasks of each class that may run at once.
+  std::array<std::size_t, kClasses> most_running{64, 32, 8};
+  std::size_t kept = 512;  ///< tasks that are over and remembered for tasks()
+  PaceOptions pace{};      ///< of best-effort launches, and those of tasks with a share
+  /// Makes a stream for a class, with this priority; null: Stream::create(). A partition of the
+  /// device gives its own streams.
+  std::function<Stream(Device&, int priority)> make_stream{};
+};
+
+struct ClassStats {
+  std::uint64_t submitted = 0, done = 0, failed = 0, cancelled = 0, refused = 0;
+  std::size_t waiting = 0, running = 0;
+  Time device{0};  ///< busy time of tasks that are over
+};
+
+struct TenantStats {
+  std::string name;
+  double share = 0;         ///< requested; 0 without one
+  double used = 0;          ///< of the last second
+  double used_shortly = 0;  ///< of the last 10 ms
+  std::size_t live = 0;
+  Time device{0};
+};
+
+struct SchedulerStats {
+  std::array<ClassStats, kClasses> classes;
+  std::vector<TenantStats> tenants;
+  Amount capacity, reserved;
+  Time now{0};
+};
+
+/// Runs tasks on streams of its own: non-blocking ones, seven in all, with a priority for each
+/// class. Thread-safe. Work of a task may submit to the same scheduler and wait.
+///
+///   Scheduler scheduler(device, {.memory = 8'000'000'000});
+///   auto task = scheduler.submit({.qos = Qos::best_effort, .name = "sum"},
+///                                make_work([&](const Stream& on) { kernel.launch(...); }));
+///   scheduler.result(task);
+class Scheduler {
+ public:
+  /// Throws InvalidArgument for a share outside (0, 1]; the driver's errors.
+  explicit Scheduler(Device& device, SchedulerOptions options = {});
+  /// close()
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// The work goes behind all that is queued on `behind` now (empty: the legacy stream). A refused
+  /// task comes back in that state. Throws InvalidArgument for a wrong specification and a closed
+  /// scheduler, CaptureError while `behind` is captured, DeviceLost.
+  TaskPointer submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind = {});
+
+  /// Returns whether the task was over in time. In the work of another task it runs waiting tasks
+  /// meanwhile; it throws InvalidArgument where that task cannot end before this one. The awaited
+  /// task runs in the class of the waiting one, if that is more urgent.
+  bool wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout = {});
+  /// Waits, then throws what made the task fail, Refused or TaskCancelled.
+  void result(const TaskPointer& task);
+  /// A waiting task is cancelled at once; a running one at its next launch. False when it is over.
+  bool cancel(const TaskPointer& task);
+  /// Runs the next task in this thread. False when none may begin now.
+  bool step();
+  /// Waits until no task waits or runs.
+  void drain();
+  /// `function` is called when the task is over, by any thread and with no lock held; at once when
+  /// it is over already. It must not throw.
+  void at_end(const TaskPointer& task, std::function<void()> function);
+
+  /// Why the task is in its state; for a waiting one, what it waits for and who holds it.
+  std::string explain(const TaskPointer& task) const;
+  std::vector<StateChange> history(const TaskPointer& task) const;
+  TaskStats stats(const TaskPointer& task) const;
+  std::exception_ptr failure(const TaskPointer& task) const;
+  SchedulerStats stats() const;
+  /// Those not over, in the order of submission.
+  std::vector<TaskPointer> live() const;
+  /// The latest of those that are over, in the order of their ends; then live().
+  std::vector<TaskPointer> tasks() const;
+
+  Device& device() const noexcept;
+  const Policy& policy() const noexcept;
+  /// Cancels what waits, and waits for what runs. Later submissions throw InvalidArgument.
+  void close();
+  bool is_closed() const;
+
+ private:
+  std::shared_ptr<SchedulerCore> core_;
+};
+
+}  // namespace kernwright::schedule

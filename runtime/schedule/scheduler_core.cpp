@@ -1,0 +1,381 @@
+// From the submission of a task to its beginning.
+#include "schedule/scheduler_core.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "core/graph/capture.h"
+#include "core/lifecycle.h"
+#include "memory/memory_resource.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernwright::schedule {
+namespace {
+
+constexpr std::size_t kLanesOfClass[kClasses] = {3, 2, 2};  ///< below the 8 queues of a device
+/// Clamped to the device's range: lower numbers are more urgent.
+constexpr int kPriorities[kClasses] = {-5, -2, 0};
+
+SchedulerOptions checked(Device& device, SchedulerOptions options) {
+  if (!(options.share > 0 && options.share <= 1)) {
+    throw InvalidArgument(
+        format("share={}: a scheduler has a part of the device's time above 0 and at most 1",
+               options.share));
+  }
+  if (options.memory == 0) {
+    options.memory = device.memory_info().free;
+    if (const auto resource = known_default_resource(device)) {
+      options.memory += resource->stats().cached;
+    }
+  }
+  if (options.policy == nullptr) options.policy = make_default_policy();
+  if (options.clock == nullptr) options.clock = std::make_shared<SteadyClock>();
+  for (std::size_t& most : options.most_running) most = std::max<std::size_t>(most, 1);
+  return options;
+}
+
+}  // namespace
+
+SchedulerState::SchedulerState(Device& target, SchedulerOptions given)
+    : device(target),
+      options(checked(target, std::move(given))),
+      policy(options.policy),
+      clock(options.clock),
+      budget_({options.memory, share_amount(options.share)}),
+      waiting_(*policy),
+      pacer_(options.pace) {
+  for (const Qos qos : kAllClasses) {
+    for (std::size_t i = 0; i < kLanesOfClass[ordinal(qos)]; ++i) {
+      const int priority = kPriorities[ordinal(qos)];
+      Stream stream = options.make_stream ? options.make_stream(device, priority)
+                                          : Stream::create(device, priority);
+      lanes_.push_back({std::move(stream), qos, {}, 0});
+    }
+  }
+}
+
+void SchedulerCore::note(Task& task, TaskState state, std::string reason) {
+  task.changes_[task.change_count_++] = {state, clock->now(), std::move(reason)};
+  task.state_.store(state, std::memory_order_release);
+}
+
+/// The account of a task: its model's; its own, if it asks for a share; else that of its class.
+std::shared_ptr<Tenant> SchedulerCore::find_tenant(const TaskSpec& spec, std::uint64_t id) {
+  std::string name = spec.model;
+  if (name.empty()) name = spec.share ? format("task {}", id) : qos_name(spec.qos);
+  std::shared_ptr<Tenant>& tenant = tenants_[name];
+  const auto request = spec.share ? std::optional(spec.share->request) : std::nullopt;
+  const double limit = spec.share ? spec.share->limit : 1;
+  const bool has_memory = spec.memory && !spec.model.empty();
+  const Bounds<std::uint64_t> memory = has_memory ? *spec.memory : Bounds<std::uint64_t>();
+  const bool is_same_share = !spec.share || (tenant != nullptr && tenant->request() == request &&
+                                             tenant->limit() == limit);
+  const bool is_same_memory =
+      !has_memory || (tenant != nullptr && tenant->memory_request() == memory.request &&
+                      tenant->memory_limit() == memory.limit);
+  if (tenant != nullptr && is_same_share && is_same_memory) return tenant;
+  if (tenant != nullptr && tenant->live != 0) {
+    throw InvalidArgument(format(
+        "the model \"{}\" has share=({}, {}) and memory=({}, {}) while its tasks run; a task "
+        "asks for share=({}, {}) and memory=({}, {}): tasks of one model have one account",
+        name, tenant->request().value_or(0), tenant->limit(), tenant->memory_request(),
+        tenant->memory_limit(), request.value_or(0), limit, memory.request, memory.limit));
+  }
+  tenant = std::make_shared<Tenant>(name, request, limit, memory.request, memory.limit);
+  if (has_memory) {
+    tenant->memory = std::make_shared<TaskMemory>(default_resource(device), memory.limit,
+                                                  format("model \"{}\"", name));
+  }
+  return tenant;
+}
+
+void SchedulerCore::leave_tenant(Task& task) noexcept {
+  Tenant& tenant = *task.tenant_;
+  const bool was_admitted =
+      task.change_count_ >= 3 && task.changes_[2].state == TaskState::admitted;
+  if (was_admitted && --tenant.admitted == 0) tenant.held = Reservation();
+  if (--tenant.live == 0 && task.spec_.model.empty() && task.spec_.share) {
+    tenants_.erase(tenant.name());
+  }
+}
+
+std::optional<Event> SchedulerCore::mark_behind(const Stream& behind) {
+  if (behind && &behind.device() != &device) {
+    throw InvalidArgument(format("{} is of another device than the scheduler's, {}",
+                                 behind.identify(), device.identify()));
+  }
+  const ContextGuard guard(device);
+  if (any_capture()) {
+    refuse_in_capture(device, behind.handle(), "a submission behind the work",
+                      "submit after the capture");
+  }
+  if (device.driver().cuStreamQuery(behind.handle()) == CUDA_SUCCESS) return std::nullopt;
+  Event event = take_event();
+  event.record(behind);
+  return event;
+}
+
+/// What is not reserved yet of the task's own requests and those of its tenant.
+Amount SchedulerCore::to_reserve(const Task& task) const noexcept {
+  const Tenant& tenant = *task.tenant_;
+  Amount amount;
+  if (tenant.admitted == 0) {
+    amount = {tenant.memory_request(), tenant.request() ? share_amount(*tenant.request()) : 0};
+  }
+  if (task.spec_.model.empty()) amount.memory += task.spec_.request().memory;
+  return amount;
+}
+
+Verdict SchedulerCore::judge(const Task& task) const {
+  return judge_request(to_reserve(task), budget_);
+}
+
+/// Registers the task with those of its predecessors whose work is not queued yet.
+void SchedulerCore::link(const TaskPointer& task) {
+  for (const TaskPointer& before : task->after_) {
+    if (before->is_over() || before->is_issued_) continue;
+    before->successors_.push_back(task);
+    ++task->predecessors_;
+    lend(before, task->qos());
+  }
+}
+
+/// The class of a waiting task is lent to the one it waits for, and to those in front of that.
+void SchedulerCore::lend(const TaskPointer& task, Qos qos) {
+  if (task->is_over() || task->qos() <= qos) return;
+  const bool was_waiting = waiting_.remove(task);
+  task->lent_.store(qos, std::memory_order_relaxed);
+  if (was_waiting) waiting_.add(task);
+  for (const TaskPointer& before : task->after_) lend(before, qos);
+}
+
+Load SchedulerState::load() const {
+  return {.now = clock->now(), .waiting = waiting_.counts(), .running = running_};
+}
+
+bool SchedulerCore::may_start(const Task& task) const {
+  if (running_[ordinal(task.qos())] >= options.most_running[ordinal(task.qos())]) return false;
+  const Tenant& tenant = *task.tenant_;
+  return tenant.limit() >= 1 || tenant.meter().second_fraction(clock->now()) < tenant.limit();
+}
+
+bool SchedulerCore::may_run_inline(const Task& task) const {
+  if (!options.background || task.qos() == Qos::best_effort || task.predecessors_ != 0)
+    return false;
+  for (std::size_t i = 0; i <= ordinal(task.qos()); ++i) {
+    if (waiting_.counts()[i] != 0) return false;
+  }
+  if (policy->is_foreign() || !may_start(task)) return false;
+  return !policy->holds(task.qos(), load());
+}
+
+/// Takes what the task asks for, and gives it a place on a stream.
+bool SchedulerCore::admit(Task& task) {
+  const Amount amount = to_reserve(task);
+  if (amount != Amount{}) {
+    if (!budget_.fits(amount)) return false;
+    Amount shared = amount;
+    if (task.spec_.model.empty()) shared.memory = 0;
+    if (shared != Amount{}) task.tenant_->held = std::move(*budget_.reserve(shared));
+    const Amount rest{amount.memory - shared.memory, 0};
+    if (rest != Amount{}) task.reservation_ = std::move(*budget_.reserve(rest));
+  }
+  const Qos qos = task.qos();
+  std::size_t lane = lanes_.size();
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i].qos != qos) continue;
+    if (lane == lanes_.size() || lanes_[i].load < lanes_[lane].load) lane = i;
+  }
+  task.lane_ = lane;
+  ++lanes_[lane].load;
+  ++running_[ordinal(qos)];
+  ++task.tenant_->admitted;
+  ++issuing_;
+  if (qos != Qos::best_effort) pacer_.note_urgent(clock->now());
+  note(task, TaskState::admitted, {});
+  return true;
+}
+
+std::optional<std::size_t> SchedulerCore::choose(Lock& lock,
+                                                 const std::vector<TaskPointer>& heads) {
+  const Load now = load();
+  std::vector<Candidate> candidates;
+  candidates.reserve(heads.size());
+  for (const TaskPointer& task : heads) {
+    const Tenant& tenant = *task->tenant_;
+    candidates.push_back({.task = task.get(),
+                          .tenant = tenant.name(),
+                          .qos = task->qos(),
+                          .deadline = task->deadline(),
+                          .share = tenant.request().value_or(0),
+                          .used = tenant.meter().second_fraction(now.now),
+                          .progress = tenant.progress()});
+  }
+  if (!policy->is_foreign()) return policy->choose(candidates, now);
+  lock.unlock();
+  std::optional<std::size_t> chosen;
+  try {
+    chosen = policy->choose(candidates, now);
+  } catch (...) {
+    lock.lock();
+    throw;
+  }
+  lock.lock();
+  return chosen;
+}
+
+TaskPointer SchedulerCore::next(Lock& lock, std::optional<Qos> qos) {
+  std::vector<TaskPointer> heads = waiting_.heads();
+  capped_ = false;
+  std::erase_if(heads, [&](const TaskPointer& task) {
+    if (may_start(*task)) return false;
+    capped_ = capped_ || task->tenant_->limit() < 1;
+    return true;
+  });
+  while (!heads.empty() && !is_closed_) {
+    const std::optional<std::size_t> chosen = choose(lock, heads);
+    if (!chosen) return nullptr;
+    const TaskPointer task = heads.at(*chosen);
+    heads.erase(heads.begin() + static_cast<std::ptrdiff_t>(*chosen));
+    if (task->state() != TaskState::queued || !may_start(*task)) continue;
+    if (qos && task->qos() != *qos) {  // for the thread of its class, unless that has work already
+      if (idle_[ordinal(task->qos())] != 0) {
+        changed_.notify_all();
+        return nullptr;
+      }
+      continue;
+    }
+    waiting_.remove(task);
+    if (admit(*task)) return task;
+    waiting_.add(task);
+    // Later tasks must not take what this one waits for.
+    std::erase_if(heads, [](const TaskPointer& other) {
+      return other->spec_.request() != Amount{} || other->tenant_->request();
+    });
+  }
+  return nullptr;
+}
+
+void SchedulerCore::line_up(const TaskPointer& task) {
+  std::string reason;
+  if (task->predecessors_ != 0) {
+    reason = format("waits for the work of {} to be queued",
+                    task->predecessors_ == 1 ? "a predecessor"
+                                             : format("{} predecessors", task->predecessors_));
+  } else {
+    waiting_.add(task);
+    reason = judge(*task).reason;
+    if (const std::size_t ahead = waiting_.count_ahead(*task); reason.empty() && ahead != 0) {
+      reason = format("{} ahead", ahead == 1 ? "1 task is" : format("{} tasks are", ahead));
+    }
+  }
+  note(*task, TaskState::queued, std::move(reason));
+}
+
+TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind) {
+  spec.check();
+  if (work == nullptr) throw InvalidArgument("a task needs work");
+  device.require_usable();
+  for (const TaskPointer& before : spec.after) require_member(*before, "after=");
+  std::optional<Event> ready = mark_behind(behind);
+  const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
+  const auto task = std::make_shared<Task>(id, std::move(spec), std::move(work), clock->now());
+  task->core_ = this;
+  Callbacks callbacks;
+  Lock lock(mutex_);
+  if (options.background && !has_watcher_) start_threads();
+  if (is_closed_) {
+    throw InvalidArgument("the scheduler is closed: it takes no more tasks; make another one");
+  }
+  task->tenant_ = find_tenant(task->spec_, id);
+  ClassStats& counts = classes_[ordinal(task->spec_.qos)];
+  ++counts.submitted;
+  task->ready_ = std::move(ready);
+  note(*task, TaskState::pending, {});
+  if (std::string refusal = find_refusal(*task); !refusal.empty()) {
+    ++counts.refused;
+    task->failure_ =
+        std::make_exception_ptr(Refused(format("{} was refused: {}", task->label(), refusal)));
+    note(*task, TaskState::refused, std::move(refusal));
+    const auto unused = std::move(task->work_);
+    lock.unlock();
+    return task;
+  }
+  if (task->tenant_->live++ == 0) wake_tenant(*task->tenant_);
+  live_.emplace(id, task);
+  if (const TaskPointer failed = failed_predecessor(*task)) {
+    note(*task, TaskState::queued, {});
+    finish(task, TaskState::failed,
+           format("its predecessor {} failed or was cancelled", failed->label()), failed->failure_,
+           callbacks);
+    lock.unlock();
+    return task;
+  }
+  link(task);
+  if (may_run_inline(*task)) {
+    note(*task, TaskState::queued, {});
+    if (admit(*task)) {
+      lock.unlock();
+      run(task);
+      return task;
+    }
+    waiting_.add(task);
+    task->changes_[1].reason = judge(*task).reason;
+  } else {
+    line_up(task);
+  }
+  if (options.background) start_threads();
+  changed_.notify_all();
+  return task;
+}
+
+std::string SchedulerCore::find_refusal(const Task& task) const {
+  if (task.spec_.deadline && *task.spec_.deadline <= Time(0)) {
+    return format("its deadline passed {:.3g} s before the submission",
+                  -seconds(*task.spec_.deadline));
+  }
+  const Verdict verdict = judge(task);
+  return verdict.kind == Verdict::Kind::refuse ? verdict.reason : std::string();
+}
+
+TaskPointer SchedulerCore::failed_predecessor(const Task& task) const {
+  for (const TaskPointer& before : task.after_) {
+    if (before->is_over() ? before->state() != TaskState::done : before->failure_ != nullptr) {
+      return before;
+    }
+  }
+  return nullptr;
+}
+
+/// A tenant that comes back begins at the progress of those at work.
+void SchedulerCore::wake_tenant(Tenant& tenant) {
+  std::optional<double> least;
+  for (const auto& [name, other] : tenants_) {
+    if (other.get() == &tenant || other->live == 0) continue;
+    least = std::min(least.value_or(other->progress()), other->progress());
+  }
+  if (least) tenant.catch_up(*least);
+}
+
+void SchedulerCore::require_member(const Task& task, const char* what) const {
+  if (task.core_ == this) return;
+  throw InvalidArgument(format("{} {} belongs to another scheduler", what, task.label()));
+}
+
+bool SchedulerCore::is_closed() const {
+  const Lock lock(mutex_);
+  return is_closed_;
+}
+
+bool SchedulerCore::step() {
+  Lock lock(mutex_);
+  const TaskPointer task = next(lock, std::nullopt);
+  lock.unlock();
+  if (task == nullptr) return false;
+  run(task);
+  return true;
+}
+
+}  // namespace kernwright::schedule

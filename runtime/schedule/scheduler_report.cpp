@@ -1,0 +1,135 @@
+// What a scheduler tells about its tasks.
+#include "base/format.h"
+#include "schedule/scheduler_core.h"
+
+namespace kernwright::schedule {
+
+std::vector<Holder> SchedulerCore::holders() const {
+  std::vector<Holder> all;
+  for (const auto& [id, task] : live_) {
+    if (task->reservation_.is_held()) all.push_back({task->label(), task->reservation_.amount()});
+  }
+  for (const auto& [name, tenant] : tenants_) {
+    if (tenant->held.is_held()) all.push_back({name, tenant->held.amount()});
+  }
+  return all;
+}
+
+/// Why a queued task does not begin now.
+std::string SchedulerCore::explain_waiting(const Task& task) const {
+  if (task.predecessors_ != 0) {
+    std::string names;
+    for (const TaskPointer& before : task.after_) {
+      if (!before->is_over() && !before->is_issued_) {
+        names += format("{}{}", names.empty() ? "" : ", ", before->label());
+      }
+    }
+    return format("it goes behind the work of {}", names);
+  }
+  const Amount asked = to_reserve(task);
+  if (!budget_.fits(asked)) return describe_shortage(asked, budget_, holders());
+  const std::size_t running = running_[ordinal(task.qos())];
+  if (running >= options.most_running[ordinal(task.qos())]) {
+    return format("{} tasks of its class run, the most at once", running);
+  }
+  if (!may_start(task)) {
+    return format("{} had {:.0f} % of the last second, its limit is {:.0f} %", task.tenant_->name(),
+                  100 * task.tenant_->meter().second_fraction(clock->now()),
+                  100 * task.tenant_->limit());
+  }
+  if (policy->holds(task.qos(), load())) {
+    return format("the policy {} keeps its class back while {} run or wait", policy->name(),
+                  task.qos() == Qos::best_effort ? "tasks of other classes" : "guaranteed tasks");
+  }
+  const std::size_t ahead = waiting_.count_ahead(task);
+  return ahead == 1 ? "1 task is ahead" : format("{} tasks are ahead", ahead);
+}
+
+std::string SchedulerCore::explain(const TaskPointer& task) const {
+  require_member(*task, "explain() of");
+  const Lock lock(mutex_);
+  const TaskState state = task->state();
+  const std::string& reason = task->changes_[task->change_count_ - 1].reason;
+  std::string text =
+      format("{} ({}) is {}", task->label(), qos_name(task->spec_.qos), state_name(state));
+  if (task->qos() != task->spec_.qos && !task->is_over()) {
+    text += format(", in the class {} of a task that waits for it", qos_name(task->qos()));
+  }
+  if (state == TaskState::queued) return format("{}: {}", text, explain_waiting(*task));
+  if (state == TaskState::running) {
+    return format(
+        "{}: {}", text,
+        task->is_issued_ ? "its work is queued on the device" : "its work is being queued");
+  }
+  return reason.empty() ? text : format("{}: {}", text, reason);
+}
+
+std::vector<StateChange> SchedulerCore::history(const TaskPointer& task) const {
+  require_member(*task, "history() of");
+  const Lock lock(mutex_);
+  return {task->changes_.begin(),
+          task->changes_.begin() + static_cast<std::ptrdiff_t>(task->change_count_)};
+}
+
+TaskStats SchedulerCore::stats(const TaskPointer& task) const {
+  require_member(*task, "stats() of");
+  const Lock lock(mutex_);
+  Time begin = clock->now();
+  for (std::size_t i = 1; i < task->change_count_; ++i) {
+    const StateChange& change = task->changes_[i];
+    if (change.state == TaskState::running || schedule::is_over(change.state)) {
+      begin = change.time;
+      break;
+    }
+  }
+  return {.queued = begin - task->submitted_,
+          .device = task->device_,
+          .launches = task->launches_.load(std::memory_order_relaxed),
+          .bytes = task->spec_.request().memory,
+          .peak = task->memory_ != nullptr ? task->memory_->peak() : task->peak_,
+          .preemptions = task->preemptions_.load(std::memory_order_relaxed)};
+}
+
+std::exception_ptr SchedulerCore::failure(const TaskPointer& task) const {
+  require_member(*task, "failure() of");
+  const Lock lock(mutex_);
+  return task->is_over() ? task->failure_ : nullptr;
+}
+
+SchedulerStats SchedulerCore::stats() const {
+  SchedulerStats stats;
+  stats.capacity = budget_.capacity();
+  stats.reserved = budget_.reserved();
+  const Lock lock(mutex_);
+  stats.now = clock->now();
+  stats.classes = classes_;
+  for (const Qos qos : kAllClasses) {
+    stats.classes[ordinal(qos)].waiting = waiting_.count(qos);
+    stats.classes[ordinal(qos)].running = running_[ordinal(qos)];
+  }
+  for (const auto& [name, tenant] : tenants_) {
+    stats.tenants.push_back({.name = name,
+                             .share = tenant->request().value_or(0),
+                             .used = tenant->meter().second_fraction(stats.now),
+                             .used_shortly = tenant->meter().slot_fraction(stats.now),
+                             .live = tenant->live,
+                             .device = tenant->meter().total()});
+  }
+  return stats;
+}
+
+std::vector<TaskPointer> SchedulerCore::live() const {
+  const Lock lock(mutex_);
+  std::vector<TaskPointer> tasks;
+  for (const auto& [id, task] : live_) tasks.push_back(task);
+  return tasks;
+}
+
+std::vector<TaskPointer> SchedulerCore::tasks() const {
+  const Lock lock(mutex_);
+  std::vector<TaskPointer> tasks(ended_.begin(), ended_.end());
+  for (const auto& [id, task] : live_) tasks.push_back(task);
+  return tasks;
+}
+
+}  // namespace kernwright::schedule

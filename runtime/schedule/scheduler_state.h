@@ -1,0 +1,69 @@
+// The inside of a scheduler: its data, and the locks that guard it.
+#pragma once
+
+#include "schedule/pacer.h"
+#include "schedule/scheduler.h"
+#include "schedule/tenant.h"
+#include "schedule/waiting.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+
+namespace kernwright::schedule {
+
+/// Lock order: `reaping_`, then `measuring_`, then `mutex_`. No driver call, work, callback or
+/// foreign policy is called under `mutex_`.
+class SchedulerState {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  SchedulerState(Device& target, SchedulerOptions given);
+
+  Device& device;
+  const SchedulerOptions options;
+  const std::shared_ptr<Policy> policy;
+  const std::shared_ptr<const Clock> clock;
+
+ protected:
+  Load load() const;
+
+  /// A stream, and the tasks with work on it in their order.
+  struct Lane {
+    Stream stream;
+    Qos qos;
+    std::deque<TaskPointer> issued;
+    std::size_t load = 0;  ///< tasks that run on it
+  };
+
+  mutable std::mutex mutex_;  ///< guards all below
+  std::mutex reaping_;        ///< one thread asks the driver about events at a time
+  std::mutex measuring_;      ///< the same for the events of launches
+  std::condition_variable changed_;
+  std::condition_variable issued_;  ///< for the watching thread
+  Budget budget_;
+  Waiting waiting_;
+  Pacer pacer_;
+  std::map<std::uint64_t, TaskPointer> live_;
+  std::deque<TaskPointer> ended_;  ///< the latest, options.kept of them at most
+  std::map<std::string, std::shared_ptr<Tenant>, std::less<>> tenants_;
+  std::vector<Lane> lanes_;
+  std::vector<Event> events_;             ///< for reuse
+  std::optional<Event> last_launch_end_;  ///< guarded by `measuring_`
+  std::optional<Event> last_end_;         ///< guarded by `reaping_`: the latest end of a task
+  std::array<std::size_t, kClasses> running_{};
+  std::array<ClassStats, kClasses> classes_{};
+  std::atomic<std::uint64_t> next_id_{1};
+  std::size_t issuing_ = 0;                      ///< tasks whose work is being queued
+  std::size_t threads_ = 0;                      ///< at work
+  std::array<std::size_t, kClasses> servers_{};  ///< threads of the class
+  std::array<std::size_t, kClasses> idle_{};     ///< of these, those that wait for a task
+  bool has_watcher_ = false;
+  bool is_watching_ = false;  ///< the watching thread is awake
+  bool is_closed_ = false;
+  bool capped_ = false;  ///< a tenant at its limit keeps tasks back
+};
+
+}  // namespace kernwright::schedule

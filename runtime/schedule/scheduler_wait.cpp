@@ -1,0 +1,175 @@
+// Waiting for tasks, and cancelling them.
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "core/lifecycle.h"
+#include "schedule/scheduler_core.h"
+#include "schedule/task_scope.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace kernwright::schedule {
+namespace {
+
+using std::chrono::steady_clock;
+constexpr std::chrono::microseconds kPause(20);
+
+steady_clock::time_point deadline_after(std::optional<std::chrono::nanoseconds> timeout) {
+  constexpr auto kLongest = std::chrono::hours(24 * 365);
+  return steady_clock::now() +
+         std::min<std::chrono::nanoseconds>(timeout.value_or(kLongest), kLongest);
+}
+
+}  // namespace
+
+bool SchedulerCore::wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout) {
+  require_member(*task, "wait() for");
+  if (task->is_over()) return true;
+  const auto until = deadline_after(timeout);
+  if (runs_here()) return wait_inside(task, until);
+  if (!options.background) return wait_by_steps(task.get(), until);
+  Lock lock(mutex_);
+  return changed_.wait_until(lock, until, [&] { return task->is_over(); });
+}
+
+/// Without threads: this one runs what waits, until the task is over (without one: all tasks).
+bool SchedulerCore::wait_by_steps(const Task* task, steady_clock::time_point until) {
+  for (;;) {
+    if (task != nullptr && task->is_over()) return true;
+    if (reap() || step()) continue;
+    {
+      const Lock lock(mutex_);
+      if (task != nullptr ? task->is_over() : live_.empty()) return true;
+      if (!can_progress(0)) {
+        const Task& first = task != nullptr ? *task : *live_.begin()->second;
+        throw InvalidArgument(format("{} cannot begin now, and nothing runs for it to wait for: {}",
+                                     first.label(), explain_waiting(first)));
+      }
+    }
+    if (steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+bool SchedulerCore::runs_here() const {
+  const auto& tasks = running_here();
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [&](const Task* task) { return task->core_ == this; });
+}
+
+/// Whether a task can end without the `held` tasks that wait here.
+bool SchedulerCore::can_progress(std::size_t held) const {
+  if (issuing_ > held) return true;
+  for (const Lane& lane : lanes_) {
+    if (!lane.issued.empty()) return true;
+  }
+  if (!options.background) return false;
+  const auto waiting = waiting_.heads();
+  return std::any_of(waiting.begin(), waiting.end(), [&](const TaskPointer& task) {
+    return may_start(*task) && judge(*task).kind == Verdict::Kind::admit;
+  });
+}
+
+/// In the work of a task: the awaited one runs here, because its thread may be this one.
+bool SchedulerCore::wait_inside(const TaskPointer& task, steady_clock::time_point until) {
+  const auto& here = running_here();
+  if (std::find(here.begin(), here.end(), task.get()) != here.end()) {
+    throw InvalidArgument(
+        format("{} waits for itself: it is over only after its work has returned", task->label()));
+  }
+  const auto held = static_cast<std::size_t>(std::count_if(
+      here.begin(), here.end(), [&](const Task* each) { return each->core_ == this; }));
+  {
+    const Lock lock(mutex_);
+    lend(task, here.back()->qos());
+  }
+  while (!task->is_over()) {
+    if (reap() || begin_here(task)) continue;
+    Lock lock(mutex_);
+    if (task->is_over()) break;
+    if (!can_progress(held)) {
+      throw InvalidArgument(format("{} waits for {}, which can begin only after it: {}",
+                                   here.back()->label(), task->label(), explain_waiting(*task)));
+    }
+    if (steady_clock::now() >= until) return false;
+    changed_.wait_for(lock, options.background ? std::chrono::microseconds(200) : kPause);
+  }
+  return true;
+}
+
+/// Begins the task in this thread, or one that it goes behind.
+bool SchedulerCore::begin_here(const TaskPointer& task) {
+  if (task->state() != TaskState::queued) return false;
+  std::vector<TaskPointer> predecessors;
+  {
+    const Lock lock(mutex_);
+    predecessors = task->after_;
+  }
+  for (const TaskPointer& before : predecessors) {
+    if (begin_here(before)) return true;
+  }
+  {
+    const Lock lock(mutex_);
+    if (is_closed_ || task->state() != TaskState::queued || task->predecessors_ != 0) return false;
+    if (!waiting_.remove(task)) return false;
+    if (!admit(*task)) {
+      waiting_.add(task);
+      return false;
+    }
+  }
+  run(task);
+  return true;
+}
+
+void SchedulerCore::drain() {
+  if (!may_call_driver()) return;
+  if (runs_here()) {
+    throw InvalidArgument(
+        "the work of a task cannot wait for the end of all tasks, its own among them");
+  }
+  if (!options.background) {
+    wait_by_steps(nullptr, deadline_after({}));
+    return;
+  }
+  Lock lock(mutex_);
+  changed_.wait(lock,
+                [&] { return live_.empty() && (!is_closed_ || threads_ == 0 || is_own_thread()); });
+}
+
+void SchedulerCore::cancel_queued(const TaskPointer& task, const char* reason,
+                                  Callbacks& callbacks) {
+  const auto failure =
+      std::make_exception_ptr(TaskCancelled(format("{} was cancelled: {}", task->label(), reason)));
+  finish(task, TaskState::cancelled, reason, failure, callbacks);
+}
+
+bool SchedulerCore::cancel(const TaskPointer& task) {
+  require_member(*task, "cancel() of");
+  Callbacks callbacks;
+  bool cancelled = false;
+  {
+    const Lock lock(mutex_);
+    if (!task->is_over() && !task->is_issued_) {
+      cancelled = true;
+      task->cancelled_.store(true, std::memory_order_relaxed);
+      if (task->state() == TaskState::queued) cancel_queued(task, "cancel() was called", callbacks);
+    }
+  }
+  for (const auto& call : callbacks) call();
+  return cancelled;
+}
+
+void SchedulerCore::at_end(const TaskPointer& task, std::function<void()> function) {
+  require_member(*task, "a callback of");
+  {
+    const Lock lock(mutex_);
+    if (!task->is_over()) {
+      task->at_end_.push_back(std::move(function));
+      return;
+    }
+  }
+  function();
+}
+
+}  // namespace kernwright::schedule

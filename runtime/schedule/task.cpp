@@ -1,0 +1,106 @@
+// Checks of a specification, and the states.
+#include "schedule/task.h"
+
+#include "base/format.h"
+
+#include <utility>
+
+namespace kernwright::schedule {
+namespace {
+
+class FunctionWork final : public Work {
+ public:
+  explicit FunctionWork(std::function<void(const Stream&)> function)
+      : function_(std::move(function)) {}
+  void run(const Stream& stream) override { function_(stream); }
+
+ private:
+  std::function<void(const Stream&)> function_;
+};
+
+/// A chain of tasks must not keep all of its links.
+TaskSpec without_links(const TaskSpec& spec) {
+  TaskSpec plain = spec;
+  plain.after.clear();
+  return plain;
+}
+
+}  // namespace
+
+std::unique_ptr<Work> make_work(std::function<void(const Stream&)> function) {
+  if (!function) throw InvalidArgument("a task needs a function to run");
+  return std::make_unique<FunctionWork>(std::move(function));
+}
+
+void TaskSpec::check() const {
+  if (share) {
+    const auto [request, limit] = *share;
+    // Written so that NaN fails, too.
+    if (!(request > 0 && request <= 1) || !(limit > 0 && limit <= 1)) {
+      throw InvalidArgument(format(
+          "share=({}, {}): a share of the device's time is above 0 and at most 1", request, limit));
+    }
+    if (limit < request) {
+      throw InvalidArgument(
+          format("share=({0}, {1}): the limit {1} is below the request {0}", request, limit));
+    }
+  }
+  if (memory) {
+    const auto [request, limit] = *memory;
+    if (limit < request) {
+      throw InvalidArgument(format(
+          "memory=({0}, {1}): the limit of {1} bytes is below the request of {0}", request, limit));
+    }
+    if (limit == 0) throw InvalidArgument("memory=0: a task without memory leaves memory out");
+    if (qos == Qos::guaranteed && limit != request) {
+      throw InvalidArgument(format(
+          "memory=({}, {}): all memory of a guaranteed task is reserved, so both numbers are "
+          "equal; with qos=\"burstable\" the limit may be above the request",
+          request, limit));
+    }
+  }
+  for (const TaskPointer& task : after) {
+    if (task == nullptr) throw InvalidArgument("after=: an empty task");
+  }
+}
+
+Amount TaskSpec::request() const noexcept {
+  return {memory ? memory->request : 0, share ? share_amount(share->request) : 0};
+}
+
+const char* state_name(TaskState state) noexcept {
+  constexpr const char* kNames[] = {"pending", "queued", "admitted",  "running",
+                                    "done",    "failed", "cancelled", "refused"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+bool may_follow(TaskState from, TaskState to) noexcept {
+  switch (from) {
+    case TaskState::pending:
+      return to == TaskState::queued || to == TaskState::refused;
+    case TaskState::queued:
+      return to == TaskState::admitted || to == TaskState::cancelled || to == TaskState::failed;
+    case TaskState::admitted:
+      return to == TaskState::running || to == TaskState::cancelled || to == TaskState::failed;
+    case TaskState::running:
+      return to == TaskState::done || to == TaskState::failed || to == TaskState::cancelled;
+    default:
+      return false;
+  }
+}
+
+Task::Task(std::uint64_t id, TaskSpec spec, std::shared_ptr<Work> work, Time submitted)
+    : id_(id),
+      spec_(without_links(spec)),
+      submitted_(submitted),
+      lent_(spec_.qos),
+      work_(std::move(work)),
+      after_(std::move(spec.after)) {}
+
+Task::~Task() = default;
+
+std::string Task::label() const {
+  return spec_.name.empty() ? format("task {}", id_) : format("\"{}\" (task {})", spec_.name, id_);
+}
+
+}  // namespace kernwright::schedule

@@ -1,0 +1,33 @@
+// The memory of one task, or of the tasks of a model: a limit on what its arrays take.
+#pragma once
+
+#include "memory/limiting_adaptor.h"
+#include "memory/tracking_adaptor.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+namespace kernwright::schedule {
+
+/// Counts the arrays of its user against a limit. OutOfMemory names the user, and its own arrays as
+/// the holders. Arrays may outlive the task; they count until they are freed. Thread-safe.
+class TaskMemory final : public ResourceAdaptor {
+ public:
+  /// `user` is for messages: "\"train\" (task 3)". Throws InvalidArgument for a limit of 0.
+  TaskMemory(std::shared_ptr<MemoryResource> upstream, std::uint64_t limit, std::string user);
+
+  CUdeviceptr allocate(std::size_t bytes, const Stream& stream) override;
+  std::string name() const override { return "TaskMemory"; }
+  void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) override;
+  void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
+  std::uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  std::uint64_t peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::string user_;
+  std::atomic<std::uint64_t> used_{0};
+  std::atomic<std::uint64_t> peak_{0};
+};
+
+}  // namespace kernwright::schedule

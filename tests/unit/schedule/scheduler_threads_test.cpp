@@ -1,0 +1,90 @@
+// Tasks of a scheduler with threads: on the simulated device, from several threads at once.
+#include "core/device.h"
+#include "schedule/scheduler.h"
+#include "unit/core/test_device.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+using namespace kernwright;
+using namespace kernwright::schedule;
+using namespace std::chrono_literals;
+
+TEST_CASE("scheduler threads: four threads submit ten tasks each, all are done once") {
+  const testing::Recorded recorded;
+  Scheduler scheduler(recorded.device, {.memory = 1000});
+  std::atomic<int> runs = 0;
+  std::atomic<int> ends = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<TaskPointer> tasks;
+      for (int i = 0; i < 10; ++i) {
+        tasks.push_back(scheduler.submit({.qos = kAllClasses[(t + i) % 3], .memory = {{300, 300}}},
+                                         make_work([&](const Stream& stream) {
+                                           ++runs;
+                                           stream.record();
+                                         })));
+        scheduler.at_end(tasks.back(), [&] { ++ends; });
+      }
+      for (const TaskPointer& task : tasks) scheduler.result(task);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  scheduler.drain();
+  CHECK(runs == 40);
+  CHECK(ends == 40);
+  CHECK(scheduler.stats().reserved == Amount{});
+  scheduler.close();
+}
+
+TEST_CASE("scheduler threads: a task waits for others inside, also when all threads are busy") {
+  const testing::Recorded recorded;
+  Scheduler scheduler(recorded.device, {.memory = 1000});
+  std::atomic<int> inner = 0;
+  std::vector<TaskPointer> tasks;
+  for (int i = 0; i < 6; ++i) {
+    tasks.push_back(
+        scheduler.submit({.qos = kAllClasses[i % 3]}, make_work([&](const Stream&) {
+                           for (const Qos qos : kAllClasses) {
+                             scheduler.result(scheduler.submit(
+                                 {.qos = qos}, make_work([&](const Stream&) { ++inner; })));
+                           }
+                         })));
+  }
+  for (const TaskPointer& task : tasks) scheduler.result(task);
+  CHECK(inner == 18);
+}
+
+TEST_CASE("scheduler threads: waits end at their timeout") {
+  const testing::Recorded recorded;
+  Scheduler scheduler(recorded.device, {.memory = 1000});
+  std::atomic<bool> go = false;
+  const TaskPointer task =
+      scheduler.submit({.qos = Qos::best_effort}, make_work([&](const Stream&) {
+                         while (!go) std::this_thread::sleep_for(1ms);
+                       }));
+  CHECK_FALSE(scheduler.wait(task, 5ms));
+  go = true;
+  CHECK(scheduler.wait(task));
+}
+
+TEST_CASE("scheduler threads: the last handle may go inside a task") {
+  const testing::Recorded recorded;
+  const auto token = std::make_shared<int>(0);
+  auto scheduler = std::make_shared<Scheduler>(
+      recorded.device,
+      SchedulerOptions{.memory = 1000, .make_stream = [token](Device& device, int priority) {
+                         return Stream::create(device, priority);
+                       }});
+  scheduler->submit({.qos = Qos::best_effort}, make_work([held = scheduler](const Stream&) mutable {
+                      while (held.use_count() > 1) std::this_thread::sleep_for(1ms);
+                      held.reset();
+                    }));
+  scheduler.reset();
+  while (token.use_count() > 1) std::this_thread::sleep_for(1ms);  // all its threads are gone
+}
