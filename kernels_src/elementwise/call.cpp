@@ -60,13 +60,27 @@ Types operand_types(const OperationInfo& operation, std::span<const Operand> ope
 
 bool is_integer(ScalarType type) { return is_signed_integer(type) || is_unsigned_integer(type); }
 
+bool compares(const OperationInfo& operation) {
+  return operation.result == OperationInfo::Result::BOOL && operation.arity == 2 &&
+         operation.domain == OperationInfo::Domain::same;
+}
+
+/// An integer of the host that lies on the device may be out of the range of the type beside it:
+/// both are compared in a type that holds them.
+void compare_on_device(ElementwiseCall& call, std::span<const Operand> operands) {
+  if (!compares(info(call.operation))) return;
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (operands[i].array == nullptr || operands[i].number.weak != Weak::integer) continue;
+    const ScalarType beside = call.inputs[1 - i].computed;
+    if (!is_integer(beside)) continue;
+    const ScalarType wide = beside == ScalarType::uint64 ? ScalarType::float64 : ScalarType::int64;
+    for (CallInput& input : call.inputs) input.computed = wide;
+  }
+}
+
 /// x < 300 for an array of uint8: compared with infinity, so that no type must hold the number.
 bool compare_beyond_range(ElementwiseCall& call, std::span<const Operand> operands) {
-  const OperationInfo& operation = info(call.operation);
-  if (operation.result != OperationInfo::Result::BOOL || operation.arity != 2 ||
-      operation.domain != OperationInfo::Domain::same) {
-    return false;
-  }
+  if (!compares(info(call.operation))) return false;
   for (std::size_t i = 0; i < 2; ++i) {
     const ScalarOperand& number = operands[i].number;
     const bool beyond =
@@ -123,6 +137,7 @@ ElementwiseCall settle_call(Operation which, std::span<const Operand> operands) 
     input.computed = types.operands[i];
     input.type = input.array != nullptr ? input.array->type() : input.computed;
   }
+  compare_on_device(call, operands);
   if (compare_beyond_range(call, operands)) return call;
   if (which == Operation::pow) simplify_power(call, operands[1]);
   for (std::size_t i = 0; i < static_cast<std::size_t>(call.arity); ++i) {

@@ -53,6 +53,36 @@ def test_numbers_may_change():
     assert len(f.graphs) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "f", "number"),
+    [
+        ("less", lambda x, n: x < n, -1), ("add", lambda x, n: x + n, 256),
+        ("subtract", lambda x, n: x + n, -1), ("more", lambda x, n: x >= n, 300),
+        ("full", lambda x, n: kw.full((2,), n, dtype="int8"), 300),
+        ("where", lambda x, n: kw.where(x > 1, x, n), 300),
+        ("clip", lambda x, n: kw.clip(x, 0, n), 300),
+        ("narrow", lambda x, n: x.astype("int8") * n, 200),
+        ("wide", lambda x, n: x.astype("int32") + n, 2**40),
+        ("power", lambda x, n: x.astype("int32") ** n, -1),
+    ],
+)  # fmt: skip
+def test_integers_of_another_range_are_told_apart(name, f, number):
+    """They do as without a graph: an error, or the same result."""
+    captured, x = kw.captured(f), kw.asarray([1, 2, 3], dtype="uint8")
+    for _ in range(3):
+        assert bits(captured(x, 2)) == bits(f(x, 2))
+
+    def done(call):
+        try:
+            return bits(call(x, number))
+        except (kw.errors.Error, OverflowError, ValueError) as error:
+            return type(error).__name__, str(error)
+
+    expected = done(f)
+    assert [done(captured) for _ in range(4)] == [expected] * 4
+    assert len(captured.graphs) == (1 if isinstance(expected, tuple) else 2)
+
+
 def test_shapes_and_structures_have_graphs_of_their_own():
     f = kw.captured(lambda p, flag: p["a"] * 2 if flag else p["a"] + p["b"][0])
     for _ in range(4):

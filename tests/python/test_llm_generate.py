@@ -2,6 +2,7 @@
 
 import base64
 import itertools
+import json
 import pathlib
 import re
 import shutil
@@ -358,3 +359,25 @@ def test_penalties_keep_texts_from_repeating(model):
     assert not set(made) & set(model.tokenizer.encode("x = [1, 1, 1,"))
     with pytest.raises(InvalidArgument, match="repetition_penalty is above 0"):
         model.generate("a", repetition_penalty=0)
+
+
+def test_rows_that_pad_the_vocabulary_are_never_sampled(model, tmp_path):
+    """Three times the highest row: without a bound the padding has the highest logits."""
+    for each in TINY.iterdir():
+        if each.suffix == ".json":
+            shutil.copy(each, tmp_path)
+    arrays = dict(kw.load_safetensors(TINY / "model.safetensors").items())
+    name = "model.embed_tokens.weight"
+    rows = arrays[name].numpy().astype("float32")
+    padding = np.repeat(3 * rows[282:283], 64, axis=0)
+    arrays[name] = kw.asarray(np.concatenate([rows, padding])).astype("bfloat16")
+    kw.save_safetensors(tmp_path / "model.safetensors", arrays)
+    config = json.loads((TINY / "config.json").read_text())
+    size = config["vocab_size"]
+    (tmp_path / "config.json").write_text(json.dumps(config | {"vocab_size": size + 64}))
+    padded = llm.load(tmp_path, dtype="float32")
+    assert padded.logits([5]).shape == (1, size + 64)
+    for options in ({}, {"temperature": 1.0, "seed": 3, "logprobs": 3}, {"draft": "ngram"}):
+        wanted = model.generate("def f(", max_tokens=12, ignore_eos=True, **options)
+        made = padded.generate("def f(", max_tokens=12, ignore_eos=True, **options)
+        assert made.tokens == wanted.tokens and max(made.tokens) < size

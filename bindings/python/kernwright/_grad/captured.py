@@ -39,11 +39,12 @@ def captured(f: Callable[..., Any], *, pool: GraphPool | None = None) -> Callabl
     `f` writes into them; one that is the same in each call is used where it is. Calls whose arrays
     share memory run as they are. Floats and ints may change: inside of `f` they are arrays without
     axes from the third call on, which take the dtype of what is beside them; bind what Python needs
-    (an axis, a shape, a branch) by functools.partial(). NumPy's scalars, bools and strings tell
-    another kind of call by their value, and so do the plain attributes, the modes and the arrays of
-    a module. Of other objects, and of what `f` closes over, the graph keeps what they were in the
-    third call: numbers, attributes, which arrays. Elements of arrays are read anew. Random numbers
-    go on from call to call, as without a graph.
+    (an axis, a shape, a branch, an index whose bounds are checked) by functools.partial(). An int
+    beyond a limit of another integer type (127, 255, -1, ...) is another kind of call. NumPy's
+    scalars, bools and strings tell one by their value, and so do the plain attributes, the modes
+    and the arrays of a module. Of other objects, and of what `f` closes over, the graph keeps what
+    they were in the third call: numbers, attributes, which arrays. Elements of arrays are read
+    anew. Random numbers go on from call to call, as without a graph.
 
     The arrays in the result are the graph's: the next call of this kind overwrites them, so copy
     what you keep. With a `pool` (kw.GraphPool) the graphs share the memory of what they compute,
@@ -123,7 +124,7 @@ class _Call:
             self.key.append((path, value.shape, value.dtype, value.device.ordinal))
             self.arrays.append(value)
         elif is_number(value):
-            self.key.append((path, type(value)))
+            self.key.append((path, type(value), _range_of(value)))
             self.numbers.append(value)
         elif (members := nests.children(value)) is not None:
             self.key.append((path, type(value), len(members)))
@@ -156,6 +157,15 @@ def is_number(value: Any) -> bool:
     return type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
 
 
+def _range_of(number: float | int) -> tuple[bool, int] | None:
+    """Between which limits of the integer types an int lies: errors and comparisons of an eager
+    call depend on it. None for a float."""
+    if isinstance(number, float):
+        return None
+    bits = (number if number >= 0 else ~number).bit_length()
+    return number < 0, next(limit for limit in (7, 8, 15, 16, 31, 32, 63) if bits <= limit)
+
+
 def _state_of(module: Any, held: list[Any]) -> list[Any]:
     """What a module computes with besides the numbers in its parameters."""
     found: list[Any] = []
@@ -185,9 +195,10 @@ class _Plan:
             else:  # the first call may have tuned
                 self.choices = _core._PinnedChoices.now()
             self._compare(call)
-            self.calls += 1
             with _planned_by(self.choices):
-                return self.function(*call.args, **call.kwargs)
+                result = self.function(*call.args, **call.kwargs)
+            self.calls += 1  # one that raises is never recorded
+            return result
         if not self._compare(call) or self.graph is None:
             self._record(call)
         return self._replay(call)

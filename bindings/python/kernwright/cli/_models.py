@@ -24,7 +24,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokenizer", metavar="PATH", help="a tokenizer of other files")
     parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"))
     parser.add_argument("--quantize", metavar="FORMAT", help="fp8, int8, q8_0, q4_k, nf4, ...")
-    parser.add_argument("--kv-dtype", choices=("float32", "float16", "bfloat16", "float8_e4m3fn"))
+    parser.add_argument(
+        "--kv-dtype", choices=("float32", "float16", "bfloat16", "float8_e4m3fn", "int8")
+    )
     parser.add_argument(
         "--memory", default="auto", choices=("auto", "device", "stream", "experts"),
         help="where weights are: stream and experts keep layers or experts in the host's memory",

@@ -87,7 +87,8 @@ class TokenEvent(NamedTuple):
 class TokenEngine:
     """Generates tokens with a model, for many prompts at once.
 
-    `model` is called with an llm.Step and returns logits, (rows, vocabulary) each. `cache_layers`
+    `model` is called with an llm.Step and returns logits, (rows, vocabulary) each; tokens from
+    `sampled` on are padding, and never drawn. `cache_layers`
     has (kv_heads, head_dim) of each layer that attends. `max_rows` sequences run at a time, each of
     up to `capacity` tokens, and `pages` of `page_size` tokens hold their keys and values: all that
     these rows may need, unless said otherwise; `dtype` is theirs, or a CacheFormat. A step computes
@@ -111,12 +112,12 @@ class TokenEngine:
         dtype: Any = "bfloat16", deterministic: bool = False, prefix_cache: bool = True,
         queue_limit: int | None = None, host_cache: int | None = None,
         draft: Draft | None = None, drafter: DraftModel | None = None, device: Any = None,
-        adapters: Adapters | None = None,
+        adapters: Adapters | None = None, sampled: int | None = None,
     ) -> None:  # fmt: skip
         require_no_draft(draft, deterministic)
         each = -(-capacity // page_size)
         self._pages = max_rows * each if pages is None else pages
-        self._capacity, self._vocabulary = capacity, vocabulary
+        self._capacity, self._sampled = capacity, vocabulary if sampled is None else sampled
         self._lock = threading.RLock()
         self._loop = _EngineLoop(
             max_rows=max_rows, capacity=capacity, page_size=page_size, pages=self._pages,
@@ -137,8 +138,8 @@ class TokenEngine:
         stream.device.synchronize()  # the model's weights may come from other streams
         self._caches, self._page_size = caches, page_size
         self._record = Recorder(
-            model, self._loop, caches, vocabulary, adapters, deterministic,
-            None if drafter is None else Drafter(drafter, self._loop, more[0], vocabulary),
+            model, self._loop, caches, self._sampled, adapters, deterministic,
+            None if drafter is None else Drafter(drafter, self._loop, more[0], self._sampled),
         )  # fmt: skip
         self._adapters, self._deterministic = adapters, deterministic
         if adapters is not None:
@@ -351,7 +352,7 @@ class TokenEngine:
                 continue
             details = None
             if words is not None and request in self._logprobs:
-                details = read_details(words, self._logprobs[request], self._vocabulary)
+                details = read_details(words, self._logprobs[request], self._sampled)
             pieces.append(TokenPiece(choice, token, reason, details, error, drafted, accepted))
             if reason is not None and request in self._left:
                 self._left[request] -= 1

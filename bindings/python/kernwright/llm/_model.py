@@ -98,6 +98,17 @@ class Model:
         more = () if self.tokenizer is None else self.tokenizer.eos
         return tuple(dict.fromkeys([*self.config.eos, *more]))
 
+    @property
+    def sampled_tokens(self) -> int:
+        """Texts are made of the ids below this one. Where the logits have more rows than the
+        tokenizer has tokens, the others are padding and never sampled."""
+        try:
+            tokens = 0 if self.tokenizer is None else len(self.tokenizer)
+        except ModelError:
+            tokens = 0
+        size = self.config.vocab_size
+        return min(size, max(tokens, 1 + max(self.config.eos, default=0))) if tokens else size
+
     def cache_layers(self) -> list[tuple[int, int]]:
         """(kv_heads, head_dim) of what each layer keeps of a token."""
         return cache_layers(self.module, self.config)

@@ -81,7 +81,8 @@ class EngineSize(NamedTuple):
         what would fit."""
         usual = SAME_TOKENS if deterministic else max(2048, 2 * self.rows)
         return TokenEngine(
-            model.module, vocabulary=model.config.vocab_size, cache_layers=model.cache_layers(),
+            model.module, vocabulary=model.config.vocab_size, sampled=model.sampled_tokens,
+            cache_layers=model.cache_layers(),
             capacity=self.capacity, max_rows=self.rows, page_size=PAGE, pages=self.pages,
             dtype=model.cache_format, max_tokens_per_step=max_tokens_per_step or usual,
             deterministic=deterministic, prefix_cache=prefix_cache,

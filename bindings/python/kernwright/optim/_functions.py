@@ -217,7 +217,7 @@ def _options(
         options["step"] = step
     if isinstance(lr, Array):
         return options | {"rates": lr}
-    return options | {"rate": not_negative(lr, "lr")}
+    return options | {"rate": rate_of(lr)}
 
 
 def not_negative(value: Any, name: str) -> float:
@@ -261,7 +261,11 @@ def _every(grads: Any) -> list[Any]:
 
 def rate_of(lr: Any) -> Any:
     """A learning rate, checked if it is a number."""
-    return lr if isinstance(lr, Array) else not_negative(lr, "lr")
+    if isinstance(lr, Array):
+        return lr
+    if (rate := not_negative(lr, "lr")) == float("inf"):
+        raise InvalidArgument(f"lr is finite, got {rate}")
+    return rate
 
 
 def _order(norm_type: Any) -> float:

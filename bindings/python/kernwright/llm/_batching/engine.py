@@ -154,7 +154,7 @@ class Engine:
         tokens = tokens_of(model, prompt)
         limit = generation.limit(len(tokens), model.config.max_length)
         choices = [Choice(model, tokens, limit, generation, i) for i in range(generation.n)]
-        progress = Progress(choices, len(tokens), generation.logprobs, model.config.vocab_size)
+        progress = Progress(choices, len(tokens), generation.logprobs, model.sampled_tokens)
         sampling = generation.sampling(limit, model.eos, guide_of(model, generation.form))
         number = self._delivery.submit(progress, tokens, sampling, turn)
         return Request(number, progress, self)

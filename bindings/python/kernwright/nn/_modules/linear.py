@@ -88,7 +88,9 @@ class Linear(Module):
             self.weight = ScaledWeight(*kernwright.nn.quantize_rows(self.weight, format))
         else:
             quant = kernwright.nn.quant
-            self.weight = quant.pack(quant.quantize(self.weight, format), format)
+            shape = self.weight.shape if format in ("nf4", "fp4") else None
+            blocks = quant.quantize(self.weight, format)
+            self.weight = quant.pack(blocks, format, shape=shape)
         return self
 
     def extra_repr(self) -> str:
