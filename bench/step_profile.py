@@ -66,13 +66,16 @@ def summed(kernels: list[dict[str, Any]], steps: int) -> dict[str, Any]:
 
 
 def decoding(model: llm.Model, rows: int) -> dict[str, Any]:
-    engine = _measuring._engine(model, rows, CONTEXT + 8 * STEPS)
-    sampling = Sampling(max_tokens=8 * STEPS)
+    # The first rows have generated for as long as the last prompt waited: until their tokens are
+    # read, no step runs.
+    most = 2 * STEPS + rows
+    engine = _measuring._engine(model, rows, CONTEXT + most)
+    sampling = Sampling(max_tokens=most)
     streams = [
         engine.stream(each, sampling) for each in _measuring._prompts(model, rows, CONTEXT - STEPS)
     ]
     try:
-        _measuring._advance(streams, STEPS)
+        _measuring._advance(streams, STEPS + rows)
         return kernels_of(lambda: _measuring._advance(streams, STEPS) and None, STEPS)
     finally:
         for each in streams:
