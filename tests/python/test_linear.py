@@ -141,3 +141,12 @@ def test_products_in_a_graph():
     graph.launch(stream)
     stream.synchronize()
     assert graph.node_count > 0 and (c.numpy() == 8).all()
+
+
+@pytest.mark.parametrize("format", ["nf4", "fp4", "q8_0", "int8"])
+def test_a_layer_with_a_quantised_weight(format):
+    layer, x = kw.nn.Linear(256, 64, seed=1), kw.ones((2, 256))
+    expected = layer(x).numpy()
+    made = layer.quantize(format)(x).numpy()
+    error = np.linalg.norm(made - expected) / np.linalg.norm(expected)
+    assert 0 < error < (0.2 if format.endswith("4") else 0.02)

@@ -88,7 +88,8 @@ class Linear(Module):
             self.weight = ScaledWeight(*kernwright.nn.quantize_rows(self.weight, format))
         else:
             quant = kernwright.nn.quant
-            shape = self.weight.shape if format in ("nf4", "fp4") else None
+            n, k = self.weight.shape
+            shape = (n, k) if format in ("nf4", "fp4") else None  # their codes have no rows
             blocks = quant.quantize(self.weight, format)
             self.weight = quant.pack(blocks, format, shape=shape)
         return self
