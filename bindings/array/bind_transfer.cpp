@@ -2,6 +2,7 @@
 #include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/printable.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
@@ -99,8 +100,17 @@ py::array numpy_argument(const py::object& value, bool writable) {
   return array;
 }
 
+TransferClass class_argument(const std::string& name) {
+  if (name == "urgent") return TransferClass::urgent;
+  if (name == "normal") return TransferClass::normal;
+  if (name == "best_effort") return TransferClass::best_effort;
+  throw InvalidArgument(
+      format("a transfer of class \"{}\": urgent, normal or best_effort", printable(name)));
+}
+
 TransferObject upload(const EngineObject& self, const py::object& values, const py::object& out,
-                      const py::object& after) {
+                      const py::object& after, const std::string& qos) {
+  const TransferClass kind = class_argument(qos);
   TransferEngine& engine = *self.engine;
   Device& device = engine.device();
   const py::array host = numpy_argument(values, false);
@@ -116,7 +126,7 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
     Shape shape(host.shape(), host.shape() + host.ndim());
     const AllocationSiteScope scope(user_site());
     const GilRelease unlocked;
-    target = Array::empty(device, std::move(shape), *type, engine.upload_stream());
+    target = Array::empty(device, std::move(shape), *type, engine.upload_stream(kind));
   }
   if (out.is_none()) {
     if (!after.is_none()) first = predecessor(after, device);
@@ -135,7 +145,7 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
   Transfer transfer;
   {
     const GilRelease unlocked;
-    transfer = engine.upload(target.address(), data, target.nbytes(), first, std::move(kept));
+    transfer = engine.upload(target.address(), data, target.nbytes(), first, std::move(kept), kind);
   }
   return {std::move(transfer), device, out.is_none() ? py::cast(std::move(target)) : out};
 }
@@ -165,7 +175,8 @@ void copy_pinned(const Array& array, const py::object& values) {
 }
 
 TransferObject download(const EngineObject& self, const Array& array, const py::object& out,
-                        const py::object& after) {
+                        const py::object& after, const std::string& qos) {
+  const TransferClass kind = class_argument(qos);
   TransferEngine& engine = *self.engine;
   require_transferable(array, engine.device(), "a download", "pass x.copy()");
   py::array host;
@@ -182,7 +193,7 @@ TransferObject download(const EngineObject& self, const Array& array, const py::
   Transfer transfer;
   {
     const GilRelease unlocked;
-    transfer = engine.download(data, array.address(), array.nbytes(), first, std::move(kept));
+    transfer = engine.download(data, array.address(), array.nbytes(), first, std::move(kept), kind);
   }
   return {std::move(transfer), engine.device(), std::move(host)};
 }
@@ -244,9 +255,9 @@ void bind_transfer(py::module_& m) {
       .def_property_readonly("download_stream",
                              [](const EngineObject& e) { return e.engine->download_stream(); })
       .def("upload", &upload, py::arg("values"), py::arg("out") = py::none(), py::kw_only(),
-           py::arg("after") = py::none())
+           py::arg("after") = py::none(), py::arg("qos") = "normal")
       .def("download", &download, py::arg("array"), py::arg("out") = py::none(), py::kw_only(),
-           py::arg("after") = py::none());
+           py::arg("after") = py::none(), py::arg("qos") = "normal");
 }
 
 }  // namespace kernwright::python

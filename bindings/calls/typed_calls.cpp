@@ -70,7 +70,7 @@ void patch_member(PyObject* member) {
 std::string named_class(py::handle type) {
   const auto name = py::str(type.attr("__name__")).cast<std::string>();
   const bool is_memory = name.ends_with("Resource") || name.ends_with("Adaptor") ||
-                         name == "MemoryBlock" || name == "Evictable";
+                         name == "MemoryBlock" || name == "Evictable" || name == "EvictionGroup";
   return (is_memory ? "kw.memory." : "kw.") + name;
 }
 

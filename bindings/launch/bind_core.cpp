@@ -1,6 +1,7 @@
 // Devices, streams and events for Python.
 #include "base/errors.h"
 #include "base/format.h"
+#include "bindings/launch/bind_partition.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
@@ -82,6 +83,22 @@ void bind_device(py::module_& m) {
              return without_gil([&] { return s.device->attribute(which); });
            })
       .def("memory_info", &memory_info)
+      .def(
+          "partitions",
+          [](const DeviceObject& s, const py::object& sizes, const py::object& memory,
+             const py::object& share, const py::object& streams) {
+            return make_partitions(s.newest(), sizes, memory, share, streams);
+          },
+          py::arg("sizes"), py::kw_only(), py::arg("memory") = py::none(),
+          py::arg("share") = py::none(), py::arg("streams") = py::none())
+      .def_property_readonly("partition_rules",
+                             [](const DeviceObject& s) { return partition_rules_of(s.newest()); })
+      .def_property_readonly("priority_range",
+                             [](const DeviceObject& s) {
+                               const PriorityRange range =
+                                   without_gil([&] { return priority_range(s.newest()); });
+                               return py::make_tuple(range.least, range.greatest);
+                             })
       .def(
           "can_access",
           [](const DeviceObject& s, const py::object& peer) {
@@ -173,9 +190,10 @@ Event& event_argument(const py::object& value) {
 
 void bind_stream(py::module_& m) {
   py::class_<Stream, Unlocked<Stream>>(m, "Stream")
-      .def(py::init([](int priority, const py::object& device) {
+      .def(py::init([](const py::object& priority, const py::object& device) {
              Device& chosen = device_argument(device);
-             return without_gil([&] { return Stream::create(chosen, priority); });
+             const int number = priority_argument(priority, chosen);
+             return without_gil([&] { return Stream::create(chosen, number); });
            }),
            py::arg("priority") = 0, py::kw_only(), py::arg("device") = py::none())
       .def_static(
@@ -199,6 +217,15 @@ void bind_stream(py::module_& m) {
       .def_property_readonly("device", [](const Stream& s) { return DeviceObject{&s.device()}; })
       .def_property_readonly(
           "priority", [](const Stream& s) { return without_gil([&] { return s.priority(); }); })
+      .def_property_readonly("partition",
+                             [](const Stream& s) -> py::object {
+                               Partition partition = s.partition();
+                               if (!partition) return py::none();
+                               return py::cast(std::move(partition));
+                             })
+      .def_property_readonly(
+          "multiprocessors",
+          [](const Stream& s) { return without_gil([&] { return s.multiprocessors(); }); })
       .def_property_readonly("done",
                              [](const Stream& s) { return without_gil([&] { return s.done(); }); })
       .def_property_readonly("is_capturing",
@@ -311,6 +338,7 @@ void bind_core(py::module_& m) {
   bind_device(m);
   bind_event(m);
   bind_stream(m);
+  bind_partition(m);
 }
 
 }  // namespace kernwright::python

@@ -7,6 +7,7 @@
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
 #include "core/graph/capture.h"
+#include "core/partition.h"
 #include "schedule/task.h"
 
 namespace kernwright::python {
@@ -49,6 +50,13 @@ void fill(py::object& error, const OutOfMemory& e) {
   error.attr("used") = e.used;
   error.attr("reserved") = e.reserved;
   error.attr("free") = e.free;
+}
+
+void fill(py::object& error, const PartitionError& e) {
+  error.attr("needed") = e.needed;
+  error.attr("free") = e.free;
+  error.attr("minimum") = e.minimum;
+  error.attr("alignment") = e.alignment;
 }
 
 void fill(py::object& error, const UnsupportedInstruction& e) {
@@ -116,8 +124,9 @@ void raise_error(const Error& e) {
       raise_if<NvrtcNotFound>("NvrtcNotFound", e) || raise_if<schedule::Refused>("Refused", e) ||
       raise_if<DeviceNotFound>("DeviceNotFound", e) || raise_if<DeviceLost>("DeviceLost", e) ||
       raise_if<CaptureError>("CaptureError", e) || raise_if<DriverError>("DriverError", e) ||
-      raise_if<OutOfMemory>("OutOfMemory", e) || raise_if<DeviceFault>("DeviceFault", e) ||
-      raise_if<Timeout>("Timeout", e) || raise_if<StoreError>("StoreError", e) ||
+      raise_if<PartitionError>("PartitionError", e) || raise_if<OutOfMemory>("OutOfMemory", e) ||
+      raise_if<DeviceFault>("DeviceFault", e) || raise_if<Timeout>("Timeout", e) ||
+      raise_if<StoreError>("StoreError", e) ||
       raise_if<UnsupportedInstruction>("UnsupportedInstruction", e) ||
       raise_if<NotSliceable>("NotSliceable", e);
   if (!done) raise("Error", e);

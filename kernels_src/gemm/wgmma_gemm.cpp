@@ -204,8 +204,8 @@ struct FastGemm {
     if (instance.store == GemmStore::by_copies) map_out = result_map(result, problem);
     const std::int64_t clusters =
         std::int64_t{problem.row_tiles} * problem.column_tiles * problem.batches * problem.splits;
-    const std::int64_t at_once = std::max(
-        1, result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) / tile.cluster);
+    const std::int64_t at_once =
+        std::max(1, multiprocessors_of(on, result.device()) / tile.cluster);
     const auto element = static_cast<std::int64_t>(scalar_size(of.a.type()));
     const std::int64_t grid = tile.gathers ? clusters : std::min(clusters, at_once);
     LaunchConfig config{

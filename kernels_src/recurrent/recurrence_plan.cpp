@@ -124,8 +124,8 @@ RecurrencePlan step_plan(const RecurrenceDevice& device, const RecurrenceExtent&
 
 }  // namespace
 
-RecurrenceDevice recurrence_device(const Device& device) {
-  return {device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+RecurrenceDevice recurrence_device(const Device& device, const Stream& stream) {
+  return {multiprocessors_of(stream, device),
           device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - kStaticBytes,
           device.compute_capability().major >= 9};
 }

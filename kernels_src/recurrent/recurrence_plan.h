@@ -16,7 +16,8 @@ struct RecurrenceDevice {
   std::int64_t shared_bytes = 48 << 10;  ///< a block may have
   bool clusters = false;
 };
-RecurrenceDevice recurrence_device(const Device& device);
+/// The part of the device where kernels of `stream` run.
+RecurrenceDevice recurrence_device(const Device& device, const Stream& stream);
 
 /// What a recurrence has of everything.
 struct RecurrenceExtent {

@@ -193,7 +193,8 @@ RecurrentResult recurrent(const RecurrentLayer& given, const Stream& stream) {
                                 .units = 1,
                                 .outputs = 1,
                                 .inputs = 4};
-  const RecurrencePlan plan = plan_recurrence(recurrence_device(like.device()), extent, layer.plan);
+  const RecurrencePlan plan =
+      plan_recurrence(recurrence_device(like.device(), on), extent, layer.plan);
   const std::optional<Array> carry = lstm ? carried_states(extent, plan, like, on) : std::nullopt;
   launch_recurrence(forward_family(), lstm ? "Lstm" : "Gru", static_cast<int>(layer.cell),
                     forward_arrays(layer, e, result, carry), extent, plan, like, on);

@@ -133,7 +133,8 @@ RecurrentGradients recurrent_backward(const RecurrentGradientCall& given, const 
                                 .units = 2,
                                 .outputs = static_cast<int>(e.gates),
                                 .inputs = lstm ? 7 : 6};
-  const RecurrencePlan plan = plan_recurrence(recurrence_device(like.device()), extent, call.plan);
+  const RecurrencePlan plan =
+      plan_recurrence(recurrence_device(like.device(), on), extent, call.plan);
   const std::optional<Array> carry = carried_states(extent, plan, like, on);
   launch_recurrence(backward_family(), lstm ? "LstmBackward" : "GruBackward",
                     static_cast<int>(call.cell), backward_arrays(call, e, result, carry), extent,

@@ -195,7 +195,7 @@ void Kernel::Box::require_fit(const LaunchConfig& config) const {
 void Kernel::Box::require_resident(const LaunchConfig& config) const {
   const auto threads = static_cast<int>(config.block.count());
   const int per_multiprocessor = occupancy(threads, config.shared_bytes);
-  const int multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const int multiprocessors = multiprocessors_of(config.stream, device);
   const auto resident = static_cast<std::uint64_t>(per_multiprocessor) * multiprocessors;
   if (config.grid.count() <= resident) return;
   throw LaunchConfigError(format(

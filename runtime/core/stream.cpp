@@ -7,6 +7,7 @@
 #include "core/event.h"
 #include "core/graph/capture.h"
 #include "core/lifecycle.h"
+#include "core/partition.h"
 #include "core/stream_attachments.h"
 
 #include <algorithm>
@@ -92,6 +93,7 @@ struct Stream::Box {
     if (!owned) return;
     ReleaseGuard guard(device);
     OwnedStreams::instance().remove(device, handle);  // before the handle can be given again
+    if (guard && partition) partition.close_stream(handle);
     if (guard) guard.report(device.driver().cuStreamDestroy(handle), "cuStreamDestroy");
   }
   std::string identify() const { return format("stream {} of {}", id, device.identify()); }
@@ -100,19 +102,64 @@ struct Stream::Box {
   std::uint64_t id;
   CUstream handle = nullptr;
   bool owned = false;
+  Partition partition;  ///< empty: of the whole device
   std::shared_ptr<void> keep_alive;
 };
 
+PriorityRange priority_range(Device& device) {
+  const ContextGuard guard(device);
+  PriorityRange range;
+  device.check(device.driver().cuCtxGetStreamPriorityRange(&range.least, &range.greatest),
+               "cuCtxGetStreamPriorityRange");
+  return range;
+}
+
+int priority_of(Device& device, StreamPriority name) {
+  const PriorityRange range = priority_range(device);
+  switch (name) {
+    case StreamPriority::high:
+      return range.greatest;
+    case StreamPriority::medium:
+      return (range.greatest + range.least) / 2;
+    case StreamPriority::low:
+      break;
+  }
+  return range.least;
+}
+
+namespace {
+
+void require_priority(Device& device, int priority) {
+  if (priority == 0) return;  // the default, which every device takes
+  const PriorityRange range = priority_range(device);
+  if (priority >= range.greatest && priority <= range.least) return;
+  throw InvalidArgument(
+      format("a stream of priority {} on {}: between {} (the highest) and {} (the lowest), or by "
+             "name: high, medium, low",
+             priority, device.identify(), range.greatest, range.least));
+}
+
+}  // namespace
+
 Stream Stream::create(Device& device, int priority) {
   const ContextGuard guard(device);
-  const DriverApi& api = device.driver();
-  int least = 0;
-  int greatest = 0;
-  device.check(api.cuCtxGetStreamPriorityRange(&least, &greatest), "cuCtxGetStreamPriorityRange");
+  require_priority(device, priority);
   auto box = std::make_shared<Box>(device, next_id());
-  device.check(api.cuStreamCreateWithPriority(&box->handle, CU_STREAM_NON_BLOCKING,
-                                              std::clamp(priority, greatest, least)),
-               "cuStreamCreateWithPriority");
+  device.check(
+      device.driver().cuStreamCreateWithPriority(&box->handle, CU_STREAM_NON_BLOCKING, priority),
+      "cuStreamCreateWithPriority");
+  box->owned = true;
+  OwnedStreams::instance().add(device, box->handle, box);
+  return Stream(std::move(box));
+}
+
+Stream Stream::create(const Partition& partition, int priority) {
+  Device& device = partition.device();
+  const ContextGuard guard(device);
+  require_priority(device, priority);
+  auto box = std::make_shared<Box>(device, next_id());
+  box->handle = partition.open_stream(priority);
+  box->partition = partition;
   box->owned = true;
   OwnedStreams::instance().add(device, box->handle, box);
   return Stream(std::move(box));
@@ -128,9 +175,11 @@ Stream Stream::borrow(Device& device, CUstream handle, std::shared_ptr<void> kee
   const bool is_legacy = handle == nullptr || handle == kStreamLegacy;
   auto box = std::make_shared<Box>(device, is_legacy ? legacy_id(device) : next_id());
   box->handle = is_legacy ? nullptr : handle;
-  box->keep_alive = keep_alive != nullptr || is_legacy
-                        ? std::move(keep_alive)
-                        : OwnedStreams::instance().find(device, handle);
+  if (keep_alive == nullptr && !is_legacy) {
+    keep_alive = OwnedStreams::instance().find(device, handle);
+    if (keep_alive != nullptr) box->partition = static_cast<Box*>(keep_alive.get())->partition;
+  }
+  box->keep_alive = std::move(keep_alive);
   return Stream(std::move(box));
 }
 
@@ -160,6 +209,19 @@ int Stream::priority() const {
   const CUresult result = self.device.driver().cuStreamGetPriority(self.handle, &value);
   if (result != CUDA_SUCCESS) self.device.fail(result, "cuStreamGetPriority", self.identify());
   return value;
+}
+
+Partition Stream::partition() const { return box().partition; }
+
+int Stream::multiprocessors() const {
+  const Box& self = box();
+  return self.partition ? self.partition.multiprocessors()
+                        : self.device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
+int multiprocessors_of(const Stream& stream, const Device& device) {
+  return stream ? stream.multiprocessors()
+                : device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
 Event Stream::record() const {
@@ -195,6 +257,7 @@ void Stream::join_capture(const Event& event) const {
                               device.identify()),
                        CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   }
+  joined->note_partition(box_->partition);
   joined->keep_alive(box_);  // a stream that is part of a capture must not be destroyed
 }
 

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "driver/shared_library.h"
 
+#include <cstdlib>
 #include <memory>
 
 namespace kernwright {
@@ -106,6 +107,11 @@ class RowFinder {
   int version_;
 };
 
+/// Streams beyond the connections to the hardware share some, and wait for each other where nobody
+/// asked for it. The driver reads the variable as it starts; without it there are 8. A value of the
+/// user stays.
+void ask_for_connections() noexcept { ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
+
 void fill_table(DriverApi& api, const SharedLibrary& library, const std::string& path,
                 int version) {
   const RowFinder finder(api, library, path, version);
@@ -130,6 +136,7 @@ LoadedDriver open_cuda_driver(const std::string& library_name) {
   }
   find_basic(library, driver.path, "cuInit", driver.api.cuInit);
   find_basic(library, driver.path, "cuDriverGetVersion", driver.api.cuDriverGetVersion);
+  ask_for_connections();
   if (const CUresult result = driver.api.cuInit(0); result != CUDA_SUCCESS) {
     initialization_failed(driver.path, result);
   }

@@ -39,6 +39,8 @@ const char* kind_name(Kind kind) {
       return "texture object";
     case Kind::surface:
       return "surface object";
+    case Kind::green_context:
+      return "green context";
   }
   return "object";
 }
@@ -58,7 +60,7 @@ bool bound_to_context(Kind kind) {
 /// Whether RecordingDriver calls use() for each argument of this kind.
 bool is_checked_on_use(Kind kind) {
   return kind == Kind::module || kind == Kind::stream || kind == Kind::event ||
-         kind == Kind::graph_exec || kind == Kind::array;
+         kind == Kind::graph_exec || kind == Kind::array || kind == Kind::green_context;
 }
 
 }  // namespace

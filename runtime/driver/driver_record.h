@@ -31,6 +31,7 @@ struct DriverObject {
     array,
     texture,
     surface,
+    green_context,
   };
 
   Kind kind = Kind::module;

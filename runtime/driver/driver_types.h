@@ -26,6 +26,8 @@ using CUkernel = struct CUkern_st*;
 using CUgraphDeviceNode = struct CUgraphDeviceUpdatableNode_st*;
 using CUarray = struct CUarray_st*;
 using CUmipmappedArray = struct CUmipmappedArray_st*;
+using CUgreenCtx = struct CUgreenCtx_st*;
+using CUdevResourceDesc = struct CUdevResourceDesc_st*;
 using CUtexObject = unsigned long long;   ///< what a kernel's cudaTextureObject_t holds
 using CUsurfObject = unsigned long long;  ///< what a kernel's cudaSurfaceObject_t holds
 
@@ -268,6 +270,23 @@ struct CUDA_RESOURCE_VIEW_DESC {
   unsigned int firstMipmapLevel, lastMipmapLevel;
   unsigned int firstLayer, lastLayer;
   unsigned int reserved[16];
+};
+
+/// Multiprocessors of a device or of a green context.
+struct CUdevSmResource {
+  unsigned int smCount;
+  unsigned int minSmPartitionSize;
+  unsigned int smCoscheduledAlignment;
+};
+
+/// A resource of one kind. Its padding is the driver's: only whole copies are valid.
+struct CUdevResource {
+  CUdevResourceType type;
+  unsigned char _internal_padding[92];
+  union {
+    CUdevSmResource sm;
+    unsigned char _oversize[48];
+  };
 };
 
 /// The legacy default stream and the per-thread default stream, which are no real handles.

@@ -99,6 +99,12 @@ struct Hook<Row::cuStreamCreate> : Creates<Kind::stream> {};
 template <>
 struct Hook<Row::cuStreamCreateWithPriority> : Creates<Kind::stream> {};
 template <>
+struct Hook<Row::cuGreenCtxStreamCreate> : Creates<Kind::stream> {};
+template <>
+struct Hook<Row::cuGreenCtxCreate> : Creates<Kind::green_context> {};
+template <>
+struct Hook<Row::cuGreenCtxDestroy> : Destroys<Kind::green_context> {};
+template <>
 struct Hook<Row::cuStreamDestroy> : Destroys<Kind::stream> {};
 template <>
 struct Hook<Row::cuEventCreate> : Creates<Kind::event> {};
@@ -227,6 +233,9 @@ void use(State& state, const char* name, CUgraphExec handle) {
 }
 void use(State& state, const char* name, CUarray handle) {
   state.record.use(Kind::array, key(handle), name);
+}
+void use(State& state, const char* name, CUgreenCtx handle) {
+  state.record.use(Kind::green_context, key(handle), name);
 }
 void use(State& state, const char* name, CUgraph handle) {
   state.record.use(Kind::graph, key(handle), name);

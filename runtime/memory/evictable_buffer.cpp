@@ -5,16 +5,51 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
+#include "memory/pinned_buffer.h"
 #include "memory/reclaim.h"
 #include "memory/transfer.h"
 
+#include <atomic>
+#include <limits>
 #include <list>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace kernwright {
+namespace {
+
+/// Reclaims during which restored content goes after other content of its class.
+constexpr std::uint64_t kSettledReclaims = 8;
+/// Smaller content is copied as fast from pageable memory.
+constexpr std::size_t kLeastPinned = std::size_t{64} << 10;
+
+/// Content on the host.
+class HostContent {
+ public:
+  /// Throws std::bad_alloc.
+  HostContent(Device& device, std::size_t bytes) {
+    if (bytes >= kLeastPinned) {
+      try {
+        const NoReclaim alone;  // a queue that moves content must not be asked for more
+        pinned_ = PinnedBuffer(device, bytes);
+        return;
+      } catch (const OutOfMemory&) {
+        // Pageable memory may still be there.
+      }
+    }
+    pageable_ = std::make_unique_for_overwrite<unsigned char[]>(bytes);
+  }
+  void* data() const noexcept { return pageable_ ? pageable_.get() : pinned_.data(); }
+
+ private:
+  PinnedBuffer pinned_;
+  std::unique_ptr<unsigned char[]> pageable_;
+};
+
+}  // namespace
 
 /// Buffers of a device, present and not pinned, the least recently used first. NOTE: lock order: a
 /// buffer's mutex, then the queue's. Code that comes from the queue only tries the buffer's.
@@ -27,6 +62,9 @@ class EvictableBuffer::Queue final : public Reclaimer {
   Device& device() const override { return device_; }
   int reclaim_order() const noexcept override { return 1; }
   std::size_t reclaim(std::size_t bytes) override;
+
+  /// The number of reclaims so far.
+  std::uint64_t reclaims() const noexcept { return reclaims_.load(std::memory_order_relaxed); }
 
   /// Moves the only element of `entry` to the end of the queue, or back.
   void enter(List& entry) noexcept {
@@ -43,18 +81,22 @@ class EvictableBuffer::Queue final : public Reclaimer {
   std::pair<std::shared_ptr<State>, std::unique_lock<std::mutex>> choose();
 
   Device& device_;
+  std::atomic<std::uint64_t> reclaims_{0};
   std::mutex mutex_;
   List list_;
 };
 
 struct EvictableBuffer::State {
-  State(std::shared_ptr<MemoryResource> from, std::size_t size, Stream on)
+  State(std::shared_ptr<MemoryResource> from, std::size_t size, Stream on,
+        std::shared_ptr<EvictionGroup> owner)
       : resource(std::move(from)),
         bytes(size),
         stream(std::move(on)),
+        group(std::move(owner)),
         queue(Queue::of(resource->device())) {}
   ~State() {
     if (queued) queue.leave(entry, position);
+    if (buffer != nullptr) leave_device();
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -70,16 +112,28 @@ struct EvictableBuffer::State {
   }
   void move_to_host();
   void move_to_device();
+  void arrive(std::shared_ptr<Buffer> made) noexcept {
+    buffer = std::move(made);
+    if (group != nullptr) group->arrive(bytes);
+  }
+  void leave_device() noexcept {
+    buffer.reset();
+    if (group != nullptr) group->leave(bytes);
+  }
+  /// Content of a lower rank goes first; nothing for content that must stay. With no lock held.
+  std::optional<int> rank() const noexcept;
   void tell_moved() const noexcept;
 
   const std::shared_ptr<MemoryResource> resource;
   const std::size_t bytes;
   const Stream stream;
+  const std::shared_ptr<EvictionGroup> group;
   Queue& queue;
+  std::atomic<std::uint64_t> restored{0};  ///< 1 + reclaims() when it came back; 0: never
   std::mutex mutex;
   LaunchSite site;
-  std::shared_ptr<Buffer> buffer;            ///< while on the device
-  std::unique_ptr<unsigned char[]> content;  ///< while on the host
+  std::shared_ptr<Buffer> buffer;      ///< while on the device
+  std::optional<HostContent> content;  ///< while on the host
   std::size_t pins = 0;
   bool queued = false;
   Queue::List entry;  ///< this buffer's node while it is not in the queue
@@ -98,23 +152,43 @@ EvictableBuffer::Queue& EvictableBuffer::Queue::of(Device& device) {
   return *queue;
 }
 
-/// The first of the queue that is not locked; locks it.
+std::optional<int> EvictableBuffer::State::rank() const noexcept {
+  if (group != nullptr && !group->is_evictable()) return std::nullopt;
+  const std::uint64_t back = restored.load(std::memory_order_relaxed);
+  const bool is_recent = back != 0 && queue.reclaims() - (back - 1) <= kSettledReclaims;
+  const bool is_second = group != nullptr && group->eviction_class() != EvictionClass::best_effort;
+  return (is_second ? 2 : 0) + (is_recent ? 1 : 0);
+}
+
+/// Of those that are not locked the first of the lowest rank; locks it.
 std::pair<std::shared_ptr<EvictableBuffer::State>, std::unique_lock<std::mutex>>
 EvictableBuffer::Queue::choose() {
   // The last reference to a buffer must not go while the queue is locked.
   std::vector<std::shared_ptr<State>> seen;
+  std::pair<std::shared_ptr<State>, std::unique_lock<std::mutex>> best;
+  int lowest = std::numeric_limits<int>::max();
   const std::lock_guard lock(mutex_);
   for (const std::weak_ptr<State>& entry : list_) {
     std::shared_ptr<State> state = entry.lock();
     if (state == nullptr) continue;
-    std::unique_lock<std::mutex> busy(state->mutex, std::try_to_lock);
-    if (busy) return {std::move(state), std::move(busy)};
-    seen.push_back(std::move(state));
+    const std::optional<int> rank = state->rank();
+    if (rank && *rank < lowest) {
+      std::unique_lock<std::mutex> busy(state->mutex, std::try_to_lock);
+      if (busy) {
+        lowest = *rank;
+        std::swap(best.second, busy);
+        std::swap(best.first, state);
+        if (busy) busy.unlock();
+      }
+    }
+    if (state != nullptr) seen.push_back(std::move(state));
+    if (lowest == 0) break;
   }
-  return {};
+  return best;
 }
 
 std::size_t EvictableBuffer::Queue::reclaim(std::size_t bytes) {
+  reclaims_.fetch_add(1, std::memory_order_relaxed);
   std::size_t given = 0;
   while (given < bytes) {
     auto [state, busy] = choose();
@@ -132,14 +206,14 @@ std::size_t EvictableBuffer::Queue::reclaim(std::size_t bytes) {
 }
 
 void EvictableBuffer::State::move_to_host() {
-  auto copy = std::make_unique_for_overwrite<unsigned char[]>(bytes);
   Device& device = resource->device();
+  HostContent copy(device, bytes);
   buffer->order_after_users();
-  copy_to_host(device, copy.get(), buffer->address(), bytes, stream);
+  copy_to_host(device, copy.data(), buffer->address(), bytes, stream);
   if (stream) stream.synchronize();
   dequeue();
-  content = std::move(copy);
-  buffer.reset();
+  content.emplace(std::move(copy));
+  leave_device();
   resource->note_eviction();
 }
 
@@ -151,19 +225,21 @@ void EvictableBuffer::State::tell_moved() const noexcept {
 
 void EvictableBuffer::State::move_to_device() {
   auto made = std::make_shared<Buffer>(resource, bytes, stream, site);
-  copy_to_device(resource->device(), made->address(), content.get(), bytes, stream);
+  copy_to_device(resource->device(), made->address(), content->data(), bytes, stream);
   if (stream) stream.synchronize();
-  buffer = std::move(made);
+  arrive(std::move(made));
+  restored.store(queue.reclaims() + 1, std::memory_order_relaxed);
   content.reset();
 }
 
 EvictableBuffer::EvictableBuffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes,
-                                 Stream stream, const LaunchSite& site) {
+                                 Stream stream, const LaunchSite& site,
+                                 std::shared_ptr<EvictionGroup> group) {
   if (resource == nullptr) throw InvalidArgument("an evictable buffer needs a resource");
   auto buffer = std::make_shared<Buffer>(resource, bytes, stream, site);
-  state_ = std::make_shared<State>(std::move(resource), bytes, std::move(stream));
+  state_ = std::make_shared<State>(std::move(resource), bytes, std::move(stream), std::move(group));
   state_->site = site;
-  state_->buffer = std::move(buffer);
+  state_->arrive(std::move(buffer));
   state_->entry.push_back(state_);
   state_->position = state_->entry.begin();
   if (bytes != 0) state_->enqueue();
@@ -183,6 +259,10 @@ bool EvictableBuffer::is_resident() const {
 bool EvictableBuffer::is_pinned() const {
   const std::lock_guard lock(state_->mutex);
   return state_->pins != 0;
+}
+
+const std::shared_ptr<EvictionGroup>& EvictableBuffer::group() const noexcept {
+  return state_->group;
 }
 
 EvictableBuffer::Pin EvictableBuffer::pin() {

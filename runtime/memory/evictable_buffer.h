@@ -2,6 +2,7 @@
 #pragma once
 
 #include "memory/buffer.h"
+#include "memory/eviction_group.h"
 
 #include <cstddef>
 #include <memory>
@@ -9,16 +10,21 @@
 namespace kernwright {
 
 /// Owns memory that is on the device while it is pinned, and may be moved to the host otherwise.
-/// The buffers without a pin for longest go first, when an allocation on the device finds no
-/// memory. The next pin() restores the content, bit for bit. Thread-safe. Host memory for the
-/// content is taken when it moves.
+/// When an allocation on the device finds no memory, buffers go by the class of their group, and
+/// within a class those without a pin for longest go first. One that came back shortly before, in
+/// the last few of such allocations, goes after the others of its class: two owners that take turns
+/// do not send the same content back and forth while there is older content. The next pin()
+/// restores the content, bit for bit. Thread-safe. Host memory for the content is taken when it
+/// moves: page-locked, so that copies run at the speed of the bus, or pageable where there is none.
 class EvictableBuffer {
  public:
   class Pin;
 
-  /// Uninitialised memory; 0 bytes are allowed. Throws what Buffer does.
+  /// Uninitialised memory; 0 bytes are allowed. A null group is one of `best_effort`. Throws what
+  /// Buffer does.
   EvictableBuffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream = {},
-                  const LaunchSite& site = LaunchSite::here());
+                  const LaunchSite& site = LaunchSite::here(),
+                  std::shared_ptr<EvictionGroup> group = nullptr);
   ~EvictableBuffer();
   EvictableBuffer(const EvictableBuffer&) = delete;
   EvictableBuffer& operator=(const EvictableBuffer&) = delete;
@@ -27,12 +33,15 @@ class EvictableBuffer {
   Device& device() const;
   bool is_resident() const;  ///< on the device at this moment
   bool is_pinned() const;
+  /// Null when it was made without one.
+  const std::shared_ptr<EvictionGroup>& group() const noexcept;
 
   /// Keeps the content on the device until the Pin ends, and brings it there before. Returns when
   /// it is there: usable on every stream. Throws OutOfMemory, and what a copy throws; the content
   /// is then still on the host.
   Pin pin();
-  /// Moves the content to the host now. False when it is pinned or there already.
+  /// Moves the content to the host now, whatever its group. False when it is pinned or there
+  /// already.
   bool evict();
 
  private:

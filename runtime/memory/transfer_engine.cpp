@@ -6,6 +6,7 @@
 #include "core/device.h"
 #include "core/lifecycle.h"
 #include "memory/transfer_lane.h"
+#include "memory/transfer_pacer.h"
 
 #include <algorithm>
 #include <thread>
@@ -65,35 +66,59 @@ void Transfer::wait_on(const Stream& stream) const {
   (stream ? stream : Stream::legacy(state_->device_part.device())).wait(state_->device_part);
 }
 
-TransferEngine::TransferEngine(Device& device, const Options& options) : device_(device) {
+TransferEngine::TransferEngine(Device& device, const Options& options)
+    : device_(device), options_(options) {
   if (options.chunk_bytes == 0 || options.chunks < 2) {
     throw InvalidArgument(
         format("a transfer engine with {} chunks of {} bytes: it needs at least 2 chunks of 1 byte",
                options.chunks, options.chunk_bytes));
   }
-  up_ = std::make_shared<TransferLane>(device, TransferLane::Direction::up, options);
-  down_ = std::make_shared<TransferLane>(device, TransferLane::Direction::down, options);
+  for (Direction& direction : directions_) direction.pacer = std::make_shared<TransferPacer>();
+  lane(Way::up, TransferClass::normal);
+  lane(Way::down, TransferClass::normal);
 }
 
 TransferEngine::~TransferEngine() {
-  if (up_ != nullptr) up_->stop();
-  if (down_ != nullptr) down_->stop();
+  for (Direction& direction : directions_) {
+    for (const auto& lane :
+         direction.lanes) {  // higher classes first: lower ones may wait for them
+      if (lane != nullptr) lane->stop();
+    }
+  }
 }
 
-const Stream& TransferEngine::upload_stream() const noexcept { return up_->stream(); }
+TransferLane& TransferEngine::lane(Way way, TransferClass kind) {
+  const std::lock_guard lock(mutex_);
+  Direction& direction = directions_[static_cast<std::size_t>(way)];
+  std::shared_ptr<TransferLane>& lane = direction.lanes[static_cast<std::size_t>(kind)];
+  if (lane == nullptr) {
+    lane = std::make_shared<TransferLane>(
+        device_, way == Way::up ? TransferLane::Direction::up : TransferLane::Direction::down, kind,
+        direction.pacer, options_);
+  }
+  return *lane;
+}
 
-const Stream& TransferEngine::download_stream() const noexcept { return down_->stream(); }
+const Stream& TransferEngine::upload_stream(TransferClass kind) {
+  return lane(Way::up, kind).stream();
+}
+
+const Stream& TransferEngine::download_stream(TransferClass kind) {
+  return lane(Way::down, kind).stream();
+}
 
 Transfer TransferEngine::upload(CUdeviceptr to, const void* from, std::size_t bytes,
-                                const Stream& after, std::shared_ptr<const void> keep) {
+                                const Stream& after, std::shared_ptr<const void> keep,
+                                TransferClass kind) {
   if (bytes == 0) return {};
-  return up_->submit(to, const_cast<void*>(from), bytes, after, std::move(keep));
+  return lane(Way::up, kind).submit(to, const_cast<void*>(from), bytes, after, std::move(keep));
 }
 
 Transfer TransferEngine::download(void* to, CUdeviceptr from, std::size_t bytes,
-                                  const Stream& after, std::shared_ptr<const void> keep) {
+                                  const Stream& after, std::shared_ptr<const void> keep,
+                                  TransferClass kind) {
   if (bytes == 0) return {};
-  return down_->submit(from, to, bytes, after, std::move(keep));
+  return lane(Way::down, kind).submit(from, to, bytes, after, std::move(keep));
 }
 
 }  // namespace kernwright

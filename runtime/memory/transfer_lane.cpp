@@ -9,12 +9,24 @@
 #include "core/lifecycle.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 #include <thread>
 #include <utility>
 
 namespace kernwright {
+namespace {
+
+/// Pieces of best-effort copies in flight: one is copied while the next is queued.
+constexpr int kPieces = 2;
+
+TransferEngine::Options options_of(TransferEngine::Options options, TransferClass kind) {
+  if (kind == TransferClass::best_effort) options.chunks = kPieces;
+  return options;
+}
+
+}  // namespace
 
 void Transfer::State::mark_queued(std::exception_ptr error) {
   const std::lock_guard lock(mutex);
@@ -23,11 +35,14 @@ void Transfer::State::mark_queued(std::exception_ptr error) {
   changed.notify_all();
 }
 
-TransferLane::TransferLane(Device& device, Direction direction,
+TransferLane::TransferLane(Device& device, Direction direction, TransferClass kind,
+                           std::shared_ptr<TransferPacer> pacer,
                            const TransferEngine::Options& options)
     : device_(device),
       direction_(direction),
-      options_(options),
+      kind_(kind),
+      pacer_(std::move(pacer)),
+      options_(options_of(options, kind)),
       stream_(Stream::create(device, options.priority)) {}
 
 Transfer TransferLane::submit(CUdeviceptr on_device, void* on_host, std::size_t bytes,
@@ -51,9 +66,11 @@ Transfer TransferLane::submit(CUdeviceptr on_device, void* on_host, std::size_t 
   const std::shared_ptr<Transfer::State> state = job.state;
   const std::vector<KeptObject> finished = take_finished();  // dropped at the end, without the lock
   std::unique_lock lock(mutex_);
-  if (job.is_page_locked && jobs_.empty() && !is_serving_) {
+  const bool is_at_once = job.is_page_locked && kind_ != TransferClass::best_effort;
+  if (is_at_once && jobs_.empty() && !is_serving_) {
     is_serving_ = true;  // keeps the order of the jobs while the lock is open
     lock.unlock();
+    pacer_->enter(kind_, Transfer(state), job.after);
     serve(job);
     lock.lock();
     is_serving_ = false;
@@ -64,6 +81,7 @@ Transfer TransferLane::submit(CUdeviceptr on_device, void* on_host, std::size_t 
     std::thread([self = shared_from_this()] { self->run(); }).detach();
     has_thread_ = true;
   }
+  pacer_->enter(kind_, Transfer(state), job.after);
   jobs_.push_back(std::move(job));
   changed_.notify_all();
   return Transfer(state);
@@ -126,6 +144,8 @@ void TransferLane::serve(Job& job) {
     if (job.after) stream_.wait(*job.after);
     if (direction_ == Direction::up && !job.is_page_locked) {
       stage_up(job);
+    } else if (kind_ == TransferClass::best_effort) {
+      copy_in_pieces(job);
     } else {
       copy_directly(job);
     }
@@ -140,10 +160,33 @@ void TransferLane::serve(Job& job) {
 /// Into pageable memory the driver copies before it returns, faster than through the ring: 15.8
 /// GB/s where emptying chunks gave 6.9 (bench/copy_bandwidth.py, H200).
 void TransferLane::copy_directly(const Job& job) {
+  copy_piece(job, 0, job.bytes);
+  job.state->device_part.record(stream_);
+  job.state->mark_queued();
+}
+
+void TransferLane::copy_piece(const Job& job, std::size_t begin, std::size_t bytes) {
   if (direction_ == Direction::up) {
-    copy_to_device(device_, job.on_device, job.on_host, job.bytes, stream_);
+    copy_to_device(device_, job.on_device + begin, job.on_host + begin, bytes, stream_);
   } else {
-    copy_to_host(device_, job.on_host, job.on_device, job.bytes, stream_);
+    copy_to_host(device_, job.on_host + begin, job.on_device + begin, bytes, stream_);
+  }
+}
+
+/// Gives way to higher classes before each piece, and keeps few of them in flight.
+void TransferLane::copy_in_pieces(const Job& job) {
+  std::array<std::optional<Event>, kPieces> ends;
+  if (job.after) job.after->synchronize();  // else its pieces would be in flight all that time
+  std::size_t turn = 0;
+  for (std::size_t done = 0; done < job.bytes; ++turn) {
+    std::optional<Event>& end = ends[turn % ends.size()];
+    if (end) end->synchronize();
+    pacer_->wait_turn(kind_);
+    const std::size_t piece = std::min(options_.chunk_bytes, job.bytes - done);
+    copy_piece(job, done, piece);
+    if (!end) end.emplace(device_, false);
+    end->record(stream_);
+    done += piece;
   }
   job.state->device_part.record(stream_);
   job.state->mark_queued();
@@ -203,6 +246,7 @@ void TransferLane::stage_up(const Job& job) {
   for (std::size_t done = 0; done < job.bytes; ++turn) {
     Chunk& chunk = ring_[turn % ring_.size()];
     empty(chunk);
+    pacer_->wait_turn(kind_);
     const std::size_t piece = std::min(options_.chunk_bytes, job.bytes - done);
     std::memcpy(chunk.memory.data(), job.on_host + done, piece);
     copy_to_device(device_, job.on_device + done, chunk.memory.data(), piece, stream_);

@@ -1,8 +1,9 @@
-// One direction of a transfer engine: its stream, its staging ring and its thread.
+// One direction and class of a transfer engine: its stream, its staging ring and its thread.
 #pragma once
 
 #include "memory/buffer.h"
 #include "memory/transfer_engine.h"
+#include "memory/transfer_pacer.h"
 
 #include <condition_variable>
 #include <deque>
@@ -24,12 +25,13 @@ struct Transfer::State {
   void mark_queued(std::exception_ptr error = nullptr);
 };
 
-/// Serves the jobs of one direction in order. Shared with its thread. The thread is detached: it
-/// ends with the process, and a forked child has none.
+/// Serves the jobs of one direction and class in order. Shared with its thread. The thread is
+/// detached: it ends with the process, and a forked child has none.
 class TransferLane : public std::enable_shared_from_this<TransferLane> {
  public:
   enum class Direction { up, down };
-  TransferLane(Device& device, Direction direction, const TransferEngine::Options& options);
+  TransferLane(Device& device, Direction direction, TransferClass kind,
+               std::shared_ptr<TransferPacer> pacer, const TransferEngine::Options& options);
   ~TransferLane() = default;
   TransferLane(const TransferLane&) = delete;
   TransferLane& operator=(const TransferLane&) = delete;
@@ -68,6 +70,8 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
   std::vector<KeptObject> take_finished();
   void serve(Job& job);
   void copy_directly(const Job& job);
+  void copy_piece(const Job& job, std::size_t begin, std::size_t bytes);
+  void copy_in_pieces(const Job& job);
   void stage_up(const Job& job);
   void empty(Chunk& chunk);
   void prepare_ring();
@@ -75,6 +79,8 @@ class TransferLane : public std::enable_shared_from_this<TransferLane> {
 
   Device& device_;
   const Direction direction_;
+  const TransferClass kind_;
+  const std::shared_ptr<TransferPacer> pacer_;
   const TransferEngine::Options options_;
   Stream stream_;
   std::vector<Chunk> ring_;  // of the serving thread alone

@@ -17,8 +17,8 @@ KERNELS = (
     "Pointer strided checked slices slice_blocks warmup lint pack use_pack"
 )
 DEVICES = (
-    "devices current_device current_stream synchronize Device Stream Event Graph GraphNode "
-    "GraphPool Transfer TransferEngine libcuda_path"
+    "devices current_device current_stream synchronize Device Partition Stream Event Graph "
+    "GraphNode GraphPool Transfer TransferEngine libcuda_path"
 )
 ARRAYS = (
     "Array empty empty_like zeros zeros_like ones ones_like full full_like arange linspace "

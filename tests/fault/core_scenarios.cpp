@@ -5,6 +5,7 @@
 #include "core/image/tensor_map.h"
 #include "core/image/texture.h"
 #include "core/module.h"
+#include "core/partition.h"
 #include "core/stream.h"
 #include "fault/fault_fixture.h"
 #include "sim/device.h"
@@ -34,7 +35,7 @@ void use_devices(DeviceRegistry& registry) {
 }
 
 void use_streams(Device& device) {
-  const Stream first = Stream::create(device, -100);
+  const Stream first = Stream::create(device, priority_of(device, StreamPriority::high));
   const Stream second = Stream::create(device);
   require(first.priority() <= second.priority(), "priorities");
   Event event = first.record();
@@ -44,6 +45,17 @@ void use_streams(Device& device) {
   second.synchronize(std::chrono::seconds(20));
   require(first.done() && second.done(), "both streams are done");
   Stream::legacy(device).synchronize();
+}
+
+void use_partitions(Device& device) {
+  const PartitionRequest requests[] = {{.multiprocessors = 8}, {.multiprocessors = 0}};
+  std::vector<Partition> made = Partition::make(device, requests);
+  require(made[0].multiprocessors() == 8 && made[1].multiprocessors() > 8, "sizes");
+  const Stream first = made[0].stream(), second = made[1].stream(-1);
+  made.clear();
+  second.wait(first.record());
+  second.synchronize();
+  require(first.multiprocessors() == 8 && second.done(), "streams keep their partitions");
 }
 
 void use_tensor_maps(Device& device) {
@@ -238,6 +250,9 @@ std::vector<Scenario> core_scenarios() {
       // Where waiting for events fails, destructors wait for the device.
       on_device("textures", Seen::as_gpu, use_textures,
                 {"cuEventCreate", "cuEventRecord", "cuEventSynchronize"}),
+      // Where an event behind a stream's work fails, its end waits for the stream.
+      on_device("partitions", Seen::as_gpu, use_partitions,
+                {"cuEventCreate", "cuEventRecord", "cuEventSynchronize", "cuEventQuery"}),
       on_device("modules", Seen::as_gpu, use_modules),
       on_device("modules of simulated devices", Seen::as_simulated, use_modules),
       on_device("kernels", Seen::as_gpu, use_kernels),

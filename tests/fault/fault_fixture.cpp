@@ -145,7 +145,8 @@ bool may_pass(const Scenario& scenario, const std::string& function) {
       // In destructors: they log errors of the driver.
       "cuStreamDestroy", "cuEventDestroy", "cuModuleUnload", "cuMemFree", "cuMemFreeAsync",
       "cuMemFreeHost", "cuGraphDestroy", "cuGraphExecDestroy", "cuMemPoolDestroy", "cuArrayDestroy",
-      "cuTexObjectDestroy", "cuSurfObjectDestroy", "cuCtxGetCurrent", "cuCtxSetCurrent",
+      "cuTexObjectDestroy", "cuSurfObjectDestroy", "cuGreenCtxDestroy", "cuCtxGetCurrent",
+      "cuCtxSetCurrent",
       // Only asked for to say more in a message.
       "cuGetErrorString", "cuGetErrorName", "cuModuleGetFunctionCount",
       "cuModuleEnumerateFunctions", "cuFuncGetName", "cuMemPoolGetAttribute", "cuMemGetInfo",
@@ -162,7 +163,7 @@ bool may_leave(const Scenario& scenario, const std::string& function) {
       "cuStreamDestroy",  "cuEventDestroy", "cuModuleUnload",     "cuMemFree",
       "cuMemFreeAsync",   "cuMemFreeHost",  "cuGraphDestroy",     "cuGraphExecDestroy",
       "cuMemPoolDestroy", "cuArrayDestroy", "cuTexObjectDestroy", "cuSurfObjectDestroy",
-      "cuCtxGetCurrent",  "cuCtxSetCurrent"};
+      "cuGreenCtxDestroy", "cuCtxGetCurrent",  "cuCtxSetCurrent"};
   return leaving.contains(function) || scenario.absorbed.contains(function);
 }
 

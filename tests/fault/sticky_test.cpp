@@ -6,6 +6,7 @@
 #include "core/event.h"
 #include "core/graph/graph.h"
 #include "core/module.h"
+#include "core/partition.h"
 #include "fault/fault_fixture.h"
 #include "memory/buffer.h"
 #include "memory/memory_resource.h"
@@ -65,6 +66,8 @@ struct Belongings {
         pinned(device, 4096),
         array(Array::empty(device, {64}, ScalarType::float32)),
         graph(device),
+        partition(Partition::make(device, std::vector<PartitionRequest>(1)).front()),
+        inside(partition.stream()),
         engine(std::make_unique<TransferEngine>(device)) {
     graph.capture(stream, [&] { launch(); });
     engine->upload(buffer.address(), host, sizeof host, stream).wait();
@@ -98,6 +101,8 @@ struct Belongings {
     add("stream.done", [this] { (void)stream.done(); });
     add("stream.priority", [this] { (void)stream.priority(); });
     add("stream.record", [this] { (void)stream.record(); });
+    add("partition.stream", [this] { partition.stream(); });
+    add("work in a partition", [this] { inside.synchronize(); });
     add("stream.wait", [this] { stream.wait(end); });
     add("event", [this] { const Event made(device); });
     add("event.record", [this] { end.record(stream); });
@@ -135,6 +140,8 @@ struct Belongings {
   PinnedBuffer pinned;
   Array array;
   Graph graph;
+  Partition partition;
+  Stream inside;
   std::unique_ptr<TransferEngine> engine;
   char host[4096] = {};
 };

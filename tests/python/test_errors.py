@@ -17,6 +17,7 @@ FAMILIES = {
     "DriverNotFound": ImportError,
     "NvrtcNotFound": ImportError,
     "OutOfMemory": MemoryError,
+    "PartitionError": ValueError,
     "Timeout": TimeoutError,
     "DeviceLost": kw.DriverError,
     "CompileError": kw.Error,

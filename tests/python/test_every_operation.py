@@ -29,8 +29,8 @@ NO_OPERATIONS = {
         "checked kernel module warmup pack use_pack lint slices slice_blocks"
     ),
     "are devices, their streams and what waits": (
-        "Device Event Graph GraphNode GraphPool Stream current_device current_stream devices "
-        "synchronize libcuda_path"
+        "Device Event Graph GraphNode GraphPool Partition Stream current_device current_stream "
+        "devices synchronize libcuda_path"
     ),
     "move memory, which tests of their own look at": (
         "CudaArray Surface TensorMap Texture Transfer TransferEngine pinned"

@@ -130,10 +130,23 @@ def test_events_tell_time(kernels):
         kw.Event().elapsed_ms(start)
 
 
-def test_priorities_are_clamped_for_streams_and_checked_for_launches(kernels):
-    assert kw.Stream(priority=-1000).priority <= kw.Stream().priority <= kw.Stream(1000).priority
+def test_priorities_are_those_of_the_device_by_number_or_by_name(kernels, device):
+    least, highest = device.priority_range
+    assert highest <= kw.Stream().priority <= least
+    assert kw.Stream(priority="high").priority == kw.Stream(highest).priority == highest
+    assert kw.Stream(priority="low").priority == kw.Stream(least).priority == least
+    assert highest <= kw.Stream(priority="medium").priority <= least
+    for wrong in (highest - 1, least + 1, -(2**31), 2**31 - 1):
+        with pytest.raises(kw.InvalidArgument, match=f"between {highest} .*{least} .*by name"):
+            kw.Stream(priority=wrong)
+    with pytest.raises(kw.InvalidArgument, match="'urgent': high, medium or low"):
+        kw.Stream(priority="urgent")
+    with pytest.raises(kw.ArgumentRangeError, match="out of range"):
+        kw.Stream(priority=2**70)
+    for wrong in (1.5, None, True):
+        with pytest.raises(kw.ArgumentError, match="a priority is an integer"):
+            kw.Stream(priority=wrong)
     x = kw.zeros(256)
-    highest = kw.Stream(priority=-1000).priority
     config = kw.LaunchConfig(1, 256, priority=highest)
     kernels["add"].launch(config, x, 1.0, 256)
     for wrong in (highest - 1, 1):

@@ -70,6 +70,7 @@ from kernwright._core import Kernel as Kernel
 from kernwright._core import LaunchConfig as LaunchConfig
 from kernwright._core import ObjectCode as ObjectCode
 from kernwright._core import Out as Out
+from kernwright._core import Partition as Partition
 from kernwright._core import Pointer as Pointer
 from kernwright._core import Stream as Stream
 from kernwright._core import Surface as Surface
@@ -143,6 +144,7 @@ from kernwright.errors import NotSliceable as NotSliceable
 from kernwright.errors import NvrtcNotFound as NvrtcNotFound
 from kernwright.errors import OutOfBounds as OutOfBounds
 from kernwright.errors import OutOfMemory as OutOfMemory
+from kernwright.errors import PartitionError as PartitionError
 from kernwright.errors import PerformanceWarning as PerformanceWarning
 from kernwright.errors import StoreError as StoreError
 from kernwright.errors import Timeout as Timeout

@@ -74,6 +74,7 @@ from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource
 from kernwright._core_memory import DeviceResource as DeviceResource
 from kernwright._core_memory import Evictable as Evictable
+from kernwright._core_memory import EvictionGroup as EvictionGroup
 from kernwright._core_memory import FailingAdaptor as FailingAdaptor
 from kernwright._core_memory import LimitingAdaptor as LimitingAdaptor
 from kernwright._core_memory import ManagedResource as ManagedResource
@@ -225,7 +226,7 @@ from kernwright._jit.kernels import KernelAttributes, Parameter
 from kernwright._jit.options import ProgramOptions
 from kernwright._jit.report import KernelReport
 from kernwright._jit.slices import SlicedKernel, YieldingKernel
-from kernwright._support.device import DeviceAttributes, MemoryInfo
+from kernwright._support.device import DeviceAttributes, MemoryInfo, PartitionRules
 from kernwright.errors import Diagnostic
 from kernwright.tune._online import Online
 from kernwright.tune._space import Space
@@ -293,6 +294,34 @@ class Device:
         `attributes.warp_size`."""
     def memory_info(self) -> MemoryInfo:
         """Free and total memory in bytes, by the driver."""
+    def partitions(
+        self,
+        sizes: Sequence[int | None],
+        *,
+        memory: int | Sequence[int | None] | None = None,
+        share: float | Sequence[float | None] | None = None,
+        streams: int | Sequence[int | None] | None = None,
+    ) -> list[Partition]:
+        """Divides multiprocessors into partitions that never overlap, one for each size.
+
+        A size is the least number of multiprocessors; the driver rounds it up. None, for one of
+        them, means all that are left. `memory` (bytes), `share` (of time, up to 1) and `streams`
+        (alive at a time) are limits: one for all partitions, or a list with one for each. Raises
+        PartitionError where too few are free, before anything is made, and DriverError (801) on a
+        driver without green contexts.
+
+        >>> small, rest = kw.current_device().partitions([8, None])
+        >>> small.asked, small.sms
+        (8, 8)
+        >>> set(small.smids()).isdisjoint(rest.smids())
+        True
+        """
+    @property
+    def partition_rules(self) -> PartitionRules:
+        """The number of multiprocessors, how they can be divided, and how many are free."""
+    @property
+    def priority_range(self) -> tuple[int, int]:
+        """The least and the greatest priority of streams: lower numbers are higher, as (0, -5)."""
     def can_access(self, peer: _DeviceLike) -> bool:
         """Whether kernels of this device may read and write the memory of `peer` directly."""
     def enable_peer_access(self, peer: _DeviceLike) -> bool:
@@ -367,8 +396,72 @@ class Event:
         True
         """
 
+class Partition:
+    """A set of multiprocessors that no other living partition of the device has.
+
+    ``device.partitions()`` makes them. Kernels on its streams run there and nowhere else, and a
+    graph runs where it was captured; other streams still run on the whole device. Memory, modules
+    and events are shared with the device, as are caches, memory bandwidth and copies. Its streams
+    and graphs keep it: the multiprocessors are free again when all of them are gone and their
+    work is done. Two objects of one partition are equal.
+
+    >>> part, = kw.current_device().partitions([16])
+    >>> with part.stream():
+    ...     y = kw.ones(1000) + 1
+    >>> float(y.numpy().sum())
+    2000.0
+    """
+
+    @property
+    def sms(self) -> int:
+        """The multiprocessors that it was given: at least as many as were asked for."""
+    @property
+    def asked(self) -> int | None:
+        """The size that was asked for; None: all that were left."""
+    @property
+    def memory(self) -> int | None:
+        """Bytes that its work may hold, for the scheduler; None: no limit."""
+    @property
+    def share(self) -> float:
+        """The share of time that its work may run, for the scheduler."""
+    @property
+    def streams(self) -> int | None:
+        """The number of its streams that may be alive at a time; None: no limit."""
+    @property
+    def live_streams(self) -> int:
+        """The number of its streams that are alive."""
+    @property
+    def id(self) -> int:
+        """A number that no other partition of the process has."""
+    @property
+    def device(self) -> Device:
+        """The device that it is a part of."""
+    def stream(self, priority: int | str = 0) -> Stream:
+        """A new stream in it, with a priority as Stream() takes it. Raises PartitionError above
+        the limit of streams.
+
+        >>> part, = kw.current_device().partitions([8])
+        >>> stream = part.stream("high")
+        >>> stream.partition == part
+        True
+        """
+    def smids(self) -> tuple[int, ...]:
+        """The numbers of its multiprocessors (%smid), in ascending order, as a kernel saw them. Any
+        may be missing while other work keeps them busy. Waits for the kernel.
+
+        >>> part, = kw.current_device().partitions([8])
+        >>> len(part.smids()) <= part.sms
+        True
+        """
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+
 class Stream:
-    """A queue of work on one device. Lower numbers are higher priority.
+    """A queue of work on one device.
+
+    A priority is "high", "medium" or "low" (the default), or a number of the device's
+    ``priority_range``; lower numbers are higher priorities. Other numbers raise InvalidArgument. A
+    higher priority begins first where work waits for multiprocessors; it stops no running block.
 
     `with stream:` makes it the current stream of the thread until the end of the block. Wherever a
     stream is expected, a raw handle and a stream of torch, CuPy or another library will do.
@@ -379,7 +472,7 @@ class Stream:
     >>> stream.synchronize()
     """
 
-    def __init__(self, priority: int = 0, *, device: _DeviceLike = None) -> None: ...
+    def __init__(self, priority: int | str = 0, *, device: _DeviceLike = None) -> None: ...
     @staticmethod
     def legacy(device: _DeviceLike = None) -> Stream:
         """The device's legacy default stream (handle 0)."""
@@ -398,6 +491,12 @@ class Stream:
     @property
     def priority(self) -> int:
         """The priority that the device gave it, within its own range."""
+    @property
+    def partition(self) -> Partition | None:
+        """The partition in which its kernels run; None: on the whole device."""
+    @property
+    def multiprocessors(self) -> int:
+        """The number of multiprocessors for its kernels: the partition's, or the device's."""
     @property
     def done(self) -> bool:
         """Whether all work queued so far is done. Raises CaptureError while the stream is
@@ -603,6 +702,10 @@ class TransferEngine:
     directly, others through `chunks` page-locked pieces of `chunk_bytes` bytes that a thread fills
     and empties. A copy runs after the work of the stream `after` (default: the current one).
 
+    Copies of one direction are of a class, `qos`: "urgent", "normal" or "best_effort". Those of
+    one class keep their order. Best-effort copies go in pieces of `chunk_bytes`, two of them in
+    flight, and between pieces a copy gives way to all copies of a higher class that can run.
+
     >>> engine = kw.TransferEngine()
     >>> x = engine.upload(np.ones(1000, np.float32)).result()
     >>> float(engine.download(x).result().sum())
@@ -627,12 +730,23 @@ class TransferEngine:
     def download_stream(self) -> Stream:
         """The stream of copies to the host."""
     def upload(
-        self, values: npt.NDArray[Any], out: Array | None = None, *, after: Any = None
+        self,
+        values: npt.NDArray[Any],
+        out: Array | None = None,
+        *,
+        after: Any = None,
+        qos: str = "normal",
     ) -> Transfer:
         """Begins a copy of `values` to the device, into `out` (contiguous, same dtype and shape)
-        or a new array. `values` must not change before it is done."""
+        or a new array. `values` must not change before it is done. InvalidArgument for another
+        class."""
     def download(
-        self, array: Array, out: npt.NDArray[Any] | None = None, *, after: Any = None
+        self,
+        array: Array,
+        out: npt.NDArray[Any] | None = None,
+        *,
+        after: Any = None,
+        qos: str = "normal",
     ) -> Transfer:
         """Begins a copy of `array` to the host, into `out` (C order, same dtype and shape) or a
         new NumPy array."""

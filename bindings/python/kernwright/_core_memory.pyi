@@ -208,11 +208,40 @@ class MemoryBlock:
     def free(self) -> None:
         """Gives the memory back now, before the object goes. Again: nothing happens."""
 
+class EvictionGroup:
+    """The evictable arrays of one owner: which of them may leave the device, and when.
+
+    `qos` is "best_effort": these go first; "burstable": these go next, while the group has more
+    than `request` bytes on the device; or "guaranteed": these stay. Both may be set anew at any
+    time, from any thread. Raises InvalidArgument for another word.
+
+    >>> group = kw.memory.EvictionGroup("burstable", request=2000)
+    >>> held = kw.memory.Evictable(kw.ones(1000), group=group)
+    >>> group.resident
+    4000
+    """
+
+    def __init__(self, qos: str, request: int = 0) -> None: ...
+    @property
+    def qos(self) -> str:
+        """The class."""
+    @qos.setter
+    def qos(self, name: str) -> None: ...
+    @property
+    def request(self) -> int:
+        """Bytes that a burstable group may keep on the device."""
+    @request.setter
+    def request(self, bytes: int) -> None: ...
+    @property
+    def resident(self) -> int:
+        """Bytes of its arrays on the device."""
+
 class Evictable:
     """The content of an array, which may move to the host while it is not pinned.
 
-    When an allocation finds no memory, the contents that were not pinned for longest move to the
-    host; the next pin() brings them back, bit for bit.
+    When an allocation finds no memory, contents move to the host: by the class of their `group`
+    (None: best effort), then those that were not pinned for longest; content that came back
+    shortly before goes after the others. The next pin() brings it back, bit for bit.
 
     >>> held = kw.memory.Evictable(kw.ones(1000))
     >>> held.evict(), held.resident
@@ -221,7 +250,7 @@ class Evictable:
     1000.0
     """
 
-    def __init__(self, array: Array) -> None: ...
+    def __init__(self, array: Array, *, group: EvictionGroup | None = None) -> None: ...
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents of the array."""
@@ -234,6 +263,9 @@ class Evictable:
     @property
     def device(self) -> Device:
         """The device where the content is while it is pinned."""
+    @property
+    def group(self) -> EvictionGroup | None:
+        """The group that it was made in."""
     @property
     def resident(self) -> bool:
         """Whether the content is on the device at this moment."""

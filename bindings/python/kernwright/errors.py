@@ -77,6 +77,16 @@ class CaptureError(DriverError):
     """What cannot be part of a graph was asked for during a capture; the capture goes on."""
 
 
+class PartitionError(Error, ValueError):
+    """A device's multiprocessors cannot be divided as asked. All numbers are of multiprocessors:
+    `needed` after rounding, `free` in no partition, and the driver's `minimum` and `alignment`."""
+
+    needed = 0
+    free = 0
+    minimum = 0
+    alignment = 0
+
+
 class OutOfMemory(Error, MemoryError):
     """Not enough device memory. All numbers are bytes."""
 

@@ -54,7 +54,9 @@ CaptureError::CaptureError(const std::string& message, CUresult result)
     : DriverError(message, result, name_of(result)) {}
 
 Capture::Capture(Stream origin, std::uint64_t id, std::shared_ptr<GraphPool> pool)
-    : origin_(std::move(origin)), id_(id), pool_(std::move(pool)) {}
+    : origin_(std::move(origin)), id_(id), pool_(std::move(pool)) {
+  holdings_.partitions.push_back(origin_.partition());
+}
 
 Capture::~Capture() = default;
 
@@ -71,6 +73,14 @@ void Capture::keep_kernel(const Kernel& kernel) {
     if (known.handle() == kernel.handle()) return;
   }
   holdings_.kernels.push_back(kernel);
+}
+
+void Capture::note_partition(const Partition& partition) {
+  const std::lock_guard lock(mutex_);
+  for (const Partition& known : holdings_.partitions) {
+    if (known.id() == partition.id()) return;
+  }
+  holdings_.partitions.push_back(partition);
 }
 
 std::shared_ptr<void> Capture::attachment(const void* key,

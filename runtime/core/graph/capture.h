@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "core/kernel.h"
+#include "core/partition.h"
 #include "core/stream.h"
 #include "driver/driver_api.h"
 
@@ -34,6 +35,7 @@ struct CaptureHoldings {
   std::vector<std::shared_ptr<const void>> objects;
   std::vector<Kernel> kernels;                                             ///< each once
   std::vector<std::pair<const void*, std::shared_ptr<void>>> attachments;  ///< by key
+  std::vector<Partition> partitions;  ///< of the streams, each once; an empty one: the device
 };
 
 /// One capture in progress. Made by Graph, found by capture_of(). Thread-safe.
@@ -55,6 +57,8 @@ class Capture {
   /// The graph holds `object` until its last launch is done.
   void keep_alive(std::shared_ptr<const void> object);
   void keep_kernel(const Kernel& kernel);
+  /// A stream of the partition, or of the whole device, is part of the capture.
+  void note_partition(const Partition& partition);
   /// The object of `key` in this graph, made by `make` when there is none yet: such as the arena
   /// for memory allocated in this capture. `make` runs under a lock of this capture only.
   std::shared_ptr<void> attachment(const void* key,

@@ -30,6 +30,7 @@ struct Stream;
 struct QueuedWork;
 struct Capture;
 struct GraphNode;
+struct GreenContext;
 struct GraphMemory;
 
 /// The end of a piece of work; events point at the recorded one.
@@ -67,6 +68,7 @@ struct Stream {
   unsigned flags = 0;
   int priority = 0;
   bool legacy = false;
+  std::shared_ptr<GreenContext> green;  ///< null: on all multiprocessors
   bool blocking() const noexcept { return !legacy && (flags & CU_STREAM_NON_BLOCKING) == 0; }
 
   // Guarded by WorkQueues.

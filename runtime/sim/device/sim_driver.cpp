@@ -216,6 +216,7 @@ StreamUse use_stream(CUstream handle) {
   auto stream = sim_driver().streams.find(handle);
   require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
   require(stream->context->lost == CUDA_SUCCESS, stream->context->lost);
+  require(stream->green == nullptr || !stream->green->destroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   auto context = stream->context;
   return {std::move(context), std::move(stream)};
 }

@@ -4,6 +4,7 @@
 #include "driver/driver_api.h"
 #include "sim/device/graph/captures.h"
 #include "sim/device/graph/graph.h"
+#include "sim/device/green_context.h"
 #include "sim/device/handle_table.h"
 #include "sim/device/launch/checks.h"
 #include "sim/device/launch/observation.h"
@@ -60,6 +61,8 @@ class SimDriver {
   HandleTable<CUgraphExec, GraphExec> executables{8};
   HandleTable<CUgraphNode, GraphNode> nodes{9};
   HandleTable<CUarray, CudaArray> arrays{10};
+  HandleTable<CUgreenCtx, GreenContext> green_contexts{11};
+  HandleTable<CUdevResourceDesc, ResourceDescriptor> descriptors{12};
   TextureTable textures;
 
   WorkQueues queues;

@@ -75,6 +75,7 @@ void tear_down(Context& context) {
   instance.modules.remove_if(belongs);
   for (const auto& event : instance.events.remove_if(belongs)) event->forget_capture();
   instance.streams.remove_if(belongs);
+  for (const auto& green : instance.green_contexts.remove_if(belongs)) green->destroyed = true;
   instance.arrays.remove_if(belongs);
   instance.textures.remove_of(context.id);
   for (const std::uint64_t address : allocations_of(instance, context)) discard_allocation(address);

@@ -3,6 +3,7 @@
 
 #include "core/device.h"
 #include "unit/core/fake_graph.h"
+#include "unit/core/fake_partitions.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -386,6 +387,7 @@ FakeDriver::FakeDriver() {
   fill_devices(api_);
   fill_modules(api_);
   fill_streams(api_);
+  fill_partitions(api_);
   fill_memory(api_);
   fill_copies(api_);
   fill_graphs(api_);
@@ -409,6 +411,7 @@ void FakeDriver::reset() {
   peers = true;
   attributes.clear();
   total_memory = 1 << 30;
+  partition_groups = partition_remainder = 0;
   kernels.clear();
   globals.clear();
   tells_parameters = true;

@@ -56,6 +56,8 @@ class FakeDriver {
   bool peers = true;                     ///< the devices reach each other's memory
   std::map<int, int> attributes;         ///< CUdevice_attribute to value, over the defaults
   std::uint64_t total_memory = 1 << 30;  ///< bytes of each device
+  unsigned partition_groups = 0;         ///< of 8 multiprocessors each; 0: no green contexts
+  unsigned partition_remainder = 0;      ///< multiprocessors left by a split
   std::vector<FakeKernel> kernels;
   std::map<std::string, std::size_t> globals;  ///< name to bytes
   bool tells_parameters = true;                ///< cuFuncGetParamInfo exists

@@ -47,13 +47,31 @@ TEST_CASE("stream: ids are never reused, unlike handles") {
   CHECK(ids.count(Stream::legacy(device).id()) == 0);
 }
 
-TEST_CASE("stream: priorities are clamped to the device's range") {
+TEST_CASE(
+    "stream: a priority of the device's range is given, any other raises and says the range") {
   Device& device = fresh_device();
-  for (const auto& [asked, given] : {std::pair{0, 0}, {-2, -2}, {-100, -5}, {100, 0}}) {
+  for (const int asked : {0, -2, -5}) {
     const Stream stream = Stream::create(device, asked);
-    CHECK(FakeDriver::get().notes.back().first == given);
+    CHECK(FakeDriver::get().notes.back().first == asked);
     CHECK(stream.priority() == -3);
   }
+  for (const int wrong : {-6, -100, 1, 100}) {
+    const std::string text = message_of<InvalidArgument>([&] { Stream::create(device, wrong); });
+    CHECK(contains(text, "between -5 (the highest) and 0 (the lowest)"));
+  }
+  CHECK(FakeDriver::get().live("stream") == 0);
+}
+
+TEST_CASE("stream: priorities by name are those of the device's range") {
+  Device& device = fresh_device();
+  const PriorityRange range = priority_range(device);
+  CHECK(range.least == 0);
+  CHECK(range.greatest == -5);
+  CHECK(priority_of(device, StreamPriority::high) == -5);
+  CHECK(priority_of(device, StreamPriority::medium) == -2);
+  CHECK(priority_of(device, StreamPriority::low) == 0);
+  FakeDriver::get().fail("cuCtxGetStreamPriorityRange", CUDA_ERROR_UNKNOWN);
+  CHECK_THROWS_AS(priority_of(device, StreamPriority::high), DriverError);
 }
 
 TEST_CASE("stream: a creation that fails creates nothing and raises") {

@@ -269,6 +269,15 @@ SAME_FIELD(CUDA_RESOURCE_VIEW_DESC, firstMipmapLevel);
 SAME_FIELD(CUDA_RESOURCE_VIEW_DESC, lastMipmapLevel);
 SAME_FIELD(CUDA_RESOURCE_VIEW_DESC, firstLayer);
 SAME_FIELD(CUDA_RESOURCE_VIEW_DESC, lastLayer);
+#if CUDA_VERSION >= 13000
+SAME_STRUCT(CUdevSmResource);
+SAME_FIELD(CUdevSmResource, smCount);
+SAME_FIELD(CUdevSmResource, minSmPartitionSize);
+SAME_FIELD(CUdevSmResource, smCoscheduledAlignment);
+SAME_STRUCT(CUdevResource);
+SAME_FIELD(CUdevResource, type);
+SAME_FIELD(CUdevResource, sm);
+#endif
 static_assert(sizeof(kernwright::CUtexObject) == sizeof(::CUtexObject));
 static_assert(sizeof(kernwright::CUsurfObject) == sizeof(::CUsurfObject));
 static_assert(kernwright::kArrayLayered == CUDA_ARRAY3D_LAYERED);

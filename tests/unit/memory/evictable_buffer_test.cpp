@@ -183,3 +183,74 @@ TEST_CASE("evictable buffer: threads that use more than there is get their own b
   CHECK(wrong == 0);
   CHECK(pool->stats().evictions > 0);
 }
+
+TEST_CASE(
+    "evictable buffer: best effort goes first, then burstable over its request, then nothing") {
+  Device& device = fresh_device();
+  FakeDriver::get().total_memory = 64 * kMiB;
+  const auto pool = pool_of(device);
+  const auto best = std::make_shared<EvictionGroup>(EvictionClass::best_effort);
+  const auto burst = std::make_shared<EvictionGroup>(EvictionClass::burstable, 10 * kMiB);
+  const auto sure = std::make_shared<EvictionGroup>(EvictionClass::guaranteed);
+  std::vector<std::unique_ptr<EvictableBuffer>> buffers;
+  unsigned seed = 0;
+  for (const auto& group : {sure, burst, burst, best, sure}) {
+    buffers.push_back(
+        std::make_unique<EvictableBuffer>(pool, 10 * kMiB, Stream(), LaunchSite::here(), group));
+    write(device, *buffers.back(), pattern(10 * kMiB, seed++));
+  }
+  CHECK(burst->resident() == 20 * kMiB);
+  const auto residents = [&] {
+    std::vector<bool> list;
+    for (const auto& buffer : buffers) list.push_back(buffer->is_resident());
+    return list;
+  };
+  std::vector<Buffer> pressure;
+  pressure.emplace_back(pool, 10 * kMiB, Stream());
+  CHECK(residents() == std::vector<bool>{true, true, true, true, true});
+  pressure.emplace_back(pool, 10 * kMiB, Stream());  // the newest, but best effort
+  CHECK(residents() == std::vector<bool>{true, true, true, false, true});
+  pressure.emplace_back(pool, 10 * kMiB, Stream());  // the older of the burstable
+  CHECK(residents() == std::vector<bool>{true, false, true, false, true});
+  CHECK(burst->resident() == 10 * kMiB);
+  // The rest is within its request, or guaranteed.
+  CHECK_THROWS_AS(pressure.emplace_back(pool, 10 * kMiB, Stream()), OutOfMemory);
+  CHECK(residents() == std::vector<bool>{true, false, true, false, true});
+  burst->set_request(0);
+  pressure.emplace_back(pool, 10 * kMiB, Stream());
+  CHECK(residents() == std::vector<bool>{true, false, false, false, true});
+  sure->set_class(EvictionClass::best_effort);
+  pressure.emplace_back(pool, 20 * kMiB, Stream());
+  CHECK(residents() == std::vector<bool>(5, false));
+  CHECK(sure->resident() + burst->resident() + best->resident() == 0);
+  pressure.clear();
+  for (unsigned i = 0; i < 5; ++i) CHECK(read(device, *buffers[i]) == pattern(10 * kMiB, i));
+  CHECK(sure->resident() == 20 * kMiB);
+  buffers.clear();
+  CHECK(sure->resident() + burst->resident() + best->resident() == 0);
+}
+
+TEST_CASE("evictable buffer: what came back just before goes after older content") {
+  Device& device = fresh_device();
+  FakeDriver::get().total_memory = 32 * kMiB;
+  const auto pool = pool_of(device);
+  const auto make = [&](unsigned seed) {
+    auto buffer = std::make_unique<EvictableBuffer>(pool, 10 * kMiB);
+    write(device, *buffer, pattern(10 * kMiB, seed));
+    return buffer;
+  };
+  const auto a = make(1), b = make(2), c = make(3);
+  { const Buffer pressure(pool, 10 * kMiB, {}); }
+  CHECK_FALSE(a->is_resident());
+  a->pin();  // comes back
+  b->pin();
+  c->pin();  // a is the least recently used again
+  {
+    const Buffer pressure(pool, 10 * kMiB, {});
+    CHECK(a->is_resident());
+    CHECK_FALSE(b->is_resident());
+  }
+  for (unsigned i = 0; i < 3; ++i) {
+    CHECK(read(device, i == 0 ? *a : i == 1 ? *b : *c) == pattern(10 * kMiB, i + 1));
+  }
+}

@@ -171,6 +171,60 @@ TEST_CASE("transfer engine: a failing copy is told by wait(), and the next one w
   CHECK_THROWS_AS(other.upload(buffer.address(), sent.data(), 4000).wait(), OutOfMemory);
 }
 
+TEST_CASE("transfer engine: each class copies right, up and down, from both kinds of host memory") {
+  const Balanced balanced;
+  Device& device = balanced.device;
+  TransferEngine engine(device, kSmallChunks);
+  for (const TransferClass kind :
+       {TransferClass::urgent, TransferClass::normal, TransferClass::best_effort}) {
+    for (const std::size_t bytes : {1, 1000, 1001, 2000, 7777}) {
+      CAPTURE(bytes);
+      const Bytes sent = random_bytes(bytes, static_cast<unsigned>(bytes));
+      const Buffer buffer = unpooled_buffer(device, bytes);
+      const PinnedBuffer pinned(device, bytes);
+      engine.upload(buffer.address(), sent.data(), bytes, {}, {}, kind).wait();
+      engine.download(pinned.data(), buffer.address(), bytes, {}, {}, kind).wait();
+      CHECK(std::memcmp(pinned.data(), sent.data(), bytes) == 0);
+      std::memset(pinned.data(), 5, bytes);
+      const Transfer up = engine.upload(buffer.address(), pinned.data(), bytes, {}, {}, kind);
+      up.wait_on(engine.download_stream(kind));
+      Bytes got(bytes);
+      engine.download(got.data(), buffer.address(), bytes, {}, {}, kind).wait();
+      CHECK(got == Bytes(bytes, 5));
+    }
+  }
+  CHECK(engine.upload_stream(TransferClass::urgent).handle() != engine.upload_stream().handle());
+}
+
+TEST_CASE("transfer engine: best-effort pieces wait while an urgent copy runs, other ways do not") {
+  Device& device = testing::fresh_device();
+  testing::FakeDriver& driver = testing::FakeDriver::get();
+  TransferEngine engine(device, kSmallChunks);
+  const Buffer buffer(std::make_shared<DeviceResource>(device), 4000, {});
+  const Bytes sent = random_bytes(4000, 3);
+  const PinnedBuffer pinned(device, 4000);
+  engine.upload_stream(TransferClass::best_effort);
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 << 30);  // no copy seems to end
+  const Transfer urgent =
+      engine.upload(buffer.address(), sent.data(), 1000, {}, {}, TransferClass::urgent);
+  const Transfer slow =
+      engine.upload(buffer.address(), sent.data(), 4000, {}, {}, TransferClass::best_effort);
+  const int asked = driver.calls("cuEventQuery");
+  while (driver.calls("cuEventQuery") < asked + 5 || driver.calls("cuMemcpyHtoDAsync") == 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  CHECK(driver.calls("cuMemcpyHtoDAsync") == 1);
+  engine.download(pinned.data(), buffer.address(), 1000, {}, {}, TransferClass::normal);
+  CHECK(driver.calls("cuMemcpyDtoHAsync") == 1);
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1);
+  slow.wait();
+  urgent.wait();
+  CHECK(driver.calls("cuMemcpyHtoDAsync") == 5);
+  Bytes got(4000);
+  copy_to_host(device, got.data(), buffer.address(), 4000);
+  CHECK(got == sent);
+}
+
 TEST_CASE("transfer engine: misuse is refused and queues nothing") {
   Device& device = testing::fake_registry().by_index(0);
   CHECK_THROWS_AS(TransferEngine(device, {.chunk_bytes = 0}), InvalidArgument);

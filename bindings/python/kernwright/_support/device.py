@@ -13,6 +13,13 @@ MemoryInfo = namedtuple("MemoryInfo", "free total")
 MemoryInfo.__module__ = __name__
 MemoryInfo.__doc__ = """Device memory in bytes."""
 
+PartitionRules = namedtuple("PartitionRules", "supported multiprocessors minimum alignment free")
+PartitionRules.__module__ = __name__
+PartitionRules.__doc__ = """How a device's multiprocessors can be divided.
+
+`supported`: the driver has green contexts; without, the last three are 0. `multiprocessors` of the
+device, `minimum` of a partition, `alignment` of sizes, `free` in no partition."""
+
 
 @functools.lru_cache(maxsize=1)
 def attribute_numbers() -> dict[str, int]:

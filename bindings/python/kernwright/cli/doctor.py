@@ -40,6 +40,7 @@ def packages() -> dict[str, str]:
 
 def describe_device(device: Any) -> dict[str, Any]:
     memory = device.memory_info()
+    rules, priorities = device.partition_rules, device.priority_range
     return {
         "name": device.name,
         "simulated": device.is_simulated,
@@ -47,6 +48,11 @@ def describe_device(device: Any) -> dict[str, Any]:
         "multiprocessors": device.attributes["multiprocessor_count"],
         "memory_total": memory.total,
         "memory_free": memory.free,
+        "partitions": rules.supported,
+        "partition_minimum": rules.minimum,
+        "partition_alignment": rules.alignment,
+        "priority_least": priorities[0],
+        "priority_greatest": priorities[1],
     }
 
 
@@ -188,6 +194,23 @@ def print_device(device: dict[str, Any], driver: dict[str, Any]) -> None:
     capability = f"compute capability {device['compute_capability']}"
     count = counted(device["multiprocessors"], "multiprocessor")
     print(f"device     {device['name']}, {capability}, {count}, {memory}")
+    print(f"           {partitions_text(device)}; {priorities_text(device)}")
+
+
+def partitions_text(device: dict[str, Any]) -> str:
+    if not device["partitions"]:
+        return "no partitions: the driver has no green contexts (CUDA 12.5 and newer)"
+    return (
+        f"partitions of at least {device['partition_minimum']} multiprocessors, "
+        f"in multiples of {device['partition_alignment']}"
+    )
+
+
+def priorities_text(device: dict[str, Any]) -> str:
+    least, greatest = device["priority_least"], device["priority_greatest"]
+    if least == greatest:
+        return "streams have no priorities"
+    return f"priorities of streams from {least} (lowest) to {greatest} (highest)"
 
 
 def said_above(text: str, lines: dict[str, str | None]) -> str:

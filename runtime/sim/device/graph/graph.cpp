@@ -250,6 +250,7 @@ void calls::cuGraphKernelNodeSetParams(CUgraphNode handle,
   auto& old = std::get<KernelWork>(node->work);
   require(work.function->context->id == old.function->context->id);
   work.cooperative = old.cooperative;
+  work.green = old.green;
   old = std::move(work);
 }
 
@@ -269,6 +270,7 @@ void calls::cuGraphExecKernelNodeSetParams(CUgraphExec handle, CUgraphNode node_
   auto& old = std::get<KernelWork>(found->work);
   require(work.function->context->id == old.function->context->id);
   work.cooperative = old.cooperative;
+  work.green = old.green;
   old = std::move(work);
   executable->plan = std::move(plan);
 }

@@ -155,7 +155,7 @@ CUgraphExecUpdateResult difference(const GraphPlan::Node& to, const GraphPlan::N
   if (to.type != from.type) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
   if (const auto* old = std::get_if<KernelWork>(&to.work)) {
     const auto& now = std::get<KernelWork>(from.work);
-    if (old->function->context->id != now.function->context->id) {
+    if (old->function->context->id != now.function->context->id || old->green != now.green) {
       return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
     }
     if (old->cooperative != now.cooperative) {

@@ -7,14 +7,14 @@
 namespace kernwright::sim {
 
 BlockSet::BlockSet(const LaunchContext& launch, PrintBuffer& print,
-                   std::atomic<std::uint64_t>& aside, std::uint32_t sm)
+                   std::atomic<std::uint64_t>& aside, std::span<const std::uint32_t> processors)
     : launch_(launch),
       print_(print),
       all_aside_(aside),
-      sm_(sm),
+      processors_(processors),
       blocks_each_(std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] /
                    cluster_count(launch)) {
-  idle_.push_back(std::make_unique<ClusterRunner>(launch, print, sm));
+  idle_.push_back(std::make_unique<ClusterRunner>(launch, print, processors));
 }
 
 bool BlockSet::fail(Member&& member) {
@@ -28,7 +28,7 @@ void BlockSet::drop_if(F is_over) {
 }
 
 std::unique_ptr<ClusterRunner> BlockSet::take_runner() {
-  if (idle_.empty()) return std::make_unique<ClusterRunner>(launch_, print_, sm_);
+  if (idle_.empty()) return std::make_unique<ClusterRunner>(launch_, print_, processors_);
   std::unique_ptr<ClusterRunner> runner = std::move(idle_.back());
   idle_.pop_back();
   return runner;
@@ -41,7 +41,7 @@ void BlockSet::begin(std::uint64_t cluster) {
 }
 
 bool BlockSet::run(std::uint64_t cluster) {
-  if (idle_.empty()) idle_.push_back(std::make_unique<ClusterRunner>(launch_, print_, sm_));
+  if (idle_.empty()) idle_.push_back(std::make_unique<ClusterRunner>(launch_, print_, processors_));
   ClusterRunner& runner = *idle_.back();
   runner.start(cluster);
   Progress progress = Progress::running;

@@ -17,10 +17,10 @@ namespace kernwright::sim {
 /// launch are set aside from the start. Not thread-safe.
 class BlockSet {
  public:
-  /// All outlive it. `aside` counts the blocks put aside by all sets of the launch. `sm` is the
-  /// value of %smid in them.
+  /// All outlive it. `aside` counts the blocks put aside by all sets of the launch. `processors` as
+  /// in BlockRunner.
   BlockSet(const LaunchContext& launch, PrintBuffer& print, std::atomic<std::uint64_t>& aside,
-           std::uint32_t sm);
+           std::span<const std::uint32_t> processors);
   ~BlockSet() { all_aside_ -= aside_.size() * blocks_each_; }
   BlockSet(const BlockSet&) = delete;
   BlockSet& operator=(const BlockSet&) = delete;
@@ -59,7 +59,7 @@ class BlockSet {
   const LaunchContext& launch_;
   PrintBuffer& print_;
   std::atomic<std::uint64_t>& all_aside_;
-  std::uint32_t sm_;
+  std::span<const std::uint32_t> processors_;
   std::uint64_t blocks_each_;  ///< of a cluster
   std::vector<Member> aside_;  ///< in the order in which they began
   std::vector<std::unique_ptr<ClusterRunner>> idle_;

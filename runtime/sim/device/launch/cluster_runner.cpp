@@ -21,12 +21,13 @@ std::uint64_t cluster_count(const LaunchContext& launch) noexcept {
   return count;
 }
 
-ClusterRunner::ClusterRunner(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm)
+ClusterRunner::ClusterRunner(const LaunchContext& launch, PrintBuffer& print,
+                             std::span<const std::uint32_t> processors)
     : shape_(shape_of(launch)), grid_(launch.grid), print_(print) {
   const std::uint32_t blocks = shape_[0] * shape_[1] * shape_[2];
   members_.resize(blocks);
   for (std::uint32_t rank = 0; rank < blocks; ++rank) {
-    members_[rank].runner = std::make_unique<BlockRunner>(launch, sm);
+    members_[rank].runner = std::make_unique<BlockRunner>(launch, processors);
     members_[rank].runner->join(cluster_, rank);
   }
 }

@@ -18,8 +18,9 @@ std::uint64_t cluster_count(const LaunchContext& launch) noexcept;
 /// Keeps its blocks' runners from cluster to cluster. Not thread-safe.
 class ClusterRunner {
  public:
-  /// `sm` is the value of %smid in the blocks. `launch` and `print` outlive the runner.
-  ClusterRunner(const LaunchContext& launch, PrintBuffer& print, std::uint32_t sm = 0);
+  /// All outlive the runner; `processors` as in BlockRunner.
+  ClusterRunner(const LaunchContext& launch, PrintBuffer& print,
+                std::span<const std::uint32_t> processors);
 
   /// The cluster with this index, counted as blocks are.
   void start(std::uint64_t cluster);

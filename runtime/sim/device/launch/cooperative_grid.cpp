@@ -34,15 +34,16 @@ class Workspace {
 
 }  // namespace
 
-GridResult run_cooperative_grid(const LaunchContext& launch, int width) {
+GridResult run_cooperative_grid(const LaunchContext& launch, int width,
+                                std::span<const std::uint32_t> processors) {
   const Workspace workspace(*launch.memory);
   LaunchContext request = launch;
   AccessLog touched;
   request.grid_workspace = workspace.address();
   if (launch.accesses != nullptr) request.accesses = &touched;
   const std::uint64_t seed = launch.checks == nullptr ? 0 : launch.checks->seed;
-  GridResult result =
-      seed != 0 ? run_scheduled_grid(request, seed, true) : run_grid_together(request, width);
+  GridResult result = seed != 0 ? run_scheduled_grid(request, seed, true, processors)
+                                : run_grid_together(request, width, processors);
   if (launch.accesses != nullptr) {
     touched.drop(workspace.address(), kWorkspaceBytes);
     launch.accesses->merge(touched);

@@ -24,8 +24,10 @@ constexpr std::uint64_t kChunksPerWorker = 32;
 
 class Grid {
  public:
-  Grid(const LaunchContext& launch, int width, bool together)
+  Grid(const LaunchContext& launch, int width, std::span<const std::uint32_t> processors,
+       bool together)
       : launch_(launch),
+        processors_(processors),
         together_(together),
         clusters_(cluster_count(launch)),
         width_(static_cast<int>(std::min<std::uint64_t>(clusters_, static_cast<unsigned>(width)))),
@@ -52,7 +54,7 @@ class Grid {
     launch.print = PrintBuffer::append;
     launch.print_sink = &print;
     if (!logs_.empty()) launch.accesses = &logs_[static_cast<std::size_t>(worker)];
-    BlockSet blocks(launch, print, aside_, static_cast<std::uint32_t>(worker));
+    BlockSet blocks(launch, print, aside_, processors_);
     const bool fine = together_ ? serve_together(blocks) : serve_in_order(blocks);
     if (!fine) report(blocks.faulty_cluster(), blocks.fault());
   } catch (...) {
@@ -101,6 +103,7 @@ class Grid {
   }
 
   const LaunchContext& launch_;
+  const std::span<const std::uint32_t> processors_;
   const bool together_;
   const std::uint64_t clusters_;  // each block is one where there are none
   const int width_;
@@ -117,12 +120,14 @@ class Grid {
 
 }  // namespace
 
-GridResult run_grid(const LaunchContext& launch, int width) {
-  return Grid(launch, std::max(1, width), false).run();
+GridResult run_grid(const LaunchContext& launch, int width,
+                    std::span<const std::uint32_t> processors) {
+  return Grid(launch, std::max(1, width), processors, false).run();
 }
 
-GridResult run_grid_together(const LaunchContext& launch, int width) {
-  return Grid(launch, std::max(1, width), true).run();
+GridResult run_grid_together(const LaunchContext& launch, int width,
+                             std::span<const std::uint32_t> processors) {
+  return Grid(launch, std::max(1, width), processors, true).run();
 }
 
 }  // namespace kernwright::sim

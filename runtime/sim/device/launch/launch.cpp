@@ -113,19 +113,19 @@ std::vector<std::byte> pack_parameters(const FunctionInfo& info, const LaunchCal
   return block;
 }
 
-/// The number of blocks resident on the device at a time.
+/// The number of blocks resident at a time on the device, or on those of a green context.
 std::uint64_t residents(const Function& function, const std::array<std::uint32_t, 3>& block,
-                        std::size_t shared_bytes) {
+                        std::size_t shared_bytes, const GreenContext* green) {
   const int threads = static_cast<int>(block[0] * block[1] * block[2]);
   return static_cast<std::uint64_t>(resident_blocks(function, threads, shared_bytes)) *
-         static_cast<std::uint64_t>(
-             device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+         static_cast<std::uint64_t>(processor_count(green));
 }
 
 /// A cooperative grid must be resident as a whole, cluster by cluster.
 void check_resident(const Function& function, const LaunchCall& launch,
                     const std::array<std::uint32_t, 3>& cluster) {
-  const std::uint64_t fitting = residents(function, launch.block, launch.shared_bytes);
+  const std::uint64_t fitting =
+      residents(function, launch.block, launch.shared_bytes, launch.green.get());
   const std::uint64_t blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   const std::uint64_t together =
       std::max<std::uint64_t>(std::uint64_t{cluster[0]} * cluster[1] * cluster[2], 1);
@@ -178,7 +178,7 @@ LaunchContext request_for(const KernelWork& work, const Module& module, AccessLo
   static const auto processors = static_cast<std::uint32_t>(
       device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   request.sm_count = processors;
-  request.residents = residents(*work.function, work.block, work.shared_bytes);
+  request.residents = residents(*work.function, work.block, work.shared_bytes, work.green.get());
   request.accesses = log;
   request.textures = &sim_driver().textures;
   return request;
@@ -226,9 +226,11 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
     request.program = &program.program;
     request.observed = &*watched;
   }
-  GridResult result = work.cooperative ? run_cooperative_grid(request, width)
-                      : seed != 0      ? run_scheduled_grid(request, seed, false)
-                                       : run_grid(request, width);
+  std::span<const std::uint32_t> processors;
+  if (work.green != nullptr) processors = work.green->processors;
+  GridResult result = work.cooperative ? run_cooperative_grid(request, width, processors)
+                      : seed != 0      ? run_scheduled_grid(request, seed, false, processors)
+                                       : run_grid(request, width, processors);
   if (watched)
     observation.end(wanted, *watched, request.function, result.fault ? &*result.fault : nullptr);
   module.context->device.memory.reclaim();
@@ -277,6 +279,7 @@ const CUlaunchAttributeValue* last_attribute(const CUlaunchConfig& config, CUlau
 KernelWork prepare(const LaunchCall& launch, const Context& context) {
   KernelWork work;
   work.handle = launch.function;
+  work.green = launch.green;
   work.function = find_function(launch.function);
   work.module = work.function->module.lock();
   require(work.module != nullptr && work.module->context->id == context.id,
@@ -294,6 +297,7 @@ KernelWork prepare(const LaunchCall& launch, const Context& context) {
 }
 
 void perform(const KernelWork& work, AccessLog* log) {
+  require(work.green == nullptr || !work.green->destroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   const auto module = work.module != nullptr ? work.module : work.function->module.lock();
   if (module == nullptr) {
     fail_with(CUDA_ERROR_INVALID_HANDLE, FaultKind::use_after_free,
@@ -381,7 +385,8 @@ void calls::cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned in
                        parameters,
                        extra,
                        false,
-                       {}},
+                       {},
+                       use.stream->green},
                       *use.context));
 }
 
@@ -398,7 +403,8 @@ void calls::cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, 
                        parameters,
                        extra,
                        cooperative != nullptr && cooperative->cooperative != 0,
-                       cluster_of(*config)},
+                       cluster_of(*config),
+                       use.stream->green},
                       *use.context));
   record_events(*config, use);
 }

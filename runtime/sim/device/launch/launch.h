@@ -16,6 +16,7 @@ struct LaunchCall {
   void** extra = nullptr;
   bool cooperative = false;
   std::array<std::uint32_t, 3> cluster{};  ///< blocks; zeros: as the function says
+  std::shared_ptr<GreenContext> green{};   ///< of the stream
 };
 
 /// Checks the launch against the device and the function, and copies its parameters. Throws

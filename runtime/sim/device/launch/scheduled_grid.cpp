@@ -22,8 +22,10 @@ std::uint64_t blocks_of(const LaunchContext& launch) {
 /// One thread, so that the same seed always gives the same order.
 class ScheduledGrid {
  public:
-  ScheduledGrid(const LaunchContext& launch, std::uint64_t seed, bool whole)
+  ScheduledGrid(const LaunchContext& launch, std::uint64_t seed, bool whole,
+                std::span<const std::uint32_t> processors)
       : launch_(launch),
+        processors_(processors),
         random_(seed),
         order_(cluster_count(launch)),
         most_(whole ? order_.size() : kResidents),
@@ -87,7 +89,7 @@ class ScheduledGrid {
     while (has_room()) {
       std::unique_ptr<ClusterRunner> runner;
       if (idle_.empty()) {
-        runner = std::make_unique<ClusterRunner>(launch_, prints_[0]);
+        runner = std::make_unique<ClusterRunner>(launch_, prints_[0], processors_);
       } else {
         runner = std::move(idle_.back());
         idle_.pop_back();
@@ -99,6 +101,7 @@ class ScheduledGrid {
   }
 
   LaunchContext launch_;
+  const std::span<const std::uint32_t> processors_;
   std::mt19937_64 random_;
   std::vector<std::uint32_t> order_;
   const std::size_t most_;
@@ -111,8 +114,9 @@ class ScheduledGrid {
 
 }  // namespace
 
-GridResult run_scheduled_grid(const LaunchContext& launch, std::uint64_t seed, bool whole) {
-  return ScheduledGrid(launch, seed, whole).run();
+GridResult run_scheduled_grid(const LaunchContext& launch, std::uint64_t seed, bool whole,
+                              std::span<const std::uint32_t> processors) {
+  return ScheduledGrid(launch, seed, whole, processors).run();
 }
 
 }  // namespace kernwright::sim

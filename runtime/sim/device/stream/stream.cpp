@@ -35,6 +35,9 @@ void calls::cuStreamCreate(CUstream* handle, unsigned int flags) {
 /// Work still in the stream runs in its turn, as on a GPU.
 void calls::cuStreamDestroy(CUstream handle) {
   SimDriver& instance = sim_driver();
+  const auto known = instance.streams.find(handle);
+  require(known == nullptr || known->green == nullptr || !known->green->destroyed,
+          CUDA_ERROR_CONTEXT_IS_DESTROYED);
   const auto stream = instance.streams.remove(handle);
   require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
   instance.captures.leave(*stream);

@@ -19,6 +19,7 @@ struct EmptyWork {
 struct KernelWork {
   CUfunction handle = nullptr;
   std::shared_ptr<Function> function;
+  std::shared_ptr<GreenContext> green;  ///< null: runs on all multiprocessors
   std::shared_ptr<Module> module;  ///< keeps the code while the work waits; null in graphs
   std::array<std::uint32_t, 3> grid{}, block{};
   std::array<std::uint32_t, 3> cluster{};  ///< blocks; zeros: none

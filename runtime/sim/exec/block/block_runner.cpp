@@ -23,6 +23,7 @@ namespace kernwright::sim {
 struct BlockRunner::State {
   LaunchContext launch;
   Worker worker;
+  std::span<const std::uint32_t> processors;
   Block block;
   Barriers barriers;
   std::unique_ptr<Watcher> check, observer;  ///< null without one
@@ -43,6 +44,10 @@ struct BlockRunner::State {
   Progress give_up();
   bool may_wait_busily() const;
   bool waits_for_ever() const;
+  std::uint32_t processor_of(std::uint64_t block_index) const noexcept {
+    if (processors.empty()) return static_cast<std::uint32_t>(block_index % launch.sm_count);
+    return processors[block_index % processors.size()];
+  }
 };
 
 namespace {
@@ -112,12 +117,12 @@ void BlockRunner::State::call_watchers(std::uint64_t shared_bytes) {
   worker.observer = observer.get();
 }
 
-BlockRunner::BlockRunner(const LaunchContext& launch, std::uint32_t sm)
+BlockRunner::BlockRunner(const LaunchContext& launch, std::span<const std::uint32_t> processors)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.launch = launch;
   state.worker.launch = &state.launch;
-  state.worker.smid = sm;
+  state.processors = processors;
   state.worker.sites.resize(launch.program->site_count);
   state.make_warps();
   state.member.block = &state.block;
@@ -155,6 +160,7 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.block.ctaid = ctaid;
   state.block.linear_index =
       ctaid[0] + std::uint64_t{grid[0]} * (ctaid[1] + std::uint64_t{grid[1]} * ctaid[2]);
+  state.worker.smid = state.processor_of(state.block.linear_index);
   if (state.block.fault.kind != FaultKind::none) state.block.fault = Fault{};
   std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
   const Warp& any = state.warps.front();

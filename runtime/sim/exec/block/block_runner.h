@@ -4,6 +4,7 @@
 #include "sim/exec/warp/warp.h"
 
 #include <memory>
+#include <span>
 
 namespace kernwright::sim {
 
@@ -20,8 +21,9 @@ enum class Progress : std::uint8_t { running, waiting, done, faulted };
 /// is zero in the first block and later keeps the contents of earlier blocks.
 class BlockRunner {
  public:
-  /// `sm` is the value of %smid in the blocks of this runner.
-  explicit BlockRunner(const LaunchContext& launch, std::uint32_t sm = 0);
+  /// `processors`: values of %smid, dealt out to the blocks in turn; empty: all below
+  /// `launch.sm_count`. They outlive the runner.
+  explicit BlockRunner(const LaunchContext& launch, std::span<const std::uint32_t> processors = {});
   ~BlockRunner();
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;

@@ -7,7 +7,7 @@
 // on an H200). The table holds for a capture in global mode on a non-blocking stream, which is the
 // stream argument of the call.
 #include "sim/device/profile.h"
-#include "unit/sim/device/capture_fixture.h"
+#include "unit/sim/device/graph/capture_scene.h"
 
 #include <functional>
 #include <set>
@@ -16,57 +16,6 @@ using namespace kernwright;
 using namespace kernwright::sim;
 
 namespace {
-
-/// The objects for the calls, made before the capture begins.
-struct Scene : StreamDevice {
-  Scene() : main(stream()), other(stream()), mark(event()), recorded(event()), x(words(16)) {
-    REQUIRE(api.cuMemHostAlloc(&pinned, 64, 0) == CUDA_SUCCESS);
-    REQUIRE(api.cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
-    REQUIRE(api.cuMemAllocAsync(&pooled, 64, other) == CUDA_SUCCESS);
-    REQUIRE(api.cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
-    void* parameters[] = {&x};
-    const CUDA_KERNEL_NODE_PARAMS kernel{count_kernel, 1,       1,       1,      1, 1, 1, 0,
-                                         parameters,   nullptr, nullptr, nullptr};
-    REQUIRE(api.cuGraphAddKernelNode(&node, graph, nullptr, 0, &kernel) == CUDA_SUCCESS);
-    executable = instantiate(*this, graph);
-    REQUIRE(api.cuEventRecord(recorded, other) == CUDA_SUCCESS);
-    const CUDA_ARRAY3D_DESCRIPTOR squares{4, 4, 0, CU_AD_FORMAT_FLOAT, 1, kArraySurface};
-    REQUIRE(api.cuArray3DCreate(&array, &squares) == CUDA_SUCCESS);
-    CUDA_RESOURCE_DESC resource{};
-    resource.res.array.hArray = array;
-    const CUDA_TEXTURE_DESC sampler{};
-    REQUIRE(api.cuTexObjectCreate(&texture, &resource, &sampler, nullptr) == CUDA_SUCCESS);
-    REQUIRE(api.cuSurfObjectCreate(&surface, &resource) == CUDA_SUCCESS);
-    REQUIRE(api.cuCtxSynchronize() == CUDA_SUCCESS);
-  }
-  ~Scene() {
-    api.cuGraphExecDestroy(executable);
-    api.cuGraphDestroy(graph);
-    api.cuArrayDestroy(array);
-    api.cuMemFree(pooled);
-    api.cuMemFree(managed);
-    if (pinned != nullptr) api.cuMemFreeHost(pinned);
-    api.cuMemFree(x);
-    for (const CUstream one : {main, other}) api.cuStreamDestroy(one);
-    for (const CUevent one : {mark, recorded}) api.cuEventDestroy(one);
-  }
-  CUDA_KERNEL_NODE_PARAMS kernel_node() {
-    return {count_kernel, 1, 1, 1, 1, 1, 1, 0, x_parameters, nullptr, nullptr, nullptr};
-  }
-
-  CUstream main, other;
-  CUevent mark, recorded;
-  CUdeviceptr x = 0, managed = 0, pooled = 0;
-  CUarray array = nullptr;
-  CUtexObject texture = 0;
-  CUsurfObject surface = 0;
-  void* x_parameters[1] = {&x};
-  void* pinned = nullptr;
-  std::uint64_t host[64] = {};
-  CUgraph graph = nullptr;
-  CUgraphNode node = nullptr;
-  CUgraphExec executable = nullptr;
-};
 
 constexpr auto kOk = CUDA_SUCCESS;
 constexpr auto kUnsupported = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -392,6 +341,32 @@ std::vector<Call> of_arrays() {
   };
 }
 
+/// Making and ending a green context is refused to be safe: what a driver does here is not written.
+std::vector<Call> of_green_contexts() {
+  return {
+    CALL(cuDeviceGetDevResource, kOk, true,
+         return api.cuDeviceGetDevResource(0, scratch<CUdevResource>(), CU_DEV_RESOURCE_TYPE_SM);),
+        CALL(cuDevSmResourceSplitByCount, kOk, true,
+             return api.cuDevSmResourceSplitByCount(nullptr, scratch<unsigned>(), &s.resources,
+                                                    nullptr, 0, 8);),
+        CALL(cuDevResourceGenerateDesc, kOk, true,
+             return api.cuDevResourceGenerateDesc(scratch<CUdevResourceDesc>(), &s.resources, 1);),
+        CALL(cuGreenCtxCreate, kUnsupported, false,
+             return api.cuGreenCtxCreate(scratch<CUgreenCtx>(), s.descriptor, 0,
+                                         CU_GREEN_CTX_DEFAULT_STREAM);),
+        CALL(cuGreenCtxDestroy, kUnsupported, false, return api.cuGreenCtxDestroy(s.green);),
+        CALL(cuGreenCtxGetDevResource, kOk, true,
+             return api.cuGreenCtxGetDevResource(s.green, scratch<CUdevResource>(),
+                                                 CU_DEV_RESOURCE_TYPE_SM);),
+        CALL(cuGreenCtxStreamCreate, kOk, true,
+             const CUresult result = api.cuGreenCtxStreamCreate(scratch<CUstream>(), s.green,
+                                                                CU_STREAM_NON_BLOCKING, 0);
+             api.cuStreamDestroy(*scratch<CUstream>()); return result;),
+        CALL(cuStreamGetGreenCtx, kOk, true,
+             return api.cuStreamGetGreenCtx(s.main, scratch<CUgreenCtx>());),
+  };
+}
+
 std::vector<Call> of_streams_and_graphs() {
   return {
     CALL(cuStreamCreate, kOk, true, return api.cuStreamCreate(scratch<CUstream>(), 0);),
@@ -459,7 +434,8 @@ std::vector<Call> of_streams_and_graphs() {
 
 std::vector<Call> all_calls() {
   std::vector<Call> calls = harmless();
-  for (auto& more : {unsafe(), beside(), captured(), of_arrays(), of_streams_and_graphs()}) {
+  for (auto& more : {unsafe(), beside(), captured(), of_arrays(), of_green_contexts(),
+                     of_streams_and_graphs()}) {
     calls.insert(calls.end(), more.begin(), more.end());
   }
   return calls;
