@@ -167,11 +167,10 @@ CUresult stream_get_device(CUstream stream, CUdevice* device) {
   return result;
 }
 
-/// No stream is of a green context.
-CUresult stream_get_context_2(CUstream stream, CUcontext* context, void** green) {
-  if (context == nullptr || green == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *green = nullptr;
-  return driver_api().cuStreamGetCtx(stream, context);
+CUresult stream_get_context_2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = driver_api().cuStreamGetGreenCtx(stream, green);
+  return result == CUDA_SUCCESS ? driver_api().cuStreamGetCtx(stream, context) : result;
 }
 
 /// The host, or a device. Throws nothing: -2 for other places.

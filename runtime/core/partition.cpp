@@ -107,7 +107,7 @@ PartitionRules SplitDevice::rules() const {
   return {.supported = true,
           .multiprocessors = count_of(whole_),
           .minimum = unit_,
-          .alignment = std::max(1, static_cast<int>(whole_.sm.smCoscheduledAlignment)),
+          .alignment = unit_,
           .free = free_locked()};
 }
 
@@ -124,15 +124,14 @@ void SplitDevice::refuse(const Device& device, std::span<const PartitionRequest>
   }
   const auto groups = std::count(taken_.begin(), taken_.end(), false);
   const int remainder = remainder_taken_ ? 0 : remainder_size();
-  const int alignment = std::max(1, static_cast<int>(whole_.sm.smCoscheduledAlignment));
   throw PartitionError(
       format("{} partition{} of {} multiprocessors need{} {}, and {} has {} free: {} group{} of {} "
              "and a remainder of {}, which one partition may take; a partition has at least {} "
              "and multiples of {}. Ask for less, or drop another partition",
              requests.size(), requests.size() == 1 ? "" : "s", sizes,
              requests.size() == 1 ? "s" : "", needed, device.identify(), free_locked(), groups,
-             groups == 1 ? "" : "s", unit_, remainder, unit_, alignment),
-      needed, free_locked(), unit_, alignment);
+             groups == 1 ? "" : "s", unit_, remainder, unit_, unit_),
+      needed, free_locked(), unit_, unit_);
 }
 
 /// Groups for so many multiprocessors.

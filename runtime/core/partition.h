@@ -34,7 +34,7 @@ struct PartitionRules {
   bool supported = false;   ///< the driver has green contexts, from CUDA 12.5 on
   int multiprocessors = 0;  ///< of the device
   int minimum = 0;          ///< multiprocessors of the smallest partition
-  int alignment = 0;        ///< sizes are multiples of this; only a remainder is not
+  int alignment = 0;        ///< sizes are multiples of this, except for one with the remainder
   int free = 0;             ///< multiprocessors in no partition
 };
 

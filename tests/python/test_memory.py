@@ -337,6 +337,35 @@ def test_eviction_makes_room_and_takes_the_least_recently_used(pool, saxpy):
         del y
 
 
+def test_groups_say_what_is_evicted_first_and_what_never(pool):
+    memory.set_limit(20 * MIB)
+    sure, first = memory.EvictionGroup("guaranteed"), memory.EvictionGroup("best_effort")
+    burst = memory.EvictionGroup("burstable", request=4 * MIB)
+    groups = (sure, burst, burst, first)
+    held = [memory.Evictable(kw.full(MIB, i, "f4"), group=g) for i, g in enumerate(groups)]
+    gc.collect()
+    memory.trim()
+    assert [group.resident for group in (sure, burst, first)] == [4 * MIB, 8 * MIB, 4 * MIB]
+    pressure = [kw.zeros(MIB, np.float32) for _ in range(3)]
+    assert [entry.resident for entry in held] == [True, False, True, False]
+    assert burst.resident == 4 * MIB and held[1].group is burst
+    with pytest.raises(kw.OutOfMemory, match="limit"):
+        kw.zeros(MIB, np.float32)
+    burst.qos, burst.request = "best_effort", 0
+    pressure.append(kw.zeros(MIB, np.float32))
+    assert not held[2].resident
+    assert burst.qos == "best_effort" and "0 bytes on the device" in repr(burst)
+    pressure.clear()
+    for i, entry in enumerate(held):
+        assert (entry.pin().numpy() == i).all()
+    for wrong in ("", "urgent"):
+        with pytest.raises(kw.InvalidArgument, match="best_effort, burstable or guaranteed"):
+            memory.EvictionGroup(wrong)
+    with pytest.raises(kw.Error):
+        memory.EvictionGroup("burstable", request=-1)
+    assert memory.Evictable(kw.ones(3)).group is None
+
+
 def test_memory_blocks(pool):
     block = memory.alloc(4 * MIB)
     assert block.nbytes == 4 * MIB and block.ptr % 256 == 0

@@ -104,7 +104,7 @@ def test_a_graph_runs_where_it_was_captured(where, two):
     assert kw.current_stream() == before
 
     def replay(stream):
-        return places(lambda seen: (node.update(seen), graph.launch(stream)), stream)
+        return places(lambda seen: (graph.update(node, seen), graph.launch(stream)), stream)
 
     (node,) = graph.nodes
     for stream in (captured, two[1].stream(), kw.Stream()):

@@ -229,3 +229,21 @@ def test_devices_count_for_themselves():
     with pytest.raises(kw.Error):
         kw.memory.transfers("nonsense")
     assert kw.memory.transfers(kw.current_device()) == kw.memory.transfers()
+
+
+@pytest.mark.parametrize("qos", ["urgent", "normal", "best_effort"])
+def test_copies_of_each_class(engine, qos):
+    values = np.arange(5000, dtype=np.int32)
+    staged = kw.pinned(5000, "i4")
+    staged[...] = values[::-1]
+    x = engine.upload(values, qos=qos).result()
+    assert (engine.download(x, qos=qos).result() == values).all()
+    engine.upload(staged, out=x, qos=qos).wait()
+    assert (engine.download(x, out=staged, qos=qos).result() == values[::-1]).all()
+    y = engine.upload(values, qos=qos)
+    assert (engine.download(y.result() + 1, qos=qos).result() == values + 1).all()
+
+
+def test_an_unknown_class_of_copies(engine):
+    with pytest.raises(kw.InvalidArgument, match='"fast": urgent, normal or best_effort'):
+        engine.upload(np.ones(3, np.float32), qos="fast")
