@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import harness
 import numpy as np
 
+import harness
 import kernwright as kw
 
 SOURCE = r"""

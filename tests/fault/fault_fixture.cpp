@@ -160,10 +160,10 @@ bool may_pass(const Scenario& scenario, const std::string& function) {
 
 bool may_leave(const Scenario& scenario, const std::string& function) {
   static const std::set<std::string> leaving = {
-      "cuStreamDestroy",  "cuEventDestroy", "cuModuleUnload",     "cuMemFree",
-      "cuMemFreeAsync",   "cuMemFreeHost",  "cuGraphDestroy",     "cuGraphExecDestroy",
-      "cuMemPoolDestroy", "cuArrayDestroy", "cuTexObjectDestroy", "cuSurfObjectDestroy",
-      "cuGreenCtxDestroy", "cuCtxGetCurrent",  "cuCtxSetCurrent"};
+      "cuStreamDestroy",   "cuEventDestroy",  "cuModuleUnload",     "cuMemFree",
+      "cuMemFreeAsync",    "cuMemFreeHost",   "cuGraphDestroy",     "cuGraphExecDestroy",
+      "cuMemPoolDestroy",  "cuArrayDestroy",  "cuTexObjectDestroy", "cuSurfObjectDestroy",
+      "cuGreenCtxDestroy", "cuCtxGetCurrent", "cuCtxSetCurrent"};
   return leaving.contains(function) || scenario.absorbed.contains(function);
 }
 

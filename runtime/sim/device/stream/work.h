@@ -20,7 +20,7 @@ struct KernelWork {
   CUfunction handle = nullptr;
   std::shared_ptr<Function> function;
   std::shared_ptr<GreenContext> green;  ///< null: runs on all multiprocessors
-  std::shared_ptr<Module> module;  ///< keeps the code while the work waits; null in graphs
+  std::shared_ptr<Module> module;       ///< keeps the code while the work waits; null in graphs
   std::array<std::uint32_t, 3> grid{}, block{};
   std::array<std::uint32_t, 3> cluster{};  ///< blocks; zeros: none
   std::uint32_t shared_bytes = 0;
