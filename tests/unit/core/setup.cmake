@@ -1,5 +1,6 @@
 # Its parts have the names that fake_driver.cpp gives to its own.
-set_source_files_properties(unit/core/fake_graph.cpp unit/core/fake_partitions.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(unit/core/fake_graph.cpp unit/core/fake_partitions.cpp
+  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 kernwright_tests_alone(core launch/launch_on_device)
 
 # Tensor maps are of devices from 9.0 on.
