@@ -84,6 +84,7 @@ TransferEngine::~TransferEngine() {
          direction.lanes) {  // higher classes first: lower ones may wait for them
       if (lane != nullptr) lane->stop();
     }
+    direction.pacer->clear();
   }
 }
 

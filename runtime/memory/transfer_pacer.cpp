@@ -42,6 +42,12 @@ bool TransferPacer::is_turn(TransferClass kind) {
   });
 }
 
+void TransferPacer::clear() noexcept {
+  std::vector<Entry> gone;  // dropped after the lock
+  const std::lock_guard lock(mutex_);
+  gone.swap(entries_);
+}
+
 void TransferPacer::wait_turn(TransferClass kind) {
   if (kind == TransferClass::urgent) return;
   std::chrono::microseconds pause{10};

@@ -19,6 +19,8 @@ class TransferPacer {
   void wait_turn(TransferClass kind);
   /// The same question without waiting.
   bool is_turn(TransferClass kind);
+  /// Forgets all copies and their events: at the end of the engine, whose threads may keep this.
+  void clear() noexcept;
 
  private:
   struct Entry {

@@ -214,7 +214,7 @@ TEST_CASE("transfer engine: best-effort pieces wait while an urgent copy runs, o
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   CHECK(driver.calls("cuMemcpyHtoDAsync") == 1);
-  engine.download(pinned.data(), buffer.address(), 1000, {}, {}, TransferClass::normal);
+  engine.download(pinned.data(), buffer.address(), 1000).wait();
   CHECK(driver.calls("cuMemcpyDtoHAsync") == 1);
   driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1);
   slow.wait();
