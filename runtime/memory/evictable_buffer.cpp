@@ -51,6 +51,18 @@ class HostContent {
 
 }  // namespace
 
+bool EvictionGroup::is_evictable() const noexcept {
+  switch (eviction_class()) {
+    case EvictionClass::best_effort:
+      return true;
+    case EvictionClass::burstable:
+      return resident() > request();
+    case EvictionClass::guaranteed:
+      break;
+  }
+  return false;
+}
+
 /// Buffers of a device, present and not pinned, the least recently used first. NOTE: lock order: a
 /// buffer's mutex, then the queue's. Code that comes from the queue only tries the buffer's.
 class EvictableBuffer::Queue final : public Reclaimer {
