@@ -15,8 +15,8 @@ namespace kernwright::schedule {
 namespace {
 
 constexpr std::size_t kLanesOfClass[kClasses] = {3, 2, 2};  ///< below the 8 queues of a device
-/// Clamped to the device's range: lower numbers are more urgent.
-constexpr int kPriorities[kClasses] = {-5, -2, 0};
+constexpr StreamPriority kPriorities[kClasses] = {StreamPriority::high, StreamPriority::medium,
+                                                  StreamPriority::low};
 
 SchedulerOptions checked(Device& device, SchedulerOptions options) {
   if (!(options.share > 0 && options.share <= 1)) {
@@ -48,7 +48,7 @@ SchedulerState::SchedulerState(Device& target, SchedulerOptions given)
       pacer_(options.pace) {
   for (const Qos qos : kAllClasses) {
     for (std::size_t i = 0; i < kLanesOfClass[ordinal(qos)]; ++i) {
-      const int priority = kPriorities[ordinal(qos)];
+      const int priority = priority_of(device, kPriorities[ordinal(qos)]);
       Stream stream = options.make_stream ? options.make_stream(device, priority)
                                           : Stream::create(device, priority);
       lanes_.push_back({std::move(stream), qos, {}, 0});
