@@ -50,16 +50,17 @@ struct GreenDevice : CurrentDevice {
   }
   CUgreenCtx green(std::vector<CUdevResource> resources) const {
     CUdevResourceDesc descriptor = nullptr;
-    CUgreenCtx context = nullptr;
+    CUgreenCtx made = nullptr;
     REQUIRE(api.cuDevResourceGenerateDesc(&descriptor, resources.data(),
                                           static_cast<unsigned>(resources.size())) == CUDA_SUCCESS);
-    REQUIRE(api.cuGreenCtxCreate(&context, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM) ==
+    REQUIRE(api.cuGreenCtxCreate(&made, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM) ==
             CUDA_SUCCESS);
-    return context;
+    return made;
   }
-  CUstream stream(CUgreenCtx context) const {
+  CUstream stream(CUgreenCtx green_context) const {
     CUstream made = nullptr;
-    REQUIRE(api.cuGreenCtxStreamCreate(&made, context, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    REQUIRE(api.cuGreenCtxStreamCreate(&made, green_context, CU_STREAM_NON_BLOCKING, 0) ==
+            CUDA_SUCCESS);
     return made;
   }
   /// Multiprocessors of a launch of many blocks.
