@@ -50,6 +50,16 @@ namespace detail {
 std::atomic<int> captures_in_progress{0};
 }  // namespace detail
 
+bool CaptureHoldings::is_partitioned() const noexcept {
+  return std::any_of(partitions.begin(), partitions.end(),
+                     [](const Partition& partition) { return static_cast<bool>(partition); });
+}
+
+bool CaptureHoldings::runs_where(const CaptureHoldings& other) const noexcept {
+  return partitions.size() == 1 && other.partitions.size() == 1 &&
+         partitions.front().id() == other.partitions.front().id();
+}
+
 CaptureError::CaptureError(const std::string& message, CUresult result)
     : DriverError(message, result, name_of(result)) {}
 

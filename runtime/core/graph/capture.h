@@ -36,6 +36,12 @@ struct CaptureHoldings {
   std::vector<Kernel> kernels;                                             ///< each once
   std::vector<std::pair<const void*, std::shared_ptr<void>>> attachments;  ///< by key
   std::vector<Partition> partitions;  ///< of the streams, each once; an empty one: the device
+
+  /// Whether some of the work runs in a partition.
+  bool is_partitioned() const noexcept;
+  /// Whether all work of both runs on the same multiprocessors. An executable's nodes keep their
+  /// context in an update, and which of several contexts a node has is not known.
+  bool runs_where(const CaptureHoldings& other) const noexcept;
 };
 
 /// One capture in progress. Made by Graph, found by capture_of(). Thread-safe.

@@ -49,18 +49,6 @@ KeptObjects as_objects(CaptureHoldings holdings) {
   return objects;
 }
 
-/// Whether all nodes of both recordings run on the same multiprocessors. An executable's nodes keep
-/// their context in an update, and which of several contexts a node has is not known here.
-bool same_partition(const CaptureHoldings& a, const CaptureHoldings& b) {
-  return a.partitions.size() == 1 && b.partitions.size() == 1 &&
-         a.partitions.front().id() == b.partitions.front().id();
-}
-
-bool is_partitioned(const CaptureHoldings& holdings) {
-  return std::any_of(holdings.partitions.begin(), holdings.partitions.end(),
-                     [](const Partition& partition) { return static_cast<bool>(partition); });
-}
-
 /// A CUgraph until it is released to its owner.
 class GraphHandle {
  public:
@@ -215,7 +203,7 @@ std::vector<KernelNode> Graph::Box::read_kernels(const GraphShape& recorded,
     if (node.parameters.func != nullptr) {
       // The function says all; drivers differ in what they fill in beside it.
       node.parameters.kern = nullptr;
-      if (!is_partitioned(from)) node.parameters.ctx = nullptr;
+      if (!from.is_partitioned()) node.parameters.ctx = nullptr;
     }
     for (const Kernel& kernel : from.kernels) {
       if (kernel.handle() == node.parameters.func) node.kernel = kernel;
@@ -260,7 +248,7 @@ void Graph::Box::adopt(GraphHandle& recorded, CaptureHoldings recorded_holdings,
   std::string names;
   for (const KernelNode& node : recorded_kernels) names += (names.empty() ? "" : ", ") + node.name;
   const bool same = executable != nullptr && shape.same_as(recorded_shape) &&
-                    same_partition(holdings, recorded_holdings);
+                    holdings.runs_where(recorded_holdings);
   if (!same || !update_executable(recorded.get())) {
     instantiate(recorded);
     shape = std::move(recorded_shape);
