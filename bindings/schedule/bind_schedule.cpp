@@ -99,15 +99,15 @@ std::vector<schedule::TaskPointer> after_argument(py::handle value) {
   return tasks;
 }
 
-int priority_argument(py::handle value) {
+int count_argument(py::handle value, const char* what) {
   if (!PyLong_Check(value.ptr()) || PyBool_Check(value.ptr())) {
-    throw ArgumentError(format("priority is an int, got {}", type_name(value)));
+    throw ArgumentError(format("{} is an int, got {}", what, type_name(value)));
   }
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow != 0 || number < -1'000'000 || number > 1'000'000) {
     throw ArgumentRangeError(
-        format("priority={}: it lies between -1000000 and 1000000", short_repr(value)));
+        format("{}={}: it lies between -1000000 and 1000000", what, short_repr(value)));
   }
   return static_cast<int>(number);
 }
@@ -133,7 +133,7 @@ void set_option(TaskSpec& spec, std::string_view name, py::handle value) {
   } else if (name == "share") {
     spec.share = bounds_argument<double>(value, "share", plain_number);
   } else if (name == "priority") {
-    spec.priority = priority_argument(value);
+    spec.priority = count_argument(value, "priority");
   } else if (name == "deadline") {
     spec.deadline = deadline_argument(value);
   } else if (name == "name") {
@@ -204,11 +204,19 @@ std::array<std::size_t, schedule::kClasses> most_running_argument(const py::obje
   }
   for (const auto& [key, number] : py::reinterpret_borrow<py::dict>(value)) {
     const schedule::Qos qos = schedule::qos_named(name_argument(key, "a class"));
-    const int count = priority_argument(number);
+    const int count = count_argument(number, "most_running");
     if (count < 1) throw InvalidArgument(format("most_running={}: at least 1", short_repr(value)));
     most[ordinal(qos)] = static_cast<std::size_t>(count);
   }
   return most;
+}
+
+Unlocked<SchedulerObject> known_scheduler(std::shared_ptr<Scheduler> scheduler) {
+  Unlocked<SchedulerObject> made(new SchedulerObject{std::move(scheduler)});
+  const std::lock_guard lock(schedulers().mutex);
+  std::erase_if(schedulers().list, [](const auto& known) { return known.expired(); });
+  schedulers().list.push_back(made->scheduler);
+  return made;
 }
 
 Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::object& memory,
@@ -226,15 +234,23 @@ Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::obj
   options.background = background;
   options.most_running = most_running_argument(most_running);
   Device& chosen = device_argument(device);
-  Unlocked<SchedulerObject> made(new SchedulerObject);
-  {
-    const GilRelease unlocked;
-    made->scheduler = std::make_shared<Scheduler>(chosen, std::move(options));
+  return known_scheduler(
+      without_gil([&] { return std::make_shared<Scheduler>(chosen, std::move(options)); }));
+}
+
+Unlocked<SchedulerObject> make_partition(const SchedulerObject& self, const py::object& sms,
+                                         const py::object& memory, const py::object& policy) {
+  const int count = count_argument(sms, "sms");
+  if (count < 1) throw InvalidArgument(format("sms={}: at least 1", short_repr(sms)));
+  schedule::SchedulerOptions options;
+  if (!memory.is_none()) {
+    options.memory = bytes_argument(memory, "memory");
+    if (options.memory == 0) throw InvalidArgument("memory=0: a partition without memory");
   }
-  const std::lock_guard lock(schedulers().mutex);
-  std::erase_if(schedulers().list, [](const auto& known) { return known.expired(); });
-  schedulers().list.push_back(made->scheduler);
-  return made;
+  options.policy = policy_argument(policy);
+  return known_scheduler(without_gil([&]() -> std::shared_ptr<Scheduler> {
+    return self.scheduler->partition(count, std::move(options));
+  }));
 }
 
 py::dict scheduler_stats(const SchedulerObject& self) {
@@ -339,6 +355,9 @@ void bind_schedule(py::module_& m) {
       .def_property_readonly(
           "closed",
           [](const Object& o) { return without_gil([&] { return o.scheduler->is_closed(); }); })
+      .def_property_readonly("sms", [](const Object& o) { return o.scheduler->multiprocessors(); })
+      .def("partition", &make_partition, py::arg("sms"), py::arg("memory") = py::none(),
+           py::arg("policy") = "default")
       .def("step", [](const Object& o) { return without_gil([&] { return o.scheduler->step(); }); })
       .def("drain", [](const Object& o) { without_gil([&] { o.scheduler->drain(); }); })
       .def("close", [](const Object& o) { without_gil([&] { o.scheduler->close(); }); })

@@ -1,6 +1,7 @@
 // Shares one device between tasks: admission, order, streams of classes, results.
 #pragma once
 
+#include "schedule/budget.h"
 #include "schedule/pacer.h"
 #include "schedule/policy.h"
 #include "schedule/task.h"
@@ -37,6 +38,8 @@ struct SchedulerOptions {
   /// Makes a stream for a class, with this priority; null: Stream::create(). A partition of the
   /// device gives its own streams.
   std::function<Stream(Device&, int priority)> make_stream{};
+  int multiprocessors = 0;                  ///< that these streams run on; 0: all of the device
+  std::shared_ptr<Reservation> reserved{};  ///< of another scheduler, for as long as this one lives
 };
 
 struct ClassStats {
@@ -109,7 +112,15 @@ class Scheduler {
   /// The latest of those that are over, in the order of their ends; then live().
   std::vector<TaskPointer> tasks() const;
 
+  /// A scheduler of a new partition of the device (core/partition.h) with at least so many
+  /// multiprocessors, which its tasks run on and nowhere else. Its memory is `options.memory`, by
+  /// default the partition's part of this one's, and is reserved here until it is gone. Clock and
+  /// background are those of this one. Throws PartitionError, DriverError (801) without green
+  /// contexts, InvalidArgument where too little memory is unreserved.
+  std::unique_ptr<Scheduler> partition(int multiprocessors, SchedulerOptions options = {});
+
   Device& device() const noexcept;
+  int multiprocessors() const;  ///< that tasks run on
   const Policy& policy() const noexcept;
   /// Cancels what waits, and waits for what runs. Later submissions throw InvalidArgument.
   void close();

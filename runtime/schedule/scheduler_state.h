@@ -28,6 +28,7 @@ class SchedulerState {
   const std::shared_ptr<const Clock> clock;
 
  protected:
+  friend class Scheduler;  // partition() reserves from the budget
   Load load() const;
 
   /// A stream, and the tasks with work on it in their order.

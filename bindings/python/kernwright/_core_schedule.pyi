@@ -108,6 +108,25 @@ class Scheduler:
     @property
     def closed(self) -> bool:
         """Whether it takes no more tasks."""
+    @property
+    def sms(self) -> int:
+        """The multiprocessors of the device that its tasks run on."""
+    def partition(
+        self, sms: int, memory: SupportsIndex | None = None, policy: str | _Policy = "default"
+    ) -> Scheduler:
+        """A scheduler of a new partition with at least `sms` multiprocessors: its tasks run there
+        and nowhere else, and no other partition has them. Tasks of this scheduler still run
+        everywhere.
+
+        `memory` bytes are reserved here until it is gone; by default the partition's part of all.
+        Raises `kw.errors.PartitionError` where too few multiprocessors are left, InvalidArgument
+        where too little memory is, DriverError (801) where the driver has no green contexts.
+
+        >>> scheduler = kw.schedule.Scheduler(memory=2**30)
+        >>> with scheduler.partition(8, memory=2**20) as small:
+        ...     small.submit(kw.ones, 2).result().numpy().tolist()
+        [1.0, 1.0]
+        """
     def submit(
         self,
         work: Any,

@@ -1,0 +1,51 @@
+// Schedulers of partitions of a device.
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "core/partition.h"
+#include "schedule/admission.h"
+#include "schedule/scheduler.h"
+#include "schedule/scheduler_core.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernwright::schedule {
+
+int Scheduler::multiprocessors() const {
+  const int given = core_->options.multiprocessors;
+  return given > 0 ? given : device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
+std::unique_ptr<Scheduler> Scheduler::partition(int multiprocessors, SchedulerOptions options) {
+  if (core_->options.multiprocessors > 0)
+    throw InvalidArgument("a scheduler of a partition has no partitions: ask that of the device");
+  if (is_closed()) throw InvalidArgument("the scheduler is closed: it makes no partitions");
+  Device& on = device();
+  const PartitionRequest request{
+      .multiprocessors = multiprocessors, .memory = options.memory, .share = options.share};
+  const Partition partition = Partition::make(on, {&request, 1}).front();
+  Budget& budget = core_->budget_;
+  if (options.memory == 0) {
+    const double part = static_cast<double>(partition.multiprocessors()) /
+                        static_cast<double>(this->multiprocessors());
+    options.memory =
+        std::min(static_cast<std::uint64_t>(part * static_cast<double>(budget.capacity().memory)),
+                 budget.free().memory);
+  }
+  const Amount asked{.memory = options.memory};
+  std::optional<Reservation> reserved;
+  if (asked.memory > 0) reserved = budget.reserve(asked);
+  if (!reserved) {
+    throw InvalidArgument(format("a partition with {} bytes of memory: {}", options.memory,
+                                 describe_shortage(asked, budget, {})));
+  }
+  options.reserved = std::make_shared<Reservation>(std::move(*reserved));
+  options.multiprocessors = partition.multiprocessors();
+  options.clock = core_->options.clock;
+  options.background = core_->options.background;
+  options.make_stream = [partition](Device&, int priority) { return partition.stream(priority); };
+  return std::make_unique<Scheduler>(on, std::move(options));
+}
+
+}  // namespace kernwright::schedule

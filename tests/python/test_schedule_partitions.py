@@ -1,0 +1,89 @@
+"""Schedulers of partitions: where their tasks run, and what they reserve."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+from kernwright.errors import InvalidArgument, PartitionError
+from kernwright.schedule import Refused, Scheduler
+
+PLACES = r"""
+__global__ void places(unsigned* seen) {
+    unsigned place;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(place));
+    if (threadIdx.x == 0) seen[place] = 1;
+}
+"""
+BYTES = 1 << 20
+
+pytestmark = pytest.mark.skipif(
+    not kw.current_device().partition_rules.supported, reason="the driver has no green contexts"
+)
+
+
+@pytest.fixture
+def whole():
+    with Scheduler(memory=BYTES) as scheduler:
+        yield scheduler
+
+
+def places(scheduler):
+    """Multiprocessors that a task of many blocks runs on."""
+    seen = kw.zeros(1024, "uint32")
+    kw.synchronize()
+    scheduler.submit(kw.kernel(PLACES)[4 * scheduler.device.attributes["multiprocessor_count"], 32],
+                     seen).result()  # fmt: skip
+    kw.synchronize()
+    return set(np.flatnonzero(seen.numpy()).tolist())
+
+
+def test_tasks_run_on_multiprocessors_that_no_other_partition_has(whole):
+    least = whole.device.partition_rules.minimum
+    with whole.partition(least, memory=1000) as one, whole.partition(least, memory=1000) as two:
+        assert one.sms >= least and two.sms >= least
+        first, second = places(one), places(two)
+        assert 0 < len(first) <= one.sms and 0 < len(second) <= two.sms
+        assert not first & second
+        assert whole.sms == whole.device.attributes["multiprocessor_count"]
+        assert places(whole)
+
+
+def test_memory_is_reserved_until_the_partition_is_gone(whole):
+    least = whole.device.partition_rules.minimum
+    small = whole.partition(least, memory=BYTES // 4)
+    assert whole.stats()["memory"] == {"total": BYTES, "reserved": BYTES // 4}
+    assert small.stats()["memory"]["total"] == BYTES // 4
+    refused = small.submit(kw.ones, 2, memory=BYTES // 2)
+    with pytest.raises(Refused, match=f"512 KiB .* ask for at most {BYTES // 4} bytes"):
+        refused.result()
+    with pytest.raises(InvalidArgument, match=f"a partition with {BYTES} bytes of memory"):
+        whole.partition(least, memory=BYTES)
+    small.close()
+    del small, refused
+    gc.collect()
+    assert whole.stats()["memory"]["reserved"] == 0
+    with whole.partition(least) as part:  # its part of all
+        total = part.stats()["memory"]["total"]
+        assert total == int(part.sms / whole.sms * BYTES)
+
+
+def test_bad_requests(whole):
+    with pytest.raises(InvalidArgument, match="sms=0"):
+        whole.partition(0)
+    with pytest.raises(kw.errors.ArgumentError, match="sms is an int"):
+        whole.partition("8")
+    with pytest.raises(InvalidArgument, match="memory=0"):
+        whole.partition(8, memory=0)
+    with pytest.raises(PartitionError):
+        whole.partition(whole.sms + 1)
+    assert whole.stats()["memory"]["reserved"] == 0
+    with (
+        whole.partition(whole.device.partition_rules.minimum, memory=10) as part,
+        pytest.raises(InvalidArgument, match="has no partitions"),
+    ):
+        part.partition(8)
+    whole.close()
+    with pytest.raises(InvalidArgument, match="closed"):
+        whole.partition(8)
