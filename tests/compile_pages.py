@@ -19,6 +19,8 @@ BLOCK = re.compile(r"^```cpp\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NAMES = {
     "products": "Array& x, Array& weight, Array& bias, Array& residual, Stream& stream",
     "tensor_maps": "Device& device, const Kernel& kernel, Array& x, Array& out",
+    "slices": "const Kernel& kernel, const kernwright::LaunchConfig& config, "
+    "std::span<void* const> arguments",
     "textures": "Device& device, const Kernel& kernel, Array& y, std::vector<float>& pixels",
 }
 OF_REPOSITORY = {"products": "kernels_src/gemm/gemm.h"}
