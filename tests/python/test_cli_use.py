@@ -301,6 +301,8 @@ def test_doctor_says_each_place_once_and_ends_with_a_verdict(tmp_path):
 
     result = kernwright("doctor")
     assert result.stdout.splitlines()[-1].startswith("verdict    kernels run")
-    places = [line.split(": ")[1] for line in result.stdout.splitlines() if line.startswith("  ")]
+    assert "\n           partitions of at least 4 multiprocessors" in result.stdout
+    told = [line for line in result.stdout.splitlines() if line.startswith("  ") and ": " in line]
+    places = [line.split(": ")[1] for line in told]
     assert len(places) == len(set(places))
     assert json.loads(kernwright("doctor", "--json").stdout)["verdict"].startswith("kernels run")
