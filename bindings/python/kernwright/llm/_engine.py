@@ -138,9 +138,10 @@ class TokenEngine:
         stream.device.synchronize()  # the model's weights may come from other streams
         self._caches, self._page_size = caches, page_size
         self._record = Recorder(
-            model, self._loop, caches, self._sampled, adapters, deterministic,
+            model, self._loop, caches, vocabulary, adapters, deterministic,
             None if drafter is None else Drafter(drafter, self._loop, more[0], self._sampled),
         )  # fmt: skip
+        self._record.sampled = self._sampled
         self._adapters, self._deterministic = adapters, deterministic
         if adapters is not None:
             adapters.join(self)

@@ -104,7 +104,7 @@ class Model:
         tokenizer has tokens, the others are padding and never sampled."""
         try:
             tokens = 0 if self.tokenizer is None else len(self.tokenizer)
-        except ModelError:
+        except (ModelError, TypeError):  # files of no use, or one without a length
             tokens = 0
         size = self.config.vocab_size
         return min(size, max(tokens, 1 + max(self.config.eos, default=0))) if tokens else size

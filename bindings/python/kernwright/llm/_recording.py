@@ -33,7 +33,7 @@ class Recorder:
     ) -> None:  # fmt: skip
         self._drafter = drafter
         self._model, self._loop, self._caches = model, loop, caches
-        self._vocabulary = vocabulary
+        self._vocabulary = self.sampled = vocabulary  # what comes from `sampled` on is padding
         self._adapters, self._deterministic = adapters, deterministic
         self._pool = graph_pool(model, loop.stream.device)
 
@@ -71,6 +71,8 @@ class Recorder:
         logits = logits[:, : self._vocabulary]
         if logits.dtype != "float32":
             logits = logits.astype("float32")
+        if self.sampled < self._vocabulary:
+            logits[:, self.sampled :] = -np.inf
         chances = kw.nn.log_softmax(logits) if details else None  # as the model has them
         if penalties:
             self._loop.penalize(logits, rows)
