@@ -23,7 +23,8 @@ set(kernwright_large_batch 16)
 
 # For code that is not hot: the wheel has a limit (scripts/check_wheel.py). NOTE: without the macro,
 # the C library's headers are the same for such sources as for the others.
-# Instructions in the order of the source are more alike: the wheel's code compresses 10 % better.
+# Instructions in the order of the source are more alike: the extension compresses 3 % better (to
+# 3.72 from 3.83 MB).
 set(small_flags -Oz -U__OPTIMIZE_SIZE__ -fno-schedule-insns2 -fno-gcse -fno-ipa-ra -fno-caller-saves
   -fno-shrink-wrap -fno-tree-tail-merge)
 set(kernwright_small_flags

@@ -20,14 +20,6 @@ namespace {
 
 constexpr std::string_view kFrame = "const uint3 kernwright_first, const uint3 kernwright_grid";
 constexpr std::string_view kYieldWords = ", unsigned* kernwright_words";
-/// Argument lists of templates are shorter; a lone '<' must not cost a walk to the end each time.
-constexpr std::size_t kMostAngleTokens = 4096;
-
-bool is_specifier(std::string_view word) {
-  constexpr std::array kSpecifiers{"alignas", "decltype", "noexcept", "requires", "explicit"};
-  return word.starts_with("__") ||
-         std::find(kSpecifiers.begin(), kSpecifiers.end(), word) != kSpecifiers.end();
-}
 
 /// A change of a text: `removed` bytes at `offset` make way for `added`.
 struct TextEdit {
@@ -65,34 +57,11 @@ class KernelFinder {
     return static_cast<std::size_t>(tokens_[index].text.data() - text_.data());
   }
 
-  /// Index after the bracket that closes the one at `index`; the end when none does.
   std::size_t behind_bracket(std::size_t index) const {
-    int depth = 0;
-    for (; index < tokens_.size(); ++index) {
-      if (tokens_[index].kind != TokenKind::punctuation) continue;
-      const char c = tokens_[index].text[0];
-      if (c == '(' || c == '[' || c == '{') ++depth;
-      if ((c == ')' || c == ']' || c == '}') && --depth <= 0) return index + 1;
-    }
-    return tokens_.size();
+    return kernwright::behind_bracket(tokens_, index);
   }
-
-  /// Index after the '>' that closes the '<' at `index`; `index` + 1 when it is no bracket.
   std::size_t behind_angle(std::size_t index) const {
-    int depth = 0;
-    const std::size_t limit = std::min(tokens_.size(), index + kMostAngleTokens);
-    for (std::size_t i = index; i < limit; ++i) {
-      if (tokens_[i].kind != TokenKind::punctuation) continue;
-      const char c = tokens_[i].text[0];
-      if (c == '(' || c == '[' || c == '{') {
-        i = behind_bracket(i) - 1;
-        continue;
-      }
-      if (c == ';' || c == '}' || c == ')') break;
-      if (c == '<') ++depth;
-      if (c == '>' && --depth == 0) return i + 1;
-    }
-    return index + 1;
+    return kernwright::behind_angle(tokens_, index);
   }
 
   /// From behind __global__ to the parameters and the body.
@@ -107,11 +76,12 @@ class KernelFinder {
         if (is(at + 1, "<")) at = behind_angle(at + 1) - 1;
       } else if (is(at, "(")) {
         const std::size_t end = behind_bracket(at);
-        if (is(end, "(") && !is_specifier(name)) return change(end);  // NAME(add)(...)
+        if (is(end, "(") && !is_declaration_specifier_call(name))
+          return change(end);  // NAME(add)(...)
         const bool last_word = is(end + 1, "{") || is(end + 1, ";");
-        const bool macro =
-            is(end, "::") || (is_word(end) && !last_word && !is_specifier(tokens_[end].text));
-        if (!name.empty() && !is_specifier(name) && !macro) return change(at);
+        const bool macro = is(end, "::") || (is_word(end) && !last_word &&
+                                             !is_declaration_specifier_call(tokens_[end].text));
+        if (!name.empty() && !is_declaration_specifier_call(name) && !macro) return change(at);
         at = end - 1;
       }
     }

@@ -115,16 +115,7 @@ class HostCode {
   }
 
   /// The index after the bracket that closes the one at `i`.
-  std::size_t behind_bracket(std::size_t i) const {
-    int depth = 0;
-    for (; i < tokens_.size(); ++i) {
-      if (tokens_[i].kind != TokenKind::punctuation) continue;
-      const char c = tokens_[i].text[0];
-      if (c == '(' || c == '[' || c == '{') ++depth;
-      if ((c == ')' || c == ']' || c == '}') && --depth <= 0) return i + 1;
-    }
-    return tokens_.size();
-  }
+  std::size_t behind_bracket(std::size_t i) const { return kernwright::behind_bracket(tokens_, i); }
 
   /// The index after the '>' that closes the '<' at `i`.
   std::size_t behind_angle(std::size_t i) const {

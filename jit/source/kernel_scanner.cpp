@@ -20,18 +20,12 @@ struct Scope {
   std::string name;
 };
 
-bool is_declaration_specifier_call(std::string_view word) {
-  constexpr std::array kWords{"alignas", "decltype", "noexcept", "requires", "explicit", "typeof"};
-  return word.starts_with("__") || std::find(kWords.begin(), kWords.end(), word) != kWords.end();
-}
-
 bool makes_symbol(std::string_view word) {
   return word == "__device__" || word == "__constant__" || word == "__managed__";
 }
 
-/// Argument lists are shorter than this; a lone '<' must not cost a walk to the end each time.
-constexpr std::size_t kMaxAngleTokens = 4096;
-constexpr std::size_t kMaxConstantTokens = 4096;  // of a declaration, for the same reason
+/// Of a declaration: no walk to the end of the text for each.
+constexpr std::size_t kMaxConstantTokens = 4096;
 
 std::size_t count_words(std::string_view text, std::string_view word) {
   std::size_t count = 0;
@@ -82,34 +76,11 @@ class Scanner {
     return index < tokens_.size() && tokens_[index].kind == TokenKind::identifier;
   }
 
-  /// Index after the bracket that closes the one at `index`; the end of the text when none does.
   std::size_t behind_bracket(std::size_t index) const {
-    int depth = 0;
-    for (; index < tokens_.size(); ++index) {
-      if (tokens_[index].kind != TokenKind::punctuation) continue;
-      const char c = tokens_[index].text[0];
-      if (c == '(' || c == '[' || c == '{') ++depth;
-      if ((c == ')' || c == ']' || c == '}') && --depth <= 0) return index + 1;
-    }
-    return tokens_.size();
+    return kernwright::behind_bracket(tokens_, index);
   }
-
-  /// Index after the '>' that closes the '<' at `index`; `index` + 1 when it is no bracket.
   std::size_t behind_angle(std::size_t index) const {
-    int depth = 0;
-    const std::size_t limit = std::min(tokens_.size(), index + kMaxAngleTokens);
-    for (std::size_t i = index; i < limit; ++i) {
-      if (tokens_[i].kind != TokenKind::punctuation) continue;
-      const char c = tokens_[i].text[0];
-      if (c == '(' || c == '[' || c == '{') {
-        i = behind_bracket(i) - 1;
-        continue;
-      }
-      if (c == ';' || c == '}' || c == ')') break;
-      if (c == '<') ++depth;
-      if (c == '>' && --depth == 0) return i + 1;
-    }
-    return index + 1;
+    return kernwright::behind_angle(tokens_, index);
   }
 
   bool at_namespace_scope() const { return bodies_ == 0; }

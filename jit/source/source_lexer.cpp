@@ -2,6 +2,7 @@
 #include "jit/source/source_lexer.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace kernwright {
@@ -281,8 +282,44 @@ class Lexer {
   TokenizedSource result_;
 };
 
+/// Argument lists of templates are shorter; a lone '<' must not cost a walk to the end each time.
+constexpr std::size_t kMostAngleTokens = 4096;
+
 }  // namespace
 
+bool is_declaration_specifier_call(std::string_view word) {
+  constexpr std::array kWords{"alignas", "decltype", "noexcept", "requires", "explicit", "typeof"};
+  return word.starts_with("__") || std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
 TokenizedSource tokenize(std::string_view text) { return Lexer(text).run(); }
+
+std::size_t behind_bracket(std::span<const Token> tokens, std::size_t index) {
+  int depth = 0;
+  for (; index < tokens.size(); ++index) {
+    if (tokens[index].kind != TokenKind::punctuation) continue;
+    const char c = tokens[index].text[0];
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if ((c == ')' || c == ']' || c == '}') && --depth <= 0) return index + 1;
+  }
+  return tokens.size();
+}
+
+std::size_t behind_angle(std::span<const Token> tokens, std::size_t index) {
+  int depth = 0;
+  const std::size_t limit = std::min(tokens.size(), index + kMostAngleTokens);
+  for (std::size_t i = index; i < limit; ++i) {
+    if (tokens[i].kind != TokenKind::punctuation) continue;
+    const char c = tokens[i].text[0];
+    if (c == '(' || c == '[' || c == '{') {
+      i = behind_bracket(tokens, i) - 1;
+      continue;
+    }
+    if (c == ';' || c == '}' || c == ')') break;
+    if (c == '<') ++depth;
+    if (c == '>' && --depth == 0) return i + 1;
+  }
+  return index + 1;
+}
 
 }  // namespace kernwright

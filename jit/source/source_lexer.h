@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,5 +44,14 @@ struct TokenizedSource {
 /// literal or comment ends at the end of its line or of the text. The result points into `text`, so
 /// `text` must outlive it.
 TokenizedSource tokenize(std::string_view text);
+
+/// Whether the word may stand before parentheses in a declaration without being its name.
+bool is_declaration_specifier_call(std::string_view word);
+
+/// Index after the bracket that closes the one at `index`; the number of tokens when none does.
+std::size_t behind_bracket(std::span<const Token> tokens, std::size_t index);
+
+/// Index after the '>' that closes the '<' at `index`; `index` + 1 when it is no bracket.
+std::size_t behind_angle(std::span<const Token> tokens, std::size_t index);
 
 }  // namespace kernwright

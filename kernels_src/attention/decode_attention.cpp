@@ -72,7 +72,7 @@ std::int64_t most_shared(const Device& device) {
 /// fit, one at least. On Hopper heads of 128 have one block of twice the warps instead of two: it
 /// reads longer pieces of memory. But where `blocks` blocks of caches in pages come in several
 /// waves, one of two begins while the other ends (H200, 1024 tokens in pages of 16, 8 heads of
-/// keys: 64 sequences 75.4 -> 69.5 us, 256 274 -> 256 us; 32 40.6 -> 43.5 us).
+/// keys: 64 sequences 75.7 -> 70.3 us, 256 274 -> 256 us; 32 40.7 -> 43.8 us).
 DecodeBlock plan_decode_block(const Device& device, const PreparedAttention& made,
                               std::int64_t blocks) {
   const std::int64_t most = most_shared(device);

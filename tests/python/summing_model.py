@@ -5,6 +5,7 @@ import random
 import kernwright as kw
 from kernwright import llm
 from kernwright.llm._engine import TokenEngine
+from kernwright.llm._sampling import Sampling
 
 VOCABULARY = 61
 DIM = 16
@@ -86,3 +87,42 @@ def make_model(capacity=96, spread=0.0):
     return llm.Model(
         loaded.config, SummingModule(spread), memory=loaded.memory, cache_dtype="float32"
     )
+
+
+def require_right_texts_with_few_pages(engine, pages):
+    """Runs texts of any length that share beginnings and preempt each other; the stats then."""
+    draw = random.Random(2)  # the sum of no text is 1000, which the model takes ill
+    roots = prompts_of(13, 3, longest=30)
+    for _ in range(6):
+        prompts = [
+            root[: draw.randint(1, len(root))] + [draw.randrange(3) for _ in range(4)]
+            for root in draw.choices(roots, k=4)
+        ]
+        made = engine.run(prompts, Sampling(max_tokens=draw.randint(30, 55)))
+        for prompt, (each,) in zip(prompts, made, strict=True):
+            assert each.tokens == expected(prompt, len(each.tokens))
+        stats = engine.stats()
+        assert stats["used_pages"] == 0
+        assert stats["free_pages"] + stats["cached_pages"] == pages
+    assert stats["preemptions"] > 0
+    assert stats["shared_tokens"] > 0
+    return stats
+
+
+ENDS_WITHIN_DRAFTS = [
+    {"stop_tokens": "fourth"}, {"stop_tokens": "fourth", "min_tokens": 6}, {"max_tokens": 1},
+    {"max_tokens": 2}, {"choices": 3},
+]  # fmt: skip
+
+
+def require_ends_without_drafts(engine, options, count):
+    """Texts of an engine with drafts end as those without; the fourth token may be a stop token."""
+    for prompt in prompts_of(5, count, longest=30):
+        chosen = {"max_tokens": 12, **options}
+        if "stop_tokens" in chosen:
+            chosen["stop_tokens"] = [expected(prompt, 12)[3]]
+        wanted = expected(
+            prompt, chosen["max_tokens"], chosen.get("stop_tokens", ()), chosen.get("min_tokens", 0)
+        )
+        (made,) = engine.run([prompt], Sampling(**chosen))
+        assert [each.tokens for each in made] == [wanted] * chosen.get("choices", 1)

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import random
 import sys
 
 import numpy as np
@@ -10,7 +9,18 @@ import pytest
 from adapter_files import adapter_written
 from serving import TINY as TRAINED
 from serving import serving
-from summing_model import DIM, VOCABULARY, Summing, expected, make, make_model, prompts_of
+from summing_model import (
+    DIM,
+    ENDS_WITHIN_DRAFTS,
+    VOCABULARY,
+    Summing,
+    expected,
+    make,
+    make_model,
+    prompts_of,
+    require_ends_without_drafts,
+    require_right_texts_with_few_pages,
+)
 
 import kernwright as kw
 from kernwright import llm
@@ -137,41 +147,16 @@ def test_drawn_tokens_and_their_chances_are_those_without_drafts(batch):
     assert stats["accepted_tokens"] > 0.3 * stats["drafted_tokens"] > 0
 
 
-@pytest.mark.parametrize("options", [
-    {"stop_tokens": "fourth"}, {"stop_tokens": "fourth", "min_tokens": 6}, {"max_tokens": 1},
-    {"max_tokens": 2}, {"choices": 3},
-])  # fmt: skip
+@pytest.mark.parametrize("options", ENDS_WITHIN_DRAFTS)
 def test_ends_within_drafts_are_those_without(twins, options):
-    for prompt in prompts_of(5, 3, longest=30):
-        chosen = {"max_tokens": 12, **options}
-        if "stop_tokens" in chosen:
-            chosen["stop_tokens"] = [expected(prompt, 12)[3]]
-        wanted = expected(
-            prompt, chosen["max_tokens"], chosen.get("stop_tokens", ()), chosen.get("min_tokens", 0)
-        )
-        made = twins.run([prompt], Sampling(**chosen))
-        assert tokens_of(made) == [[wanted] * chosen.get("choices", 1)]
+    require_ends_without_drafts(twins, options, 3)
 
 
 @pytest.mark.parametrize("host", [None, 40 * 4 * 2 * DIM * 4])
 def test_few_pages_prefixes_and_long_prompts_leave_texts_and_drafts_right(host):
-    draw = random.Random(2)  # the sum of no text is 1000, which the model takes ill
-    engine = make_drafted(pages=26, host_cache=host)
-    roots = prompts_of(13, 3, longest=30)
-    for _ in range(6):
-        prompts = [
-            root[: draw.randint(1, len(root))] + [draw.randrange(3) for _ in range(4)]
-            for root in draw.choices(roots, k=4)
-        ]
-        made = engine.run(prompts, Sampling(max_tokens=draw.randint(30, 55)))
-        for prompt, (each,) in zip(prompts, made, strict=True):
-            assert each.tokens == expected(prompt, len(each.tokens))
-        stats = engine.stats()
-        assert stats["used_pages"] == 0
-        assert stats["free_pages"] + stats["cached_pages"] == 26
-    assert stats["preemptions"] > 0
-    assert stats["shared_tokens"] > 0
-    # Its keys and values are those of the text wherever its pages came from: every draft is right.
+    stats = require_right_texts_with_few_pages(make_drafted(pages=26, host_cache=host), 26)
+    # The draft model has the keys and values of the text wherever its pages came from, so that
+    # every draft is right.
     assert stats["accepted_tokens"] == stats["drafted_tokens"] > 200
     assert host is None or stats["loaded_pages"] > 0
 
@@ -207,7 +192,8 @@ def test_drafts_that_do_not_pay_are_left_out_and_the_draft_model_rests(sim):
 
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.7, "seed": 3}])
 def test_a_trained_draft_model_writes_what_the_model_writes(options):
-    # In float32: drawn tokens of bfloat16 would turn on the rounding of other kernels.
+    # The models have float32: kernels round bfloat16 in other ways with drafts, which may change a
+    # drawn token.
     trained, small = (llm.load(path, dtype="float32") for path in (TRAINED, SMALL))
     prompts = [trained.tokenizer.encode(text) for text in PROMPTS]
     options = {"max_tokens": 40, "ignore_eos": True, **options}

@@ -8,7 +8,17 @@ import pytest
 from adapter_files import adapter_written
 from serving import TINY as TRAINED
 from serving import serving
-from summing_model import VOCABULARY, Summing, expected, make, make_model, prompts_of
+from summing_model import (
+    ENDS_WITHIN_DRAFTS,
+    VOCABULARY,
+    Summing,
+    expected,
+    make,
+    make_model,
+    prompts_of,
+    require_ends_without_drafts,
+    require_right_texts_with_few_pages,
+)
 
 from kernwright import llm
 from kernwright.cli import main
@@ -82,39 +92,13 @@ def test_a_text_that_repeats_takes_fewer_steps():
     assert stats["accepted_tokens"] == made.accepted
 
 
-@pytest.mark.parametrize("options", [
-    {"stop_tokens": "fourth"}, {"stop_tokens": "fourth", "min_tokens": 6}, {"max_tokens": 1},
-    {"max_tokens": 2}, {"choices": 3},
-])  # fmt: skip
+@pytest.mark.parametrize("options", ENDS_WITHIN_DRAFTS)
 def test_ends_within_drafts_are_those_without(drafted, options):
-    for prompt in prompts_of(5, 4, longest=30):
-        chosen = {"max_tokens": 12, **options}
-        if "stop_tokens" in chosen:
-            chosen["stop_tokens"] = [expected(prompt, 12)[3]]
-        wanted = expected(
-            prompt, chosen["max_tokens"], chosen.get("stop_tokens", ()), chosen.get("min_tokens", 0)
-        )
-        made = drafted.run([prompt], Sampling(**chosen))
-        assert tokens_of(made) == [[wanted] * chosen.get("choices", 1)]
+    require_ends_without_drafts(drafted, options, 4)
 
 
 def test_few_pages_prefixes_and_long_prompts_leave_the_texts_right():
-    draw = random.Random(2)  # the sum of no text is 1000, which the model takes ill
-    engine = make(pages=26, draft=ALWAYS)
-    roots = prompts_of(13, 3, longest=30)
-    for _ in range(6):
-        prompts = [
-            root[: draw.randint(1, len(root))] + [draw.randrange(3) for _ in range(4)]
-            for root in draw.choices(roots, k=4)
-        ]
-        made = engine.run(prompts, Sampling(max_tokens=draw.randint(30, 55)))
-        for prompt, (each,) in zip(prompts, made, strict=True):
-            assert each.tokens == expected(prompt, len(each.tokens))
-        stats = engine.stats()
-        assert stats["used_pages"] == 0
-        assert stats["free_pages"] + stats["cached_pages"] == 26
-    assert stats["preemptions"] > 0
-    assert stats["shared_tokens"] > 0
+    stats = require_right_texts_with_few_pages(make(pages=26, draft=ALWAYS), 26)
     assert stats["drafted_tokens"] > 50
 
 

@@ -324,7 +324,7 @@ TEST_CASE(
   }
   CHECK(is_within(replay(whole), inside));
   CHECK(is_within(replay(made[1].stream()), inside));
-  // The same structure in another partition is another executable.
+  // A graph of the same nodes needs a new executable in another partition.
   const Stream moved = made[1].stream();
   graph.capture(moved, [&] { places.launch(moved); });
   CHECK(is_within(replay(whole), other));

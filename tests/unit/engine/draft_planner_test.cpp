@@ -2,6 +2,7 @@
 #include "engine/draft_planner.h"
 
 #include "unit/engine/batch_harness.h"
+#include "unit/engine/plan_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -13,22 +14,6 @@ using namespace kernwright::engine;
 using namespace kernwright::testing;
 
 namespace {
-
-/// A sequence with so many known and computed tokens that may get more.
-std::shared_ptr<Sequence> sequence_of(int length, int computed, int limit = 100) {
-  auto made = std::make_shared<Sequence>();
-  made->source = std::make_shared<Request>();
-  made->length = length;
-  made->computed = computed;
-  made->limit = limit;
-  return made;
-}
-
-std::vector<int> counts_of(const StepPlan& plan) {
-  std::vector<int> counts;
-  for (const StepPart& part : plan.parts) counts.push_back(part.count);
-  return counts;
-}
 
 std::vector<int> follows_of(const StepPlan& plan) {
   std::vector<int> follows;

@@ -2,6 +2,7 @@
 #include "engine/schedule.h"
 
 #include "base/errors.h"
+#include "unit/engine/plan_fixture.h"
 
 #include <doctest/doctest.h>
 
@@ -11,26 +12,7 @@
 
 using namespace kernwright;
 using namespace kernwright::engine;
-
-namespace {
-
-/// A sequence with so many known and computed tokens that may get more.
-std::shared_ptr<Sequence> sequence_of(int length, int computed, int limit = 100) {
-  auto made = std::make_shared<Sequence>();
-  made->source = std::make_shared<Request>();
-  made->length = length;
-  made->computed = computed;
-  made->limit = limit;
-  return made;
-}
-
-std::vector<int> counts_of(const StepPlan& plan) {
-  std::vector<int> counts;
-  for (const StepPart& part : plan.parts) counts.push_back(part.count);
-  return counts;
-}
-
-}  // namespace
+using namespace kernwright::testing;
 
 TEST_CASE("schedule: rows that generate have one token each") {
   const Buckets buckets = Buckets::of_limits(16, 64);

@@ -16,10 +16,11 @@ MOST_BLOCKS = 2**31 - 1
 
 
 class CutKernel:
-    """The common part of SlicedKernel and YieldingKernel: the brackets of a kernel."""
+    """The common part of SlicedKernel and YieldingKernel: the brackets of a kernel, whose launches
+    are cut as kw.slices(most, **options) does."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, most: int, **options: Any) -> None:
+        self.kernel, self._most, self._options = kernel, most, options
 
     @property
     def name(self) -> str:
@@ -40,7 +41,7 @@ class CutKernel:
             self.kernel.launch(config, *arguments)
 
     def _scope(self) -> _core.slices:
-        raise NotImplementedError
+        return _core.slices(self._most, strict=True, **self._options)
 
 
 class BoundCut:
@@ -74,7 +75,6 @@ class SlicedKernel(CutKernel):
     """
 
     def __init__(self, kernel: Kernel, max_blocks: int) -> None:
-        super().__init__(kernel)
         try:
             self.max_blocks = operator.index(max_blocks)
         except TypeError:
@@ -82,12 +82,10 @@ class SlicedKernel(CutKernel):
             raise ArgumentError(f"slice(max_blocks): a number of blocks, got a {kind}") from None
         if not 1 <= self.max_blocks <= MOST_BLOCKS:
             raise InvalidArgument(f"slice(max_blocks): 1 to {MOST_BLOCKS} blocks, got {max_blocks}")
+        super().__init__(kernel, self.max_blocks)
 
     def __repr__(self) -> str:
         return f"<{self.kernel.name} in slices of {self.max_blocks} blocks>"
-
-    def _scope(self) -> _core.slices:
-        return _core.slices(self.max_blocks, strict=True)
 
 
 class YieldingKernel(CutKernel):
@@ -112,7 +110,6 @@ class YieldingKernel(CutKernel):
     """
 
     def __init__(self, kernel: Kernel, words: Array) -> None:
-        super().__init__(kernel)
         if not isinstance(words, _core.Array):
             kind = type(words).__name__
             raise ArgumentError(f"yielding(words): an array of 2 uint32 numbers, got a {kind}")
@@ -123,12 +120,10 @@ class YieldingKernel(CutKernel):
         if words.strides[0] != 4:
             raise InvalidArgument("yielding(words): the numbers must lie together")
         self.words = words
+        super().__init__(kernel, MOST_BLOCKS, words=words.ptr)
 
     def __repr__(self) -> str:
         return f"<{self.kernel.name}, yielding>"
-
-    def _scope(self) -> _core.slices:
-        return _core.slices(MOST_BLOCKS, strict=True, words=self.words.ptr)
 
 
 def slice_blocks(

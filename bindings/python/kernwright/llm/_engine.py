@@ -140,8 +140,8 @@ class TokenEngine:
         self._record = Recorder(
             model, self._loop, caches, vocabulary, adapters, deterministic,
             None if drafter is None else Drafter(drafter, self._loop, more[0], self._sampled),
+            self._sampled,
         )  # fmt: skip
-        self._record.sampled = self._sampled
         self._adapters, self._deterministic = adapters, deterministic
         if adapters is not None:
             adapters.join(self)

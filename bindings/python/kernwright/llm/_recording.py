@@ -29,11 +29,12 @@ class Recorder:
     def __init__(
         self, model: Callable[[Step], Array], loop: _EngineLoop, caches: Sequence[LayerCache],
         vocabulary: int, adapters: Adapters | None = None, deterministic: bool = False,
-        drafter: Drafter | None = None,
+        drafter: Drafter | None = None, sampled: int | None = None,
     ) -> None:  # fmt: skip
         self._drafter = drafter
         self._model, self._loop, self._caches = model, loop, caches
-        self._vocabulary = self.sampled = vocabulary  # what comes from `sampled` on is padding
+        self._vocabulary = vocabulary
+        self._sampled = vocabulary if sampled is None else sampled  # the tokens behind are padding
         self._adapters, self._deterministic = adapters, deterministic
         self._pool = graph_pool(model, loop.stream.device)
 
@@ -71,8 +72,8 @@ class Recorder:
         logits = logits[:, : self._vocabulary]
         if logits.dtype != "float32":
             logits = logits.astype("float32")
-        if self.sampled < self._vocabulary:
-            logits[:, self.sampled :] = -np.inf
+        if self._sampled < self._vocabulary:
+            logits[:, self._sampled :] = -np.inf
         chances = kw.nn.log_softmax(logits) if details else None  # as the model has them
         if penalties:
             self._loop.penalize(logits, rows)
