@@ -15,11 +15,11 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <string_view>
 #include <thread>
 
 #include "base/format.h"
+#include "base/regular_file.h"
 
 extern char** environ;  // NOLINT: POSIX names it so
 
@@ -169,10 +169,9 @@ ChildProcess::~ChildProcess() {
 }
 
 std::uint64_t ChildProcess::resident_bytes() const {
-  std::ifstream file(format("/proc/{}/statm", id_));
-  std::uint64_t total = 0, resident = 0;
-  if (!(file >> total >> resident)) return 0;
-  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::uint64_t pages[2] = {};  // of its address space, resident
+  if (read_numbers(format("/proc/{}/statm", id_), pages) != 2) return 0;
+  return pages[1] * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 bool ChildProcess::reap(int options) noexcept {

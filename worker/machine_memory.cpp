@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+
+#include "base/regular_file.h"
 
 namespace kernwright {
 namespace {
@@ -19,7 +20,7 @@ std::uint64_t memory_of_machine() {
   for (const char* file : {"/sys/fs/cgroup/memory.max",                       // of a control group
                            "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {  // of an older one
     std::uint64_t limit = 0;
-    if (std::ifstream(file) >> limit && limit > 0) bytes = std::min(bytes, limit);
+    if (read_numbers(file, {&limit, 1}) == 1 && limit > 0) bytes = std::min(bytes, limit);
   }
   return bytes;
 }

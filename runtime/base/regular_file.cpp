@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 #include "base/format.h"
@@ -66,6 +67,10 @@ ssize_t read_some(const Opened& file, char* into, std::size_t size) {
   return repeated([&] { return ::read(file.get(), into, size); });
 }
 
+constexpr std::size_t kNumbersHead = 256;
+
+bool is_space(char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
+
 }  // namespace
 
 RegularFile read_regular_file(const std::string& path, std::uint64_t limit) {
@@ -102,6 +107,22 @@ RegularFile read_file_head(const std::string& path, std::size_t count) {
   if (got < 0) return {{}, failure(), false};
   result.bytes.resize(static_cast<std::size_t>(got));
   return result;
+}
+
+// NOTE: without streams of the C++ library, whose locales are 4 % of a linked extension.
+std::size_t read_numbers(const std::string& path, std::span<std::uint64_t> numbers) {
+  const std::string head = read_file_head(path, kNumbersHead).bytes;
+  const char* next = head.data();
+  const char* const end = next + head.size();
+  for (std::size_t count = 0; count < numbers.size(); ++count) {
+    while (next != end && is_space(*next)) ++next;
+    std::uint64_t number = 0;
+    const auto [last, error] = std::from_chars(next, end, number);
+    if (error != std::errc() || (last != end && !is_space(*last))) return count;
+    numbers[count] = number;
+    next = last;
+  }
+  return numbers.size();
 }
 
 }  // namespace kernwright

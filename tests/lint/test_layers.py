@@ -31,6 +31,11 @@ ALLOWED = {
 }  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".inc", ".def"}
+# One stream of the C++ library links all locales into the extension: 136 kB of the wheel.
+STREAMS = re.compile(
+    r"^\s*#\s*include\s+<(fstream|iomanip|iostream|istream|locale|ostream|regex|sstream|codecvt)>",
+    re.MULTILINE,
+)
 
 
 def module_of(path):
@@ -71,6 +76,20 @@ def test_the_lint_finds_an_upward_include(root):
     path = pathlib.Path("runtime/base/example.h")
     assert list(upward_includes(root, path, '#include "core/device.h"\n'))
     assert not list(upward_includes(root, path, '#include "base/errors.h"\n'))
+
+
+def test_no_source_of_the_extension_has_streams(root, tracked):
+    linked = [
+        p for p in tracked if p.suffix in SUFFIXES and (module_of(p) or p.parts[0] == "bindings")
+    ]
+    assert len(linked) > 50
+    problems = [
+        f"{path}: includes <{name}>; base/regular_file.h, base/format.h do not"
+        for path in linked
+        for name in STREAMS.findall((root / path).read_text())
+    ]
+    assert not problems, "\n".join(problems)
+    assert STREAMS.findall("#include <fstream>\n") == ["fstream"]
 
 
 def test_every_module_has_a_short_readme(root):

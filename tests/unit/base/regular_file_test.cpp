@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -25,6 +26,20 @@ struct Folder {
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
+}
+
+struct ReadNumbers {
+  std::size_t count = 0;
+  std::array<std::uint64_t, 2> values = {7, 7};
+};
+
+ReadNumbers numbers_in(const std::string& text) {
+  const Folder folder;
+  const std::string path = folder / "numbers";
+  std::ofstream(path) << text;
+  ReadNumbers read;
+  read.count = read_numbers(path, read.values);
+  return read;
 }
 
 }  // namespace
@@ -65,4 +80,33 @@ TEST_CASE("regular file: folders, pipes, devices and what is missing say what th
   CHECK(reason("/dev/zero") == "it is a device, no regular file");
   CHECK(reason(folder / "missing") == "it does not exist");
   CHECK(contains(reason("/proc/self/mem"), "it cannot be read: "));
+}
+
+TEST_CASE("numbers of a file: numbers stand between white space") {
+  const ReadNumbers read = numbers_in(" 12\t18446744073709551615 3\n");
+  CHECK(read.count == 2);
+  CHECK(read.values == std::array<std::uint64_t, 2>{12, 18446744073709551615u});
+}
+
+TEST_CASE("numbers of a file: reading ends at the first word that is no number") {
+  const ReadNumbers second = numbers_in("5 max\n");
+  CHECK(second.count == 1);
+  CHECK(second.values == std::array<std::uint64_t, 2>{5, 7});
+  for (const char* text : {"", "\n", "max\n", "-1\n", "12kB\n", "18446744073709551616\n"}) {
+    CAPTURE(text);
+    CHECK(numbers_in(text).count == 0);
+  }
+}
+
+TEST_CASE("numbers of a file: a missing file has no numbers") {
+  std::array<std::uint64_t, 1> values = {7};
+  CHECK(read_numbers("/proc/self/no such file", values) == 0);
+  CHECK(values[0] == 7);
+}
+
+TEST_CASE("numbers of a file: the pages of this process") {
+  std::array<std::uint64_t, 2> pages = {};
+  REQUIRE(read_numbers("/proc/self/statm", pages) == 2);
+  CHECK(pages[1] > 0);
+  CHECK(pages[1] <= pages[0]);
 }
