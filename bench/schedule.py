@@ -58,13 +58,16 @@ class Decoder:
         with self.graph.capture(kw.Stream()):
             self.y = self.run()
         self.expected = self.run().numpy()
+        assert np.isfinite(self.expected.astype(np.float32)).all()
 
     def run(self) -> kw.Array:
         x = self.x
         for query, key, value, out, gate, up, down in self.layers:
-            mixed = kw.nn.linear(x, query) + kw.nn.linear(x, key) + kw.nn.linear(x, value)
+            y = kw.nn.rms_norm(x)
+            mixed = kw.nn.linear(y, query) + kw.nn.linear(y, key) + kw.nn.linear(y, value)
             x = x + kw.nn.linear(mixed, out)
-            x = x + kw.nn.linear(kw.nn.silu(kw.nn.linear(x, gate)) * kw.nn.linear(x, up), down)
+            y = kw.nn.rms_norm(x)
+            x = x + kw.nn.linear(kw.nn.silu(kw.nn.linear(y, gate)) * kw.nn.linear(y, up), down)
         return x
 
     def check(self) -> None:
@@ -219,9 +222,11 @@ def torch_streams(seconds: float) -> Any:
     def run() -> Any:
         x = first
         for query, key, value, out, gate, up, down in layers:
-            mixed = nn.linear(x, query) + nn.linear(x, key) + nn.linear(x, value)
+            y = nn.rms_norm(x, (WIDTH,))
+            mixed = nn.linear(y, query) + nn.linear(y, key) + nn.linear(y, value)
             x = x + nn.linear(mixed, out)
-            x = x + nn.linear(nn.silu(nn.linear(x, gate)) * nn.linear(x, up), down)
+            y = nn.rms_norm(x, (WIDTH,))
+            x = x + nn.linear(nn.silu(nn.linear(y, gate)) * nn.linear(y, up), down)
         return x
 
     urgent, low = torch.cuda.Stream(priority=-5), torch.cuda.Stream(priority=0)

@@ -14,8 +14,9 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr int kQkvThreads = 128;  ///< kThreads of append_qkv.cu
-constexpr int kQkvValues = 16;    ///< of a head, held by a thread, as in norms
+constexpr int kQkvThreads = 128;         ///< kThreads of append_qkv.cu
+constexpr std::int64_t kQkvBlocks = 16;  ///< of a multiprocessor at a time
+constexpr int kQkvValues = 16;           ///< of a head, held by a thread, as in norms
 constexpr std::int64_t kMostQkvDim = 256;
 
 // As in append_qkv.cu.
@@ -178,15 +179,18 @@ void launch_qkv(PlannedAppend& planned, AppendQkv& call, ScalarType from, Scalar
     return format("append_qkv<{}, {}, {}, {}, {}, {}, {}{}>", device_type(from), device_type(to),
                   width, tile.items, tile.width, interleaved, norms, token_scales ? ", true" : "");
   });
-  const std::int64_t rows = std::int64_t{call.cache.batches} * call.cache.tokens *
-                            (call.heads + std::int64_t{2} * call.cache.heads);
+  const std::int64_t tokens = std::int64_t{call.cache.batches} * call.cache.tokens;
+  const std::int64_t heads = call.heads + std::int64_t{2} * call.cache.heads;
   const std::int64_t each = kQkvThreads / tile.width;
   Device& device = planned.used.front().device();
-  const std::int64_t blocks = (rows + each - 1) / each;
-  const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
-                            .block = {static_cast<std::uint32_t>(kQkvThreads)},
-                            .stream = on,
-                            .programmatic_dependent = overlaps_launches(device, blocks)};
+  // The fewer blocks a token has, the more heads turn by angles that are loaded once.
+  const std::int64_t wave = kQkvBlocks * device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t shares = std::clamp<std::int64_t>(wave / tokens, 1, (heads + each - 1) / each);
+  const LaunchConfig config{
+      .grid = {static_cast<std::uint32_t>(tokens), static_cast<std::uint32_t>(shares)},
+      .block = {static_cast<std::uint32_t>(kQkvThreads)},
+      .stream = on,
+      .programmatic_dependent = overlaps_launches(device, tokens * shares)};
   launch(kernel.on(device), config, call);
 }
 

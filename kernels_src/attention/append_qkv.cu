@@ -60,45 +60,54 @@ template <typename T>
 struct HeadRow {
   const T* from;
   HeadWeights weights;
-  float factor;     ///< of the norm
-  long long angle;  ///< row of the tables; outside of them: NaN
+  float factor;  ///< of the norm
 };
 
-/// Turns the columns from `column` on; their partners are read again.
-template <bool Interleaved, typename T, int N>
-__device__ __forceinline__ void turn(Columns<T, N>& x, const HeadRow<T>& row,
-                                     const RopeTables& tables, int column) {
-  constexpr bool kInside = Interleaved && N > 1;  // partners are neighbours in x
-  constexpr int kPairs = kInside ? N / 2 : N;
-  const int half = tables.half;
-  const bool second = Interleaved ? column % 2 != 0 : column >= half;
-  const int pair = Interleaved ? column / 2 : second ? column - half : column;
-  const bool inside = row.angle >= 0 && row.angle < tables.rows;
-  const long long first = (inside ? row.angle : 0) * half + pair;
+/// How the columns from one on turn: the same for all heads of a token.
+template <bool Interleaved, int N>
+struct Rotation {
+  static constexpr bool kInside = Interleaved && N > 1;  // partners are neighbours in a pack
+  static constexpr int kPairs = kInside ? N / 2 : N;
   float cosine[kPairs], sine[kPairs];
-  load_angles(tables.cos + first, inside ? 1.0f : not_a_number(), cosine);
-  load_angles(tables.sin + first, inside ? 1.0f : not_a_number(), sine);
-  if constexpr (kInside) {
+  int column;
+
+  /// `angle` is a row of the tables; outside of them all becomes NaN.
+  __device__ __forceinline__ void load(const RopeTables& tables, long long angle, int at) {
+    column = at;
+    const int pair = Interleaved ? at / 2 : is_second(tables.half) ? at - tables.half : at;
+    const bool inside = angle >= 0 && angle < tables.rows;
+    const long long first = (inside ? angle : 0) * tables.half + pair;
+    load_angles(tables.cos + first, inside ? 1.0f : not_a_number(), cosine);
+    load_angles(tables.sin + first, inside ? 1.0f : not_a_number(), sine);
+  }
+  __device__ __forceinline__ bool is_second(int half) const {
+    return Interleaved ? column % 2 != 0 : column >= half;
+  }
+  /// Partners that are not in x are read again.
+  template <typename T>
+  __device__ __forceinline__ void apply(Columns<T, N>& x, const HeadRow<T>& row, int half) const {
+    if constexpr (kInside) {
 #pragma unroll
-    for (int j = 0; j < kPairs; ++j) {
-      const float a = x.value[2 * j], b = x.value[2 * j + 1];
-      x.value[2 * j] = turned_first(a, b, cosine[j], sine[j]);
-      x.value[2 * j + 1] = turned_second(a, b, cosine[j], sine[j]);
-    }
-  } else {
-    const int other =
-        Interleaved ? (second ? column - 1 : column + 1) : (second ? column - half : column + half);
-    Columns<T, N> partner;
-    partner.load(row.from + other);
-    partner.normalize(row.factor, row.weights, other);
+      for (int j = 0; j < kPairs; ++j) {
+        const float a = x.value[2 * j], b = x.value[2 * j + 1];
+        x.value[2 * j] = turned_first(a, b, cosine[j], sine[j]);
+        x.value[2 * j + 1] = turned_second(a, b, cosine[j], sine[j]);
+      }
+    } else {
+      const bool second = is_second(half);
+      const int other = column + (second ? -1 : 1) * (Interleaved ? 1 : half);
+      Columns<T, N> partner;
+      partner.load(row.from + other);
+      partner.normalize(row.factor, row.weights, other);
 #pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float a = x.value[j], b = partner.value[j];
-      x.value[j] =
-          second ? turned_second(b, a, cosine[j], sine[j]) : turned_first(a, b, cosine[j], sine[j]);
+      for (int j = 0; j < N; ++j) {
+        const float a = x.value[j], b = partner.value[j];
+        x.value[j] = second ? turned_second(b, a, cosine[j], sine[j])
+                            : turned_first(a, b, cosine[j], sine[j]);
+      }
     }
   }
-}
+};
 
 template <typename E, typename T, int N>
 __device__ __forceinline__ void store(E* to, const Columns<T, N>& x, float scale) {
@@ -126,89 +135,99 @@ __device__ __forceinline__ unsigned largest_magnitude(const Columns<T, N> (&colu
   return warp_reduce<Width>(most, [](unsigned a, unsigned b) { return max(a, b); });
 }
 
-/// `Width` threads take a head of a token, in packs of N elements. E: elements of the caches; with
-/// TokenScales a head's largest magnitude becomes the largest number of E.
+/// A block takes one token: `Width` threads a head of it, in packs of N elements, and so on through
+/// the heads of the block's share (blockIdx.y). E: elements of the caches; with TokenScales a
+/// head's largest magnitude becomes the largest number of E.
 template <typename T, typename E, int N, int Items, int Width, bool Interleaved, bool Norms,
           bool TokenScales = false>
 __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ AppendQkv call) {
   wait_then_let_next_begin();
+  constexpr int kHeads = kThreads / Width;  // at a time
   const CacheAppend& cache = call.cache;
   const int lane = threadIdx.x % Width;
-  unsigned long long number =
-      static_cast<unsigned long long>(blockIdx.x) * (kThreads / Width) + threadIdx.x / Width;
+  const int batch = blockIdx.x / cache.tokens;
+  const int token = blockIdx.x - batch * cache.tokens;
   const int all = call.heads + 2 * cache.heads;
-  int head = static_cast<int>(number % all);
-  number /= all;
-  const int token = static_cast<int>(number % cache.tokens);
-  number /= cache.tokens;
-  const bool exists = number < static_cast<unsigned long long>(cache.batches);
-  const int batch = exists ? static_cast<int>(number) : 0;
-  const int part = head < call.heads ? 0 : head < call.heads + cache.heads ? 1 : 2;
-  head -= part == 0 ? 0 : part == 1 ? call.heads : call.heads + cache.heads;
-
-  const CacheSide& side = cache.side[part == 2];
-  const HeadStrides& at = part == 0 ? call.q_at : side.from_at;
-  HeadRow<T> row{};
-  row.from = static_cast<const T*>(part == 0 ? call.q : side.from) + batch * at.batch +
-             head * at.head + token * at.token;
-  const int packs = exists ? side.packs : 0;
-  Columns<T, N> columns[Items];
-#pragma unroll
-  for (int i = 0; i < Items; ++i)
-    if (i * Width + lane < packs) columns[i].load(row.from + (i * Width + lane) * N);
-  if constexpr (Norms) {
-    if (part < 2) row.weights = part == 0 ? call.q_norm : call.k_norm;
-    float squares = 0;
-#pragma unroll
-    for (int i = 0; i < Items; ++i) {
-      if (i * Width + lane >= packs) continue;
-#pragma unroll
-      for (int j = 0; j < N; ++j) squares += columns[i].value[j] * columns[i].value[j];
-    }
-    squares = warp_reduce<Width>(squares, Sum());
-    row.factor = statistics_of<kRms>(0.0f, squares, side.dim, call.eps).factor;
-  }
-  if (!TokenScales && !exists) return;
-  E* const place = part == 0 || !exists ? nullptr : cache.place<E>(side, batch, head, token);
-  const bool goes_nowhere = !exists || (part != 0 && place == nullptr);
-  if (!TokenScales && goes_nowhere) return;
-  T* const out = static_cast<T*>(call.out) + batch * call.out_at.batch + head * call.out_at.head +
-                 token * call.out_at.token;
-  float scale = part == 0 || side.scales == nullptr ? 1.0f : side.scales[head];
-  const bool rotates = part < 2 && call.tables.cos != nullptr;
-  if (rotates) {
-    row.angle = call.positions == nullptr
-                    ? static_cast<long long>(cache.positions[batch]) + token
-                    : call.positions[static_cast<long long>(batch) * cache.tokens + token];
-  }
-  const auto keep = [&](const Columns<T, N>& done, int column) {
-    if (part == 0) {
-      store(out + column, done, scale);
-    } else {
-      store(place + column, done, scale);
-    }
-  };
-#pragma unroll
-  for (int i = 0; i < Items; ++i) {
-    const int column = (i * Width + lane) * N;
-    if (column >= packs * N) continue;
-    columns[i].normalize(row.factor, row.weights, column);
-    if (rotates && column < 2 * call.tables.half)
-      turn<Interleaved>(columns[i], row, call.tables, column);
-    if constexpr (!TokenScales) keep(columns[i], column);
-  }
-  if constexpr (TokenScales) {
-    const unsigned most = largest_magnitude<T, Width>(columns, packs);
-    if (goes_nowhere) return;
-    if (part != 0) {
-      scale = __uint_as_float(most) / ToCache<E>::most();
-      if (lane == 0) side.token_scales[cache.offset(side.scales_at, batch, head, token)] = scale;
-      if (scale == 0) scale = 1;  // all elements of the head are 0
-    }
+  Rotation<Interleaved, N> rotations[Items];
+  if (call.tables.cos != nullptr) {
+    const long long angle = call.positions == nullptr
+                                ? static_cast<long long>(cache.positions[batch]) + token
+                                : call.positions[blockIdx.x];
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
       const int column = (i * Width + lane) * N;
-      if (column < packs * N) keep(columns[i], column);
+      if (column < 2 * call.tables.half) rotations[i].load(call.tables, angle, column);
+    }
+  }
+  const long long places[2] = {cache.offset(cache.side[0].to_at, batch, 0, token),
+                               cache.offset(cache.side[1].to_at, batch, 0, token)};
+  // All lanes of a warp go through the loop as often, for the reductions inside.
+  for (int first = blockIdx.y * kHeads; first < all; first += gridDim.y * kHeads) {
+    const int number = first + static_cast<int>(threadIdx.x) / Width;
+    const bool exists = number < all;
+    const int part = number < call.heads ? 0 : number < call.heads + cache.heads ? 1 : 2;
+    const int head =
+        exists ? number - (part == 0 ? 0 : call.heads + (part == 1 ? 0 : cache.heads)) : 0;
+    const CacheSide& side = cache.side[part == 2];
+    const HeadStrides& at = part == 0 ? call.q_at : side.from_at;
+    HeadRow<T> row{};
+    row.from = static_cast<const T*>(part == 0 ? call.q : side.from) + batch * at.batch +
+               head * at.head + token * at.token;
+    const int packs = exists ? side.packs : 0;
+    Columns<T, N> columns[Items];
+#pragma unroll
+    for (int i = 0; i < Items; ++i)
+      if (i * Width + lane < packs) columns[i].load(row.from + (i * Width + lane) * N);
+    if constexpr (Norms) {
+      if (part < 2) row.weights = part == 0 ? call.q_norm : call.k_norm;
+      float squares = 0;
+#pragma unroll
+      for (int i = 0; i < Items; ++i) {
+        if (i * Width + lane >= packs) continue;
+#pragma unroll
+        for (int j = 0; j < N; ++j) squares += columns[i].value[j] * columns[i].value[j];
+      }
+      squares = warp_reduce<Width>(squares, Sum());
+      row.factor = statistics_of<kRms>(0.0f, squares, side.dim, call.eps).factor;
+    }
+    if (!TokenScales && !exists) continue;
+    const long long within = places[part == 2];
+    const bool goes_nowhere = !exists || (part != 0 && within == kNoRow);
+    if (!TokenScales && goes_nowhere) continue;
+    E* const place = static_cast<E*>(side.to) + within + head * side.to_at.head;
+    T* const out = static_cast<T*>(call.out) + batch * call.out_at.batch + head * call.out_at.head +
+                   token * call.out_at.token;
+    float scale = part == 0 || side.scales == nullptr ? 1.0f : side.scales[head];
+    const bool rotates = part < 2 && call.tables.cos != nullptr;
+    const auto keep = [&](const Columns<T, N>& done, int column) {
+      if (part == 0) {
+        store(out + column, done, scale);
+      } else {
+        store(place + column, done, scale);
+      }
+    };
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      const int column = (i * Width + lane) * N;
+      if (column >= packs * N) continue;
+      columns[i].normalize(row.factor, row.weights, column);
+      if (rotates && column < 2 * call.tables.half)
+        rotations[i].apply(columns[i], row, call.tables.half);
+      if constexpr (!TokenScales) keep(columns[i], column);
+    }
+    if constexpr (TokenScales) {
+      const unsigned most = largest_magnitude<T, Width>(columns, packs);
+      if (goes_nowhere) continue;
+      if (part != 0) {
+        scale = __uint_as_float(most) / ToCache<E>::most();
+        if (lane == 0) side.token_scales[cache.offset(side.scales_at, batch, head, token)] = scale;
+        if (scale == 0) scale = 1;  // all elements of the head are 0
+      }
+#pragma unroll
+      for (int i = 0; i < Items; ++i) {
+        const int column = (i * Width + lane) * N;
+        if (column < packs * N) keep(columns[i], column);
+      }
     }
   }
 }
