@@ -18,6 +18,7 @@ import kernwright as kw
 KERNELS = "kernels"  # queues work on the stream, copies nothing to or from the host
 VIEW = "view"  # queues nothing
 HOST = "host"  # copies to or from the host, and cannot be captured
+CHECKED = "checked"  # waits for the answer of a check, which a capture leaves out
 
 
 class Spec(NamedTuple):

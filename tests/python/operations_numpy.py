@@ -1,6 +1,6 @@
 """Cases of NumPy's functions that are made of the array library's own."""
 
-from every_operation import HOST, VIEW, Table, s
+from every_operation import CHECKED, HOST, KERNELS, VIEW, Table, s
 
 import kernwright as kw
 
@@ -10,7 +10,8 @@ VECTOR = s(300)
 
 statistics = Table("statistics")
 for name in ("median", "nanmedian", "ptp", "nanargmax", "nanargmin", "nancumsum", "nancumprod"):
-    statistics.add(name, lambda x, f=name: getattr(kw, f)(x, axis=1), TURNED)
+    kind = CHECKED if name.startswith("nanarg") else KERNELS
+    statistics.add(name, lambda x, f=name: getattr(kw, f)(x, axis=1), TURNED, kind=kind)
 for name in ("quantile", "nanquantile", "percentile", "nanpercentile"):
     statistics.add(name, lambda x, f=name: getattr(kw, f)(x, 0.3, axis=0), ROWS)
     statistics.add(
@@ -23,13 +24,14 @@ statistics.add(
     s(40, 33, low=0),
     form="weights",
 )
-statistics.add("average", lambda x, w: kw.average(x, 1, w), ROWS, s(33, low=0))
+statistics.add("average", lambda x, w: kw.average(x, 1, w), ROWS, s(33, low=0), kind=CHECKED)
 statistics.add("cov", kw.cov, s(9, 40))
 statistics.add("corrcoef", kw.corrcoef, s(9, 40))
 statistics.add("isclose", kw.isclose, ROWS, TURNED)
 for name in ("allclose", "array_equal", "array_equiv"):
     statistics.add(name, getattr(kw, name), ROWS, TURNED)
-statistics.add("digitize", lambda x, b: kw.digitize(x, kw.cumsum(b)), VECTOR, s(9, low=0))
+RISING_BINS = lambda x, b: kw.digitize(x, kw.cumsum(b))  # noqa: E731
+statistics.add("digitize", RISING_BINS, VECTOR, s(9, low=0), kind=CHECKED)
 statistics.add("digitize", lambda x: kw.digitize(x, [0.0, 1.0]), VECTOR, form="host", kind=HOST)
 statistics.add("histogram2d", kw.histogram2d, VECTOR, VECTOR, kind=HOST)
 statistics.add("histogram_bin_edges", kw.histogram_bin_edges, VECTOR, kind=HOST)

@@ -52,8 +52,24 @@ def test_cross_products():
     same("cross", x.T, y, axisa=0)
     same("cross", x, y, axisc=0)
     same("cross", x.T, y.T, axis=0)
-    with pytest.raises(kw.InvalidArgument, match="3 elements"):
-        kw.cross(kw.ones(2), kw.ones(2))
+    for shapes in (((4,), (4, 3)), ((4, 3), (1,)), ((2, 1), (2, 2))):
+        arrays = [np.ones(shape) for shape in shapes]
+        with pytest.raises(ValueError):
+            np.cross(*arrays)
+        with pytest.raises(kw.InvalidArgument, match="3 elements"):
+            kw.cross(*map(kw.asarray, arrays))
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dim")
+def test_cross_products_in_a_plane():
+    flat, wide = RNG.normal(size=(4, 2)), RNG.normal(size=(5, 4, 3))
+    for first, second in ((flat, wide), (wide, flat), (flat, flat[::-1].copy()), (flat[0], flat)):
+        same("cross", first, second)
+        same("cross", np.moveaxis(first, -1, 0).copy(), second, axisa=0)
+    same("cross", flat, wide, axisc=0)
+    same("cross", flat.T, flat.T, axis=0)
+    same("cross", np.array([[1, 2]]), np.array([[3, 4, 5]]))
+    same("cross", np.array([1, 2]), np.array([3.5, 4]))
 
 
 def test_products_into_an_array():

@@ -47,6 +47,18 @@ def test_errors():
     x = kw.asarray(X)
     with pytest.raises(kw.InvalidArgument, match="rise"):
         kw.digitize(x, [0.0, 2.0, 1.0])
+    for bins in ([0.0, 2.0, 1.0], [3.0, 1.0, 3.0], [1, 1, 0, 1]):
+        with pytest.raises(ValueError):
+            np.digitize(X, bins)
+        with pytest.raises(kw.InvalidArgument, match="rise or fall"):
+            kw.digitize(x, kw.asarray(bins))
+    same("digitize", X, np.array([1.0, 1.0, 1.0]))
+    same("digitize", X, np.array([1.0, 1.0, 0.0]))
+    for bins in ([0.0, 1.0, np.nan], [np.nan, np.nan, 1.0, 0.0]):
+        same("digitize", X, np.array(bins))
+        compare(kw.digitize(x, bins), np.digitize(X, bins))
+    with pytest.raises(kw.InvalidArgument, match="rise or fall"):
+        kw.digitize(x, kw.asarray([0.0, np.nan, 2.0]))
     with pytest.raises(kw.InvalidArgument, match="one dimension"):
         kw.digitize(x, kw.ones((2, 2)))
     with pytest.raises(kw.InvalidArgument, match=r"\(n,\)"):

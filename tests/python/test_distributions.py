@@ -1,5 +1,7 @@
 """The distributions of kw.random against SciPy's, and with arrays of parameters."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -171,6 +173,41 @@ def test_multivariate_normal(method):
     if method == "eigh":
         flat = wide(kw.random.multivariate_normal([0, 0], [[1, 1], [1, 1]], 9, seed=2))
         assert np.allclose(flat[:, 0], flat[:, 1], atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["eigh", "cholesky"])
+def test_a_covariance_that_is_none(method):
+    indefinite, skewed = [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]
+    several = np.stack([np.eye(2), indefinite])
+    drawn = {}
+    for cov in (indefinite, skewed, several, kw.asarray(indefinite)):
+        args = ([0.0, 0.0], cov, (5, 2))
+        if not isinstance(cov, kw.Array) and np.ndim(cov) == 2:
+            with pytest.raises(ValueError):
+                np.random.default_rng(1).multivariate_normal(*args[:2], check_valid="raise")
+        with pytest.raises(kw.InvalidArgument, match="semi-definite"):
+            kw.random.multivariate_normal(*args, method=method, check_valid="raise")
+        with pytest.warns(RuntimeWarning, match="semi-definite"):
+            drawn["warn"] = kw.random.multivariate_normal(*args, method=method, seed=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            drawn["ignore"] = kw.random.multivariate_normal(
+                *args, method=method, seed=4, check_valid="ignore"
+            )
+        assert np.array_equal(wide(drawn["warn"]), wide(drawn["ignore"]), equal_nan=True)
+
+
+def test_a_covariance_within_its_tolerance():
+    nearly = [[1.0, 1.0 + 1e-6], [1.0 + 1e-6, 1.0]]
+    r = kw.random.Generator(1)
+    with pytest.raises(kw.InvalidArgument, match="within 1e-08"):
+        r.multivariate_normal([0, 0], nearly, check_valid="raise")
+    assert r.offset == 0  # nothing was drawn
+    assert r.multivariate_normal([0, 0], nearly, check_valid="raise", tol=1e-5).shape == (2,)
+    for definite in ([[2.0, 1.0], [1.0, 2.0]], [[1.0, 1.0], [1.0, 1.0]], [[0.0, 0], [0, 0]]):
+        assert r.multivariate_normal([0, 0], definite, check_valid="raise").shape == (2,)
+    with pytest.raises(kw.InvalidArgument, match="check_valid"):
+        r.multivariate_normal([0, 0], nearly, check_valid="no")
 
 
 def test_categorical():

@@ -11,6 +11,7 @@ FAMILIES = {
     "InvalidArgument": ValueError,
     "ArgumentError": TypeError,
     "AxisError": IndexError,
+    "DivisionByZero": ZeroDivisionError,
     "ArgumentRangeError": OverflowError,
     "LaunchConfigError": ValueError,
     "NameNotFound": KeyError,

@@ -44,6 +44,22 @@ def test_blocks():
     same("block", X)
     same("block", [X, X[:, :1]])  # more axes than lists: beside each other along the last axis
     same("block", [[np.ones((2, 1, 3)), np.zeros((2, 1, 1))], [np.ones((2, 2, 4))]])
+    for numbers in (3, [1, 2], [[1, 2], [3, 4]], [True, False], [[[1]], [[2]]], [2**40, 1]):
+        same("block", numbers)
+    same("block", [[np.eye(2), np.zeros((2, 1))], [np.ones((1, 2)), 7]])
+    same("block", [V, 1.5, np.float64(2), np.array([4])])
+    narrow = kw.asarray(V, dtype="float16")  # numbers are weak beside arrays
+    assert kw.block([narrow, 1.5, 2]).dtype == np.float16
+    assert kw.block([1, 2.5]).dtype == kw.asarray([1, 2.5]).dtype
+    compare(kw.block([narrow, V]), np.concatenate([V, V]))
+    for wrong in ((1, 2), [(1, 2)], ["a"]):
+        with pytest.raises(kw.ArgumentError):
+            kw.block(wrong)
+    for wrong in ([[1, 2], 3], [1, [2]]):
+        with pytest.raises(ValueError):
+            np.block(wrong)
+        with pytest.raises(kw.InvalidArgument):
+            kw.block(wrong)
     for wrong in ([], [[kw.ones(2)], kw.ones(2)], [[]]):
         with pytest.raises(kw.InvalidArgument):
             kw.block(wrong)

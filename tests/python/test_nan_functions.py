@@ -23,7 +23,11 @@ def test_axes_and_views(name):
 def test_places_keep_axes_and_say_where_nothing_is():
     same("nanargmax", X, axis=1, keepdims=True)
     rows = kw.asarray(np.array([[np.nan, np.nan], [1.0, np.nan]]))
-    assert kw.nanargmin(rows, axis=1).numpy().tolist() == [-1, 0]
+    for name in ("nanargmin", "nanargmax"):
+        with pytest.raises(ValueError, match="All-NaN"):
+            getattr(kw, name)(rows, axis=1)
+        with pytest.raises(ValueError, match="All-NaN"):
+            getattr(kw, name)(rows[0])
     out = kw.empty(5, "int64")
     assert kw.nanargmax(kw.asarray(X), 1, out=out) is out
     compare(out, np.nanargmax(X, 1))
@@ -55,3 +59,17 @@ def test_errors():
         kw.nanargmin(kw.zeros(0))
     with pytest.raises(kw.ArgumentError, match="device"):
         kw.nancumsum([1.0])
+
+
+def test_a_capture_leaves_the_check_out():
+    x, stream, graph = kw.asarray([1.0, 2.0]), kw.Stream(), kw.Graph()
+    kw.nanargmax(x)
+    kw.synchronize()
+    with graph.capture(stream):
+        place = kw.nanargmax(x)
+    for values, want in (([5.0, np.nan], 0), ([np.nan, np.nan], -1)):
+        x[...] = kw.asarray(values, dtype=x.dtype)
+        kw.synchronize()
+        graph.launch(stream)
+        stream.synchronize()
+        assert place.item() == want

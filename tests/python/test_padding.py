@@ -44,6 +44,23 @@ def test_options():
             np.pad(X, 1, constant_values=5))  # fmt: skip
 
 
+def test_functions():
+    def framed(vector, width, axis, options):
+        before, after = width
+        vector[:before] = options.get("value", 10) + axis
+        if after:
+            vector[-after:] = vector[before : before + after][::-1]
+
+    for widths in (2, ((1, 0), (2, 1)), 0):
+        same("pad", X, widths, framed)
+        same("pad", X, widths, framed, value=-3)
+    cube = np.arange(12).reshape(2, 3, 2)
+    same("pad", cube, 1, framed)
+    same("pad", np.arange(3.0), (2, 1), framed)
+    with pytest.raises(TypeError, match="value"):
+        kw.pad(kw.asarray(X), 1, value=3)
+
+
 def test_errors():
     x = kw.asarray(X)
     for widths in (-1, 1.5, (1, 2, 3)):

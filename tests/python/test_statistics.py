@@ -119,6 +119,21 @@ def test_averages():
         compare(kw.average(view, axis=0), np.average(X, axis=0))
 
 
+@pytest.mark.parametrize("weights", [[0.0, 0.0, 0.0], [1.0, -1.0, 0.0], [0, 0, 0]])
+def test_averages_refuse_weights_that_sum_to_zero(weights):
+    rows, given = np.ones((2, 3)), np.array(weights)
+    for options in ({}, {"axis": 1}, {"axis": -1, "returned": True}):
+        x, w = (rows, given) if options else (rows[0], given)
+        with pytest.raises(ZeroDivisionError):
+            np.average(x, weights=w, **options)
+        with pytest.raises(kw.DivisionByZero, match="sum to zero"):
+            kw.average(kw.asarray(x), weights=kw.asarray(w), **options)
+    mixed = np.array([[0.0, 0.0], [1.0, 1.0]])
+    with pytest.raises(ZeroDivisionError):
+        kw.average(kw.asarray(mixed), axis=1, weights=kw.asarray(mixed))
+    same("average", mixed, axis=0, weights=mixed + 1)
+
+
 @np.errstate(all="ignore")
 @pytest.mark.filterwarnings("ignore")
 def test_covariances():

@@ -134,6 +134,7 @@ from kernwright.errors import CompileError as CompileError
 from kernwright.errors import DeviceFault as DeviceFault
 from kernwright.errors import DeviceLost as DeviceLost
 from kernwright.errors import DeviceNotFound as DeviceNotFound
+from kernwright.errors import DivisionByZero as DivisionByZero
 from kernwright.errors import DriverError as DriverError
 from kernwright.errors import DriverNotFound as DriverNotFound
 from kernwright.errors import Error as Error

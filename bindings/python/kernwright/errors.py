@@ -26,6 +26,10 @@ class AxisError(InvalidArgument, IndexError):
     """An axis beyond those of an array."""
 
 
+class DivisionByZero(InvalidArgument, ZeroDivisionError):
+    """What a result would be divided by is 0."""
+
+
 class ArgumentError(Error, TypeError):
     """Wrong count, kind, dtype or device of a kernel argument; nothing was launched."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from kernwright._array.creation import HOST_TYPES, full, read_or_stacked
 from kernwright._array.host_values import kind_of
 from kernwright._array.methods import checked_values
-from kernwright._core import Array, _adopt, _elementwise, _from_numpy
+from kernwright._core import Array, _adopt, _elementwise, _from_numpy, current_stream
 from kernwright.errors import ArgumentError, AxisError, InvalidArgument
 
 
@@ -112,6 +112,16 @@ def extents_of(shape: Any) -> tuple[int, ...]:
     if hasattr(shape, "__index__"):
         return (operator.index(shape),)
     return tuple(operator.index(extent) for extent in shape)
+
+
+def holds_somewhere(flags: Array) -> bool:
+    """Whether a check of values found something; waits for the device. A capture cannot wait: there
+    the answer is False."""
+    if flags.size == 0 or current_stream(flags.device).is_capturing:
+        return False
+    import kernwright as kw
+
+    return bool(kw.any(flags).item())
 
 
 def stored(result: Array, out: Any) -> Array:

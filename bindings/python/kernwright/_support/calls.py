@@ -36,6 +36,7 @@ from kernwright.errors import (
     ArgumentError,
     ArgumentRangeError,
     CaptureError,
+    DivisionByZero,
     Error,
     InvalidArgument,
     NameNotFound,
@@ -298,6 +299,7 @@ def _typed(error: Exception, call: str, given: dict[str, Any]) -> Error:
         (IndexError, OutOfBounds),
         (KeyError, NameNotFound),
         (ValueError, InvalidArgument),
+        (ZeroDivisionError, DivisionByZero),
         (ArithmeticError, InvalidArgument),
     )
     kind = next((ours for plain, ours in kinds if isinstance(error, plain)), ArgumentError)

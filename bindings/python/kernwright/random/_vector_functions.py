@@ -46,11 +46,13 @@ def multinomial(
 
 def multivariate_normal(
     mean: Any, cov: Any, shape: Any = (), dtype: Any = None, *, method: str = "eigh",
-    seed: int | None = None, device: Any = None,
+    check_valid: str = "warn", tol: float = 1e-8, seed: int | None = None, device: Any = None,
 ) -> Array:  # fmt: skip
     """Normal vectors of this mean and covariance: see Generator.multivariate_normal().
 
     >>> kw.random.multivariate_normal([0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]], 5, seed=7).shape
     (5, 2)
     """
-    return source(seed).multivariate_normal(mean, cov, shape, dtype, method=method, device=device)
+    return source(seed).multivariate_normal(
+        mean, cov, shape, dtype, method=method, check_valid=check_valid, tol=tol, device=device
+    )

@@ -8,8 +8,9 @@ import numpy as np
 
 import kernwright
 from kernwright import _core
-from kernwright._array.operands import extents_of
+from kernwright._array.operands import extents_of, holds_somewhere
 from kernwright._support.typed import typed
+from kernwright._support.warn import warn_caller
 from kernwright.errors import InvalidArgument
 from kernwright.random._parameters import (
     COUNT,
@@ -78,12 +79,17 @@ class VectorDraws(RandomSequence):
 
     def multivariate_normal(
         self, mean: Any, cov: Any, shape: Any = (), dtype: Any = None, *,
-        method: str = "eigh", device: Any = None,
+        method: str = "eigh", check_valid: str = "warn", tol: float = 1e-8, device: Any = None,
     ) -> _core.Array:  # fmt: skip
         """Normal vectors of this mean (..., K) and covariance (..., K, K): shape (*shape, K).
 
         `method`: "eigh" takes every positive semi-definite matrix, "cholesky" is faster and needs
         a definite one (else the result is NaN). In float32 or float64.
+
+        A covariance that is not symmetric and positive semi-definite within `tol` (elements that
+        differ from their mirror images, eigenvalues below -tol; with "cholesky" a matrix without a
+        factor) gives a RuntimeWarning with check_valid="warn", InvalidArgument with "raise". Both
+        wait for the device. "ignore" does not look, nor does a capture, which cannot wait.
 
         >>> mean, cov = [0.0, 5.0], [[1.0, 0.5], [0.5, 1.0]]
         >>> kw.random.Generator(7).multivariate_normal(mean, cov, 3).shape
@@ -91,6 +97,10 @@ class VectorDraws(RandomSequence):
         """
         if method not in ("eigh", "cholesky"):
             raise InvalidArgument(f'method is "eigh" or "cholesky", got {method!r}')
+        if check_valid not in ("warn", "raise", "ignore"):
+            raise InvalidArgument(
+                f'check_valid is "warn", "raise" or "ignore", got {check_valid!r}'
+            )
         centre, spread_by = checked(Parameter("mean", mean)), checked(Parameter("cov", cov))
         rows = _rows_of(centre, "mean")
         k = centre.shape[-1]
@@ -99,8 +109,11 @@ class VectorDraws(RandomSequence):
             raise InvalidArgument(f"cov is (..., {k}, {k}) for a mean of {k}, got shape {square}")
         extents = _leading(rows, shape, square[:-2])
         place = _place(centre, spread_by, device)
+        square_root, wrong = _square_root(on_device(spread_by, place), method, float(tol))
+        if check_valid != "ignore" and holds_somewhere(wrong):
+            _refuse(check_valid, tol)
         unit = self.normal((*extents, k), dtype, device=place)  # type: ignore[attr-defined]
-        factor = _square_root(on_device(spread_by, unit.device), method).astype(unit.dtype)
+        factor = square_root.to(unit.device).astype(unit.dtype)
         turned = kernwright.matmul(factor, unit.reshape((*extents, k, 1))).reshape(unit.shape)
         return turned + on_device(centre, unit.device).astype(unit.dtype)
 
@@ -168,10 +181,21 @@ def _completed(pvals: np.ndarray) -> np.ndarray:
     return np.concatenate([pvals[..., :-1], np.maximum(1 - before, 0)[..., None]], -1)
 
 
-def _square_root(cov: _core.Array, method: str) -> _core.Array:
-    """A with A A^T = cov, in float64."""
+def _square_root(cov: _core.Array, method: str, tol: float) -> tuple[_core.Array, _core.Array]:
+    """A with A A^T = cov, in float64; and whether cov has no such root within `tol`."""
+    mirrored = kernwright.matrix_transpose(cov)
+    wrong = ~kernwright.all(kernwright.isclose(cov, mirrored, rtol=tol, atol=tol))
     if method == "cholesky":
-        return kernwright.linalg.cholesky(cov)
+        root = kernwright.linalg.cholesky(cov)
+        return root, wrong | kernwright.any(kernwright.isnan(root))
     values, vectors = kernwright.linalg.eigh(cov)
     roots = kernwright.sqrt(kernwright.maximum(values, 0.0))
-    return vectors * kernwright.expand_dims(roots, -2)
+    wrong = wrong | ~kernwright.all(values >= -tol)
+    return vectors * kernwright.expand_dims(roots, -2), wrong
+
+
+def _refuse(check_valid: str, tol: float) -> None:
+    text = f"cov is not symmetric and positive semi-definite within {tol:g}"
+    if check_valid == "raise":
+        raise InvalidArgument(text)
+    warn_caller(text + ': the numbers have another covariance (check_valid="ignore" says nothing)')

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._array.counting import _host_edges, _weights
-from kernwright._array.operands import device_array
+from kernwright._array.operands import device_array, holds_somewhere
 from kernwright._array.sorting import searchsorted
 from kernwright._core import Array, _from_numpy
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -29,8 +29,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     bins[i - 1] < x <= bins[i]; 0 below all, len(bins) above. int64 of the shape of `x`. Of bins
     that fall, i with bins[i - 1] > x >= bins[i], and with `right` bins[i - 1] >= x > bins[i].
 
-    A sequence of the host is checked; of an array of the device only its ends are compared, there.
-    InvalidArgument for bins of the host without an order.
+    InvalidArgument for bins without an order; of an array of the device the call waits for that
+    answer. A capture cannot wait: its replays compare the ends of the bins alone.
 
     >>> kw.digitize(kw.asarray([0.5, 2.0, 9.0]), [1.0, 2.0, 3.0]).numpy()
     array([0, 2, 3])
@@ -45,18 +45,33 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
         edges = _one_axis(bins, bins.ndim)
         if edges.size < 2:
             return searchsorted(edges, array, side=side)
-        falls = edges[0] > edges[-1]
+        if holds_somewhere(_unordered(edges)):
+            raise InvalidArgument("bins rise or fall, and these do both or hold NaN")
+        falls = (edges[0] > edges[-1]) | ((edges[0] != edges[0]) & (edges[-1] == edges[-1]))
         found = searchsorted(kw.where(falls, kw.flip(edges), edges), array, side=side)
         return kw.where(falls, edges.size - found, found)
     host = np.asarray(bins)
     _one_axis(host, host.ndim)
-    steps = np.diff(host)
-    if host.dtype.kind not in "iufb" or not (np.all(steps >= 0) or np.all(steps <= 0)):
+    if host.dtype.kind not in "iufb" or not (_rises(host) or _rises(host[::-1])):
         raise InvalidArgument(f"bins rise or fall, got {bins!r:.60}")
-    if host.size > 1 and host[0] > host[-1]:
+    if not _rises(host):
         edges = _from_numpy(np.ascontiguousarray(host[::-1]), array.device)
         return host.size - searchsorted(edges, array, side=side)
     return searchsorted(_from_numpy(host, array.device), array, side=side)
+
+
+def _rises(host: np.ndarray[Any, Any]) -> bool:
+    return bool(np.all((host[:-1] <= host[1:]) | (host[1:] != host[1:])))
+
+
+def _unordered(edges: Array) -> Array:
+    import kernwright as kw
+
+    before, after = edges[:-1], edges[1:]
+    rises, falls = before <= after, before >= after
+    if edges.dtype.kind == "f":  # NaN is sorted behind all numbers
+        rises, falls = rises | kw.isnan(after), falls | kw.isnan(before)
+    return ~(kw.all(rises) | kw.all(falls))
 
 
 def _one_axis(bins: Any, ndim: int) -> Any:

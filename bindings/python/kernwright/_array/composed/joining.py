@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from kernwright._array.manipulation import concat, tile
-from kernwright._array.operands import axis_of, device_array, values_like
+from kernwright._array.creation import asarray, full
+from kernwright._array.operands import axis_of, common_dtype, device_array, values_like
 from kernwright._core import Array, _from_numpy, _result_type
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -120,18 +121,21 @@ def column_stack(tup: Any) -> Array:
 
 
 def block(arrays: Any) -> Array:
-    """Nested lists of arrays as one: the innermost lists are joined along the last axis, those
-    around them along the last but one, and so on. InvalidArgument for lists of unequal depth.
+    """Nested lists of arrays and numbers as one: the innermost lists are joined along the last axis,
+    those around them along the last but one, and so on. Numbers are weak beside the dtype of the
+    arrays, and NumPy's arrays are copied to the device. InvalidArgument for lists of unequal depth
+    and for empty lists.
 
     >>> a, b = kw.ones((2, 2)), kw.zeros((2, 1))
     >>> kw.block([[a, b], [b, a]]).shape
     (4, 3)
     """
     depth = _depth(arrays)
+    leaves = _on_device(_leaves(arrays))
     if depth == 0:
-        return device_array(arrays).copy()
-    ndim = max(depth, *(x.ndim for x in _leaves(arrays)), 1)
-    return _block(arrays, ndim, depth)
+        return leaves[0].copy()
+    ndim = max(depth, *(x.ndim for x in leaves), 1)
+    return _block(arrays, ndim, depth, iter(leaves))
 
 
 def _depth(arrays: Any) -> int:
@@ -143,17 +147,39 @@ def _depth(arrays: Any) -> int:
     return depths.pop() + 1
 
 
-def _leaves(arrays: Any) -> list[Array]:
+def _leaves(arrays: Any) -> list[Any]:
     if not isinstance(arrays, list):
-        return [device_array(arrays)]
+        return [arrays]
     return [leaf for part in arrays for leaf in _leaves(part)]
 
 
-def _block(arrays: Any, ndim: int, depth: int) -> Array:
+def _on_device(leaves: list[Any]) -> list[Array]:
+    """Numbers get the dtype that they have beside the arrays; alone they are as in asarray()."""
+    arrays: list[Array | None] = [None] * len(leaves)
+    numbers = (bool, int, float, complex)
+    if any(isinstance(leaf, tuple) for leaf in leaves):
+        raise ArgumentError("block() takes lists: a tuple is neither an array nor a list of them")
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, (np.ndarray, np.generic)):
+            arrays[i] = asarray(leaf)
+        elif not isinstance(leaf, numbers):
+            arrays[i] = device_array(leaf, f"array {i}")
+    known = [x for x in arrays if x is not None]
+    if not known:
+        return list(asarray(leaves))
+    example = full((), 0, common_dtype(known), device=known[0].device)
+
+    def beside(value: Any) -> Array:
+        return full((), value, _result_type(example, value), device=example.device)
+
+    return [beside(leaves[i]) if x is None else x for i, x in enumerate(arrays)]
+
+
+def _block(arrays: Any, ndim: int, depth: int, leaves: Iterator[Array]) -> Array:
     if depth == 0:
-        x = device_array(arrays)
+        x = next(leaves)
         return x.reshape((1,) * (ndim - x.ndim) + x.shape)
-    return concat([_block(part, ndim, depth - 1) for part in arrays], axis=ndim - depth)
+    return concat([_block(part, ndim, depth - 1, leaves) for part in arrays], axis=ndim - depth)
 
 
 def _beside(value: Any, x: Array) -> Array:

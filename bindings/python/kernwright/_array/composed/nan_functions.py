@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from kernwright._array.operands import device_array
+from kernwright._array.operands import device_array, holds_somewhere
 from kernwright._core import Array, _reduce
-from kernwright.errors import ArgumentError
+from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = ["nanargmax", "nanargmin", "nancumprod", "nancumsum"]
 
@@ -39,12 +39,17 @@ def _place(name: str, x: Any, other: float, axis: Any, out: Any, keepdims: bool)
     if array.dtype.kind in "iub":
         return _reduce(name, array, axis, keepdims, out=out)
     found = _reduce(name, _without_nan(array, other), axis, keepdims)
-    return kw.where(kw.all(kw.isnan(array), axis, keepdims=keepdims), -1, found, out=out)
+    nowhere = kw.all(kw.isnan(array), axis, keepdims=keepdims)
+    if holds_somewhere(nowhere):
+        raise InvalidArgument(f"nan{name}() of a slice that holds NaN alone (All-NaN slice)")
+    return kw.where(nowhere, -1, found, out=out)
 
 
 def nanargmax(x: Any, axis: Any = None, out: Array | None = None, keepdims: bool = False) -> Array:
-    """Where the largest element that is not NaN is, as argmax() counts; -1 where all are NaN, which
-    lies on the device and so raises nothing.
+    """Where the largest element that is not NaN is, as argmax() counts.
+
+    InvalidArgument if a slice holds NaN alone: of floating elements the call waits for that answer.
+    A capture cannot wait, and its replays give -1 there.
 
     >>> kw.nanargmax(kw.asarray([1.0, float("nan"), 2.0])).item()
     2

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ _MODES = (
 
 
 def pad(
-    x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0,
-    end_values: Any = 0, stat_length: Any = None, reflect_type: str = "even",
+    x: Any, pad_width: Any, /, mode: str | Callable[..., Any] = "constant", *,
+    constant_values: Any = 0, end_values: Any = 0, stat_length: Any = None,
+    reflect_type: str = "even", **options: Any,
 ) -> Array:  # fmt: skip
     """A copy with more elements around: NumPy's pad().
 
@@ -35,11 +37,19 @@ def pad(
     the `stat_length` elements next to the edge, given like widths, or of all. ValueError for wrong
     widths, and for continuing an axis without elements.
 
+    mode may be a function, as in NumPy: f(vector, (before, after), axis, options) changes each
+    vector along each axis in turn in place; it is an array of the device with zeros around. Further
+    keyword arguments are `options`. It is called once for a vector: prefer the other modes.
+
     >>> kw.pad(kw.asarray([1, 2]), (1, 2), "edge").numpy()
     array([1, 1, 2, 2, 2])
     """
     array: Array = device_array(x)
     widths = _widths(pad_width, array.ndim)
+    if callable(mode):
+        return _by_function(array, widths, mode, options)
+    if options:
+        raise ArgumentError(f"pad() got an unexpected keyword argument {next(iter(options))!r}")
     if mode not in _MODES:
         raise InvalidArgument(f"mode is one of {', '.join(_MODES)}, got {mode!r}")
     if reflect_type not in ("even", "odd"):
@@ -66,6 +76,17 @@ def pad(
         else:
             made = _continued(made, axis, before, after, mode)
     return made if made is not array else array.copy()
+
+
+def _by_function(
+    x: Array, widths: list[tuple[int, int]], f: Callable[..., Any], options: dict[str, Any]
+) -> Array:
+    made = _bordered(x, widths, [(0, 0)] * x.ndim, False)
+    for axis, width in enumerate(widths):
+        others = [range(n) for at, n in enumerate(made.shape) if at != axis]
+        for place in itertools.product(*others):
+            f(made[(*place[:axis], slice(None), *place[axis:])], width, axis, options)
+    return made
 
 
 def _widths(pad_width: Any, ndim: int, name: str = "pad_width") -> list[tuple[int, int]]:

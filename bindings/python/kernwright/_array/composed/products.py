@@ -106,7 +106,9 @@ def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
     """The cross product of vectors of three elements along axisa of a and axisb of b; axisc is
-    their axis in the result; `axis` is all three. InvalidArgument for other extents.
+    their axis in the result; `axis` is all three. A vector of two elements has 0 as its third one;
+    of two such vectors the result is that third element alone, without an axis. InvalidArgument for
+    other extents.
 
     >>> kw.cross(kw.asarray([1, 0, 0]), kw.asarray([0, 1, 0])).numpy()
     array([0, 0, 1])
@@ -117,10 +119,20 @@ def cross(
         axisa = axisb = axisc = axis
     a, b = _promoted(device_array(a, "a"), device_array(b, "b"))
     first, second = axis_of(axisa, a.ndim), axis_of(axisb, b.ndim)
-    if a.shape[first] != 3 or b.shape[second] != 3:
+    if a.shape[first] not in (2, 3) or b.shape[second] not in (2, 3):
         raise InvalidArgument(
-            f"Incompatible dimensions for cross(): {a.shape} and {b.shape} need 3 elements along "
-            f"axes {axisa} and {axisb}"
+            f"Incompatible dimensions for cross(): {a.shape} and {b.shape} need 2 or 3 elements "
+            f"along axes {axisa} and {axisb}"
         )
-    made = kw.linalg.cross(kw.moveaxis(a, first, -1), kw.moveaxis(b, second, -1))
+    a, b = kw.moveaxis(a, first, -1), kw.moveaxis(b, second, -1)
+    if a.shape[-1] == b.shape[-1] == 2:
+        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    made = kw.linalg.cross(_spatial(a), _spatial(b))
     return kw.moveaxis(made, -1, axisc)
+
+
+def _spatial(x: Array) -> Array:
+    """Vectors of three elements: a third one is 0."""
+    import kernwright as kw
+
+    return x if x.shape[-1] == 3 else kw.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 1)])

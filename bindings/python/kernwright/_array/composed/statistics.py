@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from kernwright._array.creation import full
-from kernwright._array.operands import axes_of, device_array
+from kernwright._array.operands import axes_of, device_array, holds_somewhere
 from kernwright._core import Array
-from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.errors import ArgumentError, DivisionByZero, InvalidArgument
 
 __all__ = ["average", "corrcoef", "cov", "ptp"]
 
@@ -37,8 +37,9 @@ def average(
     """The mean with weights: sum(x * weights) / sum(weights), and with `returned` also the sums of
     the weights, in a tuple.
 
-    `weights` has the shape of `x`, or the extents of `axis`. Weights that sum to 0 give NaN or inf,
-    because they lie on the device. InvalidArgument for other shapes.
+    `weights` has the shape of `x`, or the extents of `axis`; InvalidArgument for other shapes.
+    DivisionByZero if weights sum to 0: the call waits for their sums. A capture cannot wait, and
+    its replays give NaN or inf there.
 
     >>> kw.average(kw.asarray([1.0, 2.0, 4.0]), weights=kw.asarray([1, 1, 2])).item()
     2.75
@@ -58,6 +59,8 @@ def average(
     if dtype.kind in "iub":
         dtype = np.dtype(np.float64)
     total = kw.sum(given, axes, dtype=dtype, keepdims=keepdims)
+    if holds_somewhere(total == 0):
+        raise DivisionByZero("average() with weights that sum to zero")
     product = kw.multiply(array.astype(dtype, copy=False), given)
     mean = kw.sum(product, axes, keepdims=keepdims) / total
     return (mean, total) if returned else mean
