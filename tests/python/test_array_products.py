@@ -70,6 +70,8 @@ def test_cross_products_in_a_plane():
     same("cross", flat.T, flat.T, axis=0)
     same("cross", np.array([[1, 2]]), np.array([[3, 4, 5]]))
     same("cross", np.array([1, 2]), np.array([3.5, 4]))
+    same("cross", np.array([1.0, np.inf]), np.array([np.nan, 2.0, 3.0]))
+    same("cross", np.array([1.0, 2.0, np.nan]), np.array([np.inf, 4.0]))
 
 
 def test_products_into_an_array():

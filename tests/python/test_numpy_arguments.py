@@ -178,3 +178,28 @@ def test_methods_with_numpys_arguments():
             x.item(*position)
     with pytest.raises(kw.InvalidArgument, match="each of 2 axes"):
         x.item(0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "options"),
+    [
+        ("argsort", (M,), {"axis": True}),
+        ("trapezoid", (M,), {"axis": True}),
+        ("unwrap", (M,), {"axis": True}),
+        ("trim_zeros", (M,), {"axis": (0, -2)}),
+        ("cov", (M,), {"dtype": "int64"}),
+        ("corrcoef", (M,), {"dtype": "int64"}),
+        ("ediff1d", (M > 0,), {}),
+        ("gradient", (M > 0,), {}),
+    ],
+)
+def test_what_numpy_refuses_is_refused(name, args, options):
+    with pytest.raises((TypeError, ValueError)):
+        getattr(np, name)(*args, **options)
+    with pytest.raises((kw.ArgumentError, kw.InvalidArgument)):
+        getattr(kw, name)(*map(kw.asarray, args), **options)
+
+
+def test_integers_of_i0_are_float64():
+    for values in (np.array([True, False]), np.uint8([1, 2, 255]), np.arange(3)):
+        same("i0", values)

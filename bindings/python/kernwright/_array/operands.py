@@ -92,6 +92,8 @@ def values_like(value: Any, target: Array) -> Array:
 
 def axis_of(axis: Any, ndim: int) -> int:
     """`axis` counted from the front."""
+    if isinstance(axis, (bool, np.bool_)):
+        raise ArgumentError(f"an axis is an int, got {axis}")
     found = operator.index(axis)
     if not -ndim <= found < ndim:
         raise AxisError(f"axis {found} is out of range for an array of {ndim} axes")

@@ -266,7 +266,11 @@ def _whole(value: Any, name: str) -> int:
 
 def _along(x: Any, axis: Any) -> tuple[Array, int]:
     x = _operand(x, "x")
-    return (x.reshape(-1), 0) if axis is None else (x, _whole(axis, "axis"))
+    if axis is None:
+        return x.reshape(-1), 0
+    if isinstance(axis, (bool, np.bool_)):
+        raise ArgumentError(f"an axis is an int, got {axis}")
+    return x, _whole(axis, "axis")
 
 
 def _pair(x: Array, other: Any, name: str) -> tuple[Array, Array]:

@@ -122,11 +122,14 @@ def heaviside(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
 
 
 def i0(x: Any, /, *, out: Array | None = None) -> Array:
-    """The modified Bessel function of the first kind and of order 0; real numbers.
+    """The modified Bessel function of the first kind and of order 0; real numbers. Integers are
+    computed in float64.
 
     >>> kw.i0(kw.asarray([0.0, 1.0])).numpy()
     array([1.       , 1.2660658], dtype=float32)
     """
+    if isinstance(x, Array) and x.dtype.kind in "iub":
+        x = x.astype("float64")
     return _elementwise("i0", (x,), out)
 
 

@@ -25,12 +25,18 @@ def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     import kernwright as kw
     from kernwright._array.composed.joining import _beside
 
-    flat = device_array(x).reshape(-1)
+    flat = _numbers(device_array(x), "ediff1d").reshape(-1)
     parts = [kw.diff(flat)]
     for values, at in ((to_begin, 0), (to_end, len(parts) + 1)):
         if values is not None:
             parts.insert(at, _beside(values, flat).reshape(-1).astype(flat.dtype, copy=False))
     return parts[0] if len(parts) == 1 else kw.concat(parts)
+
+
+def _numbers(x: Array, name: str) -> Array:
+    if x.dtype.kind == "b":
+        raise ArgumentError(f"{name}() of bools: they have no differences; convert with astype()")
+    return x
 
 
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Array:
@@ -124,7 +130,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     >>> kw.gradient(kw.asarray([1.0, 2.0, 4.0, 7.0])).numpy()
     array([1. , 1.5, 2.5, 3. ], dtype=float32)
     """
-    values: Array = device_array(f, "f")
+    values = _numbers(device_array(f, "f"), "gradient")
     axes = tuple(range(values.ndim)) if axis is None else axes_of(axis, values.ndim)
     if edge_order not in (1, 2):
         raise InvalidArgument(f"edge_order is 1 or 2, got {edge_order}")

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.manipulation import concat, tile
 from kernwright._array.creation import asarray, full
-from kernwright._array.operands import axis_of, common_dtype, device_array, values_like
+from kernwright._array.manipulation import concat, tile
+from kernwright._array.operands import axes_of, axis_of, common_dtype, device_array, values_like
 from kernwright._core import Array, _from_numpy, _result_type
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -121,10 +121,11 @@ def column_stack(tup: Any) -> Array:
 
 
 def block(arrays: Any) -> Array:
-    """Nested lists of arrays and numbers as one: the innermost lists are joined along the last axis,
-    those around them along the last but one, and so on. Numbers are weak beside the dtype of the
-    arrays, and NumPy's arrays are copied to the device. InvalidArgument for lists of unequal depth
-    and for empty lists.
+    """Nested lists of arrays and numbers as one: the innermost lists are joined along the last
+    axis, those around them along the last but one, and so on.
+
+    Numbers are weak beside the dtype of the arrays, and NumPy's arrays are copied to the device.
+    InvalidArgument for lists of unequal depth and for empty lists.
 
     >>> a, b = kw.ones((2, 2)), kw.zeros((2, 1))
     >>> kw.block([[a, b], [b, a]]).shape
@@ -312,7 +313,7 @@ def resize(x: Any, new_shape: Any) -> Array:
 
 def trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Array:
     """A view without the zeros at the front ("f") and at the back ("b") along `axis` (None: all
-    axes). Waits for where they end. InvalidArgument for another `trim`.
+    axes). Waits for where they end. InvalidArgument for another `trim` and an axis named twice.
 
     >>> kw.trim_zeros(kw.asarray([0, 1, 0, 2, 0])).numpy()
     array([1, 0, 2])
@@ -322,12 +323,9 @@ def trim_zeros(x: Any, trim: str = "fb", axis: Any = None) -> Array:
     array: Array = device_array(x)
     if trim.lower().strip("fb"):
         raise InvalidArgument(f'trim is made of "f" and "b", got {trim!r}')
-    axes = range(array.ndim) if axis is None else (
-        axis if isinstance(axis, Sequence) else (axis,)
-    )  # fmt: skip
+    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
     cut: list[Any] = [slice(None)] * array.ndim
-    for one in axes:
-        at = axis_of(one, array.ndim)
+    for at in axes:
         others = tuple(d for d in range(array.ndim) if d != at)
         found = kw.any(array != 0, others) if others else array != 0
         places = np.flatnonzero(found.numpy())

@@ -126,13 +126,19 @@ def cross(
         )
     a, b = kw.moveaxis(a, first, -1), kw.moveaxis(b, second, -1)
     if a.shape[-1] == b.shape[-1] == 2:
-        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
-    made = kw.linalg.cross(_spatial(a), _spatial(b))
+        made: Array = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+        return made
+    if a.shape[-1] == b.shape[-1]:
+        made = kw.linalg.cross(a, b)
+    else:
+        made = -_lifted(b, a) if a.shape[-1] == 3 else _lifted(a, b)
     return kw.moveaxis(made, -1, axisc)
 
 
-def _spatial(x: Array) -> Array:
-    """Vectors of three elements: a third one is 0."""
+def _lifted(flat: Array, b: Array) -> Array:
+    """The product of vectors of two elements with those of three."""
     import kernwright as kw
 
-    return x if x.shape[-1] == 3 else kw.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 1)])
+    x, y, z = flat[..., 0], flat[..., 1], b[..., 2]
+    made: Array = kw.stack([y * z, -(x * z), x * b[..., 1] - y * b[..., 0]], axis=-1)
+    return made

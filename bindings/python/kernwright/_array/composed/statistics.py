@@ -12,7 +12,7 @@ import numpy as np
 
 from kernwright._array.creation import full
 from kernwright._array.operands import axes_of, device_array, holds_somewhere
-from kernwright._core import Array
+from kernwright._core import Array, _dtype
 from kernwright.errors import ArgumentError, DivisionByZero, InvalidArgument
 
 __all__ = ["average", "corrcoef", "cov", "ptp"]
@@ -101,6 +101,8 @@ def cov(
     if y is not None:
         rows = kw.concat([rows, _variables(y, rowvar, "y")])
     if dtype is not None:
+        if np.dtype(_dtype(dtype)).kind in "iub":
+            raise InvalidArgument(f"covariances are floating or complex numbers, not {dtype}")
         rows = rows.astype(dtype, copy=False)
     elif rows.dtype.kind in "iub":
         rows = rows.astype(np.float64)
