@@ -55,7 +55,7 @@ HOPPER_ALONE = (
         for name in ("float8_attention", "hopper_attention", "hopper_backward", "wide_backward")
     ),
     *(f"kernels_src/gemm/{name}.cu" for name in ("gemm", "promoted_gemm")),
-    *(f"kernels_src/gemv/{name}.cu" for name in ("skinny_bytes", "skinny_wgmma", "skinny_whole")),
+    *(f"kernels_src/gemv/{name}.cu" for name in ("skinny_bytes", "skinny_wgmma")),
     "kernels_src/packed/packed_wgmma.cu",
     "tests/sim/sources/hopper_gemm.cu",
 )

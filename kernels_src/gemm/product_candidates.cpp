@@ -184,18 +184,12 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& i
     if (is_half(key.a)) kernels.push_back(SkinnyKernel::column_tiles);
     if (!is_half(key.a) || key.rows <= 8) kernels.push_back(SkinnyKernel::columns);
   } else {
-    if (is_half(key.a)) {
-      kernels = {SkinnyKernel::tiles, SkinnyKernel::staged, SkinnyKernel::ring};
-    }
+    if (is_half(key.a)) kernels = {SkinnyKernel::tiles, SkinnyKernel::staged};
     if (!is_half(key.a) || key.rows <= 4) kernels.push_back(SkinnyKernel::dot);
   }
   const bool bytes = scalar_size(key.b) == 1;
   if (may_box && is_half(key.a) && bytes && key.b_turned) kernels.push_back(SkinnyKernel::bytes);
-  if (may_box && is_half(key.a) && !bytes) {
-    kernels.push_back(SkinnyKernel::wgmma);
-    if (key.b_turned && key.rows > kFewWholeRows && key.batches == 1)
-      into.push_back(skinny_by(SkinnyKernel::whole));
-  }
+  if (may_box && is_half(key.a) && !bytes) kernels.push_back(SkinnyKernel::wgmma);
   for (const SkinnyKernel kernel : kernels) {
     for (const int splits : {0, 1, 2, 4, 8}) {
       into.push_back(skinny_by(kernel, 0, splits));
@@ -218,8 +212,8 @@ bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
   const bool bytes = kernel == SkinnyKernel::bytes;
   if (kernel == SkinnyKernel::row && (key.rows != 1 || scalar_size(key.b) != 1)) return false;
   if (bytes && !of_bytes) return false;
-  if (kernel == SkinnyKernel::whole && (!key.b_turned || key.batches != 1)) return false;
-  return !key.gated && key.rows <= kSkinnyRows && within(n[0], 1, 10) &&
+  const bool known = n[0] >= 1 && n[0] <= 10 && n[0] != 9 && kernel != SkinnyKernel::ring;
+  return known && !key.gated && key.rows <= kSkinnyRows &&
          (n[1] == 0 || n[1] == 4 || n[1] == 8 || (bytes && n[1] == 16)) && within(n[2], 0, 2) &&
          within(n[3], 0, 4) && within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&
          within(n[7], 0, kernel == SkinnyKernel::wgmma ? 8 : 4);

@@ -249,8 +249,6 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
   const auto size = static_cast<std::int64_t>(scalar_size(job.shape.weight_type));
   switch (plan.kernel) {
     case SkinnyKernel::tiles:
-    case SkinnyKernel::ring:
-    case SkinnyKernel::whole:
       return {skinny_blocks(job.shape.n, 16 * plan.rows), 1};
     case SkinnyKernel::column_tiles:
       return {skinny_blocks(job.shape.n, 64), size};
@@ -301,11 +299,6 @@ void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
     launch(kernel, config, weights, skinny_map(job.x, 2, 8 * job.plan.columns), job.problem, boxes);
     return;
   }
-  if (job.plan.kernel == SkinnyKernel::whole) {
-    launch(kernel, config, skinny_map(job.weights, 2, 16 * job.plan.rows), skinny_map(job.x, 2, 64),
-           job.problem);
-    return;
-  }
   if (job.plan.kernel == SkinnyKernel::bytes) {
     launch(kernel, config, skinny_map(job.weights, 2, 16 * job.plan.rows),
            skinny_map(job.x, 2, 8 * job.plan.columns), job.problem);
@@ -322,8 +315,7 @@ void run_skinny(const SkinnyJob& job) {
   Device& device = job.x.device();
   const std::uint32_t across = skinny_grid(job).first;
   const SkinnyKernel which = job.plan.kernel;
-  const bool boxes =
-      which == SkinnyKernel::wgmma || which == SkinnyKernel::whole || which == SkinnyKernel::bytes;
+  const bool boxes = which == SkinnyKernel::wgmma || which == SkinnyKernel::bytes;
   const int copying = boxes ? 1 : 0;  // warps
   const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
   const LaunchConfig config{

@@ -141,69 +141,6 @@ __global__ void __launch_bounds__(Warps * 32) skinny_tiles(SkinnyProblem p, Weig
   }
 }
 
-/// The same with copies of the weights to shared memory: `Stages` steps of `Unroll` loads for each
-/// warp are in flight, more than registers hold. A lane reads only its own copies, so lanes do not
-/// wait for each other.
-template <typename T, typename Weights, typename Act, int Warps, int RowTiles, int ColTiles,
-          int Unroll, int Stages>
-__global__ void __launch_bounds__(Warps * 32) skinny_ring(SkinnyProblem p, Weights weights) {
-  using Walk = TileWalk<T, Weights, RowTiles, ColTiles>;
-  constexpr unsigned kGroup = Unroll * Walk::kStep, kLoads = Unroll * RowTiles * 2;
-  extern __shared__ __align__(16) unsigned char memory[];
-  const unsigned first_row = blockIdx.x * (16 * RowTiles), warp = threadIdx.x / 32;
-  const unsigned groups = (p.k + kGroup - 1) / kGroup;
-  const unsigned each = (groups + p.splits - 1) / p.splits;
-  const unsigned begin = blockIdx.y * each, end = min(begin + each, groups);
-  unsigned char* const mine = memory + (warp * Stages * kLoads * 32 + threadIdx.x % 32) * 16;
-  Walk walk;
-  walk.start(p, weights, blockIdx.z, first_row);
-  for (unsigned i = 0; i < p.ahead; ++i) {
-    const unsigned group = begin + warp + i / Unroll * Warps;
-    if (group < end) walk.fetch(group * kGroup + i % Unroll * Walk::kStep);
-  }
-  wait_for_previous();
-  for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
-    walk.start(p, weights, batch, first_row);
-    const auto fill = [&](unsigned group, unsigned stage) {
-      const unsigned to = shared_address(mine) + stage * (kLoads * 512);
-#pragma unroll
-      for (int i = 0; i < static_cast<int>(kLoads); ++i) {
-        if (group >= end) break;
-        const unsigned at = group * kGroup + i / (2 * RowTiles) * Walk::kStep + walk.lane_k;
-        const auto row = walk.rows[i / 2 % RowTiles][i % 2];
-        copy_later(to + i * 512, Weights::at(row, at < p.k ? at : 0), at < p.k);
-      }
-      end_copies();
-    };
-#pragma unroll
-    for (unsigned s = 0; s + 1 < Stages; ++s) fill(begin + warp + s * Warps, s);
-    unsigned stage = 0;
-#pragma unroll 1
-    for (unsigned group = begin + warp; group < end; group += Warps) {
-      fill(group + (Stages - 1) * Warps, (stage + Stages - 1) % Stages);
-      unsigned x[Unroll][ColTiles][Walk::kValues / 2];
-#pragma unroll
-      for (int u = 0; u < Unroll; ++u) {
-        walk.template load_x<false>(group * kGroup + u * Walk::kStep + walk.lane_k, x[u]);
-      }
-      wait_for_copies<Stages - 1>();
-#pragma unroll
-      for (int u = 0; u < Unroll; ++u) {
-        Words raw[RowTiles][2];
-#pragma unroll
-        for (int i = 0; i < 2 * RowTiles; ++i) {
-          const unsigned at = (stage * kLoads + u * 2 * RowTiles + i) * 512;
-          raw[i / 2][i % 2] = *reinterpret_cast<const Words*>(mine + at);
-        }
-        walk.multiply(raw, x[u]);
-      }
-      stage = (stage + 1) % Stages;
-    }
-    wait_for_copies<0>();
-    add_warps<T, Act, Warps>(p, batch, first_row, walk.sums);
-  }
-}
-
 // ---- on the other cores
 
 /// Adds the products with packs of the weights' rows at `at` to the sums.

@@ -40,10 +40,6 @@ std::int64_t skinny_box_splits(const SkinnyShape& shape, const SkinnyPlan& plan,
   return (busy + blocks / 2) / blocks;
 }
 
-constexpr int kWholeRows = 32;                              ///< of the weights, of a block
-constexpr std::int64_t kFewLongRows = 48;                   ///< as kFewWholeRows, of large weights
-constexpr std::int64_t kLongWhole = std::int64_t{1} << 25;  ///< numbers or more
-
 constexpr std::int64_t kByteRows = 1024;                   ///< of the weights, at least
 constexpr std::int64_t kByteSize = std::int64_t{1} << 20;  ///< numbers of weights, at least
 constexpr std::int64_t kVeryMany = 256;                    ///< rows for each multiprocessor
@@ -85,27 +81,6 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
          skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes / std::min<std::int64_t>(3, beside)) {
     --plan.stages;
   }
-}
-
-bool fits_skinny_whole(const SkinnyShape& shape) {
-  return shape.boxes && shape.weight_type == shape.x_type && !shape.by_columns &&
-         shape.batches == 1;
-}
-
-bool takes_skinny_whole(const SkinnyShape& shape) {
-  return fits_skinny_whole(shape) && shape.overlapping &&
-         fills_whole_blocks(shape.m, shape.n, shape.k, shape.multiprocessors);
-}
-
-/// The next launch's blocks begin where these have ended.
-void plan_skinny_whole(SkinnyPlan& plan) {
-  plan.warps = 4;
-  plan.rows = kWholeRows / 16;
-  plan.columns = 8;
-  plan.splits = 1;
-  plan.clustered = false;
-  if (plan.stages < 2 || plan.stages > 18) plan.stages = 16;
-  if (plan.ahead < 0) plan.ahead = 8;
 }
 
 // ---- weights of one byte by warpgroups
@@ -162,14 +137,6 @@ void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
 std::int64_t clusters_at_once(std::int64_t blocks, std::int64_t multiprocessors) {
   if (blocks <= 2) return multiprocessors / blocks;
   return std::max<std::int64_t>(1, multiprocessors / 16) * (12 / blocks);
-}
-
-// Measured on an H100 and an H200 for weights of 4096 rows.
-bool fills_whole_blocks(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
-  const std::int64_t blocks = skinny_parts(n, kWholeRows);
-  return m > (n * k < kLongWhole ? kFewWholeRows : kFewLongRows) && m <= kSkinnyRows &&
-         n * k >= kLargeSkinny && blocks <= multiprocessors &&
-         4 * blocks >= std::int64_t{3} * multiprocessors;
 }
 
 }  // namespace kernwright::kernels

@@ -22,16 +22,12 @@ inline void choose_skinny(int& parameter, std::int64_t value) {
 /// Whether blocks of skinny_wgmma.cu send their sums to those that end them, as there.
 constexpr bool sends_skinny_sums(const SkinnyPlan& plan) { return plan.columns <= 4; }
 
-/// Whether skinny_whole.cu, or skinny_bytes.cu, can multiply such operands; and whether it was
-/// measured to be faster.
-bool fits_skinny_whole(const SkinnyShape& shape);
-bool takes_skinny_whole(const SkinnyShape& shape);
+/// Whether skinny_bytes.cu can multiply such operands; and whether it was measured to be faster.
 bool fits_skinny_bytes(const SkinnyShape& shape);
 bool takes_skinny_bytes(const SkinnyShape& shape);
 
-/// The open points of a plan for skinny_wgmma.cu, skinny_whole.cu and skinny_bytes.cu.
+/// The open points of a plan for skinny_wgmma.cu and skinny_bytes.cu.
 void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan);
-void plan_skinny_whole(SkinnyPlan& plan);
 void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan);
 
 }  // namespace kernwright::kernels

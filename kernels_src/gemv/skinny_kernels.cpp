@@ -8,7 +8,6 @@
 #include "kernels_src/gemv/skinny_row.cu.h"
 #include "kernels_src/gemv/skinny_staged.cu.h"
 #include "kernels_src/gemv/skinny_wgmma.cu.h"
-#include "kernels_src/gemv/skinny_whole.cu.h"
 
 #include <string>
 
@@ -37,11 +36,6 @@ const Family& skinny_row_family() {
 
 const Family& skinny_wgmma_family() {
   static const auto& made = *new Family("skinny_wgmma.cu", text::skinny_wgmma_cu);
-  return made;
-}
-
-const Family& skinny_whole_family() {
-  static const auto& made = *new Family("skinny_whole.cu", text::skinny_whole_cu);
   return made;
 }
 
@@ -84,12 +78,10 @@ std::string skinny_weights_format(const SkinnyShape& shape) {
 
 const LazyKernel& skinny_tiles_kernel(const SkinnyInstance& of) {
   const SkinnyPlan& plan = of.plan;
-  return skinny_family().instance(skinny_key(of, of.plan.kernel), [&] {
-    const bool ring = plan.kernel == SkinnyKernel::ring;
-    return format("skinny_{}<{}, {}, {}, {}, {}, {}, {}, {}>", ring ? "ring" : "tiles",
-                  device_type(of.shape.x_type), skinny_weights_format(of.shape),
-                  skinny_activation(of), plan.warps, plan.rows, plan.columns, plan.unroll,
-                  ring ? plan.stages : plan.hint);
+  return skinny_family().instance(skinny_key(of, SkinnyKernel::tiles), [&] {
+    return format("skinny_tiles<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
+                  skinny_weights_format(of.shape), skinny_activation(of), plan.warps, plan.rows,
+                  plan.columns, plan.unroll, plan.hint);
   });
 }
 
@@ -145,14 +137,6 @@ const LazyKernel& skinny_wgmma_kernel(const SkinnyInstance& of) {
   });
 }
 
-const LazyKernel& skinny_whole_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_whole_family().instance(skinny_key(of, SkinnyKernel::whole), [&] {
-    return format("skinny_whole<{}, {}, {}, {}>", device_type(of.shape.x_type),
-                  skinny_activation(of), 16 * plan.rows, plan.stages);
-  });
-}
-
 const LazyKernel& skinny_byte_kernel(const SkinnyInstance& of) {
   const SkinnyPlan& plan = of.plan;
   return skinny_byte_family().instance(skinny_key(of, SkinnyKernel::bytes), [&] {
@@ -176,7 +160,6 @@ const LazyKernel& skinny_row_kernel(const SkinnyInstance& of) {
 const LazyKernel& skinny_kernel(const SkinnyInstance& of) {
   switch (of.plan.kernel) {
     case SkinnyKernel::tiles:
-    case SkinnyKernel::ring:
       return skinny_tiles_kernel(of);
     case SkinnyKernel::column_tiles:
       return skinny_column_tiles_kernel(of);
@@ -186,8 +169,6 @@ const LazyKernel& skinny_kernel(const SkinnyInstance& of) {
       return skinny_staged_kernel(of);
     case SkinnyKernel::wgmma:
       return skinny_wgmma_kernel(of);
-    case SkinnyKernel::whole:
-      return skinny_whole_kernel(of);
     case SkinnyKernel::bytes:
       return skinny_byte_kernel(of);
     case SkinnyKernel::row:

@@ -100,8 +100,6 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   if (large && plan.columns == 1 && shape.batches == 1) plan_large_tiles(shape, plan);
   choose_skinny(plan.warps, 8);
   choose_skinny(plan.rows, 1);
-  choose_skinny(plan.stages, 4);
-  if (plan.kernel == SkinnyKernel::ring) choose_skinny(plan.unroll, 2);
   if (plan.hint < 0) plan.hint = large ? 1 : 0;
   const int loads = plan.columns <= 2 ? 4 : plan.columns == 4 ? 2 : 1;
   choose_skinny(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
@@ -287,9 +285,6 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   const bool halves = shape.tensor_cores && shape.x_type != ScalarType::float32 && bytes == 16;
   const std::int64_t few = shape.by_columns ? kFewSkinnyRowsOfColumns : kFewSkinnyRows;
   const bool open = wanted == SkinnyKernel::chosen && shape.m > few;
-  const bool whole =
-      wanted == SkinnyKernel::whole ? fits_skinny_whole(shape) : open && takes_skinny_whole(shape);
-  if (whole) return SkinnyKernel::whole;
   const bool of_bytes =
       wanted == SkinnyKernel::bytes ? fits_skinny_bytes(shape) : open && takes_skinny_bytes(shape);
   if (of_bytes) return SkinnyKernel::bytes;
@@ -309,10 +304,7 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
                        ? fits_skinny_row(shape)
                        : wanted == SkinnyKernel::chosen && takes_skinny_row(shape);
   if (row) return SkinnyKernel::row;
-  if (wanted == SkinnyKernel::tiles || wanted == SkinnyKernel::staged ||
-      wanted == SkinnyKernel::ring) {
-    return wanted;
-  }
+  if (wanted == SkinnyKernel::tiles || wanted == SkinnyKernel::staged) return wanted;
   if (shape.m > 8) return takes_byte_tiles(shape) ? SkinnyKernel::tiles : SkinnyKernel::staged;
   const bool dots = wanted == SkinnyKernel::chosen && skinny_dots(shape);
   return dots ? SkinnyKernel::dot : SkinnyKernel::tiles;
@@ -329,13 +321,10 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
     const int splits = std::max(1, plan.splits), owned = (plan.warps + splits - 1) / splits;
     return stages + (splits - 1) * owned * columns * 64 + barriers + 8;
   }
-  if (plan.kernel == SkinnyKernel::whole) return plan.stages * ((64 + 16 * plan.rows) * 128 + 16);
   if (plan.kernel == SkinnyKernel::bytes) {
     const int sums = plan.unroll * columns * (16 * plan.rows + 4) * 4;
     return std::max(plan.stages * (16 * plan.rows + 2 * columns) * 128, sums) + 16 * plan.stages;
   }
-  if (plan.kernel == SkinnyKernel::ring)
-    return plan.warps * plan.stages * plan.unroll * plan.rows * 1024;
   if (plan.kernel != SkinnyKernel::staged) return 0;
   const int stages = plan.unroll * (rows * 128 + columns * values * 16);
   return std::max(stages, columns * (rows + 4) * 4);
@@ -345,7 +334,6 @@ SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
   wanted.kernel = skinny_kernel_for(shape, wanted.kernel);
   switch (wanted.kernel) {
     case SkinnyKernel::tiles:
-    case SkinnyKernel::ring:
       plan_skinny_tiles(shape, wanted);
       break;
     case SkinnyKernel::staged:
@@ -359,9 +347,6 @@ SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
       break;
     case SkinnyKernel::wgmma:
       plan_skinny_wgmma(shape, wanted);
-      break;
-    case SkinnyKernel::whole:
-      plan_skinny_whole(wanted);
       break;
     case SkinnyKernel::bytes:
       plan_skinny_bytes(shape, wanted);

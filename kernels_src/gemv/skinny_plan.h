@@ -7,9 +7,9 @@
 
 namespace kernwright::kernels {
 
-constexpr std::int64_t kSkinnyRows = 64;    ///< of x, at most
-constexpr std::int64_t kFewWholeRows = 32;  ///< of x, that skinny_whole.cu leaves to others
+constexpr std::int64_t kSkinnyRows = 64;  ///< of x, at most
 
+/// Tables of launch choices name a kernel by its number: 9 was a kernel of earlier releases.
 enum class SkinnyKernel : std::uint8_t {
   chosen,        ///< by plan_skinny()
   tiles,         ///< on the tensor cores
@@ -17,11 +17,10 @@ enum class SkinnyKernel : std::uint8_t {
   column_tiles,  ///< on the tensor cores, weights with neighbours along n
   columns,       ///< the same on the other cores
   staged,        ///< on the tensor cores, weights and x through shared memory
-  ring,          ///< as tiles, weights through shared memory
+  ring,          ///< packed_ring.cu: packed weights alone, through shared memory
   wgmma,         ///< on Hopper's tensor cores, weights of either neighbours, in boxes
   row,           ///< one row of x in registers of blocks that stay, weights of one byte
-  whole,         ///< as wgmma, where blocks have all of k: x are the rows
-  bytes,         ///< as wgmma, weights of one byte: they are decoded in registers
+  bytes = 10,    ///< as wgmma, weights of one byte: they are decoded in registers
   shifted,       ///< as dot, rows from any addresses: packs out of the aligned ones around them
 };
 
@@ -36,7 +35,7 @@ struct SkinnyPlan {
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
   int splits = 0;   ///< blocks that share the k of the same rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
-  int stages = 0;   ///< of the ring kernel and of those with boxes
+  int stages = 0;   ///< of packed_ring.cu and of the kernels with boxes
   bool clustered = false;  ///< the splits add their sums in a cluster of blocks
   int width = 0;           ///< elements of a load, of the kernels beside the tensor cores
   bool operator==(const SkinnyPlan&) const = default;
@@ -63,10 +62,6 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
 /// one part of the device, and some parts of an H100 were measured to have room for 12 blocks
 /// alone.
 std::int64_t clusters_at_once(std::int64_t blocks, std::int64_t multiprocessors);
-
-/// Whether blocks with all of k and 32 of n rows of the weights occupy most multiprocessors at
-/// once, and `m` rows of x gain by it.
-bool fills_whole_blocks(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors);
 
 /// `wanted` with all open points chosen: the one place for such decisions.
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted);

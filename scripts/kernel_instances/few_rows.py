@@ -87,8 +87,6 @@ FEW_ROWS: dict[str, list[str]] = {
         "skinny_tiles<BFloat16, PlainWeights<BFloat16>, Silu, 4, 1, 8, 1, 1>",
         "skinny_tiles<BFloat16, Float8Weights<BFloat16>, Identity, 8, 1, 1, 4, 1>",
         "skinny_tiles<BFloat16, Int8Weights<BFloat16>, Identity, 4, 2, 1, 2, 1>",
-        "skinny_ring<BFloat16, PlainWeights<BFloat16>, Identity, 8, 1, 1, 2, 4>",
-        "skinny_ring<Float16, Float8Weights<Float16>, Gelu, 4, 2, 2, 1, 6>",
         "skinny_dot<Float32, Float32, Gelu, 4, 8, 1, 2, 8, 0>",
         "skinny_dot<BFloat16, BFloat16, Identity, 8, 1, 4, 4, 4, 2>",
         "skinny_dot<Float32, Int8, Identity, 16, 1, 2, 4, 8, 0>",
@@ -132,9 +130,6 @@ FEW_ROWS: dict[str, list[str]] = {
             ("BFloat16, Int8, Identity", "16, 1, 8, 4"),
             ("Float16, Float8E5M2, Silu", "4, 1, 4, 8"),
         )
-    ],
-    "skinny_whole.cu": [
-        f"skinny_whole<{of}, 32, 16>" for of in ("BFloat16, Identity", "Float16, Silu")
     ],
     "repack.cu": [
         *(f"pack_codes<{source}>" for source in SOURCES),

@@ -420,34 +420,11 @@ def test_rules_of_float32():
     assert run_child(code).code == 0
 
 
-BLOCKS_WITH_ALL_OF_K = """
-import json
-import kernwright as kw
-from kernwright import _core
-from kernwright.random import normal
-whole = ["skinny", 9, 0, 0, 0, -1, 0, -1, 0]
-def operands(m):
-    x, w = (normal(shape, "bfloat16", seed=1) for shape in ((m, 136), (128, 136)))
-    return x, w.T
-def has_whole(a, b):
-    return whole in _core._product(a, b)[3]
-assert has_whole(*operands(40))
-assert not has_whole(*operands(32))
-assert not has_whole(operands(40)[0], normal((136, 128), "bfloat16", seed=2))
-a, b = operands(40)
-types, shape = _core._product(a, b)[:2]
-rows = {kw.current_device().name: {types: {shape: whole}}}
-_core._use_launch_table(json.dumps({"format": 1, "devices": {}, "products": rows}))
-with kw.checks("memory", "init", "race", "sync") as report:
-    got = kw.matmul(a, b).numpy()
-report.raise_if_any()
-expected = a.astype("float32").numpy() @ b.astype("float32").numpy()
-assert abs(got.astype("f4") - expected).max() <= 8e-3 * abs(expected).max()
-"""
-
-
-def test_tables_know_blocks_with_all_of_k():
-    ended = run_child(BLOCKS_WITH_ALL_OF_K, KERNWRIGHT_DEVICE="sim",
-                      KERNWRIGHT_SIM_CAPABILITY="9.0", KERNWRIGHT_LOG="debug")  # fmt: skip
-    assert ended.code == 0, ended.err
-    assert "launch skinny_whole" in ended.err
+@pytest.mark.parametrize("kernel", [6, 9])
+def test_kernels_of_earlier_releases_count_for_nothing(kernel, device):
+    a, b = operands(40, 128, 136, "bfloat16", True)
+    for plan in (["skinny", kernel], ["skinny", kernel, 4, 0, 0, -1, 2, -1, 0]):
+        use({"40x128x136": plan}, device, "bfloat16.bfloat16.bfloat16.nt")
+        assert _core._product_plan(a, b) is None
+        assert plan not in _core._product(a, b)[3]
+        check(kw.matmul(a, b), a, b, 8e-3)

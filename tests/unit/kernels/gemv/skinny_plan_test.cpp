@@ -374,29 +374,13 @@ TEST_CASE("skinny plan: many rows and weights of one byte are products by warpgr
   }
 }
 
-TEST_CASE("skinny plan: blocks have all of k where tiles of 32 rows fill most multiprocessors") {
-  const auto kernel = [](const SkinnyShape& shape) { return plan_skinny(shape, {}).kernel; };
-  for (const std::int64_t n : {3200, 4095, 4096, 132 * 32}) {
-    CHECK(kernel(hopper_rows(64, n, 6144)) == SkinnyKernel::whole);
+TEST_CASE("skinny plan: clusters of two share k of weights with 4096 rows") {
+  for (const std::int64_t m : {16, 33, 64}) {
+    for (const std::int64_t k : {4096, 14336}) {
+      const SkinnyPlan plan = plan_skinny(hopper_rows(m, 4096, k), {});
+      CHECK(plan.kernel == SkinnyKernel::wgmma);
+      CHECK(plan.splits >= 2);
+      CHECK(plan.clustered);
+    }
   }
-  CHECK(kernel(hopper_rows(33, 4096, 4096)) == SkinnyKernel::whole);
-  const SkinnyPlan plan = plan_skinny(hopper_rows(64, 4096, 4096), {});
-  CHECK(plan.splits == 1);
-  CHECK(plan.ahead == 8);
-  CHECK(skinny_shared_bytes(hopper_rows(64, 4096, 4096), plan) <= 227 * 1024);
-  CHECK(kernel(hopper_rows(64, 4096, 28672)) == SkinnyKernel::whole);
-  CHECK(kernel(hopper_rows(49, 4096, 14336)) == SkinnyKernel::whole);
-  CHECK(kernel(hopper_rows(48, 4096, 14336)) == SkinnyKernel::wgmma);
-  // Few rows of x, too many blocks or too few, small weights, several products, other layouts.
-  CHECK(kernel(hopper_rows(32, 4096, 4096)) == SkinnyKernel::wgmma);
-  CHECK(kernel(hopper_rows(64, 132 * 32 + 1, 4096)) == SkinnyKernel::wgmma);
-  CHECK(kernel(hopper_rows(64, 3136, 8192)) == SkinnyKernel::wgmma);
-  CHECK(kernel(hopper_rows(64, 4096, 2048)) == SkinnyKernel::wgmma);
-  SkinnyShape shape = hopper_rows(64, 4096, 4096);
-  shape.batches = 2;
-  CHECK(kernel(shape) == SkinnyKernel::wgmma);
-  shape.batches = 1;
-  shape.by_columns = true;
-  CHECK(kernel(shape) == SkinnyKernel::wgmma);
-  CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::whole}).kernel != SkinnyKernel::whole);
 }
