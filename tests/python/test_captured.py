@@ -150,19 +150,49 @@ def test_a_module_with_other_parameters_is_another_call():
     assert f(layer, x).numpy().tolist() == [[6, 6]]
 
 
-def test_what_cannot_be_recorded_is_named():
-    def branches(x):
-        return x if float(x[0]) > 0 else -x
+def branch(x):
+    return x if x.sum() == 2 else -x
 
-    f = kw.captured(branches)
-    f(kw.ones(2)), f(kw.ones(2))
-    with pytest.raises(kw.CaptureError, match="__float__") as refused:
-        f(kw.ones(2))
-    assert any(entry.name == "branches" for entry in refused.traceback)
-    g = kw.captured(lambda x: x + kw.asarray(np.ones(2)))
+
+def branch_below(x):
+    y = x * 2
+    return branch(y - 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "f", "line"),
+    [
+        ("__bool__", branch, 1), ("__bool__", branch_below, -3),
+        ("__bool__", lambda x: x if kw.allclose(x, x) else -x, 0),
+        ("__float__", lambda x: x * float(x[0]), 0), ("__int__", lambda x: x[int(x[0]) :], 0),
+        ("numpy", lambda x: x * float(x.numpy()[0]), 0), ("item", lambda x: x * x[0].item(), 0),
+        ("tolist", lambda x: x * x.tolist()[0], 0), ("__repr__", lambda x: x[len(repr(x)) :], 0),
+        ("asarray", lambda x: x + kw.asarray(np.ones(2)), 0),
+        ("synchronize", lambda x: kw.synchronize(), 0), ("__getitem__", lambda x: x[x > 0], 0),
+        ("nonzero", lambda x: kw.nonzero(x), 0),
+        ("__bool__", kw.grad(lambda x: x.sum() if x[0] > 0 else x[1]), 0),
+    ],
+)  # fmt: skip
+def test_the_line_that_cannot_be_recorded_is_named(call, f, line):
+    g = kw.captured(f)
     g(kw.ones(2)), g(kw.ones(2))
-    with pytest.raises(kw.CaptureError, match="asarray"):
+    code = getattr(f, "__wrapped__", f).__code__
+    place = f"at {__file__}:{code.co_firstlineno + line} "
+    with pytest.raises(kw.CaptureError) as refused:
         g(kw.ones(2))
+    assert place in str(refused.value) and call in str(refused.value)
+    assert any(entry.frame.code.raw is code for entry in refused.traceback)
+    assert g.graphs == []
+
+
+def test_a_function_of_the_library_names_the_line_of_its_call():
+    g = kw.captured(kw.unique_values)
+    g(kw.ones(2)), g(kw.ones(2))
+    with pytest.raises(kw.CaptureError, match=r"copies from the host at .*test_captured.py:\d+ "):
+        g(kw.ones(2))
+
+
+def test_captured_takes_functions():
     with pytest.raises(kw.ArgumentError, match="function"):
         kw.captured(3)
 

@@ -16,7 +16,7 @@ import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, Graph, GraphPool
 from kernwright._grad import draws, nests  # transforms installs the handlers
-from kernwright._grad.recording import extent_of, written_extents
+from kernwright._grad.recording import extent_of, user_line, written_extents
 from kernwright._support.cycles import require_no_cycle
 from kernwright.errors import ArgumentError, CaptureError
 
@@ -52,8 +52,8 @@ def captured(f: Callable[..., Any], *, pool: GraphPool | None = None) -> Callabl
     gradients or another graph `f` runs as it is.
 
     Raises CaptureError where `f` reads from the device or copies from the host (.numpy(), a branch
-    on a value), with the call's name; its line is in the traceback. Not for several threads; while
-    one captures, no other may wait for the device.
+    on a value), with the call's name, and the file and line of the code that called it. Not for
+    several threads; while one captures, no other may wait for the device.
 
     >>> step = kw.captured(lambda x, a: kw.exp(x) * a)
     >>> [float(step(kw.zeros(3), a)[0]) for a in (1.0, 2.0, 3.0, 4.0)]
@@ -231,10 +231,11 @@ class _Plan:
                 self.result = self.function(*args, **kwargs)
         except CaptureError as error:
             name = getattr(self.function, "__name__", "f")
+            line = user_line(error.__traceback__)
             raise CaptureError(
                 f"kw.captured: {name}() cannot be recorded, because it reads from the device or "
-                "copies from the host (its numbers are arrays from the third call on: bind those "
-                f"that Python needs by functools.partial()): {error}"
+                f"copies from the host at {line} (its numbers are arrays from the third call on: "
+                f"bind those that Python needs by functools.partial()): {error}"
             ).with_traceback(error.__traceback__) from None
         outputs = [extent_of(each) for each in nests.arrays(self.result)]
         self.outputs = outputs

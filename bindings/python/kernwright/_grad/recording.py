@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -162,8 +163,16 @@ def is_one(gradient: Array) -> bool:
     return gradient is _threads.one
 
 
-def user_line() -> str:
-    """The file and line of the innermost code outside of this package."""
+def user_line(raised: types.TracebackType | None = None) -> str:
+    """The file and line of the innermost code outside of this package, among the frames that an
+    error has passed, and else among those that wait for this call."""
+    found = ""
+    while raised is not None:
+        if not raised.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            found = f"{raised.tb_frame.f_code.co_filename}:{raised.tb_lineno}"
+        raised = raised.tb_next
+    if found:
+        return found
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back  # type: ignore[assignment]

@@ -127,7 +127,8 @@ def _factors(x: Array) -> tuple[Array, Array]:
 
 
 def det(x: Any, /) -> Array:
-    """The determinants of square matrices (..., n, n): 1 for n = 0. Types as solve().
+    """The determinants of square matrices (..., n, n): 1 for n = 0. Types as solve(). The gradient
+    is the adjugate's: finite for singular matrices, too, and so is the second; a third is refused.
 
     >>> kw.linalg.det(kw.asarray([[1.0, 2.0], [3.0, 4.0]], "float64")).item()
     -2.0
@@ -141,7 +142,8 @@ def det(x: Any, /) -> Array:
 
 def slogdet(x: Any, /) -> SlogdetResult:
     """sign and logabsdet with det(x) = sign * exp(logabsdet), where det() could overflow. A
-    singular matrix has 0 and -inf; the sign of a complex one lies on the unit circle.
+    singular matrix has 0 and -inf, and a gradient that is not finite (take det() there); the sign
+    of a complex one lies on the unit circle.
 
     >>> kw.linalg.slogdet(kw.asarray([[0.0, 1.0], [1.0, 0.0]])).sign.item()
     -1.0

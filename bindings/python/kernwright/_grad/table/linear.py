@@ -15,6 +15,7 @@ import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array
 from kernwright._grad.recording import Pairs, is_traced
+from kernwright._grad.table import adjugates
 from kernwright.errors import ArgumentError
 
 
@@ -96,15 +97,20 @@ def solve(y: Array, a: Array, b: Array, **options: Any) -> Pairs:
 
 
 def det(y: Array, x: Array) -> Pairs:
-    return ((x, lambda g: (g * y)[..., None, None] * t(kw.linalg.inv(x))),)
+    return ((x, lambda g: g[..., None, None] * t(adjugates.adjugate(x))),)
 
 
 def slogdet(result: Any, x: Array) -> tuple[Sequence[Any], Sequence[Any], Any]:
+    sign = result.sign
+
     def pull(of_sign: Any, of_size: Any) -> Sequence[Any]:
+        if of_sign is not None and of_sign.dtype.kind == "c":  # the sign turns, and is no step
+            turned: Any = kw.imag(sign * of_sign) * 1j
+            turned = turned if of_size is None else turned + of_size
+            return (turned.astype(x.dtype)[..., None, None] * t(kw.linalg.inv(x)),)
         if of_size is None:
             return (None,)
-        inverse = kw.linalg.inv(x)
-        return (of_size[..., None, None] * h(inverse),)
+        return (of_size[..., None, None] * h(kw.linalg.inv(x)),)
 
     return (x,), tuple(result), pull
 
