@@ -60,7 +60,9 @@ def test_det_at_a_singular_matrix_in_single_precision(name):
     matrices = narrow.numpy().astype(a.dtype).reshape(-1, *a.shape[-2:])
     expected = np.stack([cofactors(each) for each in matrices]).reshape(a.shape)
     scale = np.abs(a).max() ** (a.shape[-1] - 1)
-    np.testing.assert_allclose(found.numpy(), np.conj(expected), rtol=1e-4, atol=1e-5 * scale + 1e-15)
+    np.testing.assert_allclose(
+        found.numpy(), np.conj(expected), rtol=1e-4, atol=1e-5 * scale + 1e-15
+    )
 
 
 @pytest.mark.parametrize("a", [*SINGULAR.values(), *REGULAR.values()])

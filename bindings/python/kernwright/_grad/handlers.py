@@ -16,7 +16,7 @@ from kernwright._core import Array, _set_handlers
 from kernwright._grad import draws, reduced, targets, writes
 from kernwright._grad.calls import Handler, Rule, constant_handler, refused_handler
 from kernwright._grad.recording import is_traced, note_extent
-from kernwright._grad.table import arrays, linear, nn, reductions, vectors
+from kernwright._grad.table import arrays, linear, nn, reductions, special, vectors
 from kernwright.errors import ArgumentError
 
 
@@ -248,12 +248,14 @@ def _functions() -> dict[Any, Handler | Rule]:
     return {
         kw.convolve: vectors.convolve,
         kw.correlate: vectors.correlate,
+        kw.frexp: Rule(special.frexp, "frexp()", True),
         kw.interp: vectors.interp,
         kw.linalg.cholesky: Rule(linear.cholesky, "linalg.cholesky()"),
         kw.linalg.det: Rule(linear.det, "linalg.det()"),
         kw.linalg.inv: Rule(linear.inv, "linalg.inv()"),
         kw.linalg.slogdet: Rule(linear.slogdet, "linalg.slogdet()", True),
         kw.linalg.solve: Rule(linear.solve, "linalg.solve()"),
+        kw.modf: Rule(special.modf, "modf()", True),
         kw.nn.batch_norm: Rule(nn.batch_norm, "batch_norm()", True),
         kw.nn.gru: nn.recurrent(kw.nn.gru, kw.nn.gru_backward),
         kw.nn.lstm: nn.recurrent(kw.nn.lstm, kw.nn.lstm_backward),

@@ -9,6 +9,7 @@ from typing import Any
 import kernwright as kw
 from kernwright._core import Array
 from kernwright._grad.recording import Pairs
+from kernwright._grad.table import special
 
 Rule = Callable[..., Pairs]
 
@@ -36,6 +37,7 @@ _OF_OPERAND: dict[str, Callable[[Any, Array], Any]] = {
     "cosh": lambda x, g: g * kw.sinh(x),
     "erf": lambda x, g: g * kw.exp(-x * x) * (2 / math.sqrt(math.pi)),
     "fabs": lambda x, g: g * kw.sign(x),
+    "i0": special.i0,
     "log": lambda x, g: g / x,
     "log10": lambda x, g: g / (x * math.log(10)),
     "log1p": lambda x, g: g / (1 + x),
@@ -234,4 +236,4 @@ CONSTANT = frozenset({
 })  # fmt: skip
 
 # No formula of operations that exist.
-WITHOUT = frozenset({"i0", "nextafter"})
+WITHOUT = frozenset({"nextafter"})
