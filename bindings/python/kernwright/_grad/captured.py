@@ -52,8 +52,8 @@ def captured(f: Callable[..., Any], *, pool: GraphPool | None = None) -> Callabl
     gradients or another graph `f` runs as it is.
 
     Raises CaptureError where `f` reads from the device or copies from the host (.numpy(), a branch
-    on a value), with the call's name, and the file and line of the code that called it. Not for
-    several threads; while one captures, no other may wait for the device.
+    on a value), with the call's name, its file and its line. Not for several threads; while one
+    captures, no other may wait for the device.
 
     >>> step = kw.captured(lambda x, a: kw.exp(x) * a)
     >>> [float(step(kw.zeros(3), a)[0]) for a in (1.0, 2.0, 3.0, 4.0)]

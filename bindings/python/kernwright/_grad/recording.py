@@ -164,8 +164,8 @@ def is_one(gradient: Array) -> bool:
 
 
 def user_line(raised: types.TracebackType | None = None) -> str:
-    """The file and line of the innermost code outside of this package, among the frames that an
-    error has passed, and else among those that wait for this call."""
+    """The file and line of the innermost code outside of this package, among the frames of an
+    error's traceback, or else of this call's stack."""
     found = ""
     while raised is not None:
         if not raised.tb_frame.f_code.co_filename.startswith(_PACKAGE):

@@ -1,10 +1,10 @@
 """Adjugates of matrices: the gradient of a determinant, also where there is no inverse.
 
-adj(A) = det(A) inv(A) for an invertible A, and a polynomial in the elements of any. From the
-factors of Gaussian elimination it comes with pivots of 0 replaced by one as small as rounding. Its
-own derivative is written with the singular values, of which it needs products and no quotient:
-with A = U S V^H and F = U^H dA V, the change of adj(S) has -F_ij P_ij at [i, j] and the sum of F_jj
-P_ij over all j but i at [i, i], where P_ij is the product of all singular values but two.
+adj(A) = det(A) inv(A) for an invertible A, and a polynomial in the elements of any. Here it comes
+from the factors of Gaussian elimination; pivots of 0 are replaced by numbers as small as rounding.
+Its derivative comes from products of singular values, without a quotient: with A = U S V^H and
+F = U^H dA V, the change of adj(S) has -F_ij P_ij at [i, j], and at [i, i] the sum of F_jj P_ij over
+all j but i. P_ij is the product of all singular values but two.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _from_factors(x: Array) -> Array:
 
 
 def _second(x: Array, g: Array) -> Array:
-    """The gradient of x, given that of its adjugate."""
+    """The gradient of x, from the gradient of its adjugate."""
     if is_traced(x) or is_traced(g):
         raise ArgumentError("the second derivative of linalg.det() has no gradient")
     u, s, vh = kw.linalg.svd(x)
@@ -76,7 +76,7 @@ def _products_but_two(s: Array) -> Array:
 
 
 def _products_before(x: Any) -> Array:
-    """Along the last axis, at each place the product of what comes before."""
+    """Along the last axis, at each place the product of the numbers before it."""
     ones = kw.ones((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
     made: Array = kw.concat([ones, kw.cumulative_prod(x, axis=-1)[..., :-1]], axis=-1)
     return made
