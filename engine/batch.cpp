@@ -101,8 +101,16 @@ void Batch::set_mask(Inbox::NextMask&& next) {
   const SequencePtr found = requests_.find(next.request, next.choice);
   if (found == nullptr || !found->waits_for_mask) return;
   Sequence& sequence = *found;
+  if (next.produced >= 0 && next.produced != sequence.produced) return;  // a later one comes
   sequence.guide_mask = std::move(next.mask);
   sequence.guide_mask.keep(sequence.source->constraints.mask);
+  sequence.guesses = std::move(next.drafts);
+  sequence.guess_masks = std::move(next.masks);
+  const auto wrong = std::ranges::find_if(sequence.guess_masks, [&](TokenMask& each) {
+    each.keep(sequence.source->constraints.mask);
+    return !each.allows_any();
+  });
+  sequence.guesses.resize(static_cast<std::size_t>(wrong - sequence.guess_masks.begin()));
   sequence.waits_for_mask = false;
   sequence.sent_mask = nullptr;
   if (!sequence.guide_mask.allows_any())
@@ -274,7 +282,7 @@ void Batch::commit(const StepPlan& plan, std::vector<std::int32_t>& active,
     sequence.computed += part.count;
     drafts_.commit(part);
     if (part.yields) {
-      send_mask(sequence);
+      send_mask(sequence, part.drafts);
       sequence.waits_for_mask = !sequence.guide_mask.is_empty();
       sequence.planned += 1 + part.drafts;
       sequence.length += 1 + part.drafts;
@@ -285,12 +293,21 @@ void Batch::commit(const StepPlan& plan, std::vector<std::int32_t>& active,
   }
 }
 
-/// The row gets the mask of the token that is planned next.
-void Batch::send_mask(Sequence& sequence) {
+/// The row gets the mask of the token that is planned next. A guided one gets its drafts, too, and
+/// the masks behind them.
+void Batch::send_mask(Sequence& sequence, std::int32_t drafts) {
   const TokenMask* const mask = sequence.next_mask();
   if (mask == sequence.sent_mask) return;
-  rows_.set_mask(sequence.row, mask == nullptr ? std::span<const std::uint32_t>() : mask->words());
   sequence.sent_mask = mask;
+  std::vector<std::uint32_t> words;
+  if (mask != nullptr) words.assign(mask->words().begin(), mask->words().end());
+  const auto guesses = static_cast<std::size_t>(sequence.is_guided() ? drafts : 0);
+  for (std::size_t i = 0; i < guesses; ++i) {
+    const auto more = sequence.guess_masks[i].words();
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  rows_.set_mask(sequence.row, words,
+                 {sequence.length, std::span(sequence.guesses).first(guesses)});
 }
 
 /// Other choices of the request begin once the step that computes their shared pages is planned:

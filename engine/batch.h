@@ -123,7 +123,7 @@ class Batch {
   bool preempt_below(std::int32_t priority);
   void preempt(const SequencePtr& sequence);
   bool strip_waiting();
-  void send_mask(Sequence& sequence);
+  void send_mask(Sequence& sequence, std::int32_t drafts);
   void release_followers(Sequence& sequence);
   void correct(const StepPart& part, std::int32_t tokens, std::int32_t drafted);
   void receive_token(Sequence& sequence, std::span<const std::int32_t> result);

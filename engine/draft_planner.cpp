@@ -18,11 +18,13 @@ constexpr std::int32_t kMostDraftTokens = 256;
 /// Drafts of a sequence, once a draft model has caught up with it.
 std::int32_t most_drafts(const Sequence& sequence, const DraftOptions& drafts) {
   const std::int32_t most = std::min(drafts.tokens, sequence.most_drafts());
-  return drafts.has_model() ? std::min(most, drafts.context - sequence.length) : most;
+  return drafts.has_model() && !sequence.is_guided()
+             ? std::min(most, drafts.context - sequence.length)
+             : most;
 }
 
 bool is_behind(const Sequence& sequence, const DraftOptions& drafts) {
-  return drafts.has_model() && sequence.followed < sequence.computed;
+  return drafts.has_model() && !sequence.is_guided() && sequence.followed < sequence.computed;
 }
 
 }  // namespace
@@ -40,7 +42,8 @@ void add_drafts(StepPlan& plan, const DraftOptions& drafts, const ScheduleOption
     part.drafts = std::max(most_drafts(sequence, drafts), 0);
     part.count += part.drafts;
     added += part.drafts;
-    if (drafts.has_model() && sequence.length <= drafts.context) part.follows = kernels::kFeeds;
+    if (drafts.has_model() && !sequence.is_guided() && sequence.length <= drafts.context)
+      part.follows = kernels::kFeeds;
   }
   if (added == 0) return;
   plan.tokens += added;

@@ -24,11 +24,14 @@ class Inbox {
     Finish reason = Finish::cancelled;
     std::string error{};
   };
-  /// The tokens that may come next in a guided sequence.
+  /// The tokens that may come next in a guided sequence, and guesses of them.
   struct NextMask {
     std::uint64_t request = 0;
     std::int32_t choice = 0;
     TokenMask mask{};
+    std::int32_t produced = -1;          ///< tokens that it is the mask behind; -1: all
+    std::vector<std::int32_t> drafts{};  ///< that the masks allow
+    std::vector<TokenMask> masks{};      ///< behind each of the drafts
   };
   struct Contents {
     std::vector<std::pair<std::uint64_t, Request>> submitted;

@@ -31,6 +31,7 @@ BatchOptions batch_options(const LoopOptions& options) {
 LoopOptions completed(LoopOptions options) {
   options.layout.vocabulary = options.vocabulary;
   options.layout.biases = Constraints::kMostBiases;
+  options.layout.masks = 1 + options.drafts.tokens;
   return options;
 }
 

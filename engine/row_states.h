@@ -37,6 +37,12 @@ struct RowStart {
   std::int32_t adapter = -1;       ///< the slot of its adapter; -1: none
 };
 
+/// Drafts behind the tokens of a row, all of which are known.
+struct RowDrafts {
+  std::int32_t length = 0;  ///< tokens of the row
+  std::span<const std::int32_t> tokens{};
+};
+
 /// Takes the changes of rows, in the order of steps.
 class RowStates {
  public:
@@ -46,8 +52,10 @@ class RowStates {
   /// The page table of the row from entry `first` on.
   virtual void set_pages(std::int32_t row, std::size_t first,
                          std::span<const std::int32_t> pages) = 0;
-  /// The bits of the allowed tokens, all of the layout's words; every token with none.
-  virtual void set_mask(std::int32_t row, std::span<const std::uint32_t> mask) = 0;
+  /// The bits of the allowed tokens, all of the layout's words; every token with none. Further
+  /// masks are those behind each of the drafts, which are those of the next step.
+  virtual void set_mask(std::int32_t row, std::span<const std::uint32_t> masks,
+                        const RowDrafts& drafts) = 0;
   /// So many tokens of the row have keys and values of a draft model in its pages.
   virtual void set_followed(std::int32_t row, std::int32_t tokens) = 0;
 

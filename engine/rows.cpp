@@ -83,13 +83,16 @@ void Rows::set_row(std::int32_t row, const RowStart& start) {
   add(layout_.row_at(row) + layout_.biases_at(), biased);
 }
 
-void Rows::set_mask(std::int32_t row, std::span<const std::uint32_t> mask) {
+void Rows::set_mask(std::int32_t row, std::span<const std::uint32_t> masks,
+                    const RowDrafts& drafts) {
   begin_row(row);
-  const std::int64_t row_begin = layout_.row_at(row);
-  const std::int32_t is_masked = mask.empty() ? 0 : 1;
-  add(row_begin + static_cast<std::int64_t>(kernels::RowWord::masked), std::span(&is_masked, 1));
-  const std::vector<std::int32_t> words(mask.begin(), mask.end());
-  add(row_begin + layout_.mask_at(), words);
+  const std::vector<std::int32_t> words(masks.begin(), masks.end());
+  const auto count = static_cast<std::int32_t>(drafts.tokens.size());
+  set_word(row, kernels::RowWord::masked, masks.empty() ? 0 : 1 + count);
+  add(layout_.row_at(row) + layout_.mask_at(), words);
+  if (count == 0) return;
+  set_word(row, kernels::RowWord::drafts, count);
+  add(layout_.row_at(row) + layout_.tokens_at() + drafts.length, drafts.tokens);
 }
 
 /// Sends the collected changes if one of them has this row: changes of one block must not overlap.
@@ -104,8 +107,11 @@ void Rows::set_pages(std::int32_t row, std::size_t first, std::span<const std::i
 
 void Rows::set_followed(std::int32_t row, std::int32_t tokens) {
   begin_row(row);
-  add(layout_.row_at(row) + static_cast<std::int64_t>(kernels::RowWord::followed),
-      std::span(&tokens, 1));
+  set_word(row, kernels::RowWord::followed, tokens);
+}
+
+void Rows::set_word(std::int32_t row, kernels::RowWord word, std::int32_t value) {
+  add(layout_.row_at(row) + static_cast<std::int64_t>(word), std::span(&value, 1));
 }
 
 void Rows::set_plan(std::span<const std::int32_t> active, std::span<const std::int32_t> counts,

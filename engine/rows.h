@@ -28,7 +28,8 @@ class Rows : public RowStates {
 
   void set_row(std::int32_t row, const RowStart& start) override;
   void set_pages(std::int32_t row, std::size_t first, std::span<const std::int32_t> pages) override;
-  void set_mask(std::int32_t row, std::span<const std::uint32_t> mask) override;
+  void set_mask(std::int32_t row, std::span<const std::uint32_t> masks,
+                const RowDrafts& drafts = {}) override;
   void set_followed(std::int32_t row, std::int32_t tokens) override;
   /// The rows of the next step and the number of tokens of each. Behind them there is none, up to
   /// `padded` rows. `follows`: the work of a draft model for each row, kernels::kFeeds or a number
@@ -58,6 +59,7 @@ class Rows : public RowStates {
   };
 
   void begin_row(std::int32_t row);
+  void set_word(std::int32_t row, kernels::RowWord word, std::int32_t value);
   void add(std::int64_t to, std::span<const std::int32_t> words);
   void clear() noexcept;
   std::size_t send(std::size_t first);

@@ -4,6 +4,7 @@
 #include "engine/constraints.h"
 #include "engine/row_states.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -119,6 +120,8 @@ struct Sequence {
   std::int32_t produced = 0;             ///< tokens whose values were read
   const TokenMask* sent_mask = nullptr;  ///< that the row on the device has
   TokenMask guide_mask{};                ///< of the next token to plan, of a guided sequence
+  std::vector<std::int32_t> guesses{};   ///< of its next tokens
+  std::vector<TokenMask> guess_masks{};  ///< behind each of these
   bool waits_for_mask = false;           ///< it is left out of plans
   bool finished = false;
   bool prompt_cached = false;  ///< the full pages of its prompt are in the prefix cache
@@ -135,11 +138,14 @@ struct Sequence {
   std::int32_t due() const noexcept {
     return planned == limit || waits_for_mask ? 0 : length - computed;
   }
-  /// Drafts that its next step may have. A guided sequence has none: its next mask depends on each
-  /// token. The mask must be one for all of them.
+  /// Whether each of its tokens waits for a mask from outside.
+  bool is_guided() const noexcept { return !source->first_mask.is_empty(); }
+  /// Drafts that its next step may have. Those of a guided sequence come with the masks behind
+  /// them, else the mask must be one for all of them.
   std::int32_t most_drafts() const noexcept {
     const bool changes = planned < source->min_tokens && !source->constraints.early_mask.is_empty();
-    return changes || !source->first_mask.is_empty() ? 0 : limit - planned - 1;
+    const std::int32_t left = changes ? 0 : limit - planned - 1;
+    return is_guided() ? std::min(left, static_cast<std::int32_t>(guesses.size())) : left;
   }
   /// The mask of the next token to plan; none where every token is allowed.
   const TokenMask* next_mask() const noexcept {

@@ -180,8 +180,7 @@ py::object take(LoopObject& self, double seconds) {
 }
 
 /// Bits of tokens, in bytes of whole words.
-engine::TokenMask mask_argument(const LoopObject& self, const py::bytes& bytes) {
-  const std::string_view data(bytes);
+engine::TokenMask mask_argument(const LoopObject& self, std::string_view data) {
   if (data.size() % sizeof(std::uint32_t) != 0)
     throw InvalidArgument(format("a mask has whole words of 4 bytes, not {} bytes", data.size()));
   std::vector<std::uint32_t> words(data.size() / sizeof(std::uint32_t));
@@ -189,8 +188,16 @@ engine::TokenMask mask_argument(const LoopObject& self, const py::bytes& bytes) 
   return {self.loop->options().vocabulary, words};
 }
 
-void set_mask(LoopObject& self, std::uint64_t request, std::int32_t choice, const py::bytes& mask) {
-  engine::Inbox::NextMask next = {request, choice, mask_argument(self, mask)};
+void set_mask(LoopObject& self, std::uint64_t request, std::int32_t choice,
+              const std::vector<py::bytes>& masks, std::int32_t produced,
+              std::vector<std::int32_t> drafts) {
+  if (masks.size() != 1 + drafts.size())
+    throw InvalidArgument(format("there is a mask in front of {} drafts and behind each, not {}",
+                                 drafts.size(), masks.size()));
+  engine::Inbox::NextMask next = {request, choice, mask_argument(self, masks.front()), produced,
+                                  std::move(drafts)};
+  for (const py::bytes& each : std::span(masks).subspan(1))
+    next.masks.push_back(mask_argument(self, each));
   const GilRelease unlocked;
   self.loop->inbox().set_mask(std::move(next));
 }
@@ -222,7 +229,7 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
   if (timeout)
     request.deadline = std::chrono::steady_clock::now() +
                        std::chrono::nanoseconds(static_cast<std::int64_t>(*timeout * 1e9));
-  if (mask) request.first_mask = mask_argument(self, *mask);
+  if (mask) request.first_mask = mask_argument(self, std::string_view(*mask));
   engine::Sampling& values = request.sampling;
   values.top_k = top_k;
   values.seed = seed;
@@ -417,7 +424,8 @@ void bind_engine(py::module_& m) {
            py::arg("bad_tokens") = std::vector<std::int32_t>(), py::arg("priority") = 0,
            py::arg("user") = "", py::arg("timeout") = py::none(), py::arg("mask") = py::none(),
            py::arg("adapter") = -1, py::arg("salt") = 0)
-      .def("set_mask", &set_mask)
+      .def("set_mask", &set_mask, py::arg("request"), py::arg("choice"), py::arg("masks"),
+           py::arg("produced"), py::arg("drafts") = std::vector<std::int32_t>())
       .def(
           "cancel",
           [](LoopObject& self, std::uint64_t request, std::int32_t choice, bool stopped,

@@ -164,6 +164,7 @@ __global__ void __launch_bounds__(kDraftThreads)
   if (number < 0) return;
   int* const row = state.row(number);
   int* const tokens = row + state.tokens_at;
+  if (row[kDrafts] > 0) return;  // a guide's, with masks behind each
   const int length = row[kLength], wanted = state.planned(blockIdx.x) - State::due(row);
   int best = 0;  // the tokens of a match, then its end
   for (int end = 1 + threadIdx.x; wanted > 0 && end < length; end += kDraftThreads) {
@@ -292,7 +293,8 @@ __global__ void __launch_bounds__(kMaskThreads)
   }
   if (!row[kMasked]) return;
   __syncthreads();
-  const int* const mask = row + state.mask_at;
+  const int mask_number = min(static_cast<int>(blockIdx.z), row[kMasked] - 1);
+  const int* const mask = row + state.mask_at + mask_number * ((vocabulary + 31) / 32);
   for (int token = first + threadIdx.x; token < end; token += kMaskThreads)
     if ((mask[token / 32] >> token % 32 & 1) == 0)
       values[token] = __uint_as_float(0xff800000u);  // -infinity

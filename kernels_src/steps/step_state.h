@@ -23,7 +23,7 @@ enum class RowWord : std::int32_t {
   seed_low,
   seed_high,
   biased,    ///< tokens with a bias
-  masked,    ///< whether the row's bits of allowed tokens count
+  masked,    ///< masks of the row that count; the last one is that of all further outputs
   adapter,   ///< its slot; -1: none
   drafts,    ///< tokens behind the known ones that the step computes, too
   followed,  ///< tokens whose keys and values a draft model has, too
@@ -38,6 +38,7 @@ struct StateLayout {
   std::int32_t page_size = 0;
   std::int32_t vocabulary = 0;  ///< tokens with a bit in the mask of a row
   std::int32_t biases = 0;      ///< tokens of a row with a bias, at most
+  std::int32_t masks = 1;       ///< of a row, at most: of its next token, and behind each draft
 
   std::int64_t pages() const noexcept { return (capacity + page_size - 1) / page_size; }
   std::int64_t pages_at() const noexcept { return static_cast<std::int64_t>(RowWord::count); }
@@ -45,7 +46,7 @@ struct StateLayout {
   std::int64_t biases_at() const noexcept { return tokens_at() + capacity; }
   std::int64_t mask_at() const noexcept { return biases_at() + 2 * std::int64_t{biases}; }
   std::int64_t mask_words() const noexcept { return (std::int64_t{vocabulary} + 31) / 32; }
-  std::int64_t row_words() const noexcept { return mask_at() + mask_words(); }
+  std::int64_t row_words() const noexcept { return mask_at() + masks * mask_words(); }
   std::int64_t active_at() const noexcept { return 0; }
   std::int64_t count_at() const noexcept { return max_rows; }
   std::int64_t follow_at() const noexcept { return 2 * std::int64_t{max_rows}; }
@@ -89,8 +90,9 @@ void apply_changes(const Array& state, const Array& block, std::int32_t count,
 
 /// Gives each of the first `rows` rows of the plan drafts: the tokens that followed its last ones
 /// before, of the longest match and of equal ones the latest. A row gets as many as its planned
-/// tokens leave place behind the known ones, or none. Queued on `stream`. Throws InvalidArgument
-/// for lengths out of order or above NgramLengths::kMost, and rows of 2^24 tokens.
+/// tokens leave place behind the known ones, or none. Drafts that a row has stay. Queued on
+/// `stream`. Throws InvalidArgument for lengths out of order or above NgramLengths::kMost, and rows
+/// of 2^24 tokens.
 void draft_ngram(const Array& state, const StateLayout& layout, std::int32_t rows,
                  const NgramLengths& lengths, const Stream& stream);
 
@@ -133,8 +135,9 @@ void apply_penalties(const Array& state, const StateLayout& layout, const Array&
 
 /// Constrains the logits (outputs, vocabulary), float32 and in place, of rows that get a new token:
 /// adds the biases of the row, then sets the logits of tokens without a bit in its mask to
-/// -infinity. Queued on `stream`. Throws InvalidArgument as end_step() does, and for logits of
-/// another vocabulary than the layout's.
+/// -infinity; the outputs of drafts have masks of their own where the row has several. Queued on
+/// `stream`. Throws InvalidArgument as end_step() does, and for logits of another vocabulary than
+/// the layout's.
 void apply_masks(const Array& state, const StateLayout& layout, const Array& logits,
                  std::int32_t rows, const Stream& stream);
 

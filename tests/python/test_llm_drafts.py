@@ -10,7 +10,6 @@ from serving import TINY as TRAINED
 from serving import serving
 from summing_model import (
     ENDS_WITHIN_DRAFTS,
-    VOCABULARY,
     Summing,
     expected,
     make,
@@ -23,6 +22,7 @@ from summing_model import (
 from kernwright import llm
 from kernwright.cli import main
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.llm._guide.guesses import following
 from kernwright.llm._sampling import Sampling
 
 ALWAYS = llm.Draft("ngram", tokens=3, longest=3, always=True)
@@ -149,16 +149,38 @@ def test_an_engine_serves_with_drafts_and_counts_them():
 
 
 class Rising:
-    """A guide: each token is one to three above the one before."""
+    """A guide: each token is one to three above the one before, and behind 50 comes 1. `width`: so
+    many tokens are allowed. It fails behind `last` tokens."""
+
+    def __init__(self, width=3, last=100):
+        self.width, self.last, self.made = width, last, []
 
     def start(self):
-        return self
+        return Rising(self.width, self.last)
 
     def advance(self, token):
+        if token is not None:
+            assert not self.made or token in self.allowed()
+            self.made.append(token)
+        if len(self.made) == self.last:
+            raise llm.ModelError("the guide has no more tokens")
         bits = np.zeros(64, np.uint8)
-        least = 0 if token is None else min(token + 1, VOCABULARY - 3)
-        bits[least : least + 3] = 1
+        bits[self.allowed()] = 1
         return np.packbits(bits, bitorder="little").tobytes()
+
+    def allowed(self):
+        least = (self.made[-1] if self.made and self.made[-1] < 50 else 0) + 1
+        return list(range(least, least + self.width))
+
+    def rollback(self, count):
+        assert 0 < count <= len(self.made)
+        del self.made[-count:]
+
+    def forced(self):
+        if self.width > 1:
+            return []
+        first = self.allowed()[0]
+        return list(range(first, min(first + 5, 51)))
 
 
 def test_guided_texts_stay_in_their_form_beside_texts_with_drafts():
@@ -171,9 +193,88 @@ def test_guided_texts_stay_in_their_form_beside_texts_with_drafts():
     made = engine.run_each([*requests, guided])
     assert tokens_of(made) == wanted
     (text,) = made[-1]
-    assert text.drafted == 0
     assert all(1 <= b - a <= 3 for a, b in zip(text.tokens, text.tokens[1:], strict=False))
     assert sum(each.drafted for (each,) in made) > 0
+
+
+@pytest.mark.parametrize("batch", [1, 3, 8])
+@pytest.mark.parametrize("values", [{}, {"temperature": 1.0, "top_p": 0.9, "seed": 4}])
+def test_guided_texts_have_the_tokens_that_they_have_without_drafts(spread, batch, values):
+    plain, drafted = spread
+    requests = [
+        (prompt, Sampling(40, guide=Rising(1 + i % 3), choices=1 + i % 2, logprobs=2, **values))
+        for i, prompt in enumerate(prompts_of(60 + batch, batch))
+    ]
+    wanted, made = plain.run_each(requests), drafted.run_each(requests)
+    assert tokens_of(made) == tokens_of(wanted)
+    for choices, others in zip(made, wanted, strict=True):
+        for each, other in zip(choices, others, strict=True):
+            assert [one.top for one in each.logprobs] == [one.top for one in other.logprobs]
+    # Only one token may follow each: all guesses are right.
+    assert all(each.accepted == each.drafted > 5 for each in made[0])
+    assert drafted._guides.is_idle
+
+
+def test_a_guide_that_fails_within_guesses_ends_its_own_request(spread):
+    plain, drafted = spread
+    neighbour = ([5, 6], Sampling(20, temperature=1.0, seed=3))
+    streams = [
+        drafted.stream([1], Sampling(30, guide=Rising(1, last=7))),
+        drafted.stream(*neighbour),
+    ]
+    with pytest.raises(llm.ModelError, match="no more tokens"):
+        list(streams[0])
+    assert [p.token for p in streams[1]] == plain.run_each([neighbour])[0][0].tokens
+    assert drafted.stats()["used_pages"] == 0
+
+
+def test_guesses_are_what_followed_the_last_tokens():
+    assert following([1, 2, 3, 9, 1, 2], 3, 1, 8) == [3, 9, 1]
+    assert following([1, 2, 1, 3, 1], 2, 1, 8) == [3, 1]  # the latest of equal ones
+    assert following([7, 1, 2, 5, 1, 2, 7, 1, 2], 1, 1, 8) == [5]  # the longest
+    assert following([7, 1, 2, 5, 1, 2, 7, 1, 2], 1, 1, 2) == [7]
+    assert following([4, 4], 3, 1, 8) == [4, 4, 4]
+    assert following([1, 2, 3], 3, 1, 8) == following([1, 2, 1], 3, 2, 8) == []
+    assert following([1], 3, 1, 8) == []
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 8},
+        "kind": {"enum": ["def", "class"]},
+        "pair": {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
+    },
+    "required": ["name", "kind", "pair"],
+    "additionalProperties": False,
+}
+FORMS = [
+    {"schema": SCHEMA}, {"regex": "(def|class) [a-z]{3,9}(, [a-z]{3})*;"},
+    {"choices": ["import os", "import sys"]}, {"grammar": 'start: "a" "b"+ "c"'},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: next(iter(form)))
+@pytest.mark.parametrize("strategy", ["ngram", "model"])
+def test_texts_with_a_form_are_those_without_drafts(strategy, form):
+    model = llm.load(TRAINED, dtype="float32")
+    source = {"model": f"{TRAINED}_draft"} if strategy == "model" else {}
+    draft = llm.Draft(tokens=4, always=True, **source)
+    prompts = ["def main(", "import os", "class Point"]
+    values = [{"temperature": 0.0}, {"temperature": 1.0, "seed": 5, "n": 2}]
+    for each in values:
+        wanted = model.generate(prompts, max_tokens=60, **each, **form)
+        made = model.generate(prompts, max_tokens=60, draft=draft, **each, **form)
+        for one, other in zip(_flat(made), _flat(wanted), strict=True):
+            assert (one.tokens, one.finish_reason) == (other.tokens, other.finish_reason)
+            if "schema" in form and one.finish_reason == "stop":
+                assert json.loads(one.text)["kind"] in ("def", "class")
+        if "schema" in form:
+            assert sum(one.accepted for one in _flat(made)) > 10
+
+
+def _flat(made):
+    return [one for each in made for one in (each if isinstance(each, list) else [each])]
 
 
 def test_adapters_of_all_layers_and_of_the_head_are_those_of_their_texts(tmp_path):

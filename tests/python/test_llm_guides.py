@@ -50,6 +50,13 @@ class State:
         found = next_tokens(self.made)
         return mask_of(found) if found else None
 
+    def rollback(self, count):
+        del self.made[-count:]
+
+    def forced(self):
+        found = next_tokens(self.made)
+        return found if len(found) == 1 else []
+
 
 def greedy(prompt, count, forbidden=()):
     """The tokens of a guided text, and of a free one where there is no rule."""
@@ -165,8 +172,10 @@ def test_masks_of_a_wrong_size_and_for_nobody(engine):
     loop = engine._loop
     for wrong in (b"", b"abc", b"abcd" * (WORDS + 1)):
         with pytest.raises(InvalidArgument):
-            loop.set_mask(1, 0, wrong)
-    loop.set_mask(10**9, 0, mask_of([1]))
+            loop.set_mask(1, 0, [wrong], 0)
+    with pytest.raises(InvalidArgument, match="2 drafts"):
+        loop.set_mask(1, 0, [mask_of([1])] * 2, 0, [1, 1])
+    loop.set_mask(10**9, 0, [mask_of([1])], 0)
     assert engine.run([[2]], Sampling(4, guide=Ruled()))[0][0].tokens == greedy([2], 4)[0]
 
 

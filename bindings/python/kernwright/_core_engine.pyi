@@ -69,8 +69,13 @@ class _EngineLoop:
         may). With `mask`, the bits of the tokens that may come first, each further token waits for
         set_mask(). `adapter` is the slot of one; texts share pages with those of the same salt."""
 
-    def set_mask(self, request: int, choice: int, mask: bytes, /) -> None:
-        """The bits of the tokens that may come next, 32 in a word. Any thread."""
+    def set_mask(
+        self, request: int, choice: int, masks: Sequence[bytes], produced: int,
+        drafts: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        """The bits of the tokens that may come behind the first `produced` ones, 32 in a word.
+        With `drafts`, guesses of the next tokens, there is a mask behind each, too. It changes
+        nothing where another number of tokens is known. Any thread."""
 
     def cancel(
         self, request: int, *, choice: int = -1, stopped: bool = False, error: str = ""

@@ -80,8 +80,17 @@ class FakeDevice final : public engine::RowStates {
   void set_followed(std::int32_t row, std::int32_t tokens) override {
     rows_.at(row).followed = tokens;
   }
-  void set_mask(std::int32_t row, std::span<const std::uint32_t> mask) override {
-    rows_.at(row).mask = mask.empty() ? engine::TokenMask() : engine::TokenMask(kTokens, mask);
+  void set_mask(std::int32_t row, std::span<const std::uint32_t> masks,
+                const engine::RowDrafts& drafts) override {
+    Row& changed = rows_.at(row);
+    changed.masks.clear();
+    for (const std::uint32_t& word : masks)
+      changed.masks.emplace_back(kTokens, std::span(&word, 1));
+    changed.guesses.assign(drafts.tokens.begin(), drafts.tokens.end());
+    if (!drafts.tokens.empty()) {
+      REQUIRE(drafts.length == std::ssize(changed.tokens));
+      REQUIRE(masks.size() == 1 + drafts.tokens.size());
+    }
   }
 
   /// Runs a step; its results, a word for each part and for each of its drafts.
@@ -93,7 +102,7 @@ class FakeDevice final : public engine::RowStates {
       const bool feeds = plan.parts[i].follows == kernels::kFeeds;
       if (feeds) REQUIRE(row.followed == row.computed);
       REQUIRE((!feeds || bucket.drafts > 0));
-      REQUIRE((row.mask.is_empty() || row.computed + counts[i] < std::ssize(row.tokens) ||
+      REQUIRE((row.masks.empty() || row.computed + counts[i] < std::ssize(row.tokens) ||
                (bucket.features & engine::Features::masks) != 0));
       if (bucket.drafts > 0) {
         check_drafts(row, counts[i] - 1, bucket.drafts, feeds, results);
@@ -140,9 +149,10 @@ class FakeDevice final : public engine::RowStates {
     Text tokens, pages;
     std::int32_t computed = 0;
     std::uint64_t seed = 0;
-    engine::TokenMask mask;
+    std::vector<engine::TokenMask> masks;  ///< of the next token, and behind each guess
     std::int32_t adapter = -1;
     std::int32_t followed = 0;
+    Text guesses{};
   };
 
   /// A draft model has what `compute` leaves in pages of the model, in pages of its own.
@@ -173,9 +183,12 @@ class FakeDevice final : public engine::RowStates {
     caught_up += total;
   }
 
-  static std::int32_t sampled(const Row& row, const Text& text) {
+  /// The token behind a text, which is that of the row and `further` tokens.
+  static std::int32_t sampled(const Row& row, const Text& text, std::size_t further = 0) {
     std::int32_t token = next_token(text, row.seed);
-    while (!row.mask.is_empty() && !row.mask.allows(token)) token = (token + 1) % kTokens;
+    if (row.masks.empty()) return token;
+    const engine::TokenMask& mask = row.masks.at(std::min(further, row.masks.size() - 1));
+    while (!mask.allows(token)) token = (token + 1) % kTokens;
     return token;
   }
 
@@ -183,6 +196,11 @@ class FakeDevice final : public engine::RowStates {
   void check_drafts(Row& row, std::int32_t most, std::int32_t drafts, bool feeds, Text& results) {
     REQUIRE(row.computed + 1 == std::ssize(row.tokens));
     Text text = row.tokens;
+    if (!row.guesses.empty()) {
+      REQUIRE(std::ssize(row.guesses) == most);
+      text.insert(text.end(), row.guesses.begin(), row.guesses.end());
+      most = 0;
+    }
     auto left = feeds ? drafts : static_cast<std::int32_t>(random_() % 5);
     for (; left > 0 && most > 0; --left, --most)
       text.push_back(random_() % 4 == 0 ? 0 : sampled(row, text));
@@ -191,12 +209,14 @@ class FakeDevice final : public engine::RowStates {
     while (feeds && row.followed < std::ssize(row.tokens)) follow(row);
     std::swap(row.tokens, text);
     const std::size_t end = results.size() + static_cast<std::size_t>(drafts) + 1;
+    const std::size_t before = row.tokens.size();
     for (bool goes_on = true; goes_on;) {
       const std::size_t place = row.tokens.size();
-      results.push_back(sampled(row, row.tokens));
+      results.push_back(sampled(row, row.tokens, place - before));
       row.tokens.push_back(results.back());
       goes_on = place < text.size() && text[place] == results.back();
     }
+    row.guesses.clear();
     row.computed = static_cast<std::int32_t>(row.tokens.size()) - 1;
     if (feeds) row.followed = row.computed;
     for (std::size_t more = text.size() + 1; more > row.tokens.size(); --more)
@@ -275,10 +295,23 @@ class Harness {
     if (wanted_masks_.empty()) return false;
     const Key key = wanted_masks_.front();
     wanted_masks_.pop_front();
+    const auto produced = static_cast<std::int32_t>(texts[key].size());
     Text text = requests.at(key.first).prompt;
     text.insert(text.end(), texts[key].begin(), texts[key].end());
-    batch.set_mask(
-        {key.first, key.second, allowed ? guide_mask(text) : engine::TokenMask(kTokens, false)});
+    engine::Inbox::NextMask next = {key.first, key.second, guide_mask(text), produced};
+    if (!allowed) next.mask = engine::TokenMask(kTokens, false);
+    const std::int32_t drafts = batch.options().drafts.tokens;
+    for (std::int32_t i = random_() % 3 == 0 ? 0 : drafts + 2; allowed && drafts > 0 && i > 0;
+         --i) {
+      std::int32_t token = next_token(text, requests.at(key.first).sampling.seed + random_() % 2);
+      while (!guide_mask(text).allows(token)) token = (token + 1) % kTokens;
+      next.drafts.push_back(token);
+      text.push_back(token);
+      next.masks.push_back(guide_mask(text));
+    }
+    // One that comes late changes nothing.
+    batch.set_mask({key.first, key.second, engine::TokenMask(kTokens, false), produced - 1});
+    batch.set_mask(std::move(next));
     collect();
     return true;
   }
@@ -308,7 +341,8 @@ class Harness {
       if (event.finish != engine::Finish::none) {
         ends[key] = event.finish;
         std::erase(wanted_masks_, key);
-      } else if (!requests.at(event.request).first_mask.is_empty()) {
+      } else if (!requests.at(event.request).first_mask.is_empty() &&
+                 std::ranges::count(wanted_masks_, key) == 0) {
         wanted_masks_.push_back(key);
       }
     }
@@ -405,6 +439,7 @@ class Harness {
   std::uint64_t last_ = 0;
   std::deque<Unread> unread_;
   std::deque<Key> wanted_masks_;
+  std::mt19937 random_{11};
   std::vector<std::vector<Text>> host_;  ///< of each slot
   std::vector<Save> saves_;
   int steps_ = 0;

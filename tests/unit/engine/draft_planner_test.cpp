@@ -54,6 +54,12 @@ TEST_CASE("draft planner: drafts are for steps of decoding, as many as a text ma
   auto sequence = sequence_of(5, 4);
   sequence->source = guided;
   CHECK(is_plain({sequence}, 7, options));
+  // A guide's own guesses are drafts, whatever a draft model knows of the text.
+  sequence->guesses = {1, 2, 3};
+  StepPlan own = plan_step(std::vector{sequence, sequence_of(5, 4)}, options, buckets);
+  add_drafts(own, {.tokens = 2, .context = 3}, options);
+  CHECK(counts_of(own) == std::vector{3, 1});
+  CHECK(follows_of(own) == std::vector{0, 0});
 }
 
 TEST_CASE("draft planner: a draft model is fed rows that it knows, as far as its context goes") {
@@ -122,7 +128,26 @@ TEST_CASE("draft planner: pages that a draft model has are shared as those of th
   all.check_texts();
 }
 
-TEST_CASE("draft planner: texts beyond the draft model's context, and guided ones, go on without") {
+TEST_CASE("draft planner: guided texts have the drafts of their guides") {
+  for (const std::int32_t context : {0, 40}) {
+    Harness all(options_of(4, 60, true, 2, false, 3, context));
+    for (std::uint64_t seed = 1; seed < 5; ++seed) {
+      Request request = request_of({1, 2, 3}, 30);
+      request.sampling.seed = seed;
+      request.choices = seed == 2 ? 2 : 1;
+      if (seed % 2 == 0) request.first_mask = guide_mask(request.prompt);
+      if (seed == 4) request.constraints.bad_tokens = {0};
+      all.submit(request);
+    }
+    all.drain();
+    all.check_texts();
+    CHECK(all.texts[{2, 0}].size() == 30);
+    CHECK(all.steps < 90);
+    CHECK(all.batch.stats().accepted_tokens > 20);
+  }
+}
+
+TEST_CASE("draft planner: texts beyond the draft model's context go on without, guided ones too") {
   Harness all(options_of(2, 40, true, 2, false, 3, 8));
   all.submit(request_of(Text(9, 2), 20));
   Request guided = request_of({1, 2}, 5);

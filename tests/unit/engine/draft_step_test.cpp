@@ -199,6 +199,45 @@ TEST_CASE("draft steps: penalties count the drafts before a token") {
   CHECK(read<float>(logits, all.stream) == values);
 }
 
+TEST_CASE("draft steps: a guided row has its own drafts, and a mask behind each") {
+  const StateLayout layout = {
+      .max_rows = 2, .capacity = 12, .page_size = 4, .vocabulary = 40, .masks = 4};
+  Steps all(layout, 8, 0, 3);
+  const Text text = {5, 6, 5, 6}, drafts = {9, 8};
+  for (const std::int32_t row : {0, 1}) all.start(row, text);
+  std::vector<std::uint32_t> words;
+  for (const std::int32_t allowed : {9, 8, 7}) {
+    engine::TokenMask mask(40, false);
+    mask.allow(std::span(&allowed, 1));
+    words.insert(words.end(), mask.words().begin(), mask.words().end());
+  }
+  all.rows.set_mask(1, words, {4, drafts});
+  const Text active = {0, 1}, counts = {4, 3};
+  all.rows.set_plan(active, counts, 2);
+  all.rows.flush();
+  all.step.draft(2, {1, 3}, all.stream);
+  all.step.begin(2, 8, all.stream, 3);
+  const Text tokens = read(all.step.arrays(2, 8, 3).tokens, all.stream);
+  CHECK(tokens == Text{6, 5, 6, 5, 6, 9, 8, 0});
+  const std::vector<float> values(8 * 40, 1.0f);
+  const Array logits = Array::from_host(device(), values.data(), {8, 40}, ScalarType::float32);
+  all.step.mask(logits, 2, all.stream);
+  const auto masked = read<float>(logits, all.stream);
+  for (std::size_t i = 0; i < masked.size(); ++i) {
+    const std::size_t output = i / 40, token = i % 40;
+    const std::size_t allowed[] = {9, 8, 7, 7};
+    CHECK((masked[i] == 1.0f) == (output < 4 || token == allowed[output - 4]));
+  }
+  // The second draft is not what was sampled; the row has no drafts of its own afterwards.
+  all.step.end(to_device({5, 6, 5, 1, 9, 7, 3, 3}), 2, nullptr, nullptr, all.stream);
+  CHECK(all.tokens_of(8) == Text{5, 6, 5, 1, 9, 7, kNotTaken, kNoToken});
+  all.rows.set_plan(active, Text{1, 1}, 2);
+  all.rows.flush();
+  all.step.draft(2, {1, 3}, all.stream);
+  all.step.begin(2, 8, all.stream, 3);
+  CHECK(read(all.step.arrays(2, 8, 3).tokens, all.stream) == Text{1, 7, 0, 0, 0, 0, 0, 0});
+}
+
 TEST_CASE("draft steps: a token without a finite logit ends what is taken") {
   Steps all({.max_rows = 1, .capacity = 20, .page_size = 4}, 4, 2, 3);
   all.start(0, {1, 2, 3, 1});

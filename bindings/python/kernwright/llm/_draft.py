@@ -40,8 +40,10 @@ class Draft:
     Drafts are left out where they do not pay: steps with and without are timed, and accepted drafts
     counted. `always=True` measures nothing. A draft model computes no token of a text before drafts
     are tried, and catches up then. A step with parts of prompts has no drafts, nor has
-    one that would have more than 256 tokens with them, as of 33 texts of 7 drafts each. A text with
-    schema, regex, grammar or choices gets none, nor do the first min_tokens of a text.
+    one that would have more than 256 tokens with them, as of 33 texts of 7 drafts each. The first
+    min_tokens of a text have none. A text with schema, regex, grammar or choices has drafts of its
+    form: tokens that the form forces, and behind them n-grams that it allows, whatever
+    the kind of the draft. Each is checked with the mask behind the one before.
 
     Raises InvalidArgument, ArgumentError. Where it is used, a model of another vocabulary, device
     or with weights in the host's memory raises llm.ModelError, and its files what llm.load() does.

@@ -145,7 +145,7 @@ class TokenEngine:
         self._adapters, self._deterministic = adapters, deterministic
         if adapters is not None:
             adapters.join(self)
-        self._guides = GuideWorker(self._loop)
+        self._guides = GuideWorker(self._loop, draft)
         self._thread: int | None = None  # that serve() runs in
         self._waiting: dict[int, deque[TokenPiece]] = {}
         self._left: dict[int, int] = {}  # choices of run_each() that have not ended

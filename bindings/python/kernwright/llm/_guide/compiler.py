@@ -56,6 +56,15 @@ class GuideState:
             )
         return mask
 
+    def rollback(self, count: int) -> None:
+        """Takes the last `count` tokens back. Raises ModelError where the form fails."""
+        if not self._matcher.rollback(count):
+            raise ModelError(f"{self._form.kind} failed: {_shortened(self._matcher.get_error())}")
+
+    def forced(self) -> list[int]:
+        """The next tokens where the form leaves no other text, else none."""
+        return list(self._matcher.compute_ff_tokens())
+
 
 class Guide:
     """A compiled form, for any number of texts."""
