@@ -24,6 +24,7 @@ class WrittenRequest:
     def __init__(self, engine, number, prompt, pieces):
         self.engine, self.id, self.prompt_tokens, self.cached_tokens = engine, number, prompt, 0
         self.cancelled = False
+        self._open = {piece.choice for piece in pieces}
         self._pieces = iter(pieces)
         engine.running += 1
 
@@ -31,6 +32,11 @@ class WrittenRequest:
         if not self.cancelled:
             self.cancelled = True
             self.engine.running -= 1
+
+    def stop(self, choice=0):
+        self._open.discard(choice)
+        if not self._open:
+            self.cancel()
 
     def __aiter__(self):
         return self

@@ -308,6 +308,7 @@ def test_a_text_that_cannot_be_made_fails_its_request_alone(texts):
         ([1], {"timeout": 0}, InvalidArgument, "timeout is above 0"),
         ([1], {"timeout": float("nan")}, InvalidArgument, "timeout is above 0"),
         ([1], {"timeout": "1"}, ArgumentError, "timeout is a number of seconds"),
+        ([1], {"cache_salt": b"1"}, ArgumentError, "cache_salt is a str"),
     ],
 )
 def test_wrong_requests_are_refused_at_once(engine, prompt, options, error, words):

@@ -48,8 +48,9 @@ def test_completions_write_what_the_model_writes(client, engine, expected):
     status, whole = client.post("/v1/completions", {"prompt": PROMPT, **GREEDY})
     assert status == 200
     assert whole["choices"] == [
-        {"index": 0, "text": expected.text, "logprobs": None, "finish_reason": "length"}
-    ]
+        {"index": 0, "text": expected.text, "logprobs": None, "finish_reason": "length",
+         "stop_reason": None}
+    ]  # fmt: skip
     usage = whole["usage"]
     assert (usage["prompt_tokens"], usage["completion_tokens"]) == (expected.prompt_tokens, 12)
     *events, done = client.events("/v1/completions", {"prompt": PROMPT, **GREEDY})
@@ -128,6 +129,15 @@ def test_what_the_context_does_not_hold_is_refused(client):
     status, answer = client.post("/v1/completions", {"prompt": "a", "max_tokens": 512})
     assert status == 400 and answer["error"]["code"] == "context_length_exceeded"
     assert "512" in answer["error"]["message"] and answer["error"]["param"] == "max_tokens"
+    messages = [{"role": "user", "content": "Hi"}]
+    for path, body, field in (
+        ("/v1/chat/completions", {"messages": messages}, "max_completion_tokens"),
+        ("/v1/responses", {"input": messages}, "max_output_tokens"),
+        ("/v1/messages", {"messages": messages}, "max_tokens"),
+    ):
+        status, answer = client.post(path, {**body, field: 512})
+        assert status == 400 and answer["error"]["param"] == field, answer
+        assert answer["error"]["message"].startswith(f"{field}: the prompt"), answer
 
 
 def test_embeddings_are_those_of_the_model(client, engine):

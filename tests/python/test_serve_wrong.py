@@ -134,7 +134,7 @@ WRONG = [
     (RESPOND, {"input": [{"type": "image"}]}, 400, "input[0].type", "unknown"),
     (RESPOND, {"tools": [{"type": "web_search"}]}, 400, "tools[0].type", "web_search"),
     (RESPOND, {"temperature": 3}, 400, "temperature", "from 0 to 2"),
-    (RESPOND, {"text": {"format": {"type": "xml"}}}, 400, "response_format.type", "xml"),
+    (RESPOND, {"text": {"format": {"type": "xml"}}}, 400, "text.format.type", "xml"),
     (MESSAGE, {"max_tokens": None}, 400, "max_tokens", "got `null`"),
     (MESSAGE, {"messages": [{"role": "user", "content": [{"type": "image"}]}]}, 400,
      "messages[0].content[0].type", "only texts and tools"),
@@ -155,6 +155,26 @@ WRONG = [
     ("/v1/embeddings", {"input": "a", "truncate_prompt_tokens": 0}, 400, "truncate_prompt_tokens",
      "from 1 to 512"),
     (RESPOND, {"input": "a", "min_p": 2}, 400, "min_p", "2"),
+    # Interfaces beside chats have other names of the same fields, and other places.
+    (RESPOND, {"max_output_tokens": 0}, 400, "max_output_tokens", "max_output_tokens is from 1"),
+    (RESPOND, {"input": "word " * 600}, 400, "input", "input: the prompt is too long"),
+    (RESPOND, {"input": []}, 400, "input", "input are empty"),
+    (RESPOND, {"instructions": "a", "input": [{"role": "user", "content": "a"}, {"role": "robot",
+     "content": ""}]}, 400, "input[1].role", "input[1].role is one of"),
+    (RESPOND, {"tools": [{"type": "function", "name": ""}]}, 400, "tools[0].name", "tools[0].name"),
+    (RESPOND, {"text": {"format": {"type": "json_schema", "schema": 5}}}, 400, "text.format.schema",
+     "text.format.schema is an object"),
+    (RESPOND, {"text": {"format": 5}}, 400, "text.format", "got 5"),
+    (RESPOND, {"reasoning": {"effort": 5}, "top_k": -2}, 400, "top_k", "got -2"),
+    (MESSAGE, {"max_tokens": 0}, 400, "max_tokens", "max_tokens is from 1"),
+    (MESSAGE, {"system": [{"type": "image"}]}, 400, "system.content[0].type", "image"),
+    (MESSAGE, {"stop_sequences": ["a"] * 17}, 400, "stop_sequences", "16 strings at most"),
+    (MESSAGE, {"tools": [{"name": "a", "input_schema": 5}]}, 400, "tools[0].input_schema",
+     "a JSON schema"),
+    (MESSAGE, {"output_config": {"format": {"type": "xml"}}}, 400, "output_config.format.type",
+     "xml"),
+    (CHAT, {"max_completion_tokens": 0}, 400, "max_completion_tokens", "got 0"),
+    (CHAT, {"messages": [{"role": "user", "content": "a"}, 5]}, 400, "messages[1]", "got `int`"),
 ]  # fmt: skip
 RIGHT = {
     CHAT: {"messages": HI}, COMPLETE: {"prompt": "a"}, RESPOND: {"input": "a"},
@@ -171,6 +191,7 @@ def test_wrong_fields(client, engine, path, body, status, param, message):
     error = answer["error"]
     assert message in error["message"], error
     assert param is None or error["param"] == param
+    assert set(error) == {"message", "type", "param", "code"}
     assert error["type"] and error["code"] and len(error["message"]) < 400
     assert engine.requests == before
 

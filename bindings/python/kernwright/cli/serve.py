@@ -113,6 +113,9 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     ):  # fmt: skip
         group.add_argument(f"--{name}", type=float, default=seconds, metavar="S",
                            help=f"seconds {text}")  # fmt: skip
+    group.add_argument("--allow-priorities", action="store_true",
+                       help="let requests have a priority: lower ones go first, and take rows "
+                       "of others")  # fmt: skip
     group.add_argument(
         "--unknown-fields", choices=("refuse", "ignore"), default="refuse",
         help="of bodies: refused with their name, or ignored",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
 from collections import deque
@@ -58,11 +59,12 @@ class TokenPiece(NamedTuple):
 
 class Turn(NamedTuple):
     """When a request gets its turn: higher priorities first, then users by their shares. It ends
-    after `timeout` seconds."""
+    after `timeout` seconds. It shares pages of the prefix cache with requests of its salt alone."""
 
     priority: int = 0
     user: str = ""
     timeout: float | None = None
+    cache_salt: str = ""
 
 
 class TokenEvent(NamedTuple):
@@ -254,7 +256,8 @@ class TokenEngine:
             "sampling": {name: getattr(sampling, name) for name in NUMBERS},
             "details": sampling.logprobs is not None,
             "logit_bias": dict(sampling.logit_bias), "bad_tokens": list(sampling.bad_tokens),
-            "adapter": place.slot, "salt": place.number, **turn._asdict(),
+            "adapter": place.slot, "salt": salted(place.number, turn.cache_salt),
+            "priority": turn.priority, "user": turn.user, "timeout": turn.timeout,
         }  # fmt: skip
         if sampling.allowed_tokens is not None:
             options["allowed_tokens"] = list(sampling.allowed_tokens)
@@ -411,6 +414,17 @@ class TokenStream(Iterator[TokenPiece]):
 
     def __del__(self) -> None:
         self.close()
+
+
+_salt_key = secrets.token_bytes(16)  # nobody outside knows two texts of the same salt
+
+
+def salted(adapter: int, text: str) -> int:
+    """The salt of pages in the prefix cache: of an adapter's number, and a text."""
+    if not text:
+        return adapter
+    data = f"{adapter}:{text}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8, key=_salt_key).digest(), "little")
 
 
 def _draft_options(draft: Draft | None, drafter: DraftModel | None) -> dict[str, Any]:

@@ -73,16 +73,16 @@ class _Endpoints:
             else:
                 made = await server.in_thread(len(content), prepare)
             limits = server.limits
+            given = getattr(body, "timeout", None)
+            seconds = limits.seconds if given is None else given
             if body.stream:
                 return EventStream(
-                    made.events(), made.texts.cancel, seconds=limits.seconds,
+                    made.events(), made.texts.cancel, seconds=seconds,
                     write_seconds=limits.write_seconds, done=made.ends_with_done,
                     failure=made.failure,
                 )  # fmt: skip
             return _json(
-                await while_connected(
-                    request.receive, made.whole(), made.texts.cancel, limits.seconds
-                )
+                await while_connected(request.receive, made.whole(), made.texts.cancel, seconds)
             )
 
         return handle

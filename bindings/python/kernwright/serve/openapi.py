@@ -11,7 +11,7 @@ from kernwright import __version__
 from kernwright.serve.http.errors import TYPES
 from kernwright.serve.http.guard import OPEN
 from kernwright.serve.http.limits import Limits
-from kernwright.serve.protocol import IGNORED
+from kernwright.serve.protocol import IGNORED, NEUTRAL
 from kernwright.serve.server import Server
 from kernwright.serve.texts.messages import ROLES
 from kernwright.serve.texts.sampling import REALS
@@ -152,7 +152,14 @@ def _add_bounds(schema: dict[str, Any], limits: Limits) -> None:
         for name, (least, most, closed) in REALS.items()
     }
     bounds |= {name: {"minimum": 1, "maximum": limits.choices} for name in ("n", "best_of")}
-    bounds |= {n: {"minimum": 0, "maximum": limits.logprobs} for n in ("logprobs", "top_logprobs")}
+    names = ("logprobs", "top_logprobs", "prompt_logprobs")
+    bounds |= {name: {"minimum": 0, "maximum": limits.logprobs} for name in names}
+    bounds |= {name: {"minItems": 1} for name in ("guided_choice", "allowed_token_ids")}
+    bounds["timeout"] = {"exclusiveMinimum": 0, "maximum": limits.seconds}
+    bounds["cache_salt"] = {"minLength": 1, "maxLength": limits.salt_length}
+    bounds["truncate_prompt_tokens"] = {"minimum": -1}
+    if not limits.priorities:
+        bounds["priority"] = {"minimum": 0, "maximum": 0}
     bounds["messages"] = {
         "minItems": 1, "maxItems": limits.messages,
         "items": {
@@ -177,7 +184,9 @@ def _forms(field: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _refuse_others(schema: dict[str, Any]) -> None:
-    """Fields without effect take anything; others take null alone, which says nothing."""
+    """Fields without effect take anything, some their usual value; others null alone."""
     for name in IGNORED:
         schema["properties"].setdefault(name, {})
+    for name, values in NEUTRAL.items():
+        schema["properties"].setdefault(name, {"enum": [*values, None]})
     schema["additionalProperties"] = {"type": "null"}

@@ -40,6 +40,23 @@ class StreamOptions(msgspec.Struct, kw_only=True):
     continuous_usage_stats: Flag = None
 
 
+class StructuredOutputs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The form of an answer, as vLLM has it: one of these."""
+
+    json: str | dict[str, Any] | None = None
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+    json_object: Flag = None
+
+
+class ResponseFormat(msgspec.Struct, kw_only=True):
+    """The form that an answer must have."""
+
+    type: str
+    json_schema: dict[str, Any] | None = None
+
+
 class MoreSampling(msgspec.Struct, kw_only=True):
     """What clients send to any endpoint that generates, also where OpenAI's has no such field."""
 
@@ -55,6 +72,18 @@ class MoreSampling(msgspec.Struct, kw_only=True):
     min_tokens: Whole = None
     ignore_eos: Flag = None
     stop_token_ids: list[int] | None = None
+    include_stop_str_in_output: Flag = None
+    skip_special_tokens: Flag = None
+    allowed_token_ids: list[int] | None = None
+    truncate_prompt_tokens: Whole = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: str | dict[str, Any] | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
+    priority: Whole = None
+    timeout: Number = None
+    cache_salt: str | None = None
 
 
 class SamplingFields(MoreSampling, kw_only=True):
@@ -68,15 +97,10 @@ class SamplingFields(MoreSampling, kw_only=True):
     stream: Flag = None
     stream_options: StreamOptions | None = None
     user: str | None = None
-    skip_special_tokens: Flag = None
     add_special_tokens: Flag = None
-
-
-class ResponseFormat(msgspec.Struct, kw_only=True):
-    """The form that an answer must have."""
-
-    type: str
-    json_schema: dict[str, Any] | None = None
+    response_format: ResponseFormat | None = None
+    return_token_ids: Flag = None
+    prompt_logprobs: Whole = None
 
 
 class ChatBody(SamplingFields, kw_only=True):
@@ -89,7 +113,6 @@ class ChatBody(SamplingFields, kw_only=True):
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: Flag = None
-    response_format: ResponseFormat | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: Flag = None
@@ -206,14 +229,23 @@ class DetokenizeBody(msgspec.Struct, kw_only=True):
     model: str | None = None
 
 
-# OpenAI's fields that change nothing here: bookkeeping of its platform, and hints.
+# Fields of OpenAI and vLLM that change nothing here: bookkeeping of platforms, and hints.
 IGNORED = frozenset(
     {
         *("metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"),
         *("prompt_cache_retention", "prompt_cache_options", "verbosity", "prediction"),
-        *("web_search_options", "moderation"),
+        *("web_search_options", "moderation", "request_id", "session_id"),
+        *("spaces_between_special_tokens", "guided_decoding_backend"),
     }
 )
+# Fields of vLLM without a meaning here, and the values with which clients send them.
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "use_beam_search": (False,), "length_penalty": (1,), "early_stopping": (False,),
+    "include_reasoning": (True,), "bad_words": ([],), "logits_processors": ([],),
+    "return_tokens_as_token_ids": (False,), "truncation_side": ("left",), "watermarking": (False,),
+    "documents": ([],), "mm_processor_kwargs": ({},), "media_io_kwargs": ({},), "echo": (False,),
+    "thinking_token_budget": (-1,), "stream_interval": (1,), "vllm_xargs": ({},),
+}  # fmt: skip
 Body = TypeVar("Body", bound=msgspec.Struct)
 _PLACE = re.compile(r"(.*) - at `(?:key in )?\$(.*)`$", re.DOTALL)
 
@@ -241,7 +273,10 @@ def decoded(content: bytes, kind: type[Body], *, ignore_unknown: bool = False) -
 
 def has_form(body: msgspec.Struct) -> bool:
     """Whether a body may want its answer in a form, whose compile takes time."""
-    forms = ("response_format", "text", "output_config")
+    forms = (
+        "response_format", "text", "output_config", "structured_outputs", "guided_json",
+        "guided_regex", "guided_choice", "guided_grammar",
+    )  # fmt: skip
     return getattr(body, "tool_choice", None) not in (None, "auto", "none") or any(
         getattr(body, name, None) is not None for name in forms
     )
@@ -252,7 +287,7 @@ def chat_body(fields: dict[str, Any]) -> ChatBody:
     try:
         return msgspec.convert(fields, ChatBody)
     except msgspec.ValidationError as error:
-        raise ApiError(400, str(error)) from None
+        raise _wrong_field(str(error)) from None
 
 
 def _wrong_json(content: bytes, error: Exception) -> ApiError:
@@ -280,9 +315,21 @@ def _wrong_field(message: str) -> ApiError:
 def _refuse_unknown(fields: dict[str, msgspec.Raw], known: tuple[str, ...]) -> None:
     for name, value in fields.items():
         if name not in known and name not in IGNORED and bytes(value) != b"null":
+            if name in NEUTRAL:
+                _require_neutral(name, msgspec.json.decode(value))
+                continue
             near = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ApiError(
                 400, f"the field {name:.60} is unknown here{hint}", param=name[:60],
                 code="unknown_field",
             )  # fmt: skip
+
+
+def _require_neutral(name: str, value: Any) -> None:
+    if value not in NEUTRAL[name]:
+        told = msgspec.json.encode(NEUTRAL[name][0]).decode()
+        raise ApiError(
+            400, f"{name} is not supported: it may only be {told}, which changes nothing",
+            param=name, code="unsupported_field",
+        )  # fmt: skip

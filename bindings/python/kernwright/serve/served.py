@@ -71,15 +71,16 @@ class Served:
     def chat_tokens(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None,
         *, add_generation_prompt: bool = True, continue_final_message: bool = False,
-        variables: Mapping[str, Any] | None = None,
+        variables: Mapping[str, Any] | None = None, last: int | None = None,
     ) -> list[int]:  # fmt: skip
-        """The tokens of a conversation, which fit into the context."""
+        """The tokens of a conversation, which fit into the context. With `last` only so many of the
+        last ones count."""
         own = {} if not continue_final_message else {"continue_final_message": True}
         tokens = self.tokenizer.encode_chat(
             messages, tools, add_generation_prompt=add_generation_prompt,
-            token_limit=self.context, **own, **(variables or {}),
+            token_limit=self.context if last is None else None, **own, **(variables or {}),
         )  # fmt: skip
-        return self.model.checked_tokens(tokens)
+        return self.model.checked_tokens(tokens if last is None else tokens[-last:])
 
     def room_after(self, prompt: Sequence[int]) -> int:
         """How many tokens may follow a prompt. Raises ApiError where there is room for none."""

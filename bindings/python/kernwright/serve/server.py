@@ -13,7 +13,7 @@ from kernwright.llm._guide.compiler import compiler_of
 from kernwright.llm._guide.form import form_of
 from kernwright.llm._guide.trial import require_cheap
 from kernwright.serve.calls import Call
-from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.errors import ApiError, about
 from kernwright.serve.http.keys import Keys
 from kernwright.serve.http.limits import Limits
 from kernwright.serve.http.streaming import while_connected
@@ -122,13 +122,18 @@ class Server:
         return await asyncio.shield(future)
 
     def submit(
-        self, served: Served, call: Call, tokens: Sequence[int], options: dict[str, Any]
-    ) -> Any:
+        self, served: Served, call: Call, tokens: Sequence[int], options: dict[str, Any],
+        form_field: str = "",
+    ) -> Any:  # fmt: skip
         """A request in the engine's queue, in which keys have even shares. Raises as
-        llm.Engine.submit(), and InvalidArgument for a form of too much work."""
-        form, model = form_of(options), served.model
-        if form is not None and model.tokenizer is not None:
-            require_cheap(compiler_of(model.tokenizer, model.config.vocab_size, model.eos), form)
+        llm.Engine.submit(), and ApiError, with `form_field`, for a wrong form or one of too much
+        work."""
+        with about(form_field):
+            form, model = form_of(options), served.model
+            if form is not None and model.tokenizer is not None:
+                compiler = compiler_of(model.tokenizer, model.config.vocab_size, model.eos)
+                require_cheap(compiler, form)
+                compiler.compile(form)
         if served.adapter is not None:
             options = {**options, "adapter": served.adapter}
         return served.engine.submit(list(tokens), user=call.user, **options)

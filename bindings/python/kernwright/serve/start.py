@@ -135,6 +135,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
         choices=arguments.max_choices, seconds=arguments.timeout,
         read_seconds=arguments.read_timeout, write_seconds=arguments.write_timeout,
         drain_seconds=arguments.drain_timeout, load_seconds=arguments.load_timeout,
+        priorities=arguments.allow_priorities,
     )  # fmt: skip
 
 

@@ -80,10 +80,10 @@ class Delivery:
         mean = (time.monotonic() - self._ends[0]) / len(self._ends)
         return min(max(mean, 1.0), _LONGEST_RETRY)
 
-    def cancel(self, number: int) -> None:
-        """Takes no lock: it may run in a destructor."""
+    def cancel(self, number: int, choice: int = -1, stopped: bool = False) -> None:
+        """See TokenEngine.cancel(). Takes no lock: it may run in a destructor."""
         if (engine := self._engine) is not None:
-            engine.cancel(number)
+            engine.cancel(number, choice, stopped)
 
     def call(self, function: Callable[[], Any]) -> Future[Any]:
         """See Engine.between_steps()."""

@@ -107,7 +107,8 @@ class Engine:
 
     def submit(
         self, prompt: Any, *, priority: int = 0, user: str | None = None,
-        timeout: float | None = None, **options: Unpack[GenerationOptions],
+        timeout: float | None = None, cache_salt: str | None = None,
+        **options: Unpack[GenerationOptions],
     ) -> Request:  # fmt: skip
         """Queues a request and returns at once. Any thread.
 
@@ -118,6 +119,8 @@ class Engine:
         - user: within a priority, the next request is of the user with the fewest tokens computed
           lately. Requests without a name share one.
         - timeout: seconds after which the request ends, with "timeout" and the text so far.
+        - cache_salt: only requests of the same salt share pages in the prefix cache: no other one
+          learns from its speed whether a text was here.
 
         Raises ContextError, ModelError, ArgumentError and InvalidArgument as Model.generate() does,
         InvalidArgument, with what would fit, for a request that the caches could never hold,
@@ -149,7 +152,9 @@ class Engine:
             raise ArgumentError(f"user is a str, got {user!r:.60}")
         if timeout is not None:
             _require_seconds("timeout", timeout)
-        turn = Turn(priority, user or "", timeout)
+        if cache_salt is not None and not isinstance(cache_salt, str):
+            raise ArgumentError(f"cache_salt is a str, got {cache_salt!r:.60}")
+        turn = Turn(priority, user or "", timeout, cache_salt or "")
         model = self._model
         tokens = tokens_of(model, prompt)
         limit = generation.limit(len(tokens), model.config.max_length)
@@ -207,8 +212,8 @@ class Engine:
         """A method, so that the engine lives until its last function has ended."""
         return function()
 
-    def _cancel(self, number: int) -> None:
-        self._delivery.cancel(number)
+    def _cancel(self, number: int, choice: int = -1, stopped: bool = False) -> None:
+        self._delivery.cancel(number, choice, stopped)
 
     def stats(self) -> dict[str, Any]:
         """Numbers as they were after the last step. Any thread.

@@ -263,6 +263,11 @@ class Request(Iterator[Piece], AsyncIterator[Piece]):
                 raise StopAsyncIteration
             await future
 
+    def stop(self, choice: int = 0) -> None:
+        """Ends one of the n texts, as a stop string does: "stop". The others go on."""
+        if not self._progress.is_ended:
+            self._engine._cancel(self._number, choice, stopped=True)
+
     async def _ended(self) -> Any:
         future, waker = _task_waker()
         if self._progress.wakes_at_end(waker):

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from kernwright.errors import ArgumentError, InvalidArgument
 
-__all__ = ["FORMS", "Form", "form_of"]
+__all__ = ["FORMS", "MOST_CHARACTERS", "Form", "form_of"]
 
 FORMS = ("schema", "regex", "grammar", "choices")
-_MOST_CHARACTERS = 1 << 18
+MOST_CHARACTERS = 1 << 18
 # An automaton of remainders has about so many states. llguidance's own limits do not count them.
 _MOST_REMAINDERS = 100_000
 _MULTIPLE = re.compile(r'"multipleOf"\s*:\s*(-?[0-9.eE+-]+)')
@@ -47,9 +47,9 @@ def form_of(options: Mapping[str, Any]) -> Form | None:
         raise InvalidArgument(
             f"{kind} has a lone surrogate at {error.start}, which is no character"
         ) from None
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > MOST_CHARACTERS:
         raise InvalidArgument(
-            f"{kind} has {len(text):,} characters, and {_MOST_CHARACTERS:,} are allowed"
+            f"{kind} has {len(text):,} characters, and {MOST_CHARACTERS:,} are allowed"
         )
     _check_multiples(kind, text)
     return Form(kind, text)

@@ -239,6 +239,20 @@ FORMATS = {
     "llama3": llama3,
     "mistral": mistral,
 }
+_THOUGHTS = ("<think>", "</think>")
+# What a format reads of an answer: these may be special tokens of a vocabulary.
+MARKS = {
+    "deepseek": frozenset((*_THOUGHTS, *_CALLS, *_CALL, _SEPARATOR)),
+    "harmony": frozenset(
+        f"<|{name}|>"
+        for name in ("start", "channel", "message", "constrain", "end", "return", "call")
+    ),
+    "hermes": frozenset((*_THOUGHTS, "<tool_call>", "</tool_call>")),
+    "llama3": frozenset((*_THOUGHTS, "<|python_tag|>")),
+    "mistral": frozenset(
+        (*_THOUGHTS, "[THINK]", "[/THINK]", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]")
+    ),
+}
 # Texts in the templates of a format, the more special ones first.
 _MARKS = (
     ("<|channel|>", "harmony"),

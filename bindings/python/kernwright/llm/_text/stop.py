@@ -18,7 +18,7 @@ class StopStrings:
 
     `stop` is a text or at most 16 of them. The first to end counts, and of several with
     the same end, the longest: the same for any pieces. Only a possible beginning of one is held
-    back.
+    back. With `include` the stop string itself is shown, too.
     Raises InvalidArgument for empty, too long or too many stop strings.
 
     >>> from kernwright import llm
@@ -30,8 +30,9 @@ class StopStrings:
     matched: str | None
     """The stop string in the text, once it is found."""
 
-    def __init__(self, stop: str | Iterable[str] = ()) -> None:
+    def __init__(self, stop: str | Iterable[str] = (), *, include: bool = False) -> None:
         self.stop = [stop] if isinstance(stop, str) else list(stop)
+        self._include = include
         self.matched = None
         self._held = ""
         for each in self.stop:
@@ -55,9 +56,9 @@ class StopStrings:
         text = self._held + text
         found = [(at + len(each), at, each) for each in self.stop if (at := text.find(each)) >= 0]
         if found:
-            _, at, self.matched = min(found)
+            end, at, self.matched = min(found)
             self._held = ""
-            return text[:at]
+            return text[: end if self._include else at]
         keep = max((held_back(text, each) for each in self.stop), default=0)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]

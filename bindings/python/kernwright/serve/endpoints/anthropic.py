@@ -8,7 +8,7 @@ from typing import Any
 
 from kernwright.serve.calls import Call
 from kernwright.serve.endpoints.chat import Chat
-from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.errors import ApiError, about, renamed
 from kernwright.serve.http.streaming import event
 from kernwright.serve.protocol import ChatBody, CountTokensBody, MessagesBody, chat_body
 from kernwright.serve.served import Served
@@ -21,6 +21,15 @@ from kernwright.serve.texts.tool_choice import choice_of
 __all__ = ["AnthropicMessage", "count_tokens"]
 
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+# Fields of chats as this interface has them.
+_FIELDS = {
+    r"^max_completion_tokens": "max_tokens",
+    r"^response_format(\.json_schema)?": "output_config.format",
+    r"^reasoning_effort": "output_config.effort",
+    r"^stop\b": "stop_sequences",
+    r"^tools\[(\d+)\]\.function\.parameters": r"tools[\1].input_schema",
+    r"^tools\[(\d+)\]\.function": r"tools[\1]",
+}
 _DELTAS = {
     "text": ("text_delta", "text"),
     "reasoning": ("thinking_delta", "thinking"),
@@ -35,7 +44,9 @@ class AnthropicMessage:
 
     def __init__(self, server: Server, served: Served, body: MessagesBody, call: Call) -> None:
         self._call, self._served = call, served
-        self._chat = Chat(server, served, _chat_body(body), call)
+        with renamed(_FIELDS):
+            chat, places = _chat_body(body)
+            self._chat = Chat(server, served, chat, call, places)
         self.texts = self._chat.texts
         self._blocks = Blocks()
         self._answer: Answer | None = None
@@ -51,7 +62,7 @@ class AnthropicMessage:
     async def _changes(self) -> AsyncIterator[Change]:
         async for _, answer, delta in self._chat.pieces():
             self._answer = answer
-            for change in self._blocks.changes(delta, answer.finish_reason is not None):
+            for change in self._blocks.changes(delta, answer.finish_reason):
                 yield change
 
     async def whole(self) -> dict[str, Any]:
@@ -127,37 +138,51 @@ def _told(change: Change) -> bytes:
 
 def count_tokens(server: Server, served: Served, body: CountTokensBody) -> dict[str, Any]:
     """The tokens that messages and tools have as a prompt."""
-    chat = chat_body(_chat_fields(body))
-    messages, tools = messages_of(chat.messages, server.limits), tools_of(chat.tools, server.limits)
-    tools = choice_of(chat.tool_choice, tools).told(tools)
-    return {"input_tokens": len(chat_tokens(served, messages, tools, chat, chat.reasoning_effort))}
+    with renamed(_FIELDS), about("messages"):
+        fields, places = _chat_fields(body)
+        chat = chat_body(fields)
+        messages = messages_of(chat.messages, server.limits, places)
+        tools = tools_of(chat.tools, server.limits)
+        tools = choice_of(chat.tool_choice, tools).told(tools)
+        tokens = chat_tokens(served, messages, tools, chat, chat.reasoning_effort)
+    return {"input_tokens": len(tokens)}
 
 
-def _chat_fields(body: CountTokensBody) -> dict[str, Any]:
-    """What makes a prompt, as a chat has it."""
-    system = [] if body.system is None else [{"role": "system", "content": body.system}]
+def _chat_fields(body: CountTokensBody) -> tuple[dict[str, Any], list[str]]:
+    """What makes a prompt, as a chat has it, and the places of its messages in the body."""
+    made: list[dict[str, Any]] = []
+    places: list[str] = []
+    if body.system is not None:
+        made.append({"role": "system", "content": body.system})
+        places.append("system")
+    for i, each in enumerate(body.messages):
+        found = _messages(i, each)
+        made += found
+        places += [f"messages[{i}]"] * len(found)
     choice = body.tool_choice or {}
     config = body.output_config or {}
     form = config.get("format")
     if isinstance(form, dict) and "json_schema" not in form:
         form = {"type": form.get("type"), "json_schema": {"schema": form.get("schema")}}
-    return {
-        "messages": [*system, *(m for each in enumerate(body.messages) for m in _messages(*each))],
+    fields = {
+        "messages": made,
         "model": body.model, "tools": _tools(body.tools),
         "tool_choice": _choice(choice),
         "parallel_tool_calls": not choice.get("disable_parallel_tool_use", False),
         "response_format": form, "reasoning_effort": config.get("effort"),
     }  # fmt: skip
+    return fields, places
 
 
-def _chat_body(body: MessagesBody) -> ChatBody:
-    """The same as a chat."""
+def _chat_body(body: MessagesBody) -> tuple[ChatBody, list[str]]:
+    """The same as a chat, and the places of its messages."""
+    fields, places = _chat_fields(body)
     made = {
-        **_chat_fields(body), "max_completion_tokens": body.max_tokens,
+        **fields, "max_completion_tokens": body.max_tokens,
         "temperature": body.temperature, "top_p": body.top_p, "top_k": body.top_k,
         "stop": body.stop_sequences,
     }  # fmt: skip
-    return chat_body(made)
+    return chat_body(made), places
 
 
 def _choice(choice: dict[str, Any]) -> Any:

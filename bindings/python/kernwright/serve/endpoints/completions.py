@@ -13,10 +13,19 @@ from kernwright.serve.http.streaming import event
 from kernwright.serve.protocol import CompletionBody
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
+from kernwright.serve.texts.endings import Ending, Endings
+from kernwright.serve.texts.forms import form_of_body
 from kernwright.serve.texts.logprobs import CompletionLogprobs
-from kernwright.serve.texts.prompt_logprobs import prompt_logprobs
+from kernwright.serve.texts.prompt_logprobs import prompt_details, prompt_logprobs
 from kernwright.serve.texts.prompts import prompts_of
-from kernwright.serve.texts.sampling import options_of, require_int
+from kernwright.serve.texts.sampling import (
+    about_options,
+    endings_of,
+    last_tokens,
+    options_of,
+    require_int,
+    turn_of,
+)
 from kernwright.serve.texts.texts import Texts
 from kernwright.serve.texts.usage import StreamUsage, usage
 
@@ -28,8 +37,19 @@ _USUAL_TOKENS = 16  # of a completion that says nothing, as OpenAI has it
 class _Text:
     """One completion, as its tokens come."""
 
-    def __init__(self, served: Served, with_logprobs: bool) -> None:
+    def __init__(
+        self, served: Served, prompt: Sequence[int], endings: Endings, has_form: bool,
+        with_logprobs: bool,
+    ) -> None:  # fmt: skip
         self.text = ""
+        self.tokens: list[int] = []
+        self._told = 0
+        self._ending = Ending(endings)
+        self._stream = None
+        if endings.needs_tokens:
+            self._stream = served.tokenizer.stream(
+                prompt, verbatim=has_form, skip_special_tokens=not endings.special
+            )
         self.finish_reason: str | None = None
         self.logprobs = CompletionLogprobs(served) if with_logprobs else None
         self.sum, self.count = 0.0, 0
@@ -41,9 +61,38 @@ class _Text:
             self.sum, self.count = self.sum + piece.logprobs.logprob, self.count + 1
             if self.logprobs is not None and not ends:
                 self.logprobs.add(piece.token, piece.logprobs, len(self.text))
-        self.text += piece.text
         self.finish_reason = piece.finish_reason
-        return piece.text
+        shown = self._shown(piece)
+        self.text += shown
+        return shown
+
+    def _shown(self, piece: llm.Piece) -> str:
+        """The text of a piece up to a stop string; sets finish_reason."""
+        ending, text = self._ending, piece.text
+        if piece.token is not None:
+            self.tokens.append(piece.token)
+            ending.tokens += 1
+            is_shown = ending.shows(piece.token, piece.finish_reason == "stop")
+            if self._stream is not None:
+                text = self._stream.push(piece.token) if is_shown else ""
+        if piece.finish_reason is not None and self._stream is not None:
+            text += self._stream.finish()
+        shown = ending.push(text)
+        if ending.string is not None:
+            self.finish_reason = "stop"
+        elif piece.finish_reason is not None:
+            shown += ending.finish()
+        return shown
+
+    @property
+    def stop_reason(self) -> str | int | None:
+        """The stop string or the token of stop_token_ids at its end."""
+        return self._ending.reason
+
+    def new_tokens(self) -> list[int]:
+        """The tokens since the last time."""
+        begin, self._told = self._told, len(self.tokens)
+        return self.tokens[begin:]
 
     @property
     def score(self) -> float:
@@ -69,28 +118,38 @@ class Completions:
         if body.best_of is not None:
             self._best_of(body, options, limits.choices)
         self._choices = options.get("n", 1)
-        found = prompts_of(body.prompt, "prompt", limits.prompts, served.context)
-        special = body.add_special_tokens is not False
-        with about("prompt"):
-            prompts = [served.prompt_tokens(each, special) for each in found]
         most = _USUAL_TOKENS if body.max_tokens is None else body.max_tokens
         require_int("max_tokens", most, 0 if body.echo else 1, 2**31)
+        endings = endings_of(body, options, served.model.config.vocab_size)
+        form = form_of_body(body)
+        options |= turn_of(body, limits) | ({} if form is None else form.options)
+        found = prompts_of(body.prompt, "prompt", limits.prompts, served.context)
+        special = body.add_special_tokens is not False
+        last = last_tokens(body.truncate_prompt_tokens, served.context, most)
+        with about("prompt"):
+            prompts = [served.prompt_tokens(each, special, last) for each in found]
         self._wants_logprobs = body.logprobs is not None
         self.id, self.created = f"cmpl-{call.id}", int(time.time())
         self._name, self._call = served.name, call
         self._usage = StreamUsage(body.stream_options)
         self._texts = [
-            _Text(served, self._wants_logprobs) for _ in prompts for _ in range(self._choices)
-        ]
+            _Text(served, tokens, endings, form is not None, self._wants_logprobs)
+            for tokens in prompts for _ in range(self._choices)
+        ]  # fmt: skip
+        self._returns_tokens = bool(body.return_token_ids)
+        self._details = [prompt_details(served, tokens, body, limits) for tokens in prompts]
         if body.echo:
+            if last is not None:
+                found = list(prompts)
             self._echo(served, found, prompts, body.logprobs)
         options["max_tokens"] = most
         requests = []
         if most:
             try:
                 for tokens in prompts:
-                    with about("min_tokens", "min_tokens"), about("max_tokens", "the prompt has"):
-                        requests.append(server.submit(served, call, tokens, options))
+                    with about_options("max_tokens"):
+                        field = form.field if form else ""
+                        requests.append(server.submit(served, call, tokens, options, field))
             except Exception:
                 for each in requests:
                     each.cancel()
@@ -131,24 +190,27 @@ class Completions:
         """The body of the answer."""
         async for _ in self.texts.pushed(self._texts):
             pass
-        chosen: list[_Text] = []
-        for begin in range(0, len(self._texts), self._choices):
+        chosen: list[tuple[_Text, dict[str, Any]]] = []
+        for number, details in enumerate(self._details):
+            begin = number * self._choices
             group = self._texts[begin : begin + self._choices]
             if self._shown < self._choices:
                 group = sorted(group, key=lambda text: -text.score)[: self._shown]
-            chosen += group
+            chosen += [(text, details) for text in group]
         choices = [
             {
                 "index": i, "text": text.text,
                 "logprobs": None if text.logprobs is None else text.logprobs.taken(),
-                "finish_reason": text.finish_reason or "length",
+                "finish_reason": text.finish_reason or "length", "stop_reason": text.stop_reason,
+                **({"token_ids": text.tokens} if self._returns_tokens else {}), **details,
             }
-            for i, text in enumerate(chosen)
+            for i, (text, details) in enumerate(chosen)
         ]  # fmt: skip
         return {**self._head(), "choices": choices, "usage": usage(self._call)}
 
     async def events(self) -> AsyncIterator[bytes]:
         """An event for each token that shows text or an end; an echoed prompt comes first."""
+        self._untold = set(range(len(self._texts)))  # without details of their prompts so far
         for number, text in enumerate(self._texts):
             ends = None if self.texts.open else "length"
             if text.text or ends:
@@ -160,11 +222,18 @@ class Completions:
             yield event({**self._head(), "choices": [], "usage": usage(self._call)})
 
     def _event(self, number: int, text: _Text, shown: str, ends: str | None) -> bytes:
-        choice = {
+        choice: dict[str, Any] = {
             "index": number, "text": shown,
             "logprobs": None if text.logprobs is None else text.logprobs.taken(),
             "finish_reason": ends,
         }  # fmt: skip
+        if ends is not None:
+            choice["stop_reason"] = text.stop_reason
+        if self._returns_tokens:
+            choice["token_ids"] = text.new_tokens()
+            if number in self._untold:
+                self._untold.discard(number)
+                choice |= self._details[number // self._choices]
         return event({**self._head(), "choices": [choice], **self._usage.within(self._call)})
 
     def _head(self) -> dict[str, Any]:

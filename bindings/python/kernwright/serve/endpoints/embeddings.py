@@ -14,6 +14,7 @@ from kernwright.serve.protocol import EmbeddingBody
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
 from kernwright.serve.texts.prompts import prompts_of
+from kernwright.serve.texts.sampling import last_tokens
 
 __all__ = ["embeddings"]
 
@@ -31,7 +32,7 @@ def embeddings(server: Server, served: Served, body: EmbeddingBody, call: Call) 
         raise ApiError(400, f"dimensions is {size}, that of the model, got {body.dimensions}",
                        param="dimensions", code="unsupported_value")  # fmt: skip
     found = prompts_of(body.input, "input", server.limits.prompts, served.context)
-    last = _last(body.truncate_prompt_tokens, served.context)
+    last = last_tokens(body.truncate_prompt_tokens, served.context)
     with about("input"):
         tokens = [served.prompt_tokens(each, last=last) for each in found]
     data = []
@@ -44,18 +45,6 @@ def embeddings(server: Server, served: Served, body: EmbeddingBody, call: Call) 
         "object": "list", "data": data, "model": served.name,
         "usage": {"prompt_tokens": count, "total_tokens": count},
     }  # fmt: skip
-
-
-def _last(given: int | None, context: int) -> int | None:
-    """How many of the last tokens of an input count; None: all, or the input is refused."""
-    if given is None or 1 <= given <= context:
-        return given
-    if given == -1:
-        return context
-    raise ApiError(
-        400, f"truncate_prompt_tokens is from 1 to {context}, or -1 for the context, got {given}",
-        param="truncate_prompt_tokens", code="invalid_value",
-    )  # fmt: skip
 
 
 def _embedding(served: Served, tokens: list[int]) -> np.ndarray[Any, Any]:

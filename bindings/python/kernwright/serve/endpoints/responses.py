@@ -7,7 +7,7 @@ from typing import Any
 
 from kernwright.serve.calls import Call
 from kernwright.serve.endpoints.chat import Chat
-from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.errors import ApiError, renamed
 from kernwright.serve.http.streaming import event
 from kernwright.serve.protocol import ChatBody, MoreSampling, ResponsesBody, chat_body
 from kernwright.serve.served import Served
@@ -15,6 +15,15 @@ from kernwright.serve.server import Server
 from kernwright.serve.texts.blocks import Block, Blocks, Change
 
 __all__ = ["Responses"]
+
+# Fields of chats as this interface has them.
+_FIELDS = {
+    r"^messages\b": "input",
+    r"^max_completion_tokens": "max_output_tokens",
+    r"^response_format(\.json_schema)?": "text.format",
+    r"^reasoning_effort": "reasoning.effort",
+    r"^tools\[(\d+)\]\.function": r"tools[\1]",
+}
 
 
 class Responses:
@@ -25,22 +34,27 @@ class Responses:
     def __init__(self, server: Server, served: Served, body: ResponsesBody, call: Call) -> None:
         _refuse_what_is_not_there(body)
         self._body, self._call, self._served = body, call, served
-        self._chat = Chat(server, served, _chat_body(body), call)
+        with renamed(_FIELDS):
+            chat, places = _chat_body(body)
+            self._chat = Chat(server, served, chat, call, places)
         self.texts = self._chat.texts
         self._blocks, self._reason = Blocks(), ""
         self._number, self._reasoning_tokens = 0, 0
 
-    @staticmethod
-    def failure(error: ApiError) -> bytes:
-        """The event of an error within a stream."""
-        told = {"message": error.message, "code": error.code, "param": error.param}
-        return event({"type": "error", **told}, "error")
+    def failure(self, error: ApiError) -> bytes:
+        """The events of an error within a stream: the error, and the failed response."""
+        told = error.body()["error"]
+        named = {name: told[name] for name in ("message", "code", "param")}
+        failed = self._response("failed") | {
+            "error": {"code": "server_error", "message": error.message}
+        }
+        return self._event("error", **named) + self._event("response.failed", response=failed)
 
     async def _changes(self) -> AsyncIterator[Change]:
         async for _, answer, delta in self._chat.pieces():
             self._reason = answer.finish_reason or ""
             self._reasoning_tokens += delta is not None and "reasoning_content" in delta
-            for change in self._blocks.changes(delta, answer.finish_reason is not None):
+            for change in self._blocks.changes(delta, answer.finish_reason):
                 yield change
 
     async def whole(self) -> dict[str, Any]:
@@ -55,14 +69,19 @@ class Responses:
         async for change in self._changes():
             if not begun:
                 begun = True
-                for kind in ("created", "in_progress"):
-                    yield self._event(f"response.{kind}", response=self._response("in_progress"))
+                yield self._begin()
             for name, fields in self._told(change):
                 yield self._event(name, **fields)
         if not begun:
-            yield self._event("response.created", response=self._response("in_progress"))
+            yield self._begin()
         made = self._response()
         yield self._event(f"response.{made['status']}", response=made)
+
+    def _begin(self) -> bytes:
+        made = self._response("in_progress")
+        return b"".join(
+            self._event(f"response.{kind}", response=made) for kind in ("created", "in_progress")
+        )
 
     def _event(self, name: str, /, **fields: Any) -> bytes:
         self._number += 1
@@ -77,8 +96,8 @@ class Responses:
         more: dict[str, Any] = {"logprobs": []} if block.kind == "text" else {}
         if change.what == "begin":
             made = [("response.output_item.added", {**item, "item": self._item(block, False)})]
-            if block.kind == "text":
-                made.append(("response.content_part.added", {**part, "part": _part(block)}))
+            if block.kind != "call":
+                made.append(("response.content_part.added", {**part, "part": _part(block, "")}))
             return made
         if change.what == "more":
             if block.kind == "call":
@@ -88,9 +107,10 @@ class Responses:
             done = {**place, "name": block.name, "arguments": block.text}
             made = [("response.function_call_arguments.done", done)]
         else:
-            made = [(f"response.{name}.done", {**part, "text": block.text, **more})]
-        if block.kind == "text":
-            made.append(("response.content_part.done", {**part, "part": _part(block)}))
+            made = [
+                (f"response.{name}.done", {**part, "text": block.text, **more}),
+                ("response.content_part.done", {**part, "part": _part(block, block.text)}),
+            ]
         return [*made, ("response.output_item.done", {**item, "item": self._item(block, True)})]
 
     def _id(self, block: Block) -> str:
@@ -98,24 +118,24 @@ class Responses:
         return f"{prefix}_{self._call.id}_{block.index}"
 
     def _item(self, block: Block, is_whole: bool) -> dict[str, Any]:
-        status = "completed" if is_whole else "in_progress"
+        status = "incomplete" if block.is_cut else "completed"
+        status = status if is_whole else "in_progress"
         made: dict[str, Any] = {"id": self._id(block), "status": status}
         if block.kind == "call":
             return {
                 **made, "type": "function_call", "call_id": block.id, "name": block.name,
-                "arguments": block.text,
+                "arguments": block.text if is_whole else "",
             }  # fmt: skip
+        content = [_part(block, block.text)] if is_whole else []
         if block.kind == "reasoning":
-            content = [{"type": "reasoning_text", "text": block.text}] if is_whole else []
             return {**made, "type": "reasoning", "summary": [], "content": content}
-        content = [_part(block)] if is_whole else []
         return {**made, "type": "message", "role": "assistant", "content": content}
 
     def _response(self, status: str | None = None) -> dict[str, Any]:
         body, call = self._body, self._call
         cut = status is None and self._reason == "length"
         status = status or ("incomplete" if cut else "completed")
-        ended = status != "in_progress"
+        ended = status not in ("in_progress", "failed")
         return {
             "id": f"resp_{call.id}", "object": "response", "created_at": self._chat.created,
             "status": status, "model": self._served.name, "error": None,
@@ -127,7 +147,8 @@ class Responses:
             "previous_response_id": None, "temperature": body.temperature, "top_p": body.top_p,
             "tool_choice": body.tool_choice or "auto", "tools": body.tools or [],
             "reasoning": {"effort": _effort(body), "summary": None}, "truncation": "disabled",
-            "text": {"format": {"type": "text"}}, "usage": self._usage() if ended else None,
+            "text": {"format": {"type": "text"}, **(body.text or {})},
+            "usage": self._usage() if ended else None,
         }  # fmt: skip
 
     def _usage(self) -> dict[str, Any]:
@@ -141,8 +162,10 @@ class Responses:
         }
 
 
-def _part(block: Block) -> dict[str, Any]:
-    return {"type": "output_text", "text": block.text, "annotations": [], "logprobs": []}
+def _part(block: Block, text: str) -> dict[str, Any]:
+    if block.kind == "reasoning":
+        return {"type": "reasoning_text", "text": text}
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
 def _effort(body: ResponsesBody) -> str | None:
@@ -159,25 +182,32 @@ def _refuse_what_is_not_there(body: ResponsesBody) -> None:
         raise _unsupported("truncation", 'prompts are never cut: it is "disabled"')
 
 
-def _chat_body(body: ResponsesBody) -> ChatBody:
-    """The same as a chat."""
-    system = [] if body.instructions is None else [{"role": "system", "content": body.instructions}]
+def _chat_body(body: ResponsesBody) -> tuple[ChatBody, list[str]]:
+    """The same as a chat, and the places of its messages."""
+    messages: list[dict[str, Any]] = []
+    places: list[str] = []
+    if body.instructions is not None:
+        messages.append({"role": "system", "content": body.instructions})
+        places.append("instructions")
     if isinstance(body.input, str):
-        messages = [{"role": "user", "content": body.input}]
+        messages.append({"role": "user", "content": body.input})
+        places.append("input")
     else:
-        messages = _messages(body.input)
+        _add_items(body.input, messages, places)
     form = (body.text or {}).get("format")
+    if not isinstance(form, dict | None):
+        raise _unsupported("text.format", f"it is an object, got {form!r:.40}")
     if isinstance(form, dict) and form.get("type") == "json_schema" and "json_schema" not in form:
         form = {"type": "json_schema", "json_schema": {**form}}
     made = {
-        "messages": [*system, *messages], "model": body.model,
+        "messages": messages, "model": body.model,
         "max_completion_tokens": body.max_output_tokens, "temperature": body.temperature,
         "top_p": body.top_p, "tools": _tools(body.tools), "tool_choice": _choice(body.tool_choice),
         "parallel_tool_calls": body.parallel_tool_calls,
         "reasoning_effort": _effort(body), "response_format": form,
         **{name: getattr(body, name) for name in MoreSampling.__struct_fields__},
     }  # fmt: skip
-    return chat_body(made)
+    return chat_body(made), places
 
 
 def _choice(choice: Any) -> Any:
@@ -199,9 +229,10 @@ def _tools(tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
     return made or None
 
 
-def _messages(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _add_items(
+    items: list[dict[str, Any]], made: list[dict[str, Any]], places: list[str]
+) -> None:  # fmt: skip
     """Items to messages: calls belong to the message of the assistant before them."""
-    made: list[dict[str, Any]] = []
     for i, item in enumerate(items):
         kind = item.get("type", "message")
         if kind == "message":
@@ -219,7 +250,7 @@ def _messages(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
             made.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": output})
         elif kind != "reasoning":
             raise _unsupported(f"input[{i}].type", f"{kind!r:.40} is unknown")
-    return made
+        places += [f"input[{i}]"] * (len(made) - len(places))
 
 
 def _unsupported(place: str, what: str) -> ApiError:

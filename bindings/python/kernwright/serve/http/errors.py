@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kernwright import llm
 from kernwright.errors import ArgumentError, Error, InvalidArgument, OutOfMemory
 
-__all__ = ["TYPES", "ApiError", "about", "as_api_error"]
+__all__ = ["TYPES", "ApiError", "about", "as_api_error", "renamed"]
 
 TYPES = {
     400: "invalid_request_error",
@@ -68,7 +69,7 @@ class ApiError(Exception):
 @contextlib.contextmanager
 def about(field: str, word: str = "") -> Iterator[None]:
     """What the library refuses within it names a field of the body. With `word` only messages that
-    begin with it do."""
+    begin with it do. A message without the name of the field gets it in front."""
     try:
         yield
     except (InvalidArgument, ArgumentError, llm.ModelError) as error:
@@ -76,7 +77,26 @@ def about(field: str, word: str = "") -> Iterator[None]:
         if made.status != 400 or not str(error).startswith(word):
             raise
         made.param = field
+        if field not in made.message:
+            made.message = f"{field}: {made.message}"
         raise made from error
+
+
+@contextlib.contextmanager
+def renamed(rules: Mapping[str, str]) -> Iterator[None]:
+    """Errors about fields of chats name those of another interface: `rules` are replacements by
+    regular expressions; the first match counts."""
+    try:
+        yield
+    except ApiError as error:
+        for pattern, name in rules.items():
+            before = error.param or ""
+            error.param, count = re.subn(pattern, name, before)
+            if count:
+                error.message = error.message.replace(before, error.param)
+                break
+        error.param = error.param or None
+        raise
 
 
 def as_api_error(error: BaseException) -> ApiError:

@@ -37,6 +37,10 @@ class Limits:
     """Stop strings."""
     stop_length: int = 1024
     """Characters of a stop string."""
+    salt_length: int = 1024
+    """Characters of cache_salt."""
+    priorities: bool = False
+    """Whether requests may have a priority: one of another may take their rows."""
     messages: int = 4096
     """Messages of a conversation."""
     tools: int = 128

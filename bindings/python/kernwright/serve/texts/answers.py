@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernwright import llm
+from kernwright.llm._parse.formats import MARKS
 from kernwright.serve.served import Served
+from kernwright.serve.texts.endings import Ending, Endings
 from kernwright.serve.texts.logprobs import chat_logprobs
 
 __all__ = ["Answer", "Prompt"]
@@ -19,13 +21,23 @@ class Prompt:
 
     def __init__(
         self, served: Served, tokens: Sequence[int], tools: Sequence[dict[str, Any]] | None,
-        stop: Sequence[str], *, several_calls: bool = True, is_plain: bool = False,
+        endings: Endings, *, several_calls: bool = True, has_form: bool = False,
+        is_plain: bool = False,
     ) -> None:  # fmt: skip
-        self.served, self.tokens, self.tools, self.stop = served, tokens, tools, stop
+        self.served, self.tokens, self.tools, self.endings = served, tokens, tools, endings
+        self.has_form = has_form
+        """Whether the bytes of the tokens are the text, as grammars see them."""
         self.several_calls = several_calls
         """Whether an answer may have more than one call: it ends before the second one else."""
         self.format = None if is_plain else served.chat_format
         """None: all of an answer is its content."""
+        self.hidden: frozenset[int] = frozenset()
+        """Special tokens without a meaning in the format: an answer does not show them."""
+        if self.format is not None and not endings.special:
+            special = served.tokenizer.special_tokens
+            self.hidden = frozenset(
+                id for text, id in special.items() if text not in MARKS[self.format]
+            )
         self.end = served.tokenizer.decode(tokens[-_TAIL:], skip_special_tokens=False)
 
 
@@ -43,24 +55,32 @@ class Answer:
         self._parser = None
         if prompt.format is not None:
             self._parser = llm.MessageParser(prompt.format, tools=prompt.tools, prompt=prompt.end)
+        self._hidden = prompt.hidden
         self._text = served.tokenizer.stream(
-            prompt.tokens, skip_special_tokens=self._parser is None
-        )
-        self._stops = llm.StopStrings(prompt.stop)
+            prompt.tokens, verbatim=prompt.has_form,
+            skip_special_tokens=self._parser is None and not prompt.endings.special,
+        )  # fmt: skip
+        self._ending = Ending(prompt.endings)
         self.content, self.reasoning = "", ""
         self.calls: list[dict[str, Any]] = []
         self.logprobs: list[dict[str, Any]] = []
         """Of all tokens so far."""
+        self.tokens: list[int] = []
+        """All tokens so far, its last one included."""
         self.finish_reason: str | None = None
-        self._told = 0
+        self._told = self._told_tokens = 0
         self._begun = False
 
     def push(self, piece: llm.Piece) -> dict[str, Any] | None:
         """The delta of a piece; None where it shows nothing and ends nothing."""
         text = ""
-        if piece.token is not None and piece.finish_reason != "stop":
-            text = self._text.push(piece.token)
-            if piece.logprobs is not None:
+        if piece.token is not None:
+            self.tokens.append(piece.token)
+            self._ending.tokens += 1
+            is_end = piece.finish_reason == "stop"
+            if self._ending.shows(piece.token, is_end) and piece.token not in self._hidden:
+                text = self._text.push(piece.token)
+            if piece.logprobs is not None and not is_end:
                 self.logprobs.append(chat_logprobs(self._served, piece.token, piece.logprobs))
         if piece.finish_reason is not None:
             text += self._text.finish()
@@ -70,9 +90,9 @@ class Answer:
             if self.finish_reason is not None:
                 break
         if piece.finish_reason is not None and self.finish_reason is None:
-            self._content(delta, self._stops.finish())
+            self._content(delta, self._ending.finish())
             self.finish_reason = piece.finish_reason
-        if self.finish_reason == "stop" and self.calls and self._stops.matched is None:
+        if self.finish_reason == "stop" and self.calls and self._ending.string is None:
             self.finish_reason = "tool_calls"
         if (delta or self.finish_reason is not None) and not self._begun:
             self._begun = True
@@ -82,7 +102,17 @@ class Answer:
     @property
     def stop_string(self) -> str | None:
         """The stop string that ended it."""
-        return self._stops.matched
+        return self._ending.string
+
+    @property
+    def stop_reason(self) -> str | int | None:
+        """The stop string or the token of stop_token_ids at its end."""
+        return self._ending.reason
+
+    def new_tokens(self) -> list[int]:
+        """The tokens since the last time."""
+        begin, self._told_tokens = self._told_tokens, len(self.tokens)
+        return self.tokens[begin:]
 
     def new_logprobs(self) -> list[dict[str, Any]]:
         """Those of tokens since the last time."""
@@ -107,11 +137,11 @@ class Answer:
 
     def _add(self, delta: dict[str, Any], part: llm.MessagePart) -> None:
         if part.kind == "content":
-            self._content(delta, self._stops.push(part.text))
-            if self._stops.matched is not None:
+            self._content(delta, self._ending.push(part.text))
+            if self._ending.string is not None:
                 self.finish_reason = "stop"
             return
-        self._content(delta, self._stops.finish())  # no stop string spans a call
+        self._content(delta, self._ending.finish())  # no stop string spans a call
         if part.kind == "reasoning":
             self.reasoning += part.text
             delta["reasoning_content"] = delta.get("reasoning_content", "") + part.text

@@ -18,6 +18,8 @@ class Block:
     """Of a call, its arguments."""
     id: str = ""
     name: str = ""
+    is_cut: bool = False
+    """Whether the answer was cut within it."""
 
 
 class Change(NamedTuple):
@@ -35,8 +37,8 @@ class Blocks:
         self.blocks: list[Block] = []
         self._open: Block | None = None
 
-    def changes(self, delta: dict[str, Any] | None, is_last: bool) -> list[Change]:
-        """The changes of a delta; with the last one all parts end."""
+    def changes(self, delta: dict[str, Any] | None, finish_reason: str | None) -> list[Change]:
+        """The changes of a delta; with a finish_reason all parts end."""
         made: list[Change] = []
         found = delta or {}
         for kind, field in (("reasoning", "reasoning_content"), ("text", "content")):
@@ -49,7 +51,9 @@ class Blocks:
             if text and self._open is not None:
                 self._open.text += text
                 made.append(Change("more", self._open, text))
-        if is_last:
+        if finish_reason is not None:
+            if self._open is not None:
+                self._open.is_cut = finish_reason == "length"
             self._end(made)
         return made
 

@@ -21,13 +21,17 @@ _RESERVED = {
 }
 
 
-def messages_of(messages: Sequence[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
-    """Messages with texts alone, and with arguments of calls as objects. Raises ApiError."""
+def messages_of(
+    messages: Sequence[dict[str, Any]], limits: Limits, places: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Messages with texts alone, and with arguments of calls as objects. Raises ApiError with
+    one of `places`, those of the messages in the body."""
     if not messages:
         raise _wrong("messages", "are empty: a conversation has one at least")
     if len(messages) > limits.messages:
         raise _wrong("messages", f"are {limits.messages} at most, got {len(messages)}")
-    return [_message(each, f"messages[{i}]") for i, each in enumerate(messages)]
+    named = places or [f"messages[{i}]" for i in range(len(messages))]
+    return [_message(each, place) for each, place in zip(messages, named, strict=True)]
 
 
 def _message(message: dict[str, Any], place: str) -> dict[str, Any]:
@@ -123,14 +127,14 @@ def tools_of(tools: Sequence[dict[str, Any]] | None, limits: Limits) -> list[dic
 
 def chat_tokens(
     served: Served, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]] | None,
-    body: ChatBody | TokenizeBody, effort: str | None = None,
+    body: ChatBody | TokenizeBody, effort: str | None = None, last: int | None = None,
 ) -> list[int]:  # fmt: skip
     """The tokens of messages, continued as the body says. Raises ApiError."""
     goes_on = bool(body.continue_final_message)
     begins = not goes_on if body.add_generation_prompt is None else body.add_generation_prompt
     return served.chat_tokens(
         messages, tools, add_generation_prompt=begins, continue_final_message=goes_on,
-        variables=_variables(body.chat_template_kwargs, effort),
+        variables=_variables(body.chat_template_kwargs, effort), last=last,
     )  # fmt: skip
 
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.errors import ApiError, about
 from kernwright.serve.http.limits import Limits
 from kernwright.serve.protocol import SamplingFields
+from kernwright.serve.texts.endings import Endings
 
-__all__ = ["REALS", "Defaults", "options_of", "require_int"]
+__all__ = [
+    "REALS",
+    "Defaults",
+    "about_options",
+    "endings_of",
+    "last_tokens",
+    "options_of",
+    "require_int",
+    "turn_of",
+]
 
 _MOST_SEED = 2**63
 _MOST_BIASES = 300
@@ -62,19 +73,83 @@ def options_of(body: SamplingFields, limits: Limits, defaults: Defaults) -> dict
         ids = body.stop_token_ids
         if len(ids) > 64:
             raise _out_of_range("stop_token_ids", "are 64 at most", len(ids))
-        for each in ids:
-            require_int("stop_token_ids", each, 0, 2**31 - 1)
         made["stop_tokens"] = ids
     stop = _stop_strings(body.stop, limits)
     if stop:
         made["stop"] = stop
     if body.logit_bias:
         made["logit_bias"] = _biases(body.logit_bias)
-    if body.skip_special_tokens is False:
-        raise ApiError(400, "skip_special_tokens: false is not supported: special tokens are never "
-                       "in a text", param="skip_special_tokens",
-                       code="unsupported_field")  # fmt: skip
+    if body.allowed_token_ids is not None:
+        made["allowed_tokens"] = _allowed(body.allowed_token_ids)
     return made
+
+
+def turn_of(body: SamplingFields, limits: Limits) -> dict[str, Any]:
+    """The options of llm.Engine.submit() beside those of the generation. Raises ApiError."""
+    made: dict[str, Any] = {}
+    if body.timeout is not None and not 0 < body.timeout <= limits.seconds:
+        raise _out_of_range("timeout", f"is above 0 and at most {limits.seconds:g} s", body.timeout)
+    if body.priority:
+        if not limits.priorities:
+            raise ApiError(
+                400, "priority is 0: this server was started without --allow-priorities",
+                param="priority", code="unsupported_value",
+            )  # fmt: skip
+        # The engine takes higher ones first, clients of vLLM send lower ones for that.
+        made["priority"] = -require_int("priority", body.priority, 1 - 2**31, 2**31 - 1)
+    if body.cache_salt is not None:
+        if not 1 <= len(body.cache_salt) <= limits.salt_length:
+            raise _out_of_range(
+                "cache_salt", f"has 1 to {limits.salt_length} characters", len(body.cache_salt)
+            )
+        made["cache_salt"] = body.cache_salt
+    return made
+
+
+@contextlib.contextmanager
+def about_options(most: str) -> Iterator[None]:
+    """What llm.Engine.submit() refuses names the field of the body, `most` for max_tokens."""
+    names = {
+        "min_tokens": "min_tokens", "the prompt has": most, "logit_bias": "logit_bias",
+        "allowed_tokens": "allowed_token_ids", "no token is left": "allowed_token_ids",
+    }  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        for word, field in names.items():
+            stack.enter_context(about(field, word))
+        yield
+
+
+def endings_of(body: SamplingFields, options: dict[str, Any], vocabulary: int) -> Endings:
+    """How the texts end. Stop strings leave the options, for Ending finds them.
+    Raises ApiError for tokens outside of the vocabulary."""
+    for each in options.get("stop_tokens", ()):
+        require_int("stop_token_ids", each, 0, vocabulary - 1)
+    return Endings(
+        options.pop("stop", ()), frozenset(options.get("stop_tokens", ())),
+        options.get("min_tokens", 0), bool(body.include_stop_str_in_output),
+        body.skip_special_tokens is False,
+    )  # fmt: skip
+
+
+def last_tokens(given: int | None, context: int, room: int = 0) -> int | None:
+    """How many of the last tokens of a prompt count, by truncate_prompt_tokens; None: all, or the
+    prompt is refused. -1 leaves `room` for new ones. Raises ApiError."""
+    if given is None or 1 <= given <= context:
+        return given
+    if given == -1:
+        return max(context - room, 1)
+    raise ApiError(
+        400, f"truncate_prompt_tokens is from 1 to {context}, or -1 for the context, got {given}",
+        param="truncate_prompt_tokens", code="invalid_value",
+    )  # fmt: skip
+
+
+def _allowed(ids: list[int]) -> list[int]:
+    if not ids:
+        raise _out_of_range("allowed_token_ids", "has one token at least", 0)
+    for each in ids:
+        require_int("allowed_token_ids", each, 0, 2**31 - 1)
+    return ids
 
 
 def _biases(given: Mapping[str, float]) -> dict[int, float]:

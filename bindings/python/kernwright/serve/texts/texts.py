@@ -40,13 +40,11 @@ class Texts:
         """Numbers of running texts."""
 
     def end(self, number: int, reason: str) -> None:
-        """Ends a text: what still comes of it is dropped; a request without open texts ends."""
+        """Ends a text: what still comes of it is dropped."""
         if number in self.open:
             self.open.discard(number)
             self._call.ended(1, reason)
-            first = number - number % self._choices
-            if self.open.isdisjoint(range(first, first + self._choices)):
-                self._requests[number // self._choices].cancel()
+            self._requests[number // self._choices].stop(number % self._choices)
 
     def cancel(self, reason: str) -> None:
         """Ends all of them."""
