@@ -136,6 +136,15 @@ QkvTables qkv_tables(PlannedAppend& planned, const AppendOptions& options, const
           static_cast<std::int32_t>(options.cos->shape()[1])};
 }
 
+/// Of (batch, heads, tokens, dim). An axis of one element has none: what a view says of it must not
+/// narrow the packs.
+HeadStrides query_strides(const Array& array) {
+  HeadStrides at = like_queries(array, false);
+  if (array.shape()[1] == 1) at.head = 0;
+  if (array.shape()[2] == 1) at.token = 0;
+  return at;
+}
+
 /// Elements of a thread's pack: no pack is partly turned, no pair of neighbours is cut unless all
 /// are.
 int qkv_width(const AppendQkv& call, ScalarType from, ScalarType to, bool interleaved) {
@@ -223,9 +232,9 @@ Array append_qkv(const NewTokens& tokens, const Array& key_cache, const Array& v
   if (out.size() + planned.elements == 0) return out;
   call.cache = planned.call;
   call.q = heads.q.address();
-  call.q_at = like_queries(heads.q, false);
+  call.q_at = query_strides(heads.q);
   call.out = out.address();
-  call.out_at = like_queries(out, false);
+  call.out_at = query_strides(out);
   call.heads = static_cast<std::int32_t>(shape[1]);
   call.eps = static_cast<float>(options.eps);
   launch_qkv(planned, call, heads.q.type(), key_cache.type(), options.interleaved, on);
