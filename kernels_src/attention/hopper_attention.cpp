@@ -7,6 +7,7 @@
 #include "kernels_src/attention/hopper_attention.cu.h"
 #include "kernels_src/attention/hopper_plan.h"
 #include "kernels_src/family.h"
+#include "kernels_src/zeroed_words.h"
 
 #include <algorithm>
 #include <mutex>
@@ -159,7 +160,12 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
   const Array partial = allocate_splits(made, tile.splits, on);
-  const HopperPlan plan = plan_hopper(made, tile);
+  HopperPlan plan = plan_hopper(made, tile);
+  Array next;
+  if (is_ragged(call) && tile.persistent) {
+    next = zeroed_words(1, on);
+    plan.next = next.address();
+  }
   const HopperAttentionRoom room = choose_room(made, tile);
   const CUtensorMap q = head_map(made.q, call.q_at, batches, call.heads, call.queries,
                                  static_cast<int>(kHopperGroupRows));
@@ -177,6 +183,7 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
          plan);
   launch_combine(made, combine, kernels, on);
   partial.use_on(on);
+  if (plan.next != 0) next.use_on(on);
 }
 
 }  // namespace kernwright::kernels

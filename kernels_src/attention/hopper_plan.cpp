@@ -194,8 +194,6 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
       10 * 3 * parts_of(rows, 3 * kHopperGroupRows) <= 11 * 2 * pairs) {
     tile = {hopper_extras(made.call) > 0 ? 96 : 128, 3, 3};
   }
-  // Sequences of other lengths than the longest leave blocks without work: others take their place.
-  tile.persistent = !options.q_starts && !options.k_lengths && !options.q_lengths;
   return tile;
 }
 

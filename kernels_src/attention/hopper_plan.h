@@ -16,6 +16,7 @@ struct HopperPlan {
   std::int32_t heads, page_rows;
   std::int32_t tiles, row_tiles, section, rising, group;
   std::int32_t q_batch, q_head, k_batch, k_head, v_batch, v_head;
+  CUdeviceptr next;
 };
 
 std::int64_t parts_of(std::int64_t size, std::int64_t each);

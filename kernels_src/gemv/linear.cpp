@@ -101,10 +101,10 @@ std::optional<Array> linear_target(const LinearCall& call, const Shape& shape,
   return target;
 }
 
-/// With x as (rows, k), and memory for (rows, n): one kernel where the tensor cores take it, else
-/// in steps, whose result is new memory.
+/// With x as (rows, k), the residual and memory for (rows, n): one kernel where the tensor cores
+/// take it, unless a residual comes behind an activation; else in steps.
 Array linear_of_many(const LinearCall& call, const Array& x, const std::optional<Array>& target,
-                     const Stream& stream) {
+                     const std::optional<Array>& residual, const Stream& stream) {
   Array weights = call.weights;
   if (call.scale) {
     const Array scale = call.scale->size() == 1 ? call.scale->reshape({}) : *call.scale;
@@ -113,9 +113,13 @@ Array linear_of_many(const LinearCall& call, const Array& x, const std::optional
   const Array turned_weights = weights.transpose();
   if (call.gate || call.tf32 || takes_tiles(x, turned_weights) ||
       planned_tiles(x, turned_weights)) {
-    const GemmEpilogue then{.bias = call.bias, .activation = call.activation, .gate = call.gate};
-    return Gemm{.a = x, .b = turned_weights, .epilogue = then, .tf32 = call.tf32, .out = target}
-        .run(stream);
+    GemmEpilogue then{.bias = call.bias, .activation = call.activation, .gate = call.gate};
+    const bool adds_last = residual && call.activation;
+    if (!adds_last) then.c = residual;
+    const Array result =
+        Gemm{.a = x, .b = turned_weights, .epilogue = then, .tf32 = call.tf32, .out = target}.run(
+            stream);
+    return adds_last ? add_to_linear(result, *residual, stream) : result;
   }
   Array result = matmul(x, turned_weights, stream);
   if (call.bias && call.activation) {
@@ -125,7 +129,7 @@ Array linear_of_many(const LinearCall& call, const Array& x, const std::optional
   } else if (call.activation) {
     result = activate(*call.activation, result, stream);
   }
-  return result;
+  return residual ? add_to_linear(result, *residual, stream) : result;
 }
 
 /// Whether all of the dimensions in front are the same, so that they can be one.
@@ -215,14 +219,12 @@ Array linear(const LinearCall& call, const Stream& stream) {
     return planned_tiles(x, b) || (!call.residual && prefers_tiles(x, rows, b));
   };
   if (many || (!call.scale && by_tiles())) {
-    // A product must not overwrite the residual, which is added after it.
+    // A product must not overwrite a residual of which it still reads other elements.
     if (target && call.residual && may_overlap(*target, *call.residual)) target.reset();
-    const Array result = linear_of_many(call, x, target, stream).reshape(shape);
-    if (!call.residual) return deliver(call.out, result, stream);
-    if (!call.out) return add_to_linear(result, *call.residual, stream);
-    const std::array<Operand, 2> operands = {Operand{&result}, Operand{&*call.residual}};
-    elementwise_into(*call.out, Operation::add, operands, stream);
-    return *call.out;
+    std::optional<Array> residual;
+    if (call.residual) residual = reshaped_for_rows(*call.residual, {rows, n}, stream);
+    const Array result = linear_of_many(call, x, target, residual, stream);
+    return deliver(call.out, result.reshape(shape), stream);
   }
   SkinnyCall skinny{.x = x, .weights = call.weights};
   skinny.scale = call.scale;

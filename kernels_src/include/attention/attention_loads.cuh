@@ -33,7 +33,13 @@ __device__ __forceinline__ void number_parts(const Shared<Of>& shared, const Att
   Parts<Of> parts{call, plan};
   Ring<kParts> ring;
   int steps = 0;
-  while (steps >= 0) {
+  unsigned parity = 0;
+  for (int count = 0; steps >= 0; ++count) {
+    // What a block takes too early, another one without work cannot take.
+    if (Of::kStarts && plan.next != nullptr && count > 0) {
+      shared.begun->wait(parity);
+      parity ^= 1;
+    }
     Part part = parts.next();
     if (part.steps > 0) complete(part);
     shared.part_empty[ring.stage].wait(ring.parity ^ 1);
@@ -100,6 +106,7 @@ __device__ __forceinline__ void load_tiles(const Shared<Of>& shared, const Tenso
   load_each_part(shared, [&](const Part& part) {
     const int batch =
         is_packed<Of>(call.k_starts) ? 0 : part.batch * (values ? plan.v_batch : plan.k_batch);
+    if (Of::kStarts && !values && lane == 0) shared.begun->arrive();
     const int head = part.kv_head * (values ? plan.v_head : plan.k_head);
     // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
     const int last = part.keys - part.low - (part.steps - 1) * Of::kKeys;
@@ -180,6 +187,7 @@ __device__ __forceinline__ void load_pages(const Shared<Of>& shared, const Tenso
   int stage = 0;
   unsigned parity = 0, tails = 0;
   load_each_part(shared, [&](const Part& part) {
+    if (Of::kStarts && !values && lane == 0) shared.begun->arrive();
     const int head = part.kv_head * (values ? plan.v_head : plan.k_head);
     const int last = part.keys - part.low - (part.steps - 1) * Of::kKeys;
     bool has_tail = values && last < Of::kKeys;

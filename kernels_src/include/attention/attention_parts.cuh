@@ -77,6 +77,7 @@ struct HopperPlan {
   int group;                      // heads of queries to one of keys
   // Factors of batches and heads for a place in the maps: 0 if all share one.
   int q_batch, q_head, k_batch, k_head, v_batch, v_head;
+  unsigned* next;  // tiles taken beyond the first of each block, 0 at the end; null: rounds
 };
 
 /// Queries of one head and the tiles of keys that they see, or a split's share of these. At least
@@ -102,7 +103,8 @@ struct Shared {
   Mbarrier *q_full, *q_empty;  // of each warpgroup's places
   Mbarrier *k_full, *k_empty, *v_full, *v_empty;
   Mbarrier *part_full, *part_empty;
-  Mbarrier* tail;  // the last values, of which some are none
+  Mbarrier* tail;   // the last values, of which some are none
+  Mbarrier* begun;  // the warp that loads keys has begun a part
   Part* parts;
 
   __device__ explicit Shared(unsigned char* at)
@@ -118,6 +120,7 @@ struct Shared {
         part_full(v_empty + kValueStages),
         part_empty(part_full + kParts),
         tail(part_empty + kParts),
+        begun(tail + 1),
         parts(reinterpret_cast<Part*>(q_full + kBarriers)) {}
   /// `slot`: group * kPlaces + place.
   __device__ unsigned char* queries(int slot) const { return base + slot * Of::kGroupBytes; }
@@ -143,6 +146,7 @@ struct Shared {
       part_empty[i].init(4 * Of::kGroups + kLoaders);
     }
     tail->init(1);
+    begun->init(1);
     Mbarrier::publish();
   }
 };
@@ -156,6 +160,9 @@ __device__ __forceinline__ int quotient(int number, int by) {
 /// they come first in the last section (it falls) and, if orders alternate, last in the one before,
 /// and so on. Every other round of the blocks goes backwards. Both even the blocks' shares. Where
 /// two rounds are whole sections, shares are even if orders do not alternate.
+///
+/// Sequences of unknown lengths make rounds uneven: with `plan.next` a block takes the next tile
+/// when it has none left. Blocks ask as often as there are tiles: then the count is 0 again.
 template <typename Of>
 struct Parts {
   const AttentionCall& call;
@@ -164,12 +171,7 @@ struct Parts {
   bool back = false;
 
   __device__ __forceinline__ Part next() {
-    const int blocks = gridDim.x, block = blockIdx.x;
-    while (begin < plan.tiles) {
-      const int tile = begin + (back ? blocks - 1 - block : block);
-      begin += blocks;
-      back = !back;
-      if (tile >= plan.tiles) continue;
+    for (int tile = next_tile(); tile >= 0; tile = next_tile()) {
       const int index = Of::kSplits ? tile / call.splits : tile;
       const int all = plan.section * plan.row_tiles;
       const int section = quotient(index, all), inside = index - section * all;
@@ -199,6 +201,23 @@ struct Parts {
   }
 
  private:
+  /// Below 0: none is left.
+  __device__ __forceinline__ int next_tile() {
+    const int blocks = gridDim.x, block = blockIdx.x;
+    if (Of::kStarts && plan.next != nullptr) {
+      const unsigned last = static_cast<unsigned>(plan.tiles) - 1;
+      const int tile = back ? blocks + static_cast<int>(atomicInc(plan.next, last)) : block;
+      back = true;
+      return tile < plan.tiles ? tile : -1;
+    }
+    while (begin < plan.tiles) {
+      const int tile = begin + (back ? blocks - 1 - block : block);
+      begin += blocks;
+      back = !back;
+      if (tile < plan.tiles) return tile;
+    }
+    return -1;
+  }
   __device__ __forceinline__ Part part(const Sequence& sequence, int row, int batch, int head,
                                        int split) const {
     const int last_row = min(row + Of::kRows, sequence.queries) - 1;
