@@ -30,6 +30,10 @@ __all__ = [
 ]
 
 
+FEW_ROWS = 64
+"""As many rows take the product's kernel for few rows, which has no gate."""
+
+
 class Unread(NamedTuple):
     """A parameter that llm.load() fills: its shape, and its dtype where that is not the model's.
 
@@ -87,6 +91,14 @@ class Linear(Module):
         if isinstance(self.weight, ScaledWeight):
             return kw.nn.linear(x, self.weight.codes, self.bias, scale=self.weight.scale, **options)
         return kw.nn.linear(x, self.weight, self.bias, **options)
+
+    def gated(self, activation: str, x: Array) -> Array:
+        """activation(first half) * second half of the product. Many rows take one kernel."""
+        adapts = self._adapters is not None and self._adapters.is_wanted
+        known = activation == "gelu" or activation in _GATES
+        if adapts or not known or not isinstance(self.weight, Array) or x.shape[0] <= FEW_ROWS:
+            return gate(activation, self(x))
+        return kw.nn.linear(x, self.weight, self.bias, gate=activation)  # type: ignore[arg-type]
 
     def split(self, x: Array) -> list[Array]:
         """The parts of the product, (..., width) each."""
@@ -303,7 +315,7 @@ class GatedMLP(Module):
         self.down = Linear(width, config.hidden_size, bias)
 
     def __call__(self, x: Array, **options: Any) -> Array:
-        return self.down(gate(self._activation, self.gate_up(x)), **options)
+        return self.down(self.gate_up.gated(self._activation, x), **options)
 
 
 class MLP(Module):
