@@ -78,6 +78,8 @@ void Batch::submit(std::uint64_t number, Request&& request) {
     made->tokens = source->prompt;
     made->guide_mask = source->first_mask;
     made->limit = std::min(source->max_tokens, options_.capacity - made->length);
+    made->short_length = options_.short_length;
+    made->is_long = made->outgrows();
     all.push_back(made);
     // Other choices share full pages of the first one, and compute at least the last token of the
     // prompt themselves.
@@ -136,6 +138,7 @@ void Batch::admit() {
     // Nobody passes a sequence that waits: for a row, for pages, or for the tokens of its last
     // step.
     if (next->planned != next->produced) break;
+    next->is_long = next->is_long || next->outgrows();
     if (!admit_one(next) && !preempt_below(next->source->priority) &&
         !(running_.empty() && strip_waiting()))
       break;
@@ -195,7 +198,8 @@ bool Batch::admit_one(const SequencePtr& sequence) {
                                 .followed = sequence->followed,
                                 .sampling = sampling,
                                 .biases = sequence->source->constraints.biases,
-                                .adapter = sequence->source->adapter});
+                                .adapter = sequence->source->adapter,
+                                .is_long = sequence->is_long});
   sequence->sent_mask = nullptr;
   running_.push_back(sequence);
   return true;
@@ -231,6 +235,14 @@ void Batch::preempt(const SequencePtr& sequence) {
   queue_.add(sequence);
 }
 
+/// Their pages go to the prefix cache as those of a short text, which they are.
+void Batch::preempt_long() {
+  const std::vector<SequencePtr> running = running_;
+  for (const SequencePtr& each : running) {
+    if (each->outgrows()) preempt(each);
+  }
+}
+
 /// Releases the pages of waiting sequences: choices hold those that they share with the first one.
 /// Whether there were some.
 bool Batch::strip_waiting() {
@@ -245,6 +257,7 @@ bool Batch::strip_waiting() {
 // ---- steps
 
 StepPlan Batch::plan() {
+  preempt_long();
   admit();
   StepPlan made = preempting_plan();
   drafts_.plan(made);

@@ -29,6 +29,9 @@ struct BatchOptions {
   /// A sequence is admitted with place for so many tokens more than it has.
   std::int32_t reserve_tokens = 32;
   DraftOptions drafts{};
+  /// Above 0 texts of more tokens have other rotary positions, from their first token on: a text
+  /// that gets there is preempted, and all of its tokens are computed again.
+  std::int32_t short_length = 0;
 };
 
 struct BatchStats : RequestCounts {
@@ -122,6 +125,7 @@ class Batch {
   SequencePtr victim() const;
   bool preempt_below(std::int32_t priority);
   void preempt(const SequencePtr& sequence);
+  void preempt_long();
   bool strip_waiting();
   void send_mask(Sequence& sequence, std::int32_t drafts);
   void release_followers(Sequence& sequence);

@@ -25,7 +25,8 @@ BatchOptions batch_options(const LoopOptions& options) {
                     .part = options.schedule.deterministic ? options.schedule.max_tokens : 0},
           .schedule = options.schedule,
           .vocabulary = options.vocabulary,
-          .drafts = options.drafts};
+          .drafts = options.drafts,
+          .short_length = options.short_length};
 }
 
 LoopOptions completed(LoopOptions options) {

@@ -35,6 +35,7 @@ struct LoopOptions {
   std::int32_t detail_words = 0;  ///< of a token, at most
   std::int32_t queue_limit = 0;   ///< requests that may wait; 0: any number
   DraftOptions drafts{};          ///< none in a deterministic engine
+  std::int32_t short_length = 0;  ///< see BatchOptions
 };
 
 struct LoopStats : BatchStats {

@@ -35,6 +35,7 @@ struct RowStart {
   Sampling sampling{};
   std::span<const Bias> biases{};  ///< at most those of the layout
   std::int32_t adapter = -1;       ///< the slot of its adapter; -1: none
+  bool is_long = false;            ///< see BatchOptions::short_length
 };
 
 /// Drafts behind the tokens of a row, all of which are known.

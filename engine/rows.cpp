@@ -73,6 +73,7 @@ void Rows::set_row(std::int32_t row, const RowStart& start) {
   set(kernels::RowWord::seed_high, static_cast<std::uint32_t>(sampling.seed >> 32));
   set(kernels::RowWord::biased, static_cast<std::int32_t>(start.biases.size()));
   set(kernels::RowWord::adapter, start.adapter);
+  set(kernels::RowWord::long_text, start.is_long ? 1 : 0);
   add(layout_.row_at(row), words);
   add(layout_.row_at(row) + layout_.tokens_at(), start.tokens);
   std::vector<std::int32_t> biased;

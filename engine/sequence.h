@@ -96,6 +96,9 @@ struct Account {
   std::int32_t active = 0;  ///< sequences
 };
 
+/// In the salt of pages of long texts, see BatchOptions::short_length.
+inline constexpr std::uint64_t kLongSalt = std::uint64_t{1} << 63;
+
 /// One running or waiting text. Numbers of tokens are those after all steps planned so far: the
 /// host knows how many tokens there are before it knows them. While a step with drafts is on its
 /// way, they are the most that there may be.
@@ -105,9 +108,11 @@ struct Sequence {
   std::shared_ptr<const Request> source;
   std::shared_ptr<Account> account;
   std::uint64_t seed = 0;
-  std::int32_t limit = 0;      ///< tokens to generate, at most
-  std::uint64_t admitted = 0;  ///< higher for those admitted later
-  bool preempted = false;      ///< it had a row before
+  std::int32_t limit = 0;         ///< tokens to generate, at most
+  std::uint64_t admitted = 0;     ///< higher for those admitted later
+  bool preempted = false;         ///< it had a row before
+  bool is_long = false;           ///< it was admitted with more tokens than `short_length`
+  std::int32_t short_length = 0;  ///< see BatchOptions
 
   std::vector<std::int32_t> tokens;  ///< whose values are known: the prompt, and what was read
   std::int32_t row = -1;             ///< -1: waiting, or finished
@@ -144,9 +149,17 @@ struct Sequence {
   /// them, else the mask must be one for all of them.
   std::int32_t most_drafts() const noexcept {
     const bool changes = planned < source->min_tokens && !source->constraints.early_mask.is_empty();
-    const std::int32_t left = changes ? 0 : limit - planned - 1;
+    const std::int32_t most = changes ? 0 : limit - planned - 1;
+    const std::int32_t left =
+        short_length == 0 || is_long ? most : std::min(most, short_length - length);
     return is_guided() ? std::min(left, static_cast<std::int32_t>(guesses.size())) : left;
   }
+  /// Whether its next step has a token that needs other rotations than those in its pages.
+  bool outgrows() const noexcept {
+    return short_length > 0 && !is_long && length > short_length && planned < limit;
+  }
+  /// The salt of its pages: those of long texts are no others' beginning.
+  std::uint64_t salt() const noexcept { return source->salt | (is_long ? kLongSalt : 0); }
   /// The mask of the next token to plan; none where every token is allowed.
   const TokenMask* next_mask() const noexcept {
     if (!guide_mask.is_empty()) return &guide_mask;

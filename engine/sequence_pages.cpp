@@ -34,14 +34,14 @@ std::int32_t SequencePages::shared_pages(std::int32_t length) const noexcept {
 void SequencePages::find(Sequence& sequence) {
   if (!options_.prefix_cache) return;
   const auto most = static_cast<std::size_t>(shared_pages(sequence.length));
-  prefixes_.find(sequence.tokens, most, sequence.pages, sequence.source->salt);
+  prefixes_.find(sequence.tokens, most, sequence.pages, sequence.salt());
   keep_whole_parts(sequence);
 }
 
 void SequencePages::load(Sequence& sequence) {
   if (!prefixes_.has_host()) return;
   const auto most = static_cast<std::size_t>(shared_pages(sequence.length));
-  prefixes_.load(sequence.tokens, most, sequence.pages, sequence.source->salt);
+  prefixes_.load(sequence.tokens, most, sequence.pages, sequence.salt());
   keep_whole_parts(sequence);
 }
 
@@ -84,8 +84,7 @@ void SequencePages::keep_prompt(Sequence& sequence) {
           full * static_cast<std::size_t>(options_.page_size))
     return;
   prefixes_.add(sequence.source->prompt,
-                std::span(sequence.pages).first(kept_pages(sequence, length)),
-                sequence.source->salt);
+                std::span(sequence.pages).first(kept_pages(sequence, length)), sequence.salt());
   sequence.prompt_cached = true;
 }
 
@@ -93,7 +92,7 @@ void SequencePages::keep_text(const Sequence& sequence) {
   if (!options_.prefix_cache) return;
   const auto known = std::min(sequence.tokens.size(), static_cast<std::size_t>(sequence.computed));
   prefixes_.add(sequence.tokens, std::span(sequence.pages).first(kept_pages(sequence, known)),
-                sequence.source->salt);
+                sequence.salt());
 }
 
 std::vector<std::int32_t> SequencePages::cached(std::span<const std::int32_t> tokens,

@@ -30,7 +30,8 @@ Step::Step(Rows& rows, std::int32_t tokens, std::int32_t detail_words, const Str
     return made;
   };
   const std::int64_t most = layout.max_rows, outputs = most * (1 + std::int64_t{drafts});
-  for (Array* each : {&all_.tokens, &all_.positions, &all_.token_rows, &all_.adapters})
+  for (Array* each :
+       {&all_.tokens, &all_.positions, &all_.token_rows, &all_.adapters, &all_.long_texts})
     *each = zeros({tokens}, ScalarType::int32);
   for (Array* each : {&all_.last, &all_.places, &all_.top_k})
     *each = zeros({outputs}, ScalarType::int32);
@@ -59,7 +60,8 @@ kernels::StepArrays Step::arrays(std::int32_t rows, std::int32_t tokens,
     throw InvalidArgument(
         format("a step of {} rows has no place for {} drafts of each", rows, drafts));
   kernels::StepArrays made = all_;
-  for (Array* each : {&made.tokens, &made.positions, &made.token_rows, &made.adapters})
+  for (Array* each :
+       {&made.tokens, &made.positions, &made.token_rows, &made.adapters, &made.long_texts})
     *each = leading(*each, tokens);
   made.query_starts = leading(made.query_starts, rows + 1);
   for (Array* each : {&made.lengths, &made.page_table}) *each = leading(*each, rows);

@@ -260,6 +260,7 @@ py::dict arrays(const LoopObject& self, std::int32_t rows, std::int32_t tokens,
   add("positions", step.positions);
   add("token_rows", step.token_rows);
   add("adapters", step.adapters);
+  add("long_texts", step.long_texts);
   add("query_starts", step.query_starts);
   add("lengths", step.lengths);
   add("last", step.last);
@@ -390,7 +391,7 @@ void bind_engine(py::module_& m) {
                        std::int32_t queue_limit, std::int32_t draft_tokens,
                        std::int32_t draft_shortest, std::int32_t draft_longest, bool draft_always,
                        std::int32_t draft_context, std::int32_t draft_vocabulary,
-                       const py::object& device) {
+                       std::int32_t short_length, const py::object& device) {
              const engine::LoopOptions options = {
                  .layout = {.max_rows = max_rows, .capacity = capacity, .page_size = page_size},
                  .pages = pages,
@@ -403,7 +404,8 @@ void bind_engine(py::module_& m) {
                             .lengths = {draft_shortest, draft_longest},
                             .always = draft_always,
                             .context = draft_context,
-                            .vocabulary = draft_vocabulary}};
+                            .vocabulary = draft_vocabulary},
+                 .short_length = short_length};
              Device& chosen = device_argument(device);
              return without_gil([&] { return std::make_unique<LoopObject>(chosen, options); });
            }),
@@ -413,7 +415,8 @@ void bind_engine(py::module_& m) {
            py::arg("prefix_cache") = false, py::arg("queue_limit") = 0, py::arg("draft_tokens") = 0,
            py::arg("draft_shortest") = 1, py::arg("draft_longest") = 1,
            py::arg("draft_always") = false, py::arg("draft_context") = 0,
-           py::arg("draft_vocabulary") = 0, py::arg("device") = py::none())
+           py::arg("draft_vocabulary") = 0, py::arg("short_length") = 0,
+           py::arg("device") = py::none())
       .def_property_readonly("stream", [](const LoopObject& self) { return self.loop->stream(); })
       .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),
            py::arg("min_tokens") = 0, py::arg("stop_tokens") = std::vector<std::int32_t>(),

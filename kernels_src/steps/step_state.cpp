@@ -39,8 +39,8 @@ struct StepResults {
 
 /// Step of the kernels.
 struct StepOutput {
-  CUdeviceptr tokens, positions, token_rows, adapters, query_starts, lengths, last, page_table,
-      top_k;
+  CUdeviceptr tokens, positions, token_rows, adapters, long_texts, query_starts, lengths, last,
+      page_table, top_k;
   CUdeviceptr temperature, top_p, min_p, repetition, presence, frequency, seeds, places;
   std::int32_t rows, count, outputs, catches_up, vocabulary;
 };
@@ -164,6 +164,7 @@ StepOutput step_output(const StateLayout& layout, const StepArrays& step) {
           .positions = step.positions.address(),
           .token_rows = step.token_rows.address(),
           .adapters = step.adapters.address(),
+          .long_texts = step.long_texts.address(),
           .query_starts = step.query_starts.address(),
           .lengths = step.lengths.address(),
           .last = step.last.address(),

@@ -25,6 +25,7 @@ enum Word {
   kAdapter,
   kDrafts,
   kFollowed,
+  kLongText,
 };
 
 struct State {
@@ -61,7 +62,7 @@ struct State {
 /// A row has `outputs` logits: of its last known token, and of its drafts. A step that `catches_up`
 /// is one of a draft model, whose tokens are below `vocabulary`.
 struct Step {
-  int *tokens, *positions, *token_rows, *adapters, *query_starts, *lengths, *last;
+  int *tokens, *positions, *token_rows, *adapters, *long_texts, *query_starts, *lengths, *last;
   int *page_table, *top_k;
   float *temperature, *top_p, *min_p, *repetition, *presence, *frequency;
   uint2* seeds;
@@ -140,12 +141,14 @@ __global__ void __launch_bounds__(kThreads)
     step.positions[before + i] = computed + i;
     step.token_rows[before + i] = b;
     step.adapters[before + i] = row[kAdapter];
+    step.long_texts[before + i] = row[kLongText];
   }
   for (int i = total + b * kThreads + threadIdx.x; i < step.count; i += step.rows * kThreads) {
     step.tokens[i] = 0;
     step.positions[i] = 0;
     step.token_rows[i] = -1;
     step.adapters[i] = -1;
+    step.long_texts[i] = 0;
   }
   const int used = (length + state.page_size - 1) / state.page_size;
   for (int i = threadIdx.x; i <= used && i < state.pages; i += kThreads)

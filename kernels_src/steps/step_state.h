@@ -22,11 +22,12 @@ enum class RowWord : std::int32_t {
   prompt_length,
   seed_low,
   seed_high,
-  biased,    ///< tokens with a bias
-  masked,    ///< masks of the row that count; the last one is that of all further outputs
-  adapter,   ///< its slot; -1: none
-  drafts,    ///< tokens behind the known ones that the step computes, too
-  followed,  ///< tokens whose keys and values a draft model has, too
+  biased,     ///< tokens with a bias
+  masked,     ///< masks of the row that count; the last one is that of all further outputs
+  adapter,    ///< its slot; -1: none
+  drafts,     ///< tokens behind the known ones that the step computes, too
+  followed,   ///< tokens whose keys and values a draft model has, too
+  long_text,  ///< 1: the text is past the length of other rotary positions
   count,
 };
 
@@ -65,6 +66,7 @@ struct StepArrays {
   Array positions;     ///< (tokens,): in their sequences; behind the last one 0
   Array token_rows;    ///< (tokens,): the index among the rows of the step; -1 behind the last one
   Array adapters;      ///< (tokens,): the slots of their rows' adapters; -1: none
+  Array long_texts;    ///< (tokens,): 1 for rows that are RowWord::long_text
   Array query_starts;  ///< (rows + 1,): the first token of each row
   Array lengths;       ///< (rows,): tokens of the sequence with those of this step; 0: no sequence
   Array page_table;    ///< (rows, pages): only pages of the first `lengths` tokens are written

@@ -2,6 +2,7 @@
 
 import json
 
+import model_files
 import numpy as np
 import pytest
 from test_llm_families import STORED, distance, language_models, written
@@ -122,6 +123,61 @@ def awq(weight):
     return parts, numbers
 
 
+def gptq_ordered(weight):
+    """With desc_act: columns have groups in any order."""
+    order, back = _order(weight.shape[1])
+    parts, numbers = gptq(kw.asarray(np.ascontiguousarray(weight.numpy()[:, order])))
+    groups = (np.arange(len(order)) // 32)[back]
+    codes, _, _ = four_bits(kw.asarray(np.ascontiguousarray(weight.numpy()[:, order])))
+    parts[".qweight"] = words(np.ascontiguousarray(codes[:, back].T), 0)
+    parts[".g_idx"] = kw.asarray(groups.astype(np.int32))
+    return parts, np.ascontiguousarray(numbers[:, back])
+
+
+def _order(columns):
+    """An order of columns, and the way back."""
+    order = np.random.default_rng(columns).permutation(columns)
+    return order, np.argsort(order)
+
+
+def packed_ordered(weight):
+    """compressed-tensors with actorder: weight_g_idx has the group of each column."""
+    order, back = _order(weight.shape[1])
+    codes, scales, numbers = four_bits(kw.asarray(np.ascontiguousarray(weight.numpy()[:, order])))
+    parts = {
+        ".weight_packed": words(np.ascontiguousarray(codes[:, back]), 1),
+        ".weight_scale": kw.asarray(scales),
+        ".weight_g_idx": kw.asarray((np.arange(len(order)) // 32)[back].astype(np.int32)),
+        ".weight_shape": kw.asarray(np.array(weight.shape, np.int64)),
+    }  # fmt: skip
+    return parts, np.ascontiguousarray(numbers[:, back])
+
+
+def packed_zeros(weight):
+    """compressed-tensors with zero points: packed along the outputs."""
+    codes, scales, numbers = four_bits(weight)
+    zeros = np.full((weight.shape[0], scales.shape[1]), 5, np.uint32)
+    parts = {
+        ".weight_packed": words(codes, 1), ".weight_scale": kw.asarray(scales),
+        ".weight_zero_point": words(zeros, 0),
+        ".weight_shape": kw.asarray(np.array(weight.shape, np.int64)),
+    }  # fmt: skip
+    return parts, numbers + 3 * scales.astype(np.float32).repeat(32, 1)
+
+
+def gptq_v2(weight):
+    """Zeros without an offset of 1."""
+    parts, numbers = gptq(weight)
+    zeros = np.full((weight.shape[1] // 32, weight.shape[0]), 8, np.uint32)
+    return parts | {".qzeros": words(zeros, 1)}, numbers
+
+
+def fp8_block_compressed(weight):
+    """Tiles of compressed-tensors: weight_scale has two axes."""
+    parts, numbers = fp8_block(weight)
+    return {".weight": parts[".weight"], ".weight_scale": parts[".weight_scale_inv"]}, numbers
+
+
 def packed_rows(weight):
     codes, scales, numbers = four_bits(weight)
     parts = {
@@ -142,6 +198,21 @@ METHODS = {
     "gptq": ({"quant_method": "gptq", "bits": 4, "group_size": 32}, gptq),
     "awq": ({"quant_method": "awq", "bits": 4, "group_size": 32}, awq),
     "int4": ({"quant_method": "compressed-tensors", "format": "pack-quantized"}, packed_rows),
+    "gptq ordered": (
+        {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": True}, gptq_ordered),
+    "gptq v2": (
+        {"quant_method": "gptq", "bits": 4, "group_size": 32, "checkpoint_format": "gptq_v2"},
+        gptq_v2),
+    "int4 ordered": (
+        {"quant_method": "compressed-tensors", "format": "pack-quantized"}, packed_ordered),
+    "int4 zeros": (
+        {"quant_method": "compressed-tensors", "format": "pack-quantized"}, packed_zeros),
+    "fp8 rows compressed": (
+        {"quant_method": "compressed-tensors", "format": "float-quantized"}, fp8_rows),
+    "fp8 block compressed": (
+        {"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {
+            "group_0": {"weights": {"strategy": "block", "block_structure": [128, 128]}}}},
+        fp8_block_compressed),
 }  # fmt: skip
 
 
@@ -178,3 +249,75 @@ def test_what_is_not_read_is_named(tmp_path):
         llm.load(written(tmp_path, "llama"), quantize="nf4")
     with pytest.raises(kw.errors.ArgumentError, match="quantize is one of int8, fp8, "):
         llm.load(folder, quantize="q1")
+
+
+WIDE = {"hidden_size": 192, "intermediate_size": 320, "num_hidden_layers": 1}
+
+
+@pytest.mark.parametrize("method", ["fp8 block", "fp8 block compressed"])
+def test_tiles_of_several_rows_and_columns(method, tmp_path):
+    """The recorded models are smaller than two tiles."""
+    config, convert = METHODS[method]
+    fields = STORED["llama"]["config"] | WIDE
+    arrays, plain = {}, {}
+    for key, array in model_files.arrays_of(model_files.shapes_of(fields), "float32").items():
+        plain[key] = arrays[key] = array
+        if key.endswith("_proj.weight"):
+            scaled_up = array.numpy() * (1 + np.arange(array.shape[0])[:, None] // 128)
+            parts, numbers = convert(kw.asarray(scaled_up.astype(np.float32)))
+            del arrays[key]
+            arrays |= {key.removesuffix(".weight") + end: part for end, part in parts.items()}
+            plain[key] = kw.asarray(np.ascontiguousarray(numbers, np.float32))
+    logits = []
+    for place, tensors, extra in (
+        ("few", arrays, {"quantization_config": config}), ("all", plain, {}),
+    ):  # fmt: skip
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "config.json").write_text(json.dumps(fields | extra))
+        kw.save_safetensors(tmp_path / place / "model.safetensors", tensors)
+        model = llm.load(tmp_path / place, dtype="float32")
+        logits.append(model.logits(IDS).numpy())
+        if place == "few":
+            assert model.module.layers[0].mlp.down.weight.format == "fp8_block"
+    assert distance(*logits) < 5e-3  # products of packed weights round to 16 bits
+
+
+@pytest.mark.parametrize("size", [[64, 128], [128], "1x128"])
+def test_other_tiles_are_refused(size, tmp_path):
+    config, convert = METHODS["fp8 block"]
+    folder, _ = quantised_files(tmp_path, "llama", config | {"weight_block_size": size}, convert)
+    with pytest.raises(llm.ModelError, match="tiles of fp8 are 128 x 128, got"):
+        llm.load(folder)
+    groups = {"group_0": {"weights": {"strategy": "block", "block_structure": size}}}
+    folder, _ = quantised_files(
+        tmp_path, "llama", METHODS["fp8 rows compressed"][0] | {"config_groups": groups}, fp8_rows
+    )
+    with pytest.raises(llm.ModelError, match="tiles of fp8 are 128 x 128, got"):
+        llm.load(folder)
+
+
+EXPERTS = ["fp8 rows", "fp8 block", "int8", "gptq", "gptq ordered", "awq", "int4", "int4 ordered"]
+
+
+@pytest.mark.parametrize("method", EXPERTS)
+def test_experts_in_few_bits_are_their_numbers(method, tmp_path):
+    """They become numbers while loading, whatever the format of their files."""
+    fields = model_files.fields_of("qwen3_moe", num_hidden_layers=1, mlp_only_layers=[])
+    config, convert = METHODS[method]
+    arrays, plain = {}, {}
+    for key, array in model_files.arrays_of(model_files.shapes_of(fields), "float32").items():
+        plain[key] = arrays[key] = array
+        if ".experts." in key:
+            parts, numbers = convert(array)
+            del arrays[key]
+            arrays |= {key.removesuffix(".weight") + end: part for end, part in parts.items()}
+            plain[key] = kw.asarray(np.ascontiguousarray(numbers, np.float32))
+    logits = []
+    for place, tensors, extra in (
+        ("few", arrays, {"quantization_config": config}), ("all", plain, {}),
+    ):  # fmt: skip
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "config.json").write_text(json.dumps(fields | extra))
+        kw.save_safetensors(tmp_path / place / "model.safetensors", tensors)
+        logits.append(llm.load(tmp_path / place, dtype="float32").logits(IDS).numpy())
+    assert len(arrays) > len(plain) and distance(*logits) < 1e-5

@@ -33,6 +33,7 @@ class _EngineLoop:
         draft_always: bool = False,
         draft_context: int = 0,
         draft_vocabulary: int = 0,
+        short_length: int = 0,
         device: Any = None,
     ) -> None: ...
     @property

@@ -19,6 +19,8 @@ namespace kernwright::testing {
 
 using Text = std::vector<std::int32_t>;
 inline constexpr std::int32_t kTokens = 7;
+/// Added to the adapter of pages of long texts.
+inline constexpr std::int32_t kLong = 100;
 
 /// The token behind a text, where all are allowed; else the next one that is.
 inline std::int32_t next_token(const Text& text, std::uint64_t seed) {
@@ -60,15 +62,17 @@ inline Text expected(const engine::Request& request, std::size_t most) {
 /// attention would read; and the adapter that it was computed with.
 class FakeDevice final : public engine::RowStates {
  public:
-  explicit FakeDevice(std::int32_t page_size) : page_size_(page_size) {}
+  FakeDevice(std::int32_t page_size, std::int32_t short_length)
+      : page_size_(page_size), short_length_(short_length) {}
 
   void set_row(std::int32_t row, const engine::RowStart& start) override {
+    REQUIRE(start.is_long == (short_length_ > 0 && std::ssize(start.tokens) > short_length_));
     rows_[row] = {Text(start.tokens.begin(), start.tokens.end()),
                   {},
                   start.computed,
                   start.sampling.seed,
                   {},
-                  start.adapter,
+                  start.adapter + (start.is_long ? kLong : 0),
                   start.followed};
   }
   void set_pages(std::int32_t row, std::size_t first,
@@ -227,6 +231,7 @@ class FakeDevice final : public engine::RowStates {
   void compute(Row& row) {
     const std::int32_t at = row.computed;
     REQUIRE(at < std::ssize(row.tokens));
+    REQUIRE((short_length_ == 0 || row.adapter >= kLong - 1 || at < short_length_));
     REQUIRE(at / page_size_ < std::ssize(row.pages));
     for (std::int32_t i = 0; i < at; ++i) {
       const std::int32_t page = row.pages[static_cast<std::size_t>(i / page_size_)];
@@ -241,7 +246,7 @@ class FakeDevice final : public engine::RowStates {
     ++row.computed;
   }
 
-  const std::int32_t page_size_;
+  const std::int32_t page_size_, short_length_;
   std::mt19937 random_{5};
   std::map<std::int32_t, Row> rows_;
   std::map<std::pair<std::int32_t, std::int32_t>, Text> pages_, followed_;
@@ -255,7 +260,7 @@ class Harness {
   using Key = std::pair<std::uint64_t, std::int32_t>;  ///< a request, and which choice of it
 
   explicit Harness(const engine::BatchOptions& options, std::int32_t host_slots = 0)
-      : device(options.pages.page_size),
+      : device(options.pages.page_size, options.short_length),
         batch(options, device),
         host_(static_cast<std::size_t>(host_slots)) {
     if (host_slots > 0) batch.use_host(host_slots);

@@ -78,10 +78,12 @@ TEST_CASE("batch: invariants and texts hold through random work of every kind") 
     Draw draw(seed);
     const std::int32_t page_size = 1 + draw.below(3), rows = 1 + draw.below(4);
     const std::int32_t least = (40 + page_size - 1) / page_size;  // a row's longest text
-    Harness all(options_of(rows, least + draw.below(2) * draw.below(12), !draw.one_of(4), page_size,
-                           draw.one_of(5), draw.one_of(3) ? 0 : 1 + draw.below(6),
-                           draw.one_of(2) ? 0 : 10 + draw.below(31)),
-                draw.one_of(2) ? 0 : 1 + draw.below(40));
+    engine::BatchOptions options = options_of(
+        rows, least + draw.below(2) * draw.below(12), !draw.one_of(4), page_size, draw.one_of(5),
+        draw.one_of(3) ? 0 : 1 + draw.below(6), draw.one_of(2) ? 0 : 10 + draw.below(31));
+    const std::int32_t host_slots = draw.one_of(2) ? 0 : 1 + draw.below(40);
+    options.short_length = draw.one_of(3) ? 1 + draw.below(30) : 0;
+    Harness all(options, host_slots);
     for (int step = 0; step < 150; ++step) {
       if (draw.one_of(3)) {
         const Request request = random_request(draw);

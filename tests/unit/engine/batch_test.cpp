@@ -30,6 +30,31 @@ TEST_CASE("batch: texts longer than the pages preempt the newest and end as they
   }
 }
 
+TEST_CASE("batch: a text that outgrows the short length is computed again, once") {
+  for (const bool deterministic : {false, true}) {
+    for (const std::int32_t drafts : {0, 3}) {
+      if (deterministic && drafts > 0) continue;
+      CAPTURE(deterministic);
+      CAPTURE(drafts);
+      engine::BatchOptions options = options_of(4, 80, true, 2, deterministic, drafts);
+      options.short_length = 10;
+      Harness all(options);
+      all.submit(request_of({1, 2, 3}, 12));                         // to 14 computed tokens
+      all.submit(request_of({1, 2, 3}, 8));                          // to 10
+      all.submit(request_of({1, 2, 3, 1, 2, 3, 1, 2, 3, 1}, 1));     // 10
+      all.submit(request_of({1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2}, 3));  // 11
+      all.drain();
+      all.check_texts();
+      CHECK(all.batch.stats().preemptions == 1);
+      CHECK(all.batch.stats().recomputed_tokens >= (deterministic ? 11 : 9));  // of 11, with pages
+      // Neither kind of pages is the beginning of the other.
+      const Text text = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1};
+      CHECK(all.batch.cached_pages(text).size() >= 4);  // whole parts, if deterministic
+      CHECK(all.batch.cached_pages(text, engine::kLongSalt).size() >= 4);
+    }
+  }
+}
+
 TEST_CASE("batch: a request of all pages runs, one of a page more is refused with what fits") {
   Harness all(options_of(2, 5));
   all.submit(request_of({1, 2, 3}, 8));

@@ -36,6 +36,7 @@ struct HostRow {
   std::int32_t computed = 0;
   Sampling sampling{};
   std::int32_t adapter = -1;
+  bool is_long = false;
 };
 
 engine::RowStart start_of(const std::vector<std::int32_t>& prompt, const Sampling& sampling,
@@ -77,8 +78,8 @@ void check_step(const Fixture& all, const std::vector<HostRow>& host,
                 const std::vector<std::int32_t>& active, const std::vector<std::int32_t>& counts,
                 std::int32_t rows, std::int32_t tokens) {
   const kernels::StepArrays step = all.step.arrays(rows, tokens);
-  std::vector<std::int32_t> expected_tokens, positions, token_rows, adapters, starts = {0}, lengths,
-                                                                              last;
+  std::vector<std::int32_t> expected_tokens, positions, token_rows, adapters, long_texts,
+      starts = {0}, lengths, last;
   for (std::int32_t b = 0; b < rows; ++b) {
     const bool used = b < static_cast<std::int32_t>(active.size());
     const auto place = static_cast<std::size_t>(b);
@@ -90,6 +91,7 @@ void check_step(const Fixture& all, const std::vector<HostRow>& host,
         positions.push_back(row.computed + i);
         token_rows.push_back(b);
         adapters.push_back(row.adapter);
+        long_texts.push_back(row.is_long ? 1 : 0);
       }
       lengths.push_back(row.computed + count);
     } else {
@@ -103,10 +105,12 @@ void check_step(const Fixture& all, const std::vector<HostRow>& host,
   positions.resize(most, 0);
   token_rows.resize(most, -1);
   adapters.resize(most, -1);
+  long_texts.resize(most, 0);
   CHECK(values_of(step.tokens, all.stream) == expected_tokens);
   CHECK(values_of(step.positions, all.stream) == positions);
   CHECK(values_of(step.token_rows, all.stream) == token_rows);
   CHECK(values_of(step.adapters, all.stream) == adapters);
+  CHECK(values_of(step.long_texts, all.stream) == long_texts);
   CHECK(values_of(step.query_starts, all.stream) == starts);
   CHECK(values_of(step.lengths, all.stream) == lengths);
   CHECK(values_of(step.last, all.stream) == last);
@@ -154,12 +158,14 @@ TEST_CASE("steps: random rows, plans and results are those of a host model") {
                     .top_p = 0.5f,
                     .seed = std::uint64_t{random()} << 32 | random()};
     row.adapter = pick(-1, 3);
+    row.is_long = row.tokens.size() % 2 == 0;
     const auto at = static_cast<std::int32_t>(r);
     all.rows.set_row(at, {.tokens = row.tokens,
                           .prompt_length = static_cast<std::int32_t>(row.tokens.size()),
                           .computed = row.computed,
                           .sampling = row.sampling,
-                          .adapter = row.adapter});
+                          .adapter = row.adapter,
+                          .is_long = row.is_long});
     all.rows.set_pages(at, 0, std::span(row.pages).first(2));
     all.rows.set_pages(at, 2, std::span(row.pages).subspan(2));
   };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,6 +43,12 @@ class Completion:
     """How many tokens the prompt has."""
     seconds: float
     """From the call to the end of its last text."""
+    first_seconds: float | None = None
+    """From the call to this text's first token; None for a text without tokens."""
+    stop_reason: str | int | None = None
+    """The stop string or the token that ended the text; None where something else did."""
+    cached_tokens: int = 0
+    """Tokens of the prompt whose keys and values the caches had already."""
     logprobs: list[TokenLogprobs] | None = None
     """Of each token, where they were asked for: `.logprob`, and `.top`, the highest ones as
     (token, log-probability)."""
@@ -77,6 +84,10 @@ class Piece(NamedTuple):
     """Why the text ends with this piece; None where it goes on."""
     logprobs: TokenLogprobs | None = None
     """The token's, where they were asked for."""
+    stop_reason: str | int | None = None
+    """Of the last piece: see Completion, as for the next two."""
+    first_seconds: float | None = None
+    cached_tokens: int = 0
 
 
 class Choice:
@@ -94,6 +105,8 @@ class Choice:
             stream = model.tokenizer.stream(prompt, verbatim=options.form is not None)
         self.number, self.reason = number, ""
         self.drafts = 0, 0  # checked, accepted
+        self.cached_tokens = 0
+        self.began, self.first_seconds = time.perf_counter(), None  # type: float, float | None
         self._check = StopCheck(
             stream, eos=model.eos, stop=options.stop, stop_tokens=options.stop_tokens,
             min_tokens=options.min_tokens, max_tokens=limit, ignore_eos=options.ignore_eos,
@@ -107,6 +120,11 @@ class Choice:
         """Whether a stop string ended it: the engine does not know yet."""
         return isinstance(self._check.matched, str)
 
+    @property
+    def stop_reason(self) -> str | int | None:
+        """The stop string or the token at its end."""
+        return self._check.matched if self.reason == "stop" else None
+
     def add(
         self, token: int | None, reason: str | None, logprobs: TokenLogprobs | None
     ) -> Piece | None:
@@ -116,6 +134,8 @@ class Choice:
             return None
         text = self._check.finish() if token is None else self._check.push(token)
         if token is not None:
+            if self.first_seconds is None:
+                self.first_seconds = time.perf_counter() - self.began
             self._tokens.append(token)
             if reason is not None and self._check.reason is None:
                 text += self._check.finish()
@@ -123,11 +143,15 @@ class Choice:
             self._logprobs.append(logprobs)
         self._texts.append(text)
         self.reason = self._check.reason or reason or ""
-        return Piece(text, token, self.number, self.reason or None, logprobs)
+        if not self.reason:
+            return Piece(text, token, self.number, None, logprobs)
+        return Piece(text, token, self.number, self.reason, logprobs, self.stop_reason,
+                     self.first_seconds, self.cached_tokens)  # fmt: skip
 
     def completion(self, prompt_tokens: int, seconds: float) -> Completion:
         """What came of it."""
         return Completion(
             "".join(self._texts), self._tokens, self.reason, prompt_tokens, seconds,
-            self._logprobs, drafted=self.drafts[0], accepted=self.drafts[1],
+            self.first_seconds, self.stop_reason, self.cached_tokens, self._logprobs,
+            drafted=self.drafts[0], accepted=self.drafts[1],
         )  # fmt: skip

@@ -130,6 +130,15 @@ class Config:
         factor = _Reader(scaling, self.source).number("factor")
         return int(min(max(factor, 1.0) * self.max_length, 2**31 - 1))
 
+    def short_length(self) -> int:
+        """Of "longrope": texts of up to so many tokens have the factors for short ones, longer ones
+        those for long ones, from their first token on. 0 where all texts have the same."""
+        scaling = self.rope_scaling or {}
+        if scaling.get("rope_type") != "longrope":
+            return 0
+        original = _Reader(scaling, self.source).count("original_max_position_embeddings")
+        return original if original < self.max_length else 0
+
     def windows(self) -> list[int | None]:
         """How many tokens each layer sees, None for all: `sliding_window` in the layers that
         `layer_types` calls sliding, in all without it."""

@@ -16,7 +16,8 @@ __all__ = ["Drafter"]
 class Drafter:
     """Queues what a draft model does for steps: it writes drafts, and catches up with texts.
 
-    Its caches have the pages of the engine, with keys and values of its own.
+    Its caches have the pages of the engine, with keys and values of its own. Where its own rotary
+    positions depend on the length of a text, those of long texts serve for all.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Drafter:
     def draft(self, rows: int, drafts: int, random: bool) -> None:
         """Writes drafts behind the texts of rows, before the step begins that checks them. Of the
         last one only keys and values are computed."""
-        arrays = self._loop.arrays(rows, rows)
+        arrays = self._arrays(rows, rows)
         sampled = kw.empty((rows,), "int32", device=self._loop.stream.device)
         for number in range(drafts):
             self._loop.feed_draft(rows, number, sampled if number else None)
@@ -56,8 +57,12 @@ class Drafter:
     def catch_up(self, rows: int, tokens: int) -> None:
         """Computes tokens that the model has computed already."""
         self._loop.begin_catch_up(rows, tokens)
-        self._compute(PagedStep(self._loop.arrays(rows, tokens), self._caches))
+        self._compute(PagedStep(self._arrays(rows, tokens), self._caches))
         self._loop.end_catch_up(rows)
+
+    def _arrays(self, rows: int, tokens: int) -> dict[str, Array]:
+        arrays = self._loop.arrays(rows, tokens)
+        return {name: each for name, each in arrays.items() if name != "long_texts"}
 
     def _compute(self, step: PagedStep) -> None:
         """Keys and values, without logits where the model has a way to leave them out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -29,9 +30,13 @@ __all__ = ["BAD_LOGITS", "Generated", "TokenEngine", "TokenPiece", "TokenStream"
 
 
 BAD_LOGITS = (
-    "the logits of a sequence are not finite: its text cannot go on. Weights or caches may "
-    "overflow the dtype that they are computed in"
+    "the logits of a sequence are not finite: its text cannot go on. Numbers between layers, or "
+    "caches, may pass the largest of their dtype: with float16 load the model with "
+    'dtype="bfloat16", with caches of 8 bits without kv_dtype'
 )
+
+
+_LONG_SALT = 1 << 63  # as engine/sequence.h has it
 
 
 class Generated(NamedTuple):
@@ -43,6 +48,10 @@ class Generated(NamedTuple):
     logprobs: list[TokenLogprobs] | None = None
     drafted: int = 0
     accepted: int = 0
+    cached: int = 0
+    """Tokens of the prompt found in the prefix cache."""
+    first: float | None = None
+    """When its first token was there, of time.perf_counter()."""
 
 
 class TokenPiece(NamedTuple):
@@ -55,6 +64,7 @@ class TokenPiece(NamedTuple):
     error: str = ""
     drafted: int = 0
     accepted: int = 0
+    cached: int = 0
 
 
 class Turn(NamedTuple):
@@ -101,7 +111,8 @@ class TokenEngine:
     begin alike share them: a chat goes on without its past being computed again. `host_cache` bytes
     of page-locked memory keep copies of such pages when others need the device's. With a `draft`
     steps check guesses of the next tokens, by the model `drafter` if it has one. `adapters` are
-    those that Sampling.adapter may name.
+    those that Sampling.adapter may name. With `short_length` texts of more tokens have other rotary
+    positions: one that gets there is computed again, see Rotation.
 
     One thread at a time: others wait. serve() instead runs requests of begin() until close(), and
     its events go to take(): these and cancel() and stats() may then be called from any thread.
@@ -114,7 +125,7 @@ class TokenEngine:
         dtype: Any = "bfloat16", deterministic: bool = False, prefix_cache: bool = True,
         queue_limit: int | None = None, host_cache: int | None = None,
         draft: Draft | None = None, drafter: DraftModel | None = None, device: Any = None,
-        adapters: Adapters | None = None, sampled: int | None = None,
+        adapters: Adapters | None = None, sampled: int | None = None, short_length: int = 0,
     ) -> None:  # fmt: skip
         require_no_draft(draft, deterministic)
         each = -(-capacity // page_size)
@@ -125,7 +136,8 @@ class TokenEngine:
             max_rows=max_rows, capacity=capacity, page_size=page_size, pages=self._pages,
             max_tokens=max_tokens_per_step or max(2 * max_rows, 512), vocabulary=vocabulary,
             detail_words=DETAIL_WORDS, deterministic=deterministic,
-            prefix_cache=prefix_cache, queue_limit=queue_limit or 0, device=device,
+            prefix_cache=prefix_cache, queue_limit=queue_limit or 0, short_length=short_length,
+            device=device,
             **_draft_options(draft, drafter),
         )  # fmt: skip
         stream = self._loop.stream
@@ -145,12 +157,14 @@ class TokenEngine:
             self._sampled,
         )  # fmt: skip
         self._adapters, self._deterministic = adapters, deterministic
+        self._short_length = short_length
         if adapters is not None:
             adapters.join(self)
         self._guides = GuideWorker(self._loop, draft)
         self._thread: int | None = None  # that serve() runs in
         self._waiting: dict[int, deque[TokenPiece]] = {}
         self._left: dict[int, int] = {}  # choices of run_each() that have not ended
+        self._first: dict[tuple[int, int], float] = {}  # when choices got their first tokens
         self._logprobs: dict[int, int] = {}  # how many the request wants of each token
 
     def run(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[list[Generated]]:
@@ -175,8 +189,12 @@ class TokenEngine:
                 return [self._collected(*each) for each in zip(numbers, choices, strict=True)]
             finally:
                 self._forget(numbers)
+                self._left, self._first = {}, {}
 
     def _run(self) -> None:
+        waiting = sum(self._left.values())  # for their first tokens, whose times are noted
+        while len(self._first) < waiting and any(self._left.values()):
+            self._sort(self._loop.advance(self._record))
         if self._guides.is_idle:
             self._sort(self._loop.run(self._record))
             return
@@ -200,7 +218,7 @@ class TokenEngine:
         have is computed first. All copies have ended. Raises as run() does."""
         with self._lock:
             self.run([tokens], Sampling(max_tokens=1, adapter=adapter))
-            pages = self._loop.cached_pages(tokens, self._place(adapter).number)
+            pages = self._loop.cached_pages(tokens, self._salt(tokens, adapter))
             assert len(pages) == len(tokens) // self._page_size
             with self._loop.stream as stream:
                 index = kw.asarray(np.asarray(pages, np.int32))
@@ -218,7 +236,7 @@ class TokenEngine:
         """Brings what read_pages() gave, of a text of full pages, into the prefix cache. Raises
         ModelError for other arrays than those of these caches and for an unknown adapter,
         InvalidArgument where running sequences leave too few pages."""
-        salt = self._place(adapter).number
+        salt = self._salt(tokens, adapter)
         places = named_arrays(self._caches)
         require_pages(places, arrays, len(tokens) // self._page_size)
 
@@ -275,6 +293,11 @@ class TokenEngine:
                 self._loop.cancel(request)
                 raise ModelError(f"the adapter {sampling.adapter!r:.80} was unloaded meanwhile")
         return request or None
+
+    def _salt(self, tokens: Sequence[int], adapter: str | None) -> int:
+        """That of the pages of a text: those of long ones have another."""
+        is_long = 0 < self._short_length < len(tokens)
+        return self._place(adapter).number | (_LONG_SALT if is_long else 0)
 
     def _place(self, adapter: str | None) -> AdapterPlace:
         if self._adapters is not None:
@@ -350,21 +373,26 @@ class TokenEngine:
 
     def _sort(self, events: list[Any]) -> None:
         self._guides.follow(events)
-        for request, choice, token, reason, words, _, error, drafted, accepted in events:
+        now = time.perf_counter()
+        for request, choice, token, reason, words, cached, error, drafted, accepted in events:
             pieces = self._waiting.get(request)
             if pieces is None:
                 continue
             details = None
             if words is not None and request in self._logprobs:
                 details = read_details(words, self._logprobs[request], self._sampled)
-            pieces.append(TokenPiece(choice, token, reason, details, error, drafted, accepted))
+            pieces.append(
+                TokenPiece(choice, token, reason, details, error, drafted, accepted, cached)
+            )
+            if request in self._left:
+                self._first.setdefault((request, choice), now)
             if reason is not None and request in self._left:
                 self._left[request] -= 1
 
     def _collected(self, request: int, choices: int) -> list[Generated]:
         tokens: list[list[int]] = [[] for _ in range(choices)]
         details: list[list[TokenLogprobs]] = [[] for _ in range(choices)]
-        reasons, counts = [""] * choices, [(0, 0)] * choices
+        reasons, counts = [""] * choices, [(0, 0, 0)] * choices
         for piece in self._waiting[request]:
             _require_end(piece)
             if piece.token is not None:
@@ -372,9 +400,13 @@ class TokenEngine:
             if piece.logprobs is not None:
                 details[piece.choice].append(piece.logprobs)
             reasons[piece.choice] = piece.finish_reason or ""
-            counts[piece.choice] = piece.drafted, piece.accepted
+            counts[piece.choice] = piece.drafted, piece.accepted, piece.cached
         wanted = details if request in self._logprobs else [None] * choices
-        return [Generated(tokens[i], reasons[i], wanted[i], *counts[i]) for i in range(choices)]
+        firsts = [self._first.get((request, i)) if tokens[i] else None for i in range(choices)]
+        return [
+            Generated(tokens[i], reasons[i], wanted[i], *counts[i], firsts[i])
+            for i in range(choices)
+        ]
 
     def _forget(self, requests: Sequence[int]) -> None:
         """Ends what still runs of the requests. Takes no lock: it may run in a destructor."""

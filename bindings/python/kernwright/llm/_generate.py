@@ -112,11 +112,11 @@ def prompts_of(model: Model, prompts: Any) -> tuple[list[list[int]], bool]:
 def tokens_of(model: Model, prompt: Any) -> list[int]:
     """The tokens of one prompt. Raises ModelError, ContextError, ArgumentError."""
     if isinstance(prompt, str):
-        if model.tokenizer is None:
+        if model.tokenizer is None and not model.tokenizer_error:
             raise InvalidArgument(
                 "the model has no tokenizer, so that prompts are lists of tokens, not a text"
             )
-        prompt = model.tokenizer.encode(prompt)
+        prompt = model.require_tokenizer("a prompt that is a text").encode(prompt)
     return model.checked_tokens(prompt)
 
 
@@ -127,12 +127,12 @@ def generate(model: Model, generator: Generator, prompts: Any, options: Generati
     engine, limits = generator.prepared(lists, options)
     if options.stop:
         made = [
-            _Watched(model, engine, prompt, limit, options)
+            _Watched(model, engine, prompt, limit, options, begin)
             for prompt, limit in zip(lists, limits, strict=True)
         ]
         results = _in_turns(made)
     else:
-        results = _at_once(model, engine, lists, limits, options)
+        results = _at_once(model, engine, lists, limits, options, begin)
     seconds = time.perf_counter() - begin
     found = [
         [dataclasses.replace(each, seconds=seconds) for each in choices] for choices in results
@@ -143,7 +143,7 @@ def generate(model: Model, generator: Generator, prompts: Any, options: Generati
 
 def _at_once(
     model: Model, engine: TokenEngine, lists: Sequence[list[int]], limits: Sequence[int],
-    options: Generation,
+    options: Generation, begin: float,
 ) -> list[list[Completion]]:  # fmt: skip
     """All prompts without a look at their text."""
     guide = guide_of(model, options.form)
@@ -152,16 +152,19 @@ def _at_once(
         for prompt, limit in zip(lists, limits, strict=True)
     ]
     return [
-        [_completion(model, prompt, limit, options, made) for made in choices]
+        [_completion(model, prompt, limit, options, made, begin) for made in choices]
         for prompt, limit, choices in zip(lists, limits, engine.run_each(requests), strict=True)
     ]
 
 
 def _completion(
-    model: Model, prompt: list[int], limit: int, options: Generation, made: Generated
+    model: Model, prompt: list[int], limit: int, options: Generation, made: Generated, begin: float
 ) -> Completion:
     choice = Choice(model, prompt, limit, options, 0)
     choice.drafts = made.drafted, made.accepted
+    choice.cached_tokens = made.cached
+    if made.first is not None:
+        choice.first_seconds = made.first - begin
     for place, token in enumerate(made.tokens, 1):
         reason = made.finish_reason if place == len(made.tokens) else None
         choice.add(token, reason, made.logprobs[place - 1] if made.logprobs else None)
@@ -172,11 +175,12 @@ def _completion(
 
 def stream(model: Model, generator: Generator, prompt: Any, options: Generation) -> Iterator[Piece]:
     """See Model.stream()."""
+    begin = time.perf_counter()
     lists, alone = prompts_of(model, prompt)
     if not alone:
         raise ArgumentError("stream() takes one prompt; generate() takes several")
     engine, limits = generator.prepared(lists, options)
-    return _Watched(model, engine, lists[0], limits[0], options)
+    return _Watched(model, engine, lists[0], limits[0], options, begin)
 
 
 class _Watched(Iterator[Piece]):
@@ -184,10 +188,12 @@ class _Watched(Iterator[Piece]):
 
     def __init__(
         self, model: Model, engine: TokenEngine, prompt: list[int], limit: int,
-        options: Generation,
+        options: Generation, begin: float,
     ) -> None:  # fmt: skip
         self.prompt = prompt
         self.choices = [Choice(model, prompt, limit, options, i) for i in range(options.n)]
+        for each in self.choices:
+            each.began = begin
         guide = guide_of(model, options.form)
         self._tokens = engine.stream(prompt, options.sampling(limit, model.eos, guide))
 
@@ -196,6 +202,7 @@ class _Watched(Iterator[Piece]):
             token = next(self._tokens)
             choice = self.choices[token.choice]
             choice.drafts = token.drafted, token.accepted
+            choice.cached_tokens = token.cached
             piece = choice.add(token.token, token.finish_reason, token.logprobs)
             if piece is None:
                 continue  # behind a stop string

@@ -33,7 +33,7 @@ from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import GgufTensors, JoinedLatent, Tensors, opened_folder
 from kernwright.llm._text.files import has_tokenizer
 from kernwright.llm._weights.memory import Memory, budget_bytes, place, planned
-from kernwright.llm.models._layers import RotaryTables
+from kernwright.llm.models._layers import RotaryTables, Wide
 from kernwright.nn.quant import formats
 
 __all__ = ["load"]
@@ -55,7 +55,8 @@ def load(
     `random`, in place of a path, is a config (a path of a config.json, its fields as a mapping, or
     an llm.Config) and makes a model of that shape with random weights. `dtype`, "float32",
     "float16" or "bfloat16", is that of the weights, the config's without one. `max_length` bounds
-    the positions that a sequence may have; without it they are those of the config.
+    the positions that a sequence may have; without it they are those of the config. Beside weights
+    of float16 Gemma and gpt-oss sum their layers in float32: these sums pass the largest float16.
 
     `kv_dtype` is that of the caches of keys and values: the dtype of the weights, which is the
     default, or beside weights of 16 bits "int8", "float8_e4m3fn" or "float8_e5m2". Of int8 each
@@ -108,6 +109,10 @@ def load(
         where, token = files.device, files.token_bytes
         if chosen is not None:
             chosen = with_model(chosen, where)
+        if parameters.dtype == "float16" and getattr(parameters.module, "wide_residuals", False):
+            for _, module in parameters.module.named_modules():
+                if isinstance(module, Wide):
+                    module.widen("float16")
         used = place(parameters, memory, limit, where, token)
         model = Model(
             config, parameters.module.eval(), memory=used, tokenizer_path=files.tokenizer_path,

@@ -45,7 +45,8 @@ class Model:
     """A language model; llm.load() makes one.
 
     `config` has its extents, `module` is the network, a kw.nn.Module that is called with an
-    llm.Step, `memory` tells where the weights are, `draft` is the llm.Draft of calls without one.
+    llm.Step, `memory` tells where the weights are, `draft` is the llm.Draft of calls without one,
+    `tokenizer_error` why the tokenizer of its files was of no use, "" without such.
     Not for several threads.
 
     >>> from kernwright import llm
@@ -66,10 +67,12 @@ class Model:
         self.config, self.module, self.memory = config, module, memory
         first = next(iter(dict(module.named_parameters()).values()))
         self.device = first.device
+        self._dtype = first.dtype.name
         self.cache_format = CacheFormat(cache_dtype or first.dtype.name, cache_scales or {})
         self.draft: Draft | None = None
         self._tokenizer_path = tokenizer_path
         self._tokenizer: Tokenizer | None = None
+        self.tokenizer_error = ""
         self._adapters = Adapters(
             module, config, most=max_adapters, most_rank=max_adapter_rank, device=self.device
         )
@@ -77,19 +80,43 @@ class Model:
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        """The llm.Tokenizer of the files, read when first asked for; None where they have none.
-        Raises ModelError for files of no use. May be set."""
+        """The llm.Tokenizer of the files, read when first asked for; None where they have none, or
+        where theirs is of no use: a warning then says why, once, token ids still work, and calls
+        with texts raise ModelError. May be set."""
         if self._tokenizer is None and self._tokenizer_path is not None:
             try:
                 self._tokenizer = Tokenizer(self._tokenizer_path)
-            except ImportError as error:
-                warnings.warn(f"{error}; texts stay empty without it", stacklevel=2)
-                self._tokenizer_path = None
+            except (ImportError, ModelError) as error:
+                warnings.warn(
+                    f"{error}; token ids work without a tokenizer, and texts stay empty",
+                    RuntimeWarning, stacklevel=2,
+                )  # fmt: skip
+                self._tokenizer_path, self.tokenizer_error = None, str(error)
         return self._tokenizer
 
     @tokenizer.setter
     def tokenizer(self, tokenizer: Tokenizer | None) -> None:
-        self._tokenizer, self._tokenizer_path = tokenizer, None
+        self._tokenizer, self._tokenizer_path, self.tokenizer_error = tokenizer, None, ""
+
+    def require_tokenizer(self, purpose: str) -> Tokenizer:
+        """The tokenizer. Raises ModelError, which tells why there is none.
+
+        >>> from kernwright import llm
+        >>> model = llm.load(random={
+        ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+        ...     "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        ...     "dtype": "float32",
+        ... })
+        >>> model.require_tokenizer("a chat")
+        Traceback (most recent call last):
+        ...
+        kernwright.llm._errors.ModelError: a chat needs a tokenizer, and the model's files have none
+        """
+        found = self.tokenizer
+        if found is None:
+            why = self.tokenizer_error or "the model's files have none"
+            raise ModelError(f"{purpose} needs a tokenizer, and {why}")
+        return found
 
     @property
     def eos(self) -> tuple[int, ...]:
@@ -104,7 +131,7 @@ class Model:
         tokenizer has tokens, the others are padding and never sampled."""
         try:
             tokens = 0 if self.tokenizer is None else len(self.tokenizer)
-        except (ModelError, TypeError):  # files of no use, or one without a length
+        except TypeError:  # one without a length
             tokens = 0
         size = self.config.vocab_size
         return min(size, max(tokens, 1 + max(self.config.eos, default=0))) if tokens else size
@@ -175,8 +202,8 @@ class Model:
         """The logits behind each token of a sequence: (tokens, vocabulary), float32.
 
         `adapter` is the name of one that is loaded. Raises ModelError for tokens outside of the
-        vocabulary and unknown adapters, ContextError for more than the
-        model has positions for.
+        vocabulary, unknown adapters, and float16 weights that give logits which are not finite;
+        ContextError for more than the model has positions for.
 
         >>> from kernwright import llm
         >>> model = llm.load(random={
@@ -190,7 +217,18 @@ class Model:
         step = WholeStep([self.checked_tokens(tokens)], select="all", device=self.device)
         with self._adapters.whole(step, adapter):
             made = self.module(step).astype("float32")
-        return made[:, : self.config.vocab_size]  # type: ignore[no-any-return]
+        return self._finite(made[:, : self.config.vocab_size], "logits")
+
+    def _finite(self, made: Array, what: str) -> Array:
+        """The array. Of float16, which overflows at 65504, raises ModelError where it has other
+        numbers than finite ones."""
+        if self._dtype == "float16" and not bool(kw.isfinite(made).all()):
+            raise ModelError(
+                f"the {what} are not finite: with weights of float16 the numbers between layers of "
+                f"{self.config.architecture} pass 65504, the largest one; load it with "
+                'dtype="bfloat16" or dtype="float32"'
+            )
+        return made
 
     def generate(self, prompts: Any, **options: Unpack[GenerationOptions]) -> Any:
         """What follows a prompt: an llm.Completion, or a list of them.
@@ -208,9 +246,9 @@ class Model:
           own, before penalties, biases, masks and temperature.
         - seed: equal seeds give equal texts, whatever else runs beside; each call draws another
           one without it.
-        - stop: a string or up to 16, which end a text and are not in it. stop_tokens: tokens that
-          end it, beside those of the model (its `eos`), which ignore_eos=True lets pass.
-          min_tokens: none of these is sampled among the first so many tokens.
+        - stop: a string or up to 16, which end a text and are not in it. stop_tokens: up to 4096
+          tokens that end it, beside those of the model (its `eos`), which ignore_eos=True lets
+          pass. min_tokens: none of these is sampled among the first so many tokens.
         - logit_bias: numbers from -100 to 100 by token, for up to 300, which are added to their
           logits; -100 practically bans a token, 100 forces it. bad_tokens are never sampled,
           with allowed_tokens no others are.
@@ -310,9 +348,8 @@ class Model:
         >>> model.tokenizer.decode(model.chat_tokens([{"role": "user", "content": "Hi"}]))
         'user\\nHi\\nassistant\\n'
         """
-        if self.tokenizer is None:
-            raise ModelError("a chat needs the model's tokenizer, and its files have none")
-        return self.tokenizer.encode_chat(messages, tools, **(variables or {}))
+        tokenizer = self.require_tokenizer("a chat")
+        return tokenizer.encode_chat(messages, tools, **(variables or {}))
 
     def embed(self, prompts: Any, *, adapter: str | None = None) -> Array:
         """The mean of the last hidden states of each prompt's tokens: (prompts, hidden), float32;
@@ -333,7 +370,7 @@ class Model:
         step = WholeStep(lists, select="all", device=self.device)
         with self._adapters.whole(step, adapter):
             x = self.module.hidden(step)
-        x, made, begin = x.astype("float32"), [], 0
+        x, made, begin = self._finite(x.astype("float32"), "embeddings"), [], 0
         for each in lists:
             made.append(kw.mean(x[begin : begin + len(each)], axis=0))
             begin += len(each)
@@ -401,9 +438,7 @@ class Model:
         """
         tokens = text
         if isinstance(text, str):
-            if self.tokenizer is None:
-                raise ModelError("the model has no tokenizer: perplexity() takes tokens then")
-            tokens = self.tokenizer.encode(text)
+            tokens = self.require_tokenizer("the perplexity of a text").encode(text)
         length, total, count = self.config.max_length, 0.0, 0
         for begin in range(0, max(len(tokens) - 1, 1), max(length - 1, 1)):
             piece = list(tokens[begin : begin + length])

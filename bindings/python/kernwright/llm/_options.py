@@ -22,6 +22,7 @@ __all__ = ["Generation", "GenerationOptions"]
 
 _USUAL_TOKENS = 256
 _MOST_TEXTS = 16384  # of a prompt
+_MOST_STOP_TOKENS = 4096
 
 
 class GenerationOptions(TypedDict, total=False):
@@ -102,6 +103,11 @@ class Generation(TokenOptions):
         if not isinstance(self.stop, (str, list, tuple)):
             raise ArgumentError(f"stop is a text or a list of texts, got {self.stop!r:.60}")
         StopStrings(self.stop)  # raises for wrong ones
+        if isinstance(self.stop_tokens, Sequence) and len(self.stop_tokens) > _MOST_STOP_TOKENS:
+            raise InvalidArgument(
+                f"there are {len(self.stop_tokens)} stop tokens; at most {_MOST_STOP_TOKENS} are "
+                "allowed"
+            )
         if self.top_p == 0:
             raise InvalidArgument("top_p is above 0: of 0 no token is left")
         self.sampling(1, ())

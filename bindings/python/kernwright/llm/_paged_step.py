@@ -34,6 +34,7 @@ class PagedStep(Step):
         self.tokens, self.positions = arrays["tokens"], arrays["positions"]
         self._arrays, self._caches = arrays, caches
         self._is_decoding = self.tokens.shape == arrays["lengths"].shape
+        self._rotations: dict[int, Array | None] = {0: None}
 
     def attend(
         self, layer: int, q: Array, k: Array, v: Array, *, rope: Rotation | None = None,
@@ -42,11 +43,11 @@ class PagedStep(Step):
         sinks: Array | None = None,
     ) -> Array:  # fmt: skip
         cache, arrays = self._caches[layer], self._arrays
-        cos, sin, interleaved = rope if rope is not None else (None, None, False)
+        cos, sin, interleaved, short = rope if rope is not None else (None, None, False, 0)
         scales = {"key_scale": cache.key_scale, "value_scale": cache.value_scale}
         append: dict[str, Any] = {
             "q_weight": q_norm, "k_weight": k_norm, "eps": eps, "interleaved": interleaved,
-            "page_table": arrays["page_table"], **scales,
+            "page_table": arrays["page_table"], "rope_positions": self._rows_of(short), **scales,
         }  # fmt: skip
         attend: dict[str, Any] = {
             "scale": scale, "window": window, "soft_cap": soft_cap, "sinks": sinks, **scales
@@ -69,6 +70,16 @@ class PagedStep(Step):
             queries, cache.keys, cache.values, arrays["page_table"], arrays["lengths"],
             arrays["query_starts"], **attend,
         )  # fmt: skip
+
+    def _rows_of(self, short_length: int) -> Array | None:
+        """The rows of tables of rotary positions that each token takes; None for its position. A
+        draft model takes those of long texts for all."""
+        if short_length not in self._rotations:
+            long = self._arrays.get("long_texts")
+            offset = short_length if long is None else long * short_length
+            rows = self.positions + offset
+            self._rotations[short_length] = rows.reshape((-1, 1)) if self._is_decoding else rows
+        return self._rotations[short_length]
 
     def select(self, x: Array) -> Array:
         self._has_selected = True

@@ -88,6 +88,7 @@ class EngineSize(NamedTuple):
             deterministic=deterministic, prefix_cache=prefix_cache,
             queue_limit=queue_limit, host_cache=host_cache, draft=draft,
             drafter=DraftModel.of(draft), device=model.device, adapters=model._adapters,
+            short_length=model.config.short_length(),
         )  # fmt: skip
 
 

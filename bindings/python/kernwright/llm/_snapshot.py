@@ -121,8 +121,10 @@ def take_snapshot(
     context = model.config.max_length
     engine = generator.engine([min(len(tokens) + 1, context)], draft=model.draft)
     known = list(tokens[: context - 1])  # the engine generates a token behind them
-    arrays = engine.read_pages(known, adapter)
-    return Snapshot(known[: len(known) // PAGE * PAGE], arrays, identity)
+    kept = known[: len(known) // PAGE * PAGE]
+    if len(kept) <= model.config.short_length() < len(known):
+        known = kept  # these alone are a short text
+    return Snapshot(kept, engine.read_pages(known, adapter), identity)
 
 
 def restore_snapshot(

@@ -27,6 +27,9 @@ __all__ = ["Rotation", "Step", "WholeStep"]
 class Rotation(NamedTuple):
     """Tables of rotary positions, as kw.nn.rope_tables() makes them, and how pairs are formed.
 
+    With `short_length` above 0 ("longrope") texts of up to so many tokens have the rows in front,
+    and longer ones, from their first token on, the rows from `short_length` on.
+
     >>> from kernwright import llm
     >>> llm.Rotation(*kw.nn.rope_tables(16, 8)).cos.shape
     (16, 4)
@@ -35,6 +38,7 @@ class Rotation(NamedTuple):
     cos: Array
     sin: Array
     interleaved: bool = False
+    short_length: int = 0
 
 
 class Step(abc.ABC):
@@ -105,7 +109,8 @@ class WholeStep(Step):
         self.tokens = kw.asarray(numbers, device=device)
         self.positions = kw.asarray(places, device=device)
         self._starts = kw.asarray(starts, device=device)
-        self._longest = max(lengths)
+        self._longest, self._lengths, self._places = max(lengths), lengths, places
+        self._rotations: dict[int, Array] = {0: self.positions}
         self._last = None if select == "all" else kw.asarray(starts[1:] - 1, device=device)
 
     def attend(
@@ -121,13 +126,23 @@ class WholeStep(Step):
             k = kw.nn.rms_norm(k, k_norm, eps)
         if rope is not None:
             q, k = kw.nn.rope(
-                q, k, rope.cos, rope.sin, positions=self.positions, interleaved=rope.interleaved
-            )
+                q, k, rope.cos, rope.sin, positions=self._rows_of(rope.short_length),
+                interleaved=rope.interleaved,
+            )  # fmt: skip
         return kw.nn.attention(  # type: ignore[no-any-return]
             q, k, v, is_causal=True, scale=scale, enable_gqa=True, window=window,
             soft_cap=soft_cap, sinks=sinks, cu_seqlens_q=self._starts, cu_seqlens_k=self._starts,
             max_seqlen_q=self._longest,
         )  # fmt: skip
+
+    def _rows_of(self, short_length: int) -> Array:
+        """The rows of tables of rotary positions that each token takes."""
+        if short_length not in self._rotations:
+            long = np.asarray(self._lengths) > short_length
+            offsets = np.repeat(np.where(long, short_length, 0), self._lengths)
+            rows = (self._places + offsets).astype(np.int32)
+            self._rotations[short_length] = kw.asarray(rows, device=self.positions.device)
+        return self._rotations[short_length]
 
     def select(self, x: Array) -> Array:
         """The rows of x of the last tokens, or x."""

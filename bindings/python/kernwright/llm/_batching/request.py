@@ -53,6 +53,8 @@ class Progress:
         self, choices: Sequence[Choice], prompt_tokens: int, logprobs: int | None, vocabulary: int
     ) -> None:
         self.prompt_tokens, self.cached_tokens = prompt_tokens, 0
+        for each in choices:
+            each.began = time.perf_counter()
         self._choices, self._left = choices, {each.number for each in choices}
         self._logprobs, self._vocabulary = logprobs, vocabulary
         self._began, self._seconds = time.perf_counter(), 0.0
@@ -79,6 +81,7 @@ class Progress:
             details = read_details(event.details, self._logprobs, self._vocabulary)
         choice = self._choices[event.choice]
         choice.drafts = event.drafted, event.accepted
+        choice.cached_tokens = event.cached_tokens
         piece = choice.add(event.token, event.finish_reason, details)
         if piece is not None and not self._is_ended:
             return self._show(piece), choice.is_stopped_by_text and event.finish_reason is None

@@ -96,6 +96,7 @@ def find_weights(files: SafeTensorsFiles, config: Any, source: str) -> dict[str,
 
 
 def _fp8(search: _Search) -> None:
+    _require_tiles(search)
     for base in search.beside(".weight"):
         name = f"{base}.weight"
         search.drop(f"{base}.input_scale")
@@ -105,10 +106,28 @@ def _fp8(search: _Search) -> None:
         tile, row = f"{base}.weight_scale_inv", f"{base}.weight_scale"
         if tile not in search.known and row not in search.known:
             raise search.wrong(f"{name} is float8 and has neither {tile} nor {row}")
+        if tile not in search.known and len(search.files.shape(row)) == 2:
+            counts = tuple(-(-each // 128) for each in shape)
+            if search.files.shape(row) == counts != (shape[0], 1):
+                tile = row  # a scale of each tile under the name of one for each row
         if tile in search.known:
             search.add(name, "fp8_block", shape, (name, tile))
         else:
             search.add(name, "fp8_rows", shape, (name, row))
+
+
+def _require_tiles(search: _Search) -> None:
+    """Tiles of fp8 are 128 x 128: `weight_block_size`, and `block_structure` of
+    compressed-tensors."""
+    found = [search.config.get("weight_block_size")]
+    groups = search.config.get("config_groups")
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        weights = group.get("weights") if isinstance(group, Mapping) else None
+        if isinstance(weights, Mapping) and weights.get("strategy") == "block":
+            found.append(weights.get("block_structure"))
+    for size in found:
+        if size is not None and size not in ([128, 128], "128x128"):
+            raise search.wrong(f"tiles of fp8 are 128 x 128, got {size!r:.60}")
 
 
 def _gptq(search: _Search) -> None:
@@ -182,6 +201,8 @@ def _int4(search: _Search) -> None:
         parts = [f"{base}.weight_packed", f"{base}.weight_scale"]
         if f"{base}.weight_zero_point" in search.known:
             parts.append(f"{base}.weight_zero_point")
+        if f"{base}.weight_g_idx" in search.known:  # `actorder`
+            parts.append(f"{base}.weight_g_idx")
         search.add(f"{base}.weight", "int4_rows", (rows, 8 * columns), parts)
         search.drop(f"{base}.weight_shape")
 

@@ -67,7 +67,7 @@ class _Quantised(Tensors):
         if (
             format.startswith("gptq")
             and len(names) > 1
-            and any(len(each.parts) == 4 for each in found)
+            and any(each.parts[-1].endswith("g_idx") for each in found)
         ):
             return None  # each has an order of columns of its own
         if format == "nf4" and found[0].shape[1] % 64:
@@ -132,10 +132,12 @@ class _Quantised(Tensors):
     def _int4_rows(self, weight: Weight) -> list[Any]:
         """Rows of 4-bit codes, packed along a row, as gptq_v2 has them: transposed. Without zero
         points a code of 8 is 0."""
-        codes, scales, *zeros = (self._files.read(part) for part in weight.parts)
+        names = weight.parts
+        order = [self._files.read(names[-1])] if names[-1].endswith("g_idx") else []
+        codes, scales, *zeros = (self._files.read(n) for n in names[: len(names) - len(order)])
         groups = scales.shape[1]
         eights = kw.full((groups, weight.shape[0] // 8), -0x77777778, "int32", device=codes.device)
-        return [codes.T.copy(), zeros[0].T.copy() if zeros else eights, scales.T.copy()]
+        return [codes.T.copy(), zeros[0].T.copy() if zeros else eights, scales.T.copy(), *order]
 
     def _nf4(self, weight: Weight) -> list[Any]:
         """(codes, absmax) of bitsandbytes, whose absmax may be 8-bit codes themselves."""

@@ -46,6 +46,19 @@ class Unread(NamedTuple):
     dtype: str | None = None
 
 
+class Wide:
+    """A layer between residuals of float32 and products of 16 bits, once it is told to be."""
+
+    _narrow: str | None = None
+
+    def widen(self, dtype: str) -> None:
+        """Residuals are float32 from now on, and what goes into products is of `dtype`."""
+        self._narrow = dtype
+
+    def _narrowed(self, x: Array) -> Array:
+        return x if self._narrow is None else x.astype(self._narrow, copy=False)
+
+
 class Parts:
     """The weights of several projections where files keep them in different formats."""
 
@@ -59,7 +72,7 @@ class Parts:
         return sum(shape[0] for shape in shapes), shapes[0][1]
 
 
-class Linear(Module):
+class Linear(Wide, Module):
     """x @ weight.T + bias. Several projections of the same x are one: `parts` has their widths.
 
     `weight` (out_features, in_features), `bias` (out_features,). split() gives the parts of the
@@ -81,6 +94,10 @@ class Linear(Module):
 
     def __call__(self, x: Array, **options: Any) -> Array:
         """`options` are those of kw.nn.linear(): activation, residual, ..."""
+        if self._narrow is not None:
+            x, wide = self._narrowed(x), options.pop("residual", None)
+            if wide is not None:
+                return wide + self(x, **options)  # type: ignore[no-any-return]
         if self._adapters is not None and self._adapters.is_wanted:
             return self._adapters.apply(self._product, x, **options)  # type: ignore[no-any-return]
         return self._product(x, **options)
@@ -140,7 +157,7 @@ class Linear(Module):
         return "in_features={1}, out_features={0}".format(*self._extents)
 
 
-class Embedding(Module):
+class Embedding(Wide, Module):
     """Rows of a table by their numbers, times `scale`: weight (tokens, dim)."""
 
     weight: Any
@@ -150,10 +167,11 @@ class Embedding(Module):
         self._scale = scale
 
     def __call__(self, ids: Array) -> Array:
-        return kw.nn.embedding(ids, self.weight, scale=self._scale)
+        x: Array = kw.nn.embedding(ids, self.weight, scale=self._scale)
+        return x if self._narrow is None else x.astype("float32")
 
 
-class RMSNorm(Module):
+class RMSNorm(Wide, Module):
     """x / sqrt(mean(x^2) + eps) * weight."""
 
     weight: Any
@@ -164,7 +182,8 @@ class RMSNorm(Module):
 
     def __call__(self, x: Array, **options: Any) -> Any:
         """`options` are those of kw.nn.rms_norm(): residual, ..."""
-        return kw.nn.rms_norm(x, self.weight, self._eps, **options)
+        made = kw.nn.rms_norm(x, self.weight, self._eps, **options)
+        return made if self._narrow is None else self._narrowed(made)
 
 
 class LayerNorm(Module):
@@ -194,6 +213,7 @@ class RotaryTables:
         self._dim, self._length = dim or config.rope_dim, config.max_length
         self._theta = config.rope_theta if theta is None else theta
         self._scaling = config.rope_scaling if theta is None else scaling
+        self._short = config.short_length() if self._scaling is config.rope_scaling else 0
         self._interleaved = interleaved or config.flag("rope_interleaved", False)
         self._made: Rotation | None = None
 
@@ -227,10 +247,13 @@ class RotaryTables:
     def on(self, device: Any) -> Rotation:
         """The tables on a device."""
         if self._made is None or self._made.cos.device != device:
-            tables = kw.nn.rope_tables(
-                self._length, self._dim, base=self._theta, scaling=self._scaling, device=device
-            )
-            self._made = Rotation(*tables, self._interleaved)
+            rule: dict[str, Any] = {"base": self._theta, "scaling": self._scaling, "device": device}
+            tables = kw.nn.rope_tables(self._length, self._dim, **rule)
+            if self._short:
+                short = kw.nn.rope_tables(self._short, self._dim, **rule)
+                both = [kw.concat([a, b], axis=0) for a, b in zip(short, tables, strict=True)]
+                tables = both[0], both[1]
+            self._made = Rotation(*tables, self._interleaved, self._short)
         return self._made
 
 

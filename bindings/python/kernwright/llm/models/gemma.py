@@ -44,6 +44,7 @@ class Gemma2(Llama):
     """Attention with a soft cap, every other layer over a window; logits with a soft cap."""
 
     names: ClassVar[_names.Names] = _names.GEMMA
+    wide_residuals = True
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)

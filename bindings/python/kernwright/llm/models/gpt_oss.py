@@ -63,6 +63,7 @@ class GptOss(Llama):
     """Llama with experts, sinks of attention, and a window in every other layer."""
 
     names: ClassVar[_names.Names] = _names.GPT_OSS
+    wide_residuals = True
 
     def block(self, config: Config, layer: int) -> Any:
         windows = config.windows()

@@ -47,6 +47,9 @@ class Llama(Module):
     interleaved: ClassVar[bool] = False
     """Whether neighbours turn as pairs, in place of elements that are half a head apart."""
 
+    wide_residuals: ClassVar[bool] = False
+    """Whether the sums of layers pass float16, so that weights of that dtype have float32 ones."""
+
     def __init__(self, config: Config) -> None:
         self.embedding = Embedding(config.vocab_size, config.hidden_size)
         self._rope = self.rope(config)
