@@ -74,7 +74,8 @@ def _loaded(name, dtype, changes=None):
         model_class(config).save_pretrained(folder)
         file = pathlib.Path(folder) / "model.safetensors"
         with safe_open(file, "np") as opened:
-            shapes = {key: opened.get_slice(key).get_shape() for key in opened}
+            keys = opened.keys()
+            shapes = {key: opened.get_slice(key).get_shape() for key in keys}
         save_file(
             {key: tiny.weights(key, shape, name) for key, shape in shapes.items()},
             file, metadata={"format": "pt"},

@@ -8,10 +8,15 @@ import warnings
 
 import pytest
 
+import kernwright as kw
 from kernwright import llm
-from kernwright.errors import InvalidArgument
+from kernwright.errors import InvalidArgument, OutOfMemory
 
 TINY = pathlib.Path(__file__).parents[1] / "data" / "tiny_llama"
+FIELDS = {
+    "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+    "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "dtype": "float32",
+}  # fmt: skip
 PROMPT = "import os\nimport sys\n\n\ndef main("
 
 
@@ -124,3 +129,34 @@ def test_numbers_of_stop_tokens_and_strings_have_limits(model):
         model.generate([1], stop=["x"] * 17)
     with pytest.raises(InvalidArgument, match="1025 characters; at most 1024"):
         model.generate([1], stop="x" * 1025)
+
+
+def test_messages_for_a_new_user(model, tmp_path):
+    with pytest.raises(
+        llm.ModelError, match=r"Llama-3\.1-8B does not exist; .*nothing is downloaded"
+    ):
+        llm.load("meta-llama/Llama-3.1-8B")
+    large = FIELDS | {"head_dim": 4096, "max_position_embeddings": 2**17}
+    wide = llm.load(random=large)
+    kw.memory.set_limit(128 << 20)
+    try:
+        with pytest.raises(
+            OutOfMemory, match=r"no sequence of 20001 tokens, or a single one of \d+"
+        ):
+            wide.generate([1], max_tokens=20000)
+        with pytest.raises(OutOfMemory, match=r"weights take .* bytes.*budget= needs less"):
+            llm.load(random=FIELDS | {"vocab_size": 2**20, "hidden_size": 64}, memory="device")
+    finally:
+        kw.memory.set_limit(None)
+
+
+def test_weights_of_nan_are_an_error_everywhere():
+    model = llm.load(random=FIELDS)
+    norm = model.module.norm
+    norm.weight = kw.full(norm.weight.shape, float("nan"), norm.weight.dtype)
+    for call in (
+        lambda: model.generate([1]), lambda: list(model.stream([1])),
+        lambda: model.perplexity([1, 2, 3]),
+    ):  # fmt: skip
+        with pytest.raises(llm.ModelError, match="not finite"):
+            call()

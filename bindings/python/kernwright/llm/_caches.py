@@ -123,8 +123,10 @@ def _too_large(token: int, wanted: int, capacity: int, device: Any) -> str:
     """What fits in place of `wanted` tokens of so many bytes each."""
     left = available_bytes(device)
     fitting = max(left, 0) // token
+    whole = fitting // capacity
+    several = f"{whole} sequences" if whole else "no sequence"
     return (
         f"keys and values of {wanted} tokens need {wanted * token / 2**30:.2f} GiB, {token} bytes "
         f"each, and {device.name} has {left / 2**30:.2f} GiB left: {fitting} tokens fit, as "
-        f"{fitting // capacity} sequences of {capacity} tokens, or a single one of {fitting}"
+        f"{several} of {capacity} tokens, or a single one of {fitting}"
     )

@@ -13,7 +13,7 @@ import kernwright as kw
 from kernwright._core import Array
 from kernwright._files.gguf import Gguf
 from kernwright._files.opening import path_of
-from kernwright.errors import ArgumentError
+from kernwright.errors import ArgumentError, OutOfMemory
 from kernwright.llm._adapters.adapters import require_limits
 from kernwright.llm._adapters.planned import AdapterPlan
 from kernwright.llm._caches import BYTES, CacheFormat
@@ -113,7 +113,15 @@ def load(
             for _, module in parameters.module.named_modules():
                 if isinstance(module, Wide):
                     module.widen("float16")
-        used = place(parameters, memory, limit, where, token)
+        try:
+            used = place(parameters, memory, limit, where, token)
+        except OutOfMemory as error:
+            size = sum(parameters.nbytes(path) for path in parameters.first.values())
+            raise OutOfMemory(
+                f"{config.source}: the weights take {size:,} bytes, and there is no place for them "
+                f'as memory="{memory}" wants: memory="stream" with budget= needs less on the '
+                f"device, quantize= less in all ({error})"
+            ) from None
         model = Model(
             config, parameters.module.eval(), memory=used, tokenizer_path=files.tokenizer_path,
             cache_dtype=kv_dtype, cache_scales=files.cache_scales, max_adapters=max_adapters,
@@ -303,7 +311,10 @@ def existing_path(path: Any) -> str:
     if not name:
         raise ModelError('the path of the model is empty: ""')
     if not os.path.exists(name):
-        raise ModelError(f"{name} does not exist")
+        raise ModelError(
+            f"{name} does not exist; a model is a folder or a .gguf file on this machine, and "
+            "nothing is downloaded"
+        )
     if os.path.isdir(name):
         if not os.path.exists(os.path.join(name, "config.json")):
             raise ModelError(f"{name} has no config.json; it has {_files_of(name)}")

@@ -21,6 +21,7 @@ from kernwright.llm._caches import CacheFormat
 from kernwright.llm._choice import Completion, Piece
 from kernwright.llm._config import Config
 from kernwright.llm._draft import Draft
+from kernwright.llm._engine import BAD_LOGITS
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._generate import Generator, generate, prompts_of, stream, tokens_of
 from kernwright.llm._options import Generation, GenerationOptions
@@ -449,6 +450,8 @@ class Model:
                 self.logits(piece, adapter=adapter)[:-1], targets, reduction="sum"
             )
             total, count = total + float(losses), count + len(piece) - 1
+        if not math.isfinite(total):
+            raise ModelError(BAD_LOGITS)
         return math.exp(total / count)
 
     def checked_tokens(self, tokens: Sequence[int]) -> list[int]:
