@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kernwright.errors import InvalidArgument
 from kernwright.llm._guide.compiler import WHITESPACE
+from kernwright.llm._guide.dates import with_strict_dates
 
 __all__ = ["call_grammar"]
 
@@ -103,11 +104,10 @@ def _schema(function: Mapping[str, Any]) -> str:
             f"the parameters of {function['name']} are an object, and their type is "
             f"{parameters['type']!r:.60}"
         )
-    guidance = {"whitespace_pattern": WHITESPACE}
+    more = {"type": "object", "x-guidance": {"whitespace_pattern": WHITESPACE}}
     try:
         return json.dumps(
-            {**parameters, "type": "object", "x-guidance": guidance}, ensure_ascii=False,
-            allow_nan=False,
+            {**with_strict_dates(parameters), **more}, ensure_ascii=False, allow_nan=False
         )  # fmt: skip
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgument(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kernwright.errors import InvalidArgument
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import import_extra
+from kernwright.llm._guide.dates import with_strict_dates
 from kernwright.llm._guide.form import Form
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Compiler:
         matcher = self._library.LLMatcher
         if form.kind == "schema":
             made = matcher.grammar_from_json_schema(
-                form.text, defaults={"whitespace_pattern": WHITESPACE}
+                _strict(form.text), defaults={"whitespace_pattern": WHITESPACE}
             )
         elif form.kind == "regex":
             made = matcher.grammar_from_regex(form.text)
@@ -214,6 +215,16 @@ def _within(seconds: float, form: Form, work: Callable[[], Guide]) -> Guide:
     if errors:
         raise errors[0]
     return found[0]
+
+
+def _strict(schema: str) -> str:
+    """A schema as JSON, with strict dates."""
+    if '"format"' not in schema:
+        return schema
+    try:
+        return json.dumps(with_strict_dates(json.loads(schema)), ensure_ascii=False)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def _shortened(message: str) -> str:
