@@ -1,6 +1,7 @@
 """Servers in a thread of the test, and engines that write what a test says."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -88,6 +89,11 @@ class WritingEngine:
                 "started", "finished", "aborted", "failed", "host_pages", "saved_pages",
                 "loaded_pages")  # fmt: skip
         return {"running": self.running, **dict.fromkeys(zero, 0)}
+
+    def between_steps(self, function):
+        made = concurrent.futures.Future()
+        made.set_result(function())
+        return made
 
     def close(self, timeout=None):
         self.healthy = False

@@ -7,8 +7,10 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -84,7 +86,7 @@ class Fragile(llm.Engine):
             time.sleep(0.001)
         self._delivery._engine.close()
 
-engine = Fragile(llm.load(TINY), max_rows=4)
+engine = Fragile(llm.load(TINY), max_rows=16)
 engine.submit([1, 2], max_tokens=2).result()
 server = Server({{"tiny": ModelSlot.filled(Served("tiny", engine.model, engine))}})
 address = Address("127.0.0.1", 0)
@@ -109,12 +111,16 @@ def running(*command):
             assert line, lines
             lines.append(line)
         port = int(found[1])
+        drain = threading.Thread(
+            target=child.stderr.read, daemon=True
+        )  # a full pipe would block it
+        drain.start()
         wait_until_ready(port)
         yield child, port
         assert child.poll() is not None
     finally:
         child.kill()
-        child.communicate()
+        child.wait()
 
 
 def wait_until_ready(port):
@@ -158,6 +164,29 @@ def test_a_signal_lets_running_requests_end():
         assert child.wait(20) == 0
 
 
+def test_a_signal_under_load_lets_all_streams_end():
+    with running("-c", SLOW.replace("drain_seconds=1", "drain_seconds=60")) as (child, port):
+        connections = [
+            http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(100)
+        ]
+        for each in connections:
+            each.request("POST", "/v1/completions", json.dumps({**LONG, "max_tokens": 90}))
+        answers = [each.getresponse() for each in connections]
+        assert all(answer.readline().startswith(b"data: ") for answer in answers)
+        child.send_signal(signal.SIGTERM)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        while get(port, "/health/ready") == 200:
+            pass
+        with contextlib.suppress(OSError):  # the others may have ended by now
+            connection.request("POST", "/v1/completions", json.dumps({"prompt": "a"}))
+            assert connection.getresponse().status == 503
+        connection.close()
+        for answer in answers:
+            rest = answer.read().decode()
+            assert '"finish_reason":"length"' in rest and rest.endswith("data: [DONE]\n\n")
+        assert child.wait(60) == 0
+
+
 def test_a_second_signal_ends_at_once_and_a_limit_ends_the_drain():
     with running("-c", SLOW) as (child, port):
         answer = begin_stream(port, LONG)
@@ -185,6 +214,38 @@ def test_an_engine_that_dies_ends_the_server():
         connection.close()
         assert '"code":"engine_stopped"' in answer.read().decode()
         assert child.wait(20) == 1
+
+
+def test_a_device_that_is_lost_under_load_ends_the_server():
+    """16 streams fail with an event each, a request that waits with its status; health is false
+    while a last client holds the server, and the process ends soon."""
+    body = {**LONG, "max_tokens": 480}
+    with running("-c", LOST) as (child, port):
+        connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(16)]
+        for each in connections:
+            each.request("POST", "/v1/completions", json.dumps(body))
+        answers = [each.getresponse() for each in connections]
+        assert all(each.status == 200 for each in answers)
+        assert all(each.readline().startswith(b"data: ") for each in answers)
+        held = socket.create_connection(("127.0.0.1", port), 20)
+        held.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+        trigger = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        trigger.request("POST", "/v1/completions", json.dumps({"prompt": "a", "seed": 13}))
+        failed = trigger.getresponse()
+        began = time.monotonic()
+        text = failed.read().decode()
+        assert failed.status == 500 and "CUDA_ERROR_ILLEGAL_ADDRESS" in text and ".py" not in text
+        for answer in answers:
+            text = answer.read().decode()
+            assert '"error":{' in text and "CUDA_ERROR_ILLEGAL_ADDRESS" in text
+            assert '"finish_reason":"' not in text and text.endswith("data: [DONE]\n\n")
+            assert ".py" not in text  # where this code lies is nobody's business
+        while (status := get(port, "/health")) == 200:
+            pass
+        assert status == 500 and get(port, "/health/ready") in (500, 503)
+        assert child.wait(30) == 1 and time.monotonic() - began < 30
+        for each in (held, *connections, trigger):
+            each.close()
 
 
 def test_a_device_that_is_lost_ends_the_server():

@@ -111,12 +111,17 @@ def as_api_error(error: BaseException) -> ApiError:
             400, f"the prompt is too long: {error}", code="context_length_exceeded"
         )
     if isinstance(error, llm.EngineClosed):
-        return ApiError(500, f"the engine has stopped: {error}", code="engine_stopped")
+        return ApiError(500, f"the engine has stopped: {_brief(error)}", code="engine_stopped")
     if isinstance(error, (InvalidArgument, ArgumentError, llm.ModelError)):
         return ApiError(400, str(error))
     if isinstance(error, (OutOfMemory, MemoryError)):
         return ApiError(503, f"memory is short: {error}", code="out_of_memory", retry_after=1)
     if isinstance(error, Error):
-        return ApiError(500, str(error))
+        return ApiError(500, _brief(error))
     # Messages of other exceptions may hold what a user wrote.
     return ApiError(500, f"the server failed with {type(error).__name__}; its log tells more")
+
+
+def _brief(error: BaseException) -> str:
+    """Its message without the stack of Python, which names files of the server."""
+    return str(error).partition("\n\nAt:")[0]
