@@ -8,16 +8,12 @@
 
 namespace kernwright::engine {
 
-namespace {
-
-std::uint64_t hash_of(std::span<const std::int32_t> tokens, std::uint64_t salt) {
+std::uint64_t PrefixCache::hash_of(std::span<const std::int32_t> tokens, std::uint64_t salt) {
   return hash_bytes(std::as_bytes(tokens)).low ^ salt;
 }
 
-}  // namespace
-
-PrefixCache::PrefixCache(Pages& pages, std::int32_t page_size)
-    : pages_(pages), page_size_(static_cast<std::size_t>(page_size)) {
+PrefixCache::PrefixCache(Pages& pages, std::int32_t page_size, Hash hash)
+    : pages_(pages), page_size_(static_cast<std::size_t>(page_size)), hash_(hash) {
   nodes_.resize(static_cast<std::size_t>(pages.total()));
 }
 
@@ -40,7 +36,7 @@ void PrefixCache::find(std::span<const std::int32_t> tokens, std::size_t most,
   Node* at = found.empty() ? &root_ : node_of(found.back());
   while (found.size() < most && (found.size() + 1) * page_size_ <= tokens.size()) {
     const auto part = tokens.subspan(found.size() * page_size_, page_size_);
-    at = child(*at, hash_of(part, salt), part, salt);
+    at = child(*at, hash_(part, salt), part, salt);
     if (at == nullptr || at->page < 0) break;
     pages_.retain(at->page);
     found.push_back(at->page);
@@ -53,7 +49,7 @@ void PrefixCache::load(std::span<const std::int32_t> tokens, std::size_t most,
   Node* at = found.empty() ? &root_ : node_of(found.back());
   while (found.size() < most && (found.size() + 1) * page_size_ <= tokens.size()) {
     const auto part = tokens.subspan(found.size() * page_size_, page_size_);
-    at = child(*at, hash_of(part, salt), part, salt);
+    at = child(*at, hash_(part, salt), part, salt);
     if (at == nullptr) break;
     if (at->page >= 0) {
       pages_.retain(at->page);
@@ -87,7 +83,7 @@ void PrefixCache::add(std::span<const std::int32_t> tokens, std::span<const std:
   Node* at = known == 0 ? &root_ : node_of(pages[known - 1]);
   for (std::size_t i = known; i < pages.size() && (i + 1) * page_size_ <= tokens.size(); ++i) {
     const auto part = tokens.subspan(i * page_size_, page_size_);
-    const std::uint64_t hash = hash_of(part, salt);
+    const std::uint64_t hash = hash_(part, salt);
     Node* next = child(*at, hash, part, salt);
     if (next == nullptr) {
       auto made = std::make_unique<Node>();

@@ -25,8 +25,12 @@ namespace kernwright::engine {
 class PrefixCache {
  public:
   using PageMove = kernels::PageMove;
+  /// Of the tokens of a page and a salt.
+  using Hash = std::uint64_t (*)(std::span<const std::int32_t> tokens, std::uint64_t salt);
+  static std::uint64_t hash_of(std::span<const std::int32_t> tokens, std::uint64_t salt);
 
-  PrefixCache(Pages& pages, std::int32_t page_size);
+  /// With another hash the pages found are the same: equal hashes of different texts cost time.
+  PrefixCache(Pages& pages, std::int32_t page_size, Hash hash = hash_of);
   ~PrefixCache() { clear(); }
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
@@ -87,6 +91,7 @@ class PrefixCache {
 
   Pages& pages_;
   std::size_t page_size_;
+  Hash hash_;
   Node root_;
   std::vector<Node*> nodes_;  ///< of each page; null: it is not in the cache
   std::int32_t size_ = 0;

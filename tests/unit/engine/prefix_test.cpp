@@ -4,9 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
+#include <tuple>
 #include <vector>
 
 using namespace kernwright;
@@ -65,6 +67,64 @@ TEST_CASE("prefix cache: equal texts of two salts share no page") {
   CHECK(found_in(cache, Text{1, 2, 3}, 9, 7) == second);
   CHECK(found_in(cache, Text{1, 2, 3}, 9) == first);
   CHECK(found_in(cache, Text{1, 2, 3}, 9, 8).empty());
+}
+
+TEST_CASE("prefix cache: pages of a forged hash are told apart by their tokens and salts") {
+  const auto forged = [](std::span<const std::int32_t>, std::uint64_t) -> std::uint64_t {
+    return 7;
+  };
+  Pages pages(9);
+  PrefixCache cache(pages, 2, forged);
+  const auto a = taken(pages, 2), b = taken(pages, 2), other_salt = taken(pages, 1);
+  cache.add(Text{1, 2, 3, 4}, a);
+  CHECK(found_in(cache, Text{5, 6, 3, 4}, 9).empty());  // the same hash as the page of {1, 2}
+  CHECK(found_in(cache, Text{2, 1}, 9).empty());
+  cache.add(Text{5, 6, 3, 4}, b);
+  cache.add(Text{1, 2}, other_salt, 1);
+  CHECK(cache.size() == 5);
+  for (const auto& [text, salt, wanted] : {std::tuple{Text{1, 2, 3, 4, 9}, 0, a},
+                                           {Text{5, 6, 3, 4}, 0, b},
+                                           {Text{1, 2}, 1, other_salt},
+                                           {Text{1, 2, 4, 3}, 0, {a[0]}},
+                                           {Text{3, 4}, 0, {}},
+                                           {Text{1, 2}, 2, {}}}) {
+    const auto found = found_in(cache, text, 9, static_cast<std::uint64_t>(salt));
+    CHECK(found == wanted);
+    release(pages, found);
+  }
+  // Of pages with equal hashes the right one is given up.
+  for (const auto& some : {a, b, other_salt}) release(pages, some);
+  const auto held = found_in(cache, Text{5, 6, 3, 4}, 9);
+  cache.free_up(9);
+  CHECK(pages.free() == 7);
+  CHECK(found_in(cache, Text{1, 2}, 9).empty());
+  CHECK(found_in(cache, Text{5, 6, 3, 4}, 9) == held);
+}
+
+TEST_CASE("prefix cache: any hash finds the same pages") {
+  const auto two_bits = [](std::span<const std::int32_t> tokens, std::uint64_t salt) {
+    return PrefixCache::hash_of(tokens, salt) & 3;
+  };
+  Pages pages(24), others(24);
+  PrefixCache cache(pages, 2), narrow(others, 2, two_bits);
+  std::mt19937 random(5);
+  for (int i = 0; i < 400; ++i) {
+    Text text(1 + random() % 12);
+    for (std::int32_t& token : text) token = static_cast<std::int32_t>(random() % 3);
+    const std::uint64_t salt = random() % 2;
+    std::vector<std::vector<std::int32_t>> found;
+    for (auto [numbers, prefixes] : {std::pair{&pages, &cache}, {&others, &narrow}}) {
+      found.push_back(found_in(*prefixes, text, 6, salt));
+      prefixes->free_up(6);
+      const std::size_t missing = text.size() / 2 - found.back().size();
+      auto whole = found.back();
+      std::ranges::copy(taken(*numbers, missing), std::back_inserter(whole));
+      prefixes->add(text, whole, salt);
+      release(*numbers, whole);
+    }
+    REQUIRE(found[0] == found[1]);
+    REQUIRE(cache.size() == narrow.size());
+  }
 }
 
 TEST_CASE("prefix cache: unused pages go first, from the end of a text") {
