@@ -36,7 +36,7 @@ def test_inputs_are_drawn_from_properties():
         again = inputs(1, case)
         assert np.array_equal(x, again[0], equal_nan=True) and n == again[5]
     assert {1, 500} <= sizes and len(sizes) > 5
-    assert np.isnan(inputs(1, 1)[0]).any() or np.isnan(inputs(1, 4)[0]).any()
+    assert any(np.isnan(inputs(1, case)[0]).any() for case in (1, 4, 7))
     assert (np.abs(inputs(1, 2)[0]) < 1.2e-38).all()
     every = kw.Inputs(
         a="float32", c="complex64", x="float16[n, 2, n]", e="float32[]", n="size", most=9,
@@ -70,16 +70,40 @@ def test_inputs_of_neighbouring_seeds_have_elements_in_common(dtype):
     assert not np.array_equal(inputs(6, 1)[1], inputs(7, 1)[1])  # of two elements
 
 
+def drawn_sizes(kind, most=5000):
+    """Of cases with this place among eight, beyond the largest and the smallest."""
+    inputs = kw.Inputs(x="float32[n]", n="size", most=most)
+    return {inputs(seed, 8 + kind)[1] for seed in range(0, 800, 2)}
+
+
 def test_sizes_lie_around_the_edges_of_tiles():
-    """Cases from 2 on, but each fourth one, which is any size."""
-    inputs = kw.Inputs(x="float32[n]", n="size", most=600)
     edges = (32, 128, 256, 512)
     near = {edge + step for edge in edges for step in (-1, 0, 1)}
-    sizes = {case: inputs(1, case)[1] for case in range(2, 200)}
-    around = {size for case, size in sizes.items() if case % 4 != 3}
-    assert around <= near and len(around) >= 10
-    assert len({size for case, size in sizes.items() if case % 4 == 3}) > 25
+    assert drawn_sizes(2, most=600) == near
+    assert drawn_sizes(6, most=600) > near
     assert kw.Inputs(x="float32[n]", n="size", most=20)(1, 2)[1] in (19, 20)
+
+
+def test_sizes_have_all_residues_and_magnitudes():
+    """A kernel that is wrong for a class of sizes meets some of it."""
+    assert len(drawn_sizes(0) | drawn_sizes(3)) > 600
+    few, tiles, beside = drawn_sizes(1) | drawn_sizes(4), drawn_sizes(5), drawn_sizes(7)
+    assert set(range(1, 17)) <= few and len(few) > 150 and max(few) <= 256
+    assert {1 << i for i in range(13)} <= tiles
+    assert {n for n in tiles if n > 2000 and n % 1024 == 0}
+    for tile in (128, 256, 512, 1024):
+        residues = {n % tile for n in beside if n > 1025}
+        assert {1, tile - 1} <= residues and len(residues) > 30
+        assert residues & set(range(2, 31)) and residues & set(range(33, tile // 2))
+    for kind in range(8):
+        assert all(1 <= n <= 5000 for n in drawn_sizes(kind))
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, 1), (0, 1), (0, 0), (3, 3), (7, 5), (100, 40000)])
+def test_sizes_stay_within_their_limits(least, most):
+    inputs = kw.Inputs(x="float32[n]", n="size", least=least, most=most)
+    for case in range(40):
+        assert min(least, most) <= inputs(6, case)[1] <= max(least, most)
 
 
 BAD_TASKS = {

@@ -343,6 +343,40 @@ def test_processors_have_numbers_below_their_count():
     assert set(nsmid) == {kw.current_device().attributes["multiprocessor_count"]}
 
 
+PLACES = """__global__ void f(unsigned* o) {
+    unsigned* row = o + 3 * ((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+    asm volatile("mov.u32 %0, %%warpid;" : "=r"(row[0]));
+    asm volatile("mov.u32 %0, %%nwarpid;" : "=r"(row[1]));
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(row[2]));
+}"""
+
+
+def test_places_of_warps_and_blocks_differ_from_launch_to_launch_under_checks(sim):
+    """A GPU puts them anywhere: what relies on one place is wrong there."""
+    kernel, slots = kw.kernel(PLACES), sim.attributes["max_threads_per_multiprocessor"] // 32
+    drawn = []
+    with sim:
+        for is_checked in (False, False, True, True, True):
+            out = kw.zeros((5, 3, 3), "uint32")
+            if is_checked:
+                with kw.checks("init") as report:
+                    kernel[5, 96](out)
+                assert report.ok, str(report)
+            else:
+                kernel[5, 96](out)
+            places = out.numpy()
+            assert set(places[..., 1].flat) == {slots}
+            for block in places:
+                assert len(set(block[:, 0])) == 3 and max(block[:, 0]) < slots
+                assert len(set(block[:, 2])) == 1
+            assert len(set(places[:, 0, 2])) == 5
+            drawn.append(places)
+    assert np.array_equal(drawn[0], drawn[1])
+    assert drawn[0][0].tolist() == [[warp, slots, 0] for warp in range(3)]
+    assert len({places[..., 0].tobytes() for places in drawn[1:]}) == 4
+    assert len({places[..., 2].tobytes() for places in drawn[1:]}) > 2
+
+
 def test_blocks_of_a_cooperative_launch_may_wait_for_each_other():
     text = """__global__ void f(int* n) {
     atomicAdd(n, 1);

@@ -28,6 +28,8 @@ constexpr int kTimedCases = 3, kCountedCases = 3;
 /// The part of the timeout that each of these may take: compared launches beyond the cases,
 /// launches without a comparison of one case. The least numbers of them have all of the timeout.
 constexpr double kComparedShare = 0.3, kUncomparedShare = 0.2;
+constexpr std::uint64_t kCheapBytes = std::uint64_t{1} << 17;
+constexpr double kMostSizedCost = 5e5;  // instructions and transactions
 
 /// Adds the time of a step, also when it throws.
 class AddSeconds {
@@ -275,11 +277,29 @@ void Judgement::check_at_length(Party& party, CaseCheck& check, bool is_simulate
     const bool is_late = seconds_since(begin) > kComparedShare * timeout_seconds();
     if (++made >= kLeastFurtherLaunches && is_late) break;
   }
+  run_other_sizes(check, numbers);
   repeat(party, check, small_->number, kSmallRepetition, seconds[small_->number]);
   if (timed != small_->number) repeat(party, check, timed, kTimedRepetition, seconds[timed]);
   for (const PlannedLaunch& each : first_launches(submission_.seed, timed, numbers)) {
     check.forget_module();
     check.run_again(*case_of(each.input_seed, each.number), each.setting);
+  }
+}
+
+/// A kernel may be right for the usual sizes alone: where they cost little, many more are tried.
+void Judgement::run_other_sizes(CaseCheck& check, std::vector<int> numbers) {
+  // The first cases of kw.Inputs always have the same sizes.
+  const auto is_left_out = [&](int number) {
+    return cases_[static_cast<std::size_t>(number)]->bytes() > kCheapBytes ||
+           number == timed_number_ || number == small_->number;
+  };
+  numbers.erase(std::remove_if(numbers.begin(), numbers.end(), is_left_out), numbers.end());
+  double spent = 0;
+  std::size_t made = 0;
+  for (const PlannedLaunch& each : sized_launches(submission_.seed, numbers)) {
+    check.run_again(*case_of(each.input_seed, each.number), each.setting);
+    if (const auto& report = check.last_report()) spent += cost(*report);
+    if (++made >= kLeastFurtherLaunches && spent > kMostSizedCost) break;
   }
 }
 

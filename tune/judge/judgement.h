@@ -58,6 +58,7 @@ class Judgement {
   void check_on(Party& party, RemoteDevice& device, const ObjectCode& code, bool at_length);
   std::vector<int> numbers_on(bool is_simulated) const;
   void check_at_length(Party& party, CaseCheck& check, bool is_simulated);
+  void run_other_sizes(CaseCheck& check, std::vector<int> numbers);
   void repeat(Party& party, CaseCheck& check, int number, const Repetition& repetition,
               double seconds_each);
   /// Throws InvalidArgument where the device would launch no kernel so.

@@ -11,6 +11,7 @@ namespace kernwright {
 namespace {
 
 constexpr std::uint64_t kSomeMore = 8;
+constexpr std::uint64_t kSizedLaunches = 40;
 constexpr double kMostCost = 4e6;  // instructions and transactions
 
 /// The timed case has few launches, so the contents that show most come first.
@@ -67,6 +68,18 @@ std::vector<PlannedLaunch> first_launches(std::uint64_t seed, int timed,
     launch.input_seed = launch.setting.seed = derived_seed(seed, 1400 + i);
     launch.setting.fill = kTimedFills[i];
     launch.setting.schedule = derived_seed(seed, 1500 + i) + 1;
+  }
+  return plan;
+}
+
+std::vector<PlannedLaunch> sized_launches(std::uint64_t seed, const std::vector<int>& cheap) {
+  std::vector<PlannedLaunch> plan(cheap.empty() ? 0 : kSizedLaunches);
+  const std::uint64_t begin = derived_seed(seed, 8);
+  for (std::uint64_t i = 0; i < plan.size(); ++i) {
+    PlannedLaunch& launch = plan[i];
+    launch.number = cheap[(begin + i) % cheap.size()];
+    launch.input_seed = launch.setting.seed = derived_seed(seed, 1600 + i);
+    launch.setting.fill = fill_at(begin + i / cheap.size());
   }
   return plan;
 }

@@ -34,6 +34,9 @@ std::vector<PlannedLaunch> further_launches(std::uint64_t seed, int small, int t
 std::vector<PlannedLaunch> first_launches(std::uint64_t seed, int timed,
                                           const std::vector<int>& others);
 
+/// Launches of cases that cost little, for other sizes.
+std::vector<PlannedLaunch> sized_launches(std::uint64_t seed, const std::vector<int>& cheap);
+
 /// How often a case is launched without a comparison, before a launch with one: for kernels that
 /// are right only some hundred times.
 struct Repetition {

@@ -1,5 +1,5 @@
 // Counts launches in a variable inside of the kernel.
-// expect: cheating
+// expect: cheating finding
 __global__ void affine(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   static __device__ int calls;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -37,11 +38,14 @@ def _magnitudes(rng: Generator, shape: tuple[int, ...]) -> Any:
 
 
 def _structured(rng: Generator, shape: tuple[int, ...]) -> Any:
-    """Ones on the diagonal of a matrix; a sorted vector."""
+    """Ones on the diagonal of a matrix; a vector that rises or falls, or has one sign."""
     if len(shape) >= 2:
         return numpy.broadcast_to(numpy.eye(shape[-2], shape[-1]), shape) * rng.integers(1, 5)
     values = rng.standard_normal(shape)
-    return numpy.sort(values) if shape else values
+    if not shape:
+        return values
+    sign = rng.choice([-1, 1])
+    return sign * (numpy.sort(values) if rng.random() < 0.5 else numpy.abs(values))
 
 
 def _zeros(rng: Generator, shape: tuple[int, ...]) -> Any:
@@ -73,13 +77,63 @@ VALUES: dict[str, Callable[[Generator, tuple[int, ...]], Any]] = {
 USUAL = ("normal", "uniform", "integers", "magnitudes", "structured", "zeros")
 
 
+def _any_size(rng: Generator, least: int, most: int) -> int:
+    return int(rng.integers(least, most + 1))
+
+
+def _few(rng: Generator, least: int, most: int) -> int:
+    """Small sizes, where tiles are not full."""
+    most = min(most, 256)
+    if rng.random() < 0.5 or least >= most:
+        return _any_size(rng, least, max(least, most))
+    return _scaled(rng, max(least, 1), most)
+
+
+def _scaled(rng: Generator, least: int, most: int) -> int:
+    """Each doubling is as likely as another."""
+    return int(math.exp(rng.uniform(math.log(least), math.log(most + 1))))
+
+
+def _edge(rng: Generator, least: int, most: int) -> int:
+    return _tile(rng, most) + int(rng.integers(-1, 2))
+
+
+def _edge_or_any(rng: Generator, least: int, most: int) -> int:
+    return (_edge if rng.random() < 0.5 else _any_size)(rng, least, most)
+
+
+def _tile(rng: Generator, most: int) -> int:
+    return int(rng.choice([edge for edge in EDGES if edge < most] or [most]))
+
+
+def _whole_tiles(rng: Generator, least: int, most: int) -> int:
+    """Powers of two, and multiples of tiles."""
+    if rng.random() < 0.5:
+        return 1 << int(rng.integers(0, max(most, 1).bit_length()))
+    tile = _tile(rng, most)
+    return tile * _scaled(rng, 1, max(1, most // max(tile, 1)))
+
+
+def _beside_tiles(rng: Generator, least: int, most: int) -> int:
+    """A little more or less than several tiles."""
+    tile = _tile(rng, most)
+    offset = 1 if rng.random() < 0.75 else _scaled(rng, 1, max(tile - 1, 1))
+    count = int(rng.integers(1, max(1, most // max(tile, 1)) + 1))
+    return tile * count + int(rng.choice([-1, 1])) * offset
+
+
+# The sizes of a case by its number, in turn; cases 0 and 1 have the largest and the smallest.
+SIZES = (_any_size, _few, _edge, _any_size, _few, _whole_tiles, _edge_or_any, _beside_tiles)
+
+
 class Inputs:
     """A task's inputs from properties: ``Inputs(x="float32[n]", y="float32[n]", n="size")``.
 
     One keyword for each parameter, in the kernel's order: ``"float32[n, m]"`` is an array,
     ``"size"`` an int that arrays are measured by, ``"float32"`` or ``"int32"`` a number, a number
     is itself. `most` bounds each size (or ``{"n": 4096}``). Case 0 has the largest sizes, 1 the
-    smallest (`least`), then come sizes around the edges of tiles and blocks, and any.
+    smallest (`least`), then come sizes around the edges of tiles and blocks, small ones, powers of
+    two, multiples of tiles, a little more and less than those, and any.
 
     `values` names what floats are like, in turn: normal, uniform, integers, magnitudes, structured,
     zeros (the usual ones), denormal, special (NaN and infinities). Integers are at most
@@ -150,11 +204,8 @@ class Inputs:
             return most
         if case == 1:
             return min(self._least, most)
-        if case % 4 == 3:
-            return int(rng.integers(self._least, most + 1))
-        near = [edge for edge in EDGES if edge < most] or [most]
-        edge = int(rng.choice(near)) + int(rng.integers(-1, 2))
-        return max(self._least, min(most, edge))
+        drawn = SIZES[case % len(SIZES)](rng, min(self._least, most), most)
+        return max(self._least, min(most, drawn))
 
     def _array(self, rng: Generator, dtype: Any, shape: tuple[int, ...], case: int) -> Any:
         if dtype.kind == "b":

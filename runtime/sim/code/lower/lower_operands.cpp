@@ -45,7 +45,6 @@ bool is_same_in_all_blocks(SpecialRegister which) {
     case SpecialRegister::nctaid_x:
     case SpecialRegister::nctaid_y:
     case SpecialRegister::nctaid_z:
-    case SpecialRegister::warpid:
     case SpecialRegister::dynamic_smem_size: return true;
     default: return is_per_lane(which);
   }

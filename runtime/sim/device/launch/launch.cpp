@@ -177,7 +177,11 @@ LaunchContext request_for(const KernelWork& work, const Module& module, AccessLo
   request.grid_id = sim_driver().next_id();
   static const auto processors = static_cast<std::uint32_t>(
       device_profile().required(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  static const auto slots = static_cast<std::uint32_t>(device_profile().required(
+                                CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) /
+                            32;
   request.sm_count = processors;
+  request.warp_slots = slots;
   request.residents = residents(*work.function, work.block, work.shared_bytes, work.green.get());
   request.accesses = log;
   request.textures = &sim_driver().textures;
@@ -213,6 +217,7 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
   std::optional<ObservedLaunch> watched;
   const std::uint64_t seed = checks.next_seed();
   if (checks.init()) request.register_seed = leftover_seed();
+  request.place_seed = seed != 0 ? seed : request.register_seed;
   if (checks.current().any() || seed != 0) {
     const CheckedProgram& program =
         module.code->checked(wanted.any() ? CodeForm::as_written : CodeForm::fast);

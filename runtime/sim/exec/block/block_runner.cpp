@@ -1,6 +1,7 @@
 // A block in flight: its warps run for a time slice each until all have exited.
 #include "sim/exec/block/block_runner.h"
 
+#include "base/hash.h"
 #include "sim/code/program.h"
 #include "sim/code/tables.h"
 #include "sim/exec/block/barriers.h"
@@ -44,10 +45,7 @@ struct BlockRunner::State {
   Progress give_up();
   bool may_wait_busily() const;
   bool waits_for_ever() const;
-  std::uint32_t processor_of(std::uint64_t block_index) const noexcept {
-    if (processors.empty()) return static_cast<std::uint32_t>(block_index % launch.sm_count);
-    return processors[block_index % processors.size()];
-  }
+  void place(std::uint64_t block_index) noexcept;
 };
 
 namespace {
@@ -160,7 +158,7 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
   state.block.ctaid = ctaid;
   state.block.linear_index =
       ctaid[0] + std::uint64_t{grid[0]} * (ctaid[1] + std::uint64_t{grid[1]} * ctaid[2]);
-  state.worker.smid = state.processor_of(state.block.linear_index);
+  state.place(state.block.linear_index);
   if (state.block.fault.kind != FaultKind::none) state.block.fault = Fault{};
   std::memset(state.block.shared.data(), kSharedPoison, state.block.shared.size());
   const Warp& any = state.warps.front();
@@ -180,6 +178,14 @@ void BlockRunner::start(std::array<std::uint32_t, 3> ctaid) {
     begin_warp(warp, state.lanes[w]);
   }
   state.waits.begin(state.warps.size());
+}
+
+/// Blocks next to each other have different multiprocessors, as on a GPU.
+void BlockRunner::State::place(std::uint64_t block_index) noexcept {
+  const std::uint64_t seed = launch.place_seed, count = processors.size();
+  const std::uint64_t number = block_index + (seed == 0 ? 0 : splitmix_at(seed, 0) >> 32U);
+  if (seed != 0) worker.first_slot = splitmix_at(seed, 1 + block_index) & 0xffff;
+  worker.smid = count == 0 ? number % launch.sm_count : processors[number % count];
 }
 
 /// Whether all runnable lanes are in loops that only wait for shared memory.

@@ -204,8 +204,8 @@ std::uint64_t Warp::uniform_special(SpecialRegister which) const {
     case cluster_ctarank: return block->member->rank;
     case cluster_nctarank: return block->member->cluster->members.size();
     case is_explicit_cluster: return launch.cluster[0] != 0 ? 1 : 0;
-    case warpid: return index;
-    case nwarpid: return block->warp_count;
+    case warpid: return (worker->first_slot + index) % launch.warp_slots;
+    case nwarpid: return launch.warp_slots;
     case smid: return worker->smid % launch.sm_count;
     case nsmid: return launch.sm_count;
     case gridid: return launch.grid_id;

@@ -206,6 +206,9 @@ struct LaunchContext {
   /// Registers begin with random bits of this seed where the code may read them before it writes
   /// them; 0: with zeros.
   std::uint64_t register_seed = 0;
+  std::uint32_t warp_slots = 64;  ///< %nwarpid
+  /// Blocks get multiprocessors and warp slots drawn by this seed; 0: the same in each launch.
+  std::uint64_t place_seed = 0;
 };
 
 /// The budget of all warps of a block, in budgets of one warp: they take turns on one thread.
@@ -226,6 +229,7 @@ struct Worker {
   std::byte* local = nullptr;     ///< local memory of all threads of the block in flight
   std::uint32_t local_bytes = 0;  ///< per thread
   std::uint32_t smid = 0;         ///< %smid of the blocks that run here
+  std::uint32_t first_slot = 0;   ///< %warpid of the block's first warp
   Watcher* check = nullptr;       ///< of LaunchContext::checks
   Watcher* observer = nullptr;    ///< of LaunchContext::observed
 };

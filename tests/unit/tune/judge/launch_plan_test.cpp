@@ -72,6 +72,26 @@ TEST_CASE("launch plan: costly launches are fewer, but never fewer than the leas
   }
 }
 
+TEST_CASE("launch plan: other sizes come of all cheap cases, with every kind of contents") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const auto plan = sized_launches(seed, {2, 3, 5});
+    CHECK(plan.size() == 40);
+    std::set<int> numbers;
+    std::set<std::uint64_t> inputs;
+    std::set<Fill> fills;
+    for (const PlannedLaunch& each : plan) {
+      numbers.insert(each.number);
+      inputs.insert(each.input_seed);
+      fills.insert(each.setting.fill);
+    }
+    CHECK(numbers == std::set<int>{2, 3, 5});
+    CHECK(inputs.size() == plan.size());
+    CHECK(fills.size() == kFills);
+  }
+  CHECK(sized_launches(1, {}).empty());
+}
+
 TEST_CASE("launch plan: first launches of modules have other orders and contents") {
   const auto plan = first_launches(5, 4, {1, 2, 3, 4});
   std::set<Fill> fills;

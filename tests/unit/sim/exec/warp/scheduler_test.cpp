@@ -402,7 +402,7 @@ TEST_CASE("special registers") {
     ret;)";
   check_words(kernel(body), {.grid = 3, .block = 96}, [](std::uint64_t t) {
     const std::uint64_t lane = t % 96 % 32, warp = t % 96 / 32;
-    return lane + 100 * warp + 1000 * (3 + 3) + 100000 * lane;
+    return lane + 100 * warp + 1000 * (3 + 64) + 100000 * lane;
   });
 }
 
