@@ -137,6 +137,10 @@ def measure_candidates(shape: Shape, timed: bool) -> dict[str, Any]:
     return row
 
 
+# What tells rows apart.
+SAME = ("subject", "batch", "heads", "kv_heads", "queries", "keys", "dim", "causal")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     default = harness.RESULTS / "attention.json"
@@ -146,6 +150,8 @@ def main() -> None:
     parser.add_argument("--forward", action="store_true", help="the forward pass alone")
     parser.add_argument("--backward", action="store_true", help="the backward pass alone")
     parser.add_argument("--queries", type=int, nargs="*", help="shapes of so many queries alone")
+    parser.add_argument("--dims", type=int, nargs="*", help="shapes with heads of such sizes alone")
+    parser.add_argument("--keep", action="store_true", help="the output's rows of other shapes")
     options = parser.parse_args()
     timed = not kw.current_device().is_simulated
     forward = measure_candidates if options.candidates else measure_forward
@@ -160,11 +166,18 @@ def main() -> None:
         shapes += [(backward, shape) for shape in (BACKWARD if timed else SMALL)]
     if options.queries and timed:
         shapes = [each for each in shapes if each[1].queries in options.queries]
+    if options.dims and timed:
+        shapes = [each for each in shapes if each[1].dim in options.dims]
     rows: list[dict[str, Any]] = []
     document = {"subject": "attention", "machine": harness.machine(), "kernel": options.kernel}
+    if options.keep and options.output.exists():
+        earlier = json.loads(options.output.read_text())
+        if earlier["machine"]["device"] == document["machine"]["device"]:
+            rows = earlier["rows"]
     for measure, shape in shapes:
         _core._force_attention(options.kernel if measure is measure_forward else "auto")
-        rows.append(measure(shape, timed))
+        made = measure(shape, timed)
+        rows = [each for each in rows if any(each[key] != made[key] for key in SAME)] + [made]
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
         document |= {"rows": rows, "correct": all(row["correct"] for row in rows)}
         harness.save(options.output, document)  # a time limit loses none

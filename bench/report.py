@@ -13,6 +13,7 @@ from report_arrays import (
     few_rows,
     operations_page,
     packed_weights,
+    wide_attention,
 )
 from report_kernels import choice_rule, first_calls, published
 from report_models import language_models, served, step_profile
@@ -26,7 +27,7 @@ from report_products import (
 )
 from report_simulator import simulated, simulator_page
 from report_text import HERE, load, table
-from report_training import convolutions, losses, recurrences, starts, training
+from report_training import chain, convolutions, losses, recurrences, starts, training
 from report_tuning import measuring, searches, sessions, verdicts
 
 DOCS = HERE.parent / "docs"
@@ -209,9 +210,9 @@ SUBJECTS: dict[str, tuple[Callable[[], str | None], ...]] = {
     "Calls of array functions": (array_calls,),
     "Matrix products": (products, products_of_types, few_rows, packed_weights),
     "Grouped products": (grouped, grouped_float8),
-    "Attention": (attention, float8_attention, decoding),
+    "Attention": (attention, wide_attention, float8_attention, decoding),
     "Language models": (language_models, step_profile, served),
-    "Training": (training, losses, starts),
+    "Training": (training, losses, starts, chain),
     "Convolutions and recurrent networks": (convolutions, recurrences),
     "Published figures, and the rule of choices": (published, choice_rule),
     "The simulated device": (simulated,),

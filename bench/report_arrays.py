@@ -96,19 +96,29 @@ def array_calls() -> str | None:
 
 
 def attention() -> str | None:
+    return _attention((128,), "Attention with heads of 128 bfloat16 elements")
+
+
+def wide_attention() -> str | None:
+    return _attention((192, 256), "Attention with heads of 192 and 256 bfloat16 elements")
+
+
+def _attention(dims: tuple[int, ...], title: str) -> str | None:
     document = load("attention")
     if document is None:
         return None
     rows = []
     for row in document["rows"]:
         best = fastest_peer(row, "TFLOP/s")
-        if "TFLOP/s" not in row["ours"] or best is None or row["dim"] != 128:
+        if "TFLOP/s" not in row["ours"] or best is None or row["dim"] not in dims:
             continue
         ours = row["ours"]["TFLOP/s"]
+        size = f", {row['dim']}" if len(dims) > 1 else ""
         keys = "" if row["keys"] == row["queries"] else f" x {row['keys']}"
         rows.append(
             (
-                f"{row['subject']}, {row['batch']} x {row['heads']} / {row['kv_heads']} heads, "
+                f"{row['subject']}{size}, {row['batch']} x {row['heads']} / {row['kv_heads']} "
+                f"heads, "
                 f"{row['queries']}{keys}{', causal' if row['causal'] else ''}",
                 f"{ours:.0f}",
                 f"{best[1]:.0f} ({best[0]})",
@@ -123,7 +133,6 @@ def attention() -> str | None:
         "ratio",
         "error by the norm",
     )
-    title = "Attention with heads of 128 bfloat16 elements"
     return measured_table(title, document, columns, rows)
 
 

@@ -50,6 +50,25 @@ def _speed(name: str, part: dict[str, Any], document: dict[str, Any]) -> str:
     return measured_table(title, document, columns, rows)
 
 
+def chain() -> str | None:
+    document = load("train")
+    if document is None or "error" in document.get("chain", {"error": ""}):
+        return None
+    part = document["chain"]
+    rows = [
+        (
+            name,
+            str(part[name]["kernels"]),
+            f"{part[name]['gb_per_s']:.0f}",
+            f"{part[name]['of a copy']:.2f}",
+        )
+        for name in ("copy", "forward", "gradient")
+    ]
+    columns = (part["dtype"], "kernels", "GB/s", "of a copy's")
+    title = f"A fused function of {part['operations']} elementwise operations"
+    return measured_table(title, document, columns, rows)
+
+
 def losses() -> str | None:
     return _models("losses", _losses)
 

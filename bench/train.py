@@ -1,7 +1,7 @@
 """Whole training steps of GPT-2 beside torch: forward, backward, clipping, AdamW.
 
     train.py [--models gpt2,char] [--subjects ours,logits,eager,compiled,graph]
-             [--parts speed,losses,start]
+             [--parts speed,losses,start,chain] [--keep]
 
 "ours" is examples/gpt/model.py, captured, with bfloat16 weights and float32 masters; "logits" the
 same with all logits at once in place of kw.nn.linear_cross_entropy(). torch has float32 weights
@@ -9,7 +9,9 @@ under autocast, attention of cuDNN and the fused AdamW; "graph" is its eager ste
 speed: the subjects take turns in one run; tokens a second, MFU, peak memory. losses: the losses of
 --loss-steps steps from one start over the same data, beside torch in float32 (our float32 without
 torch). start: from the start of a process to the end of its first step, with empty caches and with
-full ones. Each part is saved when it is there. The simulated device has a small model.
+full ones. chain: a fused function of 20 elementwise operations and its gradient, as shares of the
+bandwidth of a copy; no model. Each part is saved when it is there; with --keep beside the parts of
+an earlier run on the same device. The simulated device has a small model.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import argparse
 import dataclasses
 import functools
 import gc
+import json
 import os
 import pathlib
 import statistics
@@ -276,6 +279,41 @@ def start(
                 save(found)
 
 
+def chained(x: Any) -> Any:
+    """20 operations, with bounded values and slopes."""
+    for _ in range(4):
+        x = kw.tanh(x * 1.25 + 0.5) - 0.25 * x
+    return x
+
+
+def chain(options: argparse.Namespace, save: Callable[[Any], None]) -> None:
+    """Times of the fused chain, of its gradient, and of a copy; kernels of each."""
+    size = 1 << (12 if kw.current_device().is_simulated else 26)
+    x = kw.asarray(np.linspace(-2, 2, size, dtype=np.float32)).astype(options.dtype)
+    f = kw.fuse(chained)
+    y, back = kw.vjp(f, x)
+    ones, copy = kw.ones_like(y), kw.empty_like(x)
+    calls: dict[str, tuple[Callable[[], Any], int]] = {
+        "copy": (lambda: copy._assign(x), 2), "forward": (lambda: f(x), 2),
+        "gradient": (lambda: back(ones), 3),
+    }  # fmt: skip
+    found: dict[str, Any] = {"operations": 20, "elements": size, "dtype": options.dtype}
+    best = 0.0
+    for name, (call, passes) in calls.items():
+        call()
+        with kw.profile() as seen:
+            call()
+        names = [each.name for each in seen.activities]
+        milliseconds = kw.time(call).median
+        rate = passes * x.nbytes / milliseconds / 1e6
+        best = rate if name == "copy" else best
+        found[name] = {
+            "kernels": len([each for each in names if each not in ("allocate", "release")]),
+            "ms": milliseconds, "gb_per_s": round(rate, 1), "of a copy": round(rate / best, 3),
+        }  # fmt: skip
+        save(found)
+
+
 PARTS = {"speed": speed, "losses": losses, "start": start}
 
 
@@ -285,7 +323,8 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("-o", "--output", type=pathlib.Path, default=harness.RESULTS / "train.json")
     parser.add_argument("--models", default="tiny" if simulated else "gpt2,char")
     parser.add_argument("--subjects", help="ours, logits, eager, compiled, graph")
-    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--parts", default=",".join([*PARTS, "chain"]))
+    parser.add_argument("--keep", action="store_true", help="the parts in the output so far")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--batch", type=int, help="rows of a step for speed and start")
     parser.add_argument("--steps", type=int, default=2 if simulated else 20, help="of each turn")
@@ -298,6 +337,15 @@ def options_of() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def kept(path: pathlib.Path, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the parts of an earlier one from the same device."""
+    if not path.exists():
+        return document
+    earlier = json.loads(path.read_text())
+    same = earlier.get("machine", {}).get("device") == document["machine"]["device"]
+    return {**(earlier if same else {}), **document}
+
+
 def main() -> None:
     options = options_of()
     if options.first_step:
@@ -305,8 +353,22 @@ def main() -> None:
         return
     text = np.frombuffer(data.read_text("stdlib", 10_000_000).encode(), np.uint8)
     document: dict[str, Any] = {"subject": "train", "machine": harness.machine()}
+    if options.keep:
+        document = kept(options.output, document)
+    parts = options.parts.split(",")
+    if "chain" in parts:
+        parts.remove("chain")
+
+        def save_chain(found: Any) -> None:
+            document["chain"] = found
+            harness.save(options.output, document)
+
+        try:
+            chain(options, save_chain)
+        except Exception as error:
+            save_chain(document.get("chain", {}) | told(error))
     for name in options.models.split(","):
-        for part in options.parts.split(","):
+        for part in parts:
 
             def save(found: Any, name: str = name, part: str = part) -> None:
                 document.setdefault(name, {})[part] = found

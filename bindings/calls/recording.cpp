@@ -97,19 +97,21 @@ PyObject* place_of(PyObject* self, PyObject* array) {
   return Py_BuildValue("(On)", place->node.ptr(), place->number);
 }
 
-/// add_traced_write(target, first, end, order): of equal targets and extents the last write counts.
-PyObject* add_traced_write(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  if (count != 4) {
-    PyErr_SetString(PyExc_TypeError, "add_traced_write() takes an array and three numbers");
+/// add_seen_write(target, first, end, order, traced): of equal targets and extents the last write
+/// counts.
+PyObject* add_seen_write(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count != 5) {
+    PyErr_SetString(PyExc_TypeError, "add_seen_write() takes an array, three numbers and a bool");
     return nullptr;
   }
   const Extent extent{PyLong_AsUnsignedLongLong(arguments[1]),
                       PyLong_AsUnsignedLongLong(arguments[2])};
-  const TracedWrite made{arguments[0], extent, PyLong_AsUnsignedLongLong(arguments[3])};
+  const SeenWrite made{arguments[0], extent, PyLong_AsUnsignedLongLong(arguments[3]),
+                       arguments[4] == Py_True};
   if (PyErr_Occurred() != nullptr) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    std::vector<TracedWrite>& writes = recording_of(self)->writes;
-    std::erase_if(writes, [&](const TracedWrite& each) {
+    std::vector<SeenWrite>& writes = recording_of(self)->writes;
+    std::erase_if(writes, [&](const SeenWrite& each) {
       return each.target == made.target && each.extent == made.extent;
     });
     writes.push_back(made);
@@ -179,9 +181,9 @@ bool is_stale(Recording& recording, PyObject* object) {
   const Place* const place = find(recording, object);
   const std::uint64_t order = place == nullptr ? 0 : node_of(place->node).order;
   const Extent own = extent_of(*array);
-  return std::ranges::any_of(recording.writes, [&](const TracedWrite& write) {
-    return write.order > order && write.target != object && write.extent.first < own.end &&
-           own.first < write.extent.end;
+  return std::ranges::any_of(recording.writes, [&](const SeenWrite& write) {
+    return (write.traced || place != nullptr) && write.order > order && write.target != object &&
+           write.extent.first < own.end && own.first < write.extent.end;
   });
 }
 
@@ -226,7 +228,7 @@ void bind_recording(py::module_& m) {
   static PyMethodDef methods[] = {
       {"enter", plain_function(&enter_array), METH_FASTCALL, nullptr},
       {"place", place_of, METH_O, nullptr},
-      {"add_traced_write", plain_function(&add_traced_write), METH_FASTCALL, nullptr},
+      {"add_seen_write", plain_function(&add_seen_write), METH_FASTCALL, nullptr},
       {"close", close_recording, METH_NOARGS, nullptr},
       {"look_through", look_through, METH_O, nullptr},
       {nullptr, nullptr, 0, nullptr},

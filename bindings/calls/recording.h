@@ -21,11 +21,12 @@ struct Extent {
 };
 Extent extent_of(const Array& array);
 
-/// Memory that was written by what has a gradient.
-struct TracedWrite {
+/// Memory that was written.
+struct SeenWrite {
   const PyObject* target;  ///< the array it was written through, which recording.py keeps
   Extent extent;
   std::uint64_t order;
+  bool traced;  ///< by what has a gradient
 };
 
 /// kernwright._core._GradientRecording. It knows arrays by identity, only while they live, and
@@ -34,7 +35,7 @@ struct TracedWrite {
 struct Recording {
   PyObject_HEAD std::unordered_map<PyObject*, Place> places;
   std::vector<PyObject*> found;  ///< owned
-  std::vector<TracedWrite> writes;
+  std::vector<SeenWrite> writes;
   PyObject* outer;  ///< a tuple of recordings, or null; owned
 };
 
@@ -47,8 +48,8 @@ bool knows(const Recording& recording, PyObject* object);
 /// The object's place, or null.
 const Place* find(Recording& recording, PyObject* object);
 
-/// Whether the array may have been made before its memory was written through another one: a
-/// gradient would not know where its values come from.
+/// Whether the array may have been made before its memory was written through another one, and has
+/// a gradient or got values that have: a gradient would not know where its values come from.
 bool is_stale(Recording& recording, PyObject* array);
 
 /// From here on the array is the next result of the node.

@@ -121,7 +121,7 @@ py::tuple attention_backward(py::handle grad, py::handle query, py::handle key, 
                              py::handle out, py::handle lse, const std::vector<py::object>& arrays,
                              std::optional<double> scale, double soft_cap, std::int64_t left,
                              std::int64_t right, double dropout, std::uint64_t seed,
-                             std::uint64_t offset) {
+                             std::uint64_t offset, bool in_rows) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key");
   const Array v = array_operand(value, "value"), dy = array_operand(grad, "grad");
   const Array y = array_operand(out, "out"), logarithms = array_operand(lse, "lse");
@@ -131,8 +131,9 @@ py::tuple attention_backward(py::handle grad, py::handle query, py::handle key, 
   options.offset = offset;
   read_attention_arrays(options, arrays);
   kernels::AttentionGradients made = on_current_stream(q, [&](const Stream& on) {
-    return kernels::attention_backward(dy, q, k, v, y, logarithms, options, on);
+    return kernels::attention_backward(dy, q, k, v, y, logarithms, options, in_rows, on);
   });
+  if (made.rows) return py::make_tuple(*std::move(made.rows));
   return py::make_tuple(std::move(made.query), std::move(made.key), std::move(made.value));
 }
 

@@ -190,6 +190,20 @@ Array empty_gradient(const Array& array, const Stream& on) {
   return Array::empty(array.device(), array.shape(), array.type(), on);
 }
 
+/// New arrays; with `in_rows` views of one.
+AttentionGradients empty_gradients(const PreparedAttention& of, bool in_rows, const Stream& on) {
+  if (!in_rows) {
+    return {empty_gradient(of.q, on), empty_gradient(of.k, on), empty_gradient(of.v, on), {}};
+  }
+  const std::int64_t heads = of.q.shape()[1], kv_heads = of.k.shape()[1];
+  const Shape shape = {of.q.shape()[0], of.q.shape()[2], heads + 2 * kv_heads, of.q.shape()[3]};
+  const Array made = Array::empty(of.q.device(), shape, of.q.type(), on);
+  const Array by_head = made.transpose(std::array{0, 2, 1, 3});
+  return {by_head.slice(1, 0, heads, 1), by_head.slice(1, heads, kv_heads, 1),
+          by_head.slice(1, heads + kv_heads, kv_heads, 1),
+          made.reshape({shape[0], shape[1], shape[2] * shape[3]})};
+}
+
 void use_gradients_on(const PreparedGradient& made, const AttentionGradients& gradients,
                       const Stream& on) {
   made.forward.use_on(on);
@@ -202,7 +216,8 @@ void use_gradients_on(const PreparedGradient& made, const AttentionGradients& gr
 
 AttentionGradients attention_backward(const Array& grad, const Array& query, const Array& key,
                                       const Array& value, const Array& out, const Array& lse,
-                                      const AttentionOptions& options, const Stream& stream) {
+                                      const AttentionOptions& options, bool in_rows,
+                                      const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(query.device());
   PreparedGradient made;
   made.forward = prepare_attention(query, key, value, options, AttentionOperands::arrays, on);
@@ -212,8 +227,7 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   made.grad = with_whole_heads(grad, on);
   set_result(of, with_whole_heads(out, on), contiguous(lse, on), packed);
   made.extras = options.dropout > 0 ? 2 : of.extras ? 1 : 0;
-  AttentionGradients gradients{empty_gradient(of.q, on), empty_gradient(of.k, on),
-                               empty_gradient(of.v, on)};
+  AttentionGradients gradients = empty_gradients(of, in_rows, on);
   made.call.grad = made.grad.address();
   made.call.dq = gradients.query.address();
   made.call.dk = gradients.key.address();

@@ -442,7 +442,7 @@ def test_gradients_by_its_logarithms(forced):
         _core._force_attention(kernel)
         out, lse = attention(*device, is_causal=True, enable_gqa=True, return_lse=True)
         made = _core._attention_backward(
-            grad, *device, out, lse, [None] * 10, None, 0.0, -1, 0, 0.0, 0, 0
+            grad, *device, out, lse, [None] * 10, None, 0.0, -1, 0, 0.0, 0, 0, False
         )
         found[kernel] = [x.numpy().astype(np.float64) for x in made]
     for one, other in zip(found["hopper"], found["mma"], strict=True):

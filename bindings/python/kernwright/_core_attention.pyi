@@ -95,5 +95,6 @@ def _attention_backward(
     dropout: float,
     seed: int,
     offset: int,
+    in_rows: bool,
     /,
-) -> tuple[Array, Array, Array]: ...
+) -> tuple[Array, ...]: ...

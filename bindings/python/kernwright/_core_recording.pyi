@@ -48,10 +48,12 @@ class _GradientRecording:
     def place(self, array: Array, /) -> tuple[_Node, int] | None:
         """The node that made an array, and the array's number among its results."""
 
-    def add_traced_write(self, target: Array, first: int, end: int, order: int, /) -> None:
-        """Memory was written through an array by what has a gradient; the caller keeps the array.
-        Operands made before it, in the same memory, are handed to refuse_stale(), a method of the
-        class derived from this one."""
+    def add_seen_write(
+        self, target: Array, first: int, end: int, order: int, traced: bool, /
+    ) -> None:
+        """Memory was written through an array, `traced`: by what has a gradient. The caller
+        keeps the array. Operands made before it, in the same memory, are handed to refuse_stale(),
+        a method of the class derived from this one."""
 
     def close(self) -> None:
         """Forgets all arrays."""

@@ -16,7 +16,7 @@ from kernwright._core import Array, _set_handlers
 from kernwright._grad import draws, reduced, targets, writes
 from kernwright._grad.calls import Handler, Rule, constant_handler, refused_handler
 from kernwright._grad.recording import is_traced, note_extent
-from kernwright._grad.table import arrays, linear, nn, reductions, special, vectors
+from kernwright._grad.table import arrays, attention, linear, nn, reductions, special, vectors
 from kernwright.errors import ArgumentError
 
 
@@ -106,7 +106,7 @@ JOINT: dict[Any, tuple[Any, str]] = {
     _core._bias_activate: (nn.bias_activate, "bias_activation()"),
     _core._concat: (arrays.concat, "concat()"),
     _core._gate: (nn.gate, "a gated activation"),
-    _core._merge_qkv: (nn.merge_qkv, "merge_qkv()"),
+    _core._merge_qkv: (attention.merge_qkv, "merge_qkv()"),
     _core._permute: (nn.permute, "permute()"),
     _core._pointwise_loss: (nn.pointwise_loss, "a loss"),
     _core._pope: (nn.pope, "pope()"),
@@ -132,7 +132,7 @@ _NO_POSITION = 1 << 10  # callers give `out` as a keyword
 # Functions with a handler of their own.
 OWN: dict[Any, Handler] = {
     _core._add_at: writes.add_at,
-    _core._attention: targets.attention_handler(nn.attention, "attention(out=...)"),
+    _core._attention: targets.attention_handler(attention.attention, "attention(out=...)"),
     _core._bincount: reduced.bincount,
     _core._compress: arrays.compress,
     _core._cross_entropy: nn.cross_entropy,
@@ -159,7 +159,7 @@ OWN: dict[Any, Handler] = {
     _core._route: nn.route,
     _core._scatter: writes.scatter,
     _core._sort: arrays.sort,
-    _core._split_qkv: nn.split_qkv,
+    _core._split_qkv: attention.split_qkv,
     _core._svd: reduced.svd,
     _core._topk: nn.topk,
 }

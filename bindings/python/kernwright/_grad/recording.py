@@ -89,8 +89,7 @@ class Recording(_GradientRecording):
 
     def add_write(self, write: Write) -> None:
         self.writes[id(write.target), write.first, write.end] = write
-        if write.traced:
-            self.add_traced_write(write.target, write.first, write.end, write.order)
+        self.add_seen_write(write.target, write.first, write.end, write.order, write.traced)
 
     def refuse_stale(self, name: str, operands: Iterable[Any], but: Any = None) -> None:
         """An operand made before its memory was written through another array: its values would
@@ -101,7 +100,8 @@ class Recording(_GradientRecording):
             place = self.place(x)
             order = 0 if place is None else place[0].order
             for write in self.writes.values():
-                if not write.traced or write.order < order or write.target is x:
+                matters = write.traced or place is not None
+                if not matters or write.order < order or write.target is x:
                     continue
                 if write.target is not but and write.touches(x):
                     raise InvalidArgument(

@@ -85,10 +85,11 @@ def attention_backward(
         dropout_p,
         seed or 0,
         offset,
+        False,
     )
-    if shape is None:
-        return made
-    dq, dk, dv = (x.reshape(of) for x, of in zip(made, shapes, strict=True))
+    if shape is not None:
+        made = tuple(x.reshape(of) for x, of in zip(made, shapes, strict=True))
+    dq, dk, dv = made
     return dq, dk, dv
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from kernwright._grad.table.linear import linear
 from kernwright.errors import ArgumentError
 
 
-def _constant(name: str, **operands: Any) -> None:
+def constant(name: str, **operands: Any) -> None:
     """Refuses operands that have no gradient."""
     for key, value in operands.items():
         if is_traced(value):
@@ -51,7 +50,7 @@ def softmax(
     y: Array, x: Array, axis: int, scale: float, mask: Any, dtype: Any, out: Any, log: bool
 ) -> Pairs:
     if mask is not None:
-        _constant("softmax()", mask=mask)
+        constant("softmax()", mask=mask)
     return ((x, lambda g: _core._softmax_backward(g, y, axis, scale, log)),)
 
 
@@ -61,7 +60,7 @@ def norm(
 ) -> Joint:  # fmt: skip
     made, _, total = result
     if quantize is not None:
-        _constant("a norm with quantize", x=x, weight=weight, bias=bias, residual=residual)
+        constant("a norm with quantize", x=x, weight=weight, bias=bias, residual=residual)
         return (), (), lambda *g: ()
     normed = x if total is None else total
 
@@ -88,7 +87,7 @@ def batch_norm(
     y: Array, x: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None,
     bias: Any = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Joint:  # fmt: skip
-    _constant("batch_norm()", running_mean=running_mean, running_var=running_var)
+    constant("batch_norm()", running_mean=running_mean, running_var=running_var)
     # The running statistics move on in place; evaluation's gradient needs those of now.
     mean = running_mean if training or running_mean is None else running_mean.copy()
     variance = running_var if training or running_var is None else running_var.copy()
@@ -170,9 +169,9 @@ def cross_entropy(
 ) -> tuple[Any, Any]:  # fmt: skip
     """The handler: with `in_place` the gradient is computed at once, over the logits."""
     options = (reduction, label_smoothing, z_loss, ignore_index)
-    _constant("cross_entropy()", target=target, weight=weight)
+    constant("cross_entropy()", target=target, weight=weight)
     if gradient:
-        _constant("the gradient of cross_entropy()", logits=logits, grad=upstream)
+        constant("the gradient of cross_entropy()", logits=logits, grad=upstream)
     call = functools.partial(_core._unrecorded, _core._cross_entropy, logits, target, *options)
     if gradient or not is_traced(logits):
         made: tuple[Any, Any] = call(gradient, gradient and in_place, upstream, weight)
@@ -204,10 +203,10 @@ def pointwise_loss(
     gradient: bool, upstream: Any,
 ) -> Joint:  # fmt: skip
     if gradient:
-        _constant("the gradient of a loss", x=x, target=target, grad=upstream)
+        constant("the gradient of a loss", x=x, target=target, grad=upstream)
     symmetric = kind in ("squared", "absolute", "huber", "smooth_absolute")
     if not symmetric:
-        _constant("bce_with_logits()", target=target)
+        constant("bce_with_logits()", target=target)
 
     def pull(g: Any) -> Sequence[Any]:
         made = _core._pointwise_loss(kind, x, target, reduction, parameter, False, True, g)[1]
@@ -217,45 +216,13 @@ def pointwise_loss(
     return (x, target), (result[0],), pull
 
 
-def attention(
-    decode: bool, query: Any, key: Any, value: Any, arrays: Any, scale: Any, cap: Any, left: Any,
-    right: Any, third: Any, wants_lse: bool, dropout_p: Any, seed: Any, offset: Any, *rest: Any,
-) -> tuple[Any, Any]:  # fmt: skip
-    """The handler of attention(): the logarithms of the sums are kept for the gradient."""
-    for name, each in zip(("attn_mask", "sinks", "alibi"), arrays, strict=False):
-        if each is not None:
-            _constant("attention()", **{name: each})
-    is_constant = not (is_traced(query) or is_traced(key) or is_traced(value))
-    if decode and not is_constant:
-        _constant("decode_attention()", query=query, key=key, value=value)
-    out, lse = _core._unrecorded(
-        _core._attention, decode, query, key, value, arrays, scale, cap, left, right, third,
-        wants_lse or not is_constant, dropout_p, seed, offset, *rest,
-    )  # fmt: skip
-    if is_constant:
-        return out, lse
-
-    def pull(g: Any, of_lse: Any = None) -> Sequence[Any]:
-        if of_lse is not None:
-            raise ArgumentError("the lse of attention() has no gradient: kw.stop_gradient(lse)")
-        if g is None:
-            return None, None, None
-        made: Sequence[Any] = _core._attention_backward(
-            g, query, key, value, out, lse, arrays, scale, cap, left, right, dropout_p, seed, offset
-        )
-        return made
-
-    note_joint("attention()", (query, key, value), (out, lse), pull)
-    return out, lse if wants_lse else None
-
-
 def rope(
     result: Any, q: Array, k: Any, cos: Any, sin: Any, positions: Any, offset: int,
     interleaved: bool, heads_first: bool, inplace: bool, backward: bool,
 ) -> Joint:  # fmt: skip
-    _constant("rope()", cos=cos, sin=sin)
+    constant("rope()", cos=cos, sin=sin)
     if inplace:
-        _constant("rope(inplace=True)", q=q, k=k)
+        constant("rope(inplace=True)", q=q, k=k)
         return (), (), lambda *g: ()
     options = (positions, offset, interleaved, heads_first, False, not backward)
 
@@ -279,7 +246,7 @@ def pope(
     y: Array, x: Array, cos: Any, sin: Any, shifts: Any, grad: Any, positions: Any, offset: int,
     heads_first: bool,
 ) -> Joint:  # fmt: skip
-    _constant("pope()", cos=cos, sin=sin, grad=grad)
+    constant("pope()", cos=cos, sin=sin, grad=grad)
     options = (positions, offset, heads_first)
 
     def pull(g: Array) -> Sequence[Any]:
@@ -289,49 +256,6 @@ def pope(
         return of_x, _core._pope_shifts(g, x, cos, sin, shifts, *options)
 
     return (x, shifts), (y,), pull
-
-
-def split_qkv(qkv: Any, heads: int, kv_heads: int, heads_first: bool) -> Any:
-    """The handler: views of `qkv`, which attention() reads where they lie."""
-    if not is_traced(qkv):
-        return _core._unrecorded(_core._split_qkv, qkv, heads, kv_heads, heads_first)
-    counts = (heads, kv_heads, kv_heads)
-    parts = _core._unrecorded(_heads, qkv, counts, heads_first)
-    if parts is None:  # it says so
-        return _core._unrecorded(_core._split_qkv, qkv, heads, kv_heads, heads_first)
-
-    def pull(*given: Any) -> Sequence[Any]:
-        like = next(g for g in given if g is not None)
-        shape, axis = list(like.shape), like.ndim - (3 if heads_first else 2)
-
-        def zeros(count: int) -> Array:
-            shape[axis] = count
-            return kw.zeros(shape, dtype=like.dtype, device=like.device)
-
-        q, k, v = (zeros(n) if g is None else g for g, n in zip(given, counts, strict=True))
-        return (_core._merge_qkv(q, k, v, heads_first),)
-
-    note_joint("split_qkv()", (qkv,), parts, pull)
-    return parts
-
-
-def _heads(qkv: Array, counts: tuple[int, ...], heads_first: bool) -> tuple[Array, ...] | None:
-    """Views of groups of heads; None where they do not fit."""
-    total, (*before, extent) = sum(counts), qkv.shape
-    if total < 1 or extent % total != 0 or not before:
-        return None
-    whole = qkv.reshape(*before, total, extent // total)
-    if heads_first:
-        whole = kw.swapaxes(whole, -2, -3)
-    after = (slice(None),) * (2 if heads_first else 1)
-    ends = itertools.accumulate(counts, initial=0)
-    return tuple(whole[(..., slice(*pair), *after)] for pair in itertools.pairwise(ends))
-
-
-def merge_qkv(y: Array, q: Array, k: Array, v: Array, heads_first: bool) -> Joint:
-    axis = q.ndim - (3 if heads_first else 2)
-    heads, kv_heads = q.shape[axis], k.shape[axis]
-    return (q, k, v), (y,), lambda g: _core._split_qkv(g, heads, kv_heads, heads_first)
 
 
 def permute(result: Any, x: Array, experts: Any, count: int) -> Joint:
@@ -408,8 +332,12 @@ def activated_layer(
     """The handler of linear() with an activation, which is computed by itself: its gradient needs
     what goes into it."""
     if is_traced(x) or is_traced(weight) or is_traced(bias):
-        made = _core._linear(x, weight, bias, scale, None, "", precision)
-        made = _core._activate(activation, made, 1.0, 1.0)
+        apart = is_traced(bias)  # its gradient comes with that of the activation
+        made = _core._linear(x, weight, None if apart else bias, scale, None, "", precision)
+        if apart:
+            made = _core._bias_activate(activation, made, bias, 1.0, 1.0)
+        else:
+            made = _core._activate(activation, made, 1.0, 1.0)
         return made if residual is None else made + residual
     given = (x, weight, bias, scale, residual, activation, precision)
     made = _core._unrecorded(_core._linear, *given)
@@ -471,7 +399,7 @@ def route(
     scale: float,
 ) -> tuple[Any, Any]:  # fmt: skip
     """The handler: the choice is constant, the weights of the chosen follow the scores."""
-    _constant("route()", bias=bias)
+    constant("route()", bias=bias)
     weights, experts = _core._unrecorded(
         _core._route, logits, k, sigmoid, renormalize, bias, groups, kept, scale
     )

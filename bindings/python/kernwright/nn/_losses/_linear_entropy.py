@@ -19,7 +19,7 @@ _TILE = 128  # rows of a product's tile
 
 
 class _Sums(NamedTuple):
-    """Of all rows: the losses, and the gradients of this sum."""
+    """Of all rows: the losses, and the gradients of this sum, or of the mean."""
 
     loss: Array
     of_x: Array | None
@@ -60,22 +60,29 @@ def linear_cross_entropy(
     options = (label_smoothing, z_loss, ignore_index)
     size = _chunk_rows(chunk, target.size, weight)
     if not _core._is_recording():
-        loss = _swept(x, weight, target, options, size, (False, False)).loss
-        return loss / _count(target, ignore_index, loss) if reduction == "mean" else loss
-    from kernwright._grad.recording import is_traced, note_joint, unrecorded
+        loss = _swept(x, weight, target, options, size, (False, False), None).loss
+        return loss / _count(target, ignore_index, loss.dtype) if reduction == "mean" else loss
+    from kernwright._grad.recording import is_one, is_traced, note_joint, unrecorded
 
     if is_traced(target):
         raise ArgumentError("linear_cross_entropy() has no gradient of its target")
     with unrecorded():
-        sums = _swept(x, weight, target, options, size, (is_traced(x), is_traced(weight)))
-        count = _count(target, ignore_index, sums.loss) if reduction == "mean" else 1
-        loss = sums.loss / count
+        wide = "float64" if x.dtype.name == "float64" else "float32"
+        count = _count(target, ignore_index, wide) if reduction == "mean" else None
+        # A mean's factor goes into the gradient of the logits, but float16 would lose digits.
+        early = None if count is None or x.dtype.name == "float16" else 1 / count
+        wanted = (is_traced(x), is_traced(weight))
+        sums = _swept(x, weight, target, options, size, wanted, early)
+        loss = sums.loss if count is None else sums.loss / count
 
     def pull(grad: Array) -> Sequence[Array | None]:
         if _core._is_recording() and (is_traced(x) or is_traced(weight)):
             raise ArgumentError("the gradient of linear_cross_entropy() has no gradient")
-        factor = grad / count
-        return [None if each is None else each * factor for each in (sums.of_x, sums.of_weight)]
+        made = (sums.of_x, sums.of_weight)
+        if is_one(grad) and (count is None or early is not None):
+            return made
+        factor = grad if count is None or early is not None else grad / count
+        return [None if each is None else each * factor for each in made]
 
     note_joint("linear_cross_entropy()", (x, weight), (loss,), pull)
     return loss
@@ -91,30 +98,35 @@ def _chunk_rows(chunk: int | None, rows: int, weight: Array) -> int:
     return -(-rows // max(parts, 1) // _TILE) * _TILE or _TILE
 
 
-def _count(target: Array, ignored: int, loss: Array) -> Array:
+def _count(target: Array, ignored: int, dtype: Any) -> Array:
     """The number of targets that count."""
-    return kernwright.sum(target != ignored).astype(loss.dtype)
+    return kernwright.sum(target != ignored).astype(dtype)
 
 
 def _swept(
     x: Array, weight: Array, target: Array, options: tuple[float, float, int], size: int,
-    wanted: tuple[bool, bool],
+    wanted: tuple[bool, bool], factor: Array | None,
 ) -> _Sums:  # fmt: skip
-    """The sums over all rows, chunk by chunk; `wanted`: whether the gradients of x and weight."""
+    """The sums over all rows, chunk by chunk; `wanted`: whether the gradients of x and weight, by a
+    factor."""
     rows, classes = x.reshape(target.size, x.shape[-1]), target.reshape(target.size)
     loss = of_weight = None
-    of_x = kernwright.empty_like(rows) if wanted[0] else None
+    whole = 0 < target.size <= size  # one chunk: nothing is put together
+    of_x = kernwright.empty_like(rows) if wanted[0] and not whole else None
     wide = "float64" if x.dtype.name == "float64" else "float32"
     for begin in range(0, max(target.size, 1), size):
         some = rows[begin : begin + size]
         logits = linear(some, weight)
         given = (logits, classes[begin : begin + size], "sum", *options)
-        part, grad = _cross_entropy(*given, any(wanted), any(wanted), None, None)
+        part, grad = _cross_entropy(*given, any(wanted), any(wanted), factor, None)
         loss = part if loss is None else loss + part
-        if of_x is not None:
+        if whole and wanted[0]:
+            of_x = grad @ weight
+        elif of_x is not None:
             of_x[begin : begin + size] = grad @ weight
         if wanted[1]:
-            product = (grad.mT @ some).astype(wide, copy=False)
+            product = grad.mT @ some
+            product = product if whole else product.astype(wide, copy=False)
             of_weight = product if of_weight is None else of_weight + product
         del logits, given, grad  # before the next ones are made
     assert loss is not None

@@ -1,0 +1,118 @@
+"""Gradients of attention, and of the heads that it reads."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import kernwright as kw
+from kernwright import _core
+from kernwright._core import Array
+from kernwright._grad.recording import Joint, is_traced, note_joint, recordings, refuse_stale
+from kernwright._grad.table.nn import constant
+from kernwright.errors import ArgumentError
+
+__all__ = ["attention", "merge_qkv", "split_qkv"]
+
+
+def attention(
+    decode: bool, query: Any, key: Any, value: Any, arrays: Any, scale: Any, cap: Any, left: Any,
+    right: Any, third: Any, wants_lse: bool, dropout_p: Any, seed: Any, offset: Any, *rest: Any,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The handler of attention(): the logarithms of the sums are kept for the gradient."""
+    for name, each in zip(("attn_mask", "sinks", "alibi"), arrays, strict=False):
+        if each is not None:
+            constant("attention()", **{name: each})
+    is_constant = not (is_traced(query) or is_traced(key) or is_traced(value))
+    if decode and not is_constant:
+        constant("decode_attention()", query=query, key=key, value=value)
+    rows = None if is_constant else _rows_of(query, key, value)
+    out, lse = _core._unrecorded(
+        _core._attention, decode, query, key, value, arrays, scale, cap, left, right, third,
+        wants_lse or not is_constant, dropout_p, seed, offset, *rest,
+    )  # fmt: skip
+    if is_constant:
+        return out, lse
+
+    def pull(g: Any, of_lse: Any = None) -> Sequence[Any]:
+        if of_lse is not None:
+            raise ArgumentError("the lse of attention() has no gradient: kw.stop_gradient(lse)")
+        if g is None:
+            return (None,) * len(operands)
+        made: Sequence[Any] = _core._attention_backward(
+            g, query, key, value, out, lse, arrays, scale, cap, left, right, dropout_p, seed,
+            offset, rows is not None,
+        )  # fmt: skip
+        return made
+
+    operands = (query, key, value) if rows is None else (rows,)
+    note_joint("attention()", operands, (out, lse), pull)
+    return out, lse if wants_lse else None
+
+
+def _rows_of(query: Array, key: Array, value: Array) -> Array | None:
+    """The array that split_qkv() made views of: its gradient then needs no merging. None where a
+    recording knows the heads by another operation."""
+    parts: Any = (query, key, value)
+    found: Array | None = None
+    refuse_stale("attention()", parts)
+    unknown = []
+    for recording in recordings():
+        places = [recording.place(each) for each in parts]
+        if places == [None] * 3:
+            unknown.append(recording)
+            continue
+        if any(place is None or place[0] is not places[0][0] for place in places):
+            return None
+        found = getattr(places[0][0].joint, "rows", None)
+        if found is None or [place[1] for place in places] != [0, 1, 2]:
+            return None
+    if found is None or any(recording.place(found) is not None for recording in unknown):
+        return None
+    return found
+
+
+def split_qkv(qkv: Any, heads: int, kv_heads: int, heads_first: bool) -> Any:
+    """The handler: views of `qkv`, which attention() reads where they lie."""
+    if not is_traced(qkv):
+        return _core._unrecorded(_core._split_qkv, qkv, heads, kv_heads, heads_first)
+    counts = (heads, kv_heads, kv_heads)
+    parts = _core._unrecorded(_heads, qkv, counts, heads_first)
+    if parts is None:  # it says so
+        return _core._unrecorded(_core._split_qkv, qkv, heads, kv_heads, heads_first)
+
+    def pull(*given: Any) -> Sequence[Any]:
+        like = next(g for g in given if g is not None)
+        shape, axis = list(like.shape), like.ndim - (3 if heads_first else 2)
+
+        def zeros(count: int) -> Array:
+            shape[axis] = count
+            return kw.zeros(shape, dtype=like.dtype, device=like.device)
+
+        q, k, v = (zeros(n) if g is None else g for g, n in zip(given, counts, strict=True))
+        return (_core._merge_qkv(q, k, v, heads_first),)
+
+    if heads_first and qkv.ndim == 3:
+        pull.rows = qkv  # type: ignore[attr-defined]
+    note_joint("split_qkv()", (qkv,), parts, pull)
+    return parts
+
+
+def _heads(qkv: Array, counts: tuple[int, ...], heads_first: bool) -> tuple[Array, ...] | None:
+    """Views of groups of heads; None where they do not fit."""
+    total, (*before, extent) = sum(counts), qkv.shape
+    if total < 1 or extent % total != 0 or not before:
+        return None
+    whole = qkv.reshape(*before, total, extent // total)
+    if heads_first:
+        whole = kw.swapaxes(whole, -2, -3)
+    after = (slice(None),) * (2 if heads_first else 1)
+    ends = itertools.accumulate(counts, initial=0)
+    return tuple(whole[(..., slice(*pair), *after)] for pair in itertools.pairwise(ends))
+
+
+def merge_qkv(y: Array, q: Array, k: Array, v: Array, heads_first: bool) -> Joint:
+    axis = q.ndim - (3 if heads_first else 2)
+    heads, kv_heads = q.shape[axis], k.shape[axis]
+    return (q, k, v), (y,), lambda g: _core._split_qkv(g, heads, kv_heads, heads_first)

@@ -1,0 +1,157 @@
+"""Passes over memory that recorded layers leave out: heads that are views of the rows of a layer,
+and biases of layers with an activation. The gradients are those of operations one by one."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import kernwright as kw
+
+
+def normal(*shape, dtype="bfloat16", seed=0):
+    return kw.asarray(np.random.default_rng(seed).normal(size=shape).astype("f4")).astype(dtype)
+
+
+def kernels(call):
+    call()
+    with kw.profile() as seen:
+        call()
+    return [each.name for each in seen.activities]
+
+
+def attended(qkv, heads, kv_heads, change):
+    q, k, v = kw.nn.split_qkv(qkv, heads, kv_heads, heads_first=True)
+    q, k, v = change(q, k, v)
+    return kw.nn.attention(q, k, v, is_causal=True, enable_gqa=heads != kv_heads)
+
+
+def apart(q, k, v):
+    """Arrays of their own, with the same elements."""
+    return q * 1, k * 1, v * 1
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "dim"), [(2, 2, 16), (4, 2, 8), (3, 1, 12), (1, 1, 5)]
+)
+def test_heads_in_rows_have_the_bits_of_merged_ones(dtype, heads, kv_heads, dim):
+    qkv = normal(2, 7, (heads + 2 * kv_heads) * dim, dtype=dtype)
+    weight = normal(2, heads, 7, dim, dtype=dtype, seed=1)
+    found = []
+    for change in (lambda *parts: parts, apart):
+        _, back = kw.vjp(lambda x, c=change: attended(x, heads, kv_heads, c), qkv)
+        (gradient,) = back(weight)
+        assert gradient.shape == qkv.shape and gradient.is_contiguous
+        found.append(gradient.numpy().tobytes())
+    assert found[0] == found[1]
+
+
+def test_no_pass_merges_the_heads():
+    qkv, weight = normal(1, 64, 3 * 64), normal(1, 1, 64, 64, seed=1)
+    _, back = kw.vjp(lambda x: attended(x, 1, 1, lambda *parts: parts), qkv)
+    names = kernels(lambda: back(weight))
+    assert any("attention_gradient" in name for name in names)
+    assert not any("split_heads" in name or "copy" in name for name in names), names
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda q, k, v: (q, k, k), lambda q, k, v: (k, q, v), lambda q, k, v: (q * 2, k, v),
+        lambda q, k, v: (q, k, kw.nn.silu(v)), lambda q, k, v: (q, kw.stop_gradient(k), v),
+    ],
+)  # fmt: skip
+def test_other_operands_than_the_three_parts(change):
+    qkv = normal(1, 5, 3 * 2 * 8, dtype="float32")
+
+    def separate(x):
+        parts = (part * 1 for part in kw.nn.split_qkv(x, 2, heads_first=True))
+        return kw.nn.attention(*change(*parts), is_causal=True)
+
+    weight = normal(1, 2, 5, 8, dtype="float32", seed=1)
+    found = kw.vjp(lambda x: attended(x, 2, 2, change), qkv)[1](weight)[0]
+    expected = kw.vjp(separate, qkv)[1](weight)[0]
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_parts_with_more_uses():
+    qkv = normal(1, 5, 3 * 2 * 8, dtype="float32")
+
+    def loss(x, make):
+        q, k, v = make(*kw.nn.split_qkv(x, 2, heads_first=True))
+        y = kw.nn.attention(q, k, v) + kw.nn.attention(q, k, v, is_causal=True)
+        return (y * q).sum() + (x * x).sum() + k.sum()
+
+    found = kw.grad(lambda x: loss(x, lambda *parts: parts))(qkv)
+    expected = kw.grad(lambda x: loss(x, apart))(qkv)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_recordings_that_know_the_parts_otherwise():
+    """An inner function takes the gradient of one part, or of the rows behind the parts."""
+    qkv = normal(1, 5, 3 * 2 * 8, dtype="float32")
+    parts = kw.nn.split_qkv(qkv, 2, heads_first=True)
+    ones = kw.ones_like(parts[0])
+    attention = functools.partial(kw.nn.attention, is_causal=True)
+    expected = kw.grad(lambda q: attention(q, *parts[1:]).sum())(parts[0]).numpy()
+    whole = kw.grad(lambda x: attended(x, 2, 2, apart).sum())(qkv).numpy()
+    inner = []
+
+    def outer(x):
+        q, k, v = kw.nn.split_qkv(x, 2, heads_first=True)
+        y, of_part = kw.vjp(lambda q: attention(q, k, v), q)
+        z, of_rows = kw.vjp(lambda x: attention(q, k, v) + x.sum(), x)
+        inner.extend((of_part, of_rows))
+        return y.sum() + z.sum()
+
+    found = kw.grad(outer)(qkv).numpy()
+    np.testing.assert_allclose(found, 2 * whole + ones.size, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(inner[0](ones)[0].numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(inner[1](ones)[0].numpy(), np.full(qkv.shape, ones.size), rtol=1e-6)
+
+
+def test_rows_that_were_written_behind_their_parts():
+    def f(x):
+        y = x * 1
+        parts = kw.nn.split_qkv(y, 1, heads_first=True)
+        y[..., 0] = 0.0
+        return kw.nn.attention(*parts).sum()
+
+    with pytest.raises(kw.InvalidArgument, match=r"attention\(\).*reads memory that"):
+        kw.grad(f)(normal(1, 5, 24, dtype="float32"))
+
+
+@pytest.mark.parametrize("activation", ["gelu_tanh", "gelu", "silu", "relu", "relu2", "sigmoid"])
+def test_a_layer_with_an_activation(activation):
+    x, w, b = (normal(*shape, dtype="float64", seed=i) for i, shape in enumerate(
+        ((3, 4), (5, 4), (5,))))  # fmt: skip
+    layer = lambda x, w, b: kw.nn.linear(x, w, b, activation=activation)  # noqa: E731
+    assert kw.gradcheck(layer, x, w, b)
+    assert kw.gradcheck(lambda x: layer(x, w, b), x)
+    assert kw.gradcheck(lambda b: layer(x, w, b), b)
+    steps = lambda *args: layer(*args) + args[0].sum()  # noqa: E731
+    assert kw.gradcheck(steps, x, w, b)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_the_layer_in_few_bits(dtype):
+    operands = [normal(64, 32, dtype=dtype), normal(48, 32, dtype=dtype, seed=1),
+                normal(48, dtype=dtype, seed=2)]  # fmt: skip
+    weight = normal(64, 48, dtype=dtype, seed=3)
+    call = lambda x, w, b: kw.nn.linear(x, w, b, activation="gelu_tanh")  # noqa: E731
+    made, back = kw.vjp(call, *operands)
+    wide = [each.astype("float64") for each in operands]
+    expected, exact = kw.vjp(call, *wide)
+    limit = {"bfloat16": 1e-2, "float16": 2e-3, "float32": 1e-6}[dtype]
+    pairs = [(made, expected), *zip(back(weight), exact(weight.astype("float64")), strict=True)]
+    for one, other in pairs:
+        one, other = one.astype("float64").numpy(), other.numpy()
+        assert np.linalg.norm(one - other) <= limit * np.linalg.norm(other)
+
+
+def test_the_bias_has_no_pass_of_its_own():
+    operands = [normal(64, 32), normal(48, 32, seed=1), normal(48, seed=2)]
+    _, back = kw.vjp(lambda x, w, b: kw.nn.linear(x, w, b, activation="gelu_tanh"), *operands)
+    names = kernels(lambda: back(normal(64, 48, seed=3)))
+    assert not any(name.startswith("reduce_") for name in names), names
