@@ -36,18 +36,18 @@ void check_words(const PackCall& call) {
 }
 
 void check_pack_gguf(const PackCall& call) {
-  const GgufFormat& gguf = gguf_format(packed_name(call.format));
+  const GgufFormat& gguf = gguf_format(packed_traits(call.format).name);
   require_pack(call.blocks[0], ScalarType::uint8, call.n * call.k / gguf.values * gguf.bytes, call,
                "bytes of blocks");
 }
 
 void check_blocks(const PackCall& call) {
   const std::int64_t size = call.n * call.k;
-  switch (call.format) {
-    case PackedFormat::int4:
+  const PackedTraits& traits = packed_traits(call.format);
+  switch (traits.kind) {
+    case PackedKind::words:
       return check_words(call);
-    case PackedFormat::nf4:
-    case PackedFormat::fp4: {
+    case PackedKind::absmax: {
       const std::int64_t blocks = size / call.group;
       require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
       if (call.blocks.size() == 2)
@@ -58,14 +58,14 @@ void check_blocks(const PackCall& call) {
                    "scales of absmax");
       return require_pack(call.blocks[4], ScalarType::float32, 1, call, "the offset of absmax");
     }
-    case PackedFormat::mxfp4:
+    case PackedKind::float4:
       require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
-      return require_pack(call.blocks[1], ScalarType::uint8, size / 32, call, "exponents");
-    case PackedFormat::nvfp4:
-      require_pack(call.blocks[0], ScalarType::uint8, size / 2, call, "codes");
-      require_pack(call.blocks[1], ScalarType::float8_e4m3fn, size / 16, call, "scales");
+      if (!traits.has_factor)
+        return require_pack(call.blocks[1], ScalarType::uint8, size / traits.group, call,
+                            "exponents");
+      require_pack(call.blocks[1], ScalarType::float8_e4m3fn, size / traits.group, call, "scales");
       return require_pack(call.blocks[2], ScalarType::float32, 1, call, "the scale of all");
-    case PackedFormat::fp8_block:
+    case PackedKind::tiles:
       require_pack(call.blocks[0], ScalarType::float8_e4m3fn, size, call, "weights");
       require_device_of(call.blocks[1], call.blocks[0], "scales");
       require_type(call.blocks[1], ScalarType::float32, "the array of scales");
@@ -79,15 +79,16 @@ void check_blocks(const PackCall& call) {
 }
 
 std::size_t least_pack_blocks(PackedFormat format) {
-  if (format == PackedFormat::nvfp4) return 3;
-  return is_packed_gguf(format) ? 1 : 2;
+  const PackedTraits& traits = packed_traits(format);
+  if (traits.has_factor) return 3;
+  return traits.kind == PackedKind::gguf ? 1 : 2;
 }
 
 bool pack_count_fits(const PackCall& call) {
   const std::size_t count = call.blocks.size(), least = least_pack_blocks(call.format);
   if (count == least) return true;
-  return (call.format == PackedFormat::int4 && count == 3) ||
-         (has_packed_absmax(call.format) && count == 5);
+  const PackedKind kind = packed_traits(call.format).kind;
+  return (kind == PackedKind::words && count == 3) || (kind == PackedKind::absmax && count == 5);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
 #include "kernels_src/gemv/skinny_plan.h"
+#include "kernels_src/packed/packed_format.h"
 
 #include <array>
 #include <optional>
@@ -13,27 +14,6 @@
 #include <vector>
 
 namespace kernwright::kernels {
-
-enum class PackedFormat : std::uint8_t {
-  int4,  ///< groups of 4-bit codes with a scale, with zeros or without
-  nf4,
-  fp4,
-  q4_0,
-  q4_1,
-  q5_0,
-  q5_1,
-  q8_0,
-  q2_k,
-  q3_k,
-  q4_k,
-  q5_k,
-  q6_k,
-  iq4_nl,
-  iq4_xs,
-  mxfp4,
-  nvfp4,
-  fp8_block
-};
 
 /// Weights of n rows and k columns. Rows are cut into tiles of 16, k into blocks of 128 (the last
 /// ones are filled with zeros). include/packed/packed_weights.cuh tells a lane's share of them.
@@ -49,33 +29,9 @@ struct PackedWeights {
   /// int32.
   static constexpr std::size_t kParts = 8;
   std::array<std::optional<Array>, kParts> parts{};
-};
 
-/// The name of a format, "q4_k". Throws InvalidArgument that lists the names.
-PackedFormat packed_format(std::string_view name);
-std::string_view packed_name(PackedFormat format);
-/// Whether weights are blocks of GGUF files.
-constexpr bool is_packed_gguf(PackedFormat format) {
-  return format >= PackedFormat::q4_0 && format <= PackedFormat::iq4_xs;
-}
-/// Whether codes count all numbers in turn and blocks have their absmax.
-constexpr bool has_packed_absmax(PackedFormat format) {
-  return format == PackedFormat::nf4 || format == PackedFormat::fp4;
-}
-/// Whether codes stand for the 16 numbers of a table.
-constexpr bool has_packed_table(PackedFormat format) {
-  return has_packed_absmax(format) || format == PackedFormat::iq4_nl ||
-         format == PackedFormat::iq4_xs;
-}
-/// Whether codes are bytes.
-constexpr bool has_packed_bytes(PackedFormat format) {
-  return format == PackedFormat::q8_0 || format == PackedFormat::fp8_block;
-}
-/// Whether 16 numbers have a scale.
-constexpr bool has_short_groups(PackedFormat format) {
-  return format == PackedFormat::q2_k || format == PackedFormat::q3_k ||
-         format == PackedFormat::q6_k || format == PackedFormat::nvfp4;
-}
+  constexpr const PackedTraits& traits() const { return packed_traits(format); }
+};
 
 /// How the parts of a format's tensors are read.
 enum class PackedSource : std::uint8_t { gptq, awq, other };

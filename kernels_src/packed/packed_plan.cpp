@@ -22,9 +22,9 @@ namespace {
 constexpr std::int64_t kRowUnits = 16;  ///< of k, at most, where a block fetches its tile ahead
 
 SkinnyPlan plan_packed_row(const PackedWeights& w, SkinnyPlan plan) {
-  const bool at_once = w.format == PackedFormat::q4_k && packed_units(w, 1) <= kRowUnits;
+  const bool at_once = w.traits().row_at_once && packed_units(w, 1) <= kRowUnits;
   choose_packed(plan.warps, at_once ? 16 : 8);
-  choose_packed(plan.unroll, at_once || has_packed_table(w.format) ? 1 : 2);
+  choose_packed(plan.unroll, at_once || w.traits().has_table ? 1 : 2);
   const bool fits = plan.warps <= 16 && plan.unroll <= 4 && plan.stages <= 0 &&
                     std::has_single_bit(static_cast<unsigned>(plan.warps * plan.unroll)) &&
                     plan.warps * plan.unroll <= 32;
@@ -39,17 +39,16 @@ bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
   if (m != 1) return false;
   if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::row;
   if (!device.overlapping || !fills_packed_warps(w, device)) return false;
-  if (has_packed_bytes(w.format)) return false;
+  if (w.traits().has_byte_codes()) return false;
   const std::int64_t units = packed_units(w, 1), tiles = (w.n + 15) / 16;
   const bool few = tiles <= 2 * device.multiprocessors;
-  if (has_packed_table(w.format)) {
+  if (w.traits().has_table) {
     const bool nested = w.parts[4].has_value();
     return nested && (units <= kRowUnits || (units <= 2 * kRowUnits && !few));
   }
-  if (units <= kRowUnits)
-    return few && (w.format == PackedFormat::q4_k || w.format == PackedFormat::nvfp4);
+  if (units <= kRowUnits) return few && w.traits().row_gains_few;
   // Whole numbers of x are as many for each block, and take time of their own.
-  return is_packed_whole(w) && units > (has_short_groups(w.format) ? 2 : 4) * kRowUnits;
+  return is_packed_whole(w) && units > (w.traits().has_short_groups() ? 2 : 4) * kRowUnits;
 }
 
 // ---- of some rows on Hopper, by warpgroups
@@ -85,7 +84,7 @@ int packed_wgmma_rows(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
                       const PackedDevice& device) {
   const auto cost = [&](int warps) { return packed_wgmma_cost(w, m, plan, warps, device); };
   int best = 8;
-  if ((plan.columns >= 4 || has_packed_units(w)) && cost(4) < cost(best)) best = 4;
+  if ((plan.columns >= 4 || w.traits().has_unit_scales) && cost(4) < cost(best)) best = 4;
   return cost(16) < cost(best) ? 16 : best;
 }
 
@@ -93,19 +92,16 @@ int packed_wgmma_rows(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
 /// format's threads have the registers. Four teams of four were slower for NF4.
 int packed_wgmma_teams(const PackedWeights& w, const SkinnyPlan& plan) {
   if (plan.warps == 4) return 2;
-  const bool gains = has_packed_table(w.format) || w.format == PackedFormat::mxfp4 ||
-                     w.format == PackedFormat::nvfp4 || w.format == PackedFormat::fp8_block ||
-                     w.format == PackedFormat::q4_0;
-  return plan.warps == 8 && plan.columns == 8 && gains ? 2 : 1;
+  return plan.warps == 8 && plan.columns == 8 && w.traits().two_teams ? 2 : 1;
 }
 
 /// How codes and x meet, measured on an H200 (Q4_K with up to 32 rows on an H100). Lanes that read
 /// codes in x's order need registers for those of other lanes; codes times scales that need no sums
 /// of groups leave them.
 int packed_wgmma_order(const PackedWeights& w, const SkinnyPlan& plan) {
-  if (has_packed_bytes(w.format) || w.format == PackedFormat::q6_k) return kPackedArranged;
-  const bool exact = w.format == PackedFormat::mxfp4 || w.format == PackedFormat::nvfp4;
-  const bool half = plan.columns == 4 && w.format == PackedFormat::q4_k;
+  if (w.traits().always_arranged) return kPackedArranged;
+  const bool exact = w.traits().is_exact;
+  const bool half = plan.columns == 4 && w.traits().spreads_at_32;
   const bool spread =
       plan.columns == 8 ? plan.warps == 4 || exact : plan.warps == 4 && (exact || half);
   return spread ? kPackedSpread : kPackedArranged;
@@ -114,10 +110,10 @@ int packed_wgmma_order(const PackedWeights& w, const SkinnyPlan& plan) {
 /// Stages that a block at least has, and of which it has a multiple. Where units have one scale,
 /// each team has stages of its own and begins one while it keeps another.
 std::int64_t least_packed_stages(const PackedWeights& w, const SkinnyPlan& plan) {
-  return has_packed_units(w) ? 2 * plan.unroll : 1;
+  return w.traits().has_unit_scales ? 2 * plan.unroll : 1;
 }
 int packed_stages_step(const PackedWeights& w, const SkinnyPlan& plan) {
-  return has_packed_units(w) ? plan.unroll : 1;
+  return w.traits().has_unit_scales ? plan.unroll : 1;
 }
 
 SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
@@ -139,8 +135,8 @@ SkinnyPlan plan_packed_wgmma(const PackedWeights& w, std::int64_t m, SkinnyPlan 
                     (plan.columns == 2 || plan.columns == 4 || plan.columns == 8) &&
                     plan.stages >= least_packed_stages(w, plan) && plan.stages <= 8 &&
                     plan.stages % packed_stages_step(w, plan) == 0 &&
-                    plan.rows <= (has_packed_bytes(w.format) ? kPackedArranged : kPackedSpread) &&
-                    plan.splits <= kMostCluster && device.wgmma && has_packed_wgmma(w.format) &&
+                    plan.rows <= (w.traits().has_byte_codes() ? kPackedArranged : kPackedSpread) &&
+                    plan.splits <= kMostCluster && device.wgmma && w.traits().has_warpgroups &&
                     packed_wgmma_shared(w, plan) <= device.shared_bytes;
   if (!fits) refuse_packed_plan();
   return plan;
@@ -156,11 +152,9 @@ bool fills_packed_wgmma(const PackedWeights& w, std::int64_t m, const PackedDevi
 bool takes_packed_wgmma(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
                         const PackedDevice& device) {
   if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::wgmma;
-  if (!device.wgmma || !has_packed_wgmma(w.format) || m <= 8 || m > kSkinnyRows) return false;
+  if (!device.wgmma || !w.traits().has_warpgroups || m <= 8 || m > kSkinnyRows) return false;
   const std::int64_t numbers = w.n * w.k, large = std::int64_t{1} << (m <= 16 ? 25 : 24);
-  const bool slow = w.format == PackedFormat::q4_k || w.format == PackedFormat::q6_k ||
-                    w.format == PackedFormat::nvfp4;  // in tiles, by the scales of short groups
-  if (numbers < large || (m <= 16 && !(slow && w.k <= 4096))) return false;
+  if (numbers < large || (m <= 16 && !(w.traits().slow_tiles && w.k <= 4096))) return false;
   return fills_packed_wgmma(w, m, device);
 }
 
@@ -168,8 +162,8 @@ bool takes_packed_wgmma(const PackedWeights& w, std::int64_t m, const SkinnyPlan
 bool beats_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
                        const PackedDevice& device) {
   if (plan != SkinnyPlan{} || !device.wgmma || m <= 8 || m > 16) return false;
-  if (!has_packed_units(w) || w.n * w.k <= std::int64_t{1} << 25) return false;
-  return (w.k > 4096 || w.format == PackedFormat::q6_k) && fills_packed_wgmma(w, m, device);
+  if (!w.traits().has_unit_scales || w.n * w.k <= std::int64_t{1} << 25) return false;
+  return w.k > w.traits().wgmma_depth && fills_packed_wgmma(w, m, device);
 }
 
 // ---- of up to 64 rows
@@ -183,7 +177,7 @@ SkinnyPlan plan_packed_tiles(const PackedWeights& w, std::int64_t m, SkinnyPlan 
   choose_packed(plan.rows, shared ? 2 : 1);
   choose_packed(plan.warps, blocks >= 16 ? 8 : 4);
   const int loads = plan.columns * plan.rows == 1 ? 4 : plan.columns * plan.rows == 2 ? 2 : 1;
-  choose_packed(plan.unroll, std::max(1, has_packed_bytes(w.format) ? loads / 2 : loads));
+  choose_packed(plan.unroll, std::max(1, w.traits().has_byte_codes() ? loads / 2 : loads));
   const std::int64_t chunks = (blocks + plan.unroll - 1) / plan.unroll;
   const std::int64_t across =
       ((w.n + 15) / 16 + plan.rows - 1) / std::max<std::int64_t>(1, plan.rows);
@@ -207,7 +201,7 @@ std::int64_t packed_gemm_blocks(const PackedWeights& w, std::int64_t m, const Sk
 
 /// As StagedColumns in packed_gemm.cu.
 std::int64_t packed_gemm_shared(const PackedWeights& w, const SkinnyPlan& plan) {
-  const int gap = has_short_groups(w.format) ? 16 : 32;
+  const int gap = w.traits().has_short_groups() ? 16 : 32;
   return std::int64_t{plan.unroll} * plan.columns * 8 * (128 + gap) * 2;
 }
 
@@ -279,7 +273,7 @@ std::int64_t packed_blocks(const PackedWeights& w, std::int64_t m, const SkinnyP
 std::int64_t packed_shared_bytes(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
   if (plan.kernel == SkinnyKernel::wgmma) return packed_wgmma_shared(w, plan);
   if (plan.kernel == SkinnyKernel::ring) return packed_ring_shared(w, m, plan);
-  if (plan.kernel == SkinnyKernel::row) return has_packed_table(w.format) ? kPairTableBytes : 0;
+  if (plan.kernel == SkinnyKernel::row) return w.traits().has_table ? kPairTableBytes : 0;
   return m > kSkinnyRows ? packed_gemm_shared(w, plan) : 0;
 }
 

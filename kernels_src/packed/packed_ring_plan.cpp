@@ -12,31 +12,14 @@ namespace {
 constexpr std::int64_t kRingRows = 16;
 constexpr std::int64_t kLongRing = 8192;  ///< k
 
-/// Bytes of the sums of x of a warp, as HeldColumns has them, for each row and unit.
-std::int64_t packed_offset_bytes(const PackedWeights& w) {
-  switch (w.format) {
-    case PackedFormat::int4:
-      return 4 * 256 / w.group;
-    case PackedFormat::q4_0:
-    case PackedFormat::q4_1:
-    case PackedFormat::q5_0:
-    case PackedFormat::q5_1:
-    case PackedFormat::q4_k:
-    case PackedFormat::q5_k:
-      return 4 * 8;
-    case PackedFormat::q2_k:
-    case PackedFormat::q3_k:
-    case PackedFormat::q6_k:
-      return 4 * 16;
-    default:
-      return 0;
-  }
-}
-
 /// Numbers that have one scale.
 std::int64_t packed_group(const PackedWeights& w) {
-  if (w.format == PackedFormat::int4) return w.group;
-  return has_short_groups(w.format) ? 16 : 32;
+  return w.traits().has_own_groups() ? w.group : w.traits().group;
+}
+
+/// Bytes of the sums of x of a warp, as HeldColumns has them, for each row and unit.
+std::int64_t packed_offset_bytes(const PackedWeights& w) {
+  return w.traits().has_offset ? 4 * 256 / packed_group(w) : 0;
 }
 
 /// As XDigits in packed_digits.cuh has them, with the zeros in front.
@@ -66,19 +49,17 @@ std::int64_t packed_ring_clusters(const SkinnyPlan& plan, const PackedDevice& de
 
 /// Measured on an H200.
 bool gains_by_packed_ring(const PackedWeights& w, std::int64_t m, const PackedDevice& device) {
-  const PackedFormat f = w.format;
-  if (m == 1) return has_packed_table(f) || is_packed_whole(w);
+  const PackedTraits& traits = w.traits();
+  if (m == 1) return traits.has_table || is_packed_whole(w);
   const bool high = w.n >= 32 * device.multiprocessors;
-  if (m > 8) return high || !has_packed_bytes(f);
-  if (has_packed_table(f)) return true;
-  const bool slow = f == PackedFormat::nvfp4 || f == PackedFormat::fp8_block;
-  return high && f != PackedFormat::q8_0 && w.k <= (slow ? kLongRing / 2 : kLongRing);
+  if (m > 8) return high || !traits.has_byte_codes();
+  return traits.has_table || (high && w.k <= traits.ring_depth);
 }
 
 }  // namespace
 
 bool is_packed_whole(const PackedWeights& w) {
-  return !has_packed_table(w.format) && !has_packed_bytes(w.format);
+  return !w.traits().has_table && !w.traits().has_byte_codes();
 }
 
 bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device) {
@@ -86,7 +67,7 @@ bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device) {
 }
 
 std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
-  const std::int64_t table = has_packed_table(w.format) ? kPairTableBytes : 0;
+  const std::int64_t table = w.traits().has_table ? kPairTableBytes : 0;
   const std::int64_t stages = plan.stages * packed_stage_bytes(w);
   if (m == 1) {
     constexpr std::int64_t sums = 8 * 16 * 4;  // of kKeptTiles

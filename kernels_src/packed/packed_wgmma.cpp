@@ -33,23 +33,6 @@ InstanceKey packed_wgmma_key(const PackedLinearCall& call, const SkinnyPlan& pla
 
 }  // namespace
 
-bool has_packed_units(const PackedWeights& w) {
-  return w.format == PackedFormat::q4_k || w.format == PackedFormat::q5_k ||
-         w.format == PackedFormat::q6_k;
-}
-
-bool has_packed_wgmma(PackedFormat format) {
-  switch (format) {
-    case PackedFormat::q4_1:
-    case PackedFormat::q5_1:
-    case PackedFormat::q2_k:
-    case PackedFormat::q3_k:
-      return false;
-    default:
-      return true;
-  }
-}
-
 int packed_wgmma_warps(const SkinnyPlan& plan) {
   const int arranging = plan.columns == 8 ? 3 : 1;  // as arrangers()
   return plan.warps * plan.unroll + 1 + (plan.rows == kPackedSpread ? 0 : arranging);
@@ -76,8 +59,9 @@ std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan)
       (columns * kPackedColumnBytes + plan.warps * packed_stage_bytes(w) + 1023) / 1024 * 1024;
   const std::int64_t sums = plan.unroll * columns * (16 * plan.warps + 4) * 4;
   const std::int64_t of_scales = w.parts[4] ? 1024 : 0;
-  const std::int64_t table = of_scales + (has_packed_table(w.format) ? kPairTableBytes : 0);
-  const std::int64_t words = has_packed_units(w) ? plan.unroll * plan.warps * kUnitWordBytes : 0;
+  const std::int64_t table = of_scales + (w.traits().has_table ? kPairTableBytes : 0);
+  const std::int64_t words =
+      w.traits().has_unit_scales ? plan.unroll * plan.warps * kUnitWordBytes : 0;
   return std::max(plan.stages * stage, sums) + plan.stages * 32 + 16 + table + words;
 }
 

@@ -18,11 +18,6 @@ InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& p
 
 /// Of a block: those of all teams, one that copies and others that arrange x.
 int packed_wgmma_warps(const SkinnyPlan& plan);
-/// Whether there is a kernel by warpgroups: it has no minima of groups without such units, nor
-/// scales of 16 numbers.
-bool has_packed_wgmma(PackedFormat format);
-/// Whether units of 256 have one scale, as unit_weights.cuh tells.
-bool has_packed_units(const PackedWeights& weights);
 /// Dynamic shared memory of a block.
 std::int64_t packed_wgmma_shared(const PackedWeights& weights, const SkinnyPlan& plan);
 /// x, or a copy where a tensor map cannot describe its rows, which begin at multiples of 16 bytes.

@@ -32,7 +32,10 @@ struct RepackField {
 class Repacker {
  public:
   Repacker(const PackCall& call, const Stream& on)
-      : call_(call), on_(on), device_(call.blocks[0].device()) {
+      : call_(call),
+        traits_(packed_traits(call.format)),
+        on_(on),
+        device_(call.blocks[0].device()) {
     made_.format = call.format;
     made_.n = call.n;
     made_.k = call.k;
@@ -43,30 +46,23 @@ class Repacker {
   }
 
   PackedWeights run() {
-    switch (call_.format) {
-      case PackedFormat::int4:
+    switch (traits_.kind) {
+      case PackedKind::words:
         pack_words();
         break;
-      case PackedFormat::nf4:
-      case PackedFormat::fp4:
+      case PackedKind::absmax:
         pack_absmax();
         break;
-      case PackedFormat::mxfp4:
-        codes(block(0), "Nibbles<false>", 4, 8, false, {});
-        units(2, block(1), ScalarType::uint8, 1, 4, {.values = 32, .bytes = 1, .step = 32});
+      case PackedKind::float4:
+        pack_float4();
         break;
-      case PackedFormat::nvfp4:
-        codes(block(0), "Nibbles<false>", 4, 4, false, {});
-        units(2, block(1), ScalarType::uint8, 1, 8, {.values = 16, .bytes = 1, .step = 16});
-        keep(6, block(2));
-        break;
-      case PackedFormat::fp8_block: {
+      case PackedKind::tiles: {
         const auto k = static_cast<std::uint32_t>(call_.k);
-        codes(block(0), "Field", 8, 8, false, {.values = k, .bytes = k});
+        codes(block(0), traits_.source, {.values = k, .bytes = k});
         keep(2, block(1));
         break;
       }
-      default:
+      case PackedKind::gguf:
         pack_gguf();
     }
     for (const Array& array : held_) array.use_on(on_);
@@ -90,19 +86,20 @@ class Repacker {
     made_.parts[part] = copy(array.reshape({array.size()}), on_);
   }
 
-  void codes(const Array& from, const char* source, int bits, int run, bool straight,
-             RepackField field) {
+  void codes(const Array& from, const char* source, RepackField field) {
     field.in = from.address();
     field.k = static_cast<std::uint64_t>(call_.k);
     const std::int64_t all = tiles_ * blocks_;
-    const Array low = make(0, all * (bits == 8 ? 2048 : bits < 4 ? 512 : 1024), ScalarType::uint8);
+    const Array low = make(0, all * 256 * traits_.bits, ScalarType::uint8);
     CUdeviceptr high = 0;
-    if (bits == 3 || bits == 5 || bits == 6)
-      high = make(1, all * (bits == 6 ? 512 : 256), ScalarType::uint8).address();
+    if (traits_.upper_bits > 0)
+      high = make(1, all * 256 * traits_.upper_bits, ScalarType::uint8).address();
     if (low.size() == 0) return;
     const auto key = InstanceKey().add(call_.format, 5).add(call_.source, 2).add(0, 2);
-    const LazyKernel& kernel = repack_family().instance(
-        key, [&] { return format("pack_codes<{}, {}, {}, {}>", source, bits, run, straight); });
+    const LazyKernel& kernel = repack_family().instance(key, [&] {
+      return format("pack_codes<{}, {}, {}, {}>", source, traits_.bits + traits_.upper_bits,
+                    traits_.run, traits_.has_table);
+    });
     const auto pieces = static_cast<std::uint64_t>(all) * 64;
     launch(kernel.on(device_), format_grid(pieces, on_), low.address(), high, field,
            static_cast<std::uint32_t>(call_.n), static_cast<std::uint32_t>(call_.k),
@@ -173,7 +170,7 @@ class Repacker {
     RepackField field;
     field.columns = static_cast<std::uint64_t>(call_.n);
     if (call_.groups) sort_groups(field);
-    codes(block(0), awq ? "AwqWords" : "GptqWords", 4, 8, false, field);
+    codes(block(0), awq ? "AwqWords" : "GptqWords", field);
     field.values = field.step = group;
     const Array scales = block(1);
     const auto size = static_cast<int>(scalar_size(scales.type()));
@@ -182,7 +179,7 @@ class Repacker {
   }
 
   void pack_absmax() {
-    codes(block(0), "Nibbles<true>", 4, 8, true, {});
+    codes(block(0), traits_.source, {});
     const auto group = static_cast<std::uint32_t>(call_.group);
     const bool nested = call_.blocks.size() == 5;
     const std::uint32_t bytes = nested ? 1 : 4;
@@ -191,62 +188,35 @@ class Repacker {
     for (std::size_t i = 2; nested && i < 5; ++i) keep(i + 2, block(i));
   }
 
+  /// Units of scales in blocks of `values` numbers and `bytes` bytes.
+  void scales(std::size_t part, const Array& from, const PackedUnits& form, int values, int bytes) {
+    if (form.bytes == 0) return;
+    units(part, from, form.type, form.bytes, form.step == 256 ? 1 : 128 / form.step,
+          {.values = static_cast<std::uint32_t>(values),
+           .bytes = static_cast<std::uint32_t>(bytes),
+           .offset = static_cast<std::uint32_t>(form.offset),
+           .step = static_cast<std::uint32_t>(form.step)});
+  }
+
+  void pack_float4() {
+    codes(block(0), traits_.source, {});
+    scales(2, block(1), traits_.units, traits_.group, traits_.units.bytes);
+    if (traits_.has_factor) keep(6, block(2));
+  }
+
   void pack_gguf() {
     const Array in = block(0);
-    const GgufFormat& gguf = gguf_format(packed_name(call_.format));
-    const auto values = static_cast<std::uint32_t>(gguf.values);
-    const auto size = static_cast<std::uint32_t>(gguf.bytes);
-    // A field has a unit for each `step` numbers; it begins `offset` bytes inside of each block.
-    const auto field = [&](std::uint32_t offset, std::uint32_t step) {
-      return RepackField{.values = values, .bytes = size, .offset = offset, .step = step};
-    };
-    const auto scales = [&](ScalarType type, int bytes, std::int64_t each) {
-      units(2, in, type, bytes, each, field(0, values));
-    };
-    switch (call_.format) {
-      case PackedFormat::q4_0:
-        codes(in, "ShortBlocks<18, false>", 4, 8, false, {});
-        return scales(ScalarType::float16, 2, 4);
-      case PackedFormat::q4_1:
-        codes(in, "ShortBlocks<20, false>", 4, 8, false, {});
-        return scales(ScalarType::float16, 4, 4);
-      case PackedFormat::q5_0:
-        codes(in, "ShortBlocks<22, true>", 5, 8, false, {});
-        return scales(ScalarType::float16, 2, 4);
-      case PackedFormat::q5_1:
-        codes(in, "ShortBlocks<24, true>", 5, 8, false, {});
-        return scales(ScalarType::float16, 4, 4);
-      case PackedFormat::q8_0:
-        codes(in, "Field", 8, 8, false, field(2, 1));
-        return scales(ScalarType::float16, 2, 4);
-      case PackedFormat::iq4_nl:
-        codes(in, "ShortBlocks<18, false>", 4, 8, true, {});
-        return scales(ScalarType::float16, 2, 4);
-      case PackedFormat::iq4_xs:
-        codes(in, "UnevenBlocks", 4, 8, true, {});
-        return scales(ScalarType::uint8, 8, 1);
-      case PackedFormat::q4_k:
-        codes(in, "KBlocks<false>", 4, 8, false, {});
-        return scales(ScalarType::uint8, 16, 1);
-      case PackedFormat::q5_k:
-        codes(in, "KBlocks<true>", 5, 8, false, {});
-        return scales(ScalarType::uint8, 16, 1);
-      case PackedFormat::q2_k:
-        codes(in, "FewBlocks<84, 16, false>", 2, 4, false, {});
-        units(2, in, ScalarType::uint8, 1, 8, field(0, 16));
-        return units(3, in, ScalarType::float16, 4, 1, field(80, 256));
-      case PackedFormat::q3_k:
-        codes(in, "FewBlocks<110, 32, true>", 3, 4, false, {});
-        units(2, in, ScalarType::uint8, 12, 1, field(96, 256));
-        return units(3, in, ScalarType::float16, 2, 1, field(108, 256));
-      default:
-        codes(in, "SixBlocks", 6, 4, false, {});
-        units(2, in, ScalarType::uint8, 1, 8, field(192, 16));
-        units(3, in, ScalarType::float16, 2, 1, field(208, 256));
-    }
+    const GgufFormat& gguf = gguf_format(traits_.name);
+    codes(in, traits_.source,
+          {.values = static_cast<std::uint32_t>(gguf.values),
+           .bytes = static_cast<std::uint32_t>(gguf.bytes),
+           .offset = static_cast<std::uint32_t>(traits_.source_offset)});
+    scales(2, in, traits_.units, gguf.values, gguf.bytes);
+    scales(3, in, traits_.super_units, gguf.values, gguf.bytes);
   }
 
   const PackCall& call_;
+  const PackedTraits& traits_;
   const Stream& on_;
   Device& device_;
   PackedWeights made_;

@@ -22,8 +22,7 @@ PackedWeights weights_of(PackedFormat format, std::int64_t n, std::int64_t k) {
   w.format = format;
   w.n = n;
   w.k = k;
-  const bool grouped = format == PackedFormat::int4 || has_packed_absmax(format);
-  w.group = grouped ? 64 : 0;
+  w.group = w.traits().has_own_groups() ? 64 : 0;
   return w;
 }
 
@@ -142,7 +141,7 @@ TEST_CASE("packed plan: one row of whole codes and of four-bit floats takes whol
       CHECK(packed_blocks(w, 1, plan, kHopper) == 132);
       CHECK(packed_shared_bytes(w, 1, plan) + 2048 <= kHopper.shared_bytes);
     }
-    const bool slow = has_short_groups(format);
+    const bool slow = packed_traits(format).has_short_groups();
     const auto kernel = [&](std::int64_t n, std::int64_t k) {
       return plan_packed(weights_of(format, n, k), 1, {}, kHopper).kernel;
     };
