@@ -4,6 +4,7 @@
 #include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 
 #include <algorithm>
 #include <bit>
@@ -25,11 +26,9 @@ constexpr std::int64_t kMostThreads = 1024;
 constexpr int kMostClusterBlocks = 8;            // of any device with clusters
 constexpr std::int64_t kLeastClusterPacks = 64;  // every block has some
 
-std::int64_t row_divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// Threads, of whole warps, for that many packs with `items` each.
 std::int64_t whole_warps(std::int64_t packs, std::int64_t items) {
-  return row_divide_up(row_divide_up(packs, items), 32) * 32;
+  return ceil_div(ceil_div(packs, items), 32) * 32;
 }
 
 int multiprocessors_of(const Device& device) {
@@ -77,7 +76,7 @@ int common_pack(std::int64_t n, std::initializer_list<const Array*> arrays, int 
 }
 
 std::uint32_t RowTile::blocks(std::int64_t count) const noexcept {
-  return static_cast<std::uint32_t>(std::min(row_divide_up(count, rows()), kMostBlocks));
+  return static_cast<std::uint32_t>(std::min(ceil_div(count, rows()), kMostBlocks));
 }
 
 RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads) {
@@ -91,7 +90,7 @@ RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads) {
     while (tile.width < max_threads && packs > tile.width * usual) tile.width *= 2;
   }
   tile.threads = std::max(128, tile.width);
-  const std::int64_t items = row_divide_up(packs, tile.width);
+  const std::int64_t items = ceil_div(packs, tile.width);
   if (items <= most) {
     tile.items = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(items)));
   }
@@ -108,7 +107,7 @@ RowTile tile_rows_by_warps(const Device& device, RowExtent extent, int pack, int
   const std::int64_t width = std::max<std::int64_t>(128, whole_warps(packs, items));
   if (width > kMostThreads) return tile;
   return {.pack = pack,
-          .items = static_cast<int>(row_divide_up(packs, width)),
+          .items = static_cast<int>(ceil_div(packs, width)),
           .width = static_cast<int>(width),
           .threads = static_cast<int>(width)};
 }
@@ -133,8 +132,8 @@ std::optional<RowCluster> cluster_rows(const Device& device, RowExtent extent, i
   if (device.compute_capability().major < 9 || packs < kLeastClusterPacks || !fits(threads) ||
       !fills)
     return std::nullopt;
-  plan.part = row_divide_up(packs, plan.blocks);
-  plan.items = static_cast<int>(row_divide_up(plan.part, threads));
+  plan.part = ceil_div(packs, plan.blocks);
+  plan.items = static_cast<int>(ceil_div(plan.part, threads));
   plan.threads = static_cast<int>(whole_warps(plan.part, plan.items));
   return plan;
 }
@@ -149,7 +148,7 @@ LaunchConfig RowCluster::config(std::int64_t rows, const Stream& stream) const {
 RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int values) {
   RowChunks plan{.pack = pack, .items = std::max(1, values / pack)};
   const auto chunks = [&] {
-    return row_divide_up(extent.n, std::int64_t{kChunkThreads} * plan.items * pack);
+    return ceil_div(extent.n, std::int64_t{kChunkThreads} * plan.items * pack);
   };
   const std::int64_t wanted = 2 * multiprocessors_of(device);
   while (plan.items > 1 && plan.items * pack > 4 && extent.rows * chunks() < wanted)

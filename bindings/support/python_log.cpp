@@ -2,7 +2,6 @@
 // ours, for which a thread with Python's lock waits.
 #include "bindings/support/python_log.h"
 
-#include "base/log_line.h"
 #include "base/log_sink.h"
 #include "base/per_process.h"
 #include "bindings/support/bindings.h"

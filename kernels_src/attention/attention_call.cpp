@@ -17,9 +17,6 @@ namespace {
 
 constexpr std::int64_t kMostAttentionTokens = std::int64_t{1} << 29;
 
-bool is_float8(ScalarType type) {
-  return type == ScalarType::float8_e4m3fn || type == ScalarType::float8_e5m2;
-}
 bool is_small_cache(ScalarType type) { return type == ScalarType::int8 || is_float8(type); }
 
 /// Strides in elements by the places of batch, head and token; -1: no such axis.

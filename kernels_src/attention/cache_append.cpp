@@ -30,9 +30,8 @@ void require_append_cache(const Array& tokens, const char* name, const Array& ca
   require_floating(tokens, "append_cache", name);
   require_one_device(tokens, name, cache, cache_name);
   const ScalarType type = cache.type();
-  const bool small = scalar_size(tokens.type()) <= 4 &&
-                     (type == ScalarType::int8 || type == ScalarType::float8_e4m3fn ||
-                      type == ScalarType::float8_e5m2);
+  const bool small =
+      scalar_size(tokens.type()) <= 4 && (type == ScalarType::int8 || is_float8(type));
   const bool fits = tokens.ndim() == 4 && cache.ndim() == 4 &&
                     (type == tokens.type() || (small && scalar_size(tokens.type()) > 1)) &&
                     append_extent(cache, 3) == append_extent(tokens, 3) &&

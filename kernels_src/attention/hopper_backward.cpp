@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "jit/kernels_ahead.h"
 #include "kernels_src/attention/gradient_call.h"
@@ -93,8 +94,6 @@ ForcedBackward& forced_backward() {
   return forced;
 }
 
-std::int64_t tiles_of(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
-
 /// Why the kernel cannot do it; null where it can.
 const char* backward_obstacle(const PreparedGradient& made, const AttentionOptions& options) {
   const PreparedAttention& of = made.forward;
@@ -111,7 +110,7 @@ const char* backward_obstacle(const PreparedGradient& made, const AttentionOptio
   if (!fits_map(made.call.grad_at, batches, call.heads, call.queries)) {
     return "strides are not above 0";
   }
-  const std::int64_t parts = tiles_of(call.queries, 64) + tiles_of(call.keys, 64) + 2;
+  const std::int64_t parts = ceil_div(call.queries, 64) + ceil_div(call.keys, 64) + 2;
   if (parts * call.heads * call.batches > std::int64_t{1} << 28) return "there are too many rows";
   return nullptr;
 }
@@ -143,9 +142,9 @@ BackwardPlan plan_backward(const PreparedGradient& made, const AttentionOptions&
   BackwardPlan plan{};
   plan.heads = packed ? call.kv_heads : call.kv_heads * call.batches;
   plan.key_tiles = static_cast<std::int32_t>(packed ? call.keys / shape.keys + call.batches
-                                                    : tiles_of(call.keys, shape.keys));
+                                                    : ceil_div(call.keys, shape.keys));
   plan.query_tiles = static_cast<std::int32_t>(packed ? call.queries / shape.queries + call.batches
-                                                      : tiles_of(call.queries, shape.queries));
+                                                      : ceil_div(call.queries, shape.queries));
   plan.section = std::min(plan.heads, heads_at_once(made, plan, shape));
   const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };
   plan.q_batch = step(call.q_at.batch);
@@ -261,7 +260,7 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   plan.sums = sums.address();
   plan.counters = counters.address();
   launch(backward_kernel(BackwardStep::rows, of, shape).on(device),
-         backward_config(tiles_of(delta.size() * shape.row_lanes(), kFinishThreads), kFinishThreads,
+         backward_config(ceil_div(delta.size() * shape.row_lanes(), kFinishThreads), kFinishThreads,
                          0, on),
          call, made.call, counters.address(), tiles + 1);
   const CUtensorMap q = head_map(of.q, call.q_at, batches, call.heads, call.queries, shape.queries);

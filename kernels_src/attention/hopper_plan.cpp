@@ -1,6 +1,7 @@
 // Tiles, shared memory and the order of work of attention on Hopper; tensor maps.
 #include "kernels_src/attention/hopper_plan.h"
 
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/gemm/gemm_maps.h"
 
@@ -8,8 +9,6 @@
 #include <utility>
 
 namespace kernwright::kernels {
-
-std::int64_t parts_of(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
 
 std::int64_t multiprocessors_of(const PreparedAttention& made) {
   return made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
@@ -43,7 +42,7 @@ constexpr HopperCosts kHopperCosts{};
 /// The time of one part with `keys` of its keys in sight.
 std::int64_t part_cost(const HopperAttentionTile& tile, std::int64_t keys) {
   const std::int64_t whole =
-      parts_of(keys, tile.keys) * (tile.keys + kHopperCosts.step) + kHopperCosts.part;
+      ceil_div(keys, tile.keys) * (tile.keys + kHopperCosts.step) + kHopperCosts.part;
   return tile.groups == 2 ? whole : whole * kHopperCosts.half / 16;
 }
 
@@ -70,7 +69,7 @@ int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   if (most != 128 || capped || made.shares_tiles()) return 128;
   if (call.right >= 0 || call.left >= 0) return call.keys >= 8192 ? 176 : 128;
   const std::int64_t parts =
-      std::int64_t{call.batches} * call.heads * parts_of(rows, 2 * kHopperGroupRows);
+      std::int64_t{call.batches} * call.heads * ceil_div(rows, 2 * kHopperGroupRows);
   const bool many = parts >= multiprocessors_of(made);
   if (many && call.keys < 8192) return call.keys >= 2048 ? 160 : 128;
   return call.keys > 1024 ? 176 : 128;
@@ -82,17 +81,17 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
   const AttentionCall& call = made.call;
   const std::int64_t heads = all_heads(made);
   const std::int64_t multiprocessors = multiprocessors_of(made);
-  const std::int64_t steps = parts_of(call.keys, tile.keys);
+  const std::int64_t steps = ceil_div(call.keys, tile.keys);
   const bool splits = options.splits != 1 && !options.q_starts && !options.q_lengths;
   HopperAttentionTile best = tile;
   std::int64_t least = 0;
   for (const int groups : {2, 1}) {
     tile.groups = groups;
-    const std::int64_t parts = heads * parts_of(rows, kHopperGroupRows * groups);
+    const std::int64_t parts = heads * ceil_div(rows, kHopperGroupRows * groups);
     const std::int64_t most = splits ? std::min(steps, multiprocessors / parts) : 1;
     for (tile.splits = 1; tile.splits <= std::max<std::int64_t>(most, 1); ++tile.splits) {
-      const std::int64_t waves = parts_of(parts * tile.splits, multiprocessors);
-      const std::int64_t keys = parts_of(steps, tile.splits) * tile.keys;
+      const std::int64_t waves = ceil_div(parts * tile.splits, multiprocessors);
+      const std::int64_t keys = ceil_div(steps, tile.splits) * tile.keys;
       std::int64_t cost = waves * part_cost(tile, keys);
       if (tile.splits > 1) {
         cost += kHopperCosts.second_kernel +
@@ -124,7 +123,7 @@ std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_ti
   // each head follows the one before: a block has its first and last rows in turn.
   const std::int64_t parts = all_heads(made) * row_tiles;
   if (!alike && 2 * wave % row_tiles == 0 && parts >= kEvenParts * wave) return 1;
-  return std::min(cached, parts_of((alike ? 1 : 2) * wave, row_tiles));
+  return std::min(cached, ceil_div((alike ? 1 : 2) * wave, row_tiles));
 }
 
 }  // namespace
@@ -189,9 +188,9 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
   HopperAttentionTile tile;
   tile.keys = choose_tile_keys(made, rows);
   share_out(made, options, rows, tile);
-  const std::int64_t pairs = parts_of(rows, 2 * kHopperGroupRows);
+  const std::int64_t pairs = ceil_div(rows, 2 * kHopperGroupRows);
   if (tile.groups == 2 && tile.splits == 1 && most == 64 &&
-      10 * 3 * parts_of(rows, 3 * kHopperGroupRows) <= 11 * 2 * pairs) {
+      10 * 3 * ceil_div(rows, 3 * kHopperGroupRows) <= 11 * 2 * pairs) {
     tile = {hopper_extras(made.call) > 0 ? 96 : 128, 3, 3};
   }
   return tile;

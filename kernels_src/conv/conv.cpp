@@ -139,7 +139,7 @@ Array run(const Array& x, const Array& weight, const std::optional<Array>& given
     const Array weights = transposed ? turned(matrices) : matrices;
     return convolve_points(x, weights, bias, geometry, sizes, tf32, on);
   }
-  const bool adds_ones = bias && (is_half_float(x.type()) || tf32);
+  const bool adds_ones = bias && (is_half(x.type()) || tf32);
   const ConvPlan plan = plan_of(x, geometry, sizes, adds_ones);
   const ConvCall call{geometry, sizes, plan, on};
   const auto bytes = static_cast<std::int64_t>(scalar_size(x.type()));

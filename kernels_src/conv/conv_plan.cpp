@@ -1,6 +1,8 @@
 // Phases, paddings and extents of the product.
 #include "kernels_src/conv/conv_plan.h"
 
+#include "base/math.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -10,11 +12,6 @@ namespace {
 constexpr std::int64_t kUnit = 16;             // bytes; of the lines that tensor maps take
 constexpr std::int32_t kManyRows = 128;        // that fill tiles of products
 constexpr std::int64_t kMostGridRows = 65535;  // of a grid's third dimension
-
-template <typename Int>
-Int divided_up(Int a, Int b) {
-  return (a + b - 1) / b;
-}
 
 ConvAxis axis_of(const ConvGeometry& given, std::size_t axis, bool transposed) {
   const std::int32_t size = given.kernel[axis], stride = given.stride[axis];
@@ -47,8 +44,8 @@ ConvPlan::ConvPlan(const ConvGeometry& geometry, const ConvSizes& sizes, std::si
   row_step = x.stride / step;
   period = x.dilation / step;
   phases = std::min(period, x.count);
-  const std::int32_t beyond = divided_up(std::max(x.taps - row_step, 0), row_step);
-  columns = divided_up(x.count, period) + beyond;
+  const std::int32_t beyond = ceil_div(std::max(x.taps - row_step, 0), row_step);
+  columns = ceil_div(x.count, period) + beyond;
   const auto bytes = static_cast<std::int64_t>(element);
   const std::int64_t position = std::int64_t{row_step} * y.taps * bytes;
   padded_channels = sizes.channels + spare;
@@ -58,7 +55,7 @@ ConvPlan::ConvPlan(const ConvGeometry& geometry, const ConvSizes& sizes, std::si
   positions = rows * row_step;
   parted = may_part && period == 1 && y.count == 1 && y.shuffle == 1 && x.shuffle == 1 &&
            x.count >= kManyRows;
-  all_rows = parted ? x.count : divided_up(rows, unit) * unit;
+  all_rows = parted ? x.count : ceil_div(rows, unit) * unit;
   all_positions = parted ? positions : (all_rows + beyond) * row_step;
   row_elements = std::int64_t{row_step} * y.taps * padded_channels;
   inner = std::int64_t{x.taps} * y.taps * padded_channels;

@@ -2,6 +2,7 @@
 #include "kernels_src/conv/windows.h"
 
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/conv/windows.cu.h"
 #include "kernels_src/family.h"
@@ -67,8 +68,6 @@ LaunchConfig config_of(const Device& device, std::int64_t x, std::int64_t y, std
   return config;
 }
 
-std::int64_t blocks_of(std::int64_t count, std::int64_t each) { return (count + each - 1) / each; }
-
 std::array<std::int64_t, 4> element_strides(const Array& array) {
   const auto bytes = static_cast<std::int64_t>(scalar_size(array.type()));
   std::array<std::int64_t, 4> strides{};
@@ -121,8 +120,8 @@ ConvCall::Lines ConvCall::unfold(const Array& x, bool has_ones) const {
   const bool few = plan.padded_channels <= 16;
   const std::int64_t channels = few ? 8 : 64;
   const LaunchConfig config =
-      config_of(x.device(), blocks_of(plan.all_positions, kTile / channels),
-                blocks_of(plan.padded_channels, channels), groups * plan.y.taps, on);
+      config_of(x.device(), ceil_div(plan.all_positions, kTile / channels),
+                ceil_div(plan.padded_channels, channels), groups * plan.y.taps, on);
   const LazyKernel& lazy =
       window_kernel(few ? WindowKernel::unfold_few : WindowKernel::unfold, x.type());
   launch(lazy.on(x.device()), config, memory.address(), x.address(), values);
@@ -175,8 +174,8 @@ Array ConvCall::fold(const Array& product, const std::optional<Array>& bias) con
                             product.type(), on);
   const CUdeviceptr added = bias ? bias->address() : 0;
   const LaunchConfig config =
-      config_of(product.device(), blocks_of(made.size() / values.channels, kThreads),
-                blocks_of(values.channels, kChannels), 1, on);
+      config_of(product.device(), ceil_div(made.size() / values.channels, kThreads),
+                ceil_div(values.channels, kChannels), 1, on);
   launch(window_kernel(WindowKernel::fold, product.type()).on(product.device()), config,
          made.address(), product.address(), added, values);
   product.use_on(on);
@@ -190,8 +189,8 @@ Array ConvCall::spread(const Array& dy) const {
   Array made =
       Array::empty(dy.device(), {geometry.groups, sizes.outputs, plan.all_rows}, dy.type(), on);
   const RowValues values = row_values(*this);
-  const LaunchConfig config = config_of(dy.device(), blocks_of(plan.all_rows, kThreads),
-                                        blocks_of(values.channels, kChannels), 1, on);
+  const LaunchConfig config = config_of(dy.device(), ceil_div(plan.all_rows, kThreads),
+                                        ceil_div(values.channels, kChannels), 1, on);
   launch(window_kernel(WindowKernel::spread, dy.type()).on(dy.device()), config, made.address(),
          dy.address(), strides[0], strides[1], strides[2], strides[3], values);
   dy.use_on(on);

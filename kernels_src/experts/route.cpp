@@ -79,7 +79,7 @@ Routes route(const Array& logits, const RouteOptions& options, const Stream& str
   const Routes result{Array::empty(device, shape, ScalarType::float32, on),
                       Array::empty(device, shape, ScalarType::int32, on)};
   if (tokens == 0) return result;
-  const bool narrow = logits.type() == ScalarType::float16 || logits.type() == ScalarType::bfloat16;
+  const bool narrow = is_half(logits.type());
   const bool direct = narrow || logits.type() == ScalarType::float32;
   const RowView rows = row_view(direct ? logits : cast(logits, ScalarType::float32, on), on);
   std::optional<Array> bias;

@@ -25,7 +25,7 @@ namespace {
 void require_addend(const Array& array, const char* name, const Array& result,
                     const Shape& wanted) {
   require_one_device(array, name, result, "the result");
-  if (!is_half_float(array.type()) && array.type() != ScalarType::float32) {
+  if (!is_half(array.type()) && array.type() != ScalarType::float32) {
     throw ArgumentError(
         format("{} is float16, bfloat16 or float32, not {}", name, array.identify()));
   }
@@ -98,7 +98,7 @@ bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, co
   if (is_exact_gemm(of)) return run_fma(of, ready, result, on);
   if (run_wgmma(of, ready, result, on)) return true;
   const bool as_they_are = of.a.type() == of.b.type() && has_mma(of.a);
-  if (is_gemm_float8(of.a.type()) && !as_they_are) {
+  if (is_float8(of.a.type()) && !as_they_are) {
     return run_mma(in_bfloat16(of, on), ready, result, on);
   }
   return run_mma(of, ready, result, on);
@@ -107,7 +107,7 @@ bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, co
 ScalarType gemm_result_type(const Gemm& of) {
   if (of.type) return *of.type;
   if (of.a.type() == ScalarType::int8) return ScalarType::int32;
-  return is_gemm_float8(of.a.type()) ? ScalarType::float32 : of.a.type();
+  return is_float8(of.a.type()) ? ScalarType::float32 : of.a.type();
 }
 
 /// In float32, or in the type of the result if it has just the sums.
@@ -148,12 +148,8 @@ Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
 
 }  // namespace
 
-bool is_gemm_float8(ScalarType type) noexcept {
-  return type == ScalarType::float8_e4m3fn || type == ScalarType::float8_e5m2;
-}
-
 bool has_fast_gemm(const Array& a, const Array& b) {
-  return is_half_float(a.type()) && a.type() == b.type() && has_mma(a);
+  return is_half(a.type()) && a.type() == b.type() && has_mma(a);
 }
 
 Array Gemm::run(const Stream& stream) const {

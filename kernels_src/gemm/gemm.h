@@ -93,9 +93,6 @@ struct Gemm {
   Array run(const Stream& stream = {}) const;
 };
 
-/// Whether a product takes it: float8_e4m3fn or float8_e5m2.
-bool is_gemm_float8(ScalarType type) noexcept;
-
 /// Whether a kernel of 16-bit floats on tensor cores is there: both types, and the device.
 bool has_fast_gemm(const Array& a, const Array& b);
 

@@ -29,7 +29,7 @@ void require_sums_alone(const Gemm& of, ScalarType type) {
 
 /// Results of one byte are what an epilogue makes of sums.
 void require_narrow_result(const Gemm& of, ScalarType type) {
-  if (type != ScalarType::int8 && !is_gemm_float8(type)) {
+  if (type != ScalarType::int8 && !is_float8(type)) {
     throw ArgumentError(
         format("the result of this product is float16, bfloat16, float32, float8_e4m3fn, "
                "float8_e5m2 or int8, not {}",
@@ -68,7 +68,7 @@ void require_scales(const Gemm& of) {
     return;
   }
   const auto blocks = [](std::int64_t extent) { return (extent + kGemmBlock - 1) / kGemmBlock; };
-  if (!is_gemm_float8(of.a.type())) {
+  if (!is_float8(of.a.type())) {
     throw ArgumentError(format("scales of blocks are of float8, not of {}", of.a.identify()));
   }
   require_scale(of.block_scales->a, "scales of a's blocks", of.a, {rows, blocks(inner)});
@@ -78,7 +78,7 @@ void require_scales(const Gemm& of) {
 }  // namespace
 
 void require_gemm(const Gemm& of, ScalarType type) {
-  const bool both_float8 = is_gemm_float8(of.a.type()) && is_gemm_float8(of.b.type());
+  const bool both_float8 = is_float8(of.a.type()) && is_float8(of.b.type());
   if (&of.a.device() != &of.b.device() || (of.a.type() != of.b.type() && !both_float8)) {
     throw InvalidArgument(format("a matrix product wants the same device and type: {} and {}",
                                  of.a.identify(), of.b.identify()));
@@ -91,13 +91,13 @@ void require_gemm(const Gemm& of, ScalarType type) {
   const bool is_whole = of.a.type() == ScalarType::int8;
   if (of.a.type() == ScalarType::float64 || (is_whole && !of.epilogue.row_scales)) {
     require_sums_alone(of, type);
-  } else if (!is_half_float(of.a.type()) && !is_gemm_float8(of.a.type()) && !is_whole &&
+  } else if (!is_half(of.a.type()) && !is_float8(of.a.type()) && !is_whole &&
              of.a.type() != ScalarType::float32) {
     throw ArgumentError(
         format("this product takes float16 or bfloat16, float8, int8, float32 and float64, not {}; "
                "matmul() takes all",
                of.a.identify()));
-  } else if (!is_half_float(type) && type != ScalarType::float32) {
+  } else if (!is_half(type) && type != ScalarType::float32) {
     require_narrow_result(of, type);
   }
   if (of.tile) require_gemm_tile(*of.tile, is_promoted(of), of.block_scales.has_value());

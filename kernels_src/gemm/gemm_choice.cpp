@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/hash.h"
+#include "base/math.h"
 
 #include <algorithm>
 #include <array>
@@ -63,16 +64,14 @@ constexpr std::int64_t kFewSteps = 4;     // of a product that mostly writes its
 constexpr double kEdgeInCache = 0.5, kEdge = 0.65, kRaggedEdge = 0.7;
 constexpr std::int64_t kCacheBytes = 50'000'000;  // of L2
 
-std::int64_t gemm_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 std::int64_t steps_of(const GemmSize& size) {
-  return gemm_parts(size.inner * static_cast<std::int64_t>(size.in_bytes), kGemmLine);
+  return ceil_div(size.inner * static_cast<std::int64_t>(size.in_bytes), kGemmLine);
 }
 
 /// How many times as long the loads of an operand take as those of whole lines of L2. Products of
 /// few tiles wait for other things.
 double loads_of(const GemmSize& size, std::int64_t pitch) {
-  const std::int64_t tiles = gemm_parts(size.rows, 128) * gemm_parts(size.columns, 128);
+  const std::int64_t tiles = ceil_div(size.rows, 128) * ceil_div(size.columns, 128);
   if (pitch % kGemmLine == 0 || tiles * size.batches <= size.multiprocessors) return 1;
   return pitch % (kGemmLine / 2) == 0 ? kHalvedLoads : kRaggedLoads;
 }
@@ -159,8 +158,8 @@ double floor_cycles(const GemmSize& size) {
 
 /// Each group has a last tile, half full on average; those apart are whole.
 std::int64_t row_tiles_of(const GemmSize& size, std::int64_t height) {
-  if (size.groups == 0) return gemm_parts(size.rows, height);
-  if (size.capacity > 0) return size.groups * gemm_parts(size.capacity, height);
+  if (size.groups == 0) return ceil_div(size.rows, height);
+  if (size.capacity > 0) return size.groups * ceil_div(size.capacity, height);
   const std::int64_t taken = std::min(size.groups, size.rows);
   return std::max(taken, (size.rows + taken * height / 2) / height);
 }
@@ -180,7 +179,7 @@ double memory_cycles(const GemmSize& size, const GemmTile& tile) {
 
 /// Where neighbours of b lie along its columns, these come in parts of 64.
 int loaded_columns(const GemmSize& size, const GemmTile& tile) {
-  return size.b_turned ? tile.columns : static_cast<int>(gemm_parts(tile.columns, 64) * 64);
+  return size.b_turned ? tile.columns : static_cast<int>(ceil_div(tile.columns, 64) * 64);
 }
 
 /// How many clusters run at once, their blocks alone on their multiprocessors. Clusters of three
@@ -199,7 +198,7 @@ int best_group(const GemmSize& size, const GemmTile& tile) {
   std::int64_t least = 0;
   for (int group = 1; group <= 16; group *= 2) {
     const std::int64_t loads =
-        group * tile.cluster_rows() + gemm_parts(at_once, group) * tile.cluster_columns();
+        group * tile.cluster_rows() + ceil_div(at_once, group) * tile.cluster_columns();
     if (group == 1 || loads < least) {
       least = loads;
       best = group;
@@ -222,7 +221,7 @@ double edge_time(const GemmSize& size) {
 double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_once) {
   const GemmTile& tile = choice.tile;
   const std::int64_t high = row_tiles_of(size, tile.cluster_rows());
-  const std::int64_t across = gemm_parts(size.columns, tile.cluster_columns());
+  const std::int64_t across = ceil_div(size.columns, tile.cluster_columns());
   const std::int64_t all = high * across * size.batches * choice.splits;
   const GemmEdges edges = gemm_edges(size, choice);
   const std::int64_t whole =
@@ -231,9 +230,9 @@ double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_
   const double time = edge_time(size);
   // Those with a whole tile less begin with the edges.
   double longest =
-      static_cast<double>(rounds) + time * static_cast<double>(gemm_parts(all - whole, at_once));
+      static_cast<double>(rounds) + time * static_cast<double>(ceil_div(all - whole, at_once));
   if (rest > 0) {
-    const std::int64_t more = gemm_parts(std::max<std::int64_t>(0, all - whole - idle), at_once);
+    const std::int64_t more = ceil_div(std::max<std::int64_t>(0, all - whole - idle), at_once);
     longest = std::max(longest, static_cast<double>(rounds + 1) + time * static_cast<double>(more));
   }
   return longest;
@@ -263,7 +262,7 @@ int best_splits(const GemmSize& size, GemmChoice choice) {
   double least = gemm_cost(size, choice);
   for (int splits : {2, 3, 4, 6, 8, 12, 16}) {
     // Each part has some stages, and the last one is not empty.
-    const std::int64_t of_part = gemm_parts(steps, splits);
+    const std::int64_t of_part = ceil_div(steps, splits);
     if (of_part < kLeastSteps || of_part * (splits - 1) >= steps) continue;
     choice.splits = splits;
     if (const double cost = gemm_cost(size, choice); cost < least) {
@@ -297,7 +296,7 @@ struct ChoiceTable {
 constexpr int kStagesOfTwo = 8;
 
 std::int64_t tiles_of(const GemmSize& size, const GemmTile& tile) {
-  return gemm_parts(size.rows, tile.rows) * gemm_parts(size.columns, tile.columns) * size.batches;
+  return ceil_div(size.rows, tile.rows) * ceil_div(size.columns, tile.columns) * size.batches;
 }
 
 /// Whether clusters of two blocks with tiles of 64x64 occupy most multiprocessors at once: such
@@ -372,7 +371,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const std::int64_t at_once = clusters_at_once(size, tile);
   const double waves = waves_of(size, choice, at_once);
   const int parts = tile.gathers ? tile.cluster : choice.splits;
-  const auto steps = static_cast<double>(gemm_parts(steps_of(size), parts));
+  const auto steps = static_cast<double>(ceil_div(steps_of(size), parts));
   const double rows = tile.rows, columns = tile.columns;
   double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(size, choice, waves);
   // Two groups hide each other's additions.

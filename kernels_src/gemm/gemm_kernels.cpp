@@ -130,10 +130,6 @@ std::string fma_name(const FmaInstance& of, const GemmEpilogue& epilogue) {
 
 }  // namespace
 
-bool is_half_float(ScalarType type) noexcept {
-  return type == ScalarType::float16 || type == ScalarType::bfloat16;
-}
-
 bool has_one_scale(const GemmEpilogue& epilogue) {
   return epilogue.row_scales && epilogue.row_scales->size() == 1 &&
          epilogue.column_scales->size() == 1;

@@ -111,8 +111,6 @@ struct FmaInstance {
 };
 const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue);
 
-/// float16 or bfloat16.
-bool is_half_float(ScalarType type) noexcept;
 /// Whether all sums have the same scale, which gemm.cu and promoted_gemm.cu then read once.
 bool has_one_scale(const GemmEpilogue& epilogue);
 /// Whether gemm.cu has the activation or gate, where it is compiled once for each sum of a thread.

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/copy/copy.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ bool has_map_batch(const Array& array) {
 /// products took up to 1.7 times as long on an H100.
 std::int64_t padded_pitch(std::int64_t bytes) {
   const std::int64_t unit = bytes < 4 * kPaddedUnit ? kMapUnit : kPaddedUnit;
-  return (bytes + unit - 1) / unit * unit;
+  return round_up(bytes, unit);
 }
 
 /// For a copy into lines of whole units; dense are the rows unless the columns are.

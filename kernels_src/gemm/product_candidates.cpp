@@ -38,14 +38,14 @@ bool is_whole(const ProductKey& key) { return key.a == ScalarType::int8; }
 /// Whether gemm.cu or promoted_gemm.cu make such a product. Sums of integers and of float8 are not
 /// rounded to the operands' type there, as matmul() does.
 bool has_gemm(const ProductKey& key) {
-  const bool is_float = is_half_float(key.out) || key.out == ScalarType::float32;
-  if (is_gemm_float8(key.a)) {
-    return is_gemm_float8(key.b) && is_float && key.sums != ProductSums::tf32;
+  const bool is_float = is_half(key.out) || key.out == ScalarType::float32;
+  if (is_float8(key.a)) {
+    return is_float8(key.b) && is_float && key.sums != ProductSums::tf32;
   }
   if (is_whole(key) && !is_float && key.out != ScalarType::int32) return false;
   if (key.a != key.b || is_promoted(key)) return false;
   if (key.a == ScalarType::float32) return key.sums == ProductSums::tf32;
-  return key.sums == ProductSums::plain && (is_half_float(key.a) || is_whole(key));
+  return key.sums == ProductSums::plain && (is_half(key.a) || is_whole(key));
 }
 
 /// Whether fma_gemm.cu does.
@@ -107,7 +107,7 @@ GemmSize gemm_size_of(const Device& device, const ProductKey& key) {
   const auto pitch = [&](std::int64_t extent) {
     return operand_pitch(extent * static_cast<std::int64_t>(size.in_bytes));
   };
-  const bool any = is_half_float(key.a);
+  const bool any = is_half(key.a);
   size.b_turned = key.b_turned || !any;
   size.a_pitch = pitch(any && key.a_turned ? key.rows : key.inner);
   size.b_pitch = pitch(size.b_turned ? key.inner : key.columns);
@@ -164,8 +164,6 @@ void add_fma(const Device& device, const ProductKey& key, std::vector<ProductPla
   }
   keep_best(all, into);
 }
-
-bool is_half(ScalarType type) { return is_half_float(type); }
 
 /// All that is not given is the kernel's own choice.
 ProductPlan skinny_by(SkinnyKernel kernel, int warps = 0, int splits = 0) {

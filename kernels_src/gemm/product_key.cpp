@@ -36,7 +36,7 @@ std::int64_t power_not_below(std::int64_t extent) {
 
 ProductSums product_sums(const Gemm& of) noexcept {
   if (of.tf32) return ProductSums::tf32;
-  if (!is_gemm_float8(of.a.type())) return ProductSums::plain;
+  if (!is_float8(of.a.type())) return ProductSums::plain;
   if (of.block_scales) return ProductSums::blocks;
   return of.fast_sums ? ProductSums::plain : ProductSums::promoted;
 }

@@ -12,11 +12,8 @@ namespace kernwright::kernels {
 namespace {
 
 void require_scaled(const ScaledMatmul& call) {
-  const auto is_float8 = [](const Array& array) {
-    return array.type() == ScalarType::float8_e4m3fn || array.type() == ScalarType::float8_e5m2;
-  };
   const bool whole = call.a.type() == ScalarType::int8 && call.b.type() == ScalarType::int8;
-  if (!whole && !(is_float8(call.a) && is_float8(call.b))) {
+  if (!whole && !(is_float8(call.a.type()) && is_float8(call.b.type()))) {
     throw ArgumentError(
         format("scaled_matmul() takes float8_e4m3fn and float8_e5m2, or two of int8, not {} and {}",
                call.a.identify(), call.b.identify()));

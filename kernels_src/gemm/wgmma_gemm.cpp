@@ -271,7 +271,7 @@ bool is_promoted(const Gemm& of) {
 bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   if (of.kernel != GemmKernel::automatic || of.mma_tile) return false;
   if (!of.a.device().capabilities().wgmma) return false;
-  const bool any = is_half_float(of.a.type());
+  const bool any = is_half(of.a.type());
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
   const GemmOperand left = plan_operand(of.a, on, wanted(true));
   const GemmOperand right = plan_operand(of.b, on, wanted(false));

@@ -26,9 +26,7 @@ constexpr std::int64_t kFewLinearElements =
 constexpr std::int64_t kLinearFloatRows =
     12;  ///< of float32: with more, fma_gemm.cu is faster (H100)
 
-bool is_skinny_type(ScalarType type) {
-  return type == ScalarType::float16 || type == ScalarType::bfloat16 || type == ScalarType::float32;
-}
+bool is_skinny_type(ScalarType type) { return is_half(type) || type == ScalarType::float32; }
 
 /// `array` as `shape`: a view where the strides allow, else a copy.
 Array reshaped_for_rows(const Array& array, Shape shape, const Stream& stream) {
@@ -178,7 +176,7 @@ bool is_misaligned(const Array& b) {
 /// table's plan comes first.
 bool prefers_tiles(const Array& x, std::int64_t rows, const Array& b) {
   const std::int64_t k = b.shape()[0], n = b.shape()[1];
-  const bool halves = is_half_float(x.type()) && x.type() == b.type() &&
+  const bool halves = is_half(x.type()) && x.type() == b.type() &&
                       x.device().capabilities().wgmma &&
                       !product_plan(x.device(), product_key(x, b, x.type()));
   if (!halves || rows > kSkinnyRows) return false;

@@ -161,7 +161,7 @@ bool fits_skinny_map(const Array& array, int row_dimension) {
 
 bool has_skinny_boxes(const SkinnyJob& job) {
   const SkinnyShape& shape = job.shape;
-  const bool halves = shape.x_type == ScalarType::float16 || shape.x_type == ScalarType::bfloat16;
+  const bool halves = is_half(shape.x_type);
   const bool bytes = scalar_size(shape.weight_type) == 1 && !shape.by_columns;
   return halves && (bytes || shape.weight_type == shape.x_type) && shape.k > 0 &&
          job.x.device().capabilities().wgmma && fits_skinny_map(job.x, 2) &&
@@ -342,8 +342,7 @@ void run_skinny(const SkinnyJob& job) {
 }  // namespace
 
 bool is_narrow_weight(ScalarType type) noexcept {
-  return type == ScalarType::int8 || type == ScalarType::float8_e4m3fn ||
-         type == ScalarType::float8_e5m2;
+  return type == ScalarType::int8 || is_float8(type);
 }
 
 Array skinny_product(const SkinnyCall& call, const Stream& stream) {

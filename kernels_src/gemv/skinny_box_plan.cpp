@@ -1,6 +1,8 @@
 // The choices of the kernels for few rows whose operands come in boxes.
 #include "kernels_src/gemv/skinny_box_plan.h"
 
+#include "base/math.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -13,7 +15,7 @@ constexpr std::int64_t kLongAlone = 4096;         // of k, of blocks that gain b
 
 /// Eight where they are enough for most multiprocessors; else four, so that there are more blocks.
 int skinny_box_warps(const SkinnyShape& shape) {
-  const std::int64_t blocks = skinny_parts(shape.n, 128) * shape.batches;
+  const std::int64_t blocks = ceil_div(shape.n, 128) * shape.batches;
   return shape.by_columns || 4 * blocks >= std::int64_t{3} * shape.multiprocessors ? 8 : 4;
 }
 
@@ -51,12 +53,12 @@ bool has_very_many_rows(const SkinnyShape& shape) {
 }  // namespace
 
 void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
-  const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
+  const auto tiles = static_cast<unsigned>(ceil_div(shape.m, 8));
   choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
   choose_skinny(plan.warps, skinny_box_warps(shape));
   plan.rows = 1;
-  const std::int64_t blocks = skinny_parts(shape.n, std::int64_t{16} * plan.warps) * shape.batches;
-  const std::int64_t most = std::min<std::int64_t>(kMostSkinnyCluster, skinny_parts(shape.k, 256));
+  const std::int64_t blocks = ceil_div(shape.n, std::int64_t{16} * plan.warps) * shape.batches;
+  const std::int64_t most = std::min<std::int64_t>(kMostSkinnyCluster, ceil_div(shape.k, 256));
   choose_skinny(plan.splits, std::clamp<std::int64_t>(skinny_box_splits(shape, plan, blocks), 1,
                                                       std::max<std::int64_t>(1, most)));
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
@@ -73,9 +75,9 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   // A cluster waits until all of its blocks have a place, so there is room for one block more. But
   // two blocks of a launch that begins early must not go to an idle multiprocessor: they would take
   // as long as others twice. Short ones fetch more ahead than that costs. Measured on an H200.
-  const bool fits_alone = one_wave && skinny_parts(shape.k, plan.splits) >= kLongAlone;
+  const bool fits_alone = one_wave && ceil_div(shape.k, plan.splits) >= kLongAlone;
   const bool alone = (fits_alone || threes) && all < shape.multiprocessors && plan.ahead > 0;
-  const std::int64_t beside = alone ? 1 : skinny_parts(all, shape.multiprocessors) + 1;
+  const std::int64_t beside = alone ? 1 : ceil_div(all, shape.multiprocessors) + 1;
   plan.stages = alone ? kStagesAlone : 8;
   while (plan.stages > 3 &&
          skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes / std::min<std::int64_t>(3, beside)) {
@@ -91,7 +93,7 @@ bool fits_skinny_bytes(const SkinnyShape& shape) {
 
 /// Measured on an H100 and an H200.
 bool takes_skinny_bytes(const SkinnyShape& shape) {
-  const std::int64_t size = shape.n * shape.k, blocks = skinny_parts(shape.n, 64);
+  const std::int64_t size = shape.n * shape.k, blocks = ceil_div(shape.n, 64);
   if (!fits_skinny_bytes(shape) || !shape.overlapping) return false;
   if (shape.m > 16) return shape.n >= kByteRows && size >= kByteSize;
   // Fewer rows of x gain with very many rows of the weights, or with long ones where two blocks
@@ -106,9 +108,9 @@ bool takes_skinny_bytes(const SkinnyShape& shape) {
 /// few rows of x. Of very many rows of float8 it has 256 if x has many, which each of them
 /// reads again; else few stages, so that two blocks are on a multiprocessor.
 void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
-  const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
+  const auto tiles = static_cast<unsigned>(ceil_div(shape.m, 8));
   choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
-  const std::int64_t blocks = skinny_parts(shape.n, 64);
+  const std::int64_t blocks = ceil_div(shape.n, 64);
   const bool high = blocks > shape.multiprocessors;
   if (plan.splits <= 0) {
     plan.splits = std::clamp<int>(static_cast<int>(shape.k / 512), 1, kMostSkinnyCluster);

@@ -11,9 +11,6 @@ namespace kernwright::kernels {
 constexpr std::int64_t kLargeSkinny = std::int64_t{1} << 24;
 constexpr int kMostSkinnyCluster = 8;  ///< blocks, on each device with clusters
 
-constexpr std::int64_t skinny_parts(std::int64_t count, std::int64_t each) {
-  return (count + each - 1) / each;
-}
 /// Chooses what is still open.
 inline void choose_skinny(int& parameter, std::int64_t value) {
   if (parameter <= 0) parameter = static_cast<int>(value);

@@ -1,6 +1,7 @@
 // The choice among the kernels for few rows and their parameters.
 #include "kernels_src/gemv/skinny_plan.h"
 
+#include "base/math.h"
 #include "kernels_src/gemv/skinny_box_plan.h"
 
 #include <algorithm>
@@ -82,7 +83,7 @@ void plan_byte_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
 /// waves. A few waves gain by beginning early. Measured on an H100 and an H200 with 8 rows of x.
 void plan_large_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const std::int64_t wave = std::int64_t{2} * shape.multiprocessors;
-  const std::int64_t blocks = skinny_parts(shape.n, 16);
+  const std::int64_t blocks = ceil_div(shape.n, 16);
   choose_skinny(plan.warps, blocks <= wave || blocks >= 8 * wave ? 16 : 8);
   choose_skinny(plan.unroll, 2);
   if (blocks < 8 * wave && plan.ahead < 0) plan.ahead = 1;
@@ -90,7 +91,7 @@ void plan_large_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
-  const auto tiles = static_cast<unsigned>(skinny_parts(shape.m, 8));
+  const auto tiles = static_cast<unsigned>(ceil_div(shape.m, 8));
   choose_skinny(plan.columns, std::bit_ceil(tiles));
   if (plan.kernel == SkinnyKernel::tiles && takes_byte_tiles(shape)) plan_byte_tiles(shape, plan);
   if (plan.kernel == SkinnyKernel::tiles && is_few_byte_rows(shape))
@@ -103,8 +104,8 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   if (plan.hint < 0) plan.hint = large ? 1 : 0;
   const int loads = plan.columns <= 2 ? 4 : plan.columns == 4 ? 2 : 1;
   choose_skinny(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
-  const std::int64_t groups = skinny_parts(shape.k, std::int64_t{4} * values * plan.unroll);
-  const std::int64_t blocks = skinny_parts(shape.n, std::int64_t{16} * plan.rows) * shape.batches;
+  const std::int64_t groups = ceil_div(shape.k, std::int64_t{4} * values * plan.unroll);
+  const std::int64_t blocks = ceil_div(shape.n, std::int64_t{16} * plan.rows) * shape.batches;
   choose_skinny_splits(plan, shape.multiprocessors / 2, blocks, groups / plan.warps);
 }
 
@@ -112,7 +113,7 @@ constexpr std::int64_t kShortSkinnyDot = 4;  ///< loads of a warp that a row has
 
 /// Loads of a warp that a row of the weights has.
 std::int64_t skinny_dot_loads(const SkinnyShape& shape, int width) {
-  return skinny_parts(shape.k, std::int64_t{32} * width);
+  return ceil_div(shape.k, std::int64_t{32} * width);
 }
 
 bool fits_skinny_dots(const SkinnyShape& shape) {
@@ -151,7 +152,7 @@ void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.rows, plan.columns * plan.width > 32 ? 1 : 2);
   choose_skinny(plan.unroll, plan.columns * plan.width > 16 ? 2 : 4);
   const std::int64_t blocks =
-      skinny_parts(shape.n, plan.rows) * skinny_parts(shape.m, plan.columns) * shape.batches;
+      ceil_div(shape.n, plan.rows) * ceil_div(shape.m, plan.columns) * shape.batches;
   choose_skinny_splits(plan, shape.multiprocessors / 2, blocks,
                        loads / (std::int64_t{2} * plan.warps * plan.unroll));
 }
@@ -181,7 +182,7 @@ void plan_skinny_shifted(const SkinnyShape& shape, SkinnyPlan& plan) {
   const auto each = static_cast<std::uint64_t>(shape.n / shape.multiprocessors);
   choose_skinny(plan.rows, std::clamp<std::int64_t>(std::bit_floor(each), 1, shape.m > 2 ? 2 : 4));
   const std::int64_t blocks =
-      skinny_parts(shape.n, plan.rows) * skinny_parts(shape.m, plan.columns) * shape.batches;
+      ceil_div(shape.n, plan.rows) * ceil_div(shape.m, plan.columns) * shape.batches;
   choose_skinny_splits(plan, shape.multiprocessors / 2, blocks, loads / (2 * plan.warps));
   plan.hint = plan.ahead = 0;
   plan.unroll = 1;
@@ -200,8 +201,8 @@ std::int64_t resident_row_warps(std::int64_t warps) {
 
 /// Of a block, so that a multiprocessor has as many as it can; with one part of k rather than two.
 std::int64_t skinny_row_warps(std::int64_t k) {
-  const std::int64_t one = std::max<std::int64_t>(1, skinny_parts(k, kSkinnyRowPart));
-  const std::int64_t two = skinny_parts(one, 2);
+  const std::int64_t one = std::max<std::int64_t>(1, ceil_div(k, kSkinnyRowPart));
+  const std::int64_t two = ceil_div(one, 2);
   return resident_row_warps(one) >= resident_row_warps(two) ? one : two;
 }
 
@@ -226,7 +227,7 @@ void plan_skinny_row(const SkinnyShape& shape, SkinnyPlan& plan) {
   if (!fits) plan.warps = static_cast<int>(skinny_row_warps(shape.k));
   plan.rows = 8;
   plan.columns = 1;
-  const std::int64_t parts = skinny_parts(shape.k, kSkinnyRowPart * plan.warps);
+  const std::int64_t parts = ceil_div(shape.k, kSkinnyRowPart * plan.warps);
   plan.unroll = static_cast<int>(std::max<std::int64_t>(1, parts));
   plan.hint = 0;
   plan.splits = 1;
@@ -236,7 +237,7 @@ void plan_skinny_row(const SkinnyShape& shape, SkinnyPlan& plan) {
 constexpr int kSkinnyStagedBytes = 98304;  ///< that every device of capability 8.0 and newer has
 
 void plan_skinny_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
-  choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
+  choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(ceil_div(shape.m, 8))));
   choose_skinny(plan.warps, 4);
   // Blocks with fewer rows of the weights, and so more of them, but where there are very many.
   const bool low = is_byte_skinny(shape) &&
@@ -248,18 +249,18 @@ void plan_skinny_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
   }
   const std::int64_t depth = std::int64_t{128} / scalar_size(shape.weight_type);
   const std::int64_t rows = std::int64_t{16} * plan.rows * plan.warps;
-  const std::int64_t chunks = skinny_parts(shape.k, depth);
+  const std::int64_t chunks = ceil_div(shape.k, depth);
   const std::int64_t most = low ? 2 : kMostSkinnyCluster;
-  choose_skinny_splits(plan, 2 * shape.multiprocessors, skinny_parts(shape.n, rows) * shape.batches,
+  choose_skinny_splits(plan, 2 * shape.multiprocessors, ceil_div(shape.n, rows) * shape.batches,
                        std::min<std::int64_t>(most, chunks / 4));
   plan.clustered = shape.clusters && plan.splits > 1 && plan.splits <= kMostSkinnyCluster;
 }
 
 void plan_skinny_column_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
-  choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(skinny_parts(shape.m, 8))));
+  choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(ceil_div(shape.m, 8))));
   choose_skinny(plan.warps, 8);
   choose_skinny(plan.unroll, plan.columns <= 2 ? 2 : 1);
-  const std::int64_t blocks = skinny_parts(shape.n, 64) * shape.batches;
+  const std::int64_t blocks = ceil_div(shape.n, 64) * shape.batches;
   choose_skinny_splits(plan, 2 * shape.multiprocessors, blocks,
                        shape.k / (std::int64_t{16} * plan.unroll * plan.warps));
 }
@@ -270,8 +271,8 @@ void plan_skinny_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.columns, std::min<std::int64_t>({rows, 8, 32 / plan.width}));
   choose_skinny(plan.warps, 8);
   choose_skinny(plan.unroll, 4);
-  const std::int64_t blocks = skinny_parts(shape.n, std::int64_t{32} * plan.width) *
-                              skinny_parts(shape.m, plan.columns) * shape.batches;
+  const std::int64_t blocks = ceil_div(shape.n, std::int64_t{32} * plan.width) *
+                              ceil_div(shape.m, plan.columns) * shape.batches;
   choose_skinny_splits(plan, 2 * shape.multiprocessors, blocks,
                        shape.k / (std::int64_t{2} * plan.warps * plan.unroll));
 }

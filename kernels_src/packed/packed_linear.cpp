@@ -329,7 +329,7 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
   check_packed(w);
   require_one_device(call.x, "x", *w.parts[0], "weight");
   const ScalarType type = call.x.type();
-  const bool half = type == ScalarType::float16 || type == ScalarType::bfloat16;
+  const bool half = is_half(type);
   if (!half && type != ScalarType::float32)
     throw InvalidArgument(
         format("x of a product with packed weights is float16, bfloat16 or "

@@ -113,14 +113,9 @@ void quantize_parts(const Array& in, const Quantized& result, const QuantizePlan
          in.address(), found, plan.rows, plan.columns, plan.part, scale_stride);
 }
 
-bool is_quantized_type(ScalarType type) {
-  return type == ScalarType::int8 || type == ScalarType::float8_e4m3fn ||
-         type == ScalarType::float8_e5m2;
-}
+bool is_quantized_type(ScalarType type) { return type == ScalarType::int8 || is_float8(type); }
 
-bool is_quantizable(ScalarType type) {
-  return type == ScalarType::float16 || type == ScalarType::bfloat16 || type == ScalarType::float32;
-}
+bool is_quantizable(ScalarType type) { return is_half(type) || type == ScalarType::float32; }
 
 /// Rows of an array: what the last axis holds.
 std::int64_t quantize_row_count(const Array& array) {

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 
 #include <algorithm>
 #include <array>
@@ -23,12 +24,10 @@ constexpr std::int64_t kClusterCycles = 900, kBlockCycles = 200, kGridCycles = 4
 constexpr std::int64_t kLaunchCycles = 4000;        // from one step to the next
 constexpr std::int64_t kCacheBytesPerCycle = 3000;  // of all multiprocessors, from L2
 
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// Elements from one row of the matrix, or vector, to the next.
 std::int64_t recurrence_pitch(const RecurrenceExtent& e) {
   const auto pack = static_cast<std::int64_t>(16 / scalar_size(e.type));
-  return divided_up(e.outputs * e.hidden, pack) * pack;
+  return ceil_div(e.outputs * e.hidden, pack) * pack;
 }
 
 std::int64_t recurrence_bytes(const RecurrenceExtent& e, const RecurrencePlan& plan) {
@@ -43,30 +42,30 @@ std::int64_t recurrence_bytes(const RecurrenceExtent& e, const RecurrencePlan& p
 
 /// Rows of the batch for each of at most `slices` blocks, or groups of blocks.
 void share_batch(RecurrencePlan& plan, const RecurrenceExtent& e, std::int64_t slices) {
-  const std::int64_t rows = divided_up(e.batch, std::max<std::int64_t>(slices, 1));
+  const std::int64_t rows = ceil_div(e.batch, std::max<std::int64_t>(slices, 1));
   plan.rows_at_once = rows == 1 ? 1 : 4;
-  plan.rows = static_cast<int>(divided_up(rows, plan.rows_at_once)) * plan.rows_at_once;
+  plan.rows = static_cast<int>(ceil_div(rows, plan.rows_at_once)) * plan.rows_at_once;
 }
 
 /// With fewer rows a block where the shared memory asks for it.
 bool fit_rows(RecurrencePlan& plan, const RecurrenceExtent& e, std::int64_t room) {
   while (recurrence_bytes(e, plan) > room && plan.rows > 1) {
     plan.rows_at_once = plan.rows > 4 ? 4 : 1;
-    plan.rows = plan.rows > 4 ? static_cast<int>(divided_up(plan.rows / 2, 4)) * 4 : 1;
+    plan.rows = plan.rows > 4 ? static_cast<int>(ceil_div(plan.rows / 2, 4)) * 4 : 1;
   }
   return recurrence_bytes(e, plan) <= room;
 }
 
 RecurrencePlan finished(RecurrencePlan plan, const RecurrenceExtent& e, std::int64_t warps) {
-  plan.warps = static_cast<int>(std::min<std::int64_t>(divided_up(plan.units, e.units), warps));
+  plan.warps = static_cast<int>(std::min<std::int64_t>(ceil_div(plan.units, e.units), warps));
   plan.shared_bytes = static_cast<std::uint32_t>(recurrence_bytes(e, plan));
-  if (divided_up(e.batch, plan.rows) > kMostSlices)
+  if (ceil_div(e.batch, plan.rows) > kMostSlices)
     throw InvalidArgument(format("a batch of {} rows is more than a launch can take", e.batch));
   return plan;
 }
 
 std::int64_t blocks_of(const RecurrenceExtent& e, const RecurrencePlan& plan) {
-  return divided_up(e.batch, plan.rows) * plan.blocks * e.directions;
+  return ceil_div(e.batch, plan.rows) * plan.blocks * e.directions;
 }
 
 std::optional<RecurrencePlan> resident_plan(const RecurrenceDevice& device,
@@ -76,9 +75,9 @@ std::optional<RecurrencePlan> resident_plan(const RecurrenceDevice& device,
   if (request.blocks > e.hidden) return {};
   if (!grid && request.blocks > 1 && !device.clusters) return {};
   RecurrencePlan plan{.way = request.way};
-  plan.units = static_cast<int>(divided_up(e.hidden, request.blocks));
+  plan.units = static_cast<int>(ceil_div(e.hidden, request.blocks));
   // Sizes of clusters are powers of two: the last blocks may have no unit.
-  plan.blocks = grid ? static_cast<int>(divided_up(e.hidden, plan.units)) : request.blocks;
+  plan.blocks = grid ? static_cast<int>(ceil_div(e.hidden, plan.units)) : request.blocks;
   const std::int64_t all = device.multiprocessors;
   // Clusters do not fill a device to the last multiprocessor.
   const std::int64_t usable = !grid && request.blocks > 1 ? all - all / 8 : all;
@@ -95,7 +94,7 @@ std::int64_t cycles_of_step(const RecurrenceDevice& device, const RecurrenceExte
   const auto element = static_cast<std::int64_t>(scalar_size(e.type));
   const std::int64_t passes = plan.rows / plan.rows_at_once;
   const std::int64_t vectors = elements / (e.gates * e.units) * plan.rows_at_once * 4;
-  const std::int64_t blocks = blocks_of(e, plan), waves = divided_up(blocks, all);
+  const std::int64_t blocks = blocks_of(e, plan), waves = ceil_div(blocks, all);
   const std::int64_t computed = plan.rows * elements / kProductsPerCycle;
   if (!plan.is_resident()) {
     const std::int64_t read = blocks * passes * elements * element / kCacheBytesPerCycle;
@@ -111,7 +110,7 @@ std::int64_t cycles_of_step(const RecurrenceDevice& device, const RecurrenceExte
 RecurrencePlan step_plan(const RecurrenceDevice& device, const RecurrenceExtent& e) {
   RecurrencePlan plan;
   plan.units = static_cast<int>(std::min(e.hidden, kStepWarps * e.units));
-  plan.blocks = static_cast<int>(divided_up(e.hidden, plan.units));
+  plan.blocks = static_cast<int>(ceil_div(e.hidden, plan.units));
   const std::int64_t all = device.multiprocessors;
   share_batch(plan, e, 2 * all / (std::int64_t{plan.blocks} * e.directions));
   if (!fit_rows(plan, e, std::min(device.shared_bytes, kStepVectorBytes)) &&
@@ -159,7 +158,7 @@ RecurrencePlan plan_recurrence(const RecurrenceDevice& device, const RecurrenceE
 LaunchConfig RecurrencePlan::config(const RecurrenceExtent& extent, const Stream& stream) const {
   LaunchConfig config;
   config.grid = {static_cast<std::uint32_t>(blocks),
-                 static_cast<std::uint32_t>(divided_up(extent.batch, rows)),
+                 static_cast<std::uint32_t>(ceil_div(extent.batch, rows)),
                  static_cast<std::uint32_t>(extent.directions)};
   config.block = {static_cast<std::uint32_t>(32 * warps)};
   config.shared_bytes = shared_bytes;

@@ -1,6 +1,8 @@
 // All choices of a reduction's launch, in one place.
 #include "kernels_src/reduce/reduce_plan.h"
 
+#include "base/math.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -22,8 +24,6 @@ constexpr std::int64_t kReduceRowBytes = 128;
 
 /// Rows of a multiprocessor that are enough for a warp each to fill it with loads.
 constexpr std::int64_t kFewRowsPerProcessor = 8;
-
-std::int64_t reduce_ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The smallest power of two that is at least `value`.
 std::int64_t reduce_power_above(std::int64_t value) {
@@ -64,12 +64,11 @@ struct ReduceGrid {
 /// enough to do. `unit`: elements taken by a block in one step.
 void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, std::int64_t groups,
                      const ReduceGrid& grid) {
-  const std::int64_t wanted =
-      length <= unit * kReduceAlone ? 1 : reduce_ceil_div(grid.blocks, groups);
+  const std::int64_t wanted = length <= unit * kReduceAlone ? 1 : ceil_div(grid.blocks, groups);
   const std::int64_t segment =
-      std::clamp(reduce_ceil_div(length, wanted), unit * kReduceShortestPart, unit * kLongestPart);
-  plan.segment = reduce_ceil_div(segment, unit) * unit;
-  plan.segments = std::max<std::int64_t>(reduce_ceil_div(length, plan.segment), 1);
+      std::clamp(ceil_div(length, wanted), unit * kReduceShortestPart, unit * kLongestPart);
+  plan.segment = ceil_div(segment, unit) * unit;
+  plan.segments = std::max<std::int64_t>(ceil_div(length, plan.segment), 1);
   plan.blocks = groups * plan.segments;
 }
 
@@ -77,13 +76,12 @@ void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, s
 void split_columns(ReducePlan& plan, std::int64_t length, std::int64_t unit, std::int64_t groups,
                    const ReduceGrid& grid) {
   if (length <= unit * kReduceAlone) return split_reduction(plan, length, unit, groups, grid);
-  const std::int64_t least = reduce_ceil_div(length, unit * kLongestPart);
-  const std::int64_t waves = reduce_ceil_div(least * groups, grid.blocks);
+  const std::int64_t least = ceil_div(length, unit * kLongestPart);
+  const std::int64_t waves = ceil_div(least * groups, grid.blocks);
   const std::int64_t wanted = std::max(least, waves * grid.blocks / groups);
-  const std::int64_t segment =
-      std::max(reduce_ceil_div(length, wanted), unit * kReduceShortestPart);
-  plan.segment = reduce_ceil_div(segment, unit) * unit;
-  plan.segments = reduce_ceil_div(length, plan.segment);
+  const std::int64_t segment = std::max(ceil_div(length, wanted), unit * kReduceShortestPart);
+  plan.segment = ceil_div(segment, unit) * unit;
+  plan.segments = ceil_div(length, plan.segment);
   plan.blocks = groups * plan.segments;
 }
 
@@ -97,19 +95,19 @@ ReducePlan plan_reduced_rows(const AxesPlan& axes, std::int64_t size, const Redu
   } else {
     plan.pack = reduce_aligned_pack(axes, axes.reduced[0], size);
   }
-  const std::int64_t packs = reduce_ceil_div(length, plan.pack);
+  const std::int64_t packs = ceil_div(length, plan.pack);
   const bool few = outputs < std::int64_t{grid.processors} * kFewRowsPerProcessor;
   if (packs > 1024 || (packs > 128 && few)) {
     plan.lanes = kReduceBlock;
     split_reduction(plan, length, kReduceBlock * plan.pack, outputs, grid);
     return plan;
   }
-  plan.lanes = std::min<std::int64_t>(32, reduce_power_above(reduce_ceil_div(packs, 2)));
+  plan.lanes = std::min<std::int64_t>(32, reduce_power_above(ceil_div(packs, 2)));
   // More loads than a thread has packs take registers, and so warps, for nothing.
-  const std::int64_t each = reduce_ceil_div(packs, plan.lanes);
+  const std::int64_t each = ceil_div(packs, plan.lanes);
   plan.loads = each <= 2 ? 2 : each <= 4 ? 4 : kReduceLoads;
   plan.segment = length;
-  plan.blocks = reduce_ceil_div(outputs, kReduceBlock / plan.lanes);
+  plan.blocks = ceil_div(outputs, kReduceBlock / plan.lanes);
   return plan;
 }
 
@@ -124,7 +122,7 @@ ReducePlan plan_reduced_columns(const AxesPlan& axes, std::int64_t size, const R
   const std::int64_t above =
       std::clamp<std::int64_t>(reduce_power_above(length / 4 + 1) / 2, 1, kReduceBlock / least);
   plan.lanes = std::min(reduce_power_above(units), kReduceBlock / above);
-  split_columns(plan, length, kReduceBlock / plan.lanes, reduce_ceil_div(units, plan.lanes), grid);
+  split_columns(plan, length, kReduceBlock / plan.lanes, ceil_div(units, plan.lanes), grid);
   return plan;
 }
 

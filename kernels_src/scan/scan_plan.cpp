@@ -1,6 +1,8 @@
 // All choices of a scan's launch, in one place.
 #include "kernels_src/scan/scan_plan.h"
 
+#include "base/math.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -24,8 +26,6 @@ constexpr std::int64_t kShortestSegment = 64;
 /// Fewer tiles than this are made smaller: each has a multiprocessor of its own.
 constexpr std::int64_t kFewestTiles = 128;
 
-std::int64_t scan_ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// Whether columns side by side may be moved in packs: no gaps on either side's memory.
 int columns_pack(const AxesPlan& axes, const Axis& axis, std::int64_t size) {
   if (axes.kept.empty() || axes.kept[0].stride[kFrom] != size) return 1;
@@ -46,9 +46,9 @@ ScanPlan plan_scanned_columns(const AxesPlan& axes, const Axis& axis, std::int64
   ScanPlan plan{.path = ScanPath::columns, .pack = columns_pack(axes, axis, size)};
   const std::int64_t columns = axes.outputs() / plan.pack;
   const std::int64_t wanted =
-      scan_ceil_div(std::int64_t{processors} * kColumnThreadsPerProcessor, columns);
-  plan.segment = std::max(scan_ceil_div(axis.extent, wanted), kShortestSegment);
-  plan.segments = std::max<std::int64_t>(scan_ceil_div(axis.extent, plan.segment), 1);
+      ceil_div(std::int64_t{processors} * kColumnThreadsPerProcessor, columns);
+  plan.segment = std::max(ceil_div(axis.extent, wanted), kShortestSegment);
+  plan.segments = std::max<std::int64_t>(ceil_div(axis.extent, plan.segment), 1);
   return plan;
 }
 
@@ -68,7 +68,7 @@ void plan_flow(ScanPlan& plan, std::int64_t extent, const ScanRoom& room) {
     if (kFlowTiles * tile + kOtherShared > room.shared) continue;
     plan.path = ScanPath::flow;
     plan.steps = steps;
-    plan.tiles = scan_ceil_div(extent, kFlowThreads * plan.pack * steps);
+    plan.tiles = ceil_div(extent, kFlowThreads * plan.pack * steps);
     return;
   }
 }
@@ -90,9 +90,7 @@ ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, const ScanSizes& size
   const bool many = axes.outputs() >= kManyRowsPerProcessor * processors;
   const bool few = axes.outputs() <= processors;
   if (axis.extent <= (many ? kWarpRowOfMany : few ? kWarpRowOfFew : kWarpRow)) return plan;
-  const auto tiles = [&] {
-    return scan_ceil_div(axis.extent, kTileThreads * plan.pack * plan.steps);
-  };
+  const auto tiles = [&] { return ceil_div(axis.extent, kTileThreads * plan.pack * plan.steps); };
   while (plan.steps > 1 && axes.outputs() * tiles() < kFewestTiles) {
     const bool is_lone = tiles() == 1 && plan.steps <= kLoneTileSteps;
     plan.steps /= 2;

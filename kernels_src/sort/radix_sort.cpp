@@ -2,6 +2,7 @@
 #include "kernels_src/sort/radix_sort.h"
 
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/launch_choices.h"
@@ -57,8 +58,6 @@ const LazyKernel& radix_kernel(const RadixInstance& of, bool move) {
   return family.instance(key, [&] { return move_name(of); });
 }
 
-std::int64_t tiles_of(std::int64_t length, std::int64_t tile) { return (length + tile - 1) / tile; }
-
 /// Elements of 4 bytes taken by a thread: many, so elements of one digit stay together, unless
 /// processors or parts of tiles were idle then.
 int radix_words(const Rows& rows, int threads, int per_word, bool numbered) {
@@ -66,7 +65,7 @@ int radix_words(const Rows& rows, int threads, int per_word, bool numbered) {
   for (const int words : {20, 16, 12}) {
     if (numbered && words == 20) continue;
     const std::int64_t tile = std::int64_t{threads} * words / per_word;
-    const std::int64_t tiles = tiles_of(rows.length, tile);
+    const std::int64_t tiles = ceil_div(rows.length, tile);
     const bool is_full = tiles * tile <= rows.length + rows.length / 4;
     if (is_full && rows.count * tiles >= busy) return words;
   }
@@ -138,7 +137,7 @@ void radix_sort(const Rows& rows, bool descending, const Ordered& to, const Stre
   const bool numbered = to.indices.address() != 0, valued = to.values.address() != 0;
   const auto places = static_cast<std::int32_t>(scalar_size(rows.data.type()));
   const RadixInstance plan = plan_radix(rows, numbered);
-  const std::int64_t tiles = tiles_of(rows.length, plan.tile());
+  const std::int64_t tiles = ceil_div(rows.length, plan.tile());
   const auto scratch = [&](bool needed, ScalarType type) {
     return needed ? Array::empty(device, rows.data.shape(), type, stream) : Array();
   };
@@ -153,10 +152,10 @@ void radix_sort(const Rows& rows, bool descending, const Ordered& to, const Stre
   const DeviceOrder order = order_of(rows.data.type(), descending);
   const std::int64_t target =
       std::int64_t{multiprocessors(device)} * kCountBlocksPerProcessor / rows.count;
-  const std::int64_t parts = tiles_of(rows.length, kCountTile);
+  const std::int64_t parts = ceil_div(rows.length, kCountTile);
   const std::int64_t chunk =
-      tiles_of(parts, std::clamp(target, std::int64_t{1}, parts)) * kCountTile;
-  const std::int64_t chunks = tiles_of(rows.length, chunk);
+      ceil_div(parts, std::clamp(target, std::int64_t{1}, parts)) * kCountTile;
+  const std::int64_t chunks = ceil_div(rows.length, chunk);
   launch(radix_kernel(plan, false).on(device), blocks_of(rows.count * chunks, on),
          rows.data.address(), boards.counts(), boards.arrived(), boards.idle(), boards.board(0),
          boards.board_size(), rows.length, chunk, static_cast<std::uint32_t>(chunks), order);

@@ -4,6 +4,7 @@
 #include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/copy/copy.h"
 #include "memory/transfer.h"
@@ -14,11 +15,7 @@
 
 namespace kernwright::kernels {
 
-namespace {
-
-std::int64_t blocks_for(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
+namespace {}  // namespace
 
 Array without_gaps(const Array& array, const Stream& stream) {
   return array.is_contiguous() ? array : copy(array, stream);
@@ -113,14 +110,14 @@ LaunchConfig blocks_of(std::int64_t count, const Stream& stream) {
 
 LaunchConfig spread(const Device& device, std::int64_t count, const Stream& stream) {
   const std::int64_t most = std::int64_t{multiprocessors(device)} * 16;
-  return blocks_of(std::clamp(blocks_for(count, kSortBlock), std::int64_t{1}, most), stream);
+  return blocks_of(std::clamp(ceil_div(count, kSortBlock), std::int64_t{1}, most), stream);
 }
 
 Chunks chunks_of(const Device& device, std::int64_t elements, std::int64_t tile) {
   const std::int64_t most = std::min(std::int64_t{1024}, std::int64_t{multiprocessors(device)} * 8);
-  const std::int64_t tiles = blocks_for(elements, tile);
-  const std::int64_t size = blocks_for(tiles, std::min(tiles, most)) * tile;
-  return {.size = size, .count = blocks_for(elements, size)};
+  const std::int64_t tiles = ceil_div(elements, tile);
+  const std::int64_t size = ceil_div(tiles, std::min(tiles, most)) * tile;
+  return {.size = size, .count = ceil_div(elements, size)};
 }
 
 void use_all_on(const Stream& stream, std::initializer_list<const Array*> arrays) {

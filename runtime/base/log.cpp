@@ -2,10 +2,13 @@
 #include "base/log.h"
 
 #include "base/env.h"
-#include "base/log_line.h"
+#include "base/format.h"
+
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -89,6 +92,17 @@ void log_message(LogLevel level, std::string_view message) noexcept {
 
 void log_release_failure(std::string_view object, std::string_view error) noexcept {
   log(LogLevel::error, "could not release {}: {}", object, error);
+}
+
+void write_log_line(LogLevel level, std::string_view message) {
+  const std::string line = format("kernwright: {}: {}\n", log_level_name(level), message);
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
 }
 
 }  // namespace kernwright

@@ -30,6 +30,10 @@ bool log_enabled(LogLevel level) noexcept;
 /// Writes one message. Never throws; safe from any thread and from destructors.
 void log_message(LogLevel level, std::string_view message) noexcept;
 
+/// Writes "kernwright: warning: message" to stderr, whatever the level of the log. One write, so
+/// that lines of several threads do not mix.
+void write_log_line(LogLevel level, std::string_view message);
+
 /// For destructors: a resource could not be released. `object` says which, `error` why.
 void log_release_failure(std::string_view object, std::string_view error) noexcept;
 

@@ -48,6 +48,14 @@ bool is_signed_integer(ScalarType type) noexcept;
 bool is_unsigned_integer(ScalarType type) noexcept;
 bool is_floating(ScalarType type) noexcept;  ///< all real floating types
 bool is_complex(ScalarType type) noexcept;
+/// float16 or bfloat16.
+constexpr bool is_half(ScalarType type) noexcept {
+  return type == ScalarType::float16 || type == ScalarType::bfloat16;
+}
+/// float8_e4m3fn or float8_e5m2.
+constexpr bool is_float8(ScalarType type) noexcept {
+  return type == ScalarType::float8_e4m3fn || type == ScalarType::float8_e5m2;
+}
 /// The type of a complex type's two parts; any other type itself.
 ScalarType real_type_of(ScalarType type) noexcept;
 

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 
 #include <algorithm>
 #include <array>
@@ -30,8 +31,6 @@ constexpr double kFmaCyclesOfTile = 4000;    // before its first product and aft
 constexpr double kFmaCyclesOfSecond = 4000;  // of the second kernel
 constexpr std::int64_t kLeastFmaPart = 128;  // steps of a split
 
-std::int64_t fma_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// Multiply-adds of a tile by their rate, with enough warps. The rest of the time goes to other
 /// instructions and to reads of registers that collide; of float32 as measured on an H100.
 double fma_share(const FmaTile& tile, std::size_t element, bool b_turned) {
@@ -54,7 +53,7 @@ int best_fma_splits(const GemmSize& size, std::size_t shared, FmaChoice choice) 
   int best = 1;
   double least = fma_cost(size, shared, choice);
   for (const int splits : {2, 3, 4, 6, 7, 8, 12, 14, 16, 24, 32, 64}) {
-    const std::int64_t of_part = fma_parts(size.inner, splits);
+    const std::int64_t of_part = ceil_div(size.inner, splits);
     if (of_part < kLeastFmaPart || of_part * (splits - 1) >= size.inner) continue;
     choice.splits = splits;
     if (const double cost = fma_cost(size, shared, choice); cost < least) {
@@ -112,9 +111,9 @@ void require_fma_tile(const FmaTile& tile, std::size_t element) {
 double fma_cost(const GemmSize& size, std::size_t shared, const FmaChoice& choice) noexcept {
   const FmaTile& tile = choice.tile;
   const std::size_t element = size.out_bytes;
-  const std::int64_t tiles = fma_parts(size.rows, tile.rows) *
-                             fma_parts(size.columns, tile.columns) * size.batches * choice.splits;
-  const std::int64_t each = fma_parts(tiles, std::max(1, size.multiprocessors));
+  const std::int64_t tiles = ceil_div(size.rows, tile.rows) * ceil_div(size.columns, tile.columns) *
+                             size.batches * choice.splits;
+  const std::int64_t each = ceil_div(tiles, std::max(1, size.multiprocessors));
   const auto fit = static_cast<std::int64_t>(shared / (tile.shared_bytes(element) + 1024));
   const std::int64_t at_once =
       std::max<std::int64_t>(1, std::min({fit, std::int64_t{tile.blocks(element)}, each}));
@@ -124,10 +123,10 @@ double fma_cost(const GemmSize& size, std::size_t shared, const FmaChoice& choic
                       fma_share(tile, element, size.b_turned) / fma_rate(warps, element);
   const double loads = static_cast<double>(tile.rows + tile.columns) *
                        static_cast<double>(element) / kFmaLoadsPerCycle;
-  const auto deep = static_cast<double>(fma_parts(size.inner, choice.splits));
+  const auto deep = static_cast<double>(ceil_div(size.inner, choice.splits));
   // Blocks on one multiprocessor begin and end while others multiply.
   double cost = static_cast<double>(each) * deep * std::max(fmas, loads) +
-                static_cast<double>(fma_parts(each, at_once)) * kFmaCyclesOfTile;
+                static_cast<double>(ceil_div(each, at_once)) * kFmaCyclesOfTile;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches) * static_cast<double>(element);

@@ -1,6 +1,7 @@
 // Operands, problem and launch of fma_gemm.cu.
 #include "kernels_src/gemm/fma/fma_gemm.h"
 
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm_kernels.h"
@@ -18,10 +19,6 @@ constexpr std::int64_t kMostFmaExtent = 2'000'000'000;
 std::int64_t fma_stride(const Array& of, int from_end) {
   return of.strides()[of.strides().size() - static_cast<std::size_t>(from_end)];
 }
-std::int64_t fma_tiles_of(std::int64_t extent, std::int64_t part) {
-  return (extent + part - 1) / part;
-}
-
 /// A product for fma_gemm.cu.
 struct FmaGemm {
   const Gemm& of;
@@ -68,11 +65,11 @@ struct FmaGemm {
     problem.steps = static_cast<std::int32_t>(inner);
     // Parts of whole stages, so copies of packs stay aligned; none of them is empty.
     const std::int64_t depth = choice.tile.depth;
-    const std::int64_t of_split = fma_tiles_of(fma_tiles_of(inner, choice.splits), depth) * depth;
+    const std::int64_t of_split = ceil_div(ceil_div(inner, choice.splits), depth) * depth;
     problem.steps_of_split = static_cast<std::int32_t>(std::min(of_split, kMostFmaExtent));
-    problem.splits = static_cast<std::int32_t>(fma_tiles_of(inner, of_split));
-    problem.row_tiles = static_cast<std::int32_t>(fma_tiles_of(rows, choice.tile.rows));
-    problem.column_tiles = static_cast<std::int32_t>(fma_tiles_of(columns, choice.tile.columns));
+    problem.splits = static_cast<std::int32_t>(ceil_div(inner, of_split));
+    problem.row_tiles = static_cast<std::int32_t>(ceil_div(rows, choice.tile.rows));
+    problem.column_tiles = static_cast<std::int32_t>(ceil_div(columns, choice.tile.columns));
     problem.group = choice.group;
     problem.batches = static_cast<std::int32_t>(batches);
     return problem;

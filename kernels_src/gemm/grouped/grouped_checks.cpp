@@ -38,7 +38,7 @@ void require_grouped_scales(const GroupedGemm& of) {
     throw ArgumentError(format("the result of grouped rows has their type, not {}: x is {}",
                                scalar_name(*of.type), of.x.identify()));
   }
-  if (!is_gemm_float8(of.x.type()) || !is_gemm_float8(of.weights.type())) {
+  if (!is_float8(of.x.type()) || !is_float8(of.weights.type())) {
     throw ArgumentError(
         format("scale_a and scale_b are those of float8_e4m3fn and float8_e5m2: x is {}, weights "
                "are {}",
@@ -46,7 +46,7 @@ void require_grouped_scales(const GroupedGemm& of) {
   }
   require_grouped_device(of.x);
   const ScalarType out = grouped_result_type(of);
-  if (!is_half_float(out) && out != ScalarType::float32) {
+  if (!is_half(out) && out != ScalarType::float32) {
     throw ArgumentError(format("the result of this product is float16, bfloat16 or float32, not {}",
                                scalar_name(out)));
   }
@@ -92,7 +92,7 @@ Shape check_grouped(const GroupedGemm& of) {
     require_one_device(*of.bias, "bias", of.x, "x");
     const ScalarType type = of.bias->type();
     const bool suits =
-        of.scales ? is_half_float(type) || type == ScalarType::float32 : type == of.x.type();
+        of.scales ? is_half(type) || type == ScalarType::float32 : type == of.x.type();
     if (!suits || of.bias->shape() != Shape{weights[0], weights[1]}) {
       throw InvalidArgument(
           format("Incompatible dimensions or types: bias is {}, for weights that "

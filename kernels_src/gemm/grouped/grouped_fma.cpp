@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/fma/fma_choice.h"
@@ -78,7 +79,7 @@ GroupedProblem<FmaProblem> problem_of(const ProductGroups& groups, const FmaTile
   sizes.columns = static_cast<std::int32_t>(columns);
   sizes.steps = sizes.steps_of_split = static_cast<std::int32_t>(inner);
   sizes.row_tiles = static_cast<std::int32_t>(row_tiles);
-  sizes.column_tiles = static_cast<std::int32_t>(grouped_parts(columns, tile.columns));
+  sizes.column_tiles = static_cast<std::int32_t>(ceil_div(columns, tile.columns));
   sizes.group = 8;
   sizes.batches = groups.count;
   sizes.splits = 1;
@@ -114,8 +115,8 @@ void GroupedFma::run_on(const Array& result, const GemmEpilogue& ending, const S
   operands.way_b = fma_way(operands.b, columns, kSize, operands.batch.b, 1);
   const bool turned = columns > 1 && std::abs(operands.b.line) > std::abs(operands.b.step);
   const FmaTile chosen =
-      tile ? *tile : tile_of(result, grouped_parts(rows, used), columns, inner, used, turned);
-  const std::int64_t row_tiles = capacity > 0 ? count * grouped_parts(capacity, chosen.rows)
+      tile ? *tile : tile_of(result, ceil_div(rows, used), columns, inner, used, turned);
+  const std::int64_t row_tiles = capacity > 0 ? count * ceil_div(capacity, chosen.rows)
                                               : rows / chosen.rows + std::min(count, rows);
   const auto problem = problem_of(groups, chosen, rows, columns, inner, row_tiles);
   launch_fma(result, chosen, ProductWork::grouped, operands, problem,
@@ -149,8 +150,8 @@ void run_gradient_fma(const Array& grad, const Array& x, const ProductGroups& gr
   operands.way_a = fma_way(operands.a, rows, kSize, operands.batch.a, 0);
   operands.way_b = fma_way(operands.b, columns, kSize, operands.batch.b, 0);
   const FmaTile tile =
-      tile_of(result, rows, columns, grouped_parts(inner, groups.count), groups.count, false);
-  const std::int64_t row_tiles = grouped_parts(rows, tile.rows);
+      tile_of(result, rows, columns, ceil_div(inner, groups.count), groups.count, false);
+  const std::int64_t row_tiles = ceil_div(rows, tile.rows);
   const auto problem = problem_of(groups, tile, rows, columns, inner, row_tiles);
   launch_fma(result, tile, ProductWork::grouped_inside, operands, problem,
              row_tiles * problem.of.column_tiles * groups.count, {}, on);

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/family.h"
@@ -46,13 +47,13 @@ struct GroupedLaunch {
   std::optional<GemmBlockScales> blocks;  // as promoted_gemm.cu wants them
   const Stream& on;
 
-  bool narrow() const { return is_gemm_float8(x.array.type()); }
+  bool narrow() const { return is_float8(x.array.type()); }
   bool promotes() const { return promotes_grouped(of); }
   std::int64_t in_bytes() const { return static_cast<std::int64_t>(scalar_size(x.array.type())); }
 
   std::int64_t count() const { return groups.count; }
   std::int64_t row_tiles(std::int64_t height) const {
-    if (capacity > 0) return count() * grouped_parts(capacity, height);
+    if (capacity > 0) return count() * ceil_div(capacity, height);
     return layout.rows / height + std::min<std::int64_t>(count(), layout.rows);
   }
   GemmSize size(bool gated) const {
@@ -81,10 +82,9 @@ struct GroupedLaunch {
     Problem& sizes = all.of;
     sizes.rows = static_cast<std::int32_t>(layout.rows);
     sizes.columns = static_cast<std::int32_t>(columns);
-    sizes.steps = sizes.steps_of_split =
-        static_cast<std::int32_t>(grouped_parts(layout.inner, depth));
+    sizes.steps = sizes.steps_of_split = static_cast<std::int32_t>(ceil_div(layout.inner, depth));
     sizes.row_tiles = static_cast<std::int32_t>(row_tiles(height));
-    sizes.column_tiles = static_cast<std::int32_t>(grouped_parts(columns, width));
+    sizes.column_tiles = static_cast<std::int32_t>(ceil_div(columns, width));
     sizes.group = band;
     sizes.batches = sizes.inner_batches = groups.count;
     sizes.splits = 1;
@@ -104,7 +104,7 @@ struct GroupedLaunch {
   }
   /// Boxes of 4-byte results would reach the rows of the next group.
   static GemmStore store_of(const Array& result, std::int64_t columns) {
-    if (!is_half_float(result.type())) return GemmStore::direct;
+    if (!is_half(result.type())) return GemmStore::direct;
     return columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
   }
   CUtensorMap weights_map(const GemmTile& tile, bool gated) const {
@@ -195,10 +195,10 @@ struct GroupedLaunch {
     if (of.mma_tile) return *of.mma_tile;
     GemmSize mean = size(false);
     mean.batches = std::max<std::int64_t>(1, std::min(count(), layout.rows));
-    mean.rows = grouped_parts(layout.rows, mean.batches);
+    mean.rows = ceil_div(layout.rows, mean.batches);
     const auto shared = static_cast<std::size_t>(
         x.array.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
-    return choose_mma(mean, grouped_parts(layout.inner, 32), shared, false).tile;
+    return choose_mma(mean, ceil_div(layout.inner, 32), shared, false).tile;
   }
 
   /// By mma_gemm.cu. Nothing gated.
@@ -309,7 +309,7 @@ Array GroupedGemm::run(const Stream& stream) const {
     if (ending.bias) ending.bias->use_on(on);
     return deliver(out, result.reshape(shape), on);
   }
-  const bool narrow = is_gemm_float8(operands.x.type());
+  const bool narrow = is_float8(operands.x.type());
   GemmOperand left = gemm_operand(operands.x, on, true);
   GemmOperand right = gemm_operand(turned_matrices(operands.weights), on,
                                    narrow ? std::optional(false) : std::nullopt);

@@ -1,6 +1,7 @@
 // The gradient of weights of groups: each has an inner dimension of its own.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/family.h"
@@ -30,7 +31,7 @@ struct GradientLaunch {
   GemmSize mean() const {
     return {.rows = layout.rows,
             .columns = layout.columns,
-            .inner = grouped_parts(layout.inner, groups.count),
+            .inner = ceil_div(layout.inner, groups.count),
             .batches = groups.count,
             .multiprocessors = multiprocessors_of(result),
             .bandwidth = memory_bandwidth(result.device()),
@@ -43,8 +44,8 @@ struct GradientLaunch {
     Problem& sizes = all.of;
     sizes.rows = static_cast<std::int32_t>(layout.rows);
     sizes.columns = static_cast<std::int32_t>(layout.columns);
-    sizes.row_tiles = static_cast<std::int32_t>(grouped_parts(layout.rows, height));
-    sizes.column_tiles = static_cast<std::int32_t>(grouped_parts(layout.columns, width));
+    sizes.row_tiles = static_cast<std::int32_t>(ceil_div(layout.rows, height));
+    sizes.column_tiles = static_cast<std::int32_t>(ceil_div(layout.columns, width));
     sizes.group = band;
     sizes.batches = sizes.inner_batches = groups.count;
     sizes.splits = 1;
@@ -74,7 +75,7 @@ struct GradientLaunch {
                                 .tile = tile,
                                 .turn_a = true,
                                 .turn_b = true,
-                                .store = is_half_float(result.type()) ? halves : GemmStore::direct,
+                                .store = is_half(result.type()) ? halves : GemmStore::direct,
                                 .work = ProductWork::grouped_inside};
     const CUtensorMap map_grad = line_map(grad.array, layout.inner, layout.rows, layout.a_stride,
                                           tile.box_lines_of_a(false));
@@ -109,7 +110,7 @@ struct GradientLaunch {
     const auto shared = static_cast<std::size_t>(
         result.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
     const GemmSize size = mean();
-    const MmaTile tile = choose_mma(size, grouped_parts(size.inner, 32), shared, false).tile;
+    const MmaTile tile = choose_mma(size, ceil_div(size.inner, 32), shared, false).tile;
     const auto problem = this->problem<MmaProblem>(tile.rows, tile.columns, 8);
     const MmaInstance instance{.in = x.array.type(),
                                .out = result.type(),
@@ -151,7 +152,7 @@ void check_gradient(const Array& grad, const Array& x, ScalarType type) {
     throw ArgumentError(
         format("a gradient of float32 weights is float32, not {}", scalar_name(type)));
   }
-  if (!is_half_float(type) && type != ScalarType::float32) {
+  if (!is_half(type) && type != ScalarType::float32) {
     throw ArgumentError(
         format("a gradient of weights is float16, bfloat16 or float32, not {}", scalar_name(type)));
   }

@@ -18,8 +18,6 @@ constexpr std::int64_t kMostGroupedRows = 1'000'000'000;
 
 }  // namespace
 
-std::int64_t grouped_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 Array as_grouped_rows(const Array& array, const Stream& on) {
   if (array.ndim() == 2) return array;
   const Shape shape = {array.shape()[0] * array.shape()[1], array.shape()[2]};
@@ -59,8 +57,8 @@ void require_groups(const RowGroups& groups, std::int64_t count, const Array& x)
 }
 
 void require_grouped_type(const Array& array, const char* name) {
-  if (!is_half_float(array.type()) && array.type() != ScalarType::float32) {
-    const bool narrow = is_gemm_float8(array.type());
+  if (!is_half(array.type()) && array.type() != ScalarType::float32) {
+    const bool narrow = is_float8(array.type());
     throw ArgumentError(format(
         "{} of grouped rows is float16, bfloat16 or float32, not {}: {}", name, array.identify(),
         narrow ? "float8 has the scales scale_a and scale_b" : "convert it with astype()"));

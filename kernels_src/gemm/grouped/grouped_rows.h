@@ -12,7 +12,6 @@ namespace kernwright::kernels {
 
 inline constexpr std::size_t kMostGroupedShared = 232448;
 
-std::int64_t grouped_parts(std::int64_t a, std::int64_t b);
 /// `array` in two dimensions: those in front of the last become one.
 Array as_grouped_rows(const Array& array, const Stream& on);
 /// Bytes of the groups' table in shared memory.

@@ -1,6 +1,7 @@
 // What the kernels of a device make of scales.
 #include "kernels_src/gemm/grouped/grouped_scales.h"
 
+#include "base/math.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/formats/formats.h"
 #include "kernels_src/gemm/gemm_layout.h"
@@ -22,12 +23,11 @@ Array columns_of(const Array& scale, const Shape& weights, const Stream& on) {
 bool has_block_scales(const GroupedGemm& of) {
   if (!of.scales) return false;
   const Shape& weights = of.weights.shape();
-  const std::int64_t deep = grouped_parts(weights[2], kGemmBlock);
+  const std::int64_t deep = ceil_div(weights[2], kGemmBlock);
   Shape rows = of.x.shape();
   rows.back() = deep;
   return of.scales->x.shape() == rows &&
-         of.scales->weights.shape() ==
-             Shape{weights[0], grouped_parts(weights[1], kGemmBlock), deep};
+         of.scales->weights.shape() == Shape{weights[0], ceil_div(weights[1], kGemmBlock), deep};
 }
 
 bool promotes_grouped(const GroupedGemm& of) {

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 
 #include <algorithm>
 #include <array>
@@ -17,8 +18,6 @@ constexpr double kMemoryPerCycle = 16;            // bytes, of a multiprocessor
 constexpr double kCyclesOfTile = 1500;            // before its first product and after its last
 constexpr double kCyclesOfSecondKernel = 4000;
 
-std::int64_t mma_parts(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// The share of the matrix unit's rate: smaller tiles read more of shared memory for each product.
 double mma_rate(const MmaTile& tile) {
   const double each = tile.warp_rows() * tile.warp_columns();
@@ -27,11 +26,11 @@ double mma_rate(const MmaTile& tile) {
 
 double mma_cost(const GemmSize& size, std::int64_t steps, const MmaChoice& choice) {
   const MmaTile& tile = choice.tile;
-  const std::int64_t tiles = mma_parts(size.rows, tile.rows) *
-                             mma_parts(size.columns, tile.columns) * size.batches * choice.splits;
-  const auto rounds = static_cast<double>(mma_parts(tiles, std::max(1, size.multiprocessors)));
+  const std::int64_t tiles = ceil_div(size.rows, tile.rows) * ceil_div(size.columns, tile.columns) *
+                             size.batches * choice.splits;
+  const auto rounds = static_cast<double>(ceil_div(tiles, std::max(1, size.multiprocessors)));
   const double area = static_cast<double>(tile.rows) * tile.columns;
-  const auto deep = static_cast<double>(mma_parts(steps, choice.splits));
+  const auto deep = static_cast<double>(ceil_div(steps, choice.splits));
   double cost = rounds * (deep * area * 32 / kProductsPerCycle / mma_rate(tile) + kCyclesOfTile);
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
@@ -62,7 +61,7 @@ MmaChoice choose_mma(const GemmSize& size, std::int64_t steps, const MmaTile& ti
   MmaChoice best{.tile = tile};
   double least = mma_cost(size, steps, best);
   for (int splits : {2, 3, 4, 6, 8, 12, 16}) {
-    const std::int64_t of_part = mma_parts(steps, splits);
+    const std::int64_t of_part = ceil_div(steps, splits);
     if (!may_split || of_part < 16 || of_part * (splits - 1) >= steps) continue;
     MmaChoice choice = best;
     choice.splits = splits;

@@ -146,7 +146,7 @@ bool has_mma(const Array& array) {
 
 bool run_mma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   if (!has_mma(of.a) || of.a.shape().back() == 0 || ready.gate) return false;
-  const bool any = is_half_float(of.a.type());
+  const bool any = is_half(of.a.type());
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
   const GemmOperand left = plan_operand(of.a, on, wanted(true));
   const GemmOperand right = plan_operand(of.b, on, wanted(false));

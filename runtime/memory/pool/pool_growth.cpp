@@ -2,6 +2,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "memory/pool/pool_state.h"
 
@@ -12,11 +13,6 @@
 
 namespace kernwright {
 namespace {
-
-std::size_t round_up(std::size_t bytes, std::size_t unit) {
-  const std::size_t rest = bytes % unit;
-  return rest == 0 ? bytes : bytes + (unit - rest);
-}
 
 /// Whether the host may query the stream or record an event: not during a capture of it or of a
 /// stream it synchronises with. The answer holds as long as the caller has a CaptureHold.

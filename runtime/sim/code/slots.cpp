@@ -1,6 +1,8 @@
 // Liveness with bit sets and a linear scan over live ranges.
 #include "sim/code/passes.h"
 
+#include "base/math.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -246,12 +248,10 @@ std::size_t width_class(std::uint8_t bytes) {
   return c;
 }
 
-std::uint64_t align_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
-
 /// Takes `bytes` off the rest of a frame. Returns where they begin.
 std::uint32_t take_room(std::uint64_t& end, std::uint64_t bytes, std::uint64_t alignment) {
   const auto begin = static_cast<std::uint32_t>(end);
-  end = std::min(align_up(end + bytes, alignment), kMaxFrameBytes + 1);
+  end = std::min(round_up(end + bytes, alignment), kMaxFrameBytes + 1);
   return begin;
 }
 

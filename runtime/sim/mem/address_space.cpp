@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 
 #include <sys/mman.h>
 
@@ -32,10 +33,6 @@ std::size_t quarantine(int stride_shift) {
   return std::min<std::size_t>(4096, (std::size_t{16} << 20) >> stride_shift);
 }
 constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 /// 0 where a slot is longer than a run.
 std::uint64_t slots_per_run(int stride_shift) { return kRunBytes >> stride_shift; }

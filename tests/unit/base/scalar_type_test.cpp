@@ -50,6 +50,18 @@ TEST_CASE("scalar type: every type has exactly one class") {
   CHECK(real_type_of(ScalarType::int8) == ScalarType::int8);
 }
 
+TEST_CASE("scalar type: halves and float8 types are the floats of 16 and 8 bits") {
+  for (int i = 0; i < kScalarTypeCount; ++i) {
+    const auto type = static_cast<ScalarType>(i);
+    CAPTURE(scalar_name(type));
+    CHECK(is_half(type) == (is_floating(type) && scalar_size(type) == 2));
+    CHECK((is_floating(type) || !is_float8(type)));
+    CHECK((scalar_size(type) == 1 || !is_float8(type)));
+  }
+  CHECK(is_float8(ScalarType::float8_e4m3fn));
+  CHECK(is_float8(ScalarType::float8_e5m2));
+}
+
 TEST_CASE("scalar type: a value that is none of the types is harmless") {
   const auto wrong = static_cast<ScalarType>(200);
   CHECK(scalar_size(wrong) == 0);

@@ -1,6 +1,7 @@
 // The limits of a multiprocessor of compute capability 8.0.
 #include "sim/device/launch/occupancy_model.h"
 
+#include "base/math.h"
 #include "sim/device/profile.h"
 
 #include <algorithm>
@@ -29,8 +30,6 @@ const Limits& limits() {
                                  CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK))};
   return values;
 }
-
-int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 /// Warps that fit into the register files at once.
 int warps_by_registers(int registers) {
