@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/secure_directory.h"
 #include "base/whole_file.h"
-#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/launch_choices.json.h"
 
 #include <algorithm>
@@ -203,36 +202,24 @@ ChoiceState& choice_state() {
 /// Counts the changes of the tables.
 std::atomic<std::uint64_t> table_changes{0};
 
-thread_local std::shared_ptr<PinnedChoices> pinned_choices;
+}  // namespace
+
+class PinnedLaunches {
+ public:
+  ChoiceState state{choice_state()};
+};
+
+namespace {
+
+thread_local PinnedLaunches* pinned_launches = nullptr;
 
 }  // namespace
 
-struct PinnedChoices::State {
-  const std::uint64_t changes = table_changes.load();
-  ChoiceState launches{choice_state()};
-  const std::shared_ptr<PinnedProducts> products = pin_products();
-};
+std::shared_ptr<PinnedLaunches> pin_launches() { return std::make_shared<PinnedLaunches>(); }
 
-PinnedChoices::PinnedChoices() : state_(std::make_unique<State>()) {}
-PinnedChoices::~PinnedChoices() = default;
+void set_pinned_launches(PinnedLaunches* pinned) noexcept { pinned_launches = pinned; }
 
-std::shared_ptr<PinnedChoices> PinnedChoices::now() {
-  if (pinned_choices) return pinned_choices;
-  static std::mutex mutex;
-  static auto& latest = *new std::weak_ptr<PinnedChoices>;
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<PinnedChoices> pinned = latest.lock();
-  if (pinned == nullptr || pinned->state_->changes != table_changes.load()) {
-    pinned = std::make_shared<PinnedChoices>();
-    latest = pinned;
-  }
-  return pinned;
-}
-
-std::shared_ptr<PinnedChoices> PinnedChoices::set(std::shared_ptr<PinnedChoices> pinned) noexcept {
-  set_pinned_products(pinned != nullptr ? pinned->state_->products.get() : nullptr);
-  return std::exchange(pinned_choices, std::move(pinned));
-}
+std::uint64_t launch_table_changes() noexcept { return table_changes.load(); }
 
 std::span<const LaunchChoiceInfo> launch_choices() noexcept { return kLaunchChoices; }
 
@@ -244,13 +231,12 @@ std::string shape_class(ChoiceMeasure measure, std::int64_t extent, std::size_t 
 int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::size_t element,
            int rule) noexcept {
   const ChoiceMeasure measure = kLaunchChoices[static_cast<std::size_t>(choice)].measure;
-  ChoiceState& state = pinned_choices ? pinned_choices->state_->launches : choice_state();
+  ChoiceState& state = pinned_launches != nullptr ? pinned_launches->state : choice_state();
   const int value = state.decided(choice, device, choice_class(measure, extent, element));
   return value > 0 ? value : rule;
 }
 
-void use_launch_table(std::optional<std::string_view> json) {
-  use_product_table(json);
+void use_device_table(std::optional<std::string_view> json) {
   choice_state().use(json ? std::optional(parse_launch_table(*json, "the text")) : std::nullopt);
   ++table_changes;
 }

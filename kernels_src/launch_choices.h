@@ -41,36 +41,19 @@ std::string shape_class(ChoiceMeasure measure, std::int64_t extent, std::size_t 
 int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::size_t element,
            int rule) noexcept;
 
-/// Uses the table of that text from now on, before the library's own. Nothing goes back to the file
-/// named by KERNWRIGHT_KERNEL_CHOICES, or "kernel_choices.json" in the folder of the cache. Throws
+/// Uses the "devices" of that text of a table from now on, before those of the library, see
+/// use_launch_table() (products/kernel_choices.h). Nothing goes back to the file. Throws
 /// InvalidArgument for any other text, naming the place.
-///
-/// A table is JSON: {"format": 1, "devices": {"NVIDIA H100": {"softmax.values": {"short/4": 8}}}}.
-/// A device is asked for by its name, then as "sm_90". "products" is for gemm/product_choices.h.
-/// Unknown entries, and numbers outside the candidates, count for nothing.
-void use_launch_table(std::optional<std::string_view> json);
+void use_device_table(std::optional<std::string_view> json);
+/// Counts the tables used and the choices forced so far. Thread-safe.
+std::uint64_t launch_table_changes() noexcept;
 
-/// The choices of launches and products (gemm/product_choices.h) as their tables are in a moment,
-/// whatever tables are used later. Thread-safe.
-class PinnedChoices {
- public:
-  PinnedChoices();
-  ~PinnedChoices();
-  PinnedChoices(const PinnedChoices&) = delete;
-  PinnedChoices& operator=(const PinnedChoices&) = delete;
-
-  /// The choices of this moment: the same object as long as the tables stay.
-  static std::shared_ptr<PinnedChoices> now();
-  /// From here on this thread chooses by `pinned`, and by the tables in use if that is null.
-  /// Returns what was there.
-  static std::shared_ptr<PinnedChoices> set(std::shared_ptr<PinnedChoices> pinned) noexcept;
-
- private:
-  friend int choose(LaunchChoice choice, const Device& device, std::int64_t extent,
-                    std::size_t element, int rule) noexcept;
-  struct State;
-  std::unique_ptr<State> state_;
-};
+/// The choices of launches as the table is in a moment.
+class PinnedLaunches;
+std::shared_ptr<PinnedLaunches> pin_launches();
+/// From here on launches of this thread are chosen by `pinned`, and by the table in use if that is
+/// null. The caller keeps `pinned`.
+void set_pinned_launches(PinnedLaunches* pinned) noexcept;
 
 /// Lets every device take that candidate for all shapes, to measure it; nothing ends it. Throws
 /// InvalidArgument for any other number.

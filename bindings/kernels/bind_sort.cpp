@@ -4,12 +4,12 @@
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/array_support.h"
+#include "kernels_src/index/unique.h"
 #include "kernels_src/sort/compaction.h"
 #include "kernels_src/sort/histogram.h"
 #include "kernels_src/sort/search.h"
 #include "kernels_src/sort/sort.h"
 #include "kernels_src/sort/topk.h"
-#include "kernels_src/sort/unique.h"
 
 namespace kernwright::python {
 namespace {

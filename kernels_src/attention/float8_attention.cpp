@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "jit/kernels_ahead.h"
 #include "kernels_src/attention/attention_call.h"
@@ -145,10 +146,10 @@ Array turn_values(const PreparedAttention& made, const HopperAttentionTile& tile
 
 KeptPlan plan_kept(const PreparedAttention& made, const HopperAttentionTile& tile, bool fast_sums) {
   KeptPlan plan;
-  plan.tiles = static_cast<std::int32_t>(parts_of(kKeptKeys, tile.keys));
+  plan.tiles = static_cast<std::int32_t>(ceil_div(kKeptKeys, tile.keys));
   plan.room = choose_room(made, tile);
   plan.keeps =
-      !fast_sums && parts_of(parts_of(made.call.keys, tile.keys), tile.splits) > plan.tiles;
+      !fast_sums && ceil_div(ceil_div(made.call.keys, tile.keys), tile.splits) > plan.tiles;
   if (!plan.keeps) return plan;
   const std::int64_t rows = kHopperGroupRows * tile.groups;
   const int bytes = static_cast<int>(rows) * made.value_class * 4;

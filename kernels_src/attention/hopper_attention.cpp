@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/attention/hopper_attention.cu.h"
 #include "kernels_src/attention/hopper_plan.h"
@@ -96,7 +97,7 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
       !fits_map(call.v_at, keys.batches, call.kv_heads, keys.tokens)) {
     return "strides are not above 0";
   }
-  const std::int64_t rows = parts_of(call.queries, kHopperGroupRows) + (paged ? 2 : 0);
+  const std::int64_t rows = ceil_div(call.queries, kHopperGroupRows) + (paged ? 2 : 0);
   if (rows * call.heads * call.batches > std::int64_t{1} << 30) return "there are too many rows";
   return nullptr;
 }

@@ -19,7 +19,6 @@ struct HopperPlan {
   CUdeviceptr next;
 };
 
-std::int64_t parts_of(std::int64_t size, std::int64_t each);
 std::int64_t multiprocessors_of(const PreparedAttention& made);
 /// `Extras` of attention_group.cuh.
 int hopper_extras(const AttentionCall& call);

@@ -67,7 +67,7 @@ bool is_direct(const ConvGeometry& geometry, const ConvSizes& sizes) {
   std::int64_t taps = 1, residues = 1;
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const std::int64_t shuffle = sizes.transposed ? geometry.stride[axis] : 1;
-    taps *= divided_up<std::int64_t>(geometry.kernel[axis], shuffle);
+    taps *= ceil_div(geometry.kernel[axis], shuffle);
     residues *= shuffle;
   }
   const std::int64_t sum = taps * sizes.channels;

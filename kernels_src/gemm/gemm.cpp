@@ -13,7 +13,8 @@
 #include "kernels_src/gemm/own_epilogue.h"
 #include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/gemm/wgmma_gemm.h"
-#include "kernels_src/matmul/matmul.h"
+#include "kernels_src/matmul/matmul_batch.h"
+#include "kernels_src/matmul/plain_matmul.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/result_target.h"
 
@@ -127,7 +128,7 @@ Array run_plain(const Gemm& of, const GemmEpilogue& ready, const Array& result, 
 }
 
 Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
-  Shape shape = gemm_shape(of.a, of.b);
+  Shape shape = product_shape(of.a, of.b);
   require_gated(of, shape);
   const std::int64_t columns = shape.back();
   shape.back() /= 2;
@@ -158,7 +159,7 @@ Array Gemm::run(const Stream& stream) const {
   require_own_epilogue(epilogue);
   const Stream on = stream ? stream : Stream::legacy(a.device());
   if (epilogue.gate) return run_gated(*this, result_type, on);
-  Array result = out ? *out : Array::empty(a.device(), gemm_shape(a, b), result_type, on);
+  Array result = out ? *out : Array::empty(a.device(), product_shape(a, b), result_type, on);
   const GemmEpilogue ready = ready_epilogue(epilogue, result, result.shape().back(), on);
   if (result.size() == 0) return result;
   if (!run_fast(*this, ready, result, on)) result = run_plain(*this, ready, result, on);

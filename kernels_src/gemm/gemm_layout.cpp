@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/math.h"
 #include "kernels_src/copy/copy.h"
+#include "kernels_src/matmul/matmul_batch.h"
 
 #include <algorithm>
 #include <utility>
@@ -76,13 +77,6 @@ GemmOperand padded_copy(const Array& array, const Stream& stream, std::optional<
     copy = copy.transpose(axes);
   }
   return {std::move(copy), dense_rows, array};
-}
-
-[[noreturn]] void refuse_product(const Array& a, const Array& b) {
-  throw InvalidArgument(
-      format("Incompatible dimensions for a matrix product: {} and {}; the last of the first must "
-             "equal the one before the last of the second, and those in front must broadcast",
-             a.identify(), b.identify()));
 }
 
 std::int64_t batch_extent(const Array& array, int from_end) {
@@ -184,21 +178,6 @@ std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b
                        static_cast<double>(layout.batches());
   if (tiles > 1e8) return std::nullopt;
   return layout;
-}
-
-Shape gemm_shape(const Array& a, const Array& b) {
-  if (a.ndim() < 2 || b.ndim() < 2 || extent_from_end(a, 1) != extent_from_end(b, 2)) {
-    refuse_product(a, b);
-  }
-  Shape shape;
-  for (int d = std::max(a.ndim(), b.ndim()); d >= 3; --d) {
-    const std::int64_t of_a = batch_extent(a, d), of_b = batch_extent(b, d);
-    if (of_a != of_b && of_a != 1 && of_b != 1) refuse_product(a, b);
-    shape.push_back(of_a == 1 ? of_b : of_a);
-  }
-  shape.push_back(extent_from_end(a, 2));
-  shape.push_back(extent_from_end(b, 1));
-  return shape;
 }
 
 }  // namespace kernwright::kernels

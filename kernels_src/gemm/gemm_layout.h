@@ -53,7 +53,4 @@ struct GemmLayout {
 std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b,
                                       const Shape& shape);
 
-/// The shape of a @ b. Throws InvalidArgument ("Incompatible dimensions") with both.
-Shape gemm_shape(const Array& a, const Array& b);
-
 }  // namespace kernwright::kernels

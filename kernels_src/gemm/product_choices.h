@@ -5,7 +5,7 @@
 #include "array/array.h"
 #include "kernels_src/gemm/gemm.h"
 #include "kernels_src/gemm/product_key.h"
-#include "kernels_src/gemv/skinny_plan.h"
+#include "kernels_src/plans/skinny_plan.h"
 
 #include <array>
 #include <cstdint>

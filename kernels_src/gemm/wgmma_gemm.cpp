@@ -7,6 +7,7 @@
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemm/product_choices.h"
+#include "kernels_src/matmul/matmul_batch.h"
 
 #include <algorithm>
 #include <utility>
@@ -275,7 +276,7 @@ bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, c
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
   const GemmOperand left = plan_operand(of.a, on, wanted(true));
   const GemmOperand right = plan_operand(of.b, on, wanted(false));
-  const std::optional<GemmLayout> layout = gemm_layout(left, right, gemm_shape(of.a, of.b));
+  const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(of.a, of.b));
   if (!layout) return false;
   // Copies begin on 16 bytes of a row, also in its second half.
   if (ready.gate && right.dense_rows && layout->columns % 16 != 0) return false;

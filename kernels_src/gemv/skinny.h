@@ -4,7 +4,7 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
-#include "kernels_src/gemv/skinny_plan.h"
+#include "kernels_src/plans/skinny_plan.h"
 
 #include <optional>
 

@@ -3,7 +3,7 @@
 
 #include "kernels_src/activations/activations.h"
 #include "kernels_src/family.h"
-#include "kernels_src/gemv/skinny_plan.h"
+#include "kernels_src/plans/skinny_plan.h"
 
 #include <optional>
 

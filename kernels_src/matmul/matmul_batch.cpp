@@ -24,6 +24,11 @@ std::pair<std::int64_t, std::int64_t> matrix_batch_dim(const Array& array, int d
   return {extent, extent == 1 ? 0 : array.strides()[index]};
 }
 
+std::int64_t extent_of(const Array& array, int from_end) {
+  if (from_end > array.ndim()) return 1;
+  return array.shape()[static_cast<std::size_t>(array.ndim() - from_end)];
+}
+
 }  // namespace
 
 void refuse_matrix_shapes(const Array& a, const Array& b) {
@@ -31,6 +36,31 @@ void refuse_matrix_shapes(const Array& a, const Array& b) {
       format("Incompatible dimensions for a matrix product: {} and {}; the last of the first must "
              "equal the one before the last of the second, and those in front must broadcast",
              a.identify(), b.identify()));
+}
+
+void require_product(const Array& a, const Array& b) {
+  if (&a.device() != &b.device() || a.type() != b.type()) {
+    throw InvalidArgument(format("a matrix product wants the same device and type: {} and {}",
+                                 a.identify(), b.identify()));
+  }
+  if (a.ndim() < 2 || b.ndim() < 2 || a.shape().back() != b.shape()[b.shape().size() - 2]) {
+    refuse_matrix_shapes(a, b);
+  }
+}
+
+Shape product_shape(const Array& a, const Array& b) {
+  if (a.ndim() < 2 || b.ndim() < 2 || extent_of(a, 1) != extent_of(b, 2)) {
+    refuse_matrix_shapes(a, b);
+  }
+  Shape shape;
+  for (int d = std::max(a.ndim(), b.ndim()); d >= 3; --d) {
+    const std::int64_t left = extent_of(a, d), right = extent_of(b, d);
+    if (left != right && left != 1 && right != 1) refuse_matrix_shapes(a, b);
+    shape.push_back(left == 1 ? right : left);
+  }
+  shape.push_back(extent_of(a, 2));
+  shape.push_back(extent_of(b, 1));
+  return shape;
 }
 
 std::int64_t ProductBatch::products() const noexcept {

@@ -24,6 +24,11 @@ struct ProductBatch {
 /// ("Incompatible dimensions") if the leading dimensions do not broadcast, or are too many.
 ProductBatch matrix_batch(const Array& a, const Array& b);
 
+/// The shape of a @ b. Throws InvalidArgument ("Incompatible dimensions") with both.
+Shape product_shape(const Array& a, const Array& b);
+/// Throws InvalidArgument unless a @ b has operands of one type and device whose dimensions fit.
+void require_product(const Array& a, const Array& b);
+
 /// Throws InvalidArgument ("Incompatible dimensions") with both.
 [[noreturn]] void refuse_matrix_shapes(const Array& a, const Array& b);
 

@@ -4,7 +4,6 @@
 #include "jit/kernels_ahead.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
-#include "kernels_src/gemv/linear.h"
 #include "kernels_src/gemv/skinny_problem.h"
 #include "kernels_src/index/gather.h"
 #include "kernels_src/operands.h"
@@ -18,6 +17,7 @@
 #include "kernels_src/packed/packed_row.cu.h"
 #include "kernels_src/packed/packed_wgmma.h"
 #include "kernels_src/packed/packed_whole.cu.h"
+#include "kernels_src/products/linear.h"
 #include "kernels_src/result_target.h"
 
 #include <algorithm>

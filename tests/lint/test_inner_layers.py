@@ -8,6 +8,13 @@ LAYERS = {
     "jit": ("source", "signature", "slice", "compile", "cache"),
     "runtime/sim": ("numeric", "ptx", "mem", "code", "exec", "ops", "check", "observe", "device"),
     "tune": ("store", "search", "measure", "session", "judge"),
+    "kernels_src": (
+        *("plans", "copy", "matmul", "steps"),
+        *("cast", "movement", "optim", "random", "reduce", "scan", "softmax", "spatial"),
+        *("activations", "elementwise", "embedding", "formats", "linalg", "loss", "norm"),
+        *("quantize", "recurrent", "rope", "sort", "experts", "gemm", "index", "sampling"),
+        *("attention", "conv", "gemv", "products", "packed"),
+    ),
     "bindings": (
         *("support", "values", "calls", "memory", "array", "arguments", "launch"),
         *("schedule", "jit", "sim"),
@@ -20,8 +27,11 @@ UPWARD = {
     "jit": set(),
     "tune": set(),
     "bindings": set(),
+    "kernels_src": set(),
     "runtime/sim": set(),
 }
+# Modules where sources and tables of the surface are in the layer of their header.
+STRICT = {"kernels_src"}
 # Headers in a module's own folder, each with the lowest layer that may include it. None: it stands
 # above all layers. Those for the lowest layer are plain data; in `tune`, the configuration space.
 SURFACE = {
@@ -43,6 +53,17 @@ SURFACE = {
         "store",
     ),
     "bindings": {},
+    "kernels_src": {
+        **dict.fromkeys(
+            (
+                *("axes.h", "device_headers.h", "family.h", "instance_table.h"),
+                *("launch_choices.h", "row_plan.h", "walk_plan.h", "zeroed_words.h"),
+            ),
+            "plans",
+        ),
+        "operands.h": "cast",
+        "result_target.h": "cast",
+    },
     "runtime/sim": {
         "tensor_map.h": "numeric",
         "checks.h": "check",
@@ -59,7 +80,8 @@ def level(module, path):
     """The number of the layer of `path` (below the module); None where it has none."""
     layers = LAYERS[module]
     if "/" not in path:
-        layer = SURFACE[module].get(path)
+        header = path.split(".")[0] + ".h"  # of a source, a table or an embedded text
+        layer = SURFACE[module].get(header if module in STRICT else path)
         return len(layers) if layer is None else layers.index(layer)
     folder = path.split("/")[0]
     return layers.index(folder) if folder in layers else None
@@ -102,6 +124,13 @@ def test_the_lint_finds_an_upward_include():
     assert not list(upward_includes("jit", "cache/x.h", text))
     assert not list(upward_includes("jit", "program.cpp", text))
     assert list(upward_includes("jit", "object_code.h", text)) == ["object_code.h -> cache/pack.h"]
+
+
+def test_the_lint_finds_what_a_source_of_the_surface_includes():
+    text = '#include "kernels_src/copy/copy.h"\n#include "kernels_src/gemm/gemm.h"\n'
+    found = list(upward_includes("kernels_src", "operands.cpp", text))
+    assert found == ["operands.cpp -> gemm/gemm.h"]
+    assert len(list(upward_includes("kernels_src", "launch_choices.cpp", text))) == 2
 
 
 def test_the_lint_finds_an_include_of_the_surface():

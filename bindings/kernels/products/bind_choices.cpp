@@ -2,6 +2,7 @@
 #include "bindings/kernels/bind_kernels.h"
 #include "kernels_src/family.h"
 #include "kernels_src/launch_choices.h"
+#include "kernels_src/products/kernel_choices.h"
 
 #include <pybind11/stl.h>
 #include <optional>

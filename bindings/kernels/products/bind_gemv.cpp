@@ -2,8 +2,8 @@
 #include "base/errors.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
-#include "kernels_src/gemv/linear.h"
 #include "kernels_src/gemv/skinny.h"
+#include "kernels_src/products/linear.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // Matrix products.
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
-#include "kernels_src/matmul/matmul.h"
+#include "kernels_src/products/matmul.h"
 
 namespace kernwright::python {
 

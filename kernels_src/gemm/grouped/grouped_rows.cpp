@@ -8,6 +8,7 @@
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
+#include "kernels_src/matmul/matmul_batch.h"
 #include "kernels_src/operands.h"
 
 namespace kernwright::kernels {
@@ -123,7 +124,7 @@ ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std:
 }
 
 GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b) {
-  const std::optional<GemmLayout> layout = gemm_layout(a, b, gemm_shape(a.array, b.array));
+  const std::optional<GemmLayout> layout = gemm_layout(a, b, product_shape(a.array, b.array));
   if (layout && layout->rows <= kMostGroupedRows) return *layout;
   throw InvalidArgument(format("a product of groups is too large: {} and {}", a.array.identify(),
                                b.array.identify()));

@@ -5,6 +5,7 @@
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
+#include "kernels_src/matmul/matmul_batch.h"
 
 #include <algorithm>
 
@@ -150,7 +151,7 @@ bool run_mma(const Gemm& of, const GemmEpilogue& ready, const Array& result, con
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
   const GemmOperand left = plan_operand(of.a, on, wanted(true));
   const GemmOperand right = plan_operand(of.b, on, wanted(false));
-  const std::optional<GemmLayout> layout = gemm_layout(left, right, gemm_shape(of.a, of.b));
+  const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(of.a, of.b));
   if (!layout) return false;
   MmaGemm{of, ready, left, right, *layout, on}.run(result);
   return true;

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "jit/compile/compile_trace.h"
 #include "kernels_src/family.h"
+#include "kernels_src/products/kernel_choices.h"
 #include "unit/kernels/kernels_fixture.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // Cuts operands down to two or three dimensions for the products with few rows.
-#include "kernels_src/gemv/linear.h"
+#include "kernels_src/products/linear.h"
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -9,8 +9,8 @@
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/gemv/skinny.h"
-#include "kernels_src/matmul/matmul.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/products/matmul.h"
 #include "kernels_src/quantize/quantize.h"
 #include "kernels_src/result_target.h"
 

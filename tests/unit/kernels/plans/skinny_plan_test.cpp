@@ -1,5 +1,5 @@
 // The kernel of a product with few rows, and its grid.
-#include "kernels_src/gemv/skinny_plan.h"
+#include "kernels_src/plans/skinny_plan.h"
 
 #include <doctest/doctest.h>
 

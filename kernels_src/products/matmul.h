@@ -25,7 +25,5 @@ bool takes_tiles(const Array& a, const Array& b);
 /// Whether the table of products says that a Gemm does this, also where few rows have kernels of
 /// their own.
 bool planned_tiles(const Array& a, const Array& b);
-/// The same by the kernel that takes all types.
-Array plain_matmul(const Array& a, const Array& b, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

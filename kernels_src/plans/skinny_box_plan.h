@@ -1,7 +1,7 @@
 // Plans of the kernels for few rows whose operands come in boxes, and what all such plans share.
 #pragma once
 
-#include "kernels_src/gemv/skinny_plan.h"
+#include "kernels_src/plans/skinny_plan.h"
 
 #include <cstdint>
 

@@ -1,8 +1,8 @@
 // The choice among the kernels for few rows and their parameters.
-#include "kernels_src/gemv/skinny_plan.h"
+#include "kernels_src/plans/skinny_plan.h"
 
 #include "base/math.h"
-#include "kernels_src/gemv/skinny_box_plan.h"
+#include "kernels_src/plans/skinny_box_plan.h"
 
 #include <algorithm>
 #include <bit>

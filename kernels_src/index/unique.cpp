@@ -1,12 +1,12 @@
 // Sorts, counts the groups, writes them.
-#include "kernels_src/sort/unique.h"
+#include "kernels_src/index/unique.h"
 
 #include "base/format.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/index/gather.h"
+#include "kernels_src/index/unique.cu.h"
 #include "kernels_src/sort/sort.h"
-#include "kernels_src/sort/unique.cu.h"
 
 namespace kernwright::kernels {
 

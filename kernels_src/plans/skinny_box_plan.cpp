@@ -1,5 +1,5 @@
 // The choices of the kernels for few rows whose operands come in boxes.
-#include "kernels_src/gemv/skinny_box_plan.h"
+#include "kernels_src/plans/skinny_box_plan.h"
 
 #include "base/math.h"
 
