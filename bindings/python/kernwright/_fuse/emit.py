@@ -144,12 +144,8 @@ class Kernel:
         stride = f"at.{o.name}[0]" if o.dims and o.dims[0] else "0"
         return f"load_strided<V>({place}, {stride}{rest})"
 
-    def write(self) -> list[Launch]:
-        from kernwright._fuse.emit_rows import write_rows
-
-        return write_rows(self) if self.step.axes else [self._write_flat()]
-
-    def _write_flat(self) -> Launch:
+    def write_flat(self) -> Launch:
+        """The launch of a kernel that reduces nothing; emit_rows.write_kernel() writes all."""
         extents = self.dims.extents or [1]
         varying = [o for o in self.inputs if any(o.dims)]
         outs = self.outputs

@@ -378,5 +378,6 @@ def size_of(accumulator: str) -> int:
     )
 
 
-def write_rows(kernel: Kernel) -> list[Launch]:
-    return RowKernel(kernel).launches()
+def write_kernel(kernel: Kernel) -> list[Launch]:
+    """The launches of a kernel: two where parts of rows are reduced before the rows."""
+    return RowKernel(kernel).launches() if kernel.step.axes else [kernel.write_flat()]

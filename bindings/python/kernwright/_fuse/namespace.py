@@ -197,3 +197,4 @@ NAMESPACE = Namespace(
     __name__="kernwright", **_functions, nn=Namespace(**{f.__name__: f for f in _nn}), newaxis=None,
     pi=3.141592653589793, e=2.718281828459045, inf=float("inf"), nan=float("nan"),
 )  # fmt: skip
+Value._namespace = NAMESPACE

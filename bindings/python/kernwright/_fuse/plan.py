@@ -13,6 +13,7 @@ from kernwright._fuse import types
 from kernwright._fuse.arguments import is_aligned, same_device
 from kernwright._fuse.emit import Kernel as KernelText
 from kernwright._fuse.emit import Launch
+from kernwright._fuse.emit_rows import write_kernel
 from kernwright._fuse.graph import Graph, Node
 from kernwright._fuse.names import safe_names
 from kernwright._fuse.schedule import Scheduler
@@ -86,7 +87,7 @@ class FusionPlan:
             text = KernelText(step._replace(stored=stored), kernel_name, arrays, scalars,
                               lambda a: addresses[a] if isinstance(a, int) else 0,
                               self.preamble)  # fmt: skip
-            self._add(text.write())
+            self._add(write_kernel(text))
 
     def _add(self, launches: list[Launch]) -> None:
         for launch in launches:

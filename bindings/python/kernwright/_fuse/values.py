@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ class Value:
     """A value of a fused function: what NumPy's arrays do elementwise, reductions, basic views."""
 
     __slots__ = ("_graph", "_node")
+    _namespace: ClassVar[Any]  # namespace.py sets it: the functions of fused values
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 1000
 
@@ -92,9 +93,7 @@ class Value:
         raise InvalidArgument("a fused function cannot assign to elements: use where(), return it")
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        from kernwright._fuse.namespace import NAMESPACE
-
-        return NAMESPACE
+        return self._namespace
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         name = ALIASES.get(ufunc.__name__, ufunc.__name__)
@@ -103,9 +102,7 @@ class Value:
         return apply(name, *inputs)
 
     def __array_function__(self, function: Any, kinds: Any, args: Any, options: Any) -> Any:
-        from kernwright._fuse.namespace import NAMESPACE
-
-        return getattr(NAMESPACE, ALIASES.get(function.__name__, function.__name__))(
+        return getattr(self._namespace, ALIASES.get(function.__name__, function.__name__))(
             *args, **options
         )
 

@@ -40,7 +40,7 @@ def lint_file(path: str, options: ProgramOptions) -> list[Diagnostic]:
     the call that compiles it; any other file is CUDA C++."""
     located = locate(_Path(path))
     if path.endswith(".ipynb"):
-        return _notebook.lint(located.text, path, options)
+        return _notebook.lint(located.text, path, options, check_text, lint_python)
     if path.endswith((".py", ".pyi")):
         return lint_python(located.text, path, options)
     return _check(located, options)
@@ -62,7 +62,7 @@ def lint_text(text: str, name: str, options: ProgramOptions) -> list[Diagnostic]
     """A text without a file, as the suffix of `name` says; without one Python where it is that."""
     text = text.removeprefix("\ufeff")
     if name.endswith(".ipynb"):
-        return _notebook.lint(text, name, options)
+        return _notebook.lint(text, name, options, check_text, lint_python)
     if name.endswith((".py", ".pyi")) or ("." not in name and _is_python(text)):
         return lint_python(text, name, options)
     return check_text(text, name, 1, options)

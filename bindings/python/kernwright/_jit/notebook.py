@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kernwright.errors import Diagnostic
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 _CUDA_CELLS = ("%%cu", "%%cuda", "%%nvcc")
 
 
-def lint(text: str, path: str, options: ProgramOptions) -> list[Diagnostic]:
+def lint(
+    text: str,
+    path: str,
+    options: ProgramOptions,
+    check_text: Callable[[str, str, int, ProgramOptions], list[Diagnostic]],
+    lint_python: Callable[[str, str, ProgramOptions], list[Diagnostic]],
+) -> list[Diagnostic]:
     """Findings of all cells; the file is named "path:cell 3", and lines count within the cell.
 
-    Cells count from 1. A name that one cell assigns is known in the others.
+    Cells count from 1. A name that one cell assigns is known in the others. `check_text` finds what
+    is wrong in CUDA C++, `lint_python` in Python.
     """
-    from kernwright._jit import lint as _lint
-
     try:
         cells = list(_code_cells(json.loads(text)))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -36,7 +41,7 @@ def lint(text: str, path: str, options: ProgramOptions) -> list[Diagnostic]:
         magic, _, rest = cell.partition("\n")
         if magic.split(" ")[0] in _CUDA_CELLS:
             if rest.strip():
-                found += _lint.check_text(rest, name, 2, options)
+                found += check_text(rest, name, 2, options)
             continue
         plain = _without_magics(cell)
         try:
@@ -49,7 +54,7 @@ def lint(text: str, path: str, options: ProgramOptions) -> list[Diagnostic]:
         rows = plain.split("\n")
         joined += rows
         lines += [(name, i + 1) for i in range(len(rows))]
-    for diagnostic in _lint.lint_python("\n".join(joined), path, options):
+    for diagnostic in lint_python("\n".join(joined), path, options):
         if diagnostic.file == path and 0 < diagnostic.line <= len(lines):
             name, line = lines[diagnostic.line - 1]
             diagnostic = diagnostic._replace(file=name, line=line)

@@ -9,7 +9,7 @@ import numpy as np
 from kernwright._array.data_types import _promoted
 from kernwright._array.manipulation import matrix_transpose
 from kernwright._array.operands import common_shape, device_array
-from kernwright._core import Array, _cholesky, _lu_factor, _lu_solve
+from kernwright._core import Array, _cholesky, _diagonal_view, _lu_factor, _lu_solve
 from kernwright.errors import InvalidArgument
 
 __all__ = ["cholesky", "det", "inv", "slogdet", "solve"]
@@ -118,12 +118,12 @@ def inv(x: Any, /, *, check: bool = False) -> Array:
 def _factors(x: Array) -> tuple[Array, Array]:
     """The diagonal of U, and 1 or -1 by the number of rows that were exchanged."""
     import kernwright as kw
-    from kernwright.linalg._products import diagonal
 
     factors, pivots, _ = _lu_factor(x)
     places = kw.cumsum(kw.ones_like(pivots), -1, "int32") - 1
     moved = kw.count_nonzero(pivots != places, axis=-1)
-    return diagonal(factors), (1 - 2 * (moved % 2)).astype(x.dtype)
+    diagonal = _diagonal_view(factors, 0, factors.ndim - 2, factors.ndim - 1)
+    return diagonal, (1 - 2 * (moved % 2)).astype(x.dtype)
 
 
 def det(x: Any, /) -> Array:
