@@ -90,6 +90,8 @@ void DraftPlanner::plan(StepPlan& plan) {
 void DraftPlanner::catch_up(StepPlan& plan) {
   const DraftOptions& drafts = policy_.options();
   const std::int32_t most = std::min(schedule_.max_tokens, kMostCatchUp);
+  // Behind a step with drafts a head lacks the entries of that step.
+  const std::int32_t lacking = drafts.is_head ? 1 + drafts.tokens : 0;
   std::int32_t total = 0;
   for (StepPart& part : plan.parts) {
     Sequence& sequence = *part.sequence;
@@ -100,7 +102,7 @@ void DraftPlanner::catch_up(StepPlan& plan) {
       sequence.followed = found;
       rows_.set_followed(sequence.row, found);
     }
-    const std::int32_t behind = sequence.computed + part.count - sequence.followed;
+    const std::int32_t behind = sequence.computed + part.count - sequence.followed + lacking;
     part.follows = std::min(behind, most - total);
     total += part.follows;
   }
@@ -115,7 +117,7 @@ void DraftPlanner::commit(const StepPart& part) {
     sequence.followed = sequence.computed;
     return;
   }
-  sequence.followed += part.follows;
+  sequence.followed = std::min(sequence.followed + part.follows, sequence.computed);
   pages_.keep_followed(sequence);
 }
 

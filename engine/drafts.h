@@ -16,6 +16,9 @@ struct DraftOptions {
   /// Positions of the draft model; 0: there is none, and drafts come from the text so far.
   std::int32_t context = 0;
   std::int32_t vocabulary = 0;  ///< of the draft model
+  /// It is a head, which in a step with drafts adds entries for what the step before computed.
+  bool is_head = false;
+  bool keeps_guesses = false;  ///< outputs behind a wrong draft are drafts of the next step
 
   bool has_model() const noexcept { return context > 0; }
 };

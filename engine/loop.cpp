@@ -33,6 +33,8 @@ LoopOptions completed(LoopOptions options) {
   options.layout.vocabulary = options.vocabulary;
   options.layout.biases = Constraints::kMostBiases;
   options.layout.masks = 1 + options.drafts.tokens;
+  options.layout.has_head = options.drafts.is_head;
+  options.layout.keeps_guesses = options.drafts.keeps_guesses;
   return options;
 }
 

@@ -30,8 +30,8 @@ Step::Step(Rows& rows, std::int32_t tokens, std::int32_t detail_words, const Str
     return made;
   };
   const std::int64_t most = layout.max_rows, outputs = most * (1 + std::int64_t{drafts});
-  for (Array* each :
-       {&all_.tokens, &all_.positions, &all_.token_rows, &all_.adapters, &all_.long_texts})
+  for (Array* each : {&all_.tokens, &all_.positions, &all_.token_rows, &all_.adapters,
+                      &all_.long_texts, &all_.slots})
     *each = zeros({tokens}, ScalarType::int32);
   for (Array* each : {&all_.last, &all_.places, &all_.top_k})
     *each = zeros({outputs}, ScalarType::int32);
@@ -60,8 +60,8 @@ kernels::StepArrays Step::arrays(std::int32_t rows, std::int32_t tokens,
     throw InvalidArgument(
         format("a step of {} rows has no place for {} drafts of each", rows, drafts));
   kernels::StepArrays made = all_;
-  for (Array* each :
-       {&made.tokens, &made.positions, &made.token_rows, &made.adapters, &made.long_texts})
+  for (Array* each : {&made.tokens, &made.positions, &made.token_rows, &made.adapters,
+                      &made.long_texts, &made.slots})
     *each = leading(*each, tokens);
   made.query_starts = leading(made.query_starts, rows + 1);
   for (Array* each : {&made.lengths, &made.page_table}) *each = leading(*each, rows);
@@ -84,8 +84,9 @@ void Step::feed_draft(std::int32_t rows, std::int32_t number, const Array* sampl
 }
 
 void Step::begin_catch_up(std::int32_t rows, std::int32_t tokens, std::int32_t vocabulary,
-                          const Stream& stream) const {
-  kernels::begin_catch_up(rows_.state(), rows_.layout(), arrays(rows, tokens), vocabulary, stream);
+                          const Stream& stream, bool extends) const {
+  kernels::begin_catch_up(rows_.state(), rows_.layout(), arrays(rows, tokens), vocabulary, extends,
+                          stream);
 }
 
 void Step::end_catch_up(std::int32_t rows, const Stream& stream) const {

@@ -36,7 +36,7 @@ class Step {
                   std::int32_t vocabulary, const Stream& stream) const;
   /// Around the work of a draft model behind the model: see kernels::begin_catch_up().
   void begin_catch_up(std::int32_t rows, std::int32_t tokens, std::int32_t vocabulary,
-                      const Stream& stream) const;
+                      const Stream& stream, bool extends = false) const;
   void end_catch_up(std::int32_t rows, const Stream& stream) const;
   /// The first work of a step: fills its arrays from the rows.
   void begin(std::int32_t rows, std::int32_t tokens, const Stream& stream,

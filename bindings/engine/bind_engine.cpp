@@ -261,6 +261,7 @@ py::dict arrays(const LoopObject& self, std::int32_t rows, std::int32_t tokens,
   add("token_rows", step.token_rows);
   add("adapters", step.adapters);
   add("long_texts", step.long_texts);
+  add("slots", step.slots);
   add("query_starts", step.query_starts);
   add("lengths", step.lengths);
   add("last", step.last);
@@ -292,10 +293,11 @@ void feed_draft(const LoopObject& self, std::int32_t rows, std::int32_t number,
                                self.loop->options().drafts.vocabulary, stream);
 }
 
-void begin_catch_up(const LoopObject& self, std::int32_t rows, std::int32_t tokens) {
+void begin_catch_up(const LoopObject& self, std::int32_t rows, std::int32_t tokens, bool extends) {
   const Stream stream = current_stream(self.loop->stream().device());
   const GilRelease unlocked;
-  self.loop->step().begin_catch_up(rows, tokens, self.loop->options().drafts.vocabulary, stream);
+  self.loop->step().begin_catch_up(rows, tokens, self.loop->options().drafts.vocabulary, stream,
+                                   extends);
 }
 
 void end_catch_up(const LoopObject& self, std::int32_t rows) {
@@ -390,8 +392,8 @@ void bind_engine(py::module_& m) {
                        std::int32_t detail_words, bool deterministic, bool prefix_cache,
                        std::int32_t queue_limit, std::int32_t draft_tokens,
                        std::int32_t draft_shortest, std::int32_t draft_longest, bool draft_always,
-                       std::int32_t draft_context, std::int32_t draft_vocabulary,
-                       std::int32_t short_length, const py::object& device) {
+                       std::int32_t draft_context, std::int32_t draft_vocabulary, bool draft_head,
+                       bool draft_guesses, std::int32_t short_length, const py::object& device) {
              const engine::LoopOptions options = {
                  .layout = {.max_rows = max_rows, .capacity = capacity, .page_size = page_size},
                  .pages = pages,
@@ -404,7 +406,9 @@ void bind_engine(py::module_& m) {
                             .lengths = {draft_shortest, draft_longest},
                             .always = draft_always,
                             .context = draft_context,
-                            .vocabulary = draft_vocabulary},
+                            .vocabulary = draft_vocabulary,
+                            .is_head = draft_head,
+                            .keeps_guesses = draft_guesses},
                  .short_length = short_length};
              Device& chosen = device_argument(device);
              return without_gil([&] { return std::make_unique<LoopObject>(chosen, options); });
@@ -415,7 +419,8 @@ void bind_engine(py::module_& m) {
            py::arg("prefix_cache") = false, py::arg("queue_limit") = 0, py::arg("draft_tokens") = 0,
            py::arg("draft_shortest") = 1, py::arg("draft_longest") = 1,
            py::arg("draft_always") = false, py::arg("draft_context") = 0,
-           py::arg("draft_vocabulary") = 0, py::arg("short_length") = 0,
+           py::arg("draft_vocabulary") = 0, py::arg("draft_head") = false,
+           py::arg("draft_guesses") = false, py::arg("short_length") = 0,
            py::arg("device") = py::none())
       .def_property_readonly("stream", [](const LoopObject& self) { return self.loop->stream(); })
       .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),
@@ -473,7 +478,8 @@ void bind_engine(py::module_& m) {
       .def("draft", &draft)
       .def("feed_draft", &feed_draft, py::arg("rows"), py::arg("number"),
            py::arg("sampled") = py::none())
-      .def("begin_catch_up", &begin_catch_up)
+      .def("begin_catch_up", &begin_catch_up, py::arg("rows"), py::arg("tokens"),
+           py::arg("extends") = false)
       .def("end_catch_up", &end_catch_up)
       .def("begin", &begin, py::arg("rows"), py::arg("tokens"), py::arg("drafts") = 0)
       .def("penalize", &penalize)

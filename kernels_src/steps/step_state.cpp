@@ -27,7 +27,7 @@ struct StepState {
   CUdeviceptr words;
   std::int64_t rows_at, row_words;
   std::int32_t count_at, follow_at, pages_at, tokens_at, biases_at, mask_at, pages, page_size,
-      capacity;
+      capacity, head, keeps_guesses;
 };
 
 /// Results of the kernels.
@@ -39,8 +39,8 @@ struct StepResults {
 
 /// Step of the kernels.
 struct StepOutput {
-  CUdeviceptr tokens, positions, token_rows, adapters, long_texts, query_starts, lengths, last,
-      page_table, top_k;
+  CUdeviceptr tokens, positions, token_rows, adapters, long_texts, slots, query_starts, lengths,
+      last, page_table, top_k;
   CUdeviceptr temperature, top_p, min_p, repetition, presence, frequency, seeds, places;
   std::int32_t rows, count, outputs, catches_up, vocabulary;
 };
@@ -77,7 +77,9 @@ StepState step_state(const Array& words, const StateLayout& layout) {
           .mask_at = static_cast<std::int32_t>(layout.mask_at()),
           .pages = static_cast<std::int32_t>(layout.pages()),
           .page_size = layout.page_size,
-          .capacity = layout.capacity};
+          .capacity = layout.capacity,
+          .head = layout.has_head ? 1 : 0,
+          .keeps_guesses = layout.keeps_guesses ? 1 : 0};
 }
 
 void require_rows(std::int64_t rows, const StateLayout& layout) {
@@ -165,6 +167,7 @@ StepOutput step_output(const StateLayout& layout, const StepArrays& step) {
           .token_rows = step.token_rows.address(),
           .adapters = step.adapters.address(),
           .long_texts = step.long_texts.address(),
+          .slots = step.slots.address(),
           .query_starts = step.query_starts.address(),
           .lengths = step.lengths.address(),
           .last = step.last.address(),
@@ -199,9 +202,9 @@ void begin_step(const Array& state, const StateLayout& layout, const StepArrays&
 }
 
 void begin_catch_up(const Array& state, const StateLayout& layout, const StepArrays& step,
-                    std::int32_t vocabulary, const Stream& stream) {
+                    std::int32_t vocabulary, bool extends, const Stream& stream) {
   StepOutput output = step_output(layout, step);
-  output.catches_up = 1;
+  output.catches_up = extends ? 2 : 1;
   output.vocabulary = vocabulary;
   launch_begin(state, layout, output, stream);
 }

@@ -26,12 +26,18 @@ enum Word {
   kDrafts,
   kFollowed,
   kLongText,
+  kGuesses = kFollowed,  // of rows without a draft model
 };
+
+/// What follow() has of a row that a draft model is fed, too.
+constexpr int kFeeds = -1;
 
 struct State {
   int* words;
   long long rows_at, row_words;
   int count_at, follow_at, pages_at, tokens_at, biases_at, mask_at, pages, page_size, capacity;
+  int head;  ///< 1 of a head, whose entries have the token behind theirs; else 0
+  int keeps_guesses;
 
   __device__ int active(int i) const { return words[i]; }
   __device__ int planned(int i) const { return words[count_at + i]; }
@@ -53,6 +59,13 @@ struct State {
     const int* const row = this->row(active(i));
     return max(min(follow(i), row[kComputed] - row[kFollowed]), 0);
   }
+  /// Entries that a head adds to row i before it writes drafts, at most `most`: the last one again
+  /// where it has all.
+  __device__ int lacking(int i, int most) const {
+    if (active(i) < 0 || follow(i) != kFeeds) return 0;
+    const int* const row = this->row(active(i));
+    return min(min(max(row[kComputed] - row[kFollowed], 1), most), row[kComputed]);
+  }
   /// Whether a row that computes `count` tokens has no other known one: it gets a new token.
   __device__ static bool yields(const int* row, int count) {
     return row[kComputed] + count - row[kDrafts] == row[kLength];
@@ -60,15 +73,18 @@ struct State {
 };
 
 /// A row has `outputs` logits: of its last known token, and of its drafts. A step that `catches_up`
-/// is one of a draft model, whose tokens are below `vocabulary`.
+/// is one of a draft model, whose tokens are below `vocabulary`: kBehind, or kLacking of a head.
 struct Step {
-  int *tokens, *positions, *token_rows, *adapters, *long_texts, *query_starts, *lengths, *last;
+  int *tokens, *positions, *token_rows, *adapters, *long_texts, *slots, *query_starts, *lengths,
+      *last;
   int *page_table, *top_k;
   float *temperature, *top_p, *min_p, *repetition, *presence, *frequency;
   uint2* seeds;
   int* places;
   int rows, count, outputs, catches_up, vocabulary;
 };
+
+enum { kBehind = 1, kLacking = 2 };
 
 /// A block has a change.
 __global__ void apply_changes(int* state, const int* block) {
@@ -101,24 +117,32 @@ __device__ void clear_values(const Step& step, int to) {
 }
 
 /// The number of a token for a model of a smaller vocabulary.
-__device__ int token_below(int token, int vocabulary) { return token < vocabulary ? token : 0; }
+__device__ int token_below(int token, int vocabulary) {
+  return 0 <= token && token < vocabulary ? token : 0;
+}
 
 /// Block b has row b of the step. All blocks together have the tokens behind the last one.
 __global__ void __launch_bounds__(kThreads)
     begin_step(const __grid_constant__ State state, const __grid_constant__ Step step) {
   const int b = blockIdx.x;
   int own_before = 0, own_total = 0;
+  const auto count_of = [&](int i) {
+    if (step.catches_up == kLacking) return state.lacking(i, step.count / step.rows);
+    return step.catches_up ? state.behind(i) : state.count(i);
+  };
   for (int i = threadIdx.x; i < step.rows; i += kThreads) {
-    const int count = step.catches_up ? state.behind(i) : state.count(i);
+    const int count = count_of(i);
     own_total += count;
     if (i < b) own_before += count;
   }
   const int before = block_reduce<kThreads>(own_before, Sum(), 0);
   const int total = block_reduce<kThreads>(own_total, Sum(), 0);
   const int number = state.active(b);
-  const int count = step.catches_up ? state.behind(b) : state.count(b);
+  const int count = count_of(b);
   const int* const row = number < 0 || count == 0 ? nullptr : state.row(number);
-  const int computed = row == nullptr ? 0 : row[step.catches_up ? kFollowed : kComputed];
+  int computed = row == nullptr ? 0 : row[step.catches_up == kBehind ? kFollowed : kComputed];
+  if (step.catches_up == kLacking) computed -= count;
+  const int shift = step.catches_up ? state.head : 0;
   const int length = row == nullptr ? 0 : computed + count;
   if (threadIdx.x == 0) {
     step.query_starts[b] = before;
@@ -129,7 +153,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int j = threadIdx.x; j < step.outputs; j += kThreads) {
     const int to = b * step.outputs + j, behind = max(drafts - j, 0);
     step.last[to] = max(before + count - 1 - behind, 0);
-    step.places[to] = length - behind;
+    step.places[to] = length - behind + shift;
     if (row == nullptr) {
       clear_values(step, to);
     } else {
@@ -137,8 +161,10 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   for (int i = threadIdx.x; i < count; i += kThreads) {
-    step.tokens[before + i] = token_below(row[state.tokens_at + computed + i], step.vocabulary);
-    step.positions[before + i] = computed + i;
+    const int position = computed + i, page = row[state.pages_at + position / state.page_size];
+    step.tokens[before + i] = token_below(row[state.tokens_at + position + shift], step.vocabulary);
+    step.positions[before + i] = position;
+    step.slots[before + i] = 1 + page * state.page_size + position % state.page_size;
     step.token_rows[before + i] = b;
     step.adapters[before + i] = row[kAdapter];
     step.long_texts[before + i] = row[kLongText];
@@ -149,6 +175,7 @@ __global__ void __launch_bounds__(kThreads)
     step.token_rows[i] = -1;
     step.adapters[i] = -1;
     step.long_texts[i] = 0;
+    step.slots[i] = 0;
   }
   const int used = (length + state.page_size - 1) / state.page_size;
   for (int i = threadIdx.x; i <= used && i < state.pages; i += kThreads)
@@ -176,15 +203,14 @@ __global__ void __launch_bounds__(kDraftThreads)
     if (same >= least) best = max(best, same << 24 | end);
   }
   best = block_reduce<kDraftThreads>(best, Maximum(), 0);
-  const int end = best & 0xffffff;
-  if (threadIdx.x == 0) row[kDrafts] = best == 0 ? 0 : wanted;
-  if (best == 0) return;
-  for (int i = threadIdx.x; i < wanted; i += kDraftThreads)
+  int end = best & 0xffffff;
+  if (best == 0 && state.keeps_guesses) end = length - 1;
+  if (threadIdx.x == 0) row[kDrafts] = end == 0 ? 0 : max(wanted, 0);
+  if (end == 0) return;
+  const int kept = state.keeps_guesses ? row[kGuesses] : 0;
+  for (int i = kept + threadIdx.x; i < wanted; i += kDraftThreads)
     tokens[length + i] = tokens[end + i % (length - end)];
 }
-
-/// What follow() has of a row that a draft model is fed, too.
-constexpr int kFeeds = -1;
 
 /// Block b has row b of a step of a draft model: a token each. The first ones are the last known
 /// tokens; token i is draft i, which was `sampled` behind the one before and goes to the text. Rows
@@ -194,30 +220,33 @@ __global__ void __launch_bounds__(kThreads)
                const int* sampled) {
   const int b = blockIdx.x, number = state.active(b);
   int* const row = number < 0 || state.follow(b) != kFeeds ? nullptr : state.row(number);
-  const int length = row == nullptr ? 0 : row[kLength];
-  const int wanted = row == nullptr ? -1 : state.planned(b) - State::due(row);
+  const int length = row == nullptr ? 0 : row[kLength], first = state.head;
+  int wanted = row == nullptr ? -1 : state.planned(b) - State::due(row);
+  if (row != nullptr && row[kComputed] < first) wanted = 0;  // a head has no entry to go on from
   const bool takes_part = i <= wanted;
   int* const table = step.page_table + static_cast<long long>(b) * state.pages;
   if (threadIdx.x == 0) {
     int token = 0;
     if (takes_part) {
       int* const place = row + state.tokens_at + length - 1 + i;
-      if (i == 0)
-        row[kDrafts] = wanted;
-      else
-        *place = sampled[b];
+      if (i > 0) *place = sampled[b];
       token = token_below(*place, step.vocabulary);
     }
     step.tokens[b] = token;
-    step.positions[b] = takes_part ? length - 1 + i : 0;
+    step.positions[b] = takes_part ? length - 1 + i - first : 0;
     step.token_rows[b] = takes_part ? b : -1;
-    step.lengths[b] = takes_part ? length + i : 0;
+    step.lengths[b] = takes_part ? length + i - first : 0;
     step.places[b] = length + i;
-    if (i == 0 && row != nullptr) gather_values(step, b, row);
-    if (i == 0 && row == nullptr) clear_values(step, b);
+    if (i == first && row != nullptr) {
+      row[kDrafts] = wanted;
+      if (first > 0) row[kFollowed] = row[kComputed];
+      gather_values(step, b, row);
+    } else if (i == first) {
+      clear_values(step, b);
+    }
     if (!takes_part) table[0] = -1;
   }
-  if (i > 0 || !takes_part) return;
+  if (i > first || !takes_part) return;
   const int used = (length + wanted + state.page_size - 1) / state.page_size;
   for (int page = threadIdx.x; page <= used && page < state.pages; page += kThreads)
     table[page] = page < used ? row[state.pages_at + page] : -1;
@@ -347,9 +376,16 @@ __global__ void __launch_bounds__(kThreads)
     goes_on = !is_bad && j < drafts && tokens[length] == token;
     if (!is_bad && length < state.capacity) tokens[length++] = token;
   }
+  if (state.keeps_guesses) {
+    // A step of fixed-point iteration: what the model writes behind wrong drafts is guessed next.
+    const int kept = drafts > 0 ? drafts + 1 - j : max(row[kGuesses] - 1, 0);
+    row[kGuesses] = min(kept, state.capacity - length);
+    for (int i = 0; drafts > 0 && i < row[kGuesses]; ++i)
+      tokens[length + i] = sampled[first + j + i];
+  }
   // The last new token is not computed yet.
   row[kComputed] += count - drafts + j - 1;
   row[kLength] = length;
-  if (state.follow(b) == kFeeds) row[kFollowed] = row[kComputed];
+  if (state.follow(b) == kFeeds && state.head == 0) row[kFollowed] = row[kComputed];
   for (; j <= drafts; ++j) to[j * results.row_words] = kNotTaken;
 }

@@ -26,7 +26,7 @@ enum class RowWord : std::int32_t {
   masked,     ///< masks of the row that count; the last one is that of all further outputs
   adapter,    ///< its slot; -1: none
   drafts,     ///< tokens behind the known ones that the step computes, too
-  followed,   ///< tokens whose keys and values a draft model has, too
+  followed,   ///< tokens whose keys and values a draft model has, too; of a head, entries
   long_text,  ///< 1: the text is past the length of other rotary positions
   count,
 };
@@ -40,6 +40,8 @@ struct StateLayout {
   std::int32_t vocabulary = 0;  ///< tokens with a bit in the mask of a row
   std::int32_t biases = 0;      ///< tokens of a row with a bias, at most
   std::int32_t masks = 1;       ///< of a row, at most: of its next token, and behind each draft
+  bool has_head = false;        ///< what writes drafts is a head of the model: see feed_draft()
+  bool keeps_guesses = false;   ///< end_step() keeps outputs behind a wrong draft as guesses
 
   std::int64_t pages() const noexcept { return (capacity + page_size - 1) / page_size; }
   std::int64_t pages_at() const noexcept { return static_cast<std::int64_t>(RowWord::count); }
@@ -67,6 +69,7 @@ struct StepArrays {
   Array token_rows;    ///< (tokens,): the index among the rows of the step; -1 behind the last one
   Array adapters;      ///< (tokens,): the slots of their rows' adapters; -1: none
   Array long_texts;    ///< (tokens,): 1 for rows that are RowWord::long_text
+  Array slots;         ///< (tokens,): 1 + their places among those of all pages; else 0
   Array query_starts;  ///< (rows + 1,): the first token of each row
   Array lengths;       ///< (rows,): tokens of the sequence with those of this step; 0: no sequence
   Array page_table;    ///< (rows, pages): only pages of the first `lengths` tokens are written
@@ -92,7 +95,8 @@ void apply_changes(const Array& state, const Array& block, std::int32_t count,
 
 /// Gives each of the first `rows` rows of the plan drafts: the tokens that followed its last ones
 /// before, of the longest match and of equal ones the latest. A row gets as many as its planned
-/// tokens leave place behind the known ones, or none. Drafts that a row has stay. Queued on
+/// tokens leave place behind the known ones, or none. Drafts that a row has stay. Guesses that
+/// end_step() kept come first; a row without a match repeats its last token then. Queued on
 /// `stream`. Throws InvalidArgument for lengths out of order or above NgramLengths::kMost, and rows
 /// of 2^24 tokens.
 void draft_ngram(const Array& state, const StateLayout& layout, std::int32_t rows,
@@ -108,14 +112,19 @@ inline constexpr std::int32_t kFeeds = -1;
 /// becomes part of the text. Rows without such a draft, and those whose plan does not say kFeeds,
 /// have a length of 0 and no page. Tokens from `vocabulary` on are read as token 0. Queued on
 /// `stream`. Throws InvalidArgument as end_step() does.
+///
+/// A head has an entry for each known token but the last, with the token behind it. It has no
+/// `number` 0: begin_catch_up() adds the entries that it lacks, the row's last logits give draft 1.
 void feed_draft(const Array& state, const StateLayout& layout, const StepArrays& step,
                 std::int32_t number, const Array* sampled, std::int32_t vocabulary,
                 const Stream& stream);
 
 /// begin_step() of a draft model for the computed tokens whose keys and values it does not have,
-/// from the first one on and as many as the plan says. end_catch_up() then counts them.
+/// from the first one on and as many as the plan says. end_catch_up() then counts them. `extends`:
+/// of a head that writes drafts next for rows whose plan says kFeeds. Each has the entries that
+/// it lacks, at least the last one again and as many as there are tokens for each row.
 void begin_catch_up(const Array& state, const StateLayout& layout, const StepArrays& step,
-                    std::int32_t vocabulary, const Stream& stream);
+                    std::int32_t vocabulary, bool extends, const Stream& stream);
 void end_catch_up(const Array& state, const StateLayout& layout, std::int32_t rows,
                   const Stream& stream);
 

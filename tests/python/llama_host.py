@@ -27,8 +27,9 @@ def host_array(x):
     return x.numpy().astype(np.float64)
 
 
-def logits_on_the_host(weights, config, tokens):
-    """Logits (batch, length, vocabulary) of tokens (batch, length)."""
+def logits_on_the_host(weights, config, tokens, states=None):
+    """Logits (batch, length, vocabulary) of tokens (batch, length). `states` gets the hidden states
+    in front of each layer and behind the last one."""
     size, eps = config["head_dim"], config["rms_norm_eps"]
     group = config["num_attention_heads"] // config["num_key_value_heads"]
     batch, length = tokens.shape
@@ -51,6 +52,8 @@ def logits_on_the_host(weights, config, tokens):
     x = weights["model.embed_tokens.weight"][tokens]
     for i in range(config["num_hidden_layers"]):
         name = f"model.layers.{i}"
+        if states is not None:
+            states.append(x)
         y = norm(x, f"{name}.input_layernorm")
         q, k, v = (heads(y, f"{name}.self_attn.{each}_proj") for each in "qkv")
         k, v = np.repeat(turned(k), group, 1), np.repeat(v, group, 1)
@@ -62,6 +65,8 @@ def logits_on_the_host(weights, config, tokens):
         gate = layer(y, f"{name}.mlp.gate_proj")
         y = gate / (1 + np.exp(-gate)) * layer(y, f"{name}.mlp.up_proj")
         x = x + layer(y, f"{name}.mlp.down_proj")
+    if states is not None:
+        states.append(x)
     return norm(x, "model.norm") @ weights["model.embed_tokens.weight"].T
 
 

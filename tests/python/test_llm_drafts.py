@@ -9,7 +9,9 @@ from adapter_files import adapter_written
 from serving import TINY as TRAINED
 from serving import serving
 from summing_model import (
+    DIM,
     ENDS_WITHIN_DRAFTS,
+    VOCABULARY,
     Summing,
     expected,
     make,
@@ -19,6 +21,7 @@ from summing_model import (
     require_right_texts_with_few_pages,
 )
 
+import kernwright as kw
 from kernwright import llm
 from kernwright.cli import main
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -37,6 +40,11 @@ TINY = {
 @pytest.fixture(scope="module")
 def drafted():
     return make(draft=ALWAYS)
+
+
+@pytest.fixture(scope="module")
+def iterated():
+    return make(Summing(SPREAD), draft=llm.Draft("jacobi", tokens=3, longest=3, always=True))
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +84,43 @@ def test_drawn_tokens_and_their_chances_are_those_without_drafts(spread, batch):
             assert [token for token, _ in one.top] == [token for token, _ in other.top]
             np.testing.assert_allclose(one.logprob, other.logprob, rtol=1e-5, atol=1e-5)
     assert with_drafts.stats()["drafted_tokens"] > before
+
+
+@pytest.mark.parametrize("batch", [1, 3, 8])
+@pytest.mark.parametrize("values", [{}, {"temperature": 1.0, "top_p": 0.9, "seed": 4}])
+def test_outputs_behind_wrong_guesses_leave_the_tokens_as_they_are(iterated, spread, batch, values):
+    prompts = prompts_of(70 + batch, batch)
+    requests = [(prompt, Sampling(25, logprobs=2, **values)) for prompt in prompts]
+    requests[-1] = (prompts[-1], Sampling(25, guide=Rising(), **values))
+    wanted, made = spread[0].run_each(requests), iterated.run_each(requests)
+    assert tokens_of(made) == tokens_of(wanted)
+    stats = iterated.stats()
+    assert stats["used_pages"] == 0
+    assert made[0][0].drafted > 10 or batch == 1
+
+
+class Converging:
+    """A token is the place of its own in the text, whatever stands before: an output is right
+    behind wrong guesses, too."""
+
+    def __call__(self, step):
+        zeros = kw.zeros((step.tokens.size, 1, DIM))
+        rest = step.attend(0, zeros, zeros, zeros)[:, 0, 0]
+        places = step.select(step.positions) + step.select(rest).astype("int32")
+        hot = kw.arange(VOCABULARY, dtype="int32").reshape(1, -1) == (places % 60).reshape(-1, 1)
+        return hot.astype("float32")
+
+
+def test_outputs_behind_wrong_guesses_are_the_next_guesses():
+    engines = [
+        make(Converging(), draft=llm.Draft(kind, tokens=3, always=True))
+        for kind in ("ngram", "jacobi")
+    ]
+    made = [engine.run([[3, 1, 4]], Sampling(max_tokens=30))[0][0] for engine in engines]
+    assert made[0].tokens == made[1].tokens == [*range(2, 32)]
+    assert made[0].accepted == 0  # no token stood in the text before
+    # A step finds its three guesses wrong; the next one has three right ones of it.
+    assert made[1].accepted >= 12
 
 
 def test_a_text_that_repeats_takes_fewer_steps():
@@ -130,8 +175,11 @@ def test_pages_stay_whole_after_every_step():
 def test_stop_strings_and_streams_end_as_without_drafts():
     model = llm.load(random=TINY | {"vocab_size": 259})
     for options in ({"max_tokens": 30, "temperature": 0.3, "seed": 2}, {"max_tokens": 9}):
-        plain = list(model.stream([5, 6, 7, 5, 6], **options))
-        assert list(model.stream([5, 6, 7, 5, 6], draft=ALWAYS, **options)) == plain
+        texts = [
+            [piece._replace(first_seconds=None) for piece in model.stream([5, 6, 7, 5, 6], **more)]
+            for more in (options, options | {"draft": ALWAYS})
+        ]
+        assert texts[0] == texts[1]
 
 
 def test_an_engine_serves_with_drafts_and_counts_them():
@@ -307,7 +355,7 @@ def test_drafts_that_do_not_pay_are_left_out(sim):
 
 
 @pytest.mark.parametrize(("draft", "error", "message"), [
-    (7, ArgumentError, 'draft is "ngram", an llm.Draft or None, got 7'),
+    (7, ArgumentError, 'draft is "ngram", "jacobi", the path of a model, .* or None, got 7'),
     ("n-gram", ArgumentError, 'a draft is "ngram"'),
 ])  # fmt: skip
 def test_wrong_drafts_are_named(draft, error, message):

@@ -33,6 +33,8 @@ class _EngineLoop:
         draft_always: bool = False,
         draft_context: int = 0,
         draft_vocabulary: int = 0,
+        draft_head: bool = False,
+        draft_guesses: bool = False,
         short_length: int = 0,
         device: Any = None,
     ) -> None: ...
@@ -143,8 +145,9 @@ class _EngineLoop:
         """Queues what a draft model reads of each row: with `number` 0 its last known token, else
         draft `number`, the token of `sampled` (rows,), which becomes part of its text."""
 
-    def begin_catch_up(self, rows: int, tokens: int, /) -> None:
-        """Queues the begin of a step in which a draft model computes tokens that it lacks."""
+    def begin_catch_up(self, rows: int, tokens: int, extends: bool = False) -> None:
+        """Queues the begin of a step in which a draft model computes tokens that it lacks.
+        `extends`: a head adds the entries that it writes drafts behind."""
 
     def end_catch_up(self, rows: int, /) -> None:
         """Queues the end of such a step: the tokens count as computed by the draft model."""

@@ -334,6 +334,69 @@ TEST_CASE("draft steps: a draft model catches up with as many computed tokens as
   CHECK(all.word(3, kernels::RowWord::computed) == 3);
 }
 
+TEST_CASE("draft steps: a head adds the entries that it lacks, then those of its drafts") {
+  // Row 1 has all entries, row 2 has no computed token; no row for the last entry.
+  Steps all({.max_rows = 4, .capacity = 20, .page_size = 2, .has_head = true}, 12, 0, 2);
+  const std::vector<Text> texts = {{1, 2, 3, 4, 5}, {6, 6}, {3}};
+  for (const std::int32_t row : {0, 1, 2}) {
+    all.start(row, texts[static_cast<std::size_t>(row)], {.temperature = 0.5f, .seed = 7});
+    const Text pages = {10 * row, 10 * row + 1, 10 * row + 2, 10 * row + 3};
+    all.rows.set_pages(row, 0, pages);
+  }
+  all.rows.flush();
+  all.rows.set_followed(0, 2);
+  all.rows.set_followed(1, 1);
+  const int feeds = kernels::kFeeds;
+  all.rows.set_plan(Text{0, 1, 2}, Text{3, 3, 3}, 4, Text{feeds, feeds, feeds});
+  all.rows.flush();
+  all.step.begin_catch_up(4, 12, 9, all.stream, true);
+  const kernels::StepArrays entries = all.step.arrays(4, 12), step = all.step.arrays(4, 4);
+  CHECK(read(entries.tokens, all.stream) == Text{4, 5, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(read(entries.positions, all.stream) == Text{2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(read(entries.slots, all.stream) == Text{3, 4, 21, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(read(step.lengths, all.stream) == Text{4, 1, 0, 0});
+  CHECK(read(step.last, all.stream) == Text{1, 2, 2, 2});
+  Text places = read(step.places, all.stream);
+  CHECK(std::vector(places.begin(), places.begin() + 2) == Text{5, 2});
+  const Array first = to_device({7, 8, 1, 1}), second = to_device({2, 3, 1, 1});
+  all.step.feed_draft(4, 1, &first, 9, all.stream);
+  CHECK(read(step.tokens, all.stream) == Text{7, 8, 0, 0});
+  CHECK(read(step.positions, all.stream) == Text{4, 1, 0, 0});
+  CHECK(read(step.lengths, all.stream) == Text{5, 2, 0, 0});
+  CHECK(read<float>(step.temperature, all.stream) == std::vector<float>{0.5f, 0.5f, 0.5f, 0});
+  places = read(step.places, all.stream);
+  CHECK(std::vector(places.begin(), places.begin() + 2) == Text{6, 3});
+  CHECK(all.word(0, kernels::RowWord::followed) == 4);
+  CHECK(all.word(2, kernels::RowWord::followed) == 0);
+  all.step.feed_draft(4, 2, &second, 9, all.stream);
+  all.step.begin(4, 12, all.stream, 2);
+  CHECK(read(entries.tokens, all.stream) == Text{5, 7, 2, 6, 8, 3, 3, 0, 0, 0, 0, 0});
+  all.step.end(to_device({7, 9, 0, 1, 0, 0, 4, 0, 0, 0, 0, 0}), 4, nullptr, nullptr, all.stream);
+  CHECK(all.tokens_of(12) == Text{7, 9, kNotTaken, 1, kNotTaken, kNotTaken, 4, kNoToken, kNoToken,
+                                  kNoToken, kNoToken, kNoToken});
+  CHECK(all.word(0, kernels::RowWord::computed) == 6);
+  CHECK(all.word(0, kernels::RowWord::followed) == 4);  // two entries behind
+}
+
+TEST_CASE(
+    "draft steps: outputs behind a wrong draft are the next drafts, n-grams come behind them") {
+  Steps all({.max_rows = 1, .capacity = 20, .page_size = 4, .keeps_guesses = true}, 4, 0, 3);
+  all.start(0, {5, 6, 5, 6});
+  const auto run = [&](std::int32_t drafts, const Text& sampled) {
+    all.rows.set_plan(Text{0}, Text{1 + drafts}, 1);
+    all.rows.flush();
+    if (drafts > 0) all.step.draft(1, {1, 3}, all.stream);
+    all.step.begin(1, 1 + drafts, all.stream, drafts);
+    const Text tokens = read(all.step.arrays(1, 1 + drafts, drafts).tokens, all.stream);
+    all.step.end(to_device(sampled), 1, nullptr, nullptr, all.stream);
+    return tokens;
+  };
+  CHECK(run(3, {5, 1, 9, 8}) == Text{6, 5, 6, 5});
+  CHECK(run(0, {4}) == Text{1});
+  CHECK(run(3, {8, 4, 2, 3}) == Text{4, 8, 4, 4});  // 9 came late, and 4 stood nowhere before
+  CHECK(run(3, {6, 6, 6, 6}) == Text{2, 3, 2, 2});
+}
+
 TEST_CASE("draft steps: wrong lengths and sizes are refused") {
   Steps all({.max_rows = 2, .capacity = 9, .page_size = 4}, 8, 0, 1);
   for (const NgramLengths lengths : {NgramLengths{0, 1}, NgramLengths{3, 2}, NgramLengths{1, 65}})

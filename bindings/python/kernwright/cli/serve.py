@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
             "pip install 'kernwright[llm,serve]'"
         ) from error
 
-    from kernwright.llm._load import plan
+    from kernwright.llm._load import plan, planned_draft
 
     arguments.draft = draft_of(arguments)
     device = chosen_device(arguments)
@@ -140,8 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
         with device:
             made = plan(**load_options(arguments, path), device=device)
             if path is None and arguments.draft is not None and arguments.draft.model is not None:
-                draft = plan(arguments.draft.model, device=device, memory="device")
-                made = made._replace(draft=draft)
+                made = made._replace(draft=planned_draft(arguments.draft.model, made))
             return made
 
     def load(path: str | None) -> Any:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from kernwright.errors import ArgumentError, InvalidArgument
 
 if TYPE_CHECKING:
+    from kernwright.llm._heads import Head
     from kernwright.llm._model import Model
 
 __all__ = ["Draft"]
 
 _LONGEST = 64  # tokens of an n-gram, as the kernel has it
 _MOST_TOKENS = 31
-_USUAL_TOKENS = {"ngram": 7, "model": 4}
+_USUAL_TOKENS = {"ngram": 7, "jacobi": 7, "model": 4}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,11 +28,18 @@ class Draft:
     equal ones the latest. A step checks up to `tokens` drafts of each text, and gives these texts
     the drafts that the model would have written, and one token more.
 
+    "jacobi" is fixed-point iteration: the tokens that the model wrote behind a wrong draft are the
+    drafts of the next step, and n-grams those behind. They cost nothing, and are seldom right.
+
     `model`, the path of a model or an llm.Model, is a smaller model of the same vocabulary that
     writes the drafts: greedily, or drawn with the random numbers of the text. Its weights are on
     the device of the large model, and it keeps keys and values of its own for the same pages. It
     knows nothing of adapters, penalties, biases and masks: where these matter, its drafts are wrong
     more often. A text beyond its context goes on without drafts.
+
+    `model` may be the path of an EAGLE-3 head, too: a folder whose config.json has
+    `draft_vocab_size` or an architecture of that name, with safetensors. It writes drafts from
+    hidden states of three layers of the large model, which pages keep for it.
 
     The model writes the same tokens with and without drafts: each is drawn from its own logits with
     its own random number. A step with drafts computes more tokens, in other kernels. Where two
@@ -65,17 +73,19 @@ class Draft:
 
     kind: str = "ngram"
     _: dataclasses.KW_ONLY
-    model: str | os.PathLike[str] | Model | None = None
+    model: str | os.PathLike[str] | Model | Head | None = None
     tokens: int | None = None
-    """Without a number 7 of n-grams, 4 of a model."""
+    """Without a number 4 of a model or a head, else 7."""
     shortest: int = 1
     longest: int = 8
     always: bool = False
 
     def __post_init__(self) -> None:
-        kinds = ("ngram", "model")
+        kinds = ("ngram", "jacobi", "model")
         if self.kind not in kinds or (self.kind == "model" and self.model is None):
-            raise ArgumentError(f'a draft is "ngram", or has model=, got {self.kind!r:.60}')
+            raise ArgumentError(
+                f'a draft is "ngram" or "jacobi", or has model=, got {self.kind!r:.60}'
+            )
         if self.model is not None:
             object.__setattr__(self, "kind", "model")
             _require_model(self.model)
@@ -98,9 +108,10 @@ class Draft:
 
 def _require_model(model: Any) -> None:
     """Raises ArgumentError for what is no model, and no path."""
+    from kernwright.llm._heads import Head
     from kernwright.llm._model import Model
 
-    if not isinstance(model, (str, os.PathLike, Model)):
+    if not isinstance(model, (str, os.PathLike, Model, Head)):
         raise ArgumentError(f"model of a draft is a path or an llm.Model, got {model!r:.60}")
 
 
@@ -111,16 +122,17 @@ def draft_of(draft: Any, tokens: int | None = None) -> Draft | None:
         return draft
     if draft == "none":
         return None
-    if draft == "ngram":
-        return Draft("ngram", tokens=tokens)
+    if draft in ("ngram", "jacobi"):
+        return Draft(draft, tokens=tokens)
     if not isinstance(draft, (str, os.PathLike)):
         raise ArgumentError(
-            f'draft is "ngram", an llm.Draft or None, got {draft!r:.60}; or the path of a model'
+            'draft is "ngram", "jacobi", the path of a model, an llm.Draft or None, got '
+            f"{draft!r:.60}"
         )
     if not os.path.exists(draft):
         name = os.fsdecode(draft)
         raise ArgumentError(
-            f'a draft is "ngram" or the path of a model, and there is no {name!r:.200}'
+            f'a draft is "ngram", "jacobi" or the path of a model, and there is no {name!r:.200}'
         )
     return Draft(model=draft, tokens=tokens)
 

@@ -1,4 +1,4 @@
-"""The model that writes drafts: loaded beside the one that checks them, and compared with it."""
+"""The model of drafts: loaded beside the model of texts, and compared with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from kernwright._core import Array
 from kernwright.llm._caches import CacheFormat
 from kernwright.llm._draft import Draft
 from kernwright.llm._errors import ModelError
+from kernwright.llm._fill import itemsize
+from kernwright.llm._heads import Head, head_config, load_head
 from kernwright.llm._step import Step
+from kernwright.llm.models.eagle3 import Eagle3
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
@@ -19,20 +22,28 @@ __all__ = ["DraftModel", "loaded_draft", "with_model"]
 
 
 class DraftModel(NamedTuple):
-    """What an engine takes of a model that writes drafts."""
+    """What an engine takes of a draft model."""
 
-    module: Callable[[Step], Array]
+    module: Callable[[Step], Array] | Eagle3
     layers: list[tuple[int, int]]
     """(kv_heads, head_dim) of what each layer keeps of a token."""
     format: CacheFormat
     context: int
     vocabulary: int
+    head: Head | None = None
+    """None of a model of its own."""
 
     @classmethod
     def of(cls, draft: Draft | None) -> DraftModel | None:
         """That of a draft whose model is loaded."""
         if draft is None or draft.model is None:
             return None
+        if isinstance(draft.model, Head):
+            head = draft.model
+            return cls(
+                head.module, head.module.cache_layers(), CacheFormat(head.dtype),
+                head.config.max_length, head.config.vocab_size, head,
+            )  # fmt: skip
         model = _model_of(draft)
         return cls(
             model.module, model.cache_layers(), model.cache_format, model.config.max_length,
@@ -41,8 +52,9 @@ class DraftModel(NamedTuple):
 
     @property
     def token_bytes(self) -> int:
-        """Bytes of keys and values of one token in all layers."""
-        return self.format.token_bytes(self.layers)
+        """Bytes of keys and values of one token in all layers, and of hidden states for a head."""
+        states = 0 if self.head is None else self.head.width * itemsize(self.head.dtype)
+        return self.format.token_bytes(self.layers) + states
 
 
 def _model_of(draft: Draft) -> Model:
@@ -53,11 +65,12 @@ def _model_of(draft: Draft) -> Model:
 
 
 def with_model(draft: Draft, device: Any) -> Draft:
-    """The draft with its model loaded, if it has one. Raises what llm.load() raises."""
+    """The draft with its model loaded, if it has one; heads are loaded behind their model. Raises
+    what llm.load() raises."""
     from kernwright.llm._load import load
     from kernwright.llm._model import Model
 
-    if draft.model is None or isinstance(draft.model, Model):
+    if draft.model is None or isinstance(draft.model, (Model, Head)) or head_config(draft.model):
         return draft
     return dataclasses.replace(draft, model=load(draft.model, device=device, memory="device"))
 
@@ -65,8 +78,10 @@ def with_model(draft: Draft, device: Any) -> Draft:
 def loaded_draft(draft: Draft | None, model: Model) -> Draft | None:
     """The draft with its model loaded, for drafts of texts of `model`. Raises ModelError for a
     draft model that does not fit, and what llm.load() raises."""
-    if draft is None or draft.model is None:
+    if draft is None or draft.model is None or isinstance(draft.model, Head):
         return draft
+    if (config := head_config(draft.model)) is not None:
+        return dataclasses.replace(draft, model=load_head(config, model))
     loaded = with_model(draft, model.device)
     require_draft(_model_of(loaded), model)
     return loaded

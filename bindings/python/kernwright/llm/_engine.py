@@ -19,7 +19,7 @@ from kernwright.llm._adapters.adapters import AdapterPlace, Adapters
 from kernwright.llm._caches import CacheFormat, made_caches, named_arrays, on_host, require_pages
 from kernwright.llm._draft import Draft, require_no_draft
 from kernwright.llm._draft_model import DraftModel
-from kernwright.llm._drafting import Drafter
+from kernwright.llm._drafting import drafter_of
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._guide.worker import GuideWorker
 from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
@@ -146,14 +146,20 @@ class TokenEngine:
             if drafter is not None:
                 models.append((drafter.format, drafter.layers))
             caches, *more = made_caches(models, self._pages, page_size, capacity, stream.device)
+            pool = None
+            if drafter is not None and drafter.head is not None:
+                width = drafter.head.width  # a row for tokens that pad a step, then the pages
+                pool = kw.zeros((1 + self._pages * page_size, width), drafter.head.dtype)
         if host_cache is not None:
             paged = [array for _, array, is_paged in named_arrays(caches) if is_paged]
+            if pool is not None:
+                paged.append(pool[1:].reshape((self._pages, page_size, -1)))
             self._loop.use_host(paged, host_cache)
         stream.device.synchronize()  # the model's weights may come from other streams
         self._caches, self._page_size = caches, page_size
         self._record = Recorder(
             model, self._loop, caches, vocabulary, adapters, deterministic,
-            None if drafter is None else Drafter(drafter, self._loop, more[0], self._sampled),
+            drafter_of(drafter, self._loop, more[0] if more else [], self._sampled, pool),
             self._sampled,
         )  # fmt: skip
         self._adapters, self._deterministic = adapters, deterministic
@@ -464,8 +470,10 @@ def _draft_options(draft: Draft | None, drafter: DraftModel | None) -> dict[str,
         return {}
     names = ("tokens", "shortest", "longest", "always")
     found = {f"draft_{name}": getattr(draft, name) for name in names}
+    found["draft_guesses"] = draft.kind == "jacobi"
     if drafter is not None:
         found |= {"draft_context": drafter.context, "draft_vocabulary": drafter.vocabulary}
+        found["draft_head"] = drafter.head is not None
     return found
 
 

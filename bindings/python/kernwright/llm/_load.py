@@ -25,6 +25,7 @@ from kernwright.llm._fields import read_json
 from kernwright.llm._fill import Filling, RandomFilling
 from kernwright.llm._gguf.config import config_of
 from kernwright.llm._gguf.names import gguf_names
+from kernwright.llm._heads import head_bytes, head_config
 from kernwright.llm._model import Model, cache_layers
 from kernwright.llm._quantised.cache_scales import take_cache_scales
 from kernwright.llm._quantised.methods import quantization_config
@@ -173,6 +174,16 @@ def plan(
             parameters.module, files.config, parameters.dtype, max_adapters, max_adapter_rank, where
         )
         return Plan(files.config, used, token, where, adapters)
+
+
+def planned_draft(path: Any, model: Plan) -> Plan:
+    """The plan of a draft model for the model of another plan, or of its head. Raises as load()."""
+    config = head_config(path)
+    if config is None:
+        return plan(path, device=model.device, memory="device")
+    weights, token = head_bytes(config, model.config, model.device)
+    used = Memory("device", weights, 0, 1, 0)
+    return Plan(config, used, token, model.device, model.adapters)
 
 
 class _Files(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from kernwright._core import Array
 from kernwright.llm._draft import Draft
 from kernwright.llm._draft_model import loaded_draft
 from kernwright.llm._engine import TokenEngine, TokenStream
+from kernwright.llm._heads import Head
 from kernwright.llm._sampling import Sampling
 from kernwright.llm.models._layers import Parts
 from kernwright.nn import Module
@@ -162,9 +164,35 @@ class _Repeating(Module):
         return list(self.module.cache_layers())
 
 
+class _RepeatingHead:
+    """A head whose highest logit is always the same."""
+
+    def __init__(self, module: Any, highest: int) -> None:
+        self._module, self._highest = module, highest
+
+    def logits(self, states: Array) -> Array:
+        """Those of the head, with a bias."""
+        logits = self._module.logits(states)
+        bias = 100 * (kw.arange(logits.shape[1], dtype="int32") == self._highest)
+        return logits + bias.astype(logits.dtype)  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def _repeated_token(draft: Draft) -> int:
+    """A token of the head of a draft."""
+    tokens = draft.model.tokens if isinstance(draft.model, Head) else None
+    return _REPEATED if tokens is None else int(tokens[0].item())
+
+
 def _repeating(draft: Draft) -> Draft:
-    """With a draft model that always writes the repeated token."""
+    """With a draft model, or a head, of only the repeated token."""
     model: Any = draft.model
+    if isinstance(model, Head):
+        made: Any = copy.copy(model)
+        made.module = _RepeatingHead(model.module, _REPEATED if model.tokens is None else 0)
+        return dataclasses.replace(draft, model=made)
     module = _Repeating(model.module)
     made = type(model)(
         model.config, module, memory=model.memory, cache_dtype=model.cache_format.dtype
@@ -193,7 +221,7 @@ def drafting(model: Model, draft: Draft, new: int, repeats: int = 5) -> dict[str
             times.append((time.perf_counter() - begin) / new)
         return _quartiles(times[1:]), made
 
-    bias, text = {_REPEATED: 100.0}, {}
+    bias, text = {_repeated_token(loaded): 100.0}, {}
     if loaded.model is not None:
         plain, _ = measured(None, {})
         found, made = measured(loaded, {})

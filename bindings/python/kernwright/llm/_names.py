@@ -191,6 +191,20 @@ DEEPSEEK_V2: dict[str, str] = LLAMA | {
     f"{_BLOCK}mlp.shared_experts.down_proj.weight": "layers.*.mlp.shared.down.weight",
 }
 
+EAGLE3: dict[str, str] = {
+    "fc.weight": "mixer.weight",
+    "embed_tokens.weight": "embedding.weight",
+    "norm.weight": "norm.weight",
+    "lm_head.weight": "head.weight",
+    **{
+        layer + name.removeprefix(_BLOCK): target.removeprefix("layers.*.")
+        for layer in ("midlayer.", "layers.*.")
+        for name, target in {
+            **LLAMA, f"{_BLOCK}hidden_norm.weight": "layers.*.hidden_norm.weight"
+        }.items() if name.startswith(_BLOCK)
+    },
+}  # fmt: skip
+
 
 class Place(NamedTuple):
     """What a tensor of a file fills: a parameter, an entry of a stack, a part of its rows, and the

@@ -30,9 +30,14 @@ class PagedStep(Step):
     no page: what is computed of them goes nowhere. With drafts a row has several logits.
     """
 
-    def __init__(self, arrays: Mapping[str, Array], caches: Sequence[LayerCache]) -> None:
+    def __init__(
+        self, arrays: Mapping[str, Array], caches: Sequence[LayerCache], watched: Sequence[int] = ()
+    ) -> None:
         self.tokens, self.positions = arrays["tokens"], arrays["positions"]
-        self._arrays, self._caches = arrays, caches
+        self._watched = watched
+        self.states: dict[int, Array] = {}
+        """The hidden states of the watched layers, as observe() has them."""
+        self.arrays, self._caches = arrays, caches
         self._is_decoding = self.tokens.shape == arrays["lengths"].shape
         self._rotations: dict[int, Array | None] = {0: None}
 
@@ -42,7 +47,7 @@ class PagedStep(Step):
         scale: float | None = None, window: int | None = None, soft_cap: float | None = None,
         sinks: Array | None = None,
     ) -> Array:  # fmt: skip
-        cache, arrays = self._caches[layer], self._arrays
+        cache, arrays = self._caches[layer], self.arrays
         cos, sin, interleaved, short = rope if rope is not None else (None, None, False, 0)
         scales = {"key_scale": cache.key_scale, "value_scale": cache.value_scale}
         append: dict[str, Any] = {
@@ -71,11 +76,15 @@ class PagedStep(Step):
             arrays["query_starts"], **attend,
         )  # fmt: skip
 
+    def observe(self, layer: int, x: Array) -> None:
+        if layer in self._watched:
+            self.states[layer] = x
+
     def _rows_of(self, short_length: int) -> Array | None:
         """The rows of tables of rotary positions that each token takes; None for its position. A
         draft model takes those of long texts for all."""
         if short_length not in self._rotations:
-            long = self._arrays.get("long_texts")
+            long = self.arrays.get("long_texts")
             offset = short_length if long is None else long * short_length
             rows = self.positions + offset
             self._rotations[short_length] = rows.reshape((-1, 1)) if self._is_decoding else rows
@@ -83,4 +92,4 @@ class PagedStep(Step):
 
     def select(self, x: Array) -> Array:
         self._has_selected = True
-        return x if self._is_decoding else kw.take(x, self._arrays["last"], axis=0)
+        return x if self._is_decoding else kw.take(x, self.arrays["last"], axis=0)

@@ -68,7 +68,12 @@ class Recorder:
         self._loop.begin(rows, tokens, drafts)
         arrays = self._loop.arrays(rows, tokens, drafts)
         # Rows that pad a table of tokens are never sampled.
-        logits = self._logits(PagedStep(arrays, self._caches), arrays["adapters"], adapters)
+        drafter = self._drafter
+        watched = () if drafter is None else drafter.watched
+        paged = PagedStep(arrays, self._caches, watched)
+        logits = self._logits(paged, arrays["adapters"], adapters)
+        if drafter is not None and watched:
+            drafter.keep(paged, arrays["slots"])
         logits = logits[:, : self._vocabulary]
         if logits.dtype != "float32":
             logits = logits.astype("float32")

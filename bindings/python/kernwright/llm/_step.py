@@ -78,6 +78,11 @@ class Step(abc.ABC):
         those of kw.nn.attention(). The result is (tokens, heads, head_dim).
         """
 
+    def observe(self, layer: int, x: Array) -> None:  # noqa: B027
+        """Takes the hidden states (tokens, ...) in front of a layer, and those behind the last one
+        with the number of layers: heads write drafts from them. A model without heads need not call
+        it."""
+
     @abc.abstractmethod
     def select(self, x: Array) -> Array:
         """The rows of x (tokens, ...) whose logits are wanted: the last new token of each sequence,

@@ -45,7 +45,7 @@ class Follower:
         self._state, self._draft = guide.start(), draft
         self._text, self._prompt = list(prompt), len(prompt)
         self.arrived: list[int] = []
-        """Tokens that advance() was not called with; the lock of the worker guards them."""
+        """Tokens for the next advance(); the lock of the worker guards them."""
         self.is_busy = False
 
     @property

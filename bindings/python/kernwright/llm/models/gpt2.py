@@ -48,8 +48,10 @@ class GPT2(Module):
     def hidden(self, step: Step) -> Array:
         """What the logits are made of, (rows, hidden), of the rows that step.select() takes."""
         x = self.embedding(step.tokens) + self.positions(step.positions)
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
+            step.observe(number, x)
             x = layer(x, step)
+        step.observe(len(self.layers), x)
         return self.norm(step.select(x))  # type: ignore[no-any-return]
 
     def __call__(self, step: Step) -> Array:
