@@ -27,6 +27,7 @@ _FIELDS = {
     r"^response_format(\.json_schema)?": "output_config.format",
     r"^reasoning_effort": "output_config.effort",
     r"^stop\b": "stop_sequences",
+    r"^(messages\[\d+\])\.tool_call_id": r"\1.content.tool_use_id",
     r"^tools\[(\d+)\]\.function\.parameters": r"tools[\1].input_schema",
     r"^tools\[(\d+)\]\.function": r"tools[\1]",
 }
@@ -186,7 +187,12 @@ def _chat_body(body: MessagesBody) -> tuple[ChatBody, list[str]]:
 
 
 def _choice(choice: dict[str, Any]) -> Any:
-    kind = choice.get("type")
+    kind, name = choice.get("type"), choice.get("name")
+    if (choice and kind not in ("auto", "any", "none", "tool")) or (
+        kind == "tool" and not isinstance(name, str)
+    ):
+        told = 'is {"type": "auto"}, "any" or "none", or {"type": "tool", "name": ...}'
+        raise _wrong("tool_choice", f"{told}, got {choice!r:.60}")
     if kind == "tool":
         return {"type": "function", "function": {"name": choice.get("name")}}
     return "required" if kind == "any" else kind

@@ -238,6 +238,7 @@ def _add_items(
         if kind == "message":
             made.append({"role": item.get("role"), "content": item.get("content")})
         elif kind == "function_call":
+            _require_texts(item, i, "call_id", "name")
             call = {
                 "id": item.get("call_id"), "type": "function",
                 "function": {"name": item.get("name"), "arguments": item.get("arguments", "{}")},
@@ -246,11 +247,22 @@ def _add_items(
                 made.append({"role": "assistant", "content": None})
             made[-1].setdefault("tool_calls", []).append(call)
         elif kind == "function_call_output":
+            _require_texts(item, i, "call_id")
+            if not isinstance(item.get("output"), str | list):
+                raise _unsupported(f"input[{i}].output", "it is a text or a list of parts")
             output = item.get("output")
             made.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": output})
         elif kind != "reasoning":
             raise _unsupported(f"input[{i}].type", f"{kind!r:.40} is unknown")
         places += [f"input[{i}]"] * (len(made) - len(places))
+
+
+def _require_texts(item: dict[str, Any], number: int, *names: str) -> None:
+    for name in names:
+        if not isinstance(item.get(name), str):
+            raise _unsupported(
+                f"input[{number}].{name}", f"it is a text, got {item.get(name)!r:.40}"
+            )
 
 
 def _unsupported(place: str, what: str) -> ApiError:

@@ -17,7 +17,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 _RESERVED = {
     *("messages", "tools", "documents", "name", "add_generation_prompt", "continue_final_message"),
-    "token_limit",
+    *("token_limit", "self"),
 }
 
 
