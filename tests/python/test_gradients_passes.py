@@ -155,3 +155,33 @@ def test_the_bias_has_no_pass_of_its_own():
     _, back = kw.vjp(lambda x, w, b: kw.nn.linear(x, w, b, activation="gelu_tanh"), *operands)
     names = kernels(lambda: back(normal(64, 48, seed=3)))
     assert not any(name.startswith("reduce_") for name in names), names
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("chunk", [None, 16])
+def test_the_mean_of_a_last_layer(dtype, chunk):
+    """Its factor goes into the logits' gradient; one of the loss comes behind."""
+    x, w = normal(40, 32, dtype=dtype), normal(64, 32, dtype=dtype, seed=1)
+    ids = kw.asarray(np.random.default_rng(2).integers(0, 64, 40).astype(np.int32))
+
+    def loss(x, w, factor):
+        made = kw.nn.linear_cross_entropy(x, w, ids, chunk=chunk)
+        return made if factor == 1 else made * factor
+
+    exact = kw.grad(loss, wrt=(0, 1))(x.astype("float64"), w.astype("float64"), 1)
+    limit = {"bfloat16": 1e-2, "float16": 2e-3, "float32": 1e-6}[dtype]
+    for factor in (1, 3.0):
+        found = kw.grad(loss, wrt=(0, 1))(x, w, factor)
+        for one, other, like in zip(found, exact, (x, w), strict=True):
+            assert one.dtype == like.dtype
+            one, other = one.astype("float64").numpy(), other.numpy() * factor
+            assert np.linalg.norm(one - other) <= limit * np.linalg.norm(other)
+
+
+def test_one_chunk_of_a_last_layer_is_neither_copied_nor_cast():
+    x, w = normal(40, 32), normal(64, 32, seed=1)
+    ids = kw.asarray(np.arange(40, dtype=np.int32))
+    names = kernels(
+        lambda: kw.grad(lambda x, w: kw.nn.linear_cross_entropy(x, w, ids), (0, 1))(x, w)
+    )
+    assert not any("BFloat16" in name for name in names if name.startswith(("cast", "flat", "on ")))
