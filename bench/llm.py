@@ -1,14 +1,21 @@
 """Language models of random weights in the shapes of known ones: decoding, prompts, many texts.
 
     llm.py [--models 8b,1b,30b-a3b] [--formats bfloat16,fp8,q4_k]
-        [--parts decode,prompt,draft,offline] [--draft-model 1b] [--draft-tokens 4]
+        [--parts decode,prompt,draft,offline,deterministic,load,start]
+        [--draft-model 1b] [--draft-tokens 4] [--folder PATH] [--repeats 3]
 
 Steps with 1024 tokens of context: the time between tokens as a caller sees it and that of the graph
 alone. Prompts: to the first token. Draft: 256 tokens of a text that repeats itself, with guesses
 by n-grams and without: the most that they can save; with --draft-model, a name or a path, also
 with drafts of that model, all of them right, and of a text as it comes. Offline: 256 prompts of 512
-tokens, 128 new tokens each, as one call. Weights are random, which times the same (experts are then
-chosen evenly). vLLM's figures are those of published.json. The simulated device has a tiny model.
+tokens, 128 new tokens each, as one call. Deterministic: steps of 1 and of 32 texts beside those of
+deterministic=True. Weights are random, which times the same (experts are then chosen evenly).
+vLLM's figures are those of published.json. The simulated device has a tiny model.
+
+Load and start (llm_files.py) run where --parts names them. They write files to --folder, where they
+stay, or to a temporary one (16 GB for 8b). Load is GB/s of the files from the page cache, and
+start the time from the start of a process to its first token, with an empty cache of compiled
+kernels and with a full one.
 """
 
 from __future__ import annotations
@@ -18,6 +25,8 @@ import gc
 import pathlib
 import time
 from typing import Any
+
+import llm_files
 
 import harness
 import kernwright as kw
@@ -60,9 +69,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -> dict[str, Any]:
     """All parts of one model. Each part stands alone: one that fails tells why."""
+    quantize = None if format == "bfloat16" else format
+    found: dict[str, Any] = {}
+    if {"load", "start"} & set(options.parts):
+        with llm_files.written(config, options.folder) as folder:
+            _run(llm_files.parts(folder, quantize, options), found)
+    if not set(options.parts) - {"load", "start"}:
+        return found
     begin = time.perf_counter()
-    model = llm.load(random=config, quantize=None if format == "bfloat16" else format)
-    found: dict[str, Any] = {"load_seconds": time.perf_counter() - begin}
+    model = llm.load(random=config, quantize=quantize)
+    found["load_seconds"] = time.perf_counter() - begin
     simulated = model.device.is_simulated
     context, steps = (64, 4) if simulated else (1024, options.steps)
     parts: list[tuple[str, Any]] = []
@@ -71,6 +87,8 @@ def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -
             (f"decode {rows}", lambda rows=rows: _measuring.decoding(model, rows, context, steps))
             for rows in options.rows
         ]
+    if "deterministic" in options.parts:
+        parts.append(("deterministic", lambda: deterministic_cost(model, context, steps)))
     if "prompt" in options.parts:
         lengths = (32,) if simulated else (512, 2048, 8192)
         parts += [(f"prompt {n}", lambda n=n: _measuring.prompt(model, n)) for n in lengths]
@@ -88,13 +106,33 @@ def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -
         small = llm.load(random=CONFIGS[name]) if name in CONFIGS else llm.load(name)
         return llm.Draft(model=small, tokens=options.draft_tokens)
 
+    _run(parts, found)
+    return found
+
+
+def _run(parts: list[tuple[str, Any]], found: dict[str, Any]) -> None:
     for name, part in parts:
         try:
             found[name] = part()
         except kw.errors.Error as error:
             found[name] = {"error": f"{type(error).__name__}: {error}"}
         print(name, found[name], flush=True)
-    return found
+
+
+def deterministic_cost(model: Any, context: int, steps: int) -> list[dict[str, Any]]:
+    """The step with deterministic=True beside the one without, of 1 and of 32 texts."""
+    made = []
+    for rows in (1, 32):
+        plain, same = (
+            _measuring.decoding(model, rows, context, steps, deterministic)
+            for deterministic in (False, True)
+        )
+        made.append({
+            "rows": rows, "context": context, "plain_ms": plain["ms"], "ms": same["ms"],
+            "plain_graph_ms": plain["graph_ms"], "graph_ms": same["graph_ms"],
+            "cost": same["ms"] / plain["ms"] - 1, "mark": 0.10,
+        })  # fmt: skip
+    return made
 
 
 def _list(text: str) -> list[str]:
@@ -113,6 +151,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=64)
     parser.add_argument("--draft-model", metavar="NAME|PATH")
     parser.add_argument("--draft-tokens", type=int)
+    parser.add_argument("--folder", type=pathlib.Path)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=pathlib.Path, default=harness.RESULTS / "llm.json")
     options = parser.parse_args()
     document: dict[str, Any] = {"machine": harness.machine(), "models": {}}

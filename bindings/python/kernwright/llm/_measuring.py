@@ -16,6 +16,7 @@ from kernwright.llm._draft_model import loaded_draft
 from kernwright.llm._engine import TokenEngine, TokenStream
 from kernwright.llm._heads import Head
 from kernwright.llm._sampling import Sampling
+from kernwright.llm._size import SAME_ROWS
 from kernwright.llm.models._layers import Parts
 from kernwright.nn import Module
 from kernwright.nn._modules.linear import ScaledWeight
@@ -35,8 +36,8 @@ def _prompts(model: Model, count: int, length: int) -> list[list[int]]:
     return made
 
 
-def _engine(model: Model, rows: int, length: int) -> TokenEngine:
-    return model._generator.engine([length] * rows)
+def _engine(model: Model, rows: int, length: int, deterministic: bool = False) -> TokenEngine:
+    return model._generator.engine([length] * rows, deterministic)
 
 
 def size(model: Model) -> tuple[int, int]:
@@ -67,14 +68,17 @@ def _quartiles(seconds: list[float]) -> dict[str, float]:
     return {"ms": float(median), "ms_low": float(low), "ms_high": float(high)}
 
 
-def decoding(model: Model, rows: int, context: int, steps: int = 64) -> dict[str, Any]:
+def decoding(
+    model: Model, rows: int, context: int, steps: int = 64, deterministic: bool = False
+) -> dict[str, Any]:
     """A step of `rows` sequences that generate, with `context` tokens each before it.
 
     "step_ms" is the mean time between tokens as a caller sees it, "ms" the median, between the
     quartiles "ms_low" and "ms_high"; "graph_ms" the time of its graph alone, replayed back to back;
     "host_us" the host's work in a step; "nodes" the kernels of the graph.
     """
-    engine = _engine(model, rows, context + 4 * steps)
+    engine = _engine(model, rows, context + 4 * steps, deterministic)
+    padded = SAME_ROWS if deterministic else rows
     sampling = Sampling(max_tokens=4 * steps)
     streams = [engine.stream(each, sampling) for each in _prompts(model, rows, context - steps)]
     try:
@@ -84,7 +88,7 @@ def decoding(model: Model, rows: int, context: int, steps: int = 64) -> dict[str
         seconds, after = sum(times), engine.stats()
         host = sum(after[name] - before[name] for name in ("plan_seconds", "launch_seconds"))
         graph = engine._record(
-            rows, rows, random=False, penalties=False, details=False, masks=False
+            padded, padded, random=False, penalties=False, details=False, masks=False
         )
         bare = _replayed(graph, engine._loop.stream, steps)
     finally:
