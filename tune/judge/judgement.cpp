@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -296,8 +297,15 @@ void Judgement::run_other_sizes(CaseCheck& check, std::vector<int> numbers) {
   numbers.erase(std::remove_if(numbers.begin(), numbers.end(), is_left_out), numbers.end());
   double spent = 0;
   std::size_t made = 0;
+  std::set<int> costly;  // with other seeds; to draw one takes longer than a small launch
   for (const PlannedLaunch& each : sized_launches(submission_.seed, numbers)) {
-    check.run_again(*case_of(each.input_seed, each.number), each.setting);
+    if (costly.count(each.number) > 0) continue;
+    const CaseRef drawn = case_of(each.input_seed, each.number);
+    if (drawn->bytes() > kCheapBytes) {
+      costly.insert(each.number);
+      continue;
+    }
+    check.run_again(*drawn, each.setting);
     if (const auto& report = check.last_report()) spent += cost(*report);
     if (++made >= kLeastFurtherLaunches && spent > kMostSizedCost) break;
   }
