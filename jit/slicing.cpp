@@ -3,12 +3,48 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/errors.h"
 #include "core/kernel.h"
+#include "jit/slice/slice_plan.h"
 #include "jit/sliced_launch.h"
 
 namespace kernwright {
+namespace {
+
+class Slices final : public LaunchPieces {
+ public:
+  Slices(SlicedLaunch launch, std::uint64_t blocks) : launch_(std::move(launch)), blocks_(blocks) {}
+  std::size_t left() const noexcept override { return (launch_.left() + blocks_ - 1) / blocks_; }
+  WorkKey next() const noexcept override {
+    return {launch_.twin().kernel.handle(), std::min(blocks_, launch_.left())};
+  }
+  void queue() override { launch_.queue(blocks_); }
+
+ private:
+  SlicedLaunch launch_;
+  const std::uint64_t blocks_;
+};
+
+std::uint64_t piece_blocks(const Kernel& kernel, const LaunchConfig& config,
+                           const PieceRequest& request) {
+  const std::uint64_t blocks = slice_grid(config).count();
+  if (request.launch_us == 0) return std::min(blocks, request.most_blocks);
+  const int resident =
+      std::max(1, kernel.occupancy(static_cast<int>(config.block.count()), config.shared_bytes));
+  // Blocks that are all on the device at once may wait for each other.
+  const auto places =
+      static_cast<std::uint64_t>(request.multiprocessors) * static_cast<std::uint64_t>(resident);
+  if (config.most_blocks == 0 && blocks <= places) return blocks;
+  return slice_blocks({.blocks = blocks,
+                       .launch_us = request.launch_us,
+                       .latency_us = request.latency_us,
+                       .multiprocessors = request.multiprocessors,
+                       .resident_blocks = resident});
+}
+
+}  // namespace
 
 Slicing::Slicing(const Options& options) : options_(options) {
   if (options.max_blocks == 0) throw InvalidArgument("a slice has at least 1 block, got 0");
@@ -38,6 +74,21 @@ void Slicing::launch(const Kernel& kernel, const LaunchConfig& config,
     slices->queue(options_.max_blocks);
     ++counts_.slices;
   } while (!yields && slices->left() > 0);
+}
+
+std::unique_ptr<LaunchPieces> cut_launch(const Kernel& kernel, const LaunchConfig& config,
+                                         std::span<void* const> arguments, const LaunchSite& site,
+                                         const PieceRequest& request,
+                                         void (*begin)(const SlicedKernel&)) {
+  const std::uint64_t blocks = piece_blocks(kernel, config, request);
+  if (blocks >= slice_grid(config).count()) return nullptr;
+  try {
+    SlicedLaunch slices(kernel, config, arguments, site);
+    if (begin != nullptr) begin(slices.twin());
+    return std::make_unique<Slices>(std::move(slices), blocks);
+  } catch (const NotSliceable&) {
+    return nullptr;
+  }
 }
 
 }  // namespace kernwright

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "core/launch/launch_hook.h"
+#include "core/launch/launch_pieces.h"
 #include "driver/driver_types.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace kernwright {
@@ -42,5 +44,14 @@ class Slicing : public LaunchHook {
  private:
   SlicingCounts counts_;
 };
+
+/// Slices as a LaunchCutter for schedulers. A launch with a measured time is cut by slice_blocks(),
+/// any other into slices of `request.most_blocks`. Null for what SlicedLaunch refuses, for what
+/// slice_blocks() leaves whole, and for a grid that is on the device all at once: its blocks may
+/// wait for each other. `begin` is told of the twin before the first slice.
+std::unique_ptr<LaunchPieces> cut_launch(const Kernel& kernel, const LaunchConfig& config,
+                                         std::span<void* const> arguments, const LaunchSite& site,
+                                         const PieceRequest& request,
+                                         void (*begin)(const SlicedKernel&) = nullptr);
 
 }  // namespace kernwright

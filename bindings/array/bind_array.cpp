@@ -260,7 +260,11 @@ void define_properties(ArrayClass& type) {
       .def_property_readonly("nbytes", &Array::nbytes)
       .def_property_readonly("itemsize", [](const Array& a) { return scalar_size(a.type()); })
       .def_property_readonly("device", [](const Array& a) { return DeviceObject{&a.device()}; })
-      .def_property_readonly("ptr", &Array::address)
+      .def_property_readonly("ptr",
+                             [](const Array& a) {
+                               a.device();
+                               return a.address();
+                             })
       .def_property_readonly("is_contiguous", &Array::is_contiguous)
       .def_property_readonly("read_only", &Array::read_only)
       .def_property_readonly("mT",

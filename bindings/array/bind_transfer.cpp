@@ -19,6 +19,7 @@
 #include <pybind11/numpy.h>
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -100,7 +101,12 @@ py::array numpy_argument(const py::object& value, bool writable) {
   return array;
 }
 
-TransferClass class_argument(const std::string& name) {
+TransferClass class_argument(const py::object& given) {
+  if (given.is_none()) return thread_transfer_class();
+  if (!PyUnicode_Check(given.ptr())) {
+    throw ArgumentError("qos= is the name of a class, got " + type_name(given));
+  }
+  const auto name = given.cast<std::string>();
   if (name == "urgent") return TransferClass::urgent;
   if (name == "normal") return TransferClass::normal;
   if (name == "best_effort") return TransferClass::best_effort;
@@ -109,7 +115,7 @@ TransferClass class_argument(const std::string& name) {
 }
 
 TransferObject upload(const EngineObject& self, const py::object& values, const py::object& out,
-                      const py::object& after, const std::string& qos) {
+                      const py::object& after, const py::object& qos) {
   const TransferClass kind = class_argument(qos);
   TransferEngine& engine = *self.engine;
   Device& device = engine.device();
@@ -175,7 +181,7 @@ void copy_pinned(const Array& array, const py::object& values) {
 }
 
 TransferObject download(const EngineObject& self, const Array& array, const py::object& out,
-                        const py::object& after, const std::string& qos) {
+                        const py::object& after, const py::object& qos) {
   const TransferClass kind = class_argument(qos);
   TransferEngine& engine = *self.engine;
   require_transferable(array, engine.device(), "a download", "pass x.copy()");
@@ -255,9 +261,9 @@ void bind_transfer(py::module_& m) {
       .def_property_readonly("download_stream",
                              [](const EngineObject& e) { return e.engine->download_stream(); })
       .def("upload", &upload, py::arg("values"), py::arg("out") = py::none(), py::kw_only(),
-           py::arg("after") = py::none(), py::arg("qos") = "normal")
+           py::arg("after") = py::none(), py::arg("qos") = py::none())
       .def("download", &download, py::arg("array"), py::arg("out") = py::none(), py::kw_only(),
-           py::arg("after") = py::none(), py::arg("qos") = "normal");
+           py::arg("after") = py::none(), py::arg("qos") = py::none());
 }
 
 }  // namespace kernwright::python

@@ -1,4 +1,5 @@
 // Slices for Python: the launches of a `with` block, cut into runs of their blocks.
+#include "bindings/launch/bind_slices.h"
 #include "base/errors.h"
 #include "base/format.h"
 #include "bindings/launch/kernel_source.h"
@@ -13,10 +14,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 
 namespace kernwright::python {
 namespace {
+
+/// Reports of the simulated device show lines of the text as its author wrote it.
+void note_twin(const SlicedKernel& twin) {
+  if (!twin.kernel.device().is_simulated() || twin.source.text.empty()) return;
+  const std::uint64_t code = sim::code_id(twin.code->code.c_str());
+  if (!source_of_code(code)) remember_source(Program(twin.source, twin.options), code);
+}
 
 /// The first launch of a kernel compiles its twin, for which Python's lock must be free.
 class PythonSlicing : public Slicing {
@@ -31,12 +40,7 @@ class PythonSlicing : public Slicing {
   }
 
  protected:
-  /// Reports of the simulated device show lines of the text as its author wrote it.
-  void begin(const SlicedKernel& twin) override {
-    if (!twin.kernel.device().is_simulated() || twin.source.text.empty()) return;
-    const std::uint64_t code = sim::code_id(twin.code->code.c_str());
-    if (!source_of_code(code)) remember_source(Program(twin.source, twin.options), code);
-  }
+  void begin(const SlicedKernel& twin) override { note_twin(twin); }
 
  private:
   /// A SlicedKernel launches from this package's own Python.
@@ -72,6 +76,14 @@ class SlicesObject {
 };
 
 }  // namespace
+
+std::unique_ptr<LaunchPieces> cut_unlocked(const Kernel& kernel, const LaunchConfig& config,
+                                           std::span<void* const> arguments, const LaunchSite& site,
+                                           const PieceRequest& request) {
+  std::optional<GilRelease> unlocked;
+  if (PyGILState_Check() != 0) unlocked.emplace();
+  return cut_launch(kernel, config, arguments, site, request, &note_twin);
+}
 
 void bind_slices(py::module_& m) {
   py::class_<SlicesObject>(m, "slices")

@@ -65,10 +65,10 @@ const char* class_name(const EvictionGroup& group) {
 
 void bind_eviction_group(py::module_& m) {
   py::class_<EvictionGroup, Group>(m, "EvictionGroup")
-      .def(py::init([](const std::string& name, std::size_t request) {
-             return std::make_shared<EvictionGroup>(class_named(name), request);
+      .def(py::init([](const std::string& name, std::size_t request, bool whole) {
+             return std::make_shared<EvictionGroup>(class_named(name), request, whole);
            }),
-           py::arg("qos"), py::arg("request") = 0)
+           py::arg("qos"), py::arg("request") = 0, py::arg("whole") = false)
       .def_property(
           "qos", &class_name,
           [](EvictionGroup& s, const std::string& name) { s.set_class(class_named(name)); })

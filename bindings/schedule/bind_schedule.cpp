@@ -4,14 +4,17 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/nearest_name.h"
+#include "bindings/launch/bind_slices.h"
 #include "bindings/memory/memory_bindings.h"
+#include "bindings/schedule/bind_blocks.h"
+#include "bindings/schedule/kept_arrays.h"
 #include "bindings/schedule/python_policy.h"
 #include "bindings/schedule/task_object.h"
 #include "bindings/support/bindings.h"
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
 #include "core/device.h"
-#include "core/launch/launch_gate.h"
+#include "core/launch/launch_pause.h"
 
 #include <array>
 #include <mutex>
@@ -146,8 +149,8 @@ void set_option(TaskSpec& spec, std::string_view name, py::handle value) {
     std::vector<std::string> known(kOptions.begin(), kOptions.end());
     const std::string near = nearest_name(std::string(name), known);
     throw ArgumentError(
-        format("kw.schedule.Scheduler.submit() has no option {}{}; keywords for the work itself go "
-               "into functools.partial(work, ...)",
+        format("a task has no option {}{}; keywords for the work of submit() go into "
+               "functools.partial(work, ...)",
                name, near.empty() ? "" : format(": did you mean {}?", near)));
   }
 }
@@ -231,6 +234,7 @@ Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::obj
   }
   options.policy = policy_argument(policy);
   options.share = plain_number(share, "share");
+  options.cut = &cut_unlocked;
   options.background = background;
   options.most_running = most_running_argument(most_running);
   Device& chosen = device_argument(device);
@@ -248,6 +252,7 @@ Unlocked<SchedulerObject> make_partition(const SchedulerObject& self, const py::
     if (options.memory == 0) throw InvalidArgument("memory=0: a partition without memory");
   }
   options.policy = policy_argument(policy);
+  options.cut = &cut_unlocked;
   return known_scheduler(without_gil([&]() -> std::shared_ptr<Scheduler> {
     return self.scheduler->partition(count, std::move(options));
   }));
@@ -339,10 +344,21 @@ void end_schedulers() {
 
 }  // namespace
 
+TaskSpec spec_of(const py::kwargs& options) {
+  TaskSpec spec;
+  for (const auto& [name, value] : options) {
+    set_option(spec, py::reinterpret_borrow<py::str>(name).cast<std::string>(), value);
+  }
+  spec.check();
+  return spec;
+}
+
 void bind_schedule(py::module_& m) {
   using Object = SchedulerObject;
   set_pause_hooks(kPauseHooks);
   bind_task(m);
+  bind_blocks(m);
+  bind_kept_arrays(m);
   py::class_<Object, Unlocked<Object>>(m, "Scheduler", py::custom_type_setup(&set_scheduler_slots))
       .def(py::init(&make_scheduler), py::arg("device") = py::none(),
            py::arg("memory") = py::none(), py::arg("policy") = "default", py::kw_only(),
@@ -358,6 +374,25 @@ void bind_schedule(py::module_& m) {
       .def_property_readonly("sms", [](const Object& o) { return o.scheduler->multiprocessors(); })
       .def("partition", &make_partition, py::arg("sms"), py::arg("memory") = py::none(),
            py::arg("policy") = "default")
+      .def("task",
+           [](const Object& o, const py::kwargs& options) {
+             return make_block_task(o.scheduler, spec_of(options));
+           })
+      .def("_launches",
+           [](const Object& o, const py::kwargs& options) {
+             return make_block_launches(o.scheduler, spec_of(options));
+           })
+      .def("_keep",
+           [](const Object& o, const std::string& model, const std::shared_ptr<KeptArrays>& kept) {
+             without_gil([&] { o.scheduler->keep(model, kept); });
+           })
+      .def(
+          "keep",
+          [](const py::object& self, const py::args& objects, const py::object& model,
+             const py::object& qos) {
+            return module_member("kernwright.schedule._kept", "keep")(self, objects, model, qos);
+          },
+          py::kw_only(), py::arg("model"), py::arg("qos") = "best_effort")
       .def("step", [](const Object& o) { return without_gil([&] { return o.scheduler->step(); }); })
       .def("drain", [](const Object& o) { without_gil([&] { o.scheduler->drain(); }); })
       .def("close", [](const Object& o) { without_gil([&] { o.scheduler->close(); }); })

@@ -42,14 +42,15 @@ void require_over(const TaskObject& self, const py::object& timeout) {
 void raise_failure(const TaskObject& self) {
   std::exception_ptr failure = without_gil([&] { return self.scheduler->failure(self.task); });
   if (failure == nullptr) return;
-  if (self.task->state() != schedule::TaskState::cancelled) self.work->raise_error();
+  const bool is_cancelled = self.task->state() == schedule::TaskState::cancelled;
+  if (self.work != nullptr && !is_cancelled) self.work->raise_error();
   std::rethrow_exception(std::move(failure));
 }
 
 py::object result_of(const TaskObject& self, const py::object& timeout) {
   require_over(self, timeout);
   raise_failure(self);
-  return self.work->result();
+  return self.work != nullptr ? self.work->result() : py::none();
 }
 
 py::object exception_of(const TaskObject& self, const py::object& timeout) {

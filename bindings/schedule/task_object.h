@@ -16,7 +16,7 @@ namespace py = pybind11;
 struct TaskObject {
   std::shared_ptr<schedule::Scheduler> scheduler;
   schedule::TaskPointer task;
-  std::shared_ptr<TaskCall> work;
+  std::shared_ptr<TaskCall> work;  ///< null for a task of a `with` block
 
   /// Lets go with the GIL held where that waits for nothing: see UnlockedDelete.
   bool try_release() const noexcept {

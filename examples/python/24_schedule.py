@@ -3,6 +3,7 @@
 import numpy as np
 
 import kernwright as kw
+from kernwright import llm
 
 kw.random.seed(3)
 model = kw.nn.Sequential(kw.nn.Linear(8, 32), kw.nn.Linear(32, 1))
@@ -20,7 +21,15 @@ def train(x, y):
     return value
 
 
+TINY = {
+    "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+    "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "dtype": "float32", "max_position_embeddings": 64,
+}  # fmt: skip
+
 with kw.schedule.Scheduler(memory=2**30) as scheduler:
+    chat = llm.load(random=TINY, scheduler=scheduler)  # its steps are guaranteed tasks
+    kept = scheduler.keep(model, optimiser, model="train")  # may leave the device between steps
     steps = []
     for seed in range(40):
         x = kw.random.normal(shape=(64, 8), dtype="float32", seed=seed)
@@ -32,12 +41,14 @@ with kw.schedule.Scheduler(memory=2**30) as scheduler:
             )
         )
         if seed % 10 == 9:
-            # A request: it runs at once, whatever waits for training.
-            reply = scheduler.submit(kw.matmul, x[:2], kw.asarray(rule), memory=2**20, deadline=1)
-            print(f"request {seed // 10}: {reply.result().numpy().ravel().round(2)}, {reply.state}")
+            # A request: its steps run at once, whatever waits for training.
+            reply = chat.generate([seed, 1, 2], max_tokens=4)
+            print(f"request {seed // 10}: {len(reply.tokens)} tokens")
     first, last = (float(step.result().item()) for step in (steps[0], steps[-1]))
     print(f"loss: {first:.2f}, then {last:.3f}")
     refused = scheduler.submit(train, x, y, memory=2**31)
     print(refused.exception())
+    print(f"{kept.evict()} bytes of model and optimiser moved to the host")
+    kept.release()
     done = scheduler.stats()["classes"]
     print({name: row["done"] for name, row in done.items()})

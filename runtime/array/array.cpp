@@ -112,7 +112,10 @@ Array Array::adopt(Device& device, CUdeviceptr address, Shape shape, Shape strid
 }
 
 void Array::refuse_empty() {
-  throw InvalidArgument("an empty Array has no device: make one first");
+  throw InvalidArgument(
+      "an array without memory: it was never made, or a scheduler keeps its content (keep()), "
+      "which "
+      "tasks of its model have on the device");
 }
 
 bool Array::try_release() noexcept {
@@ -130,6 +133,12 @@ void Array::lay_out(Shape shape, Shape strides, ScalarType type) {
 
 std::size_t Array::nbytes() const noexcept {
   return static_cast<std::size_t>(size_) * scalar_size(type_);
+}
+
+Array Array::parked() const {
+  Array result = outline();
+  result.device_ = nullptr;
+  return result;
 }
 
 Array Array::outline() const {

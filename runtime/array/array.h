@@ -64,6 +64,8 @@ class Array {
   /// An array of the same shape, strides, type and device at the address 0, without memory: to be
   /// asked for these alone.
   Array outline() const;
+  /// An array of the same shape and type without a device: whoever uses it gets InvalidArgument.
+  Array parked() const;
   const std::shared_ptr<void>& owner() const noexcept { return owner_; }
 
   /// Views. Throw InvalidArgument with both shapes when they cannot be made without a copy.

@@ -7,7 +7,6 @@
 #include "core/activity.h"
 #include "core/device.h"
 #include "core/graph/capture.h"
-#include "core/launch/launch_gate.h"
 #include "core/launch/launch_hook.h"
 #include "core/launch/launch_limits.h"
 #include "driver/nvtx.h"
@@ -365,7 +364,7 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
                                arguments.size(), box.signature.parameters.size()));
   }
   if (LaunchHook* const hook = current_launch_hook()) [[unlikely]] {
-    const LaunchHookScope suspended(nullptr);
+    const LaunchHookCall call;
     return hook->launch(*this, config, arguments, site);
   }
   const ContextGuard guard(device);
@@ -394,17 +393,12 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
   if (is_recording_activity()) [[unlikely]] {
     activity.emplace(activity_of(*this, config, site), config.stream.handle(), true);
   }
-  LaunchGate* const gate = launch_gate();
-  if (gate != nullptr) [[unlikely]]
-    gate->before(&box, config.grid.count(), config.stream);
   device.note_launch(box.tag, site);  // before the launch, so that a fault in it finds its line
   const CUresult result = device.driver().cuLaunchKernelEx(
       &launch, box.function, const_cast<void**>(arguments.data()), nullptr);
   if (result != CUDA_SUCCESS) [[unlikely]] {
     device.fail(result, "cuLaunchKernelEx", box.identify());
   }
-  if (gate != nullptr) [[unlikely]]
-    gate->after(config.stream);
   if (activity) [[unlikely]] {
     activity->finish();
   }

@@ -121,6 +121,7 @@ struct Module::Box {
   Device& device;
   const SourceOrigin origin;
   CUmodule handle = nullptr;
+  std::size_t bytes = 0;
   ResourceCubin make_cubin;  ///< null: the kernels' resources are known
   mutable std::once_flag cubin_made;
 };
@@ -142,6 +143,7 @@ Module Module::load(Device& device, std::string_view image, std::string_view res
     throw_load_error(device, result, image, log.text(), box->origin);
   }
   box->handle = loaded;
+  box->bytes = image.size();
   if (device.is_simulated() && (make_cubin || !resource_cubin.empty())) {
     box->set_resources(resource_cubin);
     if (resource_cubin.empty()) box->make_cubin = std::move(make_cubin);
@@ -163,6 +165,8 @@ void Module::complete_resources() const {
 Device& Module::device() const { return box_->device; }
 
 CUmodule Module::handle() const noexcept { return box_->handle; }
+
+std::size_t Module::bytes() const noexcept { return box_->bytes; }
 
 const SourceOrigin& Module::origin() const noexcept { return box_->origin; }
 

@@ -43,6 +43,7 @@ class Module {
 
   Device& device() const;
   CUmodule handle() const noexcept;
+  std::size_t bytes() const noexcept;  ///< of the image: about what the code takes on the device
   const SourceOrigin& origin() const noexcept;
   /// `name` is the lowered (mangled) name. Throws NameNotFound, with a list of the names if the
   /// driver has one.

@@ -49,7 +49,13 @@ class HostContent {
   std::unique_ptr<unsigned char[]> pageable_;
 };
 
+thread_local std::shared_ptr<EvictionGroup> thread_group;
+
 }  // namespace
+
+EvictionScope::EvictionScope(std::shared_ptr<EvictionGroup> group) noexcept
+    : former_(std::exchange(thread_group, std::move(group))) {}
+EvictionScope::~EvictionScope() { thread_group = std::move(former_); }
 
 bool EvictionGroup::is_evictable() const noexcept {
   switch (eviction_class()) {
@@ -90,7 +96,8 @@ class EvictableBuffer::Queue final : public Reclaimer {
 
  private:
   explicit Queue(Device& device) : device_(device) { register_reclaimer(*this); }
-  std::pair<std::shared_ptr<State>, std::unique_lock<std::mutex>> choose();
+  std::pair<std::shared_ptr<State>, std::unique_lock<std::mutex>> choose(
+      const EvictionGroup* group);
 
   Device& device_;
   std::atomic<std::uint64_t> reclaims_{0};
@@ -172,9 +179,9 @@ std::optional<int> EvictableBuffer::State::rank() const noexcept {
   return (is_second ? 2 : 0) + (is_recent ? 1 : 0);
 }
 
-/// Of those that are not locked the first of the lowest rank; locks it.
+/// Of those of the group (null: of any) that are not locked the first of the lowest rank; locks it.
 std::pair<std::shared_ptr<EvictableBuffer::State>, std::unique_lock<std::mutex>>
-EvictableBuffer::Queue::choose() {
+EvictableBuffer::Queue::choose(const EvictionGroup* group) {
   // The last reference to a buffer must not go while the queue is locked.
   std::vector<std::shared_ptr<State>> seen;
   std::pair<std::shared_ptr<State>, std::unique_lock<std::mutex>> best;
@@ -182,7 +189,7 @@ EvictableBuffer::Queue::choose() {
   const std::lock_guard lock(mutex_);
   for (const std::weak_ptr<State>& entry : list_) {
     std::shared_ptr<State> state = entry.lock();
-    if (state == nullptr) continue;
+    if (state == nullptr || (group != nullptr && state->group.get() != group)) continue;
     const std::optional<int> rank = state->rank();
     if (rank && *rank < lowest) {
       std::unique_lock<std::mutex> busy(state->mutex, std::try_to_lock);
@@ -202,9 +209,15 @@ EvictableBuffer::Queue::choose() {
 std::size_t EvictableBuffer::Queue::reclaim(std::size_t bytes) {
   reclaims_.fetch_add(1, std::memory_order_relaxed);
   std::size_t given = 0;
-  while (given < bytes) {
-    auto [state, busy] = choose();
-    if (state == nullptr) break;
+  std::shared_ptr<EvictionGroup> whole;  // the group that moves as one
+  while (given < bytes || whole != nullptr) {
+    auto [state, busy] = choose(whole.get());
+    if (state == nullptr && whole == nullptr) break;
+    if (state == nullptr) {
+      whole.reset();
+      continue;
+    }
+    if (state->group != nullptr && state->group->is_whole()) whole = state->group;
     try {
       state->move_to_host();
     } catch (const std::bad_alloc&) {
@@ -247,6 +260,7 @@ void EvictableBuffer::State::move_to_device() {
 EvictableBuffer::EvictableBuffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes,
                                  Stream stream, const LaunchSite& site,
                                  std::shared_ptr<EvictionGroup> group) {
+  if (group == nullptr) group = thread_group;
   if (resource == nullptr) throw InvalidArgument("an evictable buffer needs a resource");
   auto buffer = std::make_shared<Buffer>(resource, bytes, stream, site);
   state_ = std::make_shared<State>(std::move(resource), bytes, std::move(stream), std::move(group));

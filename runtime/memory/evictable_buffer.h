@@ -18,12 +18,14 @@ enum class EvictionClass : std::uint8_t { best_effort, burstable, guaranteed };
 /// device. Thread-safe.
 class EvictionGroup {
  public:
-  /// `request`: bytes; of no meaning but for `burstable`.
-  explicit EvictionGroup(EvictionClass kind, std::size_t request = 0) noexcept
-      : class_(kind), request_(request) {}
+  /// `request`: bytes; of no meaning but for `burstable`. A group that is `whole` moves as one: its
+  /// buffers without a pin follow the first.
+  explicit EvictionGroup(EvictionClass kind, std::size_t request = 0, bool whole = false) noexcept
+      : whole_(whole), class_(kind), request_(request) {}
   EvictionGroup(const EvictionGroup&) = delete;
   EvictionGroup& operator=(const EvictionGroup&) = delete;
 
+  bool is_whole() const noexcept { return whole_; }
   EvictionClass eviction_class() const noexcept { return class_.load(std::memory_order_relaxed); }
   void set_class(EvictionClass kind) noexcept { class_.store(kind, std::memory_order_relaxed); }
   std::size_t request() const noexcept { return request_.load(std::memory_order_relaxed); }
@@ -38,9 +40,23 @@ class EvictionGroup {
   void arrive(std::size_t bytes) noexcept { resident_.fetch_add(bytes, std::memory_order_relaxed); }
   void leave(std::size_t bytes) noexcept { resident_.fetch_sub(bytes, std::memory_order_relaxed); }
 
+  const bool whole_;
   std::atomic<EvictionClass> class_;
   std::atomic<std::size_t> request_;
   std::atomic<std::size_t> resident_{0};
+};
+
+/// While it lives, evictable buffers that this thread makes without a group belong to `group`.
+/// Scopes of a thread end in the reverse order of their beginning.
+class EvictionScope {
+ public:
+  explicit EvictionScope(std::shared_ptr<EvictionGroup> group) noexcept;
+  ~EvictionScope();
+  EvictionScope(const EvictionScope&) = delete;
+  EvictionScope& operator=(const EvictionScope&) = delete;
+
+ private:
+  std::shared_ptr<EvictionGroup> former_;
 };
 
 /// Owns memory that is on the device while it is pinned, and may be moved to the host otherwise.
@@ -54,8 +70,8 @@ class EvictableBuffer {
  public:
   class Pin;
 
-  /// Uninitialised memory; 0 bytes are allowed. A null group is one of `best_effort`. Throws what
-  /// Buffer does.
+  /// Uninitialised memory; 0 bytes are allowed. A null group is that of the thread's
+  /// EvictionScope, else one of `best_effort`. Throws what Buffer does.
   EvictableBuffer(std::shared_ptr<MemoryResource> resource, std::size_t bytes, Stream stream = {},
                   const LaunchSite& site = LaunchSite::here(),
                   std::shared_ptr<EvictionGroup> group = nullptr);

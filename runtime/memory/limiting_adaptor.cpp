@@ -24,28 +24,29 @@ LimitingAdaptor::LimitingAdaptor(std::shared_ptr<MemoryResource> upstream, std::
 
 CUdeviceptr LimitingAdaptor::allocate(std::size_t bytes, const Stream& stream) {
   require_allocatable(device(), bytes, stream);
-  {
-    std::unique_lock lock(mutex_);
-    if (bytes > limit_ || used_ > limit_ - bytes) {
-      ++refused_;
-      const std::size_t limit = limit_;
-      const std::size_t used = used_;
-      lock.unlock();
-      const std::string holders = is_reclaim_forbidden() ? "" : describe_holders(records());
-      throw OutOfMemory(
-          format("{}: no memory for {} bytes, over the limit of {} bytes; {} bytes used{}{}",
-                 device().identify(), bytes, limit, used,
-                 holders.empty() ? "" : "; held: ", holders),
-          bytes, used, used, limit > used ? limit - used : 0);
-    }
-    used_ += bytes;
-  }
+  take(bytes);
   try {
     return ResourceAdaptor::allocate(bytes, stream);
   } catch (...) {
     note_freed(bytes);
     throw;
   }
+}
+
+void LimitingAdaptor::take(std::size_t bytes) {
+  std::unique_lock lock(mutex_);
+  if (bytes > limit_ || used_ > limit_ - bytes) {
+    ++refused_;
+    const std::size_t limit = limit_;
+    const std::size_t used = used_;
+    lock.unlock();
+    const std::string holders = is_reclaim_forbidden() ? "" : describe_holders(records());
+    throw OutOfMemory(
+        format("{}: no memory for {} bytes, over the limit of {} bytes; {} bytes used{}{}",
+               device().identify(), bytes, limit, used, holders.empty() ? "" : "; held: ", holders),
+        bytes, used, used, limit > used ? limit - used : 0);
+  }
+  used_ += bytes;
 }
 
 void LimitingAdaptor::release(CUdeviceptr address, std::size_t bytes, const Stream& stream) {

@@ -17,6 +17,8 @@ class LimitingAdaptor final : public ResourceAdaptor {
   CUdeviceptr allocate(std::size_t bytes, const Stream& stream) override;
   void release(CUdeviceptr address, std::size_t bytes, const Stream& stream) override;
   void deallocate(CUdeviceptr address, std::size_t bytes, const Stream& stream) noexcept override;
+  /// Counts bytes that come from elsewhere, for good. Throws as allocate().
+  void take(std::size_t bytes);
   std::string name() const override { return "LimitingAdaptor"; }
   /// Upstream's, with this adaptor's limit and refusals.
   MemoryStats stats() const override;

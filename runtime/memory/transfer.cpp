@@ -9,9 +9,12 @@
 #include "core/graph/capture.h"
 #include "core/peers.h"
 #include "core/transfer_counts.h"
+#include "memory/transfer_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace kernwright {
@@ -82,6 +85,38 @@ CUresult fill_pairs(const DriverApi& api, CUdeviceptr to, std::uint64_t pattern,
 
 }  // namespace
 
+namespace {
+
+thread_local TransferClass thread_class = TransferClass::normal;
+
+/// Calls copy(begin, bytes) for the whole; in a thread of best effort for pieces, so that copies of
+/// others get between. The thread waits for all pieces but the last two.
+template <typename Copy>
+CUresult in_pieces(Device& device, std::size_t bytes, const Stream& stream, const Copy& copy) {
+  constexpr std::size_t kPiece = std::size_t{4} << 20;
+  if (thread_class != TransferClass::best_effort || bytes <= kPiece || any_capture()) {
+    return copy(0, bytes);
+  }
+  std::array<std::optional<Event>, 2> ends;
+  for (std::size_t done = 0, i = 0; done < bytes; done += kPiece, ++i) {
+    std::optional<Event>& end = ends[i % 2];
+    if (end) end->synchronize();
+    const CUresult result = copy(done, std::min(kPiece, bytes - done));
+    if (result != CUDA_SUCCESS) return result;
+    if (!stream) continue;  // the copy is done
+    if (!end) end.emplace(device, false);
+    end->record(stream);
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+TransferClass thread_transfer_class() noexcept { return thread_class; }
+TransferScope::TransferScope(TransferClass kind) noexcept
+    : former_(std::exchange(thread_class, kind)) {}
+TransferScope::~TransferScope() { thread_class = former_; }
+
 void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_t bytes,
                     const Stream& stream) {
   require_own_stream(device, stream);
@@ -90,8 +125,11 @@ void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_
   refuse_in_capture_of(device, stream, from);
   auto activity = watch(device, Activity::Kind::copy, "host to device", bytes, stream);
   const DriverApi& api = device.driver();
-  const CUresult result = stream ? api.cuMemcpyHtoDAsync(to, from, bytes, stream.handle())
-                                 : api.cuMemcpyHtoD(to, from, bytes);
+  const CUresult result = in_pieces(device, bytes, stream, [&](std::size_t at, std::size_t size) {
+    const void* const source = static_cast<const std::byte*>(from) + at;
+    return stream ? api.cuMemcpyHtoDAsync(to + at, source, size, stream.handle())
+                  : api.cuMemcpyHtoD(to + at, source, size);
+  });
   finish(device, stream, result, "cuMemcpyHtoD", bytes, to);
   count_transfer(device, TransferWay::to_device, bytes);
   if (activity) activity->finish();
@@ -105,8 +143,11 @@ void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,
   refuse_in_capture_of(device, stream, to);
   auto activity = watch(device, Activity::Kind::copy, "device to host", bytes, stream);
   const DriverApi& api = device.driver();
-  const CUresult result = stream ? api.cuMemcpyDtoHAsync(to, from, bytes, stream.handle())
-                                 : api.cuMemcpyDtoH(to, from, bytes);
+  const CUresult result = in_pieces(device, bytes, stream, [&](std::size_t at, std::size_t size) {
+    void* const target = static_cast<std::byte*>(to) + at;
+    return stream ? api.cuMemcpyDtoHAsync(target, from + at, size, stream.handle())
+                  : api.cuMemcpyDtoH(target, from + at, size);
+  });
   finish(device, stream, result, "cuMemcpyDtoH", bytes, from);
   count_transfer(device, TransferWay::to_host, bytes);
   if (activity) activity->finish();

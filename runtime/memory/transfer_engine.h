@@ -44,6 +44,23 @@ class Transfer {
 /// copies are cut into pieces whatever their memory; two pieces are in flight at most.
 enum class TransferClass : std::uint8_t { urgent, normal, best_effort };
 
+/// The class of this thread's copies that name none; `normal` outside of all scopes. A best-effort
+/// copy through transfer.h, too, is then cut into pieces, of which two are in flight at most.
+TransferClass thread_transfer_class() noexcept;
+
+/// Makes `kind` that class while it lives. Scopes of a thread end in the reverse order of their
+/// beginning.
+class TransferScope {
+ public:
+  explicit TransferScope(TransferClass kind) noexcept;
+  ~TransferScope();
+  TransferScope(const TransferScope&) = delete;
+  TransferScope& operator=(const TransferScope&) = delete;
+
+ private:
+  const TransferClass former_;
+};
+
 /// Copies of plain bytes, in the order of the calls for each direction and class; both directions
 /// and kernels of other streams overlap. Page-locked memory is copied at once. Pageable memory has
 /// one thread for each direction and class, so the caller never waits. Uploads pass through that

@@ -6,21 +6,47 @@
 namespace kernwright::schedule {
 namespace {
 
+constexpr double kMostCost = 1.25;  ///< pieces together may take so many times as long as the whole
 constexpr std::size_t kMostTimes = 4096;              ///< kernels whose times are remembered
 constexpr Time kAway = std::chrono::milliseconds(5);  ///< without a launch: has left the device
 
 }  // namespace
 
-Time Pacer::estimate(const std::pair<const void*, std::uint64_t>& work) const noexcept {
+Time Pacer::estimate(const WorkKey& work) const noexcept {
   const auto known = times_.find(work);
-  return known != times_.end() ? known->second : options_.window;
+  return known != times_.end() ? known->second.time : options_.window;
+}
+
+Time Pacer::window(Time now) const noexcept {
+  return now - last_urgent_ > options_.quiet ? options_.idle_window : options_.window;
+}
+
+std::optional<Pacer::Cut> Pacer::find_cut(const WorkKey& work, Time now) {
+  const auto found = times_.find(work);
+  if (found == times_.end()) return std::nullopt;
+  Known& known = found->second;
+  const Time latency = window(now);
+  if (known.stays_whole || known.time <= latency) return std::nullopt;
+  const auto piece = times_.find(known.piece);
+  if (known.pieces != 0 && piece != times_.end()) {
+    const double cost = seconds(piece->second.time) * static_cast<double>(known.pieces);
+    known.stays_whole = cost > kMostCost * seconds(known.time);
+  }
+  if (known.stays_whole) return std::nullopt;
+  return Cut{known.time, latency};
+}
+
+void Pacer::note_cut(const WorkKey& work, const WorkKey& piece, std::size_t pieces) {
+  const auto known = times_.find(work);
+  if (known == times_.end()) return;
+  known->second.piece = piece;
+  known->second.pieces = pieces;
+  known->second.stays_whole = pieces == 0;
 }
 
 /// The best-effort work on the device stays within the window, except that one launch may always
 /// go.
 bool Pacer::window_has_room(const PacedLaunch& launch, Time now) const {
-  const bool quiet = now - last_urgent_ > options_.quiet;
-  const Time window = quiet ? options_.idle_window : options_.window;
   Time sum = estimate(launch.work);
   bool alone = true;
   for (const Entry& entry : entries_) {
@@ -28,7 +54,7 @@ bool Pacer::window_has_room(const PacedLaunch& launch, Time now) const {
     alone = false;
     sum += entry.estimate;
   }
-  return alone || sum <= window;
+  return alone || sum <= window(now);
 }
 
 /// Of the tenants with a share that want the device, the one furthest behind goes.
@@ -120,8 +146,8 @@ TaskPointer Pacer::done(Number number, Time busy, Time now) {
   const TaskPointer task = entry->launch.task;
   entry->launch.tenant->settle(now, busy, entry->charged);
   if (times_.size() >= kMostTimes) times_.clear();
-  const auto [known, is_new] = times_.try_emplace(entry->launch.work, busy);
-  if (!is_new) known->second = (3 * known->second + busy) / 4;
+  const auto [known, is_new] = times_.try_emplace(entry->launch.work, Known{.time = busy});
+  if (!is_new) known->second.time = (3 * known->second.time + busy) / 4;
   entries_.erase(entry);
   return task;
 }

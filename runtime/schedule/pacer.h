@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/event.h"
+#include "core/launch/launch_pieces.h"
 #include "schedule/task.h"
 #include "schedule/tenant.h"
 
@@ -37,7 +38,7 @@ struct PacedLaunch {
   std::shared_ptr<Tenant> tenant;
   bool is_best_effort = false;
   bool has_share = false;
-  std::pair<const void*, std::uint64_t> work;  ///< a kernel and its blocks, or a graph
+  WorkKey work;
 };
 
 /// Decides when a launch may go, and measures it by events. Tenants are charged for a launch when
@@ -70,7 +71,16 @@ class Pacer {
 
   bool is_empty() const noexcept { return entries_.empty(); }
   std::size_t size() const noexcept { return entries_.size(); }
-  Time estimate(const std::pair<const void*, std::uint64_t>& work) const noexcept;
+  Time estimate(const WorkKey& work) const noexcept;
+
+  /// The measured time of best-effort work to be cut, and the longest wanted time of a
+  /// piece. Nothing where the work fits the window, was never measured, or is told to stay whole.
+  struct Cut {
+    Time whole{0}, latency{0};
+  };
+  std::optional<Cut> find_cut(const WorkKey& work, Time now);
+  /// The work is queued in so many pieces, most of them `piece`; 0: it stays whole from now on.
+  void note_cut(const WorkKey& work, const WorkKey& piece, std::size_t pieces);
 
  private:
   struct Entry {
@@ -85,13 +95,22 @@ class Pacer {
     Time last{0};  ///< its latest launch
   };
 
+  /// Measurements of equal work, and its last cut.
+  struct Known {
+    Time time{0};
+    WorkKey piece{};
+    std::size_t pieces = 0;
+    bool stays_whole = false;
+  };
+
+  Time window(Time now) const noexcept;
   bool window_has_room(const PacedLaunch& launch, Time now) const;
   bool is_next(const PacedLaunch& launch, Time now) const;
   std::deque<Entry>::iterator find(Number number) noexcept;
 
   const PaceOptions options_;
   std::deque<Entry> entries_;
-  std::map<std::pair<const void*, std::uint64_t>, Time> times_;
+  std::map<WorkKey, Known> times_;
   std::map<std::shared_ptr<Tenant>, Contender> contenders_;
   Number next_ = 1;
   Time last_urgent_{-1'000'000'000'000};

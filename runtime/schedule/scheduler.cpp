@@ -2,9 +2,11 @@
 #include "schedule/scheduler.h"
 
 #include "base/errors.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "core/lifecycle.h"
 #include "schedule/scheduler_core.h"
+#include "schedule/task_here.h"
 
 #include <thread>
 #include <utility>
@@ -27,7 +29,12 @@ Scheduler::~Scheduler() {
 }
 
 TaskPointer Scheduler::submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind) {
+  if (work == nullptr) throw InvalidArgument("a task needs work");
   return core_->submit(std::move(spec), std::move(work), behind);
+}
+
+std::unique_ptr<TaskHere> Scheduler::open(TaskSpec spec, const Stream& behind) {
+  return core_->open(std::move(spec), behind);
 }
 
 bool Scheduler::wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout) {
@@ -45,6 +52,19 @@ void Scheduler::drain() { core_->drain(); }
 
 void Scheduler::at_end(const TaskPointer& task, std::function<void()> function) {
   core_->at_end(task, std::move(function));
+}
+
+void Scheduler::keep(const std::string& model, std::shared_ptr<ModelContent> content) {
+  if (model.empty()) throw InvalidArgument("keep(): the model has no name");
+  const SchedulerCore::Lock lock(core_->mutex_);
+  std::shared_ptr<ModelContent>& known = core_->contents_[model];
+  if (known != nullptr && content != nullptr) {
+    throw InvalidArgument(
+        format("keep(): the model \"{}\" has arrays already: pass all of them at "
+               "once, or release() those first",
+               model));
+  }
+  std::swap(known, content);  // the former one ends with no lock held
 }
 
 std::string Scheduler::explain(const TaskPointer& task) const { return core_->explain(task); }

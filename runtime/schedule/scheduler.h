@@ -21,7 +21,9 @@ class Device;
 
 namespace kernwright::schedule {
 
+class ModelContent;
 class SchedulerCore;
+class TaskHere;
 
 struct SchedulerOptions {
   std::uint64_t memory = 0;          ///< bytes to reserve from; 0: what is free on the device now
@@ -38,7 +40,12 @@ struct SchedulerOptions {
   /// Makes a stream for a class, with this priority; null: Stream::create(). A partition of the
   /// device gives its own streams.
   std::function<Stream(Device&, int priority)> make_stream{};
-  int multiprocessors = 0;                  ///< that these streams run on; 0: all of the device
+  int multiprocessors = 0;  ///< that these streams run on; 0: all of the device
+  /// Blocks of a launch at once: how tasks keep to a part of a device without green contexts. A
+  /// persistent kernel gets a smaller grid, others are cut. 0: as many as the device has room for.
+  std::uint64_t most_blocks = 0;
+  /// Cuts long kernels of best-effort tasks (jit/slicing.h); null: they stay whole.
+  LaunchCutter cut{};
   std::shared_ptr<Reservation> reserved{};  ///< of another scheduler, for as long as this one lives
 };
 
@@ -85,6 +92,11 @@ class Scheduler {
   /// scheduler, CaptureError while `behind` is captured, DeviceLost.
   TaskPointer submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind = {});
 
+  /// A task of all work of this thread until the object of task_here.h ends. Waits until its
+  /// requests are free; waiting tasks of the queue are not asked. It has no predecessors. Throws as
+  /// submit() and result() do, and InvalidArgument where no running task can give enough back.
+  std::unique_ptr<TaskHere> open(TaskSpec spec, const Stream& behind = {});
+
   /// Returns whether the task was over in time. In the work of another task it runs waiting tasks
   /// meanwhile; it throws InvalidArgument where that task cannot end before this one. The awaited
   /// task runs in the class of the waiting one, if that is more urgent.
@@ -100,6 +112,11 @@ class Scheduler {
   /// `function` is called when the task is over, by any thread and with no lock held; at once when
   /// it is over already. It must not throw.
   void at_end(const TaskPointer& task, std::function<void()> function);
+
+  /// From now on tasks of the model have `content` on the device while they run; null: no more.
+  /// Throws InvalidArgument for an empty name, and for a model with content
+  /// already.
+  void keep(const std::string& model, std::shared_ptr<ModelContent> content);
 
   /// Why the task is in its state; for a waiting one, what it waits for and who holds it.
   std::string explain(const TaskPointer& task) const;

@@ -276,7 +276,6 @@ void SchedulerCore::line_up(const TaskPointer& task) {
 
 TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind) {
   spec.check();
-  if (work == nullptr) throw InvalidArgument("a task needs work");
   device.require_usable();
   for (const TaskPointer& before : spec.after) require_member(*before, "after=");
   std::optional<Event> ready = mark_behind(behind);
@@ -311,6 +310,10 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
            format("its predecessor {} failed or was cancelled", failed->label()), failed->failure_,
            callbacks);
     lock.unlock();
+    return task;
+  }
+  if (task->work_ == nullptr) {
+    note(*task, TaskState::queued, {});
     return task;
   }
   link(task);

@@ -9,6 +9,8 @@
 
 namespace kernwright::schedule {
 
+class TaskHere;
+
 /// What a scheduler does. See SchedulerState for its locks.
 class SchedulerCore final : public SchedulerState,
                             public std::enable_shared_from_this<SchedulerCore> {
@@ -16,7 +18,9 @@ class SchedulerCore final : public SchedulerState,
   using SchedulerState::SchedulerState;
 
   // scheduler_core.cpp: from the submission to the beginning.
+  /// Without work the task is not queued: open() begins it.
   TaskPointer submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind);
+  std::unique_ptr<TaskHere> open(TaskSpec spec, const Stream& behind);
   bool step();
   void shut();  ///< takes no more tasks, and cancels what waits
   bool is_closed() const;
@@ -26,6 +30,8 @@ class SchedulerCore final : public SchedulerState,
   void run(const TaskPointer& task);
   /// Ends tasks whose work is done on the device. True when there was one.
   bool reap();
+  /// All work of the task is queued.
+  void issue(const TaskPointer& task, std::exception_ptr failure);
 
   // scheduler_pace.cpp: launches of paced tasks.
   /// Waits until the launch may go. The number is for issued() or forget().
@@ -54,6 +60,7 @@ class SchedulerCore final : public SchedulerState,
   std::vector<TaskPointer> tasks() const;
 
  private:
+  friend class TaskHere;
   friend class TaskScope;
 
   using Ended = std::vector<std::pair<TaskPointer, std::exception_ptr>>;
@@ -81,8 +88,6 @@ class SchedulerCore final : public SchedulerState,
   bool admit(Task& task);
   void lend(const TaskPointer& task, Qos qos);
 
-  std::shared_ptr<TaskMemory> make_memory(const TaskPointer& task);
-  void issue(const TaskPointer& task, std::exception_ptr failure);
   void release_successors(const TaskPointer& task, bool failed, Callbacks& callbacks);
   void finish(const TaskPointer& task, TaskState state, std::string reason,
               std::exception_ptr failure, Callbacks& callbacks);

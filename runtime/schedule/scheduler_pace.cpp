@@ -1,7 +1,7 @@
 // Launches of paced tasks: when they go, and how long they kept the device busy.
 #include "base/format.h"
 #include "core/device.h"
-#include "core/launch/launch_gate.h"
+#include "core/launch/launch_pause.h"
 #include "schedule/scheduler_core.h"
 
 #include <algorithm>

@@ -12,10 +12,12 @@
 
 namespace kernwright::schedule {
 
-int Scheduler::multiprocessors() const {
-  const int given = core_->options.multiprocessors;
-  return given > 0 ? given : device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+int SchedulerState::multiprocessors() const {
+  const int given = options.multiprocessors;
+  return given > 0 ? given : device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
+
+int Scheduler::multiprocessors() const { return core_->multiprocessors(); }
 
 std::unique_ptr<Scheduler> Scheduler::partition(int multiprocessors, SchedulerOptions options) {
   if (core_->options.multiprocessors > 0)
@@ -24,11 +26,19 @@ std::unique_ptr<Scheduler> Scheduler::partition(int multiprocessors, SchedulerOp
   Device& on = device();
   const PartitionRequest request{
       .multiprocessors = multiprocessors, .memory = options.memory, .share = options.share};
-  const Partition partition = Partition::make(on, {&request, 1}).front();
+  Partition partition;
+  if (partition_rules(on).supported) {
+    partition = Partition::make(on, {&request, 1}).front();
+  } else if (multiprocessors < 1 || multiprocessors > this->multiprocessors()) {
+    const int all = this->multiprocessors();
+    throw PartitionError(
+        format("{} multiprocessors asked, {} has {}", multiprocessors, on.identify(), all),
+        multiprocessors, all, 1, 1);
+  }
+  const int given = partition ? partition.multiprocessors() : multiprocessors;
   Budget& budget = core_->budget_;
   if (options.memory == 0) {
-    const double part = static_cast<double>(partition.multiprocessors()) /
-                        static_cast<double>(this->multiprocessors());
+    const double part = static_cast<double>(given) / static_cast<double>(this->multiprocessors());
     options.memory =
         std::min(static_cast<std::uint64_t>(part * static_cast<double>(budget.capacity().memory)),
                  budget.free().memory);
@@ -41,10 +51,14 @@ std::unique_ptr<Scheduler> Scheduler::partition(int multiprocessors, SchedulerOp
                                  describe_shortage(asked, budget, {})));
   }
   options.reserved = std::make_shared<Reservation>(std::move(*reserved));
-  options.multiprocessors = partition.multiprocessors();
+  options.multiprocessors = given;
   options.clock = core_->options.clock;
   options.background = core_->options.background;
-  options.make_stream = [partition](Device&, int priority) { return partition.stream(priority); };
+  if (partition) {
+    options.make_stream = [partition](Device&, int priority) { return partition.stream(priority); };
+  } else {
+    options.most_blocks = static_cast<std::uint64_t>(given);
+  }
   return std::make_unique<Scheduler>(on, std::move(options));
 }
 

@@ -4,9 +4,8 @@
 #include "base/log.h"
 #include "core/device.h"
 #include "core/lifecycle.h"
-#include "memory/resource_scope.h"
 #include "schedule/scheduler_core.h"
-#include "schedule/task_scope.h"
+#include "schedule/task_here.h"
 
 #include <sys/prctl.h>
 
@@ -45,50 +44,19 @@ bool is_cancellation(const std::exception_ptr& failure) {
 
 }  // namespace
 
-/// What the arrays of the task come from; null for the device's own resource.
-std::shared_ptr<TaskMemory> SchedulerCore::make_memory(const TaskPointer& task) {
-  if (!task->spec_.model.empty()) return task->tenant_->memory;
-  if (!task->spec_.memory) return nullptr;
-  auto made = std::make_shared<TaskMemory>(default_resource(device), task->spec_.memory->limit,
-                                           task->label());
-  const Lock lock(mutex_);
-  task->memory_ = made;
-  return made;
-}
-
 void SchedulerCore::run(const TaskPointer& task) {
-  const Stream stream = lanes_[task->lane_].stream;
-  std::vector<Event> before;
-  std::shared_ptr<Work> work;
-  {
-    const Lock lock(mutex_);
-    note(*task, TaskState::running, {});
-    work = std::move(task->work_);
-    if (task->ready_) before.push_back(*task->ready_);
-    for (const TaskPointer& other : task->after_) {
-      if (!other->is_over() && other->end_ && other->lane_ != task->lane_) {
-        before.push_back(*other->end_);
-      }
-    }
-  }
-  std::exception_ptr failure;
-  try {
-    for (const Event& event : before) stream.wait(event);
-    task->begin_ = take_event();
-    task->begin_->record(stream);
-    const ResourceScope memory(make_memory(task));
-    TaskScope scope(*this, task, stream);
+  TaskHere here(shared_from_this(), task);
+  std::exception_ptr failure = here.failure();
+  std::shared_ptr<Work> work = std::move(task->work_);
+  if (failure == nullptr) {
     try {
-      work->run(stream);
+      work->run(here.stream());
     } catch (...) {
       failure = std::current_exception();
     }
-    scope.join();
-  } catch (...) {
-    if (failure == nullptr) failure = std::current_exception();
   }
   work.reset();
-  issue(task, std::move(failure));
+  here.end(std::move(failure));
 }
 
 /// All work of the task is queued: from here on its end is an event of the device.
@@ -179,6 +147,9 @@ void SchedulerCore::finish(const TaskPointer& task, TaskState state, std::string
   live_.erase(task->id_);
   if (options.kept != 0) ended_.push_back(task);
   if (ended_.size() > options.kept) ended_.pop_front();
+  if (task->content_ != nullptr) {
+    callbacks.push_back([content = std::move(task->content_)] { content->leave(); });
+  }
   for (auto& call : std::exchange(task->at_end_, {})) callbacks.push_back(std::move(call));
   if (task->work_ != nullptr || !task->after_.empty()) {  // let go of with no lock held
     callbacks.push_back([kept = std::move(task->work_), links = std::move(task->after_)] {});

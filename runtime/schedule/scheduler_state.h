@@ -1,6 +1,7 @@
 // The inside of a scheduler: its data, and the locks that guard it.
 #pragma once
 
+#include "schedule/model_content.h"
 #include "schedule/pacer.h"
 #include "schedule/scheduler.h"
 #include "schedule/tenant.h"
@@ -21,6 +22,7 @@ class SchedulerState {
   using Lock = std::unique_lock<std::mutex>;
 
   SchedulerState(Device& target, SchedulerOptions given);
+  int multiprocessors() const;  ///< of its tasks
 
   Device& device;
   const SchedulerOptions options;
@@ -50,6 +52,7 @@ class SchedulerState {
   std::map<std::uint64_t, TaskPointer> live_;
   std::deque<TaskPointer> ended_;  ///< the latest, options.kept of them at most
   std::map<std::string, std::shared_ptr<Tenant>, std::less<>> tenants_;
+  std::map<std::string, std::shared_ptr<ModelContent>, std::less<>> contents_;  ///< by model
   std::vector<Lane> lanes_;
   std::vector<Event> events_;             ///< for reuse
   std::optional<Event> last_launch_end_;  ///< guarded by `measuring_`

@@ -4,7 +4,7 @@
 #include "core/device.h"
 #include "core/lifecycle.h"
 #include "schedule/scheduler_core.h"
-#include "schedule/task_scope.h"
+#include "schedule/task_here.h"
 
 #include <algorithm>
 #include <thread>
@@ -96,6 +96,39 @@ bool SchedulerCore::wait_inside(const TaskPointer& task, steady_clock::time_poin
     changed_.wait_for(lock, options.background ? std::chrono::microseconds(200) : kPause);
   }
   return true;
+}
+
+std::unique_ptr<TaskHere> SchedulerCore::open(TaskSpec spec, const Stream& behind) {
+  if (!spec.after.empty()) {
+    throw InvalidArgument("after=: a task of this thread goes behind the current stream alone");
+  }
+  const TaskPointer task = submit(std::move(spec), nullptr, behind);
+  for (;;) {
+    Lock lock(mutex_);
+    if (task->is_over()) std::rethrow_exception(task->failure_);
+    const bool held = !policy->is_foreign() && policy->holds(task->qos(), load());
+    if (!held && may_start(*task) && admit(*task)) break;
+    const auto inside = static_cast<std::size_t>(runs_here());
+    if (!options.background || inside != 0) {
+      const std::string why = explain_waiting(*task);
+      const bool is_stuck = !can_progress(inside);
+      lock.unlock();
+      if (reap()) continue;
+      if (is_stuck) {
+        cancel(task);
+        throw InvalidArgument(format("{} cannot begin now, and nothing runs for it to wait for: {}",
+                                     task->label(), why));
+      }
+      lock.lock();
+    }
+    changed_.wait_for(lock, options.background ? std::chrono::microseconds(200) : kPause);
+  }
+  auto here = std::make_unique<TaskHere>(shared_from_this(), task);
+  if (const std::exception_ptr failure = here->failure()) {
+    here->end();
+    std::rethrow_exception(failure);
+  }
+  return here;
 }
 
 /// Begins the task in this thread, or one that it goes behind.

@@ -20,6 +20,7 @@
 
 namespace kernwright::schedule {
 
+class ModelContent;
 class Task;
 class TaskMemory;
 class Tenant;
@@ -126,6 +127,7 @@ class Task {
 
  private:
   friend class SchedulerCore;
+  friend class TaskHere;
   friend class TaskScope;
   friend class Waiting;
 
@@ -147,7 +149,8 @@ class Task {
   Time device_{0};
   Reservation reservation_;
   std::shared_ptr<Tenant> tenant_;
-  std::shared_ptr<TaskMemory> memory_;  ///< while its work is being queued
+  std::shared_ptr<TaskMemory> memory_;     ///< while its work is being queued
+  std::shared_ptr<ModelContent> content_;  ///< in use from its beginning to its end
   std::uint64_t peak_ = 0;
   std::exception_ptr failure_;
   std::vector<std::function<void()>> at_end_;

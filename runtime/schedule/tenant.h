@@ -1,6 +1,7 @@
 // An account of device time: of one model's tasks, of one task with a share, or of a class.
 #pragma once
 
+#include "memory/evictable_buffer.h"
 #include "schedule/budget.h"
 #include "schedule/meter.h"
 #include "schedule/task_memory.h"
@@ -52,7 +53,8 @@ class Tenant {
   std::size_t live = 0;      ///< tasks of it that are not over
   std::size_t admitted = 0;  ///< of these, the admitted ones
   Reservation held;          ///< the share, and a model's memory, while any of them is admitted
-  std::shared_ptr<TaskMemory> memory;  ///< of a model with a memory limit
+  std::shared_ptr<TaskMemory> memory;        ///< of a model with a memory limit
+  std::shared_ptr<EvictionGroup> evictable;  ///< of a model, from its first task on
 
  private:
   const std::string name_;

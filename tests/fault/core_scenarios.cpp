@@ -4,6 +4,7 @@
 #include "core/graph/graph.h"
 #include "core/image/tensor_map.h"
 #include "core/image/texture.h"
+#include "core/launch/launch_pieces.h"
 #include "core/module.h"
 #include "core/partition.h"
 #include "core/stream.h"
@@ -227,6 +228,15 @@ void use_graphs(Device& device) {
   stream.synchronize();
   require(saxpy.y.read() == std::vector<float>(100, 31), "kernels with new arguments, and a third");
   done.synchronize();
+  const auto pieces = graph.cut(2, side);
+  while (pieces->left() != 0) pieces->queue();
+  side.synchronize();
+  const float piecewise = saxpy.y.read().front();
+  graph.launch(stream);
+  stream.synchronize();
+  const float whole = saxpy.y.read().front();
+  require(piecewise > 31 && whole - piecewise == piecewise - 31,
+          "a launch in pieces, and a whole one");
   graph.reset();
 }
 

@@ -26,7 +26,7 @@ def states(task):
 @pytest.fixture
 def stepped():
     """Runs tasks in step() and waits only."""
-    with Scheduler(memory=1000, background=False) as scheduler:
+    with Scheduler(memory=10**6, background=False) as scheduler:
         yield scheduler
 
 
@@ -59,8 +59,8 @@ def test_work_goes_behind_the_current_stream_and_behind_other_tasks():
 
 
 def test_states_stats_and_reasons(stepped):
-    task = stepped.submit(kw.exp, kw.ones(3), name="ones", memory=600)
-    other = stepped.submit(kw.ones, 3, memory=500)
+    task = stepped.submit(kw.exp, kw.ones(3), name="ones", memory=600_000)
+    other = stepped.submit(kw.ones, 3, memory=500_000)
     assert (task.state, task.name, task.qos, task.id) == ("queued", "ones", "guaranteed", 1)
     assert repr(task) == '<Task 1 "ones": guaranteed, queued>'
     assert stepped.explain(other) == "task 2 (guaranteed) is queued: 1 task is ahead"
@@ -69,17 +69,17 @@ def test_states_stats_and_reasons(stepped):
     times = [seconds for _, seconds, _ in task.history]
     assert times == sorted(times)
     assert task.stats["launches"] == 1
-    assert task.stats["bytes"] == 600
+    assert task.stats["bytes"] == 600_000
     assert task.stats["queued"] >= 0
     assert task.done() and not task.cancelled() and task.exception() is None
     assert stepped.stats()["classes"]["guaranteed"]["done"] == 1
-    assert stepped.stats()["memory"] == {"total": 1000, "reserved": 0}
+    assert stepped.stats()["memory"] == {"total": 1_000_000, "reserved": 0}
 
 
 def test_what_can_never_fit_is_refused(stepped):
-    task = stepped.submit(kw.ones, 3, memory=1001)
+    task = stepped.submit(kw.ones, 3, memory=1_000_001)
     assert task.state == "refused"
-    with pytest.raises(Refused, match="at most 1000 bytes"):
+    with pytest.raises(Refused, match="at most 1000000 bytes"):
         task.result()
     late = stepped.submit(kw.ones, 3, deadline=-1)
     assert "its deadline passed 1 s before" in str(late.exception())
@@ -87,10 +87,10 @@ def test_what_can_never_fit_is_refused(stepped):
 
 def test_a_task_inside_sees_what_its_own_reservation_leaves(stepped):
     def outer():
-        return stepped.submit(kw.ones, 3, memory=600).result()
+        return stepped.submit(kw.ones, 3, memory=600_000).result()
 
-    task = stepped.submit(outer, memory=600)
-    with pytest.raises(kw.InvalidArgument, match="can begin only after it: 600 B of memory"):
+    task = stepped.submit(outer, memory=600_000)
+    with pytest.raises(kw.InvalidArgument, match=r"can begin only after it: 585.9 KiB of memory"):
         task.result()
     assert task.state == "failed"
 
@@ -312,11 +312,11 @@ def test_tasks_of_a_model_share_one_limit_and_one_reservation():
 
 def test_views(stepped, tmp_path):
     x = kw.ones(3)
-    stepped.submit(kw.exp, x, name="<one>", memory=600)
+    stepped.submit(kw.exp, x, name="<one>", memory=600_000)
     stepped.submit(kw.exp, x, qos="best_effort").cancel()
     stepped.step()
-    stepped.submit(kw.exp, x, memory=500, name="two")
-    stepped.submit(kw.exp, x, memory=5000)
+    stepped.submit(kw.exp, x, memory=500_000, name="two")
+    stepped.submit(kw.exp, x, memory=5_000_000)
     rows = stepped.tasks()
     assert [row["state"] for row in rows] == ["cancelled", "done", "queued"]
     assert rows[2]["explained"].startswith('"two" (task 3)')

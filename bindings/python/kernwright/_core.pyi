@@ -195,6 +195,7 @@ from kernwright._core_recording import _unrecorded as _unrecorded
 from kernwright._core_schedule import ScheduledTask as ScheduledTask
 from kernwright._core_schedule import Scheduler as Scheduler
 from kernwright._core_schedule import _end_schedulers as _end_schedulers
+from kernwright._core_schedule import _KeptArrays as _KeptArrays
 from kernwright._core_schedule import _policy_names as _policy_names
 from kernwright._core_tensor_map import TensorMap as TensorMap
 from kernwright._core_texture import CudaArray as CudaArray
@@ -735,7 +736,7 @@ class TransferEngine:
         out: Array | None = None,
         *,
         after: Any = None,
-        qos: str = "normal",
+        qos: str | None = None,
     ) -> Transfer:
         """Begins a copy of `values` to the device, into `out` (contiguous, same dtype and shape)
         or a new array. `values` must not change before it is done. InvalidArgument for another
@@ -746,7 +747,7 @@ class TransferEngine:
         out: npt.NDArray[Any] | None = None,
         *,
         after: Any = None,
-        qos: str = "normal",
+        qos: str | None = None,
     ) -> Transfer:
         """Begins a copy of `array` to the host, into `out` (C order, same dtype and shape) or a
         new NumPy array."""
@@ -891,6 +892,7 @@ class Kernel:
         strategy: str = "portfolio",
         seed: int = 0,
         meter: Callable[[Device], Any] = ...,
+        scheduler: Any = None,
     ) -> Online:
         """Tunes while it serves, within a share of the served time. Arguments as for
         kw.tune.Online."""

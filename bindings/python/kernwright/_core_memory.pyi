@@ -213,7 +213,8 @@ class EvictionGroup:
 
     `qos` is "best_effort": these go first; "burstable": these go next, while the group has more
     than `request` bytes on the device; or "guaranteed": these stay. Both may be set anew at any
-    time, from any thread. Raises InvalidArgument for another word.
+    time, from any thread. A `whole` group moves as one: its arrays without a pin follow the first.
+    Raises InvalidArgument for another word.
 
     >>> group = kw.memory.EvictionGroup("burstable", request=2000)
     >>> held = kw.memory.Evictable(kw.ones(1000), group=group)
@@ -221,7 +222,7 @@ class EvictionGroup:
     4000
     """
 
-    def __init__(self, qos: str, request: int = 0) -> None: ...
+    def __init__(self, qos: str, request: int = 0, whole: bool = False) -> None: ...
     @property
     def qos(self) -> str:
         """The class."""

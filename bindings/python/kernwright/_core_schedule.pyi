@@ -1,12 +1,15 @@
 """Types of the extension module that are about scheduling; `kernwright.schedule` has them."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol, SupportsFloat, SupportsIndex, final
 
 from typing_extensions import Self
 
 from kernwright._core import Device
+from kernwright.memory import EvictionGroup
+from kernwright.schedule._kept import Kept
 
 _DeviceLike = Device | int | str | None
 
@@ -160,6 +163,50 @@ class Scheduler:
         >>> task.result(), x.numpy().tolist()
         (None, [2.0, 2.0, 2.0, 2.0])
         """
+    def task(
+        self,
+        *,
+        qos: str = "guaranteed",
+        memory: Any = None,
+        share: Any = None,
+        priority: int = 0,
+        deadline: SupportsFloat | None = None,
+        name: str | None = None,
+        model: str | None = None,
+    ) -> AbstractContextManager[ScheduledTask]:
+        """A `with` block whose launches, arrays and copies are one task, on a stream of the task.
+        The block begins when its requests are free, behind the work of the current stream; later
+        work of the stream goes behind the block.
+
+        Options are those of submit(). The block is no part of the queue: it waits for free memory
+        and shares, and while the policy holds its class back. An exception out of the block
+        fails the task. Raises Refused, and InvalidArgument where no running task could give enough
+        back.
+
+        >>> scheduler = kw.schedule.Scheduler(memory=2**30)
+        >>> with scheduler.task(qos="best_effort", name="step") as task:
+        ...     x = kw.ones(4) + 1
+        >>> task.result(), x.numpy().tolist()
+        (None, [2.0, 2.0, 2.0, 2.0])
+        """
+    def _launches(self, **options: Any) -> AbstractContextManager[None]: ...
+    def keep(self, *objects: Any, model: str, qos: str = "best_effort") -> Kept:
+        """Takes the content of arrays for the tasks of `model`: while such a task runs, the same
+        array objects have it on the device; between tasks it may move to the host, all of it at
+        once, when an allocation of others finds no memory. It comes back bit for bit, with the next
+        task or in `with kept:`; meanwhile a use of such an array raises InvalidArgument.
+
+        `objects` are arrays, modules, optimisers, and dicts and lists of these. `qos` is the
+        class of a kw.memory.EvictionGroup. The work must change the arrays in place: new arrays in
+        their places are ordinary ones. Raises InvalidArgument for a model with kept arrays, and for
+        an array whose memory another object has, too.
+
+        >>> x = kw.ones(4)
+        >>> with kw.schedule.Scheduler(memory=2**30) as scheduler:
+        ...     kept = scheduler.keep(x, model="sum")
+        ...     kept.evict(), float(scheduler.submit(kw.sum, x, model="sum").result().numpy())
+        (16, 4.0)
+        """
     def step(self) -> bool:
         """Runs the next task in this thread; False when none may begin now."""
     def drain(self) -> None:
@@ -203,6 +250,18 @@ class Scheduler:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+    def _keep(self, model: str, kept: _KeptArrays | None) -> None: ...
+
+@final
+class _KeptArrays:
+    def __init__(self, arrays: list[Any], group: EvictionGroup) -> None: ...
+    def enter(self) -> None: ...
+    def leave(self) -> None: ...
+    def evict(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def group(self) -> EvictionGroup: ...
 
 def _end_schedulers() -> None: ...
 def _policy_names() -> list[str]: ...

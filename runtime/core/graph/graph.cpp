@@ -4,37 +4,17 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "core/activity.h"
 #include "core/device.h"
-#include "core/graph/capture.h"
-#include "core/graph/graph_pool.h"
-#include "core/graph/graph_shape.h"
-#include "core/launch/launch_gate.h"
-#include "core/launch/launch_trail.h"
+#include "core/graph/graph_box.h"
+#include "core/launch/launch_hook.h"
 #include "core/lifecycle.h"
-#include "driver/nvtx.h"
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
-#include <mutex>
 #include <utility>
 
 namespace kernwright {
 namespace {
-
-std::uint64_t next_graph_id() noexcept {
-  static std::atomic<std::uint64_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
-}
-
-/// A kernel node of the executable: where it stands, and what it is.
-struct KernelNode {
-  std::size_t place = 0;  ///< in the graph's shape
-  CUDA_KERNEL_NODE_PARAMS parameters{};
-  std::optional<Kernel> kernel;
-  std::string name;
-};
 
 /// The same objects, for a holder that only needs them to live.
 KeptObjects as_objects(CaptureHoldings holdings) {
@@ -48,25 +28,6 @@ KeptObjects as_objects(CaptureHoldings holdings) {
   }
   return objects;
 }
-
-/// A CUgraph until it is released to its owner.
-class GraphHandle {
- public:
-  GraphHandle(Device& device, CUgraph graph) : device_(device), graph_(graph) {}
-  ~GraphHandle() {
-    if (graph_ == nullptr) return;
-    ReleaseGuard guard(device_);
-    if (guard) guard.report(device_.driver().cuGraphDestroy(graph_), "cuGraphDestroy");
-  }
-  GraphHandle(const GraphHandle&) = delete;
-  GraphHandle& operator=(const GraphHandle&) = delete;
-  CUgraph get() const noexcept { return graph_; }
-  CUgraph release() noexcept { return std::exchange(graph_, nullptr); }
-
- private:
-  Device& device_;
-  CUgraph graph_;
-};
 
 [[noreturn]] void fail_capture(Device& device, CUresult result, const Stream& stream) {
   const char* why = nullptr;
@@ -95,41 +56,6 @@ class GraphHandle {
 
 }  // namespace
 
-struct Graph::Box {
-  Box(Device& d, std::shared_ptr<GraphPool> p)
-      : device(d), id(next_graph_id()), pool(std::move(p)) {}
-  Box(const Box&) = delete;
-  Box& operator=(const Box&) = delete;
-  ~Box();
-
-  std::string identify() const { return format("graph {} of {}", id, device.identify()); }
-  void require_ready() const;
-  void require_idle(const char* what) const;
-  void destroy_handles() noexcept;
-  KeptObjects everything_kept();
-  void adopt(GraphHandle& recorded, CaptureHoldings recorded_holdings, KeptObjects& released);
-  bool update_executable(CUgraph recorded);
-  void instantiate(GraphHandle& recorded);
-  std::vector<KernelNode> read_kernels(const GraphShape& recorded, const CaptureHoldings& from);
-  KernelNode& find(const GraphNode& node);
-
-  Device& device;
-  const std::uint64_t id;
-  const std::shared_ptr<GraphPool> pool;
-  mutable std::mutex mutex;
-  CUgraph graph = nullptr;  ///< what `executable` was made from
-  CUgraphExec executable = nullptr;
-  std::uint64_t structure = 0;  ///< counts instantiations
-  GraphShape shape;
-  std::vector<KernelNode> kernels;
-  std::vector<KeptObjects> arguments;  ///< of each kernel that was updated
-  CaptureHoldings holdings;
-  KernelTag tag;
-  LaunchTrail trail;
-  CaptureRegistration registration;
-  Stream capturing;
-};
-
 Graph::Box::~Box() {
   if (capturing) {
     ReleaseGuard guard(device);
@@ -153,10 +79,14 @@ Graph::Box::~Box() {
 }
 
 void Graph::Box::destroy_handles() noexcept {
+  pieces.reset();
   if (executable == nullptr && graph == nullptr) return;
   ReleaseGuard guard(device);
   if (!guard) return;
   const DriverApi& api = device.driver();
+  if (latest != nullptr) {
+    guard.report(api.cuGraphDestroy(std::exchange(latest, nullptr)), "cuGraphDestroy");
+  }
   // Launches that are queued or run go on: the driver frees the executable after them.
   if (executable != nullptr) {
     guard.report(api.cuGraphExecDestroy(std::exchange(executable, nullptr)), "cuGraphExecDestroy");
@@ -235,6 +165,7 @@ void Graph::Box::instantiate(GraphHandle& recorded) {
   const CUresult result = device.driver().cuGraphInstantiateWithFlags(&made, recorded.get(), 0);
   if (result != CUDA_SUCCESS) device.fail(result, "cuGraphInstantiateWithFlags", identify());
   destroy_handles();
+  latest = nullptr;  // also where it could not be destroyed
   executable = made;
   graph = recorded.release();
   ++structure;
@@ -249,14 +180,20 @@ void Graph::Box::adopt(GraphHandle& recorded, CaptureHoldings recorded_holdings,
   for (const KernelNode& node : recorded_kernels) names += (names.empty() ? "" : ", ") + node.name;
   const bool same = executable != nullptr && shape.same_as(recorded_shape) &&
                     holdings.runs_where(recorded_holdings);
+  pieces.reset();
   if (!same || !update_executable(recorded.get())) {
     instantiate(recorded);
     shape = std::move(recorded_shape);
+    latest_nodes = shape.nodes;
+  } else {
+    const GraphHandle former(device, std::exchange(latest, recorded.release()));
+    latest_nodes = std::move(recorded_shape.nodes);
   }
   kernels = std::move(recorded_kernels);
   trail.hold(everything_kept(), released);
   holdings = std::move(recorded_holdings);
   arguments.assign(kernels.size(), {});
+  values.assign(kernels.size(), {});
   tag = KernelTag(format("graph({})", names), {});
 }
 
@@ -345,6 +282,7 @@ void Graph::end_capture() {
   box.registration.end();
   GraphHandle owned(box.device, recorded);
   if (result != CUDA_SUCCESS) fail_capture(box.device, result, stream);
+  box.finish_run();
   box.adopt(owned, capture->take(), released);
   box.trail.take_released(released);
   const CUresult uploaded = box.device.driver().cuGraphUpload(box.executable, stream.handle());
@@ -408,10 +346,9 @@ void Graph::launch(const Stream& stream, const LaunchSite& site) {
   if (&target.device() != &box.device) {
     throw InvalidArgument(format("{} cannot be launched on {}", box.identify(), target.identify()));
   }
-  LaunchGate* const gate = launch_gate();
-  if (gate != nullptr) {  // with no lock held: it may wait
-    const ContextGuard guard(box.device);
-    gate->before(&box, 0, target);
+  if (LaunchHook* const hook = current_launch_hook()) {  // with no lock held: it may wait
+    const LaunchHookCall call;
+    return hook->launch_graph(*this, target, site);
   }
   KeptObjects released;  // dropped after the lock
   const std::lock_guard lock(box.mutex);
@@ -423,23 +360,12 @@ void Graph::launch(const Stream& stream, const LaunchSite& site) {
                       "a graph cannot be part of another: launch it on a stream that runs");
   }
   box.trail.take_released(released);
-  const NvtxRange range("graph");
-  std::optional<ActivityScope> activity;
-  if (is_recording_activity()) [[unlikely]] {
-    activity.emplace(Activity{.kind = Activity::Kind::graph,
-                              .name = box.tag.name(),
-                              .device = &box.device,
-                              .site = site},
-                     target.handle(), true);
-  }
-  box.device.note_launch(box.tag, site);
+  box.finish_run();
+  if (box.was_cut) box.trail.order(target);  // the driver orders launches of one executable alone
   std::optional<GraphPool::Launch> in_pool;
   if (box.pool != nullptr) in_pool.emplace(*box.pool, target, box.id);
-  const CUresult result = box.device.driver().cuGraphLaunch(box.executable, target.handle());
-  if (result != CUDA_SUCCESS) box.device.fail(result, "cuGraphLaunch", box.identify());
+  box.queue(box.executable, target, site);
   if (in_pool) in_pool->queued();
-  if (gate != nullptr) gate->after(target);
-  if (activity) activity->finish();
   box.trail.note(target);
 }
 
@@ -465,11 +391,19 @@ void Graph::update(const GraphNode& node, std::span<void* const> arguments,
   CUDA_KERNEL_NODE_PARAMS parameters = target.parameters;
   parameters.kernelParams = const_cast<void**>(arguments.data());
   const ContextGuard guard(box.device);
+  box.finish_run();
   const CUresult result = box.device.driver().cuGraphExecKernelNodeSetParams(
       box.executable, box.shape.nodes[target.place], &parameters);
   if (result != CUDA_SUCCESS) {
     box.device.fail(result, "cuGraphExecKernelNodeSetParams",
                     format("kernel {} of {}", signature.name, box.identify()));
+  }
+  if (box.pieces != nullptr) box.pieces->set(target.place, parameters);
+  std::vector<std::vector<std::byte>>& values = box.values[node.index];
+  values.resize(arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto* const bytes = static_cast<const std::byte*>(arguments[i]);
+    values[i].assign(bytes, bytes + signature.parameters[i].size);
   }
   KeptObjects gone;
   for (auto& object : std::exchange(box.arguments[node.index], keep)) {
@@ -485,6 +419,7 @@ void Graph::reset() {
   const std::lock_guard lock(box.mutex);
   box.require_idle("reset()");
   const ContextGuard guard(box.device);
+  box.finish_run();
   box.destroy_handles();
   box.trail.hold(box.everything_kept(), released);
   box.trail.take_released(released);

@@ -17,6 +17,7 @@ namespace kernwright {
 
 class Device;
 class GraphPool;
+class LaunchPieces;
 
 /// A kernel of a graph. A value; it stays usable until the graph is captured anew with another
 /// structure.
@@ -87,6 +88,15 @@ class Graph {
   /// captured now.
   void launch(const Stream& stream = {}, const LaunchSite& site = {});
 
+  /// A launch in about `most` pieces of consecutive nodes, that are queued one by one. They run as
+  /// the whole graph does: the next launch, capture or update of the graph queues those that are
+  /// left. Null where the graph cannot be cut: one node, nodes of memory, or memory of a pool that
+  /// other graphs use, too. The object must end before its stream. Throws as launch() does.
+  std::unique_ptr<LaunchPieces> cut(std::size_t most, const Stream& stream = {},
+                                    const LaunchSite& site = {});
+  /// Tells graphs apart in measurements.
+  const void* key() const noexcept { return box_.get(); }
+
   /// From the next launch on the kernel gets these arguments: `arguments[i]` points to the bytes of
   /// parameter i, copied before return. `keep` is what they refer to, held until it is replaced and
   /// no launch uses it any more. Launches queued before are not changed. Throws ArgumentError for a
@@ -98,6 +108,7 @@ class Graph {
   void reset();
 
  private:
+  class Run;
   struct Box;
   std::shared_ptr<Box> box_;
 };

@@ -1,19 +1,12 @@
-// The hook of each thread.
+// What hooks do with graphs when they have no word about them.
 #include "core/launch/launch_hook.h"
 
-#include <utility>
+#include "core/graph/graph.h"
 
 namespace kernwright {
-namespace {
 
-thread_local LaunchHook* thread_hook = nullptr;
-
-}  // namespace
-
-LaunchHook* current_launch_hook() noexcept { return thread_hook; }
-
-LaunchHookScope::LaunchHookScope(LaunchHook* hook) noexcept
-    : previous_(std::exchange(thread_hook, hook)) {}
-LaunchHookScope::~LaunchHookScope() { thread_hook = previous_; }
+void LaunchHook::launch_graph(Graph& graph, const Stream& stream, const LaunchSite& site) {
+  graph.launch(stream, site);
+}
 
 }  // namespace kernwright

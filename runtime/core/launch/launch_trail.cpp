@@ -39,6 +39,16 @@ void LaunchTrail::note(const Stream& stream) {
   entry->last_use->record(stream);
 }
 
+void LaunchTrail::order(const Stream& stream) const {
+  for (const User& user : users_) {
+    if (user.last_use) {
+      stream.wait(*user.last_use);
+    } else if (!is_same(user.stream, stream) && capture_of(user.stream) == nullptr) {
+      stream.wait(user.stream.record());
+    }
+  }
+}
+
 /// Events behind all launches; nothing while one of the streams is being captured, as such a stream
 /// records events instead of reaching them.
 std::optional<std::vector<Event>> LaunchTrail::mark(const std::vector<User>& users) {

@@ -21,6 +21,8 @@ class LaunchTrail {
  public:
   /// Something was queued on `stream`, which is not empty.
   void note(const Stream& stream);
+  /// Later work of `stream` waits for the launches so far on other streams.
+  void order(const Stream& stream) const;
   /// Holds `objects` until the launches so far are done; when there were none they are appended to
   /// `released`, for the caller to drop.
   void hold(KeptObjects objects, KeptObjects& released);

@@ -14,6 +14,8 @@ struct Node {
   std::vector<Node*> dependencies = {};
   CUfunction function = nullptr;
   FakeLaunch launch = {};
+  const Node* original = nullptr;    ///< that it is a clone of
+  struct Recorded* clone = nullptr;  ///< that it is in
 };
 
 struct Recorded {
@@ -107,6 +109,41 @@ CUresult wait_event(CUstream stream, CUevent event) {
   return CUDA_ERROR_CAPTURED_EVENT;
 }
 
+CUresult clone_graph(CUgraph* made, CUgraph graph) {
+  auto clone = std::make_unique<Recorded>();
+  std::map<const Node*, Node*> copies;
+  for (const auto& node : graph_of(graph)->nodes) {
+    clone->nodes.push_back(std::make_unique<Node>(*node));
+    Node& copy = *clone->nodes.back();
+    copy.original = node.get();
+    copy.clone = clone.get();
+    for (Node*& before : copy.dependencies) before = copies.at(before);
+    copies[node.get()] = &copy;
+  }
+  *made = reinterpret_cast<CUgraph>(clone.release());
+  fake().made("graph", *made);
+  return CUDA_SUCCESS;
+}
+
+CUresult find_clone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
+  for (const auto& each : graph_of(clone)->nodes) {
+    if (each->original == node_of(original)) {
+      *node = reinterpret_cast<CUgraphNode>(each.get());
+      return CUDA_SUCCESS;
+    }
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+/// A node of a clone.
+CUresult destroy_node(CUgraphNode handle) {
+  Node* const node = node_of(handle);
+  auto& nodes = node->clone->nodes;
+  for (const auto& each : nodes) std::erase(each->dependencies, node);
+  std::erase_if(nodes, [&](const auto& each) { return each.get() == node; });
+  return CUDA_SUCCESS;
+}
+
 CUresult instantiate(CUgraphExec* made, CUgraph graph) {
   auto executable = std::make_unique<Executable>();
   for (const auto& node : graph_of(graph)->nodes) {
@@ -184,6 +221,10 @@ void fill_capture(DriverApi& api) {
 void fill_graph(DriverApi& api) {
   KW_FAKE(cuGraphInstantiateWithFlags, (CUgraphExec * made, CUgraph graph, unsigned long long),
           return instantiate(made, graph););
+  KW_FAKE(cuGraphClone, (CUgraph * made, CUgraph graph), return clone_graph(made, graph););
+  KW_FAKE(cuGraphNodeFindInClone, (CUgraphNode * node, CUgraphNode original, CUgraph clone),
+          return find_clone(node, original, clone););
+  KW_FAKE(cuGraphDestroyNode, (CUgraphNode node), return destroy_node(node););
   KW_FAKE(cuGraphUpload, (CUgraphExec, CUstream), return CUDA_SUCCESS;);
   KW_FAKE(
       cuGraphLaunch, (CUgraphExec handle, CUstream stream),

@@ -299,13 +299,15 @@ namespace {
 
 /// Launches each kernel twice and counts.
 struct TwiceHook : LaunchHook {
+  explicit TwiceHook(LaunchHook* around = nullptr) : outside(around) {}
   void launch(const Kernel& kernel, const LaunchConfig& config, std::span<void* const> arguments,
               const LaunchSite& site) override {
     ++calls;
-    CHECK(current_launch_hook() == nullptr);
+    CHECK(current_launch_hook() == outside);
     kernel.launch(config, arguments, site);
     kernel.launch(config, arguments, site);
   }
+  LaunchHook* const outside;
   int calls = 0;
 };
 
@@ -316,7 +318,7 @@ TEST_CASE("launch hook: takes the place of a launch on its thread, after the lim
   const Kernel kernel = saxpy(device);
   Arguments arguments;
   TwiceHook outer;
-  TwiceHook inner;
+  TwiceHook inner(&outer);
   CHECK(current_launch_hook() == nullptr);
   const auto launches = [] { return FakeDriver::get().calls("cuLaunchKernelEx"); };
   const int before = launches();
@@ -331,10 +333,14 @@ TEST_CASE("launch hook: takes the place of a launch on its thread, after the lim
     {
       const LaunchHookScope nested(&inner);
       kernel.launch({}, arguments.pointers);
+      CHECK(launches() == before + 7);  // each launch of the inner hook goes to the outer one
+      const LaunchHookScope none(nullptr);
+      kernel.launch({}, arguments.pointers);
+      CHECK(launches() == before + 8);
     }
     CHECK(current_launch_hook() == &outer);
   }
   CHECK(current_launch_hook() == nullptr);
-  CHECK(outer.calls == 1);
+  CHECK(outer.calls == 3);
   CHECK(inner.calls == 1);
 }

@@ -5,6 +5,7 @@
 #include "core/device.h"
 #include "core/transfer_counts.h"
 #include "memory/buffer.h"
+#include "memory/transfer_engine.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
 #include "unit/core/test_device.h"
@@ -174,4 +175,32 @@ TEST_CASE("fill: on a stream, and what is refused") {
   CHECK_THROWS_AS(fill(device, buffer.address(), 0, 16, 1), InvalidArgument);
   CHECK_THROWS_AS(fill(device, buffer.address() + 2, 0, 4, 1), InvalidArgument);
   CHECK_THROWS_AS(fill(device, buffer.address(), 0, 8, std::size_t{1} << 61), InvalidArgument);
+}
+
+TEST_CASE("copies: those of a best-effort thread go in pieces") {
+  Device& device = testing::fresh_device();
+  FakeDriver& driver = FakeDriver::get();
+  const Stream stream = Stream::create(device);
+  Bytes bytes((std::size_t{9} << 20) + 3);
+  const Buffer memory = unpooled_buffer(device, bytes.size());
+  const CUdeviceptr place = memory.address();
+  const auto count = [&](const char* call, auto&& copy) {
+    const int before = driver.calls(call);
+    copy();
+    return driver.calls(call) - before;
+  };
+  const auto upload = [&] { copy_to_device(device, place, bytes.data(), bytes.size(), stream); };
+  const auto download = [&] { copy_to_host(device, bytes.data(), place, bytes.size()); };
+  CHECK(count("cuMemcpyHtoDAsync", upload) == 1);
+  {
+    const TransferScope scope(TransferClass::best_effort);
+    CHECK(count("cuMemcpyHtoDAsync", upload) == 3);
+    CHECK(count("cuMemcpyDtoH", download) == 3);
+    const TransferScope inner(TransferClass::urgent);
+    CHECK(count("cuMemcpyHtoDAsync", upload) == 1);
+  }
+  CHECK(count("cuMemcpyDtoH", download) == 1);
+  const TransferScope scope(TransferClass::best_effort);
+  driver.fail("cuMemcpyHtoDAsync", CUDA_ERROR_UNKNOWN, 1, 1);
+  CHECK_THROWS_AS(upload(), DriverError);
 }

@@ -162,6 +162,35 @@ TEST_CASE("pacer: a kernel longer than the window goes alone") {
   CHECK(most == 1);
 }
 
+TEST_CASE("pacer: work longer than the window is cut, unless that costs too much") {
+  Pacer pacer;
+  const auto tenant = std::make_shared<Tenant>("t", std::nullopt, 1.0);
+  const WorkKey whole{&pacer, 100};
+  const WorkKey piece{&tenant, 10};
+  const auto measure = [&](const WorkKey& work, Time busy) {
+    const auto number = pacer.try_enter({nullptr, tenant, true, false, work}, 0s);
+    pacer.done(*number, busy, 0s);
+  };
+  CHECK_FALSE(pacer.find_cut(whole, 1s));  // never measured
+  measure(whole, 400us);
+  CHECK_FALSE(pacer.find_cut(whole, 1s));  // nobody urgent came: the window is 1 ms
+  pacer.note_urgent(1s);
+  const auto cut = pacer.find_cut(whole, 1s + 10ms);
+  REQUIRE(cut);
+  CHECK(cut->whole == 400us);
+  CHECK(cut->latency == 50us);
+  pacer.note_cut(whole, piece, 10);
+  measure(piece, 49us);
+  CHECK(pacer.find_cut(whole, 1s));  // 490 us of pieces
+  for (int i = 0; i < 20; ++i) measure(piece, 55us);
+  CHECK_FALSE(pacer.find_cut(whole, 1s));  // 550 us
+  measure(piece, 1us);
+  CHECK_FALSE(pacer.find_cut(whole, 1s));  // for good
+  measure({&pacer, 7}, 400us);
+  pacer.note_cut({&pacer, 7}, {}, 0);
+  CHECK_FALSE(pacer.find_cut({&pacer, 7}, 1s));
+}
+
 TEST_CASE("pacer: what never ran charges nobody") {
   Pacer pacer;
   const auto tenant = std::make_shared<Tenant>("t", 0.5, 1);

@@ -19,6 +19,7 @@ from kernwright._grad import draws, nests  # transforms installs the handlers
 from kernwright._grad.recording import extent_of, user_line, written_extents
 from kernwright._support.cycles import require_no_cycle
 from kernwright.errors import ArgumentError, CaptureError
+from kernwright.schedule._blocks import as_task, require_scheduler
 
 __all__ = ["captured"]
 
@@ -26,7 +27,10 @@ _EAGER = 2  # calls before the graph is made
 _KEPT = 32  # graphs of a function
 
 
-def captured(f: Callable[..., Any], *, pool: GraphPool | None = None) -> Callable[..., Any]:
+def captured(
+    f: Callable[..., Any], *, pool: GraphPool | None = None, scheduler: Any = None,
+    qos: str = "best_effort",
+) -> Callable[..., Any]:  # fmt: skip
     """A function that does what `f` does, from its third call on as one graph.
 
     The first two calls with given shapes, dtypes and structure of the arguments run `f` as it is:
@@ -51,6 +55,9 @@ def captured(f: Callable[..., Any], *, pool: GraphPool | None = None) -> Callabl
     and so the next launch of any graph of the pool overwrites the result. Inside of a recording of
     gradients or another graph `f` runs as it is.
 
+    With a `scheduler` (kw.schedule.Scheduler) each call is a task of it, of the class `qos`, with
+    the name of `f`; later work of the current stream goes behind it.
+
     Raises CaptureError where `f` reads from the device or copies from the host (.numpy(), a branch
     on a value), with the call's name, its file and its line. Not for several threads; while one
     captures, no other may wait for the device.
@@ -65,14 +72,18 @@ def captured(f: Callable[..., Any], *, pool: GraphPool | None = None) -> Callabl
         raise ArgumentError(
             f"kw.captured(pool=) takes a kw.GraphPool or None, got {type(pool).__name__}"
         )
-    return functools.wraps(f, updated=())(_Captured(f, pool))
+    made = _Captured(f, pool, require_scheduler(scheduler), qos)
+    return functools.wraps(f, updated=())(made)
 
 
 class _Captured:
     """A function and its graphs, by kinds of calls."""
 
-    def __init__(self, f: Callable[..., Any], pool: GraphPool | None) -> None:
+    def __init__(
+        self, f: Callable[..., Any], pool: GraphPool | None, scheduler: Any, qos: str
+    ) -> None:
         self.function, self.pool = f, pool
+        self._scheduler, self._qos = scheduler, qos
         self._plans: OrderedDict[Any, _Plan] = OrderedDict()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -81,6 +92,11 @@ class _Captured:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _core._is_recording() or _core._any_capture():
             return self.function(*args, **kwargs)
+        name = getattr(self.function, "__name__", "captured")
+        with as_task(self._scheduler, name, self._qos):
+            return self._run(args, kwargs)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = _Call(args, kwargs)
         if call.shares_memory():
             return self.function(*args, **kwargs)

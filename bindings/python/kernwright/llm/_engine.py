@@ -25,6 +25,7 @@ from kernwright.llm._guide.worker import GuideWorker
 from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
 from kernwright.llm._sampling import NUMBERS, Sampling
 from kernwright.llm._step import Step
+from kernwright.schedule._blocks import engine_steps
 
 __all__ = ["BAD_LOGITS", "Generated", "TokenEngine", "TokenPiece", "TokenStream"]
 
@@ -112,7 +113,7 @@ class TokenEngine:
     of page-locked memory keep copies of such pages when others need the device's. With a `draft`
     steps check guesses of the next tokens, by the model `drafter` if it has one. `adapters` are
     those that Sampling.adapter may name. With `short_length` texts of more tokens have other rotary
-    positions: one that gets there is computed again, see Rotation.
+    positions: one that gets there is computed again, see Rotation. Steps are tasks of `scheduler`.
 
     One thread at a time: others wait. serve() instead runs requests of begin() until close(), and
     its events go to take(): these and cancel() and stats() may then be called from any thread.
@@ -126,7 +127,9 @@ class TokenEngine:
         queue_limit: int | None = None, host_cache: int | None = None,
         draft: Draft | None = None, drafter: DraftModel | None = None, device: Any = None,
         adapters: Adapters | None = None, sampled: int | None = None, short_length: int = 0,
+        scheduler: Any = None,
     ) -> None:  # fmt: skip
+        self._scheduler = scheduler
         require_no_draft(draft, deterministic)
         each = -(-capacity // page_size)
         self._pages = max_rows * each if pages is None else pages
@@ -200,12 +203,19 @@ class TokenEngine:
     def _run(self) -> None:
         waiting = sum(self._left.values())  # for their first tokens, whose times are noted
         while len(self._first) < waiting and any(self._left.values()):
-            self._sort(self._loop.advance(self._record))
+            self._advance()
         if self._guides.is_idle:
-            self._sort(self._loop.run(self._record))
+            with engine_steps(self._scheduler):
+                events = self._loop.run(self._record)
+            self._sort(events)
             return
         while any(self._left.values()):  # guides get the tokens in _sort()
-            self._sort(self._loop.advance(self._record))
+            self._advance()
+
+    def _advance(self) -> None:
+        with engine_steps(self._scheduler):
+            events = self._loop.advance(self._record)
+        self._sort(events)
 
     def stream(self, prompt: Sequence[int], sampling: Sampling) -> TokenStream:
         """The tokens of a prompt's choices as they come. Several streams may be read in turn: their
@@ -336,7 +346,8 @@ class TokenEngine:
         each interrupt() it calls `between` with its stream, between two steps."""
         self._thread = threading.get_ident()
         try:
-            return self._loop.serve(self._record, lambda: between(self._loop.stream))
+            with engine_steps(self._scheduler):
+                return self._loop.serve(self._record, lambda: between(self._loop.stream))
         finally:
             self._thread = None
 
@@ -364,7 +375,7 @@ class TokenEngine:
     def _next(self, request: int) -> TokenPiece:
         with self._lock:
             while not self._waiting[request]:
-                self._sort(self._loop.advance(self._record))
+                self._advance()
             piece = self._waiting[request].popleft()
         _require_end(piece)
         return piece

@@ -36,6 +36,7 @@ from kernwright.llm._text.files import has_tokenizer
 from kernwright.llm._weights.memory import Memory, budget_bytes, place, planned
 from kernwright.llm.models._layers import RotaryTables, Wide
 from kernwright.nn.quant import formats
+from kernwright.schedule._blocks import require_scheduler
 
 __all__ = ["load"]
 
@@ -48,7 +49,7 @@ def load(
     quantize: str | None = None, device: Any = None, memory: str = "auto",
     budget: int | str | None = None, max_length: int | None = None, kv_dtype: str | None = None,
     max_adapters: int = 8, max_adapter_rank: int = 256,
-    draft: str | os.PathLike[str] | Draft | None = None,
+    draft: str | os.PathLike[str] | Draft | None = None, scheduler: Any = None,
 ) -> Model:  # fmt: skip
     """The model in a folder of Hugging Face's layout (config.json and safetensors files), or in a
     GGUF file.
@@ -89,6 +90,9 @@ def load(
     `draft` is that of calls of generate() and of an llm.Engine without one: see llm.Draft. A draft
     model is loaded first, so that the model's weights get what it leaves.
 
+    With a `scheduler` (kw.schedule.Scheduler) each step of generate() and of an llm.Engine is a
+    guaranteed task of it: best-effort tasks wait at their next launch.
+
     Raises ModelError, which names the file, field or tensor, for an unknown architecture, for
     missing, unexpected or misshapen tensors, and for a budget that is too small, with the smallest
     one that works; StoreError for damaged files.
@@ -103,6 +107,7 @@ def load(
     (3, 64)
     """
     limit = budget_bytes(memory, budget)
+    require_scheduler(scheduler)
     require_limits(max_adapters=max_adapters, max_adapter_rank=max_adapter_rank)
     chosen = draft_of(draft)
     with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
@@ -129,6 +134,7 @@ def load(
             max_adapter_rank=max_adapter_rank,
         )  # fmt: skip
     model.draft = loaded_draft(chosen, model)
+    model.scheduler = scheduler
     return model
 
 

@@ -47,8 +47,8 @@ class Model:
 
     `config` has its extents, `module` is the network, a kw.nn.Module that is called with an
     llm.Step, `memory` tells where the weights are, `draft` is the llm.Draft of calls without one,
-    `tokenizer_error` why the tokenizer of its files was of no use, "" without such.
-    Not for several threads.
+    `tokenizer_error` why the tokenizer of its files was of no use, "" without such, `scheduler` the
+    kw.schedule.Scheduler of its steps. Not for several threads.
 
     >>> from kernwright import llm
     >>> model = llm.load(random={
@@ -71,6 +71,7 @@ class Model:
         self._dtype = first.dtype.name
         self.cache_format = CacheFormat(cache_dtype or first.dtype.name, cache_scales or {})
         self.draft: Draft | None = None
+        self.scheduler: Any = None
         self._tokenizer_path = tokenizer_path
         self._tokenizer: Tokenizer | None = None
         self.tokenizer_error = ""

@@ -75,7 +75,7 @@ class EngineSize(NamedTuple):
     def engine(
         self, model: Model, *, deterministic: bool = False, prefix_cache: bool = True,
         max_tokens_per_step: int | None = None, queue_limit: int | None = None,
-        draft: Draft | None = None, host_cache: int | None = None,
+        draft: Draft | None = None, host_cache: int | None = None, scheduler: Any = None,
     ) -> TokenEngine:  # fmt: skip
         """An engine of this size; the model of a draft is loaded. Raises OutOfMemory, which tells
         what would fit."""
@@ -89,6 +89,7 @@ class EngineSize(NamedTuple):
             queue_limit=queue_limit, host_cache=host_cache, draft=draft,
             drafter=DraftModel.of(draft), device=model.device, adapters=model._adapters,
             short_length=model.config.short_length(),
+            scheduler=model.scheduler if scheduler is None else scheduler,
         )  # fmt: skip
 
 

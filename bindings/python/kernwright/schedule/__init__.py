@@ -16,9 +16,14 @@ from kernwright._core import ScheduledTask as Task
 from kernwright._core import Scheduler, _end_schedulers
 from kernwright._support.typed import publish
 from kernwright.errors import Refused
+from kernwright.schedule._kept import Kept
+from kernwright.schedule._plan import Plan, Planned, PlannedTask, plan
 from kernwright.schedule._policy import Candidate, Load, policies
 
-__all__ = ["Candidate", "Load", "Refused", "Scheduler", "Task", "policies"]
+__all__ = [
+    "Candidate", "Kept", "Load", "Plan", "Planned", "PlannedTask", "Refused", "Scheduler", "Task",
+    "plan", "policies",
+]  # fmt: skip
 
 publish(globals(), __all__)
 _atexit.register(_end_schedulers)

@@ -11,6 +11,7 @@ from typing import Any
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, Error, InvalidArgument
+from kernwright.schedule._blocks import require_scheduler
 from kernwright.tune._config import Config, mapping
 from kernwright.tune._expression import Expression
 from kernwright.tune._launch_rule import LaunchRule, ProblemReader
@@ -76,6 +77,9 @@ class Online(_core.TunedCall):
     is at most `shadow_bytes`, and const arrays are copied only as far as it allows. A host array,
     kw.Pointer or arrays that overlap in part cannot be shadowed, and the search is frozen when
     calls bring nothing else. Thread-safe; one thread at a time explores.
+
+    With a `scheduler` (kw.schedule.Scheduler) trials are best-effort tasks of it: shadows and
+    candidates run only while no guaranteed or burstable task waits or runs.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class Online(_core.TunedCall):
         strategy: str = "portfolio",
         seed: int = 0,
         meter: Callable[[_core.Device], Meter] = meter_for,
+        scheduler: Any = None,
     ) -> None:
         """`grid`, `block`, `shared_bytes`, `cluster`, `problem` and `store` as for Kernel.tuned();
         `default` is the first incumbent (without one: the first configuration of the space)."""
@@ -143,6 +148,7 @@ class Online(_core.TunedCall):
             seed_argument(seed),
             self._settled,
             self._forget,
+            require_scheduler(scheduler),
         )
         self._key_by(self._reader.places(self._names))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernwright.errors import Error
+from kernwright.schedule._blocks import as_task, is_busy
 from kernwright.tune._config import Config, Value
 from kernwright.tune._expression import Expression
 from kernwright.tune._meter import Meter
@@ -83,6 +84,7 @@ class OnlinePlan:
     seed: int
     settled: Callable[[OnlineSearch, str], None]  # a new incumbent, or the end with a reason
     changed: Callable[[], None]  # another incumbent: what was handed out is out of date
+    scheduler: Any = None
 
 
 class OnlineSearch:
@@ -228,6 +230,8 @@ class OnlineSearch:
         duel = self._duel or self._next_duel()
         if duel is None or self.frozen or duel.comparison or duel.pair or not self._is_due():
             return False
+        if self.plan.scheduler is not None and is_busy(self.plan.scheduler):
+            return False
         if not self._allows(duel.challenger, problem):
             self._end_trial(duel, "constraints", f"a restriction does not hold for {problem}")
             return False
@@ -351,7 +355,7 @@ class OnlineSearch:
             return False  # the launch itself says so
         try:
             shadows: list[Shadow] = []
-            copies = self.meter.run(lambda: shadows.append(self._shadow(duel, arguments)))
+            copies = self._beside(lambda: shadows.append(self._shadow(duel, arguments)))
         except (NotShadowed, Error) as error:
             self._refusals += 1
             if self._refusals >= REFUSALS:
@@ -370,7 +374,7 @@ class OnlineSearch:
         own = self.meter.run(serve)  # what the caller's own arguments raise is the caller's
         try:
             expected = [array.copy() for array in shadow.written] if duel.checks else []
-            other = self.meter.run(lambda: challenger(*shadow.arguments))
+            other = self._beside(lambda: challenger(*shadow.arguments))
         except Error as error:
             self._end_trial(duel, "runtime", str(error))
             return served
@@ -385,6 +389,11 @@ class OnlineSearch:
             duel.comparison = Comparison(outcome, self.meter.host)
         self._collect()
         return served
+
+    def _beside(self, work: Callable[[], Any]) -> Callable[[], float | None]:
+        """Work of a trial alone: a best-effort task where there is a scheduler."""
+        with as_task(self.plan.scheduler, f"online {self.plan.kernel.name}"):
+            return self.meter.run(work)
 
     def _shadow(self, duel: Duel, arguments: tuple[Any, ...]) -> Shadow:
         guards = duel.checks > 0 and not duel.probe

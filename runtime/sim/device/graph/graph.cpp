@@ -21,19 +21,13 @@ bool Graph::owns_memory() const {
 }
 
 CUgraphNodeType type_of(const Work& work) {
-  struct Types {
-    CUgraphNodeType operator()(const EmptyWork&) const { return CU_GRAPH_NODE_TYPE_EMPTY; }
-    CUgraphNodeType operator()(const KernelWork&) const { return CU_GRAPH_NODE_TYPE_KERNEL; }
-    CUgraphNodeType operator()(const CopyWork&) const { return CU_GRAPH_NODE_TYPE_MEMCPY; }
-    CUgraphNodeType operator()(const FillWork&) const { return CU_GRAPH_NODE_TYPE_MEMSET; }
-    CUgraphNodeType operator()(const HostWork&) const { return CU_GRAPH_NODE_TYPE_HOST; }
-    CUgraphNodeType operator()(const RecordWork&) const { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
-    CUgraphNodeType operator()(const WaitWork&) const { return CU_GRAPH_NODE_TYPE_WAIT_EVENT; }
-    CUgraphNodeType operator()(const AllocWork&) const { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
-    CUgraphNodeType operator()(const FreeWork&) const { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
-    CUgraphNodeType operator()(const GraphWork&) const { return CU_GRAPH_NODE_TYPE_GRAPH; }
-  };
-  return std::visit(Types{}, work);
+  constexpr CUgraphNodeType kTypes[] = {
+      // in the order of Work's alternatives
+      CU_GRAPH_NODE_TYPE_EMPTY,      CU_GRAPH_NODE_TYPE_KERNEL,    CU_GRAPH_NODE_TYPE_MEMCPY,
+      CU_GRAPH_NODE_TYPE_MEMSET,     CU_GRAPH_NODE_TYPE_HOST,      CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+      CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE,
+      CU_GRAPH_NODE_TYPE_GRAPH};
+  return kTypes[work.index()];
 }
 
 std::shared_ptr<Graph> make_graph() {
@@ -160,20 +154,37 @@ void calls::cuGraphDestroy(CUgraph handle) {
 void calls::cuGraphClone(CUgraph* clone, CUgraph original) {
   require(clone != nullptr);
   const auto from = find_graph(original);
-  std::vector<std::shared_ptr<GraphNode>> nodes;
-  {
-    const std::lock_guard lock(from->mutex);
-    require(!from->owns_memory(), CUDA_ERROR_NOT_SUPPORTED);
-    nodes = from->nodes;
-  }
+  const std::lock_guard lock(from->mutex);
+  require(!from->owns_memory(), CUDA_ERROR_NOT_SUPPORTED);
   const auto to = make_graph();
   std::map<const GraphNode*, std::shared_ptr<GraphNode>> copies;
-  for (const auto& node : nodes) {
+  for (const auto& node : from->nodes) {
     std::vector<std::shared_ptr<GraphNode>> dependencies;
     for (const auto& before : node->dependencies) dependencies.push_back(copies[before.get()]);
     copies[node.get()] = add_node(to, Work(node->work), std::move(dependencies));
+    copies[node.get()]->original = node->id;
   }
   *clone = to->handle;
+}
+
+void calls::cuGraphNodeFindInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
+  const auto from = find_node(original);
+  const auto graph = find_graph(clone);
+  const std::lock_guard lock(graph->mutex);
+  const auto found = std::find_if(graph->nodes.begin(), graph->nodes.end(),
+                                  [&](const auto& each) { return each->original == from->id; });
+  require(node != nullptr && found != graph->nodes.end());
+  *node = (*found)->handle;
+}
+
+void calls::cuGraphDestroyNode(CUgraphNode handle) {
+  const auto node = find_node(handle);
+  const auto graph = node->graph.lock();
+  require(graph != nullptr && !graph->capturing);
+  const std::lock_guard lock(graph->mutex);
+  std::erase(graph->nodes, node);
+  for (const auto& other : graph->nodes) std::erase(other->dependencies, node);
+  sim_driver().nodes.remove(handle);
 }
 
 void calls::cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
@@ -186,9 +197,8 @@ void calls::cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t*
   const auto graph = find_graph(handle);
   const std::lock_guard lock(graph->mutex);
   std::vector<std::shared_ptr<GraphNode>> roots;
-  for (const auto& node : graph->nodes) {
+  for (const auto& node : graph->nodes)
     if (node->dependencies.empty()) roots.push_back(node);
-  }
   write_list(roots, nodes, count);
 }
 
@@ -228,18 +238,11 @@ void calls::cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARA
   for (const ParameterSlot& slot : info->parameters) {
     node->parameters.push_back(work.parameters.data() + slot.offset);
   }
-  *parameters = {work.handle,
-                 work.grid[0],
-                 work.grid[1],
-                 work.grid[2],
-                 work.block[0],
-                 work.block[1],
-                 work.block[2],
-                 work.shared_bytes,
-                 node->parameters.empty() ? nullptr : node->parameters.data(),
-                 nullptr,
-                 nullptr,
-                 work.function->context->device.handle};
+  const auto [x, y, z] = work.grid;
+  const auto [u, v, w] = work.block;
+  void** const slots = node->parameters.empty() ? nullptr : node->parameters.data();
+  const auto home = work.function->context->device.handle;
+  *parameters = {work.handle, x, y, z, u, v, w, work.shared_bytes, slots, nullptr, nullptr, home};
 }
 
 void calls::cuGraphKernelNodeSetParams(CUgraphNode handle,

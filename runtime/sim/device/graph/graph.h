@@ -23,7 +23,8 @@ struct GraphMemory {
 
 struct GraphNode {
   CUgraphNode handle = nullptr;
-  std::uint64_t id = 0;  ///< never reused
+  std::uint64_t id = 0;        ///< never reused
+  std::uint64_t original = 0;  ///< id of the node that it is a clone of
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   Work work;
   std::vector<std::shared_ptr<GraphNode>> dependencies;

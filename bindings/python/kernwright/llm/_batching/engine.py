@@ -22,6 +22,7 @@ from kernwright.llm._generate import tokens_of
 from kernwright.llm._guide.compiler import guide_of
 from kernwright.llm._options import Generation, GenerationOptions
 from kernwright.llm._size import MOST_ROWS, SAME_ROWS, EngineSize, host_bytes
+from kernwright.schedule._blocks import require_scheduler
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
@@ -58,7 +59,8 @@ class Engine:
 
     The engine has caches of its own, beside those of Model.generate(). While it works no other
     thread may call the model: between_steps() does so. close(), or the end of a `with` block, ends
-    it; an engine that nobody refers to ends, too. Raises OutOfMemory, which tells what would fit.
+    it; an engine that nobody refers to ends, too. With a `scheduler`, by default the model's, each
+    step is a guaranteed task of it. Raises OutOfMemory, which tells what would fit.
 
     >>> from kernwright import llm
     >>> model = llm.load(random={
@@ -78,6 +80,7 @@ class Engine:
         prefix_cache: bool = True, queue_limit: int | None = None,
         step_limit: float | None = 300.0, deterministic: bool = False,
         draft: str | os.PathLike[str] | Draft | None = None, host_cache: int | str | None = None,
+        scheduler: Any = None,
     ) -> None:  # fmt: skip
         rows = (SAME_ROWS if deterministic else MOST_ROWS) if max_rows is None else max_rows
         chosen = loaded_draft(chosen_draft(draft, model.draft, deterministic), model)
@@ -91,6 +94,7 @@ class Engine:
             model, deterministic=deterministic, prefix_cache=prefix_cache,
             max_tokens_per_step=max_tokens_per_step, queue_limit=queue_limit,
             draft=chosen, host_cache=host_bytes(host_cache),
+            scheduler=require_scheduler(scheduler),
         )  # fmt: skip
         self._delivery = Delivery(engine, queue_limit, step_limit)
         _open_engines.add(self)

@@ -13,6 +13,7 @@ from typing import Any
 
 from kernwright import _core
 from kernwright.errors import ArgumentError, Error, InvalidArgument
+from kernwright.schedule._blocks import as_task, require_scheduler
 from kernwright.tune._cluster import Cluster, ClusterBackend, session_backend
 from kernwright.tune._launch_rule import LaunchRule
 from kernwright.tune._sessions.budget import read_budget
@@ -76,6 +77,9 @@ class Session:
     with the winner. `proposals`: configurations to try first: a list, a JSON file of one, or a
     callable of the session, which is asked again after some trials.
 
+    `scheduler`: a kw.schedule.Scheduler; each trial is then a best-effort task of it, and begins
+    when the scheduler lets such a task begin. Compiles go on meanwhile.
+
     The same `seed` and the same results give the same trials. Failures are data: a trial's status.
     run() from one thread at a time; stop() from any.
     """
@@ -118,9 +122,11 @@ class Session:
         window: int | None = None,
         compile_timeout: float = 60.0,
         run_timeout: float = 30.0,
+        scheduler: Any = None,
         _compare: Any = None,
     ) -> None:
         check_choices(space, grid, block, strategy, isolation, policy)
+        self._scheduler = require_scheduler(scheduler)
         self._budget = read_budget(budget)
         self._cluster = devices if isinstance(devices, Cluster) else None
         self._devices, labels = devices_of(None if self._cluster is not None else devices)
@@ -260,7 +266,9 @@ class Session:
 
     def _next(self) -> Trial | None:
         while True:
-            text = self._started().next()
+            core = self._started()
+            with as_task(self._scheduler, f"tune {self.name}"):
+                text = core.next()
             self._warn_of_unsaved()
             if text is None:
                 return None

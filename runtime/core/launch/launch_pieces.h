@@ -1,0 +1,45 @@
+// A launch in pieces that are queued one by one, so that other work gets in between.
+#pragma once
+
+#include "core/launch/launch_config.h"
+#include "core/launch/launch_site.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace kernwright {
+
+class Kernel;
+
+/// What a launch does: a kernel's function and its blocks; or a graph, or a piece of one. Equal
+/// work takes about the same time.
+using WorkKey = std::pair<const void*, std::uint64_t>;
+
+/// Not thread-safe.
+class LaunchPieces {
+ public:
+  virtual ~LaunchPieces() = default;
+  virtual std::size_t left() const noexcept = 0;  ///< pieces not queued yet
+  virtual WorkKey next() const noexcept = 0;      ///< of the next one
+  virtual void queue() = 0;                       ///< queues the next one
+};
+
+/// How a launch is to be cut.
+struct PieceRequest {
+  double launch_us = 0;     ///< measured time of the whole launch; 0: not known
+  double latency_us = 0;    ///< longest wanted time of a piece
+  int multiprocessors = 1;  ///< that the launch runs on
+  /// Blocks of a piece at most; 0: as many as the times allow.
+  std::uint64_t most_blocks = 0;
+};
+
+/// Cuts the launch of a kernel; null when it cannot be cut, and when that would not pay.
+using LaunchCutter = std::function<std::unique_ptr<LaunchPieces>(
+    const Kernel&, const LaunchConfig&, std::span<void* const>, const LaunchSite&,
+    const PieceRequest&)>;
+
+}  // namespace kernwright

@@ -1,0 +1,139 @@
+// Scopes of a task in a thread.
+#include "schedule/task_here.h"
+
+#include "base/log.h"
+#include "core/device.h"
+#include "core/graph/capture.h"
+#include "core/graph/graph.h"
+#include "core/kernel.h"
+#include "core/launch/launch_pause.h"
+#include "memory/memory_resource.h"
+#include "schedule/scheduler_core.h"
+
+#include <utility>
+#include <vector>
+
+namespace kernwright::schedule {
+namespace {
+
+constexpr TransferClass kCopies[kClasses] = {TransferClass::urgent, TransferClass::normal,
+                                             TransferClass::best_effort};
+constexpr EvictionClass kGroups[kClasses] = {EvictionClass::guaranteed, EvictionClass::burstable,
+                                             EvictionClass::best_effort};
+
+}  // namespace
+
+TaskHere::TaskHere(std::shared_ptr<SchedulerCore> core, const TaskPointer& task) noexcept
+    : core_(std::move(core)), task_(task), stream_(core_->lanes_[task->lane_].stream) {
+  try {
+    begin();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
+/// Of the evictable arrays of the task: the model's group, or one of its own.
+std::shared_ptr<EvictionGroup> TaskHere::find_group() const {
+  const bool has_model = !task_->spec_.model.empty();
+  std::shared_ptr<EvictionGroup>& known = task_->tenant_->evictable;
+  if (has_model && known != nullptr) return known;
+  auto made = std::make_shared<EvictionGroup>(kGroups[ordinal(task_->spec_.qos)],
+                                              task_->spec_.request().memory, has_model);
+  if (has_model) known = made;
+  return made;
+}
+
+/// The resource of the task's arrays; null for that of the device.
+std::shared_ptr<TaskMemory> TaskHere::make_memory() {
+  if (!task_->spec_.model.empty()) return task_->tenant_->memory;
+  if (!task_->spec_.memory) return nullptr;
+  auto made = std::make_shared<TaskMemory>(default_resource(core_->device),
+                                           task_->spec_.memory->limit, task_->label());
+  const SchedulerCore::Lock lock(core_->mutex_);
+  task_->memory_ = made;
+  return made;
+}
+
+void TaskHere::begin() {
+  std::vector<Event> before;
+  std::shared_ptr<EvictionGroup> group;
+  std::shared_ptr<ModelContent> content;
+  {
+    const SchedulerCore::Lock lock(core_->mutex_);
+    core_->note(*task_, TaskState::running, {});
+    if (task_->ready_) before.push_back(*task_->ready_);
+    for (const TaskPointer& other : task_->after_) {
+      if (!other->is_over() && other->end_ && other->lane_ != task_->lane_) {
+        before.push_back(*other->end_);
+      }
+    }
+    group = find_group();
+    const auto kept = core_->contents_.find(task_->spec_.model);
+    if (kept != core_->contents_.end()) content = kept->second;
+  }
+  if (content != nullptr) {
+    content->enter();
+    const SchedulerCore::Lock lock(core_->mutex_);
+    task_->content_ = std::move(content);
+  }
+  for (const Event& event : before) stream_.wait(event);
+  task_->begin_ = core_->take_event();
+  task_->begin_->record(stream_);
+  const std::shared_ptr<TaskMemory> memory = make_memory();
+  memory_.emplace(memory);
+  evictable_.emplace(std::move(group));
+  copies_.emplace(kCopies[ordinal(task_->qos())]);
+  launches_.emplace(*core_, task_, stream_, memory.get());
+}
+
+TaskHere::~TaskHere() {
+  try {
+    end();
+  } catch (const std::exception& error) {
+    log_release_failure(task_->label(), error.what());
+  }
+}
+
+void TaskHere::end(std::exception_ptr failure) {
+  if (std::exchange(is_over_, true)) return;
+  if (failure == nullptr) failure = failure_;
+  try {
+    if (launches_) launches_->join();
+  } catch (...) {
+    if (failure == nullptr) failure = std::current_exception();
+  }
+  launches_.reset();
+  copies_.reset();
+  evictable_.reset();
+  memory_.reset();
+  core_->issue(task_, std::move(failure));
+}
+
+template <typename Launch>
+void LaunchTasks::run(const Stream& stream, const Launch& launch) {
+  Device& device = scheduler_->device();
+  const bool is_captured = any_capture() && stream && capture_of(stream) != nullptr;
+  if (scheduler_->is_closed() || is_captured) return launch();
+  std::unique_ptr<TaskHere> here;
+  {
+    const LaunchPause paused;
+    here = scheduler_->open(spec_, stream ? stream : Stream::legacy(device));
+  }
+  try {
+    launch();
+  } catch (...) {
+    here->end(std::current_exception());
+    throw;
+  }
+}
+
+void LaunchTasks::launch(const Kernel& kernel, const LaunchConfig& config,
+                         std::span<void* const> arguments, const LaunchSite& site) {
+  run(config.stream, [&] { kernel.launch(config, arguments, site); });
+}
+
+void LaunchTasks::launch_graph(Graph& graph, const Stream& stream, const LaunchSite& site) {
+  run(stream, [&] { graph.launch(stream, site); });
+}
+
+}  // namespace kernwright::schedule
