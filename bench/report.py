@@ -25,6 +25,7 @@ from report_products import (
     products,
     products_of_types,
 )
+from report_schedule import latencies, shares, submissions
 from report_simulator import simulated, simulator_page
 from report_text import HERE, load, table
 from report_training import chain, convolutions, losses, recurrences, starts, training
@@ -214,6 +215,7 @@ SUBJECTS: dict[str, tuple[Callable[[], str | None], ...]] = {
     "Language models": (language_models, step_profile, served),
     "Training": (training, losses, starts, chain),
     "Convolutions and recurrent networks": (convolutions, recurrences),
+    "Tasks that share a device": (latencies, shares, submissions),
     "Published figures, and the rule of choices": (published, choice_rule),
     "The simulated device": (simulated,),
 }

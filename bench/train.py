@@ -279,23 +279,33 @@ def start(
                 save(found)
 
 
+def arithmetic(x: Any) -> Any:
+    """20 operations of an instruction or two each, with bounded values and slopes."""
+    for _ in range(5):
+        x = kw.maximum(x * 1.25 + 0.5, x) * 0.75
+    return x
+
+
 def chained(x: Any) -> Any:
-    """20 operations, with bounded values and slopes."""
+    """20 operations, four of them tanh: arithmetic takes longer than memory."""
     for _ in range(4):
         x = kw.tanh(x * 1.25 + 0.5) - 0.25 * x
     return x
 
 
 def chain(options: argparse.Namespace, save: Callable[[Any], None]) -> None:
-    """Times of the fused chain, of its gradient, and of a copy; kernels of each."""
+    """Times of fused chains, of their gradients, and of a copy; kernels of each."""
     size = 1 << (12 if kw.current_device().is_simulated else 26)
     x = kw.asarray(np.linspace(-2, 2, size, dtype=np.float32)).astype(options.dtype)
-    f = kw.fuse(chained)
-    y, back = kw.vjp(f, x)
+    simple, with_tanh = kw.fuse(arithmetic), kw.fuse(chained)
+    y, back = kw.vjp(simple, x)
+    _, back_through_tanh = kw.vjp(with_tanh, x)
     ones, copy = kw.ones_like(y), kw.empty_like(x)
     calls: dict[str, tuple[Callable[[], Any], int]] = {
-        "copy": (lambda: copy._assign(x), 2), "forward": (lambda: f(x), 2),
+        "copy": (lambda: copy._assign(x), 2), "forward": (lambda: simple(x), 2),
         "gradient": (lambda: back(ones), 3),
+        "forward, 4 tanh": (lambda: with_tanh(x), 2),
+        "gradient, 4 tanh": (lambda: back_through_tanh(ones), 3),
     }  # fmt: skip
     found: dict[str, Any] = {"operations": 20, "elements": size, "dtype": options.dtype}
     best = 0.0
