@@ -14,6 +14,8 @@ std::unique_ptr<GraphPieces> GraphPieces::make(Device& device, CUgraph graph,
                                                std::size_t count) {
   count = std::min(count, nodes.size());
   std::unique_ptr<GraphPieces> made(new GraphPieces(device));
+  made->pieces_.reserve(count);  // so that no clone is lost for want of memory
+  made->nodes_.reserve(nodes.size());
   for (std::size_t i = 0; i < count; ++i) {
     CUgraph clone = nullptr;
     const CUresult result = device.driver().cuGraphClone(&clone, graph);

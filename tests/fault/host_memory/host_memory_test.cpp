@@ -145,6 +145,7 @@ TEST_CASE("host memory: each allocation of every scenario fails once") {
       logged = 0;
       const Run run = run_with(scenario, number);
       CAPTURE(run.message);
+      CAPTURE(run.left);
       // Without memory for its list, a destructor leaks the object and logs it.
       const bool said = !run.threw && logged.load() > 0;
       CHECK((run.left == "" || said));

@@ -412,7 +412,6 @@ std::vector<Call> of_streams_and_graphs() {
              return api.cuGraphGetRootNodes(s.graph, nullptr, scratch<std::size_t>());),
         CALL(cuGraphNodeFindInClone, CUDA_ERROR_INVALID_VALUE, true,
              return api.cuGraphNodeFindInClone(scratch<CUgraphNode>(), s.node, s.graph);),
-        CALL(cuGraphDestroyNode, kOk, true, return api.cuGraphDestroyNode(s.node);),
         CALL(cuGraphNodeGetType, kOk, true,
              return api.cuGraphNodeGetType(s.node, scratch<CUgraphNodeType>());),
         CALL(cuGraphNodeGetDependencies, kOk, true,
@@ -430,6 +429,8 @@ std::vector<Call> of_streams_and_graphs() {
              // The graph has one more node by now.
              return api.cuGraphExecUpdate(s.executable, s.graph,
                                           scratch<CUgraphExecUpdateResultInfo>());),
+        // Calls behind it find no such node.
+        CALL(cuGraphDestroyNode, kOk, true, return api.cuGraphDestroyNode(s.node);),
   };
 }
 
