@@ -7,6 +7,11 @@ namespace kernwright::schedule {
 namespace {
 
 constexpr double kMostCost = 1.25;  ///< pieces together may take so many times as long as the whole
+constexpr std::size_t kSure = 16;   ///< measurements of pieces that tell what they cost
+/// The next piece is queued so long before the one in front ends: a host needs as long for a
+/// launch.
+constexpr Time kLead = std::chrono::microseconds(20);
+constexpr int kLongPiece = 4;  ///< times the window: urgent work must not meet two longer ones
 constexpr std::size_t kMostTimes = 4096;              ///< kernels whose times are remembered
 constexpr Time kAway = std::chrono::milliseconds(5);  ///< without a launch: has left the device
 
@@ -28,12 +33,12 @@ std::optional<Pacer::Cut> Pacer::find_cut(const WorkKey& work, Time now) {
   const Time latency = window(now);
   if (known.stays_whole || known.time <= latency) return std::nullopt;
   const auto piece = times_.find(known.piece);
-  if (known.pieces != 0 && piece != times_.end()) {
-    const double cost = seconds(piece->second.time) * static_cast<double>(known.pieces);
-    known.stays_whole = cost > kMostCost * seconds(known.time);
+  if (known.pieces != 0 && piece != times_.end() && piece->second.count >= kSure) {
+    const double cost = seconds(piece->second.least) * static_cast<double>(known.pieces);
+    known.stays_whole = cost > kMostCost * seconds(known.least);
   }
   if (known.stays_whole) return std::nullopt;
-  return Cut{known.time, latency};
+  return Cut{known.least, latency};
 }
 
 void Pacer::note_cut(const WorkKey& work, const WorkKey& piece, std::size_t pieces) {
@@ -44,8 +49,22 @@ void Pacer::note_cut(const WorkKey& work, const WorkKey& piece, std::size_t piec
   known->second.stays_whole = pieces == 0;
 }
 
+/// What best-effort work on the device still takes, by what equal work took alone; the longest time
+/// where that was never measured.
+Time Pacer::time_left(Time now) const noexcept {
+  Time left{0}, begin = last_done_;
+  for (const Entry& entry : entries_) {
+    if (!entry.launch.is_best_effort) continue;
+    const auto known = times_.find(entry.launch.work);
+    if (known == times_.end()) return Time::max();
+    begin = std::max(begin, entry.entered) + known->second.least;
+    left = begin - now;
+  }
+  return left;
+}
+
 /// The best-effort work on the device stays within the window, except that one launch may always
-/// go.
+/// go, and a short one shortly before the end of all others.
 bool Pacer::window_has_room(const PacedLaunch& launch, Time now) const {
   Time sum = estimate(launch.work);
   bool alone = true;
@@ -54,7 +73,10 @@ bool Pacer::window_has_room(const PacedLaunch& launch, Time now) const {
     alone = false;
     sum += entry.estimate;
   }
-  return alone || sum <= window(now);
+  if (alone || sum <= window(now)) return true;
+  const auto known = times_.find(launch.work);
+  return known != times_.end() && known->second.time <= kLongPiece * window(now) &&
+         time_left(now) <= kLead;
 }
 
 /// Of the tenants with a share that want the device, the one furthest behind goes.
@@ -81,7 +103,7 @@ std::optional<Pacer::Number> Pacer::try_enter(const PacedLaunch& launch, Time no
   if (launch.has_share && !is_next(launch, now)) return {};
   const Time expected = estimate(launch.work);
   const Time charged = times_.contains(launch.work) ? expected : Time(0);
-  entries_.push_back({next_, launch, expected, charged, {}, {}});
+  entries_.push_back({next_, launch, now, expected, charged, {}, {}});
   launch.tenant->precharge(charged);
   if (launch.has_share) contenders_[launch.tenant].last = now;
   return next_++;
@@ -146,8 +168,13 @@ TaskPointer Pacer::done(Number number, Time busy, Time now) {
   const TaskPointer task = entry->launch.task;
   entry->launch.tenant->settle(now, busy, entry->charged);
   if (times_.size() >= kMostTimes) times_.clear();
-  const auto [known, is_new] = times_.try_emplace(entry->launch.work, Known{.time = busy});
-  if (!is_new) known->second.time = (3 * known->second.time + busy) / 4;
+  const auto [place, is_new] =
+      times_.try_emplace(entry->launch.work, Known{.time = busy, .least = busy});
+  Known& known = place->second;
+  known.time = is_new ? busy : (3 * known.time + busy) / 4;
+  known.least = std::min(known.least, busy);
+  ++known.count;
+  last_done_ = now;
   entries_.erase(entry);
   return task;
 }

@@ -86,6 +86,7 @@ class Pacer {
   struct Entry {
     Number number;
     PacedLaunch launch;
+    Time entered{0};
     Time estimate{0};
     Time charged{0};  ///< to its tenant, when it went
     std::optional<Event> begin, end;
@@ -97,7 +98,9 @@ class Pacer {
 
   /// Measurements of equal work, and its last cut.
   struct Known {
-    Time time{0};
+    Time time{0};   ///< the recent mean
+    Time least{0};  ///< what it takes alone: urgent work beside it makes it longer
+    std::size_t count = 0;
     WorkKey piece{};
     std::size_t pieces = 0;
     bool stays_whole = false;
@@ -105,6 +108,7 @@ class Pacer {
 
   Time window(Time now) const noexcept;
   bool window_has_room(const PacedLaunch& launch, Time now) const;
+  Time time_left(Time now) const noexcept;
   bool is_next(const PacedLaunch& launch, Time now) const;
   std::deque<Entry>::iterator find(Number number) noexcept;
 
@@ -113,6 +117,7 @@ class Pacer {
   std::map<WorkKey, Known> times_;
   std::map<std::shared_ptr<Tenant>, Contender> contenders_;
   Number next_ = 1;
+  Time last_done_{0};
   Time last_urgent_{-1'000'000'000'000};
 };
 

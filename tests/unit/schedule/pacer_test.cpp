@@ -149,6 +149,19 @@ TEST_CASE("pacer: best effort on the device stays within the window while urgent
   CHECK(device.pacer.size() > 5);
 }
 
+TEST_CASE("pacer: a short kernel is queued shortly before the one in front ends") {
+  Pacer pacer;
+  const auto tenant = std::make_shared<Tenant>("t", 0.5, 1);
+  const PacedLaunch launch{nullptr, tenant, true, false, {tenant.get(), 1}};
+  pacer.done(*pacer.try_enter(launch, 0us), 100us, 100us);
+  pacer.note_urgent(100us);
+  REQUIRE(pacer.try_enter(launch, 100us));
+  CHECK_FALSE(pacer.try_enter(launch, 150us));  // 50 us are left
+  REQUIRE(pacer.try_enter(launch, 185us));
+  CHECK_FALSE(pacer.try_enter(launch, 199us));  // those of the second one count, too
+  CHECK(pacer.try_enter(launch, 290us));
+}
+
 TEST_CASE("pacer: a kernel longer than the window goes alone") {
   PacedDevice device;
   device.add({}, 1400us);
@@ -180,12 +193,15 @@ TEST_CASE("pacer: work longer than the window is cut, unless that costs too much
   CHECK(cut->whole == 400us);
   CHECK(cut->latency == 50us);
   pacer.note_cut(whole, piece, 10);
-  measure(piece, 49us);
-  CHECK(pacer.find_cut(whole, 1s));  // 490 us of pieces
-  for (int i = 0; i < 20; ++i) measure(piece, 55us);
-  CHECK_FALSE(pacer.find_cut(whole, 1s));  // 550 us
-  measure(piece, 1us);
-  CHECK_FALSE(pacer.find_cut(whole, 1s));  // for good
+  for (int i = 0; i < 20; ++i) measure(piece, i % 2 == 0 ? 900us : 49us);
+  CHECK(pacer.find_cut(whole, 1s));  // 490 us of pieces; urgent work was beside the longer ones
+  const WorkKey dear{&pacer, 6}, part{&pacer, 60};
+  measure(dear, 400us);
+  pacer.note_cut(dear, part, 10);
+  for (int i = 0; i < 20; ++i) measure(part, 55us);
+  CHECK_FALSE(pacer.find_cut(dear, 1s));  // 550 us
+  measure(part, 1us);
+  CHECK_FALSE(pacer.find_cut(dear, 1s));  // for good
   measure({&pacer, 7}, 400us);
   pacer.note_cut({&pacer, 7}, {}, 0);
   CHECK_FALSE(pacer.find_cut({&pacer, 7}, 1s));
