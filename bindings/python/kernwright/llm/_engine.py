@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import secrets
 import threading
@@ -40,18 +41,19 @@ BAD_LOGITS = (
 _LONG_SALT = 1 << 63  # as engine/sequence.h has it
 
 
-class Generated(NamedTuple):
-    """The new tokens of a sequence, and why it ended: "stop" or "length". Log-probabilities of each
-    token where they were asked for."""
+@dataclasses.dataclass(frozen=True)
+class Generated:
+    """The new tokens of a sequence, why it ended, "stop" or "length", and log-probabilities where
+    they were asked for. Comparisons leave out the cache and times."""
 
     tokens: list[int]
     finish_reason: str
     logprobs: list[TokenLogprobs] | None = None
     drafted: int = 0
     accepted: int = 0
-    cached: int = 0
+    cached: int = dataclasses.field(default=0, compare=False)
     """Tokens of the prompt found in the prefix cache."""
-    first: float | None = None
+    first: float | None = dataclasses.field(default=None, compare=False)
     """When its first token was there, of time.perf_counter()."""
 
 

@@ -33,7 +33,11 @@ class Planned(NamedTuple):
 
 
 class PlannedTask(NamedTuple):
-    """One task of a plan; times are microseconds from the beginning of the plan."""
+    """One task of a plan; times are microseconds from the beginning of the plan.
+
+    >>> kw.schedule.plan([kw.schedule.Planned("a", [(10, 5.0)])], sms=4).tasks[0].end
+    15.0
+    """
 
     name: str
     qos: str
