@@ -1,6 +1,7 @@
 // Plans the pass over queries, keys and values of new tokens.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/attention/append_qkv.cu.h"
 #include "kernels_src/attention/token_cache.h"
 #include "kernels_src/copy/copy.h"
@@ -194,7 +195,7 @@ void launch_qkv(PlannedAppend& planned, AppendQkv& call, ScalarType from, Scalar
   Device& device = planned.used.front().device();
   // The fewer blocks a token has, the more heads turn by angles that are loaded once.
   const std::int64_t wave = kQkvBlocks * device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  const std::int64_t shares = std::clamp<std::int64_t>(wave / tokens, 1, (heads + each - 1) / each);
+  const std::int64_t shares = std::clamp<std::int64_t>(wave / tokens, 1, ceil_div(heads, each));
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>(tokens), static_cast<std::uint32_t>(shares)},
       .block = {static_cast<std::uint32_t>(kQkvThreads)},

@@ -96,25 +96,27 @@ GradientStep plain_step(const PreparedGradient& made, bool for_keys) {
 
 /// delta of each row, read by the other launches.
 Array launch_gradient_rows(PreparedGradient& made, const Stream& on) {
-  PreparedAttention& of = made.forward;
-  Array delta = Array::empty(of.q.device(), of.made.lse->shape(), ScalarType::float32, on);
+  PreparedAttention& forward = made.forward;
+  Array delta =
+      Array::empty(forward.q.device(), forward.made.lse->shape(), ScalarType::float32, on);
   made.call.delta = delta.address();
   const std::int64_t rows = delta.size();
   if (rows == 0) return delta;
-  const auto key = InstanceKey().add(1, 1).add(0, 40).type(of.q.type());
+  const auto key = InstanceKey().add(1, 1).add(0, 40).type(forward.q.type());
   const LazyKernel& kernel = gradient_family().instance(
-      key, [&] { return format("gradient_rows<{}>", device_type(of.q.type())); });
-  launch(kernel.on(of.q.device()),
-         gradient_config((rows + kGradientWarps - 1) / kGradientWarps, 0, on), of.call, made.call);
+      key, [&] { return format("gradient_rows<{}>", device_type(forward.q.type())); });
+  launch(kernel.on(forward.q.device()),
+         gradient_config((rows + kGradientWarps - 1) / kGradientWarps, 0, on), forward.call,
+         made.call);
   return delta;
 }
 
-/// Makes the logarithms of rows relative to bases, where masks of numbers may carry them far from
-/// 0.
+/// Makes the logarithms forward rows relative to bases, where masks forward numbers may carry them
+/// far from 0.
 void rebase_rows(PreparedGradient& made, const Stream& on) {
   PreparedAttention& forward = made.forward;
   const Array& lse = *forward.made.lse;
-  constexpr std::int32_t kBoolMask = 1;  // of attention.cuh
+  constexpr std::int32_t kBoolMask = 1;  // forward attention.cuh
   if (forward.call.mask_kind <= kBoolMask || lse.size() == 0) return;
   Device& device = forward.q.device();
   Array relative = Array::empty(device, lse.shape(), ScalarType::float32, on);
@@ -131,10 +133,10 @@ void rebase_rows(PreparedGradient& made, const Stream& on) {
   forward.others.push_back(std::move(bases));
 }
 
-/// The kernels of all launches are compiled at the same time.
+/// The kernels forward all launches are compiled at the same time.
 void launch_steps(PreparedGradient& made, std::span<const GradientStep> steps, const Stream& on) {
-  PreparedAttention& of = made.forward;
-  Device& device = of.q.device();
+  PreparedAttention& forward = made.forward;
+  Device& device = forward.q.device();
   KernelsAhead kernels;
   for (const GradientStep& step : steps) {
     if (step.blocks > 0) kernels.begin(*step.kernel, device);
@@ -142,18 +144,18 @@ void launch_steps(PreparedGradient& made, std::span<const GradientStep> steps, c
   const Array delta = launch_gradient_rows(made, on);
   for (const GradientStep& step : steps) {
     if (step.blocks == 0) continue;
-    of.call.row_tiles = static_cast<std::int32_t>(step.row_tiles);
+    forward.call.row_tiles = static_cast<std::int32_t>(step.row_tiles);
     launch(kernels.on(*step.kernel, device), gradient_config(step.blocks, step.shared_bytes, on),
-           of.call, made.call);
+           forward.call, made.call);
   }
   delta.use_on(on);
 }
 
 void launch_gradients(PreparedGradient& made, const Stream& on) {
-  const PreparedAttention& of = made.forward;
-  if (of.q.type() == ScalarType::float32) {
+  const PreparedAttention& forward = made.forward;
+  if (forward.q.type() == ScalarType::float32) {
     launch_steps(made, std::array{plain_step(made, true), plain_step(made, false)}, on);
-  } else if (std::max(of.dim_class, of.value_class) > 128) {
+  } else if (std::max(forward.dim_class, forward.value_class) > 128) {
     // Both sums do not fit the registers.
     launch_steps(
         made,
@@ -167,37 +169,42 @@ void launch_gradients(PreparedGradient& made, const Stream& on) {
   }
 }
 
-void require_gradient_results(const PreparedAttention& of, const Array& grad, const Array& out,
+void require_gradient_results(const PreparedAttention& forward, const Array& grad, const Array& out,
                               const Array& lse) {
-  Shape shape = of.q.shape();
-  shape.back() = of.call.value_dim;
+  Shape shape = forward.q.shape();
+  shape.back() = forward.call.value_dim;
   Shape rows(shape.begin(), shape.end() - 1);
-  if (of.call.q_starts != 0) std::swap(rows[0], rows[1]);
-  require_one_device(of.q, "query", grad, "grad");
-  require_one_device(of.q, "query", out, "out");
-  require_one_device(of.q, "query", lse, "lse");
-  const bool fits = grad.shape() == shape && out.shape() == shape && grad.type() == of.q.type() &&
-                    out.type() == of.q.type() && lse.shape() == rows &&
-                    lse.type() == ScalarType::float32;
+  if (forward.call.q_starts != 0) std::swap(rows[0], rows[1]);
+  require_one_device(forward.q, "query", grad, "grad");
+  require_one_device(forward.q, "query", out, "out");
+  require_one_device(forward.q, "query", lse, "lse");
+  const bool fits = grad.shape() == shape && out.shape() == shape &&
+                    grad.type() == forward.q.type() && out.type() == forward.q.type() &&
+                    lse.shape() == rows && lse.type() == ScalarType::float32;
   if (fits) return;
-  throw InvalidArgument(
-      format("Incompatible dimensions or dtypes: grad is a {}, out a {}, lse a {}; the first two "
-             "are like the result of attention() of a {}, the last is what return_lse gave",
-             grad.identify(), out.identify(), lse.identify(), of.q.identify()));
+  throw InvalidArgument(format(
+      "Incompatible dimensions or dtypes: grad is a {}, out a {}, lse a {}; the first two "
+      "are like the result forward attention() forward a {}, the last is what return_lse gave",
+      grad.identify(), out.identify(), lse.identify(), forward.q.identify()));
 }
 
 Array empty_gradient(const Array& array, const Stream& on) {
   return Array::empty(array.device(), array.shape(), array.type(), on);
 }
 
-/// New arrays; with `in_rows` views of one.
-AttentionGradients empty_gradients(const PreparedAttention& of, bool in_rows, const Stream& on) {
+/// New arrays; with `in_rows` views forward one.
+AttentionGradients empty_gradients(const PreparedAttention& forward, bool in_rows,
+                                   const Stream& on) {
   if (!in_rows) {
-    return {empty_gradient(of.q, on), empty_gradient(of.k, on), empty_gradient(of.v, on), {}};
+    return {empty_gradient(forward.q, on),
+            empty_gradient(forward.k, on),
+            empty_gradient(forward.v, on),
+            {}};
   }
-  const std::int64_t heads = of.q.shape()[1], kv_heads = of.k.shape()[1];
-  const Shape shape = {of.q.shape()[0], of.q.shape()[2], heads + 2 * kv_heads, of.q.shape()[3]};
-  const Array made = Array::empty(of.q.device(), shape, of.q.type(), on);
+  const std::int64_t heads = forward.q.shape()[1], kv_heads = forward.k.shape()[1];
+  const Shape shape = {forward.q.shape()[0], forward.q.shape()[2], heads + 2 * kv_heads,
+                       forward.q.shape()[3]};
+  const Array made = Array::empty(forward.q.device(), shape, forward.q.type(), on);
   const Array by_head = made.transpose(std::array{0, 2, 1, 3});
   return {by_head.slice(1, 0, heads, 1), by_head.slice(1, heads, kv_heads, 1),
           by_head.slice(1, heads + kv_heads, kv_heads, 1),
@@ -221,13 +228,13 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   const Stream on = stream ? stream : Stream::legacy(query.device());
   PreparedGradient made;
   made.forward = prepare_attention(query, key, value, options, AttentionOperands::arrays, on);
-  PreparedAttention& of = made.forward;
-  require_gradient_results(of, grad, out, lse);
+  PreparedAttention& forward = made.forward;
+  require_gradient_results(forward, grad, out, lse);
   const bool packed = options.q_starts.has_value();
   made.grad = with_whole_heads(grad, on);
-  set_result(of, with_whole_heads(out, on), contiguous(lse, on), packed);
-  made.extras = options.dropout > 0 ? 2 : of.extras ? 1 : 0;
-  AttentionGradients gradients = empty_gradients(of, in_rows, on);
+  set_result(forward, with_whole_heads(out, on), contiguous(lse, on), packed);
+  made.extras = options.dropout > 0 ? 2 : forward.extras ? 1 : 0;
+  AttentionGradients gradients = empty_gradients(forward, in_rows, on);
   made.call.grad = made.grad.address();
   made.call.dq = gradients.query.address();
   made.call.dk = gradients.key.address();
@@ -236,7 +243,7 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   made.call.dq_at = like_queries(gradients.query, packed);
   made.call.dk_at = like_queries(gradients.key, packed);
   made.call.dv_at = like_queries(gradients.value, packed);
-  if (of.call.batches == 0 || of.call.heads == 0) return gradients;
+  if (forward.call.batches == 0 || forward.call.heads == 0) return gradients;
   rebase_rows(made, on);
   if (takes_hopper_backward(made, options)) {
     launch_hopper_backward(made, options, on);

@@ -23,9 +23,6 @@ std::size_t axis_from_end(const Array& array, int from_end) {
 std::int64_t extent_from_end(const Array& array, int from_end) {
   return array.shape()[axis_from_end(array, from_end)];
 }
-std::int64_t stride_from_end(const Array& array, int from_end) {
-  return array.strides()[axis_from_end(array, from_end)];
-}
 
 bool is_map_stride(std::int64_t stride, std::int64_t least) {
   return stride >= least && stride % kMapUnit == 0;

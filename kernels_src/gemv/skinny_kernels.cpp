@@ -44,17 +44,17 @@ const Family& skinny_byte_family() {
   return made;
 }
 
-const char* skinny_activation(const SkinnyInstance& of) {
-  return of.activation ? activation_type(*of.activation) : "Identity";
+const char* skinny_activation(const SkinnyInstance& instance) {
+  return instance.activation ? activation_type(*instance.activation) : "Identity";
 }
 
-InstanceKey skinny_key(const SkinnyInstance& of, SkinnyKernel which) {
-  const int activation = of.activation ? static_cast<int>(*of.activation) + 1 : 0;
-  const SkinnyPlan& plan = of.plan;
+InstanceKey skinny_key(const SkinnyInstance& instance, SkinnyKernel which) {
+  const int activation = instance.activation ? static_cast<int>(*instance.activation) + 1 : 0;
+  const SkinnyPlan& plan = instance.plan;
   return InstanceKey()
       .add(which, 4)
-      .type(of.shape.x_type)
-      .type(of.shape.weight_type)
+      .type(instance.shape.x_type)
+      .type(instance.shape.weight_type)
       .add(activation, 5)
       .add(plan.warps, 6)
       .add(plan.rows, 6)
@@ -63,7 +63,7 @@ InstanceKey skinny_key(const SkinnyInstance& of, SkinnyKernel which) {
       .add(plan.hint, 2)
       .add(plan.width, 5)
       .add(plan.stages, 5)
-      .add(which == SkinnyKernel::wgmma ? of.shape.by_columns : plan.clustered, 1);
+      .add(which == SkinnyKernel::wgmma ? instance.shape.by_columns : plan.clustered, 1);
 }
 
 std::string skinny_weights_format(const SkinnyShape& shape) {
@@ -76,21 +76,23 @@ std::string skinny_weights_format(const SkinnyShape& shape) {
   return format("PlainWeights<{}>", x);
 }
 
-const LazyKernel& skinny_tiles_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_family().instance(skinny_key(of, SkinnyKernel::tiles), [&] {
-    return format("skinny_tiles<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
-                  skinny_weights_format(of.shape), skinny_activation(of), plan.warps, plan.rows,
-                  plan.columns, plan.unroll, plan.hint);
+const LazyKernel& skinny_tiles_kernel(const SkinnyInstance& instance) {
+  const SkinnyPlan& plan = instance.plan;
+  return skinny_family().instance(skinny_key(instance, SkinnyKernel::tiles), [&] {
+    return format("skinny_tiles<{}, {}, {}, {}, {}, {}, {}, {}>",
+                  device_type(instance.shape.x_type), skinny_weights_format(instance.shape),
+                  skinny_activation(instance), plan.warps, plan.rows, plan.columns, plan.unroll,
+                  plan.hint);
   });
 }
 
-const LazyKernel& skinny_dot_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_family().instance(skinny_key(of, SkinnyKernel::dot), [&] {
-    return format("skinny_dot<{}, {}, {}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
-                  device_type(of.shape.weight_type), skinny_activation(of), plan.width,
-                  plan.columns, plan.rows, plan.unroll, plan.warps, plan.hint);
+const LazyKernel& skinny_dot_kernel(const SkinnyInstance& instance) {
+  const SkinnyPlan& plan = instance.plan;
+  return skinny_family().instance(skinny_key(instance, SkinnyKernel::dot), [&] {
+    return format("skinny_dot<{}, {}, {}, {}, {}, {}, {}, {}, {}>",
+                  device_type(instance.shape.x_type), device_type(instance.shape.weight_type),
+                  skinny_activation(instance), plan.width, plan.columns, plan.rows, plan.unroll,
+                  plan.warps, plan.hint);
   });
 }
 
@@ -102,91 +104,93 @@ const LazyKernel& skinny_shifted_kernel(const SkinnyInstance& instance) {
   });
 }
 
-const LazyKernel& skinny_column_tiles_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_column_family().instance(skinny_key(of, SkinnyKernel::column_tiles), [&] {
-    return format("skinny_column_tiles<{}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
-                  skinny_activation(of), plan.warps, plan.columns, plan.unroll, plan.hint);
+const LazyKernel& skinny_column_tiles_kernel(const SkinnyInstance& instance) {
+  const SkinnyPlan& plan = instance.plan;
+  return skinny_column_family().instance(skinny_key(instance, SkinnyKernel::column_tiles), [&] {
+    return format("skinny_column_tiles<{}, {}, {}, {}, {}, {}>", device_type(instance.shape.x_type),
+                  skinny_activation(instance), plan.warps, plan.columns, plan.unroll, plan.hint);
   });
 }
 
-const LazyKernel& skinny_columns_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_column_family().instance(skinny_key(of, SkinnyKernel::columns), [&] {
-    return format("skinny_columns<{}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
-                  device_type(of.shape.weight_type), skinny_activation(of), plan.width,
+const LazyKernel& skinny_columns_kernel(const SkinnyInstance& instance) {
+  const SkinnyPlan& plan = instance.plan;
+  return skinny_column_family().instance(skinny_key(instance, SkinnyKernel::columns), [&] {
+    return format("skinny_columns<{}, {}, {}, {}, {}, {}, {}>", device_type(instance.shape.x_type),
+                  device_type(instance.shape.weight_type), skinny_activation(instance), plan.width,
                   plan.columns, plan.unroll, plan.warps);
   });
 }
 
-const LazyKernel& skinny_staged_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_staged_family().instance(skinny_key(of, SkinnyKernel::staged), [&] {
-    return format("skinny_staged<{}, {}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
-                  skinny_weights_format(of.shape), skinny_activation(of), plan.warps, plan.rows,
-                  plan.columns, plan.unroll, plan.clustered);
+const LazyKernel& skinny_staged_kernel(const SkinnyInstance& instance) {
+  const SkinnyPlan& plan = instance.plan;
+  return skinny_staged_family().instance(skinny_key(instance, SkinnyKernel::staged), [&] {
+    return format("skinny_staged<{}, {}, {}, {}, {}, {}, {}, {}>",
+                  device_type(instance.shape.x_type), skinny_weights_format(instance.shape),
+                  skinny_activation(instance), plan.warps, plan.rows, plan.columns, plan.unroll,
+                  plan.clustered);
   });
 }
 
-const LazyKernel& skinny_wgmma_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_wgmma_family().instance(skinny_key(of, SkinnyKernel::wgmma), [&] {
-    return format("skinny_wgmma<{}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
-                  skinny_activation(of), plan.warps, plan.columns, plan.stages,
-                  of.shape.by_columns);
+const LazyKernel& skinny_wgmma_kernel(const SkinnyInstance& instance) {
+  const SkinnyPlan& plan = instance.plan;
+  return skinny_wgmma_family().instance(skinny_key(instance, SkinnyKernel::wgmma), [&] {
+    return format("skinny_wgmma<{}, {}, {}, {}, {}, {}>", device_type(instance.shape.x_type),
+                  skinny_activation(instance), plan.warps, plan.columns, plan.stages,
+                  instance.shape.by_columns);
   });
 }
 
-const LazyKernel& skinny_byte_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_byte_family().instance(skinny_key(of, SkinnyKernel::bytes), [&] {
-    return format("skinny_bytes<{}, {}, {}, {}, {}, {}, {}>", device_type(of.shape.x_type),
-                  device_type(of.shape.weight_type), skinny_activation(of), plan.warps, plan.unroll,
-                  plan.columns, plan.stages);
+const LazyKernel& skinny_byte_kernel(const SkinnyInstance& instance) {
+  const SkinnyPlan& plan = instance.plan;
+  return skinny_byte_family().instance(skinny_key(instance, SkinnyKernel::bytes), [&] {
+    return format("skinny_bytes<{}, {}, {}, {}, {}, {}, {}>", device_type(instance.shape.x_type),
+                  device_type(instance.shape.weight_type), skinny_activation(instance), plan.warps,
+                  plan.unroll, plan.columns, plan.stages);
   });
 }
 
-const LazyKernel& skinny_row_kernel(const SkinnyInstance& of) {
-  const SkinnyPlan& plan = of.plan;
-  return skinny_row_family().instance(skinny_key(of, SkinnyKernel::row), [&] {
-    return format("skinny_row<{}, {}, {}, {}, {}>", device_type(of.shape.x_type),
-                  device_type(of.shape.weight_type), skinny_activation(of), plan.warps,
+const LazyKernel& skinny_row_kernel(const SkinnyInstance& instance) {
+  const SkinnyPlan& plan = instance.plan;
+  return skinny_row_family().instance(skinny_key(instance, SkinnyKernel::row), [&] {
+    return format("skinny_row<{}, {}, {}, {}, {}>", device_type(instance.shape.x_type),
+                  device_type(instance.shape.weight_type), skinny_activation(instance), plan.warps,
                   plan.unroll);
   });
 }
 
 }  // namespace
 
-const LazyKernel& skinny_kernel(const SkinnyInstance& of) {
-  switch (of.plan.kernel) {
+const LazyKernel& skinny_kernel(const SkinnyInstance& instance) {
+  switch (instance.plan.kernel) {
     case SkinnyKernel::tiles:
-      return skinny_tiles_kernel(of);
+      return skinny_tiles_kernel(instance);
     case SkinnyKernel::column_tiles:
-      return skinny_column_tiles_kernel(of);
+      return skinny_column_tiles_kernel(instance);
     case SkinnyKernel::columns:
-      return skinny_columns_kernel(of);
+      return skinny_columns_kernel(instance);
     case SkinnyKernel::staged:
-      return skinny_staged_kernel(of);
+      return skinny_staged_kernel(instance);
     case SkinnyKernel::wgmma:
-      return skinny_wgmma_kernel(of);
+      return skinny_wgmma_kernel(instance);
     case SkinnyKernel::bytes:
-      return skinny_byte_kernel(of);
+      return skinny_byte_kernel(instance);
     case SkinnyKernel::row:
-      return skinny_row_kernel(of);
+      return skinny_row_kernel(instance);
     case SkinnyKernel::shifted:
-      return skinny_shifted_kernel(of);
+      return skinny_shifted_kernel(instance);
     default:
-      return skinny_dot_kernel(of);
+      return skinny_dot_kernel(instance);
   }
 }
 
-const LazyKernel& skinny_splits_kernel(const SkinnyInstance& of) {
+const LazyKernel& skinny_splits_kernel(const SkinnyInstance& instance) {
   SkinnyInstance plain;
-  plain.shape.x_type = of.shape.x_type;
-  plain.activation = of.activation;
+  plain.shape.x_type = instance.shape.x_type;
+  plain.activation = instance.activation;
   plain.plan.hint = 0;
   return skinny_family().instance(skinny_key(plain, SkinnyKernel::chosen), [&] {
-    return format("add_splits<{}, {}>", device_type(of.shape.x_type), skinny_activation(of));
+    return format("add_splits<{}, {}>", device_type(instance.shape.x_type),
+                  skinny_activation(instance));
   });
 }
 

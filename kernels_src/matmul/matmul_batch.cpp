@@ -48,6 +48,10 @@ void require_product(const Array& a, const Array& b) {
   }
 }
 
+std::int64_t stride_from_end(const Array& array, int from_end) noexcept {
+  return array.strides()[array.strides().size() - static_cast<std::size_t>(from_end)];
+}
+
 Shape product_shape(const Array& a, const Array& b) {
   if (a.ndim() < 2 || b.ndim() < 2 || extent_of(a, 1) != extent_of(b, 2)) {
     refuse_matrix_shapes(a, b);

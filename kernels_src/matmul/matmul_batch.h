@@ -11,7 +11,7 @@ namespace kernwright::kernels {
 constexpr std::size_t kMaxBatchDims = 6;
 
 /// The broadcast leading dimensions, the innermost first: extents, none of them 1, and strides in
-/// bytes. As in matmul.cu and fma_gemm.cu.
+/// bytes. `ProductBatch` of matmul.cu and of fma_gemm.cu has the same fields.
 struct ProductBatch {
   std::int64_t extent[kMaxBatchDims] = {}, a[kMaxBatchDims] = {}, b[kMaxBatchDims] = {};
   std::int32_t ndim = 0;
@@ -23,6 +23,9 @@ struct ProductBatch {
 /// For a @ b. Neighbouring dimensions contiguous in both are merged. Throws InvalidArgument
 /// ("Incompatible dimensions") if the leading dimensions do not broadcast, or are too many.
 ProductBatch matrix_batch(const Array& a, const Array& b);
+
+/// Bytes from one element to the next along the last axis (1), the one before it (2), ...
+std::int64_t stride_from_end(const Array& array, int from_end) noexcept;
 
 /// The shape of a @ b. Throws InvalidArgument ("Incompatible dimensions") with both.
 Shape product_shape(const Array& a, const Array& b);

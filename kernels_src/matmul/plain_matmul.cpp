@@ -17,7 +17,7 @@ constexpr std::int64_t kTile = 64;
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kMostBlocks = 65535;  // of the grid's y and z
 
-// As in matmul.cu.
+/// `Matrices` of matmul.cu has the same fields.
 struct Matrices {
   CUdeviceptr a, b, c;
   std::int64_t rows, columns, inner;
@@ -38,13 +38,17 @@ Array plain_matmul(const Array& a, const Array& b, const Stream& stream) {
   Device& device = a.device();
   Array result = Array::empty(device, product_shape(a, b), a.type(), stream);
   if (result.size() == 0) return result;
-  const auto stride = [](const Array& of, int from_end) {
-    return of.strides()[of.strides().size() - static_cast<std::size_t>(from_end)];
-  };
   const std::int64_t rows = a.shape()[a.shape().size() - 2], columns = b.shape().back();
-  const Matrices matrices{a.address(),  b.address(),      result.address(), rows,
-                          columns,      a.shape().back(), stride(a, 2),     stride(a, 1),
-                          stride(b, 2), stride(b, 1)};
+  const Matrices matrices{a.address(),
+                          b.address(),
+                          result.address(),
+                          rows,
+                          columns,
+                          a.shape().back(),
+                          stride_from_end(a, 2),
+                          stride_from_end(a, 1),
+                          stride_from_end(b, 2),
+                          stride_from_end(b, 1)};
   const std::int64_t products = result.size() / (rows * columns);
   const std::int64_t row_tiles = ceil_div(rows, kTile);
   const Stream on = stream ? stream : Stream::legacy(device);

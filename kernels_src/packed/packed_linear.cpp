@@ -299,16 +299,6 @@ Array packed_by_numbers(const PackedLinearCall& call, const Shape& shape, const 
   return *whole;
 }
 
-void require_like_packed_result(const PackedLinearCall& call, const std::optional<Array>& extra,
-                                const char* name, const Shape& shape) {
-  if (!extra) return;
-  require_one_device(call.x, "x", *extra, name);
-  if (extra->shape() == shape && extra->type() == call.x.type()) return;
-  throw InvalidArgument(format(
-      "Incompatible dimensions or dtypes for linear(): {} is a {}, and must be {} of shape {}",
-      name, extra->identify(), scalar_name(call.x.type()), shape_to_string(shape)));
-}
-
 /// `out` where kernels can write there. Throws InvalidArgument for one that does not fit.
 std::optional<Array> packed_target(const PackedLinearCall& call, const Shape& shape,
                                    const Stream& on) {
@@ -342,8 +332,8 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
                call.x.identify(), w.n, w.k));
   Shape shape = call.x.shape();
   shape.back() = w.n;
-  require_like_packed_result(call, call.bias, "bias", {w.n});
-  require_like_packed_result(call, call.residual, "residual", shape);
+  require_like_linear_result(call.x, call.bias, "bias", {w.n});
+  require_like_linear_result(call.x, call.residual, "residual", shape);
   const Stream on = stream ? stream : Stream::legacy(call.x.device());
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];

@@ -70,19 +70,13 @@ Shape check_linear(const LinearCall& call) {
   return result;
 }
 
-Array add_to_linear(const Array& a, const Array& b, const Stream& stream) {
+/// a + b, in `out` where that is given.
+Array add_to_linear(const Array& a, const Array& b, const Stream& stream,
+                    const std::optional<Array>& out = {}) {
   const std::array<Operand, 2> operands = {Operand{&a}, Operand{&b}};
-  return elementwise(Operation::add, operands, stream);
-}
-
-void require_like_linear_result(const LinearCall& call, const std::optional<Array>& extra,
-                                const char* name, const Shape& shape) {
-  if (!extra) return;
-  require_one_device(call.x, "x", *extra, name);
-  if (extra->shape() == shape && extra->type() == call.x.type()) return;
-  throw InvalidArgument(format(
-      "Incompatible dimensions or dtypes for linear(): {} is a {}, and must be {} of shape {}",
-      name, extra->identify(), scalar_name(call.x.type()), shape_to_string(shape)));
+  if (!out) return elementwise(Operation::add, operands, stream);
+  elementwise_into(*out, Operation::add, operands, stream);
+  return *out;
 }
 
 /// `out` where kernels can write there. Throws InvalidArgument for one that does not fit.
@@ -100,24 +94,27 @@ std::optional<Array> linear_target(const LinearCall& call, const Shape& shape,
 }
 
 /// With x as (rows, k), the residual and memory for (rows, n): one kernel where the tensor cores
-/// take it, unless a residual comes behind an activation; else in steps.
+/// take it, unless a residual comes behind an activation; else in steps. A residual that is added
+/// last goes to `sums`.
 Array linear_of_many(const LinearCall& call, const Array& x, const std::optional<Array>& target,
-                     const std::optional<Array>& residual, const Stream& stream) {
+                     const std::optional<Array>& residual, const std::optional<Array>& sums,
+                     const Stream& stream) {
   Array weights = call.weights;
   if (call.scale) {
     const Array scale = call.scale->size() == 1 ? call.scale->reshape({}) : *call.scale;
     weights = dequantize_rows(weights, scale, x.type(), stream);
   }
   const Array turned_weights = weights.transpose();
+  // Nothing follows a Gemm of float64.
   if (call.gate || call.tf32 || takes_tiles(x, turned_weights) ||
-      planned_tiles(x, turned_weights)) {
+      (is_skinny_type(x.type()) && planned_tiles(x, turned_weights))) {
     GemmEpilogue then{.bias = call.bias, .activation = call.activation, .gate = call.gate};
     const bool adds_last = residual && call.activation;
     if (!adds_last) then.c = residual;
     const Array result =
         Gemm{.a = x, .b = turned_weights, .epilogue = then, .tf32 = call.tf32, .out = target}.run(
             stream);
-    return adds_last ? add_to_linear(result, *residual, stream) : result;
+    return adds_last ? add_to_linear(result, *residual, stream, sums) : result;
   }
   Array result = matmul(x, turned_weights, stream);
   if (call.bias && call.activation) {
@@ -127,7 +124,7 @@ Array linear_of_many(const LinearCall& call, const Array& x, const std::optional
   } else if (call.activation) {
     result = activate(*call.activation, result, stream);
   }
-  return residual ? add_to_linear(result, *residual, stream) : result;
+  return residual ? add_to_linear(result, *residual, stream, sums) : result;
 }
 
 /// Whether all of the dimensions in front are the same, so that they can be one.
@@ -197,11 +194,21 @@ Array few_rows_times_matrix(const Array& a, const Array& b, std::int64_t rows,
 
 }  // namespace
 
+void require_like_linear_result(const Array& x, const std::optional<Array>& extra, const char* name,
+                                const Shape& shape) {
+  if (!extra) return;
+  require_one_device(x, "x", *extra, name);
+  if (extra->shape() == shape && extra->type() == x.type()) return;
+  throw InvalidArgument(format(
+      "Incompatible dimensions or dtypes for linear(): {} is a {}, and must be {} of shape {}",
+      name, extra->identify(), scalar_name(x.type()), shape_to_string(shape)));
+}
+
 Array linear(const LinearCall& call, const Stream& stream) {
   const Shape shape = check_linear(call);
   const std::int64_t k = call.x.shape().back(), n = shape.back();
-  if (!call.gate) require_like_linear_result(call, call.bias, "bias", {n});
-  require_like_linear_result(call, call.residual, "residual", shape);
+  if (!call.gate) require_like_linear_result(call.x, call.bias, "bias", {n});
+  require_like_linear_result(call.x, call.residual, "residual", shape);
   if (call.scale && call.scale->size() != 1)
     if (call.scale->shape() != Shape{n}) refuse_linear(call, "scale has one number, or one a row");
   std::int64_t rows = 1;
@@ -217,11 +224,12 @@ Array linear(const LinearCall& call, const Stream& stream) {
     return planned_tiles(x, b) || (!call.residual && prefers_tiles(x, rows, b));
   };
   if (many || (!call.scale && by_tiles())) {
+    const std::optional<Array> sums = target;
     // A product must not overwrite a residual of which it still reads other elements.
     if (target && call.residual && may_overlap(*target, *call.residual)) target.reset();
     std::optional<Array> residual;
     if (call.residual) residual = reshaped_for_rows(*call.residual, {rows, n}, stream);
-    const Array result = linear_of_many(call, x, target, residual, stream);
+    const Array result = linear_of_many(call, x, target, residual, sums, stream);
     return deliver(call.out, result.reshape(shape), stream);
   }
   SkinnyCall skinny{.x = x, .weights = call.weights};

@@ -28,9 +28,15 @@ struct LinearCall {
 /// activation(x @ (scale * weights)^T + bias) + residual, of the shape (..., n) and x's type. Up to
 /// kSkinnyRows rows are one kernel, see skinny_product(); more are a Gemm where
 /// takes_tiles(), else a matmul() of the weights in x's type, whose result is rounded before bias
-/// and activation. A residual is added to the rounded result of those. Throws InvalidArgument,
+/// and activation. A residual is added to the rounded result of those; a
+/// Gemm without activation adds it before it rounds. Throws InvalidArgument,
 /// ArgumentError; CompileError, OutOfMemory, DriverError.
 Array linear(const LinearCall& call, const Stream& stream = {});
+
+/// Throws InvalidArgument unless a bias or residual of linear() is absent, or has this shape, and
+/// the type and device of x.
+void require_like_linear_result(const Array& x, const std::optional<Array>& extra, const char* name,
+                                const Shape& shape);
 
 /// a @ b as matmul() has it where one side has few rows, or b one column, and the other is large:
 /// by skinny_product(). Nothing for other products and types. The operands have passed matmul()'s

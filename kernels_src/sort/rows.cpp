@@ -15,8 +15,6 @@
 
 namespace kernwright::kernels {
 
-namespace {}  // namespace
-
 Array without_gaps(const Array& array, const Stream& stream) {
   return array.is_contiguous() ? array : copy(array, stream);
 }

@@ -84,6 +84,19 @@ def test_every_candidate_gives_right_results(m, n, k, dtype, turned):
         assert _core._product_plan(a, b) is None  # outside of it nothing is forced
 
 
+def test_layers_of_float64_go_on_behind_a_planned_product():
+    x, w = operands(33, 65, 300, "float64", turned=True)
+    bias, residual = kw.arange(65, dtype="float64"), kw.ones((33, 65), "float64")
+    plan = _core._product(x, w)[3][0]
+    made = _core._with_product(
+        plan, lambda: kw.nn.linear(x, w.T, bias, activation="relu", residual=residual)
+    )
+    wanted = np.maximum(x.numpy() @ w.numpy() + bias.numpy(), 0) + 1
+    np.testing.assert_allclose(made.numpy(), wanted, rtol=1e-12, atol=1e-12)
+    made = _core._with_product(plan, lambda: kw.nn.linear(x, w.T, residual=residual))
+    np.testing.assert_allclose(made.numpy(), x.numpy() @ w.numpy() + 1, rtol=1e-12, atol=1e-12)
+
+
 def test_keys():
     a, b = kw.empty((3, 40, 64), "bfloat16"), kw.empty((64, 9000), "bfloat16")
     types, shape, bucket, _ = _core._product(a, b)

@@ -16,9 +16,6 @@ namespace {
 
 constexpr std::int64_t kMostFmaExtent = 2'000'000'000;
 
-std::int64_t fma_stride(const Array& of, int from_end) {
-  return of.strides()[of.strides().size() - static_cast<std::size_t>(from_end)];
-}
 /// A product for fma_gemm.cu.
 struct FmaGemm {
   const Gemm& of;
@@ -138,8 +135,8 @@ bool run_fma(const Gemm& of, const GemmEpilogue& ready, const Array& result, con
                   .epilogue = ready,
                   .on = on,
                   .batch = matrix_batch(of.a, of.b),
-                  .a = {of.a.address(), fma_stride(of.a, 2), fma_stride(of.a, 1)},
-                  .b = {of.b.address(), fma_stride(of.b, 1), fma_stride(of.b, 2)},
+                  .a = {of.a.address(), stride_from_end(of.a, 2), stride_from_end(of.a, 1)},
+                  .b = {of.b.address(), stride_from_end(of.b, 1), stride_from_end(of.b, 2)},
                   .rows = of.a.shape()[of.a.shape().size() - 2],
                   .columns = of.b.shape().back(),
                   .inner = of.a.shape().back(),
