@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/math.h"
 #include "core/kernel.h"
 #include "jit/slice/slice_plan.h"
 #include "jit/sliced_launch.h"
@@ -16,7 +17,7 @@ namespace {
 class Slices final : public LaunchPieces {
  public:
   Slices(SlicedLaunch launch, std::uint64_t blocks) : launch_(std::move(launch)), blocks_(blocks) {}
-  std::size_t left() const noexcept override { return (launch_.left() + blocks_ - 1) / blocks_; }
+  std::size_t left() const noexcept override { return ceil_div(launch_.left(), blocks_); }
   WorkKey next() const noexcept override {
     return {launch_.twin().kernel.handle(), std::min(blocks_, launch_.left())};
   }

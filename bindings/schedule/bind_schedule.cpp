@@ -252,7 +252,6 @@ Unlocked<SchedulerObject> make_partition(const SchedulerObject& self, const py::
     if (options.memory == 0) throw InvalidArgument("memory=0: a partition without memory");
   }
   options.policy = policy_argument(policy);
-  options.cut = &cut_unlocked;
   return known_scheduler(without_gil([&]() -> std::shared_ptr<Scheduler> {
     return self.scheduler->partition(count, std::move(options));
   }));

@@ -31,7 +31,7 @@ std::optional<Pacer::Cut> Pacer::find_cut(const WorkKey& work, Time now) {
   if (found == times_.end()) return std::nullopt;
   Known& known = found->second;
   const Time latency = window(now);
-  if (known.stays_whole || known.time <= latency) return std::nullopt;
+  if (known.stays_whole || known.time <= latency || known.least == Time(0)) return std::nullopt;
   const auto piece = times_.find(known.piece);
   if (known.pieces != 0 && piece != times_.end() && piece->second.count >= kSure) {
     const double cost = seconds(piece->second.least) * static_cast<double>(known.pieces);
@@ -168,10 +168,9 @@ TaskPointer Pacer::done(Number number, Time busy, Time now) {
   const TaskPointer task = entry->launch.task;
   entry->launch.tenant->settle(now, busy, entry->charged);
   if (times_.size() >= kMostTimes) times_.clear();
-  const auto [place, is_new] =
-      times_.try_emplace(entry->launch.work, Known{.time = busy, .least = busy});
-  Known& known = place->second;
-  known.time = is_new ? busy : (3 * known.time + busy) / 4;
+  Known& known =
+      times_.try_emplace(entry->launch.work, Known{.time = busy, .least = busy}).first->second;
+  known.time = (3 * known.time + busy) / 4;
   known.least = std::min(known.least, busy);
   ++known.count;
   last_done_ = now;

@@ -65,6 +65,7 @@ void Scheduler::keep(const std::string& model, std::shared_ptr<ModelContent> con
                model));
   }
   std::swap(known, content);  // the former one ends with no lock held
+  if (known == nullptr) core_->contents_.erase(model);
 }
 
 std::string Scheduler::explain(const TaskPointer& task) const { return core_->explain(task); }

@@ -132,8 +132,9 @@ class Scheduler {
   /// A scheduler of a new partition of the device (core/partition.h) with at least so many
   /// multiprocessors, which its tasks run on and nowhere else. Its memory is `options.memory`, by
   /// default the partition's part of this one's, and is reserved here until it is gone. Clock and
-  /// background are those of this one. Throws PartitionError, DriverError (801) without green
-  /// contexts, InvalidArgument where too little memory is unreserved.
+  /// background are those of this one, and the cutter where none is given. Throws PartitionError,
+  /// DriverError (801) without green contexts, InvalidArgument where too little memory is
+  /// unreserved.
   std::unique_ptr<Scheduler> partition(int multiprocessors, SchedulerOptions options = {});
 
   Device& device() const noexcept;

@@ -54,6 +54,7 @@ std::unique_ptr<Scheduler> Scheduler::partition(int multiprocessors, SchedulerOp
   options.multiprocessors = given;
   options.clock = core_->options.clock;
   options.background = core_->options.background;
+  if (!options.cut) options.cut = core_->options.cut;
   if (partition) {
     options.make_stream = [partition](Device&, int priority) { return partition.stream(priority); };
   } else {

@@ -202,6 +202,9 @@ TEST_CASE("pacer: work longer than the window is cut, unless that costs too much
   CHECK_FALSE(pacer.find_cut(dear, 1s));  // 550 us
   measure(part, 1us);
   CHECK_FALSE(pacer.find_cut(dear, 1s));  // for good
+  const WorkKey hidden{&pacer, 8};        // once it ended with the launch in front of it
+  for (const Time busy : {Time(400us), Time(0us), Time(400us)}) measure(hidden, busy);
+  CHECK_FALSE(pacer.find_cut(hidden, 1s));
   measure({&pacer, 7}, 400us);
   pacer.note_cut({&pacer, 7}, {}, 0);
   CHECK_FALSE(pacer.find_cut({&pacer, 7}, 1s));
