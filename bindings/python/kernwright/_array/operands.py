@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,14 +116,15 @@ def extents_of(shape: Any) -> tuple[int, ...]:
     return tuple(operator.index(extent) for extent in shape)
 
 
-def holds_somewhere(flags: Array) -> bool:
-    """Whether a check of values found something; waits for the device. A capture cannot wait: there
-    the answer is False."""
-    if flags.size == 0 or current_stream(flags.device).is_capturing:
+def holds_somewhere(x: Array, check: Callable[[], Array]) -> bool:
+    """Whether a check of the values of `x` found something; waits for the device. A capture cannot
+    wait: there nothing is computed, and the answer is False."""
+    if current_stream(x.device).is_capturing:
         return False
     import kernwright as kw
 
-    return bool(kw.any(flags).item())
+    flags = check()
+    return flags.size > 0 and bool(kw.any(flags).item())
 
 
 def stored(result: Array, out: Any) -> Array:

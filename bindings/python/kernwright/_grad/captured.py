@@ -92,6 +92,8 @@ class _Captured:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _core._is_recording() or _core._any_capture():
             return self.function(*args, **kwargs)
+        if self._scheduler is None:
+            return self._run(args, kwargs)
         name = getattr(self.function, "__name__", "captured")
         with as_task(self._scheduler, name, self._qos):
             return self._run(args, kwargs)

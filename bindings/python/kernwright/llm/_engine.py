@@ -405,8 +405,7 @@ class TokenEngine:
             )
             if request in self._left:
                 self._first.setdefault((request, choice), now)
-            if reason is not None and request in self._left:
-                self._left[request] -= 1
+                self._left[request] -= reason is not None
 
     def _collected(self, request: int, choices: int) -> list[Generated]:
         tokens: list[list[int]] = [[] for _ in range(choices)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class VectorDraws(RandomSequence):
         extents = _leading(rows, shape, square[:-2])
         place = _place(centre, spread_by, device)
         square_root, wrong = _square_root(on_device(spread_by, place), method, float(tol))
-        if check_valid != "ignore" and holds_somewhere(wrong):
+        if check_valid != "ignore" and holds_somewhere(square_root, wrong):
             _refuse(check_valid, tol)
         unit = self.normal((*extents, k), dtype, device=place)  # type: ignore[attr-defined]
         factor = square_root.to(unit.device).astype(unit.dtype)
@@ -181,17 +182,22 @@ def _completed(pvals: np.ndarray) -> np.ndarray:
     return np.concatenate([pvals[..., :-1], np.maximum(1 - before, 0)[..., None]], -1)
 
 
-def _square_root(cov: _core.Array, method: str, tol: float) -> tuple[_core.Array, _core.Array]:
-    """A with A A^T = cov, in float64; and whether cov has no such root within `tol`."""
-    mirrored = kernwright.matrix_transpose(cov)
-    wrong = ~kernwright.all(kernwright.isclose(cov, mirrored, rtol=tol, atol=tol))
+def _square_root(
+    cov: _core.Array, method: str, tol: float
+) -> tuple[_core.Array, Callable[[], _core.Array]]:
+    """A with A A^T = cov, in float64; and what tells whether cov has no such root within `tol`."""
+
+    def differs() -> _core.Array:
+        mirrored = kernwright.matrix_transpose(cov)
+        return ~kernwright.all(kernwright.isclose(cov, mirrored, rtol=tol, atol=tol))
+
     if method == "cholesky":
         root = kernwright.linalg.cholesky(cov)
-        return root, wrong | kernwright.any(kernwright.isnan(root))
+        return root, lambda: differs() | kernwright.any(kernwright.isnan(root))
     values, vectors = kernwright.linalg.eigh(cov)
     roots = kernwright.sqrt(kernwright.maximum(values, 0.0))
-    wrong = wrong | ~kernwright.all(values >= -tol)
-    return vectors * kernwright.expand_dims(roots, -2), wrong
+    made = vectors * kernwright.expand_dims(roots, -2)
+    return made, lambda: differs() | ~kernwright.all(values >= -tol)
 
 
 def _refuse(check_valid: str, tol: float) -> None:

@@ -45,7 +45,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
         edges = _one_axis(bins, bins.ndim)
         if edges.size < 2:
             return searchsorted(edges, array, side=side)
-        if holds_somewhere(_unordered(edges)):
+        if holds_somewhere(edges, lambda: _unordered(edges)):
             raise InvalidArgument("bins rise or fall, and these do both or hold NaN")
         falls = (edges[0] > edges[-1]) | ((edges[0] != edges[0]) & (edges[-1] == edges[-1]))
         found = searchsorted(kw.where(falls, kw.flip(edges), edges), array, side=side)

@@ -40,7 +40,7 @@ def _place(name: str, x: Any, other: float, axis: Any, out: Any, keepdims: bool)
         return _reduce(name, array, axis, keepdims, out=out)
     found = _reduce(name, _without_nan(array, other), axis, keepdims)
     nowhere = kw.all(kw.isnan(array), axis, keepdims=keepdims)
-    if holds_somewhere(nowhere):
+    if holds_somewhere(nowhere, lambda: nowhere):
         raise InvalidArgument(f"nan{name}() of a slice that holds NaN alone (All-NaN slice)")
     return kw.where(nowhere, -1, found, out=out)
 

@@ -59,7 +59,7 @@ def average(
     if dtype.kind in "iub":
         dtype = np.dtype(np.float64)
     total = kw.sum(given, axes, dtype=dtype, keepdims=keepdims)
-    if holds_somewhere(total == 0):
+    if holds_somewhere(total, lambda: total == 0):
         raise DivisionByZero("average() with weights that sum to zero")
     product = kw.multiply(array.astype(dtype, copy=False), given)
     mean = kw.sum(product, axes, keepdims=keepdims) / total

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import kernwright as kw
 from kernwright._core import Array
-from kernwright._grad.recording import note, unrecorded
+from kernwright._grad.recording import Joint, note, unrecorded
 
 __all__ = ["frexp", "i0", "modf"]
-
-Joint = tuple[Sequence[Any], Sequence[Any], Any]
 
 
 @functools.cache

@@ -53,11 +53,11 @@ class Progress:
         self, choices: Sequence[Choice], prompt_tokens: int, logprobs: int | None, vocabulary: int
     ) -> None:
         self.prompt_tokens, self.cached_tokens = prompt_tokens, 0
+        self._began, self._seconds = time.perf_counter(), 0.0
         for each in choices:
-            each.began = time.perf_counter()
+            each.began = self._began
         self._choices, self._left = choices, {each.number for each in choices}
         self._logprobs, self._vocabulary = logprobs, vocabulary
-        self._began, self._seconds = time.perf_counter(), 0.0
         self._lock = threading.Lock()
         self._pieces: deque[Piece] = deque()
         self._error: tuple[type[Error], str] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -43,7 +44,7 @@ class Follower:
 
     def __init__(self, guide: Guide, prompt: Sequence[int], draft: Draft | None) -> None:
         self._state, self._draft = guide.start(), draft
-        self._text, self._prompt = list(prompt), len(prompt)
+        self._text, self._prompt = array("i", prompt), len(prompt)
         self.arrived: list[int] = []
         """Tokens for the next advance(); the lock of the worker guards them."""
         self.is_busy = False
@@ -71,8 +72,9 @@ class Follower:
         tokens = self._state.forced()[: draft.tokens]
         left = draft.tokens - len(tokens)
         if left:
-            tokens += following([*self._text, *tokens], left, draft.shortest, draft.longest)
-        masks, taken, count = [mask], 0, 0
+            text = self._text + array("i", tokens)
+            tokens += following(text, left, draft.shortest, draft.longest)
+        masks, taken = [mask], 0
         for token in tokens:
             if not masks[-1][token // 8] >> token % 8 & 1:
                 break
@@ -80,11 +82,10 @@ class Follower:
             behind = self._state.advance(token)
             if behind is None:  # the text would end there: no draft, but a token of the step
                 break
-            count += 1
             masks.append(behind)
         if taken:
             self._state.rollback(taken)
-        return tokens[:count], masks
+        return tokens[: len(masks) - 1], masks
 
 
 class GuideWorker:

@@ -182,8 +182,7 @@ class RMSNorm(Wide, Module):
 
     def __call__(self, x: Array, **options: Any) -> Any:
         """`options` are those of kw.nn.rms_norm(): residual, ..."""
-        made = kw.nn.rms_norm(x, self.weight, self._eps, **options)
-        return made if self._narrow is None else self._narrowed(made)
+        return self._narrowed(kw.nn.rms_norm(x, self.weight, self._eps, **options))
 
 
 class LayerNorm(Module):

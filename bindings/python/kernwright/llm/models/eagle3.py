@@ -24,7 +24,7 @@ from kernwright.llm.models._layers import (
 )
 from kernwright.nn import Module
 
-__all__ = ["Eagle3"]
+__all__ = ["Eagle3", "feature_layers"]
 
 
 class Eagle3(Module):

@@ -194,7 +194,7 @@ def _choice(choice: dict[str, Any]) -> Any:
         told = 'is {"type": "auto"}, "any" or "none", or {"type": "tool", "name": ...}'
         raise _wrong("tool_choice", f"{told}, got {choice!r:.60}")
     if kind == "tool":
-        return {"type": "function", "function": {"name": choice.get("name")}}
+        return {"type": "function", "function": {"name": name}}
     return "required" if kind == "any" else kind
 
 

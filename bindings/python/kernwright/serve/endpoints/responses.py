@@ -248,9 +248,9 @@ def _add_items(
             made[-1].setdefault("tool_calls", []).append(call)
         elif kind == "function_call_output":
             _require_texts(item, i, "call_id")
-            if not isinstance(item.get("output"), str | list):
-                raise _unsupported(f"input[{i}].output", "it is a text or a list of parts")
             output = item.get("output")
+            if not isinstance(output, str | list):
+                raise _unsupported(f"input[{i}].output", "it is a text or a list of parts")
             made.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": output})
         elif kind != "reasoning":
             raise _unsupported(f"input[{i}].type", f"{kind!r:.40} is unknown")

@@ -13,6 +13,7 @@ from kernwright.serve.protocol import ResponseFormat, SamplingFields, Structured
 __all__ = ["AskedForm", "form_of_body"]
 
 _RULE = re.compile(r"^\s*[\w-]+\s*::=", re.MULTILINE)
+_KINDS = {"json": "schema", "regex": "regex", "choice": "choices", "grammar": "grammar"}
 
 
 class AskedForm(NamedTuple):
@@ -27,11 +28,9 @@ class AskedForm(NamedTuple):
 def form_of_body(body: SamplingFields) -> AskedForm | None:
     """None without one. Raises ApiError for a wrong form, and for two."""
     found = [*_of_format(body.response_format), *_structured(body.structured_outputs)]
-    guided = (("guided_json", "schema"), ("guided_regex", "regex"), ("guided_choice", "choices"),
-              ("guided_grammar", "grammar"))  # fmt: skip
-    for field, kind in guided:
-        if (value := getattr(body, field)) is not None:
-            found.append(_asked(field, kind, value))
+    for name, kind in _KINDS.items():
+        if (value := getattr(body, f"guided_{name}")) is not None:
+            found.append(_asked(f"guided_{name}", kind, value))
     if len(found) > 1:
         raise ApiError(
             400, f"{found[0].field} and {found[1].field} exclude each other: a text has one form",
@@ -67,8 +66,7 @@ def _structured(given: StructuredOutputs | None) -> Iterator[AskedForm]:
     within = "structured_outputs"
     if given.json_object:
         yield AskedForm(f"{within}.json_object", {"schema": {"type": "object"}})
-    pairs = (("json", "schema"), ("regex", "regex"), ("choice", "choices"), ("grammar", "grammar"))
-    for field, kind in pairs:
+    for field, kind in _KINDS.items():
         if (value := getattr(given, field)) is not None:
             yield _asked(f"{within}.{field}", kind, value)
 

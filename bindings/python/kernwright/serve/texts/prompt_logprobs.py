@@ -15,7 +15,7 @@ from kernwright.serve.served import Served
 from kernwright.serve.texts.logprobs import finite
 from kernwright.serve.texts.sampling import require_int
 
-__all__ = ["PromptLogprobs", "prompt_details", "prompt_logprobs", "told_logprobs"]
+__all__ = ["prompt_details", "prompt_logprobs"]
 
 _MOST_BYTES = 2**30  # of the logits of a prompt
 
