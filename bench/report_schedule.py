@@ -14,7 +14,8 @@ def latencies() -> str | None:
             name,
             f"{row['p50_ms']:.2f}",
             f"{row['p99_ms']:.2f}",
-            f"{row['p99_of_alone']:.2f}",
+            f"{row['p99_of_alone']:.2f}"
+            + (f" (of its own {row['p99_alone_ms']:.2f} ms)" if "p99_alone_ms" in row else ""),
             f"{row['products_of_alone']:.2f}" if "products_of_alone" in row else "-",
         )
         for name, row in document["latency"].items()

@@ -17,6 +17,12 @@ from kernwright.serve.served import Served
 from kernwright.serve.server import Server
 
 TINY = str(pathlib.Path(__file__).parents[1] / "data" / "tiny_llama")
+PROMPTS = [
+    "import os\nimport sys\n",
+    "class Point:\n    def __init__(self, x",
+    "def main(",
+    "for i",
+]
 
 
 class WrittenRequest:

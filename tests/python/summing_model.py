@@ -89,21 +89,29 @@ def make_model(capacity=96, spread=0.0):
     )
 
 
-def require_right_texts_with_few_pages(engine, pages):
-    """Runs texts of any length that share beginnings and preempt each other; the stats then."""
-    draw = random.Random(2)  # the sum of no text is 1000, which the model takes ill
+def require_right_texts(engine, pages, *, seed, rounds, at_once, new):
+    """Runs texts of any length that share beginnings, with `new` tokens (least, most); the stats
+    then."""
+    draw = random.Random(seed)
     roots = prompts_of(13, 3, longest=30)
-    for _ in range(6):
+    for _ in range(rounds):
         prompts = [
             root[: draw.randint(1, len(root))] + [draw.randrange(3) for _ in range(4)]
-            for root in draw.choices(roots, k=4)
+            for root in draw.choices(roots, k=at_once)
         ]
-        made = engine.run(prompts, Sampling(max_tokens=draw.randint(30, 55)))
+        made = engine.run(prompts, Sampling(max_tokens=draw.randint(*new)))
         for prompt, (each,) in zip(prompts, made, strict=True):
             assert each.tokens == expected(prompt, len(each.tokens))
         stats = engine.stats()
         assert stats["used_pages"] == 0
         assert stats["free_pages"] + stats["cached_pages"] == pages
+    return stats
+
+
+def require_right_texts_with_few_pages(engine, pages):
+    """The same of texts that preempt each other."""
+    # The sum of no text is 1000, which the model takes ill.
+    stats = require_right_texts(engine, pages, seed=2, rounds=6, at_once=4, new=(30, 55))
     assert stats["preemptions"] > 0
     assert stats["shared_tokens"] > 0
     return stats

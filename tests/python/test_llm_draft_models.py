@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 from adapter_files import adapter_written
+from serving import PROMPTS, serving
 from serving import TINY as TRAINED
-from serving import serving
 from summing_model import (
     DIM,
     ENDS_WITHIN_DRAFTS,
@@ -38,12 +38,6 @@ TINY = {
     "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "dtype": "float32",
     "max_position_embeddings": 128,
 }  # fmt: skip
-PROMPTS = [
-    "import os\nimport sys\n",
-    "class Point:\n    def __init__(self, x",
-    "def main(",
-    "for i",
-]
 
 
 class Wrong(Summing):

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from summing_model import VOCABULARY, Summing, expected, make, prompts_of
+from summing_model import VOCABULARY, Summing, expected, make, prompts_of, require_right_texts
 
 import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -91,20 +91,8 @@ def test_texts_that_begin_alike_share_pages_and_stay_right():
 
 
 def test_shared_beginnings_under_pressure_stay_right():
-    draw = random.Random(3)
     engine = make(pages=30)
-    roots = prompts_of(13, 3, longest=30)
-    for _ in range(12):
-        prompts = [
-            root[: draw.randint(1, len(root))] + [draw.randrange(3) for _ in range(4)]
-            for root in draw.choices(roots, k=3)
-        ]
-        made = engine.run(prompts, Sampling(max_tokens=draw.randint(1, 20)))
-        for prompt, (each,) in zip(prompts, made, strict=True):
-            assert each.tokens == expected(prompt, len(each.tokens))
-        stats = engine.stats()
-        assert stats["used_pages"] == 0
-        assert stats["free_pages"] + stats["cached_pages"] == 30
+    require_right_texts(engine, 30, seed=3, rounds=12, at_once=3, new=(1, 20))
     assert engine.stats()["shared_tokens"] >= 40
 
 

@@ -254,32 +254,42 @@ def test_what_is_not_read_is_named(tmp_path):
 WIDE = {"hidden_size": 192, "intermediate_size": 320, "num_hidden_layers": 1}
 
 
+def converted(fields, part, convert):
+    """The arrays of a model, those with `part` in their names in a format, and as its numbers."""
+    arrays, plain = {}, {}
+    for key, array in model_files.arrays_of(model_files.shapes_of(fields), "float32").items():
+        plain[key] = arrays[key] = array
+        if part in key:
+            parts, numbers = convert(array)
+            del arrays[key]
+            arrays |= {key.removesuffix(".weight") + end: each for end, each in parts.items()}
+            plain[key] = kw.asarray(np.ascontiguousarray(numbers, np.float32))
+    return arrays, plain
+
+
+def loaded_from(folder, fields, arrays):
+    """The model of new files."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(fields))
+    kw.save_safetensors(folder / "model.safetensors", arrays)
+    return llm.load(folder, dtype="float32")
+
+
 @pytest.mark.parametrize("method", ["fp8 block", "fp8 block compressed"])
 def test_tiles_of_several_rows_and_columns(method, tmp_path):
     """The recorded models are smaller than two tiles."""
     config, convert = METHODS[method]
     fields = STORED["llama"]["config"] | WIDE
-    arrays, plain = {}, {}
-    for key, array in model_files.arrays_of(model_files.shapes_of(fields), "float32").items():
-        plain[key] = arrays[key] = array
-        if key.endswith("_proj.weight"):
-            scaled_up = array.numpy() * (1 + np.arange(array.shape[0])[:, None] // 128)
-            parts, numbers = convert(kw.asarray(scaled_up.astype(np.float32)))
-            del arrays[key]
-            arrays |= {key.removesuffix(".weight") + end: part for end, part in parts.items()}
-            plain[key] = kw.asarray(np.ascontiguousarray(numbers, np.float32))
-    logits = []
-    for place, tensors, extra in (
-        ("few", arrays, {"quantization_config": config}), ("all", plain, {}),
-    ):  # fmt: skip
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "config.json").write_text(json.dumps(fields | extra))
-        kw.save_safetensors(tmp_path / place / "model.safetensors", tensors)
-        model = llm.load(tmp_path / place, dtype="float32")
-        logits.append(model.logits(IDS).numpy())
-        if place == "few":
-            assert model.module.layers[0].mlp.down.weight.format == "fp8_block"
-    assert distance(*logits) < 5e-3  # products of packed weights round to 16 bits
+
+    def scaled_up(array):
+        return kw.asarray(array.numpy() * np.float32(1 + np.arange(array.shape[0])[:, None] // 128))
+
+    arrays, plain = converted(fields, "_proj.weight", lambda array: convert(scaled_up(array)))
+    few = loaded_from(tmp_path / "few", fields | {"quantization_config": config}, arrays)
+    whole = loaded_from(tmp_path / "whole", fields, plain)
+    assert few.module.layers[0].mlp.down.weight.format == "fp8_block"
+    # Products of packed weights round to 16 bits.
+    assert distance(few.logits(IDS).numpy(), whole.logits(IDS).numpy()) < 5e-3
 
 
 @pytest.mark.parametrize("size", [[64, 128], [128], "1x128"])
@@ -304,20 +314,8 @@ def test_experts_in_few_bits_are_their_numbers(method, tmp_path):
     """They become numbers while loading, whatever the format of their files."""
     fields = model_files.fields_of("qwen3_moe", num_hidden_layers=1, mlp_only_layers=[])
     config, convert = METHODS[method]
-    arrays, plain = {}, {}
-    for key, array in model_files.arrays_of(model_files.shapes_of(fields), "float32").items():
-        plain[key] = arrays[key] = array
-        if ".experts." in key:
-            parts, numbers = convert(array)
-            del arrays[key]
-            arrays |= {key.removesuffix(".weight") + end: part for end, part in parts.items()}
-            plain[key] = kw.asarray(np.ascontiguousarray(numbers, np.float32))
-    logits = []
-    for place, tensors, extra in (
-        ("few", arrays, {"quantization_config": config}), ("all", plain, {}),
-    ):  # fmt: skip
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "config.json").write_text(json.dumps(fields | extra))
-        kw.save_safetensors(tmp_path / place / "model.safetensors", tensors)
-        logits.append(llm.load(tmp_path / place, dtype="float32").logits(IDS).numpy())
-    assert len(arrays) > len(plain) and distance(*logits) < 1e-5
+    arrays, plain = converted(fields, ".experts.", convert)
+    few = loaded_from(tmp_path / "few", fields | {"quantization_config": config}, arrays)
+    whole = loaded_from(tmp_path / "whole", fields, plain)
+    assert len(arrays) > len(plain)
+    assert distance(few.logits(IDS).numpy(), whole.logits(IDS).numpy()) < 1e-5

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from llama_host import config_of, logits_on_the_host, softmax, weights_of
+from serving import PROMPTS
 from serving import TINY as TRAINED
 
 import kernwright as kw
@@ -26,12 +27,6 @@ FIELDS = {
     "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
     "hidden_act": "silu", "tie_word_embeddings": False, "dtype": "float32",
 }  # fmt: skip
-PROMPTS = [
-    "import os\nimport sys\n",
-    "class Point:\n    def __init__(self, x",
-    "def main(",
-    "for i",
-]
 LENGTH = 44
 
 

@@ -167,9 +167,9 @@ def test_stop_strings_across_pieces(parts, stops):
     if check.matched is None:
         shown += check.finish()
     assert (shown, check.matched) == stopped("".join(parts), stops)
-    check = llm.StopStrings(stops, include=True)
-    whole = "".join([*(check.push(part) for part in parts), check.finish()])
-    assert (whole, check.matched) == (shown + (check.matched or ""), check.matched)
+    including = llm.StopStrings(stops, include=True)
+    whole = "".join([*(including.push(part) for part in parts), including.finish()])
+    assert (whole, including.matched) == (shown + (check.matched or ""), check.matched)
 
 
 @pytest.mark.parametrize(

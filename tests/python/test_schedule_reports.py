@@ -73,9 +73,15 @@ def test_streams_of_others_belong_to_the_task():
 
 
 def test_guaranteed_work_passes_no_gate_beside_best_effort():
-    go = threading.Event()
+    go, begun = threading.Event(), threading.Event()
+
+    def hold():
+        begun.set()
+        go.wait(30)
+
     with Scheduler() as scheduler:
-        low = scheduler.submit(go.wait, 30, qos="best_effort")
+        low = scheduler.submit(hold, qos="best_effort")
+        assert begun.wait(30)
         task = scheduler.submit(kw.exp, kw.ones(8))
         task.result()
         assert task.stats["preemptions"] == 0 and low.state == "running"

@@ -56,10 +56,10 @@ TEST_CASE("draft planner: drafts are for steps of decoding, as many as a text ma
   CHECK(is_plain({sequence}, 7, options));
   // A guide's own guesses are drafts, whatever a draft model knows of the text.
   sequence->guesses = {1, 2, 3};
-  StepPlan own = plan_step(std::vector{sequence, sequence_of(5, 4)}, options, buckets);
-  add_drafts(own, {.tokens = 2, .context = 3}, options);
-  CHECK(counts_of(own) == std::vector{3, 1});
-  CHECK(follows_of(own) == std::vector{0, 0});
+  StepPlan by_guide = plan_step(std::vector{sequence, sequence_of(5, 4)}, options, buckets);
+  add_drafts(by_guide, {.tokens = 2, .context = 3}, options);
+  CHECK(counts_of(by_guide) == std::vector{3, 1});
+  CHECK(follows_of(by_guide) == std::vector{0, 0});
 }
 
 TEST_CASE("draft planner: a draft model is fed rows that it knows, as far as its context goes") {

@@ -92,7 +92,7 @@ TEST_CASE("prefix cache: pages of a forged hash are told apart by their tokens a
     CHECK(found == wanted);
     release(pages, found);
   }
-  // Of pages with equal hashes the right one is given up.
+  // All pages have equal hashes: the cache keeps those that are held, and gives up the others.
   for (const auto& some : {a, b, other_salt}) release(pages, some);
   const auto held = found_in(cache, Text{5, 6, 3, 4}, 9);
   cache.free_up(9);
