@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kernwright as kw
+from kernwright._grad.fused import _made
 
 # I1 at -2, -0.5, 0, 0.5, 3, 30, from torch.special.i1 in float64.
 POINTS = [-2.0, -0.5, 0.0, 0.5, 3.0, 30.0]
@@ -52,3 +53,40 @@ def test_parts_of_floating_numbers():
     assert kw.grad(lambda x: kw.modf(x)[0].sum())(edges).numpy().tolist() == [1, 1, 1]
     twice = lambda x: kw.grad(lambda x: (kw.modf(x)[0] ** 3).sum())(x)  # noqa: E731
     assert kw.gradcheck(twice, x)
+
+
+LARGER = {
+    "maximum": (kw.maximum, np.greater),
+    "minimum": (kw.minimum, np.less),
+    "fmax": (kw.fmax, np.greater),
+    "fmin": (kw.fmin, np.less),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", sorted(LARGER))
+def test_the_operand_that_lost_gets_nothing_of_an_infinite_gradient(name, dtype):
+    function, takes = LARGER[name]
+    a = np.array([1, 2, 3, -1, 0.5, 7], dtype)
+    b = np.array([2, 1, 3, -1, -0.5, 7], dtype)
+    g = np.array([np.inf, 4, 2, np.inf, np.nan, -3], dtype)
+    _, back = kw.vjp(function, kw.asarray(a), kw.asarray(b))
+    share = {}
+    for key, one, other in (("a", a, b), ("b", b, a)):
+        share[key] = np.where(one == other, g / 2, np.where(takes(one, other), g, 0))
+    for found, key in zip(back(kw.asarray(g)), share, strict=True):
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found.numpy(), share[key])
+
+
+def test_fused_gradients_of_16_bits_have_no_float64():
+    def rise(a, b):
+        return kw.maximum(a * 1.25 + 0.5, b) + kw.minimum(a, b * b)
+
+    fused = kw.fuse(rise)
+    x = kw.asarray(np.linspace(-2, 2, 33, dtype=np.float32)).astype("bfloat16")
+    z = kw.flip(x) * 0.5
+    y, back = kw.vjp(fused, x, z)
+    back(kw.ones_like(y))
+    (gradient,) = _made[fused].values()
+    assert "double" not in gradient.source(kw.ones_like(y), x, z)

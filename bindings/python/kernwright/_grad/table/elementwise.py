@@ -110,13 +110,18 @@ def _power(y: Array, a: Any, b: Any) -> Pairs:
     return (a, of_base), (b, of_exponent)
 
 
+def _taken(is_taken: Any, ties: Any, g: Array) -> Any:
+    """The gradient of an operand that was taken; half of it for each of two equal ones."""
+    return kw.where(ties, 0.5 * g, kw.where(is_taken, g, 0))
+
+
 def _larger(left: Callable[[Any, Any], Any]) -> Rule:
     """The operand that was taken; half for each of two equal ones."""
 
     def rule(y: Array, a: Any, b: Any) -> Pairs:
         return (
-            (a, lambda g: g * (left(a, b) + 0.5 * (a == b))),
-            (b, lambda g: g * (left(b, a) + 0.5 * (b == a))),
+            (a, lambda g: _taken(left(a, b), a == b, g)),
+            (b, lambda g: _taken(left(b, a), a == b, g)),
         )
 
     return rule
@@ -129,7 +134,7 @@ def _number(left: Callable[[Any, Any], Any]) -> Rule:
         def share(one: Any, other: Any) -> Callable[[Array], Any]:
             def pull(g: Array) -> Any:
                 lost = other != other if _is_number(other) else kw.isnan(other)
-                return g * ((left(one, other) | lost) + 0.5 * (one == other))
+                return _taken(left(one, other) | lost, one == other, g)
 
             return pull
 
