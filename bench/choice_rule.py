@@ -25,8 +25,8 @@ from typing import Any
 import harness
 import kernwright as kw
 from kernwright import _core
-from kernwright.tune._product_operands import Operands, operands
-from kernwright.tune._product_timer import ProductTimer
+from kernwright._measure.product_timer import ProductTimer, TimedProduct
+from kernwright.tune._product_operands import operands
 
 TABLE = pathlib.Path(__file__).parent.parent / "kernels_src" / "launch_choices.json"
 ROUNDS = 5
@@ -66,18 +66,18 @@ def sample(table: dict[str, dict[str, list[Any]]], seed: int) -> Iterator[tuple[
                 yield types, shapes.pop()
 
 
-def made(types: str, shape: str, number: int = 0) -> Operands:
+def made(types: str, shape: str, number: int = 0) -> TimedProduct:
     m, n, k = map(int, shape.split("x"))
     kind = KINDS.get(types, types.partition(".")[0])
     return operands(kind, (m, n, k), ".nt" in types, kw.current_device(), number)
 
 
-def compile_both(product: Operands, plan: list[Any]) -> None:
+def compile_both(product: TimedProduct, plan: list[Any]) -> None:
     for each in (plan, []):
         _core._with_product(each, functools.partial(_core._compile_only, product.run))
 
 
-def measure(types: str, shape: str, product: Operands, plan: list[Any]) -> dict[str, Any]:
+def measure(types: str, shape: str, product: TimedProduct, plan: list[Any]) -> dict[str, Any]:
     timer = ProductTimer(product, SHARE, functools.partial(made, types, shape))
     rounds = [[timer.milliseconds(each) for each in ([], plan)] for _ in range(ROUNDS)]
     ratio = statistics.median(rule / table for rule, table in rounds)
@@ -109,7 +109,7 @@ def summary(rows: list[dict[str, Any]], table: dict[str, Any]) -> dict[str, Any]
 
 def waves(
     chosen: Iterator[tuple[str, str]], table: dict[str, Any], most: int
-) -> Iterator[list[tuple[str, str, Operands]]]:
+) -> Iterator[list[tuple[str, str, TimedProduct]]]:
     """The next shapes with their kernels compiled, as many at once as there are processors."""
     size = max(2, min(most, len(os.sched_getaffinity(0))))
     with concurrent.futures.ThreadPoolExecutor(size) as pool:

@@ -18,6 +18,8 @@ from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any
 
+import documents
+
 RESULTS = pathlib.Path(__file__).with_name("results")
 
 
@@ -133,10 +135,9 @@ def child(module: str, kind: str, *arguments: str, **environment: str) -> dict[s
 
 def save(path: pathlib.Path, document: dict[str, Any]) -> None:
     """Writes the document as it is so far."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1) + "\n")
+    documents.write(path, document)
 
 
 def write(path: pathlib.Path, document: dict[str, Any]) -> None:
     save(path, document)
-    print(json.dumps(document, indent=1))
+    print(documents.text(document))

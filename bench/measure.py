@@ -16,6 +16,8 @@ import sysconfig
 import warnings
 from typing import Any
 
+import documents
+
 HERE = pathlib.Path(__file__).parent
 
 
@@ -91,10 +93,8 @@ def main() -> None:
     document = json.loads(found.stdout)
     add_triton(document)
     summarize(document)
-    text = json.dumps(document, indent=1)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(text + "\n")
-    print(text)
+    documents.write(options.output, document)
+    print(documents.text(document))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ crash or a hang is a finding and no more.
 
 import argparse
 import ctypes
-import json
 import pathlib
 import platform
 import sys
@@ -20,7 +19,10 @@ import unknown_calls
 import unknown_code
 from raw_driver import Driver, arch_of, timed
 
-OUTPUT = pathlib.Path(__file__).resolve().parents[2] / "bench/results/driver_behaviour.json"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OUTPUT = ROOT / "bench/results/driver_behaviour.json"
+sys.path.insert(0, str(ROOT / "bench"))
+import documents  # noqa: E402
 
 PARTS = {
     "images": unknown_code.part_images,
@@ -78,8 +80,8 @@ def main():
         document["parts"][name] = found
         document.setdefault("seconds", {})[name] = round(took / 1e3, 1)
         print(f"{name}: {took / 1e3:.1f} s", flush=True)
-        # Places in messages are told from the project's root.
-        text = json.dumps(document, indent=1).replace(f"{pathlib.Path(__file__).parents[2]}/", "")
+        # Paths in messages begin at the project's root.
+        text = documents.text(document).replace(f"{ROOT}/", "")
         options.output.write_text(text + "\n")
     return 0
 
