@@ -5,9 +5,9 @@ import pytest
 
 import kernwright as kw
 from kernwright import _core
-from kernwright.tune import _product_timer
+from kernwright._measure import product_timer
+from kernwright._measure.product_timer import ProductTimer
 from kernwright.tune._product_operands import operands
-from kernwright.tune._product_timer import ProductTimer
 
 SHAPE = (24, 40, 64)
 PLAN = ["fma", 64, 64, 8, 4, 8, 4, 2]
@@ -21,9 +21,9 @@ def device():
 @pytest.fixture
 def few_copies(monkeypatch):
     """Every product is short; an L2 of 0 bytes asks for the least number of copies."""
-    monkeypatch.setattr(_product_timer, "_is_short", lambda device, milliseconds: True)
-    monkeypatch.setattr(_product_timer, "_TIMES_L2", 0)
-    monkeypatch.setattr(_product_timer, "_LAUNCHES", 4)
+    monkeypatch.setattr(product_timer, "_is_short", lambda device, milliseconds: True)
+    monkeypatch.setattr(product_timer, "_TIMES_L2", 0)
+    monkeypatch.setattr(product_timer, "_LAUNCHES", 4)
 
 
 def counted(product):
@@ -38,7 +38,7 @@ def counted(product):
 
 
 def test_long_products_are_launched_alone(device, monkeypatch):
-    monkeypatch.setattr(_product_timer, "_is_short", lambda device, milliseconds: False)
+    monkeypatch.setattr(product_timer, "_is_short", lambda device, milliseconds: False)
     asked = []
     timer = ProductTimer(operands("float32", SHAPE, False, device), 0.01, asked.append)
     assert asked == []

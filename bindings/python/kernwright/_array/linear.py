@@ -55,7 +55,7 @@ def matmul(
     a, b = left[None, :] if is_row else left, right[:, None] if is_column else right
     result = _core._matmul(a, b, precision)
     if tune:
-        from kernwright.tune._products import tune_product
+        from kernwright._measure.product_plans import tune_product
 
         tune_product(a, b, lambda: _core._matmul(a, b, precision), precision)
         result = _core._matmul(a, b, precision)

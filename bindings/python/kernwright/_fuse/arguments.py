@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._core import Array
+from kernwright._core import Array, _adopt
 from kernwright._fuse import types
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -39,15 +39,14 @@ def adopt(name: str, key: str, value: Any) -> Array:
     if isinstance(value, Array):
         return value
     if hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__"):
-        from kernwright._array.creation import from_dlpack
-
-        if hasattr(value, "__dlpack__"):
-            return from_dlpack(value)
-        from kernwright._core import _adopt
-
         adopted = _adopt(value, None)
         if adopted is not None:
             return adopted
+        if hasattr(value, "__dlpack__"):
+            raise ArgumentError(
+                f"{name}: {key}, a {type(value).__name__}, is in host memory: copy it with "
+                "kw.asarray(x)"
+            )
     raise ArgumentError(
         f"{name}: {key} is a {type(value).__name__}; arrays and numbers are what it takes"
     )

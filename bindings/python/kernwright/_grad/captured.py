@@ -18,6 +18,7 @@ from kernwright._core import Array, Graph, GraphPool
 from kernwright._grad import draws, nests  # transforms installs the handlers
 from kernwright._grad.recording import extent_of, user_line, written_extents
 from kernwright._support.cycles import require_no_cycle
+from kernwright._support.modules import is_module
 from kernwright.errors import ArgumentError, CaptureError
 from kernwright.schedule._blocks import as_task, require_scheduler
 
@@ -148,7 +149,7 @@ class _Call:
             self.key.append((path, type(value), len(members)))
             for name, each in members:
                 self._read(each, f"{path}.{name!r}")
-        elif nests.is_module(value):
+        elif is_module(value):
             self._hold(path, value, *_state_of(value, self.held))
         elif isinstance(value, _BY_VALUE):
             self.key.append((path, type(value), repr(value)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import kernwright as kw
 from kernwright._core import Array
-from kernwright._fuse.fused import Fused
+from kernwright._fuse.fused import Fused, record_calls
 from kernwright._fuse.graph import Graph, Node
 from kernwright._fuse.namespace import NAMESPACE
 from kernwright._fuse.plan import call_with
@@ -202,3 +202,6 @@ def _rule(name: str) -> Any:
     if name not in elementwise.RULES:
         raise InvalidArgument(f"{name} has no fused gradient")
     return recording(elementwise.RULES[name])
+
+
+record_calls(call)

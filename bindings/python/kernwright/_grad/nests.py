@@ -7,14 +7,8 @@ from typing import Any
 
 from kernwright._core import Array
 from kernwright._support.cycles import require_no_cycle
+from kernwright._support.modules import is_module
 from kernwright.errors import ArgumentError
-
-
-def is_module(value: Any) -> bool:
-    """Whether it is a kw.nn.Module."""
-    from kernwright.nn import Module
-
-    return isinstance(value, Module)
 
 
 def children(value: Any) -> list[tuple[Any, Any]] | None:

@@ -98,7 +98,7 @@ def linear(
         return made if out is None else out
     arguments = (x, weight, bias, scale, residual, activation or "")
     if tune:
-        from kernwright.tune._products import tune_layer
+        from kernwright._measure.product_plans import tune_layer
 
         _linear(*arguments, precision)  # raises for arguments that do not fit
         tune_layer(x, weight, lambda: _linear(*arguments, precision), precision)

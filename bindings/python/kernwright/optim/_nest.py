@@ -12,6 +12,7 @@ import numpy as np
 from kernwright._array.operands import device_array
 from kernwright._core import Array
 from kernwright._support.cycles import require_no_cycle
+from kernwright._support.modules import is_module
 from kernwright.errors import ArgumentError, InvalidArgument
 
 _SHOWN = 20  # names of each list in a message
@@ -57,12 +58,6 @@ def _of_module(module: Any, trainable: bool) -> dict[str, Any]:
         return dict(module.parameters())
     found = leaves(module.trainable_parameters(), "params")
     return {name: each for name, each in found.items() if each.dtype.kind not in "iub"}
-
-
-def is_module(value: Any) -> bool:
-    from kernwright.nn import Module
-
-    return isinstance(value, Module)
 
 
 def _outer(nest: Any, what: str) -> Any:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from kernwright._core import Array
 from kernwright._support.cycles import require_no_cycle
+from kernwright._support.modules import is_module
 from kernwright.errors import ArgumentError
-from kernwright.optim._nest import is_module, leaves
+from kernwright.optim._nest import leaves
 
 
 class Contents(NamedTuple):

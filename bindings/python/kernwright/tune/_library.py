@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from kernwright import _core
 from kernwright._jit.library import Prepared
+from kernwright._measure.choice_table import update
 from kernwright._measure.timing import time_kernel
 from kernwright._support.progress import Progress
 from kernwright.errors import ArgumentError
-from kernwright.tune._choice_table import update
 
 # What is called to measure a number, and the bytes of the arrays on a GPU.
 _CALLS = {

@@ -1,12 +1,12 @@
-"""Operands of the products that tables tell, by the name of their kind."""
+"""TimedProduct of the products that tables tell, by the name of their kind."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kernwright import _core
+from kernwright._measure.product_timer import TimedProduct
 from kernwright.nn import quant, quantize_blocks, quantize_rows
 from kernwright.random._real_functions import normal
 
@@ -16,24 +16,9 @@ NARROW = ("float8_e4m3fn", "float8_e4m3fn.fast", "float8_e4m3fn.blocks", "int8",
 KINDS = WIDE + NARROW
 
 
-class Operands(NamedTuple):
-    """A product: what tables know it by, and the call."""
-
-    a: Any  # (rows, inner)
-    b: Any  # (inner, columns)
-    run: Callable[[], Any]
-    dtype: str | None = None  # of the result; None: that of a
-    sums: str = "plain"
-
-    @property
-    def key(self) -> tuple[Any, Any, str | None, str]:
-        """The arguments of _core._product() and its kin."""
-        return self.a, self.b, self.dtype, self.sums
-
-
 def operands(
     kind: str, shape: tuple[int, int, int], turned: bool, device: Any, number: int = 0
-) -> Operands:
+) -> TimedProduct:
     """Random normal numbers of (rows, columns, inner), others for each `number` from 0; `turned`:
     b is a transposed view of (n, k), which those of NARROW always are. Raises ArgumentError for an
     unknown dtype."""
@@ -43,19 +28,19 @@ def operands(
         a = normal((m, k), kind, seed=first, device=device)
         b = normal((n, k) if turned else (k, n), kind, seed=second, device=device)
         b = b.T if turned else b
-        return Operands(a, b, functools.partial(_core._matmul, a, b))
+        return TimedProduct(a, b, functools.partial(_core._matmul, a, b))
     x = normal((m, k), "float32", seed=first, device=device)
     weights = normal((n, k), "float32", seed=second, device=device)
     if kind == "tf32":
         run = functools.partial(_core._gemm, x, weights.T, precision="tf32")
-        return Operands(x, weights.T, run, "float32", "tf32")
+        return TimedProduct(x, weights.T, run, "float32", "tf32")
     if kind == "int8":
         a, b = (quantize_rows(y, "int8")[0] for y in (x, weights))
-        return Operands(a, b.T, functools.partial(_core._gemm, a, b.T, dtype="int32"), "int32")
+        return TimedProduct(a, b.T, functools.partial(_core._gemm, a, b.T, dtype="int32"), "int32")
     return _of_float8(kind, x, weights)
 
 
-def _of_float8(kind: str, x: Any, weights: Any) -> Operands:
+def _of_float8(kind: str, x: Any, weights: Any) -> TimedProduct:
     options: dict[str, Any] = {"dtype": "bfloat16"}
     if kind.endswith(".blocks"):
         (a, scales), (b, tiles) = quantize_blocks(x), quant.quantize(weights, "fp8_block")
@@ -64,4 +49,4 @@ def _of_float8(kind: str, x: Any, weights: Any) -> Operands:
         a, b = (quantize_rows(y, "float8_e4m3fn")[0] for y in (x, weights))
         options["fast_sums"] = kind.endswith(".fast")
     sums = {"blocks": "blocks", "fast": "plain"}.get(kind.partition(".")[2], "promoted")
-    return Operands(a, b.T, functools.partial(_core._gemm, a, b.T, **options), "bfloat16", sums)
+    return TimedProduct(a, b.T, functools.partial(_core._gemm, a, b.T, **options), "bfloat16", sums)

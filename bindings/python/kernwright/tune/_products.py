@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import pathlib
 import statistics
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kernwright import _core
+from kernwright._measure.product_plans import SECONDS, measure_plans, write_plans
 from kernwright._support.files import read_text
-from kernwright._support.warn import warn_caller
-from kernwright.errors import ArgumentError, Error, InvalidArgument
-from kernwright.tune._choice_table import update
-from kernwright.tune._product_operands import KINDS, NARROW, Operands, operands
-from kernwright.tune._product_timer import ProductTimer
+from kernwright.errors import ArgumentError
+from kernwright.tune._product_operands import KINDS, NARROW, operands
 
-# A plan replaces the rule where it is faster by more than this.
-_GAIN = 0.02
 _SQUARES = (1024, 2048, 4096, 8192)
 # Hidden size, that of keys and values, inner size of the feed-forward part: 1B, 3B, 8B, 70B.
 _MODELS = ((2048, 512, 8192), (3072, 1024, 8192), (4096, 1024, 14336), (8192, 1024, 28672))
@@ -40,11 +34,6 @@ _RAGGED = (
     (513, 32000, 2048),
 )
 _TINY = ((40, 48, 64), (100, 72, 130))
-_SECONDS = 0.1
-
-_measuring = threading.Lock()
-# What this process has measured: device, types, shape, plan.
-_kept: list[tuple[str, str, str, list[Any]]] = []
 
 Shape = tuple[int, int, int]
 
@@ -83,7 +72,7 @@ def products(
     renew: bool = False,
     path: str | os.PathLike[str] | None = None,
     save: bool = True,
-    seconds: float = _SECONDS,
+    seconds: float = SECONDS,
     on_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Measures the possible kernels, tiles and splits of a matrix product for each shape, and keeps
@@ -124,9 +113,9 @@ def products(
         product = copy()
         if save and not renew and _core._has_product(*product.key):
             continue
-        row = _measure(product, seconds, copy)
+        row = measure_plans(product, seconds, copy)
         if target is not None:
-            _write(target, [row], with_bucket=True)
+            write_plans(target, [row], bucket=True)
         if on_row is not None:
             on_row(row)
         rows.append(row)
@@ -167,91 +156,6 @@ def _target(path: str | os.PathLike[str] | None) -> pathlib.Path:
     if not name:
         raise ArgumentError("products(): there is no folder of a cache: give path= or save=False")
     return pathlib.Path(name)
-
-
-def _measure(
-    product: Operands, seconds: float, copy: Callable[[int], Operands] | None = None
-) -> dict[str, Any]:
-    types, shape, bucket, plans = _core._product(*product.key)
-    timer = ProductTimer(product, seconds, copy)
-    rule = timer.rule
-    times: list[tuple[list[Any], float]] = []
-    for plan in plans:
-        try:
-            times.append((plan, timer.milliseconds(plan)))
-        except Error:  # one that does not fit the device: the others are left
-            continue
-    best, least = min(times, key=lambda of: of[1], default=([], rule))
-    wins = least < (1 - _GAIN) * rule
-    return {
-        "device": product.a.device.name,
-        "types": types,
-        "shape": shape,
-        "bucket": bucket,
-        "plans": [{"plan": plan, "ms": ms} for plan, ms in times],
-        "rule_ms": rule,
-        "best_ms": min(least, rule),
-        "plan": best if wins else [],
-    }
-
-
-def _write(path: pathlib.Path, rows: list[dict[str, Any]], with_bucket: bool) -> None:
-    def change(table: dict[str, Any]) -> None:
-        for row in rows:
-            mine = table.setdefault("products", {}).setdefault(row["device"], {})
-            of_types = mine.setdefault(row["types"], {})
-            of_types[row["shape"]] = row["plan"]
-            if with_bucket:
-                of_types[row["bucket"]] = row["plan"]
-
-    update(path, change)
-
-
-def tune_product(a: Any, b: Any, run: Callable[[], object], precision: str | None = None) -> None:
-    """Measures the product of `a` and `b` that `run` queues, if it was not measured before. The
-    answer goes to the user's table on disk, if there is a place for one. Nothing happens while a
-    stream is captured."""
-    product = Operands(a, b, run, None, "tf32" if precision == "tf32" else "plain")
-    if _core._has_product(*product.key) or _core.current_stream(a.device).is_capturing:
-        return
-    if not _core._product(*product.key)[3]:  # no choice
-        return
-    with _measuring:
-        if _core._has_product(*product.key):
-            return
-        a.device.synchronize()
-        row = _measure(product, _SECONDS)
-        if not _is_written(row):
-            _keep_here(row)
-
-
-def _is_written(row: dict[str, Any]) -> bool:
-    name = _core._launch_table_path()
-    if not name:
-        return False
-    try:
-        _write(pathlib.Path(name), [row], with_bucket=False)
-    except (OSError, InvalidArgument) as error:
-        warn_caller(f"the measured product is kept in this process only: {error}")
-        return False
-    return True
-
-
-def tune_layer(
-    x: Any, weight: Any, run: Callable[[], object], precision: str | None = None
-) -> None:
-    """The same for x @ weight.T, arrays of any library."""
-    tune_product(*_core._layer_operands(x, weight), run, precision)
-
-
-def _keep_here(row: dict[str, Any]) -> None:
-    """In this process alone."""
-    _kept.append((row["device"], row["types"], row["shape"], row["plan"]))
-    table: dict[str, Any] = {}
-    for device, types, shape, plan in _kept:
-        table.setdefault(device, {}).setdefault(types, {})[shape] = plan
-    text = json.dumps({"format": 1, "devices": {}, "products": table})
-    _core._use_launch_table(text)
 
 
 def ratios(rows: Iterable[dict[str, Any]]) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from kernwright._array.data_types import isdtype
 from kernwright._core import Array
+from kernwright._support.modules import register_module
 from kernwright.errors import ArgumentError
 from kernwright.nn._modules import state, tree
 from kernwright.nn._modules.text import module_text
@@ -23,6 +24,7 @@ class LoadedNames(NamedTuple):
     unexpected: list[str]
 
 
+@register_module
 class Module:
     """The base class of layers and networks: plain Python objects, called as functions.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernwright import _core
 from kernwright._measure.replay import Replay
 from kernwright._measure.timing import time_kernel
-from kernwright.tune._product_operands import Operands
 
 # Milliseconds below which the events around a single launch, and lines of the L2 that a flush left
 # to be written back, are much of what is measured.
@@ -18,6 +17,21 @@ _SHORT = 0.05
 _TIMES_L2 = 4
 _LAUNCHES = 24
 _REPLAYS, _SETTLED = 5, 1
+
+
+class TimedProduct(NamedTuple):
+    """A product: the name of its kind in tables, and the call."""
+
+    a: Any  # (rows, inner)
+    b: Any  # (inner, columns)
+    run: Callable[[], Any]
+    dtype: str | None = None  # the result's type; None: the type of a
+    sums: str = "plain"
+
+    @property
+    def key(self) -> tuple[Any, Any, str | None, str]:
+        """The arguments of _core._product() and _core._has_product()."""
+        return self.a, self.b, self.dtype, self.sums
 
 
 def _is_short(device: Any, milliseconds: float) -> bool:
@@ -33,10 +47,13 @@ class ProductTimer:
     """
 
     def __init__(
-        self, product: Operands, seconds: float, copy: Callable[[int], Operands] | None = None
+        self,
+        product: TimedProduct,
+        seconds: float,
+        copy: Callable[[int], TimedProduct] | None = None,
     ) -> None:
         self._product, self._seconds = product, seconds
-        self._copies: list[Operands] = []
+        self._copies: list[TimedProduct] = []
         self._rule = self._single([])
         device = product.a.device
         if copy is None or not _is_short(device, self._rule):
