@@ -39,7 +39,7 @@ AxesPlan plan_axes(const Array& array, const std::vector<bool>& goes,
 /// The kernels' parameter for axes of one kind.
 using AxesWalk = Walk<2, kMaxAxes>;
 
-/// Whether several of its elements are one: a stride of 0.
+/// Whether several elements are one place in memory: a stride of 0.
 bool repeats_elements(const Array& array);
 
 }  // namespace kernwright::kernels

@@ -13,9 +13,9 @@ namespace kernwright::kernels {
 
 /// Throws ArgumentError, which names function and argument, unless the elements are real floats.
 void require_floating(const Array& array, const char* function, const char* name);
-/// Throws InvalidArgument, with both arrays, unless shape, element type and device are the same.
+/// Throws InvalidArgument, with both arrays, unless shape, element type and device are equal.
 void require_alike(const Array& a, const char* a_name, const Array& b, const char* b_name);
-/// Throws InvalidArgument unless both are on the same device.
+/// Throws InvalidArgument unless both arrays are on one device.
 void require_one_device(const Array& a, const char* a_name, const Array& b, const char* b_name);
 
 /// `array` itself, or a row-major copy of it where it has gaps or another order.
@@ -28,7 +28,7 @@ struct RowView {
   std::int64_t cols = 0;    ///< the last extent; 1 without dimensions
   std::int64_t stride = 0;  ///< from row to row, in elements
 };
-/// A view of `array` where its strides allow, else of a copy. A contiguous array has stride ==
+/// A view of `array` where the strides allow, else of a copy. A contiguous array has stride ==
 /// cols.
 RowView row_view(const Array& array, const Stream& stream);
 

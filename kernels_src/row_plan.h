@@ -24,8 +24,8 @@ struct RowExtent {
   std::int64_t n = 0;
 };
 
-/// The rows of two views of the same leading shape: the last `inner_dims` axes lie inside of a row.
-/// Nothing when they need more than kWalkDims dimensions.
+/// The rows of two views with one leading shape: the last `inner_dims` axes lie inside of a row.
+/// Nothing when the walk needs more than kWalkDims dimensions.
 std::optional<Walk<2>> pair_rows(const Array& first, const Array& second, int inner_dims = 1);
 
 /// Elements of up to 16 bytes that one load can move in each of the arrays: each row of `n` of them
@@ -87,7 +87,7 @@ RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int value
 /// of them as multiprocessors.
 bool are_few_and_long(const Device& device, RowExtent extent);
 
-/// The order of axes with `axis` at the end, and its inverse.
+/// The order of axes with `axis` at the end, and the inverse order.
 std::vector<int> axis_last(int ndim, int axis);
 std::vector<int> last_back(int ndim, int axis);
 

@@ -37,7 +37,7 @@ struct FastDivisor {
   }
 };
 
-/// The kernels' parameter; its layout is that of Walk in include/walk.cuh.
+/// The kernels' parameter; the layout is that of Walk in include/walk.cuh.
 template <std::size_t Views, std::size_t Dims = kWalkDims, typename Offset = std::int64_t>
 struct Walk {
   std::int32_t ndim;
@@ -78,8 +78,8 @@ void with_shortest_walk(const Walk<Views>& walk, const Launch& launch) {
 template <std::size_t Views>
 using WalkDims = std::vector<WalkDim<Views>>;
 
-/// Adds a dimension around the others: to the outermost where it follows it in all views. One of
-/// extent 1 has no say.
+/// Adds a dimension around all earlier ones: merges it into the outermost where it follows it in
+/// all views. A dimension of extent 1 changes nothing.
 template <std::size_t Views>
 void add_dim(WalkDims<Views>& dims, const WalkDim<Views>& dim) {
   if (dim.extent == 1) return;

@@ -8,7 +8,7 @@
 
 namespace kernwright::kernels {
 
-/// As many words launches of one stream share. For more of them each launch has its own.
+/// Words that the launches of one stream share. A launch that needs more gets separate words.
 inline constexpr std::size_t kZeroedWords = 8192;
 
 /// At least `count` words of 32 bits. They are zero when a launch on `stream` begins, and the
@@ -20,8 +20,8 @@ inline constexpr std::size_t kZeroedWords = 8192;
 /// launch can be interrupted without the device being lost. Thread-safe. Throws OutOfMemory.
 Array zeroed_words(std::size_t count, const Stream& stream);
 
-/// For tests that interrupt nothing: while one lives, launches on the simulated device share words
-/// as those on a GPU do.
+/// For tests that interrupt nothing: while an object lives, launches on the simulated device share
+/// words as on a GPU.
 class SharedWordsOnSim {
  public:
   SharedWordsOnSim() noexcept;

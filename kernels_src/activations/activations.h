@@ -46,7 +46,7 @@ Activation activation_from_name(std::string_view name);
 std::string_view activation_name(Activation kind) noexcept;
 /// The struct of include/activations.cuh.
 const char* activation_type(Activation kind) noexcept;
-/// The same for elements of `type`: a short form where that is exact enough for them.
+/// The activation for elements of `type`: a short form where the form is exact enough for `type`.
 const char* activation_type(Activation kind, ScalarType type) noexcept;
 /// The key of "name<activation, element type, elements of a pack, packs of a thread, index>".
 InstanceKey activation_key(bool backward, Activation kind, ScalarType type, int width,
@@ -68,7 +68,7 @@ struct Knobs {
 /// types.
 Array activate(const ActivationCall& call, const Array& x, const Stream& stream = {});
 
-/// `dy` times the derivative at `x`; both of the same shape, type and device, else InvalidArgument.
+/// `dy` times the derivative at `x`; both of one shape, type and device, else InvalidArgument.
 Array activate_backward(const ActivationCall& call, const Array& dy, const Array& x,
                         const Stream& stream = {});
 
@@ -80,8 +80,8 @@ struct BiasGradients {
   Array x;
   Array bias;
 };
-/// The gradients of bias_activate(). That of the bias is a sum over rows in a fixed order: the same
-/// in every run.
+/// The gradients of bias_activate(). The bias gradient is a sum over rows in a fixed order: every
+/// run gives equal bits.
 BiasGradients bias_activate_backward(const ActivationCall& call, const Array& dy, const Array& x,
                                      const Array& bias, const Stream& stream = {});
 

@@ -13,7 +13,7 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kBiasLanes = 32, kBiasThreads = 256;  // those of bias_activation.cu
+constexpr std::int64_t kBiasLanes = 32, kBiasThreads = 256;  // as in bias_activation.cu
 constexpr std::int64_t kLeastBiasRows = 64;                  ///< that a block of the backward walks
 constexpr std::int64_t kBiasBlocks = 1024;                   ///< that the backward aims at
 

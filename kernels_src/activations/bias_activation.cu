@@ -8,7 +8,7 @@ using namespace kernwright;
 constexpr int kThreads = 256;
 constexpr int kLanes = 32, kWays = 8;  // packs of a row and rows that a block of the backward has
 
-/// Rows are contiguous; each thread has the same pack of N columns of K rows, one below the other.
+/// Rows are contiguous; each thread has one pack of N columns of K consecutive rows.
 template <typename Op, typename T, int N, int K, typename Index>
 __global__ void __launch_bounds__(kThreads)
     bias_activate(const T* __restrict__ x, const T* __restrict__ bias, T* __restrict__ y,
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// dx, and the sums of its columns over the rows of a block (blockIdx.y) into a row of `partial`.
+/// dx, and the column sums of dx over the rows of a block (blockIdx.y), into a row of `partial`.
 template <typename Op, typename T, int N, typename Index>
 __global__ void __launch_bounds__(kThreads)
     bias_activate_backward(const T* __restrict__ dy, const T* __restrict__ x,
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// The sums of the columns of `partial`, in the order of its rows.
+/// The sums of the columns of `partial`, in the order of the rows.
 template <typename T, typename Index>
 __global__ void __launch_bounds__(kThreads)
     bias_gradient(const Compute<T>* __restrict__ partial, T* __restrict__ dbias, Index rows,

@@ -29,7 +29,7 @@ __device__ __forceinline__ void random_bits(unsigned long long i, unsigned long 
   }
 }
 
-/// Elements whose bits are below `threshold` become 0, the others are scaled.
+/// Elements whose bits are below `threshold` become 0, all further elements are scaled.
 template <typename T, int N, int K, typename Index>
 __global__ void __launch_bounds__(kThreads)
     dropout(const T* __restrict__ x, T* __restrict__ y, Index count, unsigned threshold,

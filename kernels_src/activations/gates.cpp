@@ -40,7 +40,7 @@ std::pair<Array, Array> gate_halves(const Array& array) {
   return {array.slice(last, 0, half, 1), array.slice(last, half, half, 1)};
 }
 
-/// Merges all rows into one if they follow each other without gaps.
+/// Merges all rows into one if the rows follow each other without gaps.
 void merge_gate_rows(GateRows& rows) {
   for (const std::int64_t stride : {rows.gate_stride, rows.up_stride, rows.grad_stride,
                                     rows.gate_grad_stride, rows.up_grad_stride}) {

@@ -16,7 +16,7 @@ struct HeadWeights {
 };
 
 struct AppendQkv {
-  CacheAppend cache;  ///< with keys and values as they come
+  CacheAppend cache;  ///< with keys and values as the cache stores them
   const void* q;
   void* out;
   HeadStrides q_at, out_at;
@@ -63,7 +63,7 @@ struct HeadRow {
   float factor;  ///< of the norm
 };
 
-/// How the columns from one on turn: the same for all heads of a token.
+/// The rotation of the columns from one on: all heads of a token share the angles.
 template <bool Interleaved, int N>
 struct Rotation {
   static constexpr bool kInside = Interleaved && N > 1;  // partners are neighbours in a pack

@@ -1,5 +1,5 @@
-// Attention of many queries: a block has the queries of one head, its warps rows of them, and all
-// warps share the tiles of keys and values that pass through shared memory.
+// Attention of many queries: a block has the queries of one head, each warp has rows of these
+// queries, and all warps share the tiles of keys and values in shared memory.
 #include <kernwright/attention_tile.cuh>
 
 using namespace kernwright;
@@ -7,7 +7,7 @@ using namespace kernwright;
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
 
-/// Weights kept by the dropout are scaled, the others 0.
+/// Dropout scales the weights that stay and sets all further weights to 0.
 template <int kTiles>
 __device__ __forceinline__ void drop_weights(float (&s)[kTiles][4], const AttentionCall& call,
                                              int batch, const ScoreRow (&rows)[2], int first) {
@@ -29,7 +29,7 @@ __device__ __forceinline__ void store_rows(const RunningRows<kValueDim>& running
                                            const AttentionCall& call, const Sequence& sequence,
                                            int head, int first_row) {
   const int lane = threadIdx.x % 32;
-  // Rows of packed sequences behind the last belong to the next; others are 0.
+  // Rows behind a packed sequence belong to the next sequence; without packing these rows are 0.
   const int stored = call.q_starts != nullptr ? sequence.queries : call.queries;
   const bool pairs = kPacks || call.value_dim % 2 == 0;
 #pragma unroll
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
   unsigned char* const ring = memory + kBlockRows * kDim * sizeof(T);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   unsigned index = blockIdx.x;
-  // The last queries see most keys where they see no later ones: they begin first.
+  // With a causal mask the last queries see the most keys, so the last row tiles begin first.
   const int row_tile = call.row_tiles - 1 - static_cast<int>(index % call.row_tiles);
   index /= call.row_tiles;
   const int head = static_cast<int>(index % call.heads);

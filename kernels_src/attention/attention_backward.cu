@@ -37,9 +37,10 @@ __global__ void __launch_bounds__(kThreads)
 /// Logarithms from here on leave little of their fraction to the sum of weights.
 constexpr float kFarLogarithm = 512;
 
-/// One warp a query and head: `lse` and `bases`, which lie like the logarithms of the call. A row
-/// far from 0, where masks hold large numbers for all of its keys, gets its largest score as the
-/// base, and the logarithm of its sum of weights relative to it. The other rows have no base.
+/// A warp writes `lse` and `bases` of one query and head, with the strides of the call's
+/// logarithms. A row far from 0, where a mask holds large numbers for all keys, gets the largest
+/// score as the base, and the logarithm of the sum of weights relative to this base. All further
+/// rows have no base.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     rebase_rows(const __grid_constant__ AttentionCall call, float* __restrict__ lse,
@@ -156,8 +157,9 @@ __device__ __forceinline__ void store_gradient(T* to, const HeadStrides& at, int
   }
 }
 
-/// 64 rows of keys (kForKeys) or queries. kSums: 1 for the sums over changes of scores (gradients
-/// of keys, of queries), 2 for those over weights (of values), 3 for both.
+/// A tile has 64 rows of keys (kForKeys) or of queries. kSums selects the accumulators: 1 for the
+/// sums over changes of scores (gradients of keys, of queries), 2 for the sums over weights
+/// (gradient of values), 3 for both.
 template <typename T, int kDim, int kValueDim, int kColumns, int kStages, bool kForKeys, int kSums,
           bool kAsync, int kExtras>
 __global__ void __launch_bounds__(kThreads)
@@ -263,7 +265,7 @@ __global__ void __launch_bounds__(kThreads)
     if constexpr ((kSums & 1) != 0) add_products<T, kDim>(changes, d, x);
   }
   wait_copies<0>();
-  // Rows of packed sequences behind the last belong to the next; others are 0.
+  // Rows behind a packed sequence belong to the next sequence; without packing these rows are 0.
   const int stored = packed ? end_row : kForKeys ? call.keys : call.queries;
   if constexpr ((kSums & 1) != 0) {
     const HeadStrides& at = kForKeys ? more.dk_at : more.dq_at;

@@ -1,6 +1,6 @@
-// Attention of a few queries over long contexts: the context is split among blocks, a block's part
-// among its warps. The blocks of a cluster put their parts together in shared memory; without
-// clusters the last block of the splits does it.
+// Attention of a few queries over long contexts: split-K over the context among blocks, and a
+// block's part among its warps. The blocks of a cluster reduce the parts in shared memory; without
+// clusters the last block of the splits reduces them.
 #include <kernwright/decode_block.cuh>
 #include <kernwright/overlap.cuh>
 #include <kernwright/split_parts.cuh>
@@ -9,8 +9,8 @@ using namespace kernwright;
 
 constexpr int kCombineWarps = 4;  // of a block of combine_splits()
 
-/// A warp's tile: as many bytes for each size of elements. C++ has the same in
-/// decode_attention.cpp.
+/// A warp's tile holds an equal number of bytes for each element size. decode_attention.cpp has an
+/// equal table.
 template <typename E>
 constexpr int kTokens = sizeof(E) == 1 ? 32 : 16;
 
@@ -114,9 +114,10 @@ __device__ __forceinline__ void multiply_keys(float (&s)[kTiles][4],
   }
 }
 
-/// The rings of a block's warps, behind the queries' tile: `kStages` tiles of keys and values each,
-/// as they are in the cache. The first stages of all warps come first: a block of short shares has
-/// no memory for the others. kSpaced: tokens lie at the same distance from each other.
+/// The pipelines of a block's warps lie behind the queries' tile: `kStages` stages of keys and of
+/// values for each warp, in the cache's format. The first stages of all warps come first, because a
+/// block of short shares has no memory for further stages. kSpaced: the distance between
+/// neighbouring tokens is constant.
 template <typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync, bool kSpaced>
 struct TokenRing {
   using Keys = TokenCopy<E, kTokens<E>, kDim, kAsync>;
@@ -255,7 +256,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   QueryOperands<kDim> queries;
   RunningRows<kValueDim> running[1];
   running[0].clear();
-#pragma unroll 1  // the first copies are the same instructions as the later ones
+#pragma unroll 1  // one copy of the instructions serves the prologue and the mainloop
   for (int tile = -kStages; tile < tiles; ++tile) {
     // Behind all of the first copies the queries would come last.
     if (kWhole && tile == (kStages > 1 ? 1 - kStages : 0)) {

@@ -21,8 +21,8 @@ struct ScalesCall {
   }
 };
 
-/// The place of a sequence's first tile among those of one head of values. Each sequence has one
-/// tile for each whole one of its keys, and one more.
+/// The index of a sequence's first tile among the tiles of one head of values. A sequence has a
+/// tile for each whole tile of keys, and one more.
 __device__ __forceinline__ int first_tile(const AttentionCall& call, int k_token, int batch,
                                           int keys) {
   return call.k_starts != nullptr ? k_token / keys + batch : batch * (call.keys / keys + 1);
@@ -41,15 +41,15 @@ struct OperandsOf<A, A> {
   using Type = A;
 };
 
-/// 8 rows by 16 bytes each lie in 128 bytes; `next` bytes are from one such piece to the one with
-/// the next 16 bytes of the inner dimension, `below` to that with the next 8 rows.
+/// A core matrix of 8 rows by 16 bytes lies in 128 contiguous bytes. `next` is the distance in
+/// bytes to the core matrix of the next 16 bytes of k, `below` the distance to the next 8 rows.
 __device__ __forceinline__ unsigned long long plain_descriptor(unsigned address, unsigned next,
                                                                unsigned below) {
   return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(next >> 4) << 16 |
          static_cast<unsigned long long>(below >> 4) << 32;
 }
 
-/// Four floats as float8_e4m3fn, the first in the low byte. Those beyond 448 become 448.
+/// Converts four floats to float8_e4m3fn, the first in the low byte. Values beyond 448 become 448.
 __device__ __forceinline__ unsigned four_of(float a, float b, float c, float d) {
   unsigned short low, high;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(b), "f"(a));
@@ -66,8 +66,8 @@ struct Form {
   static constexpr int kLift = 5;
   static constexpr bool kKeeps = keeps;
 
-  /// A thread has keys t % 4 * 2 and one more of every eight. They are the columns of an operand in
-  /// the order of turn_values().
+  /// A thread holds keys t % 4 * 2 and t % 4 * 2 + 1 of every eight: columns of an operand in the
+  /// order of turn_values().
   template <int kScores>
   __device__ static __forceinline__ void pack(const float (&s)[kScores],
                                               unsigned (&weights)[kScores / 16][4]) {
@@ -171,9 +171,9 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-/// As hopper_attention() of 16-bit elements, with what turn_values() wrote in place of the values.
-/// Parts of more than `kept_tiles` tiles keep sums, in `kept`: float32 of the queries of each
-/// block. If that is null, they are behind the other shared memory.
+/// hopper_attention() for elements of 8 bits: turn_values() has written the values. Parts of more
+/// than `kept_tiles` tiles keep accumulators in `kept`: float32 of the queries of each block. A
+/// null `kept` stands for memory behind all further shared memory.
 template <typename Kind, typename Of, Extras kExtras>
 __global__ void __launch_bounds__(Of::kBound, 1)
     float8_attention(const __grid_constant__ TensorMap map_q,

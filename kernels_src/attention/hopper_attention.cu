@@ -1,8 +1,9 @@
-// Attention of many queries the Hopper way: warps copy tiles of keys and values by tensor maps into
-// rings of stages, warpgroups of 64 queries multiply them (wgmma). Products with the next keys
-// run beside the softmax of these, and warpgroups take turns at the matrix units. Where queries
-// have two or three places, those of the next rows come while these are worked on, and the first
-// products with them run beside the last ones of these.
+// Attention of many queries on Hopper: producer warps load tiles of keys and values by TMA into the
+// stages of a pipeline, and consumer warpgroups of 64 queries multiply the tiles (wgmma). Products
+// of the next keys run beside the softmax of the current keys, and the warpgroups alternate at the
+// tensor cores. Where queries have two or three stages, the next rows are loaded during the
+// mainloop of the current rows, and the first products of the next rows overlap the last products
+// of the current rows.
 #include <kernwright/attention_group.cuh>
 
 using namespace kernwright;

@@ -1,14 +1,15 @@
-// Gradients of attention the Hopper way. A block has 128 keys of a head and walks over its queries,
-// the last first: a warp copies tiles of queries and of the result's gradient by tensor maps, two
-// warpgroups of 64 keys make weights and changes of scores with keys as rows (wgmma). So both are
-// left operands in registers for the gradients of values and of keys; the changes also go to shared
-// memory, where the gradient of the queries needs them. The warpgroups make it in turns, each of
-// every second tile: the other one goes on to the next weights meanwhile, so the tensor cores have
-// work. It is a sum over blocks: a thread adds a tile's part to sums in global memory
-// (cp.reduce.async.bulk) once all blocks with earlier keys have added theirs. The order of
-// additions is fixed and scores are computed once; a launch of its own for the queries would need
-// no order, but two products of five once more. Who is waited for has begun, as blocks take their
-// numbers from a counter.
+// Gradients of attention on Hopper. A block has 128 keys of a head and walks over the queries, the
+// last tile first: a producer warp loads tiles of queries and of the result's gradient by TMA, and
+// two consumer warpgroups of 64 keys compute weights and changes of scores with keys as rows
+// (wgmma). So weights and changes are left operands in registers for the gradients of values and of
+// keys. Changes also go to shared memory, where the gradient of the queries reads them. The
+// warpgroups alternate in this product, so that one warpgroup computes the next weights while the
+// tensor cores work for the second warpgroup. The gradient of the queries is a sum over blocks: a
+// thread adds a tile's part to accumulators in global memory (cp.reduce.async.bulk) once all blocks
+// with earlier keys have added their parts. The order of additions is fixed and scores are computed
+// once; a separate kernel for the queries would need no order, but would compute two of the five
+// products twice. Blocks take numbers from a counter, so a block only waits for blocks that have
+// begun.
 #include <kernwright/gradient_part.cuh>
 #include <kernwright/gradient_rows.cuh>
 #include <kernwright/gradient_sums.cuh>
@@ -19,8 +20,8 @@ constexpr int kThreads = 384;
 constexpr int kGroupKeys = 64;  // of a warpgroup
 constexpr int kSumSets = 2;     // one of each warpgroup
 
-/// 128 queries are for heads up to 64, 64 for others: then the gradient of a tile's queries is 64
-/// sums of a warpgroup's thread.
+/// Heads of up to 64 columns take 128 queries, larger heads 64: a thread then holds 64 accumulators
+/// for the gradient of a tile's queries.
 template <int dim, int value_dim, int queries, bool ragged>
 struct Tile : BackwardTile<dim, value_dim, queries, 2 * kGroupKeys, 1, ragged, 2> {
   static constexpr int kHalves = queries / 64;
@@ -29,8 +30,8 @@ struct Tile : BackwardTile<dim, value_dim, queries, 2 * kGroupKeys, 1, ragged, 2
   static_assert(Tile::kSums == 8192);
 };
 
-/// A thread adds a warpgroup's tiles of the queries' gradient, every second one, to those in global
-/// memory, each in its turn. The first block of a tile writes.
+/// A thread adds every second tile of a warpgroup's gradient of the queries to the accumulators in
+/// global memory, in the order of the blocks. The first block of a tile writes instead.
 template <typename Of>
 __device__ __forceinline__ void add_sums(const Shared<Of>& shared, const AttentionCall& call,
                                          const BackwardPlan& plan, const Part<Of>& part, int set) {
@@ -58,7 +59,7 @@ __device__ __forceinline__ void add_sums(const Shared<Of>& shared, const Attenti
 /// The state of a warpgroup's thread.
 struct Self {
   int group, warp, lane;
-  int key;             // of its first row, the other is 8 behind
+  int key;             // of the first row; the second row is 8 behind
   float scale, inner;  // of scores to units of log2; before the cap
 };
 
@@ -179,7 +180,7 @@ struct Deriving {
       keep_weights(changes[kLast]);
       shared.q_empty[ring.stage].arrive();
     } else {
-      // With two sets, this one's last products ended before the other warpgroup's last pass.
+      // With two sets, the last products of this set ended before the peer warpgroup's last pass.
       meet(1 + set, 256);
       const unsigned from = shared_address(shared.changes(set));
       begin_products();

@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int mask = 16; mask > 0; mask /= 2) sum += __shfl_xor_sync(~0u, sum, mask);
     if (bad) sum = not_a_number();
-    // In packed sequences, rows behind the last belong to the next sequence; otherwise they are 0.
+    // Rows behind a packed sequence belong to the next sequence; without packing these rows are 0.
     const int stored = call.q_starts != nullptr ? sequence.queries : call.queries;
     if (rows[r].query >= stored) break;
     if (call.splits > 1) {

@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
   }
-  // Rows of packed sequences behind the last belong to the next; others are 0.
+  // Rows behind a packed sequence belong to the next sequence; without packing these rows are 0.
   const int stored = packed ? end_row : kForKeys ? call.keys : call.queries;
   const HeadStrides& at = kForKeys ? more.dk_at : more.dq_at;
   float* const to = static_cast<float*>(kForKeys ? more.dk : more.dq) +

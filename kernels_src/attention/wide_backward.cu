@@ -1,16 +1,17 @@
-// Gradients of attention the Hopper way for heads above 128, whose sums fill the registers of two
-// warpgroups. A block has 64 keys of a head and walks over its queries, the last first: a warp
-// loads tiles of queries and of the result's gradient by tensor maps. The first warpgroup makes
-// weights (wgmma, keys as rows) and the gradient of values, with weights as left operands in
-// registers. The second one makes products of gradients and values, with the weights of the first
-// the changes of scores, and the gradient of keys. Weights, then changes lie in shared memory. Each
-// warpgroup makes a part of the columns of the queries' gradient of the tile before, 64 at a time,
-// beside its other products.
-// Additions of this gradient are what the L2 cache has least room for. So two blocks of a cluster
-// have neighbouring keys: each adds up half of the columns for both, by numbers that the other one
-// sends to its shared memory, and adds the result to sums in global memory once all clusters with
-// earlier keys have added theirs. The order of additions is fixed, as in hopper_backward.cu. The
-// blocks load each tile of queries together.
+// Gradients of attention on Hopper for heads above 128, where the accumulators fill the registers
+// of two warpgroups. A block has 64 keys of a head and walks over the queries, the last tile first:
+// a producer warp loads tiles of queries and of the result's gradient by TMA. The first warpgroup
+// computes weights (wgmma, keys as rows) and the gradient of values, with weights as left operands
+// in registers. The second warpgroup computes products of gradients and values, from these and the
+// first warpgroup's weights the changes of scores, and then the gradient of keys. Shared memory
+// holds weights, then changes. Each warpgroup computes a part of the columns of the previous tile's
+// gradient of the queries, 64 at a time, beside the products of the current tile.
+//
+// Additions of this gradient limit the kernel at the L2 cache. So two blocks of a cluster have
+// neighbouring keys: each block adds up half of the columns for both, from accumulators that the
+// peer block sends to shared memory, and adds the sum to accumulators in global memory once all
+// clusters with earlier keys have added theirs. The order of additions is fixed, as in
+// hopper_backward.cu. The blocks load each tile of queries by multicast.
 #include <kernwright/gradient_part.cuh>
 #include <kernwright/gradient_rows.cuh>
 #include <kernwright/wide_gradient_sums.cuh>
@@ -24,9 +25,10 @@ constexpr int kSets = 2;                // places for weights, then changes
 // changes are written, all products are done.
 constexpr int kWeightsFull = 1, kChangesFull = 3, kSetEmpty = 5, kOwnChanges = 7, kDone = 8;
 
-/// Of the queries' gradient the first warpgroup makes kOwnColumns columns of 64, the second one the
-/// others. The first block of a cluster adds up the columns of first warpgroups, the second block
-/// the others. The other block sends half of 64 columns at a time to one of `slots` places.
+/// The first warpgroup computes kOwnColumns columns of 64 of the queries' gradient, the second
+/// warpgroup all further columns. The first block of a cluster adds up the columns of first
+/// warpgroups, the second block the columns of second warpgroups. The peer block sends half of 64
+/// columns at a time to one of `slots` buffers.
 template <int dim, int value_dim, bool ragged, int stages, int slots>
 struct WideTile : BackwardTile<dim, value_dim, 64, 64, 2, ragged, stages> {
   static constexpr int kChangeSets = kSets;
@@ -36,8 +38,8 @@ struct WideTile : BackwardTile<dim, value_dim, 64, 64, 2, ragged, stages> {
   static constexpr int kOwnColumns = WideTile::kColumns == 3 ? 1 : (WideTile::kColumns + 1) / 2;
 };
 
-/// A tile of queries: the number of tiles before it, its place in the batch, the number of clusters
-/// before this one that add to it.
+/// A tile of queries: the number of tiles before it, the index in the batch, and the number of
+/// earlier clusters that add to it.
 struct QueryTile {
   int step, place;
   unsigned turn;
@@ -137,7 +139,7 @@ struct QueryColumns {
       commit_products();
     }
   }
-  /// Sends sums to the other block, or adds those of the other block and both to global memory.
+  /// Sends accumulators to the peer block, or adds the sum of both blocks to global memory.
   template <int kPart>
   __device__ __forceinline__ void share_part(const QueryTile& tile) {
     const int slot = ring.stage, lane = threadIdx.x % 32;
@@ -166,7 +168,7 @@ struct QueryColumns {
     }
     ring.advance();
   }
-  /// Column `kColumn` of the warpgroup, once its products have ended.
+  /// Handles column `kColumn` of the warpgroup, once the products of this column have ended.
   template <int kColumn>
   __device__ __forceinline__ void share(const QueryTile& tile) {
     if constexpr (kColumn < kCount) {
@@ -363,8 +365,8 @@ __device__ __forceinline__ void derive_keys(const Shared<Of>& shared, const Atte
   walk.template store<T, Of::kDim>(call.scale, shared.keys, more.dk, more.dk_at, call.dim);
 }
 
-/// A thread lets the block add its columns of every second tile, in the cluster's turn, and then
-/// lets the next cluster add its own.
+/// A thread waits for the cluster's turn, lets the block add its columns of every second tile, and
+/// then lets the next cluster add.
 template <typename Of>
 __device__ __forceinline__ void order_additions(const Shared<Of>& shared, const AttentionCall& call,
                                                 const BackwardPlan& plan, const Part<Of>& part,

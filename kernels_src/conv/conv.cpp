@@ -93,7 +93,7 @@ Array with_bias(Array made, const std::optional<Array>& bias, const Stream& on) 
   return made;
 }
 
-/// With the last two axes swapped.
+/// A view with the last two axes swapped.
 Array turned(const Array& array) {
   std::vector<int> axes(static_cast<std::size_t>(array.ndim()));
   std::iota(axes.begin(), axes.end(), 0);

@@ -27,12 +27,12 @@ struct ConvGeometry {
 Array convolve(const Array& x, const Array& weight, const std::optional<Array>& bias,
                const ConvGeometry& geometry, bool tf32 = false, const Stream& stream = {});
 
-/// The same for a transposed convolution, with weights (channels, outputs / groups, kernel...).
+/// The transposed convolution, with weights (channels, outputs / groups, kernel...).
 Array convolve_transposed(const Array& x, const Array& weight, const std::optional<Array>& bias,
                           const ConvGeometry& geometry, bool tf32 = false,
                           const Stream& stream = {});
 
-/// The gradient of the weights of convolve(x, ...) for the gradient dy of its result: (outputs,
+/// The gradient of the weights of convolve(x, ...), from the gradient dy of the result: (outputs,
 /// channels / groups, kernel...).
 Array convolve_weight_gradient(const Array& x, const Array& dy, const ConvGeometry& geometry,
                                bool tf32 = false, const Stream& stream = {});

@@ -25,26 +25,26 @@ struct ConvAxis {
 };
 
 /// Windows of the product. With step = gcd(stride, dilation) along x, the outputs phase + period *
-/// j have a slab of positions of their own, whose position r is the input first + step * (phase *
+/// j read a separate slab of positions, whose position r is the input first + step * (phase *
 /// row_step + period * r): window j has the neighbours from j * row_step on. A window is `inner`
-/// elements long, and the next row's begins row_elements behind its first.
+/// elements long, and the window of the next row begins row_elements behind it.
 struct ConvPlan {
-  /// `spare`: channels beyond those of a group at the least. `may_part`: an image may have a
-  /// product of its own, where that makes the result as it shall lie.
+  /// `spare`: channels beyond a group's channels at the least. `may_part`: each image may have a
+  /// separate product, where this gives the result the wanted layout.
   ConvPlan(const ConvGeometry& geometry, const ConvSizes& sizes, std::size_t element,
            std::int32_t spare = 0, bool may_part = false);
 
   ConvAxis y, x;
-  std::int32_t period = 1, phases = 1;  ///< phases: those with outputs
+  std::int32_t period = 1, phases = 1;  ///< phases with outputs
   std::int32_t row_step = 1;            ///< positions from row to row
   std::int32_t step = 1;                ///< inputs from position to position
-  std::int32_t columns = 1;             ///< rows of a slab, with those that have no output
+  std::int32_t columns = 1;             ///< rows of a slab, also rows without an output
   std::int32_t padded_channels = 1;
-  /// Each image has a product, whose `all_rows` are its outputs, else the batch has one, whose rows
-  /// are whole units of 16 bytes.
+  /// Each image has a product, whose `all_rows` are the image's outputs, else the batch has one,
+  /// whose rows are whole units of 16 bytes.
   bool parted = false;
   std::int64_t rows = 0, all_rows = 0;
-  std::int64_t positions = 0, all_positions = 0;  ///< of a group's memory, with those at its end
+  std::int64_t positions = 0, all_positions = 0;  ///< of a group's memory, without and with the end
   std::int64_t row_elements = 0, inner = 0;
   std::int64_t products = 0;  ///< rows of the weights for a group: outputs times residues
 };

@@ -5,7 +5,7 @@ using namespace kernwright;
 
 constexpr int kThreads = 256;
 
-/// Strides are in elements; y and x are axes 0 and 1 of the others.
+/// Strides are in elements; y and x are axes 0 and 1 of the arrays in this struct.
 struct Direct {
   Int64 x_n, x_c, x_y, x_x;                         // strides of x, or of dy for gradients of it
   Int64 weight_out, weight_in, weight_y, weight_x;  // strides of the weights
@@ -83,7 +83,7 @@ __device__ __forceinline__ int input_of(const Direct& d, int axis, int o, int k)
   return i < d.in[axis] ? i : -1;
 }
 
-/// The same for a transposed convolution; each output gathers, in a fixed order.
+/// The transposed convolution; each output gathers, in a fixed order.
 template <typename T, typename Index>
 __global__ void __launch_bounds__(kThreads)
     convolve_transposed(T* out, const T* x, const T* weight, const T* bias, Index count,
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads)
   const T* const gradient = dy + output * d.weight_in;
   const Int64 plane = static_cast<Int64>(d.out[0]) * d.out[1], count = plane * d.batch;
   Compute<T> sum = 0;
-  Int64 n = 0, first = 0;  // the image of element i, and its first element
+  Int64 n = 0, first = 0;  // the image of element i, and the image's first element
   for (Int64 i = threadIdx.x; i < count; i += kThreads) {
     while (i - first >= plane) {
       first += plane;

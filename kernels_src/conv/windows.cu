@@ -140,7 +140,7 @@ struct Rows {
   RowAxis y, x;
 };
 
-/// An output of the result's planes, and its row.
+/// An output of the result's planes, and the row of the output.
 struct Output {
   Int64 n;
   Int64 row;

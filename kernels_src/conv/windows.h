@@ -1,4 +1,4 @@
-// Launches of windows.cu: the operands of a convolution's product, and its result.
+// Launches of windows.cu: the operands of a convolution's product, and the result.
 #pragma once
 
 #include "kernels_src/conv/conv_plan.h"

@@ -41,7 +41,7 @@ std::optional<LineCopy> line_copy(const WalkPlan<2>& plan, int log2_unit) {
   const std::int64_t bytes = line.extent * unit;
   const std::int64_t units = bytes / kLineUnit;
   const std::int64_t parts = std::max<std::int64_t>(1, (units + kPartUnits / 2) / kPartUnits);
-  // Of short lines a warp copies several.
+  // A warp copies several short lines.
   const std::uint32_t log2_lanes = units < 64 ? 3 : units < 128 ? 4 : 5;
   if (lines.extent > kMost / (parts << log2_lanes)) return std::nullopt;
   return LineCopy{.to = plan.base[kTo],

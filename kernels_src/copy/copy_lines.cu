@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kThreads) copy_lines(const Lines one, const Li
       whole.target[i] = shifted_unit(low[u], high[u], whole.shift);
     }
   }
-  // The elements in front of them, by the first part, and those behind, by the last one.
+  // The first part copies the elements in front of the units, the last part the elements behind.
   const int ahead = part == 0 ? whole.begin : 0;
   const int behind = part + 1 == static_cast<int>(parts) ? bytes - whole.end() : 0;
 #pragma unroll 4

@@ -22,7 +22,7 @@ constexpr std::uint32_t kTiledThreads = 256;
 /// A line shorter than this goes by a plain walk in the order of the longer one.
 constexpr std::int64_t kShortTransposeLine = 16;
 
-/// The kernel's parameter; its layout is that of TiledView in tiled_transpose.cu.
+/// The kernel's parameter; the layout is that of TiledView in tiled_transpose.cu.
 struct TiledView {
   std::int64_t x_extent, y_extent;
   std::int64_t to_x, to_y, from_x, from_y;

@@ -12,7 +12,7 @@ namespace {
 
 using Types = std::array<ScalarType, kMaxOperands>;
 
-/// Whether the type of operand `i` has a say in the types of the others.
+/// Whether the type of operand `i` decides about the types of further operands.
 bool has_say(const OperationInfo& operation, std::size_t i) {
   if (operation.domain == OperationInfo::Domain::logical) return false;
   if (operation.domain == OperationInfo::Domain::exponent) return i == 0;
@@ -29,7 +29,7 @@ ScalarType wide_type(Weak number) {
   return number == Weak::real ? ScalarType::float64 : default_type(number);
 }
 
-/// Types of all operands, those of weak numbers by what stands beside them.
+/// Types of all operands; a weak number takes the type of the operands beside it.
 Types operand_types(const OperationInfo& operation, std::span<const Operand> operands) {
   Types types{};
   std::optional<ScalarType> strong;

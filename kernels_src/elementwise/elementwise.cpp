@@ -14,7 +14,7 @@
 namespace kernwright::kernels {
 namespace {
 
-/// The arrays among the operands; the first is where the others must be too.
+/// The arrays among the operands; the first array decides the device of all.
 class Arrays {
  public:
   Arrays(Operation operation, std::span<const Operand> operands) {
@@ -52,7 +52,7 @@ bool memory_overlaps(const Array& a, const Array& b) {
   return begin(a, ra.low) < begin(b, rb.high) && begin(b, rb.low) < begin(a, ra.high);
 }
 
-/// Whether element i of both is the same memory, for all i.
+/// Whether element i of both arrays is one place in memory, for all i.
 bool same_view(const Array& a, const Array& b) {
   return a.address() == b.address() && a.shape() == b.shape() && a.strides() == b.strides() &&
          scalar_size(a.type()) == scalar_size(b.type());

@@ -144,7 +144,8 @@ __global__ void flat(char* out, Index count, const Operands... operands) {
     compute<Op, R, O, N>(out + at(i, N * size),
                          Loaded<Operands, N>(operands, at(i, Operands::template step<N>()))...);
   } else if (kPacks == 1 && N > 1) {
-    // The elements behind the last pack: by the threads behind it. So those before end at once.
+    // The threads behind the last pack take the remaining elements, so that all earlier threads end
+    // at once.
     const Index rest = packs * N + (i - packs);
     if (rest >= count) return;
     compute<Op, R, O, 1>(out + at(rest, size),

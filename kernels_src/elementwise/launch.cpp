@@ -200,8 +200,8 @@ bool is_flat(const ElementwiseCall& call, const Array& result, Variant& variant)
   return result.is_contiguous();
 }
 
-/// Packs along the innermost dimension: 1 unless every array has its elements there in a row or
-/// the same one. The dimension counts packs then.
+/// Packs along the innermost dimension: 1 unless every array has neighbours there, or one repeated
+/// element. The dimension then counts packs.
 int pack_innermost(const ElementwiseCall& call, const Array& result, Layout& layout,
                    Variant& variant) {
   if (layout.dims.empty()) return 1;

@@ -85,7 +85,7 @@ ScalarType computed_in(const OperationInfo& operation, ScalarType type, const Sc
   }
 }
 
-/// Integers of both signs that only float64 would hold: compared as they are.
+/// Integers of both signs that only float64 would hold are compared as integers.
 bool compare_exactly(const OperationInfo& operation, const ScalarType* types) {
   return operation.arity == 2 && operation.result == Info::Result::BOOL &&
          ((types[0] == ScalarType::uint64 && is_signed_integer(types[1])) ||
@@ -98,7 +98,7 @@ ScalarType result_of(const OperationInfo& operation, ScalarType type) {
   return operation.result == Info::Result::PART ? real_type_of(type) : type;
 }
 
-/// Of a number and the integer that scales it.
+/// The types of a number and of the integer that scales it.
 OperationTypes exponent_types(const OperationInfo& operation, const ScalarType* types) {
   if (is_complex(types[0]) || !is_whole(types[1]) || types[1] == ScalarType::uint64) {
     refuse_types(operation, types);

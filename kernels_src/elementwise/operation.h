@@ -1,4 +1,4 @@
-// The elementwise operations: their names and what types they take and give.
+// The elementwise operations: names, and the types of operands and results.
 #pragma once
 
 #include "base/scalar_type.h"

@@ -26,7 +26,7 @@ std::atomic<ScalarType> default_real = ScalarType::float32;
 
 std::size_t index_of(ScalarType type) noexcept { return static_cast<std::size_t>(type); }
 
-/// bool, unsigned, signed, floating, complex: what goes into a kind may come from those before it.
+/// bool, unsigned, signed, floating, complex: a kind takes values of all earlier kinds.
 int kind_of(ScalarType type) noexcept {
   if (type == ScalarType::boolean) return 0;
   if (is_unsigned_integer(type)) return 1;

@@ -20,7 +20,7 @@ ScalarOperand ScalarOperand::of(double value) noexcept {
 
 void encode(const ScalarOperand& number, ScalarType type, void* to) {
   const Number& value = number.value;
-  // As reals, these are written beyond the range too.
+  // A real number beyond the range is written, too.
   if (type == ScalarType::boolean) {
     const bool is_zero = value.as_double() == 0 && value.imaginary == 0;
     (void)kernwright::encode(Number::of(std::uint64_t{is_zero ? 0U : 1U}), type, to);

@@ -9,7 +9,7 @@
 
 namespace kernwright::kernels {
 
-/// A number with a type of its own, or a weak one, which takes the type of the arrays beside it.
+/// A number with a type, or a weak number, which takes the type of the arrays beside it.
 struct ScalarOperand {
   Number value;
   Weak weak = Weak::none;

@@ -1,5 +1,6 @@
-// The gradient of an embedding's table, the same in every run: places are sorted by their rows of
-// the table, stably, eight bits at a time; then one block adds up the gradients of a row in order.
+// The gradient of an embedding's table, with equal bits in every run: positions are sorted by the
+// table's rows, stably, eight bits at a time; then one block adds up the gradients of a row in
+// order.
 #include <kernwright/elements.cuh>
 #include <kernwright/edge_packs.cuh>
 #include <kernwright/reduce.cuh>
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(kThreads)
   counts[threadIdx.x * gridDim.x + blockIdx.x] = found[threadIdx.x];
 }
 
-/// Every count becomes the sum of those before it; one block.
+/// Every count becomes the sum of the counts before; one block.
 __global__ void __launch_bounds__(1024) scan_counts(unsigned* __restrict__ counts, unsigned count) {
   __shared__ unsigned sums[32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(1024) scan_counts(unsigned* __restrict__ count
   }
 }
 
-/// Moves keys and places to where counts say, those of equal digits in their order.
+/// Moves keys and positions to the offsets of the counts; equal digits stay in order.
 __global__ void __launch_bounds__(kThreads)
     scatter_digits(const unsigned* __restrict__ keys, const unsigned* __restrict__ places,
                    unsigned* __restrict__ sorted_keys, unsigned* __restrict__ sorted_places,
@@ -111,8 +112,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Block (x, y) has the columns of tile y, and the row of the table whose keys begin at x: others
-/// leave at once. Rows without keys are not touched.
+/// Block (x, y) has the columns of tile y, and the row of the table whose keys begin at x; blocks
+/// without a first key leave at once. Rows without keys are not touched.
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads)
     sum_rows(const T* __restrict__ dy, const unsigned* __restrict__ keys,

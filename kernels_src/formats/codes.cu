@@ -54,7 +54,7 @@ struct NormalFloat {
 /// FP4 of bitsandbytes: a sign and a number from 0 to 1.
 struct TwelfthFloat {
   __device__ static float decode(unsigned code) { return kTwelfthFloat[code]; }
-  /// The thresholds are those of bitsandbytes, digit by digit. NaN becomes 0.
+  /// The thresholds equal the ones of bitsandbytes, digit by digit. NaN becomes 0.
   __device__ static unsigned encode(float x) {
     const float a = fabsf(x);
     const int rank = (a > 0.00260417f) + (a > 0.0859375f) + (a > 0.20833333f) + (a > 0.29166667f) +
@@ -81,8 +81,8 @@ struct Float4 {
   }
 };
 
-/// Eight numbers a thread and step, of codes two a byte; `High` says that the first of the two is
-/// the high half of its byte. Blocks have 1 << shift numbers.
+/// Eight numbers a thread and step, of two codes a byte; `High` says that the first code is the
+/// high half of the byte. Blocks have 1 << shift numbers.
 template <typename Code, typename Scale, typename T, bool High, bool Packed>
 __global__ void __launch_bounds__(kThreads)
     dequantize_codes(T* out, const UInt8* in, UInt64 count, int shift, Scale scales) {

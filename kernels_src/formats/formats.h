@@ -16,22 +16,21 @@ namespace kernwright::kernels {
 /// Blocks of GGUF files, as ggml's block_q4_0, block_q4_1, ..., block_q2_K, ..., block_iq4_xs.
 struct GgufFormat {
   std::string_view name;  ///< "q4_k"
-  const char* device;     ///< its name in gguf_blocks.cuh
+  const char* device;     ///< the name in gguf_blocks.cuh
   int values, bytes;      ///< of a block
   std::uint64_t align;    ///< of loads, where the first block allows it
 };
 /// Throws InvalidArgument with a list of the known ones.
 const GgufFormat& gguf_format(std::string_view name);
 
-/// `blocks` is uint8: whole blocks along the last axis, each replaced by its numbers. `type` is
-/// float16, bfloat16 or float32. float32 has the numbers of ggml's dequantize_row functions.
+/// `blocks` is uint8: whole blocks along the last axis; numbers replace each block. `type` is
+/// float16, bfloat16 or float32. float32 equals the result of ggml's dequantize_row functions.
 Array dequantize_gguf(const Array& blocks, const GgufFormat& format, ScalarType type,
                       const Stream& stream = {});
 /// Numbers to blocks: the last axis holds whole blocks. q4_0, q4_1, q5_0, q5_1 and q8_0 round as
-/// ggml's reference does. q2_k, q4_k and q5_k take a group from its lowest value (at most 0) to its
-/// highest, the others a group by its value of largest magnitude; scales round to nearest, then
-/// codes by them.
-/// NaN counts as 0; a block with an infinity decodes to NaN and infinities.
+/// ggml's reference does. q2_k, q4_k and q5_k scale a group from the lowest value (at most 0) to
+/// the highest, all further formats by the value of largest magnitude; scales round to nearest,
+/// then the codes. NaN counts as 0; a block with an infinity decodes to NaN and infinities.
 Array quantize_gguf(const Array& x, const GgufFormat& format, const Stream& stream = {});
 
 enum class CodeFormat : std::uint8_t { nf4, mxfp4, nvfp4, fp4 };
@@ -49,8 +48,8 @@ std::pair<Array, Array> quantize_codes(const Array& x, const std::optional<Array
                                        const Shape& codes_shape, const Shape& scales_shape,
                                        const Stream& stream = {});
 
-/// float8 times the float32 scale of its tile; the last two axes are cut into tiles, what is left
-/// over is a tile as well.
+/// float8 times the float32 scale of the tile; the last two axes are cut into tiles, and a
+/// remainder is a tile as well.
 Array dequantize_tiles(const Array& values, const Array& scales, std::array<std::int64_t, 2> tile,
                        ScalarType type, const Stream& stream = {});
 /// (float8_e4m3fn, scales): a scale is the largest magnitude of the tile over 448.
@@ -64,12 +63,12 @@ Array dequantize_gptq(const Array& codes, const Array& zeros, const Array& scale
                       const std::optional<Array>& groups, int zero_offset, ScalarType type,
                       const Stream& stream = {});
 /// scale * (code - zero): `codes` (rows, columns / 8), `zeros` (groups, columns / 8), `scales`
-/// (groups, columns); a word holds its columns in the order 0, 2, 4, 6, 1, 3, 5, 7.
+/// (groups, columns); a word holds columns in the order 0, 2, 4, 6, 1, 3, 5, 7.
 Array dequantize_awq(const Array& codes, const Array& zeros, const Array& scales, ScalarType type,
                      const Stream& stream = {});
 
-/// Integers as 4 bits, their low ones, two in a byte: the first in its low half, along the last
-/// axis, whose last byte has a high half of 0 where the extent is odd. The result is uint8.
+/// The low 4 bits of integers, two in a byte along the last axis, the first in the low half; with
+/// an odd extent the last byte has a high half of 0. The result is uint8.
 Array pack_nibbles(const Array& x, const Stream& stream = {});
 /// The other way round, as int8 or uint8; `length` is the extent of the last axis (below 0: even).
 Array unpack_nibbles(const Array& packed, bool is_signed, std::int64_t length,

@@ -7,7 +7,7 @@ using namespace kernwright;
 
 constexpr int kThreads = 256;
 
-/// value * scale of its tile. blockIdx.y: rows of all matrices, which lie one after the other.
+/// value * the scale of the tile. blockIdx.y: rows of all matrices, one matrix after another.
 template <typename T, typename Q, int Width>
 __global__ void __launch_bounds__(kThreads)
     dequantize_tiles(T* out, const Q* in, const float* scales, UInt64 rows_of_all, UInt32 rows,

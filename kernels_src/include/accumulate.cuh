@@ -5,7 +5,7 @@
 
 namespace kernwright {
 
-/// Sums and products of T are kept in it: 64 bits for integers, Compute<T> for the others.
+/// The type of sums and products of T: 64 bits for integers, Compute<T> for all further types.
 template <typename T>
 struct AccumulatorOf {
   using Type = Compute<T>;
@@ -111,7 +111,7 @@ __device__ __forceinline__ As narrow(Value x) {
   return from_compute<As>(static_cast<Compute<As>>(x));
 }
 
-/// Between a type and its wide one.
+/// Conversions between a type and its wide type.
 template <typename To, typename From>
 struct Between {
   __device__ static To of(From x) { return static_cast<To>(x); }

@@ -28,7 +28,7 @@ __device__ __forceinline__ float reciprocal(float x) {
   return result;
 }
 __device__ __forceinline__ double reciprocal(double x) { return 1.0 / x; }
-/// The same in one instruction: that of numbers beyond 2^126 is 0.
+/// The reciprocal in one instruction; for numbers beyond 2^126 the result is 0.
 __device__ __forceinline__ float short_reciprocal(float x) {
   float result;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
@@ -189,7 +189,7 @@ struct Gelu {
 /// Gelu in few instructions, for sums of products: the complementary error function to 1.2e-7 of
 /// itself (W. Press et al., "Numerical recipes", erfcc()).
 struct ErfcGelu {
-  /// The chance beyond |x|. The coefficients are those of the source times log2(e).
+  /// The tail probability beyond |x|. The coefficients are those of the source times log2(e).
   __device__ static float tail(float x) {
     const float t = reciprocal(1 + 0.35355339f * fabsf(x));
     constexpr double kTerms[] = {-0.82215223, 1.48851587, -1.13520398, 0.27886807,
@@ -212,9 +212,9 @@ struct ErfcGelu {
 struct ShortGelu {
   /// exp(-x^2 / 2).
   __device__ static float bell(float x) { return short_exp2(x * (x * -0.72134752f)); }
-  /// The chance beyond |x| to 1e-5 of itself: the bell times a polynomial in t without a constant
-  /// term. Its coefficients make the largest of the relative errors for |x| up to 13 least; beyond
-  /// that the bell is 0.
+  /// The tail probability beyond |x| to a relative error of 1e-5: the bell times a polynomial in t
+  /// without a constant term. The coefficients minimise the largest relative error for |x| up to
+  /// 13; beyond 13 the bell is 0.
   __device__ static float tail(float x) {
     const float t = short_reciprocal(1 + 0.30759145f * fabsf(x));
     constexpr float kTerms[] = {0.19064854f, 0.0064284975f, 0.13672221f, 0.11866730f, 0.12296276f};

@@ -286,7 +286,7 @@ __device__ Complex<P> complex_expm1(Complex<P> z) {
   return {M::expm1(z.real) * M::cos(z.imag) - 2 * sine * sine, M::exp(z.real) * M::sin(z.imag)};
 }
 
-/// Whole exponents by products, as NumPy; all others by exp and log.
+/// Whole exponents by products, as NumPy computes them; further exponents by exp and log.
 template <typename P>
 __device__ Complex<P> complex_pow(Complex<P> base, Complex<P> exponent) {
   using M = Real<P>;

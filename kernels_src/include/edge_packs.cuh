@@ -6,8 +6,7 @@
 
 namespace kernwright {
 
-/// A pack that lies inside. Several such loads in turn are in flight together; loads with edges are
-/// not.
+/// Loads a pack without edges. Several such loads overlap; loads with edges do not.
 template <int N, typename T>
 __device__ __forceinline__ void load_whole(const T* __restrict__ from, Pack<T, N>& into) {
   into = *reinterpret_cast<const Pack<T, N>*>(from);

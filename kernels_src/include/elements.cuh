@@ -130,7 +130,7 @@ struct Truncate<UInt64> {
 
 // ---- writing
 
-/// Integers wrap around; they are taken over from bool, Int64 and UInt64.
+/// Integers wrap around; conversions from bool, Int64 and UInt64 are inherited.
 template <typename To>
 struct Convert {
   template <typename Whole>
@@ -178,8 +178,8 @@ struct Element<Complex<Part>, From> {
 
 // ---- computing
 
-/// The type that arithmetic on T runs in: float for the floats below 32 bits, bool for Bool, T
-/// itself for all others.
+/// The type of arithmetic on T: float for floats below 32 bits, bool for Bool, T itself for all
+/// further types.
 template <typename T>
 struct ComputeOf {
   using Type = T;
@@ -218,7 +218,8 @@ __device__ __forceinline__ float to_compute(BFloat16 x) {
 __device__ __forceinline__ float to_compute(Float8E5M2 x) {
   return to_compute(Float16{static_cast<unsigned short>(x.bits << 8)});
 }
-/// As a float of the same digits, whose exponent is then moved; subnormal numbers too.
+/// Builds a float with the code's digits and then moves the exponent; this covers subnormal
+/// numbers.
 __device__ __forceinline__ float to_compute(Float8E4M3 x) {
   const unsigned magnitude = x.bits & 0x7fu;
   const float moved = __uint_as_float(magnitude << 20) * power_of_two(120);
@@ -261,7 +262,7 @@ struct FromCompute<BFloat16> {
   }
 };
 
-/// Rounded to nearest, ties to even, as cast() does; a NaN need not keep its sign.
+/// Rounds to nearest, ties to even, as cast() does; a NaN may lose the sign.
 template <typename T>
 __device__ __forceinline__ T from_compute(Compute<T> x) {
   return FromCompute<T>::of(x);
@@ -294,7 +295,7 @@ __device__ __forceinline__ float short_exp2(float x) {
 }
 __device__ __forceinline__ float exp_of(float x) { return expf(x); }
 __device__ __forceinline__ double exp_of(double x) { return exp(x); }
-/// exp(x) for results of type T: to 1e-5 of itself where they have 16 bits or fewer.
+/// exp(x) for results of type T, with a relative error of 1e-5 where T has 16 bits or fewer.
 template <typename T>
 __device__ __forceinline__ float exp_for(float x) {
   return sizeof(T) <= 2 ? short_exp2(x * 1.4426950408889634f) : exp_of(x);

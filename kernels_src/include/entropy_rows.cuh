@@ -1,4 +1,4 @@
-// Shared by the kernels of cross-entropy: the sums of a row of logits, its loss, its gradient.
+// Cross-entropy of a row of logits, for all kernels of it: sums, loss and gradient.
 #pragma once
 
 #include <kernwright/activations.cuh>
@@ -115,7 +115,7 @@ struct LossTerms {
   const F* weight_sum;  ///< their sum
 };
 
-/// A row's target: whether it is a class, its weight, and the mean weight of all classes.
+/// A row's target: whether the target is a class, the weight, and the mean weight of all classes.
 template <typename F>
 struct RowTarget {
   long long number;

@@ -83,8 +83,8 @@ __device__ __forceinline__ T sign_whole(T a) {
 
 // ---- floats
 
-/// As NumPy has it: near floor(a / b) also where a / b rounds up. The quotient of an infinite a is
-/// NaN, that by an infinite b is 0 or -1.
+/// NumPy's floor_divide: near floor(a / b) also where a / b rounds up. The quotient of an infinite
+/// a is NaN, and a quotient by an infinite b is 0 or -1.
 template <typename T>
 __device__ __forceinline__ T floor_divide(T a, T b) {
   if (b == 0) return a / b;

@@ -5,7 +5,7 @@
 
 namespace kernwright {
 
-/// V neighbours as they lie in memory; read and written as what they compute in.
+/// V neighbouring elements in memory, read and written in the type of the computation.
 template <typename T, int V>
 struct Run {
   T value[V];
@@ -68,7 +68,7 @@ __device__ __forceinline__ void store(T* to, const Run<T, V>& run, long long cou
   }
 }
 
-// ---- ways to combine, beside those of reduce.cuh
+// ---- further ways to combine (reduce.cuh has the first ones)
 
 struct Product {
   template <typename T>
@@ -118,7 +118,7 @@ struct OfSome {
   }
 };
 
-/// An element of memory under the name of its value, where the two have different types.
+/// An element in memory under the name of the value, where element and value have different types.
 template <typename T>
 struct Reference {
   T* place;
@@ -158,7 +158,7 @@ __device__ __forceinline__ Compute<T> refer(const T* place) {
   return to_compute(*place);
 }
 
-/// A whole array of no gaps, in the flat order of its elements.
+/// A whole array without gaps, in the flat order of the elements.
 template <typename T>
 struct RawArray {
   T* data;
@@ -181,8 +181,8 @@ struct Indices {
   __device__ __forceinline__ const long long* get() const { return coordinate; }
 };
 
-/// Combines over the threads of a column: thread i has column i % 32. In a fixed order; every
-/// thread must call it, and each gets its column's result.
+/// Combines over the threads of a column: thread i has column i % 32. The order is fixed; every
+/// thread must call it, and each thread gets the result of its column.
 template <int Threads, typename T, typename Combine>
 __device__ __forceinline__ T column_reduce(T value, Combine combine) {
   static_assert(Threads % 32 == 0 && Threads <= 1024, "whole warps");

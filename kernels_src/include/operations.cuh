@@ -128,7 +128,8 @@ struct Pow {
     if constexpr (kIsComplex<T>) return complex_pow(a, b);
     if constexpr (kIsReal<T>) return Real<T>::pow(a, b);
   }
-  /// Wraps around. A negative exponent gives the fraction without its digits: 0 but for 1 and -1.
+  /// A power that wraps around. A negative exponent gives the fraction without its digits: 0 except
+  /// for bases 1 and -1.
   template <typename T>
   __device__ static T whole(T a, T b) {
     if (b < 0) {

@@ -1,5 +1,5 @@
-// Unsigned keys in the order of the elements, and unique entries (key, index). Elements are taken
-// as unsigned numbers of their size, so one instance serves all such types.
+// Unsigned keys in the order of the elements, and unique entries (key, index). Elements are read as
+// unsigned numbers of equal size, so one instance serves all types of a size.
 #pragma once
 
 #include <kernwright/elements.cuh>
@@ -36,7 +36,7 @@ __device__ __forceinline__ bool is_nan(Bits bits, const Order& order) {
   return order.nan != 0 && magnitude(bits) >= static_cast<Bits>(order.nan);
 }
 
-/// A complex number: by its real part, then by its imaginary part, as NumPy orders them.
+/// A complex number, ordered by the real part, then by the imaginary part, as in NumPy.
 template <typename Bits>
 struct Pair {
   Bits real, imag;
@@ -62,7 +62,7 @@ __device__ __forceinline__ bool operator<(const WideEntry& a, const WideEntry& b
   return a.key < b.key || (a.key == b.key && a.index < b.index);
 }
 
-/// A sort key with its index: one number if both fit.
+/// A sort key and an index: one number where both fit.
 template <typename Bits>
 struct EntryOf {
   using Type = UInt64;

@@ -30,7 +30,7 @@ __device__ __forceinline__ double to_uniform_double(unsigned high, unsigned low)
 
 /// Two independent values of the standard normal distribution (Box and Muller), up to 5.7.
 __device__ __forceinline__ float2 to_normal(unsigned first, unsigned second) {
-  // In (0, 1]: the logarithm of zero is none.
+  // The range (0, 1] leaves out 0, whose logarithm does not exist.
   const float radius =
       sqrtf(-2.0f * logf((static_cast<float>(first >> 8) + 1.0f) * 5.9604644775390625e-8f));
   float sine, cosine;
@@ -38,8 +38,9 @@ __device__ __forceinline__ float2 to_normal(unsigned first, unsigned second) {
   return make_float2(radius * cosine, radius * sine);
 }
 
-/// A stream of random numbers. Streams of other seeds or sequences share no numbers; give every
-/// thread a sequence of its own. 2 to the 66 numbers of 32 bits each, from any of them on.
+/// A stream of random numbers. Streams of different seeds or sequences share no numbers; give every
+/// thread a sequence of its own. A stream has 2^66 numbers of 32 bits, and any of them can be the
+/// first.
 class Philox {
  public:
   /// `offset`: how many blocks of four 32-bit numbers are skipped.
@@ -76,7 +77,7 @@ class Philox {
     --left_;
     return result;
   }
-  /// In [0, 1).
+  /// A uniform number in [0, 1).
   __device__ float uniform() { return to_uniform(next()); }
   __device__ double uniform_double() {
     const unsigned high = next();
@@ -87,7 +88,7 @@ class Philox {
     const unsigned first = next();
     return to_normal(first, next()).x;
   }
-  /// A whole number below `bound` (above 0), each with the same chance up to 2 to the -32.
+  /// A whole number below `bound` (above 0); the chances of all numbers are equal up to 2^-32.
   __device__ unsigned below(unsigned bound) { return __umulhi(next(), bound); }
 
  private:

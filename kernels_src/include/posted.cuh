@@ -6,7 +6,7 @@
 
 namespace kernwright {
 
-/// Words of 64 bits for a posted value; they are 0 before it is posted.
+/// Words of 64 bits for a posted value; all words are 0 before the value is posted.
 template <typename T>
 constexpr int kPostedWords = sizeof(T) / 4;
 

@@ -88,10 +88,10 @@ struct DigitRanks {
   unsigned start[kDigits];  ///< the first place of each digit
 };
 
-/// Stable places of a block's elements when they are sorted by a digit of their keys: eight bits
-/// from `shift` on. Element `item` of a lane is number 32 * (Items * warp + item) + lane of the
-/// block. Thread d returns how many have digit d. The caller reads `start` after it, and
-/// synchronises before the next call.
+/// Stable ranks of a block's elements sorted by a digit of the keys: eight bits from `shift` on.
+/// Element `item` of a lane is number 32 * (Items * warp + item) + lane of the block. Thread d
+/// returns the count of digit d. The caller reads `start` after the call, and synchronises before
+/// the next call.
 template <int Items, typename Bits>
 __device__ __forceinline__ unsigned rank_digits(DigitRanks& ranks, const Bits (&key)[Items],
                                                 int shift, unsigned (&rank)[Items]) {
@@ -149,7 +149,7 @@ __device__ __forceinline__ void sort_segments(Entry* entries, int count, int seg
           entries[low + stride] = a;
         }
       }
-      // Up to a stride of 32 a warp works on 64 neighbours of its own.
+      // Up to a stride of 32 a warp sorts 64 neighbours alone.
       if (stride > 32 || (stride == 1 && size >= 64)) {
         __syncthreads();
       } else {

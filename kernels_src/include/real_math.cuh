@@ -10,9 +10,9 @@ struct Real;
 
 template <>
 struct Real<float> {
-  static constexpr float kHuge = 4e37f;              ///< sums of two such numbers may overflow
+  static constexpr float kHuge = 4e37f;              ///< the sum of two larger numbers may overflow
   static constexpr float kTiny = 4e-31f;             ///< below: numbers near the subnormal ones
-  static constexpr float kUp = 1.8014398509482e16f;  ///< 2 to the power of 54, and its root
+  static constexpr float kUp = 1.8014398509482e16f;  ///< 2^54, and the square root of it
   static constexpr float kSqrtUp = 134217728.0f;
   static constexpr float kLargeExponent = 80.0f;
   static constexpr float kTanhIsOne = 11.0f;

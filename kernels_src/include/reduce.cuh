@@ -1,4 +1,4 @@
-// Reductions of a warp and of a block, in a fixed order: the same numbers give the same result.
+// Reductions of a warp and of a block in a fixed order: equal numbers give equal results.
 #pragma once
 
 namespace kernwright {
@@ -56,7 +56,8 @@ __device__ __forceinline__ T shuffle_from(T value, int lane) {
 }
 
 /// Combines over groups of `Width` lanes (a power of two, at most 32); every lane of the warp must
-/// call it, and each gets its group's result. The order of operands must not matter to `combine`.
+/// call it, and each lane gets the result of its group. The order of operands must not matter to
+/// `combine`.
 template <int Width = 32, typename T, typename Combine>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 #pragma unroll
@@ -64,11 +65,11 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-/// Combines over all threads of a block of `Threads` (a multiple of 32, one dimension); each gets
-/// the result. Every thread must call it. `none` is neutral for `combine`. `Only` saves a barrier
-/// for each call: then each call in a kernel needs a number of its own, and a loop must have none
-/// of these calls or at least two. So another call's barrier lies between two uses of a call's
-/// memory.
+/// Combines over all threads of a block of `Threads` (a multiple of 32, one dimension); each thread
+/// gets the result. Every thread must call it. `none` is neutral for `combine`. `Only` saves a
+/// barrier for each call: then each call in a kernel needs a different number, and a loop has
+/// either no such call or at least two, so that the barrier of another call lies between two uses
+/// of a call's memory.
 template <int Threads, int Only = -1, typename T, typename Combine>
 __device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
   static_assert(Threads % 32 == 0 && Threads <= 1024, "whole warps");
@@ -88,9 +89,9 @@ __device__ __forceinline__ T block_reduce(T value, Combine combine, T none) {
   }
 }
 
-/// Counts a block at `arrived`: whether it is the last one of `blocks`. The word is 0 again after
-/// the last one. By one thread. Work before the block's last barrier is visible to the last block
-/// behind its next barrier.
+/// Counts a block at `arrived` and tells whether the block is the last one of `blocks`. The word is
+/// 0 again after the last block. One thread calls it. Work before the block's last barrier is
+/// visible to the last block behind the next barrier of that block.
 __device__ __forceinline__ bool arrives_last(unsigned* arrived, unsigned blocks) {
   unsigned before;
   asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
@@ -102,8 +103,8 @@ __device__ __forceinline__ bool arrives_last(unsigned* arrived, unsigned blocks)
   return last;
 }
 
-/// The same for all threads of the block; each must call it. Earlier writes of other blocks are
-/// there to read.
+/// arrives_last() for all threads of the block; each thread must call it. Earlier writes of all
+/// blocks are then visible.
 __device__ __forceinline__ bool is_last_block(unsigned* arrived, unsigned blocks) {
   __shared__ bool last;
   __syncthreads();

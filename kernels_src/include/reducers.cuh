@@ -15,7 +15,7 @@ namespace kernwright {
 //   kClosesParts   whether close_parts() makes a State of the parts of a thread at less cost
 //   finish()       the result
 
-/// The parameters of a reduction: how many elements become one, and its own parameter.
+/// The parameters of a reduction: how many elements become one, and a parameter of the reducer.
 struct Call {
   double count;
   double parameter;
@@ -85,7 +85,7 @@ struct Place {
   Index index;
 };
 
-/// The index of the extreme: NaN is beyond all others, the first of equals wins.
+/// The index of the extreme: NaN is beyond all numbers, the first of equal elements wins.
 template <typename In, typename Index, bool kLargest, typename Value = Word<In>>
 struct ExtremePlace : Reducer<In, Int64, Place<Value, Index>> {
   using State = Place<Value, Index>;
@@ -238,8 +238,8 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
   __device__ static State close(const Part& part) {
     return moments<WideValue>(part, WideValue{});
   }
-  /// The parts are joined in the type of their sums, as distances from the pivot of one of them:
-  /// few distances are much larger than those of the elements. Divisions in double would take
+  /// The parts are joined in the type of the sums, as distances from the pivot of one part: few
+  /// distances are much larger than the distances of the elements. Divisions in double would take
   /// longer than the rest of a short row.
   static constexpr bool kClosesParts = true;
   template <int kParts>
@@ -302,7 +302,7 @@ using Variance = Spread<In, As, false>;
 template <typename In, typename As>
 using Deviation = Spread<In, As, true>;
 
-/// Of the elements that are numbers; NaN where no more of them are there than the correction.
+/// The variance of the elements that are numbers; NaN where their count is at most the correction.
 template <typename In, typename As, bool kRoot>
 struct SpreadOfNumbers : PassingNan<In, Spread<In, As, kRoot>> {
   using Base = Spread<In, As, kRoot>;

@@ -1,5 +1,5 @@
-// Rows that the blocks of a cluster share: each block has a part, and learns of the others' parts.
-// Compute capability 9.0.
+// Rows that the blocks of a cluster share: each block reduces a part of the row and reads the
+// partial results of its peers. Compute capability 9.0.
 #pragma once
 
 #include <kernwright/mbarrier.cuh>

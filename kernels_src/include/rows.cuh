@@ -1,4 +1,4 @@
-// Rows that a group of threads holds in registers, and reductions of such a group.
+// Rows that a group of threads holds in registers, and reductions over the group.
 #pragma once
 
 #include <kernwright/elements.cuh>
@@ -26,7 +26,8 @@ __device__ constexpr int blocks_at_once(int threads, int values) {
 }
 
 /// Combines over the `Width` threads of a row: part of a warp, or all `Threads` of the block. Every
-/// thread of the block must call it, and each gets its row's result. `Only`: see block_reduce().
+/// thread of the block must call it, and each thread gets the result of its row. `Only`: see
+/// block_reduce().
 template <int Width, int Threads, int Only = -1, typename T, typename Combine>
 __device__ __forceinline__ T row_reduce(T value, Combine combine, T none) {
   static_assert(Width <= 32 || Width == Threads,
@@ -38,8 +39,8 @@ __device__ __forceinline__ T row_reduce(T value, Combine combine, T none) {
   }
 }
 
-/// Calls visit(slot, element) for those elements of a row of `packs` packs that thread `lane` of
-/// `Width` holds: pack i * Width + lane is in the slots from i * V on.
+/// Calls visit(slot, element) for each element that thread `lane` of `Width` holds of a row of
+/// `packs` packs: pack i * Width + lane is in the slots from i * V on.
 template <int V, int Items, int Width, typename Visit>
 __device__ __forceinline__ void for_held(int lane, int packs, Visit visit) {
 #pragma unroll

@@ -3,7 +3,7 @@
 
 namespace kernwright {
 
-/// In a cluster the block's number is in the bits above those of the place.
+/// In a cluster the rank of the block is in the bits above the offset.
 __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }

@@ -71,7 +71,7 @@ __device__ __forceinline__ Pack<T, N> load_unaligned(const char* from) {
 /// without bytes outside of the line.
 struct LineUnits {
   Unit16* target;        ///< the first
-  const Unit16* source;  ///< with its first byte, which lies `shift` bytes behind the begin
+  const Unit16* source;  ///< the unit with the first byte, `shift` bytes in
   int shift, begin, count;
 
   __device__ __forceinline__ LineUnits(unsigned char* to, const unsigned char* from, int bytes) {
@@ -79,7 +79,7 @@ struct LineUnits {
     shift = static_cast<int>(reinterpret_cast<unsigned long long>(from) - address) & 15;
     // The first aligned byte of the target that is not in the first, partial unit of the source.
     begin = min(shift + (static_cast<int>(0 - address - shift) & 15), bytes);
-    const int last = shift == 0 ? 0 : 16 - shift;  // bytes behind a unit of the same in the source
+    const int last = shift == 0 ? 0 : 16 - shift;  // bytes of the source's next unit
     count = max(0, bytes - begin - last) / 16;
     target = reinterpret_cast<Unit16*>(to + begin);
     source = reinterpret_cast<const Unit16*>(from + begin - shift);

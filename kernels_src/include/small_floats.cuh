@@ -49,7 +49,7 @@ __device__ __forceinline__ float to_float(SmallFloat<Bits, E, M, F> value) {
   return __uint_as_float(sign | bits);
 }
 
-/// The code of `magnitude`, bits of a float without its sign, rounded to nearest, ties to even.
+/// The code of `magnitude`, the bits of a float without the sign, rounded to nearest, ties to even.
 template <typename Format>
 __device__ __forceinline__ unsigned round_magnitude(unsigned magnitude) {
   constexpr unsigned kShift = 23 - Format::kMantissa;

@@ -1,11 +1,9 @@
 // Offsets of element i in several views with a common walk.
 #pragma once
 
-/// Extents and strides, the innermost dimension first. A kernel's parameter. `magic` and `shift`
-/// are the FastDivisor (walk_plan.h) of the extent: they divide numbers below 2^31 without a
-/// division.
-/// `Offset` holds every distance.
-/// Fields for walks of one dimension lie together at the begin.
+/// Extents and strides, the innermost dimension first; a kernel parameter. `magic` and `shift` are
+/// the FastDivisor (walk_plan.h) of the extent: they divide numbers below 2^31 without a division.
+/// `Offset` holds every distance. The fields for walks of one dimension are adjacent at the begin.
 template <int Views, int Dims = 8, typename Offset = long long>
 struct Walk {
   int ndim;

@@ -1,6 +1,6 @@
-// Writes single elements at positions that may repeat. Each element claims its place with its
-// number and its bits in one word; the highest number wins; one walk writes the winners. No place
-// is looked up in the elements again.
+// Writes single elements at positions that may repeat. Each element claims a position by a word of
+// its number and its bits; the highest number wins; one pass writes the winners without a second
+// look at the elements.
 #include <kernwright/elements.cuh>
 #include <kernwright/walk.cuh>
 
@@ -9,8 +9,8 @@ using namespace kernwright;
 constexpr int kUnroll = 4;
 constexpr int kTo = 0, kClaim = 1;
 
-/// `claims`, 0 before, get the number of the last element for each place, from 1 on, above its
-/// bits. Negative positions count from the end of the places; others beyond an end claim nothing.
+/// `claims`, 0 before, get the number of the last element for each position, from 1 on, above the
+/// bits. Negative positions count from the end; positions outside claim nothing.
 template <typename Position, typename Bits>
 __global__ void claim_places(const Position* __restrict__ positions,
                              const Bits* __restrict__ values, UInt64* __restrict__ claims,
@@ -39,7 +39,7 @@ __global__ void claim_places(const Position* __restrict__ positions,
   }
 }
 
-/// Places without a claim stay as they are.
+/// Positions without a claim keep the old element.
 template <typename Bits, typename Index>
 __global__ void write_claims(char* __restrict__ to, const char* __restrict__ claims,
                              const Walk<2> view, Index count) {

@@ -24,7 +24,7 @@ struct Clamped {
     return at * stride;
   }
 };
-/// The same; what lies beyond an end is nowhere.
+/// A checked position; a position outside reads nothing.
 template <typename Position>
 struct Checked {
   __device__ static long long of(Position position, long long extent, long long stride) {
@@ -82,7 +82,7 @@ __global__ void gather(char* __restrict__ plain, const char* __restrict__ indexe
   }
 }
 
-/// `Place` is Checked<Position> or Offset. No two units go to one place, unless they are the same.
+/// `Place` is Checked<Position> or Offset. No two different units go to one place.
 template <typename Unit, typename Position, typename Place, typename Index>
 __global__ void scatter(const char* __restrict__ plain, char* __restrict__ indexed,
                         const char* __restrict__ index, const Walk<3> view, long long extent,

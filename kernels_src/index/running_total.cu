@@ -22,7 +22,7 @@ __device__ __forceinline__ long long before_in_block(long long value) {
   return before;
 }
 
-/// `out` may be `in`. Block b takes tile b and writes its sum.
+/// `out` may be `in`. Block b scans tile b and writes the sum of the tile.
 __global__ void total_tiles(const long long* in, long long* out, long long* __restrict__ sums,
                             long long count) {
   const long long first = blockIdx.x * static_cast<long long>(kTile) + threadIdx.x * kEach;

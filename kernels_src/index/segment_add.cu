@@ -1,5 +1,5 @@
-// Adds rows to the slots that they name, in the order of the rows: a stable sort by slot brings
-// the rows of a slot together, then one thread adds a pack of all of them.
+// Adds rows to named slots, in the order of the rows: a stable sort by slot makes the rows of a
+// slot neighbours, then one thread adds one pack of all these rows.
 #include <kernwright/elements.cuh>
 #include <kernwright/walk.cuh>
 
@@ -24,9 +24,9 @@ struct SlotAxes {
 };
 
 /// Entry j is row numbers[j], for slot slots[j]; entries are sorted by slot, then by number. The
-/// segment at entry j adds all its rows, one after the other, to N elements from e on of its slot,
-/// in the type in which T computes. `row` walks the elements of a slot: neighbours for N above 1.
-/// `packs` of N are a row.
+/// thread at the first entry of a slot adds all rows of the slot, in order, to N elements from e
+/// on, in the type in which T computes. `row` walks the elements of a slot: neighbours for N above
+/// 1. `packs` of N are a row.
 template <typename T, int N>
 __global__ void add_segments(char* __restrict__ to, const T* __restrict__ values,
                              const long long* __restrict__ slots,

@@ -30,7 +30,7 @@ __global__ void add_positions(char* __restrict__ out, long long base,
   }
 }
 
-/// The last of the elements that go to a slot is its owner: owner[slot], 0 before, gets its number,
+/// The last element for a slot owns the slot: owner[slot], 0 before, gets the element's number,
 /// from 1 on. Negative positions count from the end of the slots.
 template <typename Position, typename Number>
 __global__ void mark_owners(const Position* __restrict__ positions, Number* __restrict__ owner,
@@ -52,7 +52,7 @@ struct SlotAxes {
   int count;
 };
 
-/// Offsets in bytes of the slots' owners; all others go nowhere.
+/// Offsets in bytes of the slots of owners; all further elements go nowhere.
 template <typename Number>
 __global__ void owners_offsets(const long long* __restrict__ slots,
                                const Number* __restrict__ owner, long long* __restrict__ offsets,

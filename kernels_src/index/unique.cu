@@ -1,4 +1,4 @@
-// Groups of equal elements in sorted order. Each NaN is a group of its own, -0 and 0 are equal.
+// Groups of equal elements in sorted order. Each NaN is a group alone, -0 and 0 are equal.
 #include <kernwright/order.cuh>
 #include <kernwright/ranks.cuh>
 
@@ -25,7 +25,8 @@ __device__ __forceinline__ unsigned group_bits(const Bits* sorted, Int64 at, Int
   return bits;
 }
 
-/// counts[block]: the groups that begin in its chunk, a multiple of kThreads * kItems.
+/// counts[block] is the number of groups that begin in the block's chunk, a multiple of kThreads *
+/// kItems elements.
 template <typename Bits>
 __global__ void count_groups(const Bits* __restrict__ sorted, Int64 size, Int64 chunk,
                              Int64* __restrict__ counts, const Order order) {
@@ -39,8 +40,8 @@ __global__ void count_groups(const Bits* __restrict__ sorted, Int64 size, Int64 
   if (threadIdx.x == 0) counts[blockIdx.x] = count;
 }
 
-/// For each group the value, its begin, and the place of its first element; for each element the
-/// number of its group. `origin` has the elements' places. Null outputs are left out.
+/// For each group the value, the begin, and the index of the first element; for each element the
+/// number of its group. `origin` has the indices of the elements. Null outputs are not written.
 template <typename Bits>
 __global__ void write_groups(const Bits* __restrict__ sorted, const Int64* __restrict__ origin,
                              Int64 size, Int64 chunk, const Int64* __restrict__ counts,

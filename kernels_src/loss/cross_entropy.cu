@@ -1,9 +1,9 @@
-// Cross-entropy of rows of logits, and its gradient in the same pass.
+// Cross-entropy of rows of logits, and the gradient in the same pass.
 //
-// A block has a row, or one after the other where they are streamed. With a gradient it keeps the
-// row on the chip, first in registers, then in shared memory; what fits neither is read again.
-// Maximum and sum are found in one pass ("online": M. Milakov, N. Gimelshein, "Online normalizer
-// calculation for softmax", 2018).
+// A block has a row, or streams several rows. With a gradient the block keeps the row on the chip,
+// first in registers, then in shared memory; the rest of the row is read again. One pass finds
+// maximum and sum ("online": M. Milakov, N. Gimelshein, "Online normalizer calculation for
+// softmax", 2018).
 #include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
 #include <kernwright/entropy_rows.cuh>
@@ -30,8 +30,8 @@ struct RowParts {
   __device__ int pack(int p) const { return lead + p * N; }
 };
 
-/// `grads` may be `logits`. Losses are those of each row, unscaled. `shared_packs` packs of a row
-/// fit the dynamic shared memory. Packs: of a thread in registers, with a gradient. `All`:
+/// `grads` may be `logits`. Losses are the unscaled losses of each row. `shared_packs` packs of a
+/// row fit the dynamic shared memory. Packs: a thread's packs in registers, with a gradient. `All`:
 /// smoothing takes all logits.
 template <typename T, typename Target, int N, int Threads, int Packs, bool Gradient, bool All,
           bool Weighted>
@@ -131,11 +131,11 @@ __global__ void __launch_bounds__(Threads)
   }
 }
 
-/// The same with a gradient for long rows, with the memory busy all the time: a block takes one row
-/// after the other, and requests the next one while it writes the gradient of this one. A thread
-/// has the same packs of every row, `Packs` of 16 bytes in registers and `Slots` in the dynamic
-/// shared memory, and nobody else reads them: no barrier stands between a row and the next. Rows
-/// are at most (Packs + Slots) * Threads such packs. A multiprocessor takes 1024 threads.
+/// Cross-entropy and gradient for long rows with loads and stores overlapped: a block takes one row
+/// after another, and loads the next row while it writes the gradient of the current row. A thread
+/// has fixed packs of every row, `Packs` of 16 bytes in registers and `Slots` in dynamic shared
+/// memory, and no other thread reads them: rows need no barrier in between. Rows are at most (Packs
+/// + Slots) * Threads packs. A multiprocessor has 1024 threads.
 template <typename T, typename Target, int N, int Threads, int Packs, int Slots, bool All,
           bool Weighted>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)

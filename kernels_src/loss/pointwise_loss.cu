@@ -47,7 +47,7 @@ struct Huber {
 };
 
 /// Binary cross-entropy of a logit; `weight` multiplies the term of the positive class. No term is
-/// the difference of others: the small losses and slopes of sure logits keep their digits.
+/// a difference of two terms: small losses and slopes of sure logits keep their digits.
 struct BinaryCrossEntropy {
   template <typename F>
   __device__ static F value(F x, F t, F weight) {
@@ -63,7 +63,7 @@ struct BinaryCrossEntropy {
 };
 
 /// Each: values[i]; Total: a sum for each block into `partial`; Gradient: dx = slope * scale, times
-/// *upstream and upstream_each[i] where they are not null. The grid strides over the packs.
+/// *upstream and upstream_each[i] unless null. The grid strides over the packs.
 template <typename Op, typename T, int N, bool Each, bool Total, bool Gradient, typename Index>
 __global__ void __launch_bounds__(kThreads)
     pointwise_loss(const T* __restrict__ x, const T* __restrict__ t, T* __restrict__ values,

@@ -1,4 +1,4 @@
-// One copy for each array, into its part of the result.
+// Concatenation by one copy for each array, into a part of the result.
 #include "kernels_src/movement/concat.h"
 
 #include "array/shape.h"

@@ -10,12 +10,12 @@
 namespace kernwright::kernels {
 
 /// Sets element i of `to`, contiguous and of floats, to start + step * i, computed in double and
-/// rounded to its type once; the last one to `last` if given. Queued on `stream` (empty: the
-/// device's legacy stream). Throws InvalidArgument for another array.
+/// rounded once; the last element to `last` if given. Queued on `stream` (empty: the device's
+/// legacy stream). Throws InvalidArgument for another array.
 void fill_sequence(const Array& to, double start, double step, std::optional<double> last,
                    const Stream& stream = {});
 
-/// The same of integers, which wrap around.
+/// Fills an array of integers, which wrap around.
 void fill_sequence(const Array& to, std::int64_t start, std::int64_t step,
                    const Stream& stream = {});
 

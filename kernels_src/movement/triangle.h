@@ -13,8 +13,9 @@ namespace kernwright::kernels {
 /// legacy stream). Throws InvalidArgument below two axes.
 Array triangle(const Array& x, std::int64_t k, bool upper, const Stream& stream = {});
 
-/// A matrix of zeros but for diagonal `k`, which takes the elements of `values` in turn: one axis,
-/// as long as the diagonal, or 0 as its stride. Throws InvalidArgument where they do not fit.
+/// A matrix of zeros except for diagonal `k`, which takes the elements of `values` in order: one
+/// axis, as long as the diagonal, or of stride 0. Throws InvalidArgument where `values` does not
+/// fit.
 Array diagonal_matrix(const Array& values, std::int64_t rows, std::int64_t columns, std::int64_t k,
                       const Stream& stream = {});
 

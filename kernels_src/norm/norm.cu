@@ -110,7 +110,7 @@ __device__ __forceinline__ void store_normal(
   }
 }
 
-/// The same, as integers or 8-bit floats of one scale for the row.
+/// Writes the results as integers or 8-bit floats with one scale for the row.
 template <typename Out, typename W, int V, int Items, int Width, int Threads, typename C>
 __device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&value)[V * Items],
                                                 RowStatistics<C> row_is,
@@ -148,10 +148,10 @@ __device__ __forceinline__ void store_quantized(Out* out, float* scale_out, C (&
   }
 }
 
-/// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
-/// its bytes in x (view 0) and in the residual (1). `scales` has one for each row where Out is Int8
-/// or Float8E4M3. `Held`: see HeldAffine. `Whole`: each block has all its rows, and each row all
-/// its elements. `Dims`: of the view, 1 or 8.
+/// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` gives a row's bytes
+/// in x (view 0) and in the residual (1). `scales` has one scale a row where Out is Int8 or
+/// Float8E4M3. `Held`: see HeldAffine. `Whole`: no block has an absent row, and no row an absent
+/// element. `Dims`: dimensions of the view, 1 or 8.
 template <typename T, typename W, typename Out, int V, int Items, int Width, int Threads, int Kind,
           bool Channels, bool Residual, int Held, bool Whole, int Dims>
 __global__ void __launch_bounds__(Threads, Held != kNotHeld
@@ -186,7 +186,8 @@ __global__ void __launch_bounds__(Threads, Held != kNotHeld
   }
 }
 
-/// The moments of a whole row from those of its parts: `size(c)` elements have the moments `of(c)`.
+/// The moments of a whole row from the moments of its parts: `size(c)` elements have the moments
+/// `of(c)`.
 template <int Kind, typename C, typename Size, typename Of>
 __device__ __forceinline__ Two<C> moments_of_parts(int parts, long long n, Size size, Of of) {
   C mean = 0, squares = 0;
@@ -233,8 +234,8 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
                                                               mine.packs, mine.first);
 }
 
-/// Block c of a row writes the moments of its chunk c of V * Items * Threads elements, and the sums
-/// with the residual.
+/// Block c of a row writes the moments of chunk c, V * Items * Threads elements, and the sums with
+/// the residual.
 template <typename T, int V, int Items, int Threads, int Kind, bool Residual>
 __global__ void __launch_bounds__(Threads)
     norm_moments(Two<Compute<T>>* __restrict__ moments, const char* __restrict__ x,
@@ -256,7 +257,7 @@ __global__ void __launch_bounds__(Threads)
   if (threadIdx.x == 0) moments[blockIdx.x] = mine;
 }
 
-/// The moments of a whole row from those of its chunks.
+/// The moments of a whole row from the moments of its chunks.
 template <int Kind, int Threads, typename C>
 __device__ __forceinline__ Two<C> combined(const Two<C>* moments, long long chunks, int chunk,
                                            long long n) {
@@ -275,7 +276,7 @@ __device__ __forceinline__ Two<C> combined(const Two<C>* moments, long long chun
   return {mean, block_reduce<Threads>(squares, Sum(), C(0))};
 }
 
-/// Block c of a row combines the moments of all its chunks and writes the results of chunk c.
+/// Block c of a row combines the moments of all chunks and writes the results of chunk c.
 template <typename T, typename W, typename Out, int V, int Items, int Threads, int Kind,
           bool Channels, int Held>
 __global__ void __launch_bounds__(Threads)

@@ -8,10 +8,11 @@
 
 using namespace kernwright;
 
-/// The place where a thread adds up the gradients of weight and bias of its elements.
+/// Where a thread accumulates the gradients of weight and bias.
 enum Sink { kNowhere, kRegisters, kSharedMemory };
 
-/// Adds the sums of the rows that a block worked on at once, and writes them as its partial sums.
+/// Adds the accumulators of the rows that a block works on at once, and writes the block's partial
+/// sums.
 template <int V, int Items, int Width, int Threads, typename C>
 __device__ __forceinline__ void write_partial(C* partial, C (&sums)[V * Items], int n) {
   constexpr int kRows = Threads / Width, kSlots = V * Items * Width;
@@ -33,10 +34,10 @@ __device__ __forceinline__ void write_partial(C* partial, C (&sums)[V * Items], 
   }
 }
 
-/// Few blocks that walk over all rows of up to V * Items * Width elements, Threads / Width at a
-/// time, and then write their partial sums for weight and (layers) bias: [gridDim.x, n] each.
-/// `statistics` of the rows are written where they are wanted. Dynamic shared memory for
-/// kSharedMemory: V * Items * Threads numbers for each of the sums.
+/// Few blocks walk over all rows of up to V * Items * Width elements, Threads / Width at a time,
+/// and then write partial sums for weight and (layers) bias: [gridDim.x, n] each. `statistics` of
+/// the rows are written unless null. Dynamic shared memory for kSharedMemory: V * Items * Threads
+/// numbers for each gradient.
 template <typename T, typename W, int V, int Items, int Width, int Threads, int Kind, bool Channels,
           int Where>
 __global__ void __launch_bounds__(Threads)
@@ -111,10 +112,11 @@ __global__ void __launch_bounds__(Threads)
   }
 }
 
-/// The same for rows in packs of 16 bytes, a block for each. The next row is copied to shared
-/// memory while this one is worked on. Registers hold a row as it is stored, so that a
-/// multiprocessor has room for several. They have the sums too; with kSharedMemory those of biases
-/// are in shared memory, behind the 2 * Items * Threads packs of the next row.
+/// The gradient for rows in packs of 16 bytes, a block a row. The next row is prefetched into
+/// shared memory during the work on the current row. Registers hold a row in its stored type, so
+/// that several blocks fit a multiprocessor. Registers hold the accumulators too; with
+/// kSharedMemory the accumulators of biases are in shared memory, behind the 2 * Items * Threads
+/// packs of the next row.
 template <typename T, typename W, int V, int Items, int Threads, int Kind, int Where>
 __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
     norm_backward_staged(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
@@ -202,9 +204,9 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
     });
 }
 
-/// The same for rows of exactly V * Items * Threads elements. Copies of the next Depth rows to
-/// shared memory are in flight, each thread's packs to places of its own. Values computed of an
-/// element stay in registers.
+/// The gradient for rows of exactly V * Items * Threads elements. Copies of the next Depth rows to
+/// shared memory overlap; each thread copies its packs to places that no other thread reads. Values
+/// computed of an element stay in registers.
 template <typename T, typename W, int V, int Items, int Threads, int Kind, int Depth>
 __global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
     norm_backward_flow(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
@@ -378,7 +380,7 @@ __global__ void __launch_bounds__(Threads)
 
 constexpr int kColumnWarps = 32;
 
-/// Adds up what the warps of a block have for the same 32 columns; warp 0 gets the sums.
+/// Adds up the values of a block's warps for 32 columns; warp 0 gets the sums.
 template <typename C>
 __device__ __forceinline__ Two<C> add_warps(Two<C> mine) {
   __shared__ Two<C> partial[kColumnWarps][32];
@@ -434,8 +436,8 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
   if (bias != nullptr) bias[column] = from_compute<W>(static_cast<Compute<W>>(sum.b));
 }
 
-/// The same for channels of `spatial` elements, a block for each of them: [batch, channels,
-/// spatial]. Row b * groups + g has the statistics of `per_row` channels.
+/// The gradient for channels of `spatial` elements, a block a channel: [batch, channels, spatial].
+/// Row b * groups + g has the statistics of `per_row` channels.
 template <typename T, typename W, int Threads>
 __global__ void __launch_bounds__(Threads)
     norm_channel_sums(W* __restrict__ weight, W* __restrict__ bias, const T* __restrict__ dy,

@@ -21,7 +21,7 @@ __device__ __forceinline__ double warp_scan(double value, int lane) {
   return value;
 }
 
-/// Running sums of the weights, those of none or NaN taken as 0. One block.
+/// Running sums of the weights; negative weights and NaN count as 0. One block.
 __global__ void __launch_bounds__(kThreads) cumulate(double* out, const double* weight, UInt64 n) {
   __shared__ double warp_total[32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -40,7 +40,7 @@ __global__ void random_fill(T* out, UInt64 count, UInt64 seed, UInt64 offset, co
 /// Adds to a counter, in the order of the stream.
 __global__ void advance_counter(UInt64* counter, UInt64 by) { *counter += by; }
 
-/// The same; `taken` becomes the counter from before.
+/// Takes numbers from the counter; `taken` becomes the counter from before.
 __global__ void take_counter(UInt64* counter, UInt64* taken, UInt64 by) {
   const UInt64 before = *counter;
   *taken = before;

@@ -27,7 +27,7 @@ struct Continuous {
     return from_compute<T>(Kind::template draw<Compute<T>>(Source{seed, offset + i}, p));
   }
 };
-/// Whole numbers; those beyond T become its largest.
+/// Draws whole numbers; a number beyond T becomes the largest of T.
 template <typename Kind, typename T>
 struct Discrete {
   __device__ static T draw(UInt64 seed, UInt64 offset, UInt64 i, const double* p) {
@@ -57,7 +57,7 @@ struct Filled {
     return drawn_by_fill<Kind, T>(seed, offset, i, Parameters{p[0], p[1], 0, 0});
   }
 };
-/// The same where p[1], or p[0] for one parameter, must not be negative.
+/// Draws where p[1], or p[0] for one parameter, must not be negative.
 template <template <typename> class Kind, typename T, int kScale>
 struct Scaled {
   __device__ static T draw(UInt64 seed, UInt64 offset, UInt64 i, const double* p) {
@@ -129,7 +129,7 @@ __global__ void random_multinomial(T* out, UInt64 rows, UInt64 outcomes, UInt64 
     trials.read(row, p);
     const double* chance = chances + row * chance_step;
     double rest = 0;
-    UInt64 last = 0;  // of the outcomes that can come: it takes what the others left
+    UInt64 last = 0;  // the last possible outcome: it takes the rest
     bool valid = p[0] >= 0 && p[0] <= 9.2e18;
     for (UInt64 k = 0; k < outcomes; ++k) {
       valid = valid && chance[k] >= 0;

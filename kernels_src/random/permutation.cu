@@ -97,7 +97,7 @@ struct Bijection {
   }
 };
 
-/// The same of any n: 2 to the `bits` is at least n, and bits at least 2.
+/// A permutation of any n: 2^bits is at least n, and bits at least 2.
 template <typename Index>
 __global__ void permute_many(Index* out, UInt64 count, UInt64 n, int bits, UInt64 seed,
                              UInt64 offset, const UInt64* counter) {
@@ -115,8 +115,8 @@ __global__ void permute_many(Index* out, UInt64 count, UInt64 n, int bits, UInt6
 
 // ---- weighted: the order in which weights arrive first
 
-/// Pairs whose keys are exponential of rate `weight`: in order, they are drawn without replacement
-/// (P. Efraimidis and P. Spirakis, 2006). Those of no weight come last, padding after them.
+/// Pairs whose keys are exponential of rate `weight`: their order is a draw without replacement (P.
+/// Efraimidis and P. Spirakis, 2006). Pairs of weight 0 come last, then the padding.
 __global__ void weighted_keys(Pair* out, UInt64 padded, const double* weight, UInt64 n, UInt64 seed,
                               UInt64 offset, const UInt64* counter) {
   if (counter != nullptr) offset += *counter;

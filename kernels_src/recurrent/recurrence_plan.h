@@ -30,10 +30,10 @@ struct RecurrenceExtent {
   int inputs = 1;   ///< numbers of a unit that a step takes from memory
 };
 
-/// Of a launch for each step, and of one launch of all steps, with the matrix in shared memory,
-/// whose blocks meet in clusters or in memory.
+/// One launch for each step, or one launch of all steps, with the matrix in shared memory, whose
+/// blocks meet in clusters or through global memory.
 enum class RecurrenceWay : std::uint8_t { steps, cluster, grid };
-/// As the kernels have it.
+/// The name in the kernels' text.
 const char* recurrence_way_name(RecurrenceWay way) noexcept;
 
 struct RecurrencePlan {

@@ -62,7 +62,7 @@ void hand_over_state(const std::optional<Array>& from, const Array& to, const St
 
 namespace {
 
-/// As the kernels have it.
+/// The arrays in the kernels' layout.
 struct ForwardArrays {
   std::array<CUdeviceptr, 2> gates, weights, bias, saved, cells;
   CUdeviceptr h0, c0, output, h_n, c_n, carry;

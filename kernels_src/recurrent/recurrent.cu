@@ -53,7 +53,7 @@ struct ForwardCell {
 #pragma unroll
     for (int i = 0; i < 4; ++i) saved[direction][(at + i) * hidden + u] = from_compute<T>(value[i]);
   }
-  /// As it is in memory: what the next step and the gradient take.
+  /// Rounds to the type in memory: the next step and the gradient read the rounded value.
   __device__ __forceinline__ C give(Int64 step, int direction, int b, int u, C h) const {
     const T rounded = from_compute<T>(h);
     output[of_output(step, direction, b, u)] = rounded;
@@ -95,7 +95,7 @@ struct Lstm : ForwardCell<T> {
   }
 };
 
-/// r, z and n; the state is h. The bias of n's product with h is inside of its product with r.
+/// r, z and n; the state is h. The bias of n's product with h is inside the product with r.
 template <typename T>
 struct Gru : ForwardCell<T> {
   using C = Compute<T>;

@@ -43,10 +43,10 @@ RecurrentResult recurrent(const RecurrentLayer& layer, const Stream& stream = {}
 /// The gradient of a layer's recurrent part.
 struct RecurrentGradientCall {
   RecurrentCell cell = RecurrentCell::lstm;
-  std::vector<Array> weights;        ///< those of the layer
+  std::vector<Array> weights;        ///< the layer's weights
   std::vector<Array> saved, cells;   ///< of recurrent()
   Array output;                      ///< of recurrent()
-  std::optional<Array> h0, c0;       ///< those of the layer
+  std::optional<Array> h0, c0;       ///< the layer's initial state
   std::optional<Array> grad_output;  ///< nothing: zeros, as of the next two
   std::optional<Array> grad_h_n, grad_c_n;
   Array grad_h0;                 ///< written, row-major
@@ -60,7 +60,7 @@ struct RecurrentGradients {
   std::vector<Array> recurrent;  ///< of the products with h: `gates` itself of an LSTM
 };
 
-/// As recurrent().
+/// The gradient of recurrent().
 RecurrentGradients recurrent_backward(const RecurrentGradientCall& call, const Stream& stream = {});
 
 }  // namespace kernwright::kernels

@@ -7,7 +7,7 @@
 namespace kernwright::kernels {
 namespace {
 
-/// As the kernels have it.
+/// The arrays in the kernels' layout.
 struct BackwardArrays {
   std::array<CUdeviceptr, 2> weights, saved, cells, gate_grads, recurrent_grads;
   CUdeviceptr h0, c0, output, grad_output, grad_h_n, grad_c_n, grad_h0, grad_c0, carry;

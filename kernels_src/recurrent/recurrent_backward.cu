@@ -4,7 +4,7 @@
 
 using namespace kernwright;
 
-/// Arrays of both, as those of the forward.
+/// Arrays of both directions, as in the forward pass.
 template <typename T>
 struct BackwardCell {
   using Element = T;
@@ -15,7 +15,7 @@ struct BackwardCell {
   const T* saved[2];
   const T* cells[2];
   T* gate_grads[2];       // laid out as the gates
-  T* recurrent_grads[2];  // those of the products with h: gate_grads itself for an LSTM
+  T* recurrent_grads[2];  // gradients of the products with h; LSTM: gate_grads
   const T *h0, *c0, *output;
   const T *grad_output, *grad_h_n, *grad_c_n;  // null: zero
   T *grad_h0, *grad_c0;
@@ -23,7 +23,7 @@ struct BackwardCell {
   Int64 length, gates_step, gates_row, output_step, output_row, grad_step, grad_row;
   int hidden, batch, packed;
 
-  /// Of the forward's step length - 1 - step.
+  /// The forward pass's step length - 1 - step.
   __device__ __forceinline__ Int64 time(Int64 step, int direction) const {
     return direction == 0 ? length - 1 - step : step;
   }
@@ -53,7 +53,7 @@ struct BackwardCell {
   __device__ __forceinline__ static C of_optional(const T* array, Int64 at) {
     return array == nullptr ? C(0) : to_compute(array[at]);
   }
-  /// As it is in memory.
+  /// Rounds to the type in memory.
   __device__ __forceinline__ C give(T* to, Int64 at, C value) const {
     const T rounded = from_compute<T>(value);
     to[at] = rounded;

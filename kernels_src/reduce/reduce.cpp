@@ -23,7 +23,7 @@ namespace kernwright::kernels {
 
 namespace {
 
-/// Parameters of the kernels, laid out as those of reduce.cu.
+/// Parameters of the kernels, laid out as in reduce.cu.
 template <typename Index>
 struct ReduceParameters {
   AxesWalk kept, reduced;
@@ -224,7 +224,7 @@ void reduce_planned(const Array& to, const Array& array, const std::vector<bool>
   const AxesPlan axes =
       plan_axes(array, goes, reduced_strides(to, goes, call.keepdims), is_place(call.op));
   if (!axes.fits()) {
-    // Too many axes for a kernel: of a copy with those that go last, at most one of each is left.
+    // Too many axes for a kernel: a copy with the reduced axes last leaves at most one of each.
     std::vector<bool> last(goes.size(), false);
     const auto going = static_cast<std::ptrdiff_t>(std::count(goes.begin(), goes.end(), true));
     std::fill(last.end() - going, last.end(), true);

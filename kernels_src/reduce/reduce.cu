@@ -1,5 +1,5 @@
-// Reductions over the axes of a strided view. A part of the elements of a result is gathered by
-// each thread, parts become one in a fixed order: the same elements give the same bits.
+// Reductions over the axes of a strided view. Each thread gathers a part of a result's elements,
+// and the parts are combined in a fixed order: equal elements give equal bits.
 #include <kernwright/posted.cuh>
 #include <kernwright/reducers.cuh>
 #include <kernwright/walk.cuh>
@@ -50,7 +50,7 @@ __device__ __forceinline__ void store(const typename Op::State& state, char* to,
 }
 
 /// Adds the packs `first`, `first` + `step` ... below `count` to kPack parts; load_at(element)
-/// gives the pack at its element `begin` + number * kPack.
+/// gives the pack at element `begin` + number * kPack.
 template <typename Op, int kPack, int kLoads, typename Index, typename LoadAt>
 __device__ __forceinline__ void gather(typename Op::Part* part, const ReduceParameters<Index>& plan,
                                        Index begin, Index first, Index step, Index count,
@@ -109,10 +109,10 @@ __device__ __forceinline__ void turn_parts(Part (&part)[kPack], int shift, int l
   }
 }
 
-/// Elements [begin, end) of a row that is not aligned, `packs` whole packs of them. Threads load
-/// aligned packs, each of which has the last `shift` elements of one pack and the first ones of the
-/// next. An element of the same place is of the same part in each of them: of this thread, or of
-/// the one before. The first aligned pack and the last one may leave the row: their elements are
+/// Elements [begin, end) of an unaligned row, with `packs` whole packs. Threads load aligned packs,
+/// each of which has the last `shift` elements of one pack and the first elements of the next pack.
+/// An element belongs to the part of this thread, or of the previous thread, by its position in the
+/// pack. The first aligned pack and the last one may reach beyond the row: their elements are
 /// loaded one by one.
 template <typename Op, int kPack, int kLoads, typename Index>
 __device__ __forceinline__ void gather_unaligned(typename Op::Part (&part)[kPack], const char* from,
@@ -158,8 +158,7 @@ __device__ __forceinline__ typename Op::State joined_parts(const typename Op::Pa
 }
 
 /// The state of elements [begin, end) of one row, gathered by every `lanes`-th thread. The part of
-/// an element depends on its number alone: rows of the same elements give the same bits, whatever
-/// their addresses are.
+/// an element depends on the index alone: rows of equal elements give equal bits at any address.
 template <typename Op, int kPack, int kLoads, RowAccess kAccess, typename Index>
 __device__ __forceinline__ typename Op::State gather_row(const char* from,
                                                          const ReduceParameters<Index>& plan,
@@ -210,7 +209,7 @@ __global__ void __launch_bounds__(kBlock)
   const Index first = blockIdx.x / plan.segments * (kBlock / plan.lanes);
   const Index mine = first + threadIdx.x / plan.lanes;
   const bool lives = mine < plan.outputs;
-  // The others compute too, as all lanes of a warp exchange: the last result again.
+  // All lanes of a warp exchange values, so spare lanes compute the last result again.
   const Index output = lives ? mine : plan.outputs - 1;
   const int lane = threadIdx.x % plan.lanes;
   const WalkOffsets<2> at = walk_offsets(plan.kept, output);
@@ -229,7 +228,7 @@ __global__ void __launch_bounds__(kBlock)
     if (lane == 0 && lives) store<Op>(state, to + at.of[0], plan.call);
     return;
   }
-  // With several segments a result has the whole block. Segment s is the share of thread s %
+  // With several segments the whole block works on a result. Segment s is the share of thread s %
   // kBlock.
   typename Op::State share = Op::close(Op::begin());
   if (partial.posted != nullptr) {
@@ -238,7 +237,7 @@ __global__ void __launch_bounds__(kBlock)
       if (lane == 0) post(partial.posted + segment * kWords, state);
       return;
     }
-    // NOTE: the last block waits for those that were started before it; nobody waits for it.
+    // NOTE: the last block waits for blocks that started earlier; nobody waits for the last block.
     if (threadIdx.x < segment) {
       UInt64* const at = partial.posted + threadIdx.x * kWords;
       share = Op::combine(share, take_posted<typename Op::State>(at));
@@ -257,7 +256,8 @@ __global__ void __launch_bounds__(kBlock)
   if (lane == 0) store<Op>(state, to + at.of[0], plan.call);
 }
 
-/// The states of all threads of the same columns (threadIdx.x % lanes), in their first thread.
+/// Combines the states of all threads of a column (threadIdx.x % lanes) in the first thread of the
+/// column.
 template <typename Op, int kPack>
 __device__ __forceinline__ void combine_columns(typename Op::State (&state)[kPack], int lanes) {
   using State = typename Op::State;
@@ -312,8 +312,8 @@ struct StateRow {
   }
 };
 
-/// A thread's share of the segments' states of a pack of results, whose first one is at `states`.
-/// Several loads are in flight: the last block of a group reads while all others are done.
+/// A thread's share of the segments' states of a pack of results, whose first state is at `states`.
+/// Several loads overlap: the last block of a group reads when all further blocks are done.
 template <typename Op, int kPack, typename Index>
 __device__ __forceinline__ void join_segments(typename Op::State (&state)[kPack],
                                               const typename Op::State* states,
@@ -339,9 +339,9 @@ __device__ __forceinline__ void join_segments(typename Op::State (&state)[kPack]
   }
 }
 
-/// For elements that are neighbours along a kept axis: a thread gathers kPack columns side by side.
-/// The extents of plan.kept are in packs, as are its offsets; `apart` is from one result of a pack
-/// to the next, in bytes.
+/// Elements are neighbours along a kept axis: a thread gathers kPack columns side by side. The
+/// extents and offsets of plan.kept are in packs; `apart` is the distance between the results of a
+/// pack, in bytes.
 template <typename Op, int kPack, typename Index>
 __global__ void __launch_bounds__(kBlock, sizeof(typename Op::State) * kPack <= 32 ? 4 : 1)
     reduce_columns(char* __restrict__ to, const char* __restrict__ from,

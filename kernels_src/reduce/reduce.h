@@ -35,8 +35,8 @@ struct ReductionCall {
 /// places of no elements; CompileError, OutOfMemory, DriverError.
 Array reduce(const Array& array, const ReductionCall& call, const Stream& stream = {});
 
-/// The same into an array that is there: of the result's shape and type, any strides. Throws
-/// InvalidArgument, with both, when it does not fit.
+/// reduce() into an existing array of the result's shape and type, any strides. Throws
+/// InvalidArgument, with both arrays, when `to` does not fit.
 void reduce_into(const Array& to, const Array& array, const ReductionCall& call,
                  const Stream& stream = {});
 

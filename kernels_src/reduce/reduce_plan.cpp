@@ -54,7 +54,7 @@ RowAccess row_access(const AxesPlan& axes, std::int64_t bytes) {
   return bits % static_cast<std::uint64_t>(bytes) == 0 ? RowAccess::aligned : RowAccess::unaligned;
 }
 
-/// Multiprocessors, and the blocks that they should have in all.
+/// Multiprocessors, and the wanted number of blocks.
 struct ReduceGrid {
   int processors;
   std::int64_t blocks;
@@ -72,7 +72,8 @@ void split_reduction(ReducePlan& plan, std::int64_t length, std::int64_t unit, s
   plan.blocks = groups * plan.segments;
 }
 
-/// The same for columns: whole waves of blocks, as one that is nearly empty takes as long.
+/// The splits of columns: whole waves of blocks, as a nearly empty wave takes as long as a full
+/// one.
 void split_columns(ReducePlan& plan, std::int64_t length, std::int64_t unit, std::int64_t groups,
                    const ReduceGrid& grid) {
   if (length <= unit * kReduceAlone) return split_reduction(plan, length, unit, groups, grid);

@@ -22,7 +22,7 @@ enum class RowAccess : std::uint8_t {
   unaligned  ///< one axis without gaps
 };
 
-/// The kernel of a reduction, and how its elements are cut.
+/// The kernel of a reduction, and the split of the elements.
 struct ReducePlan {
   bool rows = true;  ///< reduce_rows, else reduce_columns
   int pack = 1;      ///< elements of a load
@@ -39,7 +39,7 @@ bool reads_rows(const AxesPlan& axes);
 
 /// Blocks that fill a multiprocessor.
 inline constexpr int kReduceBlocksPerProcessor = 8;
-/// Those of columns: as many as run at once, so that few segments are left to be joined.
+/// Blocks of columns: one wave, so that few segments are left to be joined.
 inline constexpr int kColumnBlocksPerProcessor = 4;
 
 /// Chooses them for elements of `size` bytes on a device of `processors` multiprocessors, with

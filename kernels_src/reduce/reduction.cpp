@@ -73,7 +73,7 @@ Reduction plain_reduction(Reduction op) {
   return kPlain[static_cast<std::size_t>(op) - static_cast<std::size_t>(Reduction::nansum)];
 }
 
-/// sum and prod take a dtype; of bools they are any and all.
+/// sum and prod take a dtype; for bools the reductions are any and all.
 ReductionTypes reduction_sum_types(Reduction op, ScalarType in, std::optional<ScalarType> wanted) {
   const ScalarType type = wanted.value_or(sum_type(in));
   if (type != ScalarType::boolean) return {op, in, type, type};

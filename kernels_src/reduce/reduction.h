@@ -26,11 +26,11 @@ enum class Reduction : std::uint8_t {
   norm_zero,      ///< number of elements that are not 0
   norm_one,       ///< sum of absolute values
   norm_two,       ///< root of the sum of their squares
-  norm_any,       ///< of the order that the call has as its parameter
+  norm_any,       ///< the order is the call's parameter
   norm_largest,   ///< largest absolute value
   norm_smallest,  ///< smallest absolute value
   logsumexp,
-  nansum,  ///< this one and those below pass over NaN
+  nansum,  ///< from here on, reductions pass over NaN
   nanprod,
   nanmean,
   nanmax,
@@ -43,7 +43,7 @@ enum class Reduction : std::uint8_t {
 std::string_view reduction_name(Reduction op) noexcept;
 std::optional<Reduction> reduction_from_name(std::string_view name) noexcept;
 
-/// A reduction and the types of its input, of the values that are combined, and of its result.
+/// A reduction and the types of the input, of the combined values, and of the result.
 struct ReductionTypes {
   /// any or all for a sum or product of bools, the plain one where no element can be NaN
   Reduction op = Reduction::sum;
@@ -56,9 +56,9 @@ struct ReductionTypes {
 /// what has no meaning: an order of complex numbers, a mean of integers.
 ReductionTypes reduction_types(Reduction op, ScalarType in, std::optional<ScalarType> wanted);
 
-/// The reducer's name in include/reducers.cuh with its types: "Total<Float32, Float32>".
+/// The reducer's name in include/reducers.cuh and the types: "Total<Float32, Float32>".
 std::string reducer_expression(const ReductionTypes& types, bool wide);
-/// The size of its State.
+/// The size of the reducer's State.
 std::size_t state_size(const ReductionTypes& types, bool wide) noexcept;
 
 /// Whether it asks for the order of the elements.
@@ -72,7 +72,7 @@ constexpr bool has_identity(Reduction op) noexcept {
          op != Reduction::nanmax && op != Reduction::nanmin;
 }
 
-/// The result type of sums and products: 64 bits for integers, the type itself for others.
+/// The result type of sums and products: 64 bits for integers, `in` for all further types.
 ScalarType sum_type(ScalarType in) noexcept;
 
 }  // namespace kernwright::kernels

@@ -1,4 +1,5 @@
-// Lays rows out for the kernels, values for all rows beside those of each, and plans blocks.
+// Plans of sampling: rows in the kernels' layout, options shared by all rows beside options of each
+// row, and blocks.
 #include "kernels_src/sampling/sampling.h"
 
 #include "base/errors.h"
@@ -27,7 +28,7 @@ constexpr std::uint32_t kGroupTokens = 128;
 constexpr std::uint32_t kOwnGroups = 128;  // a row of so many is left to one block
 constexpr std::size_t kHistogramBytes = std::size_t{1024} * 12;
 
-/// As the kernel has it.
+/// The settings in the kernel's layout.
 struct SamplingSettings {
   float temperature, top_p, min_p, penalty;
   CUdeviceptr temperatures, top_ps, min_ps, penalties, top_ks, previous;
@@ -37,7 +38,7 @@ struct SamplingSettings {
   bool wide_previous, wide_out;
 };
 
-/// As the kernels have it.
+/// The scratch memory in the kernels' layout.
 struct SamplingScratch {
   CUdeviceptr maxima, masses, seen, histograms, arrived;
 };
@@ -54,7 +55,7 @@ const Family& sampling_family() {
   return family;
 }
 
-/// The kernel of the draw. With `spread`, the kernel of the maxima is compiled in the same text.
+/// The kernel of the draw. With `spread`, one compile also makes the kernel of the maxima.
 const LazyKernel& sampling_kernel(ScalarType type, bool packed, bool spread) {
   const auto name = [&](const char* kernel) {
     return format("{}<{}, {}>", kernel, device_type(type), packed ? "true" : "false");
@@ -208,7 +209,7 @@ void launch_sampling(const Array& out, const Array& rows, const SamplingSettings
   const auto tokens = static_cast<std::uint32_t>(rows.shape()[1]);
   const bool packed = (rows.address() | (count > 1 ? bytes : 0)) % (kSamplingPack * item) == 0;
   const bool searched = plan.searches != 0;
-  // First: its compile makes the search's kernel, too.
+  // First, because this compile makes the search's kernel, too.
   const Kernel& drawing = sampling_kernel(rows.type(), packed, searched).on(device);
   SamplingScratch scratch{};
   Array memory;

@@ -19,14 +19,14 @@ struct Settings {
   const void* previous;  // rows of tokens that the penalty is for; outside the vocabulary: none
   UInt64 seed, step;
   const UInt64* counter;  // added to the step
-  const UInt64* seeds;    // of each row: then its number does not matter
+  const UInt64* seeds;    // one a row; the row's number then does not matter
   const int* steps;       // of each row: added to the step
   int top_k, previous_count;
   bool wide_previous, wide_out;
 };
 
-/// Data common to a row's blocks, for one row after the other: for each group its highest logit (as
-/// ordered()) and mass, bits of seen tokens; a histogram; the number of finished blocks.
+/// Data that a row's blocks share: for each group the highest logit (as ordered()) and the mass,
+/// bits of seen tokens; a histogram; the number of finished blocks. Rows follow each other.
 struct Scratch {
   unsigned* maxima;  // none: a block takes a row alone
   UInt64* masses;
@@ -93,7 +93,7 @@ __device__ __forceinline__ void store(void* out, UInt64 row, unsigned token, boo
   }
 }
 
-/// The tokens that may be drawn: those of a key from `least` on and within `reach`.
+/// The tokens that may be drawn: keys from `least` on, within `reach`.
 template <typename Of>
 struct Kept {
   const Of& of;
@@ -123,8 +123,8 @@ struct Kept {
   }
 };
 
-/// The token of `group` at which the sum of weights, begun with `before`, passes `target`. By one
-/// warp; one of its lanes stores it.
+/// The token of `group` at which the running sum of weights, from `before` on, passes `target`. One
+/// warp calls it; one lane stores the token.
 template <typename Of>
 __device__ void draw_within(const Kept<Of>& kept, unsigned group, UInt64 before, UInt64 target,
                             void* out, UInt64 number, bool wide) {
@@ -142,7 +142,7 @@ __device__ void draw_within(const Kept<Of>& kept, unsigned group, UInt64 before,
   }
 }
 
-/// A token with the chance of its weight, from the masses of the groups.
+/// Draws a token with the probability of its weight, by the masses of the groups.
 template <typename Of>
 __device__ void draw(const Kept<Of>& kept, Shared& shared, UInt64 random, void* out, UInt64 number,
                      bool wide) {
@@ -186,7 +186,8 @@ __device__ void store_highest(const Of& of, unsigned highest, void* out, UInt64 
 
 // ---- rows
 
-/// Sets the bits of tokens from `begin` on, those of `groups`, that are in the row of `previous`.
+/// Sets the bits of tokens from `begin` on that occur in the row of `previous`, within `groups`
+/// groups.
 __device__ void mark_seen(unsigned* seen, unsigned begin, unsigned groups, const Settings& settings,
                           UInt64 number) {
   const unsigned words = groups * kSeenWords;
@@ -216,8 +217,8 @@ __device__ LogitRow<T, kPacked> row_of(const T* logits, UInt64 stride, unsigned 
           of_row(settings.penalties, settings.penalty, number)};
 }
 
-/// Block c of `chunks` of a row finds the highest logits of its `chunk` groups, at most 32 for each
-/// warp, and their tokens in `previous`. Block 0 clears memory for later sums of blocks.
+/// Block c of `chunks` of a row finds the highest logits of `chunk` groups, at most 32 for each
+/// warp, and the seen tokens of `previous`. Block 0 clears memory for later sums of blocks.
 template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kSearchWarps * 32)
     find_group_maxima(const T* logits, UInt64 row_stride, unsigned count, const Settings settings,
@@ -263,9 +264,9 @@ __device__ bool gather_blocks(Shared& shared, Histogram& whole, bool counted, un
   return true;
 }
 
-/// Block c of `chunks` of a row. A row of which top-k keeps few tokens takes the first one alone:
-/// no others than those of the highest groups are read again. Else each block counts, or weighs,
-/// its share of the groups, and the last one goes on.
+/// Block c of `chunks` of a row. Where top-k keeps few tokens, the first block works alone: it
+/// reads the groups of the highest logits again, and no further groups. Otherwise each block
+/// counts, or weighs, a share of the groups, and the last block goes on.
 template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kThreads)
     sample_rows(void* out, const T* logits, UInt64 row_stride, unsigned count,

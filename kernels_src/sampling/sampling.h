@@ -28,10 +28,10 @@ struct SamplingOptions {
   PerRow<float> top_p{1.0f};
   PerRow<float> min_p{0.0f};
   PerRow<float> repetition_penalty{1.0f};
-  std::optional<Array> previous = std::nullopt;  ///< (rows, any) whole; others than tokens are none
+  std::optional<Array> previous = std::nullopt;  ///< (rows, any) integers: tokens
   RandomState state{};  ///< the offset counts steps; a counter is moved on by 1
-  /// A seed for each row (uint64 or int64). A row's random numbers then depend on its seed and
-  /// its step alone, not on its number.
+  /// A seed for each row (uint64 or int64). A row's random numbers then depend on the seed and the
+  /// step alone, not on the row's number.
   std::optional<Array> seeds = std::nullopt;
   std::optional<Array> steps = std::nullopt;  ///< int32, of each row: added to the offset
 };

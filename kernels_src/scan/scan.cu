@@ -1,5 +1,5 @@
-// Running sums, products and extremes along an axis. Everything is combined in an order that hangs
-// on the shape alone: the same array gives the same bits.
+// Running sums, products and extremes along an axis. The order of all combinations depends on the
+// shape alone: equal arrays give equal bits.
 #include <kernwright/posted.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/running.cuh>
@@ -36,13 +36,13 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-/// A tile of a row, which a block has. Tiles are given out in the order in which blocks are
-/// started. Each warp has its piece of it.
+/// A block's tile of a row. Tiles are numbered in the order in which blocks start. Each warp has a
+/// piece of the tile.
 template <typename Op, int kPack, int kSteps, typename Index>
 struct Tile {
   static constexpr int kWarps = kTileThreads / 32;
   using Piece = Chunk<Op, kPack, kSteps>;
-  unsigned ticket, row, number;  ///< of all tiles, of all rows, in its row of `tiles`
+  unsigned ticket, row, number;  ///< index among all tiles, the row, the index in the row
   int lane, warp;
   WalkOffsets<2> at;
   Index begin;
@@ -76,8 +76,8 @@ struct Tile {
 
 // ---- rows of a few tiles; each reads the sums of all tiles before it
 
-/// A block for each tile of each row, in the order in which they are started; a thread waits for
-/// one tile, so a row has at most kTileThreads of them.
+/// A block for each tile of each row, in the order in which blocks start; a thread waits for one
+/// tile, so a row has at most kTileThreads tiles.
 template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kTileThreads)
     scan_few_tiles(char* __restrict__ to, const char* __restrict__ from,
@@ -128,14 +128,14 @@ struct Board {
   unsigned* ticket;
   unsigned* done;
   unsigned* flag;        ///< of tiles
-  unsigned* group_flag;  ///< behind those of tiles
+  unsigned* group_flag;  ///< behind the flags of tiles
   Carry* own;            ///< of the tile's elements
   Carry* total;          ///< of the group's elements
   Carry* whole;          ///< of all elements of the row up to the group's end
 };
 
-/// A fence stands between the last look at flags and the values that they tell of: one for all
-/// looks.
+/// A fence stands between the last look at flags and the reads of the flagged values: one fence for
+/// all looks.
 __device__ __forceinline__ unsigned load_flag(const unsigned* flag) {
   unsigned value;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
@@ -161,8 +161,8 @@ __device__ __forceinline__ T load_shared_value(const T* from) {
   return words.value;
 }
 
-/// The nearest group before `group` whose `whole` is known, once all between have their `total`.
-/// Tiles of lower numbers were started before: they do not wait for this one.
+/// The nearest group before `group` whose `whole` is known, once all groups between have a `total`.
+/// Tiles of lower numbers started earlier: they do not wait for this tile.
 __device__ __forceinline__ unsigned nearest_whole(const unsigned* flags, unsigned group, int lane) {
   long long last = static_cast<long long>(group) - 1;
   for (;;) {
@@ -176,8 +176,9 @@ __device__ __forceinline__ unsigned nearest_whole(const unsigned* flags, unsigne
   }
 }
 
-/// The total of all groups before `group`, by one warp. From the nearest `whole` on, the groups'
-/// totals are added in turn, in the same way by each group: the bits are the same from any begin.
+/// The total of all groups before `group`, by one warp. From the nearest `whole` on, the totals of
+/// the groups are added one by one, in one order for all groups: the bits do not depend on the
+/// begin.
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry before_group(const Board<typename Op::Carry>& board,
                                                            unsigned group, int lane) {
@@ -198,7 +199,8 @@ __device__ __forceinline__ typename Op::Carry before_group(const Board<typename 
   return before;
 }
 
-/// The total of the `count` tiles before this one in its group, by one warp: a scan of fixed order.
+/// The total of the `count` tiles before this tile in the group, by one warp: a scan of fixed
+/// order.
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry before_in_group(const unsigned* flags,
                                                               const typename Op::Carry* owns,
@@ -237,7 +239,7 @@ __device__ __forceinline__ typename Op::Carry publish(const Board<typename Op::C
   if (place > 0) inside = before_in_group<Op>(board.flag + first, board.own + first, place, lane);
   const bool ends_group = place == 31 && tile + 1 < tiles;
   const Carry total = place > 0 ? Op::combine(inside, own) : own;
-  // NOTE: the first group has no other state than `whole`: those behind it look no further.
+  // NOTE: the first group has only the state `whole`: later groups look no further back.
   if (ends_group && group > 0 && lane == 0) {
     board.total[group] = total;
     store_flag(board.group_flag + group, 1);
@@ -250,7 +252,7 @@ __device__ __forceinline__ typename Op::Carry publish(const Board<typename Op::C
   return Op::combine(before, inside);
 }
 
-/// A block for each tile of each row, in the order in which they are started.
+/// A block for each tile of each row, in the order in which blocks start.
 template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kTileThreads)
     scan_tiles(char* __restrict__ to, const char* __restrict__ from,

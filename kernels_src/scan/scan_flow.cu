@@ -1,5 +1,5 @@
-// Scans of long rows whose tiles come, are scanned and are stored at the same time. The order of
-// additions hangs on the shape alone.
+// Scans of long rows with overlapped loads, scans and stores. The order of additions depends on the
+// shape alone.
 #include <kernwright/async_copy.cuh>
 #include <kernwright/posted.cuh>
 #include <kernwright/reduce.cuh>
@@ -25,10 +25,10 @@ struct Passed {
   Carry sum;
 };
 
-/// Blocks that all run at once take one tile after another. Each has three tiles in shared memory:
-/// one comes, one has been scanned and its sum is posted, one waits for what is before it and is
-/// stored. So a tile's sum is known to others long before they need it. Packs have 16 bytes, and
-/// elements the size of the values that are combined.
+/// Persistent blocks take one tile after another. A block has three stages in shared memory: the
+/// first is loaded, the second has been scanned and its sum is posted, the third waits for the
+/// prefix and is stored. So a tile's sum is posted long before later tiles need it. Packs have 16
+/// bytes, and an element is as large as a combined value.
 template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kThreads, 2)
     scan_flow(char* __restrict__ to, const char* __restrict__ from,
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     }
     end_copy_group();
   };
-  // Scans a tile that has come, in its place.
+  // Scans a loaded tile in place.
   const auto scan = [&](unsigned ticket, int slot) {
     const Index begin = begin_of(ticket);
     Piece piece;
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     }
     if (lane == 0) totals[warp] = total;
   };
-  // By warp 0: what is before each warp, and the tile's sum for the others.
+  // Warp 0 computes the prefix of each warp, and posts the tile's sum for later tiles.
   const auto post_tile = [&](unsigned ticket, int slot) {
     Carry value = lane < kWarps ? totals[lane] : to_carry<Op>(Op::none());
 #pragma unroll

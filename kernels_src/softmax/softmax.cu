@@ -71,7 +71,7 @@ __device__ __forceinline__ Sums<C> no_sums() {
   return {-infinity<C>(), C(0)};
 }
 
-/// How the elements of a row become its results.
+/// How the elements of a row become results.
 template <typename Out, typename C, bool Log, bool Masked>
 struct Finish {
   C shift, factor;
@@ -92,10 +92,9 @@ __device__ __forceinline__ const Mask* mask_at(const char* mask, long long eleme
   return reinterpret_cast<const Mask*>(mask + element * step);
 }
 
-/// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` leads from a row to
-/// its bytes in x (view 0) and in the mask (1); `mask_step` is between the mask's elements.
-/// `Whole`: each block has all its rows, and each row all its elements. `Dims`: of the view, 1
-/// or 8.
+/// Rows of up to V * Items * Width elements, Threads / Width at a time. `view` gives a row's bytes
+/// in x (view 0) and in the mask (1); `mask_step` is the stride of the mask's elements. `Whole`: no
+/// block has an absent row, and no row an absent element. `Dims`: dimensions of the view, 1 or 8.
 template <typename T, typename Out, typename Mask, int V, int Items, int Width, int Threads,
           bool Log, bool Whole, int Dims>
 __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V* Items))
@@ -244,7 +243,7 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
   });
 }
 
-/// Block c of a row writes the sums of its chunk c of V * Items * Threads elements.
+/// Block c of a row writes the sums of chunk c, V * Items * Threads elements.
 template <typename T, typename Mask, int V, int Items, int Threads>
 __global__ void __launch_bounds__(Threads)
     softmax_sums(Sums<Compute<T>>* __restrict__ sums, const char* __restrict__ x,
@@ -272,7 +271,7 @@ __global__ void __launch_bounds__(Threads)
   if (threadIdx.x == 0) sums[blockIdx.x] = mine;
 }
 
-/// Block c of a row combines the sums of all its chunks and writes the results of chunk c.
+/// Block c of a row combines the sums of all chunks and writes the results of chunk c.
 template <typename T, typename Out, typename Mask, int V, int Items, int Threads, bool Log>
 __global__ void __launch_bounds__(Threads)
     softmax_finish(Out* __restrict__ out, const char* __restrict__ x, const char* __restrict__ mask,

@@ -6,7 +6,7 @@
 using namespace kernwright;
 
 
-/// Each element's contribution to its row's sum.
+/// An element's contribution to the sum of the row.
 template <bool Log, typename C>
 __device__ __forceinline__ C summand(C dy, C y) {
   return Log ? dy : dy * y;
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Threads)
   }
 }
 
-/// Block c of a row writes the sum of its chunk c of V * Items * Threads elements.
+/// Block c of a row writes the sum of chunk c, V * Items * Threads elements.
 template <typename T, int V, int Items, int Threads, bool Log>
 __global__ void __launch_bounds__(Threads)
     softmax_backward_sums(Compute<T>* __restrict__ sums, const T* __restrict__ dy,
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(Threads)
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-/// Block c of a row adds the sums of all its chunks and writes the results of chunk c.
+/// Block c of a row adds the sums of all chunks and writes the results of chunk c.
 template <typename T, int V, int Items, int Threads, bool Log>
 __global__ void __launch_bounds__(Threads)
     softmax_backward_finish(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ y,

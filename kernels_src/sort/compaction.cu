@@ -7,8 +7,8 @@ using namespace kernwright;
 
 constexpr int kThreads = 256;
 
-/// Elements are taken as unsigned numbers of their size; `bits` are those that make one of them
-/// set: all but the sign of a floating number, as -0 is 0.
+/// Elements are read as unsigned numbers of equal size. An element is set if one of `bits` is: all
+/// bits but the sign of a floating number, as -0 is 0.
 template <typename T>
 __device__ __forceinline__ bool is_set(T x, UInt64 bits) {
   return (x & bits) != 0;
@@ -32,7 +32,7 @@ __device__ __forceinline__ unsigned set_bits(const T* mask, Int64 at, Int64 end,
   return set;
 }
 
-/// counts[block] of the elements of its chunk, a multiple of kThreads * N.
+/// counts[block] is the count of the block's chunk, a multiple of kThreads * N elements.
 template <typename T, int N>
 __global__ void count_set(const T* __restrict__ mask, Int64 size, Int64 chunk,
                           Int64* __restrict__ counts, UInt64 bits) {
@@ -73,7 +73,7 @@ __global__ void write_set(const T* __restrict__ mask, Int64 size, Int64 chunk,
   }
 }
 
-/// Rows of `inner` units of `from`, at those places, one behind another.
+/// Copies the rows of `inner` units of `from` at the places, one behind another.
 template <typename Unit>
 __global__ void gather_rows(const Unit* __restrict__ from, const Int64* __restrict__ places,
                             Unit* __restrict__ to, Int64 units, Int64 inner) {

@@ -38,7 +38,7 @@ __global__ void find_extremes(const Bits* __restrict__ x, Int64 size, Int64 chun
   extremes[2 * blockIdx.x + 1] = highs[0];
 }
 
-/// The bin of an integer is its value.
+/// The bin of an integer is the integer.
 struct ValueBins {
   Int64 count;
   template <typename T>
@@ -76,7 +76,8 @@ struct EdgeBins {
   }
 };
 
-/// Adds the number of elements in each bin to `counts`. Integers: any order gives the same.
+/// Adds the number of elements in each bin to `counts`. Integer additions give one result in any
+/// order.
 template <typename T, typename Bins>
 __global__ void count_bins(const T* __restrict__ x, Int64 size, Int64 chunk, const Bins bins,
                            unsigned long long* __restrict__ counts) {

@@ -1,6 +1,6 @@
 // Sorts rows of any length, several blocks a row. One launch counts the digits of 8 bits of all
-// keys; then one for each digit moves the elements, a tile a block, which learns where they go from
-// the tiles before it. (A. Adinets, D. Merrill, "Onesweep: A Faster Least Significant Digit Radix
+// keys; then one launch a digit moves the elements: a block has a tile, and reads the destinations
+// from earlier tiles. (A. Adinets, D. Merrill, "Onesweep: A Faster Least Significant Digit Radix
 // Sort for GPUs", 2022.)
 #include <kernwright/order.cuh>
 #include <kernwright/ranks.cuh>
@@ -137,7 +137,7 @@ __device__ __forceinline__ void store_word(UInt64* to, UInt64 word) {
 constexpr unsigned kAhead = 4;
 
 /// The begin in the row of the elements of one digit of `tile` (not 0). `board` is the tile's word
-/// of the digit. Tiles of lower numbers were started before: they do not wait for this one.
+/// of the digit. Tiles of lower numbers started earlier: they do not wait for this tile.
 template <typename Count>
 __device__ __forceinline__ Count place_before(const Count* board, unsigned tile) {
   using Word = BoardWord<Count>;
@@ -173,8 +173,8 @@ struct ThreadDigits {
   }
 };
 
-/// The stable places in the tile of a warp's elements, the item before the lane. `next` has the
-/// place of the warp's first element of each digit. Lanes of one digit write the same to it.
+/// The stable ranks in the tile of a warp's elements, the item before the lane. `next` has the rank
+/// of the warp's first element of each digit. All lanes of a digit write one value to it.
 template <int Items>
 __device__ __forceinline__ void rank_in_warp(unsigned* next, const ThreadDigits<Items>& digits,
                                              unsigned (&rank)[Items]) {
@@ -257,11 +257,11 @@ struct Slots {
 template <typename Count>
 struct TileMemory {
   unsigned char* dynamic;  ///< the warps' counts of digits, then the tile
-  Count* place;            ///< of a digit in the row, less its first place in the tile
+  Count* place;            ///< of a digit in the row, less the tile's first rank
 };
 
-/// A block's tile: number `index` of the row, `offset` elements behind its begin. `board` is the
-/// tile's; `begins` are the places of the row's digits.
+/// A block's tile: number `index` of the row, `offset` elements behind the row's begin. `board` is
+/// the board of the tile; `begins` are the first ranks of the row's digits.
 template <typename Count>
 struct TileOf {
   Int64 offset;
@@ -296,7 +296,7 @@ __device__ __forceinline__ void move_tile(const Move<Bits, Count>& move,
   }
   __syncthreads();
 
-  // The tile's counts are known to others before its own places are.
+  // The tile's counts are posted before the tile's own ranks are known.
   unsigned count = 0;
   Count whole = 0;
   if (has_digit) {
@@ -361,10 +361,10 @@ __device__ __forceinline__ void move_tile(const Move<Bits, Count>& move,
   }
 }
 
-/// Moves the elements of a tile by digit number `pass`, and their places in the row with them where
-/// HasNumbers. `counts` are those of count_digits(); `ticket` is 0 before, `board` all zeros, and
-/// so is `next_board` afterwards, unless null. Dynamic shared memory holds a tile of elements or
-/// numbers, and before that 256 counts for each warp.
+/// Moves the elements of a tile by digit number `pass`, and the indices in the row where
+/// HasNumbers. `counts` come from count_digits(); `ticket` is 0 before, `board` is all zeros
+/// before, and `next_board` afterwards unless null. Dynamic shared memory holds a tile of elements
+/// or numbers, and before that 256 counts for each warp.
 template <typename Bits, bool Floats, int Threads, int Items, bool HasNumbers, bool Wide>
 __global__ void __launch_bounds__(Threads, 768 / Threads)
     move_digits(const Sides<Bits, typename CountOf<Wide>::Type> sides,

@@ -25,7 +25,7 @@ __global__ void sort_short_rows(const Bits* __restrict__ x, Bits* __restrict__ v
     for (int i = threadIdx.x; i < count; i += kThreads) {
       const int column = i & (segment - 1);
       const Int64 row = first + (i >> log_segment);
-      // The padding is behind all of its row: no key is above its own, no index as high.
+      // The padding sorts behind the row: no key is larger, no index as large.
       Bits key = static_cast<Bits>(~Bits(0));
       if (column < n) key = order_key(x[row * n + column], order);
       entries[i] = Entries::make(key, column);

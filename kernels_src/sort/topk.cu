@@ -1,6 +1,7 @@
-// The first k elements of rows in sorted order. For small k a block bounds them by the first ones
-// of its threads, and keeps what is within the bound. For larger k a block selects the first of
-// 4096 elements by digits of 11 bits. The finds of a row's blocks are joined in the same way.
+// The first k elements of rows in sorted order. For small k a block bounds the result by the first
+// elements of its threads, and keeps the elements within the bound. For larger k a block selects
+// the first of 4096 elements by digits of 11 bits. The candidates of a row's blocks are joined by
+// one of these two ways.
 #include <kernwright/order.cuh>
 #include <kernwright/ranks.cuh>
 #include <kernwright/reduce.cuh>
@@ -92,10 +93,10 @@ __device__ __forceinline__ unsigned select_first(Selection& shared, const Bits (
   }
 }
 
-/// Block `tile` of a row (of `tiles`) takes elements tile * kTile ... of its `count` candidates:
-/// the row itself where `candidates` is null, else places in it. It writes the `keep` first of them
-/// (fewer in the last block, if it has fewer), in no order, to `found`, `found_count` for a row;
-/// where `tiles` is 1, in order and with their values. `keep` is at most kMost.
+/// Block `tile` of a row (of `tiles`) takes elements tile * kTile ... of the row's `count`
+/// candidates: the row itself where `candidates` is null, else indices in the row. The block writes
+/// the first `keep` elements (all elements of a short last block), in no order, to `found`,
+/// `found_count` for a row; where `tiles` is 1, in order and with values. `keep` is at most kMost.
 template <typename Bits>
 __global__ void topk_tiles(const Bits* __restrict__ x, const UInt32* __restrict__ candidates,
                            UInt32* __restrict__ found, Bits* __restrict__ values,
@@ -158,9 +159,9 @@ __global__ void topk_tiles(const Bits* __restrict__ x, const UInt32* __restrict_
 constexpr int kFirstThreads = 512;
 /// More candidates than this are cut down before further elements are read.
 constexpr int kFull = 512;
-/// More than this are cut down before they are compared with each other.
+/// More candidates than this are reduced before the pairwise comparison.
 constexpr int kCompared = 256;
-/// Threads that compare one candidate with the others.
+/// Threads that compare one candidate with all further candidates.
 constexpr int kTogether = 8;
 
 __device__ __forceinline__ UInt64 key_of(UInt64 entry) { return entry >> 32; }
@@ -178,9 +179,9 @@ struct Coarse {
   }
 };
 
-/// Keys in few instructions, which tell most elements that do not count. They are exact but for NaN
-/// and for -0. The quick key of -0 is next to that of 0, where there is no other one: it is above
-/// the bound only where 0 is the bound itself, and then a later zero does not count.
+/// Keys in few instructions, which reject most elements. The keys are exact except for NaN and -0.
+/// The quick key of -0 is next to the key of 0, with no key between: it is above the bound only
+/// where 0 is the bound, and then a later zero is not needed.
 template <typename Bits>
 struct QuickOrder {
   using Key = Coarse<Bits>;
@@ -195,7 +196,7 @@ struct QuickOrder {
     last = floating ? Key::of(order.nan - 1) | Key::kSign : Key::kAll;
     if (floating && !Key::kWhole) --last;
   }
-  /// True for elements whose exact key is at most `bound`, and for some others.
+  /// True for elements whose exact key is at most `bound`, and for a few more.
   __device__ __forceinline__ bool may_count(Bits bits, unsigned bound) const {
     const unsigned raw = Key::of(bits);
     const int sign = static_cast<int>(raw << (32 - Key::kBits)) >> 31;
@@ -203,8 +204,8 @@ struct QuickOrder {
   }
 };
 
-/// Elements as they are loaded. Those of less than 4 bytes stay in words until they are asked for:
-/// compilers would take them apart, and wait for them, where the load is.
+/// Loaded elements. Elements of less than 4 bytes stay in words until they are read: compilers
+/// would unpack them, and wait for them, at the load.
 template <typename Bits, int N, bool InWords = sizeof(Bits) < 4 && N * sizeof(Bits) >= 4>
 struct LoadedPack {
   Pack<Bits, N> pack;
@@ -227,11 +228,11 @@ struct Candidates {
   static constexpr int kRoom = kFull + kChunk;
   static constexpr int kEach = (kRoom + kFirstThreads - 1) / kFirstThreads;
   Entry entries[kRoom];
-  Selection selection;  // its `found` counts the entries
+  Selection selection;  // `found` counts the entries
   unsigned bound;
 
   __device__ __forceinline__ unsigned count() const { return selection.found; }
-  /// By any thread; the result is its place.
+  /// Any thread may call it; the result is the index of the entry.
   __device__ __forceinline__ unsigned add(const Entry& entry) {
     const unsigned slot = atomicAdd(&selection.found, 1u);
     entries[slot] = entry;
@@ -418,7 +419,7 @@ __device__ __forceinline__ void find_first(Candidates<Bits, kChunk>& shared, con
       load(chunk);  // again, so that the cut may have their registers
     }
     if (chunk >= end) break;
-    // Of equal elements the first ones count, so none of the bound itself counts from here on.
+    // The first of equal elements wins, so elements equal to the bound are rejected from here on.
     const unsigned limit = Key::kWhole && bound > 0 ? bound - 1 : bound;
     Raw raw[kPacks];
     unsigned may = 0;
@@ -450,9 +451,9 @@ __device__ __forceinline__ void find_first(Candidates<Bits, kChunk>& shared, con
   if (shared.count() > kCompared && shared.count() > k) cut(shared, k, index_bits);
 }
 
-/// A block for each of `segments` segments of each row of n elements; the last one of a row joins
-/// what they found. Rows and segments begin at multiples of kPack elements. `finds`: k entries for
-/// each block; `arrived`: a word for each row, zero before and after the launch. Neither is used
+/// A block for each of `segments` segments of each row of n elements; the last block of a row joins
+/// the candidates. Rows and segments begin at multiples of kPack elements. `finds`: k entries for
+/// each block; `arrived`: a word for each row, zero before and after the launch. Both are unused
 /// where `segments` is 1. `k` is at most half of the threads, segments * k at most the room of the
 /// candidates.
 template <typename Bits, int kPack, int kPacks>

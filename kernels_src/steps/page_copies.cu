@@ -4,15 +4,15 @@
 struct Part {
   unsigned long long address;
   long long units;   // of 16 bytes, of a page
-  long long offset;  // of its page in a slot of the host, in units
+  long long offset;  // byte offset of the page in a host slot, in units
 };
 
 struct Moves {
   int pages[64], slots[64];
 };
 
-/// Units of a block are those of one page in one array. Few blocks: the bus is slower than they
-/// are.
+/// A block copies units of one page in one array. Few blocks suffice: the bus is slower than the
+/// copies.
 __global__ void copy_pages(const Part* parts, int count, uint4* host, long long slot_units,
                            Moves moves, int moved, int to_host) {
   for (int i = blockIdx.x; i < moved * count; i += gridDim.x) {

@@ -10,7 +10,7 @@
 
 namespace kernwright::kernels {
 
-/// A page of the caches, and the slot of the host that has its copy.
+/// A page of the KV caches, and the host slot of the copy.
 struct PageMove {
   std::int32_t page = 0, slot = 0;
 };
@@ -18,8 +18,8 @@ struct PageMove {
 /// Where a slot keeps the pages of all arrays: one behind the other.
 class PageCopies {
  public:
-  /// `arrays` are contiguous, and their pages have multiples of 16 bytes. Throws InvalidArgument
-  /// for others, and for none.
+  /// `arrays` are contiguous, and the bytes of a page are a multiple of 16. Throws InvalidArgument
+  /// for further arrays, and for an empty list.
   explicit PageCopies(std::vector<Array> arrays);
 
   std::int64_t slot_bytes() const noexcept { return 16 * slot_units_; }

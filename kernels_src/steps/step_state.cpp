@@ -1,4 +1,4 @@
-// Lays the state of sequences out for its kernels.
+// The state of sequences on the device: its layout, and the launches on it.
 #include "kernels_src/steps/step_state.h"
 
 #include "base/errors.h"
@@ -103,7 +103,7 @@ void require_logits(const Array& logits, std::int64_t outputs) {
                                  outputs, logits.identify()));
 }
 
-/// The outputs of each row that has such logits.
+/// The outputs of each row for logits of this shape.
 std::uint32_t logit_outputs(const Array& logits, std::int64_t rows, const StateLayout& layout) {
   const std::int64_t outputs = logits.ndim() == 2 ? logits.shape()[0] : 0;
   const std::uint32_t each = outputs_of(outputs, rows, layout);

@@ -1,5 +1,5 @@
-// The rows of running sequences before and after a step: what it reads is gathered from them, and
-// its tokens are appended to them.
+// The rows of running sequences before and after a step: the kernels gather the step's input from
+// the rows, and append the step's tokens to the rows.
 #include <kernwright/reduce.cuh>
 
 using namespace kernwright;
@@ -47,7 +47,7 @@ struct State {
   /// Known tokens of a row that are not computed. A row whose logits were not finite has none, and
   /// computes one nevertheless.
   __device__ static int due(const int* row) { return max(row[kLength] - row[kComputed], 1); }
-  /// Tokens that row i of the step computes: at most the planned ones, with its drafts.
+  /// Tokens of row i in the step: the drafts included, and at most the planned number.
   __device__ int count(int i) const {
     if (active(i) < 0) return 0;
     const int* const row = this->row(active(i));
@@ -72,8 +72,9 @@ struct State {
   }
 };
 
-/// A row has `outputs` logits: of its last known token, and of its drafts. A step that `catches_up`
-/// is one of a draft model, whose tokens are below `vocabulary`: kBehind, or kLacking of a head.
+/// A row has `outputs` rows of logits: for the last known token, and for each draft. A step that
+/// `catches_up` belongs to a draft model, whose tokens are below `vocabulary`: kBehind, or kLacking
+/// for a draft head.
 struct Step {
   int *tokens, *positions, *token_rows, *adapters, *long_texts, *slots, *query_starts, *lengths,
       *last;
@@ -104,7 +105,7 @@ __device__ void gather_values(const Step& step, int to, const int* row) {
   step.seeds[to] = make_uint2(row[kSeedLow], row[kSeedHigh]);
 }
 
-/// The values of a row without a sequence: its token is the one of the highest logit.
+/// The values of a row without a sequence: the token of the highest logit.
 __device__ void clear_values(const Step& step, int to) {
   step.temperature[to] = 0;
   step.top_k[to] = 0;
@@ -185,9 +186,9 @@ __global__ void __launch_bounds__(kThreads)
 
 constexpr int kDraftThreads = 256;
 
-/// Block b has row b of the step: its drafts are what followed its last tokens before. The longest
-/// match counts, of `least` to `most` tokens, and of equal ones the latest. Where the text ends, it
-/// goes on with what was copied.
+/// Block b drafts for row b of the step: the tokens that followed the last tokens earlier in the
+/// text. The longest match wins, of `least` to `most` tokens; of equally long matches the latest.
+/// At the end of the text the draft goes on with its own tokens.
 __global__ void __launch_bounds__(kDraftThreads)
     draft_ngram(const __grid_constant__ State state, int least, int most) {
   const int number = state.active(blockIdx.x);
@@ -196,7 +197,7 @@ __global__ void __launch_bounds__(kDraftThreads)
   int* const tokens = row + state.tokens_at;
   if (row[kDrafts] > 0) return;  // a guide's, with masks behind each
   const int length = row[kLength], wanted = state.planned(blockIdx.x) - State::due(row);
-  int best = 0;  // the tokens of a match, then its end
+  int best = 0;  // tokens of a match, then the end of the match
   for (int end = 1 + threadIdx.x; wanted > 0 && end < length; end += kDraftThreads) {
     int same = 0;
     while (same < most && same < end && tokens[end - 1 - same] == tokens[length - 1 - same]) ++same;
@@ -268,8 +269,8 @@ __device__ bool first_of(unsigned* seen, int token) {
   return (atomicOr(&seen[token / 32], bit) & bit) == 0;
 }
 
-/// Block (b, j) has output j of row b of the step: drafts before it count as known tokens. Its
-/// shared memory has a bit for each token of the vocabulary. Sums of equal numbers have one result
+/// Block (b, j) has output j of row b of the step: drafts before the output count as known tokens.
+/// Shared memory has a bit for each token of the vocabulary. Sums of equal numbers have one result
 /// in any order.
 __global__ void __launch_bounds__(kPenaltyThreads)
     apply_penalties(const __grid_constant__ State state, float* logits, long long logit_stride,
@@ -308,7 +309,7 @@ constexpr int kMaskThreads = 256;
 constexpr int kMaskTokens = 4096;  // of a block
 
 /// Block (b, i, j) has part i of the vocabulary of output j in row b of the step. Biases come
-/// first: a masked token stays at -infinity whatever its bias.
+/// first: a masked token stays at -infinity for any bias.
 __global__ void __launch_bounds__(kMaskThreads)
     apply_masks(const __grid_constant__ State state, float* logits, long long logit_stride,
                 int vocabulary) {
@@ -343,8 +344,8 @@ struct Results {
 /// What the results have in place of a token, as kNoToken and so on have it.
 enum { kNoToken = -1, kNoNumber = -2, kNotTaken = -3 };
 
-/// Block b has row b of the step. Its drafts are taken up to the first one that differs from the
-/// token sampled there, which takes its place.
+/// Block b verifies row b of the step. It accepts drafts up to the first draft that differs from
+/// the sampled token, and appends the sampled token there.
 __global__ void __launch_bounds__(kThreads)
     end_step(const __grid_constant__ State state, const int* sampled, const float* logits,
              long long logit_stride, const __grid_constant__ Results results) {

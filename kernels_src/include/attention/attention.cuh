@@ -19,9 +19,9 @@ __device__ __forceinline__ float power2(float x) {
   return y;
 }
 
-/// Numbers below -2^126 times log2(e) may be -infinity, which hides a key. Scores have them on a
-/// flatter line instead, that meets the other one at -2^126: a mask of the lowest finite numbers
-/// stays finite and keeps its order.
+/// Numbers below -2^126 times log2(e) may be -infinity, which hides a key. Scores below -2^126 lie
+/// on a flatter line that meets the steep line at -2^126: a mask of the lowest finite numbers stays
+/// finite and keeps its order.
 constexpr float kFarSlope = 0.85f, kFarOffset = 5.0420918e37f;  // (log2(e) - 0.85) * 2^126
 
 /// A term of a score in units of log2: x * log2(e), or what stands for it far below 0.
@@ -39,13 +39,13 @@ __device__ __forceinline__ float quick_tanh(float x) {
   return 1.0f - __fdividef(2.0f, power2(fminf(x, 40.0f) * (2 * kLog2E)) + 1.0f);
 }
 
-/// Distances in elements; those of a head are contiguous.
+/// Strides in elements; the elements of a head are contiguous.
 struct HeadStrides {
   long long batch, head, token;
 };
 
-/// A weight is multiplied by kWeightScale together with the scale of its value: 16 bits then keep
-/// the scales of values between 3e-5 and 3e4 whole.
+/// A weight is multiplied by kWeightScale together with the scale of the value: 16 bits then keep
+/// scales of values between 3e-5 and 3e4 whole.
 constexpr float kWeightScale = 256;
 
 enum MaskKind : int { kNoMask = 0, kBoolMask = 1, kOwnMask = 2, kFloatMask = 3 };
@@ -75,7 +75,7 @@ struct AttentionCall {
   int mask_kind;
   int page_size, pages, page_limit;
   int splits, row_tiles;
-  int few_queries;  ///< decode_attention has the sequences of so many or fewer; 0: no such share
+  int few_queries;  ///< decode_attention takes sequences of at most so many queries; 0: none
   unsigned drop_below;  ///< weights of smaller random words are dropped; 0: none
   float keep_scale;
 };
@@ -93,7 +93,7 @@ struct Span {
   }
 };
 
-/// One batch: where its tokens begin, how many there are.
+/// One sequence: the first token and the number of tokens.
 struct Sequence : Span {
   long long q_first = 0, k_first = 0;  ///< elements before the first token of head 0
   long long v_first = 0, out_first = 0, lse_first = 0;
@@ -140,9 +140,9 @@ struct Sequence : Span {
   }
 };
 
-/// A tile of the rows of packed sequences over pages, where a token has `each` rows. The tiles of
-/// all sequences are numbered: those of sequence i begin at starts[i] * each / rows + i, which
-/// leaves room for all of them. The tokens behind the last sequence are one more.
+/// A tile of the rows of packed sequences over pages, where a token has `each` rows. All tiles are
+/// numbered: the tiles of sequence i begin at starts[i] * each / rows + i, which leaves room for a
+/// partial tile per sequence. The tokens behind the last sequence count as one more sequence.
 struct PackedTile {
   int batch, first_row;
 
@@ -168,13 +168,13 @@ struct PackedTile {
                                                      int queries) {
     return call.few_queries > 0 && (batch == call.batches || queries <= call.few_queries);
   }
-  /// Whether the call's tiles are those of packed sequences over pages.
+  /// Whether the call's tiles are tiles of packed sequences over pages.
   __device__ static __forceinline__ bool are_used(const AttentionCall& call) {
     return call.q_starts != nullptr && call.table != nullptr;
   }
 };
 
-/// The data of one query and head for its scores. Keys low <= key < high are visible.
+/// What the scores of one query and head need. Keys low <= key < high are visible.
 struct ScoreRow {
   int query = 0, head = 0, low = 0, high = 0, position = 0;
   float slope = 0;           ///< times log2(e)

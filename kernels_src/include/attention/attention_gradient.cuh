@@ -7,8 +7,9 @@ namespace kernwright {
 
 struct Gradients {
   const void* grad;  ///< of the result
-  float* delta;      ///< of each row the sum of grad times result; strides are those of lse
-  /// Of each row what its scores and its logarithm are relative to, in units of log2; or null.
+  float* delta;      ///< for each row the sum of grad times result; the strides are those of lse
+  /// The base of each row: its scores and its logarithm are relative to the base, in units of log2;
+  /// null for no base.
   const float* bases;
   void *dq, *dk, *dv;
   HeadStrides grad_at, dq_at, dk_at, dv_at;

@@ -1,6 +1,6 @@
-// A warpgroup's work in attention on Hopper: scores, weights, sums, results of its 64 queries.
-// `Form` has the products of the operands' types and the packing of weights. Compute capability
-// 9.0 alone.
+// A consumer warpgroup of attention on Hopper: scores, weights, accumulators and results of 64
+// queries. `Form` has the products of the operands' types and the packing of weights. Compute
+// capability 9.0 alone.
 #pragma once
 
 #include <kernwright/attention_loads.cuh>
@@ -11,8 +11,8 @@ namespace kernwright {
 /// Terms of scores beside scale, window and lengths; with kBiased ALiBi, masks, caps.
 enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
 
-/// Warpgroups begin their products one after the other: the next one's run while this one has its
-/// softmax. Barriers 1, 2 and 3.
+/// Warpgroups begin products one after another: the products of one warpgroup run while the
+/// previous warpgroup computes the softmax. Barriers 1, 2 and 3.
 template <int kGroups>
 struct PingPong {
   int group;
@@ -30,7 +30,7 @@ struct PingPong {
   }
 };
 
-/// A warpgroup's view of its part.
+/// A warpgroup's view of a part.
 struct View {
   int left, first;        // tiles, the last first; the first key of this one
   int row;                // of the thread, the other is 8 behind
@@ -65,14 +65,15 @@ __device__ __forceinline__ void multiply_keys(unsigned queries, unsigned keys) {
   commit_products();
 }
 
-/// Matrix units add products of float8 with fewer bits than float32 has. So sums of many tiles are
-/// kept in memory, and those of every `tiles` tiles are added to them in float32.
+/// Tensor cores add products of float8 with fewer bits than float32 has. So accumulators of many
+/// tiles are kept in memory, and the accumulators of every `tiles` tiles are added there in
+/// float32.
 struct KeptSums {
   float4* sums;  // of the block's warpgroups: 64 queries of float32 each
   int tiles;
 };
 
-/// A warpgroup's work on its queries of all parts.
+/// The mainloop of a warpgroup over the queries of all parts.
 template <typename Form, typename Of, Extras kExtras>
 struct Attending {
   using T = typename Form::Out;
@@ -94,7 +95,7 @@ struct Attending {
   Ring<kParts> ring;
   View view;
 
-  /// The place of a part's queries, later of its result.
+  /// The stage of a part's queries, later of the part's result.
   __device__ __forceinline__ int slot_of(int part) const {
     static_assert(kParts == 6 && Of::kPlaces <= 3);  // so the rings go on together
     const int behind = Of::kPlaces == 3 && part >= 3 ? part - 3 : part;
@@ -111,7 +112,7 @@ struct Attending {
     if constexpr (Of::kSize == 1) view.factor = shared.parts[ring.stage].score_scale;
     ring.advance();
   }
-  /// Of a part's scores to units of log2.
+  /// The factor that brings a part's scores to units of log2.
   __device__ __forceinline__ float scale_of(const Part& part) const {
     return Of::kSize == 2 || kExtras == kCapped ? scale : scale * fabsf(part.score_scale);
   }
@@ -121,7 +122,7 @@ struct Attending {
     multiply_keys<typename Form::Scores, Of>(shared_address(shared.queries(slot())),
                                              shared_address(shared.keys(k_ring.stage)));
   }
-  /// Queued: the sums of a tile are added; without `adds` they are the first.
+  /// Queues the products of a tile; without `adds` they overwrite the accumulators.
   __device__ __forceinline__ void begin_sums(const unsigned (&weights)[Of::kSteps][4],
                                              bool adds) const {
     shared.v_full[v_ring.stage].wait(v_ring.parity);
@@ -173,7 +174,7 @@ struct Attending {
   __device__ __forceinline__ float4* kept_sums() const {
     return kept.sums + group * (Of::kValueDim / 8 * 128) + (warp * 32 + lane);
   }
-  /// Sums go to memory, and are added where `others` are.
+  /// Stores the accumulators in memory; adds the stored ones first where `others` is true.
   __device__ __forceinline__ void keep(bool others) const {
     if (others) add_kept();
     store_sums<kResult, Of::kValueDim / 2>(kept_sums());
@@ -190,8 +191,8 @@ struct Attending {
           make_float4(sum.x * shrink[0], sum.y * shrink[0], sum.z * shrink[1], sum.w * shrink[1]);
     }
   }
-  /// A part's result leaves through the place of its queries, or a split's sums do. `met`: so have
-  /// the warps since the last products with these queries.
+  /// Stores a part's result through the stage of its queries, or the accumulators of a split.
+  /// `met`: the warps have met since the last products of these queries.
   __device__ __forceinline__ void store(int place, bool met, const Sums& running) const {
     const Part& part = shared.parts[place];
     const int row = same_in_warp(part.row) + group * kGroupRows + warp * kWarpRows;
@@ -222,12 +223,13 @@ struct Attending {
     shared.k_full[k_ring.stage].wait(k_ring.parity);
   }
 
-  /// From the first scores of a part to its result. The last keys come first. With more places
-  /// parts follow each other to the block's last one: the first scores of one are made beside the
-  /// last sums of the part before. That one's result leaves beside the second scores. With two
-  /// places they end at a part of one tile, too: the next queries wait for its place. Products have
-  /// few texts here, as a kernel is compiled in proportion to them; but scores are always begun
-  /// where sums are added behind them: else ptxas makes one product wait for the other.
+  /// Computes a part from the first scores to the result, the last keys first. With several stages
+  /// of queries the parts overlap up to the block's last part: the first scores of a part run
+  /// beside the last products of the previous part, and the previous result is stored beside the
+  /// second scores. With two stages a part of one tile ends the overlap, too: the next queries wait
+  /// for its stage. The code has few copies of the products, because compile time grows with their
+  /// number. But scores are always queued where products of weights are queued behind them:
+  /// otherwise ptxas makes one product wait for the previous one.
   __device__ __forceinline__ void run(float (&s)[Of::kKeys / 2],
                                       unsigned (&weights)[Of::kSteps][4]) {
     Sums running, last;
@@ -277,8 +279,8 @@ struct Attending {
       weigh(s, running, shrink);
       settle(s);
       settle(shrink);
-      // Totals are never below 0. With three warpgroups they are asked for all the same: ptxas made
-      // the weights behind the wait for products, as nothing before it needed them.
+      // Totals are never below 0. Three warpgroups check all the same: without a reader in front of
+      // the wait, ptxas computed the weights behind the wait for the products.
       const bool wrong = kApart && running.total[0] < -running.total[1];
       const bool shrinks = __any_sync(~0u, shrink[0] != 1 || shrink[1] != 1 || wrong);
       here = view.place;
@@ -313,7 +315,7 @@ struct Attending {
         wait_for_queries();
       }
     }
-    while (true) {  // the part before, if its result is still here, and this one
+    while (true) {  // the previous part, if its result is still in registers, and this part
       if (!leaves) {
         ping_pong.begin();
         begin_sums(weights, adds);
@@ -360,7 +362,7 @@ __device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap
   ping_pong.leave();
 }
 
-/// Registers go from the copying warps to those that multiply.
+/// Moves registers from the producer warps to the consumer warpgroups.
 template <typename Of>
 __device__ __forceinline__ void release_registers() {
   if constexpr (Of::kGroups < 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");

@@ -9,8 +9,8 @@
 
 namespace kernwright {
 
-/// The rows of values from `from` on become words: zeros behind the last key, where they are
-/// another sequence's or unwritten. By a warp.
+/// A warp zeroes the rows of values from `from` on: behind the last key lie rows of the next
+/// sequence, or unwritten ones.
 template <typename Of>
 __device__ __forceinline__ void set_values(unsigned char* values, int from, int lane,
                                            unsigned word) {
@@ -26,7 +26,8 @@ __device__ __forceinline__ void set_values(unsigned char* values, int from, int 
   __syncwarp();
 }
 
-/// A thread numbers the block's parts for the others: divisions take long. `complete` adds to them.
+/// A thread numbers the block's parts for all warps, because divisions take long. `complete` adds
+/// further fields to a part.
 template <typename Of, typename Complete>
 __device__ __forceinline__ void number_parts(const Shared<Of>& shared, const AttentionCall& call,
                                              const HopperPlan& plan, const Complete& complete) {
@@ -148,7 +149,7 @@ struct PageLoads {
   const int* table;
   int rows, visible;          ///< tokens of a box; no query of the part sees one in front of this
   int page = -1, offset = 0;  ///< of the lane's box; below 0: zeros are loaded
-  bool wrong = false;         ///< its page is none of the cache
+  bool wrong = false;         ///< the page index lies outside the cache
 
   __device__ __forceinline__ PageLoads(const AttentionCall& call_, const Part& part_, int rows_)
       : call(call_),

@@ -11,12 +11,12 @@ constexpr int kGroupRows = 64;  // queries of a warpgroup
 constexpr int kWarpRows = 16;
 constexpr int kSwizzled = 64;  // elements of the result in a column of 128 bytes
 
-/// What calls have at times. Kernels for the others are compiled without it, as they are compiled
-/// in proportion to their text.
+/// Optional features of a call. A kernel is compiled without unused features, because compile time
+/// grows with the code.
 enum Uses : int {
   kUsesSplits = 1,  // several blocks share a part's keys
   kUsesStarts = 2,  // starts and lengths of sequences
-  kUsesWindow = 4,  // keys before those seen
+  kUsesWindow = 4,  // keys before the visible ones
   kUsesSinks = 8,
   kUsesCap = 16,        // this and the further ones tell the terms of kBiased
   kUsesSlopes = 32,     // ALiBi
@@ -24,10 +24,10 @@ enum Uses : int {
   kUsesMaskKind = 128,  // times MaskKind
 };
 
-/// `groups` warpgroups of queries meet `keys` keys at a time. So many tiles of keys and of values
-/// are on their way or in use; each group has `places` for its queries and results. Heads have up
-/// to `dim` elements of `size` bytes, and `value_dim` of values. Values of one byte are those that
-/// turn_values() wrote: without gaps. `uses`: Uses of the call.
+/// `groups` consumer warpgroups of queries take `keys` keys at a time. `stages` and `value_stages`
+/// are the stages of keys and of values; each group has `places` stages for queries and results.
+/// Heads have up to `dim` elements of `size` bytes, and `value_dim` elements of values. Values of
+/// one byte come from turn_values(), without gaps. `uses`: Uses of the call.
 template <int size, int dim, int value_dim, int keys, int stages, int value_stages, int groups,
           int places, int uses>
 struct TileOf {
@@ -43,7 +43,7 @@ struct TileOf {
   static constexpr int kRows = groups * kGroupRows, kThreads = (groups + 1) * 128;
   static constexpr int kBound = groups == 1 ? 384 : kThreads;  // leaves registers to hand over
   static constexpr int kColumns = (dim + kPerColumn - 1) / kPerColumn;
-  static constexpr int kValueColumns = (value_dim + 63) / 64;      // and those of the result
+  static constexpr int kValueColumns = (value_dim + 63) / 64;      // and columns of the result
   static constexpr int kQueryBytes = kColumns * kGroupRows * 128;  // of a warpgroup
   static constexpr int kOutBytes = kValueColumns * kGroupRows * 128;
   static constexpr int kGroupBytes = kQueryBytes > kOutBytes ? kQueryBytes : kOutBytes;
@@ -67,9 +67,9 @@ __device__ __forceinline__ bool is_packed(const int* starts) {
   return Of::kStarts && starts != nullptr;
 }
 
-/// How the work is shared out. Heads of all batches are numbered; `section` of them are worked on
-/// at the same time, as their keys and values fit the L2 cache. Packed sequences over pages have
-/// common tiles of rows: they count as one batch.
+/// How the work is divided. Heads of all batches are numbered; the blocks work on `section` heads
+/// at once, because the keys and values of a section fit the L2 cache. Packed sequences over pages
+/// share tiles of rows: they count as one batch.
 struct HopperPlan {
   int heads, page_rows;           // of all batches; tokens of a page that one box loads
   int tiles, row_tiles, section;  // tiles of all splits
@@ -80,8 +80,8 @@ struct HopperPlan {
   unsigned* next;  // tiles taken beyond the first of each block, 0 at the end; null: rounds
 };
 
-/// Queries of one head and the tiles of keys that they see, or a split's share of these. At least
-/// one tile, of which they may see nothing.
+/// Queries of one head and the tiles of keys that the queries see, or a split's share of these
+/// tiles. A part has at least one tile, in which the queries may see nothing.
 struct alignas(16) Part : Span {
   int steps;             // tiles; below 0: no part is left
   int low;               // key of the first
@@ -151,18 +151,20 @@ struct Shared {
   }
 };
 
-/// Of numbers that are not below 0, which takes fewer instructions than one of any.
+/// The quotient of numbers that are not below 0: it takes fewer instructions than a signed
+/// quotient.
 __device__ __forceinline__ int quotient(int number, int by) {
   return static_cast<unsigned>(number) / static_cast<unsigned>(by);
 }
 
-/// The block's share, part after part. The last queries see most keys where they see no later ones:
-/// they come first in the last section (it falls) and, if orders alternate, last in the one before,
-/// and so on. Every other round of the blocks goes backwards. Both even the blocks' shares. Where
-/// two rounds are whole sections, shares are even if orders do not alternate.
+/// The block's share, part after part. With a causal mask the last queries see the most keys: they
+/// come first in the last section (the work falls) and, if orders alternate, last in the previous
+/// section, and so on. Every second round of the blocks goes backwards. Both even out the shares of
+/// the blocks. Where two rounds are whole sections, shares are even without alternating orders.
 ///
 /// Sequences of unknown lengths make rounds uneven: with `plan.next` a block takes the next tile
-/// when it has none left. Blocks ask as often as there are tiles: then the count is 0 again.
+/// when it has none left. The number of requests equals the number of tiles, so the counter is 0
+/// again at the end.
 template <typename Of>
 struct Parts {
   const AttentionCall& call;

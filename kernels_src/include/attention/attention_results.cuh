@@ -12,7 +12,8 @@ namespace kernwright {
 /// The waves of sums (wgmma_sums.cuh): products of queries and keys, of weights and values.
 constexpr int kScores = 0, kResult = 1;
 
-/// A warp's rows of the result from its part of the staging, those of the sequence alone.
+/// Writes a warp's rows of the result from the warp's part of the staging buffer, without rows
+/// behind the sequence.
 template <typename T, typename Of>
 __device__ __forceinline__ void copy_rows(const unsigned char* staging, const AttentionCall& call,
                                           const Part& part, int row, int lane) {
@@ -69,8 +70,8 @@ __device__ __forceinline__ void store_logarithm(const AttentionCall& call, const
   call.lse[at] = total == 0 ? minus_infinity() : from_log2(peak + __log2f(total));
 }
 
-/// A warp's 16 rows of the result and their logarithms, through the place of its queries, which are
-/// not needed any more. The stores may still read it.
+/// Writes a warp's 16 rows of the result and the logarithms, through the stage of the queries,
+/// which are no longer needed. The stores may still read the stage after the call.
 template <typename T, typename Of, int lift>
 __device__ __forceinline__ void store_rows(const Running<lift>& running, float scale,
                                            unsigned char* staging, const TensorMap& map,

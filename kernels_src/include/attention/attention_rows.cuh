@@ -1,5 +1,5 @@
-// A warpgroup's part of attention: running softmax of sums as wgmma leaves them, weights as its
-// left operands. Compute capability 9.0 alone.
+// A warpgroup's softmax in attention: a running softmax of accumulators in wgmma's layout, and
+// weights as left operands of wgmma. Compute capability 9.0 alone.
 #pragma once
 
 #include <kernwright/attention.cuh>
@@ -29,8 +29,8 @@ __device__ __forceinline__ void give_back(Mbarrier& empty, int lane) {
   if (lane == 0) empty.arrive();
 }
 
-/// The value of lane 0. A value known to the compiler as equal in a warp stays out of its
-/// registers.
+/// The value of lane 0. The compiler then knows the value as uniform in a warp and keeps it out of
+/// vector registers.
 __device__ __forceinline__ int same_in_warp(int value) { return __shfl_sync(~0u, value, 0); }
 
 /// So many threads meet at one of the block's 16 barriers, which some of them may only pass.
@@ -42,8 +42,8 @@ __device__ __forceinline__ void let_pass(int barrier, int threads) {
 }
 
 /// The softmax of a thread's two rows: the largest score so far, before the scale, and the thread's
-/// share of the sum of weights. A weight is 2^(score - peak + lift). Sums stay relative to an older
-/// peak until a weight would be above 2^8: then they need no other factor with most tiles.
+/// share of the sum of weights. A weight is 2^(score - peak + lift). The peak stays until a weight
+/// would be above 2^8, so that most tiles need no correction of the accumulators.
 template <int lift>
 struct Running {
   static constexpr float kLift = lift, kSlack = 8 - lift;
@@ -94,8 +94,7 @@ struct Running {
   }
 };
 
-/// Keys that a thread's queries do not see have no weight. Without `kBefore` none of these lie
-/// before those seen.
+/// Hidden keys have weight 0. Without `kBefore` no hidden key lies before the visible ones.
 template <bool kBefore, int kScores>
 __device__ __forceinline__ void hide_keys(float (&s)[kScores], const AttentionCall& call,
                                           const Span& span, int row, int first) {
@@ -176,7 +175,7 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
 
 // For sums with keys as rows and queries as columns.
 
-/// A mask's values, where there are such queries and keys, make scores.
+/// Adds a mask's values to the scores of existing queries and keys.
 template <typename Join>
 __device__ __forceinline__ void join_mask_turned(float (&s)[32], const AttentionCall& call,
                                                  const Sequence& sequence, long long mask_first,
@@ -198,7 +197,7 @@ __device__ __forceinline__ void join_mask_turned(float (&s)[32], const Attention
 }
 
 /// Products become scores in units of log2, with ALiBi and a mask, less the `bases` of a head's
-/// queries, which lie like its logarithms, or null.
+/// queries. `bases` has the strides of the logarithms, or is null.
 template <typename T>
 __device__ __forceinline__ void bias_scores(float (&s)[32], const AttentionCall& call,
                                             const Sequence& sequence, const ScoreTerms& terms,

@@ -48,7 +48,7 @@ struct TokenCopy {
   }
 };
 
-/// The same for 8-bit elements E of a cache, which become elements T: an exact conversion. kPacks:
+/// Loads tokens of 8-bit elements E of a cache as elements T: the conversion is exact. kPacks:
 /// tokens begin at multiples of 16 bytes.
 template <typename T, typename E, int kTokens, int kDim, bool kPacks>
 struct WidenedCopy {
@@ -158,7 +158,7 @@ struct TokenScales {
   float value[kEach];
 
   /// Loads the scales of tokens from `first` on, and 0 for tokens outside of `begin` to `end`.
-  /// `scales`: those of the batch and head.
+  /// `scales` points at the batch and head.
   __device__ __forceinline__ void load(const AttentionCall& call, const float* scales,
                                        const int* table, int first, int begin, int end) {
 #pragma unroll

@@ -1,5 +1,5 @@
-// Tiles of keys and values with 8 bits: they become float16 in registers, between shared memory and
-// the matrix instructions.
+// Tiles of keys and values of 8 bits: the elements become float16 in registers, between shared
+// memory and the mma instructions.
 #pragma once
 
 #include <kernwright/attention_tile.cuh>
@@ -66,9 +66,9 @@ __device__ __forceinline__ void load_words(unsigned (&to)[4], unsigned tile, int
   }
 }
 
-/// Stores eight queries, the first or second half of 16 columns. A lane's words have the columns of
-/// keys in another order than matrices of 16-bit elements; that of the queries is the same: 0, 1,
-/// 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15.
+/// Stores eight queries, the first or second half of 16 columns. A lane's words hold the columns of
+/// keys in another order than fragments of 16-bit elements, so the queries are stored in the order
+/// of the keys: 0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15.
 template <int kDim>
 __device__ __forceinline__ void store_query_words(unsigned char* tile, int row, int pack,
                                                   const unsigned (&pairs)[4]) {

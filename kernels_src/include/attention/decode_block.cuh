@@ -1,4 +1,4 @@
-// A block of decode attention: its part of a batch, head and context, and its rows of queries.
+// A block of decode attention: a part of a batch, head and context, and the rows of queries.
 #pragma once
 
 #include <kernwright/attention_tile.cuh>
@@ -65,7 +65,7 @@ struct Share {
   int first, end;
   int visible;  ///< no row sees a token in front of this one
 
-  /// Of a call where every row sees all keys of the caches.
+  /// The share of a block where every row sees all keys of the caches.
   __device__ __forceinline__ Share(const AttentionCall& call, const DecodePlan& plan, int split)
       : visible(0) {
     set(0, call.keys, plan.each, plan.more, split);
@@ -92,14 +92,14 @@ struct Share {
   }
 };
 
-/// How a warp brings kTokens tokens that lie `step` elements apart, kDim elements E each, as
-/// TokenCopy does, with less code: the places of a lane's copies have the same distances.
+/// How a warp loads kTokens tokens that lie `step` elements apart, kDim elements E each. A smaller
+/// form of TokenCopy: the copies of a lane have constant distances.
 template <typename E, int kTokens, int kDim>
 struct SpacedCopy {
   static constexpr int kEach = 16 / sizeof(E), kChunks = kDim / kEach, kAtOnce = 32 / kChunks;
   static constexpr bool kFits = 32 % kChunks == 0 && kChunks % 8 == 0;
 
-  /// `there` tokens exist, the others are zeros.
+  /// Starts the copies: `there` tokens exist, and zeros stand for the rest of the tile.
   __device__ static __forceinline__ void start(unsigned char* to, const E* from, long long step,
                                                int dim, int there) {
     const int lane = threadIdx.x % 32, row = lane / kChunks, chunk = lane % kChunks;
@@ -123,7 +123,7 @@ struct SpacedCopy {
       copy_async(target + i * 512 + (place ^ (i * kAtOnce % 8 * 16)), at, inside);
     }
   }
-  /// Asks for the same for the second level of cache.
+  /// Prefetches the tokens into L2.
   __device__ static __forceinline__ void fetch(const E* from, long long step, int dim, int there) {
     constexpr int kOfLine = 128 / static_cast<int>(sizeof(E)), kLines = kDim / kOfLine;
 #pragma unroll
@@ -169,8 +169,9 @@ struct QueryPacks {
   template <typename E>
   static constexpr bool kScaled = sizeof(E) == 1 && T::kBias == 127;
 
-  /// As the block's tile, not to be read before the block's next barrier. By all threads of the
-  /// block. `most`: kRows words of shared memory, for query_exponent() of each row if kScaled.
+  /// All threads of the block write the rows' queries as the block's tile, to be read after the
+  /// block's next barrier. `most`: kRows words of shared memory, for query_exponent() of each row
+  /// if kScaled.
   template <typename E>
   __device__ __forceinline__ void store(unsigned char* tile, unsigned* most) const {
     if constexpr (kScaled<E>) find_largest(most);
@@ -209,7 +210,7 @@ struct QueryPacks {
       *reinterpret_cast<Pack<T, 8>*>(tile + 16 * place) = packs[n];
     }
   }
-  /// The same as float16, in the order of multiply_key_bytes().
+  /// Writes the queries as float16, in the order of multiply_key_bytes().
   template <bool kScale>
   __device__ __forceinline__ void store_for_bytes(unsigned char* tile, const unsigned* most) const {
 #pragma unroll
@@ -228,7 +229,7 @@ struct QueryPacks {
   }
 };
 
-/// The rows' queries as left operands: in registers where they are few, else in shared memory.
+/// The rows' queries as left operands: few queries stay in registers, more in shared memory.
 template <int kDim>
 struct QueryOperands {
   static constexpr bool kKept = kDim <= 128;

@@ -1,5 +1,5 @@
-// Parts of attention's backward kernels for Hopper: a block's shared memory, its part of the work,
-// and the work of its first warps: TMA loads and logarithms. `Of` is a kernel's tile: BackwardTile
+// Parts of attention's backward kernels for Hopper: a block's shared memory, the block's part of
+// the work, and the producer warps: TMA loads and logarithms. `Of` is a kernel's tile: BackwardTile
 // and the kernel's use of shared memory.
 #pragma once
 
@@ -32,9 +32,9 @@ struct BackwardTile {
   static constexpr int kSums = kColumns * queries * 64;  // floats of the queries' gradient
 };
 
-/// How the work is shared out: heads of keys are numbered, those of all batches where sequences are
-/// not packed; `section` of them are worked on at the same time. Sums are kept of `query_tiles`
-/// tiles of each head, of packed sequences of all.
+/// How the work is divided: heads of keys are numbered, over all batches where sequences are not
+/// packed; the blocks work on `section` heads at once. Accumulators exist for `query_tiles` tiles
+/// of each head; for packed sequences, for the tiles of all sequences.
 struct BackwardPlan {
   float* sums;         // of each tile, a float for each query and element
   unsigned* counters;  // blocks begun; of each tile, blocks done with adding
@@ -64,7 +64,8 @@ struct Shared {
   float* fact_base;
   Mbarrier *q_full, *grad_full, *facts_full, *q_empty, *grad_empty;  // of each stage
   Mbarrier *kv_full, *tail, *sums_full, *sums_empty;
-  // Of clusters: the other block has a stage free too; it has sent sums; it is the cluster's turn.
+  // Barriers of a cluster: the peer block has a stage free; the peer has sent accumulators; this
+  // cluster may add.
   Mbarrier *q_shared, *grad_shared, *peer_sums, *may_add;
   unsigned* number;  // of the block or cluster
 
@@ -98,8 +99,8 @@ struct Shared {
   /// Logarithms of the queries, then their deltas.
   __device__ float* facts(int stage) const { return fact_base + stage * 2 * Of::kQueries; }
 
-  /// Each lane arrives where ordinary stores write or write anew: racecheck of CUDA 13 takes the
-  /// arrival of one for its own words alone.
+  /// Each lane arrives where ordinary stores write: racecheck of CUDA 13 takes one lane's arrival
+  /// as an order for the words of this lane alone.
   __device__ void init() const {
     for (int stage = 0; stage < Of::kStages; ++stage) {
       q_full[stage].init(1);
@@ -124,8 +125,9 @@ struct Shared {
   }
 };
 
-/// The packed sequence of tile `slot`: each sequence begins a tile of `kEach` tokens behind that of
-/// its first token among all. -1 for none, and where starts fall. By all kBlock threads.
+/// The packed sequence of tile `slot`: each sequence begins a tile of `kEach` tokens behind the
+/// tile of its first token in the packed order. -1 for a tile without a sequence, and where starts
+/// fall. All kBlock threads call it.
 template <int kEach, int kBlock>
 __device__ __forceinline__ int sequence_of(const int* starts, int batches, int tokens, int slot) {
   int begun = 0;
@@ -144,8 +146,8 @@ __device__ __forceinline__ int sequence_of(const int* starts, int batches, int t
   return __syncthreads_or(falls) ? -1 : begun - 1;
 }
 
-/// The block's tile of keys, its head of keys among those of all batches, its batch. Blocks with
-/// the first keys come first: their queries see the most. False where there is no such tile.
+/// The block's tile of keys, the head of keys among the heads of all batches, the batch. Blocks of
+/// the first keys come first: their queries see the most. False where the block has no tile.
 template <typename Of, int kBlock>
 __device__ __forceinline__ bool place_block(const AttentionCall& call, const BackwardPlan& plan,
                                             unsigned number_, int& tile, int& flat, int& batch) {
@@ -168,7 +170,7 @@ __device__ __forceinline__ bool place_block(const AttentionCall& call, const Bac
 template <typename Of>
 struct Part {
   int tile, first_key, kv_head, batch, group, low, tiles;
-  long long first_tile;  // the number of the first tile of the batch and its first head
+  long long first_tile;  // the number of the first tile of the batch and head
   Sequence sequence;
 
   __device__ __forceinline__ Part(const AttentionCall& call, const BackwardPlan& plan, int tile_,
@@ -197,7 +199,8 @@ struct Part {
     const long long flat = packed ? head : static_cast<long long>(batch) * call.heads + head;
     return flat * plan.query_tiles + (packed ? sequence.q_token / Of::kQueries + batch : 0);
   }
-  /// How many blocks add to a tile before this one: those with earlier keys that it sees.
+  /// How many blocks add to a tile before this one: blocks with earlier keys that the tile's
+  /// queries see.
   __device__ __forceinline__ unsigned turn(const AttentionCall& call, int query_tile) const {
     if (call.left < 0) return tile;
     return tile - max(0, query_tile * Of::kQueries + sequence.diagonal - call.left) / Of::kKeys;
@@ -227,7 +230,7 @@ __device__ __forceinline__ void clear_rows(unsigned char* rows, int from, int la
   }
 }
 
-/// A number as an argument of its own type.
+/// A number as a type, for arguments.
 template <int kValue>
 struct Count {
   static constexpr int value = kValue;
@@ -243,8 +246,8 @@ __device__ __forceinline__ void load_rows(unsigned char* to, const TensorMap& ma
   }
 }
 
-/// The same for both blocks of a cluster, each loads every second column. The other one's stage is
-/// free when `ready` ends its phase.
+/// Loads a tile for both blocks of a cluster by multicast: each block loads every second column.
+/// The peer's stage is free when `ready` ends a phase.
 template <int kColumns, int kColumnBytes>
 __device__ __forceinline__ void load_shared_rows(unsigned char* to, const TensorMap& map, int token,
                                                  int head, int batch, Mbarrier& full,
@@ -390,7 +393,8 @@ __device__ __forceinline__ unsigned count_of(const unsigned* counter) {
   return count;
 }
 
-/// What the thread knows to be written is seen by those that see the count.
+/// Adds to a count with release order: whoever acquires the count sees all earlier writes of the
+/// thread.
 __device__ __forceinline__ void add_release(unsigned* count) {
   asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
 }

@@ -1,5 +1,5 @@
-// Kernels around those of attention's gradients on Hopper: deltas of rows before them, the gradient
-// of the queries of its sums behind them.
+// The kernels around attention's gradients on Hopper: deltas of rows before, and after them the
+// conversion of accumulators to the gradient of the queries.
 #pragma once
 
 #include <kernwright/gradient_part.cuh>
@@ -37,8 +37,9 @@ __global__ void __launch_bounds__(256)
   if (has_row && lane == 0) more.delta[place(call.lse_at)] = sum;
 }
 
-/// Behind it: sums become the gradient of the queries; tiles to which no block added are 0. A block
-/// of 256 threads a tile, those of a head follow each other, heads those of a batch.
+/// The last kernel: accumulators become the gradient of the queries; tiles to which no block added
+/// are 0. A block of 256 threads takes a tile; the tiles of a head are contiguous, then the heads
+/// of a batch.
 template <typename T, typename Of>
 __global__ void __launch_bounds__(256) finish_queries(const __grid_constant__ AttentionCall call,
                                                       const __grid_constant__ Gradients more,
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(256) finish_queries(const __grid_constant__ At
   const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
 #pragma unroll
   for (int step = 0; step < Of::kSums / 4096; ++step) {
-    // Of 64 queries, eight columns each.
+    // 64 queries take eight columns each.
     const int column = (Of::kQueries == 128 ? step * 4 : step * 8 + group * 4) + lane % 4;
     const int half = Of::kQueries == 128 ? group : 0;
     Eight rows[2] = {};

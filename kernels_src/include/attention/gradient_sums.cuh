@@ -35,7 +35,8 @@ __device__ __forceinline__ void multiply_rows(unsigned keys, unsigned queries) {
   commit_products();
 }
 
-/// Queued: weights or changes times 64 queries are added; without `adds` they are the sums.
+/// Queues weights or changes times 64 queries; without `adds` the products overwrite the
+/// accumulators.
 template <typename T, int kWave, int kDim, int kQueryColumn>
 __device__ __forceinline__ void add_rows(const unsigned (&left)[4][4], unsigned queries,
                                          bool adds) {
@@ -91,7 +92,7 @@ __device__ __forceinline__ void find_queries(const AttentionCall& call, const Se
   low = (none ? kNone : first_seen) - static_cast<int>(threadIdx.x % 4) * 2;
   length = none ? 0 : last_seen - first_seen;
 }
-/// Scores that queries do not have are -infinity: those of 64 queries from `first` on.
+/// Scores of missing queries become -infinity, for 64 queries from `first` on.
 template <typename Sequence>
 __device__ __forceinline__ void hide_queries(const AttentionCall& call, const Sequence& sequence,
                                              int key, int first) {
@@ -111,15 +112,15 @@ __device__ __forceinline__ void hide_queries(const AttentionCall& call, const Se
       "setp.eq.f32 none, sum%0_%4, 0f00000000;\n@none mov.b32 sum%1_%4, 0;\n"                   \
       "setp.eq.f32 none, sum%0_%5, 0f00000000;\n@none mov.b32 sum%1_%5, 0;\n}" ::"n"(kWeights), \
       "n"(kValueProducts), "n"(i), "n"(i + 1), "n"(i + 2), "n"(i + 3));
-/// Products that have no weight are 0: they may be NaN.
+/// Products without a weight become 0: they may be NaN.
 __device__ __forceinline__ void drop_products() { KW_EACH_FOUR(KW_DROP_FOUR, ) }
 
 /// Steps whose results are of T.
 template <typename T>
 struct GradientSteps;
 
-// The weight of the score at operand AT. With a cap, its product with the cap's derivative: scores
-// are not -infinity there, but where weights are 0.
+// The weight of the score at operand AT. With a cap, the weight times the cap's derivative: there
+// scores are finite, except where weights are 0.
 #define KW_WEIGHT(AT, LSE) \
   "fma.rn.f32 x, sum%4_%" AT ", %3, " LSE ";\nex2.approx.ftz.f32 sum%5_%" AT ", x;\n"
 #define KW_BEND(AT)                                                                   \

@@ -12,7 +12,7 @@ constexpr float kOne = 1099511627776.0f;  // 2 to the 40
 constexpr float kInfinity = 1.0f / 0.0f;
 constexpr int kBins = 1024;  // equal parts of the distance up to kFarthest
 
-/// In the order of the floats.
+/// The bits of a float as an unsigned number: the order of the floats stays.
 __device__ __forceinline__ unsigned ordered(float x) {
   const unsigned bits = __float_as_uint(x);
   return bits ^ (bits >> 31 ? ~0u : 0x80000000u);
@@ -40,7 +40,7 @@ __device__ __noinline__ Pack<T, 4> load_singly(const T* data, unsigned first, un
   return values;
 }
 
-/// The distance of a logit below the highest of its row, and its weight.
+/// The distance of a logit from the row's maximum, and the weight of the logit.
 struct Scale {
   float highest, inverse_temperature;
 
@@ -88,8 +88,8 @@ struct LogitRow {
     }
   }
 
-  /// visit(group, first token of the lane, its 4 logits) for groups from `begin` to `end` that are
-  /// `wanted`, by warps of a block of `Warps`; all lanes of a warp come along.
+  /// Calls visit(group, first token of the lane, 4 logits) for each `wanted` group from `begin` to
+  /// `end`, by the warps of a block of `Warps`; all lanes of a warp take part.
   template <int Warps, typename Wanted, typename Visit>
   __device__ void walk(unsigned begin, unsigned end, Wanted wanted, Visit visit) const {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -24,7 +24,8 @@ __device__ __forceinline__ void load_angles(const float* from, float factor, flo
   }
 }
 
-/// The first of a pair, and the second, turned. Rounded in one way wherever they are called.
+/// Rotates a pair: the first member, then the second. The explicit rounding makes all callers
+/// agree.
 template <typename C>
 __device__ __forceinline__ C turned_first(C a, C b, C cosine, C sine) {
   return fma(a, cosine, -(b * sine));

@@ -87,7 +87,7 @@ __device__ __noinline__ Found locate(Shared& shared, Tally own, Tally before, Go
   return found;
 }
 
-/// A row, and what is known of its groups.
+/// A row, and the known bounds of the row's groups.
 template <typename T, bool kPacked>
 struct Groups {
   LogitRow<T, kPacked> row;
@@ -138,8 +138,8 @@ __device__ void sort_list(UInt64* list, unsigned count) {
 }
 
 /// Takes tokens of keys from `floor` on, the highest first, until the goal is reached. The coarse
-/// histogram tells the last bin. Its tokens are sorted; too many are first narrowed down by further
-/// digits of their keys.
+/// histogram tells the last bin, whose tokens are sorted; too many tokens are first narrowed down
+/// by further digits of the keys.
 template <typename Of>
 __device__ __noinline__ Cut select(const Of& of, Shared& shared, Goal goal, UInt64 floor) {
   Found found = locate(shared, {shared.coarse.count[threadIdx.x], shared.coarse.mass[threadIdx.x]},

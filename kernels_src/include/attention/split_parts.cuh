@@ -1,5 +1,4 @@
-// Parts of a result by the splits of its context: kept in memory, or sent to the blocks of a
-// cluster.
+// Partial results of split-K over the context: kept in memory, or sent to the blocks of a cluster.
 #pragma once
 
 #include <kernwright/attention.cuh>
@@ -99,8 +98,8 @@ __device__ __forceinline__ SplitPart load_parts(const AttentionCall& call, const
 
 constexpr int kMostCluster = 8;  // blocks of any device with clusters
 
-/// Parts of `items` pairs of columns, each put together by one block of the cluster: memory for
-/// those of this block, from all splits. A block's number in the cluster is its split.
+/// Partial results of `items` pairs of columns, each reduced by one block of the cluster: memory
+/// for this block's pairs, from all splits. The rank of a block in the cluster is the split.
 struct ClusterParts {
   float4* parts;
   int splits, items, each;

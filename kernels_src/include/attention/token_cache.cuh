@@ -1,4 +1,5 @@
-// The places of new tokens' keys and values in a cache, and the conversion to its elements.
+// Where a cache stores the keys and values of new tokens, and the conversion to the cache's
+// elements.
 #pragma once
 
 #include <kernwright/attention.cuh>
@@ -19,7 +20,7 @@ struct CacheSide {
 struct CacheAppend {
   CacheSide side[2];
   const int* positions;  ///< of each batch's first token
-  const int* rows;       ///< of each batch in the table or the cache; null: its own number
+  const int* rows;       ///< each batch's row in the table or the cache; null: the batch number
   const int* table;
   long long table_row;
   int page_size, pages, page_limit;
@@ -66,7 +67,7 @@ struct ToCache<Int8> {
   }
 };
 
-/// An element of the tokens' type as one of the cache, which is the same type or has 8 bits.
+/// Converts an element to the cache's type: T itself, or a type of 8 bits.
 template <typename E, typename T>
 __device__ __forceinline__ E cache_element(T x, float scale) {
   if constexpr (sizeof(T) == sizeof(E)) {

@@ -3,7 +3,7 @@
 
 namespace kernwright {
 
-/// Distances in elements; those of a head are contiguous.
+/// Strides in elements; the elements of a head are contiguous.
 struct TokenStrides {
   long long batch, token, head;
 };

@@ -1,5 +1,5 @@
-// Steps of attention's backward kernel for Hopper and heads above 128 on its sums: one warpgroup
-// makes weights, another one changes of scores, as gradient_sums.cuh has them.
+// Steps of attention's backward kernel for Hopper and heads above 128 on the accumulators: one
+// warpgroup computes weights, a second warpgroup changes of scores, as in gradient_sums.cuh.
 // Compute capability 9.0 alone.
 #pragma once
 
@@ -7,12 +7,13 @@
 
 namespace kernwright {
 
-/// The waves of sums of a warpgroup: 128 columns of its gradient, those behind them, products of 64
-/// keys and 64 queries (kScores), and 64 columns of the queries' gradient.
+/// The accumulators of a warpgroup in 64 registers each: 128 columns of the gradient, the columns
+/// behind, products of 64 keys and 64 queries (kScores), and 64 columns of the queries' gradient.
 constexpr int kFirstSums = 0, kFurtherSums = 1, kQueryProducts = 3;
 constexpr int kFirstColumns = 128;
 
-/// Queued: weights or changes times 64 queries are added; without `adds` they are the sums.
+/// Queues weights or changes times 64 queries; without `adds` the products overwrite the
+/// accumulators.
 template <typename T, int kDim, int kQueryColumn>
 __device__ __forceinline__ void add_wide_rows(const unsigned (&left)[4][4], unsigned queries,
                                               bool adds) {
@@ -43,7 +44,7 @@ constexpr float kUnlift = 1.0f / (1 << kLift);
   DO(12, __VA_ARGS__)         \
   DO(16, __VA_ARGS__) DO(20, __VA_ARGS__) DO(24, __VA_ARGS__) DO(28, __VA_ARGS__)
 
-/// Scores that queries do not have are -infinity: those of 64 queries from `first` on.
+/// Scores of missing queries become -infinity, for 64 queries from `first` on.
 template <typename Sequence>
 __device__ __forceinline__ void hide_queries(float (&s)[32], const AttentionCall& call,
                                              const Sequence& sequence, int key, int first) {
@@ -61,7 +62,7 @@ __device__ __forceinline__ void hide_queries(float (&s)[32], const AttentionCall
   }
 }
 
-/// Eight products that have no weight are 0: they may be NaN.
+/// Eight products without a weight become 0: they may be NaN.
 __device__ __forceinline__ void drop_products(float (&products)[8], const unsigned (&weights)[4]) {
 #pragma unroll
   for (int i = 0; i < 8; i += 2) {
@@ -88,8 +89,8 @@ struct WideSteps;
       : "r"(logarithms), "f"(scale), "f"(static_cast<float>(kLift)), "n"(i * 8), "f"(s[i]), \
         "f"(s[i + 1]), "f"(s[i + 2]), "f"(s[i + 3])                                         \
       : "memory");
-// With a cap, what is sent is the product with the cap's derivative: scores are not -infinity
-// there, but where weights are 0.
+// With a cap, the value to send is the product with the cap's derivative: there scores are finite,
+// except where weights are 0.
 #define KW_BEND(WEIGHT, AT)                                            \
   "setp.ne.f32 has, " WEIGHT ", 0f00000000;\nmul.f32 x, %" AT ", %" AT \
   ";\nsub.f32 x, 0f3F800000, x;\n@has mul.f32 " WEIGHT ", " WEIGHT ", x;\n"
@@ -144,8 +145,8 @@ KW_WIDE_STEPS(BFloat16, "bf16x2", KW_SEND)
       "r"(full), "n"(i * 512), "n"(kWave), "n"(kBegin + i), "n"(kBegin + i + 1), \
       "n"(kBegin + i + 2), "n"(kBegin + i + 3)                                   \
       : "memory");
-/// 16 sums, from kBegin on, go to another block's shared memory as share_sums() has them. The
-/// barrier at `full`, in the same block, counts the bytes.
+/// Sends 16 accumulators, from kBegin on, to another block's shared memory in the layout of
+/// share_sums(). The barrier at `full`, in the receiving block, counts the bytes.
 template <int kWave, int kBegin>
 __device__ __forceinline__ void send_sums_to(unsigned to, unsigned full) {
   KW_SEND_FOUR(0)
@@ -167,7 +168,8 @@ __device__ __forceinline__ void send_sums_to(unsigned to, unsigned full) {
   KW_ADD_FOUR(4, STORE)     \
   KW_ADD_FOUR(8, STORE)     \
   KW_ADD_FOUR(12, STORE)
-/// 16 sums, from kBegin on, with those in shared memory go to global memory, added where `adds`.
+/// Adds 16 accumulators, from kBegin on, and their counterparts in shared memory, and stores the
+/// sums in global memory, added to its contents where `adds` is true.
 template <int kWave, int kBegin>
 __device__ __forceinline__ void add_to_global(float* to, unsigned from, bool adds) {
   if (adds) {

@@ -1,11 +1,11 @@
-// Steps of a recurrence: each multiplies a matrix by the vector of the step before, and computes
-// a few values of every hidden unit from the products. A Cell says what these are.
+// Steps of a recurrence: each step multiplies a matrix by the vector of the previous step, and
+// computes a few values of every hidden unit from the products. A Cell defines the values.
 //
 // The blocks of a group share the hidden units of some rows of the batch. kInCluster: a group is a
-// cluster; each block keeps its rows of the matrix in shared memory through all steps, and sends
-// the values of its units to the shared memory of all others. kInGrid: the same, but the values go
-// through memory, and the blocks, all of them at work at once, meet after each step. kStepByStep: a
-// launch computes one step, reads the matrix from memory, and needs no other block.
+// cluster; each block keeps rows of the matrix in shared memory through all steps, and sends the
+// values of its units to the shared memory of all peers. kInGrid: the values go through global
+// memory, and the resident blocks of the whole grid meet after each step. kStepByStep: a launch
+// computes one step, reads the matrix from memory, and needs no other block.
 #pragma once
 
 #include <kernwright/activations.cuh>
@@ -19,15 +19,14 @@ enum RecurrenceWay { kStepByStep, kInCluster, kInGrid };
 
 struct RecurrenceShape {
   Int64 first, steps;  ///< of this launch
-  unsigned* meetings;  ///< zeros, one of a group, and left so: how often its blocks have arrived
+  unsigned* meetings;  ///< arrival counters, one per group; zero before and after
   int hidden, batch;
   int units;  ///< hidden units of a block
-  int rows;   ///< rows of the batch of a block, a multiple of those of a pass
+  int rows;   ///< rows of the batch of a block, a multiple of a pass's rows
 };
 
-/// Adds each of N values over the lanes of a warp, always in the same order. Lane l gets the sum of
-/// value l / (32 / N). Each round halves the values of a lane; by recursion, so that they stay in
-/// registers.
+/// Adds each of N values over the lanes of a warp, in a fixed order. Lane l gets the sum of value l
+/// / (32 / N). Each round halves the values of a lane; the recursion keeps all values in registers.
 template <int N, int kDistance = 16, int kSize, typename C>
 __device__ __forceinline__ C spread_sums(C (&value)[kSize], int lane) {
   if constexpr (N == 1) {
@@ -62,8 +61,8 @@ __device__ __forceinline__ void send_number(unsigned to, double value, unsigned 
       : "memory");
 }
 
-/// By one thread of each block of a group, the block's other threads before and behind it: all
-/// blocks have arrived `count` times in all, and what they wrote before is seen.
+/// One thread of each block of a group calls it between two barriers of the block: all blocks have
+/// arrived `count` times in all, and all earlier writes of the blocks are visible.
 __device__ __forceinline__ void meet_in_grid(unsigned* arrived, unsigned count) {
   asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrived) : "memory");
   unsigned found;
@@ -71,7 +70,7 @@ __device__ __forceinline__ void meet_in_grid(unsigned* arrived, unsigned count) 
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(found) : "l"(arrived) : "memory");
   } while (found < count);
 }
-/// The same at the end, where nobody waits: the last one leaves zero.
+/// The last arrival, where nobody waits: the last block resets the counter.
 __device__ __forceinline__ void leave_grid(unsigned* arrived, unsigned count) {
   unsigned before;
   asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], 1;"
@@ -138,8 +137,8 @@ class Recurrence {
   }
 
  private:
-  /// Where value `o` of unit `u` is in a vector: that of memory, or beside the unit's others, which
-  /// are then sent together.
+  /// The position of value `o` of unit `u` in a vector: of memory, or beside the unit's further
+  /// values, which are then sent together.
   __device__ __forceinline__ int place(int o, int u) const {
     return kSends ? u * kOutputs + o : o * shape_.hidden + u;
   }
@@ -296,7 +295,7 @@ class Recurrence {
     }
   }
 
-  /// Adds the products of some elements of the matrix's rows with those of the vectors.
+  /// Adds the products of some elements of the matrix's rows with the elements of the vectors.
   template <int N>
   __device__ __forceinline__ void add_products(const T* const (&matrix)[kSlots], const C* vector,
                                                int k, C (&sums)[kSums]) const {
