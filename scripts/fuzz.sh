@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 mkdir -p "$build/artifacts" "$build/corpus"
 # Frequent words of PTX, from the sources in the tests.
 words="$build/corpus/ptx.dict"
-cat tests/sim/ptx/*.ptx | grep -oE '[.%]?[A-Za-z_][A-Za-z0-9_.:]+' | sort | uniq -c | sort -rn |
+cat "$build"/recorded/ptx/*.ptx | grep -oE '[.%]?[A-Za-z_][A-Za-z0-9_.:]+' | sort | uniq -c |
+  sort -rn |
   awk 'NR <= 1000 && length($2) <= 40 { print "\"" $2 "\"" }' >"$words"
 failed=0
 count=0
@@ -20,7 +21,7 @@ for fuzzer in "$build"/tests/fuzz/fuzz_*; do
   case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
   count=$((count + 1))
   case $name in
-    ptx*) stored="-dict=$words tests/fuzz/corpus/ptx tests/sim/ptx" ;;
+    ptx*) stored="-dict=$words tests/fuzz/corpus/ptx $build/recorded/ptx" ;;
     *) stored="tests/fuzz/corpus/$name" ;;
   esac
   mkdir -p "$build/corpus/$name"

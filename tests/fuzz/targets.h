@@ -24,7 +24,7 @@ void expression(std::string_view bytes);       ///< restrictions of tuning space
 struct Target {
   const char* name;
   void (*run)(std::string_view bytes);
-  const char* corpus;  ///< folder in tests/fuzz/corpus; scripts/fuzz.sh adds tests/sim/ptx to `ptx`
+  const char* corpus;  ///< folder in tests/fuzz/corpus; scripts/fuzz.sh adds PTX texts to `ptx`
 };
 inline constexpr std::array kTargets{Target{"ptx", ptx, "ptx"},
                                      Target{"ptx_tokens", ptx_tokens, "ptx"},

@@ -1,4 +1,7 @@
-"""Compiles tests/sim/sources/*.cu to the PTX texts of tests/sim/ptx, with one NVRTC or several."""
+"""Compiles tests/sim/sources/*.cu to PTX, with one NVRTC or several.
+
+With no folder given, the texts replace those of the same names in tests/sim/ptx.tar.xz.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ import tempfile
 from pathlib import Path
 
 SIM = Path(__file__).resolve().parents[1] / "sim"
+ARCHIVE = SIM / "ptx.tar.xz"
+sys.path.insert(0, str(SIM.parents[1] / "scripts"))
+import recorded  # noqa: E402
+
 BASIC = (
     "saxpy",
     "sgemm_tiled",
@@ -144,13 +151,16 @@ def main() -> None:
         metavar="LIBRARY[:INCLUDE...]",
         help="an NVRTC library; without include folders its bundled headers are used",
     )
-    parser.add_argument("--out", type=Path, default=SIM / "ptx")
+    parser.add_argument("--out", type=Path, help="a folder, in place of the archive")
     parser.add_argument("--everything", action="store_true", help="every source in every variant")
     parser.add_argument(
         "--probes", action="store_true", help="the oldest NVRTC compiles the probes alone"
     )
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    folder = arguments.out or Path(tempfile.mkdtemp(prefix="ptx_"))
+    folder.mkdir(parents=True, exist_ok=True)
+    if arguments.out is None:
+        recorded.unpack(ARCHIVE, folder)
     total = 0
     compilers = []
     for text in arguments.nvrtc:
@@ -170,10 +180,12 @@ def main() -> None:
                     continue  # instructions of 9.0
                 ptx = nvrtc.compile(source.read_text(), source.name, options)
                 ptx = cut_debug_sections(prune(ptx, nvrtc.includes))
-                path = arguments.out / f"{source.stem}.nvrtc{nvrtc.version}.{suffix}.ptx"
+                path = folder / f"{source.stem}.nvrtc{nvrtc.version}.{suffix}.ptx"
                 path.write_text(ptx)
                 total += len(ptx)
         print(f"NVRTC {nvrtc.version}: done, {total} bytes so far", file=sys.stderr)
+    if arguments.out is None:
+        recorded.pack(ARCHIVE, folder)
 
 
 if __name__ == "__main__":

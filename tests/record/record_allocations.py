@@ -1,6 +1,7 @@
 """Records the allocations of real programs, for the pool's tests to replay.
 
-    python tests/record/record_allocations.py --out tests/unit/memory/traces
+    python tests/record/record_allocations.py --out traces
+    python scripts/recorded.py pack tests/unit/memory/traces.tar.xz traces
 
 runs programs of torch and CuPy on a GPU and writes one file for each: a line of the program's name,
 then a line for each event, "+BYTES" for an allocation and "-N" for the free of the Nth allocation

@@ -25,6 +25,12 @@ std::filesystem::path data_folder() {
   return elsewhere != nullptr ? elsewhere : KW_SIM_TEST_DATA;
 }
 
+/// The unpacked texts of ptx.tar.xz: `ptx` in that folder, else the build's.
+std::filesystem::path ptx_folder() {
+  const char* const elsewhere = std::getenv("KW_SIM_TEST_DATA");
+  return elsewhere != nullptr ? std::filesystem::path(elsewhere) / "ptx" : KW_PTX_FOLDER;
+}
+
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error("cannot read " + path.string());
@@ -212,14 +218,12 @@ std::vector<KernelCase> load_cases() {
   return cases;
 }
 
-std::string read_ptx(const std::string& file_name) {
-  return read_file(data_folder() / "ptx" / file_name);
-}
+std::string read_ptx(const std::string& file_name) { return read_file(ptx_folder() / file_name); }
 
 std::vector<std::string> ptx_files(std::string_view source, std::string_view suffix) {
   std::vector<std::string> names;
   const std::string prefix = source.empty() ? "" : std::string(source) + ".nvrtc";
-  for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "ptx")) {
+  for (const auto& entry : std::filesystem::directory_iterator(ptx_folder())) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(prefix) && name.ends_with(suffix)) names.push_back(name);
   }

@@ -41,7 +41,7 @@ using Buffers = std::vector<std::vector<std::byte>>;
 /// All cases of cases.json. Throws std::exception for a file that is not understood.
 std::vector<KernelCase> load_cases();
 
-/// Text of tests/sim/ptx/<source>.nvrtc<version>.<variant>.ptx.
+/// Text of <source>.nvrtc<version>.<variant>.ptx, a file of tests/sim/ptx.tar.xz.
 std::string read_ptx(const std::string& file_name);
 /// File names of the corpus that begin with `source` + ".nvrtc" and end with `suffix`.
 std::vector<std::string> ptx_files(std::string_view source, std::string_view suffix);

@@ -7,4 +7,4 @@ target_sources(test_memory PRIVATE "${CMAKE_CURRENT_LIST_DIR}/../core/fake_drive
   "${CMAKE_CURRENT_LIST_DIR}/../core/test_device.cpp"
   "${PROJECT_SOURCE_DIR}/tests/unit/base/fault_fs.cpp")
 target_compile_definitions(test_memory PRIVATE
-  "KW_TRACES_FOLDER=\"${CMAKE_CURRENT_LIST_DIR}/traces\"")
+  "KW_TRACES_FOLDER=\"${traces_folder}\"")

@@ -64,14 +64,9 @@ inline std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// The PTX texts of tests/sim/ptx, in order of their names.
-inline std::vector<std::filesystem::path> corpus() {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(tests_folder() / "sim" / "ptx")) {
-    if (entry.path().extension() == ".ptx") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
+/// The folder of the PTX texts of tests/sim/ptx.tar.xz.
+std::filesystem::path ptx_folder();
+/// The PTX texts, in order of their names.
+std::vector<std::filesystem::path> corpus();
 
 }  // namespace kernwright::sim::ptx::testing

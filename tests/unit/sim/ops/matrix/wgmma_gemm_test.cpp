@@ -15,7 +15,7 @@ namespace {
 
 std::string read_ptx(const std::string& version) {
   const std::string name = "hopper_gemm.nvrtc" + version + ".90a.ptx";
-  std::ifstream file(ptx::testing::tests_folder() / "sim" / "ptx" / name);
+  std::ifstream file(ptx::testing::ptx_folder() / name);
   REQUIRE(file.is_open());
   std::stringstream text;
   text << file.rdbuf();

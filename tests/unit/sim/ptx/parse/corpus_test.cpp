@@ -55,7 +55,7 @@ TEST_CASE("corpus: every source has its PTX, but for libdevice's, which is large
 }
 
 TEST_CASE("corpus: lines of the .cu text reach the instructions") {
-  const auto path = tests_folder() / "sim" / "ptx" / "saxpy.nvrtc13.0.80.ptx";
+  const auto path = ptx_folder() / "saxpy.nvrtc13.0.80.ptx";
   const std::unique_ptr<Module> module = parse(read_file(path));
   bool found = false;
   for (const auto& instruction : module->functions.at(0).body) {
@@ -69,7 +69,7 @@ TEST_CASE("corpus: lines of the .cu text reach the instructions") {
 }
 
 TEST_CASE("corpus: inlined library code is attributed to the user's line") {
-  const auto path = tests_folder() / "sim" / "ptx" / "cub_block.nvrtc13.0.80.ptx";
+  const auto path = ptx_folder() / "cub_block.nvrtc13.0.80.ptx";
   const std::unique_ptr<Module> module = parse(read_file(path));
   std::size_t in_user_file = 0, all = 0;
   for (const Function& function : module->functions) {

@@ -112,7 +112,7 @@ TEST_CASE("mutation: thousands of damaged modules") {
 }
 
 TEST_CASE("mutation: every prefix of a module") {
-  const std::string text = read_file(tests_folder() / "sim" / "ptx" / "saxpy.nvrtc13.5.80.ptx");
+  const std::string text = read_file(ptx_folder() / "saxpy.nvrtc13.5.80.ptx");
   REQUIRE(text.size() > 1000);
   int parsed = 0;
   for (std::size_t length = 0; length < text.size(); ++length) {
