@@ -27,6 +27,7 @@ from report_products import (
 )
 from report_schedule import latencies, shares, submissions
 from report_simulator import simulated, simulator_page
+from report_summary import PICTURE, picture, summary
 from report_text import HERE, load, table
 from report_training import chain, convolutions, losses, recurrences, starts, training
 from report_tuning import measuring, searches, sessions, verdicts
@@ -227,13 +228,14 @@ def figures_page() -> str:
         tables = [text for text in (make() for make in subjects) if text]
         if tables:
             parts.append(f"## {heading}\n\n" + "\n".join(tables))
-    return FIGURES_INTRODUCTION + "\n".join(parts)
+    return "\n".join([FIGURES_INTRODUCTION + summary(), *parts])
 
 
 def pages() -> dict[str, str]:
     """The text of each page with results of this machine's kind, by its name in docs/."""
     made = {
         "figures.md": figures_page(),
+        PICTURE: picture(),
         "operations_speed.md": operations_page(),
         "simulator_speed.md": simulator_page(),
     }
@@ -246,7 +248,11 @@ def main() -> int:
         "--check", action="store_true", help="write nothing; name pages that would change"
     )
     options = parser.parse_args()
-    stale = [name for name, text in pages().items() if (DOCS / name).read_text() != text]
+    stale = [
+        name
+        for name, text in pages().items()
+        if not (DOCS / name).is_file() or (DOCS / name).read_text() != text
+    ]
     for name in stale:
         print(f"docs/{name} {'differs from' if options.check else 'is written from'} the results")
         if not options.check:

@@ -63,6 +63,7 @@ def chain() -> str | None:
             f"{row['of a copy']:.2f}",
         )
         for dtype in ("float32", "bfloat16")
+        if dtype in part
         for name, row in part[dtype].items()
     ]
     columns = ("", "kernels", "GB/s", "of a copy's")
