@@ -68,7 +68,8 @@ from kernwright._jit.kernels import Module, Program, kernel, module, warmup
 from kernwright._jit.options import ProgramOptions
 from kernwright._support.names import array_attribute as _array_attribute
 from kernwright._support.names import missing as _missing
-from kernwright._support.typed import publish, typed
+from kernwright._support.typed import publish as _publish
+from kernwright._support.typed import typed as _typed
 from kernwright.errors import (
     ArgumentError,
     ArgumentRangeError,
@@ -110,116 +111,13 @@ _DTYPES = (
 
 __array_api_version__ = "2025.12"
 
-__all__ = [
-    "ArgumentError",
-    "ArgumentRangeError",
-    "Array",
-    "AxisError",
-    "CaptureError",
-    "CompileError",
-    "CudaArray",
-    "Device",
-    "DeviceFault",
-    "DeviceLost",
-    "DeviceNotFound",
-    "DivisionByZero",
-    "DriverError",
-    "DriverNotFound",
-    "Error",
-    "Event",
-    "Graph",
-    "GraphNode",
-    "GraphPool",
-    "In",
-    "InOut",
-    "Inputs",
-    "InvalidArgument",
-    "Judge",
-    "Kernel",
-    "LaunchConfig",
-    "LaunchConfigError",
-    "Module",
-    "NameNotFound",
-    "NotSliceable",
-    "NvrtcNotFound",
-    "ObjectCode",
-    "Out",
-    "OutOfBounds",
-    "OutOfMemory",
-    "Partition",
-    "PartitionError",
-    "PerformanceWarning",
-    "Pointer",
-    "Program",
-    "ProgramOptions",
-    "StoreError",
-    "Stream",
-    "Surface",
-    "Task",
-    "TensorMap",
-    "Texture",
-    "Timeout",
-    "Transfer",
-    "TransferEngine",
-    "UnsupportedInstruction",
-    "Verdict",
-    "__version__",
-    "annotate",
-    "arange",
-    "asarray",
-    "bench",
-    "cache",
-    "checked",
-    "checks",
-    "current_device",
-    "current_stream",
-    "devices",
-    "empty",
-    "empty_like",
-    "errors",
-    "fft",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "judge",
-    "kernel",
-    "libcuda_path",
-    "linalg",
-    "line_profile",
-    "linspace",
-    "lint",
-    "llm",
-    "memory",
-    "module",
-    "nn",
-    "ones",
-    "ones_like",
-    "optim",
-    "pack",
-    "pinned",
-    "profile",
-    "random",
-    "schedule",
-    "slice_blocks",
-    "slices",
-    "strided",
-    "synchronize",
-    "time",
-    "time_kernel",
-    "trace",
-    "train",
-    "tune",
-    "use_pack",
-    "warmup",
-    "zeros",
-    "zeros_like",
-]
-
+# Every import above is public, unless its name begins with an underscore.
+_IMPORTED = [name for name in globals() if not name.startswith("_")]
 
 # The array library by module; each name is imported when it is asked for.
 _TOPICS = {
-    module: names.split()
-    for module, names in {
+    home: names.split()
+    for home, names in {
         "_array.aliases": (
             "absolute amax amin arccos arccosh arcsin arcsinh arctan arctan2 arctanh around "
             "bitwise_not concatenate conjugate degrees invert left_shift mod power radians "
@@ -317,56 +215,30 @@ _TOPICS = {
         "_grad.transforms": ("checkpoint custom_gradient grad stop_gradient value_and_grad vjp"),
     }.items()
 }
-__all__ += [name for names in _TOPICS.values() for name in names]
-
-# What most programs never use is imported when it is asked for.
+# What most programs never use is imported when it is asked for, too: modules, and names of modules.
 _MODULES = (
-    "bench",
-    "cache",
-    "checks",
-    "fft",
-    "linalg",
-    "llm",
-    "memory",
-    "nn",
-    "optim",
-    "random",
-    "schedule",
-    "train",
-    "tune",
+    *("bench", "cache", "checks", "fft", "linalg", "llm", "memory", "nn", "optim", "random"),
+    *("schedule", "train", "tune"),
 )
-_LATER = {
-    "Inputs": "_judging.inputs",
-    "Judge": "_judging.judge",
-    "Task": "_judging.task",
-    "Verdict": "_judging.verdict",
-    "annotate": "_measure.profile",
-    "bench": "bench",
-    "cache": "cache",
-    "checks": "checks",
-    "fft": "fft",
-    "judge": "_judging.judge",
-    "libcuda_path": "_support.libcuda",
-    "linalg": "linalg",
-    "line_profile": "_sim.line_profile",
-    "lint": "_jit.lint",
-    "llm": "llm",
-    "memory": "memory",
-    "nn": "nn",
-    "optim": "optim",
-    "pack": "_jit.pack",
-    "profile": "_measure.profile",
-    "random": "random",
-    "schedule": "schedule",
-    "slice_blocks": "_jit.slices",
-    "time": "_measure.timing",
-    "time_kernel": "_measure.timing",
-    "trace": "_sim.trace",
-    "train": "train",
-    "tune": "tune",
-    "use_pack": "_jit.pack",
-    **{name: module for module, names in _TOPICS.items() for name in names},
+_RARE = {
+    "_jit.lint": "lint",
+    "_jit.pack": "pack use_pack",
+    "_jit.slices": "slice_blocks",
+    "_judging.inputs": "Inputs",
+    "_judging.judge": "Judge judge",
+    "_judging.task": "Task",
+    "_judging.verdict": "Verdict",
+    "_measure.profile": "annotate profile",
+    "_measure.timing": "time time_kernel",
+    "_sim.line_profile": "line_profile",
+    "_sim.trace": "trace",
+    "_support.libcuda": "libcuda_path",
 }
+_LATER = {name: name for name in _MODULES}
+_LATER |= {name: home for home, names in _RARE.items() for name in names.split()}
+_LATER |= {name: home for home, names in _TOPICS.items() for name in names}
+
+__all__ = [*_IMPORTED, "__version__", *_LATER]
 
 
 def __getattr__(name: str) -> object:
@@ -374,7 +246,7 @@ def __getattr__(name: str) -> object:
         import importlib
 
         module = importlib.import_module(f"kernwright.{_LATER[name]}")
-        value = module if name in _MODULES else typed(getattr(module, name))
+        value = module if name in _MODULES else _typed(getattr(module, name))
         globals()[name] = value
         return value
     if name not in _DTYPES:
@@ -384,12 +256,11 @@ def __getattr__(name: str) -> object:
     return value
 
 
-publish(globals(), __all__)
-del publish
+_publish(globals(), __all__)
 
 # A program that has imported einops wants it to know our arrays. Others import kernwright.einops.
 if "einops" in _sys.modules:
-    import kernwright.einops as _einops  # noqa: F401
+    import kernwright.einops as _einops
 
 
 def __dir__() -> list[str]:
