@@ -166,6 +166,8 @@ def speed(
                 losses += [float(made.step(*given[i % 4])) for i in range(1, 4)]
                 made.synchronize()
                 row["losses"] = [round(loss, 4) for loss in losses]
+                if kind in OURS:
+                    row["launches"] = made.step.graphs[-1].node_count
                 found[kind] = {**row, **memory.peak(before)}
                 memory.release()
             subjects[kind] = made, given, memory

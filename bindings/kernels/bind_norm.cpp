@@ -61,20 +61,26 @@ py::tuple call_norm(const std::string& kind, const py::object& x, const py::obje
   return py::make_tuple(std::move(result.out), or_none(result.scales), or_none(result.sum));
 }
 
+/// (dx, dweight, dbias), and the sums of dx last.
 py::tuple call_norm_backward(const std::string& kind, const py::object& dy, const py::object& x,
                              const py::object& weight, double eps, bool bias,
-                             const std::optional<std::int64_t>& groups) {
+                             const std::optional<std::int64_t>& groups, const py::object& added,
+                             bool columns) {
   const Array gradient = array_operand(dy, "dy"), input = array_operand(x, "x");
   const kernels::NormOptions options{.kind = norm_kind(kind),
                                      .eps = eps,
                                      .weight = optional_operand(weight, "weight"),
                                      .groups = group_argument(groups)};
+  const kernels::NormGradientOptions wanted{
+      .bias = bias, .columns = columns, .added = optional_operand(added, "added")};
   require_same_device({&input, &gradient});
-  if (options.weight) require_same_device({&input, &*options.weight});
+  for (const auto* const each : {&options.weight, &wanted.added})
+    if (*each) require_same_device({&input, &**each});
   kernels::NormGradients result = on_current_stream(input, [&](const Stream& stream) {
-    return kernels::norm_backward(gradient, input, options, bias, stream);
+    return kernels::norm_backward(gradient, input, options, wanted, stream);
   });
-  return py::make_tuple(std::move(result.dx), or_none(result.weight), or_none(result.bias));
+  return py::make_tuple(std::move(result.dx), or_none(result.weight), or_none(result.bias),
+                        or_none(result.columns));
 }
 
 Array call_l2_norm(const py::object& x, int axis, double eps, const py::object& out) {
@@ -99,7 +105,9 @@ void bind_norm(py::module_& m) {
   m.def("_norm", &call_norm, py::arg("kind"), py::arg("x"), py::arg("weight"), py::arg("bias"),
         py::arg("eps"), py::arg("residual"), py::arg("quantize"), py::arg("groups"),
         py::arg("out") = py::none());
-  m.def("_norm_backward", &call_norm_backward);
+  m.def("_norm_backward", &call_norm_backward, py::arg("kind"), py::arg("dy"), py::arg("x"),
+        py::arg("weight"), py::arg("eps"), py::arg("bias"), py::arg("groups"),
+        py::arg("added") = py::none(), py::arg("columns") = false);
   m.def("_l2_norm", &call_l2_norm, py::arg("x"), py::arg("axis"), py::arg("eps"),
         py::arg("out") = py::none());
   m.def("_l2_norm_backward", &call_l2_norm_backward);

@@ -29,8 +29,7 @@ struct AttentionOptions {
   std::int64_t most_queries = 0;  ///< of the longest packed sequence, 0: not known
   /// Take the result and its logarithms: any strides, apart from all arguments and each other. The
   /// result is written there if it is contiguous or has the elements of a head side by side, from
-  /// multiples of 16 bytes on, and for Hopper batches as far apart as their heads take; logarithms
-  /// if they are contiguous. Others are copied there.
+  /// multiples of 16 bytes on; logarithms if they are contiguous. Others are copied there.
   std::optional<Array> out = std::nullopt, lse_out = std::nullopt;
   /// The axes in front of a result's elements where `out` has others than (batch, heads, queries).
   std::optional<Shape> rows = std::nullopt;

@@ -246,9 +246,8 @@ void add_attention_vectors(PreparedAttention& made, const AttentionOptions& opti
       static_cast<std::int32_t>(std::min<std::int64_t>(made.k.shape()[0], std::int64_t{1} << 30));
 }
 
-/// `out` in the axes of the queries, of `shape`, where every kernel can store there. A tensor map
-/// of the result (hopper_plan.h) counts the heads of all batches in one row.
-std::optional<Array> attention_target(const Array& out, const Shape& shape, bool packed) {
+/// `out` in the axes of the queries, of `shape`, where every kernel can store there.
+std::optional<Array> attention_target(const Array& out, const Shape& shape) {
   constexpr std::int64_t kAlignment = 16;
   const std::size_t size = scalar_size(out.type());
   if (out.address() % kAlignment != 0) return std::nullopt;
@@ -260,10 +259,8 @@ std::optional<Array> attention_target(const Array& out, const Shape& shape, bool
   const bool aligned = std::all_of(strides.begin(), strides.end() - 1, [](std::int64_t stride) {
     return stride > 0 && stride % kAlignment == 0;
   });
-  const bool heads_in_row = packed || strides[0] == shape[1] * strides[1];
-  const bool maps = out.device().capabilities().wgmma && shape[0] > 1;
   const bool dense = strides.back() == static_cast<std::int64_t>(size);
-  if (!aligned || !dense || (maps && !heads_in_row)) return std::nullopt;
+  if (!aligned || !dense) return std::nullopt;
   return target;
 }
 
@@ -364,7 +361,7 @@ void allocate_result(PreparedAttention& made, const AttentionOptions& options, c
   std::optional<Array> out;
   if (options.out) {
     made.out = result_array(options.out, form, on);
-    out = attention_target(*made.out, shape, packed);
+    out = attention_target(*made.out, shape);
   }
   std::optional<Array> lse;
   if (options.wants_lse) {

@@ -197,13 +197,13 @@ HopperAttentionTile choose_hopper_tile(const PreparedAttention& made,
 }
 
 CUtensorMap result_map(const Array& out, const AttentionCall& call, bool packed) {
-  const std::int64_t heads = packed ? call.heads : std::int64_t{call.heads} * call.batches;
-  return gemm_map(out.device(), {.address = out.address(),
-                                 .shape = {1, heads, call.queries, call.value_dim},
-                                 .strides = {0, call.out_at.head * 2, call.out_at.token * 2, 2},
-                                 .type = out.type(),
-                                 .box_rows = 16,
-                                 .rank = 3});
+  const HeadStrides& at = call.out_at;
+  return gemm_map(out.device(),
+                  {.address = out.address(),
+                   .shape = {packed ? 1 : call.batches, call.heads, call.queries, call.value_dim},
+                   .strides = {at.batch * 2, at.head * 2, at.token * 2, 2},
+                   .type = out.type(),
+                   .box_rows = 16});
 }
 
 LaunchConfig hopper_config(const PreparedAttention& made, const HopperAttentionTile& tile,

@@ -33,11 +33,11 @@ Array l2_norm_backward(const Array& dy, const Array& x, int axis, double eps,
                        const Stream& stream) {
   const NormOptions options{.kind = NormKind::l2, .eps = eps};
   if (x.ndim() == 0 || dy.ndim() != x.ndim())
-    return norm_backward(dy, x, options, false, stream).dx;  // with the error's message
+    return norm_backward(dy, x, options, {}, stream).dx;  // with the error's message
   axis = normalize_axis(axis, x.ndim());
-  if (axis == x.ndim() - 1) return norm_backward(dy, x, options, false, stream).dx;
+  if (axis == x.ndim() - 1) return norm_backward(dy, x, options, {}, stream).dx;
   const std::vector<int> axes = axis_last(x.ndim(), axis);
-  const Array dx = norm_backward(dy.transpose(axes), x.transpose(axes), options, false, stream).dx;
+  const Array dx = norm_backward(dy.transpose(axes), x.transpose(axes), options, {}, stream).dx;
   return copy(dx.transpose(last_back(x.ndim(), axis)), stream);
 }
 

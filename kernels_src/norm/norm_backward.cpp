@@ -36,7 +36,8 @@ constexpr int kChannelThreads = 256;
 constexpr int kColumnThreads = 1024;
 
 struct NormGradientJob {
-  Array dx, dy, x;  ///< contiguous
+  Array dx, dy, x;             ///< contiguous
+  std::optional<Array> added;  ///< contiguous
   NormGradients result;
   NormShape shape;
   NormOptions options;
@@ -44,6 +45,7 @@ struct NormGradientJob {
   RowTile tile;
   int staged = 0;  ///< rows of a block that are copied to shared memory ahead
   bool flows = false;
+  bool columns = false;
   Stream stream;
   Array statistics;  ///< of the rows, where sums are made by a launch of their own
 
@@ -54,6 +56,7 @@ struct NormGradientJob {
   bool wants_sums() const { return result.weight || result.bias; }
   CUdeviceptr weight() const { return result.weight ? result.weight->address() : 0; }
   CUdeviceptr bias() const { return result.bias ? result.bias->address() : 0; }
+  CUdeviceptr addition() const { return added ? added->address() : 0; }
   std::int32_t n() const { return static_cast<std::int32_t>(shape.n); }
   AffineArguments affine() const { return affine_arguments(options.weight, std::nullopt, shape); }
   LaunchConfig config(std::int64_t blocks, int threads, std::size_t shared = 0) const {
@@ -92,14 +95,17 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
                        .add(tile.items, 7)
                        .add(tile.width, 11)
                        .add(tile.threads, 11)
-                       .add(job.staged, 2);
+                       .add(job.staged, 2)
+                       .add(job.added.has_value(), 1)
+                       .add(job.columns, 1);
   const auto name = [&] {
     const char* const x = device_type(job.x.type());
     const char* const weight = device_type(job.weight_type());
     const int kind = static_cast<int>(job.options.kind);
+    const bool adds = job.added.has_value();
     // Launched after the rows, by what becomes of their sums.
     const std::string partial =
-        format("norm_add_partial<{}, {}>", device_type(job.computed()), weight);
+        format("norm_add_partial<{}, {}, {}>", device_type(job.computed()), weight, x);
     const std::string sums =
         job.shape.channels ? format("norm_channel_sums<{}, {}, {}>", x, weight, kChannelThreads)
                            : format("norm_column_sums<{}, {}>", x, weight);
@@ -110,19 +116,19 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
     };
     switch (part) {
       case NormGradientPart::rows:
-        return with_sums(format("norm_backward_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
-                                tile.pack, tile.items, tile.width, tile.threads, kind,
-                                job.shape.channels, static_cast<int>(job.sink)));
+        return with_sums(format("norm_backward_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
+                                weight, tile.pack, tile.items, tile.width, tile.threads, kind,
+                                job.shape.channels, static_cast<int>(job.sink), adds, job.columns));
       case NormGradientPart::staged_rows:
-        return with_sums(format("norm_backward_staged<{}, {}, {}, {}, {}, {}, {}>", x, weight,
-                                tile.pack, tile.items, tile.threads, kind,
-                                static_cast<int>(job.sink)));
+        return with_sums(format("norm_backward_staged<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
+                                weight, tile.pack, tile.items, tile.threads, kind,
+                                static_cast<int>(job.sink), adds, job.columns));
       case NormGradientPart::flowing_rows:
-        return with_sums(format("norm_backward_flow<{}, {}, {}, {}, {}, {}, {}>", x, weight,
-                                tile.pack, tile.items, tile.threads, kind, job.staged));
+        return with_sums(format("norm_backward_flow<{}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
+                                tile.pack, tile.items, tile.threads, kind, job.staged, adds));
       case NormGradientPart::long_rows:
-        return with_sums(format("norm_backward_long<{}, {}, {}, {}, {}, {}>", x, weight, tile.pack,
-                                kLongThreads, kind, job.shape.channels));
+        return with_sums(format("norm_backward_long<{}, {}, {}, {}, {}, {}, {}>", x, weight,
+                                tile.pack, kLongThreads, kind, job.shape.channels, adds));
       case NormGradientPart::add_partial:
         return std::vector{partial};
       default:
@@ -187,9 +193,11 @@ bool plan_staged_gradient(NormGradientJob& job, int pack) {
 }
 
 /// Rows in registers, with the sums there if there is room, else in shared memory, else nowhere.
-void plan_norm_gradient(NormGradientJob& job) {
-  const int pack = affine_pack(common_pack(job.shape.n, {&job.dx, &job.dy, &job.x}, job.x.ndim()),
-                               job.options.weight, std::nullopt, job.shape);
+void plan_norm_rows(NormGradientJob& job) {
+  const Array& added = job.added ? *job.added : job.dx;
+  const int pack =
+      affine_pack(common_pack(job.shape.n, {&job.dx, &job.dy, &job.x, &added}, job.x.ndim()),
+                  job.options.weight, std::nullopt, job.shape);
   const int values = choose(LaunchChoice::norm_gradient_values, job.device(), job.shape.n,
                             scalar_size(job.x.type()), job.is_wide() ? 4 : 8);
   job.tile = tile_rows(job.shape.n, pack, values);
@@ -207,6 +215,17 @@ void plan_norm_gradient(NormGradientJob& job) {
     job.sink = NormSink::nowhere;
 }
 
+/// Sums of dx where they fit into registers beside those of weight and bias.
+void plan_norm_gradient(NormGradientJob& job, bool wants_columns) {
+  constexpr int kMostHeld = 16;
+  plan_norm_rows(job);
+  job.columns = wants_columns && job.wants_sums() && job.sink == NormSink::registers &&
+                !job.flows && job.tile.pack * job.tile.items <= kMostHeld &&
+                job.shape.row_axes == 1;
+  if (!job.columns) return;
+  job.result.columns = Array::empty(job.device(), {job.shape.n}, job.x.type(), job.stream);
+}
+
 template <typename C>
 void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
   const Kernel& kernel = norm_gradient_part(job.rows_part(), job);
@@ -219,22 +238,29 @@ void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
   }
   const bool sums = job.sink != NormSink::nowhere;
   const Shape extents = {sums ? parts : 0, job.shape.n};
+  const Shape column_extents = {job.columns ? parts : 0, job.shape.n};
   const Array weight = Array::empty(job.device(), extents, job.computed(), job.stream);
   const Array bias = Array::empty(job.device(), extents, job.computed(), job.stream);
+  const Array columns = Array::empty(job.device(), column_extents, job.computed(), job.stream);
   const LaunchConfig config = job.config(parts, job.tile.threads, job.shared_bytes());
-  if (job.staged > 0) {
-    launch(kernel, config, job.dx.address(), job.dy.address(), job.x.address(), job.shape.rows,
-           job.n(), job.affine(), eps, weight.address(), bias.address());
+  const auto run = [&](auto... last) {
+    launch(kernel, config, job.dx.address(), job.dy.address(), job.x.address(), job.addition(),
+           job.shape.rows, job.n(), job.affine(), eps, weight.address(), bias.address(), last...);
+  };
+  if (job.flows) {
+    run();
+  } else if (job.staged > 0) {
+    run(columns.address());
   } else {
-    launch(kernel, config, job.dx.address(), job.dy.address(), job.x.address(), job.shape.rows,
-           job.n(), job.affine(), eps, weight.address(), bias.address(), job.statistics.address());
+    run(columns.address(), job.statistics.address());
   }
   if (!sums) return;
-  const LaunchConfig adding = job.config((job.shape.n + 31) / 32, kColumnThreads);
+  LaunchConfig adding = job.config((job.shape.n + 31) / 32, kColumnThreads);
+  if (job.columns) adding.grid.y = 2;
   launch(norm_gradient_part(NormGradientPart::add_partial, job), adding, job.weight(), job.bias(),
-         weight.address(), bias.address(), static_cast<std::int32_t>(parts), job.n());
-  weight.use_on(job.stream);
-  bias.use_on(job.stream);
+         job.columns ? job.result.columns->address() : 0, weight.address(), bias.address(),
+         columns.address(), static_cast<std::int32_t>(parts), job.n());
+  for (const Array* const each : {&weight, &bias, &columns}) each->use_on(job.stream);
 }
 
 void launch_norm_sums(const NormGradientJob& job) {
@@ -252,7 +278,6 @@ void launch_norm_sums(const NormGradientJob& job) {
 
 template <typename C>
 void run_norm_gradient(NormGradientJob& job, C eps) {
-  plan_norm_gradient(job);
   const bool apart = job.wants_sums() && job.sink == NormSink::nowhere;
   if (apart)
     job.statistics = Array::empty(job.device(), {job.shape.rows, 2}, job.computed(), job.stream);
@@ -261,8 +286,8 @@ void run_norm_gradient(NormGradientJob& job, C eps) {
   } else {
     const std::uint32_t blocks = RowTile{.width = 1, .threads = 1}.blocks(job.shape.rows);
     launch(norm_gradient_part(NormGradientPart::long_rows, job), job.config(blocks, kLongThreads),
-           job.dx.address(), job.dy.address(), job.x.address(), job.shape.rows, job.n(),
-           job.affine(), eps, job.statistics.address());
+           job.dx.address(), job.dy.address(), job.x.address(), job.addition(), job.shape.rows,
+           job.n(), job.affine(), eps, job.statistics.address());
   }
   if (!apart) return;
   launch_norm_sums(job);
@@ -274,25 +299,27 @@ Array norm_operand(const Array& array, const Stream& stream) {
                                                                              : copy(array, stream);
 }
 
-void check_norm_gradient(const Array& dy, const Array& x, const char* what) {
+void check_norm_gradient(const Array& dy, const Array& x, const char* what, const char* name) {
   require_computed(x, what, "x");
   if (dy.shape() == x.shape() && dy.type() == x.type() && &dy.device() == &x.device()) return;
   throw InvalidArgument(
-      format("Incompatible dimensions: the gradient of {} takes dy and x of one shape and dtype on "
+      format("Incompatible dimensions: the gradient of {} takes {} and x of one shape and dtype on "
              "the same device, got {} and {}",
-             what, dy.identify(), x.identify()));
+             what, name, dy.identify(), x.identify()));
 }
 
 }  // namespace
 
 NormGradients norm_backward(const Array& dy, const Array& x, const NormOptions& options,
-                            bool with_bias, const Stream& stream) {
+                            const NormGradientOptions& wanted, const Stream& stream) {
   const char* const what = norm_name(options.kind, options.groups);
-  check_norm_gradient(dy, x, what);
+  check_norm_gradient(dy, x, what, "dy");
+  if (wanted.added) check_norm_gradient(*wanted.added, x, what, "added");
   const Stream on = stream ? stream : Stream::legacy(x.device());
   NormGradientJob job{.dx = Array::empty(x.device(), x.shape(), x.type(), on),
                       .dy = norm_operand(dy, on),
                       .x = norm_operand(x, on),
+                      .added = {},
                       .result = {},
                       .shape = norm_shape(x, options.weight, std::nullopt, options.groups, what),
                       .options = options,
@@ -300,26 +327,29 @@ NormGradients norm_backward(const Array& dy, const Array& x, const NormOptions& 
                       .stream = on,
                       .statistics = {}};
   job.result.dx = job.dx;
+  if (wanted.added) job.added = norm_operand(*wanted.added, on);
   Shape affine(x.shape().end() - (job.shape.channels ? 0 : job.shape.row_axes), x.shape().end());
   if (job.shape.channels) affine = {x.shape()[1]};
   if (options.weight) {
     job.options.weight = norm_operand(*options.weight, on);
     job.result.weight = Array::empty(x.device(), affine, options.weight->type(), on);
   }
-  if (with_bias) job.result.bias = Array::empty(x.device(), affine, job.weight_type(), on);
+  if (wanted.bias) job.result.bias = Array::empty(x.device(), affine, job.weight_type(), on);
   if (x.size() == 0) {
     for (auto* const each : {&job.result.weight, &job.result.bias})
       if (*each && (*each)->size() > 0)
         fill(x.device(), (*each)->address(), 0, 1, (*each)->nbytes(), on);
     return job.result;
   }
+  plan_norm_gradient(job, wanted.columns);
   if (job.is_wide()) {
     run_norm_gradient(job, options.eps);
   } else {
     run_norm_gradient(job, static_cast<float>(options.eps));
   }
-  use_all_on(on, {&job.dx, &job.dy, &job.x},
-             {&job.options.weight, &job.result.weight, &job.result.bias});
+  use_all_on(
+      on, {&job.dx, &job.dy, &job.x},
+      {&job.added, &job.options.weight, &job.result.weight, &job.result.bias, &job.result.columns});
   return job.result;
 }
 

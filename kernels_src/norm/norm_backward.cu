@@ -11,39 +11,19 @@ using namespace kernwright;
 /// Where a thread accumulates the gradients of weight and bias.
 enum Sink { kNowhere, kRegisters, kSharedMemory };
 
-/// Adds the accumulators of the rows that a block works on at once, and writes the block's partial
-/// sums.
-template <int V, int Items, int Width, int Threads, typename C>
-__device__ __forceinline__ void write_partial(C* partial, C (&sums)[V * Items], int n) {
-  constexpr int kRows = Threads / Width, kSlots = V * Items * Width;
-  const int lane = threadIdx.x % Width, packs = n / V;
-  if constexpr (kRows == 1) {
-    store_held<V, Items, Width>(partial, lane, packs, [&](int slot, int) { return sums[slot]; });
-  } else {
-    __shared__ C memory[kRows * kSlots];
-    __syncthreads();  // an earlier call may still be read
-    for_held<V, Items, Width>(lane, packs, [&](int slot, int element) {
-      memory[threadIdx.x / Width * kSlots + element] = sums[slot];
-    });
-    __syncthreads();
-    for (int element = threadIdx.x; element < n; element += Threads) {
-      C sum = memory[element];
-      for (int r = 1; r < kRows; ++r) sum += memory[r * kSlots + element];
-      partial[element] = sum;
-    }
-  }
-}
-
 /// Few blocks walk over all rows of up to V * Items * Width elements, Threads / Width at a time,
-/// and then write partial sums for weight and (layers) bias: [gridDim.x, n] each. `statistics` of
-/// the rows are written unless null. Dynamic shared memory for kSharedMemory: V * Items * Threads
-/// numbers for each gradient.
+/// and then write partial sums for weight and (layers) bias: [gridDim.x, n] each. With Adds, the
+/// gradient `added` is added to dx. With Columns, which needs kRegisters, partial sums of dx are
+/// written to `column_sums`. `statistics` of the rows are written unless null. Dynamic shared
+/// memory for kSharedMemory: V * Items * Threads numbers for each gradient.
 template <typename T, typename W, int V, int Items, int Width, int Threads, int Kind, bool Channels,
-          int Where>
+          int Where, bool Adds, bool Columns>
 __global__ void __launch_bounds__(Threads)
     norm_backward_rows(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
-                       long long rows, int n, const AffineArguments affine, Compute<T> eps,
+                       const T* __restrict__ added, long long rows, int n,
+                       const AffineArguments affine, Compute<T> eps,
                        Compute<T>* __restrict__ weight_sums, Compute<T>* __restrict__ bias_sums,
+                       Compute<T>* __restrict__ column_sums,
                        RowStatistics<Compute<T>>* __restrict__ statistics) {
   using C = Compute<T>;
   constexpr int kRows = Threads / Width, kHeld = V * Items;
@@ -52,6 +32,7 @@ __global__ void __launch_bounds__(Threads)
   extern __shared__ __align__(16) unsigned char memory[];
   C* const kept = reinterpret_cast<C*>(memory) + threadIdx.x;
   C weight_sum[Where == kRegisters ? kHeld : 1], bias_sum[Where == kRegisters ? kHeld : 1];
+  C column_sum[Columns ? kHeld : 1] = {};
   if (Where == kRegisters) {
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) weight_sum[i] = bias_sum[i] = 0;
@@ -73,6 +54,8 @@ __global__ void __launch_bounds__(Threads)
     const long long row = first + threadIdx.x / Width;
     const int mine = row < rows ? packs : 0;
     if (!kAhead) load(first);
+    Pack<T, V> raw_added[Adds ? Items : 1];
+    if constexpr (Adds) load_raw<V, Items, Width>(raw_added, added + row * n, lane, mine);
     C value[kHeld], gradient[kHeld];
     for_held<V, Items, Width>(lane, mine, [&](int slot, int) {
       value[slot] = computed(next_x[slot / V].value, slot % V);
@@ -92,6 +75,8 @@ __global__ void __launch_bounds__(Threads)
         if (Kind == kLayer) kept[(kHeld + slot) * Threads] += gradient[slot];
       }
       value[slot] = row_is(value[slot], gradient[slot] * weight);
+      if constexpr (Adds) value[slot] += computed(raw_added[slot / V].value, slot % V);
+      if constexpr (Columns) column_sum[slot] += value[slot];
     });
     store_held<V, Items, Width>(dx + row * n, lane, mine,
                                 [&](int slot, int) { return value[slot]; });
@@ -103,6 +88,9 @@ __global__ void __launch_bounds__(Threads)
     if (Kind == kLayer)
       write_partial<V, Items, Width, Threads>(bias_sums + blockIdx.x * static_cast<long long>(n),
                                               bias_sum, n);
+    if constexpr (Columns)
+      write_partial<V, Items, Width, Threads>(column_sums + blockIdx.x * static_cast<long long>(n),
+                                              column_sum, n);
   } else if constexpr (Where == kSharedMemory) {
     store_held<V, Items, Width>(weight_sums + blockIdx.x * static_cast<long long>(n), lane, packs,
                                 [&](int slot, int) { return kept[slot * Threads]; });
@@ -117,16 +105,20 @@ __global__ void __launch_bounds__(Threads)
 /// that several blocks fit a multiprocessor. Registers hold the accumulators too; with
 /// kSharedMemory the accumulators of biases are in shared memory, behind the 2 * Items * Threads
 /// packs of the next row.
-template <typename T, typename W, int V, int Items, int Threads, int Kind, int Where>
+template <typename T, typename W, int V, int Items, int Threads, int Kind, int Where, bool Adds,
+          bool Columns>
 __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
     norm_backward_staged(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
-                         long long rows, int n, const AffineArguments affine, Compute<T> eps,
-                         Compute<T>* __restrict__ weight_sums, Compute<T>* __restrict__ bias_sums) {
+                         const T* __restrict__ added, long long rows, int n,
+                         const AffineArguments affine, Compute<T> eps,
+                         Compute<T>* __restrict__ weight_sums, Compute<T>* __restrict__ bias_sums,
+                         Compute<T>* __restrict__ column_sums) {
   using C = Compute<T>;
   using Raw = Pack<T, V>;
   constexpr int kHeld = V * Items;
   constexpr bool kBiasApart = Kind == kLayer && Where == kSharedMemory;
   constexpr bool kBiasHeld = Kind == kLayer && !kBiasApart;
+  constexpr bool kAddedHeld = Adds && kHeld <= 16;  // more would leave too few registers
   extern __shared__ __align__(16) unsigned char memory[];
   Raw* const staged = reinterpret_cast<Raw*>(memory) + threadIdx.x;
   C* const kept =
@@ -147,11 +139,13 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
     end_copy_group();
   };
   C weight_sum[kHeld] = {}, bias_sum[kBiasHeld ? kHeld : 1] = {};
+  C column_sum[Columns ? kHeld : 1] = {};
   if (kBiasApart)
     for (int i = 0; i < kHeld; ++i) kept[i * Threads] = 0;
   stage(blockIdx.x);
   for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
-    Raw raw_x[Items], raw_dy[Items];
+    Raw raw_x[Items], raw_dy[Items], raw_added[kAddedHeld ? Items : 1];
+    if constexpr (kAddedHeld) load_raw<V, Items, Threads>(raw_added, added + row * n, lane, packs);
     wait_for_copy_groups<0>();
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
@@ -187,7 +181,15 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
       weight_sum[slot] += dy_is * row_is.normal(x_is);
       if (kBiasHeld) bias_sum[kBiasHeld ? slot : 0] += dy_is;
       if (kBiasApart) kept[slot * Threads] += dy_is;
-      raw_x[slot / V].value[slot % V] = from_compute<T>(row_is(x_is, dy_is * weight));
+      C result = row_is(x_is, dy_is * weight);
+      if constexpr (kAddedHeld) {
+        result += computed(raw_added[slot / V].value, slot % V);
+      } else if constexpr (Adds) {
+        const Raw raw = reinterpret_cast<const Raw*>(added + row * n)[slot / V * Threads + lane];
+        result += computed(raw.value, slot % V);
+      }
+      if constexpr (Columns) column_sum[slot] += result;
+      raw_x[slot / V].value[slot % V] = from_compute<T>(result);
     });
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
@@ -202,15 +204,19 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
     store_held<V, Items, Threads>(bias_sums + first, lane, packs, [&](int slot, int) {
       return kBiasHeld ? bias_sum[kBiasHeld ? slot : 0] : kept[slot * Threads];
     });
+  if constexpr (Columns)
+    store_held<V, Items, Threads>(column_sums + first, lane, packs,
+                                  [&](int slot, int) { return column_sum[slot]; });
 }
 
 /// The gradient for rows of exactly V * Items * Threads elements. Copies of the next Depth rows to
 /// shared memory overlap; each thread copies its packs to places that no other thread reads. Values
 /// computed of an element stay in registers.
-template <typename T, typename W, int V, int Items, int Threads, int Kind, int Depth>
+template <typename T, typename W, int V, int Items, int Threads, int Kind, int Depth, bool Adds>
 __global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
     norm_backward_flow(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
-                       long long rows, int n, const AffineArguments affine, Compute<T> eps,
+                       const T* __restrict__ added, long long rows, int n,
+                       const AffineArguments affine, Compute<T> eps,
                        Compute<T>* __restrict__ weight_sums, Compute<T>* __restrict__ bias_sums) {
   using C = Compute<T>;
   using Raw = Pack<T, V>;
@@ -221,6 +227,7 @@ __global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
   const Raw* next_x = reinterpret_cast<const Raw*>(x + begin) + threadIdx.x;
   const Raw* next_dy = reinterpret_cast<const Raw*>(dy + begin) + threadIdx.x;
   Raw* to = reinterpret_cast<Raw*>(dx + begin) + threadIdx.x;
+  const Raw* more = Adds ? reinterpret_cast<const Raw*>(added + begin) + threadIdx.x : nullptr;
   const long long step = static_cast<long long>(gridDim.x) * (kRow / V);
   long long left = (rows - blockIdx.x + gridDim.x - 1) / gridDim.x, ahead = left;
   const auto stage = [&](int slot) {
@@ -253,6 +260,12 @@ __global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
 #pragma unroll 1
   for (; left > 0; --left) {
     C off[kHeld], dy_is[kHeld], g[kHeld];
+    Raw raw_added[Adds ? Items : 1];
+    if constexpr (Adds) {
+#pragma unroll
+      for (int i = 0; i < Items; ++i) raw_added[i] = more[i * Threads];
+      more += step;
+    }
     wait_for_copy_groups<Depth - 1>();
     const Two<C> none = {C(0), C(0)};
     Two<C> plain = none, squared = none;
@@ -298,7 +311,8 @@ __global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
         const int at = i * V + j;
         const C normal = off[at] * factor;
         weight_sum[at] += dy_is[at] * normal;
-        const C part = Kind == kLayer ? g[at] * factor + base : g[at] * factor;
+        C part = Kind == kLayer ? g[at] * factor + base : g[at] * factor;
+        if constexpr (Adds) part += computed(raw_added[i].value, j);
         result.value[j] = from_compute<T>(normal * slope + part);
       }
       to[i * Threads] = result;
@@ -342,10 +356,11 @@ struct LongRow {
 };
 
 /// Rows of any length, a block each, read twice, by layers three times.
-template <typename T, typename W, int V, int Threads, int Kind, bool Channels>
+template <typename T, typename W, int V, int Threads, int Kind, bool Channels, bool Adds>
 __global__ void __launch_bounds__(Threads)
     norm_backward_long(T* __restrict__ dx, const T* __restrict__ dy, const T* __restrict__ x,
-                       long long rows, int n, const AffineArguments affine, Compute<T> eps,
+                       const T* __restrict__ added, long long rows, int n,
+                       const AffineArguments affine, Compute<T> eps,
                        RowStatistics<Compute<T>>* __restrict__ statistics) {
   using C = Compute<T>;
   const Two<C> none = {C(0), C(0)};
@@ -371,7 +386,10 @@ __global__ void __launch_bounds__(Threads)
         norm_gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
     Pack<T, V> result;
     for_row([&](C value, C g, int pack, int j) {
-      result.value[j] = from_compute<T>(row_is(value, g));
+      C found = row_is(value, g);
+      if constexpr (Adds)
+        found += computed(reinterpret_cast<const Pack<T, V>*>(added + row * n)[pack].value, j);
+      result.value[j] = from_compute<T>(found);
       if (j == V - 1) reinterpret_cast<Pack<T, V>*>(dx + row * n)[pack] = result;
     });
     if (statistics != nullptr && threadIdx.x == 0) statistics[row] = row_is.row_is;
@@ -393,24 +411,29 @@ __device__ __forceinline__ Two<C> add_warps(Two<C> mine) {
   return sum;
 }
 
-/// The partial sums [parts, n] of all blocks added, 32 columns a block. Null targets are left out.
-template <typename C, typename W>
+/// The partial sums [parts, n] of all blocks added, 32 columns a block. Null targets are left out;
+/// those of dx are of the blocks whose blockIdx.y is 1.
+template <typename C, typename W, typename T>
 __global__ void __launch_bounds__(32 * kColumnWarps)
-    norm_add_partial(W* __restrict__ weight, W* __restrict__ bias,
-                     const C* __restrict__ weight_sums, const C* __restrict__ bias_sums, int parts,
-                     int n) {
+    norm_add_partial(W* __restrict__ weight, W* __restrict__ bias, T* __restrict__ columns,
+                     const C* __restrict__ weight_sums, const C* __restrict__ bias_sums,
+                     const C* __restrict__ column_sums, int parts, int n) {
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
+  const bool has_weight = blockIdx.y == 0 && weight != nullptr;
+  const bool has_bias = blockIdx.y == 0 && bias != nullptr;
+  const C* const first = has_weight ? weight_sums : column_sums;
   Two<C> mine = {C(0), C(0)};
 #pragma unroll 8
   for (int part = threadIdx.x / 32; column < n && part < parts; part += kColumnWarps) {
     const long long at = static_cast<long long>(part) * n + column;
-    if (weight != nullptr) mine.a += weight_sums[at];
-    if (bias != nullptr) mine.b += bias_sums[at];
+    if (has_weight || blockIdx.y == 1) mine.a += first[at];
+    if (has_bias) mine.b += bias_sums[at];
   }
   const Two<C> sum = add_warps(mine);
   if (threadIdx.x >= 32 || column >= n) return;
-  if (weight != nullptr) weight[column] = from_compute<W>(static_cast<Compute<W>>(sum.a));
-  if (bias != nullptr) bias[column] = from_compute<W>(static_cast<Compute<W>>(sum.b));
+  if (has_weight) weight[column] = from_compute<W>(static_cast<Compute<W>>(sum.a));
+  if (has_bias) bias[column] = from_compute<W>(static_cast<Compute<W>>(sum.b));
+  if (blockIdx.y == 1) columns[column] = from_compute<T>(static_cast<Compute<T>>(sum.a));
 }
 
 /// Gradients of weight and bias from the rows' statistics, 32 columns a block.

@@ -132,3 +132,15 @@ def test_sinks_far_below():
     # The first sink weighs as much as each of the five keys, the second nothing.
     np.testing.assert_allclose(out[0, 0], np.tile(sums[0, 0] / 6, (5, 1)), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(out[0, 1], np.tile(sums[0, 1] / 5, (5, 1)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_rows_without_keys_beside_sinks(dtype):
+    """They are 0, however small the sink, which is all of their logarithm."""
+    q, k, v = (kw.asarray(normal(1, 3, 5, 16, dtype=dtype, seed=n)) for n in range(3))
+    sinks = np.array([-200.0, 0.5, 200.0], np.float32)
+    out, lse = nn.attention(
+        q, k, v, sinks=kw.asarray(sinks), lengths=kw.asarray(np.zeros(1, np.int32)), return_lse=True
+    )
+    assert (out.numpy() == 0).all()
+    np.testing.assert_allclose(lse.numpy()[0], np.tile(sinks[:, None], (1, 5)), rtol=1e-6)

@@ -47,6 +47,24 @@ def test_heads_in_rows_have_the_bits_of_merged_ones(dtype, heads, kv_heads, dim)
     assert found[0] == found[1]
 
 
+def test_the_next_layer_reads_the_heads_where_they_lie():
+    """The result has the heads of a token side by side; its bits are those of other memory."""
+    qkv, weight = normal(2, 32, 96), normal(32, 32, seed=1)
+
+    def layer(qkv, change=lambda y: y):
+        y = change(attended(qkv, 2, 2, lambda *parts: parts))
+        return kw.nn.linear(kw.permute_dims(y, (0, 2, 1, 3)).reshape(2, 32, 32), weight)
+
+    made, back = kw.vjp(layer, qkv)
+    other, slow = kw.vjp(lambda qkv: layer(qkv, lambda y: y.copy()), qkv)
+    g = normal(2, 32, 32, seed=2)
+    assert (made.numpy() == other.numpy()).all()
+    assert (back(g)[0].numpy() == slow(g)[0].numpy()).all()
+    names = kernels(lambda: kw.vjp(layer, qkv)[1](g))
+    assert not any("copy" in name for name in names), names
+    assert (made.numpy() == layer(qkv).numpy()).all()
+
+
 def test_no_pass_merges_the_heads():
     qkv, weight = normal(1, 64, 3 * 64), normal(1, 1, 64, 64, seed=1)
     _, back = kw.vjp(lambda x: attended(x, 1, 1, lambda *parts: parts), qkv)
@@ -185,3 +203,86 @@ def test_one_chunk_of_a_last_layer_is_neither_copied_nor_cast():
         lambda: kw.grad(lambda x, w: kw.nn.linear_cross_entropy(x, w, ids), (0, 1))(x, w)
     )
     assert not any("BFloat16" in name for name in names if name.startswith(("cast", "flat", "on ")))
+
+
+class Residual(kw.nn.Module):
+    """Layers as GPT-2's: each adds its result to what the norm in front of it read."""
+
+    def __init__(self, norm, dim=32, depth=3):
+        self.norms = [norm(dim) for _ in range(depth + 1)]
+        self.layers = [kw.nn.Linear(dim, dim, seed=i) for i in range(depth)]
+
+    def __call__(self, x):
+        for norm, layer in zip(self.norms, self.layers, strict=False):
+            x = layer(norm(x), residual=x)
+        return self.norms[-1](x)
+
+
+@pytest.mark.parametrize("norm", [kw.nn.LayerNorm, kw.nn.RMSNorm])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_the_residual_joins_in_the_kernel_of_the_norm(norm, dtype):
+    """Neither sum nor bias has a pass of its own, and the gradients are those of float64."""
+    model = Residual(norm).astype(dtype)
+    x, weight = normal(64, 32, dtype=dtype, seed=1), normal(64, 32, dtype=dtype, seed=2)
+    model(x)
+
+    def loss(model, x):
+        return (model(x) * weight.astype(x.dtype)).sum()
+
+    found, of_x = kw.grad(loss, wrt=(0, 1))(model, x)
+    exact, exact_x = kw.grad(loss, wrt=(0, 1))(model.copy().astype("float64"), x.astype("float64"))
+    limit = {"bfloat16": 2e-2, "float32": 2e-6}[dtype]
+    pairs = [(of_x, exact_x)]
+    for (name, _), part in zip(model.named_parameters(), range(99), strict=False):
+        keys = name.split(".")
+        one, other = found, exact
+        for key in keys:
+            one, other = one[key], other[key]
+        pairs.append((one, other))
+        assert one.dtype.name == dtype and part >= 0
+    for one, other in pairs:
+        one, other = one.astype("float64").numpy(), other.numpy()
+        assert np.linalg.norm(one - other) <= limit * np.linalg.norm(other)
+    names = kernels(lambda: kw.vjp(model, x)[1](weight))
+    assert sum(name.startswith("norm_backward") for name in names) == 4
+    assert not any(name.startswith("reduce_") or "Add" in name for name in names), names
+
+
+def test_what_no_kernel_can_join():
+    """Many norms of one array are summed in float32; second derivatives take each step."""
+    x, weight = normal(8, 32), kw.ones(32, "bfloat16")
+
+    def many(x, count):
+        total = kw.nn.rms_norm(x, weight)
+        for _ in range(count - 1):
+            total = total + kw.nn.rms_norm(x, weight)
+        return (total.astype("float32") * kw.asarray(np.arange(32, dtype="f4"))).sum()
+
+    exact = kw.grad(lambda x: many(x, 1))(x.astype("float64")).numpy() * 20
+    found = kw.grad(lambda x: many(x, 20))(x).astype("float64").numpy()
+    assert np.linalg.norm(found - exact) <= 8e-3 * np.linalg.norm(exact)
+    wide = x.astype("float64")
+    refused = lambda x: (kw.nn.rms_norm(x, weight.astype("float64")) * x).sum()  # noqa: E731
+    with pytest.raises(kw.Error, match="the gradient of a norm has no gradient"):
+        kw.grad(lambda x: kw.grad(refused)(x).sum())(wide)
+
+
+def test_a_residual_that_the_norm_adds():
+    x, r, weight = (normal(16, 32, dtype="float64", seed=i) for i in range(3))
+
+    def loss(x, r):
+        made, total = kw.nn.rms_norm(x, weight[0], residual=r)
+        return (made * weight).sum() + (total * total * total).sum()
+
+    assert kw.gradcheck(loss, x, r)
+    names = kernels(lambda: kw.grad(lambda x, r: loss(x, r))(x, r))
+    assert sum(name.startswith("norm_backward") for name in names) == 1
+
+
+def test_a_mean_of_one_chunk_is_a_kernel_of_the_loss():
+    x, w = normal(40, 32), normal(64, 32, seed=1)
+    ids = kw.asarray(np.arange(40, dtype=np.int32))
+    loss = lambda x, w: kw.nn.linear_cross_entropy(x, w, ids)  # noqa: E731
+    names = kernels(lambda: kw.value_and_grad(loss, (0, 1))(x, w))
+    assert not any(name.startswith(("reduce_", "cast", "flat<Divide")) for name in names), names
+    assert loss(x, w).item() == kw.value_and_grad(loss, (0, 1))(x, w)[0].item()

@@ -243,6 +243,27 @@ def test_load_from_parts(tmp_path):
     same(numbers(net), numbers(other))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_load_from_gguf(tmp_path, dtype):
+    """Numbers come as they are; blocks come as the numbers that they stand for."""
+    layer, path = kw.nn.Linear(64, 32, seed=1), tmp_path / "layer.gguf"
+    blocks = kw.nn.quant.quantize(layer.weight, "q8_0")
+    for weight, exact in [
+        (layer.weight, layer.weight),
+        (layer.weight.astype("float16"), layer.weight.astype("float16").astype("float32")),
+        ((blocks, "q8_0"), kw.nn.quant.dequantize(blocks, "q8_0")),
+    ]:
+        kw.save_gguf(path, {"weight": weight, "bias": layer.bias})
+        other = kw.nn.Linear(64, 32, seed=2, dtype=dtype)
+        assert other.load(path) == ([], [])
+        for one, wanted in ((other.weight, exact), (other.bias, layer.bias)):
+            assert one.dtype.name == dtype
+            assert (one.numpy() == wanted.astype(dtype).numpy()).all()
+    kw.save_gguf(path, {"weight": layer.weight, "blk.0.weight": layer.bias})
+    with pytest.raises(kw.InvalidArgument, match=r"missing: bias; unexpected: blk\.0\.weight"):
+        other.load(path)
+
+
 def test_load_takes_arrays_of_numpy():
     layer = kw.nn.Linear(2, 3)
     layer.load({"weight": np.arange(6.0).reshape(3, 2), "bias": np.zeros(3, np.float32)})

@@ -21,7 +21,16 @@ def _norm(
     out: tuple[Any, Any, Any] | None = None,
 ) -> tuple[Array, Array | None, Array | None]: ...
 def _norm_backward(
-    kind: str, dy: Any, x: Any, weight: Any, eps: float, bias: bool, groups: int | None, /
-) -> tuple[Array, Array | None, Array | None]: ...
+    kind: str,
+    dy: Any,
+    x: Any,
+    weight: Any,
+    eps: float,
+    bias: bool,
+    groups: int | None,
+    /,
+    added: Any = None,
+    columns: bool = False,
+) -> tuple[Array, Array | None, Array | None, Array | None]: ...
 def _l2_norm(x: Any, axis: int, eps: float, /, out: Any = None) -> Array: ...
 def _l2_norm_backward(dy: Any, x: Any, axis: int, eps: float, /) -> Array: ...

@@ -270,9 +270,9 @@ __device__ __forceinline__ float finish_total(const AttentionCall& call, const S
                                               bool stores_lse) {
   float scale = 1;
   if (call.sinks != nullptr) {
-    const float base = peak == minus_infinity() ? 0.0f : peak;
+    const float base = peak;
     add_sink(call.sinks[head], peak, total);
-    if (peak != minus_infinity()) scale = power2(base - peak);
+    scale = base == minus_infinity() ? 0.0f : power2(base - peak);
   }
   scale = total == 0 ? 0.0f : scale / total;
   if (call.v_scales != nullptr) scale *= call.v_scales[head / (call.heads / call.kv_heads)];

@@ -86,7 +86,7 @@ struct alignas(16) Part : Span {
   int steps;             // tiles; below 0: no part is left
   int low;               // key of the first
   int row, head, batch;  // the first query
-  int split, kv_head, out_head;
+  int split, kv_head, out_batch;
   int q_token, k_token;            // where the sequence begins
   float score_scale, value_scale;  // of float8 operands
 };
@@ -243,7 +243,7 @@ struct Parts {
     made.batch = batch;
     made.split = split;
     made.kv_head = quotient(head, plan.group);
-    made.out_head = is_packed<Of>(call.q_starts) ? head : batch * call.heads + head;
+    made.out_batch = is_packed<Of>(call.q_starts) ? 0 : batch;
     made.q_token = static_cast<int>(sequence.q_token);
     made.k_token = static_cast<int>(sequence.k_token);
     made.score_scale = made.value_scale = 1;

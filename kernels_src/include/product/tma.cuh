@@ -81,6 +81,15 @@ __device__ __forceinline__ void store_box(const TensorMap& map, const void* sour
       "r"(x), "r"(y), "r"(z), "r"(shared_address(source))
       : "memory");
 }
+/// The same at (x, y, z, w).
+__device__ __forceinline__ void store_box(const TensorMap& map, const void* source, int x, int y,
+                                          int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], "
+      "[%5];" ::"l"(&map),
+      "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(source))
+      : "memory");
+}
 __device__ __forceinline__ void commit_stores() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }

@@ -8,7 +8,13 @@ from typing import Any
 
 import kernwright as kw
 from kernwright._core import Array, _Node
-from kernwright._grad.recording import Place, Recording, user_line
+from kernwright._grad.recording import (
+    Place,
+    Recording,
+    keep_column_sums,
+    recordings,
+    user_line,
+)
 from kernwright.errors import InvalidArgument
 
 
@@ -16,10 +22,11 @@ class _Sum:
     """What arrives at one place. Two 16-bit numbers are rounded once; more are summed in float32
     and rounded at the end."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("is_joined", "parts")
 
     def __init__(self, first: Array) -> None:
         self.parts = [first]
+        self.is_joined = False  # whether the kernel of an operation has added two to the first
 
     def add(self, part: Array) -> None:
         if len(self.parts) == 1:
@@ -98,8 +105,14 @@ def gradients(
             continue
         if recording.writes:
             _refuse_overwritten(recording, node)
-        for place, part in _pulled(node, arrived):
+        options, joined = _joined(node, sums)
+        if joined is not None:
+            sums[joined[0]][joined[1]] = None
+        for place, part in _pulled(node, arrived, options):
             arrive(place, as_operand(part, place))
+        if joined is not None:
+            sums[joined[0]][joined[1]].is_joined = True  # type: ignore[union-attr]
+    keep_column_sums(None, None)
     return [made[leaf] if leaf in made else _zeros(leaf) for leaf in leaves]
 
 
@@ -109,7 +122,33 @@ def _zeros(leaf: _Node) -> Array:
     return kw.zeros(outline.shape, dtype=outline.dtype, device=outline.device)
 
 
-def _pulled(node: _Node, given: list[Array | None]) -> list[tuple[Place, Array]]:
+def _joined(
+    node: _Node, sums: dict[_Node, list[_Sum | None]]
+) -> tuple[dict[str, Any], Place | None]:
+    """Options of a pullback that can do more in its kernel, and the place whose sum so far it adds
+    to its own part. It sums the gradient of its first operand over all rows where that had a bias.
+    Sums of many parts stay in float32, and second derivatives take each step by itself."""
+    joint: Any = node.joint
+    if not hasattr(joint, "adds") or recordings():
+        return {}, None
+    places = [(operand, number) for operand, number, i in node.edges if i == 0]
+    if len(places) != 1:
+        return {}, None
+    operand, number = places[0]
+    options: dict[str, Any] = {
+        "columns": joint.sums_columns
+        and operand.joint is None
+        and any(hasattr(pull, "wants_columns") for *_, pull in operand.edges)
+    }
+    found = sums[operand][number] if joint.adds and operand in sums else None
+    if found is None or found.is_joined or len(found.parts) > 1:
+        return options, None
+    return {**options, "added": found.parts[0]}, (operand, number)
+
+
+def _pulled(
+    node: _Node, given: list[Array | None], options: dict[str, Any]
+) -> list[tuple[Place, Array]]:
     """The gradients of a node's operands. Complex ones are those of the real and the imaginary part
     as one number, as in torch: a pullback gets the conjugate, and its result is conjugated."""
     turned = any(each is not None and each.dtype.kind == "c" for each in given)
@@ -119,7 +158,7 @@ def _pulled(node: _Node, given: list[Array | None]) -> list[tuple[Place, Array]]
     if node.joint is None:
         found = [((operand, number), pull(given[0])) for operand, number, pull in node.edges]
     else:
-        parts = node.joint(*given)
+        parts = node.joint(*given, **options)
         found = [((operand, number), parts[i]) for operand, number, i in node.edges]
     return [
         (place, kw.conj(part) if turned and part.dtype.kind == "c" else part)

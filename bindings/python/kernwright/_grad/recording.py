@@ -113,6 +113,7 @@ class Recording(_GradientRecording):
 class _Threads(threading.local):
     def __init__(self) -> None:
         self.one: Array | None = None  # the gradient of the loss in itself
+        self.columns: tuple[Array, Array] | None = None  # a gradient and its sums over all rows
         self.extents: list[list[tuple[int, int]]] = []  # of blocks told of each write
         self.watched: weakref.WeakSet[Recording] = weakref.WeakSet()  # those with values to guard
 
@@ -161,6 +162,21 @@ def starting_with(one: Array) -> Iterator[None]:
 def is_one(gradient: Array) -> bool:
     """Whether it is the loss's own gradient: a factor of 1."""
     return gradient is _threads.one
+
+
+def keep_column_sums(gradient: Array | None, sums: Array | None) -> None:
+    """The kernel that made the gradient has summed it over all rows, too: what the gradient of a
+    bias needs. Those of one gradient are kept, until they are taken."""
+    _threads.columns = None if gradient is None or sums is None else (gradient, sums)
+
+
+def take_column_sums(gradient: Array) -> Array | None:
+    """The sums of this very gradient, if they are kept."""
+    if _threads.columns is None or _threads.columns[0] is not gradient:
+        return None
+    sums = _threads.columns[1]
+    _threads.columns = None
+    return sums
 
 
 def user_line(raised: types.TracebackType | None = None) -> str:

@@ -88,7 +88,7 @@ def attention(
       makes a new array. It has the result's shape, dtype and device, any strides, and shares no
       memory with arguments. A contiguous array from a multiple of 16 bytes on is written in place
       of new memory. So is a view with the elements of a head side by side, from such multiples
-      on; for capability 9.0 with batches as far apart as their heads take. Others cost a copy.
+      on. Others cost a copy.
 
     A row that sees no key is 0, as in torch, its logarithm -inf. Rows behind query_lengths are 0.
     The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,

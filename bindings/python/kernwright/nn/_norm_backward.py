@@ -31,7 +31,7 @@ def rms_norm_backward(
     >>> (abs(dx.numpy()) < 1e-6).all()
     np.True_
     """
-    dx, dweight, _ = _core._norm_backward("rms", dy, x, weight, eps, False, None)
+    dx, dweight, *_ = _core._norm_backward("rms", dy, x, weight, eps, False, None)
     return dx, dweight
 
 
@@ -56,7 +56,7 @@ def layer_norm_backward(
     >>> kw.nn.layer_norm_backward(x, x)[2].numpy().tolist()
     [3.0, 5.0]
     """
-    return _core._norm_backward("layer", dy, x, weight, eps, bias, None)
+    return _core._norm_backward("layer", dy, x, weight, eps, bias, None)[:3]
 
 
 def group_norm_backward(
@@ -78,7 +78,7 @@ def group_norm_backward(
     >>> kw.nn.group_norm_backward(x, x, 2)[2].numpy().tolist()
     [1.0, 3.0, 5.0, 9.0]
     """
-    return _core._norm_backward("layer", dy, x, weight, eps, bias, groups)
+    return _core._norm_backward("layer", dy, x, weight, eps, bias, groups)[:3]
 
 
 def instance_norm_backward(
@@ -96,7 +96,7 @@ def instance_norm_backward(
     >>> kw.nn.instance_norm_backward(x, x)[2].numpy().tolist()
     [4.0, 14.0]
     """
-    return _core._norm_backward("layer", dy, x, weight, eps, bias, -1)
+    return _core._norm_backward("layer", dy, x, weight, eps, bias, -1)[:3]
 
 
 def l2_norm_backward(dy: Array, x: Array, axis: int = -1, eps: float = 1e-12) -> Array:

@@ -155,7 +155,7 @@ def _run_backward(
     groups: int | None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     def run(dy: Any, x: Any, weight: Any) -> Any:
-        return _core._norm_backward(kind, dy, x, weight, eps, bias, groups)
+        return _core._norm_backward(kind, dy, x, weight, eps, bias, groups)[:3]
 
     dx, dweight, dbias = call(run, x, dy, x, weight)
     nothing = [empty(x, (0,)) for each in (dweight, dbias) if each is None]

@@ -21,13 +21,14 @@ def attention(
     right: Any, third: Any, wants_lse: bool, dropout_p: Any, seed: Any, offset: Any, *rest: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """The handler of attention(): the logarithms of the sums are kept for the gradient."""
-    for name, each in zip(("attn_mask", "sinks", "alibi"), arrays, strict=False):
-        if each is not None:
-            constant("attention()", **{name: each})
-    is_constant = not (is_traced(query) or is_traced(key) or is_traced(value))
+    mask, sinks, slopes = arrays[:3]
+    constant("attention()", attn_mask=mask, alibi=slopes)
+    is_constant = not any(is_traced(each) for each in (query, key, value, sinks))
     if decode and not is_constant:
-        constant("decode_attention()", query=query, key=key, value=value)
+        constant("decode_attention()", query=query, key=key, value=value, sinks=sinks)
     rows = None if is_constant else _rows_of(query, key, value)
+    if rows is not None and rest[2] is None:
+        rest = (*rest[:2], (_by_tokens(query, value.shape[-1]), None, None))
     out, lse = _core._unrecorded(
         _core._attention, decode, query, key, value, arrays, scale, cap, left, right, third,
         wants_lse or not is_constant, dropout_p, seed, offset, *rest,
@@ -40,15 +41,38 @@ def attention(
             raise ArgumentError("the lse of attention() has no gradient: kw.stop_gradient(lse)")
         if g is None:
             return (None,) * len(operands)
+        of_sinks = _of_sinks(g, out, lse, sinks, arrays[5] is not None) if wants_sinks else None
         made: Sequence[Any] = _core._attention_backward(
             g, query, key, value, out, lse, arrays, scale, cap, left, right, dropout_p, seed,
             offset, rows is not None,
         )  # fmt: skip
-        return made
+        return *made, of_sinks
 
-    operands = (query, key, value) if rows is None else (rows,)
+    wants_sinks = is_traced(sinks)
+    operands = (query, key, value, sinks) if rows is None else (rows, sinks)
     note_joint("attention()", operands, (out, lse), pull)
     return out, lse if wants_lse else None
+
+
+def _by_tokens(query: Array, dim: int) -> Array:
+    """Memory of a result whose heads lie side by side in each token: the next layer takes its rows
+    as they are. Of heads whose bytes are no multiples of 16 it would be a copy."""
+    batch, heads, tokens, _ = query.shape
+    if dim * query.itemsize % 16 != 0:
+        return kw.empty((batch, heads, tokens, dim), dtype=query.dtype, device=query.device)
+    made = kw.empty((batch, tokens, heads, dim), dtype=query.dtype, device=query.device)
+    return kw.swapaxes(made, 1, 2)
+
+
+def _of_sinks(g: Array, out: Array, lse: Array, sinks: Array, is_packed: bool) -> Array:
+    """A sink takes the share exp(sink - lse) of each row and adds nothing to it: its gradient is
+    minus the sum of share * <g, out>. Rows without keys have no share."""
+    products = kw.sum(g.astype("float32") * out.astype("float32"), axis=-1)
+    products = products.mT if is_packed else products  # as the logarithms lie
+    shares = kw.exp(sinks[:, None] - lse)
+    parts = kw.where(products == 0, 0, shares * products)
+    axes = tuple(axis for axis in range(parts.ndim) if axis != parts.ndim - 2)
+    return -kw.sum(parts, axis=axes)
 
 
 def _rows_of(query: Array, key: Array, value: Array) -> Array | None:

@@ -14,7 +14,7 @@ from typing import Any
 import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array
-from kernwright._grad.recording import Pairs, is_traced
+from kernwright._grad.recording import Pairs, is_traced, take_column_sums
 from kernwright._grad.table import adjugates
 from kernwright.errors import ArgumentError
 
@@ -59,7 +59,11 @@ def linear(
 
 
 def _of_bias(g: Array) -> Any:
-    return kw.sum(_rows(g), axis=0, dtype=g.dtype)
+    known = take_column_sums(g)
+    return kw.sum(_rows(g), axis=0, dtype=g.dtype) if known is None else known
+
+
+_of_bias.wants_columns = True  # type: ignore[attr-defined]
 
 
 def _itself(g: Array) -> Array:

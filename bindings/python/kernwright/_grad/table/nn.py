@@ -14,6 +14,7 @@ from kernwright._grad.recording import (
     Pairs,
     is_one,
     is_traced,
+    keep_column_sums,
     note,
     note_checked,
     note_joint,
@@ -64,17 +65,24 @@ def norm(
         return (), (), lambda *g: ()
     normed = x if total is None else total
 
-    def pull(of_made: Any, of_total: Any = None) -> Sequence[Any]:
-        dx = dweight = dbias = None
-        if of_made is not None:
-            wants_bias = bias is not None
-            dx, dweight, dbias = _core._norm_backward(
-                kind, of_made, normed, weight, eps, wants_bias, groups
-            )
-        if of_total is not None:
-            dx = of_total if dx is None else dx + of_total
+    def pull(
+        of_made: Any, of_total: Any = None, added: Any = None, columns: bool = False
+    ) -> Sequence[Any]:
+        if of_made is None:
+            return of_total, None, None, of_total
+        apart = of_total is not None and _core._is_recording()
+        dx, dweight, dbias, sums = _core._norm_backward(
+            kind, of_made, normed, weight, eps, bias is not None, groups,
+            added=added if of_total is None or apart else of_total,
+            columns=columns and not apart,
+        )  # fmt: skip
+        if sums is not None:
+            keep_column_sums(dx, sums)
+        dx = dx + of_total if apart else dx
         return dx, dweight, dbias, dx
 
+    pull.adds = total is None  # type: ignore[attr-defined]
+    pull.sums_columns = groups is None  # type: ignore[attr-defined]
     results = (made,) if total is None else (made, total)
     return (x, weight, bias, residual), results, pull
 

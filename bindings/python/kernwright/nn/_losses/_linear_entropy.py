@@ -19,7 +19,7 @@ _TILE = 128  # rows of a product's tile
 
 
 class _Sums(NamedTuple):
-    """Of all rows: the losses, and the gradients of this sum, or of the mean."""
+    """Of all rows: the sum or the mean of the losses, and its gradients, perhaps by a factor."""
 
     loss: Array
     of_x: Array | None
@@ -59,30 +59,34 @@ def linear_cross_entropy(
         )
     options = (label_smoothing, z_loss, ignore_index)
     size = _chunk_rows(chunk, target.size, weight)
+    whole = 0 < target.size <= size  # one chunk: its kernels compute a mean, too
     if not _core._is_recording():
-        loss = _swept(x, weight, target, options, size, (False, False), None).loss
-        return loss / _count(target, ignore_index, loss.dtype) if reduction == "mean" else loss
+        kind = reduction if whole else "sum"
+        loss = _swept(x, weight, target, (kind, *options), size, (False, False), None).loss
+        return loss if kind == reduction else loss / _count(target, ignore_index, loss.dtype)
     from kernwright._grad.recording import is_one, is_traced, note_joint, unrecorded
 
     if is_traced(target):
         raise ArgumentError("linear_cross_entropy() has no gradient of its target")
     with unrecorded():
         wide = "float64" if x.dtype.name == "float64" else "float32"
-        count = _count(target, ignore_index, wide) if reduction == "mean" else None
         # A mean's factor goes into the gradient of the logits, but float16 would lose digits.
-        early = None if count is None or x.dtype.name == "float16" else 1 / count
+        early = x.dtype.name != "float16"
+        kind = reduction if whole and early else "sum"
+        count = None if kind == reduction else _count(target, ignore_index, wide)
         wanted = (is_traced(x), is_traced(weight))
-        sums = _swept(x, weight, target, options, size, wanted, early)
+        factor = None if count is None or not early else 1 / count
+        sums = _swept(x, weight, target, (kind, *options), size, wanted, factor)
         loss = sums.loss if count is None else sums.loss / count
 
     def pull(grad: Array) -> Sequence[Array | None]:
         if _core._is_recording() and (is_traced(x) or is_traced(weight)):
             raise ArgumentError("the gradient of linear_cross_entropy() has no gradient")
         made = (sums.of_x, sums.of_weight)
-        if is_one(grad) and (count is None or early is not None):
+        if is_one(grad) and (count is None or early):
             return made
-        factor = grad if count is None or early is not None else grad / count
-        return [None if each is None else each * factor for each in made]
+        scale = grad if count is None or early else grad / count
+        return [None if each is None else each * scale for each in made]
 
     note_joint("linear_cross_entropy()", (x, weight), (loss,), pull)
     return loss
@@ -104,11 +108,11 @@ def _count(target: Array, ignored: int, dtype: Any) -> Array:
 
 
 def _swept(
-    x: Array, weight: Array, target: Array, options: tuple[float, float, int], size: int,
+    x: Array, weight: Array, target: Array, options: tuple[str, float, float, int], size: int,
     wanted: tuple[bool, bool], factor: Array | None,
 ) -> _Sums:  # fmt: skip
-    """The sums over all rows, chunk by chunk; `wanted`: whether the gradients of x and weight, by a
-    factor."""
+    """The sums over all rows, chunk by chunk (of one chunk the mean, as `options` say); `wanted`:
+    whether the gradients of x and weight, by a factor."""
     rows, classes = x.reshape(target.size, x.shape[-1]), target.reshape(target.size)
     loss = of_weight = None
     whole = 0 < target.size <= size  # one chunk: nothing is put together
@@ -117,7 +121,7 @@ def _swept(
     for begin in range(0, max(target.size, 1), size):
         some = rows[begin : begin + size]
         logits = linear(some, weight)
-        given = (logits, classes[begin : begin + size], "sum", *options)
+        given = (logits, classes[begin : begin + size], *options)
         part, grad = _cross_entropy(*given, any(wanted), any(wanted), factor, None)
         loss = part if loss is None else loss + part
         if whole and wanted[0]:
