@@ -7,9 +7,8 @@
 #include "kernels_src/conv/direct.h"
 #include "kernels_src/conv/windows.h"
 #include "kernels_src/elementwise/elementwise.h"
-#include "kernels_src/gemm/gemm.h"
-#include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/products/product_planner.h"
 #include "kernels_src/spatial/spatial.h"
 
 #include <numeric>
@@ -82,7 +81,7 @@ Array as_planes(const Array& x, std::int64_t groups, std::int64_t channels, cons
 }
 
 Array multiply(const Array& a, const Array& b, bool tf32, const Stream& on) {
-  return Gemm{.a = a, .b = b, .tf32 = tf32 && a.type() == ScalarType::float32}.run(on);
+  return run_gemm({.a = a, .b = b, .tf32 = tf32 && a.type() == ScalarType::float32}, on);
 }
 
 Array with_bias(Array made, const std::optional<Array>& bias, const Stream& on) {

@@ -11,7 +11,6 @@
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/gemm/own_epilogue.h"
-#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/gemm/wgmma_gemm.h"
 #include "kernels_src/matmul/matmul_batch.h"
 #include "kernels_src/matmul/plain_matmul.h"
@@ -36,7 +35,7 @@ void require_addend(const Array& array, const char* name, const Array& result,
   }
 }
 
-/// With operands as the kernels want them; the bias is of so many columns.
+/// An epilogue with operands as the kernels want them; the bias has so many columns.
 GemmEpilogue ready_epilogue(const GemmEpilogue& epilogue, const Array& result, std::int64_t columns,
                             const Stream& on) {
   GemmEpilogue ready = epilogue;
@@ -70,7 +69,6 @@ void use_all(const Array& result, const GemmEpilogue& ready, const Stream& on) {
 Gemm in_bfloat16(const Gemm& of, const Stream& on) {
   Gemm wide = of;
   wide.block_scales.reset();
-  wide.tile.reset();
   constexpr ScalarType type = ScalarType::bfloat16;
   if (of.block_scales) {
     const GemmBlockScales& scales = *of.block_scales;
@@ -85,33 +83,32 @@ Gemm in_bfloat16(const Gemm& of, const Stream& on) {
   return wide;
 }
 
-/// Whether each product is rounded once: not a matter for tensor cores.
-bool is_exact_gemm(const Gemm& of) {
-  return of.a.type() == ScalarType::float64 || (of.a.type() == ScalarType::float32 && !of.tf32);
+/// Splits of a plan for another kernel count, its tile does not.
+int splits_of(const GemmPlan& plan) {
+  if (const auto* wgmma = std::get_if<WgmmaPlan>(&plan)) return wgmma->splits;
+  if (const auto* mma = std::get_if<MmaPlan>(&plan)) return mma->splits;
+  if (const auto* fma = std::get_if<FmaPlan>(&plan)) return fma->splits;
+  return 0;
 }
 
-/// By a kernel for the type; false if impossible.
+/// By the kernel of the plan, or the next one that can; false if none but the plain one can.
 bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
-  if (of.kernel == GemmKernel::plain || of.a.shape().back() == 0) return false;
-  if (const std::optional<Gemm> planned = planned_gemm(of, result.type())) {
-    return run_fast(*planned, ready, result, on);
+  if (std::holds_alternative<PlainPlan>(of.plan) || of.a.shape().back() == 0) return false;
+  if (is_exact_gemm(of)) {
+    const auto* const fma = std::get_if<FmaPlan>(&of.plan);
+    return run_fma(of, fma != nullptr ? *fma : FmaPlan{{}, splits_of(of.plan)}, ready, result, on);
   }
-  if (is_exact_gemm(of)) return run_fma(of, ready, result, on);
-  if (run_wgmma(of, ready, result, on)) return true;
-  const bool as_they_are = of.a.type() == of.b.type() && has_mma(of.a);
-  if (is_float8(of.a.type()) && !as_they_are) {
-    return run_mma(in_bfloat16(of, on), ready, result, on);
-  }
-  return run_mma(of, ready, result, on);
+  const auto* const wgmma = std::get_if<WgmmaPlan>(&of.plan);
+  if (wgmma != nullptr && run_wgmma(of, *wgmma, ready, result, on)) return true;
+  const auto* const mma = std::get_if<MmaPlan>(&of.plan);
+  const MmaPlan plan = mma != nullptr ? *mma : MmaPlan{{}, splits_of(of.plan)};
+  const bool as_they_are = of.a.type() == of.b.type() && has_mma(of.a.device(), of.a.type());
+  if (is_float8(of.a.type()) && !as_they_are)
+    return run_mma(in_bfloat16(of, on), plan, ready, result, on);
+  return run_mma(of, plan, ready, result, on);
 }
 
-ScalarType gemm_result_type(const Gemm& of) {
-  if (of.type) return *of.type;
-  if (of.a.type() == ScalarType::int8) return ScalarType::int32;
-  return is_float8(of.a.type()) ? ScalarType::float32 : of.a.type();
-}
-
-/// In float32, or in the type of the result if it has just the sums.
+/// By the plain kernel: in float32, or in the type of a result that has just the sums.
 Array run_plain(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
   const bool whole = of.a.type() == ScalarType::int8;
   if (of.a.type() == ScalarType::float64 || (whole && !ready.row_scales)) {
@@ -135,7 +132,7 @@ Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
   const Array result = of.out ? *of.out : Array::empty(of.a.device(), std::move(shape), out, on);
   const GemmEpilogue ready = ready_epilogue(of.epilogue, result, columns, on);
   if (result.size() == 0) return result;
-  if (has_short_epilogue(ready) && run_fast(of, ready, result, on)) {
+  if (fuses_gate(of) && run_fast(of, ready, result, on)) {
     use_all(result, ready, on);
     return result;
   }
@@ -149,8 +146,26 @@ Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
 
 }  // namespace
 
-bool has_fast_gemm(const Array& a, const Array& b) {
-  return is_half(a.type()) && a.type() == b.type() && has_mma(a);
+bool is_exact_gemm(const Gemm& gemm) {
+  return gemm.a.type() == ScalarType::float64 ||
+         (gemm.a.type() == ScalarType::float32 && !gemm.tf32);
+}
+
+bool is_promoted(const Gemm& gemm) {
+  return is_float8(gemm.a.type()) && !gemm.tf32 && (gemm.block_scales || !gemm.fast_sums);
+}
+
+ScalarType gemm_result_type(const Gemm& gemm) {
+  if (gemm.type) return *gemm.type;
+  if (gemm.a.type() == ScalarType::int8) return ScalarType::int32;
+  return is_float8(gemm.a.type()) ? ScalarType::float32 : gemm.a.type();
+}
+
+bool fuses_gate(const Gemm& gemm) {
+  if (is_exact_gemm(gemm) || !gemm.a.device().capabilities().wgmma) return false;
+  if (!has_short_epilogue(gemm.epilogue)) return false;
+  // Copies begin on 16 bytes of a row, also in its second half.
+  return gemm.b.shape().back() % 16 == 0 || !is_half(gemm.a.type()) || !has_dense_rows(gemm.b);
 }
 
 Array Gemm::run(const Stream& stream) const {

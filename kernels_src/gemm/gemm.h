@@ -5,9 +5,7 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
-#include "kernels_src/gemm/fma/fma_choice.h"
-#include "kernels_src/gemm/gemm_choice.h"
-#include "kernels_src/gemm/mma/mma_choice.h"
+#include "kernels_src/gemm/gemm_plan.h"
 
 #include <cstdint>
 #include <optional>
@@ -41,13 +39,6 @@ struct GemmBlockScales {
   Array a, b;
 };
 
-/// The kernels allowed to a Gemm.
-enum class GemmKernel : std::uint8_t {
-  automatic,
-  mma,   ///< mma_gemm.cu, also where gemm.cu would run
-  plain  ///< see matmul.h
-};
-
 /// activation(alpha * (a @ b) + bias + beta * c) for a of [..., m, k] and b of [..., k, n], both of
 /// one type (or both of float8), whose dimensions in front are broadcast. A plan: what is to be
 /// computed, and what about it is decided already. A value; holds the arrays' memory.
@@ -77,13 +68,12 @@ struct Gemm {
   /// an epilogue quantises, float8_e4m3fn, float8_e5m2 or int8, without c and gate. Empty:
   /// as a's, float32 of float8, int32 of int8.
   std::optional<ScalarType> type{};
-  std::optional<GemmTile> tile{};  ///< empty: choose_gemm() decides
-  int splits = 0;                  ///< of the inner dimension; 0: choose_gemm() decides
-  bool tf32 = false;               ///< float32 operands are rounded to 11 bits of mantissa
-  bool fast_sums = false;          ///< of float8 all sums are the tensor cores' own, with 14 bits
-  GemmKernel kernel = GemmKernel::automatic;
-  std::optional<MmaTile> mma_tile{};  ///< of mma_gemm.cu; empty: choose_mma() decides
-  std::optional<FmaTile> fma_tile{};  ///< of fma_gemm.cu; empty: choose_fma() decides
+  bool tf32 = false;       ///< float32 operands are rounded to 11 bits of mantissa
+  bool fast_sums = false;  ///< of float8 all sums are the tensor cores' own, with 14 bits
+  /// The first kernel to take, with its tile; the next one in the order above follows where it
+  /// cannot. A gate without fuses_gate() comes behind the product that the plan is for. Products in
+  /// products/ have plans of tables, see plan_gemm().
+  GemmPlan plan{};
   /// Memory of the result, of its shape and type; see direct_target(). Apart from all operands.
   std::optional<Array> out{};
 
@@ -93,7 +83,14 @@ struct Gemm {
   Array run(const Stream& stream = {}) const;
 };
 
-/// Whether a kernel of 16-bit floats on tensor cores is there: both types, and the device.
-bool has_fast_gemm(const Array& a, const Array& b);
+/// The type of the result.
+ScalarType gemm_result_type(const Gemm& gemm);
+/// Whether gemm.cu applies the gate to its own sums: the device has wgmma, the gate is short, and
+/// both halves of a row of b can be copied.
+bool fuses_gate(const Gemm& gemm);
+/// Whether each product is rounded once: not a matter for tensor cores.
+bool is_exact_gemm(const Gemm& gemm);
+/// Whether the sums of every 128 elements of float8 are added in float32, by promoted_gemm.cu.
+bool is_promoted(const Gemm& gemm);
 
 }  // namespace kernwright::kernels

@@ -3,8 +3,6 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "kernels_src/gemm/gemm_kernels.h"
-#include "kernels_src/gemm/wgmma_gemm.h"
 #include "kernels_src/operands.h"
 
 namespace kernwright::kernels {
@@ -75,6 +73,23 @@ void require_scales(const Gemm& of) {
   require_scale(of.block_scales->b, "scales of b's blocks", of.b, {blocks(inner), blocks(columns)});
 }
 
+void require_splits(int splits) {
+  if (splits < 0) throw ArgumentError(format("splits are 1 or more, not {}", splits));
+}
+
+void require_plan(const Gemm& of) {
+  if (const auto* wgmma = std::get_if<WgmmaPlan>(&of.plan)) {
+    if (wgmma->tile) require_gemm_tile(*wgmma->tile, is_promoted(of), of.block_scales.has_value());
+    require_splits(wgmma->splits);
+  } else if (const auto* mma = std::get_if<MmaPlan>(&of.plan)) {
+    if (mma->tile) require_mma_tile(*mma->tile);
+    require_splits(mma->splits);
+  } else if (const auto* fma = std::get_if<FmaPlan>(&of.plan)) {
+    if (fma->tile) require_fma_tile(*fma->tile, scalar_size(of.a.type()));
+    require_splits(fma->splits);
+  }
+}
+
 }  // namespace
 
 void require_gemm(const Gemm& of, ScalarType type) {
@@ -100,10 +115,7 @@ void require_gemm(const Gemm& of, ScalarType type) {
   } else if (!is_half(type) && type != ScalarType::float32) {
     require_narrow_result(of, type);
   }
-  if (of.tile) require_gemm_tile(*of.tile, is_promoted(of), of.block_scales.has_value());
-  if (of.mma_tile) require_mma_tile(*of.mma_tile);
-  if (of.fma_tile) require_fma_tile(*of.fma_tile, scalar_size(of.a.type()));
-  if (of.splits < 0) throw ArgumentError(format("splits are 1 or more, not {}", of.splits));
+  require_plan(of);
 }
 
 void require_gated(const Gemm& of, const Shape& shape) {
@@ -116,10 +128,12 @@ void require_gated(const Gemm& of, const Shape& shape) {
         "is odd",
         of.b.identify()));
   }
-  if (of.tile && of.tile->columns % 128 != 0) {
-    throw ArgumentError(
-        format("a tile of a gated product has 128 or 256 columns, not {}", of.tile->columns));
-  }
+  const auto* const wgmma = std::get_if<WgmmaPlan>(&of.plan);
+  const bool has_tile = wgmma != nullptr && wgmma->tile;
+  if (!has_tile || wgmma->tile->columns % 128 == 0) return;
+  if (of.a.device().capabilities().wgmma && !fuses_gate(of)) return;
+  throw ArgumentError(
+      format("a tile of a gated product has 128 or 256 columns, not {}", wgmma->tile->columns));
 }
 
 }  // namespace kernwright::kernels

@@ -46,7 +46,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept;
 /// The cheapest of the tiles and splits, and the group whose loads of a wave are the smallest. Made
 /// once for each size. Thread-safe.
 GemmChoice choose_gemm(const GemmSize& size);
-/// The same for a given tile; `splits` 0: chosen.
+/// The choice for a given tile; `splits` 0: chosen.
 GemmChoice choose_gemm(const GemmSize& size, const GemmTile& tile, int splits) noexcept;
 
 /// Which edges of a product have tiles that take less time: a last row of tiles without rows for

@@ -46,6 +46,17 @@ bool has_map_batch(const Array& array) {
   return array.address() % kMapUnit == 0;
 }
 
+/// Dimensions with repeated memory have the extent 1.
+Array without_repeats(const Array& array) {
+  Array once = array;
+  for (int d = 3; d <= once.ndim(); ++d) {
+    if (stride_from_end(once, d) == 0 && extent_from_end(once, d) > 1) {
+      once = once.slice(static_cast<int>(axis_from_end(once, d)), 0, 1, 1);
+    }
+  }
+  return once;
+}
+
 /// Bytes between the lines of a copy. Lines that begin inside of lines of L2 load slower: large
 /// products took up to 1.7 times as long on an H100.
 std::int64_t padded_pitch(std::int64_t bytes) {
@@ -53,12 +64,17 @@ std::int64_t padded_pitch(std::int64_t bytes) {
   return round_up(bytes, unit);
 }
 
-/// For a copy into lines of whole units; dense are the rows unless the columns are.
+/// Whether a copy has dense rows: unless the columns are dense.
+bool copies_dense_rows(const Array& array) {
+  const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
+  return extent_from_end(array, 2) == 1 || stride_from_end(array, 2) != element ||
+         stride_from_end(array, 1) == element;
+}
+
+/// For a copy into lines of whole units.
 GemmOperand padded_copy(const Array& array, const Stream& stream, std::optional<bool> wanted_rows) {
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
-  const bool follow = extent_from_end(array, 2) == 1 || stride_from_end(array, 2) != element ||
-                      stride_from_end(array, 1) == element;
-  const bool dense_rows = wanted_rows.value_or(follow);
+  const bool dense_rows = wanted_rows.value_or(copies_dense_rows(array));
   const int dense = dense_rows ? 1 : 2;
   Shape shape = array.shape();
   const std::size_t last = axis_from_end(array, 1), before = axis_from_end(array, 2);
@@ -136,13 +152,14 @@ const Kernel& kernel_for(std::initializer_list<const GemmOperand*> operands,
   return kernels.on(kernel, device);
 }
 
+bool has_dense_rows(const Array& array) {
+  const Array once = without_repeats(array);
+  if (!has_map_batch(once)) return copies_dense_rows(once);
+  return is_dense(once, 1, 2) || (!is_dense(once, 2, 1) && copies_dense_rows(once));
+}
+
 GemmOperand plan_operand(const Array& array, const Stream& stream, std::optional<bool> dense_rows) {
-  Array once = array;
-  for (int d = 3; d <= once.ndim(); ++d) {
-    if (stride_from_end(once, d) == 0 && extent_from_end(once, d) > 1) {
-      once = once.slice(static_cast<int>(axis_from_end(once, d)), 0, 1, 1);
-    }
-  }
+  Array once = without_repeats(array);
   if (has_map_batch(once)) {
     if (dense_rows.value_or(true) && is_dense(once, 1, 2)) return {std::move(once), true};
     if (!dense_rows.value_or(false) && is_dense(once, 2, 1)) return {std::move(once), false};

@@ -25,9 +25,12 @@ struct GemmOperand {
 /// have the extent 1. `dense_rows`: which elements must follow each other, where given.
 GemmOperand gemm_operand(const Array& array, const Stream& stream,
                          std::optional<bool> dense_rows = std::nullopt);
-/// The same, but fill() makes the copy.
+/// gemm_operand(), but fill() makes the copy.
 GemmOperand plan_operand(const Array& array, const Stream& stream,
                          std::optional<bool> dense_rows = std::nullopt);
+
+/// Whether plan_operand() gives rows whose elements follow each other, where it may choose.
+bool has_dense_rows(const Array& array);
 
 /// The kernel of a product; copies the operands in need of it, and meanwhile compiles the kernel.
 const Kernel& kernel_for(std::initializer_list<const GemmOperand*> operands,

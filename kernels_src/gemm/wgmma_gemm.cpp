@@ -6,7 +6,6 @@
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/gemm_maps.h"
-#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/matmul/matmul_batch.h"
 
 #include <algorithm>
@@ -104,6 +103,7 @@ void leave_empty_parts(GemmTile& tile, std::int64_t steps) {
 /// A product for gemm.cu or promoted_gemm.cu.
 struct FastGemm {
   const Gemm& of;
+  const WgmmaPlan& plan;
   const GemmEpilogue& epilogue;
   const GemmOperand &a, &b;
   const GemmOperand& scale_lines;  ///< those of `scales`
@@ -134,9 +134,9 @@ struct FastGemm {
 
   GemmChoice choice(const GemmSize& size) const {
     const bool one = size.gated || size.whole;
-    if (of.tile) return choose_gemm(size, *of.tile, one ? 1 : of.splits);
+    if (plan.tile) return choose_gemm(size, *plan.tile, one ? 1 : plan.splits);
     GemmChoice chosen = choose_gemm(size);
-    if (of.splits > 0 && !one) chosen.splits = of.splits;
+    if (plan.splits > 0 && !one) chosen.splits = plan.splits;
     return chosen;
   }
 
@@ -264,13 +264,8 @@ struct FastGemm {
 
 }  // namespace
 
-bool is_promoted(const Gemm& of) {
-  const ProductSums sums = product_sums(of);
-  return sums == ProductSums::promoted || sums == ProductSums::blocks;
-}
-
-bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
-  if (of.kernel != GemmKernel::automatic || of.mma_tile) return false;
+bool run_wgmma(const Gemm& of, const WgmmaPlan& plan, const GemmEpilogue& ready,
+               const Array& result, const Stream& on) {
   if (!of.a.device().capabilities().wgmma) return false;
   const bool any = is_half(of.a.type());
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
@@ -286,7 +281,8 @@ bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, c
     scale_lines = plan_operand(of.block_scales->a, on, false);
     scales = {scale_lines.array, of.block_scales->b};
   }
-  FastGemm{of, ready, left, right, scale_lines, *layout, on, is_promoted(of), scales}.run(result);
+  FastGemm{of, plan, ready, left, right, scale_lines, *layout, on, is_promoted(of), scales}.run(
+      result);
   return true;
 }
 

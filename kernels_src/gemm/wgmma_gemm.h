@@ -5,11 +5,9 @@
 
 namespace kernwright::kernels {
 
-/// Whether the sums of every 128 elements of float8 are added in float32, by promoted_gemm.cu.
-bool is_promoted(const Gemm& of);
-
 /// Queues the product, with an epilogue whose operands are ready. False where neither kernel can
-/// do it: on other devices, for other layouts or kernels that were asked for.
-bool run_wgmma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on);
+/// do it: on other devices and for other layouts.
+bool run_wgmma(const Gemm& of, const WgmmaPlan& plan, const GemmEpilogue& ready,
+               const Array& result, const Stream& on);
 
 }  // namespace kernwright::kernels

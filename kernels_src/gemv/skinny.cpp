@@ -6,7 +6,6 @@
 #include "jit/kernels_ahead.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/gemm/gemm_maps.h"
-#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/gemv/skinny_kernels.h"
 #include "kernels_src/gemv/skinny_problem.h"
 #include "kernels_src/operands.h"
@@ -225,8 +224,7 @@ SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream&
                .clusters = device.compute_capability().major >= 9};
   find_skinny_widths(job);
   job.shape.boxes = has_skinny_boxes(job);
-  const bool open = call.plan == SkinnyPlan{};
-  job.plan = plan_skinny(job.shape, open ? planned_skinny(call.x, call.weights) : call.plan);
+  job.plan = plan_skinny(job.shape, call.plan);
   if (skinny_adds_later(job.plan)) {
     Shape partial = {job.plan.splits};
     partial.insert(partial.end(), result.begin(), result.end());

@@ -1,8 +1,8 @@
 // Hands a table to launches and to products, and pins both.
 #include "kernels_src/products/kernel_choices.h"
 
-#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/launch_choices.h"
+#include "kernels_src/products/product_choices.h"
 
 #include <cstdint>
 #include <mutex>

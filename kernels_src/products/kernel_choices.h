@@ -12,11 +12,12 @@ namespace kernwright::kernels {
 /// InvalidArgument for any other text, naming the place.
 ///
 /// A table is JSON: {"format": 1, "devices": {"NVIDIA H100": {"softmax.values": {"short/4": 8}}}}.
-/// A device is asked for by its name, then as "sm_90". "products" is for gemm/product_choices.h.
-/// Unknown entries, and numbers outside the candidates, count for nothing.
+/// A device is asked for by name, then as "sm_90". "products" is for
+/// products/product_choices.h. Unknown entries, and numbers outside the candidates, count for
+/// nothing.
 void use_launch_table(std::optional<std::string_view> json);
 
-/// The choices of launches and products as their tables are in a moment, whatever tables are used
+/// The choices of launches and products of a moment, whatever tables are used
 /// later. Thread-safe.
 class PinnedChoices {
  public:
@@ -25,7 +26,7 @@ class PinnedChoices {
   PinnedChoices(const PinnedChoices&) = delete;
   PinnedChoices& operator=(const PinnedChoices&) = delete;
 
-  /// The choices of this moment: the same object as long as the tables stay.
+  /// The choices of this moment: one object as long as the tables stay.
   static std::shared_ptr<PinnedChoices> now();
   /// From here on this thread chooses by `pinned`, and by the tables in use if that is null.
   /// Returns what was there.

@@ -1,4 +1,4 @@
-// A layer of a network, and matrix products with few rows or one column.
+// A layer of a network.
 #pragma once
 
 #include "array/array.h"
@@ -17,8 +17,8 @@ struct LinearCall {
   std::optional<Array> residual{};  ///< (..., n)
   std::optional<ActivationCall> activation{};
   bool tf32 = false;  ///< float32 x of more rows than one kernel takes may be rounded, as in Gemm
-  /// With it the result has n / 2 columns, see GemmEpilogue; a bias of its types goes with it
-  /// alone.
+  /// With a gate the result has n / 2 columns, see GemmEpilogue; only a bias goes
+  /// with a gate.
   std::optional<ActivationCall> gate{};
   /// Takes the result: any strides, apart from all operands but the residual, which it may be. One
   /// that is not contiguous from a multiple of 16 bytes on costs a copy.
@@ -26,21 +26,16 @@ struct LinearCall {
 };
 
 /// activation(x @ (scale * weights)^T + bias) + residual, of the shape (..., n) and x's type. Up to
-/// kSkinnyRows rows are one kernel, see skinny_product(); more are a Gemm where
-/// takes_tiles(), else a matmul() of the weights in x's type, whose result is rounded before bias
-/// and activation. A residual is added to the rounded result of those; a
-/// Gemm without activation adds it before it rounds. Throws InvalidArgument,
-/// ArgumentError; CompileError, OutOfMemory, DriverError.
+/// most_skinny_rows() rows are one kernel, see skinny_product(); more are a Gemm where tiles pay,
+/// see plan_product(), else a plain product of the weights in x's type, whose result is rounded
+/// before bias and activation. A residual is added to the rounded result of the steps; a Gemm
+/// without activation adds it before it rounds. Throws InvalidArgument, ArgumentError;
+/// CompileError, OutOfMemory, DriverError.
 Array linear(const LinearCall& call, const Stream& stream = {});
 
 /// Throws InvalidArgument unless a bias or residual of linear() is absent, or has this shape, and
 /// the type and device of x.
 void require_like_linear_result(const Array& x, const std::optional<Array>& extra, const char* name,
                                 const Shape& shape);
-
-/// a @ b as matmul() has it where one side has few rows, or b one column, and the other is large:
-/// by skinny_product(). Nothing for other products and types. The operands have passed matmul()'s
-/// checks.
-std::optional<Array> few_rows_product(const Array& a, const Array& b, const Stream& stream);
 
 }  // namespace kernwright::kernels

@@ -1,51 +1,57 @@
-// Chooses the family of a matrix product: a Gemm, a product of few rows, or the kernel of all
-// types.
+// Plans a matrix product, and runs the plan: a skinny kernel, a Gemm, or the kernel of all types.
 #include "kernels_src/products/matmul.h"
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "kernels_src/gemm/fma/fma_gemm.h"
 #include "kernels_src/gemm/gemm.h"
-#include "kernels_src/gemm/mma/mma_gemm.h"
-#include "kernels_src/gemm/product_choices.h"
 #include "kernels_src/matmul/matmul_batch.h"
 #include "kernels_src/matmul/plain_matmul.h"
-#include "kernels_src/products/linear.h"
+#include "kernels_src/products/few_rows.h"
+#include "kernels_src/products/product_planner.h"
 
-#include <optional>
+#include <array>
 
 namespace kernwright::kernels {
 namespace {
 
-constexpr double kLeastProducts = 1 << 20;  ///< of elements, that go to the tensor cores
+/// With the last two of two or three dimensions exchanged.
+Array turned(const Array& array) {
+  if (array.ndim() == 2) return array.transpose();
+  std::vector<int> axes(array.shape().size());
+  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
+  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+  return array.transpose(axes);
+}
 
-bool is_large_product(const Array& a, const Array& b) {
-  if (a.shape().back() == 0) return false;
-  const auto rows = static_cast<double>(a.size()) / static_cast<double>(a.shape().back());
-  return rows * static_cast<double>(b.size()) >= kLeastProducts;
+ProductRequest matmul_request(const Array& a, const Array& b, FewRows form, bool tf32) {
+  const bool exchanged = form == FewRows::column || form == FewRows::batch_columns;
+  // (a @ b)^T = b^T @ a^T, whose few rows the tables know.
+  ProductRequest request =
+      exchanged ? product_request(turned(b), turned(a), a.type(), ProductUse::matrices)
+                : product_request(a, b, a.type(), ProductUse::matrices);
+  request.few = form != FewRows::none;
+  request.skinny_only = exchanged;
+  if (tf32 && !request.few) request.key.sums = ProductSums::tf32;
+  return request;
+}
+
+Array multiply(const Array& a, const Array& b, bool tf32, const Stream& stream) {
+  const FewRows form = few_rows_form(a, b);
+  const ProductRequest request = matmul_request(a, b, form, tf32);
+  const ProductPlan plan = plan_product(a.device(), request);
+  if (const auto* few = std::get_if<SkinnyPlan>(&plan))
+    return few_rows_product(a, b, form, *few, stream);
+  const bool rounds = request.key.sums == ProductSums::tf32;
+  if (!rounds && std::holds_alternative<PlainPlan>(plan)) return plain_matmul(a, b, stream);
+  return Gemm{.a = a, .b = b, .type = a.type(), .tf32 = rounds, .plan = tile_plan(plan)}.run(
+      stream);
 }
 
 }  // namespace
 
-bool planned_tiles(const Array& a, const Array& b) {
-  const auto plan = product_plan(a.device(), product_key(a, b, a.type()));
-  return plan && plan->kernel != ProductKernel::skinny;
-}
-
-bool takes_tiles(const Array& a, const Array& b) {
-  if (a.type() == ScalarType::float32) return has_fma(a);
-  return has_fast_gemm(a, b) && is_large_product(a, b);
-}
-
 Array matmul(const Array& a, const Array& b, const Stream& stream) {
   require_product(a, b);
-  if (planned_tiles(a, b)) return Gemm{.a = a, .b = b}.run(stream);
-  if (const std::optional<Array> few = few_rows_product(a, b, stream)) return *few;
-  if (takes_tiles(a, b) || has_fma(a)) return Gemm{.a = a, .b = b}.run(stream);
-  if (a.type() == ScalarType::int8 && is_large_product(a, b) && has_mma(a)) {
-    return Gemm{.a = a, .b = b, .type = ScalarType::int8}.run(stream);
-  }
-  return plain_matmul(a, b, stream);
+  return multiply(a, b, false, stream);
 }
 
 Array tf32_matmul(const Array& a, const Array& b, const Stream& stream) {
@@ -53,8 +59,7 @@ Array tf32_matmul(const Array& a, const Array& b, const Stream& stream) {
   if (a.type() != ScalarType::float32) {
     throw ArgumentError(format("tf32 is a precision of float32, not of {}", a.identify()));
   }
-  if (const std::optional<Array> few = few_rows_product(a, b, stream)) return *few;
-  return Gemm{.a = a, .b = b, .tf32 = true}.run(stream);
+  return multiply(a, b, true, stream);
 }
 
 }  // namespace kernwright::kernels

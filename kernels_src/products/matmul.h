@@ -9,21 +9,15 @@ namespace kernwright::kernels {
 /// a @ b for arrays of one type on one device, of two dimensions or more: [..., m, k] times
 /// [..., k, n] is [..., m, n], where the dimensions in front are broadcast. Any strides. Float
 /// types below 32 bits are summed in float32; integers wrap around; bool is "or" of "and". The sums
-/// run along k in order, so the result is the same each time. With k = 0 it is zero. Queued on
+/// run along k in order, so every run has equal bits. With k = 0 it is zero. Queued on
 /// `stream` (empty: the device's legacy stream). Throws InvalidArgument ("Incompatible dimensions")
 /// with both shapes, for other types or devices and for more than 6 dimensions in front that cannot
 /// be walked as fewer; CompileError, OutOfMemory, DriverError. From compute capability 8.0 on,
 /// products of float32 and float64, and large ones of float16, bfloat16 or int8, are a Gemm
-/// (gemm/gemm.h), where the order of the sums depends on the shapes, and is the same each time.
+/// (gemm/gemm.h), where the order of the sums depends on the shapes alone.
 Array matmul(const Array& a, const Array& b, const Stream& stream = {});
-/// The same of float32, whose elements may be rounded to tf32 for the tensor cores. Those of
-/// few_rows_product() are not rounded. Throws ArgumentError for other types.
+/// matmul() of float32, whose elements may be rounded to tf32 for the tensor cores. Few rows are
+/// not rounded. Throws ArgumentError for other types.
 Array tf32_matmul(const Array& a, const Array& b, const Stream& stream = {});
-/// Whether a Gemm does this and the work behind it: one is there, and a product of 16-bit floats is
-/// large enough to pay for the compilation of a kernel with many instructions.
-bool takes_tiles(const Array& a, const Array& b);
-/// Whether the table of products says that a Gemm does this, also where few rows have kernels of
-/// their own.
-bool planned_tiles(const Array& a, const Array& b);
 
 }  // namespace kernwright::kernels

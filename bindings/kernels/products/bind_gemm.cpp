@@ -6,7 +6,8 @@
 #include "bindings/values/dtype.h"
 #include "kernels_src/gemm/gemm.h"
 #include "kernels_src/gemm/gemm_layout.h"
-#include "kernels_src/gemm/scaled_matmul.h"
+#include "kernels_src/products/product_planner.h"
+#include "kernels_src/products/scaled_matmul.h"
 
 #include <string>
 #include <tuple>
@@ -32,11 +33,27 @@ using MmaTileNumbers = std::tuple<int, int, int>;
 /// Rows, columns, those of a thread, depth, stages.
 using FmaTileNumbers = std::tuple<int, int, int, int, int, int>;
 
-kernels::GemmKernel kernel_of(const std::string& name) {
-  if (name == "auto") return kernels::GemmKernel::automatic;
-  if (name == "mma") return kernels::GemmKernel::mma;
-  if (name == "plain") return kernels::GemmKernel::plain;
-  throw ArgumentError("the kernel of a product is auto, mma or plain, not " + name);
+/// The plan that a test or a benchmark asks for; nothing where the planner decides.
+std::optional<kernels::GemmPlan> plan_of(const std::string& kernel, int splits,
+                                         const std::optional<TileNumbers>& tile,
+                                         const std::optional<MmaTileNumbers>& mma_tile,
+                                         const std::optional<FmaTileNumbers>& fma_tile) {
+  if (kernel == "plain") return kernels::PlainPlan{};
+  if (kernel != "auto" && kernel != "mma")
+    throw ArgumentError("the kernel of a product is auto, mma or plain, not " + kernel);
+  if (mma_tile) {
+    const auto& [rows, columns, stages] = *mma_tile;
+    return kernels::MmaPlan{kernels::MmaTile{rows, columns, stages}, splits};
+  }
+  if (kernel == "mma") return kernels::MmaPlan{{}, splits};
+  if (fma_tile) {
+    const auto& [rows, columns, thread_rows, thread_columns, depth, stages] = *fma_tile;
+    return kernels::FmaPlan{
+        kernels::FmaTile{rows, columns, thread_rows, thread_columns, depth, stages}, splits};
+  }
+  if (tile) return kernels::WgmmaPlan{tile_of(*tile), splits};
+  if (splits != 0) return kernels::WgmmaPlan{{}, splits};
+  return std::nullopt;
 }
 
 Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alpha, float beta,
@@ -56,10 +73,7 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   of.epilogue.expression = expression;
   if (gate) of.epilogue.gate = {kernels::activation_from_name(*gate)};
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
-  if (tile) of.tile = tile_of(*tile);
-  of.splits = splits;
   of.tf32 = is_tf32(precision);
-  of.kernel = kernel_of(kernel);
   of.fast_sums = fast_sums;
   if (line_scales) {
     of.epilogue.row_scales = array_operand(line_scales->first, "scales of rows");
@@ -69,15 +83,10 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
     of.block_scales = {array_operand(block_scales->first, "scales of a"),
                        array_operand(block_scales->second, "scales of b")};
   }
-  if (mma_tile) {
-    const auto& [rows, columns, stages] = *mma_tile;
-    of.mma_tile = kernels::MmaTile{rows, columns, stages};
-  }
-  if (fma_tile) {
-    const auto& [rows, columns, thread_rows, thread_columns, depth, stages] = *fma_tile;
-    of.fma_tile = kernels::FmaTile{rows, columns, thread_rows, thread_columns, depth, stages};
-  }
-  return on_current_stream(of.a, [&](const Stream& stream) { return of.run(stream); });
+  const auto plan = plan_of(kernel, splits, tile, mma_tile, fma_tile);
+  if (plan) of.plan = *plan;
+  return on_current_stream(
+      of.a, [&](const Stream& stream) { return plan ? of.run(stream) : run_gemm(of, stream); });
 }
 
 Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle b_scales,

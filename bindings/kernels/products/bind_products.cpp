@@ -4,7 +4,7 @@
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/dtype.h"
-#include "kernels_src/gemm/product_choices.h"
+#include "kernels_src/products/product_choices.h"
 
 #include <optional>
 #include <string>
@@ -15,22 +15,21 @@ namespace {
 
 /// ["fma", 128, 128, ...] as tables have it.
 py::list plan_row(const kernels::ProductPlan& plan) {
+  auto [kernel, numbers] = kernels::product_numbers(plan);
+  numbers.resize(kernels::kMostProductNumbers);
   py::list row;
-  row.append(kernels::product_kernel_name(plan.kernel));
-  for (const int number : plan.numbers) row.append(number);
+  row.append(py::str(kernel.data(), kernel.size()));
+  for (const int number : numbers) row.append(number);
   return row;
 }
 
-kernels::ProductPlan plan_of_row(const py::list& row) {
-  kernels::ProductPlan plan;
-  if (row.empty()) return plan;
-  const auto kernel = kernels::product_kernel_from_name(row[0].cast<std::string>());
-  if (!kernel || row.size() > plan.numbers.size() + 1) {
-    throw InvalidArgument("a plan of a product is the name of a kernel and at most 8 numbers");
-  }
-  plan.kernel = *kernel;
-  for (std::size_t i = 1; i < row.size(); ++i) plan.numbers[i - 1] = row[i].cast<std::int16_t>();
-  return plan;
+kernels::ProductRow product_row_of(const py::list& row) {
+  if (row.empty()) return std::nullopt;
+  std::vector<int> numbers;
+  for (std::size_t i = 1; i < row.size(); ++i) numbers.push_back(row[i].cast<std::int16_t>());
+  const auto known = kernels::product_row(row[0].cast<std::string>(), numbers);
+  if (known) return *known;
+  throw InvalidArgument("a plan of a product is the name of a kernel and at most 8 numbers");
 }
 
 kernels::ProductKey key_of(const Array& a, const Array& b, const py::object& dtype,
@@ -70,12 +69,12 @@ py::tuple layer_operands(py::handle x, py::handle weight) {
 
 py::object planned(const Array& left, const Array& right, const py::object& dtype,
                    std::string_view sums) {
-  const auto plan = kernels::product_plan(left.device(), key_of(left, right, dtype, sums));
+  const auto plan = kernels::tuned_product(left.device(), key_of(left, right, dtype, sums));
   return plan ? py::object(plan_row(*plan)) : py::none();
 }
 
 py::object with_product(const py::list& row, const py::function& work) {
-  const kernels::ForcedProduct scope(plan_of_row(row));
+  const kernels::ForcedProduct scope(product_row_of(row));
   return work();
 }
 

@@ -45,7 +45,7 @@ void require_fma_tile(const FmaTile& tile, std::size_t element);
 /// and how much of their work is multiply-adds. `shared`: bytes that a multiprocessor has;
 /// out_bytes of the size are those of an operand's element. `splits` 0: chosen.
 FmaChoice choose_fma(const GemmSize& size, std::size_t shared, int splits = 0) noexcept;
-/// The same for a given tile.
+/// The choice for a given tile.
 FmaChoice choose_fma(const GemmSize& size, std::size_t shared, const FmaTile& tile,
                      int splits) noexcept;
 /// Cycles by the model.

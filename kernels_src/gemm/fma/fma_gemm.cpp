@@ -19,6 +19,7 @@ constexpr std::int64_t kMostFmaExtent = 2'000'000'000;
 /// A product for fma_gemm.cu.
 struct FmaGemm {
   const Gemm& of;
+  const FmaPlan& plan;
   const GemmEpilogue& epilogue;
   const Stream& on;
   ProductBatch batch;
@@ -49,9 +50,9 @@ struct FmaGemm {
         .b_turned = columns > 1 && std::abs(b.line) > std::abs(b.step)};
     const auto shared = static_cast<std::size_t>(
         device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
-    if (of.fma_tile) return choose_fma(size, shared, *of.fma_tile, of.splits);
+    if (plan.tile) return choose_fma(size, shared, *plan.tile, plan.splits);
     FmaChoice chosen = choose_fma(size, shared);
-    if (of.splits > 0) chosen.splits = of.splits;
+    if (plan.splits > 0) chosen.splits = plan.splits;
     return chosen;
   }
 
@@ -115,9 +116,9 @@ struct FmaGemm {
 
 }  // namespace
 
-bool has_fma(const Array& array) {
-  return (array.type() == ScalarType::float32 || array.type() == ScalarType::float64) &&
-         array.device().capabilities().async_copy;
+bool has_fma(const Device& device, ScalarType type) {
+  return (type == ScalarType::float32 || type == ScalarType::float64) &&
+         device.capabilities().async_copy;
 }
 
 FmaWay fma_way(const FmaSide& side, std::int64_t lines, std::int64_t element,
@@ -129,9 +130,11 @@ FmaWay fma_way(const FmaSide& side, std::int64_t lines, std::int64_t element,
                                                                            : FmaWay::along;
 }
 
-bool run_fma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
-  if (!has_fma(of.a) || ready.gate) return false;
+bool run_fma(const Gemm& of, const FmaPlan& plan, const GemmEpilogue& ready, const Array& result,
+             const Stream& on) {
+  if (!has_fma(of.a.device(), of.a.type()) || ready.gate) return false;
   FmaGemm product{.of = of,
+                  .plan = plan,
                   .epilogue = ready,
                   .on = on,
                   .batch = matrix_batch(of.a, of.b),

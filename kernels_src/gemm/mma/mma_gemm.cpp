@@ -27,6 +27,7 @@ std::int32_t mma_tiles_of(std::int64_t extent, std::int64_t part) {
 /// A product that mma_gemm.cu takes.
 struct MmaGemm {
   const Gemm& of;
+  const MmaPlan& plan;
   const GemmEpilogue& epilogue;
   const GemmOperand &a, &b;
   const GemmLayout& layout;
@@ -44,15 +45,15 @@ struct MmaGemm {
         .batches = layout.batches(),
         .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
         .out_bytes = scalar_size(result.type())};
-    const bool may_split = a.array.type() != ScalarType::int8 && of.splits == 0;
+    const bool may_split = a.array.type() != ScalarType::int8 && plan.splits == 0;
     const auto shared = static_cast<std::size_t>(
         device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
     // Sums of blocks are made apart, which takes as many registers again.
     const MmaTile narrow{layout.rows > 64 ? 128 : 64, 64, 3};
     if (of.block_scales) return choose_mma(size, steps(), narrow, may_split);
-    MmaChoice chosen = of.mma_tile ? choose_mma(size, steps(), *of.mma_tile, may_split)
-                                   : choose_mma(size, steps(), shared, may_split);
-    if (of.splits > 0 && a.array.type() != ScalarType::int8) chosen.splits = of.splits;
+    MmaChoice chosen = plan.tile ? choose_mma(size, steps(), *plan.tile, may_split)
+                                 : choose_mma(size, steps(), shared, may_split);
+    if (plan.splits > 0 && a.array.type() != ScalarType::int8) chosen.splits = plan.splits;
     return chosen;
   }
 
@@ -129,9 +130,9 @@ struct MmaGemm {
 
 }  // namespace
 
-bool has_mma(const Array& array) {
-  const Capabilities can = array.device().capabilities();
-  switch (array.type()) {
+bool has_mma(const Device& device, ScalarType type) {
+  const Capabilities can = device.capabilities();
+  switch (type) {
     case ScalarType::float16:
     case ScalarType::bfloat16:
     case ScalarType::float32:
@@ -145,15 +146,16 @@ bool has_mma(const Array& array) {
   }
 }
 
-bool run_mma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
-  if (!has_mma(of.a) || of.a.shape().back() == 0 || ready.gate) return false;
+bool run_mma(const Gemm& of, const MmaPlan& plan, const GemmEpilogue& ready, const Array& result,
+             const Stream& on) {
+  if (!has_mma(of.a.device(), of.a.type()) || of.a.shape().back() == 0 || ready.gate) return false;
   const bool any = is_half(of.a.type());
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
   const GemmOperand left = plan_operand(of.a, on, wanted(true));
   const GemmOperand right = plan_operand(of.b, on, wanted(false));
   const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(of.a, of.b));
   if (!layout) return false;
-  MmaGemm{of, ready, left, right, *layout, on}.run(result);
+  MmaGemm{of, plan, ready, left, right, *layout, on}.run(result);
   return true;
 }
 

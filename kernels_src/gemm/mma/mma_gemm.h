@@ -9,9 +9,10 @@ namespace kernwright::kernels {
 
 /// Whether the device has mma.sync for operands of this type: float16, bfloat16, float32 (as tf32),
 /// int8, float8_e4m3fn, float8_e5m2.
-bool has_mma(const Array& array);
+bool has_mma(const Device& device, ScalarType type);
 
 /// Queues `of` with the epilogue `ready` into `result`; false where mma_gemm.cu cannot do it.
-bool run_mma(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on);
+bool run_mma(const Gemm& of, const MmaPlan& plan, const GemmEpilogue& ready, const Array& result,
+             const Stream& on);
 
 }  // namespace kernwright::kernels

@@ -1,5 +1,5 @@
 // Reads tables of products, and finds a plan in one.
-#include "kernels_src/gemm/product_table.h"
+#include "kernels_src/products/product_table.h"
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -11,22 +11,19 @@
 namespace kernwright::kernels {
 namespace {
 
-/// Nothing for what this release does not know.
-std::optional<ProductPlan> plan_of_json(const nlohmann::json& row) {
-  ProductPlan plan;
+/// Nothing for a row that this release does not know.
+std::optional<ProductRow> row_from_json(const nlohmann::json& row) {
   if (!row.is_array()) return std::nullopt;
-  if (row.empty()) return plan;
-  if (!row[0].is_string() || row.size() > plan.numbers.size() + 1) return std::nullopt;
-  const auto kernel = product_kernel_from_name(row[0].get<std::string>());
-  if (!kernel) return std::nullopt;
-  plan.kernel = *kernel;
+  if (row.empty()) return ProductRow{};
+  if (!row[0].is_string()) return std::nullopt;
+  std::vector<int> numbers;
   for (std::size_t i = 1; i < row.size(); ++i) {
     if (!row[i].is_number_integer()) return std::nullopt;
     const auto number = row[i].get<std::int64_t>();
     if (number < -1 || number > 4096) return std::nullopt;
-    plan.numbers[i - 1] = static_cast<std::int16_t>(number);
+    numbers.push_back(static_cast<int>(number));
   }
-  return plan;
+  return product_row(row[0].get<std::string>(), numbers);
 }
 
 }  // namespace
@@ -45,7 +42,7 @@ ProductTable parse_products(std::string_view text, const std::string& origin) {
     for (const auto& [device, families] : products->items()) {
       for (const auto& [types, rows] : families.items()) {
         for (const auto& [shape, row] : rows.items()) {
-          if (const auto plan = plan_of_json(row)) table[device][types][shape] = *plan;
+          if (const auto known = row_from_json(row)) table[device][types][shape] = *known;
         }
       }
     }
@@ -58,8 +55,8 @@ ProductTable parse_products(std::string_view text, const std::string& origin) {
   return table;
 }
 
-const ProductPlan* find_product(const ProductTable& table, const Device& device,
-                                const ProductKey& key, const std::string& shape) {
+const ProductRow* find_product(const ProductTable& table, const Device& device,
+                               const ProductKey& key, const std::string& shape) {
   const std::string arch = format("sm_{}", device.compute_capability().number());
   for (const std::string& wanted : {device.name(), arch}) {
     const auto of_device = table.find(wanted);

@@ -1,8 +1,7 @@
 // Keys of matrix products from their operands, and the texts of keys.
-#include "kernels_src/gemm/product_key.h"
+#include "kernels_src/products/product_key.h"
 
 #include "base/format.h"
-#include "kernels_src/gemm/gemm.h"
 
 #include <algorithm>
 #include <array>
@@ -33,13 +32,6 @@ std::int64_t power_not_below(std::int64_t extent) {
 }
 
 }  // namespace
-
-ProductSums product_sums(const Gemm& of) noexcept {
-  if (of.tf32) return ProductSums::tf32;
-  if (!is_float8(of.a.type())) return ProductSums::plain;
-  if (of.block_scales) return ProductSums::blocks;
-  return of.fast_sums ? ProductSums::plain : ProductSums::promoted;
-}
 
 const char* product_sums_name(ProductSums sums) noexcept {
   return kProductSums[static_cast<std::size_t>(sums)];

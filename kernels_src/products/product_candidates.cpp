@@ -1,10 +1,8 @@
 // Plans of products to measure, and plans allowed in a table.
 #include "base/errors.h"
 #include "core/device.h"
-#include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
-#include "kernels_src/gemm/mma/mma_gemm.h"
-#include "kernels_src/gemm/product_choices.h"
+#include "kernels_src/products/product_plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,18 +14,11 @@ namespace {
 constexpr std::size_t kMostOfKernel = 16;
 constexpr std::int64_t kMostFloatRows = 16;
 
-/// A plan and what a model says of its time.
+/// A plan and the time by a model.
 struct Candidate {
   ProductPlan plan;
   double cost;
 };
-
-ProductPlan product_plan_of(ProductKernel kernel, std::initializer_list<int> numbers) {
-  ProductPlan plan{kernel, {}};
-  std::ranges::transform(numbers, plan.numbers.begin(),
-                         [](int n) { return static_cast<std::int16_t>(n); });
-  return plan;
-}
 
 bool is_promoted(const ProductKey& key) {
   return key.sums == ProductSums::promoted || key.sums == ProductSums::blocks;
@@ -35,7 +26,7 @@ bool is_promoted(const ProductKey& key) {
 /// Sums of integers are not split.
 bool is_whole(const ProductKey& key) { return key.a == ScalarType::int8; }
 
-/// Whether gemm.cu or promoted_gemm.cu make such a product. Sums of integers and of float8 are not
+/// Whether gemm.cu or promoted_gemm.cu make the product. Sums of integers and of float8 are not
 /// rounded to the operands' type there, as matmul() does.
 bool has_gemm(const ProductKey& key) {
   const bool is_float = is_half(key.out) || key.out == ScalarType::float32;
@@ -75,7 +66,7 @@ std::size_t shared_of(const Device& device) {
       device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
 }
 
-/// The cheapest by their models, none of which costs twice as much as the first.
+/// The cheapest by the models, none of which costs twice as much as the first.
 void keep_best(std::vector<Candidate>& all, std::vector<ProductPlan>& into) {
   std::ranges::stable_sort(all, {}, &Candidate::cost);
   for (std::size_t i = 0; i < std::min(all.size(), kMostOfKernel); ++i) {
@@ -84,7 +75,7 @@ void keep_best(std::vector<Candidate>& all, std::vector<ProductPlan>& into) {
   }
 }
 
-/// The splits that the model would take, none, and those about them.
+/// The splits that the model would take, none, half and twice as many.
 std::vector<int> splits_near(int modelled, std::int64_t inner, bool may_split) {
   std::vector<int> all = {modelled};
   if (!may_split) return {1};
@@ -93,11 +84,6 @@ std::vector<int> splits_near(int modelled, std::int64_t inner, bool may_split) {
     if (splits >= 1 && splits <= 64 && inner / splits >= 128 && !known) all.push_back(splits);
   }
   return all;
-}
-
-ProductPlan gemm_plan(const GemmTile& tile, int splits) {
-  return product_plan_of(ProductKernel::gemm, {tile.rows, tile.columns, tile.stages, tile.groups,
-                                               tile.ping_pong, tile.cluster, splits, tile.gathers});
 }
 
 /// For the tiles of gemm.cu: of contiguous operands, whose lines lie along the inner dimension
@@ -119,7 +105,7 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
   const bool may_split = !key.gated && !size.whole;
   std::vector<Candidate> all;
   const auto add = [&](const GemmTile& tile, int splits) {
-    all.push_back({gemm_plan(tile, splits), gemm_cost(size, choose_gemm(size, tile, splits))});
+    all.push_back({WgmmaPlan{tile, splits}, gemm_cost(size, choose_gemm(size, tile, splits))});
   };
   for (const GemmTile& tile : gathering_tiles(size.block_scales)) {
     if (!key.gated || tile.columns % 128 == 0) add(tile, 1);
@@ -142,8 +128,7 @@ void add_mma(const Device& device, const ProductKey& key, std::vector<ProductPla
     const bool may_split = key.a != ScalarType::int8;
     const int modelled = choose_mma(size, (key.inner * element + 63) / 64, tile, may_split).splits;
     for (const int splits : splits_near(modelled, key.inner, may_split)) {
-      into.push_back(
-          product_plan_of(ProductKernel::mma, {tile.rows, tile.columns, tile.stages, splits}));
+      into.push_back(MmaPlan{tile, splits});
     }
   }
 }
@@ -156,10 +141,8 @@ void add_fma(const Device& device, const ProductKey& key, std::vector<ProductPla
   for (const FmaTile& tile : fma_tiles(size.out_bytes)) {
     const int modelled = choose_fma(size, shared, tile, 0).splits;
     for (const int splits : splits_near(modelled, key.inner, true)) {
-      all.push_back({product_plan_of(ProductKernel::fma,
-                                     {tile.rows, tile.columns, tile.thread_rows,
-                                      tile.thread_columns, tile.depth, tile.stages, splits}),
-                     fma_cost(size, shared, choose_fma(size, shared, tile, splits))});
+      all.push_back(
+          {FmaPlan{tile, splits}, fma_cost(size, shared, choose_fma(size, shared, tile, splits))});
     }
   }
   keep_best(all, into);
@@ -167,8 +150,7 @@ void add_fma(const Device& device, const ProductKey& key, std::vector<ProductPla
 
 /// All that is not given is the kernel's own choice.
 ProductPlan skinny_by(SkinnyKernel kernel, int warps = 0, int splits = 0) {
-  return product_plan_of(ProductKernel::skinny,
-                         {static_cast<int>(kernel), warps, 0, 0, -1, splits, -1, 0});
+  return SkinnyPlan{.kernel = kernel, .warps = warps, .splits = splits};
 }
 
 /// Kernels with their own choices, and with more or fewer splits. Weights with neighbours along the
@@ -199,23 +181,40 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& i
   }
 }
 
-bool is_skinny_plan(const ProductPlan& plan, const ProductKey& key) {
-  const auto& n = plan.numbers;
+bool fits(const SkinnyPlan& plan, const ProductKey& key) {
   const auto within = [](int value, int least, int most) {
     return value >= least && value <= most;
   };
   if (key.sums != ProductSums::plain || key.out != key.a) return false;
-  const auto kernel = static_cast<SkinnyKernel>(n[0]);
+  const auto kernel = static_cast<int>(plan.kernel);
   const bool of_bytes = scalar_size(key.b) == 1 && key.b_turned && is_half(key.a);
-  const bool bytes = kernel == SkinnyKernel::bytes;
-  if (kernel == SkinnyKernel::row && (key.rows != 1 || scalar_size(key.b) != 1)) return false;
+  const bool bytes = plan.kernel == SkinnyKernel::bytes;
+  if (plan.kernel == SkinnyKernel::row && (key.rows != 1 || scalar_size(key.b) != 1)) return false;
   if (bytes && !of_bytes) return false;
-  const bool known = n[0] >= 1 && n[0] <= 10 && n[0] != 9 && kernel != SkinnyKernel::ring;
+  const bool known = within(kernel, 1, 10) && kernel != 9 && plan.kernel != SkinnyKernel::ring;
   return known && !key.gated && key.rows <= kSkinnyRows &&
-         (n[1] == 0 || n[1] == 4 || n[1] == 8 || (bytes && n[1] == 16)) && within(n[2], 0, 2) &&
-         within(n[3], 0, 4) && within(n[4], -1, 2) && within(n[5], 0, 8) && within(n[6], -1, 16) &&
-         within(n[7], 0, kernel == SkinnyKernel::wgmma ? 8 : 4);
+         (plan.warps == 0 || plan.warps == 4 || plan.warps == 8 || (bytes && plan.warps == 16)) &&
+         within(plan.rows, 0, 2) && within(plan.unroll, 0, 4) && within(plan.hint, -1, 2) &&
+         within(plan.splits, 0, 8) && within(plan.ahead, -1, 16) &&
+         within(plan.stages, 0, plan.kernel == SkinnyKernel::wgmma ? 8 : 4);
 }
+
+bool is_split_count(int count) { return count >= 1 && count <= 64; }
+
+bool fits(const WgmmaPlan& plan, const ProductKey& key) {
+  require_gemm_tile(plan.tile.value(), is_promoted(key), key.sums == ProductSums::blocks);
+  return has_gemm(key) && is_split_count(plan.splits) && (!is_whole(key) || plan.splits == 1) &&
+         (!key.gated || plan.tile->columns % 128 == 0);
+}
+bool fits(const MmaPlan& plan, const ProductKey& key) {
+  require_mma_tile(plan.tile.value());
+  return is_half(key.a) && is_split_count(plan.splits) && !key.gated;
+}
+bool fits(const FmaPlan& plan, const ProductKey& key) {
+  require_fma_tile(plan.tile.value(), scalar_size(key.a));
+  return has_fma(key) && is_split_count(plan.splits);
+}
+bool fits(const PlainPlan& /*plan*/, const ProductKey& /*key*/) { return true; }
 
 constexpr double kHardlyLonger = 1.05;
 
@@ -237,37 +236,19 @@ std::vector<ProductPlan> product_candidates(const Device& device, const ProductK
 
 bool is_product_plan(const ProductPlan& plan, const ProductKey& key) noexcept {
   try {
-    const auto& n = plan.numbers;
-    const auto split = [](int splits) { return splits >= 1 && splits <= 64; };
-    switch (plan.kernel) {
-      case ProductKernel::skinny:
-        return is_skinny_plan(plan, key);
-      case ProductKernel::gemm:
-        require_gemm_tile(planned_tile(plan), is_promoted(key), key.sums == ProductSums::blocks);
-        return has_gemm(key) && split(n[6]) && (!is_whole(key) || n[6] == 1) &&
-               (!key.gated || n[1] % 128 == 0);
-      case ProductKernel::mma:
-        require_mma_tile({n[0], n[1], n[2]});
-        return is_half(key.a) && split(n[3]) && !key.gated;
-      case ProductKernel::fma:
-        require_fma_tile({n[0], n[1], n[2], n[3], n[4], n[5]}, scalar_size(key.a));
-        return has_fma(key) && split(n[6]);
-      default:
-        return true;
-    }
-  } catch (const Error&) {
+    return std::visit([&](const auto& each) { return fits(each, key); }, plan);
+  } catch (const std::exception&) {  // of a tile that is none
     return false;
   }
 }
 
 bool suits_product(const Device& device, const ProductKey& key, const ProductPlan& plan) {
   if (!is_product_plan(plan, key)) return false;
-  if (plan.kernel != ProductKernel::gemm) return true;
+  const WgmmaPlan* const tiles = std::get_if<WgmmaPlan>(&plan);
+  if (tiles == nullptr) return true;
   const GemmSize size = gemm_size_of(device, key);
-  const auto& n = plan.numbers;
-  const GemmTile tile = planned_tile(plan);
   const double rule = gemm_cost(size, choose_gemm(size));
-  return gemm_cost(size, choose_gemm(size, tile, n[6])) <= kHardlyLonger * rule;
+  return gemm_cost(size, choose_gemm(size, *tiles->tile, tiles->splits)) <= kHardlyLonger * rule;
 }
 
 }  // namespace kernwright::kernels

@@ -10,16 +10,13 @@
 
 namespace kernwright::kernels {
 
-struct Gemm;
-
-/// How a product is summed, where its types leave a choice.
+/// How a product is summed, where the types leave a choice.
 enum class ProductSums : std::uint8_t {
   plain,     ///< as the kernel of the types does
   promoted,  ///< of float8: parts of the inner dimension apart
-  blocks,    ///< of float8: the same, times scales of blocks
+  blocks,    ///< of float8: parts of the inner dimension apart, times scales of blocks
   tf32       ///< of float32: by tensor cores
 };
-ProductSums product_sums(const Gemm& of) noexcept;
 /// "plain", and a name's.
 const char* product_sums_name(ProductSums sums) noexcept;
 std::optional<ProductSums> product_sums_from_name(std::string_view name) noexcept;
@@ -36,7 +33,7 @@ struct ProductKey {
 /// The key of fitting operands with two or more dimensions. Dimensions of a alone count as rows.
 ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated = false);
 /// "bfloat16.bfloat16.bfloat16.nt": the types, and n for operands whose rows have neighbours.
-/// Behind them, where they count: ".gated", and the sums as ".promoted".
+/// Suffixes follow for a gate (".gated") and for sums that are not plain (".promoted").
 std::string product_types(const ProductKey& key);
 /// "128x4096x14336", rows, columns and the inner dimension; "8*128x64x128" of a batch of 8.
 std::string product_shape(const ProductKey& key);

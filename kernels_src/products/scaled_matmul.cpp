@@ -1,10 +1,10 @@
 // Checks the kinds of scales, and runs the product.
-#include "kernels_src/gemm/scaled_matmul.h"
+#include "kernels_src/products/scaled_matmul.h"
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "kernels_src/gemm/gemm.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/products/product_planner.h"
 
 #include <utility>
 
@@ -27,7 +27,7 @@ void require_scaled(const ScaledMatmul& call) {
   }
 }
 
-/// The shape that the rows of all of a's matrices have, with columns of their own.
+/// The shape that the rows of all of a's matrices have, with other columns.
 Shape rows_by(const Array& a, std::int64_t columns) {
   Shape shape(a.shape().begin(), a.shape().end() - 1);
   shape.push_back(columns);
@@ -73,7 +73,7 @@ Array scaled_matmul(const ScaledMatmul& call, const Stream& stream) {
   const std::int64_t inner = call.b.shape()[0];
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-  // Rows of all matrices become those of one.
+  // Rows of all matrices become rows of one.
   const auto as_rows = [&](const Array& array, std::int64_t columns) {
     const Shape wanted{rows, columns};
     const bool as_it_is =
@@ -94,7 +94,7 @@ Array scaled_matmul(const ScaledMatmul& call, const Stream& stream) {
   } else {
     refuse_scales(call);
   }
-  return of.run(stream).reshape(shape);
+  return run_gemm(of, stream).reshape(shape);
 }
 
 }  // namespace kernwright::kernels

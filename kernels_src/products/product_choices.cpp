@@ -1,14 +1,14 @@
 // The tables of products in use, and what was decided by them where a launch can look it up.
-#include "kernels_src/gemm/product_choices.h"
+#include "kernels_src/products/product_choices.h"
 
 #include "base/env.h"
 #include "base/errors.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/whole_file.h"
-#include "kernels_src/gemm/product_table.h"
 #include "kernels_src/launch_choices.h"
 #include "kernels_src/launch_choices.json.h"
+#include "kernels_src/products/product_table.h"
 
 #include <array>
 #include <atomic>
@@ -20,7 +20,6 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::array<const char*, 5> kProductKernels = {"rule", "skinny", "gemm", "mma", "fma"};
 constexpr std::size_t kMostProducts = 8192;
 
 struct PlaceKey {
@@ -44,7 +43,7 @@ struct PlaceKeyHash {
   }
 };
 
-thread_local std::optional<ProductPlan> forced_product;
+thread_local std::optional<ProductRow> forced_product;
 
 /// Real and simulated devices count from 0 each.
 int product_place(const Device& device) {
@@ -57,7 +56,7 @@ enum class Filled : std::uint8_t { unknown, empty, some };
 class ProductState {
  public:
   ProductState() = default;
-  /// The tables of another one, as they are now.
+  /// The present tables of another state.
   explicit ProductState(ProductState& from) {
     const std::unique_lock lock(from.mutex_);
     from.read_once();
@@ -66,7 +65,7 @@ class ProductState {
     update_filled();
   }
 
-  std::optional<ProductPlan> decided(const Device& device, const ProductKey& key) noexcept {
+  ProductRow decided(const Device& device, const ProductKey& key) noexcept {
     if (filled_.load(std::memory_order_acquire) == Filled::empty) [[likely]]
       return std::nullopt;
     try {
@@ -77,10 +76,8 @@ class ProductState {
       }
       const std::unique_lock lock(mutex_);
       read_once();
-      std::optional<ProductPlan> plan = look_up(device, key);
-      if (plan && (plan->kernel == ProductKernel::rule || !is_product_plan(*plan, key))) {
-        plan.reset();
-      }
+      ProductRow plan = look_up(device, key);
+      if (plan && !is_product_plan(*plan, key)) plan.reset();
       if (plans_.size() >= kMostProducts) plans_.clear();
       plans_.try_emplace(place, plan);
       return plan;
@@ -105,14 +102,15 @@ class ProductState {
   }
 
  private:
-  std::optional<ProductPlan> look_up(const Device& device, const ProductKey& key) const {
+  ProductRow look_up(const Device& device, const ProductKey& key) const {
     const std::array<std::string, 2> shapes = {product_shape(key), product_bucket(key)};
     for (const ProductTable* table : {users_ ? &*users_ : nullptr, &shipped_}) {
       if (table == nullptr || (table == &shipped_ && is_off())) continue;
       for (const std::string& shape : shapes) {
-        const ProductPlan* plan = find_product(*table, device, key, shape);
-        if (plan == nullptr) continue;
-        if (&shape == &shapes.front() || suits_product(device, key, *plan)) return *plan;
+        const ProductRow* row = find_product(*table, device, key, shape);
+        if (row == nullptr) continue;
+        const bool same_shape = &shape == &shapes.front();
+        if (same_shape || !*row || suits_product(device, key, **row)) return *row;
       }
     }
     return std::nullopt;
@@ -148,7 +146,7 @@ class ProductState {
   bool has_read_ = false;
   std::optional<ProductTable> users_;
   const ProductTable shipped_ = parse_products(text::launch_choices_json, "launch_choices.json");
-  std::unordered_map<PlaceKey, std::optional<ProductPlan>, PlaceKeyHash> plans_;
+  std::unordered_map<PlaceKey, ProductRow, PlaceKeyHash> plans_;
 };
 
 ProductState& product_state() {
@@ -175,10 +173,10 @@ PinnedProducts* set_pinned_products(PinnedProducts* pinned) noexcept {
   return std::exchange(pinned_products, pinned);
 }
 
-std::optional<ProductPlan> product_plan(const Device& device, const ProductKey& key) noexcept {
+ProductRow tuned_product(const Device& device, const ProductKey& key) noexcept {
   if (forced_product) {
-    const bool counts = forced_product->kernel != ProductKernel::rule;
-    return counts && is_product_plan(*forced_product, key) ? forced_product : std::nullopt;
+    const ProductRow& row = *forced_product;
+    return row && is_product_plan(*row, key) ? row : std::nullopt;
   }
   ProductState& state = pinned_products != nullptr ? pinned_products->state : product_state();
   return state.decided(device, key);
@@ -193,70 +191,9 @@ void use_product_table(std::optional<std::string_view> json) {
   product_state().use(parse_products(*json, "the text"));
 }
 
-ForcedProduct::ForcedProduct(const ProductPlan& plan) noexcept : before_(forced_product) {
-  forced_product = plan;
+ForcedProduct::ForcedProduct(const ProductRow& row) noexcept : before_(forced_product) {
+  forced_product = row;
 }
 ForcedProduct::~ForcedProduct() { forced_product = before_; }
-
-const char* product_kernel_name(ProductKernel kernel) noexcept {
-  return kProductKernels[static_cast<std::size_t>(kernel)];
-}
-
-std::optional<ProductKernel> product_kernel_from_name(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < kProductKernels.size(); ++i) {
-    if (name == kProductKernels[i]) return static_cast<ProductKernel>(i);
-  }
-  return std::nullopt;
-}
-
-std::optional<Gemm> planned_gemm(const Gemm& of, ScalarType out) {
-  if (of.kernel != GemmKernel::automatic || of.tile || of.mma_tile || of.fma_tile || of.splits) {
-    return std::nullopt;
-  }
-  ProductKey key = product_key(of.a, of.b, out, of.epilogue.gate.has_value());
-  key.sums = product_sums(of);
-  const auto plan = product_plan(of.a.device(), key);
-  if (!plan) return std::nullopt;
-  Gemm planned = of;
-  const auto& n = plan->numbers;
-  if (plan->kernel == ProductKernel::gemm) {
-    planned.tile = planned_tile(*plan);
-    planned.splits = n[6];
-  } else if (plan->kernel == ProductKernel::mma) {
-    planned.kernel = GemmKernel::mma;
-    planned.mma_tile = MmaTile{n[0], n[1], n[2]};
-    planned.splits = n[3];
-  } else if (plan->kernel == ProductKernel::fma) {
-    planned.fma_tile = FmaTile{n[0], n[1], n[2], n[3], n[4], n[5]};
-    planned.splits = n[6];
-  } else {
-    return std::nullopt;
-  }
-  return planned;
-}
-
-GemmTile planned_tile(const ProductPlan& plan) noexcept {
-  const auto& n = plan.numbers;
-  return {n[0], n[1], n[2], n[3], n[4] != 0, n[5], n[7] != 0};
-}
-
-SkinnyPlan planned_skinny(const Array& x, const Array& weights) {
-  std::vector<int> axes(weights.shape().size());
-  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
-  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-  const auto plan = product_plan(x.device(), product_key(x, weights.transpose(axes), x.type()));
-  if (!plan || plan->kernel != ProductKernel::skinny) return {};
-  const auto& n = plan->numbers;
-  SkinnyPlan wanted;
-  wanted.kernel = static_cast<SkinnyKernel>(n[0]);
-  wanted.warps = n[1];
-  wanted.rows = n[2];
-  wanted.unroll = n[3];
-  wanted.hint = n[4];
-  wanted.splits = n[5];
-  wanted.ahead = n[6];
-  wanted.stages = n[7];
-  return wanted;
-}
 
 }  // namespace kernwright::kernels

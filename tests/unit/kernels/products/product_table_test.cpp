@@ -1,5 +1,5 @@
 // Tables of products: what is read from a text, and what is found for a device.
-#include "kernels_src/gemm/product_table.h"
+#include "kernels_src/products/product_table.h"
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -28,7 +28,7 @@ ProductTable table_of(const std::string& device, const std::string& rows) {
       "the text");
 }
 
-const ProductPlan* found(const ProductTable& table, const std::string& shape = "1x2x3") {
+const ProductRow* found(const ProductTable& table, const std::string& shape = "1x2x3") {
   return find_product(table, test::device(), kKey, shape);
 }
 
@@ -38,9 +38,9 @@ TEST_CASE("product table: a plan has the kernel and its numbers, zeros behind th
   const ProductTable table =
       table_of(test::device().name(), R"("1x2x3": ["fma", 64, 64, 8, -1, 4096], "~1x2x4": [])");
   REQUIRE(found(table) != nullptr);
-  CHECK(*found(table) == ProductPlan{ProductKernel::fma, {64, 64, 8, -1, 4096, 0, 0, 0}});
+  CHECK(*found(table) == ProductPlan{FmaPlan{FmaTile{64, 64, 8, -1, 4096, 0}, 0}});
   REQUIRE(found(table, "~1x2x4") != nullptr);
-  CHECK(found(table, "~1x2x4")->kernel == ProductKernel::rule);
+  CHECK_FALSE(found(table, "~1x2x4")->has_value());
   CHECK(found(table, "1x2x4") == nullptr);
 }
 
@@ -48,8 +48,8 @@ TEST_CASE("product table: the device's name comes before its architecture") {
   const std::string arch = format("sm_{}", test::device().compute_capability().number());
   ProductTable table = table_of(arch, R"("1x2x3": ["mma", 64], "2x2x3": ["mma", 128])");
   table.merge(table_of(test::device().name(), R"("1x2x3": ["fma", 32])"));
-  CHECK(found(table)->kernel == ProductKernel::fma);
-  CHECK(found(table, "2x2x3")->kernel == ProductKernel::mma);
+  CHECK(std::holds_alternative<FmaPlan>(**found(table)));
+  CHECK(std::holds_alternative<MmaPlan>(**found(table, "2x2x3")));
   CHECK(found(table_of("another device", R"("1x2x3": ["fma"])")) == nullptr);
 }
 

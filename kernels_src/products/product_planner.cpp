@@ -1,0 +1,128 @@
+// Plans of products: the table first, then few rows, tiles, the kernel of all types.
+#include "kernels_src/products/product_planner.h"
+
+#include "core/device.h"
+#include "kernels_src/gemm/fma/fma_gemm.h"
+#include "kernels_src/gemm/mma/mma_gemm.h"
+#include "kernels_src/products/product_choices.h"
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr double kLeastProducts = 1 << 20;  ///< multiplications that go to the tensor cores
+constexpr std::int64_t kSkinnyFloatRows = 12;
+constexpr std::int64_t kTileRows = 32;       ///< of x, with more: tiles
+constexpr std::int64_t kMisalignedRows = 8;  ///< of x, where b is misaligned
+constexpr std::int64_t kFewTileRows = 16;    ///< of x, for so many columns of b:
+constexpr std::int64_t kManyTileColumns = 12288;
+constexpr std::int64_t kTileColumns = 1024;                    ///< of b, at least
+constexpr std::int64_t kTileElements = std::int64_t{1} << 22;  ///< of b, at least
+
+/// Whether dense lines of b begin elsewhere than at multiples of 16 bytes. Kernels for few rows
+/// then load element by element.
+bool has_misaligned_lines(const Array& b) {
+  const auto element = static_cast<std::int64_t>(scalar_size(b.type()));
+  const Shape& strides = b.strides();
+  const int line = strides[0] == element ? 1 : 0;
+  const bool is_dense = strides[static_cast<std::size_t>(1 - line)] == element;
+  return is_dense && (strides[static_cast<std::size_t>(line)] % 16 != 0 || b.address() % 16 != 0);
+}
+
+/// Whether tiles of 64 rows (gemm.cu) are faster for few rows: with more than some rows of x and a
+/// large b (k, n) in dense columns. Tiles read an aligned copy of a misaligned b: with 64 rows that
+/// took an eighth of the time. Measured on an H200; a table's plan comes first.
+bool prefers_tiles(const Device& device, const ProductRequest& request) {
+  const ProductKey& key = request.key;
+  if (!is_half(key.a) || key.a != key.b || !device.capabilities().wgmma) return false;
+  if (request.misaligned) return key.rows > kMisalignedRows;
+  if (key.rows <= (key.columns >= kManyTileColumns ? kFewTileRows : kTileRows)) return false;
+  return request.columns_dense && key.columns >= kTileColumns &&
+         key.columns * key.inner >= kTileElements;
+}
+
+/// Tiles of the best kernel that the device and the types have. Gemm goes on to the next kernel
+/// where a layout does not fit.
+ProductPlan tiles(const Device& device, const ProductKey& key) {
+  const bool exact = key.a == ScalarType::float64 || key.a == ScalarType::float32;
+  if (exact && key.sums == ProductSums::plain) return FmaPlan{};
+  if (device.capabilities().wgmma) return WgmmaPlan{};
+  return MmaPlan{};
+}
+
+/// Whether tiles pay for the compilation of a kernel of many instructions.
+bool takes_tiles(const Device& device, const ProductRequest& request) {
+  const ProductKey& key = request.key;
+  if (request.use == ProductUse::tiles || key.sums != ProductSums::plain) return true;
+  if (key.a == ScalarType::float32 || key.a == ScalarType::float64) return has_fma(device, key.a);
+  const bool has_sums = is_half(key.a) || key.a == ScalarType::int8;
+  return has_sums && key.a == key.b && has_mma(device, key.a) && key.inner > 0 &&
+         request.multiplications >= kLeastProducts;
+}
+
+/// How the sums of a product are made, where the types leave a choice.
+ProductSums product_sums(const Gemm& gemm) {
+  if (gemm.tf32) return ProductSums::tf32;
+  if (!is_float8(gemm.a.type())) return ProductSums::plain;
+  if (gemm.block_scales) return ProductSums::blocks;
+  return gemm.fast_sums ? ProductSums::plain : ProductSums::promoted;
+}
+
+}  // namespace
+
+std::int64_t most_skinny_rows(ScalarType x) noexcept {
+  return x == ScalarType::float32 ? kSkinnyFloatRows : kSkinnyRows;
+}
+
+bool is_skinny_type(ScalarType x) noexcept { return is_half(x) || x == ScalarType::float32; }
+
+ProductRequest product_request(const Array& a, const Array& b, ScalarType out, ProductUse use) {
+  ProductRequest request{.key = product_key(a, b, out), .use = use, .single = b.ndim() == 2};
+  const std::int64_t inner = request.key.inner;
+  if (inner > 0) {
+    const auto rows = static_cast<double>(a.size()) / static_cast<double>(inner);
+    request.multiplications = rows * static_cast<double>(b.size());
+  }
+  if (request.single) {
+    request.misaligned = has_misaligned_lines(b);
+    request.columns_dense = b.strides()[0] == static_cast<std::int64_t>(scalar_size(b.type()));
+  }
+  return request;
+}
+
+ProductPlan plan_product(const Device& device, const ProductRequest& request) {
+  const ProductRow tuned = tuned_product(device, request.key);
+  const bool is_skinny = tuned && std::holds_alternative<SkinnyPlan>(*tuned);
+  if (tuned && (request.few ? is_skinny || !request.skinny_only : !is_skinny)) return *tuned;
+  if (request.few) {
+    const bool may_tile = !tuned && !request.skinny_only && !request.adds && request.single;
+    if (!may_tile || !prefers_tiles(device, request)) return SkinnyPlan{};
+  }
+  if (takes_tiles(device, request)) return tiles(device, request.key);
+  return PlainPlan{};
+}
+
+GemmPlan tile_plan(const ProductPlan& plan) noexcept {
+  if (const auto* each = std::get_if<WgmmaPlan>(&plan)) return *each;
+  if (const auto* each = std::get_if<MmaPlan>(&plan)) return *each;
+  if (const auto* each = std::get_if<FmaPlan>(&plan)) return *each;
+  return PlainPlan{};
+}
+
+GemmPlan plan_gemm(const Gemm& gemm) {
+  if (gemm.a.ndim() < 2 || gemm.b.ndim() < 2) return PlainPlan{};  // Gemm::run() refuses them
+  const bool gated = gemm.epilogue.gate && fuses_gate(gemm);
+  const bool apart = gemm.epilogue.gate && !gated;
+  const ScalarType out = apart ? ScalarType::float32 : gemm_result_type(gemm);
+  ProductRequest request = product_request(gemm.a, gemm.b, out, ProductUse::tiles);
+  request.key.sums = product_sums(gemm);
+  request.key.gated = gated;
+  return tile_plan(plan_product(gemm.a.device(), request));
+}
+
+Array run_gemm(const Gemm& gemm, const Stream& stream) {
+  Gemm planned = gemm;
+  planned.plan = plan_gemm(gemm);
+  return planned.run(stream);
+}
+
+}  // namespace kernwright::kernels

@@ -1,0 +1,47 @@
+// The one place that chooses the kernel of a matrix product.
+#pragma once
+
+#include "array/array.h"
+#include "kernels_src/gemm/gemm.h"
+#include "kernels_src/products/product_plan.h"
+
+#include <cstdint>
+
+namespace kernwright::kernels {
+
+/// The rules for a product: matmul(), linear(), or a Gemm, which takes tiles at any size.
+enum class ProductUse : std::uint8_t { matrices, layer, tiles };
+
+/// The facts about a product a @ b that decide the plan: no addresses.
+struct ProductRequest {
+  ProductKey key;
+  ProductUse use = ProductUse::tiles;
+  bool few = false;            ///< skinny kernels take the operands
+  bool skinny_only = false;    ///< no tiles for few rows: scaled weights, or the operands exchanged
+  bool adds = false;           ///< few rows of a layer get a residual
+  bool single = false;         ///< b has two dimensions
+  bool misaligned = false;     ///< dense lines of b begin elsewhere than at multiples of 16 bytes
+  bool columns_dense = false;  ///< each column of b lies in one piece
+  double multiplications = 0;  ///< rows of a times the elements of b
+};
+
+/// The request of a @ b, whose dimensions fit, for a result of type `out`.
+ProductRequest product_request(const Array& a, const Array& b, ScalarType out, ProductUse use);
+
+/// The plan of a product: the choice of the table in use, else of the rules. Asks the table once.
+/// A rule's plan leaves the tile to the model of the kernel. Thread-safe.
+ProductPlan plan_product(const Device& device, const ProductRequest& request);
+
+/// The plan of a Gemm; never a skinny kernel.
+GemmPlan plan_gemm(const Gemm& gemm);
+/// A Gemm by the plan that plan_gemm() has for it. Throws as Gemm::run().
+Array run_gemm(const Gemm& gemm, const Stream& stream = {});
+
+/// The alternative of a plan that is not for a skinny kernel.
+GemmPlan tile_plan(const ProductPlan& plan) noexcept;
+
+/// Rows of x that a skinny kernel takes: of float32 fma_gemm.cu is faster with more (H100).
+std::int64_t most_skinny_rows(ScalarType x) noexcept;
+bool is_skinny_type(ScalarType x) noexcept;
+
+}  // namespace kernwright::kernels
