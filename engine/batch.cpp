@@ -166,9 +166,31 @@ bool Batch::search(const SequencePtr& sequence) {
   return true;
 }
 
+/// Whether a running sequence computes the beginning of this one: it leaves the queue until then.
+bool Batch::awaits_prefix(const SequencePtr& sequence) {
+  if (!options_.pages.prefix_cache || sequence->preempted) return false;
+  const std::optional<Leader> leader = find_leader(*sequence, running_, pages_);
+  if (!leader) return false;
+  queue_.remove(*sequence);
+  pages_.release(*std::exchange(searched_, nullptr));
+  leader->sequence->prefix_waiters.push_back({sequence, leader->tokens});
+  return true;
+}
+
+/// Queues the sequences again that waited for so many tokens of this one, or for fewer.
+void Batch::release_waiters(Sequence& sequence, std::int32_t tokens) {
+  std::erase_if(sequence.prefix_waiters, [&](const PrefixWaiter& each) {
+    if (each.tokens > tokens) return false;
+    if (!each.sequence->finished) queue_.add(each.sequence);
+    return true;
+  });
+}
+
+/// Whether the sequence left the queue: for a row, or for the beginning of its text.
 bool Batch::admit_one(const SequencePtr& sequence) {
-  if (free_rows_.empty()) return false;
   const bool is_new = search(sequence);
+  if (is_new && awaits_prefix(sequence)) return true;
+  if (free_rows_.empty()) return false;
   std::int32_t wanted = demand(*sequence) - static_cast<std::int32_t>(sequence->pages.size());
   for (const SequencePtr& each : running_)
     wanted += demand(*each) - static_cast<std::int32_t>(each->pages.size());
@@ -229,6 +251,7 @@ void Batch::preempt(const SequencePtr& sequence) {
   ++stats_.preemptions;
   pages_.keep_text(*sequence);
   pages_.release(*sequence);
+  release_waiters(*sequence, options_.capacity);
   sequence->preempted = true;
   free_rows_.push_back(std::exchange(sequence->row, -1));
   std::erase(running_, sequence);
@@ -303,6 +326,7 @@ void Batch::commit(const StepPlan& plan, std::vector<std::int32_t>& active,
     }
     if (!sequence.followers.empty()) release_followers(sequence);
     pages_.keep_prompt(sequence);
+    release_waiters(sequence, sequence.computed);
   }
 }
 
@@ -415,6 +439,7 @@ void Batch::finish(Sequence& sequence, Finish reason, std::int32_t token,
   for (const SequencePtr& each : std::exchange(sequence.followers, {})) {
     if (!each->finished) queue_.add(each);
   }
+  release_waiters(sequence, options_.capacity);
   events_.push_back({sequence.request, sequence.choice, token, reason, std::move(details),
                      sequence.shared, sequence.drafted, sequence.accepted, cause});
 }

@@ -4,6 +4,7 @@
 #include "engine/draft_planner.h"
 #include "engine/drafts.h"
 #include "engine/inbox.h"
+#include "engine/leader.h"
 #include "engine/requests.h"
 #include "engine/row_states.h"
 #include "engine/schedule.h"
@@ -56,7 +57,8 @@ struct BatchStats : RequestCounts {
 /// that the running ones may soon take. Where pages run out, the one of the lowest priority, and of
 /// these the newest, is preempted: its tokens are computed again later. A deterministic engine
 /// admits a sequence when the pages of its longest text are available, and preempts none: a token
-/// that is computed again in a step of another size may differ in its last bits.
+/// that is computed again in a step of another size may differ in its last bits. A sequence whose
+/// beginning a running one is about to compute waits for these pages, and lets others pass.
 class Batch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -120,6 +122,8 @@ class Batch {
   void admit();
   bool admit_one(const SequencePtr& sequence);
   bool search(const SequencePtr& sequence);
+  bool awaits_prefix(const SequencePtr& sequence);
+  void release_waiters(Sequence& sequence, std::int32_t tokens);
   std::int32_t demand(const Sequence& sequence) const noexcept;
   StepPlan preempting_plan();
   SequencePtr victim() const;

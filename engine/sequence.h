@@ -99,6 +99,14 @@ struct Account {
 /// In the salt of pages of long texts, see BatchOptions::short_length.
 inline constexpr std::uint64_t kLongSalt = std::uint64_t{1} << 63;
 
+struct Sequence;
+
+/// A sequence without a row, until another one has computed so many tokens of its own prompt.
+struct PrefixWaiter {
+  std::shared_ptr<Sequence> sequence;
+  std::int32_t tokens = 0;
+};
+
 /// One running or waiting text. Numbers of tokens are those after all steps planned so far: the
 /// host knows how many tokens there are before it knows them. While a step with drafts is on its
 /// way, they are the most that there may be.
@@ -135,6 +143,8 @@ struct Sequence {
   float expected_drafts = -1;  ///< that a step accepts; below 0: nobody knows
   /// Other choices of the request, until they get the pages of this one.
   std::vector<std::shared_ptr<Sequence>> followers;
+  /// Sequences of other requests that begin alike: they find its pages in the prefix cache.
+  std::vector<PrefixWaiter> prefix_waiters{};
 
   std::int32_t prompt_length() const noexcept {
     return static_cast<std::int32_t>(source->prompt.size());
@@ -150,8 +160,10 @@ struct Sequence {
   std::int32_t most_drafts() const noexcept {
     const bool changes = planned < source->min_tokens && !source->constraints.early_mask.is_empty();
     const std::int32_t most = changes ? 0 : limit - planned - 1;
-    const std::int32_t left =
-        short_length == 0 || is_long ? most : std::min(most, short_length - length);
+    // A text outgrows the short length by a token that is certain to come.
+    const std::int32_t left = short_length == 0 || is_long
+                                  ? most
+                                  : std::min(most, std::max(short_length - length - 1, 0));
     return is_guided() ? std::min(left, static_cast<std::int32_t>(guesses.size())) : left;
   }
   /// Whether its next step has a token that needs other rotations than those in its pages.

@@ -77,15 +77,13 @@ std::size_t SequencePages::kept_pages(const Sequence& sequence, std::size_t toke
 }
 
 void SequencePages::keep_prompt(Sequence& sequence) {
+  if (!options_.prefix_cache || sequence.prompt_cached) return;
   const auto length = static_cast<std::size_t>(sequence.prompt_length());
-  const std::size_t full = length / static_cast<std::size_t>(options_.page_size);
-  if (!options_.prefix_cache || sequence.prompt_cached ||
-      static_cast<std::size_t>(sequence.computed) <
-          full * static_cast<std::size_t>(options_.page_size))
-    return;
+  const std::size_t known = std::min(length, static_cast<std::size_t>(sequence.computed));
   prefixes_.add(sequence.source->prompt,
-                std::span(sequence.pages).first(kept_pages(sequence, length)), sequence.salt());
-  sequence.prompt_cached = true;
+                std::span(sequence.pages).first(kept_pages(sequence, known)), sequence.salt());
+  const auto size = static_cast<std::size_t>(options_.page_size);
+  sequence.prompt_cached = known / size == length / size;
 }
 
 void SequencePages::keep_text(const Sequence& sequence) {

@@ -49,7 +49,8 @@ class SequencePages {
   void share(const Sequence& leader, Sequence& follower);
   /// Takes pages until so many tokens have place. Throws std::logic_error without available ones.
   void give(Sequence& sequence, std::int32_t tokens);
-  /// Keeps full pages of computed tokens for others: of the prompt, or of all known tokens.
+  /// Keeps full pages of computed tokens for others: of the prompt, step by step, or of all known
+  /// tokens.
   void keep_prompt(Sequence& sequence);
   void keep_text(const Sequence& sequence);
   /// Computed tokens of the first pages, as far as a draft model has these.

@@ -47,7 +47,11 @@ void WaitingQueue::add(const SequencePtr& sequence) {
     });
     level.preempted.insert(place, sequence);
   } else {
-    level.others[sequence->account].push_back(sequence);
+    auto& others = level.others[sequence->account];
+    const auto earlier = std::find_if(others.rbegin(), others.rend(), [&](const SequencePtr& each) {
+      return each->request <= sequence->request;
+    });
+    others.insert(earlier.base(), sequence);  // one that waited elsewhere has its place again
   }
   ++size_;
 }
