@@ -65,7 +65,8 @@ def test_streamed_layers_give_the_same_bits(name, tmp_path):
 
 def test_every_architecture_has_a_recorded_model():
     recorded = {each["config"]["architectures"][0] for each in STORED.values()}
-    assert recorded == set(llm.known_architectures()) - _registered_by_tests()
+    # MiMo is Qwen 2, and transformers has no class for it: see test_llm_predictors.py.
+    assert recorded | {"MiMoForCausalLM"} == set(llm.known_architectures()) - _registered_by_tests()
 
 
 def _registered_by_tests():

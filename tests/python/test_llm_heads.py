@@ -1,11 +1,11 @@
 """EAGLE-3 heads as files have them: what they guess against NumPy, and texts that stay the same."""
 
-import itertools
 import json
 
 import numpy as np
 import pytest
-from llama_host import config_of, logits_on_the_host, softmax, weights_of
+from host_heads import HostBlock, steps_of
+from llama_host import config_of, logits_on_the_host, weights_of
 from serving import PROMPTS
 from serving import TINY as TRAINED
 
@@ -34,40 +34,18 @@ def norm(x, weight):
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + FIELDS["rms_norm_eps"]) * weight
 
 
-class HostHead:
+class HostHead(HostBlock):
     """The head of one text, an entry at a time, in float64."""
 
     def __init__(self, weights, table, before=False):
-        self.weights, self.table, self.before = weights, table, before
-        self.keys, self.values = [], []
-
-    def part(self, name):
-        return self.weights[f"midlayer.{name}.weight"]
+        super().__init__(weights, "midlayer.", FIELDS)
+        self.table, self.before = table, before
 
     def entry(self, position, token, state):
         """The next state of the entry at a place; entries behind it are forgotten."""
-        del self.keys[position:], self.values[position:]
         normed = norm(state, self.part("hidden_norm"))
         y = np.concatenate([norm(self.table[token], self.part("input_layernorm")), normed])
-        q, k, v = ((self.part(f"self_attn.{each}_proj") @ y).reshape(-1, SIZE) for each in "qkv")
-        angles = position * FIELDS["rope_theta"] ** (-np.arange(0, SIZE, 2) / SIZE)
-
-        def turned(x):
-            a, b = np.split(x, 2, -1)
-            cos, sin = np.cos(angles), np.sin(angles)
-            return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
-
-        group = HEADS // KV_HEADS
-        self.keys.append(np.repeat(turned(k), group, 0))
-        self.values.append(np.repeat(v, group, 0))
-        scores = np.einsum("hd,nhd->hn", turned(q), np.array(self.keys)) / np.sqrt(SIZE)
-        made = np.einsum("hn,nhd->hd", softmax(scores), np.array(self.values)).reshape(-1)
-        x = (normed if self.before else state) + self.part("self_attn.o_proj") @ made
-        y = norm(x, self.part("post_attention_layernorm"))
-        gate = self.part("mlp.gate_proj") @ y
-        return x + self.part("mlp.down_proj") @ (
-            gate / (1 + np.exp(-gate)) * (self.part("mlp.up_proj") @ y)
-        )
+        return super().entry(position, normed if self.before else state, y)
 
     def drafts(self, tokens, features, count):
         """So many tokens behind a text, of whose tokens but the last the features are known."""
@@ -82,7 +60,7 @@ class HostHead:
             position += 1
             if len(made) < count:
                 state = self.entry(position, made[-1], state)
-        del self.keys[len(tokens) - 1 :], self.values[len(tokens) - 1 :]
+        self.forget(len(tokens) - 1)
         return made
 
 
@@ -175,20 +153,6 @@ def head(texts, table, tmp_path_factory):
 
 def draft_of(path, tokens=3, always=True):
     return llm.Draft(model=path, tokens=tokens, always=always)
-
-
-def steps_of(pieces, most):
-    """(tokens before, accepted) of the steps of `most` drafts; the first piece has no drafts."""
-    made, before, begin = [], (0, 0), 0
-    for (drafted, accepted), group in itertools.groupby(
-        pieces, key=lambda piece: (piece.drafted, piece.accepted)
-    ):
-        size = len(list(group))
-        if drafted - before[0] == most:
-            made.append((begin, accepted - before[1]))
-            assert size == accepted - before[1] + 1
-        before, begin = (drafted, accepted), begin + size
-    return made
 
 
 VARIANTS = {

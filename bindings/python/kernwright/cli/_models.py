@@ -70,9 +70,9 @@ def add_device_argument(parser: argparse.ArgumentParser) -> None:
 def add_draft_arguments(parser: Any) -> None:
     """How tokens are guessed."""
     parser.add_argument(
-        "--draft", metavar="ngram|jacobi|PATH", help="guesses tokens from the text so far, or with "
-        "a smaller model of the same vocabulary or an EAGLE-3 head, and checks several in a step, "
-        "where that pays",
+        "--draft", metavar="ngram|jacobi|mtp|PATH", help="guesses tokens from the text so far, "
+        "with the model's own layer of multi-token prediction, a smaller model of the same "
+        "vocabulary or an EAGLE-3 head, and checks several in a step, where that pays",
     )  # fmt: skip
     parser.add_argument("--draft-tokens", type=int, metavar="N", help="of a step, at most")
 

@@ -138,9 +138,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     def planned(path: str | None) -> Any:
         with device:
-            made = plan(**load_options(arguments, path), device=device)
-            if path is None and arguments.draft is not None and arguments.draft.model is not None:
-                made = made._replace(draft=planned_draft(arguments.draft.model, made))
+            options = load_options(arguments, path)
+            made = plan(**options, device=device)
+            if path is None and arguments.draft is not None and arguments.draft.has_model:
+                made = made._replace(
+                    draft=planned_draft(arguments.draft, made, options.get("path"))
+                )
             return made
 
     def load(path: str | None) -> Any:

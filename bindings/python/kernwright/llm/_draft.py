@@ -16,7 +16,7 @@ __all__ = ["Draft"]
 
 _LONGEST = 64  # tokens of an n-gram, as the kernel has it
 _MOST_TOKENS = 31
-_USUAL_TOKENS = {"ngram": 7, "jacobi": 7, "model": 4}
+_USUAL_TOKENS = {"ngram": 7, "jacobi": 7, "model": 4, "mtp": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +40,11 @@ class Draft:
     `model` may be the path of an EAGLE-3 head, too: a folder whose config.json has
     `draft_vocab_size` or an architecture of that name, with safetensors. It writes drafts from
     hidden states of three layers of the large model, which pages keep for it.
+
+    "mtp" is the layer of multi-token prediction that files of MiMo have beside the model. It reads
+    the hidden state behind the model's last layer, and shares its table of tokens and its last
+    product. One draft is what such a layer was trained for; further ones go on from its own state,
+    and are right less often.
 
     The model writes the same tokens with and without drafts: each is drawn from its own logits with
     its own random number. A step with drafts computes more tokens, in other kernels. Where two
@@ -75,16 +80,20 @@ class Draft:
     _: dataclasses.KW_ONLY
     model: str | os.PathLike[str] | Model | Head | None = None
     tokens: int | None = None
-    """Without a number 4 of a model or a head, else 7."""
+    """Without a number 4 of a model or a head, 1 of "mtp", else 7."""
     shortest: int = 1
     longest: int = 8
     always: bool = False
 
     def __post_init__(self) -> None:
-        kinds = ("ngram", "jacobi", "model")
+        kinds = ("ngram", "jacobi", "model", "mtp")
         if self.kind not in kinds or (self.kind == "model" and self.model is None):
             raise ArgumentError(
-                f'a draft is "ngram" or "jacobi", or has model=, got {self.kind!r:.60}'
+                f'a draft is "ngram", "jacobi" or "mtp", or has model=, got {self.kind!r:.60}'
+            )
+        if self.kind == "mtp" and self.model is not None:
+            raise ArgumentError(
+                'a draft of "mtp" has the layer of the model itself: leave model out'
             )
         if self.model is not None:
             object.__setattr__(self, "kind", "model")
@@ -105,6 +114,11 @@ class Draft:
         if not isinstance(self.always, bool):
             raise ArgumentError(f"always is True or False, got {self.always!r:.60}")
 
+    @property
+    def has_model(self) -> bool:
+        """Whether a model, a head or a layer writes the drafts: of one model alone."""
+        return self.model is not None or self.kind == "mtp"
+
 
 def _require_model(model: Any) -> None:
     """Raises ArgumentError for what is no model, and no path."""
@@ -116,23 +130,24 @@ def _require_model(model: Any) -> None:
 
 
 def draft_of(draft: Any, tokens: int | None = None) -> Draft | None:
-    """What a `draft` option means: a Draft, "ngram", the path of a model, or None and "none" for
-    none. Raises ArgumentError."""
+    """What a `draft` option means: a Draft, "ngram", "jacobi", "mtp", the path of a model, or None
+    and "none" for none. Raises ArgumentError."""
     if draft is None or isinstance(draft, Draft):
         return draft
     if draft == "none":
         return None
-    if draft in ("ngram", "jacobi"):
+    if draft in ("ngram", "jacobi", "mtp"):
         return Draft(draft, tokens=tokens)
     if not isinstance(draft, (str, os.PathLike)):
         raise ArgumentError(
-            'draft is "ngram", "jacobi", the path of a model, an llm.Draft or None, got '
+            'draft is "ngram", "jacobi", "mtp", the path of a model, an llm.Draft or None, got '
             f"{draft!r:.60}"
         )
     if not os.path.exists(draft):
         name = os.fsdecode(draft)
         raise ArgumentError(
-            f'a draft is "ngram", "jacobi" or the path of a model, and there is no {name!r:.200}'
+            f'a draft is "ngram", "jacobi", "mtp" or the path of a model, and there is no '
+            f"{name!r:.200}"
         )
     return Draft(model=draft, tokens=tokens)
 

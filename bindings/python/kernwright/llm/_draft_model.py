@@ -11,9 +11,10 @@ from kernwright.llm._caches import CacheFormat
 from kernwright.llm._draft import Draft
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fill import itemsize
-from kernwright.llm._heads import Head, head_config, load_head
+from kernwright.llm._heads import Head, head_config, load_head, load_predictor
 from kernwright.llm._step import Step
 from kernwright.llm.models.eagle3 import Eagle3
+from kernwright.llm.models.mimo import MiMoPredictor
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
@@ -24,7 +25,7 @@ __all__ = ["DraftModel", "loaded_draft", "with_model"]
 class DraftModel(NamedTuple):
     """What an engine takes of a draft model."""
 
-    module: Callable[[Step], Array] | Eagle3
+    module: Callable[[Step], Array] | Eagle3 | MiMoPredictor
     layers: list[tuple[int, int]]
     """(kv_heads, head_dim) of what each layer keeps of a token."""
     format: CacheFormat
@@ -78,8 +79,10 @@ def with_model(draft: Draft, device: Any) -> Draft:
 def loaded_draft(draft: Draft | None, model: Model) -> Draft | None:
     """The draft with its model loaded, for drafts of texts of `model`. Raises ModelError for a
     draft model that does not fit, and what llm.load() raises."""
-    if draft is None or draft.model is None or isinstance(draft.model, Head):
+    if draft is None or not draft.has_model or isinstance(draft.model, Head):
         return draft
+    if draft.model is None:
+        return dataclasses.replace(draft, kind="model", model=load_predictor(model))
     if (config := head_config(draft.model)) is not None:
         return dataclasses.replace(draft, model=load_head(config, model))
     loaded = with_model(draft, model.device)

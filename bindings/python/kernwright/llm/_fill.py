@@ -26,6 +26,7 @@ _SHOWN = 12  # names of each list in a message
 # Buffers that some files keep beside the parameters.
 _BUFFERS = re.compile(r".*\.rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias")
 NUMBERS = ("float64", "float32", "float16", "bfloat16")
+_NO_NUMBERS = re.compile(r"u?int[0-9]+|bool|complex[0-9]+")  # which no format of weights is
 
 
 class Few(NamedTuple):
@@ -215,15 +216,18 @@ class Filling(_Formatted):
             if self.first[id(self.slots[place.path].unread)] != place.path:
                 continue  # a tied parameter under its second name
             expected, found = self._expected_shape(place), self.tensors.shape(name)
-            few_bits = self.tensors.dtype(name) not in NUMBERS
-            if few_bits and place.change in ("T", "row") and len(found) == 2:
+            dtype = self.tensors.dtype(name)
+            few_bits = dtype not in NUMBERS
+            if _NO_NUMBERS.fullmatch(dtype):
+                wrong.append(f"{name} is of {dtype}, and {place.path} takes float numbers")
+            elif few_bits and place.change in ("T", "row") and len(found) == 2:
                 place = place._replace(change=None)  # weights of few bits are (n, k) in all files
             if changed_shape(found, place.change) != expected:
                 wrong.append(f"{name} is {found}, and {place.path} takes {expected}")
             places[name] = place
         problems = {
             "missing": self._missing(places), "unexpected": sorted(unexpected),
-            "wrong shapes": wrong,
+            "wrong": wrong,
         }  # fmt: skip
         if any(problems.values()):
             listed = "; ".join(

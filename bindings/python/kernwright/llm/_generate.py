@@ -14,7 +14,7 @@ from kernwright.llm._choice import Choice, Completion, Piece
 from kernwright.llm._draft import Draft, chosen_draft
 from kernwright.llm._draft_model import loaded_draft
 from kernwright.llm._engine import Generated, TokenEngine
-from kernwright.llm._guide.compiler import guide_of
+from kernwright.llm._guide.words import sampling_of
 from kernwright.llm._options import Generation
 from kernwright.llm._size import MOST_ROWS, PAGE, SAME_ROWS, EngineSize
 
@@ -68,7 +68,7 @@ class Generator:
 
     def _with_model(self, draft: Draft | None) -> Draft | None:
         """The draft with its model: that of the last call with one stays."""
-        if draft is None or draft.model is None:
+        if draft is None or not draft.has_model:
             return draft
         if self._loaded is None or self._loaded[0] != draft:
             self._engine, self._loaded = None, None
@@ -109,6 +109,21 @@ def prompts_of(model: Model, prompts: Any) -> tuple[list[list[int]], bool]:
     return [tokens_of(model, each) for each in prompts], False
 
 
+def whole_numbers(tokens: Any) -> list[int]:
+    """Tokens as ints; a list of ints is looked through by no code of Python. Raises
+    ArgumentError."""
+    try:
+        if isinstance(tokens, (list, tuple)) and set(map(type, tokens)) == {int}:
+            return list(tokens)
+        numbers = [int(each) for each in tokens if not isinstance(each, (str, bool, float))]
+        whole = len(numbers) == len(tokens)
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise ArgumentError(f"tokens are a list of whole numbers, got {tokens!r:.60}")
+    return numbers
+
+
 def tokens_of(model: Model, prompt: Any) -> list[int]:
     """The tokens of one prompt. Raises ModelError, ContextError, ArgumentError."""
     if isinstance(prompt, str):
@@ -146,9 +161,8 @@ def _at_once(
     options: Generation, begin: float,
 ) -> list[list[Completion]]:  # fmt: skip
     """All prompts without a look at their text."""
-    guide = guide_of(model, options.form)
     requests = [
-        (prompt, options.sampling(limit, model.eos, guide))
+        (prompt, sampling_of(model, options, limit))
         for prompt, limit in zip(lists, limits, strict=True)
     ]
     return [
@@ -194,8 +208,7 @@ class _Watched(Iterator[Piece]):
         self.choices = [Choice(model, prompt, limit, options, i) for i in range(options.n)]
         for each in self.choices:
             each.began = begin
-        guide = guide_of(model, options.form)
-        self._tokens = engine.stream(prompt, options.sampling(limit, model.eos, guide))
+        self._tokens = engine.stream(prompt, sampling_of(model, options, limit))
 
     def __next__(self) -> Piece:
         while True:

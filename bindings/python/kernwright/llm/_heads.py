@@ -1,9 +1,11 @@
-"""Heads: layers of files of their own, for drafts from the hidden states of a model."""
+"""Heads: layers for drafts from hidden states, in files of their own or of the model."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,27 +17,42 @@ from kernwright.llm._caches import CacheFormat
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
-from kernwright.llm._fill import Filling, itemsize
+from kernwright.llm._fill import Filling, RandomFilling, itemsize
+from kernwright.llm._quantised.methods import quantization_config
+from kernwright.llm._quantised.tensors import quantised
+from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import SafeTensorsFiles, opened_folder
 from kernwright.llm._weights.memory import place
 from kernwright.llm.models.eagle3 import Eagle3, feature_layers
+from kernwright.llm.models.mimo import MiMoPredictor
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
 
-__all__ = ["Head", "head_bytes", "head_config", "load_head"]
+__all__ = [
+    "Head",
+    "drop_predictor",
+    "head_bytes",
+    "head_config",
+    "load_head",
+    "load_predictor",
+    "predictor_bytes",
+]
 
 
 class Head:
-    """An EAGLE-3 head of a model: its layer, the tokens of its logits, and the layers of the model
-    with its input."""
+    """A head of a model: its layer, the tokens of its logits, and the layers of the model with its
+    input: `states`, the hidden states in front of them."""
 
-    def __init__(self, config: Config, module: Eagle3, tokens: Array | None, model: Model) -> None:
+    def __init__(
+        self, config: Config, module: Eagle3 | MiMoPredictor, tokens: Array | None, model: Model,
+        states: tuple[int, ...],
+    ) -> None:  # fmt: skip
         self.config, self.module, self.device = config, module, model.device
         self.tokens = tokens
         """(draft_vocab_size,) int32: the token of each logit; None where they are the same."""
-        self.states = feature_layers(config, model.config.num_layers)
-        self.width = 3 * model.config.hidden_size
+        self.states = states
+        self.width = len(states) * model.config.hidden_size
         """Numbers of a token's hidden states."""
         self.dtype: str = module.norm.weight.dtype.name
 
@@ -96,7 +113,75 @@ def load_head(config: Config, model: Model) -> Head:
     if is_shared:
         module.embedding = table
     module.eval()
-    return Head(config, module, tokens, model)
+    return Head(config, module, tokens, model, feature_layers(config, ours.num_layers))
+
+
+def predictor_of(config: Config) -> Any:
+    """The layer of multi-token prediction that files of a model have beside it, without numbers.
+    Raises ModelError for those that have none, or several."""
+    found = getattr(class_of(config.architecture, config.source), "predictor", None)
+    if found is None:
+        raise ModelError(
+            f'{config.source}: {config.architecture} has no layer for draft="mtp"; '
+            "MiMoForCausalLM has one"
+        )
+    count = config.count("num_nextn_predict_layers", 0)
+    if count != 1:
+        raise ModelError(
+            f'{config.source}: draft="mtp" takes one layer, and num_nextn_predict_layers is {count}'
+        )
+    return found(config)
+
+
+def load_predictor(model: Model) -> Head:
+    """The head that the files of a model have beside it; random numbers where the model's are.
+    Raises ModelError for files without one, and tensors that do not fit."""
+    module, network = predictor_of(model.config), model.module
+    table: Any = getattr(network, "embedding", None)
+    dtype = _dtype_of(table, model.config)
+    with _predictor_parameters(module, model.config, model.folder, dtype, model.device) as filling:
+        place(filling, "device", None, model.device, 0)
+    module.share(network)
+    module.eval()
+    return Head(model.config, module, None, model, (model.config.num_layers,))
+
+
+def predictor_bytes(config: Config, folder: str | None, device: Any) -> tuple[int, int]:
+    """As head_bytes(), of the head in the files of a model; `folder` is None for random numbers."""
+    module = predictor_of(config)
+    with _predictor_parameters(module, config, folder, config.dtype, device) as filling:
+        weights = sum(filling.nbytes(path) for path in filling.first.values())
+    token = CacheFormat(config.dtype).token_bytes(module.cache_layers())
+    return weights, token + config.hidden_size * itemsize(config.dtype)
+
+
+@contextlib.contextmanager
+def _predictor_parameters(
+    module: Any, config: Config, folder: str | None, dtype: str, device: Any
+) -> Iterator[Filling | RandomFilling]:
+    """What fills the layer; files are open meanwhile."""
+    if folder is None:
+        yield RandomFilling(module, dtype, device, None, config.source)
+        return
+    with opened_folder(folder, device) as files:
+        first = f"{module.prefix}0."
+        for name in files.names():
+            if not name.startswith(module.prefix):
+                del files.files[name]
+            elif not name.startswith(first):
+                raise ModelError(f"{folder}: {name} is of a second layer, and the config has one")
+        tensors = quantised(files, quantization_config(config.fields, folder), config.source)
+        yield Filling(module, tensors, module.names, dtype, device, None)
+
+
+def drop_predictor(files: SafeTensorsFiles, architecture: Any) -> None:
+    """Takes the tensors of a predictor out of a model's: they are read with draft="mtp" alone."""
+    predictor = getattr(architecture, "predictor", None)
+    if predictor is None:
+        return
+    for name in files.names():
+        if name.startswith(predictor.prefix):
+            del files.files[name]
 
 
 def head_bytes(config: Config, target: Config, device: Any) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from kernwright.llm._fields import read_json
 from kernwright.llm._fill import Filling, RandomFilling
 from kernwright.llm._gguf.config import config_of
 from kernwright.llm._gguf.names import gguf_names
-from kernwright.llm._heads import head_bytes, head_config
+from kernwright.llm._heads import drop_predictor, head_bytes, head_config, predictor_bytes
 from kernwright.llm._model import Model, cache_layers
 from kernwright.llm._quantised.cache_scales import take_cache_scales
 from kernwright.llm._quantised.methods import quantization_config
@@ -133,6 +133,8 @@ def load(
             cache_dtype=kv_dtype, cache_scales=files.cache_scales, max_adapters=max_adapters,
             max_adapter_rank=max_adapter_rank,
         )  # fmt: skip
+    if path is not None and os.path.isdir(path):
+        model.folder = path_of(path)
     model.draft = loaded_draft(chosen, model)
     model.scheduler = scheduler
     return model
@@ -182,12 +184,17 @@ def plan(
         return Plan(files.config, used, token, where, adapters)
 
 
-def planned_draft(path: Any, model: Plan) -> Plan:
-    """The plan of a draft model for the model of another plan, or of its head. Raises as load()."""
-    config = head_config(path)
-    if config is None:
-        return plan(path, device=model.device, memory="device")
-    weights, token = head_bytes(config, model.config, model.device)
+def planned_draft(draft: Draft, model: Plan, folder: str | None) -> Plan:
+    """The plan of a draft model for the model of another plan, or of its head; `folder` has the
+    files of that model. Raises as load()."""
+    if draft.model is None:
+        config = model.config
+        weights, token = predictor_bytes(config, folder, model.device)
+    elif (found := head_config(draft.model)) is None:
+        return plan(draft.model, device=model.device, memory="device")  # type: ignore[arg-type]
+    else:
+        config = found
+        weights, token = head_bytes(config, model.config, model.device)
     used = Memory("device", weights, 0, 1, 0)
     return Plan(config, used, token, model.device, model.adapters)
 
@@ -268,11 +275,12 @@ def _opened_folder(name: str, device: Any, stack: contextlib.ExitStack) -> _Open
     """The config, the tensors, their names, whether there is a vocabulary, and scales of caches."""
     config = with_generation_config(Config.from_file(os.path.join(name, "config.json")), name)
     files = stack.enter_context(opened_folder(name, device))
+    architecture = class_of(config.architecture, config.source)
+    drop_predictor(files, architecture)
     scales = take_cache_scales(files)
     few_bits = quantization_config(config.fields, name)
     tensors = quantised(files, few_bits, config.source)
-    names = class_of(config.architecture, config.source).names
-    return config, tensors, names, has_tokenizer(name), scales
+    return config, tensors, architecture.names, has_tokenizer(name), scales
 
 
 def _module_of(config: Config, device: Any) -> Any:

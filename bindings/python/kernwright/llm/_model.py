@@ -23,7 +23,14 @@ from kernwright.llm._config import Config
 from kernwright.llm._draft import Draft
 from kernwright.llm._engine import BAD_LOGITS
 from kernwright.llm._errors import ContextError, ModelError
-from kernwright.llm._generate import Generator, generate, prompts_of, stream, tokens_of
+from kernwright.llm._generate import (
+    Generator,
+    generate,
+    prompts_of,
+    stream,
+    tokens_of,
+    whole_numbers,
+)
 from kernwright.llm._options import Generation, GenerationOptions
 from kernwright.llm._snapshot import Snapshot, restore_snapshot, take_snapshot
 from kernwright.llm._step import WholeStep
@@ -46,7 +53,8 @@ class Model:
     """A language model; llm.load() makes one.
 
     `config` has its extents, `module` is the network, a kw.nn.Module that is called with an
-    llm.Step, `memory` tells where the weights are, `draft` is the llm.Draft of calls without one,
+    llm.Step, `memory` tells where the weights are, `folder` is that of its files, None without one,
+    `draft` the llm.Draft of calls without one,
     `tokenizer_error` why the tokenizer of its files was of no use, "" without such, `scheduler` the
     kw.schedule.Scheduler of its steps. Not for several threads.
 
@@ -71,6 +79,7 @@ class Model:
         self._dtype = first.dtype.name
         self.cache_format = CacheFormat(cache_dtype or first.dtype.name, cache_scales or {})
         self.draft: Draft | None = None
+        self.folder: str | None = None
         self.scheduler: Any = None
         self._tokenizer_path = tokenizer_path
         self._tokenizer: Tokenizer | None = None
@@ -253,7 +262,8 @@ class Model:
           pass. min_tokens: none of these is sampled among the first so many tokens.
         - logit_bias: numbers from -100 to 100 by token, for up to 300, which are added to their
           logits; -100 practically bans a token, 100 forces it. bad_tokens are never sampled,
-          with allowed_tokens no others are.
+          with allowed_tokens no others are. bad_words: texts that do not come; those of several
+          tokens let each step wait for its mask.
         - schema, regex, grammar, choices: the form of each text, one of them. A JSON schema (a dict
           or its text), a regular expression for the whole text, a grammar of Lark's syntax, or a
           list of texts of which each is one. A text of max_tokens may be cut, any other one has the
@@ -262,11 +272,11 @@ class Model:
         - deterministic: tokens and log-probabilities have the same bits whatever else is in the
           batch. A step then costs as much as one of 32 texts, a prompt as one of whole 256 tokens;
           calls with and without it have caches of their own, made anew when they take turns.
-        - draft: "ngram", the path of a draft model, or an llm.Draft: steps check guesses of the
-          next tokens, where it pays. The tokens are the same. Calls with another draft have caches
-          of their own, too; a draft model that a call loaded stays for the next one. Without it
-          the draft of llm.load(), if that has one and the call is not deterministic; "none" for no
-          drafts.
+        - draft: "ngram", "mtp", the path of a draft model, or an llm.Draft: steps check guesses of
+          the next tokens, where it pays. The tokens are the same. Calls with another draft have
+          caches of their own, too; a draft model that a call loaded stays for the next one. Without
+          it the draft of llm.load(), if that has one and the call is not deterministic; "none" for
+          no drafts.
 
         Raises ContextError with both lengths where prompt and max_tokens are longer than the
         context, ModelError for tokens outside of the vocabulary and where logits are not finite,
@@ -467,20 +477,13 @@ class Model:
         >>> model.checked_tokens(np.array([1, 2]))
         [1, 2]
         """
-        try:
-            numbers = [int(each) for each in tokens if not isinstance(each, (str, bool, float))]
-            whole = len(numbers) == len(tokens)
-        except (TypeError, ValueError):
-            whole = False
-        if not whole:
-            raise ArgumentError(f"tokens are a list of whole numbers, got {tokens!r:.60}")
+        numbers = whole_numbers(tokens)
         if not numbers:
             raise ModelError("a prompt has one token at least, got none")
-        outside = [each for each in numbers if not 0 <= each < self.config.vocab_size]
-        if outside:
-            raise ModelError(
-                f"the token {outside[0]} is outside of the vocabulary of {self.config.vocab_size}"
-            )
+        vocabulary = self.config.vocab_size
+        if min(numbers) < 0 or max(numbers) >= vocabulary:
+            outside = next(each for each in numbers if not 0 <= each < vocabulary)
+            raise ModelError(f"the token {outside} is outside of the vocabulary of {vocabulary}")
         if len(numbers) > self.config.max_length:
             raise ContextError(
                 f"the prompt has {len(numbers)} tokens, and the context holds "

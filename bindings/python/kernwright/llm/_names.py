@@ -205,6 +205,19 @@ EAGLE3: dict[str, str] = {
     },
 }  # fmt: skip
 
+_MTP = "model.mtp_layers.*."
+
+MIMO_PREDICTOR: dict[str, str] = {
+    f"{_MTP}token_layernorm.weight": "token_norm.weight",
+    f"{_MTP}hidden_layernorm.weight": "hidden_norm.weight",
+    f"{_MTP}input_proj.weight": "mixer.weight",
+    f"{_MTP}final_layernorm.weight": "norm.weight",
+    **{
+        name.replace(_BLOCK, _MTP): target.replace("layers.*.", "block.")
+        for name, target in LLAMA.items() if name.startswith(_BLOCK)
+    },
+}  # fmt: skip
+
 
 class Place(NamedTuple):
     """What a tensor of a file fills: a parameter, an entry of a stack, a part of its rows, and the

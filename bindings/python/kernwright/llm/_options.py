@@ -14,6 +14,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._draft import Draft, chosen_draft
 from kernwright.llm._errors import ContextError
 from kernwright.llm._guide.form import FORMS, Form, form_of
+from kernwright.llm._guide.words import require_words
 from kernwright.llm._guide.worker import Guide
 from kernwright.llm._sampling import NUMBERS, Sampling, TokenOptions
 from kernwright.llm._text.stop import StopStrings
@@ -23,6 +24,7 @@ __all__ = ["Generation", "GenerationOptions"]
 _USUAL_TOKENS = 256
 _MOST_TEXTS = 16384  # of a prompt
 _MOST_STOP_TOKENS = 4096
+_TOKEN_OPTIONS = tuple(field.name for field in dataclasses.fields(TokenOptions))
 
 
 class GenerationOptions(TypedDict, total=False):
@@ -48,6 +50,7 @@ class GenerationOptions(TypedDict, total=False):
     logit_bias: Mapping[int, float]
     allowed_tokens: Sequence[int] | None
     bad_tokens: Sequence[int]
+    bad_words: Sequence[str]
     adapter: str | None
     schema: Mapping[str, Any] | str | None
     regex: str | None
@@ -68,6 +71,7 @@ class Generation(TokenOptions):
     regex: str | None = None
     grammar: str | None = None
     choices: Sequence[str] | None = None
+    bad_words: Sequence[str] = ()
 
     @classmethod
     def of(cls, options: GenerationOptions) -> Generation:
@@ -77,7 +81,7 @@ class Generation(TokenOptions):
             if name not in known:
                 raise ArgumentError(f"{name} is no option of generation: {', '.join(known)}")
         given: dict[str, Any] = dict(options)
-        for name in ("stop", "stop_tokens", "bad_tokens"):  # None: none
+        for name in ("stop", "stop_tokens", "bad_tokens", "bad_words"):  # None: none
             if given.get(name, ()) is None:
                 del given[name]
         plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in given.items()}
@@ -108,6 +112,7 @@ class Generation(TokenOptions):
                 f"there are {len(self.stop_tokens)} stop tokens; at most {_MOST_STOP_TOKENS} are "
                 "allowed"
             )
+        require_words(self.bad_words)
         if self.top_p == 0:
             raise InvalidArgument("top_p is above 0: of 0 no token is left")
         self.sampling(1, ())
@@ -131,9 +136,7 @@ class Generation(TokenOptions):
     def sampling(self, max_tokens: int, eos: Sequence[int], guide: Guide | None = None) -> Sampling:
         """What the engine takes."""
         ends = [*self.stop_tokens, *(() if self.ignore_eos else eos)]
-        values: dict[str, Any] = {
-            field.name: getattr(self, field.name) for field in dataclasses.fields(TokenOptions)
-        }
+        values: dict[str, Any] = {name: getattr(self, name) for name in _TOKEN_OPTIONS}
         if self.max_tokens is None:
             values["max_tokens"] = max_tokens
         values["stop_tokens"] = tuple(dict.fromkeys(ends))

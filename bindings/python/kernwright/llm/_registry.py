@@ -21,6 +21,7 @@ _BUILT_IN = {
     "GptOssForCausalLM": "gpt_oss.GptOss",
     "GraniteForCausalLM": "granite.Granite",
     "LlamaForCausalLM": "llama.Llama",
+    "MiMoForCausalLM": "mimo.MiMo",
     "MistralForCausalLM": "llama.Llama",
     "MixtralForCausalLM": "mixtral.Mixtral",
     "Olmo2ForCausalLM": "olmo.Olmo2",

@@ -61,7 +61,7 @@ class Loader:
         """A draft model is for the first model alone: others have vocabularies of their own."""
         draft: llm.Draft | None = self._arguments.draft
         is_first = name == next(iter(self._plans), name)
-        return draft if draft is None or draft.model is None or is_first else None
+        return draft if draft is None or not draft.has_model or is_first else None
 
     def _load_adapter(self, model: llm.Model, card: AdapterCard) -> None:
         """Of a model that requests wait for, an adapter whose files are gone is left out."""

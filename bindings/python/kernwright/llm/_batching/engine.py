@@ -19,7 +19,7 @@ from kernwright.llm._draft import Draft, chosen_draft
 from kernwright.llm._draft_model import loaded_draft
 from kernwright.llm._engine import Turn
 from kernwright.llm._generate import tokens_of
-from kernwright.llm._guide.compiler import guide_of
+from kernwright.llm._guide.words import sampling_of
 from kernwright.llm._options import Generation, GenerationOptions
 from kernwright.llm._size import MOST_ROWS, SAME_ROWS, EngineSize, host_bytes
 from kernwright.schedule._blocks import require_scheduler
@@ -164,7 +164,7 @@ class Engine:
         limit = generation.limit(len(tokens), model.config.max_length)
         choices = [Choice(model, tokens, limit, generation, i) for i in range(generation.n)]
         progress = Progress(choices, len(tokens), generation.logprobs, model.sampled_tokens)
-        sampling = generation.sampling(limit, model.eos, guide_of(model, generation.form))
+        sampling = sampling_of(model, generation, limit)
         number = self._delivery.submit(progress, tokens, sampling, turn)
         return Request(number, progress, self)
 

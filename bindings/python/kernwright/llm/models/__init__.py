@@ -16,6 +16,8 @@ from kernwright.llm.models.granite import *
 from kernwright.llm.models.granite import __all__ as _granite
 from kernwright.llm.models.llama import *
 from kernwright.llm.models.llama import __all__ as _llama
+from kernwright.llm.models.mimo import *
+from kernwright.llm.models.mimo import __all__ as _mimo
 from kernwright.llm.models.mixtral import *
 from kernwright.llm.models.mixtral import __all__ as _mixtral
 from kernwright.llm.models.olmo import *
@@ -38,6 +40,7 @@ __all__ = [
     *_gpt_oss,
     *_granite,
     *_llama,
+    *_mimo,
     *_mixtral,
     *_olmo,
     *_phi,
