@@ -223,16 +223,16 @@ def test_forms_penalties_and_ends_are_those_without_drafts(model):
 
 
 def test_few_pages_shared_beginnings_and_prompts_in_parts(model, texts):
-    long = [token for prompt, tokens in texts for token in prompt + tokens]
-    prompts = [long, long[:70] + [3], long[:70] + [4], texts[2][0], [7]] * 2
-    wanted = model.generate(prompts, max_tokens=40, ignore_eos=True, draft="none")
+    long = [token for prompt, tokens in texts for token in prompt + tokens][:70]
+    prompts = [[*long, 3], [*long, 4], texts[2][0], texts[0][0], [7]]
+    wanted = model.generate(prompts, max_tokens=80, ignore_eos=True, draft="none")
     layer = 2 * FIELDS["num_key_value_heads"] * FIELDS["head_dim"] * 4
     engine = llm.Engine(
         model, max_rows=4, max_tokens_per_step=40, draft=draft_of(2), host_cache=1 << 20,
-        kv_memory=24 * 16 * ((LAYERS + 1) * layer + HIDDEN * 4),
+        kv_memory=22 * 16 * ((LAYERS + 1) * layer + HIDDEN * 4),
     )  # fmt: skip
     with engine:
-        made = [engine.submit(each, max_tokens=40, ignore_eos=True) for each in prompts]
+        made = [engine.submit(each, max_tokens=80, ignore_eos=True) for each in prompts]
         assert [each.result().tokens for each in made] == [each.tokens for each in wanted]
         stats = engine.stats()
     assert stats["preemptions"] > 0 and stats["shared_tokens"] > 0

@@ -201,3 +201,15 @@ def test_log_probabilities_are_numbers_that_json_has(engine):
     told = completion.taken()
     assert told["token_logprobs"] == [lowest] and min(told["top_logprobs"][0].values()) == lowest
     assert json.loads(json.dumps([made, told], allow_nan=False)) == [made, told]
+
+
+def test_reasoning_may_be_left_out(client, engine):
+    engine.text = "<think>Hm, so.</think>42"
+    for told in (True, False):
+        body = {**ASK, "include_reasoning": told}
+        message = client.post("/v1/chat/completions", body)[1]["choices"][0]["message"]
+        assert message.get("reasoning_content", "") == ("Hm, so." if told else "")
+        *events, _ = client.events("/v1/chat/completions", body)
+        made, _, reasons = gathered(events)
+        assert made == {"content": "42", "reasoning_content": "Hm, so." if told else ""}
+        assert message["content"] == "42" and reasons == ["stop"]

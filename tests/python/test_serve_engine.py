@@ -9,7 +9,7 @@ import threading
 import jsonschema
 import numpy as np
 import pytest
-from serving import TINY, serving, wait_for
+from serving import TINY, WritingEngine, serving, wait_for
 
 import kernwright as kw
 from kernwright import llm
@@ -263,3 +263,31 @@ def test_answers_have_the_schema_that_was_asked_for(client, engine):
     status, answer = client.post("/v1/chat/completions", body)
     assert status == 400 and answer["error"]["param"] == "response_format"
     wait_for(lambda: is_empty(engine))
+
+
+def test_short_bodies_wake_no_thread(engine):
+    """Each wake of a thread costs more than to read a short body and to queue its request."""
+    writer, sizes = WritingEngine(engine.model, "x"), []
+    with serving(writer) as client:
+        in_thread = client.server.in_thread
+
+        def counted(size, work):
+            sizes.append(size)
+            return in_thread(size, work)
+
+        client.server.in_thread = counted
+        chat = {"messages": [{"role": "user", "content": "Hi"}]}
+        for path, body, wakes in (
+            ("/v1/completions", {"prompt": [1, 2, 3]}, 0), ("/v1/chat/completions", chat, 0),
+            ("/v1/completions", {"prompt": "a", "stream": True}, 0),
+            ("/v1/completions", {"prompt": [[1], [2]]}, 1),
+            ("/v1/completions", {"prompt": ["a", "b"]}, 1),
+            ("/v1/completions", {"prompt": [1], "n": 2}, 1),
+            ("/v1/completions", {"prompt": [1, 2] * 200}, 1),
+            ("/v1/completions", {"prompt": "a", "echo": True}, 1),
+            ("/v1/chat/completions", {**chat, "return_token_ids": True, "n": 2}, 1),
+            ("/v1/completions", {"prompt": "a", "user": "u" * 40_000}, 2),
+        ):  # fmt: skip
+            sizes.clear()
+            status, _, content = client.ask("POST", path, {**body, "max_tokens": 4})
+            assert (status, len(sizes)) == (200, wakes), (body, content)

@@ -142,7 +142,10 @@ WRONG = [
     ({"truncate_prompt_tokens": 513}, "truncate_prompt_tokens", "got 513"),
     ({"length_penalty": 2}, "length_penalty", "only be 1"),
     ({"use_beam_search": True}, "use_beam_search", "only be false"),
-    ({"bad_words": ["a"]}, "bad_words", "only be []"),
+    ({"bad_words": [""]}, "bad_words", "texts with characters"),
+    ({"bad_words": ["a"] * 1025}, "bad_words", "1024 texts at most, got 1025"),
+    ({"bad_words": ["a" * 1025]}, "bad_words", "got 1025"),
+    ({"bad_words": "a"}, "bad_words", "array"),
 ]  # fmt: skip
 GENERATING = [
     ({"prompt_logprobs": -1}, "prompt_logprobs", "from 0 to 20"),
@@ -310,6 +313,61 @@ def test_stop_tokens_and_allowed_tokens_of_the_engine(client, engine):
     ):  # fmt: skip
         status, answer = client.post(COMPLETE, {**body, field: value, **more})
         assert status == 400 and answer["error"]["param"] == field, answer
+
+
+def test_bad_words_are_not_in_texts(client, engine):
+    body = {**RIGHT[COMPLETE], "temperature": 0, "max_tokens": 12}
+    tokenizer = engine.model.tokenizer
+    tokens = tokenizer.encode(text_of(COMPLETE, client.post(COMPLETE, body)[1])[0])
+    for count in (1, 2):
+        found = [tokenizer.decode(tokens[i : i + count]) for i in range(len(tokens) - count)]
+        word = next(each for each in found if each.strip())
+        wanted = engine.submit(PROMPT, max_tokens=12, bad_words=[word]).result().text
+        asked = {**body, "bad_words": [word]}
+        assert text_of(COMPLETE, client.post(COMPLETE, asked)[1])[0] == wanted
+        assert streamed(COMPLETE, client.events(COMPLETE, asked))[0] == wanted
+        assert word.strip() not in wanted
+    status, answer = client.post(CHAT, {**RIGHT[CHAT], "bad_words": ["\ud800"]})
+    assert status == 400 and answer["error"]["param"] in ("bad_words", None)
+
+
+def test_logprobs_may_name_tokens_by_their_ids(client):
+    asked_of = {CHAT: {"logprobs": True, "top_logprobs": 2}, COMPLETE: {"logprobs": 2}}
+    for path, fields in asked_of.items():
+        body = {**RIGHT[path], **fields, "max_tokens": 3, "temperature": 0,
+                "return_token_ids": True}  # fmt: skip
+        for asked in (False, True):
+            answer = client.post(path, {**body, "return_tokens_as_token_ids": asked})[1]
+            choice = answer["choices"][0]
+            found = choice["logprobs"]
+            if path == CHAT:
+                names = [each["token"] for each in found["content"]]
+                others = [top["token"] for each in found["content"] for top in each["top_logprobs"]]
+            else:
+                names = found["tokens"]
+                others = [name for top in found["top_logprobs"] for name in top]
+            ids = [f"token_id:{each}" for each in choice["token_ids"]][: len(names)]
+            assert names and (names == ids) == asked
+            assert all(name.startswith("token_id:") for name in others) == asked
+
+
+def test_documents_go_to_the_template(engine, monkeypatch):
+    given = []
+    tokenizer = engine.model.tokenizer
+
+    def encode_chat(messages, tools, **variables):
+        given.append(variables.get("documents"))
+        return [1, 2]
+
+    monkeypatch.setattr(tokenizer, "encode_chat", encode_chat)
+    writer = WritingEngine(engine.model, "x")
+    documents = [{"title": "T", "text": "text"}]
+    with serving(writer, chat_format=None) as client:
+        assert client.post(CHAT, {**RIGHT[CHAT], "documents": documents})[0] == 200
+        assert client.post(CHAT, RIGHT[CHAT])[0] == 200
+        status, answer = client.post(CHAT, {**RIGHT[CHAT], "documents": ["text"]})
+    assert given == [documents, None]
+    assert status == 400 and answer["error"]["param"].startswith("documents")
 
 
 def test_prompts_may_be_cut(client, engine):

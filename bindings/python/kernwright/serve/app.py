@@ -38,6 +38,7 @@ from kernwright.serve.protocol import (
     UnloadAdapterBody,
     decoded,
     has_form,
+    is_light,
 )
 from kernwright.serve.server import Server
 
@@ -45,6 +46,9 @@ __all__ = ["make_app"]
 
 Handler = Callable[[Request], Awaitable[Any]]
 _UNLOAD = "/v1/unload_lora_adapter"
+# Bytes of bodies that the event loop decodes, and of those whose requests it makes: less work than
+# to wake a thread and to be woken by it.
+_SHORT, _LIGHT = 32 * 2**10, 2**10
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -70,6 +74,8 @@ class _Endpoints:
             prepare = functools.partial(make, server, served, body, call)
             if has_form(body):
                 made = await server.in_turn(call, prepare)
+            elif len(content) <= _LIGHT and served.adapter is None and is_light(body):
+                made = prepare()
             else:
                 made = await server.in_thread(len(content), prepare)
             limits = server.limits
@@ -106,6 +112,8 @@ class _Endpoints:
 
     async def _decoded(self, content: bytes, kind: type[Any]) -> Any:
         ignores = self._server.ignore_unknown
+        if len(content) <= _SHORT:
+            return decoded(content, kind, ignore_unknown=ignores)
         return await self._server.in_thread(
             len(content), lambda: decoded(content, kind, ignore_unknown=ignores)
         )

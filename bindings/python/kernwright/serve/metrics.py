@@ -55,11 +55,23 @@ class Metrics:
             "kernwright:http_requests", "Answers by path and status", ["path", "status"],
             registry=self._registry,
         )  # fmt: skip
+        self._of_tokens: dict[str | None, tuple[Counter, Histogram, Histogram]] = {}
         for name in models:  # so that rates begin at 0
-            for each in (self._prompt, self._generated, self._first, self._between, self._whole):
+            self._numbers_of(name)
+            for each in (self._prompt, self._whole):
                 each.labels(name)
             for reason in ("stop", "length", "tool_calls", "abort", "error"):
                 self._success.labels(name, reason)
+
+    def _numbers_of(self, model: str | None) -> tuple[Counter, Histogram, Histogram]:
+        """Of a model: tokens, seconds between two, seconds until the first. To find them by their
+        label for each token would take longer than to count it."""
+        found = self._of_tokens.get(model)
+        if found is None:
+            found = (self._generated.labels(model), self._between.labels(model),
+                     self._first.labels(model))  # fmt: skip
+            self._of_tokens[model] = found
+        return found
 
     def queued(self, call: Call) -> None:
         """The prompts of a call are in the queue."""
@@ -68,11 +80,12 @@ class Metrics:
 
     def token(self, call: Call, since_last: float | None) -> None:
         """A token has come; None for the first of a text."""
-        self._generated.labels(call.model).inc()
+        generated, between, first = self._numbers_of(call.model)
+        generated.inc()
         if since_last is not None:
-            self._between.labels(call.model).observe(since_last)
+            between.observe(since_last)
         elif call.completion_tokens == 1 and call.first is not None:
-            self._first.labels(call.model).observe(call.first)
+            first.observe(call.first)
 
     def ended(self, model: str, texts: int, reason: str) -> None:
         """So many texts have ended."""

@@ -26,6 +26,7 @@ __all__ = [
     "chat_body",
     "decoded",
     "has_form",
+    "is_light",
 ]
 
 Number = float | None
@@ -75,6 +76,7 @@ class MoreSampling(msgspec.Struct, kw_only=True):
     include_stop_str_in_output: Flag = None
     skip_special_tokens: Flag = None
     allowed_token_ids: list[int] | None = None
+    bad_words: list[str] | None = None
     truncate_prompt_tokens: Whole = None
     structured_outputs: StructuredOutputs | None = None
     guided_json: str | dict[str, Any] | None = None
@@ -100,6 +102,7 @@ class SamplingFields(MoreSampling, kw_only=True):
     add_special_tokens: Flag = None
     response_format: ResponseFormat | None = None
     return_token_ids: Flag = None
+    return_tokens_as_token_ids: Flag = None
     prompt_logprobs: Whole = None
 
 
@@ -117,6 +120,8 @@ class ChatBody(SamplingFields, kw_only=True):
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: Flag = None
     continue_final_message: Flag = None
+    documents: list[dict[str, Any]] | None = None
+    include_reasoning: Flag = None
     functions: Any = None
     function_call: Any = None
     modalities: list[str] | None = None
@@ -241,12 +246,13 @@ IGNORED = frozenset(
 # Fields of vLLM without a meaning here, and the values with which clients send them.
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "use_beam_search": (False,), "length_penalty": (1,), "early_stopping": (False,),
-    "include_reasoning": (True,), "bad_words": ([],), "logits_processors": ([],),
+    "include_reasoning": (True,), "logits_processors": ([],), "documents": ([],),
     "return_tokens_as_token_ids": (False,), "truncation_side": ("left",), "watermarking": (False,),
-    "documents": ([],), "mm_processor_kwargs": ({},), "media_io_kwargs": ({},), "echo": (False,),
+    "mm_processor_kwargs": ({},), "media_io_kwargs": ({},), "echo": (False,),
     "thinking_token_budget": (-1,), "stream_interval": (1,), "vllm_xargs": ({},),
 }  # fmt: skip
 Body = TypeVar("Body", bound=msgspec.Struct)
+_ONE_PROMPT = re.compile(rb'\s*("|\[\s*\d)')
 _PLACE = re.compile(r"(.*) - at `(?:key in )?\$(.*)`$", re.DOTALL)
 
 
@@ -279,6 +285,15 @@ def has_form(body: msgspec.Struct) -> bool:
     )  # fmt: skip
     return getattr(body, "tool_choice", None) not in (None, "auto", "none") or any(
         getattr(body, name, None) is not None for name in forms
+    )
+
+
+def is_light(body: msgspec.Struct) -> bool:
+    """Whether a body makes one request of one text, and has no call of the model before it."""
+    prompt = getattr(body, "prompt", None)
+    heavy = ("n", "best_of", "prompt_logprobs", "echo", "tools", "chat_template_kwargs")
+    return all(getattr(body, name, None) is None for name in heavy) and (
+        prompt is None or _ONE_PROMPT.match(prompt) is not None
     )
 
 

@@ -73,6 +73,8 @@ class Chat:
         prompt = Prompt(
             served, tokens, tools, endings, several_calls=several,
             has_form=form is not None or is_forced, is_plain=form is not None and not is_forced,
+            shows_reasoning=body.include_reasoning is not False,
+            names_tokens=not body.return_tokens_as_token_ids,
         )  # fmt: skip
         if is_forced:  # all of the answer is calls: it has no content of a form
             form = AskedForm("tools", choice.options(served, tools or [], prompt.end, several))

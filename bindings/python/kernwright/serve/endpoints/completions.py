@@ -39,7 +39,7 @@ class _Text:
 
     def __init__(
         self, served: Served, prompt: Sequence[int], endings: Endings, has_form: bool,
-        with_logprobs: bool,
+        logprobs: CompletionLogprobs | None,
     ) -> None:  # fmt: skip
         self.text = ""
         self.tokens: list[int] = []
@@ -51,7 +51,7 @@ class _Text:
                 prompt, verbatim=has_form, skip_special_tokens=not endings.special
             )
         self.finish_reason: str | None = None
-        self.logprobs = CompletionLogprobs(served) if with_logprobs else None
+        self.logprobs = logprobs
         self.sum, self.count = 0.0, 0
 
     def push(self, piece: llm.Piece) -> str:
@@ -128,12 +128,15 @@ class Completions:
         last = last_tokens(body.truncate_prompt_tokens, served.context, most)
         with about("prompt"):
             prompts = [served.prompt_tokens(each, special, last) for each in found]
-        self._wants_logprobs = body.logprobs is not None
+        as_ids = bool(body.return_tokens_as_token_ids)
         self.id, self.created = f"cmpl-{call.id}", int(time.time())
         self._name, self._call = served.name, call
         self._usage = StreamUsage(body.stream_options)
         self._texts = [
-            _Text(served, tokens, endings, form is not None, self._wants_logprobs)
+            _Text(
+                served, tokens, endings, form is not None,
+                None if body.logprobs is None else CompletionLogprobs(served, as_ids),
+            )
             for tokens in prompts for _ in range(self._choices)
         ]  # fmt: skip
         self._returns_tokens = bool(body.return_token_ids)

@@ -11,6 +11,8 @@ from kernwright.serve.http.streaming import ClientGone
 
 __all__ = ["read_body"]
 
+_timeout: Any = getattr(asyncio, "timeout", None)  # from Python 3.11 on
+
 
 async def read_body(scope: Any, receive: Any, limits: Limits) -> bytes:
     """Raises ApiError for a too large or too slow body, ClientGone where it ends early."""
@@ -23,7 +25,10 @@ async def read_body(scope: Any, receive: Any, limits: Limits) -> bytes:
         if name == b"content-length" and value.isdigit() and int(value) > limits.body:
             raise _too_large(limits.body, f"{int(value)}")
     try:
-        return await asyncio.wait_for(_read(receive, limits.body), limits.read_seconds)
+        if _timeout is None:
+            return await asyncio.wait_for(_read(receive, limits.body), limits.read_seconds)
+        async with _timeout(limits.read_seconds):  # as wait_for(), without a task
+            return await _read(receive, limits.body)
     except asyncio.TimeoutError:
         raise ApiError(
             408, f"the body did not come within {limits.read_seconds:g} s", code="timeout"

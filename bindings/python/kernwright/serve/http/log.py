@@ -40,6 +40,8 @@ def begin_log(form: str, level: str = "info", stream: TextIO | None = None) -> N
 
 def log_call(call: Call) -> None:
     """The line of a request that has ended. Successful looks at health and metrics have none."""
+    if not log.isEnabledFor(logging.INFO):
+        return
     if call.status == 200 and call.path.startswith(_QUIET):
         return
     fields = call.record()

@@ -22,13 +22,15 @@ class Prompt:
     def __init__(
         self, served: Served, tokens: Sequence[int], tools: Sequence[dict[str, Any]] | None,
         endings: Endings, *, several_calls: bool = True, has_form: bool = False,
-        is_plain: bool = False,
+        is_plain: bool = False, shows_reasoning: bool = True, names_tokens: bool = True,
     ) -> None:  # fmt: skip
         self.served, self.tokens, self.tools, self.endings = served, tokens, tools, endings
         self.has_form = has_form
         """Whether the bytes of the tokens are the text, as grammars see them."""
         self.several_calls = several_calls
         """Whether an answer may have more than one call: it ends before the second one else."""
+        self.shows_reasoning, self.names_tokens = shows_reasoning, names_tokens
+        """Whether answers have reasoning; whether logprobs have texts of tokens, not their ids."""
         self.format = None if is_plain else served.chat_format
         """None: all of an answer is its content."""
         self.hidden: frozenset[int] = frozenset()
@@ -55,7 +57,8 @@ class Answer:
         self._parser = None
         if prompt.format is not None:
             self._parser = llm.MessageParser(prompt.format, tools=prompt.tools, prompt=prompt.end)
-        self._hidden = prompt.hidden
+        self._hidden, self._shows_reasoning = prompt.hidden, prompt.shows_reasoning
+        self._as_ids = not prompt.names_tokens
         self._text = served.tokenizer.stream(
             prompt.tokens, verbatim=prompt.has_form,
             skip_special_tokens=self._parser is None and not prompt.endings.special,
@@ -81,7 +84,9 @@ class Answer:
             if self._ending.shows(piece.token, is_end) and piece.token not in self._hidden:
                 text = self._text.push(piece.token)
             if piece.logprobs is not None and not is_end:
-                self.logprobs.append(chat_logprobs(self._served, piece.token, piece.logprobs))
+                self.logprobs.append(
+                    chat_logprobs(self._served, piece.token, piece.logprobs, self._as_ids)
+                )
         if piece.finish_reason is not None:
             text += self._text.finish()
         delta: dict[str, Any] = {}
@@ -142,6 +147,8 @@ class Answer:
                 self.finish_reason = "stop"
             return
         self._content(delta, self._ending.finish())  # no stop string spans a call
+        if part.kind == "reasoning" and not self._shows_reasoning:
+            return
         if part.kind == "reasoning":
             self.reasoning += part.text
             delta["reasoning_content"] = delta.get("reasoning_content", "") + part.text

@@ -132,9 +132,12 @@ def chat_tokens(
     """The tokens of messages, continued as the body says. Raises ApiError."""
     goes_on = bool(body.continue_final_message)
     begins = not goes_on if body.add_generation_prompt is None else body.add_generation_prompt
+    variables = _variables(body.chat_template_kwargs, effort)
+    if isinstance(body, ChatBody) and body.documents:
+        variables["documents"] = body.documents
     return served.chat_tokens(
         messages, tools, add_generation_prompt=begins, continue_final_message=goes_on,
-        variables=_variables(body.chat_template_kwargs, effort), last=last,
+        variables=variables, last=last,
     )  # fmt: skip
 
 

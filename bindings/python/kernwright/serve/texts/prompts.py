@@ -46,8 +46,9 @@ def _read(content: bytes | memoryview, kind: Any, name: str) -> Any:
     except msgspec.ValidationError as error:
         message = str(error).replace("`$", f"`{name}")
         raise ApiError(400, f"{name}: {message}", param=name, code="invalid_type") from None
-    except UnicodeDecodeError as error:
-        raise ApiError(400, f"{name} is not UTF-8: {error}", param=name) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # by the version of msgspec
+        raise ApiError(400, f"{name} is not UTF-8: {error}", param=name,
+                       code="invalid_json") from None  # fmt: skip
 
 
 def _few(found: list[str | list[int]], name: str, most: int) -> list[str | list[int]]:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kernwright.llm._guide.words import require_words
 from kernwright.serve.http.errors import ApiError, about
 from kernwright.serve.http.limits import Limits
 from kernwright.serve.protocol import SamplingFields
@@ -81,6 +82,10 @@ def options_of(body: SamplingFields, limits: Limits, defaults: Defaults) -> dict
         made["logit_bias"] = _biases(body.logit_bias)
     if body.allowed_token_ids is not None:
         made["allowed_tokens"] = _allowed(body.allowed_token_ids)
+    if body.bad_words:
+        with about("bad_words"):
+            require_words(body.bad_words)
+        made["bad_words"] = body.bad_words
     return made
 
 
@@ -112,6 +117,7 @@ def about_options(most: str) -> Iterator[None]:
     names = {
         "min_tokens": "min_tokens", "the prompt has": most, "logit_bias": "logit_bias",
         "allowed_tokens": "allowed_token_ids", "no token is left": "allowed_token_ids",
+        "bad_words": "bad_words",
     }  # fmt: skip
     with contextlib.ExitStack() as stack:
         for word, field in names.items():
