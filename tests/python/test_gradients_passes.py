@@ -65,6 +65,25 @@ def test_the_next_layer_reads_the_heads_where_they_lie():
     assert (made.numpy() == layer(qkv).numpy()).all()
 
 
+@pytest.mark.parametrize("kv_heads", [4, 2])
+def test_the_heads_of_a_module_lie_side_by_side(kv_heads):
+    layer = kw.nn.MultiHeadAttention(64, 4, kv_heads, is_causal=True, seed=1, dtype="bfloat16")
+    x, g = normal(2, 24, 64), normal(2, 24, 64, seed=1)
+
+    def steps(layer, x):
+        parts = [kw.swapaxes(each, 1, 2) for each in layer.project(x, x)]
+        y = kw.nn.attention(*parts, is_causal=True, enable_gqa=kv_heads != 4)
+        return layer.o_proj(kw.swapaxes(y, 1, 2).reshape(2, 24, 64))
+
+    assert (layer(x).numpy() == steps(layer, x).numpy()).all()
+    assert not any("copy" in name for name in kernels(lambda: layer(x)))
+    found = [kw.vjp(call, layer, x)[1](g) for call in (lambda layer, x: layer(x), steps)]
+    for name, _ in layer.named_parameters():
+        one, other = (each[0][name.split(".")[0]]["weight"].numpy() for each in found)
+        assert (one == other).all()
+    assert (found[0][1].numpy() == found[1][1].numpy()).all()
+
+
 def test_no_pass_merges_the_heads():
     qkv, weight = normal(1, 64, 3 * 64), normal(1, 1, 64, 64, seed=1)
     _, back = kw.vjp(lambda x: attended(x, 1, 1, lambda *parts: parts), qkv)

@@ -134,10 +134,12 @@ class MultiHeadAttention(Module):
         q, k, v = self.project(x, x if context is None else context)
         if self.rope is not None:
             q, k = self.rope(q, k, positions=positions, offset=offset)
+        # The heads of a token lie side by side, as the next layer reads them.
+        out = kernwright.empty(q.shape, dtype=q.dtype, device=q.device)
         y = _attention.attention(
             _heads_first(q), _heads_first(k), _heads_first(v), mask, is_causal=self.is_causal,
             scale=self.scale, enable_gqa=self.num_heads != self.num_kv_heads, window=self.window,
-            soft_cap=self.soft_cap, sinks=self.sinks,
+            soft_cap=self.soft_cap, sinks=self.sinks, out=_heads_first(out),
         )  # fmt: skip
         width = self.num_heads * self.head_dim
         return self.o_proj(_heads_first(y).reshape((*x.shape[:-1], width)))
