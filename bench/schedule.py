@@ -348,12 +348,16 @@ def submit_cost() -> dict[str, Any]:
     bound = kernel[1, 32]
     calls = 20 if SIMULATED else 2000
     done = [0]
-    with kw.schedule.Scheduler() as scheduler, kw.Stream():
+    with kw.schedule.Scheduler() as scheduler, kw.Stream() as stream:
         submit = scheduler.submit
+        event = kw.Event()
 
         def settle() -> None:
             scheduler.drain()
             kw.synchronize()
+
+        def nothing() -> None:
+            pass
 
         rows: dict[str, Any] = dict(
             harness.alternate(
@@ -361,16 +365,24 @@ def submit_cost() -> dict[str, Any]:
                     "plain": lambda: bound(x),
                     "task": lambda: submit(bound, x),
                     "burstable task": lambda: submit(bound, x, qos="burstable"),
+                    # The parts of a task: a question, an event, and what is left without a launch.
+                    "query of a stream": lambda: stream.done,
+                    "event": lambda: event.record(stream),
+                    "task without a launch": lambda: submit(nothing),
                 },
                 settle, calls, rounds=3 if SIMULATED else 9,
             )
         )  # fmt: skip
-        begin = time.perf_counter()
+        begin, thread, process = time.perf_counter(), time.thread_time(), time.process_time()
         for _ in range(10 * calls):
             submit(bound, x)
+        rows["processor_us"] = round((time.thread_time() - thread) / calls * 1e5, 3)
         rows["submissions_per_second"] = round(10 * calls / (time.perf_counter() - begin))
         scheduler.drain()
         rows["tasks_per_second"] = round(10 * calls / (time.perf_counter() - begin))
+        rows["processor_us_of_all_threads"] = round(
+            (time.process_time() - process) / calls * 1e5, 3
+        )
         counts = scheduler.stats()["classes"]
         done[0] = sum(row["done"] for row in counts.values())
         assert done[0] == sum(row["submitted"] for row in counts.values())

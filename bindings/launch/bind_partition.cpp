@@ -5,10 +5,8 @@
 #include "bindings/support/bindings.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
-#include "memory/memory_resource.h"
+#include "memory/reclaim.h"
 
-#include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -76,22 +74,6 @@ std::vector<PartitionRequest> requests_of(const py::object& sizes, const py::obj
   return requests;
 }
 
-/// Memory that was freed on a stream keeps the stream, and so its partition, until the pool knows
-/// that the stream's work has ended. Waits for that work.
-void let_freeing_streams_go(Device& device) {
-  const std::shared_ptr<MemoryResource> pool = known_default_resource(device);
-  if (pool != nullptr) pool->trim(std::numeric_limits<std::size_t>::max());
-}
-
-std::vector<Partition> make_or_wait(Device& device, const std::vector<PartitionRequest>& requests) {
-  try {
-    return Partition::make(device, requests);
-  } catch (const PartitionError&) {
-    let_freeing_streams_go(device);
-  }
-  return Partition::make(device, requests);
-}
-
 py::object or_none(std::uint64_t value) {
   return value == 0 ? py::object(py::none()) : py::object(py::int_(value));
 }
@@ -125,7 +107,8 @@ int priority_argument(const py::object& value, Device& device) {
 py::list make_partitions(Device& device, const py::object& sizes, const py::object& memory,
                          const py::object& share, const py::object& streams) {
   const std::vector<PartitionRequest> requests = requests_of(sizes, memory, share, streams);
-  std::vector<Partition> made = without_gil([&] { return make_or_wait(device, requests); });
+  std::vector<Partition> made =
+      without_gil([&] { return kernwright::make_partitions(device, requests); });
   py::list list;
   for (Partition& partition : made) list.append(py::cast(std::move(partition)));
   return list;

@@ -7,6 +7,7 @@
 #include "bindings/support/gil.h"
 #include "bindings/support/launch_site.h"
 #include "core/device.h"
+#include "core/launch/launch_pause.h"
 #include "jit/slice/slice_plan.h"
 #include "jit/sliced_kernel.h"
 #include "jit/slicing.h"
@@ -14,7 +15,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <thread>
 
 namespace kernwright::python {
@@ -80,8 +80,7 @@ class SlicesObject {
 std::unique_ptr<LaunchPieces> cut_unlocked(const Kernel& kernel, const LaunchConfig& config,
                                            std::span<void* const> arguments, const LaunchSite& site,
                                            const PieceRequest& request) {
-  std::optional<GilRelease> unlocked;
-  if (PyGILState_Check() != 0) unlocked.emplace();
+  const LaunchPause paused;
   return cut_launch(kernel, config, arguments, site, request, &note_twin);
 }
 

@@ -32,6 +32,13 @@ bool wait_for_task(const TaskObject& self, std::optional<nanoseconds> timeout) {
   return true;
 }
 
+/// Whether the task is over within the time that a thread takes to sleep and wake.
+bool wait_shortly(const TaskObject& self) {
+  constexpr nanoseconds kShort = std::chrono::microseconds(40);
+  return self.task->is_over() ||
+         without_gil([&] { return self.scheduler->wait(self.task, kShort); });
+}
+
 void require_over(const TaskObject& self, const py::object& timeout) {
   if (wait_for_task(self, timeout_argument(timeout))) return;
   throw Timeout(format("after {} s: {}", py::str(timeout).cast<std::string>(),
@@ -139,6 +146,9 @@ void bind_task(py::module_& m) {
       .def("exception", &exception_of, py::arg("timeout") = py::none())
       .def("cancel", &cancel_task)
       .def("add_done_callback", &add_done_callback, py::arg("callback"))
+      .def("_wait_shortly", &wait_shortly)
+      .def_property_readonly("_stepped",
+                             [](const Object& o) { return !o.scheduler->has_threads(); })
       .def("__await__",
            [](const py::object& self) {
              return module_member("kernwright.schedule._waiting", "wait_in_loop")(self).attr(

@@ -18,10 +18,9 @@ struct TaskObject {
   schedule::TaskPointer task;
   std::shared_ptr<TaskCall> work;  ///< null for a task of a `with` block
 
-  /// Lets go with the GIL held where that waits for nothing: see UnlockedDelete.
-  bool try_release() const noexcept {
-    return (task == nullptr || task->is_over()) && scheduler.use_count() > 1;
-  }
+  /// Lets go with the GIL held where that waits for nothing: see UnlockedDelete. The scheduler
+  /// holds tasks that are not over.
+  bool try_release() const noexcept { return scheduler.use_count() > 1; }
 };
 
 void bind_task(py::module_& m);

@@ -1,8 +1,12 @@
 // The list of the reclaimers.
 #include "memory/reclaim.h"
 
+#include "memory/memory_resource.h"
+
 #include <algorithm>
 #include <condition_variable>
+#include <limits>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -112,6 +116,17 @@ std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclai
     if (moved && reclaimer->reclaim_order() == 0) ask(reclaimer, bytes);
   }
   return given;
+}
+
+std::vector<Partition> make_partitions(Device& device, std::span<const PartitionRequest> requests) {
+  try {
+    return Partition::make(device, requests);
+  } catch (const PartitionError&) {
+    const std::shared_ptr<MemoryResource> pool = known_default_resource(device);
+    if (pool == nullptr) throw;
+    pool->trim(std::numeric_limits<std::size_t>::max());  // gives nothing back
+  }
+  return Partition::make(device, requests);
 }
 
 }  // namespace kernwright

@@ -1,7 +1,11 @@
-// Objects that can give device memory back after a failed allocation.
+// Objects that can give device memory back after a failed allocation, and partitions with it.
 #pragma once
 
+#include "core/partition.h"
+
 #include <cstddef>
+#include <span>
+#include <vector>
 
 namespace kernwright {
 
@@ -42,5 +46,10 @@ bool is_reclaim_forbidden() noexcept;
 /// given back. Returns how much was.
 std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclaimer* except,
                            int first = 0);
+
+/// Partition::make(), tried twice. A pool holds the stream of freed memory, and with the stream a
+/// partition, until the work of that stream has ended. Where too few multiprocessors are free, this
+/// call waits for that work. Throws as Partition::make() does. Thread-safe.
+std::vector<Partition> make_partitions(Device& device, std::span<const PartitionRequest> requests);
 
 }  // namespace kernwright

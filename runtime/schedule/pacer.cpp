@@ -166,10 +166,10 @@ TaskPointer Pacer::done(Number number, Time busy, Time now) {
   const auto entry = find(number);
   if (entry == entries_.end()) return nullptr;
   const TaskPointer task = entry->launch.task;
-  entry->launch.tenant->settle(now, busy, entry->charged);
   if (times_.size() >= kMostTimes) times_.clear();
   Known& known =
       times_.try_emplace(entry->launch.work, Known{.time = busy, .least = busy}).first->second;
+  entry->launch.tenant->settle(now, busy, entry->charged);  // nothing throws from here on
   known.time = (3 * known.time + busy) / 4;
   known.least = std::min(known.least, busy);
   ++known.count;

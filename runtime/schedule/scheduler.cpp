@@ -19,7 +19,7 @@ Scheduler::Scheduler(Device& device, SchedulerOptions options)
 Scheduler::~Scheduler() {
   try {
     core_->shut();
-    if (core_->runs_here() || core_->is_own_thread()) return;  // the threads end it
+    if (core_->runs_here() || core_->serves_here()) return;  // the threads end it
     core_->drain();
     // The threads are at their last lines; streams and events end here, not there.
     while (may_call_driver() && core_.use_count() > 1) std::this_thread::yield();
@@ -83,6 +83,7 @@ std::vector<TaskPointer> Scheduler::live() const { return core_->live(); }
 std::vector<TaskPointer> Scheduler::tasks() const { return core_->tasks(); }
 Device& Scheduler::device() const noexcept { return core_->device; }
 const Policy& Scheduler::policy() const noexcept { return *core_->policy; }
+bool Scheduler::has_threads() const noexcept { return core_->options.background; }
 void Scheduler::close() {
   core_->shut();
   core_->drain();

@@ -138,7 +138,8 @@ class Scheduler {
   std::unique_ptr<Scheduler> partition(int multiprocessors, SchedulerOptions options = {});
 
   Device& device() const noexcept;
-  int multiprocessors() const;  ///< that tasks run on
+  int multiprocessors() const;        ///< that tasks run on
+  bool has_threads() const noexcept;  ///< SchedulerOptions::background
   const Policy& policy() const noexcept;
   /// Cancels what waits, and waits for what runs. Later submissions throw InvalidArgument.
   void close();

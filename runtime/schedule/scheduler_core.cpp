@@ -65,7 +65,8 @@ void SchedulerCore::note(Task& task, TaskState state, std::string reason) {
 std::shared_ptr<Tenant> SchedulerCore::find_tenant(const TaskSpec& spec, std::uint64_t id) {
   std::string name = spec.model;
   if (name.empty()) name = spec.share ? format("task {}", id) : qos_name(spec.qos);
-  std::shared_ptr<Tenant>& tenant = tenants_[name];
+  const auto known = tenants_.find(name);
+  const std::shared_ptr<Tenant> tenant = known != tenants_.end() ? known->second : nullptr;
   const auto request = spec.share ? std::optional(spec.share->request) : std::nullopt;
   const double limit = spec.share ? spec.share->limit : 1;
   const bool has_memory = spec.memory && !spec.model.empty();
@@ -83,12 +84,13 @@ std::shared_ptr<Tenant> SchedulerCore::find_tenant(const TaskSpec& spec, std::ui
         name, tenant->request().value_or(0), tenant->limit(), tenant->memory_request(),
         tenant->memory_limit(), request.value_or(0), limit, memory.request, memory.limit));
   }
-  tenant = std::make_shared<Tenant>(name, request, limit, memory.request, memory.limit);
+  auto made = std::make_shared<Tenant>(name, request, limit, memory.request, memory.limit);
   if (has_memory) {
-    tenant->memory = std::make_shared<TaskMemory>(default_resource(device), memory.limit,
-                                                  format("model \"{}\"", name));
+    made->memory = std::make_shared<TaskMemory>(default_resource(device), memory.limit,
+                                                format("model \"{}\"", name));
   }
-  return tenant;
+  tenants_.insert_or_assign(std::move(name), made);
+  return made;
 }
 
 void SchedulerCore::leave_tenant(Task& task) noexcept {
@@ -106,7 +108,6 @@ std::optional<Event> SchedulerCore::mark_behind(const Stream& behind) {
     throw InvalidArgument(format("{} is of another device than the scheduler's, {}",
                                  behind.identify(), device.identify()));
   }
-  const ContextGuard guard(device);
   if (any_capture()) {
     refuse_in_capture(device, behind.handle(), "a submission behind the work",
                       "submit after the capture");
@@ -118,7 +119,7 @@ std::optional<Event> SchedulerCore::mark_behind(const Stream& behind) {
 }
 
 /// What is not reserved yet of the task's own requests and those of its tenant.
-Amount SchedulerCore::to_reserve(const Task& task) const noexcept {
+Amount SchedulerReport::to_reserve(const Task& task) const noexcept {
   const Tenant& tenant = *task.tenant_;
   Amount amount;
   if (tenant.admitted == 0) {
@@ -128,7 +129,7 @@ Amount SchedulerCore::to_reserve(const Task& task) const noexcept {
   return amount;
 }
 
-Verdict SchedulerCore::judge(const Task& task) const {
+Verdict SchedulerReport::judge(const Task& task) const {
   return judge_request(to_reserve(task), budget_);
 }
 
@@ -145,9 +146,7 @@ void SchedulerCore::link(const TaskPointer& task) {
 /// The class of a waiting task is lent to the one it waits for, and to those in front of that.
 void SchedulerCore::lend(const TaskPointer& task, Qos qos) {
   if (task->is_over() || task->qos() <= qos) return;
-  const bool was_waiting = waiting_.remove(task);
-  task->lent_.store(qos, std::memory_order_relaxed);
-  if (was_waiting) waiting_.add(task);
+  waiting_.move(task, qos);
   for (const TaskPointer& before : task->after_) lend(before, qos);
 }
 
@@ -155,8 +154,12 @@ Load SchedulerState::load() const {
   return {.now = clock->now(), .waiting = waiting_.counts(), .running = running_};
 }
 
-bool SchedulerCore::may_start(const Task& task) const {
-  if (running_[ordinal(task.qos())] >= options.most_running[ordinal(task.qos())]) return false;
+bool SchedulerReport::has_room(Qos qos) const noexcept {
+  return running_[ordinal(qos)] < options.most_running[ordinal(qos)];
+}
+
+bool SchedulerReport::may_start(const Task& task) const {
+  if (!has_room(task.qos())) return false;
   const Tenant& tenant = *task.tenant_;
   return tenant.limit() >= 1 || tenant.meter().second_fraction(clock->now()) < tenant.limit();
 }
@@ -167,13 +170,22 @@ bool SchedulerCore::may_run_inline(const Task& task) const {
   for (std::size_t i = 0; i <= ordinal(task.qos()); ++i) {
     if (waiting_.counts()[i] != 0) return false;
   }
-  if (policy->is_foreign() || !may_start(task)) return false;
+  // A function at the end of another task must not keep its thread for the work of this one.
+  if (policy->is_foreign() || !may_start(task) || serves_here()) return false;
   return !policy->holds(task.qos(), load());
 }
 
 /// Takes what the task asks for, and gives it a place on a stream.
 bool SchedulerCore::admit(Task& task) {
   const Amount amount = to_reserve(task);
+  const Qos qos = task.qos();
+  std::size_t lane = lanes_.size();
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i].qos != qos) continue;
+    if (lane == lanes_.size() || lanes_[i].load < lanes_[lane].load) lane = i;
+  }
+  std::vector<TaskPointer>& issued = lanes_[lane].issued;
+  if (issued.capacity() <= lanes_[lane].load) issued.reserve(2 * lanes_[lane].load + 8);
   if (amount != Amount{}) {
     if (!budget_.fits(amount)) return false;
     Amount shared = amount;
@@ -181,12 +193,6 @@ bool SchedulerCore::admit(Task& task) {
     if (shared != Amount{}) task.tenant_->held = std::move(*budget_.reserve(shared));
     const Amount rest{amount.memory - shared.memory, 0};
     if (rest != Amount{}) task.reservation_ = std::move(*budget_.reserve(rest));
-  }
-  const Qos qos = task.qos();
-  std::size_t lane = lanes_.size();
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    if (lanes_[i].qos != qos) continue;
-    if (lane == lanes_.size() || lanes_[i].load < lanes_[lane].load) lane = i;
   }
   task.lane_ = lane;
   ++lanes_[lane].load;
@@ -242,14 +248,15 @@ TaskPointer SchedulerCore::next(Lock& lock, std::optional<Qos> qos) {
     if (task->state() != TaskState::queued || !may_start(*task)) continue;
     if (qos && task->qos() != *qos) {  // for the thread of its class, unless that has work already
       if (idle_[ordinal(task->qos())] != 0) {
-        changed_.notify_all();
+        startable_.notify_all();
         return nullptr;
       }
       continue;
     }
-    waiting_.remove(task);
-    if (admit(*task)) return task;
-    waiting_.add(task);
+    if (admit(*task)) {
+      waiting_.remove(task);
+      return task;
+    }
     // Later tasks must not take what this one waits for.
     std::erase_if(heads, [](const TaskPointer& other) {
       return other->spec_.request() != Amount{} || other->tenant_->request();
@@ -267,8 +274,11 @@ void SchedulerCore::line_up(const TaskPointer& task) {
   } else {
     waiting_.add(task);
     reason = judge(*task).reason;
-    if (const std::size_t ahead = waiting_.count_ahead(*task); reason.empty() && ahead != 0) {
-      reason = format("{} ahead", ahead == 1 ? "1 task is" : format("{} tasks are", ahead));
+    std::size_t others = 0;  // explain() looks at each; that is too long here
+    for (std::size_t i = 0; i <= ordinal(task->qos()); ++i) others += waiting_.counts()[i];
+    if (reason.empty() && others > 1) {
+      reason = format("{} of its class or one in front of it wait{}", others - 1,
+                      others == 2 ? "s" : "");
     }
   }
   note(*task, TaskState::queued, std::move(reason));
@@ -276,65 +286,85 @@ void SchedulerCore::line_up(const TaskPointer& task) {
 
 TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind) {
   spec.check();
-  device.require_usable();
+  const ContextGuard guard(device);  // one for all calls below
   for (const TaskPointer& before : spec.after) require_member(*before, "after=");
   std::optional<Event> ready = mark_behind(behind);
   const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
   const auto task = std::make_shared<Task>(id, std::move(spec), std::move(work), clock->now());
   task->core_ = this;
-  Callbacks callbacks;
+  Over over;
   Lock lock(mutex_);
   if (options.background && !has_watcher_) start_threads();
+  // Others may be done that the watching thread has not seen: it looks in seldom.
+  if (options.background && (!has_room(task->qos()) || !budget_.fits(task->spec_.request()))) {
+    lock.unlock();
+    reap();
+    lock.lock();
+  }
   if (is_closed_) {
     throw InvalidArgument("the scheduler is closed: it takes no more tasks; make another one");
   }
   task->tenant_ = find_tenant(task->spec_, id);
-  ClassStats& counts = classes_[ordinal(task->spec_.qos)];
-  ++counts.submitted;
   task->ready_ = std::move(ready);
   note(*task, TaskState::pending, {});
   if (std::string refusal = find_refusal(*task); !refusal.empty()) {
-    ++counts.refused;
     task->failure_ =
         std::make_exception_ptr(Refused(format("{} was refused: {}", task->label(), refusal)));
+    ++classes_[ordinal(task->spec_.qos)].submitted;
+    ++classes_[ordinal(task->spec_.qos)].refused;
     note(*task, TaskState::refused, std::move(refusal));
     const auto unused = std::move(task->work_);
     lock.unlock();
     return task;
   }
-  if (task->tenant_->live++ == 0) wake_tenant(*task->tenant_);
   live_.emplace(id, task);
-  if (const TaskPointer failed = failed_predecessor(*task)) {
-    note(*task, TaskState::queued, {});
-    finish(task, TaskState::failed,
-           format("its predecessor {} failed or was cancelled", failed->label()), failed->failure_,
-           callbacks);
+  ++classes_[ordinal(task->spec_.qos)].submitted;
+  if (task->tenant_->live++ == 0) wake_tenant(*task->tenant_);
+  try {
+    if (!enqueue(task, over)) {
+      lock.unlock();
+      over.settle();
+      return task;
+    }
+  } catch (...) {  // no memory, or no thread
+    fail(task, std::current_exception(), over);
     lock.unlock();
-    return task;
+    over.settle();
+    throw;
+  }
+  lock.unlock();
+  run(task);
+  return task;
+}
+
+/// Puts a new task into its line. True when it was admitted instead: it begins in this thread.
+bool SchedulerCore::enqueue(const TaskPointer& task, Over& over) {
+  if (const TaskPointer failed = failed_predecessor(*task)) {
+    std::string reason = format("its predecessor {} failed or was cancelled", failed->label());
+    note(*task, TaskState::queued, {});
+    finish(task, TaskState::failed, std::move(reason), failed->failure_, over);
+    return false;
   }
   if (task->work_ == nullptr) {
     note(*task, TaskState::queued, {});
-    return task;
+    return false;
   }
   link(task);
   if (may_run_inline(*task)) {
     note(*task, TaskState::queued, {});
-    if (admit(*task)) {
-      lock.unlock();
-      run(task);
-      return task;
-    }
+    if (admit(*task)) return true;
     waiting_.add(task);
     task->changes_[1].reason = judge(*task).reason;
   } else {
     line_up(task);
   }
   if (options.background) start_threads();
-  changed_.notify_all();
-  return task;
+  tell_change();
+  wake_watcher();
+  return false;
 }
 
-std::string SchedulerCore::find_refusal(const Task& task) const {
+std::string SchedulerReport::find_refusal(const Task& task) const {
   if (task.spec_.deadline && *task.spec_.deadline <= Time(0)) {
     return format("its deadline passed {:.3g} s before the submission",
                   -seconds(*task.spec_.deadline));
@@ -343,7 +373,7 @@ std::string SchedulerCore::find_refusal(const Task& task) const {
   return verdict.kind == Verdict::Kind::refuse ? verdict.reason : std::string();
 }
 
-TaskPointer SchedulerCore::failed_predecessor(const Task& task) const {
+TaskPointer SchedulerReport::failed_predecessor(const Task& task) const {
   for (const TaskPointer& before : task.after_) {
     if (before->is_over() ? before->state() != TaskState::done : before->failure_ != nullptr) {
       return before;
@@ -362,12 +392,12 @@ void SchedulerCore::wake_tenant(Tenant& tenant) {
   if (least) tenant.catch_up(*least);
 }
 
-void SchedulerCore::require_member(const Task& task, const char* what) const {
+void SchedulerReport::require_member(const Task& task, const char* what) const {
   if (task.core_ == this) return;
   throw InvalidArgument(format("{} {} belongs to another scheduler", what, task.label()));
 }
 
-bool SchedulerCore::is_closed() const {
+bool SchedulerReport::is_closed() const {
   const Lock lock(mutex_);
   return is_closed_;
 }

@@ -34,6 +34,25 @@ Event SchedulerCore::take_event() {
   return Event(device);
 }
 
+/// A launch that waits: ends of tasks are seen at once meanwhile.
+class SchedulerCore::EagerScope {
+ public:
+  explicit EagerScope(SchedulerCore& core) : core_(core) {
+    const Lock lock(core_.mutex_);
+    ++core_.eager_;
+    core_.wake_watcher();
+  }
+  ~EagerScope() {
+    const Lock lock(core_.mutex_);
+    --core_.eager_;
+  }
+  EagerScope(const EagerScope&) = delete;
+  EagerScope& operator=(const EagerScope&) = delete;
+
+ private:
+  SchedulerCore& core_;
+};
+
 Pacer::Number SchedulerCore::enter(const PacedLaunch& launch) {
   const auto try_enter = [&]() -> std::optional<Pacer::Number> {
     const Lock lock(mutex_);
@@ -54,6 +73,7 @@ Pacer::Number SchedulerCore::enter(const PacedLaunch& launch) {
   if (const auto number = try_enter()) return *number;
   launch.task->preemptions_.fetch_add(1, std::memory_order_relaxed);
   const LaunchPause paused;
+  const EagerScope eager(*this);
   for (unsigned round = 0;; ++round) {
     if (launch.task->cancelled_.load(std::memory_order_relaxed)) {
       const Lock lock(mutex_);
@@ -90,32 +110,39 @@ bool SchedulerCore::measure(bool waits) {
     if (pacer_.is_empty()) return false;
     pending = pacer_.pending();
   }
-  std::erase_if(pending, [](const Pacer::Pending& each) { return !each.end.done(); });
-  if (pending.empty()) return false;
-  std::vector<std::pair<float, const Pacer::Pending*>> ends;
-  const Event reference = last_launch_end_ ? *last_launch_end_ : pending.front().begin;
-  for (const Pacer::Pending& each : pending)
-    ends.emplace_back(each.end.elapsed_ms(reference), &each);
-  std::sort(ends.begin(), ends.end());
-  float before = 0;  // ms after the reference
-  std::vector<Time> busy;
-  for (const auto& [end, each] : ends) {
-    const float whole = each->end.elapsed_ms(each->begin);
-    busy.push_back(from_seconds(std::max(std::min(whole, end - before), 0.0F) / 1e3));
-    before = std::max(before, end);
-  }
-  const Lock lock(mutex_);
-  if (ends.back().first > 0 || !last_launch_end_) {
-    if (last_launch_end_) events_.push_back(*last_launch_end_);
-    last_launch_end_ = ends.back().second->end;
-  }
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    const Pacer::Pending& each = *ends[i].second;
-    if (const TaskPointer task = pacer_.done(each.number, busy[i], clock->now())) {
-      task->device_ += busy[i];
+  struct End {
+    float end, whole;  ///< ms after the reference; since its beginning
+    const Pacer::Pending* launch;
+    bool operator<(const End& other) const noexcept { return end < other.end; }
+  };
+  std::vector<End> ends;
+  std::optional<Event> reference = last_launch_end_;
+  for (const Pacer::Pending& each : pending) {
+    try {
+      if (!each.end.done()) continue;
+      if (!reference) reference = each.begin;
+      ends.push_back({each.end.elapsed_ms(*reference), each.end.elapsed_ms(each.begin), &each});
+    } catch (const std::exception&) {
+      forget(each.number);  // the end of its task tells what is wrong
     }
-    events_.push_back(each.begin);
-    if (each.end.handle() != last_launch_end_->handle()) events_.push_back(each.end);
+  }
+  if (ends.empty()) return false;
+  std::sort(ends.begin(), ends.end());
+  float before = 0;
+  const Lock lock(mutex_);
+  if (ends.back().end > 0 || !last_launch_end_) {
+    keep_event(last_launch_end_);
+    last_launch_end_ = ends.back().launch->end;
+  }
+  for (const auto& [end, whole, launch] : ends) {
+    const Time busy = from_seconds(std::max(std::min(whole, end - before), 0.0F) / 1e3);
+    before = std::max(before, end);
+    if (const TaskPointer task = pacer_.done(launch->number, busy, clock->now())) {
+      task->device_ += busy;
+    }
+    std::optional<Event> begin(launch->begin), ending(launch->end);
+    keep_event(begin);
+    if (ending->handle() != last_launch_end_->handle()) keep_event(ending);
   }
   return true;
 }

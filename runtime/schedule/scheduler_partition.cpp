@@ -2,7 +2,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "core/device.h"
-#include "core/partition.h"
+#include "memory/reclaim.h"
 #include "schedule/admission.h"
 #include "schedule/scheduler.h"
 #include "schedule/scheduler_core.h"
@@ -28,7 +28,7 @@ std::unique_ptr<Scheduler> Scheduler::partition(int multiprocessors, SchedulerOp
       .multiprocessors = multiprocessors, .memory = options.memory, .share = options.share};
   Partition partition;
   if (partition_rules(on).supported) {
-    partition = Partition::make(on, {&request, 1}).front();
+    partition = make_partitions(on, {&request, 1}).front();
   } else if (multiprocessors < 1 || multiprocessors > this->multiprocessors()) {
     const int all = this->multiprocessors();
     throw PartitionError(
@@ -50,7 +50,12 @@ std::unique_ptr<Scheduler> Scheduler::partition(int multiprocessors, SchedulerOp
     throw InvalidArgument(format("a partition with {} bytes of memory: {}", options.memory,
                                  describe_shortage(asked, budget, {})));
   }
-  options.reserved = std::make_shared<Reservation>(std::move(*reserved));
+  options.reserved = std::shared_ptr<Reservation>(
+      new Reservation(std::move(*reserved)),
+      [parent = std::weak_ptr<SchedulerCore>(core_)](Reservation* held) {
+        delete held;
+        if (const auto core = parent.lock()) core->note_room();
+      });
   options.multiprocessors = given;
   options.clock = core_->options.clock;
   options.background = core_->options.background;

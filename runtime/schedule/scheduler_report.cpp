@@ -1,10 +1,11 @@
 // What a scheduler tells about its tasks.
+#include "schedule/scheduler_report.h"
+
 #include "base/format.h"
-#include "schedule/scheduler_core.h"
 
 namespace kernwright::schedule {
 
-std::vector<Holder> SchedulerCore::holders() const {
+std::vector<Holder> SchedulerReport::holders() const {
   std::vector<Holder> all;
   for (const auto& [id, task] : live_) {
     if (task->reservation_.is_held()) all.push_back({task->label(), task->reservation_.amount()});
@@ -16,7 +17,7 @@ std::vector<Holder> SchedulerCore::holders() const {
 }
 
 /// Why a queued task does not begin now.
-std::string SchedulerCore::explain_waiting(const Task& task) const {
+std::string SchedulerReport::explain_waiting(const Task& task) const {
   if (task.predecessors_ != 0) {
     std::string names;
     for (const TaskPointer& before : task.after_) {
@@ -45,7 +46,7 @@ std::string SchedulerCore::explain_waiting(const Task& task) const {
   return ahead == 1 ? "1 task is ahead" : format("{} tasks are ahead", ahead);
 }
 
-std::string SchedulerCore::explain(const TaskPointer& task) const {
+std::string SchedulerReport::explain(const TaskPointer& task) const {
   require_member(*task, "explain() of");
   const Lock lock(mutex_);
   const TaskState state = task->state();
@@ -64,14 +65,14 @@ std::string SchedulerCore::explain(const TaskPointer& task) const {
   return reason.empty() ? text : format("{}: {}", text, reason);
 }
 
-std::vector<StateChange> SchedulerCore::history(const TaskPointer& task) const {
+std::vector<StateChange> SchedulerReport::history(const TaskPointer& task) const {
   require_member(*task, "history() of");
   const Lock lock(mutex_);
   return {task->changes_.begin(),
           task->changes_.begin() + static_cast<std::ptrdiff_t>(task->change_count_)};
 }
 
-TaskStats SchedulerCore::stats(const TaskPointer& task) const {
+TaskStats SchedulerReport::stats(const TaskPointer& task) const {
   require_member(*task, "stats() of");
   const Lock lock(mutex_);
   Time begin = clock->now();
@@ -90,13 +91,13 @@ TaskStats SchedulerCore::stats(const TaskPointer& task) const {
           .preemptions = task->preemptions_.load(std::memory_order_relaxed)};
 }
 
-std::exception_ptr SchedulerCore::failure(const TaskPointer& task) const {
+std::exception_ptr SchedulerReport::failure(const TaskPointer& task) const {
   require_member(*task, "failure() of");
   const Lock lock(mutex_);
   return task->is_over() ? task->failure_ : nullptr;
 }
 
-SchedulerStats SchedulerCore::stats() const {
+SchedulerStats SchedulerReport::stats() const {
   SchedulerStats stats;
   stats.capacity = budget_.capacity();
   stats.reserved = budget_.reserved();
@@ -118,14 +119,14 @@ SchedulerStats SchedulerCore::stats() const {
   return stats;
 }
 
-std::vector<TaskPointer> SchedulerCore::live() const {
+std::vector<TaskPointer> SchedulerReport::live() const {
   const Lock lock(mutex_);
   std::vector<TaskPointer> tasks;
   for (const auto& [id, task] : live_) tasks.push_back(task);
   return tasks;
 }
 
-std::vector<TaskPointer> SchedulerCore::tasks() const {
+std::vector<TaskPointer> SchedulerReport::tasks() const {
   const Lock lock(mutex_);
   std::vector<TaskPointer> tasks(ended_.begin(), ended_.end());
   for (const auto& [id, task] : live_) tasks.push_back(task);

@@ -37,15 +37,19 @@ class SchedulerState {
   struct Lane {
     Stream stream;
     Qos qos;
-    std::deque<TaskPointer> issued;
-    std::size_t load = 0;  ///< tasks that run on it
+    std::vector<TaskPointer> issued;  ///< has room for all of `load`
+    std::size_t load = 0;             ///< tasks that run on it
   };
 
-  mutable std::mutex mutex_;  ///< guards all below
-  std::mutex reaping_;        ///< one thread asks the driver about events at a time
-  std::mutex measuring_;      ///< the same for the events of launches
-  std::condition_variable changed_;
-  std::condition_variable issued_;  ///< for the watching thread
+  /// What the watching thread does: asks the driver; looks in from time to time; nothing.
+  enum class Watch : std::uint8_t { awake, resting, asleep };
+
+  mutable std::mutex mutex_;           ///< guards all below
+  std::mutex reaping_;                 ///< one thread asks the driver about events at a time
+  std::mutex measuring_;               ///< the same for the events of launches
+  std::condition_variable changed_;    ///< for threads that wait for a task
+  std::condition_variable startable_;  ///< for threads that begin tasks
+  std::condition_variable issued_;     ///< for the watching thread
   Budget budget_;
   Waiting waiting_;
   Pacer pacer_;
@@ -64,8 +68,11 @@ class SchedulerState {
   std::size_t threads_ = 0;                      ///< at work
   std::array<std::size_t, kClasses> servers_{};  ///< threads of the class
   std::array<std::size_t, kClasses> idle_{};     ///< of these, those that wait for a task
+  std::uint64_t changes_ = 0;                    ///< that may let a task begin
+  std::size_t eager_ = 0;                        ///< threads that wait for the end of a task
+  std::size_t callbacks_ = 0;                    ///< functions to be called at the end of tasks
   bool has_watcher_ = false;
-  bool is_watching_ = false;  ///< the watching thread is awake
+  Watch watch_ = Watch::awake;
   bool is_closed_ = false;
   bool capped_ = false;  ///< a tenant at its limit keeps tasks back
 };

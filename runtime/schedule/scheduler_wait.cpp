@@ -29,8 +29,32 @@ bool SchedulerCore::wait(const TaskPointer& task, std::optional<std::chrono::nan
   const auto until = deadline_after(timeout);
   if (runs_here()) return wait_inside(task, until);
   if (!options.background) return wait_by_steps(task.get(), until);
+  if (serves_here()) return wait_in_callback([&] { return task->is_over(); }, until);
+  if (spin(*task, until)) return true;
   Lock lock(mutex_);
-  return changed_.wait_until(lock, until, [&] { return task->is_over(); });
+  return eagerly([&] { return changed_.wait_until(lock, until, [&] { return task->is_over(); }); });
+}
+
+/// In a function at the end of a task: its thread may be the one that sees the ends of others.
+template <typename Predicate>
+bool SchedulerCore::wait_in_callback(const Predicate& is_over, steady_clock::time_point until) {
+  for (;;) {
+    if (reap()) continue;
+    Lock lock(mutex_);
+    if (is_over()) return true;
+    if (steady_clock::now() >= until) return false;
+    eagerly([&] { return changed_.wait_for(lock, std::chrono::microseconds(200)); });
+  }
+}
+
+/// A thread that sleeps takes longer to come back than small work takes.
+bool SchedulerCore::spin(const Task& task, steady_clock::time_point until) {
+  constexpr std::chrono::microseconds kLongest(50);
+  const auto end = std::min(until, steady_clock::now() + kLongest);
+  while (task.state() == TaskState::running && steady_clock::now() < end) {
+    if (!reap()) std::this_thread::yield();
+  }
+  return task.is_over();
 }
 
 /// Without threads: this one runs what waits, until the task is over (without one: all tasks).
@@ -59,7 +83,7 @@ bool SchedulerCore::runs_here() const {
 }
 
 /// Whether a task can end without the `held` tasks that wait here.
-bool SchedulerCore::can_progress(std::size_t held) const {
+bool SchedulerReport::can_progress(std::size_t held) const {
   if (issuing_ > held) return true;
   for (const Lane& lane : lanes_) {
     if (!lane.issued.empty()) return true;
@@ -93,7 +117,9 @@ bool SchedulerCore::wait_inside(const TaskPointer& task, steady_clock::time_poin
                                    here.back()->label(), task->label(), explain_waiting(*task)));
     }
     if (steady_clock::now() >= until) return false;
-    changed_.wait_for(lock, options.background ? std::chrono::microseconds(200) : kPause);
+    eagerly([&] {
+      return changed_.wait_for(lock, options.background ? std::chrono::microseconds(200) : kPause);
+    });
   }
   return true;
 }
@@ -103,27 +129,19 @@ std::unique_ptr<TaskHere> SchedulerCore::open(TaskSpec spec, const Stream& behin
     throw InvalidArgument("after=: a task of this thread goes behind the current stream alone");
   }
   const TaskPointer task = submit(std::move(spec), nullptr, behind);
-  for (;;) {
-    Lock lock(mutex_);
-    if (task->is_over()) std::rethrow_exception(task->failure_);
-    const bool held = !policy->is_foreign() && policy->holds(task->qos(), load());
-    if (!held && may_start(*task) && admit(*task)) break;
-    const auto inside = static_cast<std::size_t>(runs_here());
-    if (!options.background || inside != 0) {
-      const std::string why = explain_waiting(*task);
-      const bool is_stuck = !can_progress(inside);
-      lock.unlock();
-      if (reap()) continue;
-      if (is_stuck) {
-        cancel(task);
-        throw InvalidArgument(format("{} cannot begin now, and nothing runs for it to wait for: {}",
-                                     task->label(), why));
-      }
-      lock.lock();
-    }
-    changed_.wait_for(lock, options.background ? std::chrono::microseconds(200) : kPause);
+  try {
+    admit_here(task);
+  } catch (...) {
+    if (!task->is_over()) withdraw(task);
+    throw;
   }
-  auto here = std::make_unique<TaskHere>(shared_from_this(), task);
+  std::unique_ptr<TaskHere> here;
+  try {
+    here = std::make_unique<TaskHere>(shared_from_this(), task);
+  } catch (...) {
+    issue(task, std::current_exception());
+    throw;
+  }
   if (const std::exception_ptr failure = here->failure()) {
     here->end();
     std::rethrow_exception(failure);
@@ -131,12 +149,47 @@ std::unique_ptr<TaskHere> SchedulerCore::open(TaskSpec spec, const Stream& behin
   return here;
 }
 
+/// A task without work that will not begin is over.
+void SchedulerCore::withdraw(const TaskPointer& task) noexcept {
+  Over over;
+  {
+    const Lock lock(mutex_);
+    fail(task, std::current_exception(), over);
+  }
+  over.settle();
+}
+
+/// Returns when a task without work may begin in this thread.
+void SchedulerCore::admit_here(const TaskPointer& task) {
+  for (;;) {
+    Lock lock(mutex_);
+    if (task->is_over()) std::rethrow_exception(task->failure_);
+    const bool held = !policy->is_foreign() && policy->holds(task->qos(), load());
+    if (!held && may_start(*task) && admit(*task)) return;
+    const auto inside = static_cast<std::size_t>(runs_here());
+    if (!options.background || inside != 0) {
+      const std::string why = explain_waiting(*task);
+      const bool is_stuck = !can_progress(inside);
+      lock.unlock();
+      if (reap()) continue;
+      if (is_stuck) {
+        throw InvalidArgument(format("{} cannot begin now, and nothing runs for it to wait for: {}",
+                                     task->label(), why));
+      }
+      lock.lock();
+    }
+    eagerly([&] {
+      return changed_.wait_for(lock, options.background ? std::chrono::microseconds(200) : kPause);
+    });
+  }
+}
+
 /// Begins the task in this thread, or one that it goes behind.
 bool SchedulerCore::begin_here(const TaskPointer& task) {
-  if (task->state() != TaskState::queued) return false;
   std::vector<TaskPointer> predecessors;
   {
     const Lock lock(mutex_);
+    if (task->state() != TaskState::queued) return false;
     predecessors = task->after_;
   }
   for (const TaskPointer& before : predecessors) {
@@ -145,11 +198,8 @@ bool SchedulerCore::begin_here(const TaskPointer& task) {
   {
     const Lock lock(mutex_);
     if (is_closed_ || task->state() != TaskState::queued || task->predecessors_ != 0) return false;
-    if (!waiting_.remove(task)) return false;
-    if (!admit(*task)) {
-      waiting_.add(task);
-      return false;
-    }
+    if (!waiting_.contains(task) || !admit(*task)) return false;
+    waiting_.remove(task);
   }
   run(task);
   return true;
@@ -165,31 +215,36 @@ void SchedulerCore::drain() {
     wait_by_steps(nullptr, deadline_after({}));
     return;
   }
+  if (serves_here()) {
+    wait_in_callback([&] { return live_.empty(); }, deadline_after({}));
+    return;
+  }
   Lock lock(mutex_);
-  changed_.wait(lock,
-                [&] { return live_.empty() && (!is_closed_ || threads_ == 0 || is_own_thread()); });
+  eagerly([&] {
+    changed_.wait(lock, [&] { return live_.empty() && (!is_closed_ || threads_ == 0); });
+    return true;
+  });
 }
 
-void SchedulerCore::cancel_queued(const TaskPointer& task, const char* reason,
-                                  Callbacks& callbacks) {
+void SchedulerCore::cancel_queued(const TaskPointer& task, const char* reason, Over& over) {
   const auto failure =
       std::make_exception_ptr(TaskCancelled(format("{} was cancelled: {}", task->label(), reason)));
-  finish(task, TaskState::cancelled, reason, failure, callbacks);
+  finish(task, TaskState::cancelled, reason, failure, over);
 }
 
 bool SchedulerCore::cancel(const TaskPointer& task) {
   require_member(*task, "cancel() of");
-  Callbacks callbacks;
+  Over over;
   bool cancelled = false;
   {
     const Lock lock(mutex_);
     if (!task->is_over() && !task->is_issued_) {
       cancelled = true;
       task->cancelled_.store(true, std::memory_order_relaxed);
-      if (task->state() == TaskState::queued) cancel_queued(task, "cancel() was called", callbacks);
+      if (task->state() == TaskState::queued) cancel_queued(task, "cancel() was called", over);
     }
   }
-  for (const auto& call : callbacks) call();
+  over.settle();
   return cancelled;
 }
 
@@ -199,6 +254,8 @@ void SchedulerCore::at_end(const TaskPointer& task, std::function<void()> functi
     const Lock lock(mutex_);
     if (!task->is_over()) {
       task->at_end_.push_back(std::move(function));
+      ++callbacks_;
+      wake_watcher();
       return;
     }
   }

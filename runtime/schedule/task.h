@@ -127,6 +127,7 @@ class Task {
 
  private:
   friend class SchedulerCore;
+  friend class SchedulerReport;
   friend class TaskHere;
   friend class TaskScope;
   friend class Waiting;
@@ -155,9 +156,11 @@ class Task {
   std::exception_ptr failure_;
   std::vector<std::function<void()>> at_end_;
   std::vector<std::weak_ptr<Task>> successors_;
+  TaskPointer next_over_;         ///< another one that ended just before
   std::size_t predecessors_ = 0;  ///< whose work is not queued yet
   bool is_paced_ = false;         ///< its device time is that of its launches
   bool is_issued_ = false;        ///< all its work is queued on the device
+  bool is_reaped_ = false;        ///< the driver told that its work is done
   std::size_t lane_ = 0;          ///< its stream among those of the scheduler
   std::optional<Event> ready_;    ///< work of the submitting thread's stream that it goes behind
   std::optional<Event> begin_;

@@ -58,9 +58,13 @@ void TaskHere::begin() {
   std::vector<Event> before;
   std::shared_ptr<EvictionGroup> group;
   std::shared_ptr<ModelContent> content;
+  bool has_begin = false;
   {
     const SchedulerCore::Lock lock(core_->mutex_);
     core_->note(*task_, TaskState::running, {});
+    // Behind a task of the same stream its time begins with the end of that one.
+    const auto& issued = core_->lanes_[task_->lane_].issued;
+    has_begin = issued.empty() || issued.back()->is_paced_;
     if (task_->ready_) before.push_back(*task_->ready_);
     for (const TaskPointer& other : task_->after_) {
       if (!other->is_over() && other->end_ && other->lane_ != task_->lane_) {
@@ -72,13 +76,16 @@ void TaskHere::begin() {
     if (kept != core_->contents_.end()) content = kept->second;
   }
   if (content != nullptr) {
+    core_->reap();  // content of models whose tasks are done may leave for it
     content->enter();
     const SchedulerCore::Lock lock(core_->mutex_);
     task_->content_ = std::move(content);
   }
   for (const Event& event : before) stream_.wait(event);
-  task_->begin_ = core_->take_event();
-  task_->begin_->record(stream_);
+  if (has_begin) {
+    task_->begin_ = core_->take_event();
+    task_->begin_->record(stream_);
+  }
   const std::shared_ptr<TaskMemory> memory = make_memory();
   memory_.emplace(memory);
   evictable_.emplace(std::move(group));
@@ -119,12 +126,20 @@ void LaunchTasks::run(const Stream& stream, const Launch& launch) {
     const LaunchPause paused;
     here = scheduler_->open(spec_, stream ? stream : Stream::legacy(device));
   }
+  std::exception_ptr failure;
   try {
     launch();
   } catch (...) {
-    here->end(std::current_exception());
-    throw;
+    failure = std::current_exception();
   }
+  {
+    // The end may call functions that take the interpreter's lock, while another thread with that
+    // lock waits for one that the caller of the launch holds.
+    const LaunchPause paused;
+    here->end(failure);
+    here.reset();
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 void LaunchTasks::launch(const Kernel& kernel, const LaunchConfig& config,

@@ -9,16 +9,43 @@ Waiting::Key Waiting::find_key(const Task& task) noexcept {
 }
 
 void Waiting::add(const TaskPointer& task) {
-  Line& line = lines_.try_emplace(find_key(*task), Less{&policy_}).first->second;
-  if (line.insert(task).second) ++counts_[ordinal(task->qos())];
+  const auto line = lines_.try_emplace(find_key(*task), Less{&policy_}).first;
+  try {
+    if (line->second.insert(task).second) ++counts_[ordinal(task->qos())];
+  } catch (...) {
+    if (line->second.empty()) lines_.erase(line);
+    throw;
+  }
 }
 
-bool Waiting::remove(const TaskPointer& task) {
+bool Waiting::remove(const TaskPointer& task) noexcept {
   const auto line = lines_.find(find_key(*task));
   if (line == lines_.end() || line->second.erase(task) == 0) return false;
   --counts_[ordinal(task->qos())];
   if (line->second.empty()) lines_.erase(line);
   return true;
+}
+
+bool Waiting::contains(const TaskPointer& task) const {
+  const auto line = lines_.find(find_key(*task));
+  return line != lines_.end() && line->second.contains(task);
+}
+
+void Waiting::move(const TaskPointer& task, Qos qos) {
+  const auto from = lines_.find(find_key(*task));
+  if (from == lines_.end() || !from->second.contains(task)) {
+    task->lent_.store(qos, std::memory_order_relaxed);
+    return;
+  }
+  Key key = find_key(*task);
+  std::get<Qos>(key) = qos;
+  Line& line =
+      lines_.try_emplace(key, Less{&policy_}).first->second;  // from here on nothing throws
+  line.insert(from->second.extract(task));
+  if (from->second.empty()) lines_.erase(from);
+  --counts_[ordinal(task->qos())];
+  ++counts_[ordinal(qos)];
+  task->lent_.store(qos, std::memory_order_relaxed);
 }
 
 std::vector<TaskPointer> Waiting::heads() const {

@@ -20,7 +20,10 @@ class Waiting {
 
   void add(const TaskPointer& task);
   /// False when it is not there.
-  bool remove(const TaskPointer& task);
+  bool remove(const TaskPointer& task) noexcept;
+  bool contains(const TaskPointer& task) const;
+  /// Gives the task another class, also where it does not wait.
+  void move(const TaskPointer& task, Qos qos);
   /// The first of each line.
   std::vector<TaskPointer> heads() const;
   /// All, class by class.

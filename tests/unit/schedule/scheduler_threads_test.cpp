@@ -7,6 +7,9 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -87,4 +90,40 @@ TEST_CASE("scheduler threads: the last handle may go inside a task") {
                     }));
   scheduler.reset();
   while (token.use_count() > 1) std::this_thread::sleep_for(1ms);  // all its threads are gone
+}
+
+TEST_CASE("scheduler threads: what happens while a foreign policy chooses is not missed") {
+  struct Slow final : Policy {
+    std::string name() const override { return "slow"; }
+    bool is_foreign() const noexcept override { return true; }
+    std::optional<std::size_t> choose(std::span<const Candidate> candidates, const Load&) override {
+      is_asked = true;
+      while (!go) std::this_thread::sleep_for(1ms);
+      return candidates.size() < 2 ? std::nullopt : std::optional<std::size_t>(0);
+    }
+    std::atomic<bool> is_asked = false, go = false;
+  };
+  const testing::Recorded recorded;
+  for (const bool closes : {false, true}) {
+    const auto policy = std::make_shared<Slow>();
+    Scheduler scheduler(recorded.device, {.memory = 1000, .policy = policy});
+    const auto submit = [&](const char* model) {
+      return scheduler.submit({.qos = Qos::best_effort, .model = model},
+                              make_work([](const Stream&) {}));
+    };
+    const TaskPointer task = submit("a");
+    while (!policy->is_asked) std::this_thread::sleep_for(1ms);
+    std::thread closing;
+    if (closes) {
+      closing = std::thread([&] { scheduler.close(); });
+      while (!scheduler.is_closed()) std::this_thread::sleep_for(1ms);
+    } else {
+      submit("b");
+    }
+    policy->go = true;
+    if (closes) closing.join();
+    CHECK(scheduler.wait(task, 20s));
+    CHECK(task->state() == (closes ? TaskState::cancelled : TaskState::done));
+    scheduler.close();
+  }
 }

@@ -1,0 +1,48 @@
+// The inside of a scheduler: questions about its tasks.
+#pragma once
+
+#include "schedule/admission.h"
+#include "schedule/scheduler_state.h"
+
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace kernwright::schedule {
+
+/// What a scheduler tells, to its users and to itself.
+class SchedulerReport : public SchedulerState {
+ public:
+  using SchedulerState::SchedulerState;
+
+  // These take the lock.
+  std::string explain(const TaskPointer& task) const;
+  std::vector<StateChange> history(const TaskPointer& task) const;
+  TaskStats stats(const TaskPointer& task) const;
+  std::exception_ptr failure(const TaskPointer& task) const;
+  SchedulerStats stats() const;
+  std::vector<TaskPointer> live() const;
+  std::vector<TaskPointer> tasks() const;
+  bool is_closed() const;
+
+ protected:
+  TaskPointer lane_task(const Lane& lane, std::size_t place) const;
+  void require_member(const Task& task, const char* what) const;  ///< needs no lock
+
+  // These are asked with the lock held.
+  Amount to_reserve(const Task& task) const noexcept;
+  Verdict judge(const Task& task) const;
+  std::vector<Holder> holders() const;
+  std::string explain_waiting(const Task& task) const;
+  std::string find_refusal(const Task& task) const;
+  TaskPointer failed_predecessor(const Task& task) const;
+  bool has_room(Qos qos) const noexcept;   ///< for one more of the class that runs
+  bool may_start(const Task& task) const;  ///< by the limits of its class and its tenant
+  bool has_issued() const noexcept;        ///< work on the device that is not known to be done
+  /// Whether somebody waits for the end of a task: it is to be seen at once.
+  bool is_eager() const noexcept { return eager_ != 0 || callbacks_ != 0 || waiting_.count() != 0; }
+  /// Whether a task can end without the `held` tasks that wait here.
+  bool can_progress(std::size_t held) const;
+};
+
+}  // namespace kernwright::schedule

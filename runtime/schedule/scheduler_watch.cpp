@@ -1,0 +1,179 @@
+// The ends of tasks: which ones the driver says are done, and the thread that watches for them.
+#include "base/log.h"
+#include "core/device.h"
+#include "core/lifecycle.h"
+#include "schedule/scheduler_core.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace kernwright::schedule {
+
+/// Device time of tasks whose work is done: of each from its beginning, or from the end of the one
+/// before where that is later. So no time counts twice.
+void SchedulerCore::charge(Ended& ended) {
+  struct End {
+    float end, whole;  ///< ms after the last end; since the task's beginning
+    Task* task;
+    bool operator<(const End& other) const noexcept { return end < other.end; }
+  };
+  std::vector<End> ends;
+  for (auto& [task, failure] : ended) {
+    if (failure != nullptr || task->is_paced_) continue;
+    try {
+      if (!last_end_) last_end_ = task->begin_;
+      if (!last_end_) continue;
+      const float end = task->end_->elapsed_ms(*last_end_);
+      // Without a beginning of its own it was queued behind another one of its stream.
+      ends.push_back({end, task->begin_ ? task->end_->elapsed_ms(*task->begin_) : end, task.get()});
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  std::sort(ends.begin(), ends.end());
+  float before = 0;
+  for (const auto& [end, whole, task] : ends) {
+    task->device_ = from_seconds(std::max(std::min(whole, end - before), 0.0F) / 1e3);
+    if (end > before) last_end_ = task->end_;
+    before = std::max(before, end);
+  }
+}
+
+/// Asks the driver whether the work of the task is done. Returns its error, if it has one.
+std::exception_ptr SchedulerCore::ask(const TaskPointer& task, bool& is_done) noexcept {
+  try {
+    is_done = task->end_->done();
+    return nullptr;
+  } catch (...) {
+    const std::exception_ptr failure = std::current_exception();
+    end_after_failure(task);
+    is_done = true;
+    return failure;
+  }
+}
+
+TaskPointer SchedulerReport::lane_task(const Lane& lane, std::size_t place) const {
+  const Lock lock(mutex_);
+  return lane.issued[place];
+}
+
+/// The tasks of a lane whose work is done. They are done in their order, so a few questions find
+/// the first one that is not. A failing answer fails the oldest task alone.
+void SchedulerCore::collect(const Lane& lane, Ended& ended) {
+  TaskPointer oldest;
+  std::size_t end = 0;
+  {
+    const Lock lock(mutex_);
+    end = lane.issued.size();
+    if (end != 0) oldest = lane.issued.front();
+  }
+  bool is_done = false;
+  const std::exception_ptr failure = oldest != nullptr ? ask(oldest, is_done) : nullptr;
+  if (!is_done) return;
+  ended.emplace_back(oldest, failure);
+  const auto is_done_at = [&](std::size_t place) {
+    try {
+      return lane_task(lane, place)->end_->done();
+    } catch (const std::exception&) {
+      return false;  // it is asked again as the oldest one
+    }
+  };
+  if (failure != nullptr) return;
+  std::size_t done = 1;
+  for (std::size_t place = end - 1; done < end; place = (done + end) / 2) {
+    if (is_done_at(place)) {
+      done = place + 1;
+    } else {
+      end = place;
+    }
+  }
+  const Lock lock(mutex_);
+  for (std::size_t place = 1; place < done; ++place) {
+    ended.emplace_back(lane.issued[place], nullptr);
+  }
+}
+
+bool SchedulerCore::reap() {
+  Over over;
+  {
+    const std::unique_lock reaping(reaping_, std::try_to_lock);
+    if (!reaping) return false;
+    Ended ended;
+    for (const Lane& lane : lanes_) collect(lane, ended);
+    if (ended.empty()) return false;
+    charge(ended);
+    measure(true);
+    const Lock lock(mutex_);
+    for (const auto& [task, failure] : ended) {
+      task->is_reaped_ = true;
+      end(task, failure, over);
+    }
+    for (Lane& lane : lanes_) {
+      std::erase_if(lane.issued, [](const TaskPointer& task) { return task->is_reaped_; });
+    }
+  }
+  over.settle();
+  return true;
+}
+
+bool SchedulerReport::has_issued() const noexcept {
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [](const Lane& lane) { return !lane.issued.empty(); });
+}
+
+/// Without memory for the names of those that ended they are asked again later.
+bool SchedulerCore::reap_safely() noexcept {
+  try {
+    return reap();
+  } catch (const std::exception& error) {
+    log_release_failure("the thread that watches tasks", error.what());
+    return false;
+  }
+}
+
+/// The thread that sees the end of tasks. While somebody waits for one it asks often, and less so
+/// the longer the work takes. Else it looks in from time to time, so that submissions, which
+/// compete with it for the driver and the lock, need not wake it.
+void SchedulerCore::watch() {
+  using std::chrono::microseconds;
+  constexpr microseconds kShortRest(200), kLongRest(1000);
+  constexpr int kMostRests = 50;  ///< without work
+  microseconds pause{0}, rest = kShortRest;
+  int rests = 0;
+  Lock lock(mutex_);
+  while (may_call_driver()) {
+    const bool has_work = has_issued();
+    if (!has_work && is_closed_ && live_.empty()) break;
+    if (has_work) rests = 0;
+    if (!has_work && (is_eager() || ++rests > kMostRests)) {
+      watch_ = Watch::asleep;
+      issued_.wait(lock);
+    } else if (!is_eager()) {
+      watch_ = Watch::resting;
+      issued_.wait_for(lock, has_work ? rest : kLongRest);
+    }
+    watch_ = Watch::awake;
+    if (!has_issued()) {
+      pause = microseconds(0);
+      continue;
+    }
+    lock.unlock();
+    if (reap_safely()) {
+      pause = microseconds(0);
+      rest = kShortRest;
+    } else {
+      if (pause > microseconds(0)) {
+        std::this_thread::sleep_for(pause);
+      } else {
+        std::this_thread::yield();
+      }
+      pause = std::min(pause + microseconds(1), microseconds(20));
+      rest = std::min(2 * rest, kLongRest);
+    }
+    lock.lock();
+  }
+  --threads_;
+  changed_.notify_all();
+}
+
+}  // namespace kernwright::schedule
