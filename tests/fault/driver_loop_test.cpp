@@ -81,8 +81,8 @@ std::set<std::string> called_functions() {
   std::set<std::string> names;
   const std::regex call("(?:\\.|->)(cu[A-Z]\\w+|kw[A-Z]\\w+)\\(");
   const std::filesystem::path root(KW_SOURCE_FOLDER);
-  for (const char* room :
-       {"runtime/core", "runtime/memory", "runtime/array", "jit", "kernels_src"}) {
+  for (const char* room : {"runtime/core", "runtime/memory", "runtime/array", "runtime/schedule",
+                           "jit", "kernels_src"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / room)) {
       if (entry.path().extension() != ".cpp" && entry.path().extension() != ".h") continue;
       std::ifstream file(entry.path());

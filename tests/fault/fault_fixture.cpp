@@ -77,7 +77,7 @@ Scenario on_device(std::string name, Seen seen, std::function<void(Device&)> run
 
 std::vector<Scenario> all_scenarios() {
   std::vector<Scenario> all = core_scenarios();
-  for (auto more : {memory_scenarios(), jit_scenarios()}) {
+  for (auto more : {memory_scenarios(), jit_scenarios(), schedule_scenarios()}) {
     std::move(more.begin(), more.end(), std::back_inserter(all));
   }
   return all;

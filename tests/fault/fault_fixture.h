@@ -54,6 +54,7 @@ Scenario on_device(std::string name, Seen seen, std::function<void(Device&)> run
 std::vector<Scenario> core_scenarios();
 std::vector<Scenario> memory_scenarios();
 std::vector<Scenario> jit_scenarios();
+std::vector<Scenario> schedule_scenarios();
 std::vector<Scenario> all_scenarios();
 
 /// The outcome of one run of a scenario under a plan.
