@@ -10,6 +10,8 @@ import sys
 import pytest
 from children import kernwright, run_child
 
+import kernwright as kw
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
@@ -166,6 +168,18 @@ def test_doctor_json_is_one_document():
     assert "numpy" in report["packages"]
     assert report["cache"]["mode"] in ("disk", "memory", "off")
     assert report["cache"]["limit"] > 0
+
+
+def test_doctor_tells_how_a_device_can_be_shared():
+    device, rules = kw.current_device(), kw.current_device().partition_rules
+    text = kernwright("doctor").stdout
+    least, greatest = device.priority_range
+    assert f"priorities of streams from {least} (lowest) to {greatest} (highest)" in text
+    if rules.supported:
+        assert f"partitions of at least {rules.minimum} multiprocessors" in text
+        assert f"in multiples of {rules.alignment}" in text
+    else:
+        assert "no partitions" in text
 
 
 def test_doctor_says_where_kernels_are_kept(tmp_path):

@@ -87,3 +87,37 @@ def test_bad_requests(whole):
     whole.close()
     with pytest.raises(InvalidArgument, match="closed"):
         whole.partition(8)
+
+
+def test_a_graph_captured_in_a_task_of_a_partition_runs_there(whole):
+    least = whole.device.partition_rules.minimum
+    blocks = 4 * whole.sms
+    kernel = kw.kernel(PLACES)
+    seen = kw.zeros(1024, "uint32")
+    kw.synchronize()
+
+    def capture():
+        before = kw.current_stream().handle
+        graph = kw.Graph()
+        with graph.capture(kw.current_stream()):
+            kernel[blocks, 32](seen)
+        assert kw.current_stream().handle == before
+        return graph
+
+    with whole.partition(least) as one, whole.partition(least) as two:
+        graph = one.submit(capture).result()
+        whole.submit(graph).result()
+        kw.synchronize()
+        found = set(np.flatnonzero(seen.numpy()).tolist())
+        assert 0 < len(found) <= one.sms
+        assert not found & places(two)
+
+
+def test_a_partition_of_the_whole_device_can_be_made_again_after_its_memory(whole):
+    for _ in range(3):
+        part = whole.partition(whole.sms, memory=1000)
+        x = part.submit(kw.ones, 100).result()
+        assert float(kw.sum(x).numpy()) == 100
+        part.close()
+        del part, x
+        gc.collect()

@@ -1,7 +1,9 @@
 """What users of other schedulers reported: each stays away here."""
 
+import gc
 import logging
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +13,13 @@ from kernwright.schedule import Scheduler
 
 TWICE = "__global__ void twice(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2; }"
 CLASSES = ("guaranteed", "burstable", "best_effort")
+
+
+def wait_until(is_so):
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def test_launches_that_are_waited_for_count_as_device_time():
@@ -115,3 +124,70 @@ def test_a_task_that_is_waited_for_gets_the_class_of_the_waiting_one():
         scheduler.submit(order.append, "high", after=low)
         scheduler.drain()
     assert order == ["low", "high", "middle"]
+
+
+def test_strict_best_effort_makes_no_progress_beside_guaranteed_work():
+    go, stop, holds = threading.Event(), threading.Event(), threading.Event()
+    x = kw.ones(8)
+
+    def endless():
+        while not stop.is_set():
+            kw.exp(x)
+
+    def hold():
+        holds.set()
+        go.wait(60)
+
+    def rests():
+        launches = low.stats["launches"]
+        time.sleep(0.01)
+        return low.stats["launches"] == launches
+
+    with Scheduler(policy="strict") as scheduler:
+        low = scheduler.submit(endless, qos="best_effort")
+        wait_until(lambda: low.stats["launches"] > 3)
+        high = threading.Thread(target=lambda: scheduler.submit(hold).result())
+        high.start()
+        assert holds.wait(60)
+        wait_until(rests)
+        launches = low.stats["launches"]
+        assert scheduler.submit(kw.exp, x).result().shape == (8,)  # of its class: runs beside it
+        assert low.stats["launches"] == launches and low.stats["preemptions"] > 0
+        go.set()
+        high.join()
+        wait_until(lambda: low.stats["launches"] > launches)
+        stop.set()
+        low.result()
+
+
+def test_tasks_that_nobody_keeps_give_back_what_they_reserved():
+    def fail():
+        raise KeyError("seven")
+
+    with Scheduler(memory=1000) as scheduler:
+        for qos in CLASSES:
+            for work in (lambda: None, fail):
+                scheduler.submit(work, qos=qos, memory=400, share=0.4)
+        gc.collect()
+        wait_until(lambda: sum(row["done"] for row in scheduler.stats()["classes"].values()) == 3)
+        wait_until(lambda: scheduler.stats()["memory"]["reserved"] == 0)
+        assert scheduler.stats()["share"]["reserved"] == 0
+
+
+@pytest.mark.parametrize("qos", CLASSES)
+def test_a_graph_with_arrays_is_captured_in_a_task_with_a_limit(qos):
+    def capture(x):
+        graph = kw.Graph()
+        with graph.capture(kw.current_stream()):
+            y = kw.exp(x) + kw.ones(256)
+        return graph, y
+
+    x = kw.zeros(256)
+    with Scheduler(memory=2**24) as scheduler:
+        graph, y = scheduler.submit(capture, x, memory=2**20, qos=qos).result()
+        scheduler.submit(graph, qos=qos).result()
+        np.testing.assert_array_equal(y.numpy(), np.full(256, 2))
+        with pytest.raises(kw.OutOfMemory):
+            scheduler.submit(capture, kw.zeros(2**20), memory=2**20, qos=qos).result()
+        scheduler.submit(kw.exp, x, memory=2**20, qos=qos).result()
+        assert scheduler.stats()["memory"]["reserved"] == 0

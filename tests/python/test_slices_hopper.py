@@ -6,6 +6,7 @@ from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
 
 import kernwright as kw
 from kernwright import _core
+from kernwright.schedule import Scheduler
 
 CLUSTERS = r"""
 __device__ unsigned rank() {
@@ -44,6 +45,24 @@ def test_each_block_of_a_product_has_one_tile(rows):
     a, b = normal(rows, 64), normal(64, 1104)
     cut = cut_like_whole(lambda: a @ b)
     assert cut.queued > cut.launches == 1
+
+
+@hopper_alone
+def test_a_persistent_product_of_best_effort_leaves_room_for_small_kernels():
+    a, b, x = normal(2400, 32), normal(32, 2304), kw.ones(32)
+    small = kw.kernel("__global__ void add(float* x) { x[threadIdx.x] += 1; }")
+    whole = (a @ b).numpy()
+    with Scheduler() as scheduler:
+        for turn in range(3):
+            task = scheduler.submit(kw.matmul, a, b, qos="best_effort")
+            between = scheduler.submit(small[1, 32], x)
+            between.result()
+            assert between.stats["preemptions"] == 0
+            assert task.result().numpy().tobytes() == whole.tobytes()
+            if kw.current_device().is_simulated:  # a GPU takes less than the window
+                # Once it was measured, it is queued in pieces: urgent work waits for one at most.
+                assert (task.stats["launches"] > 1) == (turn > 0)
+    assert x.numpy()[0] == 4
 
 
 @hopper_alone

@@ -1,0 +1,100 @@
+// What users of other schedulers reported, by steps on a driver of the test.
+#include "core/device.h"
+#include "memory/buffer.h"
+#include "memory/memory_resource.h"
+#include "schedule/scheduler.h"
+#include "unit/core/fake_driver.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace kernwright;
+using namespace kernwright::schedule;
+using namespace std::chrono_literals;
+using testing::FakeDriver;
+using testing::fresh_device;
+
+TEST_CASE("scheduler reports: a limit holds under every policy") {
+  for (const std::string& name : policy_names()) {
+    CAPTURE(name);
+    const auto clock = std::make_shared<ManualClock>();
+    clock->advance(10ms);
+    Scheduler scheduler(
+        fresh_device(),
+        {.memory = 1000, .policy = policy_named(name), .clock = clock, .background = false});
+    std::vector<TaskPointer> tasks;
+    for (int i = 0; i < 3; ++i) {
+      tasks.push_back(
+          scheduler.submit({.qos = Qos::best_effort, .share = {{0.05, 0.1}}, .model = "m"},
+                           make_work([](const Stream&) {})));
+    }
+    CHECK(scheduler.step());
+    CHECK_FALSE(scheduler.step());  // more than its 10 % of the time so far
+    clock->advance(100ms);
+    CHECK(scheduler.step());
+    for (int i = 0; i < 2; ++i) {
+      tasks.push_back(scheduler.submit({.memory = {{600, 600}}}, make_work([](const Stream&) {})));
+    }
+    FakeDriver::get().fail("cuEventQuery", CUDA_ERROR_NOT_READY, 3);
+    CHECK(scheduler.step());
+    CHECK_FALSE(scheduler.step());  // 600 of 1000 bytes are reserved
+    clock->advance(1s);
+    scheduler.drain();
+  }
+}
+
+TEST_CASE("scheduler reports: memory that best effort freed keeps no urgent task waiting") {
+  FakeDriver& driver = FakeDriver::get();
+  Device& device = fresh_device();
+  Scheduler scheduler(device, {.memory = 1000, .background = false});
+  CUdeviceptr freed = 0, taken = 0, again = 0;
+  const auto allocate = [&](CUdeviceptr& address) {
+    return make_work([&](const Stream& stream) {
+      address = Buffer(default_resource(device), 1 << 20, stream).address();
+    });
+  };
+  // The work of best effort is not done, nor is that behind its free().
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 << 20);
+  scheduler.submit({.qos = Qos::best_effort}, allocate(freed));
+  scheduler.step();
+  const int waits = driver.calls("cuStreamWaitEvent");
+  const int stops = driver.calls("cuEventSynchronize") + driver.calls("cuStreamSynchronize");
+  scheduler.submit({}, allocate(taken));
+  scheduler.step();
+  CHECK(taken != 0);
+  CHECK(taken != freed);
+  CHECK(driver.calls("cuStreamWaitEvent") == waits);
+  CHECK(driver.calls("cuEventSynchronize") + driver.calls("cuStreamSynchronize") == stops);
+  // The next task of best effort has it again at once.
+  scheduler.submit({.qos = Qos::best_effort}, allocate(again));
+  scheduler.submit({.qos = Qos::best_effort}, allocate(again));
+  while (scheduler.step()) {}
+  CHECK(again == freed);
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1, 1 << 30);
+  scheduler.drain();
+}
+
+TEST_CASE("scheduler reports: a task inside of which another one is awaited lends its class") {
+  Scheduler scheduler(fresh_device(), {.memory = 1000, .background = false});
+  std::vector<std::string> order;
+  const auto named = [&](const char* name) {
+    return make_work([&order, name](const Stream&) { order.emplace_back(name); });
+  };
+  const TaskPointer low = scheduler.submit({.qos = Qos::best_effort}, named("low"));
+  const TaskPointer first = scheduler.submit({.qos = Qos::best_effort}, named("first"));
+  const TaskPointer next =
+      scheduler.submit({.qos = Qos::best_effort, .after = {first}}, named("next"));
+  scheduler.submit({.qos = Qos::burstable}, named("between"));
+  scheduler.submit({.priority = 1}, make_work([&](const Stream&) {
+                     scheduler.result(next);
+                     CHECK(next->qos() == Qos::guaranteed);
+                     CHECK(first->qos() == Qos::guaranteed);
+                     CHECK(low->qos() == Qos::best_effort);
+                   }));
+  scheduler.drain();
+  CHECK(order == std::vector<std::string>{"first", "next", "between", "low"});
+}
