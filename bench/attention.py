@@ -96,10 +96,9 @@ def measure_forward(shape: Shape, timed: bool) -> dict[str, Any]:
     return row
 
 
-def title_of(tile: tuple[int, int, int, bool]) -> str:
-    keys, stages, groups, persistent = tile
-    text = f"ours, {64 * groups} queries, {keys} keys, {stages} stages"
-    return text if persistent else text + ", new blocks"
+def title_of(tile: tuple[int, int, int]) -> str:
+    keys, stages, groups = tile
+    return f"ours, {64 * groups} queries, {keys} keys, {stages} stages"
 
 
 def measure_candidates(shape: Shape, timed: bool) -> dict[str, Any]:
@@ -107,12 +106,9 @@ def measure_candidates(shape: Shape, timed: bool) -> dict[str, Any]:
     arrays = operands(shape)
     grouped = shape.heads != shape.kv_heads
 
-    def by(kernel: str, tile: tuple[int, int, int, bool] | None = None) -> kw.Array:
-        _core._force_attention(kernel, tile)
-        try:
+    def by(kernel: str, tile: tuple[int, int, int] | None = None) -> kw.Array:
+        with _core._AttentionPlan(kernel, tile):
             return nn.attention(*arrays, is_causal=shape.causal, enable_gqa=grouped)
-        finally:
-            _core._force_attention("auto")
 
     row: dict[str, Any] = {"subject": "candidates", **shape._asdict(), "wrong": [], "left out": {}}
     runs: dict[str, Callable[[], Any]] = {"ours, rule": lambda: by("auto")}
@@ -175,8 +171,8 @@ def main() -> None:
         if earlier["machine"]["device"] == document["machine"]["device"]:
             rows = earlier["rows"]
     for measure, shape in shapes:
-        _core._force_attention(options.kernel if measure is measure_forward else "auto")
-        made = measure(shape, timed)
+        with _core._AttentionPlan(options.kernel if measure is measure_forward else "auto"):
+            made = measure(shape, timed)
         rows = [each for each in rows if any(each[key] != made[key] for key in SAME)] + [made]
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
         document |= {"rows": rows, "correct": all(row["correct"] for row in rows)}

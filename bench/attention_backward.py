@@ -37,8 +37,7 @@ class Backward:
         )
 
     def by(self, kernel: str, heads: int | None = None) -> Any:
-        _core._force_attention_backward(kernel, heads)
-        try:
+        with _core._AttentionBackwardPlan(kernel, heads):
             return nn.attention_backward(
                 self.grad,
                 *self.arrays,
@@ -47,8 +46,6 @@ class Backward:
                 is_causal=self.shape.causal,
                 enable_gqa=self.grouped,
             )
-        finally:
-            _core._force_attention_backward("auto")
 
     def peers(self) -> Iterator[tuple[str, Any]]:
         """torch's autograd alone; it uses the backend of its forward pass."""

@@ -7,6 +7,7 @@
 #include "kernels_src/attention/float8_attention.h"
 #include "kernels_src/attention/hopper_attention.h"
 #include "kernels_src/attention/hopper_backward.h"
+#include "kernels_src/plans/plan_scope.h"
 
 #include <string>
 #include <tuple>
@@ -185,7 +186,8 @@ Array append_qkv(const std::vector<py::object>& tokens, py::handle key_cache,
   });
 }
 
-using AttentionTileNumbers = std::tuple<int, int, int, bool>;
+/// Keys, stages, warpgroups.
+using AttentionTileNumbers = std::tuple<int, int, int>;
 
 kernels::AttentionKernel attention_kernel_of(const std::string& kernel) {
   using kernels::AttentionKernel;
@@ -195,25 +197,49 @@ kernels::AttentionKernel attention_kernel_of(const std::string& kernel) {
   throw ArgumentError("a kernel of attention is auto, mma or hopper, not " + kernel);
 }
 
-/// "auto", "mma" or "hopper", and a tile of it with splits of the keys, for measurements and tests.
-void force_attention(const std::string& kernel, const std::optional<AttentionTileNumbers>& tile,
-                     std::int64_t splits) {
-  std::optional<kernels::HopperAttentionTile> of;
+kernels::AttentionPlan attention_plan(const std::string& kernel,
+                                      const std::optional<AttentionTileNumbers>& tile,
+                                      std::int64_t splits) {
+  kernels::AttentionPlan plan{attention_kernel_of(kernel)};
   if (tile) {
-    const auto& [keys, stages, groups, persistent] = *tile;
-    of = kernels::HopperAttentionTile{keys, stages, groups, persistent, splits};
+    const auto& [keys, stages, groups] = *tile;
+    plan.tile = kernels::HopperAttentionTile{keys, stages, groups, splits};
   }
-  kernels::force_attention_kernel(attention_kernel_of(kernel), of);
+  require_attention_plan(plan);
+  return plan;
 }
 
-void force_attention_backward(const std::string& kernel, const std::optional<int>& heads) {
-  kernels::force_backward_kernel(attention_kernel_of(kernel), heads);
+kernels::AttentionBackwardPlan backward_plan(const std::string& kernel, std::optional<int> heads) {
+  const kernels::AttentionBackwardPlan plan{attention_kernel_of(kernel), heads};
+  require_backward_plan(plan);
+  return plan;
 }
+
+/// A context manager: calls of this thread inside take the plan.
+template <typename Plan>
+struct PlanContext {
+  explicit PlanContext(const Plan& given) : plan(given) {}
+
+  Plan plan;
+  std::optional<kernels::PlanScope<Plan>> scope{};
+
+  template <typename... Arguments>
+  static void bind(py::module_& m, const char* name, Plan (*make)(Arguments...),
+                   const auto&... names) {
+    py::class_<PlanContext>(m, name)
+        .def(py::init([make](Arguments... given) {
+               return std::make_unique<PlanContext>(make(given...));
+             }),
+             names...)
+        .def("__enter__", [](PlanContext& self) { self.scope.emplace(self.plan); })
+        .def("__exit__", [](PlanContext& self, const py::args&) { self.scope.reset(); });
+  }
+};
 
 py::list attention_tiles() {
   py::list all;
   for (const auto& tile : kernels::hopper_attention_tiles()) {
-    all.append(py::make_tuple(tile.keys, tile.stages, tile.groups, tile.persistent));
+    all.append(py::make_tuple(tile.keys, tile.stages, tile.groups));
   }
   return all;
 }
@@ -227,11 +253,12 @@ void bind_attention(py::module_& m) {
   m.def("_attention_backward", &attention_backward);
   m.def("_append_cache", &append_cache);
   m.def("_append_qkv", &append_qkv);
-  m.def("_force_attention", &force_attention, py::arg("kernel"), py::arg("tile") = py::none(),
-        py::arg("splits") = 1);
+  PlanContext<kernels::AttentionPlan>::bind(m, "_AttentionPlan", &attention_plan, py::arg("kernel"),
+                                            py::arg("tile") = py::none(), py::arg("splits") = 1);
+  PlanContext<kernels::AttentionBackwardPlan>::bind(m, "_AttentionBackwardPlan", &backward_plan,
+                                                    py::arg("kernel"),
+                                                    py::arg("heads") = py::none());
   m.def("_attention_tiles", &attention_tiles);
-  m.def("_force_attention_backward", &force_attention_backward, py::arg("kernel"),
-        py::arg("heads") = py::none());
 }
 
 }  // namespace kernwright::python

@@ -79,7 +79,7 @@ const char* float8_obstacle(const PreparedAttention& made, const AttentionOption
 
 /// Whether the kernel takes the call. Throws ArgumentError where it is forced and does not.
 bool takes_float8(const PreparedAttention& made, const AttentionOptions& options) {
-  const AttentionKernel forced = forced_attention_kernel();
+  const AttentionKernel forced = current_attention_plan().kernel;
   if (forced == AttentionKernel::mma) return false;
   const char* const obstacle = float8_obstacle(made, options);
   if (forced == AttentionKernel::automatic) {
@@ -168,8 +168,7 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
   const AttentionCall& call = made.call;
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
-  HopperAttentionTile tile = choose_hopper_tile(made, options);
-  tile.persistent = true;  // so memory for sums is that of a few blocks
+  const HopperAttentionTile tile = choose_hopper_tile(made, options);
   const ScalesCall factors = take_all_scales(made, scales, on);
   const Array partial = allocate_splits(made, tile.splits, on);
   const HopperPlan plan = plan_hopper(made, tile);

@@ -1,4 +1,4 @@
-// Attention of 16-bit elements on Hopper: when it is chosen, forced tiles, its launch.
+// Attention of 16-bit elements on Hopper: when it is chosen, plans of tests, its launch.
 #include "kernels_src/attention/hopper_attention.h"
 
 #include "base/errors.h"
@@ -8,22 +8,19 @@
 #include "kernels_src/attention/hopper_attention.cu.h"
 #include "kernels_src/attention/hopper_plan.h"
 #include "kernels_src/family.h"
+#include "kernels_src/plans/plan_scope.h"
 #include "kernels_src/zeroed_words.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 namespace kernwright::kernels {
 namespace {
 
 constexpr HopperAttentionTile kHopperTiles[] = {
-    {64, 2, 1},         {80, 2, 1},         {96, 2, 1},         {128, 2, 1},
-    {160, 2, 1},        {176, 2, 1},        {64, 2, 2},         {64, 4, 2},
-    {80, 2, 2},         {96, 2, 2},         {128, 2, 2},        {128, 3, 2},
-    {160, 2, 2},        {176, 2, 2},        {64, 2, 3},         {96, 3, 3},
-    {128, 2, 3},        {128, 3, 3},        {64, 2, 2, false},  {80, 2, 2, false},
-    {128, 2, 2, false}, {160, 2, 2, false}, {176, 2, 2, false}, {128, 3, 3, false},
+    {64, 2, 1},  {80, 2, 1},  {96, 2, 1}, {128, 2, 1}, {160, 2, 1}, {176, 2, 1},
+    {64, 2, 2},  {64, 4, 2},  {80, 2, 2}, {96, 2, 2},  {128, 2, 2}, {128, 3, 2},
+    {160, 2, 2}, {176, 2, 2}, {64, 2, 3}, {96, 3, 3},  {128, 2, 3}, {128, 3, 3},
 };
 
 constexpr std::int32_t kHopperPageTokens = 16;  ///< fewer make boxes too small
@@ -36,16 +33,6 @@ KeyExtents key_extents(const PreparedAttention& made) {
   const AttentionCall& call = made.call;
   if (made.shares_tiles()) return {call.page_limit, call.page_size};
   return {call.q_starts != 0 ? 1 : call.batches, call.keys};
-}
-
-struct ForcedAttention {
-  std::mutex mutex;
-  AttentionKernel kernel = AttentionKernel::automatic;
-  std::optional<HopperAttentionTile> tile;
-};
-ForcedAttention& forced_attention() {
-  static auto& forced = *new ForcedAttention;
-  return forced;
 }
 
 const LazyKernel& hopper_attention_kernel(const PreparedAttention& made,
@@ -104,40 +91,27 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
 
 std::span<const HopperAttentionTile> hopper_attention_tiles() { return kHopperTiles; }
 
-void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile) {
+void require_attention_plan(const AttentionPlan& plan) {
+  const std::optional<HopperAttentionTile>& tile = plan.tile;
   const auto same = [&](const HopperAttentionTile& other) {
-    return tile->keys == other.keys && tile->stages == other.stages &&
-           tile->groups == other.groups && tile->persistent == other.persistent;
+    return tile->keys == other.keys && tile->stages == other.stages && tile->groups == other.groups;
   };
   if (tile && !std::ranges::any_of(kHopperTiles, same)) {
-    throw ArgumentError(format(
-        "a tile of attention has {} keys, {} stages and {} warpgroups{}: "
-        "that is none of those that there are",
-        tile->keys, tile->stages, tile->groups, tile->persistent ? "" : ", which do not stay"));
+    throw ArgumentError(
+        format("a tile of attention has {} keys, {} stages and {} warpgroups: "
+               "that is none of those that there are",
+               tile->keys, tile->stages, tile->groups));
   }
-  ForcedAttention& forced = forced_attention();
-  const std::lock_guard lock(forced.mutex);
-  forced.kernel = kernel;
-  forced.tile = tile;
 }
 
-AttentionKernel forced_attention_kernel() {
-  ForcedAttention& forced = forced_attention();
-  const std::lock_guard lock(forced.mutex);
-  return forced.kernel;
+AttentionPlan current_attention_plan() noexcept {
+  return PlanScope<AttentionPlan>::current().value_or(AttentionPlan{});
 }
 
 std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttention& made,
                                                            const AttentionOptions& options,
                                                            bool few) {
-  AttentionKernel kernel = AttentionKernel::automatic;
-  std::optional<HopperAttentionTile> tile;
-  {
-    ForcedAttention& forced = forced_attention();
-    const std::lock_guard lock(forced.mutex);
-    kernel = forced.kernel;
-    tile = forced.tile;
-  }
+  auto [kernel, tile] = current_attention_plan();
   const bool automatic = kernel == AttentionKernel::automatic;
   if (kernel == AttentionKernel::mma || (automatic && few)) return std::nullopt;
   const char* obstacle = hopper_obstacle(made, options);
@@ -163,7 +137,7 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const Array partial = allocate_splits(made, tile.splits, on);
   HopperPlan plan = plan_hopper(made, tile);
   Array next;
-  if (is_ragged(call) && tile.persistent) {
+  if (is_ragged(call)) {
     next = zeroed_words(1, on);
     plan.next = next.address();
   }

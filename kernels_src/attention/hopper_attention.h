@@ -25,11 +25,10 @@ struct HopperAttentionRoom {
 };
 
 /// Blocks of `groups` warpgroups, 64 queries each, meet `keys` keys at a time; `stages` tiles of
-/// keys and of values are on their way or in use. Blocks that are persistent stay for many rows.
+/// keys and of values are on their way or in use. Blocks are persistent: each takes many rows.
 /// `splits` blocks share the keys, and a second kernel puts their results together.
 struct HopperAttentionTile {
   int keys = 128, stages = 2, groups = 2;
-  bool persistent = true;
   std::int64_t splits = 1;
 
   int threads() const { return (groups + 1) * 128; }
@@ -40,17 +39,22 @@ enum class AttentionKernel : std::uint8_t { automatic, mma, hopper };
 /// Tiles worth measuring for heads of 64, 96, 128, 192 or 256 elements: each gives right results.
 std::span<const HopperAttentionTile> hopper_attention_tiles();
 
-/// Lets all later calls of attention() with 16-bit elements take that kernel and that tile, to
-/// measure them; `automatic` ends it. Packed sequences have no splits. Throws ArgumentError unless
-/// the tile is one of hopper_attention_tiles(), with any splits. Thread-safe.
-void force_attention_kernel(AttentionKernel kernel, std::optional<HopperAttentionTile> tile);
-AttentionKernel forced_attention_kernel();
+/// The kernel of attention() with 16-bit or 8-bit elements, and its tile. Packed sequences have no
+/// splits. A PlanScope of one counts for the calls of a thread.
+struct AttentionPlan {
+  AttentionKernel kernel = AttentionKernel::automatic;
+  std::optional<HopperAttentionTile> tile{};
+};
+/// Throws ArgumentError unless the tile is one of hopper_attention_tiles(), with any splits.
+void require_attention_plan(const AttentionPlan& plan);
+/// The plan of this thread's scope, or one that leaves the choice to the rules.
+AttentionPlan current_attention_plan() noexcept;
 
 /// The tile for a call; nothing where the other kernel has to do it: on other devices, with
 /// dropout, with a mask or ALiBi and heads above 128 elements, where elements are not 16 bytes
 /// apart or go backwards, for caches of 8 bits or pages that are no multiple of 16 tokens. Throws
-/// ArgumentError for a forced kernel or tile that does not take the call. `few`: the rows are few.
-/// Then the kernels of decoding take them, if nothing is forced.
+/// ArgumentError for a plan of a scope that does not take the call. `few`: the rows are few. Then
+/// the kernels of decoding take them, unless a scope has a plan.
 std::optional<HopperAttentionTile> choose_hopper_attention(const PreparedAttention& made,
                                                            const AttentionOptions& options,
                                                            bool few);

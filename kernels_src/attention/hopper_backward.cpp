@@ -12,10 +12,10 @@
 #include "kernels_src/attention/hopper_plan.h"
 #include "kernels_src/attention/wide_backward.cu.h"
 #include "kernels_src/family.h"
+#include "kernels_src/plans/plan_scope.h"
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,14 +84,8 @@ struct BackwardShape {
   }
 };
 
-struct ForcedBackward {
-  std::mutex mutex;
-  AttentionKernel kernel = AttentionKernel::automatic;
-  std::optional<int> heads;
-};
-ForcedBackward& forced_backward() {
-  static auto& forced = *new ForcedBackward;
-  return forced;
+AttentionBackwardPlan current_backward_plan() noexcept {
+  return PlanScope<AttentionBackwardPlan>::current().value_or(AttentionBackwardPlan{});
 }
 
 /// Why the kernel cannot do it; null where it can.
@@ -120,11 +114,7 @@ const char* backward_obstacle(const PreparedGradient& made, const AttentionOptio
 /// long ones begin first.
 std::int32_t heads_at_once(const PreparedGradient& made, const BackwardPlan& plan,
                            const BackwardShape& shape) {
-  {
-    ForcedBackward& forced = forced_backward();
-    const std::lock_guard lock(forced.mutex);
-    if (forced.heads) return *forced.heads;
-  }
+  if (const auto heads = current_backward_plan().heads) return *heads;
   const AttentionCall& call = made.forward.call;
   const std::int64_t blocks = std::int64_t{plan.heads} * plan.key_tiles;
   const std::int64_t multiprocessors =
@@ -211,23 +201,14 @@ LaunchConfig backward_config(std::int64_t blocks, std::int64_t threads, int byte
 
 }  // namespace
 
-void force_backward_kernel(AttentionKernel kernel, std::optional<int> heads) {
-  if (heads && *heads < 1) {
-    throw ArgumentError(format("{} heads at a time: there must be 1 at least", *heads));
+void require_backward_plan(const AttentionBackwardPlan& plan) {
+  if (plan.heads && *plan.heads < 1) {
+    throw ArgumentError(format("{} heads at a time: there must be 1 at least", *plan.heads));
   }
-  ForcedBackward& forced = forced_backward();
-  const std::lock_guard lock(forced.mutex);
-  forced.kernel = kernel;
-  forced.heads = heads;
 }
 
 bool takes_hopper_backward(const PreparedGradient& made, const AttentionOptions& options) {
-  AttentionKernel kernel = AttentionKernel::automatic;
-  {
-    ForcedBackward& forced = forced_backward();
-    const std::lock_guard lock(forced.mutex);
-    kernel = forced.kernel;
-  }
+  const AttentionKernel kernel = current_backward_plan().kernel;
   const bool automatic = kernel == AttentionKernel::automatic;
   const PreparedAttention& of = made.forward;
   if (kernel == AttentionKernel::mma) return false;

@@ -209,8 +209,7 @@ CUtensorMap result_map(const Array& out, const AttentionCall& call, bool packed)
 LaunchConfig hopper_config(const PreparedAttention& made, const HopperAttentionTile& tile,
                            const HopperAttentionRoom& room, const HopperPlan& plan,
                            const Stream& on) {
-  const std::int64_t blocks =
-      tile.persistent ? std::min<std::int64_t>(plan.tiles, multiprocessors_of(made)) : plan.tiles;
+  const std::int64_t blocks = std::min<std::int64_t>(plan.tiles, multiprocessors_of(made));
   return {.grid = {static_cast<std::uint32_t>(blocks)},
           .block = {static_cast<std::uint32_t>(tile.threads())},
           .shared_bytes = static_cast<std::uint32_t>(hopper_shared_bytes(made, tile, room)),

@@ -43,8 +43,6 @@ struct PlaceKeyHash {
   }
 };
 
-thread_local std::optional<ProductRow> forced_product;
-
 /// Real and simulated devices count from 0 each.
 int product_place(const Device& device) {
   return device.ordinal() * 2 + (device.is_simulated() ? 1 : 0);
@@ -174,8 +172,8 @@ PinnedProducts* set_pinned_products(PinnedProducts* pinned) noexcept {
 }
 
 ProductRow tuned_product(const Device& device, const ProductKey& key) noexcept {
-  if (forced_product) {
-    const ProductRow& row = *forced_product;
+  if (const std::optional<ProductRow>& forced = ForcedProduct::current()) {
+    const ProductRow& row = *forced;
     return row && is_product_plan(*row, key) ? row : std::nullopt;
   }
   ProductState& state = pinned_products != nullptr ? pinned_products->state : product_state();
@@ -190,10 +188,5 @@ void use_product_table(std::optional<std::string_view> json) {
   if (!json) return product_state().use(std::nullopt);
   product_state().use(parse_products(*json, "the text"));
 }
-
-ForcedProduct::ForcedProduct(const ProductRow& row) noexcept : before_(forced_product) {
-  forced_product = row;
-}
-ForcedProduct::~ForcedProduct() { forced_product = before_; }
 
 }  // namespace kernwright::kernels

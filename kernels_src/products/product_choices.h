@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/device.h"
+#include "kernels_src/plans/plan_scope.h"
 #include "kernels_src/products/product_plan.h"
 
 #include <memory>
@@ -32,16 +33,7 @@ std::shared_ptr<PinnedProducts> pin_products();
 /// null. Returns what was there. The caller keeps `pinned`.
 PinnedProducts* set_pinned_products(PinnedProducts* pinned) noexcept;
 
-/// While one lives, products of this thread are made as the row says, to measure its plan.
-class ForcedProduct {
- public:
-  explicit ForcedProduct(const ProductRow& row) noexcept;
-  ~ForcedProduct();
-  ForcedProduct(const ForcedProduct&) = delete;
-  ForcedProduct& operator=(const ForcedProduct&) = delete;
-
- private:
-  std::optional<ProductRow> before_;
-};
+/// While one lives, tuned_product() gives this row to products of the thread that it suits.
+using ForcedProduct = PlanScope<ProductRow>;
 
 }  // namespace kernwright::kernels

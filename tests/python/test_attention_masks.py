@@ -5,6 +5,8 @@ Where the simulated device is an older one, the tests run once more in a process
 device is one of 9.0.
 """
 
+import contextlib
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -35,12 +37,11 @@ def test_on_a_simulated_device_of_9_0():
 def kernels():
     """The kernels for Hopper where there are some: else few queries take others."""
     force = "hopper" if HOPPER else "auto"
-    yield lambda dtype: (
-        _core._force_attention(force if dtype != "float32" else "auto"),
-        _core._force_attention_backward(force if dtype != "float32" else "auto"),
-    )
-    _core._force_attention("auto")
-    _core._force_attention_backward("auto")
+    with contextlib.ExitStack() as stack:
+        plans = (_core._AttentionPlan, _core._AttentionBackwardPlan)
+        yield lambda dtype: [
+            stack.enter_context(plan(force if dtype != "float32" else "auto")) for plan in plans
+        ]
 
 
 def masks(queries, keys, dtype):

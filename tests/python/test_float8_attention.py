@@ -26,9 +26,8 @@ def test_on_a_simulated_device_of_9_0():
 @pytest.fixture
 def forced():
     """Calls take the kernel, or the test fails."""
-    _core._force_attention("hopper")
-    yield
-    _core._force_attention("auto")
+    with _core._AttentionPlan("hopper"):
+        yield
 
 
 def operands(batch, heads, kv_heads, queries, keys, dim, types=(E4M3, E4M3, E4M3), value_dim=None):
@@ -245,12 +244,11 @@ def test_what_the_kernel_does_not_take():
     got = attention(*device).numpy().astype(np.float64)
     wanted = reference(*exact)[0]
     assert 6e-3 < np.linalg.norm(got - wanted) / np.linalg.norm(wanted) < 3.2e-2
-    _core._force_attention("hopper")
-    try:
-        with pytest.raises(ArgumentError, match="scale is not above 0"):
-            attention(*device, scale=-1.0)
-    finally:
-        _core._force_attention("auto")
+    with (
+        _core._AttentionPlan("hopper"),
+        pytest.raises(ArgumentError, match="scale is not above 0"),
+    ):
+        attention(*device, scale=-1.0)
 
 
 @hopper_alone

@@ -4,6 +4,7 @@ Where the simulated device is an older one, all of this file and the tests of at
 more in a process of its own, whose device is one of 9.0.
 """
 
+import contextlib
 import re
 from typing import NamedTuple
 
@@ -27,10 +28,10 @@ def test_on_a_simulated_device_of_9_0():
 
 @pytest.fixture
 def forced():
-    """Calls with 16-bit elements take the kernel, or the test fails."""
-    _core._force_attention("hopper")
-    yield
-    _core._force_attention("auto")
+    """Calls of 16 bits take the kernel, or the test fails; `forced(...)` gives another plan."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_core._AttentionPlan("hopper"))
+        yield lambda *plan: stack.enter_context(_core._AttentionPlan(*plan))
 
 
 def operands(batch, heads, kv_heads, queries, keys, dim, dtype="float16", value_dim=None):
@@ -95,7 +96,7 @@ def test_lengths(forced, causal):
 @hopper_alone
 @pytest.mark.parametrize("tile", TILES)
 def test_tiles(forced, tile):
-    _core._force_attention("hopper", tile)
+    forced("hopper", tile)
     compare(operands(1, 2, 1, 210, 330, 64))
     compare(operands(1, 1, 1, 210, 210, 64), causal=True)
 
@@ -104,30 +105,26 @@ def test_tiles(forced, tile):
 @pytest.mark.parametrize(
     ("dtype", "dim", "value_dim", "tile"),
     [("float16", 8, 8, None), ("float16", 72, 72, None), ("float16", 96, 96, None),
-     ("float16", 64, 128, None), ("bfloat16", 128, 128, (176, 2, 2, True)),
-     ("float16", 128, 40, (128, 2, 2, True)), ("bfloat16", 192, 128, (128, 2, 2, True)),
-     ("float16", 192, 192, (96, 2, 2, True)), ("bfloat16", 256, 256, (80, 2, 2, True))],
+     ("float16", 64, 128, None), ("bfloat16", 128, 128, (176, 2, 2)),
+     ("float16", 128, 40, (128, 2, 2)), ("bfloat16", 192, 128, (128, 2, 2)),
+     ("float16", 192, 192, (96, 2, 2)), ("bfloat16", 256, 256, (80, 2, 2))],
 )  # fmt: skip
 def test_head_dimensions(forced, dtype, dim, value_dim, tile):
-    _core._force_attention("hopper", tile)
+    forced("hopper", tile)
     compare(operands(1, 2, 1, 200, 210, dim, dtype, value_dim), dtype, causal=True)
 
 
 @hopper_alone
 def test_more_parts_than_multiprocessors(forced):
-    """Blocks stay, and their rounds go both ways; new blocks have the same results."""
-    host = operands(2, 70, 7, 70, 40, 64)
-    found = []
-    for tile in ((64, 2, 2, True), (64, 2, 2, False)):
-        _core._force_attention("hopper", tile)
-        found.append(compare(host, causal=True).numpy())
-    assert np.array_equal(*(x.view("u2") for x in found))
+    """Blocks are persistent, and their rounds go both ways."""
+    forced("hopper", (64, 2, 2))
+    compare(operands(2, 70, 7, 70, 40, 64), causal=True)
 
 
 @hopper_alone
 def test_more_stages_of_values_than_of_keys(forced):
     """There is room for them where parts have three tiles of keys and no window."""
-    _core._force_attention("hopper", (128, 2, 2, True))
+    forced("hopper", (128, 2, 2))
     with kw.profile() as profiled:
         compare(operands(2, 70, 7, 40, 300, 128))
     _, tile = launched(profiled)
@@ -140,7 +137,7 @@ def test_rounds_of_whole_heads(forced):
 
     Two rounds of the blocks have whole heads, and there are eight rounds or more.
     """
-    _core._force_attention("hopper", (64, 2, 1, True))
+    forced("hopper", (64, 2, 1))
     batch, heads, length = 4, 140, 70
     with kw.profile() as profiled:
         compare(operands(batch, heads, 4, length, length, 64), causal=True)
@@ -153,7 +150,7 @@ def test_rounds_of_whole_heads(forced):
 @hopper_alone
 def test_sections_of_heads(forced):
     """Keys that most queries do not see make heads too large for one section."""
-    _core._force_attention("hopper", (64, 2, 1, True))
+    forced("hopper", (64, 2, 1))
     q, k, v = operands(1, 72, 3, 130, 130, 64)
     long = [kw.zeros((1, 3, 80000, 64), "float16") for _ in "kv"]
     long[0][:, :, :130], long[1][:, :, :130] = kw.asarray(k), kw.asarray(v)
@@ -161,12 +158,11 @@ def test_sections_of_heads(forced):
 
 
 @hopper_alone
-@pytest.mark.parametrize("tile", [(64, 2, 1, True), (128, 2, 2, True), (128, 2, 2, False),
-                                  (64, 2, 3, True)])  # fmt: skip
+@pytest.mark.parametrize("tile", [(64, 2, 1), (128, 2, 2), (64, 2, 3)])
 def test_splits_of_the_keys(forced, tile):
     """Some of them see no keys, or not all queries' keys."""
     for splits in (2, 3, 7):
-        _core._force_attention("hopper", tile, splits)
+        forced("hopper", tile, splits)
         compare(operands(1, 2, 1, 130, 520, 64))
         compare(operands(2, 2, 2, 200, 300, 64), causal=True)
         compare(operands(1, 1, 1, 70, 500, 72), left=100, right=20)
@@ -186,9 +182,8 @@ def test_few_rows_share_their_keys():
     device = on_device(host)
     one = attention(*device, enable_gqa=True)
     assert_attention(one, reference(*host)[0], "float16")
-    _core._force_attention("hopper", (128, 2, 1, True), 1)
-    whole = attention(*device, enable_gqa=True).numpy()
-    _core._force_attention("auto")
+    with _core._AttentionPlan("hopper", (128, 2, 1), 1):
+        whole = attention(*device, enable_gqa=True).numpy()
     assert (one.numpy() != whole).any()  # other sums, rounded in other places
     starts = [kw.asarray(np.array([0, n], np.int32)) for n in (100, 3000)]
     tokens = [kw.asarray(x[0].swapaxes(0, 1).copy()) for x in host]
@@ -197,10 +192,10 @@ def test_few_rows_share_their_keys():
 
 
 @hopper_alone
-@pytest.mark.parametrize("tile", [(64, 2, 1, True), (160, 2, 2, True), (64, 2, 3, True)])
+@pytest.mark.parametrize("tile", [(64, 2, 1), (160, 2, 2), (64, 2, 3)])
 def test_parts_follow_each_other(forced, tile):
     """A block's parts have many tiles of keys, one or none."""
-    _core._force_attention("hopper", tile)
+    forced("hopper", tile)
     host = operands(2, 80, 8, 150, 130, 64)
     device = on_device(host)
     for left, right in ((-1, -1), (-1, 0), (-1, 5), (20, 0)):
@@ -221,7 +216,7 @@ def test_parts_follow_each_other(forced, tile):
 @hopper_alone
 def test_parts_with_two_places_of_queries(forced):
     """Larger heads and tiles leave no room for a third; parts have one tile of keys or two."""
-    _core._force_attention("hopper", (160, 2, 2, True))
+    forced("hopper", (160, 2, 2))
     host = operands(2, 80, 2, 70, 170, 128)
     device = on_device(host)
     for right in (-1, 0):
@@ -242,7 +237,7 @@ def test_code_is_for_what_a_call_has(forced):
         ({"mask": added.astype(np.float16)}, 1, 256), ({"mask": added}, 1, 384),
         ({"mask": seen, "soft_cap": 2.0, "alibi": sinks + 0.5}, 1, 176),
     ):  # fmt: skip
-        _core._force_attention("hopper", (64, 2, 1, True), splits)
+        forced("hopper", (64, 2, 1), splits)
         with kw.profile() as profiled:
             compare(operands(1, 2, 1, 40, 200, 64), **options)
         assert launched(profiled)[1].uses == uses, options
@@ -379,7 +374,7 @@ def test_special_values(forced):
     assert (lse.numpy()[0, 0, 35:] == -np.inf).all()
     v[0, 0, 29] = np.nan  # of a key hidden from these queries
     for splits in (1, 2):
-        _core._force_attention("hopper", (64, 2, 1, True), splits)
+        forced("hopper", (64, 2, 1), splits)
         few = attention(*on_device((k, k[:, :, :30], v[:, :, :30])), window=(5, 0)).numpy()
         assert np.isnan(few[0, 0, 29:35]).all() and (few[0, 0, 35:] == 0).all()
 
@@ -388,7 +383,7 @@ def test_special_values(forced):
 @pytest.mark.parametrize("options", [{}, {"causal": True}, {"alibi": np.array([0.5, 0], "f4")}])
 def test_scores_that_grow(forced, options):
     """From tile to tile, by less and by more than sums stay relative to an older peak."""
-    _core._force_attention("hopper", (64, 2, 2, True))
+    forced("hopper", (64, 2, 2))
     q, k, v = operands(1, 2, 2, 320, 320, 64)
     q[..., 0], k[..., 0] = 8, 0
     for step in (0.5, 4, 7, 20):  # the last keys come first
@@ -408,8 +403,7 @@ def test_what_the_other_kernel_does():
     backwards = [kw.asarray(x[:, :, ::-1].copy())[:, :, ::-1] for x in host]
     assert_attention(attention(*odd), reference(*host)[0], "float16")
     large = on_device(operands(1, 2, 2, 70, 90, 136))
-    _core._force_attention("hopper")
-    try:
+    with _core._AttentionPlan("hopper"):
         for arrays, options, reason in [
             (device, {"dropout_p": 0.5, "seed": 1}, "dropout"),
             (large, {"alibi": kw.ones(2)}, "ALiBi"),
@@ -419,16 +413,13 @@ def test_what_the_other_kernel_does():
         ]:
             with pytest.raises(ArgumentError, match=reason):
                 attention(*arrays, **options)
-    finally:
-        _core._force_attention("auto")
     with pytest.raises(ArgumentError, match="none of those"):
-        _core._force_attention("hopper", (72, 2, 2, True))
+        _core._AttentionPlan("hopper", (72, 2, 2))
     with pytest.raises(ArgumentError, match="auto, mma or hopper"):
-        _core._force_attention("best")
+        _core._AttentionPlan("best")
     one = attention(*device)
-    _core._force_attention("mma")
-    other = attention(*device)
-    _core._force_attention("auto")
+    with _core._AttentionPlan("mma"):
+        other = attention(*device)
     np.testing.assert_allclose(*(x.numpy().astype("f4") for x in (one, other)), atol=2e-3)
 
 
@@ -439,7 +430,7 @@ def test_gradients_by_its_logarithms(forced):
     grad = kw.asarray(normal(1, 2, 140, 64, dtype="float16", seed=9))
     found = {}
     for kernel in ("hopper", "mma"):
-        _core._force_attention(kernel)
+        forced(kernel)
         out, lse = attention(*device, is_causal=True, enable_gqa=True, return_lse=True)
         made = _core._attention_backward(
             grad, *device, out, lse, [None] * 10, None, 0.0, -1, 0, 0.0, 0, 0, False
@@ -463,11 +454,11 @@ def test_in_a_graph(forced):
 
 
 @hopper_alone
-@pytest.mark.parametrize("tile", [(64, 2, 1, True), (64, 2, 2, True), (64, 2, 3, True)])
+@pytest.mark.parametrize("tile", [(64, 2, 1), (64, 2, 2), (64, 2, 3)])
 def test_under_all_checks(sim, forced, tile):
     if kw.current_device().compute_capability != (9, 0):
         pytest.skip("the simulated device is an older one")
-    _core._force_attention("hopper", tile)
+    forced("hopper", tile)
     with kw.checks("memory", "init", "race", "sync") as report:
         q, kv = kw.ones((1, 2, 140, 64), "float16"), kw.ones((1, 1, 150, 64), "float16")
         attention(q, kv, kv, is_causal=True, enable_gqa=True)
@@ -481,7 +472,7 @@ def test_under_all_checks(sim, forced, tile):
         attention(q, kv, kv)  # more parts than blocks
         q, kv = kw.ones((2, 80, 140, 64), "bfloat16"), kw.ones((2, 8, 70, 64), "bfloat16")
         attention(q, kv, kv, window=(40, 0), enable_gqa=True)
-        _core._force_attention("hopper", tile, 3)
+        forced("hopper", tile, 3)
         q, kv = kw.ones((1, 2, 140, 64), "float16"), kw.ones((1, 1, 250, 64), "float16")
         attention(q, kv, kv, is_causal=True, enable_gqa=True, return_lse=True)
         kw.synchronize()

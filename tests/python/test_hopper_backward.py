@@ -4,6 +4,8 @@ Where the simulated device is an older one, all of this file runs once more in a
 whose device is one of 9.0.
 """
 
+import contextlib
+
 import numpy as np
 import pytest
 from attention_model import NORM, gradients, normal
@@ -23,10 +25,10 @@ def test_on_a_simulated_device_of_9_0():
 
 @pytest.fixture
 def forced():
-    """Calls with 16-bit elements take the kernel, or the test fails."""
-    _core._force_attention_backward("hopper")
-    yield
-    _core._force_attention_backward("auto")
+    """Calls of 16 bits take the kernel, or the test fails; `forced(...)` gives another plan."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_core._AttentionBackwardPlan("hopper"))
+        yield lambda *plan: stack.enter_context(_core._AttentionBackwardPlan(*plan))
 
 
 def operands(batch, heads, kv_heads, queries, keys, dim, dtype="float16", value_dim=None):
@@ -88,7 +90,7 @@ def test_lengths(forced, dim, causal):
 @hopper_alone
 @pytest.mark.parametrize("heads", [1, 2, 3, 100])
 def test_heads_at_a_time(forced, heads):
-    _core._force_attention_backward("hopper", heads)
+    forced("hopper", heads)
     for dim in (64, 128, 256):
         compare(operands(2, 6, 3, 210, 390, dim), causal=True)
 
@@ -251,8 +253,7 @@ def test_what_the_other_kernel_does():
     assert_gradients(run(odd), gradients(*host))
     y, lse = nn.attention(*device[:3], return_lse=True)
     wide, wide_lse = kw.ones((1, 2, 70, 136), "float16"), kw.ones((1, 2, 70))
-    _core._force_attention_backward("hopper")
-    try:
+    with _core._AttentionBackwardPlan("hopper"):
         for arrays, options, reason in [
             (device, {"attn_mask": kw.ones((70, 90), "bool"), "soft_cap": 2.0}, "mask"),
             (device, {"dropout_p": 0.5, "seed": 1}, "dropout"),
@@ -262,16 +263,13 @@ def test_what_the_other_kernel_does():
             of = (wide, wide_lse) if arrays[0] is wide else (y, lse)
             with pytest.raises(ArgumentError, match=reason):
                 nn.attention_backward(arrays[3], *arrays[:3], *of, **options)
-    finally:
-        _core._force_attention_backward("auto")
     with pytest.raises(ArgumentError, match="1 at least"):
-        _core._force_attention_backward("hopper", 0)
+        _core._AttentionBackwardPlan("hopper", 0)
     with pytest.raises(ArgumentError, match="auto, mma or hopper"):
-        _core._force_attention_backward("best")
+        _core._AttentionBackwardPlan("best")
     one = run(device)
-    _core._force_attention_backward("mma")
-    other = run(device)
-    _core._force_attention_backward("auto")
+    with _core._AttentionBackwardPlan("mma"):
+        other = run(device)
     for a, b in zip(one, other, strict=True):
         np.testing.assert_allclose(a.numpy().astype("f4"), b.numpy().astype("f4"), atol=4e-3)
 
@@ -283,7 +281,7 @@ def test_the_same_bits(forced, dim):
     host = operands(2, 4, 2, 260, 700, dim)
     found = []
     for heads in (1, 1, 100):
-        _core._force_attention_backward("hopper", heads)
+        forced("hopper", heads)
         found.append([x.numpy().view(np.uint16) for x in run(on_device(host), is_causal=True)])
     for others in found[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(found[0], others, strict=True))

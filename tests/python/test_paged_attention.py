@@ -1,5 +1,7 @@
 """kw.nn.paged_attention: chunks of new tokens over pages, against float64."""
 
+import contextlib
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -89,9 +91,9 @@ class Chunks:
 
 @pytest.fixture
 def forced():
-    """Calls with 16-bit elements take the kernel for Hopper, or the test fails."""
-    yield
-    _core._force_attention("auto")
+    """`forced(...)` gives calls of 16 bits a plan: they take it, or the test fails."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *plan: stack.enter_context(_core._AttentionPlan(*plan))
 
 
 @pytest.mark.parametrize(
@@ -115,11 +117,11 @@ def test_mixed_lengths(dtype, heads, kv_heads, dim, page):
 @pytest.mark.parametrize(
     ("dtype", "heads", "kv_heads", "dim", "page", "tile"),
     [("bfloat16", 4, 1, 128, 16, None), ("float16", 2, 2, 64, 48, None),
-     ("bfloat16", 2, 1, 128, 256, (176, 2, 2, False)), ("float16", 2, 1, 256, 32, None),
-     ("float16", 2, 1, 64, 64, (64, 2, 1, True))],
+     ("bfloat16", 2, 1, 128, 256, (176, 2, 2)), ("float16", 2, 1, 256, 32, None),
+     ("float16", 2, 1, 64, 64, (64, 2, 1))],
 )  # fmt: skip
 def test_tiles_of_pages(forced, dtype, heads, kv_heads, dim, page, tile):
-    _core._force_attention("hopper", tile)
+    forced("hopper", tile)
     for window in (None, 17, 130):
         sizes = [*MIXED, (300, 150), (259, 66)]
         chunks = Chunks(sizes, heads, kv_heads, dim, page, dtype, padding=130, window=window)

@@ -35,6 +35,8 @@ from kernwright._core_judge import _DrawnCases as _DrawnCases
 from kernwright._core_judge import _Judge as _Judge
 from kernwright._core_kernels import _as_number as _as_number
 from kernwright._core_kernels import _attention_tiles as _attention_tiles
+from kernwright._core_kernels import _AttentionBackwardPlan as _AttentionBackwardPlan
+from kernwright._core_kernels import _AttentionPlan as _AttentionPlan
 from kernwright._core_kernels import _can_cast as _can_cast
 from kernwright._core_kernels import _cholesky as _cholesky
 from kernwright._core_kernels import _compile_only as _compile_only
@@ -42,8 +44,6 @@ from kernwright._core_kernels import _diagonal_view as _diagonal_view
 from kernwright._core_kernels import _eigen as _eigen
 from kernwright._core_kernels import _elementwise as _elementwise
 from kernwright._core_kernels import _fma_tiles as _fma_tiles
-from kernwright._core_kernels import _force_attention as _force_attention
-from kernwright._core_kernels import _force_attention_backward as _force_attention_backward
 from kernwright._core_kernels import _force_launch_choice as _force_launch_choice
 from kernwright._core_kernels import _gemm as _gemm
 from kernwright._core_kernels import _gemm_choice as _gemm_choice

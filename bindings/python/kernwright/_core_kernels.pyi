@@ -45,20 +45,31 @@ def _scaled_matmul(
     fast_sums: bool,
     /,
 ) -> Array: ...
-def _force_attention(
-    kernel: str, tile: tuple[int, int, int, bool] | None = None, splits: int = 1
-) -> None:
-    """Of 16-bit elements: "auto", "mma" or "hopper", for all later calls. `tile`: keys, stages,
-    warpgroups, whether blocks stay."""
+
+class _AttentionPlan:
+    """A context: attention of 16-bit elements takes "auto", "mma" or "hopper" in this thread.
+
+    `tile`: keys, stages, warpgroups.
+    """
+
+    def __init__(
+        self, kernel: str, tile: tuple[int, int, int] | None = None, splits: int = 1
+    ) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
+
+class _AttentionBackwardPlan:
+    """The same for gradients. `heads`: heads of keys that blocks work on at a time."""
+
+    def __init__(self, kernel: str, heads: int | None = None) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
 def _as_number(x: Array, /) -> Array:
     """An array of one element as a number of the host, which takes the type of what is beside."""
 
 def _is_number(x: Array, /) -> bool: ...
-def _attention_tiles() -> list[tuple[int, int, int, bool]]: ...
-def _force_attention_backward(kernel: str, heads: int | None = None) -> None:
-    """As _force_attention(), of gradients. `heads`: heads of keys that blocks work on at a time."""
-
+def _attention_tiles() -> list[tuple[int, int, int]]: ...
 def _mma_tiles() -> list[tuple[int, int, int]]: ...
 def _fma_tiles(element: int) -> list[tuple[int, int, int, int, int, int]]: ...
 def _product(
