@@ -77,7 +77,7 @@ def library() -> Iterator[Job]:
         title, oldest = str(path.relative_to(ROOT)), OLDEST.get(path.name, 0)
         yield Job(title, path.read_text(), names, {"headers": headers}, oldest)
         if names := CLUSTER_INSTANCES.get(path.name):
-            yield Job(f"{title} in clusters", path.read_text(), names, {"headers": headers}, 90)
+            yield Job(f"{title} for 9.0", path.read_text(), names, {"headers": headers}, 90)
 
 
 def examples() -> Iterator[Job]:

@@ -453,8 +453,8 @@ INSTANCES = {
 } | FMA
 INSTANCES |= {text: [*INSTANCES.get(text, []), *more] for text, more in EXPERT_INSTANCES.items()}
 
-# The instances for clusters of blocks, for compute capability 9.0 and newer. The sources have
-# others for older devices.
+# The instances for compute capability 9.0 and newer: clusters of blocks, float8. The sources have
+# further ones for older devices.
 CLUSTER_INSTANCES = {
     "decode_attention.cu": [
         "decode_attention<BFloat16, BFloat16, 128, 128, 8, 3, true, false, true, true>",
@@ -466,6 +466,13 @@ CLUSTER_INSTANCES = {
             ("PlainWeights", "Identity", 8, 4),
             ("Int8Weights", "Identity", 2, 4),
             ("Float8Weights", "Silu", 4, 3),
+        )
+    ],
+    "mma_gemm.cu": [
+        f"mma_gemm_of_blocks<Float8E4M3, {out}, Tile<{tile}>, Layout<false, false>, {ending}>"
+        for out, tile, ending in (
+            ("BFloat16", "128, 64, 64, 32, 4", "Epilogue<Same, BFloat16, false>"),
+            ("Float32", "64, 64, 32, 32, 3", "Epilogue<Same, NoBias, false>"),
         )
     ],
     "norm.cu": [

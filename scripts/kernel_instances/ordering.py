@@ -4,7 +4,23 @@ BITS = ("UInt8", "UInt16", "UInt32", "UInt64")
 FLOATS = ("false", "true")
 # Threads, items of a thread, whether indices are moved too, whether counts have 64 bits.
 MOVES = ("384, 20, false, false", "256, 8, true, false", "512, 12, true, true")
+# The type of a mask's elements, and the elements of a pack.
+MASKS = (("UInt8", 16), ("UInt16", 8), ("UInt32", 4), ("UInt64", 2), ("Complex128", 1))
 ORDERING = {
+    "compaction.cu": [
+        *(f"count_set<{mask}, {pack}>" for mask, pack in MASKS),
+        *(f"write_set<{mask}, {pack}, {unit}>"
+          for (mask, pack), unit in zip(MASKS, (*BITS, "Complex128"), strict=True)),
+        *(f"gather_rows<{unit}>" for unit in (*BITS, "Complex128")),
+    ],
+    "histogram.cu": [
+        *(f"find_extremes<{of}>" for of in BITS),
+        *(f"count_bins<{of}, ValueBins>" for of in ("Bool", "Int8", "UInt64")),
+        *(f"{kernel}<{of}, EdgeBins>"
+          for of in ("Int32", "BFloat16", "Float64") for kernel in ("count_bins", "write_bins")),
+        *(f"sum_weights<{of}>" for of in ("Int64", "Float32", "Float64")),
+        *(f"scale_to_density<{of}>" for of in ("Int64", "Float64")),
+    ],
     "radix_sort.cu": [
         *(
             f"count_digits<{of}, {floats}, {wide}>"
