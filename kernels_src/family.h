@@ -23,9 +23,9 @@ namespace kernwright::kernels {
 /// Thread-safe.
 class Family {
  public:
-  /// `name` is that of the text in messages: "softmax.cu". Headers: those of include/, as
-  /// <kernwright/...>. Throws InvalidArgument as Program does.
-  /// A text with parts of a user is `ProgramScope::named`.
+  /// `name` names the text in messages: "softmax.cu". Headers are the files of include/, as
+  /// <kernwright/...>. Throws InvalidArgument as Program does. A text with parts of a user is
+  /// `ProgramScope::named`.
   Family(std::string name, std::string_view text, ProgramScope scope = ProgramScope::library);
   Family(const Family&) = delete;
   Family& operator=(const Family&) = delete;
@@ -53,9 +53,9 @@ class Family {
   mutable InstanceTable instances_;
 };
 
-/// Packs choices into the number that Family::instance() wants, each into `bits` of its own. A
-/// value that needs more bits, or more than 64 bits in all, would share its number with another
-/// kernel: add() throws std::logic_error.
+/// Packs choices into the number for Family::instance(), each into separate bits. A value that
+/// needs more bits, or more than 64 bits in all, would share the number with another kernel: add()
+/// throws std::logic_error.
 class InstanceKey {
  public:
   template <typename Value>
@@ -80,8 +80,8 @@ class InstanceKey {
 /// The name that elements.cuh gives the type: "Float32".
 const char* device_type(ScalarType type) noexcept;
 
-/// While one lives, this thread's launches are compiled and loaded, but not launched: results stay
-/// as they were allocated. For operations whose results nobody reads.
+/// While an object lives, this thread's launches are compiled and loaded, but not launched: results
+/// stay as allocated. For operations whose results nobody reads.
 class CompileOnly {
  public:
   CompileOnly() noexcept;
@@ -94,8 +94,8 @@ class CompileOnly {
 /// call wait_for_previous() of overlap.cuh may be launched so.
 bool overlaps_launches(const Device& device);
 
-/// The same for a short kernel of `blocks` blocks that calls wait_then_let_next_begin(). A kernel
-/// of many waves hides its beginning itself.
+/// Whether a short kernel of `blocks` blocks that calls wait_then_let_next_begin() should use PDL.
+/// A kernel of many waves hides its prologue anyway.
 bool overlaps_launches(const Device& device, std::int64_t blocks);
 
 /// Launches with the addresses of the kernel's parameters, as Kernel::launch() does.

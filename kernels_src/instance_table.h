@@ -52,7 +52,7 @@ class InstanceTable {
   };
 
   std::atomic<const Slots*> slots_;
-  std::mutex mutex_;                            ///< of those who add
+  std::mutex mutex_;                            ///< for writers
   std::vector<std::unique_ptr<Slots>> tables_;  ///< outgrown ones too: a thread may look at one
   std::vector<std::unique_ptr<LazyKernel>> kernels_;
 };

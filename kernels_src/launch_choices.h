@@ -14,7 +14,7 @@
 
 namespace kernwright::kernels {
 
-/// Such a number; launch_choices.def has a row for each.
+/// A choice; launch_choices.def has a row for each.
 enum class LaunchChoice : std::uint8_t {
 #define KW_CHOICE(id, ...) id,
 #include "kernels_src/launch_choices.def"

@@ -86,7 +86,7 @@ PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream, LaunchCh
                    int many) {
   PackGrid grid;
   const std::int64_t blocks = (packs + kPackThreads - 1) / kPackThreads;
-  // Narrower packs, of arrays that lie askew, count as those of larger elements.
+  // Narrower packs, of unaligned arrays, count as packs of larger elements.
   const std::size_t element = kAccessBytes / static_cast<std::size_t>(width);
   grid.packs_each =
       choose(choice, stream.device(), packs * width, element, blocks > kManyPackBlocks ? many : 1);

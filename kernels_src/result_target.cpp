@@ -17,7 +17,7 @@ constexpr std::uint64_t kResultAlignment = 16;  ///< bytes of the widest store
       format("{} cannot write to {}, a {}: {}", form.function, form.name, out.identify(), reason));
 }
 
-/// Whether both have the same elements at the same addresses.
+/// Whether both have equal elements at equal addresses.
 bool is_same_view(const Array& a, const Array& b) {
   if (a.address() != b.address() || a.type() != b.type() || a.shape() != b.shape()) return false;
   return a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous());

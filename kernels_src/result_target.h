@@ -30,8 +30,8 @@ const Array* pointer_of(const std::optional<Array>& array) noexcept;
 /// `out`, or without it a new contiguous array. Throws InvalidArgument unless `out` has the form's
 /// shape, type and device, may be written and has each element once.
 Array result_array(const std::optional<Array>& out, const ResultForm& form, const Stream& stream);
-/// The same, where kernels write results as they allocate them. Throws InvalidArgument unless `out`
-/// is contiguous and begins at a multiple of 16 bytes.
+/// result_array() for kernels that write results in the allocated layout. Throws InvalidArgument
+/// unless `out` is contiguous and begins at a multiple of 16 bytes.
 Array contiguous_result(const std::optional<Array>& out, const ResultForm& form,
                         const Stream& stream);
 
@@ -47,8 +47,8 @@ Array deliver(const std::optional<Array>& out, const Array& result, const Stream
 /// Throws InvalidArgument if `out` is given and may share memory with one of `others`.
 void require_apart(const std::optional<Array>& out, const ResultForm& form,
                    std::initializer_list<OtherArray> others);
-/// The same for a function that can work in place: an array with the elements of `out` at the same
-/// addresses is allowed.
+/// require_apart() for a function that can work in place: an array with the elements of `out` at
+/// equal addresses is allowed.
 void require_apart_or_same(const std::optional<Array>& out, const ResultForm& form,
                            std::initializer_list<OtherArray> others);
 

@@ -19,8 +19,8 @@ constexpr std::int64_t kLongRow = 16384;
 /// Below it a row is read by fewer threads, so that more rows are in flight.
 constexpr int kNarrowestWidth = 8;
 
-/// Threads of a row up to which they hold more packs rather than be more: several rows of a
-/// multiprocessor overlap, and few rows want more loads in flight each.
+/// Up to so many threads of a row, a thread holds more packs before the row gets more threads:
+/// several rows of a multiprocessor overlap, and few rows need more overlapping loads each.
 constexpr std::int64_t kManyRowsThreads = 256, kFewRowsThreads = 512;
 constexpr std::int64_t kMostThreads = 1024;
 constexpr int kMostClusterBlocks = 8;            // of any device with clusters

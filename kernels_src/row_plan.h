@@ -48,14 +48,14 @@ struct RowTile {
 /// single warp, or a block of `max_threads`, is enough then.
 RowTile tile_rows(std::int64_t n, int pack, int values, int max_threads = 1024);
 
-/// The same, but a row longer than a warp's has any number of whole warps: few of them where there
-/// are many rows, so that one row of a multiprocessor comes while another one leaves.
+/// A tile for rows longer than a warp's, of any number of whole warps: few warps where there are
+/// many rows, so that one row of a multiprocessor is loaded while another row is stored.
 RowTile tile_rows_by_warps(const Device& device, RowExtent extent, int pack, int values);
 
-/// Whether every thread has its `items` packs of a row, and every block all its rows.
+/// Whether every thread has all `items` packs of a row, and every block all rows.
 bool is_whole_tile(const RowTile& tile, RowExtent extent) noexcept;
 
-/// Rows that the blocks of a cluster share, each with a part of whole packs in its registers.
+/// Rows that the blocks of a cluster share; each block has a part of whole packs in registers.
 struct RowCluster {
   int pack = 1;
   int items = 1;          ///< packs of a thread

@@ -102,7 +102,7 @@ void merge_dims(WalkDims<Views>& dims) {
   dims = std::move(merged);
 }
 
-/// By rising distance in one view, those along which nothing moves last; then merges.
+/// Sorts dimensions by rising distance in one view, unmoved dimensions last; then merges.
 template <std::size_t Views>
 void order_dims(WalkDims<Views>& dims, std::size_t view) {
   const auto distance = [view](const WalkDim<Views>& dim) {
@@ -199,7 +199,8 @@ struct WalkPlan {
   Walk<Views> parameter() const { return walk_parameter(dims); }
 
  private:
-  /// Whether the dimension runs through the bytes of the views `moved` and rests in the others.
+  /// Whether the dimension runs through the bytes of the views `moved` and is unmoved in all
+  /// further views.
   static bool is_row(const WalkDim<Views>& dim, std::span<const std::size_t> moved) {
     std::size_t steps = 0;
     for (const std::int64_t stride : dim.stride) steps += stride != 0 ? 1 : 0;

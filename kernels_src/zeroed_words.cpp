@@ -38,7 +38,8 @@ Array kept_words(const Stream& owner, const Stream& stream) {
   return filled_words(kZeroedWords, owner, stream);
 }
 
-/// The same memory, never freed: as part of the pool it would keep alive each stream in use.
+/// The array without its owner, never freed: as part of the pool it would keep alive each stream in
+/// use.
 Array without_owner(const Array& words) {
   return Array::adopt(words.device(), words.address(), words.shape(), words.strides(), words.type(),
                       nullptr);
@@ -51,8 +52,7 @@ struct WordsOfOne {
 };
 
 /// Words of dead streams, for later streams. They are never freed: the freeing could happen below a
-/// lock of the pool they came from. Leaked on purpose, as streams may outlive static objects.
-/// Thread-safe.
+/// lock of their pool. Leaked on purpose, as streams may outlive static objects. Thread-safe.
 class SpareWords {
  public:
   static SpareWords& instance() {
@@ -81,7 +81,8 @@ class SpareWords {
   std::list<WordsOfOne> all_;
 };
 
-/// The words of a stream of our own, which goes when its last user does: they do not keep it.
+/// The words of a stream of our own, which is destroyed with the last user: the words do not keep
+/// the stream.
 class WordsOfStream {
  public:
   explicit WordsOfStream(const Stream& stream)
@@ -101,7 +102,7 @@ class WordsOfStream {
   const Array& words() const noexcept { return one_.front().words; }
 
  private:
-  /// The same stream, which may go nevertheless.
+  /// The stream, without keeping it alive.
   static Stream unkept(const Stream& stream) {
     static char nobody = 0;
     return Stream::borrow(stream.device(), stream.handle(),

@@ -4,9 +4,8 @@
 
 using namespace kernwright;
 
-/// Sums stay in one place while the tensor cores add to them. kRagged: the inner dimension is the
-/// one along both operands' lines, a tile's part of it may be empty, and memory behind its end
-/// belongs to others.
+/// Accumulators stay in registers throughout the mainloop. kRagged: k runs along both operands'
+/// lines, a tile's part of k may be empty, and memory behind its end has elements of another group.
 template <typename Types, bool kRagged>
 struct Direct : Types {
   using Of = typename Types::Of;
@@ -22,8 +21,7 @@ struct Direct : Types {
 
   __device__ __forceinline__ void load_beside(unsigned char*, int, int, Mbarrier&) const {}
 
-  /// The lines of a stage from `first` on become zero, in all of its parts; by the warpgroups that
-  /// multiply it.
+  /// The consumer warpgroups zero the lines of a stage from `first` on, in all parts of the stage.
   __device__ __forceinline__ static void clear_lines(unsigned char* stage, int first,
                                                      const Multiplier& self) {
     constexpr int kGroups = Of::kAlternates ? 1 : Of::kGroups;
@@ -54,7 +52,7 @@ struct Direct : Types {
     constexpr unsigned kAlongA = Order::kA ? 2048 : 32, kAlongB = Order::kB ? 2048 : 32;
     begin_products();
     if constexpr (kShort) {
-      // In a cluster an address has bits above those of a descriptor: the block's number.
+      // In a cluster an address has the block's rank above the bits of a descriptor.
       const unsigned long long of_a = matrix_descriptor(a, kPart),
                                of_b = matrix_descriptor(b, kPart);
 #pragma unroll
@@ -71,8 +69,8 @@ struct Direct : Types {
     commit_products();
   }
 
-  /// One stage's products run while the next one's begin. At the edges of the result a group leaves
-  /// out what lies outside: all of its rows, or all but the tile's first columns.
+  /// The products of one stage run while the next ones are queued. At the edges of the result a
+  /// warpgroup leaves out products outside: all of its rows, or all but the tile's first columns.
   __device__ __forceinline__ void multiply_tile(const Shared<Direct>& shared, const Part& part,
                                                 int /*column*/, const Multiplier& self,
                                                 Ring<Of::kStages>& ring,
@@ -84,7 +82,7 @@ struct Direct : Types {
     const int group = kShort ? __shfl_sync(~0u, self.group, 0) : self.group;
     const unsigned rows = Of::kAlternates ? 0 : group * Of::kGroupRows * kLine;
     int previous = 0;
-    // As do those of two stages.
+    // The products of two stages overlap, too.
     constexpr int kUnroll = Of::kColumns * Of::kWaves <= 64 ? 2 : 1;
 #pragma unroll kUnroll
     for (int step = 0; step < steps; ++step) {
@@ -124,7 +122,7 @@ struct Direct : Types {
   }
 };
 
-/// See run_product(). Of 16-bit operands either dimension may be dense, of others the inner one.
+/// See run_product(). Operands of 16 bits may have either dimension dense, narrower ones a dense k.
 /// Given: a Problem, or Grouped<Problem> or GroupedInside<Problem>, whose table follows in shared
 /// memory.
 template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish,

@@ -1,6 +1,6 @@
-// Matrix products of float8 whose sums leave the tensor cores' registers after every 128 elements:
-// those keep about 14 bits (after DeepGEMM). With scales of blocks each part is multiplied by its
-// own.
+// Matrix products of float8 with promoted accumulators: every 128 elements leave the tensor cores'
+// accumulators, which keep about 14 bits (after DeepGEMM). With block scales each part is
+// multiplied by its scale.
 #include <kernwright/product_roles.cuh>
 
 using namespace kernwright;
@@ -12,14 +12,15 @@ constexpr int kBlock = 128;  // elements and columns that share a scale
 struct BlockScales {
   const float* b;
   long long column_step, inner_step, matrix_step;
-  long long half;  // from those of a gated tile's first half to those of its second
+  long long half;  // from a gated tile's first half to its second
   int last_column;
 };
 
-/// The sums of one stage are made apart and then added: of 64 rows and kWide columns at once, since
-/// registers hold no more beside all sums. With kScales those of a have a tensor map, whose rows of
-/// all steps lie behind each other. A box of them begins on 16 bytes: groups begin at any row, so
-/// theirs have kSkews rows more.
+/// The sums of one stage are computed apart and then added to the accumulators: 64 rows and kWide
+/// columns at once, since registers hold no more beside all accumulators. With kScales the scales
+/// of a have a tensor map, whose rows of all steps lie behind each other. A TMA tile of scales
+/// begins at a multiple of 16 bytes, and groups begin at any row: so TMA tiles of groups have
+/// kSkews rows more.
 template <typename Types, bool kScales, bool kGrouped>
 struct Promoted : Types {
   using Of = typename Types::Of;
@@ -36,7 +37,7 @@ struct Promoted : Types {
   static_assert(Of::kSums * Of::kWaves + kPartSums <= 192);
   static_assert(kHalves == 1 || kWide == kBlock);  // each half has one scale of b
   static_assert(!kScales || !kGated || Of::kColumns % kBlock == 0);
-  // Tiles of up to 192 columns begin where a block does, or in its middle.
+  // Tiles of up to 192 columns begin at a block of scales, or in the middle of one.
   static_assert(Of::kColumns % (kBlock / 2) == 0);
   using Step = SumProducts<typename Types::In>;
 
@@ -55,7 +56,7 @@ struct Promoted : Types {
   /// Rows between the begin of a box of scales and the row that it is for.
   __device__ __forceinline__ static int skew_of(int row) { return kGrouped ? row % 4 : 0; }
 
-  /// Of a cluster whose tiles lie beside each other the last ones may be behind all columns.
+  /// In a cluster whose tiles lie beside each other the last tiles may be behind all columns.
   __device__ __forceinline__ int block_of(int column) const {
     const int block = column / kBlock;
     return Of::kSharersOfA == 1 ? block : min(block, b_scales.last_column);
@@ -64,8 +65,8 @@ struct Promoted : Types {
   struct OfB {
     float value[2];
   };
-  /// Where they lie in memory. Lanes keep those of 32 steps, asked for at once: what one step asks
-  /// for comes late.
+  /// Where the scales of b lie in memory. Lanes keep the scales of 32 steps, loaded at once: a load
+  /// in each step would come late.
   struct PlaceOfB {
     const float* at;
     long long apart;  // elements between both
@@ -78,14 +79,14 @@ struct Promoted : Types {
     if constexpr (kGated) return {at, b_scales.half};
     return {at, first < b_scales.last_column ? b_scales.column_step : 0};
   }
-  /// Those of the lane's step behind `step`, or of the last one.
+  /// The scales of the lane's step behind `step`, or of the last step.
   __device__ __forceinline__ OfB of_lane(const PlaceOfB& place, int step, int steps,
                                          int lane) const {
     if constexpr (!kScales) return {};
     const float* at = place.at + min(step + lane, steps - 1) * b_scales.inner_step;
     return {*at, kTwoBlocks ? at[place.apart] : 0};
   }
-  /// Those of a step, times alpha. By all lanes.
+  /// The scales of a step, times alpha. All lanes call it.
   __device__ __forceinline__ OfB of_step(const OfB& of_lanes, int step) const {
     if constexpr (!kScales) return {};
     const float by = kTakesAlpha ? alpha : 1;
@@ -93,7 +94,8 @@ struct Promoted : Types {
             kTwoBlocks ? __shfl_sync(~0u, of_lanes.value[1], step % 32) * by : 0};
   }
 
-  /// Scales of b from tile to tile: those of the next one are asked for during the last products.
+  /// Scales of b from tile to tile: the scales of the next tile are loaded during the last
+  /// products.
   struct Kept {
     OfB of_lanes;
     bool has;
@@ -104,8 +106,9 @@ struct Promoted : Types {
     return of_lane(place_of_b(tile.at.batch, tile.column, step), 0, tile.deep.steps, lane);
   }
 
-  /// Adds the sums of a stage to those of all. Each 64 columns have a scale of b. Of 192 the middle
-  /// ones have that of the first or, where the tile begins in the middle of a block, of the last.
+  /// Adds the sums of a stage to the accumulators. Each 64 columns have a scale of b. The middle 64
+  /// of 192 columns have the scale of the first or, where the tile begins in the middle of a block,
+  /// of the last.
   __device__ __forceinline__ static void add(float* sums, const float (&part)[kPartSums],
                                              const float (&a)[2], const OfB& b, int half,
                                              bool in_middle) {
@@ -125,8 +128,8 @@ struct Promoted : Types {
     }
   }
 
-  /// Where a warpgroup's operands lie in the first stage: low halves of matrix descriptors, which
-  /// are the same in all lanes. The compiler keeps what is made of them in uniform registers.
+  /// Where a warpgroup's operands lie in the first stage: low halves of matrix descriptors, equal
+  /// in all lanes. The compiler keeps derived descriptors in uniform registers.
   struct Operands {
     unsigned a, b;
   };

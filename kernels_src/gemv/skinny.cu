@@ -8,9 +8,9 @@ using namespace kernwright;
 
 // ---- on the tensor cores
 
-// The weights are the side of 16 rows, x the side of 8 columns. A sum over k may run in any order.
-// So a lane loads 16 bytes of either operand, and takes them as its parts of the two fragments: no
-// shared memory in between. The warps of a block share k.
+// The weights are the fragment of 16 rows, x the fragment of 8 columns. The order of k is free: a
+// lane loads 16 bytes of either operand, and uses them as parts of two fragments, without shared
+// memory. The warps of a block share k.
 
 constexpr int kEarlyValues = 64;  ///< of x, of a lane, that are loaded beside the weights
 
@@ -79,7 +79,7 @@ struct TileWalk {
     }
   }
 
-  /// A lane's elements of x at its k, `at`.
+  /// A lane's elements of x at k `at`.
   template <bool Whole>
   __device__ __forceinline__ void load_x(unsigned at, unsigned (&x)[ColTiles][kValues / 2]) const {
 #pragma unroll
@@ -193,7 +193,7 @@ __device__ __forceinline__ void add_dot_threads(const SkinnyProblem& p, UInt64 b
 }
 
 /// A block has `Rows` rows of the weights and `Columns` rows of x; its threads share k. k is a
-/// multiple of `Width`, and all rows begin where packs of that many elements may.
+/// multiple of `Width`, and all rows begin at packs of `Width` elements.
 template <typename T, typename W, typename Act, int Width, int Columns, int Rows, int Unroll,
           int Warps, int Hint>
 __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, WeightRows<W> weights) {
@@ -241,9 +241,9 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
   }
 }
 
-/// The same of rows from any addresses. Threads take packs of 16 bytes out of the two aligned ones
-/// around them. The first pack of a row, and what follows the last but one, are taken element by
-/// element: aligned packs with their elements may leave the row. k has two packs or more.
+/// Rows from any addresses: threads extract packs of 16 bytes from the two aligned packs around
+/// them. The first pack of a row, and the rest behind the last but one, are read element by
+/// element: aligned packs there may leave the row. k has two packs or more.
 template <typename T, typename Act, int Columns, int Rows, int Warps>
 __global__ void __launch_bounds__(Warps * 32)
     skinny_shifted(SkinnyProblem p, WeightRows<T> weights) {

@@ -52,21 +52,21 @@ __device__ __forceinline__ unsigned short two_bytes(unsigned address) {
   return bytes;
 }
 
-/// A part of 32 of k of a warp's rows, as two steps' operands. `rows`: the address of a lane's
-/// place in its row; `swizzle` is that of the row.
+/// A part of 32 of k of a warp's rows, as fragments of two steps. `rows`: the address of a lane's
+/// offset in its row; `swizzle` is the swizzle of the row.
 template <typename T, typename Weight>
 __device__ __forceinline__ void decode_part(unsigned rows, unsigned swizzle, int part,
                                             unsigned (&steps)[2][4]) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    // Both rows of the first eight of a step's 16 of k, then of the others.
+    // Both rows of the first eight of a step's 16 of k, then of the last eight.
     const unsigned at = ((part * 2 + i / 4) * 16 ^ swizzle) + i % 2 * 8 * kLine + i % 4 / 2 * 8;
     steps[i / 4][i % 4] = pair_of(T(), Weight(), two_bytes(rows + at));
   }
 }
 
-/// The sums of a warp's 16 rows over its team's stages. A part is decoded while the one before is
-/// multiplied.
+/// The accumulators of a warp's 16 rows over its team's stages. A part is decoded while the
+/// previous part is multiplied.
 template <typename T, typename Weight, typename Of, int Stages>
 __device__ __forceinline__ void multiply_bytes(const Of& shared, int warp, int lane, int begin,
                                                int end, float (&sums)[Of::kColumns / 2]) {

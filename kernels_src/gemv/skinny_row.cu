@@ -4,9 +4,9 @@
 
 using namespace kernwright;
 
-// A block has all of k and eight rows of the weights after the other. A warp has `Units` parts of
-// 512 of k, of which a lane has 16 each. Loads of the weights of the next unit are in flight while
-// those of this one are multiplied.
+// A block has all of k and takes eight rows of the weights after another. A warp has `Units` parts
+// of 512 of k, of which a lane has 16 each. Loads of the next unit's weights overlap the products
+// of the current unit.
 
 constexpr unsigned kTileRows = 8, kPart = 512;
 
@@ -59,7 +59,7 @@ struct RowLane {
                                      unsigned lane)
       : weights(of.data), row(of.row), at(warp * Units * kPart + lane * 16), n(p.n), k(p.k) {}
 
-  /// Those of unit `u` for eight rows. Rows beyond the last are not loaded, and not stored either.
+  /// The weights of unit `u` for eight rows. Rows beyond the last are neither loaded nor stored.
   __device__ __forceinline__ void load(unsigned tile, int u, Raw& raw) const {
     const unsigned from = at + u * kPart, first = tile * kTileRows;
     if (first >= n || from >= k) return;
@@ -117,9 +117,9 @@ template <typename T, typename W, typename Act, int Warps, int Units>
 __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     skinny_row(const __grid_constant__ SkinnyProblem p,
                const __grid_constant__ WeightRows<W> weights) {
-  // With more units buffers would have what is left of another unit where k has ended.
+  // More units would leave a rest of another unit in a buffer where k has ended.
   static_assert(Units == 1 || Units == 2, "each of two buffers has one unit");
-  constexpr int kPeriod = Units == 1 ? 2 : 1;  // of tiles, after which buffers are the same again
+  constexpr int kPeriod = Units == 1 ? 2 : 1;  // of tiles, until the buffers repeat
   __shared__ float parts[2][Warps][kTileRows];
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   const unsigned tiles = (p.n + kTileRows - 1) / kTileRows;

@@ -5,9 +5,9 @@
 using namespace kernwright;
 
 // A block has 16 * RowTiles rows of the weights for each of its warps, and all rows of x. A stage
-// is 128 bytes of each row of the weights and the same k of x. As in skinny.cu a lane takes 16
-// bytes of either as its parts of fragments. Odd rows are kept with their halves (or neighbours)
-// swapped: eight lanes read at once, and meet all banks.
+// is 128 bytes of each row of the weights and an equal part of x. As in skinny.cu a lane uses 16
+// bytes of either as parts of fragments. Odd rows are kept with swapped halves (or neighbours):
+// eight lanes read at once, without bank conflicts.
 
 template <typename T, typename Weights, int Warps, int RowTiles, int ColTiles>
 struct Stage {

@@ -11,13 +11,13 @@ struct SkinnyBoxes {
   int weights_batch, x_batch;
 };
 
-/// Shared memory of a block: stages of 128 bytes of each row of the weights and of x, two barriers
-/// for each stage. If it sends sums, those of the cluster's other blocks follow the stages, and
-/// they have a barrier; else sums come to the place of the stages, a column behind the other.
+/// Shared memory of a block: stages of 128 bytes of each row of the weights and of x, two mbarriers
+/// for each stage. If the block sends accumulators, a receiving buffer and a barrier follow the
+/// stages; else accumulators overwrite the stages, a column behind another.
 template <int Warps, int ColTiles, int Stages>
 struct Boxes {
   static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kDepth = 64, kTeams = 1;
-  static constexpr bool kSends = ColTiles <= 4;              // others take the room of stages
+  static constexpr bool kSends = ColTiles <= 4;              // else they reuse the stages
   static constexpr int kBytes = (kRows + kColumns) * kLine;  // of a stage
   static constexpr int kPitch = kRows + 4;                   // of sums
   static constexpr int kSumBytes = kSends ? 0 : kColumns * kPitch * 4;

@@ -5,9 +5,9 @@
 
 using namespace kernwright;
 
-// As in packed_product.cu the weights are the side of 16 rows of a product of tiles, x the side of
-// 8 columns. The warps of a block have rows of their own and share the columns. A warp decodes its
-// part of a block of 128 along k, 32 at a time, and multiplies it with all columns.
+// As in packed_product.cu the weights are the fragment of 16 rows, x the fragment of 8 columns.
+// Each warp of a block has separate rows, and all warps share the columns. A warp decodes its part
+// of a block of 128 along k, 32 at a time, and multiplies it with all columns.
 
 __device__ __forceinline__ float lower_of(BFloat16, unsigned pair) {
   return __uint_as_float(pair << 16);
@@ -45,14 +45,14 @@ struct Decoder<TableCodes<T, Table>, T> {
   using Pair = Float16;
 };
 
-/// Blocks of 128 along k of a tile of x in shared memory. Rows have a gap: lanes load at the same
-/// time and meet different banks.
+/// Blocks of 128 along k of a tile of x in shared memory. Rows have a gap, so that lanes load
+/// without bank conflicts.
 template <typename T, int Run, int Columns, int Threads>
 struct StagedColumns {
   static constexpr int kPitch = 128 + 4 * Run, kChunks = Columns * 16;
   static constexpr int kBytes = Columns * kPitch * 2;
 
-  /// In the background; zeros beyond the last row and the end of k.
+  /// Copies asynchronously; zeros beyond the last row and the end of k.
   __device__ __forceinline__ static void copy(unsigned to, const SkinnyProblem& p, unsigned first,
                                               unsigned block) {
     static_assert(kChunks % Threads == 0);
@@ -157,7 +157,8 @@ __device__ __forceinline__ void multiply_block(const Rows& rows, const T* x_at,
   }
 }
 
-/// Stores a warp's sums, one tile of columns at a time, by way of its part of shared memory.
+/// Stores a warp's accumulators, one tile of columns at a time, through the warp's part of shared
+/// memory.
 template <typename T, typename Act, int RowTiles, int ColTiles>
 __device__ __forceinline__ void store_warp(const SkinnyProblem& p, float* shared, unsigned first_m,
                                            unsigned first_n,
@@ -179,8 +180,8 @@ __device__ __forceinline__ void store_warp(const SkinnyProblem& p, float* shared
 }
 
 /// A block has 16 * RowTiles * Warps rows of the weights and 8 * ColTiles of x, which begin at
-/// multiples of 16 bytes; blocks of neighbouring rows of x have the same rows of the weights.
-/// blockIdx.y: the splits of k.
+/// multiples of 16 bytes; blocks of neighbouring rows of x read equal rows of the weights.
+/// blockIdx.y: the part of k (split-K).
 template <typename T, typename Format, typename Act, int Warps, int RowTiles, int ColTiles,
           int Stages>
 __global__ void __launch_bounds__(Warps * 32) packed_gemm(SkinnyProblem p, PackedArrays weights) {

@@ -1,13 +1,14 @@
-// Products of one row with quantised weights on Hopper, in rings as those of packed_ring.cu.
+// Products of one row with quantised weights on Hopper, in pipelines like the ones of
+// packed_ring.cu.
 #include <kernwright/packed_lanes.cuh>
 #include <kernwright/packed_ring.cuh>
 
 using namespace kernwright;
 
-/// `Held`: each warp has so many units of k at most, and their x stays in registers; 0: x is loaded
+/// `Held`: each warp has at most so many units of k, and their x stays in registers; 0: x is loaded
 /// again for each tile. Dynamic shared memory: the table of pairs of codes, the stages of all
-/// warps, the sums of kKeptTiles. Formats have no minima and zeros here: packed_whole.cu takes
-/// those.
+/// warps, the accumulators of kKeptTiles. Formats here have neither minima nor zeros:
+/// packed_whole.cu takes formats with them.
 template <typename T, typename Format, typename Act, int Warps, int Stages, int Held>
 __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     packed_one(const __grid_constant__ SkinnyProblem p,

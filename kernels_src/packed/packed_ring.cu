@@ -1,5 +1,6 @@
-// Products of 2 to 16 rows with quantised weights on Hopper: blocks stay, and what comes next is on
-// its way to shared memory. Each warp has a part of k, whose x stays in registers.
+// Products of 2 to 16 rows with quantised weights on Hopper: blocks are persistent, and the next
+// stages are loaded into shared memory during the products. Each warp has a part of k, whose x
+// stays in registers.
 #include <kernwright/packed_columns.cuh>
 #include <kernwright/packed_tiles.cuh>
 

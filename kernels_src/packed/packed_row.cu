@@ -1,13 +1,13 @@
-// Products of one row with quantised weights: a block has a tile of 16 rows of the weights, and its
+// Products of one row with quantised weights: a block has a tile of 16 rows of the weights, and the
 // warps share k. The weights go straight into registers.
 #include <kernwright/packed_lanes.cuh>
 #include <kernwright/packed_ring.cuh>
 
 using namespace kernwright;
 
-/// A warp has `Unroll` units of k after each other, then those behind the ones of all warps. With
-/// p.ahead the tile is fetched to the second level of cache while the kernel in front still runs.
-/// Dynamic shared memory: the table of pairs of codes.
+/// A warp has `Unroll` consecutive units of k, then units behind the units of all warps. With
+/// p.ahead the tile is prefetched into L2 while the previous kernel still runs (PDL). Dynamic
+/// shared memory: the table of pairs of codes.
 template <typename T, typename Format, typename Act, int Warps, int Unroll>
 __global__ void __launch_bounds__(Warps * 32, 32 / (Warps * Unroll))
     packed_row(const __grid_constant__ SkinnyProblem p,

@@ -6,12 +6,12 @@
 
 using namespace kernwright;
 
-// Codes are whole numbers and exact, as in packed_product.cu: a group's sum is multiplied with its
-// scale in float32. Formats with minima have whole scales of groups: codes become weights in parts
-// of a block's scale, which are rounded to x's type.
+// Codes are whole numbers and exact, as in packed_product.cu: the accumulator of a group is
+// multiplied with the scale in float32. Formats with minima have whole scales of groups: codes
+// become weights in parts of a block's scale, which are rounded to x's type.
 //
-// A unit is two blocks of k. Boxes of x come as they are. Either lanes read codes in that order of
-// k (Spread), or some warps bring x into the order of lanes.
+// A unit is two blocks of k. TMA tiles of x keep the order of k. Either lanes read codes in that
+// order of k (Spread), or some warps permute x into the order of lanes.
 
 /// A if kFirst, else B.
 template <bool kFirst, typename A, typename B>
@@ -36,7 +36,7 @@ template <typename Format, int Warps, int ColTiles, int Stages, int Teams>
 struct PackedBoxes {
   using Stage = PackedStage<Format>;
   static constexpr int kTeams = Teams;
-  /// A team multiplies whole units, not a block of each. It has stages of its own, of which it
+  /// A team multiplies whole units, not a block of each unit. The team has separate stages, and
   /// keeps one while it begins the next.
   static constexpr bool kWhole = Format::Scales::kOfUnit;
   static_assert(!kWhole || (Stages % Teams == 0 && Stages > Teams));
@@ -68,14 +68,14 @@ struct PackedBoxes {
   }
   __device__ float* sums() const { return reinterpret_cast<float*>(base); }
   __device__ static unsigned team_of(unsigned warp) { return Teams == 1 ? 0 : warp / Warps; }
-  /// Those of a warp in a stage; `Read`: the format as it reads codes.
+  /// The bytes of a warp in a stage; `Read`: the format as a reader of codes.
   template <typename Read>
   __device__ PackedArrays arrays(const PackedArrays& weights, int stage, unsigned warp) const {
     return PackedStage<Read>::copied(weights, this->weights(stage, warp % Warps));
   }
 };
 
-/// Of unit `unit` the stage of the rows that a lane has; action() as of PackedStage::each().
+/// The stage of unit `unit` with the rows of a lane; action() as in PackedStage::each().
 template <typename Format, typename Action>
 __device__ __forceinline__ void each_of_unit(const PackedArrays& weights, unsigned tile,
                                              unsigned unit, const Action& action) {
@@ -119,7 +119,7 @@ __device__ __forceinline__ void copy_units(const Of& shared, const TensorMap& ma
   }
 }
 
-/// Arranges x of units `begin` to `end`, by warp `part` of those that do.
+/// Permutes x of units `begin` to `end`, by warp `part` of the permuting warps.
 template <int Run, int Stages, int Parts, typename Of>
 __device__ __forceinline__ void arrange_units(const Of& shared, unsigned part, unsigned begin,
                                               unsigned end) {
@@ -168,7 +168,7 @@ __device__ __forceinline__ void multiply_blocks(const Of& shared, const PackedAr
   rows.finish(weights);
 }
 
-/// The same of formats whose units have one scale. Of two teams each has every second unit.
+/// The mainloop for formats whose units have one scale. Each of two teams has every second unit.
 template <typename Format, int Stages, bool kArranges, typename Of, typename Rows>
 __device__ __forceinline__ void multiply_units(const Of& shared, const PackedArrays& weights,
                                                unsigned warp, unsigned begin, unsigned end,
@@ -199,9 +199,9 @@ __device__ __forceinline__ void multiply_units(const Of& shared, const PackedArr
   }
 }
 
-/// Teams * Warps * 32 threads multiply, 32 copy, others arrange x. A block has 16 rows of the
-/// weights for each warp of a team and 8 * ColTiles rows of x; blocks of neighbouring rows of x
-/// have the same rows of the weights. The splits of k are one cluster.
+/// Teams * Warps * 32 threads are consumers, 32 the producer, further warps permute x. A block has
+/// 16 rows of the weights for each warp of a team and 8 * ColTiles rows of x; blocks of
+/// neighbouring rows of x read equal rows of the weights. Split-K is in one cluster.
 template <typename T, typename Format, typename Act, int Warps, int ColTiles, int Stages, int Teams,
           bool Spread>
 __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTiles)) * 32,

@@ -5,8 +5,8 @@
 
 using namespace kernwright;
 
-/// Each warp has a part of k, of which it makes x's digits with its first tile. Dynamic shared
-/// memory: the stages of all warps, the sums of kKeptTiles, zeros, the digits.
+/// Each warp has a part of k, and computes the digits of its x with the first tile. Dynamic shared
+/// memory: the stages of all warps, the accumulators of kKeptTiles, zeros, the digits.
 template <typename T, typename Format, typename Act, int Warps, int Stages>
 __global__ void __launch_bounds__(Warps * 32)
     packed_whole(const __grid_constant__ SkinnyProblem p,

@@ -255,7 +255,7 @@ struct Numbers<TableCodes<BFloat16, Table>> {
   }
 };
 
-/// The scale and the minimum of a group. A product of zero has its sign here.
+/// The scale and the minimum of a group. A product of zero gets its sign here.
 template <typename Ready>
 __device__ __forceinline__ float scale_of(const Ready& scales, int group) {
   return scales.of(group);

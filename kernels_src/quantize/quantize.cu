@@ -92,9 +92,9 @@ __global__ void __launch_bounds__(Lanes > kThreads ? Lanes : kThreads)
   }
 }
 
-/// Blocks of `Block` numbers of a row, each held by neighbouring threads: read once. A block of
-/// threads has the same place in several rows, whose scales follow each other: those of the next
-/// place are `scale_stride` behind. `columns` is a multiple of Width.
+/// Blocks of `Block` numbers of a row, each held by neighbouring threads: read once. A thread block
+/// has one position in several rows, whose scales are contiguous: the scales of the next position
+/// are `scale_stride` behind. `columns` is a multiple of Width.
 template <typename Q, typename T, int Block, int Width>
 __global__ void __launch_bounds__(kThreads)
     quantize_blocks(Q* out, float* scales, const T* in, UInt64 rows, UInt64 columns,
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// value * scale of its row; `columns` is a multiple of Width.
+/// value * the scale of the row; `columns` is a multiple of Width.
 template <typename T, typename Q, int Width, typename Index>
 __global__ void __launch_bounds__(kThreads)
     dequantize(T* out, const Q* in, const float* scales, Index count, Index columns,

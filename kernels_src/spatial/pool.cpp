@@ -16,7 +16,7 @@ namespace kernwright::kernels {
 
 namespace {
 
-/// As the kernels of pool.cu have it.
+/// The windows in the layout of pool.cu.
 struct PoolWindows {
   std::array<std::int32_t, 3> in, out, size, stride, padding, dilation;
   std::int32_t divisor;

@@ -11,7 +11,7 @@ struct Windows {
   int divisor;  // of an average; 0 counts elements
   bool adaptive, count_padding;
 
-  /// Where the window of output `o` begins, and one behind its end, on the input with its padding.
+  /// The begin of the window of output `o`, and one behind the end, on the padded input.
   __device__ int begin(int axis, int o) const {
     if (adaptive) return static_cast<int>(static_cast<Int64>(o) * in[axis] / out[axis]);
     return o * stride[axis] - padding[axis];
@@ -54,7 +54,7 @@ struct Windows {
   }
 };
 
-/// The places along the axes of the element number `i` of planes of these extents, and its plane.
+/// The positions along the axes of element number `i` of planes of these extents, and the plane.
 template <typename Index>
 struct Split {
   Index plane;
@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-/// The gradient of the input: each element gathers from the windows that hold it, in a fixed order.
-/// `places` are those of pool_largest, null for averages.
+/// The gradient of the input: each element gathers from the windows that contain it, in a fixed
+/// order. `places` come from pool_largest, null for averages.
 template <typename T, typename Index>
 __global__ void __launch_bounds__(256)
     pool_backward(T* dx, const T* dy, const Int64* places, Index count, const Windows w) {

@@ -12,7 +12,7 @@ namespace kernwright::kernels {
 
 /// The windows of a pooling over three axes; fewer axes have extents and windows of 1 in front.
 /// Output o of an axis takes `size` inputs, `dilation` apart, from o * stride - padding on; with
-/// `adaptive` those from floor(o in / out) up to ceil((o + 1) in / out). Sizes, strides and
+/// `adaptive` the inputs from floor(o in / out) up to ceil((o + 1) in / out). Sizes, strides and
 /// dilations are above 0, and at least one input lies in each window.
 struct WindowGeometry {
   std::array<std::int32_t, 3> in, out, size, stride, padding, dilation;

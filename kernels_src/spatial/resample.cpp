@@ -16,7 +16,7 @@ namespace kernwright::kernels {
 
 namespace {
 
-/// As the kernels of resample.cu have it.
+/// The parameters in the layout of resample.cu.
 template <typename Real>
 struct ResampleAxis {
   std::int32_t in, out;

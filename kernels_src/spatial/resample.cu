@@ -1,4 +1,4 @@
-// Interpolation along one axis, and its gradient: arrays are (outer, axis, inner).
+// Interpolation along one axis, and the gradient: arrays are (outer, axis, inner).
 #include <kernwright/elements.cuh>
 
 using namespace kernwright;
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(256) resample_backward(Out* dx, const In* dy, 
     const int here = static_cast<int>(line - outer * axis.in);
     const In* const from = dy + outer * axis.out * inner + (i - line * inner);
     int first = 0, last = axis.out;
-    if (axis.scale > 0) {  // the places of a tap lie at most 3 from that of its output
+    if (axis.scale > 0) {  // a tap lies at most 3 positions from its output
       first = max(static_cast<int>(floor((here - 3) / axis.scale)) - 1, 0);
       const Real end = ceil((here + 4) / axis.scale) + 2;
       if (end < last) last = static_cast<int>(end);

@@ -33,7 +33,7 @@ struct Tile {
   static constexpr int kBlocks = (kFew ? 512 : 256) / kThreads;  // on one multiprocessor
 };
 
-/// How an operand is copied. Its lines are the rows of a and the columns of b.
+/// How an operand is copied. The lines of an operand are the rows of a and the columns of b.
 enum Way {
   kPacks,   // 16 bytes of neighbouring lines at once
   kAcross,  // neighbouring threads have neighbouring lines
@@ -89,8 +89,8 @@ struct Copier {
   const unsigned char* from;
   long long apart, run, stage;  // bytes
   int left;                     // steps from the thread's first on
-  int bytes;                    // of the thread's lines, where they are the fast extent
-  unsigned inside;              // a bit for each of its lines, where they are the slow extent
+  int bytes;                    // of the thread's lines, along the fast extent
+  unsigned inside;              // a bit for each line, along the slow extent
   unsigned to;
 
   __device__ Copier(const Side& side, long long line, int lines, int step, int steps) {
@@ -209,8 +209,8 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
   }
 }
 
-/// A thread's sums in rows kFirst to kEnd, before row `end` of the result; its first element is at
-/// `row` and `column`. kWhole: all of them are in the result, which takes packs.
+/// Stores a thread's accumulators in rows kFirst to kEnd, before row `end` of the result; the first
+/// element is at `row` and `column`. kWhole: all elements are in the result, which takes packs.
 template <typename Out, typename Finish, typename Tiling, bool kWhole, int kFirst, int kEnd,
           typename T>
 __device__ __forceinline__ void store_sums(
@@ -238,9 +238,10 @@ __device__ __forceinline__ void store_sums(
   }
 }
 
-/// The sums of two slices are added: each thread gives half of its rows away through shared memory,
-/// here that from kFirst on, and keeps the other. Single elements are stored: packs would tie sums
-/// to neighbouring registers, whose reads collide with those of y in the loop.
+/// Adds the accumulators of two slices: each thread gives half of its rows, here from kFirst on, to
+/// a partner through shared memory, and keeps the second half. Single elements are stored: packs
+/// would tie accumulators to neighbouring registers, whose reads collide with the fragments of y in
+/// the loop.
 template <typename Tiling, int kFirst, typename T>
 __device__ __forceinline__ void give_half(
     const T (&sums)[Tiling::kThreadRows][Tiling::kThreadColumns], T* shared) {
@@ -305,8 +306,8 @@ __global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
   for (int stage = 0; stage < Tiling::kStages - 1; ++stage) load(stage * kStageBytes);
   const int warp = threadIdx.x / 32 % Tiling::kWarps, lane = threadIdx.x % 32;
   const int slice = threadIdx.x / 32 / Tiling::kWarps;
-  // Each two neighbours read the same of a, each two lanes at a distance of two the same of b: a
-  // load of 16 bytes a lane takes half the time.
+  // Neighbouring lanes read equal parts of a, lanes two apart equal parts of b: a load of 16 bytes
+  // a lane takes half the time.
   const int lane_row = (lane >> 1 & 1) | (lane >> 3 & 2);
   const int lane_column = (lane & 1) | (lane >> 1 & 6);
   const int own_row = warp / Tiling::kWarpsAcross * Tiling::kWarpRows + lane_row * Tiling::kPack;

@@ -198,7 +198,7 @@ __device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, 
   }
 }
 
-/// Four threads write eight columns of a row, of those before row `end`.
+/// Four threads write eight columns of a row, for rows before row `end`.
 template <typename Out, typename Finish, typename Of, typename Sum>
 __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWide][4], Out* out,
                                            const Out* c, const ProductEpilogueValues& with,
@@ -237,8 +237,8 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
   }
 }
 
-/// Adds the sums of a block times its scales to those of all, and begins the next one's. A warp's
-/// columns have one scale.
+/// Adds the sums of a block of k times its scales to the accumulators, and clears the sums for the
+/// next block. A warp's columns have one scale.
 template <typename Of>
 __device__ __forceinline__ void promote(float (&parts)[Of::kHigh][Of::kWide][4],
                                         float (&sums)[Of::kHigh][Of::kWide][4],
@@ -353,7 +353,7 @@ __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
   run_product<In, Out, Of, Order, Finish, false>(storage, a, b, out, with, given, {});
 }
 
-/// The same of blocks with scales; splits begin with a block.
+/// The kernel for block scales; split-K begins at a block of k.
 template <typename In, typename Out, typename Of, typename Order, typename Finish>
 __global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
     mma_gemm_of_blocks(const Side a, const Side b, void* out, const ProductEpilogueValues with,

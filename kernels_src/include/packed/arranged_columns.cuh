@@ -15,9 +15,9 @@ struct ArrangedUnit {
   static constexpr unsigned kBytes = 4 * kLines;
 };
 
-/// Brings a unit of x, as copies of swizzled boxes left it, into the order of lanes with runs of
-/// `Run`, by warp `part` of `Parts`. The pairs of 32 of k of a row are one lane's: it reads and
-/// writes the same four places.
+/// Permutes a unit of x from the layout of swizzled TMA tiles into the order of lanes with runs of
+/// `Run`, by warp `part` of `Parts`. One lane has all pairs of 32 of k of a row: it reads and
+/// writes four places.
 template <int Columns, int Run, int Parts>
 __device__ __forceinline__ void arrange_columns(unsigned char* unit, unsigned part, unsigned lane) {
   using Unit = ArrangedUnit<Columns>;

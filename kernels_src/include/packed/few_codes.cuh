@@ -5,9 +5,10 @@
 
 namespace kernwright {
 
-/// 32 whole numbers of a lane, eight of each part of 32. Their lower two bits are in two words, one
-/// for the first four of a part, one for the others. The bytes of a word are of values 0, 2, 1, 3,
-/// and have all parts. A byte of the third bits has the parts of the first four, then the others.
+/// 32 whole numbers of a lane, eight of each part of 32. The lower two bits are in two words, one
+/// for the first four numbers of a part, one for the last four. The bytes of a word have values 0,
+/// 2, 1, 3 of all parts. A byte of the third bits has the parts of the first four numbers, then of
+/// the last four.
 template <typename T, int Bits>
 struct FewCodes {
   static_assert(Bits == 2 || Bits == 3);

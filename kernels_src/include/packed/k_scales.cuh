@@ -5,7 +5,7 @@
 
 namespace kernwright {
 
-/// Of q4_k and q5_k: for 256 values two halves, eight scales and eight minima of six bits.
+/// q4_k and q5_k: for 256 values two halves, eight scales and eight minima of six bits.
 struct BlockScales : OfSums {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
@@ -43,7 +43,7 @@ struct BlockScales : OfSums {
   }
 };
 
-/// Of q6_k: a byte for 16 values times a half for 256; 32 is taken off the codes.
+/// q6_k: a byte for 16 values times a half for 256; 32 is subtracted from the codes.
 struct SixScales : OfSums {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 32;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
@@ -77,7 +77,7 @@ struct SixScales : OfSums {
   }
 };
 
-/// Of q2_k: four bits of a scale and four of a minimum for 16 values, two halves for 256.
+/// q2_k: four bits of a scale and four of a minimum for 16 values, two halves for 256.
 struct TwoScales : OfSums {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 64;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
@@ -115,13 +115,14 @@ struct TwoScales : OfSums {
   }
 };
 
-/// Of q3_k: six bits for 16 values, less 32, times a half for 256; 4 is taken off the codes.
+/// q3_k: six bits for 16 values, less 32, times a half for 256; 4 is subtracted from the codes.
 struct ThreeScales : OfSums {
   static constexpr unsigned kScaleBytes = 192, kMoreBytes = 32;
   static constexpr bool kScalesOfPair = true, kMoreOfPair = true;
   static constexpr int kGroup = 16, kZero = 4;
   static constexpr bool kOffset = true, kMinima = false, kOfCodes = true;
-  /// The lower four bits of 16 scales, those of the second 128 in upper halves, and all upper bits.
+  /// The lower four bits of 16 scales, with the second 128 values in upper halves, and all upper
+  /// bits.
   struct Record {
     UInt32 word[3];
   };
@@ -160,7 +161,7 @@ struct ThreeScales : OfSums {
   }
 };
 
-/// Of iq4_xs: six bits for 32 values, less 32, times a half for 256.
+/// iq4_xs: six bits for 32 values, less 32, times a half for 256.
 struct UnevenScales : NoOffset {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = true, kMoreOfPair = false;

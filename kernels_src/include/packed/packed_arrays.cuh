@@ -5,13 +5,13 @@
 
 namespace kernwright {
 
-/// The arrays of packed weights; those that a format lacks are null.
+/// The arrays of packed weights; arrays that a format lacks are null.
 struct PackedArrays {
   const UInt8* codes;   ///< 16 bytes of a lane follow those of the lane before
   const UInt8* high;    ///< of codes with five or six bits: the upper ones
   const UInt8* scales;  ///< of rows 0 to 15 of each block
   const UInt8* more;    ///< zeros of groups; of q6_k the scales' scales
-  const float* table;   ///< nested absmax: what its bytes stand for, ...
+  const float* table;   ///< nested absmax: the number of each byte, ...
   const float* absmax;  ///< ... their scales ...
   const float* factor;  ///< ... and the offset; of nvfp4 the scale of all
   const UInt32* order;  ///< null, or which column of the weights each one here is
@@ -21,8 +21,8 @@ struct PackedArrays {
   UInt32 shift;  ///< log2 of the numbers that a scale of absmax is for
 };
 
-/// Where a row is: `block` counts those of all tiles, `at` those of the tile; `pair` is as `block`
-/// for pairs of blocks, where a tile has whole ones. Row `line` + 8 * `half` of the tile.
+/// The position of row `line` + 8 * `half` of a tile: `block` counts the blocks of all tiles, `at`
+/// the blocks of the tile; `pair` is `block` for pairs of blocks, where a tile has whole pairs.
 struct PackedPlace {
   UInt64 block, pair;
   UInt32 at, tile, line, half;

@@ -62,8 +62,8 @@ struct FourBits {
   }
 };
 
-/// Whole numbers of 4, 5 or 6 bits. A word has its values in the order 0, 2, 4, 6, 1,
-/// 3, 5, 7; upper bits are in the same order of pairs, the later of two in the upper half.
+/// Whole numbers of 4, 5 or 6 bits. A word has values in the order 0, 2, 4, 6, 1, 3, 5, 7; upper
+/// bits are in an equal order of pairs, the later pair in the upper half.
 template <typename T, int Bits>
 struct WholeCodes {
   static constexpr int kHigh = Bits - 4, kBase = 1 << Bits;
@@ -135,7 +135,8 @@ struct CodeMask<WholeCodes<T, Bits>> {
   static constexpr unsigned kValue = WholeCodes<T, Bits>::kMask;
 };
 
-/// float4_e2m1, in the same order. Exponents move to their place in T, times 2^126 or 2^14 then.
+/// float4_e2m1 in an equal order. Exponents are shifted to T's exponent, then multiplied by 2^126
+/// or 2^14.
 template <typename T>
 struct Float4Codes : FourBits {
   using Raw = FourBits;

@@ -6,12 +6,12 @@
 
 namespace kernwright {
 
-/// A lane's x of up to `Units` units, for 8 * ColTiles rows of x; and its sums of a tile.
+/// A lane's x of up to `Units` units, for 8 * ColTiles rows of x; and the accumulators of a tile.
 template <typename T, typename Format, int ColTiles, int Units>
 struct HeldColumns {
   using Ready = typename Format::Scales::Ready;
   static constexpr int kRun = Format::kRun, kGroup = Format::kGroup, kGroups = 128 / kGroup;
-  /// Of a warp: sums of x, which offsets are multiplied with; those of four lanes for each group.
+  /// A warp's sums of x, the factors of offsets; four lanes have sums for each group.
   static constexpr int kSums = Format::kOffset ? Units * 2 * kGroups * 8 * ColTiles : 0;
   using Pair = Pack<float, 2 * ColTiles>;  ///< a lane's columns of all tiles
   unsigned x[Units][2][4][ColTiles][4];
@@ -42,7 +42,7 @@ struct HeldColumns {
           }
     }
   }
-  /// The sums of x, by products with ones: four lanes have those of their columns.
+  /// The sums of x, by products with ones: four lanes have the sums of their columns.
   __device__ __forceinline__ void add() {
     constexpr unsigned kOne = PairBits<T>::kOne;
 #pragma unroll

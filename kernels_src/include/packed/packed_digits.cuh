@@ -7,9 +7,9 @@
 namespace kernwright {
 
 // The numbers of x of a group are whole numbers times a power of two, which the largest of them
-// decides: 22 bits and a sign. So sums of codes times x are exact, in 32 bits. The eight columns of
-// a product of tiles are four digits of eight bits of x, the uppermost first, for a group of the
-// unit's first block, and the same for one of its second block.
+// decides: 22 bits and a sign. So accumulators of codes times x are exact, in 32 bits. The eight
+// columns of a fragment are four digits of eight bits of x, the uppermost first, for a group of the
+// unit's first block, and four digits for a group of the second block.
 
 /// c += a * b for 16 rows of a and 8 columns of b, 32 deep; a of unsigned bytes, b of signed ones.
 __device__ __forceinline__ void multiply_bytes(int (&c)[4], unsigned a0, unsigned a1, unsigned a2,
@@ -19,7 +19,7 @@ __device__ __forceinline__ void multiply_bytes(int (&c)[4], unsigned a0, unsigne
       : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b.x), "r"(b.y));
 }
-/// The same, 16 deep.
+/// Multiplies bytes, 16 deep.
 __device__ __forceinline__ void multiply_bytes(int (&c)[4], unsigned a0, unsigned a1, unsigned b) {
   asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
       "{%0, %1, %2, %3};"
@@ -34,9 +34,9 @@ struct RowWords {
   int pair;
 };
 
-/// Codes as bytes. words() are those of a part. order(i): which of the eight values of a part byte
-/// i is. Bytes are the values times kTimes, plus kZero; those of the later four are 2^kUpper times
-/// as large again.
+/// Codes as bytes. words() gives the words of a part. order(i): which of the eight values of a part
+/// byte i is. Bytes are the values times kTimes, plus kZero; the later four bytes are 2^kUpper
+/// times as large again.
 template <typename Codes, int Group>
 struct CodeBytes;
 template <typename T, int Group>
@@ -102,7 +102,7 @@ struct CodeBytes<FewCodes<T, Bits>, 16> {
   struct Part {
     typename FewCodes<T, Bits>::Raw raw;
     int part;
-    /// Four of its eight.
+    /// Four of a group's eight bytes.
     __device__ __forceinline__ unsigned bytes(int half) const {
       const unsigned low = raw.low.value[half] >> (2 * part) & 0x03030303u;
       if constexpr (Bits == 2) return low;
@@ -122,8 +122,8 @@ struct CodeBytes<FewCodes<T, Bits>, 16> {
   }
 };
 
-/// Of eight bytes those that four bits each choose: the place, and whether it is the byte or, eight
-/// times, its sign. (__byte_perm() takes the place alone.)
+/// Selects among eight bytes by four bits each: the position, and whether the result is the byte
+/// or, eight times, the sign of the byte. (__byte_perm() takes the position alone.)
 __device__ __forceinline__ unsigned chosen_or_signs(const unsigned (&bytes)[2], unsigned by) {
   unsigned chosen;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(chosen) : "r"(bytes[0]), "r"(bytes[1]), "r"(by));
@@ -164,7 +164,7 @@ struct CodeBytes<Float4Codes<T>, Group> {
   }
 };
 
-/// Of a group: what sums of digits are multiplied with, and the sum of x that zeros are for.
+/// A group's factor of the sums of digits, and the sum of x for zeros.
 struct DigitScale {
   float unit, sum;
 };
@@ -184,7 +184,7 @@ struct XDigits {
   /// The bits of 1.5 * 2^23: whole numbers of 22 bits can be added, and floats are the result.
   static constexpr unsigned kWhole = 0x4b400000u;
 
-  /// By all threads of a block, which must meet before they multiply.
+  /// All threads of a block call it, and meet before the products.
   __device__ __forceinline__ static void clear(unsigned char* zeros) {
     for (unsigned i = threadIdx.x; i < kZeros / 4; i += blockDim.x)
       reinterpret_cast<unsigned*>(zeros)[i] = 0;
@@ -222,7 +222,7 @@ struct XDigits {
   }
 
  private:
-  /// Group `part` of a lane's eight numbers, as whole numbers; and its scale.
+  /// Group `part` of a lane's eight numbers, as whole numbers; and the scale of the group.
   __device__ __forceinline__ static void make_group(const float (&x)[8], int part, unsigned lane,
                                                     unsigned (&digits)[8], unsigned char* to) {
     constexpr int kEach = 8 / kParts, kLanes = kGroup < 32 ? 4 : kGroup / 8;
@@ -260,7 +260,7 @@ struct XDigits {
     at[1] = {unit * 0x1p-16f, 0.0f};  // of the third digit and the fourth
   }
 
-  /// Of four numbers one of two words with the bytes of each digit.
+  /// One of two words with the bytes of each digit, for four numbers.
   template <int Half>
   __device__ __forceinline__ static void turn(const unsigned (&digits)[8], uint2 (&words)[4]) {
     const unsigned a = digits[Bytes::order(Half * 4)], b = digits[Bytes::order(Half * 4 + 1)];
@@ -304,8 +304,8 @@ struct DigitUnit {
       scales[half] = Scales::load(from, place_in_unit(first, there ? u : 0, half)).ready();
   }
 
-  /// Adds its products with x to the sums of two rows. `unit` has the digits of x, `zeros` are in
-  /// front of them all.
+  /// Adds the products with x to the accumulators of two rows. `unit` has the digits of x, `zeros`
+  /// are in front of all digits.
   __device__ __forceinline__ void multiply(const Bytes& bytes, const unsigned char* unit,
                                            const unsigned char* zeros, unsigned lane,
                                            float (&rows)[2]) const {

@@ -6,9 +6,9 @@
 
 namespace kernwright {
 
-// Each of the eight columns of a product of tiles takes the x of 32 values of a unit, so a lane has
-// the sums of two columns, and multiplies them with their scales when the unit is done. Groups of
-// 16 have sums of their own: those of the first and of the second half of all columns.
+// Each of the eight columns of a fragment takes the x of 32 values of a unit, so a lane has the
+// accumulators of two columns, and multiplies them with the columns' scales when the unit is done.
+// Groups of 16 have separate accumulators: for the first and the second half of all columns.
 
 /// The place of block `u` of a unit, for half the rows of a tile.
 __device__ __forceinline__ PackedPlace place_in_unit(const PackedPlace& first, unsigned u,
@@ -16,13 +16,13 @@ __device__ __forceinline__ PackedPlace place_in_unit(const PackedPlace& first, u
   return {first.block + u, first.pair, first.at + u, first.tile, first.line, half};
 }
 
-/// What a lane multiplies its sums with: of rows lane / 4 and 8 more, of two columns each.
+/// The factors of a lane's accumulators: for rows lane / 4 and 8 more, two columns each.
 template <typename Format>
 struct LaneScales {
   static constexpr int kSums = Format::kGroup == 16 ? 2 : 1;
   float scale[kSums][4], offset[kSums][4];
 
-  /// Blocks beyond those of the weights count nothing.
+  /// Blocks behind the weights count nothing.
   __device__ __forceinline__ void load(const PackedArrays& from, const PackedPlace& first,
                                        unsigned lane, unsigned blocks) {
     unsigned u = lane % 4 / 2;
@@ -108,7 +108,7 @@ struct LaneUnit {
     }
   }
 
-  /// Adds its products with x to the sums of two rows.
+  /// Adds the products with x to the accumulators of two rows.
   __device__ __forceinline__ void multiply(const Column& column, unsigned lane, unsigned mask,
                                            const PairTable& table, float (&rows)[2]) const {
     float sums[kSums][4];
@@ -127,7 +127,7 @@ struct LaneUnit {
   }
 
  private:
-  /// Each part of 32 has sums of its own, of which its column alone counts.
+  /// Each part of 32 has separate accumulators, of which one column counts.
   __device__ __forceinline__ void multiply_parts(const Column& column, unsigned lane, unsigned mask,
                                                  const PairTable& table, float (&sums)[4]) const {
 #pragma unroll
@@ -150,7 +150,7 @@ struct LaneUnit {
         sums[i] = pair == 0 || lane % 4 == static_cast<unsigned>(pair) ? both[i % 2][i] : sums[i];
     }
   }
-  /// Each half of a part has sums of its own; x is zero but in its column.
+  /// Each half of a part has separate accumulators; x is zero outside of its column.
   __device__ __forceinline__ void multiply_halves(const Column& column, unsigned lane,
                                                   unsigned mask, const PairTable& table,
                                                   float (&sums)[kSums][4]) const {
@@ -174,7 +174,7 @@ struct LaneUnit {
   }
 };
 
-/// By the lanes of a warp: the sums of two rows each to those of 16.
+/// All lanes of a warp call it: adds the sums of two rows a lane to the sums of 16 rows.
 __device__ __forceinline__ void keep_rows(float (&rows)[2], unsigned lane, float* of_warp) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

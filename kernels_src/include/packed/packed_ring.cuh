@@ -7,7 +7,7 @@
 
 namespace kernwright {
 
-/// A warp's stages, and which of its units of two blocks comes next.
+/// A warp's stages, and the next unit of two blocks.
 template <typename Format, int Warps, int Stages>
 struct PackedRing {
   using Stage = PackedStage<Format>;
@@ -35,7 +35,7 @@ struct PackedRing {
       Mbarrier::publish();
     }
     rewind();
-    // More than one stage would keep those waiting who still work for the kernel in front.
+    // More than one stage would delay warps that still work for the previous kernel.
     issue<true>(weights, 0);
     rewind();
   }
@@ -46,7 +46,8 @@ struct PackedRing {
     full[stage].wait(parity);
     return memory + stage * Stage::kBytes;
   }
-  /// After all reads of the stage: they are done long before the copy's first bytes come.
+  /// Called after all reads of the stage: the reads are done long before the copy's first bytes
+  /// come.
   __device__ __forceinline__ void advance(const PackedArrays& weights) {
     __syncwarp();
     issue<false>(weights, stage);
@@ -90,8 +91,8 @@ struct PackedRing {
   }
 };
 
-/// The sums of all warps for a tile, of p.m rows of x: `parts` has p.m * 16 of each warp. Those of
-/// two tiles that follow each other lie apart, so the block meets once for each.
+/// The sums of all warps for a tile, of p.m rows of x: `parts` has p.m * 16 sums of each warp. Two
+/// consecutive tiles have separate buffers, so the block meets once for each tile.
 template <typename T, typename Act, int Warps>
 __device__ __forceinline__ void add_ring_warps(const SkinnyProblem& p, unsigned tile,
                                                const float* parts) {

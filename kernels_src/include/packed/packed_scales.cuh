@@ -57,7 +57,7 @@ struct NoOffset : OfSums {
   __device__ __forceinline__ static float minimum(int) { return 0; }
 };
 
-/// Numbers of type E. `Zero` is that of all groups, or -1 where each has a byte of its own.
+/// Numbers of type E. `Zero` is the zero of all groups, or -1 where each group has a byte.
 template <typename E, int Group, int Zero>
 struct GroupScales : OfSums {
   static constexpr unsigned kScaleBytes = 16 * (128 / Group) * sizeof(E);
@@ -134,7 +134,7 @@ struct NestedScales : NoOffset {
   __device__ __forceinline__ float of(int group) const { return chosen(scales, group); }
 };
 
-/// Of q4_1 and q5_1: a scale and a number that is added, which is a minimum below zero.
+/// q4_1 and q5_1: a scale and an addend, which is a minimum below zero.
 struct AddedScales : OfSums {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
@@ -160,7 +160,7 @@ struct AddedScales : OfSums {
 __device__ constexpr bool holds_powers(BFloat16) { return true; }
 __device__ constexpr bool holds_powers(Float16) { return false; }
 
-/// Of mxfp4: 2 to the power of (byte - 127); 255 is NaN.
+/// mxfp4: 2 to the power of (byte - 127); 255 is NaN.
 struct PowerScales : NoOffset {
   static constexpr unsigned kScaleBytes = 64, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
@@ -187,7 +187,7 @@ struct PowerScales : NoOffset {
   }
 };
 
-/// Of nvfp4: a float8_e4m3fn for 16 values times one number for all.
+/// nvfp4: a float8_e4m3fn for 16 values times one number for all.
 struct TinyScales : NoOffset {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 0;
   static constexpr bool kScalesOfPair = false, kMoreOfPair = false;

@@ -6,7 +6,7 @@
 
 namespace kernwright {
 
-/// A block's part of k in each of its tiles, as stages: a tile is copied while those before it are
+/// A block's part of k in each of its tiles, as stages: a tile is copied while earlier tiles are
 /// multiplied. A tile's part of k lies in one piece, so one thread copies for all warps.
 template <typename Format, int Units, int Stages>
 struct TileStages {
@@ -77,8 +77,8 @@ struct TileStages {
 };
 
 /// The sums of the warps of a block, and of the blocks of a cluster, for tiles of 16 rows of the
-/// weights and 8 * ColTiles rows of x. Those of two tiles that follow each other lie apart, so a
-/// block meets once for each. A cluster meets once for kKept tiles.
+/// weights and 8 * ColTiles rows of x. Two consecutive tiles have separate buffers, so a block
+/// meets once for each tile. A cluster meets once for kKept tiles.
 template <int Warps, int ColTiles>
 struct TileSums {
   static constexpr unsigned kPitch = 20;  ///< of a column: lanes that write meet different banks
@@ -129,8 +129,8 @@ struct TileSums {
   }
 
  private:
-  /// Each block has its share of the tiles that are kept. They lie apart from the next ones, so the
-  /// cluster meets once for them.
+  /// Each block has a share of the kept tiles. Kept tiles and the next ones have separate buffers,
+  /// so the cluster meets once for them.
   template <typename T, typename Act>
   __device__ __forceinline__ void add_blocks(const SkinnyProblem& p, const float* mine) {
     cluster_sync();

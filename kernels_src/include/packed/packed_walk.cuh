@@ -7,13 +7,13 @@
 
 namespace kernwright {
 
-// As in skinny.cu the weights are the side of 16 rows of a product of tiles, x that of 8 columns,
-// and the warps of a block share k.
+// As in skinny.cu the weights are the fragment of 16 rows, x the fragment of 8 columns, and the
+// warps of a block share k.
 
 template <typename T, typename Format, int RowTiles, int ColTiles>
 struct PackedWalk {
   UInt64 tile_block[RowTiles];  ///< the first block of each tile of rows
-  UInt64 tile_pair[RowTiles];   ///< the same for pairs of blocks
+  UInt64 tile_pair[RowTiles];   ///< for pairs of blocks
   UInt32 tile[RowTiles];
   const T* columns[ColTiles];
   unsigned lane, k;

@@ -36,13 +36,13 @@ struct Packed {
   typename Codes::Raw codes;
   Scales scales;
 
-  /// `Copied`: the arrays but for those of factors are copies in shared memory.
+  /// `Copied`: the arrays are copies in shared memory, except for the arrays of factors.
   template <bool Copied = false>
   __device__ __forceinline__ static Packed load(const PackedArrays& from, const PackedPlace& place,
                                                 unsigned lane) {
     return {Codes::template load<Copied>(from, place, lane), Scales::load(from, place)};
   }
-  /// Of a part of 32: pairs 0 and 1 are inside its first 16 where groups have 16.
+  /// Decodes a part of 32: pairs 0 and 1 are inside the first 16 where groups have 16.
   __device__ __forceinline__ void decode(int part, unsigned (&pairs)[4]) const {
     Codes::decode(codes, part, pairs);
   }

@@ -48,8 +48,8 @@ struct RowsOfWarp {
       raw.decode(part, pairs);
     }
   }
-  /// Keeps the compiler from decoding a part before the products in front of it begin: its codes
-  /// depend on a load that stays behind them.
+  /// Keeps the compiler from decoding a part before the previous products begin: the codes depend
+  /// on a load that stays behind these products.
   __device__ __forceinline__ void hold(Format (&raw)[2], int part) const {
     unsigned zero;
     asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(zero) : "r"(zero_at) : "memory");
@@ -61,7 +61,7 @@ struct RowsOfWarp {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sums[i] += (i / 2 % 2 ? lower : upper) * of[i];
   }
-  /// The products of a part of 32 begin, added to `to`; or they replace it.
+  /// Queues the products of a part of 32; they are added to `to`, or replace it.
   __device__ __forceinline__ void begin_part(const unsigned (&steps)[2][4], unsigned long long b,
                                              int part, float (&to)[kCount], bool adds) {
     begin_products();
@@ -74,8 +74,8 @@ struct RowsOfWarp {
   }
 };
 
-/// Of formats whose scales belong to groups, or are exact with their codes. `Warps` are those of a
-/// block that multiply.
+/// The rows of formats whose scales belong to groups, or are exact with the codes. `Warps` is the
+/// number of consumer warps of a block.
 template <typename T, typename Format, int Columns, int Warps>
 struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
   using Base = RowsOfWarp<T, Format, Columns>;
@@ -128,7 +128,7 @@ struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
     }
   }
 
-  /// Both rows' part of 32, as two steps' operands. Pairs 0 and 1 are those of the first step.
+  /// Both rows' part of 32, as fragments of two steps. Pairs 0 and 1 belong to the first step.
   __device__ __forceinline__ void decode(const Format (&raw)[2], const Ready (&scales)[2],
                                          const Shifts (&changes)[2], int part,
                                          unsigned (&steps)[2][4]) const {

@@ -1,7 +1,6 @@
-// Codes of packed weights in the order of k that an operand of products by warpgroups has.
-//
-// Of each eight of k a lane of four wants one pair, but has all of every fourth eight. It reads the
-// codes of all four lanes, or of two where runs are of four, and takes its pair of each.
+// Codes of packed weights in the order of k of a wgmma operand. A lane of four needs one pair of
+// each eight of k, but has all of every fourth eight. The lane reads the codes of all four lanes,
+// or of two where runs are of four, and takes a pair of each.
 #pragma once
 
 #include <kernwright/packed_weights.cuh>
@@ -12,8 +11,8 @@ __device__ __forceinline__ unsigned turned(unsigned word, unsigned right) {
   return __funnelshift_r(word, word, right);
 }
 
-/// Where the pairs of codes of four bits are: `kApart` bits between those of a lane; the first one
-/// is turned to bit `kFirst`.
+/// Where the pairs of codes of four bits are: `kApart` bits between the pairs of a lane; the first
+/// pair is rotated to bit `kFirst`.
 template <typename Codes>
 struct PairPlaces;
 template <typename T, int Bits>
@@ -73,7 +72,7 @@ struct SpreadCodes : Codes {
     return raw;
   }
   __device__ __forceinline__ static void change(Raw& raw, int, unsigned bits) { raw.pair ^= bits; }
-  /// The pairs of the four eights of a part. `mask` and `kPlain` are those of whole codes.
+  /// The pairs of the four eights of a part. `mask` and `kPlain` as for whole codes.
   template <bool kPlain>
   __device__ __forceinline__ static void decode(const Raw& raw, int part, const PairTable& table,
                                                 unsigned mask, unsigned (&pairs)[4]) {

@@ -6,14 +6,15 @@
 
 namespace kernwright {
 
-/// Of four codes: the lower three bits choose in both halves of a table, the fourth the half.
+/// For four codes: the lower three bits choose in both halves of a table, the fourth bit chooses
+/// the half.
 template <unsigned A, unsigned B, unsigned C, unsigned D>
 __device__ __forceinline__ unsigned chosen_bytes(unsigned codes, unsigned halves) {
   return __byte_perm(__byte_perm(A, B, codes), __byte_perm(C, D, codes), halves);
 }
 
-// A table's number() is exact. Its high() and low() give the upper and the lower bytes of the
-// numbers of four codes, which they round to the type of their first argument.
+// A table's number() is exact. high() and low() give the upper and the lower bytes of the numbers
+// of four codes, rounded to the type of the first argument.
 
 /// NF4.
 struct NormalTable {
@@ -84,8 +85,8 @@ struct TableCodes : FourBits {
   }
 };
 
-/// The same from a table in shared memory, of the pairs that two codes stand for: each lane has its
-/// own, so that no two of them want the same bank.
+/// A table in shared memory of pairs of codes: each lane has a separate copy, so that no two lanes
+/// have a bank conflict.
 struct PairTable {
   static constexpr unsigned kBytes = 256 * 32 * 4;
   const unsigned char* of_lane;

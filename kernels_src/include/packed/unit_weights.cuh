@@ -19,14 +19,14 @@ __device__ __forceinline__ float inverse_of(float x) {
 template <typename T, typename Codes, typename Scales>
 struct UnitWeights;
 
-/// Of formats with minima. The scale of the scales has kParts parts, times a group's byte: with one
-/// part, all weights of a group would be rounded in the same direction. There are more where
-/// float16 would lack the exponents of minima.
+/// Weights of formats with minima. The scale of the scales has kParts parts, times a group's byte:
+/// with one part, all weights of a group would be rounded in one direction. Further parts serve
+/// float16, which would lack the exponents of minima.
 template <typename T, typename Codes>
 struct UnitWeights<T, Codes, BlockScales> {
   static constexpr bool kShort = PairBits<T>::kMantissa == 7;
   static constexpr float kParts = kShort ? 3 : 13, kMost = kShort ? 0x1p40f : 600;
-  /// What rounds to whole numbers, which are its last bits.
+  /// Adding it rounds to a whole number, held in the last bits.
   static constexpr float kRounding = 12582912.0f;
   static constexpr unsigned kRoundingBits = 0x4b400000u;
   BlockScales::Ready raw;
@@ -40,8 +40,8 @@ struct UnitWeights<T, Codes, BlockScales> {
     of_scales = own ? kParts : raw.unit * inverse;
     of_minima = raw.minimum_unit * inverse;
   }
-  /// Pairs: a zero that is taken off the codes, the scale, and what both leave of the minimum: at
-  /// most half of the scale, but for minima beyond all codes. So few of its digits count.
+  /// Pairs: a zero subtracted from the codes, the scale, and the rest of the minimum: at most half
+  /// of the scale, except for minima beyond all codes. So few digits of the rest count.
   __device__ __forceinline__ Words words(int part, unsigned moving) const {
     constexpr unsigned kLast = 0x00010001u << Codes::kPlace;  // 1 in a pair
     constexpr unsigned kLess = (Codes::pair_with_base(0) | 0x80008000u) - kRoundingBits * kLast;
@@ -61,8 +61,8 @@ struct UnitWeights<T, Codes, BlockScales> {
   }
 };
 
-/// Of q6_k: codes are subnormal numbers, so their product with the scale and what is taken off it
-/// are one instruction. A part is the scale of the scales times 2^-kLess.
+/// q6_k: codes are subnormal numbers, so the product with the scale and the subtraction are one
+/// instruction. A part is the scale of the scales times 2^-kLess.
 template <typename T, typename Codes>
 struct UnitWeights<T, Codes, SixScales> {
   static constexpr bool kShort = PairBits<T>::kMantissa == 7;
@@ -88,8 +88,8 @@ struct UnitWeights<T, Codes, SixScales> {
   }
 };
 
-/// A warp's words in shared memory, of all parts of a unit. Blocks lie so far from each other that
-/// no two of eight lanes that write want the same bank. Behind them are the rows' units.
+/// A warp's words in shared memory, of all parts of a unit. The distance of blocks leaves no bank
+/// conflict among eight writing lanes. Behind the blocks are the rows' units.
 template <typename T, typename Format>
 struct UnitWords {
   using Scales = typename Format::Scales;
@@ -97,12 +97,12 @@ struct UnitWords {
   static constexpr unsigned kBlock = 4 * 256 + 64, kBytes = 2 * kBlock + 64;
   unsigned char* memory;
 
-  /// A lane makes those of a block of a row. `copied`: the arrays of the unit.
+  /// A lane computes the words of a block of a row. `copied`: the arrays of the unit.
   __device__ __forceinline__ void make(const PackedArrays& copied, unsigned lane,
                                        unsigned moving) const {
     const unsigned row = lane / 2, u = lane % 2;
     const Weights made(Scales::load(copied, {u, 0, u, 0, row % 8, row / 8}).ready());
-    __syncwarp();  // all lanes have read those of the unit before
+    __syncwarp();  // all lanes have read the previous unit
 #pragma unroll
     for (int part = 0; part < 4; ++part)
       *reinterpret_cast<Words*>(memory + u * kBlock + part * 256 + row * 16) =
@@ -113,7 +113,7 @@ struct UnitWords {
   __device__ __forceinline__ float* units() const {
     return reinterpret_cast<float*>(memory + 2 * kBlock);
   }
-  /// Of row `line` and of 8 more, by loads that stay behind what is in front.
+  /// Loads row `line` and 8 more; the loads stay behind earlier code.
   __device__ __forceinline__ void load(unsigned u, int part, unsigned line, Words (&of)[2]) const {
     const unsigned at = shared_address(memory) + u * kBlock + part * 256 + line * 16;
 #pragma unroll

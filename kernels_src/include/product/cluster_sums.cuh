@@ -1,17 +1,19 @@
-// The end of products with few rows by warpgroups: the blocks of a cluster add the sums of their
-// parts of k. Compute capability 9.0.
+// Split-K in a cluster for products of few rows by warpgroups: the blocks add the accumulators of
+// their parts of k in the epilogue. Compute capability 9.0.
 //
 // `Boxes` is a kernel's shared memory. It has kRows rows of the weights and kColumns rows of x, and
-// sums(): a column behind the other, kPitch apart. kTeams teams of warps share the k of a block;
-// each has sums of its own, one team's behind the other's. Without teams warps may send their sums
-// instead (SumOwners): then `Boxes` has `received` for them, and a barrier `gathered`.
+// sums(): accumulators in columns, kPitch apart. kTeams teams of warps share the k of a block; the
+// accumulators of one team lie behind the accumulators of the previous team. Without teams warps
+// may send accumulators to another block instead (SumOwners): then `Boxes` has `received` as the
+// receiving buffer, and a barrier `gathered`.
 #pragma once
 
 #include <kernwright/skinny.cuh>
 
 namespace kernwright {
 
-/// Each block of a cluster ends the sums of some warps, and gets those of the other blocks' warps.
+/// Each block of a cluster owns the epilogue of some warps, and receives the accumulators of these
+/// warps from all peer blocks.
 template <typename Boxes>
 struct SumOwners {
   static constexpr unsigned kWarps = Boxes::kRows / 16;
@@ -30,13 +32,14 @@ struct SumOwners {
   }
 };
 
-/// By one thread, before the cluster's blocks meet: others send sums after that.
+/// One thread calls it before the cluster's blocks meet; peers send accumulators after the meeting.
 template <typename Boxes>
 __device__ __forceinline__ void expect_sums(const Boxes& shared, unsigned splits, unsigned part) {
   shared.gathered->arrive_expecting(SumOwners<Boxes>{splits}.expected(part));
 }
 
-/// The block that ends a warp's sums, and a lane's place there for those of the first other block.
+/// The block that owns a warp's epilogue, and a lane's offset in the receiving buffer for the first
+/// peer.
 struct WarpSumPlace {
   unsigned owner;
   unsigned char* received;
@@ -51,8 +54,8 @@ __device__ __forceinline__ WarpSumPlace place_warp_sums(const Boxes& shared, uns
   return {owner, shared.received + at + lane * 16};
 }
 
-/// A warp of block `part` sends its sums to the block that ends them, or adds what the others sent,
-/// in their order. Returns whether it has all.
+/// A warp of block `part` sends its accumulators to the owner block, or adds the received ones in
+/// the order of the blocks. Returns whether the warp has the full sums.
 template <typename Boxes>
 __device__ __forceinline__ bool gather_warp_sums(const Boxes& shared, const WarpSumPlace& place,
                                                  unsigned splits, unsigned part, unsigned parity,
@@ -97,7 +100,7 @@ __device__ __forceinline__ unsigned turned(unsigned pair) {
   return result;
 }
 
-/// As finish_warp_sums().
+/// finish_warp_sums() for the layout of a column behind another.
 template <typename T, typename Act, typename Boxes, bool kPlain>
 __device__ __forceinline__ void store_warp_sums(const SkinnyProblem& p, UInt64 batch,
                                                 unsigned first_n, unsigned lane,
@@ -130,9 +133,9 @@ __device__ __forceinline__ void store_warp_sums(const SkinnyProblem& p, UInt64 b
   }
 }
 
-/// The results of a warp's 16 rows from `first_n` on, of sums as wgmma leaves them. They are turned
-/// in registers, so that four lanes store all 16 results of a row of x. The plain end has short
-/// code of its own: all wait while it is fetched.
+/// Stores the results of a warp's 16 rows from `first_n` on, from accumulators in wgmma's layout. A
+/// transposition in registers lets four lanes store all 16 results of a row of x. The plain
+/// epilogue has short code of its own: all warps wait for its instruction fetch.
 template <typename T, typename Act, typename Boxes>
 __device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 batch,
                                                  unsigned first_n, unsigned lane,
@@ -159,8 +162,8 @@ __device__ __forceinline__ void spread_warp_sums(const Boxes& shared, unsigned w
   }
 }
 
-/// Adds the sums of all blocks and teams in their order, and stores the results from row `first_m`
-/// of x and row `first_n` of the weights on. Each block has its share of them.
+/// Adds the accumulators of all blocks and teams in a fixed order, and stores the results from row
+/// `first_m` of x and row `first_n` of the weights on. Each block stores a share.
 template <typename T, typename Act, typename Boxes>
 __device__ __forceinline__ void finish_cluster(const SkinnyProblem& p, UInt64 batch,
                                                unsigned first_m, unsigned first_n,

@@ -1,12 +1,12 @@
-// Barriers in shared memory that count threads and bytes, of this block and of its cluster's
-// others. Compute capability 9.0 and newer.
+// mbarriers in shared memory that count threads and bytes, of this block and of the peer blocks of
+// its cluster. Compute capability 9.0 and newer.
 #pragma once
 
 #include <kernwright/shared_address.cuh>
 
 namespace kernwright {
 
-/// The place of the block in its cluster.
+/// The rank of the block in its cluster.
 __device__ __forceinline__ unsigned cluster_rank() {
   unsigned rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -18,14 +18,14 @@ __device__ __forceinline__ unsigned cluster_rank() {
 __device__ __forceinline__ void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
-/// The same; all that it wrote is seen.
+/// Arrives with release order: all earlier writes of the thread are seen after the wait.
 __device__ __forceinline__ void release_to_cluster() {
   asm volatile("barrier.cluster.arrive.release;" ::: "memory");
 }
 __device__ __forceinline__ void wait_for_cluster() {
   asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
-/// All threads of the cluster meet; what they wrote is seen by the others.
+/// All threads of the cluster meet; each sees all earlier writes of the peers.
 __device__ __forceinline__ void cluster_sync() {
   release_to_cluster();
   wait_for_cluster();
@@ -46,8 +46,8 @@ __device__ __forceinline__ unsigned read_in_block(unsigned address, unsigned ran
                : "memory");
   return value;
 }
-/// Four numbers of 32 bits to such an address. The barrier at `full`, in the same block, counts the
-/// bytes.
+/// Sends four numbers of 32 bits to an address of another block. The barrier at `full`, in the
+/// receiving block, counts the bytes.
 __device__ __forceinline__ void send_four(unsigned to, const unsigned (&four)[4], unsigned full) {
   asm volatile(
       "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, "
@@ -65,7 +65,8 @@ __device__ __forceinline__ bool is_elected() {
   return elected != 0;
 }
 
-/// In shared memory. A phase ends when `count` arrivals and all expected bytes have come.
+/// An mbarrier in shared memory. A phase ends when `count` arrivals and all expected bytes have
+/// come.
 struct Mbarrier {
   unsigned long long state;
 
@@ -73,8 +74,8 @@ struct Mbarrier {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(this)), "r"(count)
                  : "memory");
   }
-  /// After init() of all barriers, by the thread that called it: this thread and its copies may use
-  /// them at once, the others once the block (the cluster) has met.
+  /// After init() of all barriers, by the initialising thread: this thread and its copies may use
+  /// the barriers at once, all further threads once the block (the cluster) has met.
   __device__ __forceinline__ static void publish() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -89,9 +90,9 @@ struct Mbarrier {
         "r"(bytes)
         : "memory");
   }
-  /// Arrives at the barrier in the same place of the cluster's block `rank`. This thread is then
-  /// done with shared memory. Its writes to global memory need not be seen there (they would cost a
-  /// fence of the whole device).
+  /// Arrives at the barrier of the cluster's block `rank` at an equal address. The arriving thread
+  /// no longer uses shared memory. Its writes to global memory need not be seen there (this would
+  /// cost a fence of the whole device).
   __device__ __forceinline__ void arrive_at(unsigned rank) {
     asm volatile(
         "{\n.reg .b32 there;\n"

@@ -64,7 +64,7 @@ __device__ __forceinline__ void move_units(unsigned char* box, Out* data, int ro
   }
 }
 
-/// The same of rows at any addresses.
+/// Stores rows at any addresses.
 template <bool kLoads, typename Out>
 __device__ __forceinline__ void move_elements(unsigned char* box, Out* data, int row, int column,
                                               const Problem& of, int end, int lane) {

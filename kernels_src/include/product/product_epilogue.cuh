@@ -95,8 +95,8 @@ struct GatedEpilogue {
   }
 };
 
-/// The same of sums that are multiplied by the scales of their row and column first. kOne: one
-/// number each for all of them.
+/// The epilogue of accumulators that are first multiplied by the scales of row and column. kOne:
+/// one number each for all of them.
 template <typename Base, bool kOne = false>
 struct Scaled : Base {
   static constexpr bool kScaled = true, kOneScale = kOne;
@@ -110,8 +110,7 @@ constexpr bool kMultipliesByAlpha<Epilogue<Activation, Bias, kAdds>> = true;
 template <typename Activation, typename Bias>
 constexpr bool kMultipliesByAlpha<GatedEpilogue<Activation, Bias>> = true;
 
-/// The values for one matrix of a batch, each of which has biases and scales of `columns` of its
-/// own.
+/// The epilogue for one matrix of a batch, with biases and scales of `columns` for each matrix.
 template <typename Finish>
 __device__ __forceinline__ ProductEpilogueValues
 epilogue_of_batch(const ProductEpilogueValues& with, int batch, int columns) {
@@ -152,12 +151,11 @@ constexpr bool kIsWhole<Int8> = true;
 template <>
 constexpr bool kIsWhole<Int32> = true;
 
-/// Whether sums become the result as they are, and wrap around.
+/// Whether accumulators become the result without an epilogue, and wrap around.
 template <typename Out, typename Sum, typename Finish>
 constexpr bool kIsOfSums = kIsWhole<Out> && kIsWhole<Sum> && !Finish::kScaled;
 
-/// An ended sum in the type of the result: rounded to the nearest, ties to even; int8 stays at its
-/// ends, and is 0 for NaN.
+/// A result in its type: rounded to the nearest, ties to even; int8 saturates, and is 0 for NaN.
 template <typename Out>
 __device__ __forceinline__ Out ended_as(float x) {
   if constexpr (kIsWhole<Out>) {

@@ -24,7 +24,7 @@ struct ProductTypes {
   struct Kept {};  // from tile to tile, by a thread
   static constexpr Store kStore = store;
   static constexpr int kBoxes = Of::kBoxes;
-  static constexpr bool kStagesAll = false;   // all boxes of a tile, if they have room
+  static constexpr bool kStagesAll = false;   // all TMA tiles of the result, if they fit
   static constexpr bool kTakesAlpha = false;  // multiply_tile() multiplies by it
   static constexpr bool kPlansAhead = false;  // and asks for the next tile
   static constexpr bool kStays = false;       // sums are in registers of their own to the end
@@ -35,16 +35,16 @@ struct Multiplier {
   int group, warp, lane;
 };
 
-/// A tile's part of the inner dimension, in steps, and the elements of the last one. The group's
-/// rows and the tile's columns that lie inside the result, or more; no rows: 0 or less. The first
-/// of those rows. The number of the product in its batch, or of the group of rows.
+/// A tile's part of k, in steps, and the elements of the last step. The group's rows and the tile's
+/// columns inside the result, or more; no rows: 0 or less. The first of these rows. The number of
+/// the product in its batch, or of the group of rows.
 struct Part {
   int begin, steps, last, rows, columns, top, batch;
 };
 
-/// The blocks of a cluster add the sums of their parts of the inner dimension: a warp sends its own
-/// to the block that ends them, or adds what the others sent, in their order. Returns whether it
-/// has all. The order of additions is always the same.
+/// Split-K in a cluster: a warp sends its accumulators to the block with the epilogue, or adds the
+/// received ones in the order of the blocks. Returns whether the warp has the full sums. The order
+/// of additions is fixed.
 template <typename Work>
 __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part, int warp,
                                             int lane, typename Work::Sums& sums) {
@@ -80,8 +80,7 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
   return true;
 }
 
-/// Whether blocks deal out the tiles among them: those at the ends of groups take less time than
-/// others.
+/// Whether blocks take tiles dynamically: tiles at the ends of groups take less time.
 template <typename Of, typename Schedule>
 constexpr bool kDeals = Schedule::kGrouped && Of::kCluster == 1 && !Of::kAlternates;
 
@@ -101,12 +100,12 @@ __device__ __forceinline__ void fetch_columns(const OperandMaps& maps, const Sch
   }
 }
 
-/// Whether lines behind the last ones of a tile lie outside of the matrix. Behind a group's rows
-/// are those of the next.
+/// Whether lines behind the last lines of a tile lie outside of the matrix. Behind a group's rows
+/// lie the rows of the next group.
 template <typename Schedule>
 constexpr bool kHasEdges = !Schedule::kGrouped && !Schedule::kInside;
 
-/// A tile of this block: its place, its part of the inner dimension in elements, its first column.
+/// A tile of this block: its position, its part of k in elements, its first column.
 struct PlannedTile {
   Place at;
   Depth deep;
@@ -191,7 +190,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
                                                      column, z, self.lane);
       }
     } else if constexpr (sizeof(typename Work::Out) == 4) {
-      static_assert(!Schedule::kGrouped);  // its boxes would reach the next group's rows
+      static_assert(!Schedule::kGrouped);  // its TMA tiles would reach the next group
 #pragma unroll
       for (int wave = 0; wave < Of::kWaves; ++wave) {
         store_wide_rows<Of, typename Work::Out, Finish>(
@@ -260,7 +259,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     meets = clear_edges(shared, of);
     if (Of::kCluster == 1 && meets) __syncthreads();
   }
-  // The copying warp made the barriers, so it begins before the others have seen them.
+  // The producer warp initialised the barriers, so it begins before all warps have seen them.
   constexpr bool kBegins = Of::kCluster == 1 && !kPrepares;
   if constexpr (kBegins) {
     constexpr int kMeeting = 3, kThreads = 32 + Of::kGroups * 128;

@@ -10,18 +10,18 @@ namespace kernwright {
 
 constexpr int kLine = 128;         // bytes of a stage along the inner dimension
 constexpr int kPart = 64 * kLine;  // bytes of 64 lines
-constexpr int kWarpRows = 16;      // rows of a box of the result: those of a warp
+constexpr int kWarpRows = 16;      // rows of a warp's TMA tile of the result
 constexpr int kSwizzled = 64;      // columns that a box of the result has
 constexpr int kBox = kWarpRows * kSwizzled * 2;
 // Bytes of stages, their scales and boxes where a warp stages more than two. Barriers and tables of
 // groups follow.
 constexpr int kMostStaged = 220000;
 
-/// rows x columns of the result are made at once from `stages` stages. `groups` warpgroups share
-/// the rows; with kPingPong each has tiles of its own instead, and they take turns. `cluster`
-/// blocks share what they load of the operand of which a tile has more lines: of B, with tiles
-/// below each other, or of A, with tiles beside each other. Or they have the same tile (kGathers):
-/// each sums a part of the inner dimension, and they add their sums.
+/// A tile of rows x columns results, computed from a pipeline of `stages` stages. `groups` consumer
+/// warpgroups share the rows; with kPingPong each warpgroup has separate tiles, and the warpgroups
+/// alternate. `cluster` blocks load the operand with more lines in a tile by multicast: B, with
+/// tiles below each other, or A, with tiles beside each other. Or the blocks split the k of one
+/// tile (kGathers) and add the accumulators in the cluster.
 template <int rows, int columns, int stages, int groups, bool kPingPong, int cluster,
           bool kGathers = false>
 struct Tile {
@@ -38,8 +38,8 @@ struct Tile {
   static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
   static constexpr int kSums = columns / 2;  // of a thread and a wave
   static constexpr int kBoxes = groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
-  // The same of products with scales of blocks, as GemmTile::boxes() counts them: up to all of a
-  // tile, whose end then waits for no copy.
+  // The TMA tiles of products with block scales, as GemmTile::boxes() counts them: up to all of a
+  // tile, whose epilogue then waits for no store.
   static constexpr int kAllBoxes = kWaves * ((columns + 63) / 64);
   static constexpr int kRoom =
       (kMostStaged - stages * (kStageBytes + rows * 4)) / (groups * 4 * kBox);
@@ -49,7 +49,7 @@ struct Tile {
   static_assert(!kPingPong || !kGathers);
 };
 
-/// The blocks that add their sums (Tile::kParts) each end those of some warps.
+/// With split-K in a cluster (Tile::kParts) each block owns the epilogue of some warps.
 template <typename Of>
 struct Owners {
   static constexpr int kWarps = Of::kGroups * 4, kParts = Of::kParts;
@@ -60,7 +60,7 @@ struct Owners {
   __device__ __forceinline__ static int first_warp(int part) {
     return (part * kWarps + kParts - 1) / kParts;
   }
-  /// That the others send to this block.
+  /// The bytes that the peer blocks send to this block.
   __device__ __forceinline__ static int bytes(int part) {
     return (first_warp(part + 1) - first_warp(part)) * (kParts - 1) * kBytesOfWarp;
   }
@@ -81,7 +81,7 @@ struct Problem {
   int group;  // row tiles whose columns are walked together
   int batches, splits;
   int inner_batches;     // products are numbered in two dimensions; of the inner one
-  int a_inner, a_outer;  // 0 where all of that dimension have the same a
+  int a_inner, a_outer;  // 0 where one a serves the whole dimension
   int b_inner, b_outer;
   int short_rows, narrow_columns;  // 1 where the last row (column) of tiles comes last
 };
@@ -146,8 +146,8 @@ struct Shared {
   __device__ unsigned char* more(int stage) const { return beside + stage * kBesideStep; }
 };
 
-/// The maps of a and b whose boxes have just the lines that are left for a last one. Lines of a box
-/// that lie outside of the matrix would take longer than those inside.
+/// Tensor maps of a and b whose TMA tiles have only the remaining lines of the last tile. Lines of
+/// a TMA tile outside of the matrix take longer than lines inside.
 struct EdgeMaps {
   TensorMap a, b;
 };
@@ -170,7 +170,7 @@ __device__ __forceinline__ int column_tile(const Place& at, unsigned rank) {
   return Of::kSharersOfA == 1 ? at.column : at.column * Of::kCluster + static_cast<int>(rank);
 }
 
-/// The part of the inner dimension of this block: of a cluster that gathers, the one of its rank.
+/// The part of k of this block: with split-K in a cluster, the part of its rank.
 template <typename Of, typename Schedule>
 __device__ __forceinline__ Depth depth_of(const Schedule& schedule, Place at, unsigned rank,
                                           int elements) {
@@ -178,12 +178,13 @@ __device__ __forceinline__ Depth depth_of(const Schedule& schedule, Place at, un
   return schedule.depth(at, elements);
 }
 
-constexpr int kNarrow = 64;  // columns of a tile at an edge that leaves out all others
+constexpr int kNarrow = 64;  // columns of a narrow tile at an edge
 
-/// What is loaded for a tile. Lines that neighbours of the inner dimension make are just those of
-/// the matrix, if kExact: what lies behind them in a stage makes sums that nobody writes. Of others
-/// wide tiles of kernels that leave out products (kLeavesOut) load no box of a warpgroup without
-/// rows inside the result, and none behind the columns of a narrow tile.
+/// The loads of a tile. With kExact, TMA tiles have only lines inside of the matrix, where
+/// neighbours lie along k: lines of a stage without a load need no zero fill, as their accumulators
+/// are never stored. Otherwise wide tiles of kernels that leave out products (kLeavesOut) load no
+/// TMA tile of a warpgroup without rows inside the result, and none behind the columns of a narrow
+/// tile.
 template <typename Work, bool kExact>
 struct TileBoxes {
   using Of = typename Work::Of;
@@ -192,10 +193,10 @@ struct TileBoxes {
   static constexpr bool kExactB = kExact && !Work::Order::kB && !Work::Finish::kGated;
   static constexpr bool kLeavesOut = Work::kLeavesOut && Of::kColumns >= 256;
   static constexpr int kHalf = Of::kColumns / (Work::Finish::kGated ? 2 : 1);
-  // Of the tiles of A and B, what this block loads.
+  // This block's share of the tiles of A and B.
   static constexpr int kShareOfA = Of::kRows / Of::kSharersOfA;
   static constexpr int kShare = Of::kColumns / Of::kSharersOfB;
-  /// Lines of a box of A and of B. Where neighbours lie along them they are 64.
+  /// Lines of a TMA tile of A and of B: 64 where neighbours lie along them.
   static constexpr int kRows = Work::Order::kA || kLeavesOut ? 64 : kShareOfA;
   static constexpr int kColumns = kLeavesOut ? 64 : kShare < kHalf ? kShare : kHalf;
   int rows = Of::kRows, columns = Of::kColumns;
@@ -214,16 +215,16 @@ struct TileBoxes {
       columns = kNarrow;
     }
   }
-  /// Of a stage.
+  /// The bytes of a stage.
   __device__ int bytes() const {
     constexpr int kAll = Work::Order::kB ? Of::kBytesOfB : Of::kColumns * kLine;
     return rows * kLine + (columns < Of::kColumns ? columns * kLine : kAll) + Work::kBytesBeside;
   }
 };
 
-/// The lines of stages that no copy fills for the last tiles become zero: what is multiplied was
-/// written before. By the multiplying warpgroups, before they meet. Whether copies of other blocks
-/// or for other tiles may fill these lines, too: then they must not begin before.
+/// The consumer warpgroups zero the lines of stages that no load fills for the last tiles, before
+/// they meet: the tensor cores read initialised memory. Returns whether loads of peer blocks or for
+/// further tiles may fill these lines, too: then such loads must wait.
 template <typename Work>
 __device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Problem& of) {
   using Of = typename Work::Of;
@@ -237,7 +238,7 @@ __device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Pr
     if (threadIdx.x < 128) return;
 #pragma unroll 1
     for (int stage = 0; stage < Of::kStages; ++stage, from += Of::kStageBytes) {
-#pragma unroll 1  // few; a kernel is compiled in proportion to its text
+#pragma unroll 1  // few; compile time grows with the code
       for (int i = threadIdx.x - 128; i < units; i += Of::kGroups * 128) {
         *reinterpret_cast<uint4*>(from + first * kLine + i * 16) = uint4{};
       }
@@ -251,9 +252,9 @@ __device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Pr
   return meets;
 }
 
-/// Loads what a tile from `row` on needs, stage by stage of `part`; the result's rows end before
-/// `end`. By one thread. In a gated product the first half of B's tile are columns of its first
-/// half, the second half those of its second.
+/// Loads the operands of a tile from `row` on, stage by stage of `part`; the result's rows end
+/// before `end`. One thread calls it. In a gated product the first half of B's tile has columns of
+/// the first half of B, the second half columns of the second half.
 template <bool kExact, typename Work>
 __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& shared,
                                           const OperandMaps& maps, const Problem& of, Place at,
@@ -335,8 +336,8 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   }
 }
 
-/// Until all that was loaded has been given back: the other blocks of the cluster arrive at this
-/// one's barriers as long as they multiply, so it must not end before.
+/// Waits until the consumers have released all stages: peer blocks of the cluster arrive at this
+/// block's barriers during their mainloop, so this block must not end before.
 template <typename Work>
 __device__ __forceinline__ void wait_for_all_stages(const Shared<Work>& shared,
                                                     Ring<Work::Of::kStages>& ring) {

@@ -22,7 +22,7 @@ struct Target {
   void* out;
   const ProductEpilogueValues& with;
   const Problem& of;
-  int end;  // the row behind those that the tile may write
+  int end;  // the row behind the rows of the tile
 
   __device__ long long offset(int z) const {
     return static_cast<long long>(z) * of.rows * of.columns;
@@ -36,7 +36,8 @@ __device__ __forceinline__ void store_matrices(unsigned address, const unsigned 
                : "memory");
 }
 
-/// Columns of the result made by a tile, and the distance from a sum to the one of its second half.
+/// Columns of the result of a tile, and the distance from an accumulator to the one of the second
+/// half.
 template <typename Of, typename Finish>
 constexpr int kColumnsOf = Of::kColumns / (Finish::kGated ? 2 : 1);
 template <typename Of, typename Finish>
@@ -76,7 +77,7 @@ struct TileFactors {
       }
     }
   }
-  /// Of a pair of the thread's columns. By all lanes.
+  /// The factors of a pair of the thread's columns. All lanes call it.
   __device__ __forceinline__ Factors<Finish> of_columns(int pair, int lane) const {
     Factors<Finish> two;
     if constexpr (kMany) {
@@ -121,8 +122,8 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
   }
 }
 
-/// The boxes of a warp's sums: the columns of a tile in boxes, of each wave in turn. Where they are
-/// no whole boxes, the last one begins inside the one before.
+/// The TMA tiles of a warp's results: the columns of a tile in TMA tiles, wave after wave. Without
+/// whole TMA tiles, the last one begins inside of the previous one.
 template <typename Of, typename Finish>
 struct Boxes {
   static constexpr int kColumns = kColumnsOf<Of, Finish>;
@@ -154,8 +155,9 @@ constexpr bool kJustScales = false;
 template <>
 constexpr bool kJustScales<Epilogue<Same, NoBias, false>> = true;
 
-/// The same in a loop over boxes. The code of each is its own, since sums are in registers. The
-/// compiler would end all sums in front of the loop, but for settle(). kStays: they were not read.
+/// Stores in a loop over TMA tiles, each with separate code, since accumulators are in registers.
+/// Without settle() the compiler would compute the whole epilogue in front of the loop. kStays: the
+/// accumulators were not read.
 template <typename Of, typename Out, typename Finish, bool kStays, int kNumber = 0, typename Sum>
 __device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::kSums], int number,
                                               unsigned char* box, const Target& to,
@@ -193,7 +195,8 @@ constexpr bool kStoresAll = Work::kStagesAll && !Work::kStays && Work::kStore ==
                             sizeof(typename Work::Out) == 2 && !Work::Finish::kHasC &&
                             All::kCount <= Work::kBoxes && All::kColumns % kSwizzled == 0;
 
-/// A warp's rows from `top` on, all boxes at once. Those of the tile before have long been read.
+/// Stores a warp's rows from `top` on, all TMA tiles at once. The TMA stores of the previous tile
+/// have long read their buffers.
 template <typename Of, typename Out, bool kRagged, typename Finish, typename Sum>
 __device__ __forceinline__ void store_all_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
                                                unsigned char* staging, const Target& to,
@@ -229,9 +232,10 @@ __device__ __forceinline__ void store_all_rows(const Sum (&sums)[Of::kWaves][Of:
   }
 }
 
-/// A warp's rows from `top` on, box by box through shared memory. Two boxes take turns. kRagged:
-/// behind the tile's rows are others, and copies leave them out: the map has the 16 rows behind any
-/// row as a dimension of its own, and what a box has too many of lies behind its end.
+/// Stores a warp's rows from `top` on, one TMA tile after another through two buffers in shared
+/// memory. kRagged: rows of another group lie behind the tile, and TMA stores must leave them out:
+/// the tensor map has the 16 rows behind any row as a dimension of its own, and surplus rows of a
+/// TMA tile lie behind the end of this dimension.
 template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, bool kStays,
           typename Sum>
 __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
@@ -306,7 +310,8 @@ __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
   }
 }
 
-/// As store_rows(), of elements of 4 bytes: boxes of 32 columns, by copies where they are whole.
+/// store_rows() for elements of 4 bytes: TMA tiles of 32 columns, by TMA stores where the tiles are
+/// whole.
 template <typename Of, typename Out, typename Finish, typename Sum>
 __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
                                                 unsigned char* staging, const Target& to,
@@ -356,7 +361,7 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
   }
 }
 
-/// The same from registers: four threads write eight columns of a row.
+/// Stores from registers: four threads write eight columns of a row.
 template <typename Of, typename Out, typename Finish, typename Sum>
 __device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const Target& to,
                                              const TileFactors<Of, Finish>& scales, int wave,

@@ -9,18 +9,18 @@ struct Place {
   int row, column, batch, split;
 };
 
-/// A part of the inner dimension: the element where it begins, and its steps.
+/// A part of k: the first element, and the steps.
 struct Depth {
   int begin, steps;
 };
 
-/// Of numbers that are not negative: the compiler makes fewer instructions of it.
+/// The quotient of numbers that are not negative: it takes fewer instructions.
 __device__ __forceinline__ int quotient(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) / static_cast<unsigned>(b));
 }
 
-/// Tiles are walked down `group` of them, then along the columns: what blocks load at the same time
-/// is the same.
+/// Tiles are walked down `group` of them, then along the columns: blocks of a wave load equal
+/// operands.
 __device__ __forceinline__ Place walk_tiles(int group, int row_tiles, int column_tiles, int flat,
                                             int batch, int split) {
   int first = 0, inside = flat;
@@ -36,9 +36,8 @@ __device__ __forceinline__ Place walk_tiles(int group, int row_tiles, int column
   return {first + inside - column * high, column, batch, split};
 }
 
-/// All tiles of a product or a batch with sizes known to the host. A schedule tells how many tiles
-/// there are, and of each its place, its part of the inner dimension, its rows, and its matrix of
-/// the result.
+/// All tiles of a product or a batch with sizes known to the host. A schedule tells the number of
+/// tiles, and of each tile the position, the part of k, the rows, and the matrix of the result.
 template <typename Problem>
 struct AllTiles {
   static constexpr bool kGrouped = false, kPrepares = false, kInside = false;
@@ -70,8 +69,8 @@ struct AllTiles {
   __device__ int matrix(const Place& at) const { return at.split * of.batches + at.batch; }
 };
 
-/// The same. Of one product the last row and the last column of tiles come behind all others, where
-/// the problem says that they take less time.
+/// The schedule of one product whose last row and last column of tiles come behind all further
+/// tiles, where the problem says that they take less time.
 template <typename Problem>
 struct EdgesLast : AllTiles<Problem> {
   __device__ EdgesLast(const Problem& problem, void* memory) : AllTiles<Problem>(problem, memory) {}
@@ -87,16 +86,16 @@ struct EdgesLast : AllTiles<Problem> {
 enum GroupKind {
   kGroupEnds,     // a number for each group: the row behind it, where the next one begins
   kGroupOffsets,  // one more in front: where the first group begins
-  kGroupCounts,   // how many rows each group has; they follow each other
-  kGroupsApart    // the same of groups that begin `rows` after each other
+  kGroupCounts,   // rows of each group; groups are contiguous
+  kGroupsApart    // the same, but groups begin `rows` apart
 };
 
-/// Groups of rows. Whatever the numbers are, no group leaves the rows, and none has those of
-/// another: one that ends before it begins has none.
+/// Groups of rows. For any input no group leaves the rows, and no two groups share a row: a group
+/// that ends before it begins has no rows.
 struct Groups {
   const int* numbers;
   int kind, count;
-  int rows;        // of all groups; of each, where they lie apart
+  int rows;        // of all groups; of each, where groups lie apart
   unsigned* next;  // a word that is 0 between launches, where blocks deal out tiles
 };
 
@@ -142,7 +141,7 @@ struct GroupTable {
       ends[0] = behind;
       tiles[0] = 0;
     }
-    int next = number(lane);  // asked for while others are summed
+    int next = number(lane);  // loaded during the sum of the previous ones
 #pragma unroll 1
     for (int group = lane; group - lane < of.count; group += 32) {
       const int given = next;
@@ -183,8 +182,8 @@ struct GroupTable {
   }
 };
 
-/// Each group of rows times a matrix of its own. The batches of the problem are the groups, of
-/// which the result is one matrix.
+/// Each group of rows times a separate matrix. The batches of the problem are the groups, and the
+/// result is one matrix.
 template <typename Problem>
 struct Grouped {
   Problem of;
@@ -199,8 +198,9 @@ struct GroupTiles {
 
   __device__ GroupTiles(const Grouped<Problem>& problem, void* memory)
       : of(problem.of), dealt(static_cast<int*>(memory)), table(problem.groups, dealt + kDealt) {}
-  /// The next tile behind those that blocks begin with. A block asks once for each tile that it
-  /// has, the last time in vain: all of them as often as there are tiles. Then the word is 0 again.
+  /// The next tile behind the first tile of each block. A block asks once for each of its tiles,
+  /// the last time in vain: the requests of all blocks equal the number of tiles, and the word is 0
+  /// again.
   __device__ int take(int tiles) const {
     return static_cast<int>(atomicInc(table.of.next, static_cast<unsigned>(tiles - 1)));
   }

@@ -83,7 +83,7 @@ __device__ __forceinline__ void store_four(const SkinnyProblem& p, UInt64 batch,
   }
 }
 
-/// The same of sums.
+/// Stores accumulators with the epilogue.
 template <typename T, typename Act>
 __device__ __forceinline__ void finish_four(const SkinnyProblem& p, UInt64 batch, unsigned m,
                                             unsigned n, const float (&sums)[4]) {
@@ -167,14 +167,14 @@ __device__ __forceinline__ void add_parts(const SkinnyProblem& p) {
 // ---- the parts of k that the blocks of a cluster have
 
 /// No block goes on, or ends, while another of its `blocks` still reads its shared memory. The
-/// arrival releases: a relaxed one could come before reads whose numbers nobody waits for.
+/// arrival releases: a relaxed arrival could come before reads whose numbers nobody waits for.
 __device__ __forceinline__ void leave_cluster(unsigned blocks) {
 #if __CUDA_ARCH__ >= 900
   if (blocks == 1) return;
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 #endif
 }
-/// The number at the same place in the shared memory of block `rank` of the cluster.
+/// The number at an equal offset in the shared memory of block `rank` of the cluster.
 __device__ __forceinline__ float read_of_block(const float* mine, unsigned rank) {
 #if __CUDA_ARCH__ >= 900
   unsigned there;
@@ -189,7 +189,7 @@ __device__ __forceinline__ float read_of_block(const float* mine, unsigned rank)
 #endif
 }
 
-/// The same for four neighbours, at a multiple of 16 bytes.
+/// Four neighbouring numbers, at a multiple of 16 bytes.
 __device__ __forceinline__ float4 four_of_block(const float* mine, unsigned rank) {
 #if __CUDA_ARCH__ >= 900
   unsigned there;
@@ -235,7 +235,7 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, unsigned b
       : "memory");
 #endif
 }
-/// The same to the second level of cache, as fetch_ahead().
+/// Prefetches the bytes into L2, as fetch_ahead().
 __device__ __forceinline__ void fetch_bulk(const void* from, unsigned bytes) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");

@@ -124,7 +124,8 @@ struct Int8Halves {
 };
 template <typename T>
 struct Int8Weights;
-/// 0x43 above 7 bits of v is 128 + those; v's sign doubles the 128 that is taken off again.
+/// 0x43 above 7 bits of v is 128 + the bits; v's sign doubles the 128, which is subtracted at the
+/// end.
 template <>
 struct Int8Weights<BFloat16> : ByteRows<Int8>, Int8Halves {
   __device__ __forceinline__ static unsigned pair(unsigned word, unsigned half) {
@@ -149,8 +150,8 @@ struct Int8Weights<Float16> : ByteRows<Int8>, Int8Halves {
   }
 };
 
-/// Two numbers of float8_e4m3fn in the halves' upper bytes, as pairs of T moved to its exponents;
-/// `Shift` is how much longer the exponent of T is. A NaN gets all bits of the exponent.
+/// Two numbers of float8_e4m3fn in the upper bytes of the halves, as pairs of T; `Shift` is the
+/// difference of the exponents' lengths. A NaN gets all bits of the exponent.
 template <typename T, int Shift, unsigned Power, unsigned Last, unsigned Fill>
 __device__ __forceinline__ unsigned e4m3_pair(unsigned upper) {
   const unsigned magnitude = (upper & 0x7f007f00u) >> Shift;

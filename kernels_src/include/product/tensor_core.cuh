@@ -22,8 +22,8 @@ __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-/// The place of a chunk of 16 bytes among the `kChunks` of its row: eight rows at the same chunk
-/// meet different banks. kChunks: a multiple of 4.
+/// The swizzle: the position of a chunk of 16 bytes among the `kChunks` of its row, without bank
+/// conflicts for eight rows of one chunk. kChunks: a multiple of 4.
 template <int kChunks>
 __device__ __forceinline__ int swizzled(int row, int chunk) {
   if constexpr (kChunks % 8 == 0) return row * kChunks + (chunk ^ (row & 7));
@@ -51,7 +51,7 @@ __device__ __forceinline__ void load_left(unsigned (&to)[4], unsigned tile, int 
   const int place = swizzled<kColumns / 8>(first_row + lane % 16, 2 * step + lane / 16);
   load_matrices(to, tile + 16 * place);
 }
-/// The same part of a tile whose columns are the products' rows.
+/// The fragment of a tile whose columns are the products' rows.
 template <int kColumns>
 __device__ __forceinline__ void load_left_transposed(unsigned (&to)[4], unsigned tile, int step,
                                                      int first_column) {

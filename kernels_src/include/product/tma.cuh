@@ -20,7 +20,7 @@ struct BoxPlace {
   int x, y, z, w;
 };
 
-/// `full` counts the bytes of the box. Those outside the tensor count too, and become zero.
+/// `full` counts the bytes of the TMA tile. Elements outside the tensor count too, and become zero.
 __device__ __forceinline__ void load_box(void* target, const TensorMap& map, BoxPlace at,
                                          Mbarrier& full) {
   asm volatile(
@@ -30,7 +30,7 @@ __device__ __forceinline__ void load_box(void* target, const TensorMap& map, Box
       : "memory");
 }
 
-/// The same to the second level of cache alone, where what is written later is seen.
+/// Prefetches the TMA tile into L2 alone, where later writes are seen.
 __device__ __forceinline__ void fetch_box(const TensorMap& map, BoxPlace at) {
   asm volatile(
       "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map),
@@ -38,8 +38,8 @@ __device__ __forceinline__ void fetch_box(const TensorMap& map, BoxPlace at) {
       : "memory");
 }
 
-/// As load_box(), into every block of the cluster whose bit is set, in the same place, and the
-/// barrier there counts the bytes.
+/// A multicast load_box(): into every block of the cluster whose bit is set, at an equal offset;
+/// the barrier there counts the bytes.
 __device__ __forceinline__ void load_box_for(unsigned short blocks, void* target,
                                              const TensorMap& map, BoxPlace at, Mbarrier& full) {
   asm volatile(
@@ -59,7 +59,7 @@ __device__ __forceinline__ void load_bytes(void* target, const void* from, unsig
       : "memory");
 }
 
-/// The same to global memory. Belongs to the group of the thread's next commit_stores().
+/// Stores bytes to global memory, in the group of the thread's next commit_stores().
 __device__ __forceinline__ void store_bytes(void* target, const void* from, unsigned bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(target),
                "r"(shared_address(from)), "r"(bytes)
