@@ -8,6 +8,7 @@ A ceiling never rises: a folder above its mark only gets better.
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import pathlib
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Iterator
 
 CEILINGS = pathlib.Path(__file__).with_name("ceilings.json")
 CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "engine", "bindings"}
+PYTHON = {"bindings", "bench", "examples", "scripts"}
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".inc", ".def"}
 # Words that point at a noun somewhere else, in a line of a comment.
 PRONOUNS = re.compile(r"\b(?:those|such|others|its|they|the same)\b", re.IGNORECASE)
@@ -62,16 +64,38 @@ def prepositions(text: str) -> Iterator[str]:
             yield name
 
 
+def python_prepositions(text: str) -> Iterator[str]:
+    """The names of a Python text with a word of PREPOSITIONS: variables, members, functions."""
+    for node in ast.walk(ast.parse(text)):
+        for field in ("id", "arg", "attr", "name", "asname"):
+            name = getattr(node, field, None)
+            if not isinstance(name, str) or STANDARD.fullmatch(name):
+                continue
+            if {word.lower() for word in WORD.findall(name)} & PREPOSITIONS:
+                yield name
+
+
 def folder_of(path: pathlib.PurePath) -> str:
     return "/".join(path.parts[:-1][:2])
 
 
 def figures(root: pathlib.Path, paths: Iterable[pathlib.PurePath]) -> dict[str, dict[str, float]]:
     """For each folder: pronouns a line of comments, the part of blocks without a subject; for each
-    module also the number of names with a preposition."""
+    module also the names with a preposition in 1,000 lines."""
     counts: dict[str, list[int]] = {}
-    names: dict[str, int] = {}
+    names: dict[str, list[int]] = {}
+
+    def count_names(part: str, text: str, found: Iterator[str]) -> None:
+        count = names.setdefault(part, [0, 0])
+        count[0] += sum(1 for _ in found)
+        count[1] += text.count("\n")
+
     for path in paths:
+        if path.suffix == ".py" and path.parts[0] in PYTHON:
+            part = f"{path.parts[0]}, Python"
+            text = (root / path).read_text()
+            count_names(part, text, python_prepositions(text))
+            continue
         if path.parts[0] not in CODE or path.suffix not in SOURCES:
             continue
         text = (root / path).read_text()
@@ -81,19 +105,21 @@ def figures(root: pathlib.Path, paths: Iterable[pathlib.PurePath]) -> dict[str, 
             count[1] += len(PRONOUNS.findall(words))
             count[2] += begins
             count[3] += begins and BARE.match(words) is not None
-        names[path.parts[0]] = names.get(path.parts[0], 0) + sum(1 for _ in prepositions(text))
+        count_names(path.parts[0], text, prepositions(text))
     found = {
         folder: {"pronouns": words / max(1, lines), "bare": bare / max(1, blocks)}
         for folder, (lines, words, blocks, bare) in counts.items()
     }
-    for module, count in names.items():
-        found.setdefault(module, {})["names"] = count
+    for module, (count, lines) in names.items():
+        found.setdefault(module, {})["names"] = 1000 * count / max(1, lines)
     return found
 
 
 def ceiling_of(kind: str, figure: float) -> float:
     """The ceiling of a figure: rounded up, and never below the mark."""
-    return max(MARKS[kind], math.ceil(figure * 100) / 100) if kind in MARKS else figure
+    if kind not in MARKS:
+        return math.ceil(figure)
+    return max(MARKS[kind], math.ceil(figure * 100) / 100)
 
 
 def main() -> None:

@@ -43,5 +43,10 @@ int own_tile, starts_with, Of, of_warp;  // "of"
     path = tmp_path.joinpath("jit/a.h").relative_to(tmp_path)
     (tmp_path / path).write_text(text)
     found = comment_figures.figures(tmp_path, [path])["jit"]
-    assert found == {"pronouns": 3 / 5, "bare": 2 / 4, "names": 3}
+    assert found == {"pronouns": 3 / 5, "bare": 2 / 4, "names": 3000 / 5}
     assert list(comment_figures.prepositions(text)) == ["own_tile", "Of", "of_warp"]
+
+
+def test_the_names_of_a_python_text():
+    text = "with f() as own:\n    bins_of = [of for of in x if x.startswith('of')]\n"
+    assert sorted(comment_figures.python_prepositions(text)) == ["bins_of", "of", "of", "own"]
