@@ -76,20 +76,4 @@ bool write_whole_file(const std::string& path, std::string_view bytes) {
   return file.get() >= 0 && write_all(file, bytes) && file.close();
 }
 
-bool copy_whole_file(const std::string& from, const std::string& to) {
-  constexpr std::size_t kPiece = 1 << 18;
-  const Descriptor source(from, O_RDONLY);
-  if (source.get() < 0) return false;
-  Descriptor target(to, O_WRONLY | O_CREAT | O_TRUNC);
-  if (target.get() < 0) return false;
-  std::string piece(kPiece, '\0');
-  for (;;) {
-    const ssize_t count = read_some(source, piece.data(), kPiece);
-    if (count < 0) return false;
-    if (count == 0) return target.close();
-    if (!write_all(target, std::string_view(piece.data(), static_cast<std::size_t>(count))))
-      return false;
-  }
-}
-
 }  // namespace kernwright

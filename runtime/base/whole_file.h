@@ -15,8 +15,4 @@ std::optional<std::string> read_whole_file(const std::string& path);
 /// of the file is unspecified. Thread-safe.
 [[nodiscard]] bool write_whole_file(const std::string& path, std::string_view bytes);
 
-/// Makes the file `to`, or empties it, and copies the bytes of `from`, another file, some at a
-/// time. False when a step failed; what is then left of `to` is unspecified. Thread-safe.
-[[nodiscard]] bool copy_whole_file(const std::string& from, const std::string& to);
-
 }  // namespace kernwright

@@ -40,10 +40,6 @@ bool Budget::fits(Amount amount) const {
   return state_->fits(amount);
 }
 
-bool Budget::can_fit(Amount amount) const noexcept {
-  return amount.memory <= state_->capacity.memory && amount.share <= state_->capacity.share;
-}
-
 std::optional<Reservation> Budget::reserve(Amount amount) {
   const std::lock_guard lock(state_->mutex);
   if (!state_->fits(amount)) return std::nullopt;

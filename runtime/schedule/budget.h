@@ -33,8 +33,7 @@ class Budget {
   Amount free() const;
   /// Nothing where a counter has too little.
   std::optional<Reservation> reserve(Amount amount);
-  bool fits(Amount amount) const;              ///< now
-  bool can_fit(Amount amount) const noexcept;  ///< when nothing else is reserved
+  bool fits(Amount amount) const;  ///< now
 
  private:
   friend class Reservation;

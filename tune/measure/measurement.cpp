@@ -44,13 +44,6 @@ const char* objective_name(Objective objective) noexcept {
   return kObjectives[static_cast<std::size_t>(objective)];
 }
 
-Objective objective_of(std::string_view name) {
-  for (std::size_t i = 0; i < kObjectives.size(); ++i) {
-    if (name == kObjectives[i]) return static_cast<Objective>(i);
-  }
-  throw InvalidArgument(format("unknown objective \"{}\": use time, energy or edp", name));
-}
-
 double score(const Measurement& measurement, Objective objective) {
   if (objective == Objective::time) {
     if (measurement.counts) return measurement.counts->cost();

@@ -50,8 +50,6 @@ enum class Objective : std::uint8_t { time, energy, edp };
 
 /// "time", "energy", "edp".
 const char* objective_name(Objective objective) noexcept;
-/// Throws InvalidArgument with a list of the names.
-Objective objective_of(std::string_view name);
 
 /// Milliseconds, joules, joule-seconds; on the simulated device the counts' cost, for `time` only.
 /// Throws InvalidArgument if the measurement lacks the quantity.

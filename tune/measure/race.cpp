@@ -5,14 +5,11 @@
 #include "base/format.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
 namespace kernwright {
 namespace {
-
-constexpr std::array kStatusNames = {"racing", "slow", "beaten", "tied", "failed"};
 
 bool is_sample(double time) { return std::isfinite(time) && time > 0; }
 
@@ -50,10 +47,6 @@ struct Race::Rounds {
     times.erase(times.begin() + static_cast<std::ptrdiff_t>(place));
   }
 };
-
-const char* race_status_name(RaceStatus status) noexcept {
-  return kStatusNames[static_cast<std::size_t>(status)];
-}
 
 const RaceStanding* RaceResult::standing(std::uint64_t key) const noexcept {
   const auto at = std::find_if(final.begin(), final.end(),

@@ -33,8 +33,6 @@ enum class RaceStatus : std::uint8_t {
   tied,    ///< as fast as the finalists so far, but found no place among them
   failed,  ///< its sample could not be taken
 };
-/// "racing", "slow", "beaten", "tied", "failed".
-const char* race_status_name(RaceStatus status) noexcept;
 
 struct RaceEntry {
   std::uint64_t key = 0;  ///< names the candidate; the least one wins among ties

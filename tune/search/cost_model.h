@@ -24,7 +24,6 @@ class CostModel {
   CostModel(const Space& space, std::span<const std::uint32_t> parameters);
 
   void fit(std::span<const Sample> samples, Random& random);
-  bool is_fitted() const { return !forest_.empty(); }
   /// In units of its own; less is better.
   Forest::Prediction predict(std::uint64_t index);
 

@@ -54,20 +54,6 @@ TEST_CASE("whole file: a file without a size is read to its end") {
   CHECK(text->find("VmPeak") != std::string::npos);
 }
 
-TEST_CASE("whole file: a copy has the same bytes, whatever was there before") {
-  const Folder folder;
-  std::string large((1 << 19) + 11, '\0');
-  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 37 >> 2);
-  for (const std::string& bytes : {large, std::string("\0x", 2), std::string()}) {
-    REQUIRE(write_whole_file(folder / "from", bytes));
-    REQUIRE(copy_whole_file(folder / "from", folder / "to"));
-    CHECK(by_stream(folder / "to") == bytes);
-  }
-  CHECK_FALSE(copy_whole_file(folder / "missing", folder / "to"));
-  CHECK_FALSE(copy_whole_file(folder.path.string(), folder / "to"));
-  CHECK_FALSE(copy_whole_file(folder / "from", folder / "no/such/folder"));
-}
-
 TEST_CASE("whole file: what is missing, a folder or full is refused") {
   const Folder folder;
   CHECK_FALSE(read_whole_file(folder / "missing"));

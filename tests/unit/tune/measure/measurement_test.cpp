@@ -60,10 +60,6 @@ TEST_CASE("measurement: scores, and what cannot be scored") {
   CHECK(score(counted, Objective::time) == 120);
   CHECK_THROWS_AS(score(counted, Objective::energy), InvalidArgument);
   CHECK_THROWS_AS(score(Measurement{}, Objective::time), InvalidArgument);
-  for (const Objective objective : {Objective::time, Objective::energy, Objective::edp}) {
-    CHECK(objective_of(objective_name(objective)) == objective);
-  }
-  CHECK_THROWS_AS(objective_of("power"), InvalidArgument);
 }
 
 TEST_CASE("measurement: every field arrives, and cut or wrong bytes are an error") {
