@@ -298,7 +298,7 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
   // Others may be done that the watching thread has not seen: it looks in seldom.
   if (options.background && (!has_room(task->qos()) || !budget_.fits(task->spec_.request()))) {
     lock.unlock();
-    reap();
+    reap(true);
     lock.lock();
   }
   if (is_closed_) {

@@ -28,7 +28,8 @@ class SchedulerCore final : public SchedulerReport,
   /// Runs an admitted task in this thread.
   void run(const TaskPointer& task);
   /// Ends tasks whose work is done on the device. True when there was one.
-  bool reap();
+  /// Another thread at it does it for this one, which may wait for that.
+  bool reap(bool waits = false);
   /// All work of the task is queued.
   void issue(const TaskPointer& task, std::exception_ptr failure);
 

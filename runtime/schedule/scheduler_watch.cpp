@@ -93,11 +93,15 @@ void SchedulerCore::collect(const Lane& lane, Ended& ended) {
   }
 }
 
-bool SchedulerCore::reap() {
+bool SchedulerCore::reap(bool waits) {
   Over over;
   {
-    const std::unique_lock reaping(reaping_, std::try_to_lock);
-    if (!reaping) return false;
+    std::unique_lock reaping(reaping_, std::defer_lock);
+    if (waits) {
+      reaping.lock();
+    } else if (!reaping.try_lock()) {
+      return false;
+    }
     Ended ended;
     for (const Lane& lane : lanes_) collect(lane, ended);
     if (ended.empty()) return false;
