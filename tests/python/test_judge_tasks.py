@@ -80,14 +80,14 @@ def test_sizes_lie_around_the_edges_of_tiles():
     edges = (32, 128, 256, 512)
     near = {edge + step for edge in edges for step in (-1, 0, 1)}
     assert drawn_sizes(2, most=600) == near
-    assert drawn_sizes(6, most=600) > near
     assert kw.Inputs(x="float32[n]", n="size", most=20)(1, 2)[1] in (19, 20)
 
 
 def test_sizes_have_all_residues_and_magnitudes():
     """A kernel that is wrong for a class of sizes meets some of it."""
     assert len(drawn_sizes(0) | drawn_sizes(3)) > 600
-    few, tiles, beside = drawn_sizes(1) | drawn_sizes(4), drawn_sizes(5), drawn_sizes(7)
+    few, tiles = drawn_sizes(1) | drawn_sizes(4), drawn_sizes(5)
+    beside = drawn_sizes(6) | drawn_sizes(7)
     assert set(range(1, 17)) <= few and len(few) > 150 and max(few) <= 256
     assert {1 << i for i in range(13)} <= tiles
     assert {n for n in tiles if n > 2000 and n % 1024 == 0}
@@ -97,6 +97,39 @@ def test_sizes_have_all_residues_and_magnitudes():
         assert residues & set(range(2, 31)) and residues & set(range(33, tile // 2))
     for kind in range(8):
         assert all(1 <= n <= 5000 for n in drawn_sizes(kind))
+
+
+CLASSES = {
+    "a little more than tiles": lambda n, x: 2 <= n % 1024 <= 30,
+    "several tiles": lambda n, x: n > 1024 and n % 1024 == 0,
+    "vectors and three": lambda n, x: n > 1025 and n % 4 == 3,
+    "odd": lambda n, x: n > 2000 and n % 2 == 1,
+    "small": lambda n, x: 2 <= n <= 30 or 34 <= n <= 126,
+    "large": lambda n, x: n > 4097,
+    "rising": lambda n, x: n > 2 and (np.diff(x) > 0).all(),
+    "falling": lambda n, x: n > 2 and (np.diff(x) < 0).all(),
+    "below zero": lambda n, x: n > 2 and (x < 0).all() and (np.diff(x) > 0).any(),
+    "above zero": lambda n, x: n > 2 and (x > 0).all() and (np.diff(x) < 0).any(),
+    "zeros": lambda n, x: n > 100 and set(np.abs(x)) <= {0, 1},
+    "of many sizes": lambda n, x: n > 1000 and np.abs(x).max() > 1e4,
+}
+
+
+def test_seeds_in_turn_spread_sizes_and_values():
+    """As a judgement draws them: eleven seeds in turn for each of six cases."""
+    inputs = kw.Inputs(x="float32[n]", n="size", most=5000)
+    for first in range(0, 30000, 998):
+        drawn = [inputs(first + 2 * i, case) for case in range(2, 8) for i in range(11)]
+        for name, is_in in CLASSES.items():
+            assert any(is_in(n, x) for x, n in drawn), (first, name)
+
+
+def test_sizes_of_one_task_differ_from_each_other():
+    inputs = kw.Inputs(x="float32[n, m, k]", n="size", m="size", k="size", most=60)
+    drawn = np.array([inputs(2 * i, 3)[1:] for i in range(300)])
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert abs(np.corrcoef(drawn[:, one], drawn[:, other])[0, 1]) < 0.2
+        assert len(set(map(tuple, drawn[:, [one, other]]))) > 200
 
 
 @pytest.mark.parametrize(("least", "most"), [(1, 1), (0, 1), (0, 0), (3, 3), (7, 5), (100, 40000)])

@@ -11,7 +11,7 @@ namespace kernwright {
 namespace {
 
 constexpr std::uint64_t kSomeMore = 8;
-constexpr std::uint64_t kSizedLaunches = 40;
+constexpr std::uint64_t kSizedLaunches = 64;
 constexpr double kMostCost = 4e6;  // instructions and transactions
 
 /// The timed case has few launches, so the contents that show most come first.
@@ -75,10 +75,12 @@ std::vector<PlannedLaunch> first_launches(std::uint64_t seed, int timed,
 std::vector<PlannedLaunch> sized_launches(std::uint64_t seed, const std::vector<int>& cheap) {
   std::vector<PlannedLaunch> plan(cheap.empty() ? 0 : kSizedLaunches);
   const std::uint64_t begin = derived_seed(seed, 8);
+  const std::uint64_t first_seed = derived_seed(seed, 1600) & ~std::uint64_t{1};
   for (std::uint64_t i = 0; i < plan.size(); ++i) {
     PlannedLaunch& launch = plan[i];
     launch.number = cheap[(begin + i) % cheap.size()];
-    launch.input_seed = launch.setting.seed = derived_seed(seed, 1600 + i);
+    launch.input_seed = first_seed + 2 * (i / cheap.size());
+    launch.setting.seed = derived_seed(seed, 1600 + i);
     launch.setting.fill = fill_at(begin + i / cheap.size());
   }
   return plan;

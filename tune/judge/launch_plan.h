@@ -34,7 +34,8 @@ std::vector<PlannedLaunch> further_launches(std::uint64_t seed, int small, int t
 std::vector<PlannedLaunch> first_launches(std::uint64_t seed, int timed,
                                           const std::vector<int>& others);
 
-/// Launches of cases that cost little, for other sizes.
+/// Launches of cases that cost little, for other sizes. Each case gets seeds that differ by 2, over
+/// which kw.Inputs spreads its sizes and kinds of values evenly.
 std::vector<PlannedLaunch> sized_launches(std::uint64_t seed, const std::vector<int>& cheap);
 
 /// How often a case is launched without a comparison, before a launch with one: for kernels that

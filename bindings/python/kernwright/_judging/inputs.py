@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy
@@ -17,46 +17,48 @@ _NAME = re.compile(r"[A-Za-z_]\w*$")
 # Where tiles and blocks of kernels begin and end; each also less and more by one.
 EDGES = (32, 128, 256, 512, 1024)
 
+# Seeds are spread within so many; larger multiples of a step lose digits.
+_PERIOD = 1 << 32
+
 Generator = numpy.random.Generator
 
 
-def _normal(rng: Generator, shape: tuple[int, ...]) -> Any:
+def _normal(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     return rng.standard_normal(shape)
 
 
-def _uniform(rng: Generator, shape: tuple[int, ...]) -> Any:
+def _uniform(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     return rng.uniform(-1, 1, shape)
 
 
-def _integers(rng: Generator, shape: tuple[int, ...]) -> Any:
+def _integers(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     return rng.integers(-8, 9, shape).astype(numpy.float64)
 
 
-def _magnitudes(rng: Generator, shape: tuple[int, ...]) -> Any:
+def _magnitudes(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     """Numbers whose sizes differ by far."""
     return rng.standard_normal(shape) * 10.0 ** rng.integers(-4, 5, shape)
 
 
-def _structured(rng: Generator, shape: tuple[int, ...]) -> Any:
+def _structured(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     """Ones on the diagonal of a matrix; a vector that rises or falls, or has one sign."""
     if len(shape) >= 2:
         return numpy.broadcast_to(numpy.eye(shape[-2], shape[-1]), shape) * rng.integers(1, 5)
     values = rng.standard_normal(shape)
     if not shape:
         return values
-    sign = rng.choice([-1, 1])
-    return sign * (numpy.sort(values) if rng.random() < 0.5 else numpy.abs(values))
+    return (1 - turn % 2 * 2) * (numpy.sort if turn % 4 < 2 else numpy.abs)(values)
 
 
-def _zeros(rng: Generator, shape: tuple[int, ...]) -> Any:
+def _zeros(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     return rng.choice([0.0, -0.0, 1.0], shape)
 
 
-def _denormal(rng: Generator, shape: tuple[int, ...]) -> Any:
+def _denormal(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     return rng.standard_normal(shape) * 1e-40
 
 
-def _special(rng: Generator, shape: tuple[int, ...]) -> Any:
+def _special(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     """NaN and infinities among others."""
     values = rng.standard_normal(shape)
     return numpy.where(
@@ -64,7 +66,7 @@ def _special(rng: Generator, shape: tuple[int, ...]) -> Any:
     )
 
 
-VALUES: dict[str, Callable[[Generator, tuple[int, ...]], Any]] = {
+VALUES: dict[str, Callable[[Generator, tuple[int, ...], int], Any]] = {
     "normal": _normal,
     "uniform": _uniform,
     "integers": _integers,
@@ -77,53 +79,83 @@ VALUES: dict[str, Callable[[Generator, tuple[int, ...]], Any]] = {
 USUAL = ("normal", "uniform", "integers", "magnitudes", "structured", "zeros")
 
 
-def _any_size(rng: Generator, least: int, most: int) -> int:
-    return int(rng.integers(least, most + 1))
+Size = Callable[[float, float, float, int, int], int]
 
 
-def _few(rng: Generator, least: int, most: int) -> int:
+def _any_size(u: float, v: float, w: float, least: int, most: int) -> int:
+    return least + int(u * (most - least + 1))
+
+
+def _few(u: float, v: float, w: float, least: int, most: int) -> int:
     """Small sizes, where tiles are not full."""
-    most = min(most, 256)
-    if rng.random() < 0.5 or least >= most:
-        return _any_size(rng, least, max(least, most))
-    return _scaled(rng, max(least, 1), most)
+    most = max(least, min(most, 256))
+    return _any_size(v, u, w, least, most) if u < 0.5 else _scaled(v, max(least, 1), most)
 
 
-def _scaled(rng: Generator, least: int, most: int) -> int:
+def _scaled(u: float, least: int, most: int) -> int:
     """Each doubling is as likely as another."""
-    return int(math.exp(rng.uniform(math.log(least), math.log(most + 1))))
+    return int(math.exp(math.log(least) + u * math.log((most + 1) / least)))
 
 
-def _edge(rng: Generator, least: int, most: int) -> int:
-    return _tile(rng, most) + int(rng.integers(-1, 2))
+def _choice(u: float, values: Sequence[int]) -> int:
+    return values[int(u * len(values))]
 
 
-def _edge_or_any(rng: Generator, least: int, most: int) -> int:
-    return (_edge if rng.random() < 0.5 else _any_size)(rng, least, most)
+def _tiles(most: int) -> list[int]:
+    return [edge for edge in EDGES if edge < most] or [most]
 
 
-def _tile(rng: Generator, most: int) -> int:
-    return int(rng.choice([edge for edge in EDGES if edge < most] or [most]))
+def _edge(u: float, v: float, w: float, least: int, most: int) -> int:
+    return _choice(u, _tiles(most)) + _choice(v, (-1, 0, 1))
 
 
-def _whole_tiles(rng: Generator, least: int, most: int) -> int:
+def _mostly_large_tile(u: float, most: int) -> int:
+    """The largest, which is several of the small ones, the one before it, or any."""
+    tiles = _tiles(most)
+    if u < 0.8:
+        return tiles[-1 if u < 0.6 or len(tiles) == 1 else -2]
+    return _choice(5 * (u - 0.8), tiles)
+
+
+def _count(u: float, tile: int, most: int) -> int:
+    """Of tiles in a size: few, or any number."""
+    many = max(1, most // max(tile, 1))
+    return _scaled(2 * u, 1, many) if u < 0.5 else 1 + int((2 * u - 1) * many)
+
+
+def _whole_tiles(u: float, v: float, w: float, least: int, most: int) -> int:
     """Powers of two, and multiples of tiles."""
-    if rng.random() < 0.5:
-        return 1 << int(rng.integers(0, max(most, 1).bit_length()))
-    tile = _tile(rng, most)
-    return tile * _scaled(rng, 1, max(1, most // max(tile, 1)))
+    if u < 0.5:
+        return 1 << int(v * max(most, 1).bit_length())
+    tile = _mostly_large_tile(w, most)
+    return tile * _count(v, tile, most)
 
 
-def _beside_tiles(rng: Generator, least: int, most: int) -> int:
-    """A little more or less than several tiles."""
-    tile = _tile(rng, most)
-    offset = 1 if rng.random() < 0.75 else _scaled(rng, 1, max(tile - 1, 1))
-    count = int(rng.integers(1, max(1, most // max(tile, 1)) + 1))
-    return tile * count + int(rng.choice([-1, 1])) * offset
+def _beside_tiles(u: float, v: float, w: float, least: int, most: int) -> int:
+    """Less or more than several tiles: by one, by little, by any part of a tile."""
+    tile = _mostly_large_tile(v, most)
+    little = max(2, tile // 32)
+    kind = int(6 * u)
+    part = 6 * u - kind
+    offset = (1, 2 + int(part * (little - 1)), _scaled(part, little, max(little, tile - 1)))[
+        kind // 2
+    ]
+    return tile * _count(w, tile, most) + (offset if kind % 2 else -offset)
 
 
 # The sizes of a case by its number, in turn; cases 0 and 1 have the largest and the smallest.
-SIZES = (_any_size, _few, _edge, _any_size, _few, _whole_tiles, _edge_or_any, _beside_tiles)
+SIZES: tuple[Size, ...] = (
+    _any_size, _few, _edge, _any_size, _few, _whole_tiles, _beside_tiles, _beside_tiles,
+)  # fmt: skip
+
+
+def _steps(count: int) -> list[float]:
+    """Roberts' sequence of `count` dimensions: multiples of these numbers, modulo 1, are spread
+    evenly, few of them as well as many."""
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1 + ratio) ** (1 / (count + 1))
+    return [ratio**-place for place in range(1, count + 1)]
 
 
 class Inputs:
@@ -141,7 +173,8 @@ class Inputs:
 
     An object of this class is a function of a seed and a case, as kw.Task takes it. Seed 2k + 1
     draws what 2k draws, but for a quarter of each array: a kernel that knows inputs by some of
-    their elements is wrong there.
+    their elements is wrong there. The seeds 2k, 2k + 2, 2k + 4 and so on spread their sizes
+    evenly, and take the next of `values` each.
 
     >>> inputs = kw.Inputs(x="float32[n]", n="size", most=1000)
     >>> x, n = inputs(0, 0)    # seed 0, case 0
@@ -162,6 +195,7 @@ class Inputs:
         self._most, self._least, self._most_integer = most, least, most_integer
         self._arguments = [(name, *self._parsed(name, spec)) for name, spec in arguments.items()]
         sizes = [name for name, kind, _ in self._arguments if kind == "size"]
+        self._steps = numpy.reshape(_steps(3 * len(sizes)), (-1, 3))
         for name, _, shape in self._arguments:
             for extent in shape or ():
                 if isinstance(extent, str) and extent not in sizes:
@@ -171,7 +205,7 @@ class Inputs:
                     )
 
     @staticmethod
-    def _known(word: str) -> Callable[[Generator, tuple[int, ...]], Any]:
+    def _known(word: str) -> Callable[[Generator, tuple[int, ...], int], Any]:
         if word not in VALUES:
             raise InvalidArgument(f"values= are of {', '.join(VALUES)}, not {word!r}")
         return VALUES[word]
@@ -198,33 +232,41 @@ class Inputs:
             extents.append(int(extent) if extent.isdigit() else extent)
         return dtype, tuple(extents)
 
-    def _size(self, rng: Generator, name: str, case: int) -> int:
+    def _size(self, place: int, name: str, seed: int, case: int) -> int:
+        """Of the argument at `place` among those that are "size"."""
         most = self._most.get(name, 65536) if isinstance(self._most, dict) else self._most
         if case == 0:
             return most
         if case == 1:
             return min(self._least, most)
-        drawn = SIZES[case % len(SIZES)](rng, min(self._least, most), most)
+        begin = numpy.random.default_rng([case, place]).random(3)
+        u, v, w = ((begin + (seed // 2 % _PERIOD) * self._steps[place]) % 1).tolist()
+        drawn = SIZES[case % len(SIZES)](u, v, w, min(self._least, most), most)
         return max(self._least, min(most, drawn))
 
-    def _array(self, rng: Generator, dtype: Any, shape: tuple[int, ...], case: int) -> Any:
+    def _array(
+        self, rng: Generator, dtype: Any, shape: tuple[int, ...], case: int, turn: int
+    ) -> Any:
         if dtype.kind == "b":
             return rng.integers(0, 2, shape).astype(dtype)
         if dtype.kind in "iu":
             most = min(self._most_integer, int(numpy.iinfo(dtype).max))
             low = -most if dtype.kind == "i" else 0
             return rng.integers(low, most, shape, endpoint=True).astype(dtype)
-        draw = self._values[case % len(self._values)]
-        made = numpy.asarray(draw(rng, shape))
+        draw = self._values[(case + turn) % len(self._values)]
+        made = numpy.asarray(draw(rng, shape, turn))
         if dtype.kind == "c":
-            made = made + 1j * numpy.asarray(draw(rng, shape))
+            made = made + 1j * numpy.asarray(draw(rng, shape, turn))
         with numpy.errstate(over="ignore", invalid="ignore"):
             return made.astype(dtype)
 
-    def _with_another_part(self, rng: Generator, array: Any, case: int) -> Any:
+    def _with_another_part(self, rng: Generator, array: Any, case: int, turn: int) -> Any:
         """A quarter of the elements is drawn anew, neither the first, the middle nor the last one;
         of a few all are."""
-        if self._values[case % len(self._values)] is _structured and array.dtype.kind in "fcV":
+        if (
+            self._values[(case + turn) % len(self._values)] is _structured
+            and array.dtype.kind in "fcV"
+        ):
             return array
         count = array.size
         begin, end = 0, count
@@ -232,17 +274,15 @@ class Inputs:
             half = count // 2 if rng.random() < 0.5 else 0
             begin = half + 1 + int(rng.integers(0, count // 4 - 1))
             end = begin + count // 4
-        array.reshape(-1)[begin:end] = self._array(rng, array.dtype, (end - begin,), case)
+        array.reshape(-1)[begin:end] = self._array(rng, array.dtype, (end - begin,), case, turn)
         return array
 
     def __call__(self, seed: int, case: int) -> tuple[Any, ...]:
         rng = numpy.random.default_rng([seed - seed % 2, case])
         another = numpy.random.default_rng([seed, case]) if seed % 2 else None
-        sizes = {
-            name: self._size(rng, name, case)
-            for name, kind, _ in self._arguments
-            if isinstance(kind, str)
-        }
+        names = [name for name, kind, _ in self._arguments if isinstance(kind, str)]
+        sizes = {name: self._size(place, name, seed, case) for place, name in enumerate(names)}
+        turn = seed // 2
         made: list[Any] = []
         for name, kind, shape in self._arguments:
             if isinstance(kind, str):
@@ -250,11 +290,13 @@ class Inputs:
             elif not isinstance(kind, numpy.dtype):
                 made.append(kind)
             elif shape is None:
-                made.append(self._array(rng, kind, (), case)[()])
+                made.append(self._array(rng, kind, (), case, turn)[()])
             else:
                 extents = tuple(sizes[e] if isinstance(e, str) else e for e in shape)
-                array = self._array(rng, kind, extents, case)
-                made.append(self._with_another_part(another, array, case) if another else array)
+                array = self._array(rng, kind, extents, case, turn)
+                if another:
+                    array = self._with_another_part(another, array, case, turn)
+                made.append(array)
         return tuple(made)
 
     @property

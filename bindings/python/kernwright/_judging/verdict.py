@@ -91,8 +91,8 @@ class Verdict:
     >>> verdict.accepted, verdict.status
     (False, 'wrong')
     >>> wrong = verdict.cases[-1].difference
-    >>> wrong.place, wrong.count == wrong.elements
-    ('[0]', True)
+    >>> 0 < wrong.count <= wrong.elements
+    True
     """
 
     status: str
