@@ -40,7 +40,7 @@ creation.add("arange", lambda: kw.arange(5, 300, 3))
 creation.add("arange", lambda: kw.arange(0.5, 9, 0.01, "bfloat16"), form="floats")
 creation.add("arange", lambda: kw.arange(9, dtype="complex64"), form="complex", kind=HOST)
 creation.add("linspace", lambda: kw.linspace(0, 1, 300))
-creation.add("linspace", lambda: kw.linspace(0, 9, 300, "int32"), form="int", kind=HOST)
+creation.add("linspace", lambda: kw.linspace(0, 9, 300, dtype="int32"), form="int", kind=HOST)
 creation.add("astype", lambda x: kw.astype(x, "int32"), s(N, low=-99, high=99))
 creation.add("astype", lambda x: kw.astype(x, "float8_e4m3fn"), s(40, 33, layout="gaps"))
 

@@ -24,9 +24,9 @@ def message(call, error=kw.Error):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda x: kw.eye("a"), "kw.eye(): n_rows is an int, got str 'a'"),
+        (lambda x: kw.eye("a"), "kw.eye(): N is an int, got str 'a'"),
         (lambda x: kw.eye(3, k=2.5), "kw.eye(): k is an int, got float 2.5"),
-        (lambda x: kw.eye(2**70), f"kw.eye(): n_rows of {2**70} is out of range"),
+        (lambda x: kw.eye(2**70), f"kw.eye(): N of {2**70} is out of range"),
         (lambda x: kw.diag(x, k="a"), "kw.diag(): k is an int, got 'a'"),
         (lambda x: kw.arange("a"), "kw.arange(): start is a number, got str 'a'"),
         (lambda x: kw.arange(None), "kw.arange(): start is a number, got None"),
@@ -231,4 +231,4 @@ def test_errors_behind_code_of_the_user_are_not_said_again():
     def mine():
         return kw.eye("a")
 
-    assert message(lambda: kw.time_kernel(mine)).startswith("kw.eye(): n_rows is an int")
+    assert message(lambda: kw.time_kernel(mine)).startswith("kw.eye(): N is an int")

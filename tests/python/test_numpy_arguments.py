@@ -1,5 +1,8 @@
 """Arguments of NumPy that functions of the array API standard do not have: against NumPy."""
 
+import functools
+import inspect
+
 import numpy as np
 import pytest
 from numpy_pairs import compare, same
@@ -119,7 +122,7 @@ def test_sequences_between_arrays(name):
         assert kw.linspace(*ends, 3)[-1].item() == 0.1  # 1e16 + (0.1 - 1e16) is 0
         same(name, starts, stops, 4, retstep=True)
         same(name, np.array([1, -2]), np.array([7, 9]), 4, dtype=np.int64)
-        compare(kw.linspace([0.0, 1], [2.0, 3], 3, "float64", axis=1),
+        compare(kw.linspace([0.0, 1], [2.0, 3], 3, dtype="float64", axis=1),
                 np.linspace([0.0, 1], [2.0, 3], 3, axis=1))  # fmt: skip
         values, distance = kw.linspace(0, 1, 5, retstep=True)
         assert values.tolist() == [0, 0.25, 0.5, 0.75, 1] and distance == 0.25
@@ -203,3 +206,259 @@ def test_what_numpy_refuses_is_refused(name, args, options):
 def test_integers_of_i0_are_float64():
     for values in (np.array([True, False]), np.uint8([1, 2, 255]), np.arange(3)):
         same("i0", values)
+
+
+ALIKE = [
+    "median",
+    "quantile",
+    "percentile",
+    "average",
+    "cov",
+    "corrcoef",
+    "isclose",
+    "allclose",
+    "array_equal",
+    "nan_to_num",
+    "digitize",
+    "nanmedian",
+    "nanargmax",
+    "nanargmin",
+    "nancumsum",
+    "nancumprod",
+    "nansum",
+    "nanmean",
+    "nanstd",
+    "nanvar",
+    "nanmin",
+    "nanmax",
+    "partition",
+    "argpartition",
+    "lexsort",
+    "interp",
+    "select",
+    "union1d",
+    "intersect1d",
+    "setdiff1d",
+    "setxor1d",
+    "tril_indices",
+    "triu_indices",
+    "unravel_index",
+    "ravel_multi_index",
+    "delete",
+    "insert",
+    "append",
+    "hstack",
+    "vstack",
+    "dstack",
+    "column_stack",
+    "block",
+    "transpose",
+    "logspace",
+    "geomspace",
+    "linspace",
+    "rot90",
+    "fliplr",
+    "flipud",
+    "rollaxis",
+    "apply_along_axis",
+    "dot",
+    "inner",
+    "outer",
+    "kron",
+    "vdot",
+    "cross",
+    "convolve",
+    "correlate",
+    "gradient",
+    "trapezoid",
+    "ediff1d",
+    "polyfit",
+    "polyval",
+    "fmax",
+    "fmin",
+    "rint",
+    "fix",
+    "gcd",
+    "lcm",
+    "sinc",
+    "unwrap",
+    "i0",
+    "heaviside",
+    "deg2rad",
+    "ldexp",
+    "packbits",
+    "unpackbits",
+    "histogram",
+    "histogram2d",
+    "unique",
+    "diff",
+    "pad",
+    "take",
+    "searchsorted",
+    "isin",
+    "tril",
+    "triu",
+    "clip",
+    "round",
+    "sum",
+    "mean",
+    "var",
+    "std",
+    "prod",
+    "max",
+    "min",
+    "all",
+    "any",
+    "cumsum",
+    "cumprod",
+    "sort",
+    "argsort",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "split",
+    "tile",
+    "repeat",
+    "roll",
+    "flip",
+    "moveaxis",
+    "swapaxes",
+    "squeeze",
+    "expand_dims",
+    "broadcast_to",
+    "reshape",
+    "ravel",
+    "eye",
+    "full",
+    "zeros",
+    "ones",
+    "arange",
+    "diag",
+    "diagonal",
+    "fft.fft",
+    "fft.ifft",
+    "fft.rfft",
+    "fft.irfft",
+    "fft.hfft",
+    "fft.ihfft",
+    "fft.fft2",
+    "fft.ifft2",
+    "fft.rfft2",
+    "fft.irfft2",
+    "fft.fftn",
+    "fft.ifftn",
+    "fft.rfftn",
+    "fft.irfftn",
+]
+# What arrays here have no use for, elementwise functions among them, and the mean of var().
+ABSENT = {"casting", "dtype", "like", "mean", "order", "signature", "subok", "where"}
+
+
+def named_parameters(home, name):
+    function = functools.reduce(getattr, name.split("."), home)
+    kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return [p for p in inspect.signature(function).parameters.values() if p.kind not in kinds]
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_arguments_behind_the_first_have_numpys_names_and_places(name):
+    theirs, ours = named_parameters(np, name)[1:], named_parameters(kw, name)[1:]
+    takes_names = {p.name for p in ours if p.kind != inspect.Parameter.POSITIONAL_ONLY}
+    for place, wanted in enumerate(theirs):
+        if wanted.kind != inspect.Parameter.POSITIONAL_ONLY and wanted.name not in ABSENT:
+            renamed = {"a_min": "min", "a_max": "max"}.get(wanted.name, wanted.name)
+            assert renamed in takes_names
+            if wanted.kind != inspect.Parameter.KEYWORD_ONLY:
+                assert ours[place].name == renamed
+                assert ours[place].kind != inspect.Parameter.KEYWORD_ONLY
+
+
+def test_numpys_names_in_calls():
+    rows, vector = kw.asarray(M), kw.asarray(V)
+    compare(kw.take(rows, indices=[1, 2], axis=0), np.take(M, [1, 2], axis=0))
+    compare(kw.repeat(rows, repeats=[1, 2, 0], axis=0), np.repeat(M, [1, 2, 0], axis=0))
+    compare(kw.split(rows, indices_or_sections=[1])[1], np.split(M, [1])[1])
+    compare(kw.moveaxis(rows, source=0, destination=-1), M.T)
+    compare(kw.swapaxes(rows, axis1=0, axis2=1), M.T)
+    compare(kw.searchsorted(kw.sort(vector), v=vector), np.searchsorted(np.sort(V), V))
+    compare(kw.isin(vector, test_elements=vector[:3]), np.isin(V, V[:3]))
+    compare(kw.pad(vector, pad_width=2, mode="edge"), np.pad(V, 2, "edge"))
+    compare(kw.eye(N=3, M=4, k=1, dtype="float64"), np.eye(3, 4, 1))
+    compare(kw.linspace(0, 1, 5, False, False, "float64"), np.linspace(0, 1, 5, False))
+    compare(
+        kw.histogram(vector, 3, (0, 1), True, vector)[0], np.histogram(V, 3, (0, 1), True, V)[0]
+    )
+    with pytest.raises(kw.ArgumentError, match="endpoint is True or False"):
+        kw.linspace(0, 1, 5, "float64")
+    with pytest.raises(kw.ArgumentError, match="pad_width is missing"):
+        kw.pad(vector)
+
+
+def test_outputs_by_position():
+    x, out = kw.asarray(M), kw.empty((3, 4), "float64")
+    for call, expected in ((kw.rint, np.rint(M)), (kw.deg2rad, np.deg2rad(M)), (kw.abs, np.abs(M))):
+        assert call(x, out) is out
+        compare(out, expected)
+    assert kw.fmax(x, 0.0, out) is out
+    compare(out, np.fmax(M, 0))
+    assert kw.round(x, 1, out) is out
+    compare(out, np.round(M, 1))
+    square = kw.empty((3, 3), "float64")
+    assert kw.matmul(x, x.T, square) is square
+    compare(square, M @ M.T)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "hfft", "fft2", "ifftn", "rfftn", "irfft2"])
+def test_outputs_of_transforms(name):
+    expected = getattr(np.fft, name)(M)
+    out = kw.empty(expected.shape, expected.dtype)
+    assert getattr(kw.fft, name)(kw.asarray(M), out=out) is out
+    compare(out, expected)
+    with pytest.raises(kw.InvalidArgument, match="out of shape"):
+        getattr(kw.fft, name)(kw.asarray(M), out=out[:1])
+
+
+@pytest.mark.parametrize("name", ["tril", "triu"])
+def test_triangles_of_a_vector_are_matrices(name):
+    for vector in (V, WHOLE, V > 0, V[:0], V[::-2]):
+        for k in (-1, 0, 2, 99):
+            compare(getattr(kw, name)(kw.asarray(vector), k), getattr(np, name)(vector, k))
+    with pytest.raises(kw.InvalidArgument, match="no matrix"):
+        getattr(kw, name)(kw.asarray(2.5))
+
+
+def test_types_of_joined_vectors():
+    for name in ("hstack", "vstack"):
+        same(name, [V, V], dtype=np.float32, casting="same_kind")
+        same(name, [V, V], dtype=np.int32, casting="unsafe")
+        with pytest.raises(kw.ArgumentError, match="same_kind"):
+            getattr(kw, name)([kw.asarray(V), kw.asarray(V)], dtype="int32")
+
+
+def test_points_of_interpolation_in_lists():
+    points, values = [0.0, 1.0, 2.5], [3.0, -1.0, 4.0]
+    compare(
+        kw.interp(kw.asarray(V), points, values).astype("float64"), np.interp(V, points, values)
+    )
+    assert kw.interp(0.5, points, values).item() == 1.0
+
+
+@pytest.mark.parametrize("method", ["lower", "higher", "nearest", "inverted_cdf",
+                                    "closest_observation"])  # fmt: skip
+def test_quantiles_that_are_elements_keep_their_type(method):
+    for numbers in (WHOLE, WHOLE.astype(np.uint8), WHOLE + 2**60):
+        for q in (0.3, [0.1, 0.37, 0.99]):
+            same("quantile", numbers, q, method=method)
+
+
+def test_sets_of_signed_and_unsigned_integers():
+    """They are compared by their values, though NumPy's common type is float64."""
+    signed = kw.asarray(np.array([0, 1, 2**53, 2**53 + 1, 2**63 - 1, -1], np.int64))
+    unsigned = kw.asarray(np.array([1, 2**53 + 1, 2**63, 2**64 - 1], np.uint64))
+    values, at, there = kw.intersect1d(signed, unsigned, return_indices=True)
+    assert (at.tolist(), there.tolist()) == ([1, 3], [0, 1])
+    assert values.dtype == "float64" and values.tolist() == [1.0, float(2**53 + 1)]
+    assert kw.intersect1d(unsigned, signed).tolist() == values.tolist()
+    assert kw.setdiff1d(signed, unsigned).tolist() == [-1, 0, 2**53, 2**63 - 1]
+    assert kw.setxor1d(signed, unsigned).size == 6
+    assert kw.intersect1d(unsigned[2:], signed).size == 0

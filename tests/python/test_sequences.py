@@ -33,7 +33,7 @@ def test_real_numbers(dtype):
         assert found.numpy().tobytes() == expected.tobytes()
     for options in ({}, {"endpoint": False}):
         expected = np.linspace(-1.3, 2.9, 371, **options).astype(wide)
-        found = kw.linspace(-1.3, 2.9, 371, dtype, **options)
+        found = kw.linspace(-1.3, 2.9, 371, dtype=dtype, **options)
         assert found.numpy().tobytes() == expected.tobytes()
 
 
@@ -43,8 +43,8 @@ def test_ends():
     assert kw.linspace(0, 1, 1).numpy().tolist() == [0]
     assert kw.linspace(0, 1, 0).shape == (0,)
     assert kw.linspace(3, 3, 4).numpy().tolist() == [3] * 4
-    assert kw.linspace(0.0, 0.1, 7, "float64").numpy()[-1] == 0.1
-    assert kw.linspace(0, 1e-323, 9, "float64").numpy().tolist() == (
+    assert kw.linspace(0.0, 0.1, 7, dtype="float64").numpy()[-1] == 0.1
+    assert kw.linspace(0, 1e-323, 9, dtype="float64").numpy().tolist() == (
         np.linspace(0, 1e-323, 9).tolist()
     )
     assert kw.arange(4).dtype == "int64" and kw.arange(4.0).dtype == "float32"

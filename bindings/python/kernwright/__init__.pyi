@@ -241,11 +241,13 @@ def linspace(
     start: Any,
     stop: Any,
     num: int = 50,
-    dtype: Any = None,
-    *,
     endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
     device: _DeviceLike = None,
-) -> Array: ...
+) -> Any: ...
 def asarray(
     obj: Any, dtype: Any = None, *, device: _DeviceLike = None, copy: bool | None = None
 ) -> Array: ...

@@ -99,9 +99,8 @@ def histogram(
     /,
     bins: Any = 10,
     range: tuple[float, float] | None = None,
-    *,
-    weights: Array | None = None,
     density: bool = False,
+    weights: Array | None = None,
 ) -> Histogram:
     """The number of elements of `x` in each bin, and the edges of the bins; NumPy's rules.
 

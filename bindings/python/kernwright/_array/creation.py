@@ -158,8 +158,8 @@ def arange(
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, dtype: Any = None, *, endpoint: bool = True,
-    retstep: bool = False, axis: int = 0, device: Any = None,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
     """`num` evenly spaced values from start to stop. Real values are computed on the device, in
     float64; integers are the largest that are not above them. The default dtype is that of
@@ -170,6 +170,8 @@ def linspace(
     >>> kw.linspace(0, 1, 5).numpy()
     array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
+    if not isinstance(endpoint, (bool, int, np.bool_)):
+        raise ArgumentError(f"endpoint is True or False, got {endpoint!r:.60}; a type is dtype=")
     if isinstance(start, Array) or isinstance(stop, Array):
         from kernwright._array.composed.making import lines
 

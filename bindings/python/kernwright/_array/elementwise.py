@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-def abs(x: Any, /, *, out: Array | None = None) -> Array:
+def abs(x: Any, /, out: Array | None = None) -> Array:
     """|x|, of complex numbers the length as a real one. Integers wrap around.
 
     >>> kw.abs(kw.asarray([-1, 2]))
@@ -53,7 +53,7 @@ def abs(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("abs", (x,), out)
 
 
-def add(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def add(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 + x2; of booleans: or. Integers wrap around.
 
     >>> kw.add(kw.asarray([1, 2, 3]), 1)
@@ -84,7 +84,7 @@ def clip(
     return _elementwise("clip", (x, min, max), out)
 
 
-def conj(x: Any, /, *, out: Array | None = None) -> Array:
+def conj(x: Any, /, out: Array | None = None) -> Array:
     """The complex conjugate; real numbers as they are.
 
     >>> kw.conj(kw.asarray([1 + 2j]))
@@ -92,7 +92,7 @@ def conj(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("conj", (x,), out)
 
 
-def copysign(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def copysign(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """|x1| with the sign of x2 (that of -0.0 and NaN too); floating.
 
     >>> kw.copysign(kw.asarray([1.0, 2.0]), -1.0)
@@ -100,7 +100,7 @@ def copysign(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("copysign", (x1, x2), out)
 
 
-def divide(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def divide(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 / x2; of integers and booleans in float64. By 0: inf or NaN.
 
     >>> kw.divide(kw.asarray([1, 2, 3]), 2)
@@ -108,7 +108,7 @@ def divide(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("divide", (x1, x2), out)
 
 
-def floor_divide(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def floor_divide(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """The largest whole number that is not above x1 / x2. Integers by 0 give 0.
 
     >>> kw.floor_divide(kw.asarray([-3, 3]), 2)
@@ -116,7 +116,7 @@ def floor_divide(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("floor_divide", (x1, x2), out)
 
 
-def fmod(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def fmod(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """What x1 / x2 rounded to 0 leaves: with the sign of x1. Integers by 0 give 0.
 
     >>> kw.fmod(kw.asarray([-3, 3]), 2)
@@ -124,7 +124,7 @@ def fmod(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("fmod", (x1, x2), out)
 
 
-def hypot(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def hypot(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """sqrt(x1 * x1 + x2 * x2) without overflow; floating.
 
     >>> kw.hypot(kw.asarray([3.0]), 4.0)
@@ -132,7 +132,7 @@ def hypot(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("hypot", (x1, x2), out)
 
 
-def imag(x: Any, /, *, out: Array | None = None) -> Array:
+def imag(x: Any, /, out: Array | None = None) -> Array:
     """The imaginary part as a real number; 0 for real numbers.
 
     >>> kw.imag(kw.asarray([1 + 2j]))
@@ -140,7 +140,7 @@ def imag(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("imag", (x,), out)
 
 
-def maximum(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def maximum(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """The larger one; NaN where either is. Complex numbers by real part, then imaginary.
 
     >>> kw.maximum(kw.asarray([1, 2, 3]), 2)
@@ -148,7 +148,7 @@ def maximum(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("maximum", (x1, x2), out)
 
 
-def minimum(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def minimum(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """The smaller one; NaN where either is. Complex numbers by real part, then imaginary.
 
     >>> kw.minimum(kw.asarray([1, 2, 3]), 2)
@@ -156,7 +156,7 @@ def minimum(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("minimum", (x1, x2), out)
 
 
-def multiply(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def multiply(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 * x2; of booleans: and. Integers wrap around.
 
     >>> kw.multiply(kw.asarray([1, 2, 3]), 2)
@@ -164,7 +164,7 @@ def multiply(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("multiply", (x1, x2), out)
 
 
-def negative(x: Any, /, *, out: Array | None = None) -> Array:
+def negative(x: Any, /, out: Array | None = None) -> Array:
     """-x; of unsigned integers 2**bits - x. Not of booleans.
 
     >>> kw.negative(kw.asarray([1, 2, 3]))
@@ -172,7 +172,7 @@ def negative(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("negative", (x,), out)
 
 
-def nextafter(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def nextafter(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """The floating number next to x1 towards x2, in the type of both.
 
     >>> kw.nextafter(kw.asarray([1.0]), 2.0)
@@ -180,7 +180,7 @@ def nextafter(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("nextafter", (x1, x2), out)
 
 
-def positive(x: Any, /, *, out: Array | None = None) -> Array:
+def positive(x: Any, /, out: Array | None = None) -> Array:
     """A copy of x. Not of booleans.
 
     >>> kw.positive(kw.asarray([1, 2, 3]))
@@ -188,7 +188,7 @@ def positive(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("positive", (x,), out)
 
 
-def pow(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def pow(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 to the power of x2. Integers wrap around; to the power of a negative number they raise, of
     a negative element of an array they give 0 (but for 1 and -1).
 
@@ -197,7 +197,7 @@ def pow(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("pow", (x1, x2), out)
 
 
-def real(x: Any, /, *, out: Array | None = None) -> Array:
+def real(x: Any, /, out: Array | None = None) -> Array:
     """The real part; real numbers as they are.
 
     >>> kw.real(kw.asarray([1 + 2j]))
@@ -205,7 +205,7 @@ def real(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("real", (x,), out)
 
 
-def reciprocal(x: Any, /, *, out: Array | None = None) -> Array:
+def reciprocal(x: Any, /, out: Array | None = None) -> Array:
     """1 / x in the type of x: of integers 1, -1 or 0.
 
     >>> kw.reciprocal(kw.asarray([2.0, 4.0]))
@@ -213,7 +213,7 @@ def reciprocal(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("reciprocal", (x,), out)
 
 
-def remainder(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def remainder(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 - floor(x1 / x2) * x2: with the sign of x2. Integers by 0 give 0.
 
     >>> kw.remainder(kw.asarray([-3, 3]), 2)
@@ -221,7 +221,7 @@ def remainder(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("remainder", (x1, x2), out)
 
 
-def sign(x: Any, /, *, out: Array | None = None) -> Array:
+def sign(x: Any, /, out: Array | None = None) -> Array:
     """-1, 0 or 1, and NaN of NaN; of complex numbers x / |x|. Not of booleans.
 
     >>> kw.sign(kw.asarray([-2, 0, 3]))
@@ -229,7 +229,7 @@ def sign(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("sign", (x,), out)
 
 
-def square(x: Any, /, *, out: Array | None = None) -> Array:
+def square(x: Any, /, out: Array | None = None) -> Array:
     """x * x.
 
     >>> kw.square(kw.asarray([1, 2, 3]))
@@ -237,7 +237,7 @@ def square(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("square", (x,), out)
 
 
-def subtract(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def subtract(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 - x2. Integers wrap around. Not of booleans.
 
     >>> kw.subtract(kw.asarray([1, 2, 3]), 1)
@@ -245,7 +245,7 @@ def subtract(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("subtract", (x1, x2), out)
 
 
-def where(condition: Any, x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def where(condition: Any, x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 where the condition is not 0, else x2; of the promoted type of x1 and x2.
 
     >>> kw.where(kw.asarray([True, False]), 1.0, kw.asarray([2.0, 3.0]))

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-def acos(x: Any, /, *, out: Array | None = None) -> Array:
+def acos(x: Any, /, out: Array | None = None) -> Array:
     """The angle in [0, pi] whose cosine is x.
 
     >>> kw.acos(kw.asarray([0.5, 1.0]))
@@ -52,7 +52,7 @@ def acos(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("acos", (x,), out)
 
 
-def acosh(x: Any, /, *, out: Array | None = None) -> Array:
+def acosh(x: Any, /, out: Array | None = None) -> Array:
     """The inverse of cosh, not negative.
 
     >>> kw.acosh(kw.asarray([1.0, 2.0]))
@@ -60,7 +60,7 @@ def acosh(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("acosh", (x,), out)
 
 
-def asin(x: Any, /, *, out: Array | None = None) -> Array:
+def asin(x: Any, /, out: Array | None = None) -> Array:
     """The angle in [-pi/2, pi/2] whose sine is x.
 
     >>> kw.asin(kw.asarray([0.5, 1.0]))
@@ -68,7 +68,7 @@ def asin(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("asin", (x,), out)
 
 
-def asinh(x: Any, /, *, out: Array | None = None) -> Array:
+def asinh(x: Any, /, out: Array | None = None) -> Array:
     """The inverse of sinh.
 
     >>> kw.asinh(kw.asarray([0.5, 1.0]))
@@ -76,7 +76,7 @@ def asinh(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("asinh", (x,), out)
 
 
-def atan(x: Any, /, *, out: Array | None = None) -> Array:
+def atan(x: Any, /, out: Array | None = None) -> Array:
     """The angle in [-pi/2, pi/2] whose tangent is x.
 
     >>> kw.atan(kw.asarray([0.5, 1.0]))
@@ -84,7 +84,7 @@ def atan(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("atan", (x,), out)
 
 
-def atan2(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def atan2(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """The angle of the point (x2, x1) in [-pi, pi]; real numbers.
 
     >>> kw.atan2(kw.asarray([0.5, 1.0]), 1.0)
@@ -92,7 +92,7 @@ def atan2(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("atan2", (x1, x2), out)
 
 
-def atanh(x: Any, /, *, out: Array | None = None) -> Array:
+def atanh(x: Any, /, out: Array | None = None) -> Array:
     """The inverse of tanh.
 
     >>> kw.atanh(kw.asarray([0.0, 0.5]))
@@ -100,7 +100,7 @@ def atanh(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("atanh", (x,), out)
 
 
-def cbrt(x: Any, /, *, out: Array | None = None) -> Array:
+def cbrt(x: Any, /, out: Array | None = None) -> Array:
     """The cube root; real numbers.
 
     >>> kw.cbrt(kw.asarray([8.0, -27.0]))
@@ -108,7 +108,7 @@ def cbrt(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("cbrt", (x,), out)
 
 
-def ceil(x: Any, /, *, out: Array | None = None) -> Array:
+def ceil(x: Any, /, out: Array | None = None) -> Array:
     """The smallest whole number that is not below x; real numbers, in their type.
 
     >>> kw.ceil(kw.asarray([0.5, 1.0]))
@@ -116,7 +116,7 @@ def ceil(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("ceil", (x,), out)
 
 
-def cos(x: Any, /, *, out: Array | None = None) -> Array:
+def cos(x: Any, /, out: Array | None = None) -> Array:
     """The cosine.
 
     >>> kw.cos(kw.asarray([0.5, 1.0]))
@@ -124,7 +124,7 @@ def cos(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("cos", (x,), out)
 
 
-def cosh(x: Any, /, *, out: Array | None = None) -> Array:
+def cosh(x: Any, /, out: Array | None = None) -> Array:
     """The hyperbolic cosine, (exp(x) + exp(-x)) / 2.
 
     >>> kw.cosh(kw.asarray([0.5, 1.0]))
@@ -132,7 +132,7 @@ def cosh(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("cosh", (x,), out)
 
 
-def erf(x: Any, /, *, out: Array | None = None) -> Array:
+def erf(x: Any, /, out: Array | None = None) -> Array:
     """The error function, 2 / sqrt(pi) times the integral of exp(-t*t) from 0 to x.
 
     >>> kw.erf(kw.asarray([0.5, 1.0]))
@@ -140,7 +140,7 @@ def erf(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("erf", (x,), out)
 
 
-def exp(x: Any, /, *, out: Array | None = None) -> Array:
+def exp(x: Any, /, out: Array | None = None) -> Array:
     """e to the power of x.
 
     >>> kw.exp(kw.asarray([0.5, 1.0]))
@@ -148,7 +148,7 @@ def exp(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("exp", (x,), out)
 
 
-def exp2(x: Any, /, *, out: Array | None = None) -> Array:
+def exp2(x: Any, /, out: Array | None = None) -> Array:
     """2 to the power of x.
 
     >>> kw.exp2(kw.asarray([0.5, 1.0]))
@@ -156,7 +156,7 @@ def exp2(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("exp2", (x,), out)
 
 
-def expm1(x: Any, /, *, out: Array | None = None) -> Array:
+def expm1(x: Any, /, out: Array | None = None) -> Array:
     """exp(x) - 1, exact near 0.
 
     >>> kw.expm1(kw.asarray([0.5, 1.0]))
@@ -164,7 +164,7 @@ def expm1(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("expm1", (x,), out)
 
 
-def floor(x: Any, /, *, out: Array | None = None) -> Array:
+def floor(x: Any, /, out: Array | None = None) -> Array:
     """The largest whole number that is not above x; real numbers, in their type.
 
     >>> kw.floor(kw.asarray([0.5, 1.0]))
@@ -172,7 +172,7 @@ def floor(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("floor", (x,), out)
 
 
-def log(x: Any, /, *, out: Array | None = None) -> Array:
+def log(x: Any, /, out: Array | None = None) -> Array:
     """The natural logarithm. Of 0 -inf, of negative real numbers NaN.
 
     >>> kw.log(kw.asarray([0.5, 1.0]))
@@ -180,7 +180,7 @@ def log(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("log", (x,), out)
 
 
-def log10(x: Any, /, *, out: Array | None = None) -> Array:
+def log10(x: Any, /, out: Array | None = None) -> Array:
     """The logarithm to base 10.
 
     >>> kw.log10(kw.asarray([0.5, 1.0]))
@@ -188,7 +188,7 @@ def log10(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("log10", (x,), out)
 
 
-def log1p(x: Any, /, *, out: Array | None = None) -> Array:
+def log1p(x: Any, /, out: Array | None = None) -> Array:
     """log(1 + x), exact near 0.
 
     >>> kw.log1p(kw.asarray([0.5, 1.0]))
@@ -196,7 +196,7 @@ def log1p(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("log1p", (x,), out)
 
 
-def log2(x: Any, /, *, out: Array | None = None) -> Array:
+def log2(x: Any, /, out: Array | None = None) -> Array:
     """The logarithm to base 2.
 
     >>> kw.log2(kw.asarray([0.5, 1.0]))
@@ -204,7 +204,7 @@ def log2(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("log2", (x,), out)
 
 
-def logaddexp(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def logaddexp(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; real numbers.
 
     >>> kw.logaddexp(kw.asarray([0.5, 1.0]), 1000.0)
@@ -212,7 +212,7 @@ def logaddexp(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("logaddexp", (x1, x2), out)
 
 
-def round(x: Any, /, decimals: int = 0, *, out: Array | None = None) -> Array:
+def round(x: Any, /, decimals: int = 0, out: Array | None = None) -> Array:
     """The nearest number with `decimals` digits behind the point, ties to even, in the type of x.
     Negative `decimals` round to tens, hundreds, ...
 
@@ -227,7 +227,7 @@ def round(x: Any, /, decimals: int = 0, *, out: Array | None = None) -> Array:
     return made if out is None else _elementwise("positive", (made,), out)
 
 
-def rsqrt(x: Any, /, *, out: Array | None = None) -> Array:
+def rsqrt(x: Any, /, out: Array | None = None) -> Array:
     """1 / sqrt(x).
 
     >>> kw.rsqrt(kw.asarray([4.0]))
@@ -235,7 +235,7 @@ def rsqrt(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("rsqrt", (x,), out)
 
 
-def sin(x: Any, /, *, out: Array | None = None) -> Array:
+def sin(x: Any, /, out: Array | None = None) -> Array:
     """The sine.
 
     >>> kw.sin(kw.asarray([0.5, 1.0]))
@@ -243,7 +243,7 @@ def sin(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("sin", (x,), out)
 
 
-def sinh(x: Any, /, *, out: Array | None = None) -> Array:
+def sinh(x: Any, /, out: Array | None = None) -> Array:
     """The hyperbolic sine, (exp(x) - exp(-x)) / 2.
 
     >>> kw.sinh(kw.asarray([0.5, 1.0]))
@@ -251,7 +251,7 @@ def sinh(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("sinh", (x,), out)
 
 
-def sqrt(x: Any, /, *, out: Array | None = None) -> Array:
+def sqrt(x: Any, /, out: Array | None = None) -> Array:
     """The square root. Of negative real numbers NaN.
 
     >>> kw.sqrt(kw.asarray([4.0]))
@@ -259,7 +259,7 @@ def sqrt(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("sqrt", (x,), out)
 
 
-def tan(x: Any, /, *, out: Array | None = None) -> Array:
+def tan(x: Any, /, out: Array | None = None) -> Array:
     """The tangent.
 
     >>> kw.tan(kw.asarray([0.5, 1.0]))
@@ -267,7 +267,7 @@ def tan(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("tan", (x,), out)
 
 
-def tanh(x: Any, /, *, out: Array | None = None) -> Array:
+def tanh(x: Any, /, out: Array | None = None) -> Array:
     """The hyperbolic tangent.
 
     >>> kw.tanh(kw.asarray([0.5, 1.0]))
@@ -275,7 +275,7 @@ def tanh(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("tanh", (x,), out)
 
 
-def trunc(x: Any, /, *, out: Array | None = None) -> Array:
+def trunc(x: Any, /, out: Array | None = None) -> Array:
     """x without its digits behind the point; real numbers, in their type.
 
     >>> kw.trunc(kw.asarray([-1.5, 1.5]))

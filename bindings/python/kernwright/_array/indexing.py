@@ -30,7 +30,7 @@ __all__ = ["gather", "put", "put_along_axis", "scatter", "take", "take_along_axi
 
 
 def take(
-    x: Any, indices: Any, /, axis: int | None = None, out: Array | None = None,
+    x: Any, /, indices: Any, axis: int | None = None, out: Array | None = None,
     mode: str | None = None,
 ) -> Array:  # fmt: skip
     """The elements of `x` at `indices` along `axis`: result[a, m, b] = x[a, indices[m], b].
@@ -56,7 +56,7 @@ def take(
     return stored(made, out)
 
 
-def take_along_axis(x: Any, indices: Any, /, axis: int = -1, *, mode: str | None = None) -> Array:
+def take_along_axis(x: Any, /, indices: Any, axis: int = -1, *, mode: str | None = None) -> Array:
     """result[i, j, k] = x[i, indices[i, j, k], k], here for axis 1.
 
     Both have the same number of axes, and all but `axis` broadcast. What argsort and argmax (with

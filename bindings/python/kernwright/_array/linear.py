@@ -20,10 +20,10 @@ def matmul(
     x1: Array,
     x2: Array,
     /,
+    out: Array | None = None,
     *,
     precision: Literal["float32", "tf32"] | None = None,
     tune: bool = False,
-    out: Array | None = None,
 ) -> Array:
     """x1 @ x2: [..., m, k] times [..., k, n] is [..., m, n]. The dimensions in front are broadcast.
     A vector counts as one row on the left and as one column on the right; the result does not have

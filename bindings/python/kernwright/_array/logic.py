@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def bitwise_and(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def bitwise_and(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 & x2; integers and booleans.
 
     >>> kw.bitwise_and(kw.asarray([1, 2, 3]), 1)
@@ -45,7 +45,7 @@ def bitwise_and(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("bitwise_and", (x1, x2), out)
 
 
-def bitwise_invert(x: Any, /, *, out: Array | None = None) -> Array:
+def bitwise_invert(x: Any, /, out: Array | None = None) -> Array:
     """~x; of booleans: not.
 
     >>> kw.bitwise_invert(kw.asarray([1, 2, 3]))
@@ -53,7 +53,7 @@ def bitwise_invert(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("bitwise_invert", (x,), out)
 
 
-def bitwise_left_shift(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def bitwise_left_shift(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 << x2; 0 where x2 is the width or more. Integers.
 
     >>> kw.bitwise_left_shift(kw.asarray([1, 2, 3]), 1)
@@ -61,7 +61,7 @@ def bitwise_left_shift(x1: Any, x2: Any, /, *, out: Array | None = None) -> Arra
     return _elementwise("bitwise_left_shift", (x1, x2), out)
 
 
-def bitwise_or(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def bitwise_or(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 | x2; integers and booleans.
 
     >>> kw.bitwise_or(kw.asarray([1, 2, 3]), 1)
@@ -69,7 +69,7 @@ def bitwise_or(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("bitwise_or", (x1, x2), out)
 
 
-def bitwise_right_shift(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def bitwise_right_shift(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 >> x2 with the sign filled in. Integers.
 
     >>> kw.bitwise_right_shift(kw.asarray([1, 2, 3]), 1)
@@ -77,7 +77,7 @@ def bitwise_right_shift(x1: Any, x2: Any, /, *, out: Array | None = None) -> Arr
     return _elementwise("bitwise_right_shift", (x1, x2), out)
 
 
-def bitwise_xor(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def bitwise_xor(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 ^ x2; integers and booleans.
 
     >>> kw.bitwise_xor(kw.asarray([1, 2, 3]), 1)
@@ -85,7 +85,7 @@ def bitwise_xor(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("bitwise_xor", (x1, x2), out)
 
 
-def equal(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def equal(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 == x2 as a boolean array. NaN equals nothing.
 
     >>> kw.equal(kw.asarray([1, 2, 3]), 2)
@@ -93,7 +93,7 @@ def equal(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("equal", (x1, x2), out)
 
 
-def greater(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def greater(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 > x2 as a boolean array. Integers of both signs compare exactly.
 
     >>> kw.greater(kw.asarray([1, 2, 3]), 2)
@@ -101,7 +101,7 @@ def greater(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("greater", (x1, x2), out)
 
 
-def greater_equal(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def greater_equal(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 >= x2 as a boolean array.
 
     >>> kw.greater_equal(kw.asarray([1, 2, 3]), 2)
@@ -109,7 +109,7 @@ def greater_equal(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("greater_equal", (x1, x2), out)
 
 
-def iscomplex(x: Any, /, *, out: Array | None = None) -> Array:
+def iscomplex(x: Any, /, out: Array | None = None) -> Array:
     """Whether the imaginary part is not 0.
 
     >>> kw.iscomplex(kw.asarray([1 + 2j, 3])).numpy()
@@ -118,7 +118,7 @@ def iscomplex(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("iscomplex", (x,), out)
 
 
-def isfinite(x: Any, /, *, out: Array | None = None) -> Array:
+def isfinite(x: Any, /, out: Array | None = None) -> Array:
     """Whether x is neither infinite nor NaN; of complex numbers both parts.
 
     >>> kw.isfinite(kw.asarray([1.0, float("inf")]))
@@ -126,7 +126,7 @@ def isfinite(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("isfinite", (x,), out)
 
 
-def isinf(x: Any, /, *, out: Array | None = None) -> Array:
+def isinf(x: Any, /, out: Array | None = None) -> Array:
     """Whether x is infinite; of complex numbers either part.
 
     >>> kw.isinf(kw.asarray([1.0, float("inf")]))
@@ -134,7 +134,7 @@ def isinf(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("isinf", (x,), out)
 
 
-def isnan(x: Any, /, *, out: Array | None = None) -> Array:
+def isnan(x: Any, /, out: Array | None = None) -> Array:
     """Whether x is NaN; of complex numbers either part.
 
     >>> kw.isnan(kw.asarray([1.0, float("nan")]))
@@ -142,7 +142,7 @@ def isnan(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("isnan", (x,), out)
 
 
-def isneginf(x: Any, /, *, out: Array | None = None) -> Array:
+def isneginf(x: Any, /, out: Array | None = None) -> Array:
     """Whether x is -inf; real numbers.
 
     >>> kw.isneginf(kw.asarray([1.0, float("-inf")])).numpy()
@@ -151,7 +151,7 @@ def isneginf(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("isneginf", (x,), out)
 
 
-def isposinf(x: Any, /, *, out: Array | None = None) -> Array:
+def isposinf(x: Any, /, out: Array | None = None) -> Array:
     """Whether x is +inf; real numbers.
 
     >>> kw.isposinf(kw.asarray([1.0, float("inf")])).numpy()
@@ -160,7 +160,7 @@ def isposinf(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("isposinf", (x,), out)
 
 
-def isreal(x: Any, /, *, out: Array | None = None) -> Array:
+def isreal(x: Any, /, out: Array | None = None) -> Array:
     """Whether the imaginary part is 0.
 
     >>> kw.isreal(kw.asarray([1 + 2j, 3])).numpy()
@@ -169,7 +169,7 @@ def isreal(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("isreal", (x,), out)
 
 
-def less(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def less(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 < x2 as a boolean array.
 
     >>> kw.less(kw.asarray([1, 2, 3]), 2)
@@ -177,7 +177,7 @@ def less(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("less", (x1, x2), out)
 
 
-def less_equal(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def less_equal(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 <= x2 as a boolean array.
 
     >>> kw.less_equal(kw.asarray([1, 2, 3]), 2)
@@ -185,7 +185,7 @@ def less_equal(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("less_equal", (x1, x2), out)
 
 
-def logical_and(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def logical_and(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """Whether neither is 0. Any types.
 
     >>> kw.logical_and(kw.asarray([True, False]), True)
@@ -193,7 +193,7 @@ def logical_and(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("logical_and", (x1, x2), out)
 
 
-def logical_not(x: Any, /, *, out: Array | None = None) -> Array:
+def logical_not(x: Any, /, out: Array | None = None) -> Array:
     """Whether x is 0. Any type.
 
     >>> kw.logical_not(kw.asarray([True, False]))
@@ -201,7 +201,7 @@ def logical_not(x: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("logical_not", (x,), out)
 
 
-def logical_or(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def logical_or(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """Whether either is not 0. Any types.
 
     >>> kw.logical_or(kw.asarray([True, False]), True)
@@ -209,7 +209,7 @@ def logical_or(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("logical_or", (x1, x2), out)
 
 
-def logical_xor(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def logical_xor(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """Whether exactly one is not 0. Any types.
 
     >>> kw.logical_xor(kw.asarray([True, False]), True)
@@ -217,7 +217,7 @@ def logical_xor(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("logical_xor", (x1, x2), out)
 
 
-def not_equal(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
+def not_equal(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     """x1 != x2 as a boolean array.
 
     >>> kw.not_equal(kw.asarray([1, 2, 3]), 2)
@@ -225,7 +225,7 @@ def not_equal(x1: Any, x2: Any, /, *, out: Array | None = None) -> Array:
     return _elementwise("not_equal", (x1, x2), out)
 
 
-def signbit(x: Any, /, *, out: Array | None = None) -> Array:
+def signbit(x: Any, /, out: Array | None = None) -> Array:
     """Whether the sign is negative, of -0.0 and NaN too; real numbers.
 
     >>> kw.signbit(kw.asarray([-0.0, 1.0]))

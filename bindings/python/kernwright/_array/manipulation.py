@@ -146,14 +146,14 @@ def _parts(arrays: Sequence[Any], dtype: Any, casting: str, out: Array | None) -
     return [part if part.dtype == wanted else part.astype(wanted) for part in parts]
 
 
-def split(x: Any, sections: int | Sequence[int], /, axis: int = 0) -> list[Array]:
+def split(x: Any, /, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Views of consecutive parts of `x` along `axis`: so many of one size, or cut before each of
     the given positions. ValueError where the extent is no multiple.
 
     >>> [x.numpy().tolist() for x in kw.split(kw.arange(6), 3)]
     [[0, 1], [2, 3], [4, 5]]
     """
-    x = device_array(x)
+    x, sections = device_array(x), indices_or_sections
     axis = axis_of(axis, x.ndim)
     extent = x.shape[axis]
     if isinstance(sections, Sequence):
@@ -205,7 +205,7 @@ def matrix_transpose(x: Any, /) -> Array:
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(x: Any, axis1: int, axis2: int, /) -> Array:
+def swapaxes(x: Any, /, axis1: int, axis2: int) -> Array:
     """A view with two axes exchanged.
 
     >>> kw.swapaxes(kw.ones((2, 3, 4)), 0, 2).shape
@@ -219,7 +219,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Array:
     return result
 
 
-def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
+def moveaxis(x: Any, /, source: Any, destination: Any) -> Array:
     """A view with axes moved to other places, the rest in their order.
 
     >>> kw.moveaxis(kw.ones((2, 3, 4)), 0, -1).shape
@@ -382,7 +382,7 @@ def _rolled(x: Array, shifts: dict[int, int]) -> Array:
     return result
 
 
-def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
+def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
     """Each element along `axis` repeated: by an int, or by one count for each of them.
 
     axis=None repeats the flattened array. With counts on the device the call waits, because they

@@ -13,23 +13,30 @@ __all__ = ["diag", "eye", "tril", "triu"]
 
 
 def tril(x: Any, /, k: int = 0) -> Array:
-    """The lower triangles of the matrices in the last two axes: zero where column > row + k.
+    """The lower triangles of the matrices in the last two axes: zero where column > row + k. A
+    vector is each row of a square matrix, as in NumPy.
 
     >>> kw.tril(kw.asarray([[1, 2], [3, 4]])).numpy()
     array([[1, 0],
            [3, 4]])
     """
-    return _triangle(device_array(x), k, False)
+    return _triangle(_square(device_array(x)), k, False)
 
 
 def triu(x: Any, /, k: int = 0) -> Array:
-    """The upper triangles of the matrices in the last two axes: zero where column < row + k.
+    """The upper triangles of the matrices in the last two axes: zero where column < row + k. A
+    vector is each row of a square matrix, as in NumPy.
 
     >>> kw.triu(kw.asarray([[1, 2], [3, 4]])).numpy()
     array([[1, 2],
            [0, 4]])
     """
-    return _triangle(device_array(x), k, True)
+    return _triangle(_square(device_array(x)), k, True)
+
+
+def _square(x: Array) -> Array:
+    """A vector as all rows of a square matrix; other arrays as they are."""
+    return x._broadcast((x.size, x.size)) if x.ndim == 1 else x
 
 
 def diag(x: Any, /, k: int = 0) -> Array:
@@ -49,14 +56,14 @@ def diag(x: Any, /, k: int = 0) -> Array:
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Array:
-    """A matrix of ones on diagonal `k` and zeros elsewhere; the default dtype is that of
-    get_default_dtype().
+    """A matrix of `N` rows and `M` columns (None: as many), with ones on diagonal `k` and zeros
+    elsewhere; the default dtype is that of get_default_dtype().
 
     >>> kw.eye(2).numpy()
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
     one = ones((), dtype, device=device)
-    return _diagonal_matrix(one, n_rows, n_rows if n_cols is None else n_cols, k)
+    return _diagonal_matrix(one, N, N if M is None else M, k)

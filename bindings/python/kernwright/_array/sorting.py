@@ -130,12 +130,12 @@ def topk(
     return TopK(*_core._topk(x, _whole(k, "k"), along, bool(largest)))
 
 
-def searchsorted(x1: Array, x2: Any, /, side: str = "left", sorter: Array | None = None) -> Array:
-    """Where each element of `x2` would go into `x1` to keep it in order: int64, shape of `x2`.
+def searchsorted(x1: Array, /, v: Any, side: str = "left", sorter: Array | None = None) -> Array:
+    """Where each element of `v` would go into `x1` to keep it in order: int64, shape of `v`.
 
     `x1` has one dimension and rises, or does so in the order of the indices `sorter`. Before equal
-    elements with side="left" (x1[i - 1] < v <= x1[i]), behind them with "right"
-    (x1[i - 1] <= v < x1[i]). NaN is above all numbers. `x2` may be a number. Arrays of two dtypes
+    elements with side="left" (x1[i - 1] < v[j] <= x1[i]), behind them with "right"
+    (x1[i - 1] <= v[j] < x1[i]). NaN is above all numbers. `v` may be a number. Arrays of two dtypes
     are compared in their common one, uint64 and signed integers by their values. An index of
     `sorter` outside counts as the nearest inside. InvalidArgument for a wrong side, wrong shapes,
     and dtypes without a common one.
@@ -145,7 +145,7 @@ def searchsorted(x1: Array, x2: Any, /, side: str = "left", sorter: Array | None
     """
     if side not in ("left", "right"):
         raise InvalidArgument(f'side is "left" or "right", got {side!r}')
-    x1, x2 = _pair(_operand(x1, "x1"), x2, "x2")
+    x1, x2 = _pair(_operand(x1, "x1"), v, "v")
     if sorter is not None:
         sorter = _operand(sorter, "sorter")
         if sorter.dtype.kind not in "iu":
@@ -158,14 +158,14 @@ def searchsorted(x1: Array, x2: Any, /, side: str = "left", sorter: Array | None
 
 
 def isin(
-    x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False, *,
+    x1: Any, /, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
     kind: str | None = None,
 ) -> Array:  # fmt: skip
-    """Whether each element of `x1` is among those of `x2`: bool of the shape of `x1`.
+    """Whether each element of `x1` is among `test_elements`: bool of the shape of `x1`.
 
-    With `invert` whether it is not. NaN is in nothing. Either may be a number. `x2` is sorted, then
-    searched: O((n + m) log m) comparisons for n and m elements. `assume_unique` and `kind` ("sort",
-    "table") are NumPy's, and change nothing.
+    With `invert` whether it is not. NaN is in nothing. Either may be a number. `test_elements` are
+    sorted, then searched: O((n + m) log m) comparisons for n and m elements. `assume_unique` and
+    `kind` ("sort", "table") are NumPy's, and change nothing.
 
     >>> kw.isin(kw.asarray([1, 2, 3]), kw.asarray([3, 1])).numpy()
     array([ True, False,  True])
@@ -173,9 +173,9 @@ def isin(
     if kind not in (None, "sort", "table"):
         raise InvalidArgument(f'kind is None, "sort" or "table", got {kind!r:.60}')
     if isinstance(x1, (bool, int, float, np.generic)):
-        among, wanted = _pair(_operand(x2, "x2"), x1, "x1")
+        among, wanted = _pair(_operand(test_elements, "test_elements"), x1, "x1")
     else:
-        wanted, among = _pair(_operand(x1, "x1"), x2, "x2")
+        wanted, among = _pair(_operand(x1, "x1"), test_elements, "test_elements")
     if wanted.dtype == among.dtype:
         return _core._isin(wanted, among, bool(invert))
     found = _core._isin(wanted.astype(among.dtype), among, False)

@@ -59,7 +59,13 @@ def unbound(
             return f"{name} is given twice, by position and by name"
     if len(args) > len(positional) and not any(p.kind == VAR_POSITIONAL for p in parameters):
         return f"got {len(args)} arguments by position, {len(positional)} at most"
-    missing = [p.name for p in parameters if p.required and p.name not in filled | kwargs.keys()]
+    missing = [
+        p.name
+        for p in parameters
+        if p.required
+        and p.kind not in (VAR_POSITIONAL, VAR_KEYWORD)
+        and p.name not in filled | kwargs.keys()
+    ]
     return f"{missing[0]} is missing" if missing else None
 
 

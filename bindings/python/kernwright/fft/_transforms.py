@@ -15,7 +15,7 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._array.creation import asarray
-from kernwright._array.operands import axis_of, device_array
+from kernwright._array.operands import axis_of, device_array, stored
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.fft._helpers import _checked_count
@@ -156,25 +156,44 @@ def _transformed(x: Array, n: int | None, axis: int, norm: str | None, forward: 
     return result.transpose(*(order.index(a) for a in range(x.ndim)))
 
 
-def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def _stored(result: Array, out: Array | None) -> Array:
+    return result if out is None else stored(result, out)
+
+
+def fft(
+    x: Array,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """sum over j of x[j] * exp(-2 pi i j k / n) along `axis`, cut or filled with zeros to `n`.
 
     norm: where the factor 1/n goes: "backward" (the inverse), "forward", or "ortho" (1/sqrt(n) in
-    both). float32 and narrower floats give complex64, float64, integers and bool complex128.
+    both). float32 and narrower floats give complex64, float64, integers and bool complex128. `out`
+    takes the result, by a copy, in all functions of this module.
 
     >>> kw.fft.fft(kw.asarray([1 + 0j, 0, 0, 0])).numpy()
     array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
-    return _transformed(x, n, axis, norm, True)
+    return _stored(_transformed(x, n, axis, norm, True), out)
 
 
-def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ifft(
+    x: Array,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """The inverse of fft().
 
     >>> kw.fft.ifft(kw.asarray([4 + 0j, 0, 0, 0])).numpy()
     array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
-    return _transformed(x, n, axis, norm, False)
+    return _stored(_transformed(x, n, axis, norm, False), out)
 
 
 def _axes_and_sizes(x: Array, s: Any, axes: Any) -> list[tuple[int, int]]:
@@ -187,7 +206,9 @@ def _axes_and_sizes(x: Array, s: Any, axes: Any) -> list[tuple[int, int]]:
     return list(zip(axes, sizes, strict=True))
 
 
-def fftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def fftn(
+    x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None, out: Array | None = None
+) -> Array:
     """fft() over several axes (None: all), each cut or filled to its size in `s`.
 
     >>> kw.fft.fftn(kw.asarray([[1 + 0j, 0], [0, 0]])).numpy()
@@ -197,10 +218,12 @@ def fftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None) 
     x = device_array(x)
     for axis, n in _axes_and_sizes(x, s, axes):
         x = fft(x, n=n, axis=axis, norm=norm)
-    return x
+    return _stored(x, out)
 
 
-def ifftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def ifftn(
+    x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None, out: Array | None = None
+) -> Array:
     """The inverse of fftn().
 
     >>> kw.fft.ifftn(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
@@ -210,7 +233,7 @@ def ifftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None)
     x = device_array(x)
     for axis, n in _axes_and_sizes(x, s, axes):
         x = ifft(x, n=n, axis=axis, norm=norm)
-    return x
+    return _stored(x, out)
 
 
 def _real(value: Any, name: str) -> Array:
@@ -224,7 +247,14 @@ def _head(x: Array, axis: int, count: int) -> Array:
     return x[(slice(None),) * (axis % x.ndim) + (slice(count),)]
 
 
-def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def rfft(
+    x: Array,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """The first n // 2 + 1 elements of fft() of real numbers: the others are their conjugates.
 
     >>> kw.fft.rfft(kw.asarray([1.0, 0, 0, 0])).numpy()
@@ -232,10 +262,17 @@ def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = N
     """
     x = _real(x, "rfft")
     count = _count(n, x, _axis(x, axis))
-    return _head(fft(x, n=count, axis=axis, norm=norm), axis, count // 2 + 1)
+    return _stored(_head(fft(x, n=count, axis=axis, norm=norm), axis, count // 2 + 1), out)
 
 
-def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def irfft(
+    x: Array,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """The inverse of rfft(): `n` real numbers (2 * (m - 1) of m, unless told otherwise).
 
     >>> kw.fft.irfft(kw.asarray([4 + 0j, 0, 0])).numpy()
@@ -256,10 +293,12 @@ def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = 
         nyquist = kw.real(half[..., n // 2 :]).astype(half.dtype)
         middle = kw.concat([half[..., 1 : n // 2], nyquist], axis=-1)
     whole = kw.concat([first, middle, mirrored], axis=-1)[..., :n]
-    return kw.moveaxis(kw.real(ifft(whole, norm=norm)), -1, axis)
+    return _stored(kw.moveaxis(kw.real(ifft(whole, norm=norm)), -1, axis), out)
 
 
-def rfftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def rfftn(
+    x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None, out: Array | None = None
+) -> Array:
     """rfft() over the last of several axes, then fft() over the others.
 
     >>> kw.fft.rfftn(kw.asarray([[1.0, 0], [0, 0]])).numpy()
@@ -271,10 +310,12 @@ def rfftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None)
     x = rfft(x, n=pairs[-1][1], axis=pairs[-1][0], norm=norm)
     for axis, n in pairs[:-1]:
         x = fft(x, n=n, axis=axis, norm=norm)
-    return x
+    return _stored(x, out)
 
 
-def irfftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def irfftn(
+    x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None, out: Array | None = None
+) -> Array:
     """The inverse of rfftn().
 
     >>> kw.fft.irfftn(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
@@ -288,56 +329,91 @@ def irfftn(x: Array, /, s: Any = None, axes: Any = None, norm: str | None = None
         count = 2 * (x.shape[last] - 1)
     for axis, n in pairs[:-1]:
         x = ifft(x, n=n, axis=axis, norm=norm)
-    return irfft(x, n=count, axis=last, norm=norm)
+    return _stored(irfft(x, n=count, axis=last, norm=norm), out)
 
 
 _LAST_TWO = (-2, -1)
 
 
-def fft2(x: Array, /, s: Any = None, axes: Any = _LAST_TWO, norm: str | None = None) -> Array:
+def fft2(
+    x: Array,
+    /,
+    s: Any = None,
+    axes: Any = _LAST_TWO,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """fftn() over two axes, the last ones unless told otherwise.
 
     >>> kw.fft.fft2(kw.asarray([[1 + 0j, 0], [0, 0]])).numpy()
     array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return fftn(x, s, axes, norm)
+    return _stored(fftn(x, s, axes, norm), out)
 
 
-def ifft2(x: Array, /, s: Any = None, axes: Any = _LAST_TWO, norm: str | None = None) -> Array:
+def ifft2(
+    x: Array,
+    /,
+    s: Any = None,
+    axes: Any = _LAST_TWO,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """The inverse of fft2().
 
     >>> kw.fft.ifft2(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
     array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return ifftn(x, s, axes, norm)
+    return _stored(ifftn(x, s, axes, norm), out)
 
 
-def rfft2(x: Array, /, s: Any = None, axes: Any = _LAST_TWO, norm: str | None = None) -> Array:
+def rfft2(
+    x: Array,
+    /,
+    s: Any = None,
+    axes: Any = _LAST_TWO,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """rfftn() over two axes, the last ones unless told otherwise.
 
     >>> kw.fft.rfft2(kw.asarray([[1.0, 0], [0, 0]])).numpy()
     array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return rfftn(x, s, axes, norm)
+    return _stored(rfftn(x, s, axes, norm), out)
 
 
-def irfft2(x: Array, /, s: Any = None, axes: Any = _LAST_TWO, norm: str | None = None) -> Array:
+def irfft2(
+    x: Array,
+    /,
+    s: Any = None,
+    axes: Any = _LAST_TWO,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """The inverse of rfft2().
 
     >>> kw.fft.irfft2(kw.asarray([[4 + 0j, 0], [0, 0]])).numpy()
     array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
-    return irfftn(x, s, axes, norm)
+    return _stored(irfftn(x, s, axes, norm), out)
 
 
 _OTHER = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def hfft(
+    x: Array,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """The real transform of numbers whose second half would be conjugates of the first.
 
     >>> kw.fft.hfft(kw.asarray([1 + 0j, 0, 0])).numpy()
@@ -347,10 +423,19 @@ def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = N
 
     if norm not in _OTHER:
         raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
-    return irfft(kw.conj(_complex(device_array(x))), n=n, axis=axis, norm=_OTHER[norm])
+    return _stored(
+        irfft(kw.conj(_complex(device_array(x))), n=n, axis=axis, norm=_OTHER[norm]), out
+    )
 
 
-def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ihfft(
+    x: Array,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """The inverse of hfft().
 
     >>> kw.fft.ihfft(kw.asarray([4.0, 0, 0, 0])).numpy()
@@ -360,4 +445,4 @@ def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = 
 
     if norm not in _OTHER:
         raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
-    return kw.conj(rfft(x, n=n, axis=axis, norm=_OTHER[norm]))
+    return _stored(kw.conj(rfft(x, n=n, axis=axis, norm=_OTHER[norm])), out)

@@ -275,8 +275,9 @@ def interp(
     point `left` (None: its value), above the last one `right`. With `period` places repeat, and
     the points may come in any order; else `xp` rises, and is not looked at.
 
-    `x` may be on the host: numbers of Python have the type that they have beside the points. The
-    dtype is that of all three together, float64 of integers; `fp` may be complex.
+    `x` may be on the host, and `xp` and `fp` lists: numbers of Python have the type that they have
+    beside the points. The dtype is that of all three together, float64 of integers; `fp` may be
+    complex.
     InvalidArgument for no points and for vectors of different lengths.
 
     >>> kw.interp(kw.asarray([1.5, 9.0]), kw.asarray([1.0, 2.0]), kw.asarray([10.0, 20.0])).numpy()
@@ -284,7 +285,8 @@ def interp(
     """
     import kernwright as kw
 
-    places, values = device_array(xp, "xp"), device_array(fp, "fp")
+    near = next((one for one in (xp, fp, x) if isinstance(one, Array)), None)
+    places, values = _listed(xp, "xp", near), _listed(fp, "fp", near)
     points = _points(x, places)
     if places.ndim != 1 or places.shape != values.shape or places.size == 0:
         raise InvalidArgument(
@@ -312,6 +314,15 @@ def interp(
         points, *(one if one.is_contiguous else one.copy() for one in (places, values)), ends
     )
     return made
+
+
+def _listed(points: Any, name: str, near: Array | None) -> Array:
+    """An array of the device; lists are copied to that of `near`."""
+    import kernwright as kw
+
+    if not isinstance(points, (list, tuple)):
+        return device_array(points, name)
+    return kw.asarray(points, device=None if near is None else near.device)
 
 
 def _points(x: Any, near: Array) -> Array:

@@ -76,29 +76,26 @@ def _listed(tup: Any) -> list[Array]:
     return [device_array(x, f"array {i}") for i, x in enumerate(tup)]
 
 
-def _joined(parts: list[Array], axis: int, dtype: Any) -> Array:
-    made = concat(parts, axis=axis)
-    return made if dtype is None else made.astype(dtype, copy=False)
-
-
-def hstack(tup: Any, *, dtype: Any = None) -> Array:
-    """The arrays side by side: along the second axis, vectors along their only one.
+def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
+    """The arrays side by side: along the second axis, vectors along their only one; `dtype` and
+    `casting` as concat() takes them.
 
     >>> kw.hstack([kw.asarray([1, 2]), kw.asarray([3])]).numpy()
     array([1, 2, 3])
     """
     parts = [x if x.ndim else x.reshape(1) for x in _listed(tup)]
-    return _joined(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+    axis = 0 if parts and parts[0].ndim == 1 else 1
+    return concat(parts, axis=axis, dtype=dtype, casting=casting)
 
 
-def vstack(tup: Any, *, dtype: Any = None) -> Array:
-    """The arrays below each other, vectors as rows.
+def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
+    """The arrays below each other, vectors as rows; `dtype` and `casting` as concat() takes them.
 
     >>> kw.vstack([kw.asarray([1, 2]), kw.asarray([3, 4])]).numpy()
     array([[1, 2],
            [3, 4]])
     """
-    return _joined([_matrix(x) for x in _listed(tup)], 0, dtype)
+    return concat([_matrix(x) for x in _listed(tup)], axis=0, dtype=dtype, casting=casting)
 
 
 def dstack(tup: Any) -> Array:

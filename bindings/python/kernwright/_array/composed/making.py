@@ -170,7 +170,7 @@ def logspace(
     if not all(map(_is_real, (start, stop, base))):
         values = np.logspace(start, stop, num, endpoint=endpoint, base=base)
         return _converted(asarray(values, device=device), dtype)
-    exponents = linspace(start, stop, num, "float64", endpoint=endpoint, device=device)
+    exponents = linspace(start, stop, num, dtype="float64", endpoint=endpoint, device=device)
     return _converted(kw.float_power(float(base), exponents), dtype)
 
 
@@ -197,7 +197,9 @@ def geomspace(
         is_complex = dtype is not None and _dtype(dtype).kind == "c"
         values = np.geomspace(start, stop, num, endpoint, complex if is_complex else None)
         return _converted(asarray(values, device=device), dtype)
-    shares = linspace(0, math.log2(stop / start), num, "float64", endpoint=endpoint, device=device)
+    shares = linspace(
+        0, math.log2(stop / start), num, dtype="float64", endpoint=endpoint, device=device
+    )
     made = kw.exp2(shares) * float(start)
     if endpoint and num > 1:
         made[-1] = float(stop)
@@ -225,7 +227,7 @@ def lines(
 def _shares(num: int, endpoint: bool, *ends: Any) -> Array:
     """From 0 to 1 along a first axis before those of arrays on the device."""
     arrays = [end for end in ends if isinstance(end, Array)]
-    shares = linspace(0, 1, num, "float64", endpoint=endpoint, device=arrays[0].device)
+    shares = linspace(0, 1, num, dtype="float64", endpoint=endpoint, device=arrays[0].device)
     ndim = max(array.ndim for array in arrays)
     made: Array = shares.reshape((-1,) + (1,) * ndim)
     return made

@@ -23,7 +23,7 @@ _MODES = (
 
 
 def pad(
-    x: Any, pad_width: Any, /, mode: str | Callable[..., Any] = "constant", *,
+    x: Any, /, pad_width: Any, mode: str | Callable[..., Any] = "constant", *,
     constant_values: Any = 0, end_values: Any = 0, stat_length: Any = None,
     reflect_type: str = "even", **options: Any,
 ) -> Array:  # fmt: skip
@@ -233,7 +233,7 @@ def _ramp(x: Array, axis: int, width: int, end: Any, behind: bool) -> Array:
     edge = _part(x, axis, slice(extent - 1, None) if behind else slice(1))
     whole = x.dtype.kind in "iub"
     edge = edge.astype(np.float64) if whole else edge
-    shares = kw.linspace(0, 1, width, "float64", endpoint=False, device=x.device)
+    shares = kw.linspace(0, 1, width, dtype="float64", endpoint=False, device=x.device)
     shares = (kw.flip(shares) if behind else shares).reshape(
         tuple(width if at == axis else 1 for at in range(x.ndim))
     )

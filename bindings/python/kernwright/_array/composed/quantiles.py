@@ -170,6 +170,9 @@ def _quantile(
     shares, shape = _checked_shares(q, rows, name)
     floating = rows.dtype.kind not in "iub"
     dtype = rows.dtype if floating else np.dtype(np.float64)
+    takes_elements = method in _ELEMENTS and weights is None and not isinstance(q, Array)
+    if takes_elements and rows.shape[-1] > 0:
+        dtype = rows.dtype
     if rows.shape[-1] == 0:
         made = full((*shape, *rows.shape[:-1]), np.nan, dtype, device=rows.device)
         return _finished(made, axes, ndim, keepdims, out, len(shape))
@@ -218,6 +221,8 @@ def _between(ordered: Array, count: Any, shares: Array, method: str) -> Array:
         at = at.reshape((1,) * (ordered.ndim - 1) + (-1,))
     below = kw.floor(at)
     share = rule(at - below, below)
+    if method in _ELEMENTS and share is not None:  # one of the two, without a line between
+        below, share = kw.where(share > 0, below + 1, below), None
     low, high = (
         kw.maximum(kw.minimum(index, count - 1), 0).astype(np.int64) for index in (below, below + 1)
     )
@@ -288,6 +293,9 @@ def _rounded(operation: str) -> Callable[[Any, Array], Array]:
 
     return lambda n, q: getattr(kw, operation)((n - 1) * q)
 
+
+# Methods whose result is one of the elements.
+_ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
 
 # Name -> the place among the ordered elements, and how far it is from the lower to the upper one.
 _METHODS: dict[str, tuple[Any, Any]] = {

@@ -18,13 +18,15 @@ __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d", "unique"]
 def unique(
     x: Any, /, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
+    sorted: bool = True,
 ) -> Any:  # fmt: skip
     """NumPy's unique(): the values, ascending, alone, or with what else is asked for, in a tuple.
 
     The order is (values, indices, inverse_indices, counts). `axis`: the different parts of `x`
     along it, in the order of their first elements, then of their second, and so on; the inverse
     indices have one dimension then. All NaN are one value; with equal_nan=False, as in
-    unique_all(), each of them is a value. The call waits for the number of values. AxisError.
+    unique_all(), each of them is a value. The call waits for the number of values. Values always
+    rise, also with sorted=False, which allows any order. AxisError.
 
     >>> kw.unique(kw.asarray([5, 7, 5]), return_counts=True)[1].numpy()
     array([2, 1])
@@ -125,6 +127,9 @@ def intersect1d(
     import kernwright as kw
 
     first, second = _pair(ar1, ar2)
+    if _mixes_signs(ar1, ar2):
+        made = _intersect_integers(ar1, ar2, assume_unique)
+        return made if return_indices else made[0]
     size, places = first.size, None
     if not assume_unique:
         first, index1 = unique(first, return_index=True)
@@ -142,6 +147,23 @@ def intersect1d(
         found = [kw.take(index, one) if index.size else one
                  for index, one in zip(places, found, strict=True)]  # fmt: skip
     return (values, *found)
+
+
+def _mixes_signs(ar1: Array, ar2: Array) -> bool:
+    """Integers whose common dtype is float64, in which neighbours above 2^53 are equal."""
+    return {ar1.dtype.kind, ar2.dtype.kind} == {"i", "u"} and common_dtype([ar1, ar2]).kind == "f"
+
+
+def _intersect_integers(ar1: Array, ar2: Array, assume_unique: bool) -> tuple[Array, ...]:
+    """Compared by their values; what both have fits into int64."""
+    import kernwright as kw
+
+    flat = [ar1.reshape(-1), ar2.reshape(-1)]
+    places = [kw.flatnonzero(kw.isin(flat[i], flat[1 - i])) for i in (0, 1)]
+    both = [one[at].astype("int64") for one, at in zip(flat, places, strict=True)]
+    first, second = both
+    values, *found = intersect1d(first, second, assume_unique, True)
+    return (values.astype("float64"), *(at[i] for at, i in zip(places, found, strict=True)))
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
@@ -170,6 +192,9 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
     import kernwright as kw
 
     first, second = _pair(ar1, ar2)
+    if _mixes_signs(ar1, ar2):
+        parts = [setdiff1d(ar1, ar2, assume_unique), setdiff1d(ar2, ar1, assume_unique)]
+        return kw.sort(kw.concat(parts))
     if not assume_unique:
         first, second = unique(first), unique(second)
     ordered = kw.sort(kw.concat([first, second]))
