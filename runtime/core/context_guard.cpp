@@ -21,9 +21,9 @@ void restore(Device& device, CUcontext context) noexcept {
 
 }  // namespace
 
-ContextGuard::ContextGuard(Device& device) : device_(device) {
+ContextGuard::ContextGuard(Device& device, CUcontext context) : device_(device) {
   device.require_usable();
-  const CUcontext wanted = device.context();
+  const CUcontext wanted = context != nullptr ? context : device.context();
   const DriverApi& api = device.driver();
   device.check(api.cuCtxGetCurrent(&previous_), "cuCtxGetCurrent");
   if (previous_ == wanted) return;

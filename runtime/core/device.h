@@ -141,7 +141,8 @@ std::string describe_result(const DriverApi& api, CUresult result);
 /// initialised before fork()") and on a lost device. The destructor never throws.
 class ContextGuard {
  public:
-  explicit ContextGuard(Device& device);
+  /// `context`: another one of the device, that of a partition; null is the device's own.
+  explicit ContextGuard(Device& device, CUcontext context = nullptr);
   ~ContextGuard();
   ContextGuard(const ContextGuard&) = delete;
   ContextGuard& operator=(const ContextGuard&) = delete;

@@ -390,7 +390,8 @@ void Graph::update(const GraphNode& node, std::span<void* const> arguments,
   }
   CUDA_KERNEL_NODE_PARAMS parameters = target.parameters;
   parameters.kernelParams = const_cast<void**>(arguments.data());
-  const ContextGuard guard(box.device);
+  // The driver takes values for a node of a partition in that context alone.
+  const ContextGuard guard(box.device, parameters.ctx);
   box.finish_run();
   const CUresult result = box.device.driver().cuGraphExecKernelNodeSetParams(
       box.executable, box.shape.nodes[target.place], &parameters);

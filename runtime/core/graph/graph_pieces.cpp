@@ -61,6 +61,7 @@ GraphPieces::~GraphPieces() {
 void GraphPieces::set(std::size_t place, const CUDA_KERNEL_NODE_PARAMS& parameters) {
   const auto piece = std::find_if(pieces_.begin(), pieces_.end(),
                                   [&](const Piece& each) { return place < each.end; });
+  const ContextGuard guard(device_, parameters.ctx);
   device_.check(device_.driver().cuGraphExecKernelNodeSetParams(piece->executable, nodes_.at(place),
                                                                 &parameters),
                 "cuGraphExecKernelNodeSetParams");

@@ -101,7 +101,8 @@ SimDevice* SimDriver::device_of(CUcontext handle) const noexcept {
   for (const auto& device : devices) {
     if (device->handle == handle) return device.get();
   }
-  return nullptr;
+  const auto green = green_contexts.find(reinterpret_cast<CUgreenCtx>(handle));
+  return green != nullptr ? &green->context->device : nullptr;
 }
 
 Memory* SimDriver::memory_of(std::uint64_t address) noexcept {

@@ -137,6 +137,13 @@ std::pair<std::shared_ptr<GraphNode>, std::shared_ptr<Graph>> find_kernel_node(C
   return {std::move(node), std::move(graph)};
 }
 
+/// Whether the calling thread's context is that of the green context, or for null a device's own.
+bool is_current(const GreenContext* green) {
+  const CUcontext current = context_stack().empty() ? nullptr : context_stack().back();
+  if (green != nullptr) return current == reinterpret_cast<CUcontext>(green->handle);
+  return current_context()->device.handle == current;
+}
+
 }  // namespace
 
 void calls::cuGraphCreate(CUgraph* graph, unsigned int flags) {
@@ -241,7 +248,8 @@ void calls::cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARA
   const auto [x, y, z] = work.grid;
   const auto [u, v, w] = work.block;
   void** const slots = node->parameters.empty() ? nullptr : node->parameters.data();
-  const auto home = work.function->context->device.handle;
+  const auto home = work.green != nullptr ? reinterpret_cast<CUcontext>(work.green->handle)
+                                          : work.function->context->device.handle;
   *parameters = {work.handle, x, y, z, u, v, w, work.shared_bytes, slots, nullptr, nullptr, home};
 }
 
@@ -272,6 +280,7 @@ void calls::cuGraphExecKernelNodeSetParams(CUgraphExec handle, CUgraphNode node_
   require(found != plan->nodes.end());
   auto& old = std::get<KernelWork>(found->work);
   require(work.function->context->id == old.function->context->id);
+  require(is_current(old.green.get()));
   work.cooperative = old.cooperative;
   work.green = old.green;
   old = std::move(work);
