@@ -275,6 +275,10 @@ void Partition::Box::create() {
   if (result != CUDA_SUCCESS) fail_split(device, result, "cuDevResourceGenerateDesc");
   result = api.cuGreenCtxCreate(&handle, descriptor, device.handle(), CU_GREEN_CTX_DEFAULT_STREAM);
   if (result != CUDA_SUCCESS) fail_split(device, result, "cuGreenCtxCreate");
+  // Until somebody asks for it, the driver refuses the context that nodes of its graphs tell.
+  CUcontext context = nullptr;
+  result = api.cuCtxFromGreenCtx(&context, handle);
+  if (result != CUDA_SUCCESS) fail_split(device, result, "cuCtxFromGreenCtx");
   CUdevResource given{};
   result = api.cuGreenCtxGetDevResource(handle, &given, CU_DEV_RESOURCE_TYPE_SM);
   if (result != CUDA_SUCCESS) fail_split(device, result, "cuGreenCtxGetDevResource");

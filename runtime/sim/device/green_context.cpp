@@ -169,6 +169,13 @@ void calls::cuGreenCtxCreate(CUgreenCtx* handle, CUdevResourceDesc descriptor, C
   *handle = green->handle;
 }
 
+void calls::cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx handle) {
+  require(context != nullptr);
+  const auto green = find_green(handle);
+  green->is_context = true;
+  *context = green->as_context();
+}
+
 /// Work of its streams is finished first. The streams stay, and every use of one fails.
 void calls::cuGreenCtxDestroy(CUgreenCtx handle) {
   const auto green = find_green(handle);

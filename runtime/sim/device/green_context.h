@@ -14,7 +14,11 @@ struct GreenContext {
   std::shared_ptr<Context> context;  ///< the primary context
   CUgreenCtx handle = nullptr;
   std::vector<std::uint32_t> processors;  ///< values of %smid, in ascending order
+  std::atomic<bool> is_context{false};    ///< cuCtxFromGreenCtx was called
   std::atomic<bool> destroyed{false};
+
+  /// What nodes of graphs tell; good for calls where `is_context`.
+  CUcontext as_context() const noexcept { return reinterpret_cast<CUcontext>(handle); }
 };
 
 /// What cuDevResourceGenerateDesc made: the multiprocessors of a green context to be.

@@ -102,7 +102,7 @@ SimDevice* SimDriver::device_of(CUcontext handle) const noexcept {
     if (device->handle == handle) return device.get();
   }
   const auto green = green_contexts.find(reinterpret_cast<CUgreenCtx>(handle));
-  return green != nullptr ? &green->context->device : nullptr;
+  return green != nullptr && green->is_context ? &green->context->device : nullptr;
 }
 
 Memory* SimDriver::memory_of(std::uint64_t address) noexcept {

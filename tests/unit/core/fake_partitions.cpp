@@ -59,6 +59,9 @@ void fill_partitions(DriverApi& api) {
   KW_FAKE(cuGreenCtxCreate,
           (CUgreenCtx * context, CUdevResourceDesc descriptor, CUdevice, unsigned),
           return create(context, descriptor););
+  KW_FAKE(cuCtxFromGreenCtx, (CUcontext * context, CUgreenCtx green),
+          *context = reinterpret_cast<CUcontext>(green);
+          return CUDA_SUCCESS;);
   KW_FAKE(
       cuGreenCtxDestroy, (CUgreenCtx context),
       return fake().gone("green context", context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;);

@@ -236,7 +236,7 @@ TEST_CASE("partition: a driver without green contexts says so, and what works wi
 
 TEST_CASE("partition: a step that fails leaves nothing behind") {
   for (const char* call : {"cuDevSmResourceSplitByCount", "cuDevResourceGenerateDesc",
-                           "cuGreenCtxCreate", "cuGreenCtxGetDevResource"}) {
+                           "cuGreenCtxCreate", "cuCtxFromGreenCtx", "cuGreenCtxGetDevResource"}) {
     Device& device = divided_device();
     const int skip = std::string(call) == "cuDevSmResourceSplitByCount" ? 1 : 0;
     FakeDriver::get().fail(call, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, 1, skip);

@@ -137,11 +137,10 @@ std::pair<std::shared_ptr<GraphNode>, std::shared_ptr<Graph>> find_kernel_node(C
   return {std::move(node), std::move(graph)};
 }
 
-/// Whether the calling thread's context is that of the green context, or for null a device's own.
+/// Whether the calling thread's context is that of the green context, or (null) of a device.
 bool is_current(const GreenContext* green) {
-  const CUcontext current = context_stack().empty() ? nullptr : context_stack().back();
-  if (green != nullptr) return current == reinterpret_cast<CUcontext>(green->handle);
-  return current_context()->device.handle == current;
+  const auto device = current_context()->device.handle;
+  return context_stack().back() == (green != nullptr ? green->as_context() : device);
 }
 
 }  // namespace
@@ -248,8 +247,8 @@ void calls::cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARA
   const auto [x, y, z] = work.grid;
   const auto [u, v, w] = work.block;
   void** const slots = node->parameters.empty() ? nullptr : node->parameters.data();
-  const auto home = work.green != nullptr ? reinterpret_cast<CUcontext>(work.green->handle)
-                                          : work.function->context->device.handle;
+  const auto home =
+      work.green != nullptr ? work.green->as_context() : work.function->context->device.handle;
   *parameters = {work.handle, x, y, z, u, v, w, work.shared_bytes, slots, nullptr, nullptr, home};
 }
 

@@ -173,6 +173,14 @@ TEST_CASE("sim green context: kernels of its streams run on its multiprocessors,
   CHECK(api.cuDevSmResourceSplitByCount(halves.data(), &count, &given, nullptr, 0, 8) ==
         CUDA_SUCCESS);
   CHECK(count == 2);
+  const auto as_handle = reinterpret_cast<CUcontext>(first);
+  CHECK(api.cuCtxSetCurrent(as_handle) == CUDA_ERROR_INVALID_CONTEXT);
+  CUcontext primary = nullptr, context = nullptr;
+  CHECK(api.cuCtxGetCurrent(&primary) == CUDA_SUCCESS);
+  CHECK(api.cuCtxFromGreenCtx(&context, first) == CUDA_SUCCESS);
+  CHECK(context == as_handle);
+  CHECK(api.cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  CHECK(api.cuCtxSetCurrent(primary) == CUDA_SUCCESS);
   CUgreenCtx found = nullptr;
   CHECK(api.cuStreamGetGreenCtx(a, &found) == CUDA_SUCCESS);
   CHECK(found == first);

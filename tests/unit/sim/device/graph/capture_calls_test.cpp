@@ -354,6 +354,8 @@ std::vector<Call> of_green_contexts() {
         CALL(cuGreenCtxCreate, kUnsupported, false,
              return api.cuGreenCtxCreate(scratch<CUgreenCtx>(), s.descriptor, 0,
                                          CU_GREEN_CTX_DEFAULT_STREAM);),
+        CALL(cuCtxFromGreenCtx, kOk, true,
+             return api.cuCtxFromGreenCtx(scratch<CUcontext>(), s.green);),
         CALL(cuGreenCtxDestroy, kUnsupported, false, return api.cuGreenCtxDestroy(s.green);),
         CALL(cuGreenCtxGetDevResource, kOk, true,
              return api.cuGreenCtxGetDevResource(s.green, scratch<CUdevResource>(),
