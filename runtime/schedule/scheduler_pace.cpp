@@ -2,6 +2,7 @@
 #include "base/format.h"
 #include "core/device.h"
 #include "core/launch/launch_pause.h"
+#include "schedule/precise_sleep.h"
 #include "schedule/scheduler_core.h"
 
 #include <algorithm>
@@ -74,6 +75,7 @@ Pacer::Number SchedulerCore::enter(const PacedLaunch& launch) {
   launch.task->preemptions_.fetch_add(1, std::memory_order_relaxed);
   const LaunchPause paused;
   const EagerScope eager(*this);
+  const PreciseSleep precise;
   for (unsigned round = 0;; ++round) {
     if (launch.task->cancelled_.load(std::memory_order_relaxed)) {
       const Lock lock(mutex_);

@@ -47,10 +47,12 @@ bool SchedulerCore::wait_in_callback(const Predicate& is_over, steady_clock::tim
   }
 }
 
-/// A thread that sleeps takes longer to come back than small work takes.
+/// A thread that sleeps takes longer to come back than small work takes, and the one that waits for
+/// guaranteed work shall lose no time.
 bool SchedulerCore::spin(const Task& task, steady_clock::time_point until) {
-  constexpr std::chrono::microseconds kLongest(50);
-  const auto end = std::min(until, steady_clock::now() + kLongest);
+  constexpr std::chrono::microseconds kLongest(50), kGuaranteed(5000);
+  const bool is_urgent = task.qos() == Qos::guaranteed;
+  const auto end = std::min(until, steady_clock::now() + (is_urgent ? kGuaranteed : kLongest));
   while (task.state() == TaskState::running && steady_clock::now() < end) {
     if (!reap()) std::this_thread::yield();
   }

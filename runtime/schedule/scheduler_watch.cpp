@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "core/device.h"
 #include "core/lifecycle.h"
+#include "schedule/precise_sleep.h"
 #include "schedule/scheduler_core.h"
 
 #include <algorithm>
@@ -144,6 +145,7 @@ void SchedulerCore::watch() {
   constexpr int kMostRests = 50;  ///< without work
   microseconds pause{0}, rest = kShortRest;
   int rests = 0;
+  const PreciseSleep precise;
   Lock lock(mutex_);
   while (may_call_driver()) {
     const bool has_work = has_issued();

@@ -313,9 +313,9 @@ def test_tasks_of_a_model_share_one_limit_and_one_reservation():
 
 def test_views(stepped, tmp_path):
     x = kw.ones(3)
-    stepped.submit(kw.exp, x, name="<one>", memory=600_000)
+    first = stepped.submit(kw.exp, x, name="<one>", memory=600_000)
     stepped.submit(kw.exp, x, qos="best_effort").cancel()
-    stepped.step()
+    first.result()
     stepped.submit(kw.exp, x, memory=500_000, name="two")
     stepped.submit(kw.exp, x, memory=5_000_000)
     rows = stepped.tasks()
@@ -413,7 +413,7 @@ def test_callbacks_get_the_task(stepped):
     seen = []
     task = stepped.submit(kw.ones, 3)
     task.add_done_callback(seen.append)
-    stepped.step()
+    task.result()
     task.add_done_callback(seen.append)
     assert seen == [task, task]
     with pytest.raises(kw.ArgumentError):
