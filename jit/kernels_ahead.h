@@ -19,14 +19,19 @@ class KernelsAhead {
   /// Begins to compile `kernel`, which must live as long as this object.
   void begin(const LazyKernel& kernel, Device& device) {
     if (kernel.find(device) == nullptr) [[unlikely]]
-      compile(kernel, device);
+      begin_missing(kernel, device);
   }
   /// kernel.on(device), after its compile where that was begun. Throws as on() does.
   const Kernel& on(const LazyKernel& kernel, Device& device) {
     return begun_.empty() ? kernel.on(device) : finish(kernel, device);
   }
+  /// Returns when all begun kernels are compiled and loaded. Throws as on() does, in the order of
+  /// begin().
+  void load_all();
 
  private:
+  friend class CompileOnly;
+
   struct Begun {
     const LazyKernel* kernel;
     Device* device;
@@ -34,6 +39,7 @@ class KernelsAhead {
     std::function<const Kernel&()> load;  ///< set by the task
   };
   std::list<Begun>::iterator find(const LazyKernel& kernel, const Device& device);
+  void begin_missing(const LazyKernel& kernel, Device& device);
   void compile(const LazyKernel& kernel, Device& device);
   const Kernel& finish(const LazyKernel& kernel, Device& device);
 

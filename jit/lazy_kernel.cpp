@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "core/device.h"
 #include "core/per_device.h"
+#include "jit/compile_only.h"
 #include "jit/program.h"
 
 namespace kernwright {
@@ -47,6 +48,7 @@ struct LazyKernel::Box {
   Box(Program lazy_program, std::string kernel_name, std::vector<std::string> come_along)
       : program(std::move(lazy_program)),
         is_implied(false),
+        may_wait(true),
         name(std::move(kernel_name)),
         companions(std::move(come_along)) {}
 
@@ -60,7 +62,8 @@ struct LazyKernel::Box {
   }
 
   Program program;
-  bool is_implied;  ///< the only one, which nobody named
+  bool is_implied;        ///< the only one, which nobody named
+  bool may_wait = false;  ///< for a CompileOnly
   std::string name;
   std::vector<std::string> companions;
   PerDevice<Kernel> kernels;
@@ -76,6 +79,10 @@ const std::string& LazyKernel::name() const noexcept { return box_->name; }
 const Program& LazyKernel::program() const noexcept { return box_->program; }
 
 const Kernel& LazyKernel::on(Device& device) const {
+  if (const Kernel* const known = box_->kernels.find(device)) [[likely]]
+    return *known;
+  CompileOnly* const scope = CompileOnly::current();
+  if (scope != nullptr && box_->may_wait) return scope->begin(*this, device);
   return box_->kernels.get(device, [&] { return box_->compile(device)(); });
 }
 

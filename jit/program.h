@@ -57,7 +57,7 @@ class Program {
   ObjectCode compile(CodeKind kind, const std::vector<std::string>& names = {}) const;
 
   /// Compiles code for `device` through the caches: a cubin for a GPU, PTX for a GPU newer than
-  /// NVRTC, PTX with line numbers for the simulated device. Does not load it.
+  /// NVRTC, PTX with line numbers for the simulated device. Loads nothing.
   std::shared_ptr<const ObjectCode> compile_for(Device& device,
                                                 const std::vector<std::string>& names = {}) const;
 
@@ -71,7 +71,7 @@ class Program {
   std::function<Kernel()> compile_kernel(Device& device, const std::string& name,
                                          const std::vector<std::string>& companions = {}) const;
 
-  /// The code of kernel(), without loading it.
+  /// The code of kernel(), not loaded.
   std::shared_ptr<const ObjectCode> object_code(Device& device, const std::string& name) const;
   /// The same with its origin: for loaded code that of its first request; else that of this one.
   FoundCode found_code(Device& device, const std::string& name) const;
@@ -101,13 +101,15 @@ class LazyKernel {
   /// candidates when there is none, more than one, or only a template. Where the text does not
   /// tell, it is compiled for `device` (null: as Program::compile() does).
   explicit LazyKernel(Program program, std::string name = {}, Device* device = nullptr);
-  /// `companions`: as Program::kernel() takes them.
+  /// A kernel of the library. `companions`: as for Program::kernel(). In a CompileOnly the compile
+  /// may wait, see on().
   LazyKernel(Program program, std::string name, std::vector<std::string> companions);
 
   const std::string& name() const noexcept;
   const Program& program() const noexcept;
   /// Compiles and loads when this is the first use on `device`; then a table look-up without a
-  /// lock. The reference is valid as long as any copy of this object lives.
+  /// lock. The reference is valid as long as any copy of this object lives. In a CompileOnly of
+  /// this thread a kernel that may wait and is not compiled yet has an empty one in its place.
   const Kernel& on(Device& device) const;
   /// on() where that is a look-up, else null.
   const Kernel* find(const Device& device) const noexcept;

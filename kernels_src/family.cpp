@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "core/device.h"
+#include "jit/compile_only.h"
 #include "kernels_src/device_headers.h"
 
 #include <memory>
@@ -19,12 +20,7 @@ constexpr std::array<const char*, kScalarTypeCount> kDeviceTypes = {
     "Float64", "Float8E4M3", "Float8E5M2", "Complex64", "Complex128",
 };
 
-thread_local int compile_only_scopes = 0;
-
 }  // namespace
-
-CompileOnly::CompileOnly() noexcept { ++compile_only_scopes; }
-CompileOnly::~CompileOnly() { --compile_only_scopes; }
 
 bool overlaps_launches(const Device& device) { return device.compute_capability().major >= 9; }
 
@@ -36,7 +32,7 @@ bool overlaps_launches(const Device& device, std::int64_t blocks) {
 
 void launch_arguments(const Kernel& kernel, const LaunchConfig& config,
                       std::span<void* const> arguments) {
-  if (compile_only_scopes == 0) [[likely]]
+  if (CompileOnly::current() == nullptr) [[likely]]
     kernel.launch(config, arguments);
 }
 

@@ -80,16 +80,6 @@ class InstanceKey {
 /// The name that elements.cuh gives the type: "Float32".
 const char* device_type(ScalarType type) noexcept;
 
-/// While an object lives, this thread's launches are compiled and loaded, but not launched: results
-/// stay as allocated. For operations whose results nobody reads.
-class CompileOnly {
- public:
-  CompileOnly() noexcept;
-  ~CompileOnly();
-  CompileOnly(const CompileOnly&) = delete;
-  CompileOnly& operator=(const CompileOnly&) = delete;
-};
-
 /// Whether the device can begin a kernel before the one in front of it has ended. Only kernels that
 /// call wait_for_previous() of overlap.cuh may be launched so.
 bool overlaps_launches(const Device& device);

@@ -1,6 +1,7 @@
 // Products with packed weights: a kernel for few rows, one for more, numbers and a Gemm beyond.
 #include "base/errors.h"
 #include "base/format.h"
+#include "jit/compile_only.h"
 #include "jit/kernels_ahead.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
@@ -176,6 +177,7 @@ LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const Skin
 /// knows. Asked once for each shape of a cluster, as registers leave a multiprocessor the same
 /// blocks of each of these kernels.
 std::int64_t clusters_of_device(const Kernel& kernel, const Device& device, LaunchConfig config) {
+  if (CompileOnly::current() != nullptr) return 0;  // the kernel may be another
   static std::mutex mutex;
   using Launch = std::tuple<const Device*, std::uint32_t, std::uint32_t, std::uint32_t>;
   static auto& known = *new std::map<Launch, std::int64_t>;

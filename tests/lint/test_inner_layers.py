@@ -38,6 +38,7 @@ SURFACE = {
     "jit": {
         "object_code.h": "source",
         "found_code.h": "source",
+        "compile_only.h": None,
         "kernels_ahead.h": None,
         "program.h": None,
         "sliced_kernel.h": None,

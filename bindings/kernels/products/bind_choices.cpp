@@ -1,6 +1,7 @@
 // Launch numbers for the tuner, and compiling without launches for warming up.
 #include "bindings/kernels/bind_kernels.h"
-#include "kernels_src/family.h"
+#include "bindings/support/gil.h"
+#include "jit/compile_only.h"
 #include "kernels_src/launch_choices.h"
 #include "kernels_src/products/kernel_choices.h"
 
@@ -38,7 +39,14 @@ void use_table(const std::optional<std::string>& text) {
 }
 
 py::object compile_only(const py::function& work) {
-  const kernels::CompileOnly scope;
+  CompileOnly scope;
+  py::object result = work();
+  without_gil([&] { scope.finish(); });
+  return result;
+}
+
+py::object launched(const py::function& work) {
+  const CompileOnly::Pause pause;
   return work();
 }
 
@@ -56,6 +64,7 @@ void bind_choices(py::module_& m) {
   m.def("_set_choices", &kernels::PinnedChoices::set, py::arg("pinned").none(true));
   m.def("_launch_table_path", [] { return kernels::launch_table_path().string(); });
   m.def("_compile_only", &compile_only);
+  m.def("_launched", &launched);
 }
 
 }  // namespace kernwright::python

@@ -52,6 +52,7 @@ from kernwright._core_kernels import _has_product as _has_product
 from kernwright._core_kernels import _is_number as _is_number
 from kernwright._core_kernels import _launch_choices as _launch_choices
 from kernwright._core_kernels import _launch_table_path as _launch_table_path
+from kernwright._core_kernels import _launched as _launched
 from kernwright._core_kernels import _layer_operands as _layer_operands
 from kernwright._core_kernels import _lu_factor as _lu_factor
 from kernwright._core_kernels import _lu_solve as _lu_solve

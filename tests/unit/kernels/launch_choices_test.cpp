@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "jit/compile/compile_trace.h"
+#include "jit/compile_only.h"
 #include "kernels_src/family.h"
 #include "kernels_src/products/kernel_choices.h"
 #include "unit/kernels/kernels_fixture.h"
@@ -115,8 +116,9 @@ TEST_CASE("families: what is compiled only is not launched") {
   const LaunchConfig config{.grid = {1}, .block = {1}, .stream = Stream::legacy(test::device())};
   std::int32_t seen = -1;
   {
-    const CompileOnly scope;
+    CompileOnly scope;
     launch(kernel.on(test::device()), config, x.address());
+    scope.finish();
   }
   x.to_host(&seen);
   CHECK(seen == 0);

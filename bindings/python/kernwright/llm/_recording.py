@@ -9,11 +9,13 @@ import numpy as np
 
 import kernwright as kw
 from kernwright._core import Array, _EngineLoop
+from kernwright._core import _compile_only as compile_only
 from kernwright.llm._adapters.adapters import Adapters
 from kernwright.llm._drafting import Drafter
 from kernwright.llm._paged_step import LayerCache, PagedStep
+from kernwright.llm._registry import is_built_in
 from kernwright.llm._step import Step
-from kernwright.llm._weights.streaming import graph_pool
+from kernwright.llm._weights.streaming import graph_pool, is_streamed
 
 __all__ = ["DETAIL_WORDS", "MOST_LOGPROBS", "Recorder", "TokenLogprobs", "read_details"]
 
@@ -22,8 +24,9 @@ class Recorder:
     """Records steps of a model: called with numbers of rows, tokens and drafts of a row, it gives
     a graph. Of a draft model it has the drafts of steps, and steps in which that catches up.
 
-    The work is done once outside of a graph first, with an empty plan, so that its kernels are
-    compiled. All graphs share one pool of memory.
+    The kernels are compiled before a graph is recorded: those of a model of this package at the
+    same time, in a call without launches; those of others by doing the work once, with an empty
+    plan. All graphs share one pool of memory.
     """
 
     def __init__(
@@ -37,6 +40,8 @@ class Recorder:
         self._sampled = vocabulary if sampled is None else sampled  # the tokens behind are padding
         self._adapters, self._deterministic = adapters, deterministic
         self._pool = graph_pool(model, loop.stream.device)
+        # A call without launches leaves arrays that a model makes once and keeps as they were.
+        self._keeps_nothing = is_built_in(type(model)) and not is_streamed(model)
 
     def __call__(
         self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
@@ -51,7 +56,10 @@ class Recorder:
 
         stream = self._loop.stream
         with stream:
-            step()
+            if self._keeps_nothing and not catches_up and not drafts and not adapters:
+                compile_only(step)
+            else:
+                step()
             graph = kw.Graph(pool=self._pool)
             with graph.capture(stream):
                 step()

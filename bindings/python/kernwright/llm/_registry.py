@@ -71,6 +71,11 @@ def class_of(architecture: str, source: str) -> Any:
     return getattr(importlib.import_module(f"kernwright.llm.models.{file}"), name)
 
 
+def is_built_in(model: type) -> bool:
+    """Whether the class is one of this package's own models, and none that a user made of it."""
+    return model.__module__.startswith("kernwright.llm.models.")
+
+
 def known_architectures() -> list[str]:
     """All names that llm.load() takes, sorted.
 

@@ -215,6 +215,11 @@ class StreamedLayer(Module):
         return f"{type(self._layer).__name__}, streamed"
 
 
+def is_streamed(model: Any) -> bool:
+    """Whether layers of the model come from the host's memory."""
+    return getattr(model, "_graph_pool", None) is not None
+
+
 def graph_pool(model: Any, device: Any) -> kw.GraphPool:
     """The pool for graphs of a model: that of its streamed layers, or a new one."""
     found: kw.GraphPool | None = getattr(model, "_graph_pool", None)

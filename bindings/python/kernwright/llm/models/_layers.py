@@ -10,6 +10,7 @@ import numpy as np
 
 import kernwright as kw
 from kernwright._core import Array
+from kernwright._core import _launched as launched
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._step import Rotation, Step
@@ -247,13 +248,17 @@ class RotaryTables:
         """The tables on a device."""
         if self._made is None or self._made.cos.device != device:
             rule: dict[str, Any] = {"base": self._theta, "scaling": self._scaling, "device": device}
-            tables = kw.nn.rope_tables(self._length, self._dim, **rule)
-            if self._short:
-                short = kw.nn.rope_tables(self._short, self._dim, **rule)
-                both = [kw.concat([a, b], axis=0) for a, b in zip(short, tables, strict=True)]
-                tables = both[0], both[1]
-            self._made = Rotation(*tables, self._interleaved, self._short)
+            # The tables stay, so a call without launches makes them, too.
+            cos, sin = launched(lambda: self._tables(rule))
+            self._made = Rotation(cos, sin, self._interleaved, self._short)
         return self._made
+
+    def _tables(self, rule: dict[str, Any]) -> tuple[Array, Array]:
+        cos, sin = kw.nn.rope_tables(self._length, self._dim, **rule)
+        if not self._short:
+            return cos, sin
+        short = kw.nn.rope_tables(self._short, self._dim, **rule)
+        return kw.concat([short[0], cos], axis=0), kw.concat([short[1], sin], axis=0)
 
 
 class Attention(Module):
