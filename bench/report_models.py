@@ -31,12 +31,37 @@ def language_models() -> str | None:
     rows = []
     for name, parts in document["models"].items():
         for part, found in parts.items():
-            if isinstance(found, dict) and "error" not in found:
+            if isinstance(found, dict) and "tokens_per_second" in found:
                 rows.append(_row(name, part, found, peers.get("figures", {}).get(name, {})))
     columns = ("", "ours", "tokens a second", "vLLM", "vLLM / ours")
     title = "Language models of random weights, 1024 tokens of context"
     note = f"\nvLLM: {peers['source']}.\n" if peers else ""
     return measured_table(title, document, columns, rows) + note
+
+
+def loads_and_starts() -> str | None:
+    """Loading, the first token of a process, and steps of deterministic=True."""
+    document = load("llm")
+    if document is None:
+        return None
+    rows = []
+    for name, parts in document["models"].items():
+        title = _title(name)
+        if "gb_per_second" in (found := parts.get("load", {})):
+            label = f"{title}: load, files in the page cache"
+            rows.append((label, f"{found['seconds']:.2f} s", f"{found['gb_per_second']:.1f} GB/s"))
+        for found in parts.get("start", []):
+            label = f"{title}: process start to first token, {found['kernels']} kernels"
+            parts_of_it = ", ".join(
+                f"{part} {found[f'{part}_seconds']:.2f}" for part in ("import", "load", "token")
+            )
+            rows.append((label, f"{found['seconds']:.2f} s", parts_of_it))
+        for found in parts.get("deterministic", []):
+            label = f"{title}: deterministic=True, a step of {found['rows']} sequences"
+            plain = f"{found['plain_ms']:.2f} ms without"
+            rows.append((label, f"{found['ms']:.2f} ms", plain))
+    title = "Loading, starting, determinism"
+    return measured_table(title, document, ("", "ours", "of it, or beside it"), rows)
 
 
 def _row(
