@@ -238,7 +238,8 @@ def test_arange_and_linspace():
         kw.arange(1, 2, 0)
     np.testing.assert_allclose(kw.linspace(0, 1, 5).numpy(), np.linspace(0, 1, 5))
     np.testing.assert_allclose(
-        kw.linspace(0, 1, 5, "f8", endpoint=False).numpy(), np.linspace(0, 1, 5, endpoint=False)
+        kw.linspace(0, 1, 5, dtype="f8", endpoint=False).numpy(),
+        np.linspace(0, 1, 5, endpoint=False),
     )
 
 
