@@ -173,6 +173,7 @@ bool Batch::awaits_prefix(const SequencePtr& sequence) {
   if (!leader) return false;
   queue_.remove(*sequence);
   pages_.release(*std::exchange(searched_, nullptr));
+  sequence->had_turn = true;
   leader->sequence->prefix_waiters.push_back({sequence, leader->tokens});
   return true;
 }
@@ -186,12 +187,30 @@ void Batch::release_waiters(Sequence& sequence, std::int32_t tokens) {
   });
 }
 
+/// What is kept from this sequence for those that had their turn and wait for the beginning of
+/// their texts, unless it has a higher priority.
+Batch::Claim Batch::claim_before(const Sequence& sequence) const noexcept {
+  Claim claim;
+  if (sequence.had_turn) return claim;
+  for (const SequencePtr& each : running_) {
+    for (const PrefixWaiter& waiter : each->prefix_waiters) {
+      const Sequence& other = *waiter.sequence;
+      if (other.finished || other.source->priority < sequence.source->priority) continue;
+      ++claim.rows;
+      claim.pages += demand(other);
+    }
+  }
+  return claim;
+}
+
 /// Whether the sequence left the queue: for a row, or for the beginning of its text.
 bool Batch::admit_one(const SequencePtr& sequence) {
   const bool is_new = search(sequence);
   if (is_new && awaits_prefix(sequence)) return true;
-  if (free_rows_.empty()) return false;
-  std::int32_t wanted = demand(*sequence) - static_cast<std::int32_t>(sequence->pages.size());
+  const Claim claim = claim_before(*sequence);
+  if (free_rows_.size() <= claim.rows) return false;
+  std::int32_t wanted =
+      claim.pages + demand(*sequence) - static_cast<std::int32_t>(sequence->pages.size());
   for (const SequencePtr& each : running_)
     wanted += demand(*each) - static_cast<std::int32_t>(each->pages.size());
   if (wanted > pages_.available()) return false;

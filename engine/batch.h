@@ -125,6 +125,11 @@ class Batch {
   bool awaits_prefix(const SequencePtr& sequence);
   void release_waiters(Sequence& sequence, std::int32_t tokens);
   std::int32_t demand(const Sequence& sequence) const noexcept;
+  struct Claim {
+    std::size_t rows = 0;
+    std::int32_t pages = 0;
+  };
+  Claim claim_before(const Sequence& sequence) const noexcept;
   StepPlan preempting_plan();
   SequencePtr victim() const;
   bool preempt_below(std::int32_t priority);

@@ -137,6 +137,7 @@ struct Sequence {
   std::vector<TokenMask> guess_masks{};  ///< behind each of these
   bool waits_for_mask = false;           ///< it is left out of plans
   bool finished = false;
+  bool had_turn = false;       ///< it was the first of the queue, and waited for a beginning
   bool prompt_cached = false;  ///< the full pages of its prompt are in the prefix cache
   std::int32_t shared = 0;     ///< tokens of its prompt found there when it was admitted
   std::int32_t drafted = 0, accepted = 0;

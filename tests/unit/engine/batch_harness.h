@@ -335,8 +335,7 @@ class Harness {
     collect();
   }
 
-  /// Brings a text into the prefix cache, as from a snapshot. Whether there was place.
-  bool restore(const Text& text);
+  bool restore(const Text& text);  ///< to the prefix cache; false where it has no place
 
   void collect() {
     for (const engine::TokenEvent& event : batch.events()) {
@@ -345,6 +344,7 @@ class Harness {
       if (event.token >= 0) texts[key].push_back(event.token);
       if (event.finish != engine::Finish::none) {
         ends[key] = event.finish;
+        ended.push_back(key);
         std::erase(wanted_masks_, key);
       } else if (!requests.at(event.request).first_mask.is_empty() &&
                  std::ranges::count(wanted_masks_, key) == 0) {
@@ -392,6 +392,7 @@ class Harness {
   std::map<std::uint64_t, engine::Request> requests;
   std::map<Key, Text> texts;
   std::map<Key, engine::Finish> ends;
+  std::vector<Key> ended;  ///< in their order
   int steps = 0, draft_steps = 0;
 
  private:
