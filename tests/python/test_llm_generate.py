@@ -383,3 +383,31 @@ def test_rows_that_pad_the_vocabulary_are_never_sampled(model, tmp_path):
         wanted = model.generate("def f(", max_tokens=12, ignore_eos=True, **options)
         made = padded.generate("def f(", max_tokens=12, ignore_eos=True, **options)
         assert made.tokens == wanted.tokens and max(made.tokens) < size
+
+
+def test_a_layer_of_the_user_keeps_what_it_makes_once():
+    """Its first call is no call without launches, which would leave the array as it was."""
+    fields = {
+        "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+        "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "dtype": "float32",
+    }  # fmt: skip
+    model = llm.load(random=fields)
+
+    class Scaled(kw.nn.Module):
+        def __init__(self, inner):
+            self.inner, self._factor = inner, None
+
+        def __call__(self, x, **rest):
+            if self._factor is None:
+                self._factor = kw.full((1,), 3.0) * 10
+            return self.inner(x, **rest) * self._factor
+
+    layer = model.module.layers[0]
+    layer.mlp = Scaled(layer.mlp)
+    made = model.generate([1, 2, 3], max_tokens=4, temperature=0, ignore_eos=True).tokens
+    tokens = [1, 2, 3]
+    for token in made:
+        assert token == int(np.argmax(model.logits(tokens)[-1]))
+        tokens.append(token)
+    assert layer.mlp._factor.item() == 30

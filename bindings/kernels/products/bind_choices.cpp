@@ -39,9 +39,15 @@ void use_table(const std::optional<std::string>& text) {
 }
 
 py::object compile_only(const py::function& work) {
-  CompileOnly scope;
+  // The end may wait for compiles and call the driver, also that of a call that fails.
+  struct Scope {
+    std::optional<CompileOnly> calls{std::in_place};
+    ~Scope() {
+      without_gil([this] { calls.reset(); });
+    }
+  } scope;
   py::object result = work();
-  without_gil([&] { scope.finish(); });
+  without_gil([&] { scope.calls->finish(); });
   return result;
 }
 

@@ -40,8 +40,6 @@ class Recorder:
         self._sampled = vocabulary if sampled is None else sampled  # the tokens behind are padding
         self._adapters, self._deterministic = adapters, deterministic
         self._pool = graph_pool(model, loop.stream.device)
-        # A call without launches leaves arrays that a model makes once and keeps as they were.
-        self._keeps_nothing = is_built_in(type(model)) and not is_streamed(model)
 
     def __call__(
         self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
@@ -56,7 +54,13 @@ class Recorder:
 
         stream = self._loop.stream
         with stream:
-            if self._keeps_nothing and not catches_up and not drafts and not adapters:
+            # Without launches, arrays stay empty that a user's layer makes once and keeps.
+            plain = not catches_up and not drafts and not adapters
+            if (
+                plain
+                and isinstance(self._model, kw.nn.Module)
+                and (is_built_in(self._model) and not is_streamed(self._model))
+            ):
                 compile_only(step)
             else:
                 step()

@@ -71,9 +71,19 @@ def class_of(architecture: str, source: str) -> Any:
     return getattr(importlib.import_module(f"kernwright.llm.models.{file}"), name)
 
 
-def is_built_in(model: type) -> bool:
-    """Whether the class is one of this package's own models, and none that a user made of it."""
-    return model.__module__.startswith("kernwright.llm.models.")
+def is_built_in(model: Any) -> bool:
+    """Whether all that a model is made of comes from this package, nothing from its user."""
+    return all(
+        type(part).__module__.startswith("kernwright.")
+        and all(_is_own(value) for value in vars(part).values())
+        for _, part in model.named_modules()
+    )
+
+
+def _is_own(value: Any) -> bool:
+    """False for a function of the user."""
+    home = getattr(value, "__module__", None) or "kernwright."
+    return not callable(value) or home.startswith("kernwright.")
 
 
 def known_architectures() -> list[str]:
