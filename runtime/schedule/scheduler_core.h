@@ -62,11 +62,19 @@ class SchedulerCore final : public SchedulerReport,
    public:
     void add(const TaskPointer& task) noexcept;
     void settle() noexcept;
+    /// The part of settle() that calls nothing of the user.
+    void leave_content() noexcept;
+    bool has_calls() const noexcept;
+    bool is_empty() const noexcept { return first_ == nullptr; }
+    /// Takes the tasks of another one, behind its own.
+    void append(Over& other) noexcept;
 
    private:
     TaskPointer first_;
     Task* last_ = nullptr;
   };
+
+  Over left_;  ///< for the watching thread: their calls belong to no thread of the user
 
   void note(Task& task, TaskState state, std::string reason);
   std::shared_ptr<Tenant> find_tenant(const TaskSpec& spec, std::uint64_t id);
@@ -88,6 +96,8 @@ class SchedulerCore final : public SchedulerReport,
               std::exception_ptr failure, Over& over) noexcept;
   void fail(const TaskPointer& task, const std::exception_ptr& failure, Over& over) noexcept;
   bool reap_safely() noexcept;
+  void settle(Over& over) noexcept;
+  void settle_left(Lock& lock) noexcept;
   void keep_event(std::optional<Event>& event) noexcept;
   void withdraw(const TaskPointer& task) noexcept;
   std::exception_ptr ask(const TaskPointer& task, bool& is_done) noexcept;

@@ -36,6 +36,7 @@ std::unique_ptr<Scheduler> Scheduler::partition(int multiprocessors, SchedulerOp
         multiprocessors, all, 1, 1);
   }
   const int given = partition ? partition.multiprocessors() : multiprocessors;
+  core_->reap(true);  // what tasks hold that are done is free
   Budget& budget = core_->budget_;
   if (options.memory == 0) {
     const double part = static_cast<double>(given) / static_cast<double>(this->multiprocessors());

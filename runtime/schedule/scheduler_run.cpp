@@ -120,6 +120,24 @@ void SchedulerCore::Over::settle() noexcept {
   }
 }
 
+void SchedulerCore::Over::leave_content() noexcept {
+  for (Task* task = first_.get(); task != nullptr; task = task->next_over_.get()) {
+    if (const auto content = std::move(task->content_)) content->leave();
+  }
+}
+
+bool SchedulerCore::Over::has_calls() const noexcept {
+  const Task* task = first_.get();
+  while (task != nullptr && task->at_end_.empty()) task = task->next_over_.get();
+  return task != nullptr;
+}
+
+void SchedulerCore::Over::append(Over& other) noexcept {
+  if (other.first_ == nullptr) return;
+  (last_ == nullptr ? first_ : last_->next_over_) = std::move(other.first_);
+  last_ = std::exchange(other.last_, nullptr);
+}
+
 /// Those behind `task` may go on, or fail with it.
 void SchedulerCore::release_successors(const TaskPointer& task, bool failed, Over& over) noexcept {
   for (const std::weak_ptr<Task>& link : std::exchange(task->successors_, {})) {

@@ -58,8 +58,9 @@ TaskPointer SchedulerReport::lane_task(const Lane& lane, std::size_t place) cons
   return lane.issued[place];
 }
 
-/// The tasks of a lane whose work is done. They are done in their order, so a few questions find
-/// the first one that is not. A failing answer fails the oldest task alone.
+/// The tasks of a lane whose work is done, up to the first one that is not. Each is asked: of two
+/// threads that queue work, the second on the stream may be the first in the list. A failing answer
+/// fails the oldest task alone.
 void SchedulerCore::collect(const Lane& lane, Ended& ended) {
   TaskPointer oldest;
   std::size_t end = 0;
@@ -80,17 +81,8 @@ void SchedulerCore::collect(const Lane& lane, Ended& ended) {
     }
   };
   if (failure != nullptr) return;
-  std::size_t done = 1;
-  for (std::size_t place = end - 1; done < end; place = (done + end) / 2) {
-    if (is_done_at(place)) {
-      done = place + 1;
-    } else {
-      end = place;
-    }
-  }
-  const Lock lock(mutex_);
-  for (std::size_t place = 1; place < done; ++place) {
-    ended.emplace_back(lane.issued[place], nullptr);
+  for (std::size_t place = 1; place < end && is_done_at(place); ++place) {
+    ended.emplace_back(lane_task(lane, place), nullptr);
   }
 }
 
@@ -117,8 +109,31 @@ bool SchedulerCore::reap(bool waits) {
       std::erase_if(lane.issued, [](const TaskPointer& task) { return task->is_reaped_; });
     }
   }
-  over.settle();
+  settle(over);
   return true;
+}
+
+/// A thread of the user may hold a lock that a call at the end of a task takes, and be in the work
+/// of a task with limits of its own: the watching thread calls.
+void SchedulerCore::settle(Over& over) noexcept {
+  over.leave_content();
+  if (options.background && over.has_calls() && (runs_here() || !serves_here())) {
+    const Lock lock(mutex_);
+    if (has_watcher_) {
+      left_.append(over);
+      issued_.notify_one();
+      return;
+    }
+  }
+  over.settle();
+}
+
+void SchedulerCore::settle_left(Lock& lock) noexcept {
+  Over over;
+  over.append(left_);
+  lock.unlock();
+  over.settle();
+  lock.lock();
 }
 
 bool SchedulerReport::has_issued() const noexcept {
@@ -148,6 +163,11 @@ void SchedulerCore::watch() {
   const PreciseSleep precise;
   Lock lock(mutex_);
   while (may_call_driver()) {
+    if (!left_.is_empty()) {
+      watch_ = Watch::awake;
+      settle_left(lock);
+      continue;
+    }
     const bool has_work = has_issued();
     if (!has_work && is_closed_ && live_.empty()) break;
     if (has_work) rests = 0;
@@ -178,6 +198,8 @@ void SchedulerCore::watch() {
     }
     lock.lock();
   }
+  has_watcher_ = false;
+  if (!left_.is_empty()) settle_left(lock);
   --threads_;
   changed_.notify_all();
 }

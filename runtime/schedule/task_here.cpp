@@ -59,12 +59,14 @@ void TaskHere::begin() {
   std::shared_ptr<EvictionGroup> group;
   std::shared_ptr<ModelContent> content;
   bool has_begin = false;
+  std::optional<Event> before_it;
   {
     const SchedulerCore::Lock lock(core_->mutex_);
     core_->note(*task_, TaskState::running, {});
     // Behind a task of the same stream its time begins with the end of that one.
     const auto& issued = core_->lanes_[task_->lane_].issued;
     has_begin = issued.empty() || issued.back()->is_paced_;
+    if (!has_begin) before_it = issued.back()->end_;
     if (task_->ready_) before.push_back(*task_->ready_);
     for (const TaskPointer& other : task_->after_) {
       if (!other->is_over() && other->end_ && other->lane_ != task_->lane_) {
@@ -82,6 +84,7 @@ void TaskHere::begin() {
     task_->content_ = std::move(content);
   }
   for (const Event& event : before) stream_.wait(event);
+  if (before_it) has_begin = before_it->done();  // nobody has seen its end yet
   if (has_begin) {
     task_->begin_ = core_->take_event();
     task_->begin_->record(stream_);

@@ -420,6 +420,26 @@ def test_callbacks_get_the_task(stepped):
         task.add_done_callback(3)
 
 
+def test_a_callback_may_take_a_lock_that_is_held_over_submit():
+    lock, done = threading.Lock(), []
+
+    def note(task):
+        with lock:
+            done.append(task)
+
+    x = kw.ones(3)
+    with Scheduler(memory=1000) as scheduler:
+        for _ in range(100):
+            scheduler.submit(kw.exp, x, memory=800).add_done_callback(note)
+            with lock:
+                scheduler.submit(kw.exp, x, memory=800)
+        scheduler.drain()
+    deadline = time.monotonic() + 20
+    while len(done) < 100 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(done) == 100
+
+
 def test_what_is_dropped_is_gone():
     class Value:
         pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import weakref
 from collections import deque
 from typing import Any
@@ -21,11 +20,15 @@ class _Ends:
         future = loop.create_future()
 
         def wake(_: Any) -> None:
+            if future.done():  # cancelled
+                return
             self.over.append(future)
             if not self.is_told:
                 self.is_told = True
-                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                try:
                     loop.call_soon_threadsafe(self.tell)
+                except RuntimeError:  # the loop is closed: nobody waits any more
+                    self.over.clear()
 
         task.add_done_callback(wake)
         self.waiting += 1
