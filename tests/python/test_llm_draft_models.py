@@ -259,11 +259,11 @@ def test_a_draft_model_that_does_not_fit_is_refused_with_both_names(tmp_path, tr
     changed.tokenizer._tokens[7] = "<other>"
     with pytest.raises(llm.ModelError, match=r"another tokenizer.*token 7 is '<other>' there"):
         trained.generate([1], draft=llm.Draft(model=changed))
-    with pytest.raises(ArgumentError, match='"jacobi" or the path of a model, and there is no'):
+    with pytest.raises(ArgumentError, match='"mtp" or the path of a model, and there is no'):
         model.generate([1], draft=str(tmp_path / "none"))
     with pytest.raises(ArgumentError, match=r"a path or an llm.Model, got 7"):
         llm.Draft(model=7)
-    with pytest.raises(ArgumentError, match='a draft is "ngram" or "jacobi", or has model='):
+    with pytest.raises(ArgumentError, match='a draft is "ngram", "jacobi" or "mtp", or has model='):
         llm.Draft("model")
     with pytest.raises(InvalidArgument, match="leave draft or deterministic out"):
         llm.Engine(model, draft=llm.Draft(model=model), deterministic=True)

@@ -355,7 +355,7 @@ def test_drafts_that_do_not_pay_are_left_out(sim):
 
 
 @pytest.mark.parametrize(("draft", "error", "message"), [
-    (7, ArgumentError, 'draft is "ngram", "jacobi", the path of a model, .* or None, got 7'),
+    (7, ArgumentError, 'draft is "ngram", "jacobi", "mtp", the path of a model, .* or None, got 7'),
     ("n-gram", ArgumentError, 'a draft is "ngram"'),
 ])  # fmt: skip
 def test_wrong_drafts_are_named(draft, error, message):

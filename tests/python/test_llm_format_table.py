@@ -127,6 +127,7 @@ def rows_of_page():
 
 def test_each_architecture_has_a_row():
     known = {name for name in llm.known_architectures() if not name.startswith(("Mine", "Own"))}
+    known.remove("MiMoForCausalLM")  # Qwen 2 but for its layer for drafts, see the page
     assert set(rows_of_page()) == set(MODELS) == known
 
 

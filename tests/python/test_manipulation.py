@@ -208,7 +208,7 @@ def test_wrong_arguments():
         (lambda: kw.pad(x, ((1, 1),) * 3), ValueError, "pad_width"),
         (lambda: kw.pad(x, -1), ValueError, "0 and more"),
         (lambda: kw.pad(x, 1, "mirror"), ValueError, "mirror"),
-        (lambda: kw.tril(kw.zeros(3)), ValueError, "two axes"),
+        (lambda: kw.tril(kw.zeros(())), ValueError, "two axes"),
         (lambda: kw.diag(kw.zeros((2, 2, 2))), ValueError, "no matrix"),
         (lambda: kw.eye(-1), ValueError, "-1 rows"),
         (lambda: kw.meshgrid(x, indexing="yx"), ValueError, "yx"),

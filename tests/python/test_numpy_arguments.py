@@ -462,3 +462,10 @@ def test_sets_of_signed_and_unsigned_integers():
     assert kw.setdiff1d(signed, unsigned).tolist() == [-1, 0, 2**53, 2**63 - 1]
     assert kw.setxor1d(signed, unsigned).size == 6
     assert kw.intersect1d(unsigned[2:], signed).size == 0
+
+
+def test_lists_beside_float64_have_all_their_digits():
+    x = np.array([1.7e9 + 30, 1.7e9 + 90])
+    places, values = [1.7e9, 1.7e9 + 60, 1.7e9 + 120], [0.1, 1.1, 2.1]
+    found = kw.interp(kw.asarray(x), places, values)
+    np.testing.assert_allclose(found.numpy(), np.interp(x, places, values), rtol=1e-12)

@@ -94,25 +94,27 @@ def gradients(
         arrive(place, given)
     made: dict[_Node, Array] = {}
     wanted = set(leaves)
-    while waiting:
-        node = heapq.heappop(waiting)[1]
-        arrived = [
-            None if each is None else each.total(node, number)
-            for number, each in enumerate(sums.pop(node))
-        ]
-        if node in wanted and arrived[0] is not None:
-            made[node] = arrived[0]
-            continue
-        if recording.writes:
-            _refuse_overwritten(recording, node)
-        options, joined = _joined(node, sums)
-        if joined is not None:
-            sums[joined[0]][joined[1]] = None
-        for place, part in _pulled(node, arrived, options):
-            arrive(place, as_operand(part, place))
-        if joined is not None:
-            sums[joined[0]][joined[1]].is_joined = True  # type: ignore[union-attr]
-    keep_column_sums(None, None)
+    try:
+        while waiting:
+            node = heapq.heappop(waiting)[1]
+            arrived = [
+                None if each is None else each.total(node, number)
+                for number, each in enumerate(sums.pop(node))
+            ]
+            if node in wanted and arrived[0] is not None:
+                made[node] = arrived[0]
+                continue
+            if recording.writes:
+                _refuse_overwritten(recording, node)
+            options, joined = _joined(node, sums)
+            if joined is not None:
+                sums[joined[0]][joined[1]] = None
+            for place, part in _pulled(node, arrived, options):
+                arrive(place, as_operand(part, place))
+            if joined is not None:
+                sums[joined[0]][joined[1]].is_joined = True  # type: ignore[union-attr]
+    finally:
+        keep_column_sums(None, None)
     return [made[leaf] if leaf in made else _zeros(leaf) for leaf in leaves]
 
 

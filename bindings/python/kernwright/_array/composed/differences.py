@@ -317,12 +317,16 @@ def interp(
 
 
 def _listed(points: Any, name: str, near: Array | None) -> Array:
-    """An array of the device; lists are copied to that of `near`."""
+    """An array of the device; lists are copied to that of `near`, as float64 beside float64."""
     import kernwright as kw
 
     if not isinstance(points, (list, tuple)):
         return device_array(points, name)
-    return kw.asarray(points, device=None if near is None else near.device)
+    if near is None:
+        return kw.asarray(points)
+    host = np.asarray(points)
+    wide = host.dtype.kind == "f" and near.dtype == "float64"
+    return kw.asarray(host if wide else points, device=near.device)
 
 
 def _points(x: Any, near: Array) -> Array:
