@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
   unsigned char* const ring = memory + kBlockRows * kDim * sizeof(T);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   unsigned index = blockIdx.x;
-  // With a causal mask the last queries see the most keys, so the last row tiles begin first.
+  // The last row tiles begin first: under a causal mask the last queries see the most keys.
   const int row_tile = call.row_tiles - 1 - static_cast<int>(index % call.row_tiles);
   index /= call.row_tiles;
   const int head = static_cast<int>(index % call.heads);

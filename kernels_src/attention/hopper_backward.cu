@@ -180,7 +180,8 @@ struct Deriving {
       keep_weights(changes[kLast]);
       shared.q_empty[ring.stage].arrive();
     } else {
-      // With two sets, the last products of this set ended before the peer warpgroup's last pass.
+      // The last products of this set of buffers, one of two, ended before the peer warpgroup's
+      // last pass.
       meet(1 + set, 256);
       const unsigned from = shared_address(shared.changes(set));
       begin_products();

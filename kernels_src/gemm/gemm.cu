@@ -52,7 +52,7 @@ struct Direct : Types {
     constexpr unsigned kAlongA = Order::kA ? 2048 : 32, kAlongB = Order::kB ? 2048 : 32;
     begin_products();
     if constexpr (kShort) {
-      // In a cluster an address has the block's rank above the bits of a descriptor.
+      // The address of a cluster's block has the block's rank above the bits of a descriptor.
       const unsigned long long of_a = matrix_descriptor(a, kPart),
                                of_b = matrix_descriptor(b, kPart);
 #pragma unroll

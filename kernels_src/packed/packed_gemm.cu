@@ -5,7 +5,8 @@
 
 using namespace kernwright;
 
-// As in packed_product.cu the weights are the fragment of 16 rows, x the fragment of 8 columns.
+// The weights are the fragment of 16 rows, and x is the fragment of 8 columns, like in
+// packed_product.cu.
 // Each warp of a block has separate rows, and all warps share the columns. A warp decodes its part
 // of a block of 128 along k, 32 at a time, and multiplies it with all columns.
 

@@ -228,8 +228,7 @@ __global__ void __launch_bounds__(kBlock)
     if (lane == 0 && lives) store<Op>(state, to + at.of[0], plan.call);
     return;
   }
-  // With several segments the whole block works on a result. Segment s is the share of thread s %
-  // kBlock.
+  // The whole block works on a result of several segments. Thread s % kBlock takes segment s.
   typename Op::State share = Op::close(Op::begin());
   if (partial.posted != nullptr) {
     constexpr int kWords = kPostedWords<typename Op::State>;

@@ -89,8 +89,8 @@ struct WideSteps;
       : "r"(logarithms), "f"(scale), "f"(static_cast<float>(kLift)), "n"(i * 8), "f"(s[i]), \
         "f"(s[i + 1]), "f"(s[i + 2]), "f"(s[i + 3])                                         \
       : "memory");
-// With a cap, the value to send is the product with the cap's derivative: there scores are finite,
-// except where weights are 0.
+// Capped scores send the product with the derivative of the cap. Capped scores are finite, except
+// where weights are 0.
 #define KW_BEND(WEIGHT, AT)                                            \
   "setp.ne.f32 has, " WEIGHT ", 0f00000000;\nmul.f32 x, %" AT ", %" AT \
   ";\nsub.f32 x, 0f3F800000, x;\n@has mul.f32 " WEIGHT ", " WEIGHT ", x;\n"

@@ -7,8 +7,8 @@
 
 namespace kernwright {
 
-// As in skinny.cu the weights are the fragment of 16 rows, x the fragment of 8 columns, and the
-// warps of a block share k.
+// The weights are the fragment of 16 rows, x is the fragment of 8 columns, and the warps of a block
+// share k, like in skinny.cu.
 
 template <typename T, typename Format, int RowTiles, int ColTiles>
 struct PackedWalk {
