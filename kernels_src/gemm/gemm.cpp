@@ -66,19 +66,19 @@ void use_all(const Array& result, const GemmEpilogue& ready, const Stream& on) {
 }
 
 /// Float8 as bfloat16, a superset of its numbers; those in blocks times their scales, rounded.
-Gemm in_bfloat16(const Gemm& of, const Stream& on) {
-  Gemm wide = of;
+Gemm in_bfloat16(const Gemm& gemm, const Stream& on) {
+  Gemm wide = gemm;
   wide.block_scales.reset();
   constexpr ScalarType type = ScalarType::bfloat16;
-  if (of.block_scales) {
-    const GemmBlockScales& scales = *of.block_scales;
-    wide.a = dequantize_tiles(of.a, scales.a, {1, kGemmBlock}, type, on);
-    wide.b =
-        dequantize_tiles(of.b.transpose(), scales.b.transpose(), {kGemmBlock, kGemmBlock}, type, on)
-            .transpose();
+  if (gemm.block_scales) {
+    const GemmBlockScales& scales = *gemm.block_scales;
+    wide.a = dequantize_tiles(gemm.a, scales.a, {1, kGemmBlock}, type, on);
+    wide.b = dequantize_tiles(gemm.b.transpose(), scales.b.transpose(), {kGemmBlock, kGemmBlock},
+                              type, on)
+                 .transpose();
   } else {
-    wide.a = cast(of.a, type, on);
-    wide.b = cast(of.b, type, on);
+    wide.a = cast(gemm.a, type, on);
+    wide.b = cast(gemm.b, type, on);
   }
   return wide;
 }
@@ -92,56 +92,60 @@ int splits_of(const GemmPlan& plan) {
 }
 
 /// By the kernel of the plan, or the next one that can; false if none but the plain one can.
-bool run_fast(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
-  if (std::holds_alternative<PlainPlan>(of.plan) || of.a.shape().back() == 0) return false;
-  if (is_exact_gemm(of)) {
-    const auto* const fma = std::get_if<FmaPlan>(&of.plan);
-    return run_fma(of, fma != nullptr ? *fma : FmaPlan{{}, splits_of(of.plan)}, ready, result, on);
+bool run_fast(const Gemm& gemm, const GemmEpilogue& ready, const Array& result, const Stream& on) {
+  if (std::holds_alternative<PlainPlan>(gemm.plan) || gemm.a.shape().back() == 0) return false;
+  if (is_exact_gemm(gemm)) {
+    const auto* const fma = std::get_if<FmaPlan>(&gemm.plan);
+    return run_fma(gemm, fma != nullptr ? *fma : FmaPlan{{}, splits_of(gemm.plan)}, ready, result,
+                   on);
   }
-  const auto* const wgmma = std::get_if<WgmmaPlan>(&of.plan);
-  if (wgmma != nullptr && run_wgmma(of, *wgmma, ready, result, on)) return true;
-  const auto* const mma = std::get_if<MmaPlan>(&of.plan);
-  const MmaPlan plan = mma != nullptr ? *mma : MmaPlan{{}, splits_of(of.plan)};
-  const bool as_they_are = of.a.type() == of.b.type() && has_mma(of.a.device(), of.a.type());
-  if (is_float8(of.a.type()) && !as_they_are)
-    return run_mma(in_bfloat16(of, on), plan, ready, result, on);
-  return run_mma(of, plan, ready, result, on);
+  const auto* const wgmma = std::get_if<WgmmaPlan>(&gemm.plan);
+  if (wgmma != nullptr && run_wgmma(gemm, *wgmma, ready, result, on)) return true;
+  const auto* const mma = std::get_if<MmaPlan>(&gemm.plan);
+  const MmaPlan plan = mma != nullptr ? *mma : MmaPlan{{}, splits_of(gemm.plan)};
+  const bool as_they_are =
+      gemm.a.type() == gemm.b.type() && has_mma(gemm.a.device(), gemm.a.type());
+  if (is_float8(gemm.a.type()) && !as_they_are)
+    return run_mma(in_bfloat16(gemm, on), plan, ready, result, on);
+  return run_mma(gemm, plan, ready, result, on);
 }
 
 /// By the plain kernel: in float32, or in the type of a result that has just the sums.
-Array run_plain(const Gemm& of, const GemmEpilogue& ready, const Array& result, const Stream& on) {
-  const bool whole = of.a.type() == ScalarType::int8;
-  if (of.a.type() == ScalarType::float64 || (whole && !ready.row_scales)) {
-    return plain_matmul(cast(of.a, result.type(), on), cast(of.b, result.type(), on), on);
+Array run_plain(const Gemm& gemm, const GemmEpilogue& ready, const Array& result,
+                const Stream& on) {
+  const bool whole = gemm.a.type() == ScalarType::int8;
+  if (gemm.a.type() == ScalarType::float64 || (whole && !ready.row_scales)) {
+    return plain_matmul(cast(gemm.a, result.type(), on), cast(gemm.b, result.type(), on), on);
   }
-  if (of.block_scales) return run_plain(in_bfloat16(of, on), ready, result, on);
+  if (gemm.block_scales) return run_plain(in_bfloat16(gemm, on), ready, result, on);
   KernelsAhead kernels;
   const LazyKernel* const finish = begin_finish(kernels, result, ready);
   const ScalarType wide = whole ? ScalarType::int32 : ScalarType::float32;
-  const Array sums = plain_matmul(cast(of.a, wide, on), cast(of.b, wide, on), on);
+  const Array sums = plain_matmul(cast(gemm.a, wide, on), cast(gemm.b, wide, on), on);
   finish_sums(whole ? cast(sums, ScalarType::float32, on) : sums, result, ready, 1, finish, kernels,
               on);
   return result;
 }
 
-Array run_gated(const Gemm& of, ScalarType out, const Stream& on) {
-  Shape shape = product_shape(of.a, of.b);
-  require_gated(of, shape);
+Array run_gated(const Gemm& gemm, ScalarType out, const Stream& on) {
+  Shape shape = product_shape(gemm.a, gemm.b);
+  require_gated(gemm, shape);
   const std::int64_t columns = shape.back();
   shape.back() /= 2;
-  const Array result = of.out ? *of.out : Array::empty(of.a.device(), std::move(shape), out, on);
-  const GemmEpilogue ready = ready_epilogue(of.epilogue, result, columns, on);
+  const Array result =
+      gemm.out ? *gemm.out : Array::empty(gemm.a.device(), std::move(shape), out, on);
+  const GemmEpilogue ready = ready_epilogue(gemm.epilogue, result, columns, on);
   if (result.size() == 0) return result;
-  if (fuses_gate(of) && run_fast(of, ready, result, on)) {
+  if (fuses_gate(gemm) && run_fast(gemm, ready, result, on)) {
     use_all(result, ready, on);
     return result;
   }
-  Gemm both = of;
+  Gemm both = gemm;
   both.epilogue.gate.reset();
   both.out.reset();
   both.type = ScalarType::float32;
-  const Array gated = gate(*of.epilogue.gate, both.run(on), std::nullopt, on);
-  return deliver(of.out, out == ScalarType::float32 ? gated : cast(gated, out, on), on);
+  const Array gated = gate(*gemm.epilogue.gate, both.run(on), std::nullopt, on);
+  return deliver(gemm.out, out == ScalarType::float32 ? gated : cast(gated, out, on), on);
 }
 
 }  // namespace

@@ -54,26 +54,27 @@ GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool 
   const auto parts = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int32_t>((a + b - 1) / b);
   };
-  GemmProblem of{};
-  of.rows = static_cast<std::int32_t>(layout.rows);
-  of.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
-  of.steps = parts(layout.inner, stage);
-  of.steps_of_split = parts(of.steps, choice.tile.gathers ? choice.tile.cluster : choice.splits);
+  GemmProblem gemm{};
+  gemm.rows = static_cast<std::int32_t>(layout.rows);
+  gemm.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
+  gemm.steps = parts(layout.inner, stage);
+  gemm.steps_of_split =
+      parts(gemm.steps, choice.tile.gathers ? choice.tile.cluster : choice.splits);
   // None of them is empty.
-  of.splits = choice.tile.gathers ? 1 : parts(of.steps, of.steps_of_split);
-  of.row_tiles = parts(layout.rows, choice.tile.cluster_rows());
+  gemm.splits = choice.tile.gathers ? 1 : parts(gemm.steps, gemm.steps_of_split);
+  gemm.row_tiles = parts(layout.rows, choice.tile.cluster_rows());
   const int columns = choice.tile.cluster_columns();
-  of.column_tiles = parts(of.columns, gated ? columns / 2 : columns);
-  of.group = choice.group;
-  of.batches = static_cast<std::int32_t>(layout.batches());
-  of.inner_batches = static_cast<std::int32_t>(layout.within.extent);
-  of.a_inner = layout.within.a != 0;
-  of.a_outer = layout.outer.a != 0;
-  of.b_inner = layout.within.b != 0;
-  of.b_outer = layout.outer.b != 0;
-  of.short_rows = edges.short_rows;
-  of.narrow_columns = edges.narrow_columns;
-  return of;
+  gemm.column_tiles = parts(gemm.columns, gated ? columns / 2 : columns);
+  gemm.group = choice.group;
+  gemm.batches = static_cast<std::int32_t>(layout.batches());
+  gemm.inner_batches = static_cast<std::int32_t>(layout.within.extent);
+  gemm.a_inner = layout.within.a != 0;
+  gemm.a_outer = layout.outer.a != 0;
+  gemm.b_inner = layout.within.b != 0;
+  gemm.b_outer = layout.outer.b != 0;
+  gemm.short_rows = edges.short_rows;
+  gemm.narrow_columns = edges.narrow_columns;
+  return gemm;
 }
 
 // Operands that come from memory in the time that an early begin gains.
@@ -102,7 +103,7 @@ void leave_empty_parts(GemmTile& tile, std::int64_t steps) {
 
 /// A product for gemm.cu or promoted_gemm.cu.
 struct FastGemm {
-  const Gemm& of;
+  const Gemm& gemm;
   const WgmmaPlan& plan;
   const GemmEpilogue& epilogue;
   const GemmOperand &a, &b;
@@ -120,10 +121,10 @@ struct FastGemm {
             .multiprocessors = result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             .bandwidth = memory_bandwidth(result.device()),
             .out_bytes = scalar_size(result.type()),
-            .in_bytes = scalar_size(of.a.type()),
+            .in_bytes = scalar_size(gemm.a.type()),
             .promotes = promotes,
             .block_scales = scales.has_value(),
-            .whole = of.a.type() == ScalarType::int8,
+            .whole = gemm.a.type() == ScalarType::int8,
             .b_turned = !b.dense_rows,
             .finishes =
                 epilogue.bias || epilogue.c || epilogue.activation || !epilogue.expression.empty(),
@@ -190,8 +191,8 @@ struct FastGemm {
   void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
                  const GemmEpilogue& ending, KernelsAhead& kernels) const {
     const GemmTile& tile = choice.tile;
-    const GemmInstance instance{of.a.type(),
-                                of.b.type(),
+    const GemmInstance instance{gemm.a.type(),
+                                gemm.b.type(),
                                 result.type(),
                                 tile,
                                 !a.dense_rows,
@@ -207,7 +208,7 @@ struct FastGemm {
         std::int64_t{problem.row_tiles} * problem.column_tiles * problem.batches * problem.splits;
     const std::int64_t at_once =
         std::max(1, multiprocessors_of(on, result.device()) / tile.cluster);
-    const auto element = static_cast<std::int64_t>(scalar_size(of.a.type()));
+    const auto element = static_cast<std::int64_t>(scalar_size(gemm.a.type()));
     const std::int64_t grid = tile.gathers ? clusters : std::min(clusters, at_once);
     LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(grid * tile.cluster)},
@@ -264,24 +265,24 @@ struct FastGemm {
 
 }  // namespace
 
-bool run_wgmma(const Gemm& of, const WgmmaPlan& plan, const GemmEpilogue& ready,
+bool run_wgmma(const Gemm& gemm, const WgmmaPlan& plan, const GemmEpilogue& ready,
                const Array& result, const Stream& on) {
-  if (!of.a.device().capabilities().wgmma) return false;
-  const bool any = is_half(of.a.type());
+  if (!gemm.a.device().capabilities().wgmma) return false;
+  const bool any = is_half(gemm.a.type());
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
-  const GemmOperand left = plan_operand(of.a, on, wanted(true));
-  const GemmOperand right = plan_operand(of.b, on, wanted(false));
-  const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(of.a, of.b));
+  const GemmOperand left = plan_operand(gemm.a, on, wanted(true));
+  const GemmOperand right = plan_operand(gemm.b, on, wanted(false));
+  const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(gemm.a, gemm.b));
   if (!layout) return false;
   // Copies begin on 16 bytes of a row, also in its second half.
   if (ready.gate && right.dense_rows && layout->columns % 16 != 0) return false;
   GemmOperand scale_lines;
   std::optional<GemmBlockScales> scales;
-  if (of.block_scales) {
-    scale_lines = plan_operand(of.block_scales->a, on, false);
-    scales = {scale_lines.array, of.block_scales->b};
+  if (gemm.block_scales) {
+    scale_lines = plan_operand(gemm.block_scales->a, on, false);
+    scales = {scale_lines.array, gemm.block_scales->b};
   }
-  FastGemm{of, plan, ready, left, right, scale_lines, *layout, on, is_promoted(of), scales}.run(
+  FastGemm{gemm, plan, ready, left, right, scale_lines, *layout, on, is_promoted(gemm), scales}.run(
       result);
   return true;
 }

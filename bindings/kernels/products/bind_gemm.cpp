@@ -20,12 +20,12 @@ namespace {
 /// true whether they gather their sums.
 using TileNumbers = std::vector<int>;
 
-kernels::GemmTile tile_of(const TileNumbers& of) {
-  if (of.size() != 6 && of.size() != 7) {
-    throw ArgumentError(format("a tile of a product has 6 or 7 numbers, not {}", of.size()));
+kernels::GemmTile tile_of(const TileNumbers& numbers) {
+  if (numbers.size() != 6 && numbers.size() != 7) {
+    throw ArgumentError(format("a tile of a product has 6 or 7 numbers, not {}", numbers.size()));
   }
-  const bool gathers = of.size() > 6 && of[6] != 0;
-  return {of[0], of[1], of[2], of[3], of[4] != 0, of[5], gathers};
+  const bool gathers = numbers.size() > 6 && numbers[6] != 0;
+  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4] != 0, numbers[5], gathers};
 }
 
 /// Rows, columns, stages.
@@ -64,42 +64,43 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
            const std::optional<std::pair<py::object, py::object>>& line_scales,
            const std::optional<std::pair<py::object, py::object>>& block_scales, bool fast_sums,
            const std::string& expression, const std::optional<FmaTileNumbers>& fma_tile) {
-  kernels::Gemm of{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
-  of.epilogue = {.alpha = alpha,
-                 .beta = beta,
-                 .bias = optional_operand(bias, "bias"),
-                 .c = optional_operand(c, "c")};
-  if (activation) of.epilogue.activation = {kernels::activation_from_name(*activation)};
-  of.epilogue.expression = expression;
-  if (gate) of.epilogue.gate = {kernels::activation_from_name(*gate)};
-  if (!dtype.is_none()) of.type = scalar_argument(dtype);
-  of.tf32 = is_tf32(precision);
-  of.fast_sums = fast_sums;
+  kernels::Gemm gemm{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
+  gemm.epilogue = {.alpha = alpha,
+                   .beta = beta,
+                   .bias = optional_operand(bias, "bias"),
+                   .c = optional_operand(c, "c")};
+  if (activation) gemm.epilogue.activation = {kernels::activation_from_name(*activation)};
+  gemm.epilogue.expression = expression;
+  if (gate) gemm.epilogue.gate = {kernels::activation_from_name(*gate)};
+  if (!dtype.is_none()) gemm.type = scalar_argument(dtype);
+  gemm.tf32 = is_tf32(precision);
+  gemm.fast_sums = fast_sums;
   if (line_scales) {
-    of.epilogue.row_scales = array_operand(line_scales->first, "scales of rows");
-    of.epilogue.column_scales = array_operand(line_scales->second, "scales of columns");
+    gemm.epilogue.row_scales = array_operand(line_scales->first, "scales of rows");
+    gemm.epilogue.column_scales = array_operand(line_scales->second, "scales of columns");
   }
   if (block_scales) {
-    of.block_scales = {array_operand(block_scales->first, "scales of a"),
-                       array_operand(block_scales->second, "scales of b")};
+    gemm.block_scales = {array_operand(block_scales->first, "scales of a"),
+                         array_operand(block_scales->second, "scales of b")};
   }
   const auto plan = plan_of(kernel, splits, tile, mma_tile, fma_tile);
-  if (plan) of.plan = *plan;
-  return on_current_stream(
-      of.a, [&](const Stream& stream) { return plan ? of.run(stream) : run_gemm(of, stream); });
+  if (plan) gemm.plan = *plan;
+  return on_current_stream(gemm.a, [&](const Stream& stream) {
+    return plan ? gemm.run(stream) : run_gemm(gemm, stream);
+  });
 }
 
 Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle b_scales,
                     py::handle bias, const py::object& dtype, bool fast_sums) {
-  const kernels::ScaledMatmul of{.a = array_operand(a, "a"),
-                                 .b = array_operand(b, "b"),
-                                 .a_scales = array_operand(a_scales, "scale_a"),
-                                 .b_scales = array_operand(b_scales, "scale_b"),
-                                 .bias = optional_operand(bias, "bias"),
-                                 .type = scalar_argument(dtype),
-                                 .fast_sums = fast_sums};
+  const kernels::ScaledMatmul gemm{.a = array_operand(a, "a"),
+                                   .b = array_operand(b, "b"),
+                                   .a_scales = array_operand(a_scales, "scale_a"),
+                                   .b_scales = array_operand(b_scales, "scale_b"),
+                                   .bias = optional_operand(bias, "bias"),
+                                   .type = scalar_argument(dtype),
+                                   .fast_sums = fast_sums};
   return on_current_stream(
-      of.a, [&](const Stream& stream) { return kernels::scaled_matmul(of, stream); });
+      gemm.a, [&](const Stream& stream) { return kernels::scaled_matmul(gemm, stream); });
 }
 
 /// As tile_of() takes them.

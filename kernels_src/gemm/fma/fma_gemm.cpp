@@ -18,7 +18,7 @@ constexpr std::int64_t kMostFmaExtent = 2'000'000'000;
 
 /// A product for fma_gemm.cu.
 struct FmaGemm {
-  const Gemm& of;
+  const Gemm& gemm;
   const FmaPlan& plan;
   const GemmEpilogue& epilogue;
   const Stream& on;
@@ -26,7 +26,7 @@ struct FmaGemm {
   FmaSide a, b;
   std::int64_t rows, columns, inner, batches;
 
-  std::size_t element() const { return scalar_size(of.a.type()); }
+  std::size_t element() const { return scalar_size(gemm.a.type()); }
 
   /// Consecutive dimensions of a alone become rows.
   void merge_rows() {
@@ -85,7 +85,7 @@ struct FmaGemm {
     const bool aligned = !ending.c || ending.c->address() % 16 == 0;
     const bool whole =
         rows % tile.rows == 0 && columns % tile.columns == 0 && inner % tile.depth == 0 && aligned;
-    const FmaInstance instance{of.a.type(),
+    const FmaInstance instance{gemm.a.type(),
                                target.type(),
                                tile,
                                fma_way(a, rows, size, batch.a, batch.ndim),
@@ -109,8 +109,8 @@ struct FmaGemm {
                 [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& /*kernels*/) {
                   launch_on(target, made, problem, ending);
                 });
-    of.a.use_on(on);
-    of.b.use_on(on);
+    gemm.a.use_on(on);
+    gemm.b.use_on(on);
   }
 };
 
@@ -130,19 +130,19 @@ FmaWay fma_way(const FmaSide& side, std::int64_t lines, std::int64_t element,
                                                                            : FmaWay::along;
 }
 
-bool run_fma(const Gemm& of, const FmaPlan& plan, const GemmEpilogue& ready, const Array& result,
+bool run_fma(const Gemm& gemm, const FmaPlan& plan, const GemmEpilogue& ready, const Array& result,
              const Stream& on) {
-  if (!has_fma(of.a.device(), of.a.type()) || ready.gate) return false;
-  FmaGemm product{.of = of,
+  if (!has_fma(gemm.a.device(), gemm.a.type()) || ready.gate) return false;
+  FmaGemm product{.gemm = gemm,
                   .plan = plan,
                   .epilogue = ready,
                   .on = on,
-                  .batch = matrix_batch(of.a, of.b),
-                  .a = {of.a.address(), stride_from_end(of.a, 2), stride_from_end(of.a, 1)},
-                  .b = {of.b.address(), stride_from_end(of.b, 1), stride_from_end(of.b, 2)},
-                  .rows = of.a.shape()[of.a.shape().size() - 2],
-                  .columns = of.b.shape().back(),
-                  .inner = of.a.shape().back(),
+                  .batch = matrix_batch(gemm.a, gemm.b),
+                  .a = {gemm.a.address(), stride_from_end(gemm.a, 2), stride_from_end(gemm.a, 1)},
+                  .b = {gemm.b.address(), stride_from_end(gemm.b, 1), stride_from_end(gemm.b, 2)},
+                  .rows = gemm.a.shape()[gemm.a.shape().size() - 2],
+                  .columns = gemm.b.shape().back(),
+                  .inner = gemm.a.shape().back(),
                   .batches = 1};
   product.merge_rows();
   if (std::max({product.rows, product.columns, product.inner, product.batches}) > kMostFmaExtent) {

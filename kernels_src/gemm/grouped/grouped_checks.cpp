@@ -32,95 +32,98 @@ void require_scale(const Array& scale, const char* name, const Array& x) {
 }
 
 /// Float8 has scales, and nothing else has any.
-void require_grouped_scales(const GroupedGemm& of) {
-  if (!of.scales) {
-    if (!of.type || *of.type == of.x.type()) return;
+void require_grouped_scales(const GroupedGemm& gemm) {
+  if (!gemm.scales) {
+    if (!gemm.type || *gemm.type == gemm.x.type()) return;
     throw ArgumentError(format("the result of grouped rows has their type, not {}: x is {}",
-                               scalar_name(*of.type), of.x.identify()));
+                               scalar_name(*gemm.type), gemm.x.identify()));
   }
-  if (!is_float8(of.x.type()) || !is_float8(of.weights.type())) {
+  if (!is_float8(gemm.x.type()) || !is_float8(gemm.weights.type())) {
     throw ArgumentError(
         format("scale_a and scale_b are those of float8_e4m3fn and float8_e5m2: x is {}, weights "
                "are {}",
-               of.x.identify(), of.weights.identify()));
+               gemm.x.identify(), gemm.weights.identify()));
   }
-  require_grouped_device(of.x);
-  const ScalarType out = grouped_result_type(of);
+  require_grouped_device(gemm.x);
+  const ScalarType out = grouped_result_type(gemm);
   if (!is_half(out) && out != ScalarType::float32) {
     throw ArgumentError(format("the result of this product is float16, bfloat16 or float32, not {}",
                                scalar_name(out)));
   }
-  const Array &a = of.scales->x, &b = of.scales->weights;
-  require_scale(a, "scale_a", of.x);
-  require_scale(b, "scale_b", of.x);
-  if (has_block_scales(of) || (is_of_rows(a, of.x) && is_of_columns(b, of.weights.shape()))) return;
+  const Array &a = gemm.scales->x, &b = gemm.scales->weights;
+  require_scale(a, "scale_a", gemm.x);
+  require_scale(b, "scale_b", gemm.x);
+  if (has_block_scales(gemm) || (is_of_rows(a, gemm.x) && is_of_columns(b, gemm.weights.shape())))
+    return;
   throw InvalidArgument(format(
       "Incompatible dimensions: scale_a is {} and scale_b {} for x of {} and weights of {}; scales "
       "are those of rows (one number, or one for each row of x; (groups,) or (groups, n)) or of "
       "blocks of 128: (..., rows, k / 128) and (groups, n / 128, k / 128), rounded up",
-      shape_to_string(a.shape()), shape_to_string(b.shape()), shape_to_string(of.x.shape()),
-      shape_to_string(of.weights.shape())));
+      shape_to_string(a.shape()), shape_to_string(b.shape()), shape_to_string(gemm.x.shape()),
+      shape_to_string(gemm.weights.shape())));
 }
 
-[[noreturn]] void refuse_grouped(const GroupedGemm& of, const char* what) {
+[[noreturn]] void refuse_grouped(const GroupedGemm& gemm, const char* what) {
   throw InvalidArgument(
       format("Incompatible dimensions or types of a product of groups: x is {}, "
              "weights are {}; {}",
-             of.x.identify(), of.weights.identify(), what));
+             gemm.x.identify(), gemm.weights.identify(), what));
 }
 
 }  // namespace
 
-Shape check_grouped(const GroupedGemm& of) {
-  require_one_device(of.x, "x", of.weights, "weights");
-  if (!of.scales) require_grouped_type(of.x, "x");
-  if (of.weights.ndim() != 3) refuse_grouped(of, "weights are (groups, n, k)");
-  if (of.x.ndim() != 2 && of.x.ndim() != 3) refuse_grouped(of, "x has 2 dimensions or 3");
-  const Shape& weights = of.weights.shape();
-  if (!of.scales && of.weights.type() != of.x.type()) refuse_grouped(of, "both have one type");
-  if (of.x.shape().back() != weights[2]) refuse_grouped(of, "their last extents must be equal");
-  if (of.x.ndim() == 3 && of.x.shape()[0] != weights[0]) {
-    refuse_grouped(of, "x has three dimensions, and the first is not that of the weights");
+Shape check_grouped(const GroupedGemm& gemm) {
+  require_one_device(gemm.x, "x", gemm.weights, "weights");
+  if (!gemm.scales) require_grouped_type(gemm.x, "x");
+  if (gemm.weights.ndim() != 3) refuse_grouped(gemm, "weights are (groups, n, k)");
+  if (gemm.x.ndim() != 2 && gemm.x.ndim() != 3) refuse_grouped(gemm, "x has 2 dimensions or 3");
+  const Shape& weights = gemm.weights.shape();
+  if (!gemm.scales && gemm.weights.type() != gemm.x.type())
+    refuse_grouped(gemm, "both have one type");
+  if (gemm.x.shape().back() != weights[2]) refuse_grouped(gemm, "their last extents must be equal");
+  if (gemm.x.ndim() == 3 && gemm.x.shape()[0] != weights[0]) {
+    refuse_grouped(gemm, "x has three dimensions, and the first is not that of the weights");
   }
-  if (of.x.ndim() == 3 && of.groups.kind != RowGroups::Kind::counts) {
-    refuse_grouped(of, "groups that lie apart are told by counts");
+  if (gemm.x.ndim() == 3 && gemm.groups.kind != RowGroups::Kind::counts) {
+    refuse_grouped(gemm, "groups that lie apart are told by counts");
   }
-  if (weights[0] == 0) refuse_grouped(of, "there is no group");
-  require_groups(of.groups, weights[0], of.x);
-  require_grouped_scales(of);
-  if (of.bias) {
-    require_one_device(*of.bias, "bias", of.x, "x");
-    const ScalarType type = of.bias->type();
+  if (weights[0] == 0) refuse_grouped(gemm, "there is no group");
+  require_groups(gemm.groups, weights[0], gemm.x);
+  require_grouped_scales(gemm);
+  if (gemm.bias) {
+    require_one_device(*gemm.bias, "bias", gemm.x, "x");
+    const ScalarType type = gemm.bias->type();
     const bool suits =
-        of.scales ? is_half(type) || type == ScalarType::float32 : type == of.x.type();
-    if (!suits || of.bias->shape() != Shape{weights[0], weights[1]}) {
+        gemm.scales ? is_half(type) || type == ScalarType::float32 : type == gemm.x.type();
+    if (!suits || gemm.bias->shape() != Shape{weights[0], weights[1]}) {
       throw InvalidArgument(
           format("Incompatible dimensions or types: bias is {}, for weights that "
                  "are {}",
-                 of.bias->identify(), of.weights.identify()));
+                 gemm.bias->identify(), gemm.weights.identify()));
     }
   }
-  if (of.gate && (of.activation || weights[1] % 2 != 0)) {
-    refuse_grouped(of, "a gate has an even n, and no activation beside it");
+  if (gemm.gate && (gemm.activation || weights[1] % 2 != 0)) {
+    refuse_grouped(gemm, "a gate has an even n, and no activation beside it");
   }
-  Shape shape = of.x.shape();
-  shape.back() = of.gate ? weights[1] / 2 : weights[1];
+  Shape shape = gemm.x.shape();
+  shape.back() = gemm.gate ? weights[1] / 2 : weights[1];
   return shape;
 }
 
-void require_grouped_tiles(const GroupedGemm& of) {
-  const bool of_blocks = has_block_scales(of);
-  if (of.tile) require_gemm_tile(*of.tile, promotes_grouped(of), of_blocks);
-  if (of.tile && of_blocks && of.tile->rows > 128) {
+void require_grouped_tiles(const GroupedGemm& gemm) {
+  const bool of_blocks = has_block_scales(gemm);
+  if (gemm.tile) require_gemm_tile(*gemm.tile, promotes_grouped(gemm), of_blocks);
+  if (gemm.tile && of_blocks && gemm.tile->rows > 128) {
     throw ArgumentError(
         format("a tile of a product of groups with scales of blocks has 64 or 128 rows, not {}",
-               of.tile->rows));
+               gemm.tile->rows));
   }
-  if (of.mma_tile) require_mma_tile(*of.mma_tile);
-  if (of.fma_tile) require_fma_tile(*of.fma_tile, sizeof(float));
-  const bool wide = of.x.type() == ScalarType::float32;
-  if (wide ? of.tile || of.mma_tile || of.by_mma : of.fma_tile.has_value()) {
-    throw ArgumentError(format("this tile is none of a product of groups of {}", of.x.identify()));
+  if (gemm.mma_tile) require_mma_tile(*gemm.mma_tile);
+  if (gemm.fma_tile) require_fma_tile(*gemm.fma_tile, sizeof(float));
+  const bool wide = gemm.x.type() == ScalarType::float32;
+  if (wide ? gemm.tile || gemm.mma_tile || gemm.by_mma : gemm.fma_tile.has_value()) {
+    throw ArgumentError(
+        format("this tile is none of a product of groups of {}", gemm.x.identify()));
   }
 }
 

@@ -6,8 +6,8 @@
 namespace kernwright::kernels {
 
 /// The shape of the result. Throws InvalidArgument and ArgumentError as GroupedGemm::run().
-Shape check_grouped(const GroupedGemm& of);
+Shape check_grouped(const GroupedGemm& gemm);
 /// Throws ArgumentError for tiles that the kernels do not have.
-void require_grouped_tiles(const GroupedGemm& of);
+void require_grouped_tiles(const GroupedGemm& gemm);
 
 }  // namespace kernwright::kernels

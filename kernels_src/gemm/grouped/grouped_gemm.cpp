@@ -31,14 +31,14 @@ Array turned_matrices(const Array& array) {
 }
 
 /// Whether gemm.cu or promoted_gemm.cu may do it.
-bool may_be_wgmma(const GroupedGemm& of) {
-  if (of.by_mma || of.mma_tile || of.x.shape().back() == 0) return false;
-  return of.x.device().capabilities().wgmma;
+bool may_be_wgmma(const GroupedGemm& gemm) {
+  if (gemm.by_mma || gemm.mma_tile || gemm.x.shape().back() == 0) return false;
+  return gemm.x.device().capabilities().wgmma;
 }
 
 /// Ready operands, and the launches.
 struct GroupedLaunch {
-  const GroupedGemm& of;
+  const GroupedGemm& gemm;
   GemmOperand x, weights;  // (rows, k), (groups, k, n)
   GemmLayout layout;
   ProductGroups groups;
@@ -48,7 +48,7 @@ struct GroupedLaunch {
   const Stream& on;
 
   bool narrow() const { return is_float8(x.array.type()); }
-  bool promotes() const { return promotes_grouped(of); }
+  bool promotes() const { return promotes_grouped(gemm); }
   std::int64_t in_bytes() const { return static_cast<std::int64_t>(scalar_size(x.array.type())); }
 
   std::int64_t count() const { return groups.count; }
@@ -93,7 +93,8 @@ struct GroupedLaunch {
   }
 
   GemmChoice choice(bool gated) const {
-    GemmChoice chosen = of.tile ? choose_gemm(size(gated), *of.tile, 1) : choose_gemm(size(gated));
+    GemmChoice chosen =
+        gemm.tile ? choose_gemm(size(gated), *gemm.tile, 1) : choose_gemm(size(gated));
     leave_table(chosen.tile, count(), blocks.has_value());
     return chosen;
   }
@@ -192,7 +193,7 @@ struct GroupedLaunch {
   }
 
   MmaTile mma_tile() const {
-    if (of.mma_tile) return *of.mma_tile;
+    if (gemm.mma_tile) return *gemm.mma_tile;
     GemmSize mean = size(false);
     mean.batches = std::max<std::int64_t>(1, std::min(count(), layout.rows));
     mean.rows = ceil_div(layout.rows, mean.batches);
@@ -241,7 +242,7 @@ struct GroupedLaunch {
   }
   /// The result's rows, in `target` unless a gate follows by itself.
   Array run(const GemmEpilogue& ending, const std::optional<Array>& target) const {
-    const bool fast = may_be_wgmma(of), gated = ending.gate.has_value();
+    const bool fast = may_be_wgmma(gemm), gated = ending.gate.has_value();
     Array result;
     if (gated && !takes_gate(fast)) {
       result = gate_of_sums(

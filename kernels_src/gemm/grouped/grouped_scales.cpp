@@ -20,44 +20,44 @@ Array columns_of(const Array& scale, const Shape& weights, const Stream& on) {
 
 }  // namespace
 
-bool has_block_scales(const GroupedGemm& of) {
-  if (!of.scales) return false;
-  const Shape& weights = of.weights.shape();
+bool has_block_scales(const GroupedGemm& gemm) {
+  if (!gemm.scales) return false;
+  const Shape& weights = gemm.weights.shape();
   const std::int64_t deep = ceil_div(weights[2], kGemmBlock);
-  Shape rows = of.x.shape();
+  Shape rows = gemm.x.shape();
   rows.back() = deep;
-  return of.scales->x.shape() == rows &&
-         of.scales->weights.shape() == Shape{weights[0], ceil_div(weights[1], kGemmBlock), deep};
+  return gemm.scales->x.shape() == rows &&
+         gemm.scales->weights.shape() == Shape{weights[0], ceil_div(weights[1], kGemmBlock), deep};
 }
 
-bool promotes_grouped(const GroupedGemm& of) {
-  return of.scales && (!of.fast_sums || has_block_scales(of));
+bool promotes_grouped(const GroupedGemm& gemm) {
+  return gemm.scales && (!gemm.fast_sums || has_block_scales(gemm));
 }
 
-ScalarType grouped_result_type(const GroupedGemm& of) {
-  if (of.type) return *of.type;
-  return of.scales ? ScalarType::bfloat16 : of.x.type();
+ScalarType grouped_result_type(const GroupedGemm& gemm) {
+  if (gemm.type) return *gemm.type;
+  return gemm.scales ? ScalarType::bfloat16 : gemm.x.type();
 }
 
-GroupedOperands grouped_operands(const GroupedGemm& of, bool wgmma, const Stream& on) {
+GroupedOperands grouped_operands(const GroupedGemm& gemm, bool wgmma, const Stream& on) {
   constexpr ScalarType wide = ScalarType::bfloat16;
-  GroupedOperands made{.x = of.x, .weights = of.weights};
-  if (of.scales) {
-    const Array &a = of.scales->x, &b = of.scales->weights;
-    const bool of_blocks = has_block_scales(of);
+  GroupedOperands made{.x = gemm.x, .weights = gemm.weights};
+  if (gemm.scales) {
+    const Array &a = gemm.scales->x, &b = gemm.scales->weights;
+    const bool of_blocks = has_block_scales(gemm);
     if (!of_blocks) {
       made.rows = contiguous(a, on).reshape({a.size()});
-      made.columns = columns_of(b, of.weights.shape(), on);
+      made.columns = columns_of(b, gemm.weights.shape(), on);
       if (!wgmma) {
-        made.x = cast(of.x, wide, on);
-        made.weights = cast(of.weights, wide, on);
+        made.x = cast(gemm.x, wide, on);
+        made.weights = cast(gemm.weights, wide, on);
       }
     } else if (wgmma) {
       // The scales of a tile's rows follow each other.
       made.blocks = GemmBlockScales{gemm_operand(as_grouped_rows(a, on), on, false).array, b};
     } else {
-      made.x = dequantize_tiles(of.x, a, {1, kGemmBlock}, wide, on);
-      made.weights = dequantize_tiles(of.weights, b, {kGemmBlock, kGemmBlock}, wide, on);
+      made.x = dequantize_tiles(gemm.x, a, {1, kGemmBlock}, wide, on);
+      made.weights = dequantize_tiles(gemm.weights, b, {kGemmBlock, kGemmBlock}, wide, on);
     }
   }
   made.x = as_grouped_rows(made.x, on);

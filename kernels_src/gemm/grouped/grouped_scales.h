@@ -8,11 +8,11 @@
 namespace kernwright::kernels {
 
 /// Whether the scales, if any, are those of blocks.
-bool has_block_scales(const GroupedGemm& of);
+bool has_block_scales(const GroupedGemm& gemm);
 /// Whether it is one for promoted_gemm.cu. Scales of blocks need sums of each stage.
-bool promotes_grouped(const GroupedGemm& of);
+bool promotes_grouped(const GroupedGemm& gemm);
 
-ScalarType grouped_result_type(const GroupedGemm& of);
+ScalarType grouped_result_type(const GroupedGemm& gemm);
 
 /// Rows and matrices as the kernels want them, with one kind of scales or none.
 struct GroupedOperands {
@@ -22,6 +22,6 @@ struct GroupedOperands {
 };
 /// Without `wgmma` float8 becomes bfloat16, a superset of its numbers; those in blocks are
 /// multiplied by their scales and rounded.
-GroupedOperands grouped_operands(const GroupedGemm& of, bool wgmma, const Stream& on);
+GroupedOperands grouped_operands(const GroupedGemm& gemm, bool wgmma, const Stream& on);
 
 }  // namespace kernwright::kernels

@@ -26,7 +26,7 @@ std::int32_t mma_tiles_of(std::int64_t extent, std::int64_t part) {
 
 /// A product that mma_gemm.cu takes.
 struct MmaGemm {
-  const Gemm& of;
+  const Gemm& gemm;
   const MmaPlan& plan;
   const GemmEpilogue& epilogue;
   const GemmOperand &a, &b;
@@ -50,7 +50,7 @@ struct MmaGemm {
         device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
     // Sums of blocks are made apart, which takes as many registers again.
     const MmaTile narrow{layout.rows > 64 ? 128 : 64, 64, 3};
-    if (of.block_scales) return choose_mma(size, steps(), narrow, may_split);
+    if (gemm.block_scales) return choose_mma(size, steps(), narrow, may_split);
     MmaChoice chosen = plan.tile ? choose_mma(size, steps(), *plan.tile, may_split)
                                  : choose_mma(size, steps(), shared, may_split);
     if (plan.splits > 0 && a.array.type() != ScalarType::int8) chosen.splits = plan.splits;
@@ -62,7 +62,7 @@ struct MmaGemm {
     problem.rows = static_cast<std::int32_t>(layout.rows);
     problem.columns = static_cast<std::int32_t>(layout.columns);
     problem.steps = static_cast<std::int32_t>(steps());
-    const std::int32_t unit = of.block_scales ? kMmaStepsOfBlock : 1;
+    const std::int32_t unit = gemm.block_scales ? kMmaStepsOfBlock : 1;
     problem.steps_of_split = mma_tiles_of(problem.steps, choice.splits * unit) * unit;
     problem.splits = mma_tiles_of(problem.steps, problem.steps_of_split);  // none of them is empty
     problem.row_tiles = mma_tiles_of(layout.rows, choice.tile.rows);
@@ -78,7 +78,7 @@ struct MmaGemm {
                  const GemmEpilogue& ending, KernelsAhead& kernels) const {
     const bool turn_a = !a.dense_rows, turn_b = b.dense_rows;
     const MmaInstance instance{a.array.type(), target.type(), choice.tile,
-                               turn_a,         turn_b,        of.block_scales.has_value()};
+                               turn_a,         turn_b,        gemm.block_scales.has_value()};
     const std::int64_t deep = layout.inner, unit = element();
     const MmaSide left{a.array.address(),
                        layout.a_stride,
@@ -102,11 +102,11 @@ struct MmaGemm {
     const Kernel& kernel =
         kernel_for({&a, &b}, mma_kernel(instance, ending), target.device(), kernels, on);
     const GemmEpilogueValues then = gemm_epilogue_values(ending);
-    if (!of.block_scales) {
+    if (!gemm.block_scales) {
       launch(kernel, config, left, right, target.address(), then, problem);
       return;
     }
-    const Array &of_a = of.block_scales->a, &of_b = of.block_scales->b;
+    const Array &of_a = gemm.block_scales->a, &of_b = gemm.block_scales->b;
     const MmaBlockScales scales{of_a.address(),        of_b.address(),
                                 of_a.strides()[0] / 4, of_a.strides()[1] / 4,
                                 of_b.strides()[1] / 4, of_b.strides()[0] / 4};
@@ -146,16 +146,17 @@ bool has_mma(const Device& device, ScalarType type) {
   }
 }
 
-bool run_mma(const Gemm& of, const MmaPlan& plan, const GemmEpilogue& ready, const Array& result,
+bool run_mma(const Gemm& gemm, const MmaPlan& plan, const GemmEpilogue& ready, const Array& result,
              const Stream& on) {
-  if (!has_mma(of.a.device(), of.a.type()) || of.a.shape().back() == 0 || ready.gate) return false;
-  const bool any = is_half(of.a.type());
+  if (!has_mma(gemm.a.device(), gemm.a.type()) || gemm.a.shape().back() == 0 || ready.gate)
+    return false;
+  const bool any = is_half(gemm.a.type());
   const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
-  const GemmOperand left = plan_operand(of.a, on, wanted(true));
-  const GemmOperand right = plan_operand(of.b, on, wanted(false));
-  const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(of.a, of.b));
+  const GemmOperand left = plan_operand(gemm.a, on, wanted(true));
+  const GemmOperand right = plan_operand(gemm.b, on, wanted(false));
+  const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(gemm.a, gemm.b));
   if (!layout) return false;
-  MmaGemm{of, plan, ready, left, right, *layout, on}.run(result);
+  MmaGemm{gemm, plan, ready, left, right, *layout, on}.run(result);
   return true;
 }
 
