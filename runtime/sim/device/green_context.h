@@ -16,8 +16,7 @@ struct GreenContext {
   std::vector<std::uint32_t> processors;  ///< values of %smid, in ascending order
   std::atomic<bool> is_context{false};    ///< cuCtxFromGreenCtx was called
   std::atomic<bool> destroyed{false};
-
-  /// What nodes of graphs tell; good for calls where `is_context`.
+  /// Good for calls where `is_context`.
   CUcontext as_context() const noexcept { return reinterpret_cast<CUcontext>(handle); }
 };
 

@@ -5,7 +5,6 @@
 #include "sim/ptx/isa.h"
 
 #include <array>
-#include <cmath>
 #include <type_traits>
 
 namespace kernwright::sim::KW_SIM_NS {

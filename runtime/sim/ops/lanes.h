@@ -14,7 +14,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <tuple>
 #include <type_traits>
 

@@ -3,7 +3,6 @@
 #include "sim/ptx/parse/parser_state.h"
 #include "sim/ptx/parse/selectors.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace kernwright::sim::ptx {

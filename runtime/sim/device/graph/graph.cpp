@@ -137,10 +137,9 @@ std::pair<std::shared_ptr<GraphNode>, std::shared_ptr<Graph>> find_kernel_node(C
   return {std::move(node), std::move(graph)};
 }
 
-/// Whether the calling thread's context is that of the green context, or (null) of a device.
-bool is_current(const GreenContext* green) {
-  const auto device = current_context()->device.handle;
-  return context_stack().back() == (green != nullptr ? green->as_context() : device);
+/// The context that a kernel runs in.
+CUcontext home_of(const KernelWork& work) {
+  return work.green != nullptr ? work.green->as_context() : work.function->context->device.handle;
 }
 
 }  // namespace
@@ -247,9 +246,8 @@ void calls::cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARA
   const auto [x, y, z] = work.grid;
   const auto [u, v, w] = work.block;
   void** const slots = node->parameters.empty() ? nullptr : node->parameters.data();
-  const auto home =
-      work.green != nullptr ? work.green->as_context() : work.function->context->device.handle;
-  *parameters = {work.handle, x, y, z, u, v, w, work.shared_bytes, slots, nullptr, nullptr, home};
+  *parameters = {work.handle,  x, y, z, u, v, w, work.shared_bytes, slots, nullptr, nullptr,
+                 home_of(work)};
 }
 
 void calls::cuGraphKernelNodeSetParams(CUgraphNode handle,
@@ -279,7 +277,7 @@ void calls::cuGraphExecKernelNodeSetParams(CUgraphExec handle, CUgraphNode node_
   require(found != plan->nodes.end());
   auto& old = std::get<KernelWork>(found->work);
   require(work.function->context->id == old.function->context->id);
-  require(is_current(old.green.get()));
+  require(!context_stack().empty() && context_stack().back() == home_of(old));
   work.cooperative = old.cooperative;
   work.green = old.green;
   old = std::move(work);

@@ -4,7 +4,6 @@
 #include "sim/device.h"
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "sim/code/dispatch.h"
 #include "sim/code/program.h"
-#include "sim/code/tables.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,6 @@
 // How lanes of a warp wait for each other at *.sync instructions.
-#include "sim/code/program.h"
-#include "sim/code/tables.h"
 #include "sim/exec/warp/scheduler.h"
 #include "sim/exec/watcher.h"
-#include "sim/ptx/isa.h"
 
 #include <bit>
 

@@ -7,7 +7,6 @@
 #include "sim/ops/floating/float_lanes.h"
 #include "sim/ptx/isa.h"
 
-#include <algorithm>
 #include <cstdint>
 
 namespace kernwright::sim::KW_SIM_NS {

@@ -13,7 +13,6 @@
 #include "sim/numeric/half.h"
 #include "sim/ops/lanes.h"
 
-#include <cmath>
 #include <cstring>
 
 namespace kernwright::sim::KW_SIM_NS {

@@ -5,7 +5,6 @@
 #include "sim/ops/types.h"
 
 #include <bit>
-#include <type_traits>
 
 namespace kernwright::sim::KW_SIM_NS {
 

@@ -4,7 +4,6 @@
 #include "sim/ptx/parse/parser_state.h"
 #include "sim/ptx/parse/video_selector.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace kernwright::sim::ptx {

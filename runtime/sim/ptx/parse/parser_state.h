@@ -1,7 +1,6 @@
 // The recursive-descent parser behind ptx::parse; its methods live in parse_*.cpp.
 #pragma once
 
-#include "base/format.h"
 #include "sim/ptx/isa.h"
 #include "sim/ptx/parse/limits.h"
 #include "sim/ptx/parse/literal.h"
