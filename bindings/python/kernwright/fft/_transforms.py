@@ -349,7 +349,7 @@ def fft2(
     array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return _stored(fftn(x, s, axes, norm), out)
+    return fftn(x, s, axes, norm, out)
 
 
 def ifft2(
@@ -366,7 +366,7 @@ def ifft2(
     array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return _stored(ifftn(x, s, axes, norm), out)
+    return ifftn(x, s, axes, norm, out)
 
 
 def rfft2(
@@ -383,7 +383,7 @@ def rfft2(
     array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    return _stored(rfftn(x, s, axes, norm), out)
+    return rfftn(x, s, axes, norm, out)
 
 
 def irfft2(
@@ -400,10 +400,17 @@ def irfft2(
     array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
-    return _stored(irfftn(x, s, axes, norm), out)
+    return irfftn(x, s, axes, norm, out)
 
 
 _OTHER = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _other(norm: str | None) -> str:
+    """The norm of the inverse transform."""
+    if norm not in _OTHER:
+        raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
+    return _OTHER[norm]
 
 
 def hfft(
@@ -421,10 +428,8 @@ def hfft(
     """
     import kernwright as kw
 
-    if norm not in _OTHER:
-        raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
     return _stored(
-        irfft(kw.conj(_complex(device_array(x))), n=n, axis=axis, norm=_OTHER[norm]), out
+        irfft(kw.conj(_complex(device_array(x))), n=n, axis=axis, norm=_other(norm)), out
     )
 
 
@@ -443,6 +448,4 @@ def ihfft(
     """
     import kernwright as kw
 
-    if norm not in _OTHER:
-        raise InvalidArgument(f"norm={norm!r}: 'backward', 'ortho' or 'forward'")
-    return _stored(kw.conj(rfft(x, n=n, axis=axis, norm=_OTHER[norm])), out)
+    return _stored(kw.conj(rfft(x, n=n, axis=axis, norm=_other(norm))), out)

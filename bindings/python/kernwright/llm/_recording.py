@@ -55,12 +55,8 @@ class Recorder:
         stream = self._loop.stream
         with stream:
             # Without launches, arrays stay empty that a user's layer makes once and keeps.
-            plain = not catches_up and not drafts and not adapters
-            if (
-                plain
-                and isinstance(self._model, kw.nn.Module)
-                and (is_built_in(self._model) and not is_streamed(self._model))
-            ):
+            plain = not (catches_up or drafts or adapters or is_streamed(self._model))
+            if plain and is_built_in(self._model):
                 compile_only(step)
             else:
                 step()

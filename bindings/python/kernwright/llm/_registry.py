@@ -73,7 +73,9 @@ def class_of(architecture: str, source: str) -> Any:
 
 def is_built_in(model: Any) -> bool:
     """Whether all that a model is made of comes from this package, nothing from its user."""
-    return all(
+    from kernwright.nn import Module
+
+    return isinstance(model, Module) and all(
         type(part).__module__.startswith("kernwright.")
         and all(_is_own(value) for value in vars(part).values())
         for _, part in model.named_modules()
