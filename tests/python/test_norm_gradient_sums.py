@@ -11,6 +11,7 @@ from kernwright import _core
 ROWS = [
     *(((70, 384), "bfloat16"), ((40, 768), "bfloat16"), ((9, 600), "float32")),
     *(((20, 4096), "bfloat16"), ((3, 7, 40), "float64"), ((2, 17000), "float32")),
+    ((21, 512), "float32"),
 ]
 
 

@@ -1,7 +1,9 @@
 """`await task`: who is woken, how often, and by whom the task is run."""
 
 import asyncio
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -87,7 +89,11 @@ def test_a_loop_that_is_closed_is_left_alone():
             waiting = asyncio.ensure_future(ends.wait(task, asyncio.get_running_loop()))
             await asyncio.sleep(0)
             waiting.cancel()
+            return ends, weakref.ref(asyncio.get_running_loop())
 
-        asyncio.run(leave())
+        ends, loop = asyncio.run(leave())
         go.set()
         assert task.result() is True
+        scheduler.drain()
+    gc.collect()
+    assert not ends.over and loop() is None
