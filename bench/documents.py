@@ -1,4 +1,5 @@
-"""Writes a benchmark's JSON document: a record stands on one line, so that a diff shows figures.
+"""Writes a benchmark's JSON document: a record stands on one line, so that a diff shows figures;
+so does a list of numbers of any length.
 
     python bench/documents.py results/operations.json   # a run of `kernwright bench`, for results/
 
@@ -17,9 +18,13 @@ DIGITS = 8
 
 
 def text(value: Any, depth: int = 0) -> str:
-    """JSON of the value; an object or list too long for a line has a line for each entry."""
+    """JSON of the value; an object or list too long for a line has a line for each entry, but a
+    list of numbers has one line."""
     line = json.dumps(value)
-    if len(line) + depth <= RECORD or not isinstance(value, (dict, list)):
+    nested = isinstance(value, dict) or (
+        isinstance(value, list) and not all(isinstance(entry, (int, float)) for entry in value)
+    )
+    if len(line) + depth <= RECORD or not nested:
         return line
     pad = "\n" + " " * (depth + 1)
     if isinstance(value, dict):
