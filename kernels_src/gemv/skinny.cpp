@@ -315,7 +315,10 @@ void run_skinny(const SkinnyJob& job) {
   const SkinnyKernel which = job.plan.kernel;
   const bool boxes = which == SkinnyKernel::wgmma || which == SkinnyKernel::bytes;
   const int copying = boxes ? 1 : 0;  // warps
-  const bool overlapping = job.shape.overlapping && job.plan.ahead > 0;
+  // One row gains by an early launch even if nothing is fetched ahead: a step of Llama-3.2-1B takes
+  // 0.932 in place of 0.957 ms, one of Llama-3.1-8B 4.50 in place of 4.53 (H200). 8 rows lose 4 %.
+  const bool early = job.plan.ahead > 0 || (which == SkinnyKernel::dot && job.shape.m == 1);
+  const bool overlapping = job.shape.overlapping && early;
   const LaunchConfig config{
       .grid = {across, job.problem.splits,
                static_cast<std::uint32_t>(std::min(job.shape.batches, kMostSkinnyBatches))},

@@ -40,7 +40,7 @@ bool has_gemm(const ProductKey& key) {
 }
 
 /// Whether fma_gemm.cu does.
-bool has_fma(const ProductKey& key) {
+bool is_fma_type(const ProductKey& key) {
   const bool exact = key.a == ScalarType::float32 || key.a == ScalarType::float64;
   return exact && key.a == key.b && key.sums == ProductSums::plain;
 }
@@ -212,7 +212,7 @@ bool fits(const MmaPlan& plan, const ProductKey& key) {
 }
 bool fits(const FmaPlan& plan, const ProductKey& key) {
   require_fma_tile(plan.tile.value(), scalar_size(key.a));
-  return has_fma(key) && is_split_count(plan.splits);
+  return is_fma_type(key) && is_split_count(plan.splits);
 }
 bool fits(const PlainPlan& /*plan*/, const ProductKey& /*key*/) { return true; }
 
@@ -225,7 +225,7 @@ std::vector<ProductPlan> product_candidates(const Device& device, const ProductK
   if (std::min({key.rows, key.columns, key.inner, key.batches}) < 1) return all;
   const Capabilities can = device.capabilities();
   if (key.sums == ProductSums::plain) add_skinny(key, can.wgmma, all);
-  if (has_fma(key)) {
+  if (is_fma_type(key)) {
     if (can.async_copy) add_fma(device, key, all);
   } else if (has_gemm(key)) {
     if (can.wgmma) add_gemm(device, key, all);
