@@ -99,7 +99,8 @@ def choice_rule() -> str | None:
     notes = (
         f"Geometric means: {document['mean of measured']:.3f} of the measured shapes, "
         f"{mean:.3f} of all shapes, with 1 where the table has the rule. The mark of "
-        f"{1 + RULE:g} for all shapes is {reached}. The largest ratios: {worst}."
+        f"{1 + RULE:g} for all shapes is {reached}. The table was of every measured plan then; "
+        f"it keeps those with a ratio above 1.10. The largest ratios: {worst}."
     )
     return f"{measured_table(title, document, columns, rows)}\n{textwrap.fill(notes, 100)}\n"
 
