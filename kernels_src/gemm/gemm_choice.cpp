@@ -31,7 +31,6 @@ constexpr double kBytesWithScales = 42;
 constexpr std::int64_t kRowsWithScales = 512;
 constexpr double kSharedByGathering = 0.92;  // of these, where several clusters read the same b
 constexpr double kRaggedLoads = 1.95;        // times as long, where lines begin inside of L2's
-constexpr double kHalvedLoads = 1.25;  // the same, where half of them begin in the middle of L2's
 constexpr double kMemoryBytesPerCycle = 14;  // from device memory with this bandwidth in GB/s:
 constexpr double kMemoryBandwidth = 3352;
 // More bandwidth is not used wholly: 17.8 bytes in a cycle were measured on an H200 with 4814 GB/s.
@@ -57,27 +56,25 @@ constexpr double kNarrowOfGroup = 1.25, kLowOfGroup = 1.05;
 // Groups with so many rows on average and products of so few steps gain by warpgroups that take
 // turns with 192 columns. On an H200.
 constexpr std::int64_t kRowsInTurn = 512, kStepsInTurn = 64;
-constexpr std::int64_t kLeastSteps = 8;   // of a part of the inner dimension
-constexpr std::int64_t kMostSteps = 128;  // of a product whose blocks wait for each other
-constexpr std::int64_t kFewSteps = 4;     // of a product that mostly writes its result
-// Parts of a wide tile's time at an edge.
-constexpr double kEdgeInCache = 0.5, kEdge = 0.65, kRaggedEdge = 0.7;
-constexpr std::int64_t kCacheBytes = 50'000'000;  // of L2
+constexpr std::int64_t kLeastSteps = 8;             // of a part of the inner dimension
+constexpr std::int64_t kMostSteps = 128;            // of a product whose blocks wait for each other
+constexpr double kEdgeInCache = 0.5, kEdge = 0.65;  // parts of a wide tile's time at an edge
+constexpr std::int64_t kCacheBytes = 50'000'000;    // of L2
 
 std::int64_t steps_of(const GemmSize& size) {
   return ceil_div(size.inner * static_cast<std::int64_t>(size.in_bytes), kGemmLine);
 }
 
-/// How many times as long the loads of an operand take as those of whole lines of L2. Products of
-/// few tiles wait for other things.
-double loads_of(const GemmSize& size, std::int64_t pitch) {
+/// How many times as long the loads of an operand take as those of whole lines of L2, or of halves.
+/// Products of few tiles wait for other things.
+double load_factor(const GemmSize& size, std::int64_t pitch) {
   const std::int64_t tiles = ceil_div(size.rows, 128) * ceil_div(size.columns, 128);
-  if (pitch % kGemmLine == 0 || tiles * size.batches <= size.multiprocessors) return 1;
-  return pitch % (kGemmLine / 2) == 0 ? kHalvedLoads : kRaggedLoads;
+  const bool few = tiles * size.batches <= size.multiprocessors;
+  return pitch % (kGemmLine / 2) == 0 || few ? 1 : kRaggedLoads;
 }
 
 bool is_ragged(const GemmSize& size) {
-  return std::max(loads_of(size, size.a_pitch), loads_of(size, size.b_pitch)) >= kRaggedLoads;
+  return std::max(load_factor(size, size.a_pitch), load_factor(size, size.b_pitch)) >= kRaggedLoads;
 }
 
 /// Whether results are written as they are, in boxes: their lines are whole units of 16 bytes.
@@ -98,11 +95,10 @@ bool is_192_in_turn(const GemmTile& tile) {
 }
 
 /// Whether the model treats warpgroups of 128 rows apart that take turns. Products of groups of
-/// rows gain by those alone, and those of few steps nothing.
+/// rows gain by 192 columns alone.
 bool alternates(const GemmSize& size, const GemmTile& tile) {
   if (!tile.ping_pong || tile.rows < 128) return false;
-  if (size.groups > 0) return is_192_in_turn(tile) && suits_groups_in_turn(size);
-  return tile.columns >= 160 || steps_of(size) > kFewSteps;
+  return size.groups == 0 || (is_192_in_turn(tile) && suits_groups_in_turn(size));
 }
 
 /// How much of the tensor cores' rate warpgroups reach that take turns: less with nobody to take
@@ -110,10 +106,10 @@ bool alternates(const GemmSize& size, const GemmTile& tile) {
 /// few registers for ends other than plain ones; 160 do not fit the parts of a b that is not
 /// turned.
 double rate_in_turn(const GemmSize& size, const GemmChoice& choice, double waves) {
-  const bool plain = ends_plainly(size);
-  double rate = plain ? 0.965 : 0.94;
+  double rate = 0.965;
   if (choice.tile.columns >= 160) {
-    const bool suits = plain && size.b_turned && size.rows > kFewRows && choice.splits == 1;
+    const bool suits =
+        ends_plainly(size) && size.b_turned && size.rows > kFewRows && choice.splits == 1;
     rate = !suits ? 0.75 : choice.tile.columns == 160 ? 0.96 : 1;
   }
   if (choice.tile.cluster > 1) rate *= 0.88;
@@ -129,7 +125,7 @@ double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
   if (tile.groups > 2) return kRateOfThree;
   const int columns = tile.columns;
   const double of_192 = size.promotes || size.groups > 0 ? 0.93 : 0.955;
-  double rate = columns >= 256 ? 1 : columns >= 176 ? of_192 : columns >= 128 ? 0.94 : 0.89;
+  double rate = columns >= 256 ? 1 : columns >= 176 ? of_192 : 0.94;
   if (columns == 176 && size.in_bytes > 1) rate = 0.92;
   if (tile.rows == 64 && columns >= 128) rate *= 0.77;
   if (size.groups > 0 && !size.promotes && tile.cluster == 1 &&
@@ -212,8 +208,7 @@ int best_group(const GemmSize& size, const GemmTile& tile) {
 double edge_time(const GemmSize& size) {
   const std::int64_t lines = size.rows + size.columns;
   const bool fits = lines * size.inner * static_cast<std::int64_t>(size.in_bytes) <= kCacheBytes;
-  if (fits) return kEdgeInCache;
-  return is_ragged(size) ? kRaggedEdge : kEdge;
+  return fits ? kEdgeInCache : kEdge;
 }
 
 /// The longest time of those that work at once, in whole tiles' time: as EdgesLast of
@@ -245,10 +240,10 @@ double load_cycles(const GemmSize& size, const GemmTile& tile, double waves) {
   const bool fast = (in_turn && !is_ragged(size)) || (tile.groups > 2 && tile.cluster == 1);
   const bool with_scales = size.block_scales && size.groups == 0 && size.rows <= kRowsWithScales &&
                            (waves <= 1 || tile.gathers);
-  double rows = tile.rows * loads_of(size, size.a_pitch);
+  double rows = tile.rows * load_factor(size, size.a_pitch);
   const bool shared = one_round || (with_scales && tile.columns >= 128);
   if (shared && tile.rows > tile.columns) rows *= kLoadsOfNarrow;
-  const double columns = loaded_columns(size, tile) * loads_of(size, size.b_pitch);
+  const double columns = loaded_columns(size, tile) * load_factor(size, size.b_pitch);
   const double loaded = rows / tile.sharers_of_a() + columns / tile.sharers_of_b();
   double bytes = one_round && tile.groups > 1 ? kBytesOfOneRound : kBytesPerCycle;
   if (with_scales) bytes = kBytesWithScales;
