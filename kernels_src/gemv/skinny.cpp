@@ -11,13 +11,11 @@
 #include "kernels_src/operands.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kMostSkinnyIndex = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostSkinnyBatches = 65535;
 
 /// ByteRows has its distances in bytes, DotRows in elements.
@@ -27,19 +25,17 @@ struct WeightRows {
 };
 
 // As in skinny_wgmma.cu.
-struct SkinnyBoxes {
+struct SkinnyTiles {
   std::int32_t weights_batch = 0, x_batch = 0;
 };
 
-/// All operands of the launches, with arrays whose innermost elements are neighbours.
+/// A product ready for launches.
 struct SkinnyJob {
-  Array x, weights, out, partial;
-  std::optional<Array> scale, bias, residual;
-  std::optional<Activation> activation;
+  const SkinnyCall& call;  ///< arrays whose innermost elements are neighbours
+  const Array& out;
   SkinnyShape shape;
   SkinnyPlan plan;
   SkinnyProblem problem;
-  Stream stream;
 };
 
 // ---- checks
@@ -124,25 +120,19 @@ Array with_aligned_skinny_rows(const Array& x, const Stream& stream) {
   return (x.address() | bits) % 16 != 0 && row % 16 == 0 ? copy(x, stream) : x;
 }
 
-/// Bits of the addresses of all rows of `count` neighbours, which are as far apart as dimension
-/// `from_end` says.
-std::uint64_t skinny_row_bits(const Array& array, std::int64_t count, int from_end) {
-  const auto row = static_cast<std::uint64_t>(count) * scalar_size(array.type());
-  return array.address() | row |
-         static_cast<std::uint64_t>(skinny_stride(array, from_end) | skinny_stride(array, 3));
-}
-
 /// Sets the number of elements of one load of the weights; x can be loaded in the same packs.
-void find_skinny_widths(SkinnyJob& job) {
-  SkinnyShape& shape = job.shape;
-  const int of_x = pack_width(shape.x_type, {skinny_row_bits(job.x, shape.k, 2)});
-  shape.pairs = of_x >= 4;
-  if (shape.by_columns) {
-    shape.width = pack_width(shape.weight_type, {skinny_row_bits(job.weights, shape.n, 1)});
-    return;
-  }
-  shape.width = pack_width(shape.weight_type, {skinny_row_bits(job.weights, shape.k, 2)});
-  if (of_x * scalar_size(shape.x_type) < 16) shape.width = std::min(of_x, shape.width);
+void find_skinny_widths(const SkinnyCall& call, SkinnyShape& shape) {
+  // Elements of a load at the addresses of all rows of `count` neighbours.
+  const auto width = [](const Array& array, std::int64_t count, int row_dimension) {
+    const auto row = static_cast<std::uint64_t>(count) * scalar_size(array.type());
+    const auto strides = skinny_stride(array, row_dimension) | skinny_stride(array, 3);
+    return pack_width(array.type(), {array.address() | row | static_cast<std::uint64_t>(strides)});
+  };
+  const int x_width = width(call.x, shape.k, 2);
+  shape.pairs = x_width >= 4;
+  shape.width = width(call.weights, shape.by_columns ? shape.n : shape.k, shape.by_columns ? 1 : 2);
+  if (!shape.by_columns && x_width * scalar_size(shape.x_type) < 16)
+    shape.width = std::min(x_width, shape.width);
 }
 
 /// Whether a tensor map can describe it: everything in that dimension lies on multiples of 16
@@ -158,81 +148,68 @@ bool fits_skinny_map(const Array& array, int row_dimension) {
   return array.address() % 16 == 0 && fits(row_dimension) && fits(3);
 }
 
-bool has_skinny_boxes(const SkinnyJob& job) {
-  const SkinnyShape& shape = job.shape;
+bool has_tma_tiles(const SkinnyCall& call, const SkinnyShape& shape) {
   const bool halves = is_half(shape.x_type);
   const bool bytes = scalar_size(shape.weight_type) == 1 && !shape.by_columns;
   return halves && (bytes || shape.weight_type == shape.x_type) && shape.k > 0 &&
-         job.x.device().capabilities().wgmma && fits_skinny_map(job.x, 2) &&
-         fits_skinny_map(job.weights, shape.by_columns ? 1 : 2);
+         call.x.device().capabilities().wgmma && fits_skinny_map(call.x, 2) &&
+         fits_skinny_map(call.weights, shape.by_columns ? 1 : 2);
 }
 
 /// True where a second kernel adds what the blocks summed.
-bool skinny_adds_later(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
+bool adds_splits(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
 
-SkinnyProblem describe_skinny(const SkinnyJob& job, double factor) {
+SkinnyProblem describe_skinny(const SkinnyCall& call, const Array& out, const SkinnyShape& shape,
+                              const SkinnyPlan& plan) {
   SkinnyProblem p;
-  const auto x_size = static_cast<std::int64_t>(scalar_size(job.x.type()));
+  const auto x_size = static_cast<std::int64_t>(scalar_size(call.x.type()));
   const auto address = [](const std::optional<Array>& a) { return a ? a->address() : 0; };
-  p.x = job.x.address();
-  p.out = job.out.address();
-  p.scale = address(job.scale);
-  p.bias = address(job.bias);
-  p.residual = address(job.residual);
-  p.x_row = skinny_stride(job.x, 2) / x_size;
-  p.x_batch = skinny_stride(job.x, 3) / x_size;
-  if (job.residual) {
-    p.residual_row = skinny_stride(*job.residual, 2) / x_size;
-    p.residual_batch = skinny_stride(*job.residual, 3) / x_size;
+  p.x = call.x.address();
+  p.out = out.address();
+  p.scale = address(call.scale);
+  p.bias = address(call.bias);
+  p.residual = address(call.residual);
+  p.x_row = skinny_stride(call.x, 2) / x_size;
+  p.x_batch = skinny_stride(call.x, 3) / x_size;
+  if (call.residual) {
+    p.residual_row = skinny_stride(*call.residual, 2) / x_size;
+    p.residual_batch = skinny_stride(*call.residual, 3) / x_size;
   }
-  p.batches = static_cast<std::uint64_t>(job.shape.batches);
-  p.m = static_cast<std::uint32_t>(job.shape.m);
-  p.n = static_cast<std::uint32_t>(job.shape.n);
-  p.k = static_cast<std::uint32_t>(job.shape.k);
-  p.splits = static_cast<std::uint32_t>(job.plan.splits);
-  p.scale_step = job.scale && job.scale->size() > 1 ? 1 : 0;
-  p.ahead = static_cast<std::uint32_t>(job.plan.ahead);
-  p.factor = static_cast<float>(factor);
+  p.batches = static_cast<std::uint64_t>(shape.batches);
+  p.m = static_cast<std::uint32_t>(shape.m);
+  p.n = static_cast<std::uint32_t>(shape.n);
+  p.k = static_cast<std::uint32_t>(shape.k);
+  p.splits = static_cast<std::uint32_t>(plan.splits);
+  p.scale_step = call.scale && call.scale->size() > 1 ? 1 : 0;
+  p.ahead = static_cast<std::uint32_t>(plan.ahead);
+  p.factor = static_cast<float>(call.factor);
   return p;
 }
 
-SkinnyJob prepare_skinny(const SkinnyCall& call, const Array& out, const Stream& on) {
-  SkinnyJob job;
-  job.stream = on;
-  job.out = out;
-  job.x = with_aligned_skinny_rows(with_near_skinny_rows(call.x, on), on);
+/// Brings the operands into the layouts that the kernels read. Returns the shape of the product.
+SkinnyShape prepare_skinny(SkinnyCall& call, const Shape& result, const Stream& on) {
+  call.x = with_aligned_skinny_rows(with_near_skinny_rows(call.x, on), on);
   const bool by_columns = weights_by_columns(call.weights);
-  job.weights = by_columns ? call.weights : with_near_skinny_rows(call.weights, on);
-  if (call.scale) job.scale = contiguous(*call.scale, on);
-  if (call.bias) job.bias = contiguous(*call.bias, on);
-  if (call.residual) job.residual = with_near_skinny_rows(*call.residual, on);
-  if (call.activation) job.activation = call.activation->kind;
-  const Shape& result = out.shape();
-  Device& device = call.x.device();
-  job.shape = {.batches = result.size() == 3 ? result[0] : 1,
-               .m = result[result.size() - 2],
-               .n = result.back(),
-               .k = call.x.shape().back(),
-               .x_type = call.x.type(),
-               .weight_type = call.weights.type(),
-               .width = 1,
-               .by_columns = by_columns,
-               .pairs = false,
-               .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-               .overlapping = device.compute_capability().major >= 9,
-               .tensor_cores = device.compute_capability().major >= 8,
-               .clusters = device.compute_capability().major >= 9};
-  find_skinny_widths(job);
-  job.shape.boxes = has_skinny_boxes(job);
-  job.plan = plan_skinny(job.shape, call.plan);
-  if (skinny_adds_later(job.plan)) {
-    Shape partial = {job.plan.splits};
-    partial.insert(partial.end(), result.begin(), result.end());
-    job.partial = Array::empty(device, std::move(partial), ScalarType::float32, on);
-  }
-  job.problem = describe_skinny(job, call.factor);
-  if (skinny_adds_later(job.plan)) job.problem.partial = job.partial.address();
-  return job;
+  if (!by_columns) call.weights = with_near_skinny_rows(call.weights, on);
+  if (call.scale) call.scale = contiguous(*call.scale, on);
+  if (call.bias) call.bias = contiguous(*call.bias, on);
+  if (call.residual) call.residual = with_near_skinny_rows(*call.residual, on);
+  const Device& device = call.x.device();
+  const int major = device.compute_capability().major;
+  SkinnyShape shape{.batches = result.size() == 3 ? result[0] : 1,
+                    .m = result[result.size() - 2],
+                    .n = result.back(),
+                    .k = call.x.shape().back(),
+                    .x_type = call.x.type(),
+                    .weight_type = call.weights.type(),
+                    .by_columns = by_columns,
+                    .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+                    .overlapping = major >= 9,
+                    .tensor_cores = major >= 8,
+                    .clusters = major >= 9};
+  find_skinny_widths(call, shape);
+  shape.boxes = has_tma_tiles(call, shape);
+  return shape;
 }
 
 // ---- launches
@@ -285,84 +262,90 @@ CUtensorMap skinny_map(const Array& array, int row_dimension, int box_rows) {
        .box_columns = static_cast<std::uint32_t>(128 / size)});
 }
 
-void launch_skinny(const SkinnyJob& job, const LaunchConfig& config) {
-  const SkinnyInstance instance{job.shape, job.plan, job.activation};
-  const Kernel& kernel = skinny_kernel(instance).on(job.x.device());
-  const bool by_columns = job.shape.by_columns;
-  if (job.plan.kernel == SkinnyKernel::wgmma) {
-    const auto turn = [](const Array& of) { return skinny_stride(of, 3) != 0 ? 1 : 0; };
-    const SkinnyBoxes boxes{turn(job.weights), turn(job.x)};
-    const CUtensorMap weights =
-        skinny_map(job.weights, by_columns ? 1 : 2, by_columns ? 64 : 16 * job.plan.warps);
-    launch(kernel, config, weights, skinny_map(job.x, 2, 8 * job.plan.columns), job.problem, boxes);
-    return;
-  }
-  if (job.plan.kernel == SkinnyKernel::bytes) {
-    launch(kernel, config, skinny_map(job.weights, 2, 16 * job.plan.rows),
-           skinny_map(job.x, 2, 8 * job.plan.columns), job.problem);
-    return;
-  }
-  const std::int64_t unit = skinny_grid(job).second;
-  const WeightRows rows{job.weights.address(),
-                        skinny_stride(job.weights, by_columns ? 1 : 2) / unit,
-                        skinny_stride(job.weights, 3) / unit};
-  launch(kernel, config, job.problem, rows);
-}
-
-void run_skinny(const SkinnyJob& job) {
-  Device& device = job.x.device();
-  const std::uint32_t across = skinny_grid(job).first;
-  const SkinnyKernel which = job.plan.kernel;
-  const bool boxes = which == SkinnyKernel::wgmma || which == SkinnyKernel::bytes;
-  const int copying = boxes ? 1 : 0;  // warps
+void launch_skinny(const SkinnyJob& job, const Stream& on) {
+  const Array &x = job.call.x, &weights = job.call.weights;
+  Device& device = x.device();
+  const SkinnyPlan& plan = job.plan;
+  SkinnyInstance instance{job.shape, plan, {}};
+  if (job.call.activation) instance.activation = job.call.activation->kind;
+  const auto [across, unit] = skinny_grid(job);
+  const bool tma = plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::bytes;
+  const int producers = tma ? 1 : 0;  // warps
   // One row gains by an early launch even if nothing is fetched ahead: a step of Llama-3.2-1B takes
   // 0.932 in place of 0.957 ms, one of Llama-3.1-8B 4.50 in place of 4.53 (H200). 8 rows lose 4 %.
-  const bool early = job.plan.ahead > 0 || (which == SkinnyKernel::dot && job.shape.m == 1);
-  const bool overlapping = job.shape.overlapping && early;
+  const bool early = plan.ahead > 0 || (plan.kernel == SkinnyKernel::dot && job.shape.m == 1);
   const LaunchConfig config{
       .grid = {across, job.problem.splits,
                static_cast<std::uint32_t>(std::min(job.shape.batches, kMostSkinnyBatches))},
-      .block = {static_cast<std::uint32_t>(job.plan.warps + copying) * 32},
-      .shared_bytes = static_cast<std::uint32_t>(skinny_shared_bytes(job.shape, job.plan)),
-      .stream = job.stream,
-      .cluster = job.plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
-      .programmatic_dependent = overlapping};
-  if (!skinny_adds_later(job.plan)) return launch_skinny(job, config);
-  const LazyKernel& adding = skinny_splits_kernel({job.shape, job.plan, job.activation});
+      .block = {static_cast<std::uint32_t>(plan.warps + producers) * 32},
+      .shared_bytes = static_cast<std::uint32_t>(skinny_shared_bytes(job.shape, plan)),
+      .stream = on,
+      .cluster = plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
+      .programmatic_dependent = job.shape.overlapping && early};
+  const LazyKernel* const adding = adds_splits(plan) ? &skinny_splits_kernel(instance) : nullptr;
   KernelsAhead kernels;
-  kernels.begin(adding, device);
-  launch_skinny(job, config);
-  launch(kernels.on(adding, device),
+  if (adding != nullptr) kernels.begin(*adding, device);
+  const Kernel& kernel = skinny_kernel(instance).on(device);
+  const bool by_columns = job.shape.by_columns;
+  if (plan.kernel == SkinnyKernel::wgmma) {
+    const SkinnyTiles tiles{skinny_stride(weights, 3) != 0 ? 1 : 0,
+                            skinny_stride(x, 3) != 0 ? 1 : 0};
+    const CUtensorMap map =
+        skinny_map(weights, by_columns ? 1 : 2, by_columns ? 64 : 16 * plan.warps);
+    launch(kernel, config, map, skinny_map(x, 2, 8 * plan.columns), job.problem, tiles);
+  } else if (plan.kernel == SkinnyKernel::bytes) {
+    launch(kernel, config, skinny_map(weights, 2, 16 * plan.rows),
+           skinny_map(x, 2, 8 * plan.columns), job.problem);
+  } else {
+    const WeightRows rows{weights.address(), skinny_stride(weights, by_columns ? 1 : 2) / unit,
+                          skinny_stride(weights, 3) / unit};
+    launch(kernel, config, job.problem, rows);
+  }
+  if (adding == nullptr) return;
+  launch(kernels.on(*adding, device),
          {.grid = {skinny_blocks(job.out.size(), 256)},
           .block = {256},
-          .stream = job.stream,
-          .programmatic_dependent = overlapping},
+          .stream = on,
+          .programmatic_dependent = config.programmatic_dependent},
          job.problem);
 }
 
 }  // namespace
 
-bool is_narrow_weight(ScalarType type) noexcept {
-  return type == ScalarType::int8 || is_float8(type);
+Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
+  Device& device = call.x.device();
+  const Stream on = stream ? stream : Stream::legacy(device);
+  Array result = call.out ? *call.out : Array::empty(device, shape, call.x.type(), on);
+  if (result.size() == 0) return result;
+  SkinnyJob job{.call = call,
+                .out = result,
+                .shape = prepare_skinny(call, shape, on),
+                .plan = {},
+                .problem = {}};
+  job.plan = plan_skinny(job.shape, call.plan);
+  job.problem = describe_skinny(call, result, job.shape, job.plan);
+  std::optional<Array> partial;
+  if (adds_splits(job.plan)) {
+    Shape partials = {job.plan.splits};
+    partials.insert(partials.end(), shape.begin(), shape.end());
+    partial = Array::empty(device, std::move(partials), ScalarType::float32, on);
+    job.problem.partial = partial->address();
+  }
+  launch_skinny(job, on);
+  for (const Array* each : {&call.x, &call.weights, &result}) each->use_on(on);
+  for (const auto* each : {&partial, &call.scale, &call.bias, &call.residual}) {
+    if (*each) (*each)->use_on(on);
+  }
+  return result;
 }
 
 Array skinny_product(const SkinnyCall& call, const Stream& stream) {
   const Shape shape = skinny_shape(call);
   check_skinny(call, shape);
-  Device& device = call.x.device();
-  const Stream on = stream ? stream : Stream::legacy(device);
-  Array result = call.out ? *call.out : Array::empty(device, shape, call.x.type(), on);
-  if (result.size() == 0) return result;
-  if (call.x.shape().back() > kMostSkinnyIndex / 2 || shape.back() > kMostSkinnyIndex / kSkinnyRows)
+  const bool empty = element_count(shape) == 0;
+  if (!empty && (call.x.shape().back() > kMostSkinnyInner || shape.back() > kMostSkinnyColumns))
     refuse_skinny(call, "rows of more than 2^30 elements or more than 2^25 rows are not taken");
-  const SkinnyJob job = prepare_skinny(call, result, on);
-  run_skinny(job);
-  for (const Array* each : {&job.x, &job.weights, &job.out}) each->use_on(on);
-  if (skinny_adds_later(job.plan)) job.partial.use_on(on);
-  for (const auto* each : {&job.scale, &job.bias, &job.residual}) {
-    if (*each) (*each)->use_on(on);
-  }
-  return result;
+  return run_skinny(call, shape, stream);
 }
 
 }  // namespace kernwright::kernels

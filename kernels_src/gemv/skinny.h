@@ -10,8 +10,13 @@
 
 namespace kernwright::kernels {
 
+constexpr std::int64_t kMostSkinnyInner = (std::int64_t{1} << 30) - 1;    ///< elements of a row
+constexpr std::int64_t kMostSkinnyColumns = (std::int64_t{1} << 25) - 1;  ///< rows of the weights
+
 /// Weights of one byte: int8, float8_e4m3fn or float8_e5m2.
-bool is_narrow_weight(ScalarType type) noexcept;
+constexpr bool is_narrow_weight(ScalarType type) noexcept {
+  return type == ScalarType::int8 || is_float8(type);
+}
 
 /// The operands of a product with few rows.
 struct SkinnyCall {
@@ -35,5 +40,9 @@ struct SkinnyCall {
 /// `stream` (empty: the device's legacy stream). Throws InvalidArgument ("Incompatible dimensions")
 /// with the shapes; CompileError, OutOfMemory, DriverError.
 Array skinny_product(const SkinnyCall& call, const Stream& stream = {});
+
+/// skinny_product() of operands that fit, for a result of `shape` (k and n as kMostSkinnyInner and
+/// kMostSkinnyColumns allow): nothing is checked again.
+Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream);
 
 }  // namespace kernwright::kernels

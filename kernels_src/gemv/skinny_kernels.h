@@ -9,15 +9,15 @@
 
 namespace kernwright::kernels {
 
-/// What tells instances of the kernels apart.
+/// The facts that tell instances of the kernels apart.
 struct SkinnyInstance {
   SkinnyShape shape;
-  SkinnyPlan plan;  ///< with nothing left to be chosen
+  SkinnyPlan plan;  ///< with nothing left to be chosen; SkinnyKernel::chosen adds splits
   std::optional<Activation> activation;
 };
 
-const LazyKernel& skinny_kernel(const SkinnyInstance& of);
-/// Adds the sums of blocks that share k. The plan does not matter.
-const LazyKernel& skinny_splits_kernel(const SkinnyInstance& of);
+const LazyKernel& skinny_kernel(const SkinnyInstance& instance);
+/// Adds the accumulators of blocks that share k. The plan does not matter.
+const LazyKernel& skinny_splits_kernel(const SkinnyInstance& instance);
 
 }  // namespace kernwright::kernels

@@ -69,6 +69,7 @@ void check_packed(const PackedWeights& weights);
 Array unpack_weights(const PackedWeights& weights, std::int64_t first, std::int64_t last,
                      ScalarType type, const Stream& stream = {});
 
+/// The arguments of packed_linear() (products/packed_linear.h).
 struct PackedLinearCall {
   Array x;  ///< (..., k): float16 or bfloat16; float32 by way of numbers
   PackedWeights weights;
@@ -78,15 +79,6 @@ struct PackedLinearCall {
   SkinnyPlan plan{};           ///< zeros are chosen
   std::optional<Array> out{};  ///< as LinearCall has it
 };
-
-/// activation(x @ weights^T + bias) + residual, of the shape (..., n) and x's type. Up to
-/// kSkinnyRows rows of 16 bits are one kernel, or one behind another that adds x: it decodes in
-/// registers to whole numbers, whose sums of a group, in float32, are multiplied with its scale. Up
-/// to 512 are one that decodes to numbers of x's type for 64 or 128 rows at a time. More rows:
-/// linear() of slabs of weights as numbers of x's type. Where weights have an order, x's columns
-/// are gathered before. Throws InvalidArgument, ArgumentError; CompileError, OutOfMemory,
-/// DriverError.
-Array packed_linear(const PackedLinearCall& call, const Stream& stream = {});
 
 // ---- for the sources of this folder
 

@@ -15,7 +15,9 @@ struct PackedDevice {
 };
 PackedDevice packed_device(const Device& device);
 
-/// `wanted` with all open points chosen: the one place for such decisions. Throws InvalidArgument
+constexpr std::int64_t kPackedRows = 512;  ///< of x, at most
+
+/// `wanted` with all open points chosen, for up to kPackedRows rows `m`. Throws InvalidArgument
 /// where no kernel has such a plan. The kernel may be named if it is SkinnyKernel::wgmma, whose
 /// `columns` are tiles of eight, whose splits are a cluster and whose `rows` are kPackedArranged or
 /// kPackedSpread; or SkinnyKernel::row, of one row,

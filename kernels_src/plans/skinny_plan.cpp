@@ -93,11 +93,10 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));
   const auto tiles = static_cast<unsigned>(ceil_div(shape.m, 8));
   choose_skinny(plan.columns, std::bit_ceil(tiles));
-  if (plan.kernel == SkinnyKernel::tiles && takes_byte_tiles(shape)) plan_byte_tiles(shape, plan);
-  if (plan.kernel == SkinnyKernel::tiles && is_few_byte_rows(shape))
-    plan_few_byte_rows(shape, plan);
-  const bool large = plan.kernel == SkinnyKernel::tiles && shape.clusters &&
-                     shape.weight_type == shape.x_type && is_large_skinny(shape);
+  const bool narrow = scalar_size(shape.weight_type) == 1;
+  if (narrow && takes_byte_tiles(shape)) plan_byte_tiles(shape, plan);
+  if (narrow && is_few_byte_rows(shape)) plan_few_byte_rows(shape, plan);
+  const bool large = shape.clusters && shape.weight_type == shape.x_type && is_large_skinny(shape);
   if (large && plan.columns == 1 && shape.batches == 1) plan_large_tiles(shape, plan);
   choose_skinny(plan.warps, 8);
   choose_skinny(plan.rows, 1);
@@ -116,15 +115,13 @@ std::int64_t skinny_dot_loads(const SkinnyShape& shape, int width) {
   return ceil_div(shape.k, std::int64_t{32} * width);
 }
 
-bool fits_skinny_dots(const SkinnyShape& shape) {
-  return shape.clusters && shape.batches == 1 && shape.weight_type == shape.x_type &&
-         skinny_dot_loads(shape, shape.width) >= kShortSkinnyDot;
-}
-
 /// Measured on an H100 and an H200: one row of x, and two of large weights, are faster without the
-/// tensor cores, unless the rows of the weights are short.
-bool skinny_dots(const SkinnyShape& shape) {
-  return fits_skinny_dots(shape) && (shape.m == 1 || (shape.m == 2 && is_large_skinny(shape)));
+/// tensor cores, unless the rows of the weights are short. `always`: of more rows as well.
+bool suits_dots(const SkinnyShape& shape, bool always) {
+  const bool few = shape.m == 1 || (shape.m == 2 && is_large_skinny(shape));
+  return (few || always) && shape.clusters && shape.batches == 1 &&
+         shape.weight_type == shape.x_type &&
+         skinny_dot_loads(shape, shape.width) >= kShortSkinnyDot;
 }
 
 /// Few loads in flight of each of several rows of the weights, so that a multiprocessor has many
@@ -147,7 +144,7 @@ void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
   const std::int64_t loads = skinny_dot_loads(shape, plan.width);
   const bool floats = shape.x_type == ScalarType::float32 && shape.m <= 8 &&
                       shape.n >= std::int64_t{8} * shape.multiprocessors;
-  if (skinny_dots(shape) || (floats && fits_skinny_dots(shape))) plan_dot_rows(shape, loads, plan);
+  if (suits_dots(shape, floats)) plan_dot_rows(shape, loads, plan);
   choose_skinny(plan.warps, loads >= 16 ? 8 : loads >= kShortSkinnyDot ? 4 : 1);
   choose_skinny(plan.rows, plan.columns * plan.width > 32 ? 1 : 2);
   choose_skinny(plan.unroll, plan.columns * plan.width > 16 ? 2 : 4);
@@ -161,15 +158,13 @@ void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 constexpr std::int64_t kShiftedSkinnyPacks = 32;  ///< of a row, at least: one for each lane
 
-bool fits_skinny_shifted(const SkinnyShape& shape) {
-  return shape.weight_type == shape.x_type && !shape.by_columns &&
+/// Whether the kernel is `wanted` and fits, or loads of less than 16 bytes would leave most of the
+/// memory's rate unused.
+bool takes_skinny_shifted(const SkinnyShape& shape, SkinnyKernel wanted) {
+  const bool narrow_loads = shape.width * static_cast<int>(scalar_size(shape.weight_type)) < 16;
+  const bool gains = wanted == SkinnyKernel::chosen && shape.m <= 8 && narrow_loads;
+  return (gains || wanted == SkinnyKernel::shifted) && shape.weight_type == shape.x_type &&
          shape.k * scalar_size(shape.x_type) >= std::int64_t{16} * kShiftedSkinnyPacks;
-}
-
-/// Loads of less than 16 bytes leave most of the memory's rate unused.
-bool takes_skinny_shifted(const SkinnyShape& shape) {
-  return fits_skinny_shifted(shape) && shape.m <= 8 &&
-         shape.width * static_cast<int>(scalar_size(shape.weight_type)) < 16;
 }
 
 /// Several rows of the weights share the loads of x.
@@ -206,17 +201,15 @@ std::int64_t skinny_row_warps(std::int64_t k) {
   return resident_row_warps(one) >= resident_row_warps(two) ? one : two;
 }
 
-/// 16-bit x, and rows that begin at multiples of 16 bytes, are what all tensor core kernels want.
-bool fits_skinny_row(const SkinnyShape& shape) {
-  return shape.m == 1 && shape.batches == 1 && scalar_size(shape.weight_type) == 1 &&
-         shape.k <= kSkinnyRowPart * kSkinnyRowWarps * kMostSkinnyRowParts;
-}
-
-/// Sizes as those that were measured on an H100 and an H200: of long rows which fill the
-/// multiprocessors. Tiles are faster where rows are longer than one part of k for each warp.
-bool takes_skinny_row(const SkinnyShape& shape) {
-  return fits_skinny_row(shape) && shape.clusters && is_large_skinny(shape) &&
-         shape.k > 6 * kSkinnyRowPart && shape.k <= kSkinnyRowWarps * kSkinnyRowPart &&
+/// Whether the kernel is `wanted` and fits, or the sizes are like those measured on an H100 and an
+/// H200: long rows that fill the multiprocessors. Tiles are faster where rows are longer than one
+/// part of k for each warp.
+bool takes_skinny_row(const SkinnyShape& shape, SkinnyKernel wanted) {
+  const bool fits = shape.m == 1 && shape.batches == 1 && scalar_size(shape.weight_type) == 1 &&
+                    shape.k <= kSkinnyRowPart * kSkinnyRowWarps * kMostSkinnyRowParts;
+  if (!fits || wanted != SkinnyKernel::chosen) return fits && wanted == SkinnyKernel::row;
+  return shape.clusters && is_large_skinny(shape) && shape.k > 6 * kSkinnyRowPart &&
+         shape.k <= kSkinnyRowWarps * kSkinnyRowPart &&
          shape.n >= std::int64_t{8} * shape.multiprocessors &&
          resident_row_warps(skinny_row_warps(shape.k)) >= 14;
 }
@@ -296,18 +289,12 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
     return fits && wanted != SkinnyKernel::columns ? SkinnyKernel::column_tiles
                                                    : SkinnyKernel::columns;
   }
-  const bool shifted = wanted == SkinnyKernel::shifted
-                           ? fits_skinny_shifted(shape)
-                           : wanted == SkinnyKernel::chosen && takes_skinny_shifted(shape);
-  if (shifted) return SkinnyKernel::shifted;
+  if (takes_skinny_shifted(shape, wanted)) return SkinnyKernel::shifted;
   if (!halves || wanted == SkinnyKernel::dot) return SkinnyKernel::dot;
-  const bool row = wanted == SkinnyKernel::row
-                       ? fits_skinny_row(shape)
-                       : wanted == SkinnyKernel::chosen && takes_skinny_row(shape);
-  if (row) return SkinnyKernel::row;
+  if (takes_skinny_row(shape, wanted)) return SkinnyKernel::row;
   if (wanted == SkinnyKernel::tiles || wanted == SkinnyKernel::staged) return wanted;
   if (shape.m > 8) return takes_byte_tiles(shape) ? SkinnyKernel::tiles : SkinnyKernel::staged;
-  const bool dots = wanted == SkinnyKernel::chosen && skinny_dots(shape);
+  const bool dots = wanted == SkinnyKernel::chosen && suits_dots(shape, false);
   return dots ? SkinnyKernel::dot : SkinnyKernel::tiles;
 }
 

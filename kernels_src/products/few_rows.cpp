@@ -59,6 +59,12 @@ FewRows few_rows_form(const Array& a, const Array& b) {
   return few ? FewRows::batch_rows : FewRows::batch_columns;
 }
 
+std::optional<ProductKey> exchanged_key(const Array& a, const Array& b, FewRows form) {
+  if (form == FewRows::column) return product_key(b.transpose(), a.transpose(), a.type());
+  if (form != FewRows::batch_columns) return std::nullopt;
+  return product_key(turned_batch(as_batch(b)), turned_batch(as_batch(a)), a.type());
+}
+
 Array reshaped_for_rows(const Array& array, Shape shape, const Stream& stream) {
   const std::size_t size = scalar_size(array.type());
   if (reshape_strides(array.shape(), array.strides(), shape, size))

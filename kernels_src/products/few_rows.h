@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/plans/skinny_plan.h"
+#include "kernels_src/products/product_key.h"
 
 #include <cstdint>
 #include <optional>
@@ -22,6 +23,9 @@ enum class FewRows : std::uint8_t {
 /// The form of a product whose operands have passed matmul()'s checks, of float16, bfloat16 or
 /// float32 with large weights. Copies nothing.
 FewRows few_rows_form(const Array& a, const Array& b);
+
+/// The key of b^T @ a^T in the forms of one column; nothing in others.
+std::optional<ProductKey> exchanged_key(const Array& a, const Array& b, FewRows form);
 
 /// `array` as `shape`: a view where the strides allow, else of a copy.
 Array reshaped_for_rows(const Array& array, Shape shape, const Stream& stream);

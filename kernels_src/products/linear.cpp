@@ -16,7 +16,6 @@
 
 #include <array>
 #include <span>
-#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -26,8 +25,6 @@ namespace {
       format("Incompatible dimensions or dtypes for linear(): x is a {}, weight a {}; {}",
              call.x.identify(), call.weights.identify(), what));
 }
-
-constexpr std::int64_t kMostSkinnyColumns = std::int64_t{1} << 25;
 
 /// The shape of the result.
 Shape check_linear(const LinearCall& call) {
@@ -49,8 +46,8 @@ Shape check_linear(const LinearCall& call) {
     refuse_linear(call, "weights of 8 bits have a scale, others have none");
   Shape result = call.x.shape();
   const std::int64_t n = result.back() = call.weights.shape()[0] / (call.gate ? 2 : 1);
-  if (!call.gate) require_like_linear_result(call.x, call.bias, "bias", {n});
-  require_like_linear_result(call.x, call.residual, "residual", result);
+  if (call.bias && !call.gate) require_like_linear_result(call.x, call.bias, "bias", {n});
+  if (call.residual) require_like_linear_result(call.x, call.residual, "residual", result);
   if (call.scale && call.scale->size() != 1 && call.scale->shape() != Shape{n})
     refuse_linear(call, "scale has one number, or one a row");
   return result;
@@ -72,8 +69,9 @@ Array add_to_linear(const Array& a, const Array& b, const Stream& stream,
   return *out;
 }
 
-/// `out` where kernels can write there. Throws InvalidArgument for one that does not fit.
-std::optional<Array> linear_target(const LinearCall& call, const Shape& shape,
+/// `out` where kernels can write there, as (rows, n). Throws InvalidArgument for one that does not
+/// fit.
+std::optional<Array> linear_target(const LinearCall& call, const Shape& shape, std::int64_t rows,
                                    const Stream& stream) {
   const ResultForm form{"linear", call.x.device(), shape, call.x.type()};
   std::optional<Array> target = direct_target(call.out, form, stream);
@@ -83,55 +81,56 @@ std::optional<Array> linear_target(const LinearCall& call, const Shape& shape,
                  {"bias", pointer_of(call.bias)},
                  {"scale", pointer_of(call.scale)}});
   require_apart_or_same(call.out, form, {{"residual", pointer_of(call.residual)}});
+  if (target) target = target->reshape({rows, shape.back()});
   return target;
 }
 
-/// A layer with its operands as matrices, which run() hands over to the kernels.
+/// A layer and its operands as matrices, ready for the kernels.
 struct LinearWork {
   const LinearCall& call;
-  Array x;                        ///< (rows, k)
-  Array weights;                  ///< (n, k), of x's type unless a skinny kernel scales them
-  std::optional<Array> residual;  ///< (rows, n)
-  std::optional<Array> target;    ///< (rows, n): memory of the result
+  const Array& x;                        ///< (rows, k)
+  const Array& weights;                  ///< (n, k), of x's type unless a skinny kernel scales them
+  const std::optional<Array>& residual;  ///< (rows, n)
+  const std::optional<Array>& target;    ///< (rows, n): memory of the result
+  bool few;                              ///< a skinny kernel may take all rows
   const Stream& on;
 
-  Array by_skinny_kernel(const SkinnyPlan& plan) {
-    return skinny_product({.x = std::move(x),
-                           .weights = std::move(weights),
-                           .scale = call.scale,
-                           .bias = call.bias,
-                           .residual = std::move(residual),
-                           .activation = call.activation,
-                           .plan = plan,
-                           .out = std::move(target)},
-                          on);
+  ProductRequest request() const {
+    const Array b = weights.transpose();
+    ProductRequest made = product_request(x, b, x.type(), ProductUse::layer);
+    made.few = few;
+    made.skinny_only = few && call.scale;
+    made.adds = residual.has_value();
+    if (call.tf32 && !few) made.key.sums = ProductSums::tf32;
+    if (!few && made.key.columns == 1) made.exchanged = exchanged_key(x, b, few_rows_form(x, b));
+    return made;
   }
 
   /// One kernel, unless a residual comes behind an activation.
-  Array by_tiles(const GemmPlan& plan, bool tf32) {
+  Array by_tiles(const GemmPlan& plan, bool tf32) const {
     const bool adds_last = residual && call.activation;
-    Gemm gemm{.a = std::move(x), .b = weights.transpose(), .tf32 = tf32};
+    Gemm gemm{.a = x, .b = weights.transpose(), .tf32 = tf32};
     // A product must not overwrite a residual of which it still reads other elements.
     if (target && !(residual && may_overlap(*target, *residual))) gemm.out = target;
     gemm.epilogue.bias = call.bias;
     gemm.epilogue.activation = call.activation;
     gemm.epilogue.gate = call.gate;
-    if (!adds_last) gemm.epilogue.c = std::move(residual);
+    if (!adds_last) gemm.epilogue.c = residual;
     gemm.plan = call.gate ? plan_gemm(gemm) : plan;
     const Array result = gemm.run(on);
     return adds_last ? add_to_linear(result, *residual, on, target) : result;
   }
 
-  Array product(const GemmPlan& plan) const {
+  Array product(const ProductPlan& plan) const {
     const Array b = weights.transpose();
-    if (!std::holds_alternative<PlainPlan>(plan)) return Gemm{.a = x, .b = b, .plan = plan}.run(on);
-    if (few_rows_form(x, b) == FewRows::column)
-      return few_rows_product(x, b, FewRows::column, SkinnyPlan{}, on);
-    return plain_matmul(x, b, on);
+    if (const auto* skinny = std::get_if<SkinnyPlan>(&plan))
+      return few_rows_product(x, b, FewRows::column, *skinny, on);
+    if (std::holds_alternative<PlainPlan>(plan)) return plain_matmul(x, b, on);
+    return Gemm{.a = x, .b = b, .plan = tile_plan(plan)}.run(on);
   }
 
   /// A product, and a kernel for each step behind it.
-  Array in_steps(const GemmPlan& plan) {
+  Array in_steps(const ProductPlan& plan) const {
     Array result = product(plan);
     if (call.bias && call.activation) {
       result = bias_activate(*call.activation, result, *call.bias, on);
@@ -144,19 +143,25 @@ struct LinearWork {
   }
 
   /// By the plan for the request; nothing follows a Gemm of float64.
-  Array run(bool few) {
+  Array run() const {
     if (call.gate) return by_tiles({}, call.tf32);
-    ProductRequest request = product_request(x, weights.transpose(), x.type(), ProductUse::layer);
-    request.few = few;
-    request.skinny_only = few && call.scale;
-    request.adds = residual.has_value();
-    const bool tf32 = call.tf32 && !few;
-    if (tf32) request.key.sums = ProductSums::tf32;
-    const ProductPlan plan = plan_product(x.device(), request);
-    if (const auto* skinny = std::get_if<SkinnyPlan>(&plan)) return by_skinny_kernel(*skinny);
-    const bool steps = std::holds_alternative<PlainPlan>(plan) && !tf32;
-    if (steps || x.type() == ScalarType::float64) return in_steps(tile_plan(plan));
-    return by_tiles(tile_plan(plan), tf32);
+    const ProductPlan plan = plan_product(x.device(), request());
+    const auto* const skinny = std::get_if<SkinnyPlan>(&plan);
+    if (few && skinny != nullptr) {
+      return run_skinny({.x = x,
+                         .weights = weights,
+                         .scale = call.scale,
+                         .bias = call.bias,
+                         .residual = residual,
+                         .activation = call.activation,
+                         .plan = *skinny,
+                         .out = target},
+                        {x.shape()[0], weights.shape()[0]}, on);
+    }
+    const bool rounds = call.tf32 && !few;
+    const bool plain = std::holds_alternative<PlainPlan>(plan) && !rounds;
+    if (plain || skinny != nullptr || x.type() == ScalarType::float64) return in_steps(plan);
+    return by_tiles(tile_plan(plan), rounds);
   }
 };
 
@@ -174,21 +179,21 @@ void require_like_linear_result(const Array& x, const std::optional<Array>& extr
 
 Array linear(const LinearCall& call, const Stream& stream) {
   const Shape shape = check_linear(call);
+  const ScalarType type = call.x.type();
   const std::int64_t k = call.x.shape().back(), n = shape.back();
   const std::int64_t rows = element_count(std::span(shape).first(shape.size() - 1));
-  std::optional<Array> target = linear_target(call, shape, stream);
-  if (target) target = target->reshape({rows, n});
-  const std::int64_t most = call.scale ? kSkinnyRows : most_skinny_rows(call.x.type());
-  const bool few =
-      !call.gate && rows <= most && is_skinny_type(call.x.type()) && n <= kMostSkinnyColumns;
-  LinearWork work{.call = call,
-                  .x = reshaped_for_rows(call.x, {rows, k}, stream),
-                  .weights = few ? call.weights : rounded_weights(call, stream),
-                  .residual = {},
-                  .target = std::move(target),
-                  .on = stream};
-  if (call.residual) work.residual = reshaped_for_rows(*call.residual, {rows, n}, stream);
-  return deliver(call.out, work.run(few).reshape(shape), stream);
+  const std::int64_t most = call.scale ? kSkinnyRows : most_skinny_rows(type);
+  const bool few = !call.gate && rows <= most && is_skinny_type(type) && n <= kMostSkinnyColumns &&
+                   k <= kMostSkinnyInner;
+  const bool is_matrix = call.x.ndim() == 2;
+  const Array x = is_matrix ? call.x : reshaped_for_rows(call.x, {rows, k}, stream);
+  const Array weights = few ? call.weights : rounded_weights(call, stream);
+  std::optional<Array> residual = call.residual, target;
+  if (residual && !is_matrix) residual = reshaped_for_rows(*residual, {rows, n}, stream);
+  if (call.out) target = linear_target(call, shape, rows, stream);
+  const Array result = LinearWork{call, x, weights, residual, target, few, stream}.run();
+  if (!call.out) return is_matrix ? result : result.reshape(shape);
+  return deliver(call.out, result.reshape(shape), stream);
 }
 
 }  // namespace kernwright::kernels

@@ -215,6 +215,7 @@ bool fits(const FmaPlan& plan, const ProductKey& key) {
   return is_fma_type(key) && is_split_count(plan.splits);
 }
 bool fits(const PlainPlan& /*plan*/, const ProductKey& /*key*/) { return true; }
+bool fits(const PackedPlan& /*plan*/, const ProductKey& /*key*/) { return false; }
 
 constexpr double kHardlyLonger = 1.05;
 

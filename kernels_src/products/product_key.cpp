@@ -12,16 +12,13 @@ namespace {
 
 constexpr std::array<const char*, 4> kProductSums = {"plain", "promoted", "blocks", "tf32"};
 
-bool is_turned(const Array& array) {
-  return array.shape().back() > 1 &&
-         array.strides().back() != static_cast<std::int64_t>(scalar_size(array.type()));
-}
 /// Products of a batch that has so many of a.
 std::int64_t product_batches(const Array& a, const Array& b) {
   std::int64_t all = 1;
   for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
-    const auto extent = [&](const Array& of) {
-      return d > of.ndim() ? 1 : of.shape()[of.shape().size() - static_cast<std::size_t>(d)];
+    const auto extent = [&](const Array& array) {
+      const Shape& shape = array.shape();
+      return d > array.ndim() ? 1 : shape[shape.size() - static_cast<std::size_t>(d)];
     };
     all *= std::max(extent(a), extent(b));
   }
@@ -47,13 +44,17 @@ ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gate
   ProductKey key{.a = a.type(),
                  .b = b.type(),
                  .out = out,
-                 .a_turned = is_turned(a),
-                 .b_turned = is_turned(b),
                  .gated = gated,
                  .rows = a.shape()[a.shape().size() - 2],
                  .columns = b.shape().back(),
                  .inner = a.shape().back(),
                  .batches = product_batches(a, b)};
+  const std::array<const Array*, 2> operands = {&a, &b};
+  const std::array<bool*, 2> turned = {&key.a_turned, &key.b_turned};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto size = static_cast<std::int64_t>(scalar_size(operands[i]->type()));
+    *turned[i] = operands[i]->shape().back() > 1 && operands[i]->strides().back() != size;
+  }
   if (b.ndim() == 2) {
     key.rows *= key.batches;
     key.batches = 1;

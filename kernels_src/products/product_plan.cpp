@@ -30,6 +30,7 @@ ProductNumbers numbers_of(const FmaPlan& plan) {
            plan.splits}};
 }
 ProductNumbers numbers_of(const PlainPlan& /*plan*/) { return {"plain", {}}; }
+ProductNumbers numbers_of(const PackedPlan& /*plan*/) { return {"packed", {}}; }
 
 }  // namespace
 

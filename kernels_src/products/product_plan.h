@@ -14,8 +14,14 @@
 
 namespace kernwright::kernels {
 
+/// A kernel of packed/, which plan_packed() chooses. No table has one.
+struct PackedPlan {
+  SkinnyPlan kernel{};
+  bool operator==(const PackedPlan&) const = default;
+};
+
 /// The kernel of a product and the kernel's template parameters.
-using ProductPlan = std::variant<SkinnyPlan, WgmmaPlan, MmaPlan, FmaPlan, PlainPlan>;
+using ProductPlan = std::variant<SkinnyPlan, WgmmaPlan, MmaPlan, FmaPlan, PlainPlan, PackedPlan>;
 /// The choice of a table for a product. Nothing: the rules decide.
 using ProductRow = std::optional<ProductPlan>;
 

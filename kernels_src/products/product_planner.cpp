@@ -4,13 +4,13 @@
 #include "core/device.h"
 #include "kernels_src/gemm/fma/fma_gemm.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
+#include "kernels_src/packed/packed_plan.h"
 #include "kernels_src/products/product_choices.h"
 
 namespace kernwright::kernels {
 namespace {
 
-constexpr double kLeastProducts = 1 << 20;  ///< multiplications that go to the tensor cores
-constexpr std::int64_t kSkinnyFloatRows = 12;
+constexpr double kLeastProducts = 1 << 20;   ///< multiplications that go to the tensor cores
 constexpr std::int64_t kTileRows = 32;       ///< of x, with more: tiles
 constexpr std::int64_t kMisalignedRows = 8;  ///< of x, where b is misaligned
 constexpr std::int64_t kFewTileRows = 16;    ///< of x, for so many columns of b:
@@ -59,6 +59,16 @@ bool takes_tiles(const Device& device, const ProductRequest& request) {
          request.multiplications >= kLeastProducts;
 }
 
+/// A kernel that reads the packed weights; without one, products by numbers of x's type.
+ProductPlan plan_packed_product(const Device& device, const ProductRequest& request) {
+  const ProductKey& key = request.key;
+  const bool reads = key.rows <= kPackedRows && is_half(key.a) && key.columns <= (1 << 25) &&
+                     device.compute_capability().major >= 8;
+  if (!reads) return PlainPlan{};
+  return PackedPlan{
+      plan_packed(*request.packed, key.rows, request.packed_wanted, packed_device(device))};
+}
+
 /// How the sums of a product are made, where the types leave a choice.
 ProductSums product_sums(const Gemm& gemm) {
   if (gemm.tf32) return ProductSums::tf32;
@@ -68,12 +78,6 @@ ProductSums product_sums(const Gemm& gemm) {
 }
 
 }  // namespace
-
-std::int64_t most_skinny_rows(ScalarType x) noexcept {
-  return x == ScalarType::float32 ? kSkinnyFloatRows : kSkinnyRows;
-}
-
-bool is_skinny_type(ScalarType x) noexcept { return is_half(x) || x == ScalarType::float32; }
 
 ProductRequest product_request(const Array& a, const Array& b, ScalarType out, ProductUse use) {
   ProductRequest request{.key = product_key(a, b, out), .use = use, .single = b.ndim() == 2};
@@ -90,6 +94,7 @@ ProductRequest product_request(const Array& a, const Array& b, ScalarType out, P
 }
 
 ProductPlan plan_product(const Device& device, const ProductRequest& request) {
+  if (request.packed != nullptr) return plan_packed_product(device, request);
   const ProductRow tuned = tuned_product(device, request.key);
   const bool is_skinny = tuned && std::holds_alternative<SkinnyPlan>(*tuned);
   if (tuned && (request.few ? is_skinny || !request.skinny_only : !is_skinny)) return *tuned;
@@ -97,8 +102,12 @@ ProductPlan plan_product(const Device& device, const ProductRequest& request) {
     const bool may_tile = !tuned && !request.skinny_only && !request.adds && request.single;
     if (!may_tile || !prefers_tiles(device, request)) return SkinnyPlan{};
   }
-  if (takes_tiles(device, request)) return tiles(device, request.key);
-  return PlainPlan{};
+  const bool is_layer = request.use == ProductUse::layer;
+  if ((is_layer || !request.exchanged) && takes_tiles(device, request))
+    return tiles(device, request.key);
+  if (!request.exchanged) return PlainPlan{};
+  const ProductRow row = tuned_product(device, *request.exchanged);
+  return row && std::holds_alternative<SkinnyPlan>(*row) ? *row : SkinnyPlan{};
 }
 
 GemmPlan tile_plan(const ProductPlan& plan) noexcept {

@@ -13,7 +13,7 @@ LAYERS = {
         *("cast", "movement", "optim", "random", "reduce", "scan", "softmax", "spatial"),
         *("activations", "elementwise", "embedding", "formats", "linalg", "loss", "norm"),
         *("quantize", "recurrent", "rope", "sort", "experts", "gemm", "index", "sampling"),
-        *("attention", "gemv", "products", "conv", "packed"),
+        *("attention", "gemv", "packed", "products", "conv"),
     ),
     "bindings": (
         *("support", "values", "calls", "memory", "array", "arguments", "launch"),

@@ -4,6 +4,7 @@
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/values/dtype.h"
 #include "kernels_src/packed/packed.h"
+#include "kernels_src/products/packed_linear.h"
 
 #include <string>
 #include <tuple>

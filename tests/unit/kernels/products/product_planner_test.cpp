@@ -1,6 +1,7 @@
 // The plan of a product: the table first, few rows, tiles, and the kernel of all types.
 #include "kernels_src/products/product_planner.h"
 
+#include "kernels_src/products/few_rows.h"
 #include "kernels_src/products/product_choices.h"
 #include "unit/kernels/kernels_fixture.h"
 
@@ -61,6 +62,33 @@ TEST_CASE("product planner: a row of a table comes first where the operands suit
   const ForcedProduct skinny(ProductPlan{wanted});
   CHECK(std::get<SkinnyPlan>(plan_product(test::device(), layer(4, 64, 64))) == wanted);
   CHECK_FALSE(plans<SkinnyPlan>(layer(65, 256, 256)));
+}
+
+TEST_CASE("product planner: one column is planned by its key, then by that of one row") {
+  const Array a = operand({256, 128}), b = operand({128, 1});
+  REQUIRE(few_rows_form(a, b) == FewRows::column);
+  ProductRequest request = product_request(a, b, a.type(), ProductUse::matrices);
+  request.exchanged = exchanged_key(a, b, FewRows::column);
+  CHECK(request.exchanged->rows == 1);
+  CHECK(request.exchanged->columns == 256);
+  CHECK(request.exchanged->inner == 128);
+  CHECK(std::get<SkinnyPlan>(plan_product(test::device(), request)) == SkinnyPlan{});
+  const SkinnyPlan dot{.kernel = SkinnyKernel::dot, .warps = 4};
+  const MmaPlan tile{MmaTile{64, 64, 3}, 1};
+  {  // a tuner that measures plans of the product gets each of them
+    const ForcedProduct tiles(ProductPlan{tile});
+    CHECK(std::get<MmaPlan>(plan_product(test::device(), request)) == tile);
+  }
+  {
+    const ForcedProduct skinny(ProductPlan{dot});
+    CHECK(std::get<SkinnyPlan>(plan_product(test::device(), request)) == dot);
+    request.use = ProductUse::layer;
+    request.multiplications = 1;  // too few for tiles
+    CHECK(std::get<SkinnyPlan>(plan_product(test::device(), request)) == dot);
+  }
+  request.multiplications = 1 << 22;
+  CHECK_FALSE(plans<SkinnyPlan>(request));
+  CHECK_FALSE(exchanged_key(a, operand({128, 128}), FewRows::rows));
 }
 
 TEST_CASE("product planner: a Gemm takes tiles at any size") {

@@ -1,4 +1,6 @@
-// Products with packed weights: a kernel for few rows, one for more, numbers and a Gemm beyond.
+// Launches of the kernels that read packed weights.
+#include "kernels_src/packed/packed_product.h"
+
 #include "base/errors.h"
 #include "base/format.h"
 #include "jit/compile_only.h"
@@ -8,7 +10,6 @@
 #include "kernels_src/gemv/skinny_problem.h"
 #include "kernels_src/index/gather.h"
 #include "kernels_src/operands.h"
-#include "kernels_src/packed/packed.h"
 #include "kernels_src/packed/packed_gemm.cu.h"
 #include "kernels_src/packed/packed_one.cu.h"
 #include "kernels_src/packed/packed_plan.h"
@@ -18,8 +19,6 @@
 #include "kernels_src/packed/packed_row.cu.h"
 #include "kernels_src/packed/packed_wgmma.h"
 #include "kernels_src/packed/packed_whole.cu.h"
-#include "kernels_src/products/linear.h"
-#include "kernels_src/result_target.h"
 
 #include <algorithm>
 #include <bit>
@@ -31,37 +30,64 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kPackedSlabBytes = std::int64_t{128} << 20;  ///< of weights as numbers
-constexpr std::int64_t kPackedRows = 512;                           ///< of x, without numbers
+/// The kernels of products but packed_wgmma.cu, a text each.
+enum class PackedKernel : std::uint8_t { tiles, gemm, row, whole, one, ring };
 
-const Family& packed_family() {
-  static const auto& made = *new Family("packed_product.cu", text::packed_product_cu);
-  return made;
+PackedKernel packed_kernel_for(const PackedWeights& w, std::int64_t rows, const SkinnyPlan& plan) {
+  if (plan.kernel == SkinnyKernel::row) return PackedKernel::row;
+  if (plan.kernel != SkinnyKernel::ring)
+    return rows > kSkinnyRows ? PackedKernel::gemm : PackedKernel::tiles;
+  if (rows > 1) return PackedKernel::ring;
+  return is_packed_whole(w) ? PackedKernel::whole : PackedKernel::one;
 }
 
-const Family& packed_one_family() {
-  static const auto& made = *new Family("packed_one.cu", text::packed_one_cu);
-  return made;
+const Family& packed_family(PackedKernel kernel) {
+  switch (kernel) {
+    case PackedKernel::gemm: {
+      static const auto& made = *new Family("packed_gemm.cu", text::packed_gemm_cu);
+      return made;
+    }
+    case PackedKernel::row: {
+      static const auto& made = *new Family("packed_row.cu", text::packed_row_cu);
+      return made;
+    }
+    case PackedKernel::whole: {
+      static const auto& made = *new Family("packed_whole.cu", text::packed_whole_cu);
+      return made;
+    }
+    case PackedKernel::one: {
+      static const auto& made = *new Family("packed_one.cu", text::packed_one_cu);
+      return made;
+    }
+    case PackedKernel::ring: {
+      static const auto& made = *new Family("packed_ring.cu", text::packed_ring_cu);
+      return made;
+    }
+    default: {
+      static const auto& made = *new Family("packed_product.cu", text::packed_product_cu);
+      return made;
+    }
+  }
 }
 
-const Family& packed_ring_family() {
-  static const auto& made = *new Family("packed_ring.cu", text::packed_ring_cu);
-  return made;
-}
-
-const Family& packed_row_family() {
-  static const auto& made = *new Family("packed_row.cu", text::packed_row_cu);
-  return made;
-}
-
-const Family& packed_whole_family() {
-  static const auto& made = *new Family("packed_whole.cu", text::packed_whole_cu);
-  return made;
-}
-
-const Family& packed_gemm_family() {
-  static const auto& made = *new Family("packed_gemm.cu", text::packed_gemm_cu);
-  return made;
+/// The name of the kernel with all template arguments.
+std::string packed_name(const PackedLinearCall& call, PackedKernel kernel, const SkinnyPlan& plan) {
+  const std::string front = format("{}, {}, {}, {}", device_type(call.x.type()),
+                                   packed_device_format(call.weights, call.x.type()),
+                                   packed_activation(call), plan.warps);
+  switch (kernel) {
+    case PackedKernel::row:
+      return format("packed_row<{}, {}>", front, plan.unroll);
+    case PackedKernel::whole:
+      return format("packed_whole<{}, {}>", front, plan.stages);
+    case PackedKernel::one:
+      return format("packed_one<{}, {}, {}>", front, plan.stages, plan.columns);
+    case PackedKernel::ring:
+      return format("packed_ring<{}, {}, {}, {}>", front, plan.stages, plan.columns, plan.unroll);
+    default:
+      return format("packed_{}<{}, {}, {}, {}>", kernel == PackedKernel::gemm ? "gemm" : "tiles",
+                    front, plan.rows, plan.columns, plan.unroll);
+  }
 }
 
 /// `array` as (rows, columns): a view where its strides allow, else a copy. Rows have no gaps.
@@ -87,70 +113,18 @@ Array packed_columns(const PackedLinearCall& call, std::int64_t rows, const Stre
   return take_at(x, {.axes = {1}, .indices = {*w.parts[7]}, .position = 1}, on);
 }
 
-const LazyKernel& packed_kernel(const PackedLinearCall& call, const SkinnyPlan& plan, bool many) {
-  const std::uint64_t key =
-      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
-  return (many ? packed_gemm_family() : packed_family()).instance(key, [&] {
-    return format("{}<{}, {}, {}, {}, {}, {}, {}>", many ? "packed_gemm" : "packed_tiles",
-                  device_type(call.x.type()), packed_device_format(call.weights, call.x.type()),
-                  packed_activation(call), plan.warps, plan.rows, plan.columns, plan.unroll);
-  });
-}
-
-const LazyKernel& packed_one_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  const std::uint64_t key =
-      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
-  return packed_one_family().instance(key, [&] {
-    return format("packed_one<{}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
-                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
-                  plan.warps, plan.stages, plan.columns);
-  });
-}
-
-const LazyKernel& packed_whole_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  const std::uint64_t key =
-      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
-  return packed_whole_family().instance(key, [&] {
-    return format("packed_whole<{}, {}, {}, {}, {}>", device_type(call.x.type()),
-                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
-                  plan.warps, plan.stages);
-  });
-}
-
-const LazyKernel& packed_ring_kernel(const PackedLinearCall& call, SkinnyPlan plan) {
-  plan.rows = 0;
-  const std::uint64_t key =
-      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
-  return packed_ring_family().instance(key, [&] {
-    return format("packed_ring<{}, {}, {}, {}, {}, {}, {}>", device_type(call.x.type()),
-                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
-                  plan.warps, plan.stages, plan.columns, plan.unroll);
-  });
-}
-
-const LazyKernel& packed_row_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  const std::uint64_t key =
-      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
-  return packed_row_family().instance(key, [&] {
-    return format("packed_row<{}, {}, {}, {}, {}>", device_type(call.x.type()),
-                  packed_device_format(call.weights, call.x.type()), packed_activation(call),
-                  plan.warps, plan.unroll);
-  });
-}
-
-const LazyKernel& packed_kernel_of(const PackedLinearCall& call, std::int64_t rows,
-                                   const SkinnyPlan& plan) {
-  if (plan.kernel == SkinnyKernel::row) return packed_row_kernel(call, plan);
+const LazyKernel& packed_kernel(const PackedLinearCall& call, std::int64_t rows, SkinnyPlan plan) {
   if (plan.kernel == SkinnyKernel::wgmma) return packed_wgmma_kernel(call, plan);
-  if (plan.kernel != SkinnyKernel::ring) return packed_kernel(call, plan, rows > kSkinnyRows);
-  if (rows > 1) return packed_ring_kernel(call, plan);
-  return is_packed_whole(call.weights) ? packed_whole_kernel(call, plan)
-                                       : packed_one_kernel(call, plan);
+  const PackedKernel kernel = packed_kernel_for(call.weights, rows, plan);
+  if (kernel == PackedKernel::ring) plan.rows = 0;  // tiles of a cluster: not the kernel's
+  const std::uint64_t key =
+      packed_product_key(call, plan).add(packed_key(call.weights), kPackedKeyBits);
+  return packed_family(kernel).instance(key, [&] { return packed_name(call, kernel, plan); });
 }
 
 const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
   const std::uint64_t key = packed_product_key(call, {}).add(0, kPackedKeyBits);
-  return packed_family().instance(key, [&] {
+  return packed_family(PackedKernel::tiles).instance(key, [&] {
     return format("add_packed_splits<{}, {}>", device_type(call.x.type()), packed_activation(call));
   });
 }
@@ -217,14 +191,13 @@ void split_packed_clusters(const Kernel& kernel, const Device& device, const Pac
   }
 }
 
-/// Up to kPackedRows rows of 16-bit numbers, which are views or copies of those of the call.
-/// `target`: memory of the result.
-Array packed_product(const PackedLinearCall& call, std::int64_t rows,
+}  // namespace
+
+Array packed_product(const PackedLinearCall& call, std::int64_t rows, const SkinnyPlan& plan,
                      const std::optional<Array>& target, const Stream& on) {
   const PackedWeights& w = call.weights;
   Device& device = call.x.device();
   const PackedDevice limits = packed_device(device);
-  const SkinnyPlan plan = plan_packed(w, rows, call.plan, limits);
   const bool boxes = plan.kernel == SkinnyKernel::wgmma;
   Array x = packed_columns(call, rows, on);
   if (boxes) x = packed_wgmma_columns(x, on);
@@ -254,7 +227,7 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows,
   const LazyKernel* const adding = adds_later ? &packed_splits_kernel(call) : nullptr;
   KernelsAhead kernels;
   if (adding != nullptr) kernels.begin(*adding, device);
-  const auto& kernel = packed_kernel_of(call, rows, plan).on(device);
+  const auto& kernel = packed_kernel(call, rows, plan).on(device);
   if (plan.kernel == SkinnyKernel::ring && plan.splits > 2 && call.plan.rows <= 0)
     spread_packed_clusters(kernel, device, w, config);
   if (boxes && call.plan.splits <= 0) split_packed_clusters(kernel, device, w, config);
@@ -276,79 +249,6 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows,
     if (part) part->use_on(on);
   }
   return result;
-}
-
-/// By numbers of x's type, at most kPackedSlabBytes of them at a time.
-Array packed_by_numbers(const PackedLinearCall& call, const Shape& shape, const Stream& on) {
-  const PackedWeights& w = call.weights;
-  const std::int64_t bytes =
-      std::max<std::int64_t>(1, w.k) * static_cast<std::int64_t>(scalar_size(call.x.type()));
-  const std::int64_t each = std::max<std::int64_t>(256, kPackedSlabBytes / bytes / 256 * 256);
-  const int last = static_cast<int>(shape.size()) - 1;
-  std::optional<Array> whole;
-  if (w.n > each)
-    whole = call.out ? *call.out : Array::empty(call.x.device(), shape, call.x.type(), on);
-  for (std::int64_t first = 0; first < w.n; first += each) {
-    const std::int64_t end = std::min(w.n, first + each);
-    LinearCall part{.x = call.x, .weights = unpack_weights(w, first, end, call.x.type(), on)};
-    part.activation = call.activation;
-    if (call.bias) part.bias = call.bias->slice(0, first, end - first, 1);
-    if (call.residual) part.residual = call.residual->slice(last, first, end - first, 1);
-    part.out = whole ? whole->slice(last, first, end - first, 1) : call.out;
-    const Array made = linear(part, on);
-    if (!whole) return made;
-  }
-  return *whole;
-}
-
-/// `out` where kernels can write there. Throws InvalidArgument for one that does not fit.
-std::optional<Array> packed_target(const PackedLinearCall& call, const Shape& shape,
-                                   const Stream& on) {
-  const ResultForm form{"linear", call.x.device(), shape, call.x.type()};
-  std::optional<Array> target = direct_target(call.out, form, on);
-  require_apart(call.out, form, {{"x", &call.x}, {"bias", pointer_of(call.bias)}});
-  require_apart_or_same(call.out, form, {{"residual", pointer_of(call.residual)}});
-  for (const auto& part : call.weights.parts) {
-    require_apart(call.out, form, {{"weight", pointer_of(part)}});
-  }
-  return target;
-}
-
-}  // namespace
-
-Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
-  const PackedWeights& w = call.weights;
-  check_packed(w);
-  require_one_device(call.x, "x", *w.parts[0], "weight");
-  const ScalarType type = call.x.type();
-  const bool half = is_half(type);
-  if (!half && type != ScalarType::float32)
-    throw InvalidArgument(
-        format("x of a product with packed weights is float16, bfloat16 or "
-               "float32, not {}",
-               call.x.identify()));
-  if (call.x.ndim() < 1 || call.x.shape().back() != w.k)
-    throw InvalidArgument(
-        format("Incompatible dimensions for linear(): x is a {}, weight has the "
-               "shape ({}, {}); their last dimensions must be equal",
-               call.x.identify(), w.n, w.k));
-  Shape shape = call.x.shape();
-  shape.back() = w.n;
-  require_like_linear_result(call.x, call.bias, "bias", {w.n});
-  require_like_linear_result(call.x, call.residual, "residual", shape);
-  const Stream on = stream ? stream : Stream::legacy(call.x.device());
-  std::int64_t rows = 1;
-  for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
-  std::optional<Array> target = packed_target(call, shape, on);
-  if (rows * w.n == 0) return call.out ? *call.out : Array::empty(call.x.device(), shape, type, on);
-  const bool direct = rows <= kPackedRows && half && w.n <= (1 << 25) &&
-                      call.x.device().compute_capability().major >= 8;
-  if (direct) {
-    if (target) target = target->reshape({rows, w.n});
-    const Array result = packed_product(call, rows, target, on).reshape(std::move(shape));
-    return deliver(call.out, result, on);
-  }
-  return packed_by_numbers(call, shape, on);
 }
 
 }  // namespace kernwright::kernels

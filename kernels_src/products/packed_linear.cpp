@@ -1,0 +1,105 @@
+// Layers with packed weights: checks, the plan, and the way by weights as numbers.
+#include "kernels_src/products/packed_linear.h"
+
+#include "base/errors.h"
+#include "base/format.h"
+#include "core/device.h"
+#include "kernels_src/operands.h"
+#include "kernels_src/packed/packed_product.h"
+#include "kernels_src/products/linear.h"
+#include "kernels_src/products/product_planner.h"
+#include "kernels_src/result_target.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernwright::kernels {
+namespace {
+
+constexpr std::int64_t kPackedSlabBytes = std::int64_t{128} << 20;  ///< of weights as numbers
+
+/// The request of x's rows times the transposed weights.
+ProductRequest packed_request(const PackedLinearCall& call, std::int64_t rows) {
+  const PackedWeights& w = call.weights;
+  const ScalarType type = call.x.type();
+  const ProductKey key{.a = type,
+                       .b = type,
+                       .out = type,
+                       .b_turned = true,
+                       .rows = rows,
+                       .columns = w.n,
+                       .inner = w.k};
+  return {.key = key, .packed = &w, .packed_wanted = call.plan, .use = ProductUse::layer};
+}
+
+/// By numbers of x's type, at most kPackedSlabBytes of them at a time.
+Array packed_by_numbers(const PackedLinearCall& call, const Shape& shape, const Stream& on) {
+  const PackedWeights& w = call.weights;
+  const std::int64_t bytes =
+      std::max<std::int64_t>(1, w.k) * static_cast<std::int64_t>(scalar_size(call.x.type()));
+  const std::int64_t each = std::max<std::int64_t>(256, kPackedSlabBytes / bytes / 256 * 256);
+  const int last = static_cast<int>(shape.size()) - 1;
+  std::optional<Array> whole;
+  if (w.n > each)
+    whole = call.out ? *call.out : Array::empty(call.x.device(), shape, call.x.type(), on);
+  for (std::int64_t first = 0; first < w.n; first += each) {
+    const std::int64_t end = std::min(w.n, first + each);
+    LinearCall part{.x = call.x, .weights = unpack_weights(w, first, end, call.x.type(), on)};
+    part.activation = call.activation;
+    if (call.bias) part.bias = call.bias->slice(0, first, end - first, 1);
+    if (call.residual) part.residual = call.residual->slice(last, first, end - first, 1);
+    part.out = whole ? whole->slice(last, first, end - first, 1) : call.out;
+    const Array made = linear(part, on);
+    if (!whole) return made;
+  }
+  return *whole;
+}
+
+/// `out` where kernels can write there. Throws InvalidArgument for one that does not fit.
+std::optional<Array> packed_target(const PackedLinearCall& call, const Shape& shape,
+                                   const Stream& on) {
+  const ResultForm form{"linear", call.x.device(), shape, call.x.type()};
+  std::optional<Array> target = direct_target(call.out, form, on);
+  require_apart(call.out, form, {{"x", &call.x}, {"bias", pointer_of(call.bias)}});
+  require_apart_or_same(call.out, form, {{"residual", pointer_of(call.residual)}});
+  for (const auto& part : call.weights.parts) {
+    require_apart(call.out, form, {{"weight", pointer_of(part)}});
+  }
+  return target;
+}
+
+}  // namespace
+
+Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
+  const PackedWeights& w = call.weights;
+  check_packed(w);
+  require_one_device(call.x, "x", *w.parts[0], "weight");
+  const ScalarType type = call.x.type();
+  if (!is_skinny_type(type))
+    throw InvalidArgument(
+        format("x of a product with packed weights is float16, bfloat16 or "
+               "float32, not {}",
+               call.x.identify()));
+  if (call.x.ndim() < 1 || call.x.shape().back() != w.k)
+    throw InvalidArgument(
+        format("Incompatible dimensions for linear(): x is a {}, weight has the "
+               "shape ({}, {}); their last dimensions must be equal",
+               call.x.identify(), w.n, w.k));
+  Shape shape = call.x.shape();
+  shape.back() = w.n;
+  require_like_linear_result(call.x, call.bias, "bias", {w.n});
+  require_like_linear_result(call.x, call.residual, "residual", shape);
+  const Stream on = stream ? stream : Stream::legacy(call.x.device());
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
+  std::optional<Array> target = packed_target(call, shape, on);
+  if (rows * w.n == 0) return call.out ? *call.out : Array::empty(call.x.device(), shape, type, on);
+  const ProductPlan plan = plan_product(call.x.device(), packed_request(call, rows));
+  const auto* const packed = std::get_if<PackedPlan>(&plan);
+  if (packed == nullptr) return packed_by_numbers(call, shape, on);
+  if (target) target = target->reshape({rows, w.n});
+  const Array result = packed_product(call, rows, packed->kernel, target, on);
+  return deliver(call.out, result.reshape(std::move(shape)), on);
+}
+
+}  // namespace kernwright::kernels
