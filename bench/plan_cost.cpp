@@ -26,7 +26,7 @@ class NoRows final : public engine::RowStates {
  public:
   void set_row(std::int32_t, const engine::RowStart&) override {}
   void set_pages(std::int32_t, std::size_t, std::span<const std::int32_t>) override {}
-  void set_mask(std::int32_t, std::span<const std::uint32_t>) override {}
+  void set_mask(std::int32_t, std::span<const std::uint32_t>, const engine::RowDrafts&) override {}
   void set_followed(std::int32_t, std::int32_t) override {}
 };
 

@@ -169,7 +169,7 @@ bool Batch::search(const SequencePtr& sequence) {
 /// Whether a running sequence computes the beginning of this one: it leaves the queue until then.
 bool Batch::awaits_prefix(const SequencePtr& sequence) {
   if (!options_.pages.prefix_cache || sequence->preempted) return false;
-  const std::optional<Leader> leader = find_leader(*sequence, running_, pages_);
+  const auto leader = find_leader(*sequence, running_, pages_, options_.schedule);
   if (!leader) return false;
   queue_.remove(*sequence);
   pages_.release(*std::exchange(searched_, nullptr));
@@ -187,18 +187,22 @@ void Batch::release_waiters(Sequence& sequence, std::int32_t tokens) {
   });
 }
 
-/// What is kept from this sequence for those that had their turn and wait for the beginning of
-/// their texts, unless it has a higher priority.
+/// What is kept from this sequence for those in front of it that are not in the queue, as they wait
+/// for pages of a running one: texts that had their turn, unless it has a higher priority; and
+/// choices of earlier requests.
 Batch::Claim Batch::claim_before(const Sequence& sequence) const noexcept {
   Claim claim;
   if (sequence.had_turn) return claim;
+  const auto keep = [&](const Sequence& other, bool is_before) {
+    if (other.finished || !is_before) return;
+    ++claim.rows;
+    claim.pages += demand(other);
+  };
   for (const SequencePtr& each : running_) {
-    for (const PrefixWaiter& waiter : each->prefix_waiters) {
-      const Sequence& other = *waiter.sequence;
-      if (other.finished || other.source->priority < sequence.source->priority) continue;
-      ++claim.rows;
-      claim.pages += demand(other);
-    }
+    for (const auto& [other, tokens] : each->prefix_waiters)
+      keep(*other, other->source->priority >= sequence.source->priority);
+    for (const SequencePtr& other : each->followers)
+      keep(*other, WaitingQueue::is_before(*other, sequence));
   }
   return claim;
 }

@@ -105,6 +105,7 @@ class Batch {
   }
   void restore_pages(std::span<const std::int32_t> tokens, const SequencePages::Fill& fill,
                      std::uint64_t salt = 0) {
+    strip_waiting();  // what waiting sequences have is available, too
     pages_.restore(tokens, fill, salt);
   }
   /// See PrefixCache. What is loaded is copied in front of the next step, what is saved behind the

@@ -7,7 +7,12 @@ namespace kernwright::engine {
 
 std::optional<Leader> find_leader(const Sequence& sequence,
                                   std::span<const std::shared_ptr<Sequence>> running,
-                                  const SequencePages& pages) {
+                                  const SequencePages& pages, const ScheduleOptions& steps) {
+  // A deterministic engine computes one prompt in a step: no step has place for another one.
+  const std::int32_t free = steps.deterministic ? 0 : std::min(kFreeTokens, steps.max_tokens);
+  std::int32_t due = sequence.length - sequence.computed;
+  for (const auto& each : running) due += each->due();
+  if (due <= free) return std::nullopt;
   Leader found;
   for (const auto& each : running) {
     if (each->computed >= each->prompt_length() || each->salt() != sequence.salt()) continue;

@@ -81,6 +81,15 @@ WaitingQueue::SequencePtr WaitingQueue::first() const {
   return std::ranges::min_element(level.others, {}, turn)->second.front();
 }
 
+bool WaitingQueue::is_before(const Sequence& sequence, const Sequence& other) noexcept {
+  if (sequence.source->priority != other.source->priority)
+    return sequence.source->priority > other.source->priority;
+  if (other.preempted) return false;
+  if (sequence.account == other.account) return sequence.request <= other.request;
+  return std::tuple(sequence.account->served, sequence.request) <
+         std::tuple(other.account->served, other.request);
+}
+
 void WaitingQueue::visit(const std::function<void(Sequence&)>& call) const {
   for (const auto& [priority, level] : levels_) {
     for (const SequencePtr& each : level.preempted) call(*each);

@@ -42,6 +42,8 @@ class WaitingQueue {
   /// Whose turn it is; none in an empty queue.
   SequencePtr first() const;
   std::size_t size() const noexcept { return size_; }
+  /// Whether a sequence that had no row yet would be in front of another one.
+  static bool is_before(const Sequence& sequence, const Sequence& other) noexcept;
   void visit(const std::function<void(Sequence&)>& call) const;
 
  private:

@@ -102,6 +102,44 @@ TEST_CASE("batch: a user with many requests leaves rows to the others") {
   all.check_texts();
 }
 
+TEST_CASE("batch: later requests of a user leave rows to the choices of an earlier one") {
+  for (const bool is_other : {false, true}) {
+    CAPTURE(is_other);
+    Harness all(options_of(3, 60, true, 1));
+    Request several = request_of({1, 2, 3}, 4);
+    several.choices = 3;
+    const std::uint64_t first = all.submit(several);
+    Request later = request_of({4, 5, 6}, 4);
+    if (is_other) later.user = "other";  // who had nothing so far
+    const std::uint64_t second = all.submit(later);
+    all.step();
+    CHECK(all.batch.stats().rows == (is_other ? 2 : 1));
+    all.step();
+    CHECK(all.batch.stats().rows == 3);
+    all.drain();
+    all.check_texts();
+    const auto place = std::ranges::find(all.ended, Harness::Key{second, 0}) - all.ended.begin();
+    CHECK(place == (is_other ? 1 : 3));
+    CHECK(all.ended.front() == Harness::Key{first, 0});
+  }
+}
+
+TEST_CASE("batch: a text is restored to pages that the first of the queue has found") {
+  Harness all(options_of(1, 12, true, 1));
+  const Text found = {1, 2, 3, 4, 5, 6, 0, 1};
+  all.submit(request_of(found, 1));
+  all.drain();
+  all.submit(request_of({6, 6}, 3));
+  Request waiting = request_of(found, 2);
+  waiting.prompt.push_back(3);
+  all.submit(waiting);
+  all.step();
+  CHECK(all.batch.stats().cached_pages == 0);
+  CHECK(all.restore({2, 2, 2, 2, 2, 2}));
+  all.drain();
+  all.check_texts();
+}
+
 TEST_CASE("batch: a deadline ends requests that run and that wait") {
   Harness all(options_of(1, 40));
   const auto now = Batch::Clock::now();

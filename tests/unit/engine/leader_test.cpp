@@ -107,6 +107,23 @@ TEST_CASE("leader: short common beginnings of long texts keep nobody waiting") {
   CHECK(sum(half.tokens) == 192 + kRequests * (350 - 192));
 }
 
+TEST_CASE("leader: short texts that fit into one step with the first do not wait for it") {
+  // Texts of 40 tokens, of which 32 are full pages: steps have place for three of them.
+  const Work found = together(large_options(), 32, 8);
+  CHECK(found.parts == std::vector<std::size_t>{3, kRequests - 3});
+  CHECK(found.tokens == std::vector<std::int32_t>{3 * 40, (kRequests - 3) * 8});
+  // A part of a long prompt leaves no place.
+  NoRows rows;
+  engine::Batch batch(large_options(), rows);
+  batch.submit(1, request_of(Text(200, 3), 1));
+  for (std::uint64_t i = 2; i < 4; ++i)
+    batch.submit(i, request_of(long_text(32, 8, static_cast<std::int32_t>(i)), 1));
+  CHECK(batch.plan().tokens == 240);
+  // A deterministic engine has a step for each prompt.
+  const Work steps = together(large_options(true, true), 1024, 8);
+  CHECK(sum(steps.tokens) == 1024 + kRequests * 8);
+}
+
 TEST_CASE("leader: others pass those that wait, who have their place in the queue again") {
   engine::BatchOptions options = options_of(3, 40, true, 1);  // steps of 7 tokens
   Harness all(options);
