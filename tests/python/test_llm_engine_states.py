@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from summing_model import expected, make
 
 from kernwright.llm import ContextError
-from kernwright.llm._engine import Turn
 from kernwright.llm._sampling import Sampling
+from kernwright.llm._submission import Turn
 
 ROWS, PAGES, SIZE, CONTEXT = 3, 12, 4, 40
 BEGINNINGS = ([], [1] * 4, [1] * 8, [1] * 4 + [2] * 8, [3] * 11)  # texts that begin alike

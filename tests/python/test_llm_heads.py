@@ -1,11 +1,13 @@
 """EAGLE-3 heads as files have them: what they guess against NumPy, and texts that stay the same."""
 
+import collections
 import json
 
 import numpy as np
 import pytest
 from host_heads import HostBlock, steps_of
 from llama_host import config_of, logits_on_the_host, weights_of
+from scipy import stats
 from serving import PROMPTS
 from serving import TINY as TRAINED
 
@@ -203,6 +205,40 @@ def test_texts_are_those_without_drafts(batch, values, plain, head):
     made = plain.generate(prompts, draft=draft_of(head[0]), **options)
     assert [each.tokens for each in made] == [each.tokens for each in wanted]
     assert sum(each.accepted for each in made) > 0
+
+
+def chances_of(prompt, heat, least, begin=(), chance=1.0):
+    """The chances of texts of three tokens, by NumPy in float64: those below `least` are counted
+    together, with None in place of the token."""
+    if len(begin) == 3:
+        return {begin: chance}
+    tokens = np.array([[*prompt, *begin]])
+    logits = logits_on_the_host(weights_of(MODEL), config_of(MODEL), tokens)[0, -1] / heat
+    row = chance * np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+    made = {(*begin, None): row[row < least].sum()}
+    for token in np.flatnonzero(row >= least):
+        made |= chances_of(prompt, heat, least, (*begin, int(token)), row[token])
+    return made
+
+
+def test_drawn_texts_have_the_chances_of_the_model(plain, head, texts):
+    prompt, count, heat = texts[0][0], 320, 0.8
+    chances = chances_of(prompt, heat, 8 / count)
+    options = {"max_tokens": 5, "ignore_eos": True, "temperature": heat, "n": 40}
+    draft = draft_of(head[0], tokens=2)
+    made = [text for seed in range(8)
+            for text in plain.generate(prompt, seed=seed, draft=draft, **options)]  # fmt: skip
+    assert sum(text.accepted for text in made) > count / 10
+    begins = {text[:i] for text in chances for i in range(4) if None not in text[:i]}
+    found = collections.Counter()
+    for text in made:
+        kept = next(i for i in (3, 2, 1, 0) if tuple(text.tokens[:i]) in begins)
+        found[(*text.tokens[:kept], None)[:3]] += 1
+    assert set(found) <= set(chances) and len(found) > 6
+    wanted = np.array([chance * count for chance in chances.values()])
+    seen, rare = np.array([found[text] for text in chances]), wanted < 5
+    pooled = [[*each[~rare], each[rare].sum()] for each in (seen, wanted)]
+    assert stats.chisquare(*pooled).pvalue > 1e-3
 
 
 def test_forms_penalties_and_ends_are_those_without_drafts(plain, head):

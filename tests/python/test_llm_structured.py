@@ -3,6 +3,8 @@
 import json
 import pathlib
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import jsonschema
 import pytest
@@ -124,6 +126,42 @@ def test_requests_of_an_engine_with_forms(model, monkeypatch):
         assert len(neighbour.result(timeout=300).tokens) == 12
         stats = engine.stats()
     assert stats["failed"] == 1 and stats["aborted"] == 1
+
+
+def test_other_requests_begin_while_the_first_masks_are_made(model, monkeypatch):
+    begun, may_go_on = threading.Event(), threading.Event()
+    guide = Compiler.compile
+    started = []
+
+    class Slow:
+        def __init__(self, guide):
+            self.guide = guide
+
+        def start(self):
+            begun.set()
+            started.append(may_go_on.wait(60))
+            return self.guide.start()
+
+    monkeypatch.setattr(Compiler, "compile", lambda *form: Slow(guide(*form)))
+    with llm.Engine(model, max_rows=4, kv_memory=1 << 22) as engine, ThreadPoolExecutor(2) as pool:
+        try:
+            guided = pool.submit(lambda: engine.submit(PROMPT, choices=["ab"], max_tokens=4, n=2))
+            assert begun.wait(60)
+            light = pool.submit(lambda: engine.submit(PROMPT, max_tokens=3).result(timeout=60))
+            assert len(light.result(60).tokens) == 3
+            assert not guided.done()
+        finally:
+            may_go_on.set()
+        assert [each.text for each in guided.result(60).result(timeout=300)] == ["ab", "ab"]
+        assert started == [True, True]
+        begun.clear()
+        may_go_on.clear()
+        late = pool.submit(lambda: engine.submit(PROMPT, choices=["ab"], max_tokens=4))
+        assert begun.wait(60)
+        engine.close()
+        may_go_on.set()
+        with pytest.raises(llm.EngineClosed):
+            late.result(60)
 
 
 @pytest.mark.parametrize("kind", ["pairs", "gguf"])

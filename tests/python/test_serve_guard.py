@@ -1,9 +1,11 @@
 """Keys, bounds of time and size, clients that are slow, the log."""
 
 import contextlib
+import importlib
 import io
 import json
 import logging
+import os
 import re
 import socket
 import ssl
@@ -14,11 +16,12 @@ import pytest
 import trustme
 from serving import TINY, WritingEngine, serving, wait_for
 
-from kernwright import llm
+from kernwright import _core, llm
+from kernwright.cli import main
 from kernwright.errors import InvalidArgument
 from kernwright.serve.http.keys import Keys
 from kernwright.serve.http.limits import Limits
-from kernwright.serve.http.log import begin_log
+from kernwright.serve.http.log import log_lines
 from kernwright.serve.lifecycle import Address
 
 CHAT = "/v1/chat/completions"
@@ -238,30 +241,48 @@ def test_a_reader_that_takes_nothing_is_left(model):
 
 def test_logs_have_no_prompts(model):
     out = io.StringIO()
-    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in map(
-        logging.getLogger, ("kernwright.serve", "uvicorn"))]  # fmt: skip
     engine = WritingEngine(model, "an answer")
-    try:
-        begin_log("json", stream=out)
-        with serving(engine, keys=Keys({"ann": "first-key"})) as c:
-            c.post(CHAT, ASK, bearer("first-key"))
-            c.post(CHAT, {**ASK, "temperature": 9}, bearer("first-key"))
-            c.post(CHAT, ASK)
-            engine.refusal = RuntimeError("broken")
-            c.post(CHAT, ASK, bearer("first-key"))
-            c.ask("GET", "/health")
-    finally:
-        for logger, handlers, propagate, level in before:
-            logger.handlers, logger.propagate = handlers, propagate
-            logger.setLevel(level)
+    with log_lines("json", stream=out), serving(engine, keys=Keys({"ann": "first-key"})) as c:
+        c.post(CHAT, ASK, bearer("first-key"))
+        c.post(CHAT, {**ASK, "temperature": 9}, bearer("first-key"))
+        c.post(CHAT, ASK)
+        engine.refusal = RuntimeError("broken")
+        c.post(CHAT, ASK, bearer("first-key"))
+        engine.refusal = None
+        c.ask("GET", "/health")
+        c.ask("GET", "/v1/models", headers=bearer("first-key"))
+        c.server.draining = True
+        c.ask("GET", "/health/ready")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert [each.get("status") for each in lines] == [200, 400, 401, None, 500]
+    assert [each.get("status") for each in lines] == [200, 400, 401, None, 500, 200, 503]
+    reasons = [each["reason"] for each in lines if each["message"] == "request"]
+    wanted = "stop out_of_range missing_api_key error answered draining"
+    assert reasons == wanted.split()
     first = lines[0]
     assert first["key"] == "ann" and first["model"] == "tiny" and first["reason"] == "stop"
     assert first["prompt_tokens"] > 0 and first["completion_tokens"] > 0 and first["id"]
     assert first["first_token_seconds"] <= first["seconds"]
     assert "broken" in lines[3]["exception"]
-    assert "secret" not in out.getvalue() and "answer" not in out.getvalue()
+    assert "secret" not in out.getvalue() and "an answer" not in out.getvalue()
+
+
+def test_the_log_has_the_lines_of_the_library_and_of_the_start(monkeypatch, capsys):
+    """Each line is JSON from the first one on, and afterwards loggers are as they were."""
+    handlers = logging.getLogger("kernwright").handlers
+
+    def plan(*_, **__):
+        _core._log_warning("of the library")
+        raise InvalidArgument("the plan of a test")
+
+    monkeypatch.setattr(importlib.import_module("kernwright.llm._load"), "plan", plan)
+    main(["serve", TINY, "--check", "--log-format", "json"])
+    first, second, *rest = capsys.readouterr().err.splitlines()
+    assert json.loads(first)["message"].startswith("on ")
+    if not os.environ.get("KERNWRIGHT_LOG"):
+        found = json.loads(second)
+        assert (found["level"], found["message"]) == ("warning", "of the library")
+    assert "the plan of a test" in rest[-1]
+    assert logging.getLogger("kernwright").handlers is handlers
 
 
 def test_tls(model, tmp_path):

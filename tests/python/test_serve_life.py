@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import importlib
 import json
 import os
 import pathlib
@@ -29,7 +30,7 @@ from kernwright import llm
 from kernwright.serve.app import make_app
 from kernwright.serve.lifecycle import Address, run_server
 from kernwright.serve.http.limits import Limits
-from kernwright.serve.http.log import begin_log, log
+from kernwright.serve.http.log import log, log_lines
 from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
@@ -44,9 +45,9 @@ engine = Mortal(llm.load(TINY), "word " * 100, seconds=0.05)
 slot = ModelSlot.filled(Served("tiny", engine.model, engine))
 server = Server({{"tiny": slot}}, limits=Limits(drain_seconds=1))
 address = Address("127.0.0.1", 0)
-begin_log("text")
-log.info("served at %s", address.url)
-sys.exit(run_server(make_app(server), server, address))
+with log_lines("text"):
+    log.info("served at %s", address.url)
+    sys.exit(run_server(make_app(server), server, address))
 """
 
 # One whose device is lost in the step of the request with seed 13: the driver's calls fail from
@@ -62,7 +63,7 @@ from kernwright import llm
 from kernwright.llm._engine import TokenEngine
 from kernwright.serve.app import make_app
 from kernwright.serve.lifecycle import Address, run_server
-from kernwright.serve.http.log import begin_log, log
+from kernwright.serve.http.log import log, log_lines
 from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.served import Served
 from kernwright.serve.server import Server
@@ -90,9 +91,9 @@ engine = Fragile(llm.load(TINY), max_rows=16)
 engine.submit([1, 2], max_tokens=2).result()
 server = Server({{"tiny": ModelSlot.filled(Served("tiny", engine.model, engine))}})
 address = Address("127.0.0.1", 0)
-begin_log("text")
-log.info("served at %s", address.url)
-sys.exit(run_server(make_app(server), server, address))
+with log_lines("text"):
+    log.info("served at %s", address.url)
+    sys.exit(run_server(make_app(server), server, address))
 """
 
 
@@ -260,6 +261,19 @@ def test_a_device_that_is_lost_ends_the_server():
         assert '"error":{' in rest and "CUDA_ERROR_ILLEGAL_ADDRESS" in rest
         assert '"finish_reason":"' not in rest
         assert child.wait(20) == 1
+
+
+def test_clients_connect_once_the_log_tells_the_address(monkeypatch, capsys):
+    def connecting(app, server, address):
+        told = re.search(r"at http://127\.0\.0\.1:(\d+)", capsys.readouterr().err)
+        socket.create_connection(("127.0.0.1", int(told[1])), timeout=20).close()
+        address.socket.close()
+        server.close()
+        return 7
+
+    starting = importlib.import_module("kernwright.serve.start")
+    monkeypatch.setattr(starting, "run_server", connecting)
+    assert main(["serve", TINY, "--port", "0", "--lazy"]) == 7
 
 
 @pytest.mark.parametrize(

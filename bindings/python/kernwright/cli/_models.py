@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from kernwright.cli import UsageError
@@ -139,8 +140,14 @@ def _adapter_limits(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
 
 
-def chosen_device(arguments: argparse.Namespace) -> Any:
-    """The current device, which is asked to be of that kind; says which it is if any will do.
+def _tell(text: str) -> None:
+    print(f"kernwright: {text}", file=sys.stderr)
+
+
+def chosen_device(
+    arguments: argparse.Namespace, tell: Callable[[str], object] = _tell
+) -> Any:  # fmt: skip
+    """The current device, which is asked to be of that kind; tells which it is if any will do.
     Raises UsageError."""
     import kernwright as kw
 
@@ -150,5 +157,5 @@ def chosen_device(arguments: argparse.Namespace) -> Any:
     if name == "sim" and not device.is_simulated:
         raise UsageError("--device sim: set KERNWRIGHT_DEVICE=sim, which chooses before the start")
     if name == "auto":
-        print(f"kernwright: on {device.name}", file=sys.stderr)
+        tell(f"on {device.name}")
     return device

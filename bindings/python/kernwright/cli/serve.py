@@ -124,6 +124,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
+        from kernwright.serve.http.log import log, log_lines
         from kernwright.serve.start import start
     except ImportError as error:
         raise UsageError(
@@ -134,19 +135,19 @@ def run(arguments: argparse.Namespace) -> int:
     from kernwright.llm._load import plan, planned_draft
 
     arguments.draft = draft_of(arguments)
-    device = chosen_device(arguments)
+    with log_lines(arguments.log_format, arguments.log_level):
+        device = chosen_device(arguments, log.info)
 
-    def planned(path: str | None) -> Any:
-        with device:
-            options = load_options(arguments, path)
-            made = plan(**options, device=device)
-            if path is None and arguments.draft is not None and arguments.draft.has_model:
-                made = made._replace(
-                    draft=planned_draft(arguments.draft, made, options.get("path"))
-                )
-            return made
+        def planned(path: str | None) -> Any:
+            with device:
+                options = load_options(arguments, path)
+                made = plan(**options, device=device)
+                if path is None and arguments.draft is not None and arguments.draft.has_model:
+                    draft = planned_draft(arguments.draft, made, options.get("path"))
+                    made = made._replace(draft=draft)
+                return made
 
-    def load(path: str | None) -> Any:
-        return loaded(arguments, path, device)
+        def load(path: str | None) -> Any:
+            return loaded(arguments, path, device)
 
-    return start(arguments, planned, load, sampling_of(arguments), sys.stdout)
+        return start(arguments, planned, load, sampling_of(arguments), sys.stdout)

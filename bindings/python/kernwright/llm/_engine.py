@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import secrets
+import functools
 import threading
 import time
 from collections import deque
@@ -24,8 +23,9 @@ from kernwright.llm._drafting import drafter_of
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._guide.worker import GuideWorker
 from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, read_details
-from kernwright.llm._sampling import NUMBERS, Sampling
+from kernwright.llm._sampling import Sampling
 from kernwright.llm._step import Step
+from kernwright.llm._submission import Turn, loop_options
 from kernwright.schedule._blocks import engine_steps
 
 __all__ = ["BAD_LOGITS", "Generated", "TokenEngine", "TokenPiece", "TokenStream"]
@@ -68,16 +68,6 @@ class TokenPiece(NamedTuple):
     drafted: int = 0
     accepted: int = 0
     cached: int = 0
-
-
-class Turn(NamedTuple):
-    """When a request gets its turn: higher priorities first, then users by their shares. It ends
-    after `timeout` seconds. It shares pages of the prefix cache with requests of its salt alone."""
-
-    priority: int = 0
-    user: str = ""
-    timeout: float | None = None
-    cache_salt: str = ""
 
 
 class TokenEvent(NamedTuple):
@@ -277,39 +267,36 @@ class TokenEngine:
     ) -> int | None:  # fmt: skip
         """Queues a request for serve(); its number, or None where `queue_limit` requests wait.
         Raises as run() does."""
-        turn = turn or Turn()
+        return self.prepared(prompt, sampling, turn)()
+
+    def prepared(
+        self, prompt: Sequence[int], sampling: Sampling, turn: Turn | None = None
+    ) -> Callable[[], int | None]:  # fmt: skip
+        """A function that does the rest of begin(), once. The call of it is short: the first masks
+        of a guide are made here. Both raise as run() does."""
         if len(prompt) >= self._capacity:
             raise ContextError(
                 f"a prompt of {len(prompt)} tokens leaves no place for a new one: the context has "
                 f"{self._capacity}"
             )
         place = self._place(sampling.adapter)
-        seed = secrets.randbits(64) if sampling.seed is None else sampling.seed % 2**64
-        options: dict[str, Any] = {
-            **{name: getattr(sampling, name)
-               for name in ("max_tokens", "min_tokens", "choices", "top_k")},
-            "stop_tokens": list(sampling.stop_tokens), "seed": seed,
-            "sampling": {name: getattr(sampling, name) for name in NUMBERS},
-            "details": sampling.logprobs is not None,
-            "logit_bias": dict(sampling.logit_bias), "bad_tokens": list(sampling.bad_tokens),
-            "adapter": place.slot, "salt": salted(place.number, turn.cache_salt),
-            "priority": turn.priority, "user": turn.user, "timeout": turn.timeout,
-        }  # fmt: skip
-        if sampling.allowed_tokens is not None:
-            options["allowed_tokens"] = list(sampling.allowed_tokens)
+        options = loop_options(sampling, turn or Turn(), place)
+        submit: Callable[[], int] = functools.partial(self._loop.submit, prompt, **options)
         if sampling.guide is not None:
-            request = self._guides.submit(sampling.guide, prompt, options)
-        else:
-            request = self._loop.submit(prompt, **options)
-        # Before it was submitted, its slot might have gone to another one.
-        if request and sampling.adapter is not None:
+            submit = self._guides.prepared(sampling.guide, prompt, options)
+        return lambda: self._begun(submit(), sampling.adapter, place)
+
+    def _begun(self, request: int, adapter: str | None, place: AdapterPlace) -> int | None:
+        """The number of a submitted request. Before it was submitted, the slot of its adapter might
+        have gone to another one."""
+        if request and adapter is not None:
             try:
-                is_there = self._place(sampling.adapter) == place
+                is_there = self._place(adapter) == place
             except ModelError:
                 is_there = False
             if not is_there:
                 self._loop.cancel(request)
-                raise ModelError(f"the adapter {sampling.adapter!r:.80} was unloaded meanwhile")
+                raise ModelError(f"the adapter {adapter!r:.80} was unloaded meanwhile")
         return request or None
 
     def _salt(self, tokens: Sequence[int], adapter: str | None) -> int:
@@ -464,17 +451,6 @@ class TokenStream(Iterator[TokenPiece]):
 
     def __del__(self) -> None:
         self.close()
-
-
-_salt_key = secrets.token_bytes(16)  # nobody outside knows two texts of the same salt
-
-
-def salted(adapter: int, text: str) -> int:
-    """The salt of pages in the prefix cache: of an adapter's number, and a text."""
-    if not text:
-        return adapter
-    data = f"{adapter}:{text}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8, key=_salt_key).digest(), "little")
 
 
 def _draft_options(draft: Draft | None, drafter: DraftModel | None) -> dict[str, Any]:

@@ -137,12 +137,15 @@ class _Endpoints:
     async def live(self, request: Request) -> Response:
         """GET /health/live: whether the engines run."""
         healthy = self._server.healthy
+        if not healthy:
+            request.scope["kernwright.call"].reason = "engine_stopped"
         return _json({"status": "ok" if healthy else "the engine has stopped"},
                      200 if healthy else 500)  # fmt: skip
 
     async def ready(self, request: Request) -> Response:
         """GET /health/ready: whether it takes requests."""
         if self._server.draining:
+            request.scope["kernwright.call"].reason = "draining"
             return _json({"status": "draining"}, 503)
         return await self.live(request)
 

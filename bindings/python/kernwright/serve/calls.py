@@ -86,11 +86,10 @@ class Call:
         made: dict[str, Any] = {
             "id": self.id, "client": self.client, "method": self.method, "path": self.path,
             "status": self.status, "seconds": round(self.seconds(), 6),
+            "reason": self.reason or ("answered" if self.status < 400 else "error"),
         }  # fmt: skip
         if self.user is not None:
             made["key"] = self.user
-        if self.reason:
-            made["reason"] = self.reason
         if self.model is not None:
             made |= {
                 "model": self.model, "prompt_tokens": self.prompt_tokens,

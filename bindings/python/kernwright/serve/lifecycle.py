@@ -21,6 +21,7 @@ from kernwright.serve.server import Server
 __all__ = ["Address", "http_server", "run_server"]
 
 _LOOK = 0.05  # seconds between looks at signals and engines
+_BACKLOG = 2048  # connections, as uvicorn has it
 _LAST_BYTES = 5  # seconds for what is being sent when the server ends
 
 
@@ -50,6 +51,10 @@ class Address:
         except OSError as error:
             self.socket.close()
             raise OSError(error.errno, f"{host}:{port} cannot be had: {error.strerror}") from None
+
+    def listen(self) -> None:
+        """Clients may connect from now on: the first answers come when the server runs."""
+        self.socket.listen(_BACKLOG)
 
     @property
     def url(self) -> str:

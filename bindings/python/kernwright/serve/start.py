@@ -19,7 +19,7 @@ from kernwright.serve.app import make_app
 from kernwright.serve.check import checked
 from kernwright.serve.http.keys import Keys
 from kernwright.serve.http.limits import Limits
-from kernwright.serve.http.log import begin_log, log
+from kernwright.serve.http.log import log
 from kernwright.serve.lifecycle import Address, run_server
 from kernwright.serve.loader import Loader, require_chat_format
 from kernwright.serve.model_slot import ModelSlot
@@ -63,9 +63,9 @@ def start(
         adapter_folder=arguments.allow_adapters, limits=limits, defaults=defaults, keys=keys,
         ignore_unknown=arguments.unknown_fields == "ignore", idle_seconds=arguments.idle_unload,
     )  # fmt: skip
-    begin_log(arguments.log_format, arguments.log_level)
     app = make_app(server, cors=arguments.cors)
     names = ", ".join([*plans, *adapters])
+    address.listen()
     log.info("%s is served at %s%s", names, address.url, "" if keys else ", without keys")
     code = run_server(app, server, address)
     if server.is_loading:  # the interpreter would wait for that thread, and it takes no signal

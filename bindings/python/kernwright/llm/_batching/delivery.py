@@ -12,9 +12,10 @@ from typing import Any
 from kernwright.errors import Error
 from kernwright.llm._batching.request import Progress, Waker, wake_all
 from kernwright.llm._batching.work import WorkQueue
-from kernwright.llm._engine import TokenEngine, TokenEvent, Turn
+from kernwright.llm._engine import TokenEngine, TokenEvent
 from kernwright.llm._errors import EngineClosed, QueueFull
 from kernwright.llm._sampling import Sampling
+from kernwright.llm._submission import Turn
 
 __all__ = ["Delivery"]
 
@@ -60,8 +61,10 @@ class Delivery:
     def submit(self, progress: Progress, prompt: list[int], sampling: Sampling, turn: Turn) -> int:
         """The number of the request. Raises EngineClosed, QueueFull, and what TokenEngine.begin()
         raises."""
+        begin = self._require_open().prepared(prompt, sampling, turn)  # it may take long
         with self._lock:
-            number = self._require_open().begin(prompt, sampling, turn)
+            self._require_open()
+            number = begin()
             if number is not None:
                 self._requests[number] = progress
                 return number

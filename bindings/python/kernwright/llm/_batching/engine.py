@@ -17,11 +17,11 @@ from kernwright.llm._batching.request import Progress, Request
 from kernwright.llm._choice import Choice
 from kernwright.llm._draft import Draft, chosen_draft
 from kernwright.llm._draft_model import loaded_draft
-from kernwright.llm._engine import Turn
 from kernwright.llm._generate import tokens_of
 from kernwright.llm._guide.words import sampling_of
 from kernwright.llm._options import Generation, GenerationOptions
 from kernwright.llm._size import MOST_ROWS, SAME_ROWS, EngineSize, host_bytes
+from kernwright.llm._submission import Turn
 from kernwright.schedule._blocks import require_scheduler
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -42,9 +42,9 @@ class Guide(Protocol):
 class Follower:
     """A guided sequence: its tokens, its place in its form, and guesses of what comes next."""
 
-    def __init__(self, guide: Guide, prompt: Sequence[int], draft: Draft | None) -> None:
+    def __init__(self, guide: Guide, prompt: array[int], draft: Draft | None) -> None:
         self._state, self._draft = guide.start(), draft
-        self._text, self._prompt = array("i", prompt), len(prompt)
+        self._text, self._prompt = prompt[:], len(prompt)
         self.arrived: list[int] = []
         """Tokens for the next advance(); the lock of the worker guards them."""
         self.is_busy = False
@@ -103,18 +103,25 @@ class GuideWorker:
         """Whether no guided sequence is in the loop."""
         return not self._followers
 
-    def submit(self, guide: Guide, prompt: Sequence[int], options: dict[str, Any]) -> int:
-        """Submits a guided request to the loop; its number, 0 where too many wait."""
-        choices = range(options["choices"])
-        followers = {choice: Follower(guide, prompt, self._draft) for choice in choices}
+    def prepared(
+        self, guide: Guide, prompt: Sequence[int], options: dict[str, Any]
+    ) -> Callable[[], int]:
+        """A function that submits a guided request to the loop, once; its number, 0 where too many
+        wait. The first masks are made here."""
+        text = array("i", prompt)
+        followers = {i: Follower(guide, text, self._draft) for i in range(options["choices"])}
         masks = [follower.advance([None]) for follower in followers.values()]
         if masks[0] is None:
             raise InvalidArgument("a guide allows only the empty sequence")
-        with self._lock:
-            request = self._loop.submit(prompt, mask=masks[0], **options)
-            if request != 0:
-                self._followers[request] = followers
-        return request
+
+        def submit() -> int:
+            with self._lock:
+                request = self._loop.submit(prompt, mask=masks[0], **options)
+                if request != 0:
+                    self._followers[request] = followers
+            return request
+
+        return submit
 
     def follow(self, events: Iterable[Sequence[Any]]) -> None:
         """Takes the events of the loop, (request, choice, token, reason, ...) each. Returns at

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import logging
 import sys
+from collections.abc import Iterator
 from typing import TextIO
 
 from kernwright.serve.calls import Call
 
-__all__ = ["begin_log", "log", "log_call"]
+__all__ = ["log", "log_call", "log_lines"]
 
 log = logging.getLogger("kernwright.serve")
 _QUIET = ("/health", "/metrics")
@@ -26,16 +28,25 @@ class _JsonLines(logging.Formatter):
         return json.dumps(made)
 
 
-def begin_log(form: str, level: str = "info", stream: TextIO | None = None) -> None:
-    """Lines of this server and of uvicorn go to stderr; `form` is "text" or "json"."""
+@contextlib.contextmanager
+def log_lines(form: str, level: str = "info", stream: TextIO | None = None) -> Iterator[None]:
+    """Within it, lines of the library, this server and uvicorn go to stderr; `form` is "text" or
+    "json". `level` is that of the server."""
     handler = logging.StreamHandler(stream or sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(_JsonLines() if form == "json" else text)
-    for name in (log.name, "uvicorn"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
+    loggers = [logging.getLogger(name) for name in ("kernwright", log.name, "uvicorn")]
+    before = [(each, each.handlers, each.propagate, each.level) for each in loggers]
+    for each in loggers:
+        each.handlers, each.propagate = [handler], False
     log.setLevel(level.upper())
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, handlers, propagate, least in before:
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(least)
 
 
 def log_call(call: Call) -> None:
