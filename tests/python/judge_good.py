@@ -186,7 +186,7 @@ LAST = """  __shared__ T part[BLOCK];
   mine = START;
   for (int k = 0; k < gridDim.x; ++k) mine = OP(mine, *(volatile T*)&parts[k]);
   ATOMIC(out, mine);
-  atomicExch(&arrived, 0);"""
+  arrived = 0;"""
 WAYS = {"tree": TREE, "warps": WARPS, "direct": DIRECT, "last": LAST}
 FOLDS = {
     "sum": ("#define OP(a, b) ((a) + (b))", "0", "atomicAdd", np.sum, 0),

@@ -39,6 +39,43 @@ def test_a_plain_write_before_atomic_operations_races_with_other_blocks(first, s
         assert not findings(HIDDEN, 1, 64, schedule, FIRST=first, SYNC=sync)
 
 
+LAST = """__global__ void k(int* d) {
+    __shared__ bool last;
+    if (threadIdx.x == 0) { __threadfence(); last = COUNT == gridDim.x - 1; }
+    __syncthreads();
+    if (last && threadIdx.x == WHO) RESET;
+}"""
+
+
+@pytest.mark.parametrize("who", [0, 40])
+@pytest.mark.parametrize("reset", ["*d = 0", "d[1] = *d"])
+@pytest.mark.parametrize("count", ["atomicAdd(d, 1)", "atomicInc((unsigned*)d, gridDim.x)"])
+def test_the_last_of_several_blocks_may_use_the_counter_plainly(who, reset, count):
+    """The value of the last atomic operation comes from all before it."""
+    for schedule in SCHEDULES:
+        assert not findings(LAST, 5, 64, schedule, WHO=who, RESET=reset, COUNT=count)
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        "atomicAdd_block(d, 1)",  # does not reach other blocks
+        "(atomicAdd(d, 1), blockIdx.x)",  # nobody uses the result
+        "(atomicCAS(d, 9, 1), blockIdx.x)",  # swaps nothing
+    ],
+)
+def test_a_counter_that_does_not_tell_of_other_blocks_orders_nothing(count):
+    found = [findings(LAST, 5, 64, s, WHO=0, RESET="*d = 0", COUNT=count) for s in SCHEDULES]
+    assert any(found)
+
+
+def test_a_plain_reset_races_with_later_atomic_operations():
+    source = LAST.replace("gridDim.x - 1", "gridDim.x - 2")
+    for schedule in SCHEDULES:
+        found = findings(source, 5, 64, schedule, WHO=0, RESET="*d = 0", COUNT="atomicAdd(d, 1)")
+        assert found, schedule
+
+
 def test_atomic_operations_of_other_blocks_hide_no_read():
     source = """__global__ void k(int* d) {
         if (blockIdx.x == READER) { if (threadIdx.x == 0) d[1] = *d; }

@@ -92,3 +92,43 @@ def test_a_right_kernel_of_an_odd_shape_is_accepted(judge, name):
     text, options = SHAPES[name]
     verdict = judge.judge(text, judge_tasks.affine(**options), timeout=60)
     assert verdict.accepted, str(verdict)
+
+
+# The kernel of CUDA's sample threadFenceReduction: the last block adds up the others' sums and sets
+# the counter back by a plain write.
+LAST_BLOCK = """__device__ unsigned int retired = 0;
+__device__ int add_up(int mine) {
+  __shared__ int part[256];
+  part[threadIdx.x] = mine;
+  __syncthreads();
+  for (int s = blockDim.x / 2; s > 0; s /= 2) {
+    if (threadIdx.x < s) part[threadIdx.x] += part[threadIdx.x + s];
+    __syncthreads();
+  }
+  return part[0];
+}
+__global__ void total(const int* x, int* sum, int n) {
+  __shared__ bool last;
+  __device__ static volatile int parts[64];
+  int mine = 0;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
+    mine += x[i];
+  mine = add_up(mine);
+  if (threadIdx.x == 0) {
+    parts[blockIdx.x] = mine;
+    __threadfence();
+    last = atomicInc(&retired, gridDim.x) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  mine = add_up(threadIdx.x < gridDim.x ? parts[threadIdx.x] : 0);
+  if (threadIdx.x == 0) {
+    sum[0] = mine;
+    retired = 0;
+  }
+}"""
+
+
+def test_the_last_block_may_reset_its_counter(judge):
+    verdict = judge.judge(LAST_BLOCK, judge_tasks.TOTAL, timeout=60)
+    assert verdict.accepted, str(verdict)

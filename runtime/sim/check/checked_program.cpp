@@ -56,12 +56,14 @@ CheckedOp transfer(CheckKind kind, const ptx::Instruction& instruction) {
   const ptx::Modifiers& modifiers = instruction.modifiers;
   if (modifiers.space == ptx::Space::constant) return {};
   const int element = std::max(1, ptx::bits(modifiers.type[0]) / 8);
+  const bool is_swap = modifiers.atom == ptx::AtomOp::cas;
   CheckedOp op{.kind = kind,
                .strong = kind == CheckKind::atomic,
                .reach = reach_of(modifiers),
                .bytes = static_cast<std::uint8_t>(element * modifiers.vector),
                .element = static_cast<std::uint8_t>(element),
-               .swaps = modifiers.atom == ptx::AtomOp::cas};
+               .swaps = is_swap,
+               .observes = instruction.row->handler == Handler::atom && !is_swap};
   set_semantics(op, modifiers.semantics);
   const std::uint32_t all = op.bytes < 32 ? (1u << op.bytes) - 1 : ~0u;
   const bool in_part =

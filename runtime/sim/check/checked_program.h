@@ -78,6 +78,7 @@ struct CheckedOp {
   bool reads_only = false;               ///< bulk_wait: for the sources
   std::uint8_t tiles = 0;                ///< of tile_load, tile_store; wgmma: columns / 8
   bool swaps = false;                    ///< atom.cas: the plain read of its first guess is no race
+  bool observes = false;   ///< atom: its result comes from the atomic operations before it
   bool fixed = false;      ///< shared memory through a FixedPlan (code/fast_handlers.h)
   bool guarded = false;    ///< behind a guard, where nothing may park
   std::uint16_t site = 0;  ///< 1 .. kMostSites

@@ -30,7 +30,7 @@ const Op* sleep(const Op* op, Warp& warp) {
 OpPair select_misc(const ptx::Instruction& instruction, const OperandWidths&) {
   switch (instruction.row->handler) {
     case Handler::membar:
-    case Handler::fence: return {fence, fence};
+    case Handler::fence:
     case Handler::griddepcontrol: return {fence, fence};
     case Handler::trap:
     case Handler::brkpt: return {trap, trap};

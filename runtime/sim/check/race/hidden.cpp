@@ -18,8 +18,10 @@ void RaceCheck::look_at_hidden(const WordAccess& access, Shadow& write) {
   const auto found = all.find(&write);
   if (found == all.end()) return;
   const bool writes = access.touch.mode != AccessKind::read;
+  const bool follows = order_.is_write_ordered(write, access.warp, access.lane, access.global);
   Shadow farthest = 0;
   for (const Shadow shadow : found->second) {
+    if (follows && rules_.observes(write, shadow)) continue;
     if (order_.is_write_ordered(shadow, access.warp, access.lane, access.global) ||
         !rules_.conflicts(shadow, access) ||
         (writes && !rules_.is_load(shadow) && same_value(access, shadow)))

@@ -38,6 +38,20 @@ bool RaceRules::conflicts(Shadow write, const WordAccess& access) const {
   return same_warp && (other.is_volatile || access.info.is_volatile);
 }
 
+bool RaceRules::observes(Shadow later, Shadow earlier) const {
+  if (is_under_way(later) || is_under_way(earlier)) return false;
+  const CheckedOp* const reader = place_.op_at(site_of(later));
+  const CheckedOp* const writer = place_.op_at(site_of(earlier));
+  if (reader == nullptr || writer == nullptr || !reader->observes) return false;
+  // An atom.cas that swaps nothing leaves no value.
+  if (writer->kind != CheckKind::atomic || writer->swaps) return false;
+  const std::uint32_t one = place_.owner(later), other = place_.owner(earlier);
+  const Reach needed = one == other          ? Reach::block
+                       : one == place_.block ? place_.reach_to(other)
+                                             : Reach::device;
+  return std::min(reader->reach, writer->reach) >= needed;
+}
+
 bool RaceRules::covers(Shadow by, Shadow shadow) const {
   const Conduct mine = conduct_of(by), other = conduct_of(shadow);
   if (mine.reads && !other.reads) return false;
@@ -49,8 +63,7 @@ bool RaceRules::covers(Shadow by, Shadow shadow) const {
 /// Whether everything after both `a` and `b` is also after `shadow`, an earlier access. For
 /// programs with only barriers of whole blocks and meetings of warps.
 bool RaceRules::stand_for(Shadow a, Shadow b, Shadow shadow) const {
-  const auto block_of = [&](Shadow one) { return place_.owner(one); };
-  const std::uint32_t of_a = block_of(a), of_b = block_of(b), block = block_of(shadow);
+  const std::uint32_t of_a = place_.owner(a), of_b = place_.owner(b), block = place_.owner(shadow);
   if (of_a != of_b) return place_.cluster_of(of_a) != place_.cluster_of(of_b);
   if (of_a != block) return false;
   if (((a ^ b) & kWarpMask) != 0) return true;
@@ -61,12 +74,12 @@ bool RaceRules::stand_for(Shadow a, Shadow b, Shadow shadow) const {
 template <typename F>
 void RaceRules::leave_out(std::vector<Shadow>& list, Shadow now, bool across, F covers) const {
   std::vector<Shadow> kept{now};  // the newest first
-  const auto block_of = [&](Shadow one) { return place_.owner(one); };
   const auto is_told = [&](Shadow shadow) {
     for (std::size_t a = 0; a < kept.size(); ++a) {
-      if (!covers(kept[a], shadow) || (!across && block_of(kept[a]) != block_of(shadow))) continue;
+      if (!covers(kept[a], shadow) || (!across && place_.owner(kept[a]) != place_.owner(shadow)))
+        continue;
       for (std::size_t b = 0; b < a; ++b) {
-        if (covers(kept[b], shadow) && (across || block_of(kept[b]) == block_of(shadow)) &&
+        if (covers(kept[b], shadow) && (across || place_.owner(kept[b]) == place_.owner(shadow)) &&
             stand_for(kept[a], kept[b], shadow))
           return true;
       }

@@ -21,6 +21,9 @@ class RaceRules {
   bool is_load(Shadow write) const;
   /// Whether the access races with the write shadow's accesses, if nothing orders the two.
   bool conflicts(Shadow write, const WordAccess& access) const;
+  /// Whether `later`, an atomic operation with a result, got its value from `earlier` or from
+  /// atomic operations after that. Then what comes after `later` comes after `earlier`, too.
+  bool observes(Shadow later, Shadow earlier) const;
   /// Whether whatever races with `shadow` races with `by` too, unless something orders it and `by`.
   bool covers(Shadow by, Shadow shadow) const;
   /// The last write in a write shadow, possibly hidden by an atomic read; 0: none in this launch.

@@ -10,8 +10,6 @@
 
 namespace kernwright::sim {
 
-struct Warp;
-
 /// Copies run when they are issued, or, with a seed, as late as PTX allows: those of bulk groups
 /// when their thread waits for the group, the others when the cluster cannot go on without them, in
 /// an order chosen by the seed. A program with a too early read then sees old bytes.

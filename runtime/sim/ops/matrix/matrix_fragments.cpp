@@ -10,7 +10,6 @@ namespace kernwright::sim::KW_SIM_NS {
 namespace {
 
 using ptx::Layout;
-using ptx::Type;
 
 /// Op::flags. "Outer" counts rows of a, c and d, columns of b; "inner" runs along a register.
 struct Shape {

@@ -14,15 +14,6 @@ constexpr std::uint32_t kCountShift = 10;       ///< number of tiles
 
 constexpr int kRowBytes = 16;
 
-/// out = the 8x8 tile `in` with rows and columns exchanged. Lane 4 * g + t of a register holds
-/// elements 2 * t and 2 * t + 1 of row g, so a register is a row-major tile.
-void transpose(const std::byte* in, std::byte* out) {
-  std::uint16_t from[64], to[64];
-  std::memcpy(from, in, sizeof from);
-  for (int i = 0; i < 64; ++i) to[i] = from[i % 8 * 8 + i / 8];
-  std::memcpy(out, to, sizeof to);
-}
-
 std::byte* tile_register(const Op* op, const Warp& warp, std::uint32_t operand, int tile) {
   if ((op->flags & kOneRegister) != 0) return warp.frame + operand;
   return warp.frame + warp.program->lists.data()[operand + static_cast<unsigned>(tile)];
@@ -60,12 +51,7 @@ const Op* load_tiles(const Op* op, Warp& warp) {
       const std::byte* row = rows[tile * 8 + r];
       if (row != nullptr) std::memcpy(image + r * kRowBytes, row, kRowBytes);
     }
-    std::byte* to = tile_register(op, warp, op->d, tile);
-    if ((op->flags & kTranspose) != 0) {
-      transpose(image, to);
-    } else {
-      std::memcpy(to, image, sizeof image);
-    }
+    copy_tile(image, tile_register(op, warp, op->d, tile), (op->flags & kTranspose) != 0);
   }
   return op + 1;
 }
@@ -76,12 +62,7 @@ const Op* store_tiles(const Op* op, Warp& warp) {
   if (!locate_rows(op, warp, AccessKind::write, tiles * 8, rows)) return nullptr;
   for (int tile = 0; tile < tiles; ++tile) {
     alignas(64) std::byte image[8 * kRowBytes];
-    const std::byte* from = tile_register(op, warp, op->b, tile);
-    if ((op->flags & kTranspose) != 0) {
-      transpose(from, image);
-    } else {
-      std::memcpy(image, from, sizeof image);
-    }
+    copy_tile(tile_register(op, warp, op->b, tile), image, (op->flags & kTranspose) != 0);
     for (int r = 0; r < 8; ++r) {
       std::byte* row = rows[tile * 8 + r];
       if (row != nullptr) std::memcpy(row, image + r * kRowBytes, kRowBytes);
@@ -91,9 +72,7 @@ const Op* store_tiles(const Op* op, Warp& warp) {
 }
 
 const Op* move_tile(const Op* op, Warp& warp) {
-  alignas(64) std::byte turned[8 * kRowBytes];
-  transpose(warp.frame + op->a, turned);
-  std::memcpy(warp.frame + op->d, turned, sizeof turned);
+  copy_tile(warp.frame + op->a, warp.frame + op->d, true);
   return op + 1;
 }
 

@@ -17,6 +17,16 @@
 
 namespace kernwright::sim::KW_SIM_NS {
 
+/// Copies an 8x8 tile of 16-bit elements, rows and columns exchanged if `exchange`. Lane
+/// 4 * g + t of a register holds elements 2 * t and 2 * t + 1 of row g: a row-major tile.
+inline void copy_tile(const void* in, void* out, bool exchange) {
+  std::uint16_t from[64], to[64];
+  if (!exchange) return static_cast<void>(std::memcpy(out, in, sizeof to));
+  std::memcpy(from, in, sizeof from);
+  for (int i = 0; i < 64; ++i) to[i] = from[i % 8 * 8 + i / 8];
+  std::memcpy(out, to, sizeof to);
+}
+
 /// One element format: how many fit a register and, in unpack(), how a register's 32 lanes become
 /// values. `kind` tells apart formats of one size: 1 = signed (integers), 1 = e5m2 (8-bit floats).
 template <typename V, int kCount, typename R = std::uint32_t>

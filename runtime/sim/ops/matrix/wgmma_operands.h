@@ -22,14 +22,7 @@ namespace kernwright::sim::KW_SIM_NS {
     }
     std::memcpy(image + i * kMatrixChunk, warp.shared + at, kMatrixChunk);
   }
-  if (!matrix.transposed()) {
-    std::memcpy(reg, image, sizeof image);
-    return true;
-  }
-  std::uint16_t from[64], to[64];
-  std::memcpy(from, image, sizeof from);
-  for (int i = 0; i < 64; ++i) to[i] = from[i % 8 * 8 + i / 8];
-  std::memcpy(reg, to, sizeof to);
+  copy_tile(image, reg, matrix.transposed());
   return true;
 }
 
