@@ -15,6 +15,7 @@ __global__ void twice(const T* x, T* y, int n) {
   if (MODE == 3 && i < n) { y[i] = 2 * x[i]; const_cast<T*>(x)[i] = 1; }
   if (MODE == 4 && i < n && launches < 3) y[i] = 2 * x[i];
   if (MODE == 5 && i < n) y[i] = 2 * x[i];
+  if (MODE == 6 && i < n) { y[i] = 2 * abs(x[i]); const_cast<T*>(x)[i] = -x[i]; }
   __syncthreads();
   if (i == 0) ++launches;
 }
@@ -40,14 +41,14 @@ def serve_all(serve, x, y, calls=120):
 
 
 @pytest.mark.parametrize("dtype", ["float", "int"])
-@pytest.mark.parametrize("mode", [1, 2, 3, 4])
+@pytest.mark.parametrize("mode", [1, 2, 3, 4, 6])
 def test_a_wrong_candidate_never_serves(sim, dtype, mode):
     serve = online(dtype, mode)
     x = kw.arange(50, dtype="float32" if dtype == "float" else "int32") + 3
     serve_all(serve, x, kw.zeros(50, dtype=x.dtype))
     assert serve.config == {"MODE": 0}
     assert [trial.status for trial in serve.trials] == ["correctness"]
-    if mode == 3:
+    if mode in (3, 6):
         assert "const in the kernel's signature" in serve.trials[0].error
 
 

@@ -198,6 +198,21 @@ def test_a_const_argument_is_compared_without_expected_values_too():
     assert tuned.trials[1].error.startswith("argument 0 (x) is const in the kernel's signature")
 
 
+def test_a_const_argument_is_compared_after_each_launch():
+    """Two launches put back what one has changed."""
+    text = """__global__ void twice(const float* x, float* y) {
+      y[threadIdx.x] = 2 * fabsf(x[threadIdx.x]);
+      if (SPOILS) const_cast<float*>(x)[threadIdx.x] = -x[threadIdx.x];
+    }"""
+    x, y = np.arange(1, 33, dtype=np.float32), np.zeros(32, np.float32)
+    tuned = Session(
+        text, Space(SPOILS=[0, 1]), (x, y), grid=1, block=32, verify=lambda x, y: (None, 2 * x)
+    )
+    tuned.run()
+    assert [trial.status for trial in tuned.trials] == ["correct", "correctness"]
+    assert "x) is const in the kernel's signature" in tuned.trials[1].error
+
+
 def test_the_default_configuration_can_be_the_reference():
     text = SCALE.replace("a * x", "(VEC == 2 ? a : 3.0f) * x")
     tuned = session(text, verify="default", default={"BLOCK": 32, "VEC": 2})

@@ -177,14 +177,13 @@ std::optional<std::string> KernelBackend::verified_launches(Lane& lane, Work& wo
     if (free_) poison_outputs(lane, work, *free_, work.turn, limits);
     ++work.turn;
     const std::optional<std::string> wrong = outcome(lane, work, limits);
-    if (wrong) {
-      // Spoilt inputs make later launches wrong.
-      if (const auto changed = changed_constant(lane, work, limits)) return changed;
+    // After each launch: the next one may put back what this one changed.
+    if (const auto changed = changed_constant(lane, work, limits)) return changed;
+    if (wrong)
       return work.was_right ? format("{}, in a launch after one that was right", *wrong) : *wrong;
-    }
     work.was_right = true;
   }
-  return count == 0 ? std::nullopt : changed_constant(lane, work, limits);
+  return std::nullopt;
 }
 
 /// The first buffer behind a pointer to const that has other contents than before the trial.
