@@ -77,6 +77,12 @@ def test_the_argument_and_its_value_are_named(call, words):
         (lambda: kw.nn.softmax(1, axs=1), "kw.nn.softmax(): there is no parameter axs (did you me"),
         (lambda: kw.nn.quant.formats(nme=1), "kw.nn.quant.formats(): there is no parameter nme"),
         (lambda: kw.random.normal(shp=1), "kw.random.normal(): there is no parameter shp"),
+        (lambda: kw.exp(kw.ones(1), where=True), "no parameter where (kw.where(condition, result,"),
+        (lambda: kw.add(1, 2, dtype="f8"), "kw.add(): there is no parameter dtype (x.astype() con"),
+        (
+            lambda: kw.add(1, 2, casting="unsafe"),
+            "no parameter casting (out= has the result's kind",
+        ),
         (lambda: kw.linalg.solve(3), "kw.linalg.solve(): x2 is missing"),
         (lambda: kw.fft.fft(n=3), "kw.fft.fft(): x is missing"),
         (lambda: kw.optim.SGD([], lrr=1), "kw.optim.SGD(): there is no parameter lrr (did you"),

@@ -32,6 +32,35 @@ def test_parts_of_short_floats():
     assert float(kw.nan_to_num(kw.asarray([np.inf], "bfloat16"))[0]) == limit
 
 
+@pytest.mark.parametrize("name", ["frexp", "modf"])
+def test_parts_go_into_arrays(name):
+    rows = np.resize(np.array([2.5, -0.75, 8.0]), (2, 3))
+    expected = getattr(np, name)(rows)
+    base = [kw.zeros((4, 3), dtype) for dtype in ("float64", expected[1].dtype)]
+    out = tuple(each[::-2] for each in base)
+    found = getattr(kw, name)(kw.asarray(rows), out=out)
+    assert all(made is given for made, given in zip(found, out, strict=True))
+    compare(found, expected)
+    first, second = getattr(kw, name)(kw.asarray(rows), out=(None, out[1]))
+    assert second is out[1] and first is not out[0]
+    compare(first, expected[0])
+    for wrong in (out[0], (out[0],), [out[0], out[1]]):
+        with pytest.raises(kw.ArgumentError, match="tuple of two arrays"):
+            getattr(kw, name)(kw.asarray(rows), out=wrong)
+    with pytest.raises(kw.InvalidArgument, match="out of shape"):
+        getattr(kw, name)(kw.asarray(rows[0]), out=out)
+
+
+def test_gradients_pass_through_outputs():
+    def loss(x):
+        out = kw.empty(3, "float64"), None
+        fraction, whole = kw.modf(x, out=out)
+        return (fraction**2).sum() + 0 * whole.sum()
+
+    x = np.array([1.25, -3.5, 0.75])
+    compare(kw.grad(loss)(kw.asarray(x)), 2 * np.modf(x)[0])
+
+
 def test_numbers_for_nan_in_place_and_of_complex_numbers():
     same("nan_to_num", X, nan=5.0, posinf=1.0, neginf=-1.0)
     z = np.array([1 + 2j, complex(np.nan, 1), complex(2, -np.inf)])

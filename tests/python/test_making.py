@@ -18,6 +18,10 @@ def test_sequences():
         same("geomspace", *args, endpoint=False, dtype=np.float64)
     same("geomspace", 1j, 8j, 4, rtol=1e-6, typed=False)
     same("geomspace", 1, -8, 4, dtype=np.complex128)
+    for ends in ((1, 1000, 4), (1, 256, 9), (1000, 1, 4), (2, 162, 5)):
+        same("geomspace", *ends, dtype=np.int64)
+    for ends in ((0, 6, 7), (0, 2, 5), (3, 0, 4)):
+        same("logspace", *ends, dtype=np.int32)
     for name in ("logspace", "geomspace"):
         same(name, np.array([0.5, 1]), 2.0, 3)
         ends = np.array([0.5, 1], np.float32), np.array([[3], [2]], np.float32)

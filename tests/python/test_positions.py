@@ -52,6 +52,17 @@ def test_one_dimension_and_several():
             kw.ravel_multi_index(wrong, (3, 4))
     with pytest.raises(kw.InvalidArgument, match="bounds"):
         kw.unravel_index([12], (3, 4))
+    for wrong in ([12], [-1], np.array([[3], [99]])):
+        index = kw.asarray(wrong)
+        assert kw.unravel_index(index, (3, 4))[0].shape == index.shape  # not looked at
+        with pytest.raises(kw.InvalidArgument, match="bounds"):
+            kw.unravel_index(index, (3, 4), mode="raise")
+    small = kw.asarray(np.array([0, 255], np.uint8))
+    compare(kw.unravel_index(small, (3, 400), mode="raise"), ([0, 0], [0, 255]))
+    with pytest.raises(kw.InvalidArgument, match="bounds"):
+        kw.unravel_index(small, (3, 4), mode="raise")
+    with pytest.raises(kw.InvalidArgument, match="mode"):
+        kw.unravel_index(small, (3, 4), mode="wrap")
     with pytest.raises(kw.ArgumentError, match="integers"):
         kw.unravel_index(kw.ones(2), (3, 4))
     with pytest.raises(kw.InvalidArgument, match="order"):

@@ -66,7 +66,14 @@ def test_shapes_of_quantiles():
     same("nanpercentile", HOLES, [10, 50, 90], axis=1)
     same("quantile", HOLES, 0.5, axis=1)
     same("percentile", np.arange(10), 30)
-    assert kw.quantile(kw.zeros((0, 2)), [0.5, 0.1], axis=0).shape == (2, 2)
+    assert kw.quantile(kw.zeros((0, 2)), [0.5, 0.1], axis=1).shape == (2, 0)
+    assert np.isnan(kw.nanquantile(kw.zeros((0, 2)), [0.5, 0.1], axis=0).numpy()).all()
+    for name, share in (("quantile", 0.5), ("percentile", [5, 50])):
+        for shape, axis in (((0,), None), ((0, 2), 0), ((2, 0), -1)):
+            with pytest.raises(IndexError):
+                getattr(np, name)(np.zeros(shape), share, axis=axis)
+            with pytest.raises(IndexError, match="no element"):
+                getattr(kw, name)(kw.zeros(shape), share, axis=axis)
     out = kw.empty(3, "float64")
     assert kw.quantile(kw.asarray(cube), 0.5, axis=(1, 2), out=out) is out
     compare(out, np.quantile(cube, 0.5, axis=(1, 2)))

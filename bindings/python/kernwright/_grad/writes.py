@@ -80,6 +80,19 @@ def written(out: Any, made: Array, call: str) -> Any:
     return out
 
 
+def two_parts(function: Any) -> Handler:
+    """The handler of a function with two results and `out`."""
+
+    def handler(x: Any, out: Any) -> Any:
+        made, call = function(x), f"kw.{function.__name__}(out=...)"
+        return tuple(
+            part if given is None else written(given, part, call)
+            for part, given in zip(made, out, strict=True)
+        )
+
+    return handler
+
+
 def _rebind(target: Array, source: Any, traced: bool, call: str) -> None:
     if traced:
         note_checked(call, [(source, lambda g: g)], target)

@@ -15,6 +15,15 @@ ANY = inspect.Parameter.POSITIONAL_OR_KEYWORD
 RECEIVERS = ("self", "cls", "_cls")
 """What methods call their first parameter; the __new__ of a NamedTuple has the last name."""
 
+# What stands for NumPy's arguments of elementwise functions.
+_REPLACED = {
+    "where": " (kw.where(condition, result, other) chooses)",
+    "dtype": " (x.astype() converts)",
+    "casting": " (out= has the result's kind of type; x.astype() converts to any)",
+    "order": " (new arrays are row-major)",
+    "subok": " (there are no subclasses of arrays)",
+}
+
 
 class Parameter(NamedTuple):
     name: str
@@ -52,7 +61,8 @@ def unbound(
     if not any(p.kind == VAR_KEYWORD for p in parameters):
         for name in kwargs:
             if name not in named:
-                return f"there is no parameter {name}{nearest(name, named)}"
+                hint = _REPLACED.get(name, "") if "out" in named else ""
+                return f"there is no parameter {name}{hint or nearest(name, named)}"
     filled = {p.name for p in positional[: len(args)]}
     for name in kwargs:
         if name in filled:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array.operands import device_array
+from kernwright._array.operands import device_array, stored
 from kernwright._core import Array
 from kernwright.errors import ArgumentError
+
+Outputs = tuple[Array | None, Array | None] | None
 
 __all__ = ["frexp", "modf", "nan_to_num"]
 
@@ -49,30 +51,41 @@ def _floating(x: Any, name: str) -> Array:
     return array
 
 
-def frexp(x: Any, /) -> tuple[Array, Array]:
+def _parts(name: str, x: Any, out: Outputs) -> tuple[Array, Array]:
+    array = _floating(x, name)
+    made: tuple[Array, Array] = _two_results(name, array.dtype.name)(array)
+    if out is None:
+        return made
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise ArgumentError(f"{name}(): out is a tuple of two arrays, or of None, got {out!r:.60}")
+    first, second = (
+        part if given is None else stored(part, given)
+        for part, given in zip(made, out, strict=True)
+    )
+    return first, second
+
+
+def frexp(x: Any, /, *, out: Outputs = None) -> tuple[Array, Array]:
     """(mantissa, exponent) with x = mantissa * 2**exponent, the mantissa 0 or in [0.5, 1) with a
-    sign, the exponent an int32. NaN and infinities are their own mantissa. ArgumentError for
-    complex numbers.
+    sign, the exponent an int32. NaN and infinities are their own mantissa. `out` is a tuple of two
+    arrays for the results, or of None for a new one. ArgumentError for complex numbers.
 
     >>> mantissa, exponent = kw.frexp(kw.asarray([3.0, 8.0]))
     >>> mantissa.numpy(), exponent.numpy()
     (array([0.75, 0.5 ], dtype=float32), array([2, 4], dtype=int32))
     """
-    array = _floating(x, "frexp")
-    made: tuple[Array, Array] = _two_results("frexp", array.dtype.name)(array)
-    return made
+    return _parts("frexp", x, out)
 
 
-def modf(x: Any, /) -> tuple[Array, Array]:
-    """(fraction, whole part), both with the sign of x. ArgumentError for complex numbers.
+def modf(x: Any, /, *, out: Outputs = None) -> tuple[Array, Array]:
+    """(fraction, whole part), both with the sign of x. `out` as in frexp(). ArgumentError for
+    complex numbers.
 
     >>> fraction, whole = kw.modf(kw.asarray([2.5, -0.5]))
     >>> fraction.numpy(), whole.numpy()
     (array([ 0.5, -0.5], dtype=float32), array([ 2., -0.], dtype=float32))
     """
-    array = _floating(x, "modf")
-    made: tuple[Array, Array] = _two_results("modf", array.dtype.name)(array)
-    return made
+    return _parts("modf", x, out)
 
 
 @functools.cache

@@ -167,7 +167,9 @@ def logspace(
         made = kw.float_power(base, start + (stop - start) * shares)
         made = made.astype(_type_of_ends(dtype, start, stop, base), copy=False)
         return made if axis == 0 else kw.moveaxis(made, 0, axis)
-    if not all(map(_is_real, (start, stop, base))):
+    is_whole = dtype is not None and _dtype(dtype).kind in "iu"
+    if is_whole or not all(map(_is_real, (start, stop, base))):
+        # Whole numbers are cut off, so that the last bit of a power counts.
         values = np.logspace(start, stop, num, endpoint=endpoint, base=base)
         return _converted(asarray(values, device=device), dtype)
     exponents = linspace(start, stop, num, dtype="float64", endpoint=endpoint, device=device)
@@ -193,9 +195,9 @@ def geomspace(
         return made if axis == 0 else kw.moveaxis(made, 0, axis)
     if np.any(np.equal(start, 0)) or np.any(np.equal(stop, 0)):
         raise InvalidArgument("geomspace() cannot begin or end at 0")
-    if not all(map(_is_real, (start, stop))) or float(start) * float(stop) < 0:
-        is_complex = dtype is not None and _dtype(dtype).kind == "c"
-        values = np.geomspace(start, stop, num, endpoint, complex if is_complex else None)
+    kind = "f" if dtype is None else _dtype(dtype).kind
+    if kind in "iu" or not all(map(_is_real, (start, stop))) or float(start) * float(stop) < 0:
+        values = np.geomspace(start, stop, num, endpoint, complex if kind == "c" else None)
         return _converted(asarray(values, device=device), dtype)
     shares = linspace(
         0, math.log2(stop / start), num, dtype="float64", endpoint=endpoint, device=device

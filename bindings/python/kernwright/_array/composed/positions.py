@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -139,28 +140,32 @@ def indices(
     return kw.stack([line._broadcast(shape) for line in lines])
 
 
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ...]:
+def unravel_index(
+    indices: Any, shape: Any, order: str = "C", *, mode: str | None = None
+) -> tuple[Array, ...]:
     """For each axis of an array of `shape` the positions of the elements that `indices` count, row
     by row (order="C") or column by column ("F").
 
-    Integers of the host are checked; those of the device are not looked at, and one outside gives
-    positions outside. InvalidArgument for indices outside, ArgumentError for other types.
+    Integers of the host are checked. Those of the device are with ``mode="raise"`` alone, which
+    waits for the device; else one outside gives positions outside. InvalidArgument for indices
+    outside, ArgumentError for other types.
 
     >>> [part.numpy().tolist() for part in kw.unravel_index(kw.asarray([5, 7]), (3, 4))]
     [[1, 1], [1, 3]]
     """
+    import kernwright as kw
+
     extents = tuple(operator.index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
     turned = _turned(order)
-    if isinstance(indices, Array):
-        flat = indices
-    else:
-        host = np.asarray(indices)
-        _require_integers(host.dtype)
-        size = int(np.prod(extents, dtype=np.int64))
-        if host.size and not (host.min() >= 0 and host.max() < size):
+    if mode not in (None, "raise"):
+        raise InvalidArgument(f'mode is "raise" or None, got {mode!r:.40}')
+    given = indices if isinstance(indices, Array) else np.asarray(indices)
+    _require_integers(given.dtype)
+    if given is not indices or mode == "raise":
+        outside: Any = (given < 0) | (given >= math.prod(extents))
+        if bool(kw.any(outside) if given is indices else outside.any()):
             raise InvalidArgument(f"an index is out of bounds for an array of shape {extents}")
-        flat = _from_numpy(host, None)
-    _require_integers(flat.dtype)
+    flat = given if isinstance(given, Array) else _from_numpy(given, None)
     split = _split_positions(
         flat.reshape(-1).astype(np.int64, copy=False), extents[::-1] if turned else extents
     )

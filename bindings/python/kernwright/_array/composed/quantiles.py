@@ -7,6 +7,7 @@ extent of 1. Results have the dtype of `x` where that is floating, else float64.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from kernwright._array.composed.weighted_quantiles import weighted, weights_of
 from kernwright._array.creation import asarray, full
 from kernwright._array.operands import axes_of, device_array, stored
 from kernwright._core import Array
-from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.errors import ArgumentError, InvalidArgument, OutOfBounds
 
 __all__ = [
     "median",
@@ -70,6 +71,7 @@ def quantile(
     method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Array:  # fmt: skip
     """The values below which a share `q` in [0, 1] of the elements lies; NaN where there is a NaN.
+    OutOfBounds, an IndexError, where there are no elements, as in NumPy.
 
     `q`: a number, or several, whose shape comes first in that of the result. On the host they are
     checked; on the device a share outside gives NaN. `method` says what stands between two
@@ -174,6 +176,8 @@ def _quantile(
     if takes_elements and rows.shape[-1] > 0:
         dtype = rows.dtype
     if rows.shape[-1] == 0:
+        if math.prod(rows.shape[:-1]) > 0 and not skip_nan:
+            raise OutOfBounds(f"{name}(): an array of shape {x.shape} has no element along {axis=}")
         made = full((*shape, *rows.shape[:-1]), np.nan, dtype, device=rows.device)
         return _finished(made, axes, ndim, keepdims, out, len(shape))
     ordered = kw.sort(rows)
