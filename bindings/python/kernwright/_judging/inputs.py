@@ -235,14 +235,12 @@ class Inputs:
     def _size(self, place: int, name: str, seed: int, case: int) -> int:
         """Of the argument at `place` among those that are "size"."""
         most = self._most.get(name, 65536) if isinstance(self._most, dict) else self._most
-        if case == 0:
-            return most
-        if case == 1:
-            return min(self._least, most)
+        least = min(self._least, most)
+        if case < 2:
+            return least if case else most
         begin = numpy.random.default_rng([case, place]).random(3)
         u, v, w = ((begin + (seed // 2 % _PERIOD) * self._steps[place]) % 1).tolist()
-        drawn = SIZES[case % len(SIZES)](u, v, w, min(self._least, most), most)
-        return max(self._least, min(most, drawn))
+        return max(least, min(most, SIZES[case % len(SIZES)](u, v, w, least, most)))
 
     def _array(
         self, rng: Generator, dtype: Any, shape: tuple[int, ...], case: int, turn: int
