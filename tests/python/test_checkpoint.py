@@ -293,7 +293,7 @@ def test_every_file_reaches_the_disk_before_the_name(tmp_path, monkeypatch):
     ]  # fmt: skip
 
 
-def test_what_other_processes_write_is_left_alone(tmp_path):
+def test_what_other_processes_write_is_left_alone(tmp_path, monkeypatch):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     for process in (1, ended.pid):
@@ -303,6 +303,14 @@ def test_what_other_processes_write_is_left_alone(tmp_path):
     saved(tmp_path, x=kw.ones(1))
     left = [".0000003.old.1", ".0000009.part.1", "0000001", "notes"]
     assert sorted(os.listdir(tmp_path)) == left
+
+    def kill(process, signal):
+        raise PermissionError("of another user")
+
+    monkeypatch.setattr(os, "kill", kill)
+    (tmp_path / ".0000009.part.77").mkdir()
+    saved(tmp_path, x=kw.ones(1))
+    assert (tmp_path / ".0000009.part.77").is_dir() and (tmp_path / "0000002").is_dir()
 
 
 @pytest.mark.parametrize(

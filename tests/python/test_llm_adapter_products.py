@@ -5,6 +5,7 @@ import pytest
 
 import kernwright as kw
 from kernwright.llm._adapters.products import expand, shrink
+from kernwright.llm._adapters.slots import padded_rank
 from kernwright.llm._adapters.tensor_products import (
     LEAST_TOKENS,
     expand_tiles,
@@ -97,6 +98,7 @@ def test_tiles_are_taken_where_they_fit():
         x, y = kw.empty((tokens, inputs), dtype), kw.empty((tokens, 96), dtype)
         return takes_tiles(x, kw.empty((SLOTS, 1, rank, inputs), dtype), y, whole)
 
+    assert [padded_rank(rank) for rank in (1, 8, 9)] == [8, 8, 16]  # an mma has 8 columns
     assert takes() and takes(LEAST_TOKENS) and takes(dtype="float16")
     assert not takes(LEAST_TOKENS - 1) and not takes(dtype="float32") and not takes(inputs=48)
     assert not takes(whole=False)

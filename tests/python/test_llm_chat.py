@@ -39,6 +39,8 @@ def test_hermes_style():
     for name in ("thinking", "reasoning_content"):
         other = {"role": "assistant", "content": "42", name: "\nSix by seven.\n"}
         assert rendered("hermes", [USER, other]) == user + answer
+    several = {**other, "thinking": "Of another client.", "reasoning": "Of a third."}
+    assert rendered("hermes", [USER, several]) == user + answer
     later = user + "<|im_start|>assistant\n42<|im_end|>\n" + user
     assert rendered("hermes", [USER, REASON, USER]) == later
     called = '{"name": "get_weather", "arguments": {"city": "K\u00f6ln", "a": 1}}'

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import types
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from kernwright import llm
 from kernwright.cli import main
 from kernwright.errors import StoreError
 from kernwright.llm._draft_model import loaded_draft
-from kernwright.llm._drafting import HeadDrafter
+from kernwright.llm._drafting import HeadDrafter, _columns
 from kernwright.llm._sampling import Sampling
 from kernwright.llm._size import EngineSize
 
@@ -336,3 +337,14 @@ def test_a_model_that_does_not_tell_its_states_says_so():
     drafter._head = type("Head", (), {"config": llm.Config.from_fields(FIELDS)})()
     with pytest.raises(llm.ModelError, match=r"step.observe\(1, x\)"):
         drafter.keep(step, None)
+
+
+def test_tokens_without_a_logit_have_the_place_behind_all():
+    tokens = kw.asarray(np.array([2, 5], np.int32))
+    head = types.SimpleNamespace(
+        tokens=tokens, config=types.SimpleNamespace(vocab_size=8), device=tokens.device
+    )
+    assert _columns(head, 7).numpy().tolist() == [2, 2, 0, 2, 2, 1, 2]
+    assert _columns(head, 8).numpy().tolist() == [2, 2, 0, 2, 2, 1, 2, 2]
+    head.tokens = None
+    assert _columns(head, 8) is None

@@ -156,6 +156,34 @@ def test_online_trials_are_best_effort_and_wait_for_others():
         np.testing.assert_array_equal(y.numpy(), np.full(500, 2))
 
 
+def test_online_trials_wait_for_tasks_that_wait():
+    twice, go, begun = kw.kernel(TWICE), threading.Event(), threading.Event()
+    x, y = kw.ones(500), kw.zeros(500)
+    with Scheduler(memory=1 << 20) as scheduler:
+
+        def hold():
+            with scheduler.task(qos="best_effort", memory=1 << 20):
+                begun.set()
+                go.wait(30)
+
+        serve = twice.online(
+            kw.tune.Space(BLOCK=[32, 64]), overhead=100.0, grid="-(-n // BLOCK)", block="BLOCK",
+            scheduler=scheduler,
+        )  # fmt: skip
+        thread = threading.Thread(target=hold)
+        thread.start()
+        assert begun.wait(30)
+        waiting = scheduler.submit(kw.ones, 3, qos="guaranteed", memory=1 << 20)
+        before = scheduler.stats()["classes"]["best_effort"]["submitted"]
+        for _ in range(20):
+            serve(x, y, x.size)
+        assert scheduler.stats()["classes"]["guaranteed"]["waiting"] == 1
+        assert scheduler.stats()["classes"]["best_effort"]["submitted"] == before
+        go.set()
+        assert waiting.result().shape == (3,)
+        thread.join()
+
+
 def test_trials_of_a_session_are_best_effort():
     x = np.ones(100, np.float32)
     with Scheduler(memory=1 << 20) as scheduler:

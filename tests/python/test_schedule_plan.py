@@ -67,6 +67,13 @@ def test_periods_quantiles_and_rates():
     assert kw.schedule.plan([ticks], sms=1).tasks[3].submitted == 3000
 
 
+def test_all_that_is_held_begins_at_once():
+    urgent = Planned("urgent", [(1, 10.0)])
+    held = [Planned(name, [(1, 5.0)], qos="best_effort", begin=1.0) for name in "abc"]
+    found = plan([urgent, *held], sms=4)
+    assert [task.begin for task in found.tasks] == [0, 10, 10, 10]
+
+
 def test_wrong_numbers():
     task = Planned("a", [(1, 1.0)])
     for wrong in (
