@@ -370,3 +370,40 @@ def test_a_process_that_ends_at_any_moment(tmp_path, number):
         before = step
     saved(tmp_path / "run", weights=weights, step=before)
     assert not list((tmp_path / "run").glob(".*"))
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import kernwright as kw
+from kernwright.train import _folder
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in jobs of the background
+goes_on, publish = threading.Event(), _folder.publish
+def slow(*args):
+    goes_on.wait(60)
+    publish(*args)
+_folder.publish = slow
+x = kw.full(1000, 1.0)
+checkpoint = kw.train.Checkpoint({path!r}, keep=2)
+checkpoint.save(x=x, step=1)
+for call in (checkpoint.wait, lambda: checkpoint.save(x=x, step=0)):
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+threading.Timer(0.3, goes_on.set).start()
+{after}
+"""
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_ctrl_c_in_a_wait_leaves_the_writer_at_work(tmp_path, goes_on):
+    """The checkpoint is whole at the end of the program, and before the next one begins."""
+    after = "x.fill(2.0)\ncheckpoint.save(x=x, step=2)" if goes_on else ""
+    ended = run_child(INTERRUPTED.format(path=str(tmp_path), after=after))
+    assert ended.code == 0 and ended.out.split() == ["interrupted"] * 2, ended.err
+    checkpoint, x = kw.train.Checkpoint(tmp_path), kw.zeros(1000)
+    assert checkpoint.numbers == ([1, 2] if goes_on else [1])
+    for number in checkpoint.numbers:
+        assert checkpoint.load(number=number, x=x) == {"step": number}
+        assert (x.numpy() == number).all()

@@ -59,6 +59,7 @@ class Checkpoint:
         self._host: np.ndarray[Any, Any] | None = None
         self._engine: _core.TransferEngine | None = None
         self._writer: threading.Thread | None = None
+        self._written = threading.Event()
         self._error: BaseException | None = None
 
     @property
@@ -101,11 +102,16 @@ class Checkpoint:
         text = json.dumps(state)  # as it is now
         entries = {name: ordered_entries(c.arrays) for name, c in found.items() if c.arrays}
         transfers, contents_list = self._copy(entries, found)
+        self._written.clear()
         self._writer = threading.Thread(
             target=self._write, args=(transfers, contents_list, json.loads(text)),
             name="kernwright-checkpoint",
         )  # fmt: skip
-        self._writer.start()
+        try:
+            self._writer.start()
+        except RuntimeError:  # no more threads
+            self._writer = None
+            raise
 
     def _copy(
         self, entries: Mapping[str, list[Entry]], found: Mapping[str, Contents]
@@ -157,6 +163,8 @@ class Checkpoint:
             _folder.publish(self.path, contents, state, self.keep)
         except BaseException as error:
             self._error = error
+        finally:
+            self._written.set()
 
     def wait(self) -> None:
         """Waits until the checkpoint that is being written is on the disk. Raises what its writing
@@ -165,7 +173,10 @@ class Checkpoint:
         >>> kw.train.Checkpoint("run").wait()
         """
         if self._writer is not None:
-            self._writer.join()
+            # Not join(): until 3.13 Python takes a thread for ended when Ctrl-C interrupts that.
+            while not self._written.wait(1.0):
+                if self._writer.ident is None:  # Ctrl-C came before it began
+                    break
             self._writer = None
         error, self._error = self._error, None
         if error is not None:
