@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ __all__ = ["captured"]
 
 _EAGER = 2  # calls before the graph is made
 _KEPT = 32  # graphs of a function
+_PACK = 16  # bytes of the widest access: kernels choose theirs, and so an order of sums, by it
 
 
 def captured(
@@ -41,15 +43,17 @@ def captured(
 
     Arguments are arrays, numbers, modules, and dicts, lists and tuples of them. Arrays may be
     others in each call: their elements are copied into those that the graph reads, and back where
-    `f` writes into them; one that is the same in each call is used where it is. Calls whose arrays
-    share memory run as they are. Floats and ints may change: inside of `f` they are arrays without
-    axes from the third call on, which take the dtype of what is beside them; bind what Python needs
-    (an axis, a shape, a branch, an index whose bounds are checked) by functools.partial(). An int
-    beyond a limit of another integer type (127, 255, -1, ...) is another kind of call. NumPy's
-    scalars, bools and strings tell one by their value, and so do the plain attributes, the modes
-    and the arrays of a module. Of other objects, and of what `f` closes over, the graph keeps what
-    they were in the third call: numbers, attributes, which arrays. Elements of arrays are read
-    anew. Random numbers go on from call to call, as without a graph.
+    `f` writes into them; one that is the same in each call is used where it is. Views of other
+    strides, or from another place between multiples of 16 bytes, are another kind of call, as the
+    order of a sum depends on both; of a view with wide gaps it is that of a contiguous array. Calls
+    whose arrays share memory run as they are. Floats and ints may change: inside of `f` they are
+    arrays without axes from the third call on, which take the dtype of what is beside them; bind
+    what Python needs (an axis, a shape, a branch, an index whose bounds are checked) by
+    functools.partial(). An int beyond a limit of another integer type (127, 255, -1, ...) is
+    another kind of call. NumPy's scalars, bools and strings tell one by their value, and so do the
+    plain attributes, the modes and the arrays of a module. Of other objects, and of what `f` closes
+    over, the graph keeps what they were in the third call: numbers, attributes, which arrays.
+    Elements of arrays are read anew. Random numbers go on from call to call, as without a graph.
 
     The arrays in the result are the graph's: the next call of this kind overwrites them, so copy
     what you keep. With a `pool` (kw.GraphPool) the graphs share the memory of what they compute,
@@ -140,7 +144,8 @@ class _Call:
 
     def _read(self, value: Any, path: str) -> None:
         if isinstance(value, Array):
-            self.key.append((path, value.shape, value.dtype, value.device.ordinal))
+            place = (value.is_contiguous or value.strides, value.ptr % _PACK)
+            self.key.append((path, value.shape, value.dtype, value.device.ordinal, place))
             self.arrays.append(value)
         elif is_number(value):
             self.key.append((path, type(value), _range_of(value)))
@@ -231,8 +236,12 @@ class _Plan:
     def _record(self, call: _Call) -> None:
         self.graph, graph = None, Graph(pool=self.pool)
         # An array that is the same in each call is used where it is: others may share its memory.
+        self.buffers = {
+            i: _Buffer(array) for i, array in enumerate(call.arrays) if i not in self.fixed
+        }
         self.inputs = [
-            array if i in self.fixed else array.copy() for i, array in enumerate(call.arrays)
+            array if i in self.fixed else self.buffers[i].array
+            for i, array in enumerate(call.arrays)
         ]
         self.packed = b""
         floats, ints = _split(call.numbers)
@@ -277,9 +286,8 @@ class _Plan:
 
     def _replay(self, call: _Call) -> Any:
         assert self.graph is not None
-        for i, (array, buffer) in enumerate(zip(call.arrays, self.inputs, strict=True)):
-            if i not in self.fixed:
-                buffer[...] = array
+        for i, buffer in self.buffers.items():
+            buffer.take(call.arrays[i])
         self._set_numbers(call.numbers)
         self.draws.go_on()
         self.graph.launch()
@@ -288,6 +296,55 @@ class _Plan:
             if not _touches(extent_of(call.arrays[i]), self.outputs):
                 call.arrays[i][...] = self.inputs[i]
         return self.result
+
+
+class _Buffer:
+    """An argument as the graph reads it, with the strides and the alignment of the call's array:
+    kernels choose the order of their sums by them. Views with wide gaps, and those of elements that
+    overlap, become contiguous."""
+
+    def __init__(self, like: Array) -> None:
+        made = None if like.is_contiguous and like.ptr % _PACK == 0 else _laid_out_like(like)
+        self.array = like.copy() if made is None else made
+        self.once: tuple[slice, ...] | None = None  # what is broadcast lies there once
+        if made is not None and 0 in like.strides:
+            self.once = tuple(
+                slice(0, 1) if stride == 0 and extent > 1 else slice(None)
+                for stride, extent in zip(like.strides, like.shape, strict=True)
+            )
+
+    def take(self, given: Array) -> None:
+        """The elements of an array of this layout."""
+        if self.once is None:
+            self.array[...] = given
+        else:
+            self.array[self.once] = given[self.once]
+
+
+def _laid_out_like(array: Array) -> Array | None:
+    """An array of the same shape, strides and alignment; None where it would take more than four
+    times the memory of the elements, or where these cannot be cut from lines of one length."""
+    axes = [n for n in range(array.ndim) if array.shape[n] > 1 and array.strides[n] != 0]
+    axes.sort(key=lambda n: -abs(array.strides[n]))
+    extents = [array.shape[n] for n in axes]
+    steps = [abs(array.strides[n]) // array.itemsize for n in axes]
+    nested = all(
+        n * step <= outer for outer, n, step in zip(steps, extents[1:], steps[1:], strict=False)
+    )
+    if array.size == 0 or not nested:
+        return None
+    whole = extents[0] * steps[0] if axes else 1
+    if whole > 4 * math.prod(extents):
+        return None
+    before = extent_of(array)[0] % _PACK // array.itemsize  # the pool's memory begins at packs
+    made = kw.empty(before + whole, dtype=array.dtype, device=array.device)[before:]
+    for depth, (extent, step) in enumerate(zip(extents, steps, strict=True)):
+        made = made[(..., slice(extent * step))].reshape(*extents[:depth], extent, step)
+    made = made[..., 0] if axes else made.reshape(())
+    made = made[tuple(slice(None, None, -1 if array.strides[n] < 0 else 1) for n in axes)]
+    made = kw.permute_dims(made, tuple(axes.index(n) for n in sorted(axes)))
+    ones = tuple(n if at in axes else 1 for at, n in enumerate(array.shape))
+    return made.reshape(ones)._broadcast(array.shape)
 
 
 @contextmanager
