@@ -50,6 +50,12 @@ for name in ("softmax", "log_softmax"):
         *(s(2, 9, 70), s(9, 70, dtype="bool")),
         form="mask",
     )
+    norms.add(
+        f"nn.{name}",
+        lambda x, m, f=forward: f(x, 1, scale=0.5, mask=m),
+        *(s(2, 9, 70), s(2, 1, 70)),
+        form="bias",
+    )
     for spec in (ROWS, s(2, 9000, dtype="bfloat16")):
         norms.add(f"nn.{name}_backward", backward, spec, spec)
 W, CHANNELS = s(70), s(6)

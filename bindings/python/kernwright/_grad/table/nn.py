@@ -50,9 +50,10 @@ def gate(y: Array, kind: str, gate: Array, up: Any = None) -> Joint:
 def softmax(
     y: Array, x: Array, axis: int, scale: float, mask: Any, dtype: Any, out: Any, log: bool
 ) -> Pairs:
-    if mask is not None:
-        constant("softmax()", mask=mask)
-    return ((x, lambda g: _core._softmax_backward(g, y, axis, scale, log)),)
+    found: Pairs = ((x, lambda g: _core._softmax_backward(g, y, axis, scale, log)),)
+    if is_traced(mask):
+        return *found, (mask, lambda g: _core._softmax_backward(g, y, axis, 1.0, log))
+    return found
 
 
 def norm(
