@@ -84,6 +84,7 @@ const char* activation_type(Activation kind) noexcept {
 
 const char* activation_type(Activation kind, ScalarType type) noexcept {
   if (scalar_size(type) <= 2 && kind == Activation::gelu) return "ShortGelu";
+  if (scalar_size(type) <= 2 && kind == Activation::gelu_tanh) return "ShortGeluTanh";
   if (scalar_size(type) <= 2 && kind == Activation::silu) return "ShortSilu";
   return activation_type(kind);
 }

@@ -240,10 +240,10 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   made.call.delta = delta.address();
   plan.sums = sums.address();
   plan.counters = counters.address();
+  const std::int64_t row_blocks = ceil_div(call.queries * shape.row_lanes(), kFinishThreads);
   launch(backward_kernel(BackwardStep::rows, of, shape).on(device),
-         backward_config(ceil_div(delta.size() * shape.row_lanes(), kFinishThreads), kFinishThreads,
-                         0, on),
-         call, made.call, counters.address(), tiles + 1);
+         backward_config(batches * call.heads * row_blocks, kFinishThreads, 0, on), call, made.call,
+         counters.address(), tiles + 1);
   const CUtensorMap q = head_map(of.q, call.q_at, batches, call.heads, call.queries, shape.queries);
   const CUtensorMap grad =
       head_map(made.grad, made.call.grad_at, batches, call.heads, call.queries, shape.queries);

@@ -7,19 +7,20 @@
 namespace kernwright {
 
 /// Before it: delta of each row, the sum of gradient times result, by `kLanes` lanes a row; clears
-/// `count` counters.
+/// `count` counters. A block has rows of one head: heads are contiguous, then batches.
 template <typename T, int kLanes>
 __global__ void __launch_bounds__(256)
     sum_rows(const __grid_constant__ AttentionCall call, const __grid_constant__ Gradients more,
              unsigned* __restrict__ counters, long long count) {
   using Eight = Pack<T, 8>;
-  const long long thread = blockIdx.x * 256ll + threadIdx.x, row = thread / kLanes;
+  constexpr int kRows = 256 / kLanes;
+  const long long thread = blockIdx.x * 256ll + threadIdx.x;
   for (long long i = thread; i < count; i += gridDim.x * 256ll) counters[i] = 0;
-  const int lane = threadIdx.x % kLanes;
-  const int batches = call.q_starts != nullptr ? 1 : call.batches;
-  const bool has_row = row < static_cast<long long>(batches) * call.heads * call.queries;
-  const long long query = row % call.queries, head = row / call.queries % call.heads;
-  const long long batch = row / call.queries / call.heads;
+  const int lane = threadIdx.x % kLanes, blocks = (call.queries + kRows - 1) / kRows;
+  const int query = static_cast<int>(blockIdx.x % blocks) * kRows + threadIdx.x / kLanes;
+  const int head = blockIdx.x / blocks % call.heads;
+  const long long batch = blockIdx.x / blocks / call.heads;
+  const bool has_row = query < call.queries;
   const auto place = [&](const HeadStrides& at) {
     return batch * at.batch + head * at.head + query * at.token;
   };
