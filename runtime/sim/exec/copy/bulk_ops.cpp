@@ -145,17 +145,18 @@ namespace {
 
 constexpr std::uint64_t kUnit = 16;  ///< sizes and addresses of bulk copies are multiples of it
 
-bool check_size(const BulkLane& lane, std::uint64_t bytes) {
-  if (bytes % kUnit == 0) return true;
-  return lane.fault(FaultKind::alignment, 0, bytes,
-                    format("a bulk copy of {} bytes, which is not a multiple of 16", bytes));
+bool in_units(const BulkLane& lane, std::uint64_t bytes, std::uint64_t at = 0) {
+  if ((bytes | at) % kUnit == 0) return true;
+  const std::string what = at == 0 ? "copy" : format("prefetch from {:#x}", at);
+  return lane.fault(FaultKind::alignment, at, bytes,
+                    format("a bulk {} of {} bytes, which is not a multiple of 16", what, bytes));
 }
 
 bool to_shared(const BulkLane& lane) {
   const Op* op = lane.op;
   const std::uint64_t bytes = lane.word(op->c);
   const bool local = lane.form.kind == BulkForm::between_shared;
-  if (!check_size(lane, bytes)) return false;
+  if (!in_units(lane, bytes)) return false;
   if (bytes == 0) return true;
   const std::uint32_t mask = lane.form.multicast ? lane.half(op->f) : 0;
   std::vector<BulkTarget> targets;
@@ -184,7 +185,7 @@ bool to_shared(const BulkLane& lane) {
 bool to_global(const BulkLane& lane) {
   const Op* op = lane.op;
   const std::uint64_t bytes = lane.word(op->c);
-  if (!check_size(lane, bytes)) return false;
+  if (!in_units(lane, bytes)) return false;
   if (bytes == 0) return true;
   std::byte* to =
       lane.find(Space::global,
@@ -247,7 +248,7 @@ const Op* bulk_copy(const Op* op, Warp& warp) {
       case BulkForm::tensor_to_global: ok = tensor_to_global(lane); break;
       case BulkForm::tensor_prefetch: ok = tensor_prefetch(lane); break;
       case BulkForm::store: ok = store_async(lane); break;
-      default: break;
+      case BulkForm::prefetch: ok = in_units(lane, lane.word(op->b), lane.address(op->a, 0)); break;
     }
     if (!ok) return nullptr;
   }

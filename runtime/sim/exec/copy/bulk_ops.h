@@ -18,9 +18,9 @@ struct BulkForm {
     tensor_to_global,  ///< a map, b coordinates, c source
     tensor_prefetch,   ///< a map, b coordinates and offsets
     store,             ///< st.async and red.async: a target, b values, c mbarrier
-    nothing,           ///< a prefetch of plain memory
+    prefetch,          ///< a global address, b bytes
   };
-  Kind kind = nothing;
+  Kind kind = prefetch;
   /// Addresses (in written order) in registers of 32 bits.
   std::uint32_t narrow = 0;
   bool multicast = false;

@@ -30,7 +30,7 @@ BulkForm::Kind kind_of(const ptx::Instruction& instruction) {
       !instruction.operands[0].elements.empty() ||
       (instruction.operands.size() > 1 && !instruction.operands[1].elements.empty());
   if (modifiers.verb == Verb::prefetch)
-    return tensor ? BulkForm::tensor_prefetch : BulkForm::nothing;
+    return tensor ? BulkForm::tensor_prefetch : BulkForm::prefetch;
   if (modifiers.space == Space::global)
     return tensor ? BulkForm::tensor_to_global : BulkForm::to_global;
   if (tensor) return BulkForm::tensor_to_shared;

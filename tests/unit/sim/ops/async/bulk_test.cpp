@@ -190,6 +190,9 @@ TEST_CASE("bulk copies: findings") {
   finding(load + "[%r1], [%d1+4], 16, [%r2];", FaultKind::alignment, "multiple of 16");
   finding(load + "[%r1], [%d1], 24, [%r2];", FaultKind::alignment, "multiple of 16");
   finding(load + "[%r1], [%d1], 16, [%r1+2052];", FaultKind::alignment, "multiple of 8");
+  const std::string fetch = "cp.async.bulk.prefetch.L2.global ";
+  finding(fetch + "[%d1], 24;", FaultKind::alignment, "multiple of 16");
+  finding(fetch + "[%d1+8], 16;", FaultKind::alignment, "multiple of 16");
   finding(load + "[%r1], [%d1+2032], 32, [%r2];", FaultKind::bounds, "out of bounds");
   finding(load + "[%r1+4080], [%d1], 64, [%r2];", FaultKind::bounds, "out of bounds");
   finding(load + "[%r1], [%d1], 16, [%r1+512];", FaultKind::sync, "was not initialised");
