@@ -392,6 +392,7 @@ void bind_schedule(py::module_& m) {
             return module_member("kernwright.schedule._kept", "keep")(self, objects, model, qos);
           },
           py::kw_only(), py::arg("model"), py::arg("qos") = "best_effort")
+      .def("_reap", [](const Object& o) { without_gil([&] { o.scheduler->reap(); }); })
       .def("step", [](const Object& o) { return without_gil([&] { return o.scheduler->step(); }); })
       .def("drain", [](const Object& o) { without_gil([&] { o.scheduler->drain(); }); })
       .def("close", [](const Object& o) { without_gil([&] { o.scheduler->close(); }); })

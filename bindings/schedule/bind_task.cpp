@@ -21,9 +21,11 @@ using std::chrono::nanoseconds;
 /// Waits with the GIL released, and looks at Python's signals meanwhile. False after the timeout.
 bool wait_for_task(const TaskObject& self, std::optional<nanoseconds> timeout) {
   constexpr nanoseconds kPiece = std::chrono::milliseconds(50);
+  schedule::WaitBy by = schedule::WaitBy::looking;
   while (!self.task->is_over()) {
     const nanoseconds piece = timeout ? std::min(*timeout, kPiece) : kPiece;
-    if (without_gil([&] { return self.scheduler->wait(self.task, piece); })) return true;
+    if (without_gil([&] { return self.scheduler->wait(self.task, piece, by); })) return true;
+    by = schedule::WaitBy::sleeping;  // it looks once, not once a piece
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     if (!timeout) continue;
     *timeout -= piece;

@@ -4,6 +4,7 @@
 #include "base/errors.h"
 #include "base/log.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kernwright::schedule {
@@ -63,6 +64,16 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
 }
 
 Reservation::~Reservation() { give_back(); }
+
+Reservation Reservation::split(Amount part) noexcept {
+  part.memory = std::min(part.memory, amount_.memory);
+  part.share = std::min(part.share, amount_.share);
+  if (part == Amount{}) return {};
+  if (part == amount_) return std::move(*this);
+  amount_.memory -= part.memory;
+  amount_.share -= part.share;
+  return Reservation(state_, part);
+}
 
 void Reservation::release() {
   if (state_ == nullptr) {

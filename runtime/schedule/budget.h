@@ -53,6 +53,8 @@ class Reservation {
   ~Reservation();
 
   Amount amount() const noexcept { return amount_; }
+  /// Takes a part of it, at most all, as a reservation of its own; an empty part is not held.
+  Reservation split(Amount part) noexcept;
   bool is_held() const noexcept { return state_ != nullptr; }
   /// Throws InvalidArgument when it was released or moved away before.
   void release();

@@ -37,17 +37,19 @@ std::unique_ptr<TaskHere> Scheduler::open(TaskSpec spec, const Stream& behind) {
   return core_->open(std::move(spec), behind);
 }
 
-bool Scheduler::wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout) {
-  return core_->wait(task, timeout);
+bool Scheduler::wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout,
+                     WaitBy by) {
+  return core_->wait(task, timeout, by);
 }
 
 void Scheduler::result(const TaskPointer& task) {
-  core_->wait(task, std::nullopt);
+  core_->wait(task, std::nullopt, WaitBy::looking);
   if (const std::exception_ptr failure = core_->failure(task)) std::rethrow_exception(failure);
 }
 
 bool Scheduler::cancel(const TaskPointer& task) { return core_->cancel(task); }
 bool Scheduler::step() { return core_->step(); }
+void Scheduler::reap() { core_->reap(true); }
 void Scheduler::drain() { core_->drain(); }
 
 void Scheduler::at_end(const TaskPointer& task, std::function<void()> function) {

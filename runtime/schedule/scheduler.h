@@ -49,6 +49,10 @@ struct SchedulerOptions {
   std::shared_ptr<Reservation> reserved{};  ///< of another scheduler, for as long as this one lives
 };
 
+/// How a thread waits for the end of a task: it looks for it at first, up to 50 us (5 ms for a
+/// guaranteed task), or sleeps at once.
+enum class WaitBy : std::uint8_t { looking, sleeping };
+
 struct ClassStats {
   std::uint64_t submitted = 0, done = 0, failed = 0, cancelled = 0, refused = 0;
   std::size_t waiting = 0, running = 0;
@@ -100,13 +104,16 @@ class Scheduler {
   /// Returns whether the task was over in time. In the work of another task it runs waiting tasks
   /// meanwhile; it throws InvalidArgument where that task cannot end before this one. The awaited
   /// task runs in the class of the waiting one, if that is more urgent.
-  bool wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout = {});
+  bool wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout = {},
+            WaitBy by = WaitBy::looking);
   /// Waits, then throws what made the task fail, Refused or TaskCancelled.
   void result(const TaskPointer& task);
   /// A waiting task is cancelled at once; a running one at its next launch. False when it is over.
   bool cancel(const TaskPointer& task);
   /// Runs the next task in this thread. False when none may begin now.
   bool step();
+  /// Ends the tasks whose work is done. Where nobody waits for them it else takes a millisecond.
+  void reap();
   /// Waits until no task waits or runs.
   void drain();
   /// `function` is called when the task is over, by any thread and with no lock held; at once when

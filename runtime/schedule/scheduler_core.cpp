@@ -61,7 +61,8 @@ void SchedulerCore::note(Task& task, TaskState state, std::string reason) {
   task.state_.store(state, std::memory_order_release);
 }
 
-/// The account of a task: its model's; its own, if it asks for a share; else that of its class.
+/// The account of a task: its model's; its own, if it asks for a share; else that of its class. A
+/// new one is not in the list yet: the task may be refused.
 std::shared_ptr<Tenant> SchedulerCore::find_tenant(const TaskSpec& spec, std::uint64_t id) {
   std::string name = spec.model;
   if (name.empty()) name = spec.share ? format("task {}", id) : qos_name(spec.qos);
@@ -85,11 +86,11 @@ std::shared_ptr<Tenant> SchedulerCore::find_tenant(const TaskSpec& spec, std::ui
         tenant->memory_limit(), request.value_or(0), limit, memory.request, memory.limit));
   }
   auto made = std::make_shared<Tenant>(name, request, limit, memory.request, memory.limit);
+  made->number = ++made_tenants_;
   if (has_memory) {
     made->memory = std::make_shared<TaskMemory>(default_resource(device), memory.limit,
                                                 format("model \"{}\"", name));
   }
-  tenants_.insert_or_assign(std::move(name), made);
   return made;
 }
 
@@ -145,9 +146,14 @@ void SchedulerCore::link(const TaskPointer& task) {
 
 /// The class of a waiting task is lent to the one it waits for, and to those in front of that.
 void SchedulerCore::lend(const TaskPointer& task, Qos qos) {
-  if (task->is_over() || task->qos() <= qos) return;
-  waiting_.move(task, qos);
-  for (const TaskPointer& before : task->after_) lend(before, qos);
+  std::vector<TaskPointer> tasks = {task};  // no recursion: chains may be long
+  while (!tasks.empty()) {
+    const TaskPointer last = std::move(tasks.back());
+    tasks.pop_back();
+    if (last->is_over() || last->qos() <= qos) continue;
+    waiting_.move(last, qos);
+    tasks.insert(tasks.end(), last->after_.begin(), last->after_.end());
+  }
 }
 
 Load SchedulerState::load() const {
@@ -187,12 +193,12 @@ bool SchedulerCore::admit(Task& task) {
   std::vector<TaskPointer>& issued = lanes_[lane].issued;
   if (issued.capacity() <= lanes_[lane].load) issued.reserve(2 * lanes_[lane].load + 8);
   if (amount != Amount{}) {
-    if (!budget_.fits(amount)) return false;
-    Amount shared = amount;
-    if (task.spec_.model.empty()) shared.memory = 0;
-    if (shared != Amount{}) task.tenant_->held = std::move(*budget_.reserve(shared));
-    const Amount rest{amount.memory - shared.memory, 0};
-    if (rest != Amount{}) task.reservation_ = std::move(*budget_.reserve(rest));
+    // A partition may take from the budget at any moment: all is reserved at once, or nothing.
+    std::optional<Reservation> reserved = budget_.reserve(amount);
+    if (!reserved) return false;
+    const bool is_shared = !task.spec_.model.empty();
+    task.reservation_ = reserved->split({is_shared ? 0 : amount.memory, 0});
+    if (reserved->is_held()) task.tenant_->held = std::move(*reserved);
   }
   task.lane_ = lane;
   ++lanes_[lane].load;
@@ -229,6 +235,7 @@ std::optional<std::size_t> SchedulerCore::choose(Lock& lock,
     throw;
   }
   lock.lock();
+  policy_failure_.clear();
   return chosen;
 }
 
@@ -246,14 +253,14 @@ TaskPointer SchedulerCore::next(Lock& lock, std::optional<Qos> qos) {
     const TaskPointer task = heads.at(*chosen);
     heads.erase(heads.begin() + static_cast<std::ptrdiff_t>(*chosen));
     if (task->state() != TaskState::queued || !may_start(*task)) continue;
-    if (qos && task->qos() != *qos) {  // for the thread of its class, unless that has work already
-      if (idle_[ordinal(task->qos())] != 0) {
-        startable_.notify_all();
-        return nullptr;
-      }
-      continue;
+    const bool is_other = qos && task->qos() != *qos;
+    if (is_other && budget_.fits(to_reserve(*task))) {
+      // For a thread of its class, unless all of them have work already.
+      if (idle_[ordinal(task->qos())] == 0) continue;
+      startable_[ordinal(task->qos())].notify_one();
+      return nullptr;
     }
-    if (admit(*task)) {
+    if (!is_other && admit(*task)) {
       waiting_.remove(task);
       return task;
     }
@@ -317,9 +324,10 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
     lock.unlock();
     return task;
   }
+  if (task->tenant_->live == 0) tenants_.insert_or_assign(task->tenant_->name(), task->tenant_);
   live_.emplace(id, task);
   ++classes_[ordinal(task->spec_.qos)].submitted;
-  if (task->tenant_->live++ == 0) wake_tenant(*task->tenant_);
+  if (task->tenant_->live++ == 0) wake_tenant(task->tenant_);
   try {
     if (!enqueue(task, over)) {
       lock.unlock();
@@ -383,13 +391,13 @@ TaskPointer SchedulerReport::failed_predecessor(const Task& task) const {
 }
 
 /// A tenant that comes back begins at the progress of those at work.
-void SchedulerCore::wake_tenant(Tenant& tenant) {
+void SchedulerCore::wake_tenant(const std::shared_ptr<Tenant>& tenant) noexcept {
   std::optional<double> least;
   for (const auto& [name, other] : tenants_) {
-    if (other.get() == &tenant || other->live == 0) continue;
+    if (other == tenant || other->live == 0) continue;
     least = std::min(least.value_or(other->progress()), other->progress());
   }
-  if (least) tenant.catch_up(*least);
+  if (least) tenant->catch_up(*least);
 }
 
 void SchedulerReport::require_member(const Task& task, const char* what) const {

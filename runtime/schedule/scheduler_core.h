@@ -5,10 +5,17 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 
 namespace kernwright::schedule {
 
 class TaskHere;
+
+/// A walk over a task and those that it goes behind, the foremost first.
+struct TaskWalk {
+  std::vector<TaskPointer> left;  ///< the next one last
+  std::set<const Task*> seen;
+};
 
 /// What a scheduler does. See SchedulerState for its locks.
 class SchedulerCore final : public SchedulerReport,
@@ -43,7 +50,7 @@ class SchedulerCore final : public SchedulerReport,
   Event take_event();
 
   // scheduler_wait.cpp
-  bool wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout);
+  bool wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout, WaitBy by);
   void drain();
   bool serves_here() const noexcept;
   bool runs_here() const;  ///< whether this thread is in the work of a task
@@ -66,6 +73,8 @@ class SchedulerCore final : public SchedulerReport,
     void leave_content() noexcept;
     bool has_calls() const noexcept;
     bool is_empty() const noexcept { return first_ == nullptr; }
+    /// The first one; Task::next_over_ leads on.
+    Task* first() const noexcept { return first_.get(); }
     /// Takes the tasks of another one, behind its own.
     void append(Over& other) noexcept;
 
@@ -84,29 +93,30 @@ class SchedulerCore final : public SchedulerReport,
   void link(const TaskPointer& task);
   std::optional<Event> mark_behind(const Stream& behind);
   bool may_run_inline(const Task& task) const;
-  void wake_tenant(Tenant& tenant);
+  void wake_tenant(const std::shared_ptr<Tenant>& tenant) noexcept;
   /// The next task of the class (of any without one), admitted; null when none may begin.
   TaskPointer next(Lock& lock, std::optional<Qos> qos);
   std::optional<std::size_t> choose(Lock& lock, const std::vector<TaskPointer>& heads);
   bool admit(Task& task);
   void lend(const TaskPointer& task, Qos qos);
 
-  void release_successors(const TaskPointer& task, bool failed, Over& over) noexcept;
+  void release_successors(Task& task, bool failed, Over& over) noexcept;
+  void release_next(Task& task, bool failed, Over& over) noexcept;
   void finish(const TaskPointer& task, TaskState state, std::string reason,
               std::exception_ptr failure, Over& over) noexcept;
+  void conclude(const TaskPointer& task, TaskState state, std::string reason,
+                std::exception_ptr failure, Over& over) noexcept;
   void fail(const TaskPointer& task, const std::exception_ptr& failure, Over& over) noexcept;
-  bool reap_safely() noexcept;
   void settle(Over& over) noexcept;
   void settle_left(Lock& lock) noexcept;
   void keep_event(std::optional<Event>& event) noexcept;
-  void withdraw(const TaskPointer& task) noexcept;
   std::exception_ptr ask(const TaskPointer& task, bool& is_done) noexcept;
   void collect(const Lane& lane, Ended& ended);
   void charge(Ended& ended);
   void end(const TaskPointer& task, const std::exception_ptr& found, Over& over) noexcept;
   void end_after_failure(const TaskPointer& task) noexcept;
-  /// Wakes the threads that may go on.
-  void tell_change() noexcept;
+  /// Wakes the threads that may go on, except those that begin tasks of the class `but`.
+  void tell_change(std::optional<Qos> but = std::nullopt) noexcept;
   void wake_watcher() noexcept;
   /// `wait` on `changed_`, with ends of tasks seen at once meanwhile.
   template <typename Wait>
@@ -126,7 +136,8 @@ class SchedulerCore final : public SchedulerReport,
   bool wait_inside(const TaskPointer& task, std::chrono::steady_clock::time_point until);
   bool wait_by_steps(const Task* task, std::chrono::steady_clock::time_point until);
   void admit_here(const TaskPointer& task);
-  bool begin_here(const TaskPointer& task);
+  bool begin_here(const TaskPointer& task, TaskWalk& walk);
+  TaskPointer admit_foremost(TaskWalk& walk);
   void cancel_queued(const TaskPointer& task, const char* reason, Over& over);
 };
 

@@ -42,6 +42,10 @@ std::string SchedulerReport::explain_waiting(const Task& task) const {
     return format("the policy {} keeps its class back while {} run or wait", policy->name(),
                   task.qos() == Qos::best_effort ? "tasks of other classes" : "guaranteed tasks");
   }
+  if (!policy_failure_.empty()) {
+    return format("the policy {} failed: {}", policy->name(),
+                  policy_failure_.substr(0, policy_failure_.find('\n')));
+  }
   const std::size_t ahead = waiting_.count_ahead(task);
   return ahead == 1 ? "1 task is ahead" : format("{} tasks are ahead", ahead);
 }

@@ -26,7 +26,7 @@ class SchedulerReport : public SchedulerState {
   bool is_closed() const;
 
  protected:
-  TaskPointer lane_task(const Lane& lane, std::size_t place) const;
+  void lane_tasks(const Lane& lane, std::size_t place, std::vector<TaskPointer>& tasks) const;
   void require_member(const Task& task, const char* what) const;  ///< needs no lock
 
   // These are asked with the lock held.

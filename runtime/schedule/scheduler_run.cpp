@@ -83,7 +83,7 @@ void SchedulerCore::issue(const TaskPointer& task, std::exception_ptr failure) {
     task->is_issued_ = true;
     task->failure_ = failure;
     task->end_ = end;
-    release_successors(task, failure != nullptr, over);
+    release_successors(*task, failure != nullptr, over);
     if (end) {
       lane.issued.push_back(task);
       if (watch_ == Watch::asleep || is_eager()) wake_watcher();
@@ -138,23 +138,37 @@ void SchedulerCore::Over::append(Over& other) noexcept {
   last_ = std::exchange(other.last_, nullptr);
 }
 
-/// Those behind `task` may go on, or fail with it.
-void SchedulerCore::release_successors(const TaskPointer& task, bool failed, Over& over) noexcept {
-  for (const std::weak_ptr<Task>& link : std::exchange(task->successors_, {})) {
+/// Those behind `task` may go on, or fail with it, and then those behind them: in a loop, because
+/// a chain of tasks may be longer than the stack is deep.
+void SchedulerCore::release_successors(Task& task, bool failed, Over& over) noexcept {
+  Over chain;
+  release_next(task, failed, chain);
+  for (Task* each = chain.first(); each != nullptr; each = each->next_over_.get()) {
+    release_next(*each, true, chain);
+  }
+  over.append(chain);
+}
+
+/// The direct successors alone; those that fail are added to `over`.
+void SchedulerCore::release_next(Task& task, bool failed, Over& over) noexcept {
+  for (const std::weak_ptr<Task>& link : std::exchange(task.successors_, {})) {
     const TaskPointer next = link.lock();
     if (next == nullptr || next->is_over()) continue;
+    std::exception_ptr failure = task.failure_;
+    std::string reason;
     try {
-      if (failed) {
-        finish(next, TaskState::failed,
-               format("its predecessor {} failed or was cancelled", task->label()), task->failure_,
-               over);
-      } else if (--next->predecessors_ == 0) {
+      if (!failed) {
+        if (--next->predecessors_ != 0) continue;
         waiting_.add(next);
         if (options.background) start_threads();
+        continue;
       }
-    } catch (...) {  // no memory
-      if (!next->is_over()) fail(next, std::current_exception(), over);
+      reason = format("its predecessor {} failed or was cancelled", task.label());
+    } catch (...) {  // no memory, or no thread
+      if (!failed) failure = std::current_exception();
+      if (!failed) reason = failure_text(failure);
     }
+    conclude(next, TaskState::failed, std::move(reason), std::move(failure), over);
   }
 }
 
@@ -166,9 +180,18 @@ void SchedulerCore::keep_event(std::optional<Event>& event) noexcept {
   event.reset();
 }
 
-/// The end of a task, whatever it is: all that it holds is given back here and only here.
+/// The end of a task, whatever it is, and of those that fail with it.
 void SchedulerCore::finish(const TaskPointer& task, TaskState state, std::string reason,
                            std::exception_ptr failure, Over& over) noexcept {
+  conclude(task, state, std::move(reason), std::move(failure), over);
+  release_successors(*task, state != TaskState::done, over);
+  tell_change();
+  if (is_closed_) issued_.notify_all();
+}
+
+/// All that a task holds is given back here and only here.
+void SchedulerCore::conclude(const TaskPointer& task, TaskState state, std::string reason,
+                             std::exception_ptr failure, Over& over) noexcept {
   const bool was_admitted = task->change_count_ >= 3;
   waiting_.remove(task);
   note(*task, state, std::move(reason));
@@ -199,9 +222,6 @@ void SchedulerCore::finish(const TaskPointer& task, TaskState state, std::string
   } catch (const std::bad_alloc&) {  // tasks() does without it
   }
   if (ended_.size() > options.kept) ended_.pop_front();
-  release_successors(task, state != TaskState::done, over);
-  tell_change();
-  if (is_closed_) issued_.notify_all();
 }
 
 void SchedulerCore::fail(const TaskPointer& task, const std::exception_ptr& failure,
@@ -231,6 +251,7 @@ void SchedulerCore::start_threads() {
     std::thread([self = shared_from_this(), serve] {
       served_core = self.get();
       sharpen_pauses();
+      const ReleaseGuard guard(self->device);  // else each call of the driver sets the context
       serve(*self);
     }).detach();
     ++threads_;
@@ -254,31 +275,39 @@ bool SchedulerCore::serves_here() const noexcept { return served_core == this; }
 
 /// A thread that begins tasks of one class.
 void SchedulerCore::serve_class(Qos qos) {
-  constexpr std::chrono::milliseconds kPause(1);
+  constexpr std::chrono::milliseconds kPause(1), kRetry(100);
   Lock lock(mutex_);
   while (!is_closed_ && may_call_driver()) {
     TaskPointer task;
     const std::uint64_t before = changes_;
     try {
       task = next(lock, qos);
-    } catch (const std::exception& error) {  // of a foreign policy
-      lock.unlock();
-      log(LogLevel::error, "the policy {} failed: {}", policy->name(), error.what());
-      lock.lock();
-      capped_ = true;
+    } catch (const std::exception& error) {  // of a foreign policy, which is asked again
+      const bool is_new = policy_failure_ != error.what();
+      policy_failure_ = error.what();
+      if (is_new) {  // one line, not one for each question
+        lock.unlock();
+        log(LogLevel::error, "the policy {} failed: {}", policy->name(), error.what());
+        lock.lock();
+      }
     }
     if (task == nullptr) {
       if (is_closed_ || changes_ != before) continue;  // while a foreign policy chose
       ++idle_[ordinal(qos)];
-      if (capped_) {
-        startable_.wait_for(lock, kPause);
+      if (capped_ || !policy_failure_.empty()) {
+        startable_[ordinal(qos)].wait_for(lock, capped_ ? kPause : kRetry);
       } else {
-        startable_.wait(lock);
+        startable_[ordinal(qos)].wait(lock);
       }
       --idle_[ordinal(qos)];
       continue;
     }
-    start_threads();  // for tasks that wait behind this one
+    try {
+      start_threads();                       // for tasks that wait behind this one
+    } catch (const std::exception& error) {  // without a thread they begin later
+      log(LogLevel::warning, "a scheduler begins no further thread: {}", error.what());
+    }
+    tell_change(qos);
     lock.unlock();
     run(task);
     task.reset();
@@ -288,10 +317,13 @@ void SchedulerCore::serve_class(Qos qos) {
   changed_.notify_all();
 }
 
-void SchedulerCore::tell_change() noexcept {
+void SchedulerCore::tell_change(std::optional<Qos> but) noexcept {
   ++changes_;
   if (eager_ != 0) changed_.notify_all();
-  if (waiting_.count() != 0) startable_.notify_all();
+  if (waiting_.count() == 0) return;
+  for (const Qos qos : kAllClasses) {
+    if (qos != but && idle_[ordinal(qos)] != 0) startable_[ordinal(qos)].notify_all();
+  }
 }
 
 void SchedulerCore::note_room() {
@@ -315,7 +347,7 @@ void SchedulerCore::shut() {
       next = live_.upper_bound(task->id_);  // others may have ended with it
     }
     changed_.notify_all();
-    startable_.notify_all();
+    for (std::condition_variable& each : startable_) each.notify_all();
     issued_.notify_all();
   }
   over.settle();

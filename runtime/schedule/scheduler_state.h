@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <string>
 
 namespace kernwright::schedule {
 
@@ -44,12 +45,12 @@ class SchedulerState {
   /// What the watching thread does: asks the driver; looks in from time to time; nothing.
   enum class Watch : std::uint8_t { awake, resting, asleep };
 
-  mutable std::mutex mutex_;           ///< guards all below
-  std::mutex reaping_;                 ///< one thread asks the driver about events at a time
-  std::mutex measuring_;               ///< the same for the events of launches
-  std::condition_variable changed_;    ///< for threads that wait for a task
-  std::condition_variable startable_;  ///< for threads that begin tasks
-  std::condition_variable issued_;     ///< for the watching thread
+  mutable std::mutex mutex_;         ///< guards all below
+  std::mutex reaping_;               ///< one thread asks the driver about events at a time
+  std::mutex measuring_;             ///< the same for the events of launches
+  std::condition_variable changed_;  ///< for threads that wait for a task
+  std::array<std::condition_variable, kClasses> startable_;  ///< for threads that begin tasks
+  std::condition_variable issued_;                           ///< for the watching thread
   Budget budget_;
   Waiting waiting_;
   Pacer pacer_;
@@ -64,6 +65,7 @@ class SchedulerState {
   std::array<std::size_t, kClasses> running_{};
   std::array<ClassStats, kClasses> classes_{};
   std::atomic<std::uint64_t> next_id_{1};
+  std::uint64_t made_tenants_ = 0;
   std::size_t issuing_ = 0;                      ///< tasks whose work is being queued
   std::size_t threads_ = 0;                      ///< at work
   std::array<std::size_t, kClasses> servers_{};  ///< threads of the class
@@ -74,7 +76,8 @@ class SchedulerState {
   bool has_watcher_ = false;
   Watch watch_ = Watch::awake;
   bool is_closed_ = false;
-  bool capped_ = false;  ///< a tenant at its limit keeps tasks back
+  bool capped_ = false;         ///< a tenant at its limit keeps tasks back
+  std::string policy_failure_;  ///< what the last choice threw; empty where it went well
 };
 
 }  // namespace kernwright::schedule

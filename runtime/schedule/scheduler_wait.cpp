@@ -23,14 +23,15 @@ steady_clock::time_point deadline_after(std::optional<std::chrono::nanoseconds> 
 
 }  // namespace
 
-bool SchedulerCore::wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout) {
+bool SchedulerCore::wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout,
+                         WaitBy by) {
   require_member(*task, "wait() for");
   if (task->is_over()) return true;
   const auto until = deadline_after(timeout);
   if (runs_here()) return wait_inside(task, until);
   if (!options.background) return wait_by_steps(task.get(), until);
   if (serves_here()) return wait_in_callback([&] { return task->is_over(); }, until);
-  if (spin(*task, until)) return true;
+  if (by == WaitBy::looking && spin(*task, until)) return true;
   Lock lock(mutex_);
   return eagerly([&] { return changed_.wait_until(lock, until, [&] { return task->is_over(); }); });
 }
@@ -110,8 +111,9 @@ bool SchedulerCore::wait_inside(const TaskPointer& task, steady_clock::time_poin
     const Lock lock(mutex_);
     lend(task, here.back()->qos());
   }
+  TaskWalk walk;
   while (!task->is_over()) {
-    if (reap() || begin_here(task)) continue;
+    if (reap() || begin_here(task, walk)) continue;
     Lock lock(mutex_);
     if (task->is_over()) break;
     if (!can_progress(held)) {
@@ -133,8 +135,13 @@ std::unique_ptr<TaskHere> SchedulerCore::open(TaskSpec spec, const Stream& behin
   const TaskPointer task = submit(std::move(spec), nullptr, behind);
   try {
     admit_here(task);
-  } catch (...) {
-    if (!task->is_over()) withdraw(task);
+  } catch (...) {  // a task without work that will not begin is over
+    Over over;
+    {
+      const Lock lock(mutex_);
+      if (!task->is_over()) fail(task, std::current_exception(), over);
+    }
+    over.settle();
     throw;
   }
   std::unique_ptr<TaskHere> here;
@@ -149,16 +156,6 @@ std::unique_ptr<TaskHere> SchedulerCore::open(TaskSpec spec, const Stream& behin
     std::rethrow_exception(failure);
   }
   return here;
-}
-
-/// A task without work that will not begin is over.
-void SchedulerCore::withdraw(const TaskPointer& task) noexcept {
-  Over over;
-  {
-    const Lock lock(mutex_);
-    fail(task, std::current_exception(), over);
-  }
-  over.settle();
 }
 
 /// Returns when a task without work may begin in this thread.
@@ -186,25 +183,35 @@ void SchedulerCore::admit_here(const TaskPointer& task) {
   }
 }
 
-/// Begins the task in this thread, or one that it goes behind.
-bool SchedulerCore::begin_here(const TaskPointer& task) {
-  std::vector<TaskPointer> predecessors;
+/// Begins the task in this thread, or one that it goes behind. The walk goes on at the next call.
+bool SchedulerCore::begin_here(const TaskPointer& task, TaskWalk& walk) {
+  TaskPointer found;
   {
     const Lock lock(mutex_);
-    if (task->state() != TaskState::queued) return false;
-    predecessors = task->after_;
+    if (is_closed_) return false;
+    if (walk.left.empty()) walk = {{task}, {}};
+    found = admit_foremost(walk);
   }
-  for (const TaskPointer& before : predecessors) {
-    if (begin_here(before)) return true;
-  }
-  {
-    const Lock lock(mutex_);
-    if (is_closed_ || task->state() != TaskState::queued || task->predecessors_ != 0) return false;
-    if (!waiting_.contains(task) || !admit(*task)) return false;
+  if (found != nullptr) run(found);
+  return found != nullptr;
+}
+
+/// The next task of the walk that may begin, admitted; null at the end of the walk.
+TaskPointer SchedulerCore::admit_foremost(TaskWalk& walk) {
+  while (!walk.left.empty()) {
+    const TaskPointer task = walk.left.back();
+    const bool is_new = walk.seen.insert(task.get()).second;
+    if (is_new && task->state() == TaskState::queued && task->predecessors_ != 0) {
+      walk.left.insert(walk.left.end(), task->after_.rbegin(), task->after_.rend());
+      continue;
+    }
+    walk.left.pop_back();
+    if (task->state() != TaskState::queued || task->predecessors_ != 0) continue;
+    if (!waiting_.contains(task) || !admit(*task)) continue;
     waiting_.remove(task);
+    return task;
   }
-  run(task);
-  return true;
+  return nullptr;
 }
 
 void SchedulerCore::drain() {

@@ -9,6 +9,19 @@
 #include <thread>
 
 namespace kernwright::schedule {
+namespace {
+
+/// Without memory for the names of those that ended they are asked again later.
+bool reap_safely(SchedulerCore& core) noexcept {
+  try {
+    return core.reap();
+  } catch (const std::exception& error) {
+    log_release_failure("the thread that watches tasks", error.what());
+    return false;
+  }
+}
+
+}  // namespace
 
 /// Device time of tasks whose work is done: of each from its beginning, or from the end of the one
 /// before where that is later. So no time counts twice.
@@ -53,36 +66,43 @@ std::exception_ptr SchedulerCore::ask(const TaskPointer& task, bool& is_done) no
   }
 }
 
-TaskPointer SchedulerReport::lane_task(const Lane& lane, std::size_t place) const {
+/// Some tasks of a lane from `place` on: no lock is taken for each.
+void SchedulerReport::lane_tasks(const Lane& lane, std::size_t place,
+                                 std::vector<TaskPointer>& tasks) const {
+  constexpr std::size_t kMost = 32;
+  tasks.clear();
   const Lock lock(mutex_);
-  return lane.issued[place];
+  const std::size_t end = std::min(lane.issued.size(), place + kMost);
+  for (; place < end; ++place) tasks.push_back(lane.issued[place]);
 }
 
 /// The tasks of a lane whose work is done, up to the first one that is not. Each is asked: of two
 /// threads that queue work, the second on the stream may be the first in the list. A failing answer
 /// fails the oldest task alone.
 void SchedulerCore::collect(const Lane& lane, Ended& ended) {
-  TaskPointer oldest;
-  std::size_t end = 0;
-  {
-    const Lock lock(mutex_);
-    end = lane.issued.size();
-    if (end != 0) oldest = lane.issued.front();
-  }
+  std::vector<TaskPointer> tasks;
+  lane_tasks(lane, 0, tasks);
+  if (tasks.empty()) return;
   bool is_done = false;
-  const std::exception_ptr failure = oldest != nullptr ? ask(oldest, is_done) : nullptr;
+  const std::exception_ptr failure = ask(tasks.front(), is_done);
   if (!is_done) return;
-  ended.emplace_back(oldest, failure);
-  const auto is_done_at = [&](std::size_t place) {
+  ended.emplace_back(tasks.front(), failure);
+  if (failure != nullptr) return;
+  const auto is_over = [](const Task& task) {
     try {
-      return lane_task(lane, place)->end_->done();
+      return task.end_->done();
     } catch (const std::exception&) {
       return false;  // it is asked again as the oldest one
     }
   };
-  if (failure != nullptr) return;
-  for (std::size_t place = 1; place < end && is_done_at(place); ++place) {
-    ended.emplace_back(lane_task(lane, place), nullptr);
+  constexpr std::size_t kMost = 1024;  // others wait for the ends, and more tasks may come
+  for (std::size_t place = 1, next = 1; place < kMost; ++place, ++next) {
+    if (next == tasks.size()) {
+      lane_tasks(lane, place, tasks);
+      next = 0;
+    }
+    if (tasks.empty() || !is_over(*tasks[next])) return;
+    ended.emplace_back(std::move(tasks[next]), nullptr);
   }
 }
 
@@ -95,6 +115,7 @@ bool SchedulerCore::reap(bool waits) {
     } else if (!reaping.try_lock()) {
       return false;
     }
+    const ReleaseGuard guard(device);  // one context for all questions
     Ended ended;
     for (const Lane& lane : lanes_) collect(lane, ended);
     if (ended.empty()) return false;
@@ -141,16 +162,6 @@ bool SchedulerReport::has_issued() const noexcept {
                      [](const Lane& lane) { return !lane.issued.empty(); });
 }
 
-/// Without memory for the names of those that ended they are asked again later.
-bool SchedulerCore::reap_safely() noexcept {
-  try {
-    return reap();
-  } catch (const std::exception& error) {
-    log_release_failure("the thread that watches tasks", error.what());
-    return false;
-  }
-}
-
 /// The thread that sees the end of tasks. While somebody waits for one it asks often, and less so
 /// the longer the work takes. Else it looks in from time to time, so that submissions, which
 /// compete with it for the driver and the lock, need not wake it.
@@ -184,7 +195,7 @@ void SchedulerCore::watch() {
       continue;
     }
     lock.unlock();
-    if (reap_safely()) {
+    if (reap_safely(*this)) {
       pause = microseconds(0);
       rest = kShortRest;
     } else {

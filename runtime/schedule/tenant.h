@@ -50,6 +50,7 @@ class Tenant {
   /// A tenant that was idle does not get the time back that it left to others.
   void catch_up(double progress) noexcept { progress_ = std::max(progress_, progress); }
 
+  std::uint64_t number = 0;  ///< counts the tenants of its scheduler
   std::size_t live = 0;      ///< tasks of it that are not over
   std::size_t admitted = 0;  ///< of these, the admitted ones
   Reservation held;          ///< the share, and a model's memory, while any of them is admitted

@@ -4,8 +4,9 @@
 namespace kernwright::schedule {
 
 Waiting::Key Waiting::find_key(const Task& task) noexcept {
-  const Tenant* const tenant = task.tenant_.get();
-  return {task.qos(), tenant, task.spec_.request().memory != 0 || tenant->request().has_value()};
+  const Tenant& tenant = *task.tenant_;
+  return {task.qos(), tenant.number,
+          task.spec_.request().memory != 0 || tenant.request().has_value()};
 }
 
 void Waiting::add(const TaskPointer& task) {

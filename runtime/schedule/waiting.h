@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
@@ -43,7 +44,8 @@ class Waiting {
   };
   using Line = std::set<TaskPointer, Less>;
   /// Tasks that ask for nothing have lines of their own: they may go while others wait for memory.
-  using Key = std::tuple<Qos, const Tenant*, bool>;
+  /// By the number of the tenant: the order of addresses differs from run to run.
+  using Key = std::tuple<Qos, std::uint64_t, bool>;
   static Key find_key(const Task& task) noexcept;
 
   const Policy& policy_;

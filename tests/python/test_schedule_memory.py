@@ -93,6 +93,17 @@ def test_best_effort_goes_before_burstable_and_guaranteed_stays(stepped):
         filled(0)
 
 
+def test_a_model_may_leave_as_soon_as_its_work_is_done(pool):
+    """Without a wait for the task, which nobody has looked at since."""
+    with Scheduler(memory=64 * MIB) as scheduler:
+        x = filled(3)
+        kept = scheduler.keep(x, model="m")
+        for _ in range(20):
+            scheduler.submit(kw.exp, x, model="m")
+            kw.synchronize()
+            assert kept.evict() == kept.nbytes
+
+
 def test_models_that_take_turns_leave_the_third_alone_only_while_it_is_fresh(stepped):
     """Hysteresis: what came back shortly before goes after what was not asked for."""
     arrays = {name: filled(i) for i, name in enumerate("abc")}

@@ -85,6 +85,23 @@ TEST_CASE("budget: threads never get more than there is, and all comes back") {
   CHECK(budget.reserved() == Amount{});
 }
 
+TEST_CASE("budget: parts of a reservation are given back each once") {
+  Budget budget({100, 500'000});
+  Reservation whole = std::move(*budget.reserve({80, 200'000}));
+  {
+    Reservation memory = whole.split({80, 0});
+    CHECK(memory.amount() == Amount{80, 0});
+    CHECK(whole.amount() == Amount{0, 200'000});
+    CHECK(budget.reserved() == Amount{80, 200'000});
+  }
+  CHECK(budget.reserved() == Amount{0, 200'000});
+  CHECK_FALSE(whole.split({}).is_held());
+  CHECK(whole.is_held());
+  const Reservation rest = whole.split({50, 900'000});  // all that there is
+  CHECK(rest.amount() == Amount{0, 200'000});
+  CHECK_FALSE(whole.is_held());
+}
+
 TEST_CASE("budget: shares add up exactly") {
   Budget budget({0, kWholeShare});
   std::vector<Reservation> held;

@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -97,4 +100,45 @@ TEST_CASE("scheduler reports: a task inside of which another one is awaited lend
                    }));
   scheduler.drain();
   CHECK(order == std::vector<std::string>{"first", "next", "between", "low"});
+}
+
+TEST_CASE("scheduler reports: a refused task leaves no account, and those before as they were") {
+  Scheduler scheduler(fresh_device(), {.memory = 1000, .share = 0.5, .background = false});
+  const auto submit = [&](TaskSpec spec) {
+    return scheduler.submit(std::move(spec), make_work([](const Stream&) {}));
+  };
+  for (int i = 0; i < 3; ++i) {
+    CHECK(submit({.share = {{0.9, 1}}})->state() == TaskState::refused);
+    CHECK(submit({.memory = {{2000, 2000}}, .model = "m"})->state() == TaskState::refused);
+  }
+  CHECK(scheduler.stats().tenants.empty());
+  scheduler.result(submit({.share = {{0.25, 1}}, .model = "m"}));
+  CHECK(submit({.share = {{0.9, 1}}, .model = "m"})->state() == TaskState::refused);
+  REQUIRE(scheduler.stats().tenants.size() == 1);
+  CHECK(scheduler.stats().tenants[0].share == 0.25);
+}
+
+TEST_CASE("scheduler reports: equal tasks go in the order of their accounts, not of addresses") {
+  struct First final : Policy {
+    std::string name() const override { return "first"; }
+    std::optional<std::size_t> choose(std::span<const Candidate>, const Load&) override {
+      return 0;
+    }
+  };
+  Scheduler scheduler(
+      fresh_device(),
+      {.memory = 1000, .policy = std::make_shared<First>(), .background = false, .kept = 0});
+  std::vector<std::string> models = {"a", "b", "c", "d", "e", "f", "g", "h"};
+  std::mt19937 random(1);
+  for (int round = 1; round < 20; ++round) {
+    std::shuffle(models.begin(), models.end(), random);
+    std::vector<std::string> order;
+    const double share = round / 1000.0;  // another share is a new account, in memory freed before
+    for (const std::string& model : models) {
+      scheduler.submit({.share = {{share, 1}}, .model = model},
+                       make_work([&, model](const Stream&) { order.push_back(model); }));
+    }
+    scheduler.drain();
+    CHECK(order == models);
+  }
 }

@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,7 +27,9 @@ constexpr int kLanes = 3;  ///< of guaranteed tasks
 
 /// A scheduler without threads and with so many tasks on the device, none known to be done.
 struct Issued {
-  explicit Issued(int count) : scheduler(fresh_device(), {.memory = 1000, .background = false}) {
+  explicit Issued(int count)
+      : scheduler(fresh_device(),
+                  {.memory = 1000, .background = false, .most_running = {400, 400, 400}}) {
     FakeDriver::get().fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 << 20);
     for (int i = 0; i < count; ++i) {
       tasks.push_back(scheduler.submit({}, make_work([](const Stream&) {})));
@@ -61,10 +67,19 @@ std::unique_ptr<Work> nothing() {
 }  // namespace
 
 TEST_CASE("scheduler watch: each task is asked once when all are done") {
-  Issued issued(30);
-  CHECK(issued.count(TaskState::running) == 30);
-  CHECK(issued.calls("cuEventQuery") == 30);
-  CHECK(issued.count(TaskState::done) == 30);
+  for (const int count : {30, 96, 300}) {
+    CAPTURE(count);
+    Issued issued(count);
+    CHECK(issued.count(TaskState::running) == count);
+    CHECK(issued.calls("cuEventQuery") == count);
+    CHECK(issued.count(TaskState::done) == count);
+  }
+}
+
+TEST_CASE("scheduler watch: the context is set once for all questions") {
+  Issued issued(300);
+  CHECK(issued.calls("cuCtxSetCurrent") < 10);
+  CHECK(issued.count(TaskState::done) == 300);
 }
 
 TEST_CASE("scheduler watch: a task that is not done keeps those behind it, and no others") {
@@ -143,6 +158,62 @@ TEST_CASE("scheduler watch: a class whose tasks are done has room at once") {
     const auto task = scheduler.submit({.qos = Qos::burstable, .memory = {{600, 600}}}, nothing());
     CHECK(task->state() != TaskState::queued);
   }
+}
+
+TEST_CASE("scheduler watch: threads sleep while the first task waits for memory") {
+  /// The default one, with a count of its choices.
+  struct Counting final : Policy {
+    std::string name() const override { return "counting"; }
+    std::optional<std::size_t> choose(std::span<const Candidate> tasks, const Load& load) override {
+      ++choices;
+      return known->choose(tasks, load);
+    }
+    const std::shared_ptr<Policy> known = make_default_policy();
+    std::atomic<int> choices = 0;
+  };
+  const auto policy = std::make_shared<Counting>();
+  Scheduler scheduler(fresh_device(), {.memory = 1000, .policy = policy});
+  std::atomic<bool> go = false;
+  const auto holder = scheduler.submit({.qos = Qos::best_effort, .memory = {{900, 900}}},
+                                       make_work([&](const Stream&) {
+                                         while (!go) std::this_thread::sleep_for(1ms);
+                                       }));
+  while (holder->state() != TaskState::running) std::this_thread::sleep_for(1ms);
+  std::vector<TaskPointer> tasks;
+  for (const Qos qos : kAllClasses) {
+    tasks.push_back(scheduler.submit({.qos = qos, .memory = {{200, 200}}}, nothing()));
+  }
+  const auto free = scheduler.submit({.qos = Qos::best_effort}, nothing());
+  CHECK(ends_in_time(free));  // it asks for nothing
+  const int before = policy->choices;
+  std::this_thread::sleep_for(50ms);
+  CHECK(policy->choices - before < 50);
+  go = true;
+  for (const TaskPointer& task : tasks) CHECK(ends_in_time(task));
+}
+
+TEST_CASE("scheduler watch: a thread that waits by sleeping asks the driver nothing itself") {
+  static std::thread::id waiter;
+  static std::atomic<int> questions;
+  static std::atomic<bool> is_done;
+  waiter = std::this_thread::get_id();
+  questions = 0;
+  is_done = false;
+  FakeDriver::get().reset();
+  DriverApi api = FakeDriver::get().api();
+  api.cuEventQuery = [](CUevent) {
+    if (std::this_thread::get_id() == waiter) ++questions;
+    return is_done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  };
+  DeviceRegistry registry({.cuda = &api, .cuda_reason = {}, .sim = nullptr, .wanted = "auto"});
+  Scheduler scheduler(registry.by_index(0), {.memory = 1000});
+  const TaskPointer task = scheduler.submit({}, nothing());
+  CHECK_FALSE(scheduler.wait(task, 5ms));
+  CHECK(questions > 0);
+  questions = 0;
+  CHECK_FALSE(scheduler.wait(task, 5ms, WaitBy::sleeping));
+  CHECK(questions == 0);
+  is_done = true;
 }
 
 TEST_CASE("scheduler watch: tasks that wait for the memory of a partition begin when it is gone") {

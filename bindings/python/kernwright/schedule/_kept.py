@@ -45,7 +45,10 @@ class Kept:
 
     def evict(self) -> int:
         """Moves all of it to the host now, if no task uses it. Returns the bytes moved."""
-        return self._kept.evict() if self._kept else 0
+        if not self._kept:
+            return 0
+        self._scheduler._reap()  # a task that is done uses it no more
+        return int(self._kept.evict())
 
     def release(self) -> None:
         """Gives the arrays their content for good: the scheduler keeps them no more. Unfinished
