@@ -5,6 +5,7 @@ import concurrent.futures
 import functools
 import gc
 import json
+import logging
 import threading
 import time
 import weakref
@@ -313,7 +314,7 @@ def test_tasks_of_a_model_share_one_limit_and_one_reservation():
 
 def test_views(stepped, tmp_path):
     x = kw.ones(3)
-    first = stepped.submit(kw.exp, x, name="<one>", memory=600_000)
+    first = stepped.submit(kw.exp, x, name="<one>", model="[bold]m[/bold]", memory=600_000)
     stepped.submit(kw.exp, x, qos="best_effort").cancel()
     first.result()
     stepped.submit(kw.exp, x, memory=500_000, name="two")
@@ -333,7 +334,8 @@ def test_views(stepped, tmp_path):
     rich = pytest.importorskip("rich.console")
     with (tmp_path / "panel.txt").open("w") as file:
         rich.Console(width=140, file=file).print(stepped.panel())
-    assert "guaranteed" in (tmp_path / "panel.txt").read_text()
+    panel = (tmp_path / "panel.txt").read_text()
+    assert "guaranteed" in panel and "[bold]m[/bold]" in panel  # a name is no markup
 
 
 def test_long_tasks_of_a_class_run_beside_each_other():
@@ -383,6 +385,28 @@ def test_policies_of_python_with_threads():
     with Scheduler(policy=First()) as scheduler:
         tasks = [scheduler.submit(kw.full, 2, i, qos=CLASSES[i % 3]) for i in range(12)]
         assert [int(task.result().numpy()[0]) for task in tasks] == list(range(12))
+
+
+def test_a_policy_of_python_that_fails_is_told_once_and_asked_again(caplog):
+    class Failing:
+        fails = True
+
+        def choose(self, candidates, load):
+            if self.fails:
+                raise KeyError("nothing to choose")
+            return 0
+
+    policy = Failing()
+    with (
+        Scheduler(policy=policy, memory=2**20) as scheduler,
+        caplog.at_level(logging.ERROR, logger="kernwright"),
+    ):
+        task = scheduler.submit(kw.ones, 3)
+        with pytest.raises(TimeoutError, match=r"Failing failed: .*nothing to choose"):
+            task.result(timeout=0.2)
+        assert len([r for r in caplog.records if "Failing failed" in r.getMessage()]) == 1
+        policy.fails = False
+        assert task.result(timeout=20).shape == (3,)
 
 
 def test_await():

@@ -61,6 +61,7 @@ def panel(scheduler: Any) -> Any:
     from rich.console import Group
     from rich.panel import Panel
     from rich.table import Table
+    from rich.text import Text
 
     stats = scheduler.stats()
 
@@ -69,7 +70,7 @@ def panel(scheduler: Any) -> Any:
         for i, name in enumerate(header):
             made.add_column(name, justify="left" if i == 0 else "right")
         for row in rows:
-            made.add_row(*row)
+            made.add_row(*map(Text, row))  # names are no markup
         return made
 
     waiting = [task for task in scheduler.tasks() if task["state"] == "queued"]
@@ -81,7 +82,7 @@ def panel(scheduler: Any) -> Any:
             table(CLASS_HEADER, class_rows(stats)),
             memory_text(stats),
             table(TENANT_HEADER, tenant_rows(stats)),
-            *(printable(line) for line in lines),
+            *(Text(printable(line)) for line in lines),
         ),
         title=f"scheduler of {scheduler.device}, policy {scheduler.policy}",
     )
