@@ -72,15 +72,21 @@ def reference(q, k, v, mask=None, *, keep=1.0, **options):
     return np.einsum("bhij,bhjd->bhid", weight * keep, v), logarithms
 
 
+def score_changes(q, k, v, grad, mask=None, *, keep=1.0, **options):
+    """The gradient of each score, (batch, heads, queries, keys); its weight; the derivative of the
+    score by the product. All operands have the query's heads."""
+    weight, _, slope = weights_of(q, k, mask, **options)
+    change = np.einsum("bhid,bhjd->bhij", grad, v) * keep
+    return weight * (change - (weight * change).sum(-1, keepdims=True)), weight, slope
+
+
 def gradients(q, k, v, grad, mask=None, *, keep=1.0, **options):
     """Of query, key and value."""
     kv_shape = k.shape[:2]
     q, k, v = for_all_heads(q, k, v)
     grad = np.asarray(grad).astype(np.float64)
-    weight, _, slope = weights_of(q, k, mask, **options)
-    kept = weight * keep
-    change = np.einsum("bhid,bhjd->bhij", grad, v) * keep
-    change = weight * (change - (weight * change).sum(-1, keepdims=True)) * slope
+    change, weight, slope = score_changes(q, k, v, grad, mask, keep=keep, **options)
+    change, kept = change * slope, weight * keep
     of_heads = (change @ k, change.swapaxes(2, 3) @ q, kept.swapaxes(2, 3) @ grad)
     if not q.shape[1]:
         return of_heads

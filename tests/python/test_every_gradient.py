@@ -54,7 +54,7 @@ UNCLEAR = {
     "formats-nn.linear-*",
     "has an argument without a gradient": (
         "losses-nn.bce_with_logits experts-nn.route-groups positions-nn.rope* positions-nn.pope "
-        "attention-nn.attention-tiles attention-nn.attention-mask attention-nn.fused_matmul-tiles"
+        "attention-nn.attention-tiles attention-nn.fused_matmul-tiles"
     ),
 }
 

@@ -90,6 +90,9 @@ def attention(
       of new memory. So is a view with the elements of a head side by side, from such multiples
       on. Others cost a copy.
 
+    kw.grad() and its kin give gradients of query, key and value, of a mask of numbers, sinks and
+    alibi. Those of a mask and of alibi cost an attention() for each 256 keys.
+
     A row that sees no key is 0, as in torch, its logarithm -inf. Rows behind query_lengths are 0.
     The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,
     InvalidArgument for shapes and dtypes that do not go together.

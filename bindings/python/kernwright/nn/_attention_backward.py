@@ -50,7 +50,7 @@ def attention_backward(
     like `out`. Scores are computed once more, so memory grows with the tokens alone. Each gradient
     is summed in a fixed order: the same call gives the same bits each time. 16-bit elements go
     through matrix units and are summed in float32; weights and changes of scores are rounded to the
-    dtype in between. Mask, alibi and sinks get no gradients.
+    dtype in between. Mask, alibi and sinks get no gradients here; kw.grad() gives them, too.
 
     A query without any visible key gets 0, and so does a key without any query. Raises
     ArgumentError and InvalidArgument as attention() does.

@@ -10,6 +10,7 @@ import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array
 from kernwright._grad.recording import Joint, is_traced, note_joint, recordings, refuse_stale
+from kernwright._grad.table.attention_scores import mask_and_slopes
 from kernwright._grad.table.nn import constant
 from kernwright.errors import ArgumentError
 
@@ -22,34 +23,51 @@ def attention(
 ) -> tuple[Any, Any]:  # fmt: skip
     """The handler of attention(): the logarithms of the sums are kept for the gradient."""
     mask, sinks, slopes = arrays[:3]
-    constant("attention()", attn_mask=mask, alibi=slopes)
-    is_constant = not any(is_traced(each) for each in (query, key, value, sinks))
+    added = (sinks, mask, slopes)
+    turns_heads = any(is_traced(each) for each in (query, key, value))
+    is_constant = not turns_heads and not any(is_traced(each) for each in added)
     if decode and not is_constant:
-        constant("decode_attention()", query=query, key=key, value=value, sinks=sinks)
+        constant("decode_attention()", query=query, key=key, value=value, sinks=sinks, alibi=slopes)
     rows = None if is_constant else _rows_of(query, key, value)
-    if rows is not None and rest[2] is None:
-        rest = (*rest[:2], (_by_tokens(query, value.shape[-1]), None, None))
+    splits, most, targets = rest
+    if rows is not None and targets is None:
+        targets = (_by_tokens(query, value.shape[-1]), None, None)
     out, lse = _core._unrecorded(
         _core._attention, decode, query, key, value, arrays, scale, cap, left, right, third,
-        wants_lse or not is_constant, dropout_p, seed, offset, *rest,
+        wants_lse or not is_constant, dropout_p, seed, offset, splits, most, targets,
     )  # fmt: skip
     if is_constant:
         return out, lse
+
+    def attend(values: Array, drops: bool) -> Any:
+        return _core._attention(
+            decode, query, key, values, arrays, scale, cap, left, right, third, False,
+            dropout_p if drops else 0.0, seed, offset, splits, most, None,
+        )[0]  # fmt: skip
 
     def pull(g: Any, of_lse: Any = None) -> Sequence[Any]:
         if of_lse is not None:
             raise ArgumentError("the lse of attention() has no gradient: kw.stop_gradient(lse)")
         if g is None:
             return (None,) * len(operands)
-        of_sinks = _of_sinks(g, out, lse, sinks, arrays[5] is not None) if wants_sinks else None
-        made: Sequence[Any] = _core._attention_backward(
-            g, query, key, value, out, lse, arrays, scale, cap, left, right, dropout_p, seed,
-            offset, rows is not None,
-        )  # fmt: skip
-        return *made, of_sinks
+        heads: Sequence[Any] = (None,) * (len(operands) - len(added))
+        if turns_heads:
+            heads = _core._attention_backward(
+                g, query, key, value, out, lse, arrays, scale, cap, left, right, dropout_p, seed,
+                offset, rows is not None,
+            )  # fmt: skip
+        of_sinks, of_mask, of_slopes = None, None, None
+        if wants_sinks:
+            of_sinks = _of_sinks(g, out, lse, sinks, arrays[5] is not None)
+        if wants_mask or wants_slopes:
+            of_mask, of_slopes = mask_and_slopes(
+                g, value, out, (arrays[5], arrays[6]), bool(dropout_p), attend,
+                mask if wants_mask else None, slopes if wants_slopes else None,
+            )  # fmt: skip
+        return *heads, of_sinks, of_mask, of_slopes
 
-    wants_sinks = is_traced(sinks)
-    operands = (query, key, value, sinks) if rows is None else (rows, sinks)
+    wants_sinks, wants_mask, wants_slopes = (is_traced(each) for each in added)
+    operands = (*((query, key, value) if rows is None else (rows,)), *added)
     note_joint("attention()", operands, (out, lse), pull)
     return out, lse if wants_lse else None
 
