@@ -110,6 +110,7 @@ def test_completions_take_a_response_format(client):
 
 
 WRONG = [
+    ({"watermarking": 0}, "watermarking", "false"),
     ({"guided_regex": "[0-9"}, "guided_regex", "unclosed"),
     ({"guided_regex": "a" * 300_000}, "guided_regex", "300,000 characters, and 262,144"),
     ({"guided_regex": "\u0000("}, "guided_regex", "cannot be used"),

@@ -106,6 +106,17 @@ def test_wrong_bodies_do_not_fit(client, told, path):
     assert refused > 0
 
 
+def test_bounds_of_tokens_are_told(told):
+    for path, field, wrong, right in (
+        ("/detokenize", "tokens", [-1], [0]), ("/detokenize", "tokens", [2**31], [2**31 - 1]),
+        ("/v1/responses", "max_output_tokens", 2**31 + 1, 2**31),
+        ("/v1/chat/completions", "max_tokens", 0, 1), ("/v1/completions", "max_tokens", -1, 0),
+    ):  # fmt: skip
+        for value, fits in ((wrong, False), (right, True)):
+            body = {**RIGHT.get(path, {}), field: value}
+            assert validator(told, path).is_valid(body) == fits, (path, body)
+
+
 def test_keys_are_told_of_and_asked_for():
     with serving(WritingEngine(llm.load(TINY)), keys=Keys({"a": "first-key"})) as client:
         assert client.ask("GET", "/openapi.json")[0] == 401

@@ -49,7 +49,8 @@ _CONTENT = {
     ]
 }
 # The structs leave prompts, and the inputs of embeddings, as bytes: these schemas tell their forms.
-_TOKENS = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+_TOKEN = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+_TOKENS = {"type": "array", "items": _TOKEN}
 _PROMPT = {
     "anyOf": [
         _TEXT, _TOKENS, {"type": "array", "items": _TEXT}, {"type": "array", "items": _TOKENS},
@@ -158,6 +159,9 @@ def _add_bounds(schema: dict[str, Any], limits: Limits) -> None:
     bounds["timeout"] = {"exclusiveMinimum": 0, "maximum": limits.seconds}
     bounds["cache_salt"] = {"minLength": 1, "maxLength": limits.salt_length}
     bounds["truncate_prompt_tokens"] = {"minimum": -1}
+    bounds["tokens"] = {"items": _TOKEN}
+    for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
+        bounds[name] = {"minimum": 0 if "echo" in schema["properties"] else 1, "maximum": 2**31}
     if not limits.priorities:
         bounds["priority"] = {"minimum": 0, "maximum": 0}
     bounds["messages"] = {

@@ -342,7 +342,9 @@ def _refuse_unknown(fields: dict[str, msgspec.Raw], known: tuple[str, ...]) -> N
 
 
 def _require_neutral(name: str, value: Any) -> None:
-    if value not in NEUTRAL[name]:
+    # In Python 0 equals false, and in JSON it does not.
+    if not any(value == each and (value is each or type(each) is not bool)
+               for each in NEUTRAL[name]):  # fmt: skip
         told = msgspec.json.encode(NEUTRAL[name][0]).decode()
         raise ApiError(
             400, f"{name} is not supported: it may only be {told}, which changes nothing",
