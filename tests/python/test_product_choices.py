@@ -424,6 +424,23 @@ def test_the_rule_splits_where_a_wave_is_short(rows, columns, inner, splits):
     assert ("splits" in _core._gemm_choice(rows, columns, inner)) == splits
 
 
+def test_plans_of_one_column_launch_kernels_of_their_own():
+    """The rule makes b^T @ a^T by a skinny kernel; plans of a @ b are measured themselves."""
+    code = (
+        "import numpy as np, kernwright as kw\n"
+        "from kernwright import _core\n"
+        "a = kw.asarray(np.arange(32768, dtype='f4').reshape(256, 128) % 7)\n"
+        "b = kw.ones((128, 1))\n"
+        "for plan in (_core._product(a, b)[3][0], []):\n"
+        "    got = _core._with_product(plan, lambda: kw.matmul(a, b))\n"
+        "    assert (got.numpy() == a.numpy().sum(1, keepdims=True)).all()\n"
+    )
+    ended = run_child(code, KERNWRIGHT_LOG="debug")
+    assert ended.code == 0, ended.err
+    assert ended.err.count("launch fma_gemm<") == 1
+    assert ended.err.count("launch skinny_dot<") == 1
+
+
 def test_rules_of_float32():
     code = textwrap.dedent("""
         import numpy as np, kernwright as kw
