@@ -77,6 +77,11 @@ MODELS = {
     "gpt2": ("GPT2", {
         "vocab_size": 96, "n_positions": 64, "n_embd": 64, "n_layer": 3, "n_head": 4,
         "bos_token_id": 1, "eos_token_id": 2}),
+    "gpt2_scaled": ("GPT2", {
+        "vocab_size": 96, "n_positions": 64, "n_embd": 64, "n_layer": 3, "n_head": 4,
+        "n_inner": 160, "activation_function": "relu", "scale_attn_weights": False,
+        "scale_attn_by_inverse_layer_idx": True, "tie_word_embeddings": False,
+        "bos_token_id": 1, "eos_token_id": 2}),
     "gpt_oss": ("GptOss", _with(
         num_local_experts=4, num_experts_per_tok=2, sliding_window=16)),
     "olmo2": ("Olmo2", _with(head_dim=16)),
@@ -122,8 +127,8 @@ def token_ids(count=TOKENS):
 
 
 def stored():
-    """The config's fields, the shapes by names, logits (40, vocabulary), the next 12 greedy tokens
-    and their margins, of each model."""
+    """The config's fields, those among them that a file may leave out, the shapes by names, logits
+    (40, vocabulary), the next 12 greedy tokens and their margins, of each model."""
     with np.load(STORED) as file:
         texts = json.loads(bytes(file["texts"]).decode())
         return {
@@ -135,6 +140,16 @@ def stored():
             }
             for name in texts
         }
+
+
+def optional(config, config_class):
+    """The settings of a config that its class has without being told."""
+    default = config_class().to_dict()
+    return [
+        name
+        for name, value in config.items()
+        if name in default and default[name] == value and not name.startswith(("num_", "model_"))
+    ]
 
 
 def record():
@@ -174,7 +189,9 @@ def record():
                 margins.append(float(top.values[0] - top.values[1]))
                 greedy.append(int(top.indices[0]))
                 ids = torch.cat([ids, top.indices[:1][None]], 1)
-        texts[name] = {"config": config, "shapes": shapes}
+        texts[name] = {
+            "config": config, "optional": optional(config, config_class), "shapes": shapes
+        }  # fmt: skip
         arrays |= {
             f"{name}.logits": logits.float().numpy(),
             f"{name}.greedy": np.array(greedy, np.int32),

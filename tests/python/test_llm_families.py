@@ -45,6 +45,20 @@ def test_logits_are_those_of_transformers(name, tmp_path):
     assert distance(made, STORED[name]["logits"]) < 1e-5
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["gemma2", "gemma3", "glm", "gpt2", "mixtral", "olmo2", "phi3", "smollm3", "starcoder2"],
+)
+def test_settings_that_a_file_leaves_out_are_those_of_its_family(name, tmp_path):
+    written(tmp_path, name)
+    config = dict(STORED[name]["config"])
+    for field in STORED[name]["optional"]:
+        del config[field]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    made = llm.load(tmp_path, dtype="float32").logits(language_models.token_ids()).numpy()
+    assert distance(made, STORED[name]["logits"]) < 1e-5
+
+
 @pytest.mark.parametrize("name", ["llama", *EXPERTS])
 def test_logits_in_bfloat16_are_near_those_of_float32(name, tmp_path):
     model = llm.load(written(tmp_path, name), dtype="bfloat16")

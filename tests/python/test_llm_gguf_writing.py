@@ -36,7 +36,7 @@ def same_value(made, expected):
     return made == expected
 
 
-@pytest.mark.parametrize("name", [name for name in STORED if name != "glm"])
+@pytest.mark.parametrize("name", [n for n in STORED if n not in ("glm", "gpt2_scaled")])
 def test_files_are_those_of_the_converter(name, tmp_path):
     source = folder_of(tmp_path / "source", name, dtype="float32")
     llm.quantize(source, tmp_path / "m.gguf", "q8_0")

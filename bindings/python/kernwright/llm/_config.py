@@ -159,6 +159,45 @@ _GPT2_NAMES = {
     "hidden_activation": "hidden_act",
 }  # fmt: skip
 
+_GLM = {"attention_bias": True, "partial_rotary_factor": 0.5, "rms_norm_eps": 1.5625e-07}
+_GEMMA = {"hidden_act": "gelu_pytorch_tanh", "query_pre_attn_scalar": 256}
+# What a config.json may leave out: settings that transformers' class of the architecture has, where
+# these are not Llama's. Files of SmolLM3 and StarCoder 2 say nothing of their tied heads.
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "GPT2LMHeadModel": {
+        "hidden_act": "gelu_new", "rms_norm_eps": 1e-5, "tie_word_embeddings": True,
+    },
+    "Gemma2ForCausalLM": _GEMMA | {
+        "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
+    },
+    "Gemma3ForCausalLM": _GEMMA | {"rope_theta": 1e6, "sliding_window": 4096},
+    "Glm4ForCausalLM": _GLM,
+    "GlmForCausalLM": _GLM,
+    "GptOssForCausalLM": {"rms_norm_eps": 1e-5, "rope_theta": 150000.0, "sliding_window": 128},
+    "MixtralForCausalLM": {"rms_norm_eps": 1e-5, "rope_theta": 1e6},
+    "Olmo2ForCausalLM": {"rms_norm_eps": 1e-5},
+    "Phi3ForCausalLM": {"rms_norm_eps": 1e-5},
+    "SmolLM3ForCausalLM": {"rope_theta": 2e6, "tie_word_embeddings": True},
+    "Starcoder2ForCausalLM": {
+        "hidden_act": "gelu_pytorch_tanh", "rms_norm_eps": 1e-5, "tie_word_embeddings": True,
+    },
+}  # fmt: skip
+_GPT_OSS_SCALING = {
+    "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
+    "original_max_position_embeddings": 4096,
+}  # fmt: skip
+
+
+def _defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the architecture that `fields` lack."""
+    names = fields.get("architectures")
+    name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
+    found = {k: v for k, v in _DEFAULTS.get(name, {}).items() if k not in fields}
+    rules = ("rope_parameters", "rope_scaling", "rope_theta")
+    if name == "GptOssForCausalLM" and not any(rule in fields for rule in rules):
+        found["rope_scaling"] = _GPT_OSS_SCALING
+    return found
+
 
 def _shown(value: Any) -> str:
     """A value in a message; digits of huge numbers are not all made."""
@@ -176,6 +215,7 @@ class _Reader:
         for old, name in _GPT2_NAMES.items():
             if self.fields.get(old) is not None and self.fields.get(name) is None:
                 self.fields[name] = self.fields[old]
+        self.fields |= _defaults(self.fields)
 
     def config(self) -> Config:
         heads = self.count("num_attention_heads")

@@ -92,6 +92,7 @@ def config_of(file: Gguf, source: str) -> Config:
         "architectures": [name], "rope_interleaved": pairs,
         "hidden_act": _ACTIVATIONS.get(kind, "silu"),
         "tie_word_embeddings": "output.weight" not in file,
+        "rope_theta": fields.get("rope_theta", 10000.0), "partial_rotary_factor": 1.0,
         **_special_tokens(file.metadata), **_shapes(file, meta, fields, source),
     }  # fmt: skip
     scaling = _scaling(file, meta, fields)

@@ -19,7 +19,12 @@ class Block(Module):
 
     def __init__(self, config: Config, layer: int) -> None:
         self.input_norm = LayerNorm(config.hidden_size, config.norm_eps)
-        self.attention = Attention(config, layer, rope=None, bias=True, output_bias=True)
+        scale = config.head_dim**-0.5 if config.flag("scale_attn_weights", True) else 1.0
+        if config.flag("scale_attn_by_inverse_layer_idx", False):
+            scale /= layer + 1
+        self.attention = Attention(
+            config, layer, rope=None, bias=True, output_bias=True, scale=scale
+        )
         self.post_norm = LayerNorm(config.hidden_size, config.norm_eps)
         self.mlp = MLP(config, bias=True)
 
@@ -29,7 +34,8 @@ class Block(Module):
 
 
 class GPT2(Module):
-    """Tables of tokens and of positions, blocks, a norm; the table of tokens gives the logits."""
+    """Tables of tokens and of positions, blocks, a norm; the table of tokens gives the logits,
+    unless `tie_word_embeddings` is false."""
 
     names: ClassVar[_names.Names] = _names.GPT2
 
@@ -39,7 +45,8 @@ class GPT2(Module):
         self.layers = [Block(config, i) for i in range(config.num_layers)]
         self.norm = LayerNorm(config.hidden_size, config.norm_eps)
         self.head = Linear(config.hidden_size, config.vocab_size)
-        self.head.weight = self.embedding.weight
+        if config.flag("tie_word_embeddings", True):
+            self.head.weight = self.embedding.weight
 
     def cache_layers(self) -> list[tuple[int, int]]:
         """(kv_heads, head_dim) of what each layer keeps of a token."""
