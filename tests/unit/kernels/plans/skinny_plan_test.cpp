@@ -247,8 +247,8 @@ TEST_CASE("skinny plan: launches that run at once as a whole begin early") {
   const auto ahead = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     return plan_skinny(hopper_rows(m, n, k), {}).ahead;
   };
-  CHECK(ahead(1, 4096, 4096) == 1);
-  CHECK(ahead(1, 14336, 4096) == 0);
+  CHECK(ahead(2, 4096, 4096) == 1);
+  CHECK(ahead(2, 14336, 4096) == 0);
   CHECK(ahead(8, 14336, 4096) == 1);
   CHECK(ahead(8, 128256, 4096) == 0);
   CHECK(ahead(16, 4096, 4096) == 4);
@@ -256,6 +256,26 @@ TEST_CASE("skinny plan: launches that run at once as a whole begin early") {
   CHECK(ahead(16, 128256, 4096) == 0);
   CHECK(ahead(16, 2112, 8192) == 0);  // clusters of four blocks do not all run at once
   CHECK(ahead(16, 2048, 8192) == 4);  // those of three do
+}
+
+TEST_CASE("skinny plan: one row begins early, and fetches what a third of the L2 holds") {
+  const auto ahead = [](std::int64_t n, std::int64_t k) {
+    const SkinnyPlan plan = plan_skinny(hopper_rows(1, n, k), {});
+    CHECK(plan.kernel == SkinnyKernel::dot);
+    return plan.ahead;
+  };
+  CHECK(ahead(3072, 2048) == 2);  // all that the blocks load
+  CHECK(ahead(2048, 2048) == 2);
+  CHECK(ahead(2048, 8192) == 2);  // half of it: 16 MB
+  CHECK(ahead(16384, 2048) == 1);
+  CHECK(ahead(4096, 4096) == 1);
+  CHECK(ahead(4096, 14336) == 1);
+  CHECK(ahead(128256, 4096) == 1);
+  CHECK(ahead(64, 16384) == 8);
+  SkinnyShape shape = hopper_rows(1, 4096, 4096);
+  CHECK(plan_skinny(shape, {.ahead = 0}).ahead == 0);  // as who measures asks for
+  shape.overlapping = false;
+  CHECK(plan_skinny(shape, {}).ahead == 0);
 }
 
 TEST_CASE("skinny plan: two blocks of a launch that begins early do not share a multiprocessor") {
