@@ -64,7 +64,7 @@ namespace {
 
 /// A part of the earliest prompt alone, or all rows in generation.
 StepPlan deterministic_plan(std::span<const std::shared_ptr<Sequence>> running,
-                            std::int32_t max_tokens, const Buckets& buckets) {
+                            const ScheduleOptions& options, const Buckets& buckets) {
   StepPlan plan;
   const auto add = [&](const std::shared_ptr<Sequence>& sequence, std::int32_t count) {
     plan.tokens += count;
@@ -74,7 +74,7 @@ StepPlan deterministic_plan(std::span<const std::shared_ptr<Sequence>> running,
     return each->computed < each->prompt_length() && each->due() > 0;
   });
   if (prompt != running.end()) {
-    const std::int32_t whole = max_tokens - (*prompt)->computed % max_tokens;
+    const std::int32_t whole = options.max_tokens - (*prompt)->computed % options.max_tokens;
     add(*prompt, std::min((*prompt)->due(), whole));
     plan.bucket = {1, buckets.mixed_tokens.back()};
     return plan;
@@ -82,7 +82,7 @@ StepPlan deterministic_plan(std::span<const std::shared_ptr<Sequence>> running,
   for (const auto& sequence : running) {
     if (sequence->due() > 0) add(sequence, 1);
   }
-  plan.bucket = buckets.decoding(buckets.decode_rows.back());
+  plan.bucket = buckets.decoding(options.any_rows ? plan.tokens : buckets.decode_rows.back());
   return plan;
 }
 
@@ -110,7 +110,7 @@ StepPlan shared_plan(std::span<const std::shared_ptr<Sequence>> running, std::in
 
 StepPlan plan_step(std::span<const std::shared_ptr<Sequence>> running,
                    const ScheduleOptions& options, const Buckets& buckets) {
-  StepPlan plan = options.deterministic ? deterministic_plan(running, options.max_tokens, buckets)
+  StepPlan plan = options.deterministic ? deterministic_plan(running, options, buckets)
                                         : shared_plan(running, options.max_tokens, buckets);
   for (const StepPart& part : plan.parts) {
     if (part.yields) plan.bucket.features |= part.sequence->features();

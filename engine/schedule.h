@@ -60,6 +60,9 @@ struct ScheduleOptions {
   /// of generation have the size of the largest, and prompts run alone, cut at multiples of
   /// max_tokens.
   bool deterministic = false;
+  /// The kernels of a deterministic engine sum up a row in the same order in a step of any size:
+  /// steps of generation have the rows that they need.
+  bool any_rows = false;
 };
 
 /// Plans the next step of the running sequences, the earliest admitted first: one token of each

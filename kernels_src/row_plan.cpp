@@ -5,6 +5,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/math.h"
+#include "kernels_src/plans/planned_rows.h"
 
 #include <algorithm>
 #include <bit>
@@ -101,7 +102,7 @@ RowTile tile_rows_by_warps(const Device& device, RowExtent extent, int pack, int
   const RowTile tile = tile_rows(extent.n, pack, values);
   if (tile.width <= 32) return tile;
   const std::int64_t packs = extent.n / pack, most = std::max(1, 2 * values / pack);
-  const bool many = extent.rows > 2 * multiprocessors_of(device);
+  const bool many = planned_rows(extent.rows) > 2 * multiprocessors_of(device);
   std::int64_t items = std::max(1, values / pack);
   while (items < most && packs > (many ? kManyRowsThreads : kFewRowsThreads) * items) ++items;
   const std::int64_t width = std::max<std::int64_t>(128, whole_warps(packs, items));
@@ -125,9 +126,10 @@ std::optional<RowCluster> cluster_rows(const Device& device, RowExtent extent, i
   while (plan.blocks < kMostClusterBlocks && !fits(kFewRowsThreads)) plan.blocks *= 2;
   // A multiprocessor has room for one larger block: that gains where rows are read from memory
   // twice without it, and not from L2.
-  const bool many = extent.rows > 2 * multiprocessors_of(device);
+  const std::int64_t rows = planned_rows(extent.rows);
+  const bool many = rows > 2 * multiprocessors_of(device);
   const std::int64_t threads = many && !fits(kFewRowsThreads) ? kMostThreads : kFewRowsThreads;
-  const std::int64_t blocks = extent.rows * plan.blocks;
+  const std::int64_t blocks = rows * plan.blocks;
   const bool fills = 2 * blocks >= multiprocessors_of(device) && blocks <= kMostBlocks;
   if (device.compute_capability().major < 9 || packs < kLeastClusterPacks || !fits(threads) ||
       !fills)
@@ -151,8 +153,8 @@ RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int value
     return ceil_div(extent.n, std::int64_t{kChunkThreads} * plan.items * pack);
   };
   const std::int64_t wanted = 2 * multiprocessors_of(device);
-  while (plan.items > 1 && plan.items * pack > 4 && extent.rows * chunks() < wanted)
-    plan.items /= 2;
+  const std::int64_t rows = planned_rows(extent.rows);
+  while (plan.items > 1 && plan.items * pack > 4 && rows * chunks() < wanted) plan.items /= 2;
   plan.chunks = chunks();
   if (plan.chunks > kMostBlocks / extent.rows) {
     throw InvalidArgument(
@@ -163,7 +165,7 @@ RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int value
 }
 
 bool are_few_and_long(const Device& device, RowExtent extent) {
-  return extent.n > kLongRow && extent.rows < multiprocessors_of(device) / 2;
+  return extent.n > kLongRow && planned_rows(extent.rows) < multiprocessors_of(device) / 2;
 }
 
 std::vector<int> axis_last(int ndim, int axis) {

@@ -5,6 +5,7 @@
 #include "kernels_src/attention/attention_call.h"
 #include "kernels_src/attention/decode_attention.cu.h"
 #include "kernels_src/family.h"
+#include "kernels_src/plans/planned_rows.h"
 #include "kernels_src/zeroed_words.h"
 
 #include <algorithm>
@@ -244,16 +245,18 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   AttentionCall& call = made.call;
   const std::int64_t rows = made.most_queries * (call.heads / call.kv_heads);
   call.row_tiles = static_cast<std::int32_t>((rows + kDecodeRows - 1) / kDecodeRows);
-  const std::int64_t blocks = std::int64_t{call.batches} * call.kv_heads * call.row_tiles;
+  const std::int64_t each = std::int64_t{call.kv_heads} * call.row_tiles;
+  const std::int64_t blocks = call.batches * each;
+  const std::int64_t planned = planned_sequences(call.batches) * each;
   const bool whole = sees_all_keys(call) && !is_flat(call) && call.table == 0;
-  DecodeBlock block = plan_decode_block(device, made, blocks);
+  DecodeBlock block = plan_decode_block(device, made, planned);
   const std::int64_t steps = (call.keys + step_of(made, block) - 1) / step_of(made, block);
   if (splits == 0) {
-    splits = choose_cluster(device, blocks, steps, whole);
-    make_cluster(device, made, blocks, splits, block);
-    if (!block.cluster) splits = choose_splits(device, blocks, steps, block.warps == 8);
+    splits = choose_cluster(device, planned, steps, whole);
+    make_cluster(device, made, planned, splits, block);
+    if (!block.cluster) splits = choose_splits(device, planned, steps, block.warps == 8);
   }
-  if (!block.cluster) make_cluster(device, made, blocks, splits, block);
+  if (!block.cluster) make_cluster(device, made, planned, splits, block);
   Array partial;
   if (block.cluster) {
     call.splits = static_cast<std::int32_t>(splits);

@@ -9,6 +9,7 @@
 #include "kernels_src/gemv/skinny_kernels.h"
 #include "kernels_src/gemv/skinny_problem.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/plans/planned_rows.h"
 
 #include <algorithm>
 #include <utility>
@@ -186,6 +187,18 @@ SkinnyProblem describe_skinny(const SkinnyCall& call, const Array& out, const Sk
   return p;
 }
 
+/// Within PlannedRowsScope the kernel and the shares of k are those of its rows.
+SkinnyPlan plan_skinny_rows(const SkinnyShape& shape, SkinnyPlan wanted) {
+  if (planned_rows(shape.m) == shape.m) return plan_skinny(shape, wanted);
+  SkinnyShape planned = shape;
+  planned.m = planned_rows(shape.m);
+  const SkinnyPlan common = plan_skinny(planned, wanted);
+  wanted.kernel = common.kernel;
+  wanted.warps = common.warps;
+  wanted.splits = common.splits;
+  return plan_skinny(shape, wanted);
+}
+
 /// Brings the operands into the layouts that the kernels read. Returns the shape of the product.
 SkinnyShape prepare_skinny(SkinnyCall& call, const Shape& result, const Stream& on) {
   call.x = with_aligned_skinny_rows(with_near_skinny_rows(call.x, on), on);
@@ -322,7 +335,7 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
                 .shape = prepare_skinny(call, shape, on),
                 .plan = {},
                 .problem = {}};
-  job.plan = plan_skinny(job.shape, call.plan);
+  job.plan = plan_skinny_rows(job.shape, call.plan);
   job.problem = describe_skinny(call, result, job.shape, job.plan);
   std::optional<Array> partial;
   if (adds_splits(job.plan)) {

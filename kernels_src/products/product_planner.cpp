@@ -5,6 +5,7 @@
 #include "kernels_src/gemm/fma/fma_gemm.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/packed/packed_plan.h"
+#include "kernels_src/plans/planned_rows.h"
 #include "kernels_src/products/product_choices.h"
 
 namespace kernwright::kernels {
@@ -95,6 +96,7 @@ ProductRequest product_request(const Array& a, const Array& b, ScalarType out, P
 
 ProductPlan plan_product(const Device& device, const ProductRequest& request) {
   if (request.packed != nullptr) return plan_packed_product(device, request);
+  if (PlannedRowsScope::current() && request.few) return SkinnyPlan{};
   const ProductRow tuned = tuned_product(device, request.key);
   const bool is_skinny = tuned && std::holds_alternative<SkinnyPlan>(*tuned);
   if (tuned && (request.few ? is_skinny || !request.skinny_only : !is_skinny)) return *tuned;

@@ -8,6 +8,7 @@
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
+#include "kernels_src/plans/planned_rows.h"
 #include "kernels_src/sampling/sampling.cu.h"
 #include "kernels_src/sort/rows.h"
 
@@ -262,7 +263,8 @@ void sample_tokens(const Array& out, const Array& logits, const SamplingOptions&
   settings.steps = operands.add(PerRow<int>{.each = options.steps}, ScalarType::int32, "step");
   settings.wide_out = out.type() == ScalarType::int64;
 
-  launch_sampling(out, rows, settings, sampling_plan(device, count, tokens, options), on, stream);
+  launch_sampling(out, rows, settings, sampling_plan(device, planned_rows(count), tokens, options),
+                  on, stream);
   if (options.state.counter) advance_counter(*options.state.counter, 1, stream);
   rows.use_on(on);
   out.use_on(on);

@@ -1,11 +1,15 @@
 // Launch numbers for the tuner, and compiling without launches for warming up.
+#include "base/errors.h"
+#include "base/format.h"
 #include "bindings/kernels/bind_kernels.h"
 #include "bindings/support/gil.h"
 #include "jit/compile_only.h"
 #include "kernels_src/launch_choices.h"
+#include "kernels_src/plans/planned_rows.h"
 #include "kernels_src/products/kernel_choices.h"
 
 #include <pybind11/stl.h>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +60,14 @@ py::object launched(const py::function& work) {
   return work();
 }
 
+py::object with_planned_rows(std::int64_t most, const py::function& work) {
+  if (most < 1 || most > kernels::kMostPlannedRows)
+    throw InvalidArgument(
+        format("plans count on 1 to {} rows, not {}", kernels::kMostPlannedRows, most));
+  const kernels::PlannedRowsScope scope(kernels::PlannedRows{most});
+  return work();
+}
+
 }  // namespace
 
 void bind_choices(py::module_& m) {
@@ -71,6 +83,7 @@ void bind_choices(py::module_& m) {
   m.def("_launch_table_path", [] { return kernels::launch_table_path().string(); });
   m.def("_compile_only", &compile_only);
   m.def("_launched", &launched);
+  m.def("_with_planned_rows", &with_planned_rows);
 }
 
 }  // namespace kernwright::python

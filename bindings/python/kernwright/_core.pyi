@@ -70,6 +70,7 @@ from kernwright._core_kernels import _set_default_dtype as _set_default_dtype
 from kernwright._core_kernels import _shape_class as _shape_class
 from kernwright._core_kernels import _svd as _svd
 from kernwright._core_kernels import _use_launch_table as _use_launch_table
+from kernwright._core_kernels import _with_planned_rows as _with_planned_rows
 from kernwright._core_kernels import _with_product as _with_product
 from kernwright._core_memory import AsyncResource as AsyncResource
 from kernwright._core_memory import CallbackResource as CallbackResource

@@ -25,6 +25,7 @@ class _EngineLoop:
         vocabulary: int,
         detail_words: int = 0,
         deterministic: bool = False,
+        any_rows: bool = False,
         prefix_cache: bool = False,
         queue_limit: int = 0,
         draft_tokens: int = 0,

@@ -70,6 +70,12 @@ TEST_CASE("schedule: deterministic plans keep prompts apart, cut at multiples of
   plan = plan_step(running, options, buckets);
   CHECK(counts_of(plan) == std::vector{1, 1});
   CHECK(plan.bucket == Bucket{4, 4});
+  ScheduleOptions any = options;
+  any.any_rows = true;
+  CHECK(plan_step(running, any, buckets).bucket == Bucket{2, 2});
+  running.resize(1);
+  CHECK(plan_step(running, any, buckets).bucket == Bucket{1, 1});
+  CHECK(plan_step(std::vector{with_prompt(80, 80, 24)}, any, buckets).bucket == Bucket{1, 32});
 }
 
 TEST_CASE("schedule: a recorded step has the features of all rows that get a token") {

@@ -16,6 +16,7 @@ import kernwright as kw
 from kernwright._core import Array, _EngineLoop
 from kernwright.errors import Error
 from kernwright.llm._adapters.adapters import AdapterPlace, Adapters
+from kernwright.llm._alike import sums_alike
 from kernwright.llm._caches import CacheFormat, made_caches, named_arrays, on_host, require_pages
 from kernwright.llm._draft import Draft, require_no_draft
 from kernwright.llm._draft_model import DraftModel
@@ -99,7 +100,7 @@ class TokenEngine:
     these rows may need, unless said otherwise; `dtype` is theirs, or a CacheFormat. A step computes
     up to `max_tokens_per_step` tokens.
     With `deterministic` a sequence's tokens and log-probabilities have the same bits whatever else
-    runs beside: each step of generation then costs as much as one of `max_rows` sequences. With
+    runs beside: a step of generation costs as much as one of `max_rows`, see sums_alike(). With
     `prefix_cache` pages of earlier texts stay as long as nobody else needs them, and texts that
     begin alike share them: a chat goes on without its past being computed again. `host_cache` bytes
     of page-locked memory keep copies of such pages when others need the device's. With a `draft`
@@ -123,6 +124,7 @@ class TokenEngine:
     ) -> None:  # fmt: skip
         self._scheduler = scheduler
         require_no_draft(draft, deterministic)
+        self.any_rows: bool = deterministic and sums_alike(model, max_rows, device)
         each = -(-capacity // page_size)
         self._pages = max_rows * each if pages is None else pages
         self._capacity, self._sampled = capacity, vocabulary if sampled is None else sampled
@@ -130,10 +132,9 @@ class TokenEngine:
         self._loop = _EngineLoop(
             max_rows=max_rows, capacity=capacity, page_size=page_size, pages=self._pages,
             max_tokens=max_tokens_per_step or max(2 * max_rows, 512), vocabulary=vocabulary,
-            detail_words=DETAIL_WORDS, deterministic=deterministic,
+            detail_words=DETAIL_WORDS, deterministic=deterministic, any_rows=self.any_rows,
             prefix_cache=prefix_cache, queue_limit=queue_limit or 0, short_length=short_length,
-            device=device,
-            **_draft_options(draft, drafter),
+            device=device, **_draft_options(draft, drafter),
         )  # fmt: skip
         stream = self._loop.stream
         with stream:
@@ -155,7 +156,7 @@ class TokenEngine:
         self._record = Recorder(
             model, self._loop, caches, vocabulary, adapters, deterministic,
             drafter_of(drafter, self._loop, more[0] if more else [], self._sampled, pool),
-            self._sampled,
+            self._sampled, max_rows if self.any_rows else None,
         )  # fmt: skip
         self._adapters, self._deterministic = adapters, deterministic
         self._short_length = short_length

@@ -78,7 +78,7 @@ def decoding(
     "host_us" the host's work in a step; "nodes" the kernels of the graph.
     """
     engine = _engine(model, rows, context + 4 * steps, deterministic)
-    padded = SAME_ROWS if deterministic else rows
+    padded = SAME_ROWS if deterministic and not engine.any_rows else rows
     sampling = Sampling(max_tokens=4 * steps)
     streams = [engine.stream(each, sampling) for each in _prompts(model, rows, context - steps)]
     try:

@@ -270,8 +270,9 @@ class Model:
           form. Needs a tokenizer, and llguidance of ``pip install 'kernwright[llm]'``.
         - adapter: the name of an adapter of load_adapter(); without it the model is as its files.
         - deterministic: tokens and log-probabilities have the same bits whatever else is in the
-          batch. A step then costs as much as one of 32 texts, a prompt as one of whole 256 tokens;
-          calls with and without it have caches of their own, made anew when they take turns.
+          batch. A step then costs as much as one of 32 texts, unless Hopper multiplies weights of
+          16 bits; a prompt as one of whole 256 tokens. Calls with and without it have caches of
+          their own, made anew when they take turns.
         - draft: "ngram", "mtp", the path of a draft model, or an llm.Draft: steps check guesses of
           the next tokens, where it pays. The tokens are the same. Calls with another draft have
           caches of their own, too; a draft model that a call loaded stays for the next one. Without

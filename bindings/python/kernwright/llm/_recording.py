@@ -10,6 +10,7 @@ import numpy as np
 import kernwright as kw
 from kernwright._core import Array, _EngineLoop
 from kernwright._core import _compile_only as compile_only
+from kernwright._core import _with_planned_rows as with_planned_rows
 from kernwright.llm._adapters.adapters import Adapters
 from kernwright.llm._drafting import Drafter
 from kernwright.llm._paged_step import LayerCache, PagedStep
@@ -26,15 +27,17 @@ class Recorder:
 
     The kernels are compiled before a graph is recorded: those of a model of this package at the
     same time, in a call without launches; those of others by doing the work once, with an empty
-    plan. All graphs share one pool of memory.
+    plan. All graphs share one pool of memory. With `planned_rows` the kernels of all steps sum up a
+    row in the order that suits so many rows.
     """
 
     def __init__(
         self, model: Callable[[Step], Array], loop: _EngineLoop, caches: Sequence[LayerCache],
         vocabulary: int, adapters: Adapters | None = None, deterministic: bool = False,
         drafter: Drafter | None = None, sampled: int | None = None,
+        planned_rows: int | None = None,
     ) -> None:  # fmt: skip
-        self._drafter = drafter
+        self._drafter, self._planned_rows = drafter, planned_rows
         self._model, self._loop, self._caches = model, loop, caches
         self._vocabulary = vocabulary
         self._sampled = vocabulary if sampled is None else sampled  # the tokens behind are padding
@@ -45,12 +48,18 @@ class Recorder:
         self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
         adapters: bool = False, drafts: int = 0, catches_up: bool = False,
     ) -> kw.Graph:  # fmt: skip
-        def step() -> None:
+        def made() -> None:
             if catches_up:
                 assert self._drafter is not None
                 self._drafter.catch_up(rows, tokens)
             else:
                 self._step(rows, tokens, random, penalties, details, masks, adapters, drafts)
+
+        def step() -> None:
+            if self._planned_rows is None:
+                made()
+            else:
+                with_planned_rows(self._planned_rows, made)
 
         stream = self._loop.stream
         with stream:

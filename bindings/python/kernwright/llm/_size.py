@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernwright._support.sizes import size_in_bytes
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
+from kernwright.llm._alike import PLANNED_ROWS
 from kernwright.llm._draft import Draft
 from kernwright.llm._draft_model import DraftModel
 from kernwright.llm._engine import TokenEngine
@@ -18,9 +19,9 @@ __all__ = ["MOST_ROWS", "PAGE", "SAME_ROWS", "SHARE", "EngineSize", "host_bytes"
 
 MOST_ROWS = 256  # sequences that run at a time; others wait
 PAGE = 16  # tokens
-# All steps of a deterministic engine have one size: each costs as much as one of so many rows, and
-# each part of a prompt as much as one of so many tokens.
-SAME_ROWS, SAME_TOKENS = 32, 256
+# Steps of a deterministic engine have one size, unless their kernels sum up rows alike: each costs
+# as much as one of so many rows, and each part of a prompt as much as one of so many tokens.
+SAME_ROWS, SAME_TOKENS = PLANNED_ROWS, 256
 SHARE = 0.8  # of the free memory goes to keys and values at most: steps need some, too
 
 
