@@ -383,3 +383,38 @@ def test_a_number_that_python_needs_is_explained():
     f(kw.ones(3), 2), f(kw.ones(3), 2)
     with pytest.raises(kw.CaptureError, match=r"<lambda>\(\) cannot be recorded.*partial"):
         f(kw.ones(3), 2)
+
+
+def test_arrays_side_by_side_share_no_memory():
+    f = kw.captured(lambda x, y: x - y)
+    whole = kw.arange(64, dtype="float32")
+    for _ in range(3):
+        assert f(whole[:32], whole[32:]).numpy().tolist() == [-32] * 32
+    assert len(f.graphs) == 1
+
+
+def test_ints_beyond_a_limit_are_another_kind():
+    f = kw.captured(lambda x, n: x + n)
+    x, limits = kw.zeros(1, "int64"), [2**bits for bits in (7, 8, 15, 16, 31, 32)]
+    numbers = [each for limit in limits for each in (limit - 1, -limit)] + [2**40, -(2**40)]
+    for number in numbers:
+        for _ in range(3):
+            assert f(x, number).item() == number
+    assert len(f.graphs) == len(numbers)
+
+
+def test_the_kinds_used_last_keep_their_graphs():
+    f = kw.captured(lambda x: x + 1)
+    x = kw.zeros(40)
+    for _ in range(3):
+        f(x[:1])
+    first = f.graphs
+    for count in range(2, 33):
+        f(x[:count])
+    f(x[:1])
+    for _ in range(3):
+        f(x[:33])
+    assert len(f.graphs) == 2 and f.graphs[0] is first[0]  # the second kind went
+    for count in range(34, 41):
+        f(x[:count])
+    assert f.graphs[0] is first[0]
