@@ -418,3 +418,18 @@ def test_the_kinds_used_last_keep_their_graphs():
     for count in range(34, 41):
         f(x[:count])
     assert f.graphs[0] is first[0]
+
+
+def test_what_is_frozen_is_another_kind():
+    def total(model):
+        layers = model.trainable_parameters().values()
+        return sum(kw.sum(layer["weight"]) for layer in layers)
+
+    model = kw.nn.Sequential(kw.nn.Linear(2, 3, bias=False), kw.nn.Linear(3, 1, bias=False))
+    model[0].weight[...], model[1].weight[...] = 1, 10
+    f = kw.captured(total)
+    for _ in range(3):
+        assert f(model).item() == 36
+    model[0].freeze()
+    for _ in range(3):
+        assert f(model).item() == 30

@@ -67,6 +67,11 @@ def test_inputs_of_neighbouring_seeds_have_elements_in_common(dtype):
             assert len(one) / 8 < len(changed) <= len(one) // 4
             assert changed[-1] - changed[0] < len(one) // 4
         assert not np.array_equal(inputs(8, case)[0][:8], x[:8])
+    for seed in range(0, 400, 2):  # parts that begin anywhere
+        for x, other in zip(inputs(seed, 2)[:2], inputs(seed + 1, 2)[:2], strict=True):
+            one, two = x.reshape(-1), other.reshape(-1)
+            places = (0, len(one) // 2, -1) if len(one) >= 8 else ()
+            assert all(one[at] == two[at] for at in places)
     assert not np.array_equal(inputs(6, 1)[1], inputs(7, 1)[1])  # of two elements
 
 

@@ -401,6 +401,7 @@ def test_every_kernel_under_all_checks(sim):
         (lambda: kw.optim.sgd(kw.ones(3), kw.ones(3), stochastic_rounding=True), InvalidArgument,
          "bfloat16"),
         (lambda: kw.optim.sgd(kw.ones(3), kw.ones(3), lr=-1.0), InvalidArgument, "lr"),
+        (lambda: kw.optim.sgd(kw.ones(3), kw.ones(3), lr=math.inf), InvalidArgument, "lr is fini"),
         (lambda: kw.optim.sgd(kw.ones(3), kw.ones(3), lr=kw.ones(2)), InvalidArgument, "lr"),
         (lambda: kw.optim.adamw(*[kw.ones(3) for _ in range(4)], step=0), InvalidArgument,
          "from 1"),

@@ -409,6 +409,13 @@ def test_wrong_settings(make, words):
         make()
 
 
+def test_sums_of_double_gradients_are_double():
+    window = kw.optim.Accumulator(kw.zeros(1, "float64"))
+    for value in (1.0, 2.0**-40):
+        window.add(kw.full(1, value, "float64"), reduction="sum")
+    assert window.sums["0"].item() == 1.0 + 2.0**-40
+
+
 def test_every_kernel_under_all_checks(sim):
     with kw.checks("memory", "init", "race", "sync") as report:
         step, feed, _, _ = training(3)

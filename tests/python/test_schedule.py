@@ -59,12 +59,27 @@ def test_work_goes_behind_the_current_stream_and_behind_other_tasks():
         np.testing.assert_array_equal(x.numpy(), np.full(4, 8))
 
 
+def test_a_task_waits_in_the_class_that_it_was_lent(stepped):
+    def waiting():
+        return [each["waiting"] for each in stepped.stats()["classes"].values()]
+
+    low = stepped.submit(kw.ones, 3, qos="best_effort")
+    assert waiting() == [0, 0, 1]
+    stepped.submit(kw.ones, 3, qos="burstable", after=low)
+    assert waiting() == [0, 1, 0]
+    last = stepped.submit(kw.ones, 3, after=low)
+    assert waiting() == [1, 0, 0]
+    stepped.drain()
+    assert last.result().shape == (3,) and waiting() == [0, 0, 0]
+
+
 def test_states_stats_and_reasons(stepped):
     task = stepped.submit(kw.exp, kw.ones(3), name="ones", memory=600_000)
     other = stepped.submit(kw.ones, 3, memory=500_000)
     assert (task.state, task.name, task.qos, task.id) == ("queued", "ones", "guaranteed", 1)
     assert repr(task) == '<Task 1 "ones": guaranteed, queued>'
     assert stepped.explain(other) == "task 2 (guaranteed) is queued: 1 task is ahead"
+    assert stepped.explain(task) == '"ones" (task 1) (guaranteed) is queued: 0 tasks are ahead'
     assert stepped.step()
     task.result()  # a GPU may still be at it
     assert states(task) == ["pending", "queued", "admitted", "running", "done"]

@@ -33,6 +33,14 @@ TEST_CASE("meter: work longer than a slot lies in the slots in which it ran") {
   CHECK(meter.second_fraction(4s) == doctest::Approx(1));
 }
 
+TEST_CASE("meter: a slot that the window cuts counts in part") {
+  Meter meter;
+  meter.add(1010ms, 10ms);
+  CHECK(meter.slot_fraction(1010ms) == doctest::Approx(1));
+  CHECK(meter.slot_fraction(1015ms) == doctest::Approx(0.5));
+  CHECK(meter.slot_fraction(1018ms) == doctest::Approx(0.2));
+}
+
 TEST_CASE("meter: the first second counts from the first work") {
   Meter meter;
   meter.add(10s, 20ms);
