@@ -465,3 +465,17 @@ def test_fused_functions_have_fused_gradients():
         kw.grad(lambda x: gelu(x).sum())(x)
     names = [each.name for each in found.activities]
     assert sum("lambda" in name for name in names) == 2, names
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_neighbours_in_memory_are_no_overwritten_values(first):
+    whole = kw.arange(8, dtype="float32")
+    written, read = (whole[4:], whole[:4]) if first else (whole[:4], whole[4:])
+
+    def loss(x):
+        made = (read * x).sum()
+        written[...] = x * 2
+        return made + (read * x).sum() + written.sum()
+
+    expected = 2 * read.numpy() + 2
+    assert kw.grad(loss)(kw.ones(4)).numpy().tolist() == expected.tolist()
