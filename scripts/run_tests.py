@@ -26,6 +26,7 @@ PLUGINS = os.path.dirname(os.path.abspath(kept_cache.__file__))
 DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
 NEWER = "9.0"  # the other capability of the simulated device
 PERIOD = 60  # seconds between two lines of progress
+HANG_LIMIT = 900  # seconds; the first limit of a test is 600 (pyproject.toml)
 LOST = "========= Error: couldn't find exit code"  # an occasional message of compute-sanitizer
 PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
 
@@ -321,6 +322,7 @@ def main():
         env[at_9_0.APART] = "1"
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [PLUGINS, env.get("PYTHONPATH")]))
     pytest = [python, "-m", "pytest", "-q", "-p", "suite_progress", f"--progress={PERIOD}"]
+    pytest += ["-p", "hang_limit", f"--hang-limit={HANG_LIMIT}", "-o", "faulthandler_timeout=0"]
     parts = PARTS[arguments.part]
     totals = []
     if "cpp" in parts:

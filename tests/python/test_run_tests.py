@@ -6,8 +6,10 @@ import re
 import subprocess
 import sys
 import textwrap
+import types
 
 import at_9_0
+import hang_limit
 import kept_cache
 import pytest
 
@@ -195,5 +197,21 @@ def test_a_hanging_test_is_named(tmp_path):
     told = run_pytest(tmp_path, quick, "-n", "1", "--timeout=1")
     assert "test_it.py::test_hangs" in told and "Timeout" in told
     limits = ("-o", "faulthandler_timeout=1", "-o", "faulthandler_exit_on_timeout=true")
-    told = run_pytest(tmp_path, HANGS, "-n", "1", "--timeout=60", *limits)
-    assert "crashed while running 'test_it.py::test_hangs'" in told
+    for limit in (limits, ("-p", "hang_limit", "--hang-limit=1")):
+        told = run_pytest(tmp_path, HANGS, "-n", "1", "--timeout=60", *limit)
+        assert "crashed while running 'test_it.py::test_hangs'" in told
+
+
+def test_tests_that_follow_each_other_share_a_watch(monkeypatch):
+    begun, now = [], [0.0]
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda *a, **k: begun.append(now[0]))
+    monkeypatch.setattr("faulthandler.cancel_dump_traceback_later", lambda: None)
+    config = types.SimpleNamespace(getoption=lambda name: 900.0)
+    watch = hang_limit.HangLimit(config, lambda: now[0])
+    for now[0] in (0.0, 1.0, 60.0, 61.0, 100.0, 125.0):
+        next(watch.pytest_runtest_protocol())
+    watch.pytest_exception_interact()  # a debugger may follow
+    now[0] = 126.0
+    next(watch.pytest_runtest_protocol())
+    os.close(watch.output)
+    assert begun == [0.0, 61.0, 125.0, 126.0]
