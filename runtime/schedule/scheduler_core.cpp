@@ -160,6 +160,12 @@ Load SchedulerState::load() const {
   return {.now = clock->now(), .waiting = waiting_.counts(), .running = running_};
 }
 
+bool SchedulerState::is_held(Qos qos) const {
+  Load now = load();
+  for (std::size_t i = 0; i < kClasses; ++i) now.running[i] -= blocked_[i];
+  return policy->holds(qos, now);
+}
+
 bool SchedulerReport::has_room(Qos qos) const noexcept {
   return running_[ordinal(qos)] < options.most_running[ordinal(qos)];
 }
@@ -178,7 +184,7 @@ bool SchedulerCore::may_run_inline(const Task& task) const {
   }
   // A function at the end of another task must not keep its thread for the work of this one.
   if (policy->is_foreign() || !may_start(task) || serves_here()) return false;
-  return !policy->holds(task.qos(), load());
+  return !is_held(task.qos());
 }
 
 /// Takes what the task asks for, and gives it a place on a stream.

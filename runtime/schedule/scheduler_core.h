@@ -42,7 +42,7 @@ class SchedulerCore final : public SchedulerReport,
 
   // scheduler_pace.cpp: launches of paced tasks.
   /// Waits until the launch may go. The number is for issued() or forget().
-  Pacer::Number enter(const PacedLaunch& launch);
+  Pacer::Number enter(PacedLaunch launch);
   void issued(Pacer::Number number, Event begin, Event end);
   void forget(Pacer::Number number) noexcept;
   /// Measures launches that are done. True when there was one.
@@ -142,6 +142,6 @@ class SchedulerCore final : public SchedulerReport,
 };
 
 /// The tasks that this thread runs, the innermost last.
-std::vector<const Task*>& running_here() noexcept;
+std::vector<Task*>& running_here() noexcept;
 
 }  // namespace kernwright::schedule

@@ -54,14 +54,14 @@ class SchedulerCore::EagerScope {
   SchedulerCore& core_;
 };
 
-Pacer::Number SchedulerCore::enter(const PacedLaunch& launch) {
+Pacer::Number SchedulerCore::enter(PacedLaunch launch) {
   const auto try_enter = [&]() -> std::optional<Pacer::Number> {
     const Lock lock(mutex_);
+    // A more urgent task may have begun to wait for this one, and have lent its class.
+    launch.is_best_effort = launch.task->qos() == Qos::best_effort;
     // A task that runs another one in its own work must not keep that back.
     const bool is_inner = running_here().size() > 1;
-    if (launch.is_best_effort && !is_inner && policy->holds(Qos::best_effort, load())) {
-      return std::nullopt;
-    }
+    if (launch.is_best_effort && !is_inner && is_held(Qos::best_effort)) return std::nullopt;
     const auto number = pacer_.try_enter(launch, clock->now());
     if (number) pacer_.remove_waiting(launch);
     return number;

@@ -38,7 +38,7 @@ std::string SchedulerReport::explain_waiting(const Task& task) const {
                   100 * task.tenant_->meter().second_fraction(clock->now()),
                   100 * task.tenant_->limit());
   }
-  if (policy->holds(task.qos(), load())) {
+  if (is_held(task.qos())) {
     return format("the policy {} keeps its class back while {} run or wait", policy->name(),
                   task.qos() == Qos::best_effort ? "tasks of other classes" : "guaranteed tasks");
   }
@@ -48,6 +48,26 @@ std::string SchedulerReport::explain_waiting(const Task& task) const {
   }
   const std::size_t ahead = waiting_.count_ahead(task);
   return ahead == 1 ? "1 task is ahead" : format("{} tasks are ahead", ahead);
+}
+
+std::vector<Task*> SchedulerReport::mark_blocked(const std::vector<Task*>& tasks) {
+  std::vector<Task*> marked;
+  for (Task* const task : tasks) {
+    if (task->core_ == this && !task->is_blocked_) marked.push_back(task);
+  }
+  for (Task* const task : marked) {
+    task->is_blocked_ = true;
+    ++blocked_[ordinal(lanes_[task->lane_].qos)];
+  }
+  return marked;
+}
+
+void SchedulerReport::unmark_blocked(const std::vector<Task*>& marked) noexcept {
+  const Lock lock(mutex_);
+  for (Task* const task : marked) {
+    task->is_blocked_ = false;
+    --blocked_[ordinal(lanes_[task->lane_].qos)];
+  }
 }
 
 std::string SchedulerReport::explain(const TaskPointer& task) const {

@@ -28,6 +28,7 @@ class SchedulerReport : public SchedulerState {
  protected:
   void lane_tasks(const Lane& lane, std::size_t place, std::vector<TaskPointer>& tasks) const;
   void require_member(const Task& task, const char* what) const;  ///< needs no lock
+  void unmark_blocked(const std::vector<Task*>& marked) noexcept;
 
   // These are asked with the lock held.
   Amount to_reserve(const Task& task) const noexcept;
@@ -36,6 +37,8 @@ class SchedulerReport : public SchedulerState {
   std::string explain_waiting(const Task& task) const;
   std::string find_refusal(const Task& task) const;
   TaskPointer failed_predecessor(const Task& task) const;
+  /// The tasks wait in the work. Returns tasks of this scheduler that were not marked before.
+  std::vector<Task*> mark_blocked(const std::vector<Task*>& tasks);
   bool has_room(Qos qos) const noexcept;   ///< for one more of the class that runs
   bool may_start(const Task& task) const;  ///< by the limits of its class and its tenant
   bool has_issued() const noexcept;        ///< work on the device that is not known to be done

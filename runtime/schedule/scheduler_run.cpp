@@ -138,8 +138,8 @@ void SchedulerCore::Over::append(Over& other) noexcept {
   last_ = std::exchange(other.last_, nullptr);
 }
 
-/// Those behind `task` may go on, or fail with it, and then those behind them: in a loop, because
-/// a chain of tasks may be longer than the stack is deep.
+/// Successors of `task` may go on, or fail with it, and then the successors of successors: in a
+/// loop, because a chain of tasks may be longer than the stack is deep.
 void SchedulerCore::release_successors(Task& task, bool failed, Over& over) noexcept {
   Over chain;
   release_next(task, failed, chain);
@@ -149,7 +149,7 @@ void SchedulerCore::release_successors(Task& task, bool failed, Over& over) noex
   over.append(chain);
 }
 
-/// The direct successors alone; those that fail are added to `over`.
+/// The direct successors alone; failed ones are added to `over`.
 void SchedulerCore::release_next(Task& task, bool failed, Over& over) noexcept {
   for (const std::weak_ptr<Task>& link : std::exchange(task.successors_, {})) {
     const TaskPointer next = link.lock();
@@ -180,7 +180,7 @@ void SchedulerCore::keep_event(std::optional<Event>& event) noexcept {
   event.reset();
 }
 
-/// The end of a task, whatever it is, and of those that fail with it.
+/// The end of a task, whatever it is, and of successors that fail with it.
 void SchedulerCore::finish(const TaskPointer& task, TaskState state, std::string reason,
                            std::exception_ptr failure, Over& over) noexcept {
   conclude(task, state, std::move(reason), std::move(failure), over);

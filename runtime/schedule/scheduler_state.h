@@ -33,6 +33,9 @@ class SchedulerState {
  protected:
   friend class Scheduler;  // partition() reserves from the budget
   Load load() const;
+  /// Whether the policy keeps the class back now. A task that waits for another task in the work
+  /// counts as not running: else it could wait for a task that it keeps back.
+  bool is_held(Qos qos) const;
 
   /// A stream, and the tasks with work on it in their order.
   struct Lane {
@@ -63,6 +66,7 @@ class SchedulerState {
   std::optional<Event> last_launch_end_;  ///< guarded by `measuring_`
   std::optional<Event> last_end_;         ///< guarded by `reaping_`: the latest end of a task
   std::array<std::size_t, kClasses> running_{};
+  std::array<std::size_t, kClasses> blocked_{};  ///< running tasks that wait in the work
   std::array<ClassStats, kClasses> classes_{};
   std::atomic<std::uint64_t> next_id_{1};
   std::uint64_t made_tenants_ = 0;

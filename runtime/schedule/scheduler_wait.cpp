@@ -107,10 +107,15 @@ bool SchedulerCore::wait_inside(const TaskPointer& task, steady_clock::time_poin
   }
   const auto held = static_cast<std::size_t>(std::count_if(
       here.begin(), here.end(), [&](const Task* each) { return each->core_ == this; }));
+  std::vector<Task*> blocked;
   {
     const Lock lock(mutex_);
-    lend(task, here.back()->qos());
+    blocked = mark_blocked(here);
+    for (const Task* const each : here) {
+      if (each->core_ == this) lend(task, each->qos());
+    }
   }
+  const std::shared_ptr<void> unblocked(nullptr, [&](void*) { unmark_blocked(blocked); });
   TaskWalk walk;
   while (!task->is_over()) {
     if (reap() || begin_here(task, walk)) continue;
@@ -163,7 +168,7 @@ void SchedulerCore::admit_here(const TaskPointer& task) {
   for (;;) {
     Lock lock(mutex_);
     if (task->is_over()) std::rethrow_exception(task->failure_);
-    const bool held = !policy->is_foreign() && policy->holds(task->qos(), load());
+    const bool held = !policy->is_foreign() && is_held(task->qos());
     if (!held && may_start(*task) && admit(*task)) return;
     const auto inside = static_cast<std::size_t>(runs_here());
     if (!options.background || inside != 0) {

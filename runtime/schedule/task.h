@@ -160,6 +160,7 @@ class Task {
   std::size_t predecessors_ = 0;  ///< whose work is not queued yet
   bool is_paced_ = false;         ///< its device time is that of its launches
   bool is_issued_ = false;        ///< all its work is queued on the device
+  bool is_blocked_ = false;       ///< its work waits for another task
   bool is_reaped_ = false;        ///< the driver told that its work is done
   std::size_t lane_ = 0;          ///< its stream among those of the scheduler
   std::optional<Event> ready_;    ///< work of the submitting thread's stream that it goes behind

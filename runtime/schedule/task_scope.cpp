@@ -29,8 +29,8 @@ constexpr double kMargin = 1.3;  ///< pieces of a graph are not equally long
 
 }  // namespace
 
-std::vector<const Task*>& running_here() noexcept {
-  thread_local std::vector<const Task*> tasks;
+std::vector<Task*>& running_here() noexcept {
+  thread_local std::vector<Task*> tasks;
   return tasks;
 }
 

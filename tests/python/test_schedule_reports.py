@@ -190,3 +190,38 @@ def test_a_graph_with_arrays_is_captured_in_a_task_with_a_limit(qos):
             scheduler.submit(capture, kw.zeros(2**20), memory=2**20, qos=qos).result()
         scheduler.submit(kw.exp, x, memory=2**20, qos=qos).result()
         assert scheduler.stats()["memory"]["reserved"] == 0
+
+
+def test_what_an_urgent_task_waits_for_is_not_kept_back_by_it():
+    """A best-effort task in front of a launch, which the running guaranteed task keeps back."""
+    twice = kw.kernel(TWICE)
+    x = kw.ones(4)
+    begun, go = threading.Event(), threading.Event()
+
+    def low():
+        begun.set()
+        go.wait()
+        twice[1, 32](x, 4)
+        return 3
+
+    def waits_for_it(task):
+        go.set()
+        while not task.stats["preemptions"]:
+            time.sleep(0.001)
+        return task.result(timeout=20)
+
+    def waits_for_its_memory(task):
+        go.set()
+        while not task.stats["preemptions"]:
+            time.sleep(0.001)
+        other = scheduler.submit(lambda: 5, qos="best_effort", memory=600_000)
+        return other.result(timeout=20)
+
+    for work, found in ((waits_for_it, 3), (waits_for_its_memory, 5)):
+        with Scheduler(memory=1_000_000) as scheduler:
+            begun.clear()
+            go.clear()
+            task = scheduler.submit(low, qos="best_effort", memory=900_000)
+            assert begun.wait(20)
+            assert scheduler.submit(work, task).result(timeout=60) == found
+            assert task.result(timeout=20) == 3
