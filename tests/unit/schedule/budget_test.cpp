@@ -2,6 +2,8 @@
 #include "schedule/budget.h"
 
 #include "base/errors.h"
+#include "base/format.h"
+#include "schedule/admission.h"
 
 #include <doctest/doctest.h>
 
@@ -109,4 +111,15 @@ TEST_CASE("budget: shares add up exactly") {
   CHECK(budget.free().share == 0);
   held.clear();
   CHECK(budget.free().share == kWholeShare);
+}
+
+TEST_CASE("budget: a shortage names the four largest holders and counts the others") {
+  Budget budget({1000, kWholeShare});
+  const auto taken = budget.reserve({1000, 0});
+  std::vector<Holder> holders{{"idle", {0, 7}}};
+  for (std::uint64_t i = 1; i <= 6; ++i) holders.push_back({format("t{}", i), {10 * i, 0}});
+  const std::string text = describe_shortage({500, 0}, budget, holders);
+  CHECK(text ==
+        "500 B of memory asked, 0 B free of 1000 B; held by t6 (60 B), "
+        "t5 (50 B), t4 (40 B), t3 (30 B) and 2 more");
 }
