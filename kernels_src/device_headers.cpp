@@ -16,16 +16,16 @@
 #include "kernels_src/include/attention/attention_tile.cuh.h"
 #include "kernels_src/include/attention/byte_tiles.cuh.h"
 #include "kernels_src/include/attention/decode_block.cuh.h"
+#include "kernels_src/include/attention/gradient_accumulators.cuh.h"
 #include "kernels_src/include/attention/gradient_part.cuh.h"
 #include "kernels_src/include/attention/gradient_rows.cuh.h"
-#include "kernels_src/include/attention/gradient_sums.cuh.h"
 #include "kernels_src/include/attention/logits.cuh.h"
 #include "kernels_src/include/attention/rope_angles.cuh.h"
 #include "kernels_src/include/attention/select_tokens.cuh.h"
 #include "kernels_src/include/attention/split_parts.cuh.h"
 #include "kernels_src/include/attention/token_cache.cuh.h"
 #include "kernels_src/include/attention/tokens.cuh.h"
-#include "kernels_src/include/attention/wide_gradient_sums.cuh.h"
+#include "kernels_src/include/attention/wide_gradient_accumulators.cuh.h"
 #include "kernels_src/include/complex_math.cuh.h"
 #include "kernels_src/include/edge_packs.cuh.h"
 #include "kernels_src/include/elements.cuh.h"
@@ -93,11 +93,11 @@
 #include "kernels_src/include/total.cuh.h"
 #include "kernels_src/include/walk.cuh.h"
 #include "kernels_src/include/wgmma/wgmma.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_accumulator_rows.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_accumulators.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_common.cuh.h"
-#include "kernels_src/include/wgmma/wgmma_row_sums.cuh.h"
+#include "kernels_src/include/wgmma/wgmma_row_accumulators.cuh.h"
 #include "kernels_src/include/wgmma/wgmma_rows.cuh.h"
-#include "kernels_src/include/wgmma/wgmma_sum_rows.cuh.h"
-#include "kernels_src/include/wgmma/wgmma_sums.cuh.h"
 
 #include <mutex>
 #include <string>
@@ -139,9 +139,9 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(fused),
     KW_HEADER(gguf_blocks),
     KW_HEADER(gguf_codes),
+    KW_HEADER(gradient_accumulators),
     KW_HEADER(gradient_part),
     KW_HEADER(gradient_rows),
-    KW_HEADER(gradient_sums),
     KW_HEADER(k_scales),
     KW_HEADER(logits),
     KW_HEADER(matrices),
@@ -185,12 +185,12 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(row_cluster),
     KW_HEADER(rows),
     KW_HEADER(running),
-    KW_HEADER(select_tokens),
-    KW_HEADER(skinny),
-    KW_HEADER(skinny_weights),
     KW_HEADER(scan_parts),
+    KW_HEADER(select_tokens),
     KW_HEADER(shared_address),
     KW_HEADER(shifted_units),
+    KW_HEADER(skinny),
+    KW_HEADER(skinny_weights),
     KW_HEADER(small_floats),
     KW_HEADER(split_parts),
     KW_HEADER(spread_codes),
@@ -200,16 +200,16 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(token_cache),
     KW_HEADER(tokens),
     KW_HEADER(total),
-    KW_HEADER(walk),
     KW_HEADER(unit_weights),
+    KW_HEADER(walk),
     KW_HEADER(weight_codes),
     KW_HEADER(wgmma),
+    KW_HEADER(wgmma_accumulator_rows),
+    KW_HEADER(wgmma_accumulators),
     KW_HEADER(wgmma_common),
-    KW_HEADER(wgmma_row_sums),
+    KW_HEADER(wgmma_row_accumulators),
     KW_HEADER(wgmma_rows),
-    KW_HEADER(wgmma_sum_rows),
-    KW_HEADER(wgmma_sums),
-    KW_HEADER(wide_gradient_sums),
+    KW_HEADER(wide_gradient_accumulators),
 };
 #undef KW_HEADER
 

@@ -25,9 +25,9 @@ constexpr std::array<const char*, kScalarTypeCount> kDeviceTypes = {
 bool overlaps_launches(const Device& device) { return device.compute_capability().major >= 9; }
 
 bool overlaps_launches(const Device& device, std::int64_t blocks) {
-  constexpr std::int64_t kMostOfProcessor = 8;
+  constexpr std::int64_t kMostPerProcessor = 8;
   return overlaps_launches(device) &&
-         blocks <= kMostOfProcessor * device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+         blocks <= kMostPerProcessor * device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
 void launch_arguments(const Kernel& kernel, const LaunchConfig& config,

@@ -80,11 +80,11 @@ class InstanceKey {
 /// The name that elements.cuh gives the type: "Float32".
 const char* device_type(ScalarType type) noexcept;
 
-/// Whether the device can begin a kernel before the one in front of it has ended. Only kernels that
-/// call wait_for_previous() of overlap.cuh may be launched so.
+/// Whether the device has programmatic dependent launch (PDL). Only kernels that call
+/// pdl_launch_then_wait() or pdl_wait_then_launch() of overlap.cuh may be launched with PDL.
 bool overlaps_launches(const Device& device);
 
-/// Whether a short kernel of `blocks` blocks that calls wait_then_let_next_begin() should use PDL.
+/// Whether a short kernel of `blocks` blocks that calls pdl_wait_then_launch() should use PDL.
 /// A kernel of many waves hides its prologue anyway.
 bool overlaps_launches(const Device& device, std::int64_t blocks);
 

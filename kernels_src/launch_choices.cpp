@@ -148,10 +148,10 @@ class ChoiceState {
     const std::string name = format("{}.{}", info.family, info.name);
     const std::string arch = format("sm_{}", device.compute_capability().number());
     for (const std::string& wanted : {device.name(), arch}) {
-      const auto of_device = table.find(wanted);
-      if (of_device == table.end()) continue;
-      const auto row = of_device->second.find(name);
-      if (row == of_device->second.end()) continue;
+      const auto device_rows = table.find(wanted);
+      if (device_rows == table.end()) continue;
+      const auto row = device_rows->second.find(name);
+      if (row == device_rows->second.end()) continue;
       const auto value = row->second.find(within);
       if (value == row->second.end()) continue;
       const auto& known = info.candidates;
@@ -178,9 +178,9 @@ class ChoiceState {
   }
 
   void forget() {
-    for (auto& of_choice : slots_) {
-      for (auto& of_device : of_choice) {
-        for (auto& slot : of_device) slot.store(kUndecided, std::memory_order_relaxed);
+    for (auto& choice_slots : slots_) {
+      for (auto& device_rows : choice_slots) {
+        for (auto& slot : device_rows) slot.store(kUndecided, std::memory_order_relaxed);
       }
     }
   }

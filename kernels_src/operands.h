@@ -51,7 +51,7 @@ PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream,
 const char* index_type(bool wide) noexcept;
 /// Calls `work` with a zero of the type of an index.
 template <typename Work>
-void with_index(bool wide, const Work& work) {
+void dispatch_index(bool wide, const Work& work) {
   if (wide) {
     work(std::uint64_t{0});
   } else {
@@ -60,7 +60,7 @@ void with_index(bool wide, const Work& work) {
 }
 /// Calls `work` with a zero of the type that elements of `type` are computed in.
 template <typename Work>
-void with_compute(ScalarType type, const Work& work) {
+void dispatch_compute(ScalarType type, const Work& work) {
   if (type == ScalarType::float64) {
     work(double{0});
   } else {

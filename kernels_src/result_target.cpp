@@ -34,7 +34,7 @@ void require_no_overlap(const Array& out, const ResultForm& form, const OtherArr
 
 }  // namespace
 
-const Array* pointer_of(const std::optional<Array>& array) noexcept {
+const Array* pointer_or_null(const std::optional<Array>& array) noexcept {
   return array ? &*array : nullptr;
 }
 
@@ -77,7 +77,7 @@ std::optional<Array> direct_target(const std::optional<Array>& out, const Result
 Array deliver(const std::optional<Array>& out, const Array& result, const Stream& stream) {
   if (!out) return result;
   if (result.size() > 0 && result.address() != out->address()) {
-    copy_into(*out, result.reshape(out->shape()), stream);
+    copy_elements(*out, result.reshape(out->shape()), stream);
   }
   return *out;
 }

@@ -25,7 +25,7 @@ struct OtherArray {
   const Array* array;  ///< null: there is none
 };
 
-const Array* pointer_of(const std::optional<Array>& array) noexcept;
+const Array* pointer_or_null(const std::optional<Array>& array) noexcept;
 
 /// `out`, or without it a new contiguous array. Throws InvalidArgument unless `out` has the form's
 /// shape, type and device, may be written and has each element once.

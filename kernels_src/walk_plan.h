@@ -26,7 +26,7 @@ struct FastDivisor {
   /// floor(i / divisor) = floor(i * magic / 2^p) for i below 2^31, where p = 31 +
   /// ceil(log2(divisor)) and magic = ceil(2^p / divisor), which fits 32 bits. The upper half of 2 *
   /// i * magic is i * magic / 2^31, so that a divisor of 1 needs no case of its own.
-  static constexpr FastDivisor of(std::uint64_t divisor) {
+  static constexpr FastDivisor make(std::uint64_t divisor) {
     const int shift = std::bit_width(divisor - 1);
     const std::uint64_t magic = ((std::uint64_t{1} << (31 + shift)) + divisor - 1) / divisor;
     return {static_cast<std::uint32_t>(magic), static_cast<std::uint32_t>(shift)};
@@ -69,7 +69,7 @@ Walk<Views, 1> short_walk(const Walk<Views>& walk) {
 }
 /// Calls launch(walk) with the walk, as short_walk() where it can be one.
 template <std::size_t Views, typename Launch>
-void with_shortest_walk(const Walk<Views>& walk, const Launch& launch) {
+void dispatch_walk(const Walk<Views>& walk, const Launch& launch) {
   if (walk.ndim <= 1) return launch(short_walk(walk));
   launch(walk);
 }
@@ -143,7 +143,7 @@ Walk<Views, Dims, Offset> walk_parameter(const WalkDims<Views>& dims) {
     }
     // An index of 32 bits is below an extent that does not fit them.
     if (dims[d].extent < 1 || dims[d].extent > std::numeric_limits<std::int32_t>::max()) continue;
-    const auto divisor = FastDivisor::of(static_cast<std::uint64_t>(dims[d].extent));
+    const auto divisor = FastDivisor::make(static_cast<std::uint64_t>(dims[d].extent));
     walk.magic[d] = divisor.magic;
     walk.shift[d] = divisor.shift;
   }

@@ -46,7 +46,7 @@ Array without_owner(const Array& words) {
 }
 
 /// Words of a dead stream, or of a living one.
-struct WordsOfOne {
+struct FreedWords {
   Array words;
   std::optional<Event> used;  ///< after the last launch; none: its end is unknown
 };
@@ -60,16 +60,16 @@ class SpareWords {
     return *spare;
   }
   /// Allocates nothing.
-  void put(std::list<WordsOfOne>& one) noexcept {
+  void put(std::list<FreedWords>& one) noexcept {
     const std::lock_guard lock(mutex_);
     all_.splice(all_.end(), one);
   }
   /// One whose last launch is done, or none.
-  std::list<WordsOfOne> take(const Device& device) {
+  std::list<FreedWords> take(const Device& device) {
     const RelaxedCapture relaxed(device);  // it asks events
     const std::lock_guard lock(mutex_);
-    std::list<WordsOfOne> taken;
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const WordsOfOne& one) {
+    std::list<FreedWords> taken;
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const FreedWords& one) {
       return one.used && &one.words.device() == &device && one.used->done();
     });
     if (found != all_.end()) taken.splice(taken.end(), all_, found);
@@ -78,26 +78,26 @@ class SpareWords {
 
  private:
   std::mutex mutex_;
-  std::list<WordsOfOne> all_;
+  std::list<FreedWords> all_;
 };
 
 /// The words of a stream of our own, which is destroyed with the last user: the words do not keep
 /// the stream.
-class WordsOfStream {
+class StreamWords {
  public:
-  explicit WordsOfStream(const Stream& stream)
+  explicit StreamWords(const Stream& stream)
       : stream_(unkept(stream)), one_(SpareWords::instance().take(stream.device())) {
     if (one_.empty()) one_.push_back({kept_words(stream_, stream), std::nullopt});
   }
-  ~WordsOfStream() {
+  ~StreamWords() {
     std::optional<Event>& used = one_.front().used;
     used.reset();
     Device& device = stream_.device();
     if (may_call_driver() && !device.lost()) mark(device, used);
     SpareWords::instance().put(one_);
   }
-  WordsOfStream(const WordsOfStream&) = delete;
-  WordsOfStream& operator=(const WordsOfStream&) = delete;
+  StreamWords(const StreamWords&) = delete;
+  StreamWords& operator=(const StreamWords&) = delete;
 
   const Array& words() const noexcept { return one_.front().words; }
 
@@ -120,13 +120,13 @@ class WordsOfStream {
   }
 
   const Stream stream_;
-  std::list<WordsOfOne> one_;
+  std::list<FreedWords> one_;
 };
 
 /// Words by the number of a stream: of a graph's streams, or of the legacy ones. Thread-safe.
 class WordsByStream {
  public:
-  Array of(const Stream& stream) {
+  Array take(const Stream& stream) {
     const std::lock_guard lock(mutex_);
     const auto known = std::find_if(words_.begin(), words_.end(), [&](const auto& one) {
       // A device that was reset is another object.
@@ -143,14 +143,14 @@ class WordsByStream {
 
 constexpr char kWordsKey = 0;
 
-Array words_of_launches(const Stream& stream) {
+Array launch_words(const Stream& stream) {
   if (stream.is_owned()) {
     const auto made = stream_attachment(stream, &kWordsKey,
-                                        [&] { return std::make_shared<WordsOfStream>(stream); });
-    return without_owner(static_cast<const WordsOfStream*>(made.get())->words());
+                                        [&] { return std::make_shared<StreamWords>(stream); });
+    return without_owner(static_cast<const StreamWords*>(made.get())->words());
   }
   static auto* const legacy = new WordsByStream;  // leaked on purpose
-  return without_owner(legacy->of(stream));
+  return without_owner(legacy->take(stream));
 }
 
 }  // namespace
@@ -165,12 +165,12 @@ Array zeroed_words(std::size_t count, const Stream& stream) {
   if (count > kZeroedWords || unsafe) return filled_words(count, stream, stream);
   const ContextGuard guard(device);
   const std::uint64_t id = capture_id(device, stream.handle());
-  if (id == 0) return words_of_launches(stream);
+  if (id == 0) return launch_words(stream);
   const std::shared_ptr<Capture> capture = find_capture(id);
   if (capture == nullptr) return filled_words(count, stream, stream);
   const auto words = std::static_pointer_cast<WordsByStream>(
       capture->attachment(&kWordsKey, [] { return std::make_shared<WordsByStream>(); }));
-  return words->of(stream);
+  return words->take(stream);
 }
 
 }  // namespace kernwright::kernels

@@ -188,7 +188,7 @@ void assign_array(Array& target, const Array& source) {
     throw InvalidArgument("cannot write to " + target.identify() + ": read-only");
   const Stream stream = current_stream(target.device());
   const GilRelease unlocked;
-  kernels::copy_into(target, source, stream);
+  kernels::copy_elements(target, source, stream);
 }
 
 py::object dlpack(const py::object& self, const py::object& stream, const py::object& max_version,

@@ -54,7 +54,7 @@ py::object compute(const std::string& name, const py::tuple& values, const py::o
   }
   const Array result = array_operand(out, "out");
   on_current_stream(result, [&](const Stream& stream) {
-    kernels::elementwise_into(result, *operation, operands.all(), stream);
+    kernels::write_elementwise(result, *operation, operands.all(), stream);
   });
   return out;
 }

@@ -80,7 +80,7 @@ PyObject* in_place(PyObject* a, PyObject* b) noexcept {
     Operands operands;
     if (target == nullptr || !read_sides(a, b, operands)) return not_implemented();
     on_current_stream(*target, [&](const Stream& stream) {
-      kernels::elementwise_into(*target, operation, operands.all(), stream);
+      kernels::write_elementwise(*target, operation, operands.all(), stream);
     });
     Py_INCREF(a);
     return a;

@@ -76,7 +76,7 @@ void bind_random_orders(py::module_& m) {
     const Array array = array_operand(weights, "p");
     const kernels::RandomState state = random_state_of(seed, offset, counter);
     return on_current_stream(array, [&](const Stream& on) {
-      return replace ? kernels::choose_with_replacement(array, count, state, on)
+      return replace ? kernels::choose_repeatedly(array, count, state, on)
                      : kernels::choose_without_replacement(array, count, state, on);
     });
   });

@@ -23,8 +23,8 @@ py::object run_reduction(const Array& array, const kernels::ReductionCall& call,
     throw ArgumentError(format("out is {}, and must be a kernwright.Array", short_repr(out)));
   }
   require_same_device({&array, to});
-  on_current_stream(array,
-                    [&](const Stream& stream) { kernels::reduce_into(*to, array, call, stream); });
+  on_current_stream(
+      array, [&](const Stream& stream) { kernels::write_reduction(*to, array, call, stream); });
   return out;
 }
 

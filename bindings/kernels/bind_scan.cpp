@@ -41,7 +41,7 @@ py::object run_scan(const Array& x, kernels::ScanCall call, const py::object& ax
   }
   require_same_device({&array, to});
   on_current_stream(array,
-                    [&](const Stream& stream) { kernels::scan_into(*to, array, call, stream); });
+                    [&](const Stream& stream) { kernels::write_scan(*to, array, call, stream); });
   return out;
 }
 

@@ -33,8 +33,8 @@ Weak weak_of(ScalarType type) { return is_floating(type) ? Weak::real : Weak::in
 }  // namespace
 
 std::optional<ScalarOperand> scalar_operand(PyObject* value) {
-  if (PyFloat_CheckExact(value)) return ScalarOperand::of(PyFloat_AS_DOUBLE(value));
-  if (PyBool_Check(value)) return ScalarOperand::of(value == Py_True);
+  if (PyFloat_CheckExact(value)) return ScalarOperand::make(PyFloat_AS_DOUBLE(value));
+  if (PyBool_Check(value)) return ScalarOperand::make(value == Py_True);
   if (PyLong_Check(value)) return ScalarOperand{read_number(value), Weak::integer};
   if (const auto type = scalar_of_type(Py_TYPE(value)))
     return ScalarOperand{read_number(value), Weak::none, *type};

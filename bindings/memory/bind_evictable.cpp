@@ -91,7 +91,7 @@ Unlocked<Evictable> make_evictable(const Array& array, const Group& group) {
   made->buffer = std::make_unique<EvictableBuffer>(default_resource(device), array.nbytes(), stream,
                                                    LaunchSite::here(), group);
   Array target = made->pin();
-  kernels::copy_into(target, array, stream);
+  kernels::copy_elements(target, array, stream);
   return made;
 }
 

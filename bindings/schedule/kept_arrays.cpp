@@ -49,7 +49,7 @@ void KeptArrays::add(py::handle array) {
     entry.buffer = std::make_unique<EvictableBuffer>(default_resource(device), held.nbytes(),
                                                      stream, LaunchSite::here(), group_);
     Array target = pinned(*entry.buffer, entry.shape, entry.type);
-    kernels::copy_into(target, held, stream);
+    kernels::copy_elements(target, held, stream);
     held = held.parked();
   }
   Py_INCREF(entry.object);

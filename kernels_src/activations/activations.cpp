@@ -98,8 +98,8 @@ Array activate(const ActivationCall& call, const Array& x, const Stream& stream)
   const int width = pack_width(x.type(), {from.address(), result.address()});
   const PackGrid grid = pack_grid((x.size() + width - 1) / width, width, on);
   const Kernel& kernel = activation_kernel(false, call.kind, x.type(), width, grid).on(x.device());
-  with_index(grid.wide, [&](auto zero) {
-    with_compute(x.type(), [&](auto real) {
+  dispatch_index(grid.wide, [&](auto zero) {
+    dispatch_compute(x.type(), [&](auto real) {
       launch(kernel, grid.config, from.address(), result.address(),
              static_cast<decltype(zero)>(x.size()), Knobs<decltype(real)>(call));
     });
@@ -120,8 +120,8 @@ Array activate_backward(const ActivationCall& call, const Array& dy, const Array
   const int width = pack_width(x.type(), {from.address(), gradient.address(), result.address()});
   const PackGrid grid = pack_grid((x.size() + width - 1) / width, width, on);
   const Kernel& kernel = activation_kernel(true, call.kind, x.type(), width, grid).on(x.device());
-  with_index(grid.wide, [&](auto zero) {
-    with_compute(x.type(), [&](auto real) {
+  dispatch_index(grid.wide, [&](auto zero) {
+    dispatch_compute(x.type(), [&](auto real) {
       launch(kernel, grid.config, gradient.address(), from.address(), result.address(),
              static_cast<decltype(zero)>(x.size()), Knobs<decltype(real)>(call));
     });

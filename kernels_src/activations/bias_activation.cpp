@@ -95,9 +95,9 @@ Array bias_activate(const ActivationCall& call, const Array& x, const Array& bia
   const std::int64_t groups = (rows + grid.packs_each - 1) / grid.packs_each;
   grid.config.grid = {bias_blocks(groups * row_packs, kBiasThreads)};
   const Kernel& kernel = bias_forward_kernel(call.kind, x.type(), width, grid).on(x.device());
-  with_index(grid.wide, [&](auto zero) {
+  dispatch_index(grid.wide, [&](auto zero) {
     using Index = decltype(zero);
-    with_compute(x.type(), [&](auto real) {
+    dispatch_compute(x.type(), [&](auto real) {
       launch(kernel, grid.config, from.address(), shift.address(), result.address(),
              static_cast<Index>(rows), static_cast<Index>(cols), Knobs<decltype(real)>(call));
     });
@@ -126,13 +126,13 @@ BiasGradients bias_activate_backward(const ActivationCall& call, const Array& dy
   const ScalarType real_type =
       x.type() == ScalarType::float64 ? ScalarType::float64 : ScalarType::float32;
   const Array partial = Array::empty(device, {splits, cols}, real_type, on);
-  with_index(wide, [&](auto zero) {
+  dispatch_index(wide, [&](auto zero) {
     using Index = decltype(zero);
     const auto threads = static_cast<std::uint32_t>(kBiasThreads);
     if (splits > 0) {
       const LaunchConfig config{
           .grid = {static_cast<std::uint32_t>(tiles), splits}, .block = {threads}, .stream = on};
-      with_compute(x.type(), [&](auto real) {
+      dispatch_compute(x.type(), [&](auto real) {
         launch(bias_backward_kernel(call.kind, x.type(), width, wide).on(device), config,
                grad.address(), from.address(), shift.address(), made.x.address(), partial.address(),
                static_cast<Index>(rows), static_cast<Index>(cols), static_cast<Index>(block_rows),

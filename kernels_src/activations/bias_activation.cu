@@ -18,11 +18,11 @@ __global__ void __launch_bounds__(kThreads)
   const Index i = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
   const Index group = i / row_packs, first = group * K, col = (i - group * row_packs) * N;
   Pack<T, N> value[K], shift;
-  const auto activate = [&](Pack<T, N>& of) {
+  const auto activate = [&](Pack<T, N>& pack) {
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const Compute<T> at = to_compute(of.value[j]) + to_compute(shift.value[j]);
-      of.value[j] = from_compute<T>(Op::value(at, knobs));
+      const Compute<T> at = to_compute(pack.value[j]) + to_compute(shift.value[j]);
+      pack.value[j] = from_compute<T>(Op::value(at, knobs));
     }
   };
   if (cols % N == 0 && first + K <= rows) {

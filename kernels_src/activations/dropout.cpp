@@ -47,8 +47,8 @@ Array dropout(const Array& x, double p, const RandomState& state, const Stream& 
   const double steps = std::clamp(std::round(p * 4294967296.0), 1.0, 4294967295.0);
   const auto threshold = static_cast<std::uint32_t>(steps);
   const Kernel& kernel = dropout_kernel(x.type(), width, grid).on(x.device());
-  with_index(grid.wide, [&](auto zero) {
-    with_compute(x.type(), [&](auto real) {
+  dispatch_index(grid.wide, [&](auto zero) {
+    dispatch_compute(x.type(), [&](auto real) {
       const auto scale = static_cast<decltype(real)>(1.0 / (1.0 - p));
       launch(kernel, grid.config, from.address(), result.address(),
              static_cast<decltype(zero)>(x.size()), threshold, scale, state.seed, state.offset,

@@ -82,7 +82,7 @@ Array gate(const ActivationCall& call, const Array& gate, const std::optional<Ar
   PackGrid grid = gate_grid(rows, width, on);
   grid.config.programmatic_dependent = overlaps_launches(g.device(), grid.config.grid.x);
   const Kernel& kernel = gate_kernel(false, call.kind, g.type(), width, grid).on(g.device());
-  with_compute(g.type(), [&](auto real) {
+  dispatch_compute(g.type(), [&](auto real) {
     launch(kernel, grid.config, gates.array.address(), ups.array.address(), result.address(), rows,
            Knobs<decltype(real)>(call));
   });
@@ -112,7 +112,7 @@ GateGradients gate_backward(const ActivationCall& call, const Array& dy, const A
                             dg.address(), du.address(), gate_stride_bits(rows, g.type())});
   const PackGrid grid = gate_grid(rows, width, on);
   const Kernel& kernel = gate_kernel(true, call.kind, g.type(), width, grid).on(g.device());
-  with_compute(g.type(), [&](auto real) {
+  dispatch_compute(g.type(), [&](auto real) {
     launch(kernel, grid.config, grads.array.address(), gates.array.address(), ups.array.address(),
            dg.address(), du.address(), rows, Knobs<decltype(real)>(call));
   });

@@ -32,7 +32,7 @@ template <typename Op, typename T, int N, int K, typename Index>
 __global__ void __launch_bounds__(kThreads)
     gate_forward(const T* __restrict__ gate, const T* __restrict__ up, T* __restrict__ y,
                  const GateRows rows, Knobs<Compute<T>> knobs) {
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   const Index cols = static_cast<Index>(rows.cols), row_packs = (cols + N - 1) / N;
   const Index packs = static_cast<Index>(rows.rows) * row_packs;
   const Index begin = static_cast<Index>(blockIdx.x) * (K * kThreads), first = begin + threadIdx.x;

@@ -59,8 +59,8 @@ Array heads_before_tokens(const Array& array) {
 }
 
 /// One array of rows as its three parts.
-NewHeads heads_of_rows(const Array& rows, const Array& key_cache, const Array& value_cache,
-                       bool paged, const Stream& on) {
+NewHeads row_heads(const Array& rows, const Array& key_cache, const Array& value_cache, bool paged,
+                   const Stream& on) {
   const std::int64_t dim = key_cache.shape().back(), kv_heads = key_cache.shape()[paged ? 2 : 1];
   const std::int64_t width = rows.ndim() == 3 ? rows.shape()[2] : -1;
   const std::int64_t heads = dim > 0 ? width / dim - 2 * kv_heads : -1;
@@ -70,7 +70,7 @@ NewHeads heads_of_rows(const Array& rows, const Array& key_cache, const Array& v
                "packed rows are (batch, tokens, (heads + 2 kv_heads) head_dim), with kv_heads and "
                "head_dim of both caches");
   }
-  const Array whole = with_whole_heads(rows, on);
+  const Array whole = make_heads_whole(rows, on);
   const auto part = [&](std::int64_t first, std::int64_t count) {
     const Array columns = whole.slice(2, first * dim, count * dim, 1);
     return heads_before_tokens(columns.reshape({rows.shape()[0], rows.shape()[1], count, dim}));
@@ -78,8 +78,8 @@ NewHeads heads_of_rows(const Array& rows, const Array& key_cache, const Array& v
   return {part(0, heads), part(heads, kv_heads), part(heads + kv_heads, kv_heads)};
 }
 
-NewHeads heads_of_tokens(const NewTokens& tokens, const Array& key_cache, const Array& value_cache,
-                         bool paged, const Stream& on) {
+NewHeads token_heads(const NewTokens& tokens, const Array& key_cache, const Array& value_cache,
+                     bool paged, const Stream& on) {
   const Array& q = tokens.q;
   const ScalarType type = q.type();
   if (type != ScalarType::float16 && type != ScalarType::bfloat16 && type != ScalarType::float32) {
@@ -88,7 +88,7 @@ NewHeads heads_of_tokens(const NewTokens& tokens, const Array& key_cache, const 
   if (key_cache.ndim() != 4 || value_cache.ndim() != 4) {
     refuse_qkv(q, key_cache, "caches have four axes");
   }
-  if (!tokens.k && !tokens.v) return heads_of_rows(q, key_cache, value_cache, paged, on);
+  if (!tokens.k && !tokens.v) return row_heads(q, key_cache, value_cache, paged, on);
   const bool whole =
       tokens.k && tokens.v && q.ndim() == 4 && tokens.k->ndim() == 4 && tokens.v->ndim() == 4 &&
       tokens.k->type() == type &&
@@ -100,9 +100,9 @@ NewHeads heads_of_tokens(const NewTokens& tokens, const Array& key_cache, const 
                "heads alone");
   }
   require_one_device(q, "q", *tokens.k, "k");
-  return {heads_before_tokens(with_whole_heads(q, on)),
-          heads_before_tokens(with_whole_heads(*tokens.k, on)),
-          heads_before_tokens(with_whole_heads(*tokens.v, on))};
+  return {heads_before_tokens(make_heads_whole(q, on)),
+          heads_before_tokens(make_heads_whole(*tokens.k, on)),
+          heads_before_tokens(make_heads_whole(*tokens.v, on))};
 }
 
 HeadWeights head_weights(PlannedAppend& planned, const std::optional<Array>& given,
@@ -158,8 +158,8 @@ int qkv_width(const AppendQkv& call, ScalarType from, ScalarType to, bool interl
   for (const HeadWeights& weights : {call.q_norm, call.k_norm}) {
     const ScalarType type = weights.wide != 0 ? ScalarType::float32 : from;
     const std::uint64_t most = 16 / scalar_size(type);
-    const auto own = static_cast<std::uint64_t>(pack_width(type, {weights.values}));
-    if (own < most) width = std::min(width, static_cast<int>(own));
+    const auto weight_width = static_cast<std::uint64_t>(pack_width(type, {weights.values}));
+    if (weight_width < most) width = std::min(width, static_cast<int>(weight_width));
   }
   const std::int32_t turning = interleaved ? 2 * call.tables.half : call.tables.half;
   while (width > 1 && turning % width != 0) width /= 2;
@@ -210,7 +210,7 @@ Array append_qkv(const NewTokens& tokens, const Array& key_cache, const Array& v
                  const Array& positions, const AppendOptions& options, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(tokens.q.device());
   const NewHeads heads =
-      heads_of_tokens(tokens, key_cache, value_cache, options.places.page_table.has_value(), on);
+      token_heads(tokens, key_cache, value_cache, options.places.page_table.has_value(), on);
   PlannedAppend planned =
       plan_append(heads.k, heads.v, key_cache, value_cache, positions, options.places, on);
   const Shape& shape = heads.q.shape();

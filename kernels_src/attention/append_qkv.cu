@@ -44,10 +44,10 @@ struct Columns {
     if (weights.wide) {
       load_angles(static_cast<const float*>(weights.values) + column, 1.0f, weight);
     } else {
-      Columns<T, N> own;
-      own.load(static_cast<const T*>(weights.values) + column);
+      Columns<T, N> loaded;
+      loaded.load(static_cast<const T*>(weights.values) + column);
 #pragma unroll
-      for (int j = 0; j < N; ++j) weight[j] = own.value[j];
+      for (int j = 0; j < N; ++j) weight[j] = loaded.value[j];
     }
 #pragma unroll
     for (int j = 0; j < N; ++j)
@@ -141,7 +141,7 @@ __device__ __forceinline__ unsigned largest_magnitude(const Columns<T, N> (&colu
 template <typename T, typename E, int N, int Items, int Width, bool Interleaved, bool Norms,
           bool TokenScales = false>
 __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ AppendQkv call) {
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   constexpr int kHeads = kThreads / Width;  // at a time
   const CacheAppend& cache = call.cache;
   const int lane = threadIdx.x % Width;
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
         for (int j = 0; j < N; ++j) squares += columns[i].value[j] * columns[i].value[j];
       }
       squares = warp_reduce<Width>(squares, Sum());
-      row.factor = statistics_of<kRms>(0.0f, squares, side.dim, call.eps).factor;
+      row.factor = finish_statistics<kRms>(0.0f, squares, side.dim, call.eps).factor;
     }
     if (!TokenScales && !exists) continue;
     const long long within = places[part == 2];

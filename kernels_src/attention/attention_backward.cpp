@@ -55,41 +55,43 @@ GradientStep gradient_step(const AttentionCall& call, bool for_keys, std::int64_
 }
 
 GradientStep tiled_step(const PreparedGradient& made, bool for_keys, GradientSums sums) {
-  const PreparedAttention& of = made.forward;
-  const bool large = std::max(of.dim_class, of.value_class) > 128;
+  const PreparedAttention& forward = made.forward;
+  const bool large = std::max(forward.dim_class, forward.value_class) > 128;
   const int columns = large ? 32 : 64, stages = large ? 1 : 2;
-  const bool packs = of.moves_packs(true) &&
-                     access_bits(made.grad, made.call.grad_at, of.call.value_dim) % 16 == 0;
+  const bool packs = forward.moves_packs(true) &&
+                     access_bits(made.grad, made.call.grad_at, forward.call.value_dim) % 16 == 0;
   const auto key = InstanceKey()
-                       .type(of.q.type())
-                       .add(of.dim_class / 32, 4)
-                       .add(of.value_class / 32, 4)
+                       .type(forward.q.type())
+                       .add(forward.dim_class / 32, 4)
+                       .add(forward.value_class / 32, 4)
                        .add(for_keys, 1)
                        .add(sums, 2)
                        .add(packs, 1)
                        .add(made.extras, 2);
-  GradientStep step = gradient_step(of.call, for_keys, kGradientRows);
+  GradientStep step = gradient_step(forward.call, for_keys, kGradientRows);
   step.kernel = &gradient_family().instance(key, [&] {
     return format("attention_gradient<{}, {}, {}, {}, {}, {}, {}, {}, {}>",
-                  device_type(of.q.type()), of.dim_class, of.value_class, columns, stages, for_keys,
-                  static_cast<int>(sums), packs, made.extras);
+                  device_type(forward.q.type()), forward.dim_class, forward.value_class, columns,
+                  stages, for_keys, static_cast<int>(sums), packs, made.extras);
   });
   const std::int64_t tiles = kGradientRows + stages * columns;
   const std::int64_t facts = std::max<std::int64_t>(kGradientRows, stages * columns);
-  step.shared_bytes = 2 * tiles * (of.dim_class + of.value_class) + facts * kFactBytes;
+  step.shared_bytes = 2 * tiles * (forward.dim_class + forward.value_class) + facts * kFactBytes;
   return step;
 }
 
 GradientStep plain_step(const PreparedGradient& made, bool for_keys) {
   static const auto& family = *new Family("plain_backward.cu", text::plain_backward_cu);
-  const PreparedAttention& of = made.forward;
-  const auto key =
-      InstanceKey().add(of.dim_class / 32, 4).add(of.value_class / 32, 4).add(for_keys, 1);
-  GradientStep step = gradient_step(of.call, for_keys, kPlainGradientRows);
+  const PreparedAttention& forward = made.forward;
+  const auto key = InstanceKey()
+                       .add(forward.dim_class / 32, 4)
+                       .add(forward.value_class / 32, 4)
+                       .add(for_keys, 1);
+  GradientStep step = gradient_step(forward.call, for_keys, kPlainGradientRows);
   step.kernel = &family.instance(key, [&] {
-    return format("plain_gradient<{}, {}, {}>", of.dim_class, of.value_class, for_keys);
+    return format("plain_gradient<{}, {}, {}>", forward.dim_class, forward.value_class, for_keys);
   });
-  const std::int64_t elements = of.dim_class + of.value_class;
+  const std::int64_t elements = forward.dim_class + forward.value_class;
   step.shared_bytes = 4 * (kPlainGradientRows * elements + kPlainGradientColumns * (elements + 8));
   return step;
 }
@@ -231,8 +233,8 @@ AttentionGradients attention_backward(const Array& grad, const Array& query, con
   PreparedAttention& forward = made.forward;
   require_gradient_results(forward, grad, out, lse);
   const bool packed = options.q_starts.has_value();
-  made.grad = with_whole_heads(grad, on);
-  set_result(forward, with_whole_heads(out, on), contiguous(lse, on), packed);
+  made.grad = make_heads_whole(grad, on);
+  set_result(forward, make_heads_whole(out, on), contiguous(lse, on), packed);
   made.extras = options.dropout > 0 ? 2 : forward.extras ? 1 : 0;
   AttentionGradients gradients = empty_gradients(forward, in_rows, on);
   made.call.grad = made.grad.address();

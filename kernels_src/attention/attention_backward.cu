@@ -52,8 +52,7 @@ __global__ void __launch_bounds__(kThreads)
   const int head = static_cast<int>(index / call.queries % call.heads);
   const int batch = static_cast<int>(index / call.queries / call.heads);
   const Sequence sequence(call, batch);
-  const long long at =
-      sequence.lse_first + query * call.lse_at.token + head * call.lse_at.head;
+  const long long at = sequence.lse_first + query * call.lse_at.token + head * call.lse_at.head;
   float logarithm = call.lse[at], base = 0;
   if (fabsf(logarithm) >= kFarLogarithm && logarithm != minus_infinity()) {
     const int kv_head = head / (call.heads / call.kv_heads);
@@ -194,17 +193,17 @@ __global__ void __launch_bounds__(kThreads)
   const T* const grad = static_cast<const T*>(more.grad) + sequence.q_place(more.grad_at);
   const T* const k = static_cast<const T*>(call.k) + sequence.k_first + kv_head * call.k_at.head;
   const T* const v = static_cast<const T*>(call.v) + sequence.v_first + kv_head * call.v_at.head;
-  const auto head_of = [&](int n) { return kForKeys ? kv_head * group + n / tiles : row_head; };
+  const auto column_head = [&](int n) { return kForKeys ? kv_head * group + n / tiles : row_head; };
   const auto start = [&](int n) {
-    const int head = head_of(n), first = low + n % tiles * kColumns;
+    const int head = column_head(n), first = low + n % tiles * kColumns;
     const int token = first + warp * kShare + lane % kShare;
     const bool valid = token < high;
     unsigned char* const to = ring + n % kStages * kStage;
     const HeadStrides& x_at = kForKeys ? call.q_at : call.k_at;
     const HeadStrides& y_at = kForKeys ? more.grad_at : call.v_at;
-    TokenCopy<T, kShare, kDim, kAsync, kCopies>::start(to + warp * kShare * kDim * sizeof(T),
-                                              kForKeys ? q + head * x_at.head : k,
-                                              valid ? token * x_at.token : kNoRow, call.dim);
+    TokenCopy<T, kShare, kDim, kAsync, kCopies>::start(
+        to + warp * kShare * kDim * sizeof(T), kForKeys ? q + head * x_at.head : k,
+        valid ? token * x_at.token : kNoRow, call.dim);
     TokenCopy<T, kShare, kValueDim, kAsync, kCopies>::start(
         to + kColumnBytes + warp * kShare * kValueDim * sizeof(T),
         kForKeys ? grad + head * y_at.head : v, valid ? token * y_at.token : kNoRow,
@@ -214,17 +213,17 @@ __global__ void __launch_bounds__(kThreads)
                                                       first + threadIdx.x);
     }
   };
-  const int warp_row = first_row + 16 * warp, own = warp_row + lane % 16;
+  const int warp_row = first_row + 16 * warp, warp_line = warp_row + lane % 16;
   {
     const HeadStrides& a_at = kForKeys ? call.k_at : call.q_at;
     const HeadStrides& b_at = kForKeys ? call.v_at : more.grad_at;
-    TokenCopy<T, 16, kDim, kAsync, kCopies>::start(memory + 16 * warp * kDim * sizeof(T),
-                                          kForKeys ? k : q + row_head * a_at.head,
-                                          own < end_row ? own * a_at.token : kNoRow, call.dim);
+    TokenCopy<T, 16, kDim, kAsync, kCopies>::start(
+        memory + 16 * warp * kDim * sizeof(T), kForKeys ? k : q + row_head * a_at.head,
+        warp_line < end_row ? warp_line * a_at.token : kNoRow, call.dim);
     TokenCopy<T, 16, kValueDim, kAsync, kCopies>::start(
         memory + kRowBytes + 16 * warp * kValueDim * sizeof(T),
-        kForKeys ? v : grad + row_head * b_at.head, own < end_row ? own * b_at.token : kNoRow,
-        call.value_dim);
+        kForKeys ? v : grad + row_head * b_at.head,
+        warp_line < end_row ? warp_line * b_at.token : kNoRow, call.value_dim);
     if (!kForKeys && threadIdx.x < kRows) {
       facts[threadIdx.x].set(call, more, sequence, row_head, first_row + threadIdx.x);
     }
@@ -247,18 +246,18 @@ __global__ void __launch_bounds__(kThreads)
     float s[kColumns / 8][4] = {}, d[kColumns / 8][4] = {};
     multiply_tiles<T, kDim>(s, a, 16 * warp, x);
     multiply_tiles<T, kValueDim>(d, b, 16 * warp, y);
-    const int head = head_of(n), first = low + n % tiles * kColumns;
+    const int head = column_head(n), first = low + n % tiles * kColumns;
     const ScoreTerms terms(call, batch, head);
 #pragma unroll
     for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int row = 16 * warp + lane / 4 + 8 * (j / 2), column = 8 * i + lane % 4 * 2 + j % 2;
-        const QueryFacts& of = facts[kForKeys ? n % kStages * kColumns + column : row];
+        const QueryFacts& query_facts = facts[kForKeys ? n % kStages * kColumns + column : row];
         const int query = kForKeys ? first + column : first_row + row;
         const int key = kForKeys ? first_row + row : first + column;
-        turn_products<T, kExtras>(call, terms, sequence, of, batch, head, query, key, s[i][j],
-                                  d[i][j]);
+        turn_products<T, kExtras>(call, terms, sequence, query_facts, batch, head, query, key,
+                                  s[i][j], d[i][j]);
       }
     }
     if constexpr ((kSums & 2) != 0) add_products<T, kValueDim>(weights, s, y);

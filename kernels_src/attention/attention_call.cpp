@@ -154,11 +154,11 @@ void add_attention_mask(PreparedAttention& made, const AttentionOptions& options
   std::int64_t strides[4] = {};
   const auto size = static_cast<std::int64_t>(scalar_size(type));
   for (int axis = 0; fits && axis < mask.ndim(); ++axis) {
-    const auto of = static_cast<std::size_t>(axis);
-    const std::size_t in = of + 4 - static_cast<std::size_t>(mask.ndim());
-    const std::int64_t extent = mask.shape()[of];
+    const auto mask_axis = static_cast<std::size_t>(axis);
+    const std::size_t in = mask_axis + 4 - static_cast<std::size_t>(mask.ndim());
+    const std::int64_t extent = mask.shape()[mask_axis];
     fits = extent == wanted[in] || extent == 1;
-    strides[in] = extent == 1 ? 0 : mask.strides()[of] / size;
+    strides[in] = extent == 1 ? 0 : mask.strides()[mask_axis] / size;
   }
   if (!fits ||
       (type != ScalarType::boolean && type != ScalarType::float32 && type != made.q.type())) {
@@ -271,16 +271,16 @@ void require_apart_from_operands(const PreparedAttention& made, const AttentionO
                 {{"query", &made.q},
                  {"key", &made.k},
                  {"value", &made.v},
-                 {"attn_mask", pointer_of(options.mask)},
-                 {"sinks", pointer_of(options.sinks)},
-                 {"alibi", pointer_of(options.slopes)},
-                 {"query lengths", pointer_of(options.q_lengths)},
-                 {"lengths", pointer_of(options.k_lengths)},
-                 {"query starts", pointer_of(options.q_starts)},
-                 {"key starts", pointer_of(options.k_starts)},
-                 {"page_table", pointer_of(options.page_table)},
-                 {"key_scale", pointer_of(options.k_scales)},
-                 {"value_scale", pointer_of(options.v_scales)}});
+                 {"attn_mask", pointer_or_null(options.mask)},
+                 {"sinks", pointer_or_null(options.sinks)},
+                 {"alibi", pointer_or_null(options.slopes)},
+                 {"query lengths", pointer_or_null(options.q_lengths)},
+                 {"lengths", pointer_or_null(options.k_lengths)},
+                 {"query starts", pointer_or_null(options.q_starts)},
+                 {"key starts", pointer_or_null(options.k_starts)},
+                 {"page_table", pointer_or_null(options.page_table)},
+                 {"key_scale", pointer_or_null(options.k_scales)},
+                 {"value_scale", pointer_or_null(options.v_scales)}});
 }
 
 int head_class(std::int64_t dim, ScalarType type) {
@@ -293,7 +293,7 @@ int head_class(std::int64_t dim, ScalarType type) {
 
 }  // namespace
 
-Array with_whole_heads(const Array& array, const Stream& on) {
+Array make_heads_whole(const Array& array, const Stream& on) {
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
   const bool even = std::all_of(array.strides().begin(), array.strides().end(),
                                 [&](std::int64_t stride) { return stride % size == 0; });
@@ -374,7 +374,7 @@ void allocate_result(PreparedAttention& made, const AttentionOptions& options, c
     require_apart_from_operands(made, options, options.lse_out, logarithms);
     if (!lse) lse = Array::empty(device, rows, ScalarType::float32, on);
     lse = lse->reshape(std::move(rows));
-    require_apart(options.out, form, {{logarithms.name, pointer_of(options.lse_out)}});
+    require_apart(options.out, form, {{logarithms.name, pointer_or_null(options.lse_out)}});
   }
   require_apart_from_operands(made, options, options.out, form);
   if (!out) out = Array::empty(device, std::move(shape), type, on);
@@ -433,7 +433,7 @@ PreparedAttention prepare_attention(const Array& query, const Array& key, const 
   }
   PreparedAttention made;
   for (const auto& [from, to] : {std::pair{&query, &made.q}, {&key, &made.k}, {&value, &made.v}}) {
-    *to = from->ndim() == 0 ? *from : with_whole_heads(*from, on);
+    *to = from->ndim() == 0 ? *from : make_heads_whole(*from, on);
   }
   lay_out_attention(made, options);
   add_attention_numbers(made, options);

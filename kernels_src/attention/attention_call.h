@@ -62,7 +62,7 @@ struct PreparedAttention {
 };
 
 /// The array itself where a head's elements lie side by side, else a copy.
-Array with_whole_heads(const Array& array, const Stream& on);
+Array make_heads_whole(const Array& array, const Stream& on);
 /// Whether a cache has a scale for each token and head: one array of scales then has the cache's
 /// axes but the last.
 bool have_token_scales(const std::optional<Array>& k_scales, const std::optional<Array>& v_scales);

@@ -180,26 +180,26 @@ PlannedAppend plan_append(const Array& key, const Array& value, const Array& key
   require_append_pair(key, value, key_cache, value_cache, places);
   const std::int64_t batches = append_extent(key, 0), heads = append_extent(key, 1);
   require_append_vector(positions, key, "positions", ScalarType::int32, {batches});
-  const bool of_tokens = have_token_scales(places.k_scales, places.v_scales);
-  if (!of_tokens) {
+  const bool has_token_scales = have_token_scales(places.k_scales, places.v_scales);
+  if (!has_token_scales) {
     require_append_vector(places.k_scales, key, "key_scale", ScalarType::float32, {heads});
     require_append_vector(places.v_scales, key, "value_scale", ScalarType::float32, {heads});
   }
   PlannedAppend made;
   std::vector<Array>& used = made.used;
-  used = {with_whole_heads(key, on), with_whole_heads(value, on), contiguous(positions, on),
+  used = {make_heads_whole(key, on), make_heads_whole(value, on), contiguous(positions, on),
           key_cache, value_cache};
   std::optional<Array> scales[2];
-  if (places.k_scales && !of_tokens) {
+  if (places.k_scales && !has_token_scales) {
     used.push_back(scales[0].emplace(contiguous(*places.k_scales, on)));
   }
-  if (places.v_scales && !of_tokens) {
+  if (places.v_scales && !has_token_scales) {
     used.push_back(scales[1].emplace(contiguous(*places.v_scales, on)));
   }
   CacheAppend& call = made.call;
   call.side[0] = append_side(used[0], key_cache, scales[0], paged);
   call.side[1] = append_side(used[1], value_cache, scales[1], paged);
-  if (of_tokens) {
+  if (has_token_scales) {
     const HeadStrides strides =
         token_scale_strides(key_cache, places.k_scales, places.v_scales, paged);
     const Array* const token_scales[] = {&*places.k_scales, &*places.v_scales};

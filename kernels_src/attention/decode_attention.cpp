@@ -22,7 +22,7 @@ constexpr std::int64_t kCombineWarps = 4;
 constexpr std::int64_t kMostContextSplits = 512;
 constexpr std::int64_t kMostClusterBlocks = 8;      // of any device with clusters
 constexpr std::int64_t kMostClusterSteps = 6;       // a longer share is read sooner by more blocks
-constexpr std::int64_t kMostOfEarly = 3;            // the same of launches that may begin early
+constexpr std::int64_t kMostPdlSteps = 3;           // the same with PDL
 constexpr std::int64_t kDecodeSystemShared = 1024;  // cost of a block beside its own
 
 const Family& decode_family() {
@@ -45,7 +45,7 @@ struct DecodeBlock {
 };
 
 /// Tokens of a block's tiles.
-std::int64_t step_of(const PreparedAttention& made, const DecodeBlock& block) {
+std::int64_t decode_step(const PreparedAttention& made, const DecodeBlock& block) {
   return block.warps * kTileTokens * 2 / static_cast<std::int64_t>(scalar_size(made.k.type()));
 }
 
@@ -105,11 +105,11 @@ bool run_at_once(const Device& device, std::int64_t blocks, std::int64_t splits)
 
 /// Eight splits as blocks of a cluster where these are faster than more splits without one, else 0.
 /// With short shares it counts more how soon the parts meet than how many multiprocessors read, if
-/// a third of them does. Blocks of clusters gain nothing by an early begin.
+/// a third of them does. Blocks of clusters gain nothing by PDL.
 std::int64_t choose_cluster(const Device& device, std::int64_t blocks, std::int64_t steps,
-                            bool early) {
+                            bool has_pdl) {
   constexpr std::int64_t kSplits = kMostClusterBlocks;
-  const std::int64_t most = early ? kMostOfEarly : kMostClusterSteps;
+  const std::int64_t most = has_pdl ? kMostPdlSteps : kMostClusterSteps;
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   const bool short_shares = steps >= kSplits && steps <= most * kSplits;
   const bool reads_fast = 3 * blocks * kSplits >= processors;
@@ -250,7 +250,7 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   const std::int64_t planned = planned_sequences(call.batches) * each;
   const bool whole = sees_all_keys(call) && !is_flat(call) && call.table == 0;
   DecodeBlock block = plan_decode_block(device, made, planned);
-  const std::int64_t steps = (call.keys + step_of(made, block) - 1) / step_of(made, block);
+  const std::int64_t steps = (call.keys + decode_step(made, block) - 1) / decode_step(made, block);
   if (splits == 0) {
     splits = choose_cluster(device, planned, steps, whole);
     make_cluster(device, made, planned, splits, block);

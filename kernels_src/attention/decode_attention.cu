@@ -77,9 +77,9 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
     if constexpr (kCluster) {
       received.send(i, work.split, part);
     } else if (call.splits == 1) {
-      store_pair<T>(call, sequence, place_of_row(call, work, row, plan.group), column, part);
+      store_pair<T>(call, sequence, row_place(call, work, row, plan.group), column, part);
     } else {
-      store_part<kValueDim>(call, sequence, place_of_row(call, work, row, plan.group), work.split,
+      store_part<kValueDim>(call, sequence, row_place(call, work, row, plan.group), work.split,
                             column, part);
     }
   }
@@ -90,7 +90,7 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
 #pragma unroll 1
     for (int i = threadIdx.x; i < count; i += kThreads) {
       const int item = first + i;
-      store_pair<T>(call, sequence, place_of_row(call, work, item / kPairs, plan.group),
+      store_pair<T>(call, sequence, row_place(call, work, item / kPairs, plan.group),
                     item % kPairs * 2, received.combined(i));
     }
   }
@@ -142,7 +142,7 @@ struct TokenRing {
     return share.end > share.first ? (share.end - share.first + kStep - 1) / kStep : 0;
   }
   /// The first token of the warp's tile.
-  __device__ __forceinline__ int first_of(int tile) const {
+  __device__ __forceinline__ int first_token(int tile) const {
     return share.first + tile * kStep + static_cast<int>(threadIdx.x) / 32 * kTokens<E>;
   }
   __device__ __forceinline__ unsigned char* stage(int tile) const {
@@ -150,7 +150,7 @@ struct TokenRing {
   }
   /// Asks for the first tile for the second level of cache. More would delay the queries.
   __device__ __forceinline__ void fetch(const AttentionCall& call) const {
-    const int token = first_of(0), there = share.end - token;
+    const int token = first_token(0), there = share.end - token;
     SpacedCopy<E, kTokens<E>, kDim>::fetch(k + token * call.k_at.token, call.k_at.token, call.dim,
                                            there);
     SpacedCopy<E, kTokens<E>, kValueDim>::fetch(v + token * call.v_at.token, call.v_at.token,
@@ -158,7 +158,7 @@ struct TokenRing {
   }
   __device__ __forceinline__ void start(const AttentionCall& call, int tile) {
     if constexpr (kSpaced) {
-      const int token = first_of(tile), there = share.end - token;
+      const int token = first_token(tile), there = share.end - token;
       SpacedCopy<E, kTokens<E>, kDim>::start(stage(tile), k + token * call.k_at.token,
                                              call.k_at.token, call.dim, there);
       SpacedCopy<E, kTokens<E>, kValueDim>::start(stage(tile) + Keys::kBytes,
@@ -166,7 +166,7 @@ struct TokenRing {
                                                   call.value_dim, there);
       return;
     }
-    const int token = first_of(tile) + static_cast<int>(threadIdx.x) % kTokens<E>;
+    const int token = first_token(tile) + static_cast<int>(threadIdx.x) % kTokens<E>;
     long long k_offset = kNoRow, v_offset = kNoRow;
     if (token >= share.visible && token < share.end) {
       k_offset = token_offset(call, table, call.k_at, token);
@@ -197,7 +197,7 @@ __device__ __forceinline__ void store_behind(const AttentionCall& call, const Wo
 
 /// A block: up to 16 rows (queries times heads with common keys), one share of the context. With
 /// kCluster the splits are the blocks of a cluster. kWhole: all rows see all keys of caches without
-/// pages; a block then begins with few instructions, and fetches before the kernel in front ends.
+/// pages; a block then begins with few instructions, and prefetches before the kernel ahead ends.
 /// kTokenScales: 8-bit elements E have a scale for each token and head.
 template <typename T, typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync,
           bool kExtras, bool kWhole, bool kCluster, bool kTokenScales = false>
@@ -210,9 +210,9 @@ __global__ void __launch_bounds__(32 * kWarps)
   using Ring = TokenRing<E, kDim, kValueDim, kWarps, kStages, kAsync, kSpaced>;
   using Step = Share<Ring::kStep>;
   extern __shared__ __align__(128) unsigned char memory[];
-  // Lengths and page tables may be results of the kernel in front.
+  // Lengths and page tables may be results of the kernel ahead.
   constexpr bool kFetchesAhead = kWhole && !kCluster;
-  if constexpr (!kFetchesAhead) wait_then_let_next_begin();
+  if constexpr (!kFetchesAhead) pdl_wait_then_launch();
   const Work work(call, plan);
   const Sequence sequence(call, work.batch, !kWhole);
   const int lane = threadIdx.x % 32;
@@ -220,21 +220,21 @@ __global__ void __launch_bounds__(32 * kWarps)
   if constexpr (!kWhole) {
     if (call.q_starts != nullptr) store_behind<T>(call, work, plan.group);
     if (call.few_queries > 0 && sequence.queries > call.few_queries) return;
-    first_query = query_of(call, work.first_row, plan.group);
-    last_query = min(query_of(call, work.first_row + kRows - 1, plan.group), sequence.queries - 1);
+    first_query = row_query(call, work.first_row, plan.group);
+    last_query = min(row_query(call, work.first_row + kRows - 1, plan.group), sequence.queries - 1);
     if (first_query >= sequence.queries) return;
   }
   if constexpr (kCluster) arrive_in_cluster();
-  const auto share_of = [&] {
+  const auto find_share = [&] {
     if constexpr (kWhole) return Step(call, plan, work.split);
     return Step(call, plan, sequence, work.split, first_query, last_query);
   };
-  const Step share = share_of();
+  const Step share = find_share();
   Ring ring(memory + kRows * kDim * sizeof(T), call, sequence, work, share);
   const int tiles = ring.tiles();
   if constexpr (kFetchesAhead) {
     if constexpr (kSpaced) ring.fetch(call);
-    wait_for_previous();
+    pdl_launch_then_wait();
   }
   using Queries = QueryPacks<T, kDim, 32 * kWarps>;
   __shared__ unsigned most[kRows];
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   const auto set_rows = [&] {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const RowPlace at = place_of_row(call, work, lane / 4 + 8 * r, plan.group);
+      const RowPlace at = row_place(call, work, lane / 4 + 8 * r, plan.group);
       rows[r].set(call, sequence, work.batch, at.query, at.head);
     }
   };
@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(32 * kWarps)
         static_assert(kTokens<E> == 32);
         const long long head_scales =
             sequence.k_batch * call.scales_at.batch + work.kv_head * call.scales_at.head;
-        const int first = ring.first_of(tile);
+        const int first = ring.first_token(tile);
         key_scales.load(call, call.k_token_scales + head_scales, ring.table, first, share.visible,
                         share.end);
         value_scales.load(call, call.v_token_scales + head_scales, ring.table, first, share.visible,
@@ -288,13 +288,13 @@ __global__ void __launch_bounds__(32 * kWarps)
       if constexpr (Queries::template kScaled<E>) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-          const float down = power_of_two(-query_exponent(most[lane / 4 + 8 * r]));
+          const float down = exact_power2(-query_exponent(most[lane / 4 + 8 * r]));
 #pragma unroll
-          for (auto& of : s[0]) of[2 * r] *= down, of[2 * r + 1] *= down;
+          for (auto& score : s[0]) score[2 * r] *= down, score[2 * r + 1] *= down;
         }
       }
       if constexpr (kTokenScales) key_scales.multiply(s[0], 1.0f);
-      finish_scores<T, kExtras>(s[0], call, rows, ring.first_of(tile), scale, true);
+      finish_scores<T, kExtras>(s[0], call, rows, ring.first_token(tile), scale, true);
       running[0].take(s[0]);
       if constexpr (kTokenScales) value_scales.multiply(s[0], kWeightScale);
       if constexpr (sizeof(E) == 1) {
@@ -318,7 +318,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     const int valid = valid_rows(sequence, work, plan.group);
 #pragma unroll 1
     for (int i = threadIdx.x; i < valid * kPairs; i += 32 * kWarps) {
-      const RowPlace at = place_of_row(call, work, i / kPairs, plan.group);
+      const RowPlace at = row_place(call, work, i / kPairs, plan.group);
       const int column = i % kPairs * 2;
       store_pair<T>(call, sequence, at, column, load_parts<kValueDim>(call, sequence, at, column));
     }
@@ -362,7 +362,7 @@ __device__ __forceinline__ void combine_row(const AttentionCall& call, const Seq
 template <typename T, int kValueDim>
 __global__ void __launch_bounds__(32 * kCombineWarps)
     combine_splits(const __grid_constant__ AttentionCall call) {
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   const long long row = static_cast<long long>(blockIdx.x) * kCombineWarps + threadIdx.x / 32;
   if (row >= static_cast<long long>(call.batches) * call.heads * call.queries) return;
   const int query = static_cast<int>(row % call.queries);

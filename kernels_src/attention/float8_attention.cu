@@ -27,17 +27,17 @@ __device__ __forceinline__ int first_tile(const AttentionCall& call, int k_token
                                           int keys) {
   return call.k_starts != nullptr ? k_token / keys + batch : batch * (call.keys / keys + 1);
 }
-__device__ __forceinline__ int tiles_of_head(const AttentionCall& call, int keys) {
+__device__ __forceinline__ int head_tiles(const AttentionCall& call, int keys) {
   return first_tile(call, call.keys, call.batches - 1, keys) +
          (call.k_starts != nullptr ? 1 : call.keys / keys + 1);
 }
 
 template <typename A, typename B>
-struct OperandsOf {
+struct OperandTraits {
   using Type = Mixed<A, B>;
 };
 template <typename A>
-struct OperandsOf<A, A> {
+struct OperandTraits<A, A> {
   using Type = A;
 };
 
@@ -50,7 +50,7 @@ __device__ __forceinline__ unsigned long long plain_descriptor(unsigned address,
 }
 
 /// Converts four floats to float8_e4m3fn, the first in the low byte. Values beyond 448 become 448.
-__device__ __forceinline__ unsigned four_of(float a, float b, float c, float d) {
+__device__ __forceinline__ unsigned pack_four(float a, float b, float c, float d) {
   unsigned short low, high;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(b), "f"(a));
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(d), "f"(c));
@@ -61,8 +61,8 @@ __device__ __forceinline__ unsigned four_of(float a, float b, float c, float d) 
 template <typename Q, typename K, typename V, bool keeps>
 struct Form {
   using Out = BFloat16;
-  using Scores = typename OperandsOf<Q, K>::Type;
-  using Values = typename OperandsOf<Float8E4M3, V>::Type;
+  using Scores = typename OperandTraits<Q, K>::Type;
+  using Values = typename OperandTraits<Float8E4M3, V>::Type;
   static constexpr int kLift = 5;
   static constexpr bool kKeeps = keeps;
 
@@ -76,43 +76,44 @@ struct Form {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const float* at = s + 16 * i + j / 2 * 8 + j % 2 * 2;
-        weights[i][j] = four_of(at[0], at[1], at[4], at[5]);
+        weights[i][j] = pack_four(at[0], at[1], at[4], at[5]);
       }
     }
   }
-  template <typename Of>
+  template <typename Config>
   __device__ static __forceinline__ unsigned long long describe_values(unsigned values) {
     return plain_descriptor(values, 128, 256);
   }
   /// Queued: weights times 32 keys' values.
-  template <typename Of>
+  template <typename Config>
   __device__ static __forceinline__ void multiply_values(const unsigned (&weights)[4],
                                                          unsigned long long values, int step,
                                                          int adds) {
-    RowSumProducts<Values>::template add<Of::kValueDim, kResult, false>(
-        weights, further(values, step * (Of::kValueDim * 32)), adds);
+    RowAccumulatorProducts<Values>::template add<Config::kValueDim, kResult, false>(
+        weights, further(values, step * (Config::kValueDim * 32)), adds);
   }
 };
 
 /// By a warp, the last values first.
-template <typename Of>
-__device__ __forceinline__ void load_turned(const Shared<Of>& shared, const unsigned char* turned,
+template <typename Config>
+__device__ __forceinline__ void load_turned(const Shared<Config>& shared,
+                                            const unsigned char* turned,
                                             const AttentionCall& call) {
-  Ring<Of::kValueStages> ring;
-  const int tiles = tiles_of_head(call, Of::kKeys);
+  Ring<Config::kValueStages> ring;
+  const int tiles = head_tiles(call, Config::kKeys);
   load_each_part(shared, [&](const Part& part) {
-    const int last = part.keys / Of::kKeys;
+    const int last = part.keys / Config::kKeys;
     const long long first = static_cast<long long>(part.kv_head) * tiles +
-                            first_tile(call, part.k_token, part.batch, Of::kKeys);
+                            first_tile(call, part.k_token, part.batch, Config::kKeys);
 #pragma unroll 1
     for (int index = part.steps - 1; index >= 0; --index) {
       if (threadIdx.x % 32 == 0) {
-        const int tile = min(part.low / Of::kKeys + index, last);
+        const int tile = min(part.low / Config::kKeys + index, last);
         Mbarrier& full = shared.v_full[ring.stage];
         shared.v_empty[ring.stage].wait(ring.parity ^ 1);
-        full.arrive_expecting(Of::kValueBytes);
-        load_bytes(shared.values(ring.stage), turned + (first + tile) * Of::kValueBytes,
-                   Of::kValueBytes, full);
+        full.arrive_expecting(Config::kValueBytes);
+        load_bytes(shared.values(ring.stage), turned + (first + tile) * Config::kValueBytes,
+                   Config::kValueBytes, full);
       }
       ring.advance();
     }
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(128)
   const int batch = blockIdx.z, head = blockIdx.y, index = blockIdx.x;
   const Sequence sequence(call, batch);
   if (index > sequence.keys / keys) return;
-  const long long place = static_cast<long long>(head) * tiles_of_head(call, keys) +
+  const long long place = static_cast<long long>(head) * head_tiles(call, keys) +
                           first_tile(call, static_cast<int>(sequence.k_token), batch, keys) + index;
   const auto* from =
       static_cast<const unsigned char*>(call.v) + sequence.v_first + head * call.v_at.head;
@@ -174,8 +175,8 @@ __global__ void __launch_bounds__(128)
 /// hopper_attention() for elements of 8 bits: turn_values() has written the values. Parts of more
 /// than `kept_tiles` tiles keep accumulators in `kept`: float32 of the queries of each block. A
 /// null `kept` stands for memory behind all further shared memory.
-template <typename Kind, typename Of, Extras kExtras>
-__global__ void __launch_bounds__(Of::kBound, 1)
+template <typename Kind, typename Config, Extras kExtras>
+__global__ void __launch_bounds__(Config::kBound, 1)
     float8_attention(const __grid_constant__ TensorMap map_q,
                      const __grid_constant__ TensorMap map_k,
                      const __grid_constant__ TensorMap map_out,
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(Of::kBound, 1)
                      const __grid_constant__ ScalesCall scales, const unsigned char* turned,
                      float4* kept, int kept_tiles) {
   extern __shared__ __align__(1024) unsigned char storage[];
-  const Shared<Of> shared(storage);
+  const Shared<Config> shared(storage);
   if (threadIdx.x == 0) {
     prefetch(map_q);
     prefetch(map_k);
@@ -193,19 +194,19 @@ __global__ void __launch_bounds__(Of::kBound, 1)
   }
   __syncthreads();
   if (threadIdx.x < 128) {
-    release_registers<Of>();
+    release_registers<Config>();
     const int warp = threadIdx.x / 32;
     if (threadIdx.x == 0) {
-      number_parts<Of>(shared, call, plan, [&](Part& part) { scales.complete(part); });
+      number_parts<Config>(shared, call, plan, [&](Part& part) { scales.complete(part); });
     }
-    if (warp == 1) load_queries<Of>(shared, map_q, call, plan);
-    if (warp == 2) load_tiles<Of>(shared, map_k, false, call, plan);
-    if (warp == 3) load_turned<Of>(shared, turned, call);
+    if (warp == 1) load_queries<Config>(shared, map_q, call, plan);
+    if (warp == 2) load_tiles<Config>(shared, map_k, false, call, plan);
+    if (warp == 3) load_turned<Config>(shared, turned, call);
   } else {
-    take_registers<Of>();
-    constexpr int kSums = Of::kRows * Of::kValueDim / 4;
+    take_registers<Config>();
+    constexpr int kSums = Config::kRows * Config::kValueDim / 4;
     float4* const sums = kept != nullptr ? kept + static_cast<long long>(blockIdx.x) * kSums
                                          : reinterpret_cast<float4*>(shared.parts + kParts);
-    attend<Kind, Of, kExtras>(shared, map_out, call, {sums, kept_tiles});
+    attend<Kind, Config, kExtras>(shared, map_out, call, {sums, kept_tiles});
   }
 }

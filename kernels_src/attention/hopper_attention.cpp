@@ -23,7 +23,7 @@ constexpr HopperAttentionTile kHopperTiles[] = {
     {160, 2, 2}, {176, 2, 2}, {64, 2, 3}, {96, 3, 3},  {128, 2, 3}, {128, 3, 3},
 };
 
-constexpr std::int32_t kHopperPageTokens = 16;  ///< fewer make boxes too small
+constexpr std::int32_t kHopperPageTokens = 16;  ///< fewer make TMA tiles too small
 
 /// The keys' extents in a tensor map: pages take the place of batches.
 struct KeyExtents {

@@ -21,24 +21,24 @@ struct Form {
                                               unsigned (&weights)[kScores / 8][4]) {
     pack_weights<T>(s, weights);
   }
-  template <typename Of>
+  template <typename Config>
   __device__ static __forceinline__ unsigned long long describe_values(unsigned values) {
-    return matrix_descriptor(values, Of::kKeyColumn);
+    return matrix_descriptor(values, Config::kKeyColumn);
   }
   /// Queued: weights times 16 keys' values.
-  template <typename Of>
+  template <typename Config>
   __device__ static __forceinline__ void multiply_values(const unsigned (&weights)[4],
                                                          unsigned long long values, int step,
                                                          int adds) {
-    RowSumProducts<T>::template add<Of::kValueDim, kResult, true>(
+    RowAccumulatorProducts<T>::template add<Config::kValueDim, kResult, true>(
         weights, further(values, step * 2048), adds);
   }
 };
 /// Launched with Of::kThreads threads. Dynamic shared memory: queries of each warpgroup, stages of
 /// keys, stages of values, barriers (two for each slot of queries and numbered part, four for each
 /// stage, one for the end), the numbered parts.
-template <typename T, typename Of, Extras kExtras>
-__global__ void __launch_bounds__(Of::kBound, 1)
+template <typename T, typename Config, Extras kExtras>
+__global__ void __launch_bounds__(Config::kBound, 1)
     hopper_attention(const __grid_constant__ TensorMap map_q,
                      const __grid_constant__ TensorMap map_k,
                      const __grid_constant__ TensorMap map_v,
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(Of::kBound, 1)
                      const __grid_constant__ AttentionCall call,
                      const __grid_constant__ HopperPlan plan) {
   extern __shared__ __align__(1024) unsigned char storage[];
-  const Shared<Of> shared(storage);
+  const Shared<Config> shared(storage);
   if (threadIdx.x == 0) {
     prefetch(map_q);
     prefetch(map_k);
@@ -56,20 +56,20 @@ __global__ void __launch_bounds__(Of::kBound, 1)
   }
   __syncthreads();
   if (threadIdx.x < 128) {
-    release_registers<Of>();
+    release_registers<Config>();
     const int warp = threadIdx.x / 32;
-    if (threadIdx.x == 0) number_parts<Of>(shared, call, plan, [](const Part&) {});
-    if (warp == 1) load_queries<Of>(shared, map_q, call, plan);
+    if (threadIdx.x == 0) number_parts<Config>(shared, call, plan, [](const Part&) {});
+    if (warp == 1) load_queries<Config>(shared, map_q, call, plan);
     if (warp > 1) {
       const TensorMap& map = warp == 2 ? map_k : map_v;
-      if constexpr (Of::kPages) {
-        load_pages<Of>(shared, map, warp == 3, call, plan);
+      if constexpr (Config::kPages) {
+        load_pages<Config>(shared, map, warp == 3, call, plan);
       } else {
-        load_tiles<Of>(shared, map, warp == 3, call, plan);
+        load_tiles<Config>(shared, map, warp == 3, call, plan);
       }
     }
   } else {
-    take_registers<Of>();
-    attend<Form<T>, Of, kExtras>(shared, map_out, call);
+    take_registers<Config>();
+    attend<Form<T>, Config, kExtras>(shared, map_out, call);
   }
 }

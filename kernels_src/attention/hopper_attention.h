@@ -66,8 +66,9 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
 /// Whether a tensor map can describe it: of extents above 1, strides are positive multiples of 16
 /// bytes, but for repeated batches and heads.
 bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads, std::int64_t tokens);
-/// Boxes of so many tokens of one head, 128 bytes of each; equal batches and heads are one.
+/// The tensor map of TMA tiles of `tile_rows` tokens of one head, 128 bytes of each token; equal
+/// batches and heads are one.
 CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
-                     std::int64_t heads, std::int64_t tokens, int box_rows);
+                     std::int64_t heads, std::int64_t tokens, int tile_rows);
 
 }  // namespace kernwright::kernels

@@ -44,8 +44,8 @@ struct BackwardShape {
   int dim, value_dim, queries = 64, blocks = 1, stages = 2, slots = 0;
   static constexpr int keys = 128;  // of a block or a cluster
 
-  explicit BackwardShape(const PreparedAttention& of)
-      : dim(of.dim_class), value_dim(of.value_class) {
+  explicit BackwardShape(const PreparedAttention& forward)
+      : dim(forward.dim_class), value_dim(forward.value_class) {
     if (std::max(dim, value_dim) > 128) {
       widen();
     } else if (std::max(dim, value_dim) <= 64) {
@@ -90,15 +90,15 @@ AttentionBackwardPlan current_backward_plan() noexcept {
 
 /// Why the kernel cannot do it; null where it can.
 const char* backward_obstacle(const PreparedGradient& made, const AttentionOptions& options) {
-  const PreparedAttention& of = made.forward;
-  const AttentionCall& call = of.call;
-  if (const char* obstacle = hopper_obstacle(of, options)) return obstacle;
+  const PreparedAttention& forward = made.forward;
+  const AttentionCall& call = forward.call;
+  if (const char* obstacle = hopper_obstacle(forward, options)) return obstacle;
   if ((options.mask || options.slopes) && call.soft_cap > 0) {
     return "a cap comes with a mask or ALiBi";
   }
   if (call.queries == 0) return "there are no queries";
   const std::uint64_t bits = access_bits(made.grad, made.call.grad_at, call.value_dim) |
-                             access_bits(of.made.out, call.out_at, call.value_dim);
+                             access_bits(forward.made.out, call.out_at, call.value_dim);
   if (bits % 16 != 0) return "elements do not lie at multiples of 16 bytes";
   const std::int64_t batches = options.q_starts ? 1 : call.batches;
   if (!fits_map(made.call.grad_at, batches, call.heads, call.queries)) {
@@ -166,21 +166,21 @@ enum class BackwardStep : std::uint8_t { rows, gradients, queries };
 
 /// One compile makes the kernels of rows and of queries, by the first. That of the gradients has a
 /// compile of its own, which takes place at the same time.
-const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& of,
+const LazyKernel& backward_kernel(BackwardStep step, const PreparedAttention& forward,
                                   const BackwardShape& shape) {
   constexpr const char* kinds[] = {"kPlain", "kCapped", "kBiased"};
   const bool has_scores = step == BackwardStep::gradients;
-  const int extras = has_scores ? hopper_extras(of.call) : 0;
+  const int extras = has_scores ? hopper_extras(forward.call) : 0;
   const auto key = InstanceKey()
-                       .type(of.q.type())
+                       .type(forward.q.type())
                        .add(static_cast<int>(step), 2)
                        .add(shape.dim / 32, 4)
                        .add(shape.value_dim / 32, 4)
                        .add(extras, 2)
-                       .add(is_ragged(of.call), 1);
+                       .add(is_ragged(forward.call), 1);
   return backward_family(shape.is_wide()).instance(key, [&]() -> std::vector<std::string> {
-    const char* type = device_type(of.q.type());
-    const std::string made = tile_text(shape, is_ragged(of.call));
+    const char* type = device_type(forward.q.type());
+    const std::string made = tile_text(shape, is_ragged(forward.call));
     if (has_scores) {
       return {format("{}<{}, {}, {}>", shape.is_wide() ? "wide_backward" : "hopper_backward", type,
                      made, kinds[extras])};
@@ -210,53 +210,54 @@ void require_backward_plan(const AttentionBackwardPlan& plan) {
 bool takes_hopper_backward(const PreparedGradient& made, const AttentionOptions& options) {
   const AttentionKernel kernel = current_backward_plan().kernel;
   const bool automatic = kernel == AttentionKernel::automatic;
-  const PreparedAttention& of = made.forward;
+  const PreparedAttention& forward = made.forward;
   if (kernel == AttentionKernel::mma) return false;
-  if (automatic && of.call.queries <= kFewBackwardQueries) return false;
+  if (automatic && forward.call.queries <= kFewBackwardQueries) return false;
   const char* obstacle = backward_obstacle(made, options);
   if (obstacle == nullptr) return true;
   if (automatic) return false;
   throw ArgumentError(
       format("gradients of attention by the kernel for Hopper: {}; query is a {}, key a {}",
-             obstacle, of.q.identify(), of.k.identify()));
+             obstacle, forward.q.identify(), forward.k.identify()));
 }
 
 void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& options,
                             const Stream& on) {
-  PreparedAttention& of = made.forward;
-  const AttentionCall& call = of.call;
-  Device& device = of.q.device();
-  const BackwardShape shape(of);
-  const LazyKernel& gradients = backward_kernel(BackwardStep::gradients, of, shape);
+  PreparedAttention& forward = made.forward;
+  const AttentionCall& call = forward.call;
+  Device& device = forward.q.device();
+  const BackwardShape shape(forward);
+  const LazyKernel& gradients = backward_kernel(BackwardStep::gradients, forward, shape);
   KernelsAhead kernels;
   kernels.begin(gradients, device);
   BackwardPlan plan = plan_backward(made, options, shape);
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
   const std::int64_t tiles = batches * call.heads * plan.query_tiles;
-  const Array delta = Array::empty(device, of.made.lse->shape(), ScalarType::float32, on);
+  const Array delta = Array::empty(device, forward.made.lse->shape(), ScalarType::float32, on);
   const Array sums = Array::empty(device, {tiles, shape.sums()}, ScalarType::float32, on);
   const Array counters = Array::empty(device, {tiles + 1}, ScalarType::uint32, on);
   made.call.delta = delta.address();
   plan.sums = sums.address();
   plan.counters = counters.address();
   const std::int64_t row_blocks = ceil_div(call.queries * shape.row_lanes(), kFinishThreads);
-  launch(backward_kernel(BackwardStep::rows, of, shape).on(device),
+  launch(backward_kernel(BackwardStep::rows, forward, shape).on(device),
          backward_config(batches * call.heads * row_blocks, kFinishThreads, 0, on), call, made.call,
          counters.address(), tiles + 1);
-  const CUtensorMap q = head_map(of.q, call.q_at, batches, call.heads, call.queries, shape.queries);
+  const CUtensorMap q =
+      head_map(forward.q, call.q_at, batches, call.heads, call.queries, shape.queries);
   const CUtensorMap grad =
       head_map(made.grad, made.call.grad_at, batches, call.heads, call.queries, shape.queries);
   const CUtensorMap k =
-      head_map(of.k, call.k_at, batches, call.kv_heads, call.keys, shape.block_keys());
+      head_map(forward.k, call.k_at, batches, call.kv_heads, call.keys, shape.block_keys());
   const CUtensorMap v =
-      head_map(of.v, call.v_at, batches, call.kv_heads, call.keys, shape.block_keys());
+      head_map(forward.v, call.v_at, batches, call.kv_heads, call.keys, shape.block_keys());
   const std::int64_t parts = std::int64_t{plan.heads} * plan.key_tiles;
   LaunchConfig config =
       backward_config(parts * shape.blocks, kBackwardThreads, shape.shared_bytes(), on);
   if (shape.blocks > 1) config.cluster = {static_cast<std::uint32_t>(shape.blocks)};
   launch(kernels.on(gradients, device), config, q, grad, k, v, call, made.call, plan);
-  launch(backward_kernel(BackwardStep::queries, of, shape).on(device),
+  launch(backward_kernel(BackwardStep::queries, forward, shape).on(device),
          backward_config(tiles, kFinishThreads, 0, on), call, made.call, plan);
   for (const Array* each : {&delta, &sums, &counters}) each->use_on(on);
 }

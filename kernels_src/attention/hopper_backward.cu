@@ -10,9 +10,9 @@
 // once; a separate kernel for the queries would need no order, but would compute two of the five
 // products twice. Blocks take numbers from a counter, so a block only waits for blocks that have
 // begun.
+#include <kernwright/gradient_accumulators.cuh>
 #include <kernwright/gradient_part.cuh>
 #include <kernwright/gradient_rows.cuh>
-#include <kernwright/gradient_sums.cuh>
 
 using namespace kernwright;
 
@@ -32,12 +32,13 @@ struct Tile : BackwardTile<dim, value_dim, queries, 2 * kGroupKeys, 1, ragged, 2
 
 /// A thread adds every second tile of a warpgroup's gradient of the queries to the accumulators in
 /// global memory, in the order of the blocks. The first block of a tile writes instead.
-template <typename Of>
-__device__ __forceinline__ void add_sums(const Shared<Of>& shared, const AttentionCall& call,
-                                         const BackwardPlan& plan, const Part<Of>& part, int set) {
+template <typename Config>
+__device__ __forceinline__ void add_sums(const Shared<Config>& shared, const AttentionCall& call,
+                                         const BackwardPlan& plan, const Part<Config>& part,
+                                         int set) {
   unsigned parity = 0;
   int step = kSumSets - 1 - set;
-  float4* const from = shared.sums + set * (Of::kSums / 4);
+  float4* const from = shared.sums + set * (Config::kSums / 4);
   part.for_tiles([&](int head, int tile) {
     if (++step < kSumSets) return;
     step = 0;
@@ -45,11 +46,11 @@ __device__ __forceinline__ void add_sums(const Shared<Of>& shared, const Attenti
         part.first_tile + static_cast<long long>(head) * plan.query_tiles + tile;
     const unsigned turn = part.turn(call, tile);
     unsigned* const count = plan.counters + 1 + index;
-    float* const to = plan.sums + index * Of::kSums;
+    float* const to = plan.sums + index * Config::kSums;
     shared.sums_full[set].wait(parity);
     parity ^= 1;
     wait_for_turn(count, turn);
-    send_sums(to, from, Of::kSums * 4, turn > 0);
+    send_sums(to, from, Config::kSums * 4, turn > 0);
     wait_for_reads_of_stores<0>();
     shared.sums_empty[set].arrive();
     let_next_block_add(count);
@@ -64,27 +65,27 @@ struct Self {
 };
 
 /// A warpgroup's share of a part: 64 keys.
-template <typename T, typename Of, Extras kExtras>
+template <typename T, typename Config, Extras kExtras>
 struct Deriving {
   using Steps = GradientSteps<T>;
   static constexpr bool kHasCap = kExtras == kCapped;
-  static constexpr int kLast = Of::kHalves - 1;
+  static constexpr int kLast = Config::kHalves - 1;
   static constexpr int kHalfBytes = 64 * 128;  // of 64 queries in a column
 
-  const Shared<Of>& shared;
+  const Shared<Config>& shared;
   const AttentionCall& call;
   const Gradients& more;
-  const Part<Of>& part;
+  const Part<Config>& part;
   Self self;
   int group_key, rows;  // the first key; bytes before the warp's rows in a column of keys
   unsigned keys, values;
-  Ring<Of::kStages> ring;
+  Ring<Config::kStages> ring;
   int set = 0;
   unsigned sums_parity = 1;
-  unsigned weights[Of::kHalves][4][4], changes[Of::kHalves][4][4] = {};
+  unsigned weights[Config::kHalves][4][4], changes[Config::kHalves][4][4] = {};
 
-  __device__ __forceinline__ Deriving(const Shared<Of>& shared_, const AttentionCall& call_,
-                                      const Gradients& more_, const Part<Of>& part_)
+  __device__ __forceinline__ Deriving(const Shared<Config>& shared_, const AttentionCall& call_,
+                                      const Gradients& more_, const Part<Config>& part_)
       : shared(shared_), call(call_), more(more_), part(part_) {
     self.group = same(threadIdx.x / 128) - 1;
     self.warp = same(threadIdx.x / 32 % 4);
@@ -104,17 +105,18 @@ struct Deriving {
   __device__ __forceinline__ void multiply() {
     const unsigned queries = shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes;
     const unsigned grads = shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes;
-    const unsigned own = self.group * (kGroupKeys * 128);
+    const unsigned group_offset = self.group * (kGroupKeys * 128);
     if (kHalf == 0) shared.q_full[ring.stage].wait(ring.parity);
     begin_products();
-    multiply_rows<T, kScores, Of::kDim, Of::kKeyColumn, Of::kQueryColumn>(keys + own, queries);
+    multiply_rows<T, kScores, Config::kDim, Config::kKeyColumn, Config::kQueryColumn>(
+        keys + group_offset, queries);
     if (kHalf == 0) {
       shared.grad_full[ring.stage].wait(ring.parity);
       shared.facts_full[ring.stage].wait(ring.parity);
     }
     begin_products();
-    multiply_rows<T, kValueProducts, Of::kValueDim, Of::kKeyColumn, Of::kQueryColumn>(values + own,
-                                                                                      grads);
+    multiply_rows<T, kValueProducts, Config::kValueDim, Config::kKeyColumn, Config::kQueryColumn>(
+        values + group_offset, grads);
     wait_for_products<1>();
     if constexpr (kHalf > 0) {
       keep_weights(weights[0]);
@@ -131,7 +133,7 @@ struct Deriving {
     multiply<kHalf>();
     if constexpr (kExtras != kPlain) {
       float s[32];
-      read_sums<kScores>(s);
+      read_accumulators<kScores>(s);
       if constexpr (kHasCap) {
 #pragma unroll
         for (float& score : s) score = quick_tanh(score * self.inner);
@@ -142,7 +144,7 @@ struct Deriving {
         if (bases != nullptr) bases += part.sequence.lse_first + query_head * call.lse_at.head;
         bias_scores<T>(s, call, part.sequence, terms, bases, self.key, first);
       }
-      write_sums<kScores>(s);
+      write_accumulators<kScores>(s);
     }
     const bool partial = first + 64 > part.sequence.queries ||
                          group_key + kGroupKeys > part.sequence.end_key(call, first) ||
@@ -151,25 +153,25 @@ struct Deriving {
     Steps::template weigh<kHasCap>(weights[kHalf], facts, self.scale);
     const bool adds = !is_first || kHalf > 0;
     begin_products();
-    add_rows<T, kValueSums, Of::kValueDim, Of::kQueryColumn>(
+    add_rows<T, kValueSums, Config::kValueDim, Config::kQueryColumn>(
         weights[kHalf], shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes, adds);
     wait_for_products<1>();
     if (kExtras == kBiased || partial) drop_products();
-    Steps::change(changes[kHalf], facts + Of::kQueries * 4);
+    Steps::change(changes[kHalf], facts + Config::kQueries * 4);
     // NOTE: in front of the products, as ptxas packs between the stores then: 2 % less time on an
     // H200 than behind them.
-    const unsigned to = shared_address(shared.changes(set)) + kHalf * Of::kKeyColumn + rows +
+    const unsigned to = shared_address(shared.changes(set)) + kHalf * Config::kKeyColumn + rows +
                         swizzled(self.lane % 16, self.lane / 16);
 #pragma unroll
     for (int k = 0; k < 4; ++k) store_matrices(to ^ k * 32, changes[kHalf][k]);
     begin_products();
-    add_rows<T, kKeySums, Of::kDim, Of::kQueryColumn>(
+    add_rows<T, kKeySums, Config::kDim, Config::kQueryColumn>(
         changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes, adds);
   }
 
   /// Ends a tile. Of every second one, this warpgroup makes the part of the queries' gradient.
   __device__ __forceinline__ void sum_queries() {
-    constexpr int kColumns = Of::kQueries == 128 ? 64 : 128;
+    constexpr int kColumns = Config::kQueries == 128 ? 64 : 128;
     show_to_copies();
     wait_for_products<1>();
     keep_weights(weights[kLast]);
@@ -185,9 +187,10 @@ struct Deriving {
       meet(1 + set, 256);
       const unsigned from = shared_address(shared.changes(set));
       begin_products();
-      multiply_changes<T, kQuerySums, kColumns, Of::kKeys>(from, keys);
+      multiply_changes<T, kQuerySums, kColumns, Config::kKeys>(from, keys);
       if constexpr (kLast > 0) {
-        multiply_changes<T, kQuerySums + 1, kColumns, Of::kKeys>(from + Of::kKeyColumn, keys);
+        multiply_changes<T, kQuerySums + 1, kColumns, Config::kKeys>(from + Config::kKeyColumn,
+                                                                     keys);
       }
       commit_products();
       wait_for_products<1>();
@@ -197,9 +200,10 @@ struct Deriving {
       shared.sums_empty[self.group].wait(sums_parity);
       sums_parity ^= 1;
       const unsigned to =
-          shared_address(shared.sums + self.group * (Of::kSums / 4) + threadIdx.x % 128);
-      share_sums<kQuerySums, kColumns / 2>(to);
-      if constexpr (kLast > 0) share_sums<kQuerySums + 1, kColumns / 2>(to + Of::kSums * 2);
+          shared_address(shared.sums + self.group * (Config::kSums / 4) + threadIdx.x % 128);
+      share_accumulators<kQuerySums, kColumns / 2>(to);
+      if constexpr (kLast > 0)
+        share_accumulators<kQuerySums + 1, kColumns / 2>(to + Config::kSums * 2);
       show_to_copies();
       give_back(shared.sums_full[self.group], self.lane);
     }
@@ -212,7 +216,7 @@ struct Deriving {
     const int steps = part.tiles * part.group;
     for (int step = 0, tile = part.low + part.tiles, head = 0; step < steps; ++step) {
       if (head == 0) --tile;
-      const int first = tile * Of::kQueries;
+      const int first = tile * Config::kQueries;
       take<0>(head, first, step == 0);
       if constexpr (kLast > 0) take<kLast>(head, first, step == 0);
       sum_queries();
@@ -223,15 +227,15 @@ struct Deriving {
     meet(3, 256);  // all products with keys are done: gradients go through their place
     const Sequence& sequence = part.sequence;
     const int first = group_key + self.warp * kWarpKeys;
-    const int stored = (is_packed<Of>(call.k_starts) ? sequence.keys : call.keys) - first;
+    const int stored = (is_packed<Config>(call.k_starts) ? sequence.keys : call.keys) - first;
     const int left = steps > 0 ? sequence.keys - first : 0;
     const auto place = [&](const HeadStrides& at) {
       return sequence.k_place(at) + part.kv_head * at.head + first * at.token;
     };
-    store_gradient<T, kValueSums, Of::kValueDim, Of::kKeyColumn>(
+    store_gradient<T, kValueSums, Config::kValueDim, Config::kKeyColumn>(
         1.0f, shared.values + rows, static_cast<T*>(more.dv) + place(more.dv_at), more.dv_at.token,
         call.value_dim, left, stored, self.lane);
-    store_gradient<T, kKeySums, Of::kDim, Of::kKeyColumn>(
+    store_gradient<T, kKeySums, Config::kDim, Config::kKeyColumn>(
         call.scale, shared.keys + rows, static_cast<T*>(more.dk) + place(more.dk_at),
         more.dk_at.token, call.dim, left, stored, self.lane);
   }
@@ -240,7 +244,7 @@ struct Deriving {
 /// kThreads threads. Dynamic shared memory: keys, values, stages of queries and of gradients, two
 /// sets of changes and of sums, facts of each stage, five barriers for each stage and six, a
 /// number.
-template <typename T, typename Of, Extras kExtras>
+template <typename T, typename Config, Extras kExtras>
 __global__ void __launch_bounds__(kThreads, 1)
     hopper_backward(const __grid_constant__ TensorMap map_q,
                     const __grid_constant__ TensorMap map_grad,
@@ -250,8 +254,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                     const __grid_constant__ Gradients more,
                     const __grid_constant__ BackwardPlan plan) {
   extern __shared__ __align__(1024) unsigned char storage[];
-  declare_sums<kQuerySums + Of::kHalves, Of::kQueries == 128 ? 32 : 64>();
-  const Shared<Of> shared(storage);
+  declare_accumulators<kQuerySums + Config::kHalves, Config::kQueries == 128 ? 32 : 64>();
+  const Shared<Config> shared(storage);
   const Maps maps{map_q, map_grad, map_k, map_v};
   if (threadIdx.x == 0) {
     prefetch(map_q);
@@ -263,23 +267,23 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   __syncthreads();
   int tile, flat, batch;
-  if (!place_block<Of, kThreads>(call, plan, *shared.number, tile, flat, batch)) return;
-  const Part<Of> part(call, plan, tile, flat % call.kv_heads, batch);
-  if (is_packed<Of>(call.k_starts) && !part.has_keys()) return;
+  if (!place_block<Config, kThreads>(call, plan, *shared.number, tile, flat, batch)) return;
+  const Part<Config> part(call, plan, tile, flat % call.kv_heads, batch);
+  if (is_packed<Config>(call.k_starts) && !part.has_keys()) return;
   if (threadIdx.x < 128) {
-    if constexpr (Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-    if constexpr (!Of::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    if constexpr (Config::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if constexpr (!Config::kSmall) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     const int warp = same(threadIdx.x / 32);
     if (warp == 0) {
-      load_part<Of>(shared, maps, call, plan, part);
+      load_part<Config>(shared, maps, call, plan, part);
     } else if (warp == 1) {
-      load_facts<Of>(shared, call, more, part);
+      load_facts<Config>(shared, call, more, part);
     } else if (threadIdx.x % 32 == 0) {
-      add_sums<Of>(shared, call, plan, part, warp - 2);
+      add_sums<Config>(shared, call, plan, part, warp - 2);
     }
   } else {
-    if constexpr (Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    if constexpr (!Of::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-    Deriving<T, Of, kExtras>(shared, call, more, part).run();
+    if constexpr (Config::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if constexpr (!Config::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    Deriving<T, Config, kExtras>(shared, call, more, part).run();
   }
 }

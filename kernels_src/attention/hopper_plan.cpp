@@ -34,8 +34,8 @@ bool rows_are_alike(const AttentionCall& call) { return call.left < 0 && call.ri
 /// for the splits: those are estimates.
 struct HopperCosts {
   std::int64_t step = 12, part = 200, second_kernel = 300;
-  std::int64_t sums_of_unit = 20000;  // of splits, written and read
-  std::int64_t half = 12;             // sixteenths, of 64 queries
+  std::int64_t unit_accumulators = 20000;  // of splits, written and read
+  std::int64_t half = 12;                  // sixteenths, of 64 queries
 };
 constexpr HopperCosts kHopperCosts{};
 
@@ -95,7 +95,7 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
       std::int64_t cost = waves * part_cost(tile, keys);
       if (tile.splits > 1) {
         cost += kHopperCosts.second_kernel +
-                heads * rows * tile.splits * made.value_class / kHopperCosts.sums_of_unit;
+                heads * rows * tile.splits * made.value_class / kHopperCosts.unit_accumulators;
       }
       if (least != 0 && cost >= least) continue;
       least = cost;
@@ -107,7 +107,7 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
 
 /// Heads at work at the same time. Their keys and values fit the L2 cache. Where rows are short, or
 /// all alike, the rows of one head follow each other: loads of new heads are spread over time.
-std::int64_t section_of_heads(const PreparedAttention& made, std::int64_t row_tiles) {
+std::int64_t head_section(const PreparedAttention& made, std::int64_t row_tiles) {
   const AttentionCall& call = made.call;
   const auto element = static_cast<std::int64_t>(scalar_size(made.q.type()));
   const std::int64_t bytes = element * call.keys * (call.dim + call.value_dim);
@@ -225,7 +225,7 @@ HopperPlan plan_hopper(const PreparedAttention& made, const HopperAttentionTile&
   plan.page_rows = made.shares_tiles() ? page_rows(call, tile.keys) : 0;
   plan.row_tiles = static_cast<std::int32_t>(made.count_tiles(kHopperGroupRows * tile.groups, 1));
   plan.tiles = static_cast<std::int32_t>(heads * plan.row_tiles * call.splits);
-  plan.section = static_cast<std::int32_t>(std::min(heads, section_of_heads(made, plan.row_tiles)));
+  plan.section = static_cast<std::int32_t>(std::min(heads, head_section(made, plan.row_tiles)));
   const std::int64_t tiles = std::int64_t{plan.section} * plan.row_tiles;
   const std::int64_t last_section = (heads - 1) / plan.section;
   const bool alternates = 2 * multiprocessors_of(made) % tiles != 0;

@@ -27,8 +27,8 @@ bool is_ragged(const AttentionCall& call);
 /// `Uses` of attention_parts.cuh.
 int hopper_uses(const AttentionCall& call);
 
-/// Tokens of a page that one box of a tile of `keys` tokens has: a power of two, at least 16 of
-/// such pages as the kernel takes.
+/// Tokens of a page that one TMA load of a tile of `keys` tokens has: a power of two, at least 16
+/// for pages that the kernel takes.
 int page_rows(const AttentionCall& call, int keys);
 
 /// Of a block.

@@ -22,7 +22,7 @@ __device__ __forceinline__ void load_tokens(float* tile, const float* from, cons
 }
 
 template <int kDim>
-__device__ __forceinline__ float product_of(const float* a, const float* b) {
+__device__ __forceinline__ float axis_product(const float* a, const float* b) {
   float sum = 0;
 #pragma unroll 4
   for (int d = 0; d < kDim; d += 4) {
@@ -95,8 +95,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int r = 0; r < kEach; ++r) {
       const int row = kEach * warp + r;
-      weight[r] = product_of<kDim>(a + row * kDim, x + lane * (kDim + 4));
-      change[r] = product_of<kValueDim>(b + row * kValueDim, y + lane * (kValueDim + 4));
+      weight[r] = axis_product<kDim>(a + row * kDim, x + lane * (kDim + 4));
+      change[r] = axis_product<kValueDim>(b + row * kValueDim, y + lane * (kValueDim + 4));
       const int query = kForKeys ? first + lane : first_row + row;
       const int key = kForKeys ? first_row + row : first + lane;
       turn_products<float, 2>(call, terms, sequence, facts[kForKeys ? 0 : r], batch, head, query,

@@ -14,7 +14,7 @@
 // hopper_backward.cu. The blocks load each tile of queries by multicast.
 #include <kernwright/gradient_part.cuh>
 #include <kernwright/gradient_rows.cuh>
-#include <kernwright/wide_gradient_sums.cuh>
+#include <kernwright/wide_gradient_accumulators.cuh>
 
 using namespace kernwright;
 
@@ -23,9 +23,9 @@ constexpr int kColumnBytes = 64 * 128;  // of 64 keys or queries
 constexpr int kSets = 2;                // places for weights, then changes
 // Named barriers: weights are in a set, changes are in it, the set is free, the second warpgroup's
 // changes are written, all products are done.
-constexpr int kWeightsFull = 1, kChangesFull = 3, kSetEmpty = 5, kOwnChanges = 7, kDone = 8;
+constexpr int kWeightsFull = 1, kChangesFull = 3, kSetEmpty = 5, kGroupChanges = 7, kDone = 8;
 
-/// The first warpgroup computes kOwnColumns columns of 64 of the queries' gradient, the second
+/// The first warpgroup computes kGroup0Columns columns of 64 of the queries' gradient, the second
 /// warpgroup all further columns. The first block of a cluster adds up the columns of first
 /// warpgroups, the second block the columns of second warpgroups. The peer block sends half of 64
 /// columns at a time to one of `slots` buffers.
@@ -35,7 +35,7 @@ struct WideTile : BackwardTile<dim, value_dim, 64, 64, 2, ragged, stages> {
   static constexpr int kSlotSums = 2048, kSumSlots = slots;
   static constexpr bool kLarge = dim > 192 || value_dim > 192;
   static constexpr int kLoadRegisters = kLarge ? 24 : 40, kGradientRegisters = kLarge ? 240 : 232;
-  static constexpr int kOwnColumns = WideTile::kColumns == 3 ? 1 : (WideTile::kColumns + 1) / 2;
+  static constexpr int kGroup0Columns = WideTile::kColumns == 3 ? 1 : (WideTile::kColumns + 1) / 2;
 };
 
 /// A tile of queries: the number of tiles before it, the index in the batch, and the number of
@@ -46,14 +46,14 @@ struct QueryTile {
 };
 
 /// The way of a warpgroup over the tiles of queries.
-template <typename Of>
+template <typename Config>
 struct Walk {
   const AttentionCall& call;
-  const Part<Of>& part;
+  const Part<Config>& part;
   int warp, lane, key;  // the thread's first row, the other is 8 behind
   int steps;
 
-  __device__ __forceinline__ Walk(const AttentionCall& call_, const Part<Of>& part_)
+  __device__ __forceinline__ Walk(const AttentionCall& call_, const Part<Config>& part_)
       : call(call_), part(part_) {
     warp = same(threadIdx.x / 32 % 4);
     lane = threadIdx.x % 32;
@@ -94,7 +94,7 @@ struct Walk {
                                         const HeadStrides& at, int dim) const {
     const Sequence& sequence = part.sequence;
     const int first = part.first_key + warp * kWarpKeys;
-    const int stored = (is_packed<Of>(call.k_starts) ? sequence.keys : call.keys) - first;
+    const int stored = (is_packed<Config>(call.k_starts) ? sequence.keys : call.keys) - first;
     const int left = steps > 0 ? sequence.keys - first : 0;
     T* const to = static_cast<T*>(gradient) + sequence.k_place(at) + part.kv_head * at.head +
                   first * at.token;
@@ -111,21 +111,22 @@ struct Walk {
 };
 
 /// A warpgroup's columns of the queries' gradient.
-template <typename T, typename Of, int kGroup>
+template <typename T, typename Config, int kGroup>
 struct QueryColumns {
-  static constexpr int kFirst = kGroup * Of::kOwnColumns;
-  static constexpr int kCount = kGroup == 0 ? Of::kOwnColumns : Of::kColumns - Of::kOwnColumns;
+  static constexpr int kFirst = kGroup * Config::kGroup0Columns;
+  static constexpr int kCount =
+      kGroup == 0 ? Config::kGroup0Columns : Config::kColumns - Config::kGroup0Columns;
   static_assert(kCount <= 2);
 
-  const Shared<Of>& shared;
+  const Shared<Config>& shared;
   float* sums;   // of the batch
   bool adds_up;  // this block adds up the columns
-  Ring<Of::kSumSlots> ring;
+  Ring<Config::kSumSlots> ring;
 
-  __device__ __forceinline__ QueryColumns(const Shared<Of>& shared_, const BackwardPlan& plan,
-                                          const Part<Of>& part)
+  __device__ __forceinline__ QueryColumns(const Shared<Config>& shared_, const BackwardPlan& plan,
+                                          const Part<Config>& part)
       : shared(shared_),
-        sums(plan.sums + part.first_tile * Of::kSums + kFirst * (2 * Of::kSlotSums) +
+        sums(plan.sums + part.first_tile * Config::kSums + kFirst * (2 * Config::kSlotSums) +
              threadIdx.x % 128 * 4),
         adds_up(cluster_rank() == kGroup) {}
   /// Queued: the products of column `kColumn` of the warpgroup, where there is one.
@@ -144,18 +145,18 @@ struct QueryColumns {
   __device__ __forceinline__ void share_part(const QueryTile& tile) {
     const int slot = ring.stage, lane = threadIdx.x % 32;
     const unsigned place =
-        shared_address(shared.sums + slot * (Of::kSlotSums / 4) + threadIdx.x % 128);
+        shared_address(shared.sums + slot * (Config::kSlotSums / 4) + threadIdx.x % 128);
     constexpr int kBegin = kPart % 2 * 16;
     if (adds_up) {
       shared.peer_sums[slot].wait(ring.parity);
       if (kPart == 0) shared.may_add[tile.step % 2].wait(tile.step / 2 % 2);
       add_to_global<kQueryProducts, kBegin>(
-          sums + tile.place * static_cast<long long>(Of::kSums) + kPart * Of::kSlotSums, place,
-          tile.turn > 0);
+          sums + tile.place * static_cast<long long>(Config::kSums) + kPart * Config::kSlotSums,
+          place, tile.turn > 0);
       __syncwarp();
       if (lane == 0) {
         if (threadIdx.x % 128 == 0) {
-          shared.peer_sums[slot].arrive_expecting(Of::kSlotSums * 4);
+          shared.peer_sums[slot].arrive_expecting(Config::kSlotSums * 4);
         }
         shared.sums_empty[slot].arrive_at(kGroup ^ 1);
         if (kPart == 2 * kCount - 1) shared.sums_full[tile.step % 2].arrive();
@@ -188,22 +189,22 @@ struct QueryColumns {
 };
 
 /// The first warpgroup: weights, and the gradient of values.
-template <typename T, typename Of, bool kHasCap>
-__device__ __forceinline__ void derive_values(const Shared<Of>& shared, const AttentionCall& call,
-                                              const Gradients& more, const BackwardPlan& plan,
-                                              const Part<Of>& part) {
-  const Walk<Of> walk(call, part);
+template <typename T, typename Config, bool kHasCap>
+__device__ __forceinline__ void derive_values(const Shared<Config>& shared,
+                                              const AttentionCall& call, const Gradients& more,
+                                              const BackwardPlan& plan, const Part<Config>& part) {
+  const Walk<Config> walk(call, part);
   const float scale = (kHasCap ? call.soft_cap : call.scale) * kLog2E;
   const unsigned keys = shared_address(shared.keys);
   const unsigned weights_at =
       shared_address(shared.change_base) + walk.warp * (kWarpKeys * 128) + walk.lane * 16;
-  QueryColumns<T, Of, 0> columns(shared, plan, part);
-  Ring<Of::kStages> ring;
+  QueryColumns<T, Config, 0> columns(shared, plan, part);
+  Ring<Config::kStages> ring;
   unsigned weights[4][4] = {};
-  const auto multiply = [&](const Ring<Of::kStages>& at) {
+  const auto multiply = [&](const Ring<Config::kStages>& at) {
     shared.q_full[at.stage].wait(at.parity);
     begin_products();
-    multiply_rows<T, kScores, Of::kDim, kColumnBytes, kColumnBytes>(
+    multiply_rows<T, kScores, Config::kDim, kColumnBytes, kColumnBytes>(
         keys, shared_address(shared.queries(at.stage)));
   };
   const auto begin = [&] {
@@ -221,7 +222,7 @@ __device__ __forceinline__ void derive_values(const Shared<Of>& shared, const At
           columns.template multiply<0>(last);
         }
         float s[32];
-        read_sums<kScores>(s);
+        read_accumulators<kScores>(s);
         if constexpr (kHasCap) {
 #pragma unroll
           for (float& score : s) score = quick_tanh(score * (call.scale / call.soft_cap));
@@ -243,14 +244,14 @@ __device__ __forceinline__ void derive_values(const Shared<Of>& shared, const At
         let_pass(kWeightsFull + set, 256);
         shared.grad_full[ring.stage].wait(ring.parity);
         begin_products();
-        add_wide_rows<T, Of::kValueDim, kColumnBytes>(
+        add_wide_rows<T, Config::kValueDim, kColumnBytes>(
             weights, shared_address(shared.grads(ring.stage)), has_last.value);
         if constexpr (has_last.value) {
           wait_for_products<1>();
           columns.template share<0>(before);
           columns.template multiply<1>(last);
         }
-        Ring<Of::kStages> next = ring;
+        Ring<Config::kStages> next = ring;
         next.advance();
         if (step + 1 < walk.steps) {
           multiply(next);
@@ -269,26 +270,26 @@ __device__ __forceinline__ void derive_values(const Shared<Of>& shared, const At
         columns.run_last(last);
       });
   meet(kDone, 256);
-  walk.template store<T, Of::kValueDim>(kUnlift, shared.values, more.dv, more.dv_at,
-                                        call.value_dim);
+  walk.template store<T, Config::kValueDim>(kUnlift, shared.values, more.dv, more.dv_at,
+                                            call.value_dim);
 }
 
 /// The second warpgroup: changes of scores, and the gradient of keys.
-template <typename T, typename Of>
-__device__ __forceinline__ void derive_keys(const Shared<Of>& shared, const AttentionCall& call,
+template <typename T, typename Config>
+__device__ __forceinline__ void derive_keys(const Shared<Config>& shared, const AttentionCall& call,
                                             const Gradients& more, const BackwardPlan& plan,
-                                            const Part<Of>& part) {
-  const Walk<Of> walk(call, part);
+                                            const Part<Config>& part) {
+  const Walk<Config> walk(call, part);
   const unsigned values = shared_address(shared.values);
   const unsigned rows = shared_address(shared.change_base) + walk.warp * (kWarpKeys * 128);
   const unsigned inside = swizzled(walk.lane % 16, walk.lane / 16);
-  QueryColumns<T, Of, 1> columns(shared, plan, part);
-  Ring<Of::kStages> ring;
+  QueryColumns<T, Config, 1> columns(shared, plan, part);
+  Ring<Config::kStages> ring;
   unsigned changes[4][4] = {};
-  const auto multiply = [&](const Ring<Of::kStages>& at) {
+  const auto multiply = [&](const Ring<Config::kStages>& at) {
     shared.grad_full[at.stage].wait(at.parity);
     begin_products();
-    multiply_rows<T, kScores, Of::kValueDim, kColumnBytes, kColumnBytes>(
+    multiply_rows<T, kScores, Config::kValueDim, kColumnBytes, kColumnBytes>(
         values, shared_address(shared.grads(at.stage)));
   };
   const auto begin = [&] {
@@ -303,7 +304,7 @@ __device__ __forceinline__ void derive_keys(const Shared<Of>& shared, const Atte
         keep_weights(changes);
         give_back(shared.grad_empty[ring.stage], walk.lane);
         if constexpr (has_last.value) {
-          meet(kOwnChanges, 128);
+          meet(kGroupChanges, 128);
           columns.template multiply<0>(last);
         }
         shared.facts_full[ring.stage].wait(ring.parity);
@@ -312,7 +313,7 @@ __device__ __forceinline__ void derive_keys(const Shared<Of>& shared, const Atte
         const bool is_partial = walk.is_partial(first);
         meet(kWeightsFull + set, 256);
         float products[32];
-        read_sums<kScores>(products);
+        read_accumulators<kScores>(products);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           unsigned weights[4];
@@ -333,14 +334,14 @@ __device__ __forceinline__ void derive_keys(const Shared<Of>& shared, const Atte
         let_pass(kChangesFull + set, 256);
         shared.q_full[ring.stage].wait(ring.parity);
         begin_products();
-        add_wide_rows<T, Of::kDim, kColumnBytes>(
+        add_wide_rows<T, Config::kDim, kColumnBytes>(
             changes, shared_address(shared.queries(ring.stage)), has_last.value);
         if constexpr (has_last.value) {
           wait_for_products<1>();
           columns.template share<0>(before);
           columns.template multiply<1>(last);
         }
-        Ring<Of::kStages> next = ring;
+        Ring<Config::kStages> next = ring;
         next.advance();
         if (step + 1 < walk.steps) {
           multiply(next);
@@ -358,20 +359,20 @@ __device__ __forceinline__ void derive_keys(const Shared<Of>& shared, const Atte
       },
       [&](const QueryTile& last) {
         wait_for_products<0>();
-        meet(kOwnChanges, 128);
+        meet(kGroupChanges, 128);
         columns.run_last(last);
       });
   meet(kDone, 256);
-  walk.template store<T, Of::kDim>(call.scale, shared.keys, more.dk, more.dk_at, call.dim);
+  walk.template store<T, Config::kDim>(call.scale, shared.keys, more.dk, more.dk_at, call.dim);
 }
 
 /// A thread waits for the cluster's turn, lets the block add its columns of every second tile, and
 /// then lets the next cluster add.
-template <typename Of>
-__device__ __forceinline__ void order_additions(const Shared<Of>& shared, const AttentionCall& call,
-                                                const BackwardPlan& plan, const Part<Of>& part,
-                                                int first_step) {
-  constexpr int kAdders = Of::kColumns > 1 ? 2 : 1;
+template <typename Config>
+__device__ __forceinline__ void order_additions(const Shared<Config>& shared,
+                                                const AttentionCall& call, const BackwardPlan& plan,
+                                                const Part<Config>& part, int first_step) {
+  constexpr int kAdders = Config::kColumns > 1 ? 2 : 1;
   int step = 0;
   part.for_tiles([&](int head, int tile) {
     const int number = step++;
@@ -380,7 +381,7 @@ __device__ __forceinline__ void order_additions(const Shared<Of>& shared, const 
         part.first_tile + static_cast<long long>(head) * plan.query_tiles + tile;
     unsigned* const count = plan.counters + 1 + index;
     const unsigned turn = part.turn(call, tile) * kAdders;
-    while (count_of(count) < turn) {}
+    while (read_count(count) < turn) {}
     shared.may_add[first_step].arrive();
     shared.sums_full[first_step].wait(number / 2 % 2);
     add_release(count);
@@ -388,39 +389,39 @@ __device__ __forceinline__ void order_additions(const Shared<Of>& shared, const 
 }
 
 /// The work of a block.
-template <typename T, typename Of, Extras kExtras>
-__device__ __forceinline__ void derive_gradients(const Shared<Of>& shared, const Maps& maps,
+template <typename T, typename Config, Extras kExtras>
+__device__ __forceinline__ void derive_gradients(const Shared<Config>& shared, const Maps& maps,
                                                  const AttentionCall& call, const Gradients& more,
                                                  const BackwardPlan& plan, unsigned rank) {
   const unsigned number = read_in_block(shared_address(shared.number), 0);
   int tile, flat, batch;
-  if (!place_block<Of, kThreads>(call, plan, number, tile, flat, batch)) return;
-  const Part<Of> part(call, plan, tile, flat % call.kv_heads, batch, rank);
-  if (is_packed<Of>(call.k_starts) && !part.has_keys()) return;
+  if (!place_block<Config, kThreads>(call, plan, number, tile, flat, batch)) return;
+  const Part<Config> part(call, plan, tile, flat % call.kv_heads, batch, rank);
+  if (is_packed<Config>(call.k_starts) && !part.has_keys()) return;
   const int group = same(threadIdx.x / 128);
   if (group == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Of::kLoadRegisters));
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Config::kLoadRegisters));
     const int warp = same(threadIdx.x / 32);
     if (warp == 0) {
-      load_part<Of>(shared, maps, call, plan, part);
+      load_part<Config>(shared, maps, call, plan, part);
     } else if (warp == 1) {
-      load_facts<Of>(shared, call, more, part);
-    } else if (threadIdx.x % 32 == 0 && (rank == 0 || Of::kColumns > 1)) {
-      order_additions<Of>(shared, call, plan, part, warp - 2);
+      load_facts<Config>(shared, call, more, part);
+    } else if (threadIdx.x % 32 == 0 && (rank == 0 || Config::kColumns > 1)) {
+      order_additions<Config>(shared, call, plan, part, warp - 2);
     }
   } else if (group == 1) {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Of::kGradientRegisters));
-    derive_values<T, Of, kExtras == kCapped>(shared, call, more, plan, part);
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Config::kGradientRegisters));
+    derive_values<T, Config, kExtras == kCapped>(shared, call, more, plan, part);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Of::kGradientRegisters));
-    derive_keys<T, Of>(shared, call, more, plan, part);
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Config::kGradientRegisters));
+    derive_keys<T, Config>(shared, call, more, plan, part);
   }
 }
 
 /// kThreads threads. Dynamic shared memory: keys, values, stages of queries and of gradients, sets
 /// of weights and changes, slots of sums, facts of each stage, seven barriers for each stage, two
 /// for each slot and six, a number.
-template <typename T, typename Of, Extras kExtras>
+template <typename T, typename Config, Extras kExtras>
 __global__ void __launch_bounds__(kThreads, 1)
     wide_backward(const __grid_constant__ TensorMap map_q,
                   const __grid_constant__ TensorMap map_grad,
@@ -429,8 +430,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                   const __grid_constant__ Gradients more,
                   const __grid_constant__ BackwardPlan plan) {
   extern __shared__ __align__(1024) unsigned char storage[];
-  declare_sums<4, 64>();
-  const Shared<Of> shared(storage);
+  declare_accumulators<4, 64>();
+  const Shared<Config> shared(storage);
   const unsigned rank = cluster_rank();
   if (threadIdx.x == 0) {
     prefetch(map_q);
@@ -439,12 +440,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     prefetch(map_v);
     if (rank == 0) *shared.number = atomicAdd(plan.counters, 1u);
     shared.init();
-    for (int slot = 0; slot < Of::kSumSlots; ++slot) {
-      shared.peer_sums[slot].arrive_expecting(Of::kSlotSums * 4);
+    for (int slot = 0; slot < Config::kSumSlots; ++slot) {
+      shared.peer_sums[slot].arrive_expecting(Config::kSlotSums * 4);
     }
   }
   cluster_sync();
-  derive_gradients<T, Of, kExtras>(shared, Maps{map_q, map_grad, map_k, map_v}, call, more, plan,
-                                   rank);
+  derive_gradients<T, Config, kExtras>(shared, Maps{map_q, map_grad, map_k, map_v}, call, more,
+                                       plan, rank);
   cluster_sync();  // nothing more comes from the other block
 }

@@ -8,7 +8,7 @@ template <typename To, typename From, int N>
 __device__ __forceinline__ void convert(char* to, const Pack<From, N>& from) {
   Pack<To, N> result;
 #pragma unroll
-  for (int j = 0; j < N; ++j) result.value[j] = Element<To, From>::of(from.value[j]);
+  for (int j = 0; j < N; ++j) result.value[j] = Element<To, From>::apply(from.value[j]);
   *reinterpret_cast<Pack<To, N>*>(to) = result;
 }
 
@@ -27,8 +27,8 @@ __global__ void cast(char* __restrict__ to, const char* __restrict__ from, const
       const Index i = first + static_cast<Index>(k) * blockDim.x;
       if (i >= packs) break;
       const WalkOffsets<2> at = walk_offsets(view, i);
-      target[k] = at.of[0];
-      value[k] = *reinterpret_cast<const Pack<From, N>*>(from + at.of[1]);
+      target[k] = at.offset[0];
+      value[k] = *reinterpret_cast<const Pack<From, N>*>(from + at.offset[1]);
     }
 #pragma unroll
     for (int k = 0; k < K; ++k) {

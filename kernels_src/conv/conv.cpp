@@ -41,8 +41,8 @@ void require_geometry(const ConvGeometry& given, const Array& in, const Array& o
 }
 
 /// Sizes by the weights (outputs, channels of a group, kernel...), or the other way round.
-ConvSizes sizes_of(const Array& x, const Array& weight, const ConvGeometry& geometry,
-                   bool transposed) {
+ConvSizes conv_sizes(const Array& x, const Array& weight, const ConvGeometry& geometry,
+                     bool transposed) {
   require_operands(x, weight, "weight");
   require_geometry(geometry, x, weight);
   const std::int64_t groups = geometry.groups, first = weight.shape()[0];
@@ -84,11 +84,11 @@ Array multiply(const Array& a, const Array& b, bool tf32, const Stream& on) {
   return run_gemm({.a = a, .b = b, .tf32 = tf32 && a.type() == ScalarType::float32}, on);
 }
 
-Array with_bias(Array made, const std::optional<Array>& bias, const Stream& on) {
+Array add_bias(Array made, const std::optional<Array>& bias, const Stream& on) {
   if (!bias) return made;
   const Array added = bias->reshape({bias->size(), 1, 1});
   const std::array<Operand, 2> operands = {Operand{&made}, Operand{&added}};
-  elementwise_into(made, Operation::add, operands, on);
+  write_elementwise(made, Operation::add, operands, on);
   return made;
 }
 
@@ -106,16 +106,16 @@ Array convolve_points(const Array& x, const Array& weights, const std::optional<
                       const Stream& on) {
   const std::int64_t outputs = std::int64_t{geometry.groups} * sizes.outputs;
   const Array planes = as_planes(x, geometry.groups, sizes.channels, on);
-  return with_bias(multiply(weights, planes, tf32, on)
-                       .reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]}),
-                   bias, on);
+  return add_bias(multiply(weights, planes, tf32, on)
+                      .reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]}),
+                  bias, on);
 }
 
 /// The bias of products for each image of 16-bit floats and tf32 belongs to a channel of ones: that
 /// takes 8 more elements of a sum, where another kernel would read and write the result. Products
 /// of float32 take longer for it.
-ConvPlan plan_of(const Array& x, const ConvGeometry& geometry, const ConvSizes& sizes,
-                 bool adds_ones) {
+ConvPlan make_plan(const Array& x, const ConvGeometry& geometry, const ConvSizes& sizes,
+                   bool adds_ones) {
   const std::size_t element = scalar_size(x.type());
   const ConvPlan plan(geometry, sizes, element, 0, true);
   if (!plan.parted || !adds_ones) return plan;
@@ -124,7 +124,7 @@ ConvPlan plan_of(const Array& x, const ConvGeometry& geometry, const ConvSizes& 
 
 Array run(const Array& x, const Array& weight, const std::optional<Array>& given_bias,
           const ConvGeometry& geometry, bool transposed, bool tf32, const Stream& on) {
-  const ConvSizes sizes = sizes_of(x, weight, geometry, transposed);
+  const ConvSizes sizes = conv_sizes(x, weight, geometry, transposed);
   const std::int64_t outputs = std::int64_t{geometry.groups} * sizes.outputs;
   const std::optional<Array> bias = ready_bias(given_bias, x, outputs, on);
   if (sizes.batch == 0 || geometry.out[0] == 0 || geometry.out[1] == 0)
@@ -139,12 +139,12 @@ Array run(const Array& x, const Array& weight, const std::optional<Array>& given
     return convolve_points(x, weights, bias, geometry, sizes, tf32, on);
   }
   const bool adds_ones = bias && (is_half(x.type()) || tf32);
-  const ConvPlan plan = plan_of(x, geometry, sizes, adds_ones);
+  const ConvPlan plan = make_plan(x, geometry, sizes, adds_ones);
   const ConvCall call{geometry, sizes, plan, on};
   const auto bytes = static_cast<std::int64_t>(scalar_size(x.type()));
   const auto stride = [&](std::size_t axis) { return weight.strides()[axis] / bytes; };
-  const std::int64_t of_group = stride(0) * (weight.shape()[0] / geometry.groups);
-  const WeightStrides strides = {.group = of_group,
+  const std::int64_t group_bytes = stride(0) * (weight.shape()[0] / geometry.groups);
+  const WeightStrides strides = {.group = group_bytes,
                                  .output = stride(transposed ? 1 : 0),
                                  .channel = stride(transposed ? 0 : 1),
                                  .y = stride(2),
@@ -156,8 +156,8 @@ Array run(const Array& x, const Array& weight, const std::optional<Array>& given
   const Array product = multiply(weights, turned(lines.windows), tf32, on);
   lines.memory.use_on(on);
   if (!plan.parted) return call.fold(product, bias);
-  return with_bias(product.reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]}),
-                   has_ones ? none : bias, on);
+  return add_bias(product.reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]}),
+                  has_ones ? none : bias, on);
 }
 
 /// Few weights with long sums would leave a device idle that has a block for each.

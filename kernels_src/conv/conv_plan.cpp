@@ -13,7 +13,7 @@ constexpr std::int64_t kUnit = 16;             // bytes; of the lines that tenso
 constexpr std::int32_t kManyRows = 128;        // that fill tiles of products
 constexpr std::int64_t kMostGridRows = 65535;  // of a grid's third dimension
 
-ConvAxis axis_of(const ConvGeometry& given, std::size_t axis, bool transposed) {
+ConvAxis conv_axis(const ConvGeometry& given, std::size_t axis, bool transposed) {
   const std::int32_t size = given.kernel[axis], stride = given.stride[axis];
   const std::int32_t padding = given.padding[axis], dilation = given.dilation[axis];
   if (!transposed)
@@ -39,7 +39,7 @@ ConvAxis axis_of(const ConvGeometry& given, std::size_t axis, bool transposed) {
 
 ConvPlan::ConvPlan(const ConvGeometry& geometry, const ConvSizes& sizes, std::size_t element,
                    std::int32_t spare, bool may_part)
-    : y(axis_of(geometry, 0, sizes.transposed)), x(axis_of(geometry, 1, sizes.transposed)) {
+    : y(conv_axis(geometry, 0, sizes.transposed)), x(conv_axis(geometry, 1, sizes.transposed)) {
   step = std::gcd(x.stride, x.dilation);
   row_step = x.stride / step;
   period = x.dilation / step;

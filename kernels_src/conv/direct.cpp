@@ -32,16 +32,16 @@ const LazyKernel& direct_kernel(DirectKernel kernel, ScalarType type, bool wide 
 DirectValues direct_values(const ConvGeometry& geometry, const ConvSizes& sizes, const Array& x,
                            const Array& other, bool swapped) {
   const auto bytes = static_cast<std::int64_t>(scalar_size(x.type()));
-  const auto of_x = [&](std::size_t axis) { return x.strides()[axis] / bytes; };
-  const auto of_other = [&](std::size_t axis) { return other.strides()[axis] / bytes; };
-  return {.x_n = of_x(0),
-          .x_c = of_x(1),
-          .x_y = of_x(2),
-          .x_x = of_x(3),
-          .weight_out = of_other(swapped ? 1 : 0),
-          .weight_in = of_other(swapped ? 0 : 1),
-          .weight_y = of_other(2),
-          .weight_x = of_other(3),
+  const auto x_stride = [&](std::size_t axis) { return x.strides()[axis] / bytes; };
+  const auto other_stride = [&](std::size_t axis) { return other.strides()[axis] / bytes; };
+  return {.x_n = x_stride(0),
+          .x_c = x_stride(1),
+          .x_y = x_stride(2),
+          .x_x = x_stride(3),
+          .weight_out = other_stride(swapped ? 1 : 0),
+          .weight_in = other_stride(swapped ? 0 : 1),
+          .weight_y = other_stride(2),
+          .weight_x = other_stride(3),
           .in = geometry.in,
           .out = geometry.out,
           .taps = geometry.kernel,

@@ -42,7 +42,7 @@ struct Taps {
 };
 
 template <typename T>
-__device__ __forceinline__ Compute<T> bias_of(const T* bias, int channel) {
+__device__ __forceinline__ Compute<T> channel_bias(const T* bias, int channel) {
   return bias == nullptr ? Compute<T>(0) : to_compute(bias[channel]);
 }
 
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kThreads)
     const Taps ky(y, d.in[0], d.taps[0], d.dilation[0]);
     const Taps kx(left, d.in[1], d.taps[1], d.dilation[1]);
     const Int64 step = d.dilation[1] * d.x_x;
-    Compute<T> sum = bias_of(bias, at.channel);
+    Compute<T> sum = channel_bias(bias, at.channel);
     for (int c = 0; c < d.channels; ++c, w += d.weight_in, from += d.x_c) {
       for (int k = ky.begin; k < ky.end; ++k) {
         const T* value =
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreads)
 
 /// Tap k takes output o of an axis from the input (o + padding - k dilation) / stride, if that is
 /// one; below 0 if not.
-__device__ __forceinline__ int input_of(const Direct& d, int axis, int o, int k) {
+__device__ __forceinline__ int input_index(const Direct& d, int axis, int o, int k) {
   const int reach = o + d.padding[axis] - k * d.dilation[axis];
   if (reach < 0 || reach % d.stride[axis] != 0) return -1;
   const int i = reach / d.stride[axis];
@@ -95,12 +95,12 @@ __global__ void __launch_bounds__(kThreads)
     const Int64 first = static_cast<Int64>(group) * d.channels;
     const T* const w = weight + first * d.weight_in + output * d.weight_out;
     const T* const from = x + at.n * d.x_n + first * d.x_c;
-    Compute<T> sum = bias_of(bias, at.channel);
+    Compute<T> sum = channel_bias(bias, at.channel);
     for (int ky = 0; ky < d.taps[0]; ++ky) {
-      const int in_y = input_of(d, 0, at.y, ky);
+      const int in_y = input_index(d, 0, at.y, ky);
       if (in_y < 0) continue;
       for (int kx = 0; kx < d.taps[1]; ++kx) {
-        const int in_x = input_of(d, 1, at.x, kx);
+        const int in_x = input_index(d, 1, at.x, kx);
         if (in_x < 0) continue;
         const T* value = from + in_y * d.x_y + in_x * d.x_x;
         const T* factor = w + ky * d.weight_y + kx * d.weight_x;

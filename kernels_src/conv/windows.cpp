@@ -57,8 +57,8 @@ const LazyKernel& window_kernel(WindowKernel kernel, ScalarType type) {
   });
 }
 
-LaunchConfig config_of(const Device& device, std::int64_t x, std::int64_t y, std::int64_t z,
-                       const Stream& on) {
+LaunchConfig grid_config(const Device& device, std::int64_t x, std::int64_t y, std::int64_t z,
+                         const Stream& on) {
   LaunchConfig config;
   config.grid = {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y),
                  static_cast<std::uint32_t>(z)};
@@ -94,8 +94,8 @@ RowValues row_values(const ConvCall& call) {
 ConvCall::Lines ConvCall::unfold(const Array& x, bool has_ones) const {
   const std::array<std::int64_t, 4> strides = element_strides(x);
   const auto groups = std::int64_t{geometry.groups};
-  const std::int64_t of_group = plan.all_positions * plan.y.taps * plan.padded_channels;
-  const Array memory = Array::empty(x.device(), {groups, of_group}, x.type(), on);
+  const std::int64_t group_bytes = plan.all_positions * plan.y.taps * plan.padded_channels;
+  const Array memory = Array::empty(x.device(), {groups, group_bytes}, x.type(), on);
   const WindowValues values = {.stride_n = strides[0],
                                .stride_c = strides[1],
                                .stride_y = strides[2],
@@ -120,8 +120,8 @@ ConvCall::Lines ConvCall::unfold(const Array& x, bool has_ones) const {
   const bool few = plan.padded_channels <= 16;
   const std::int64_t channels = few ? 8 : 64;
   const LaunchConfig config =
-      config_of(x.device(), ceil_div(plan.all_positions, kTile / channels),
-                ceil_div(plan.padded_channels, channels), groups * plan.y.taps, on);
+      grid_config(x.device(), ceil_div(plan.all_positions, kTile / channels),
+                  ceil_div(plan.padded_channels, channels), groups * plan.y.taps, on);
   const LazyKernel& lazy =
       window_kernel(few ? WindowKernel::unfold_few : WindowKernel::unfold, x.type());
   launch(lazy.on(x.device()), config, memory.address(), x.address(), values);
@@ -129,7 +129,7 @@ ConvCall::Lines ConvCall::unfold(const Array& x, bool has_ones) const {
   memory.use_on(on);
   const auto bytes = static_cast<std::int64_t>(scalar_size(x.type()));
   Shape shape = {groups, plan.all_rows, plan.inner};
-  Shape steps = {of_group * bytes, plan.row_elements * bytes, bytes};
+  Shape steps = {group_bytes * bytes, plan.row_elements * bytes, bytes};
   if (plan.parted) {
     shape.insert(shape.begin(), sizes.batch);
     steps.insert(steps.begin(), plan.columns * plan.row_elements * bytes);
@@ -159,7 +159,7 @@ Array ConvCall::lay_weights(const Array& weight, const WeightStrides& strides,
   const CUdeviceptr added = bias ? bias->address() : 0;
   const std::int64_t blocks = std::int64_t{geometry.groups} * sizes.outputs;
   launch(window_kernel(WindowKernel::lay_weights, weight.type()).on(weight.device()),
-         config_of(weight.device(), blocks, 1, 1, on), made.address(), weight.address(), added,
+         grid_config(weight.device(), blocks, 1, 1, on), made.address(), weight.address(), added,
          values);
   weight.use_on(on);
   made.use_on(on);
@@ -174,8 +174,8 @@ Array ConvCall::fold(const Array& product, const std::optional<Array>& bias) con
                             product.type(), on);
   const CUdeviceptr added = bias ? bias->address() : 0;
   const LaunchConfig config =
-      config_of(product.device(), ceil_div(made.size() / values.channels, kThreads),
-                ceil_div(values.channels, kChannels), 1, on);
+      grid_config(product.device(), ceil_div(made.size() / values.channels, kThreads),
+                  ceil_div(values.channels, kChannels), 1, on);
   launch(window_kernel(WindowKernel::fold, product.type()).on(product.device()), config,
          made.address(), product.address(), added, values);
   product.use_on(on);
@@ -189,8 +189,8 @@ Array ConvCall::spread(const Array& dy) const {
   Array made =
       Array::empty(dy.device(), {geometry.groups, sizes.outputs, plan.all_rows}, dy.type(), on);
   const RowValues values = row_values(*this);
-  const LaunchConfig config = config_of(dy.device(), ceil_div(plan.all_rows, kThreads),
-                                        ceil_div(values.channels, kChannels), 1, on);
+  const LaunchConfig config = grid_config(dy.device(), ceil_div(plan.all_rows, kThreads),
+                                          ceil_div(values.channels, kChannels), 1, on);
   launch(window_kernel(WindowKernel::spread, dy.type()).on(dy.device()), config, made.address(),
          dy.address(), strides[0], strides[1], strides[2], strides[3], values);
   dy.use_on(on);

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) unfold(T* out, const T* x, const Win
   constexpr int kPositions = kTile / kTileChannels;
   constexpr int kLanes = kPositions < kThreads ? kPositions : kThreads;
   __shared__ T tile[kPositions][kTileChannels + (sizeof(T) < 4 ? 2 : 1)];
-  wait_for_previous();
+  pdl_launch_then_wait();
   const int group = blockIdx.z / w.taps_y, tap_y = blockIdx.z % w.taps_y;
   const int first_channel = blockIdx.y * kTileChannels;
   const Int64 first = static_cast<Int64>(blockIdx.x) * kPositions;
@@ -101,7 +101,7 @@ struct Weights {
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     lay_weights(T* out, const T* weight, const T* bias, const Weights w) {
-  wait_for_previous();
+  pdl_launch_then_wait();
   const int group = blockIdx.x / w.outputs, output = blockIdx.x % w.outputs;
   const int taps = w.x.taps * w.y.taps, lines = w.y.shuffle * w.x.shuffle * taps;
   const T* const from = weight + group * w.stride_group + output * w.stride_out;
@@ -165,7 +165,7 @@ struct Output {
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     fold(T* out, const T* product, const T* bias, const Rows rows) {
-  wait_for_previous();
+  pdl_launch_then_wait();
   const Int64 position = static_cast<Int64>(blockIdx.x) * kThreads + threadIdx.x;
   const Int64 plane = static_cast<Int64>(rows.y.out) * rows.x.out;
   if (position >= plane * rows.batch) return;
@@ -193,7 +193,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     spread(T* out, const T* dy, Int64 stride_n, Int64 stride_c, Int64 stride_y, Int64 stride_x,
            const Rows rows) {
-  wait_for_previous();
+  pdl_launch_then_wait();
   const Int64 row = static_cast<Int64>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= rows.all) return;
   const Int64 line = divided(row, rows.columns), plane = divided(line, rows.count_y);

@@ -76,7 +76,7 @@ void queue_copy(const Array& to, const Array& from, const Stream& stream) {
 }
 
 /// Lines of the copy and the logarithm of their unit.
-std::optional<std::pair<LineCopy, int>> lines_of(const Array& to, const Array& from) {
+std::optional<std::pair<LineCopy, int>> find_lines(const Array& to, const Array& from) {
   if (to.size() == 0 || to.shape() != from.shape() || to.type() != from.type()) return std::nullopt;
   WalkPlan<2> plan = plan_strided(to.address(), to.strides(), from.address(), from.strides(),
                                   from.shape(), static_cast<std::int64_t>(scalar_size(to.type())));
@@ -104,7 +104,7 @@ Array copy(const Array& array, const Stream& stream) {
   return result;
 }
 
-void copy_into(const Array& to, const Array& from, const Stream& stream) {
+void copy_elements(const Array& to, const Array& from, const Stream& stream) {
   if (to.shape() != from.shape() || to.type() != from.type() || &to.device() != &from.device()) {
     throw InvalidArgument(format("cannot copy {} into {}: shape, type and device must be the same",
                                  from.identify(), to.identify()));
@@ -122,12 +122,12 @@ void copy_into(const Array& to, const Array& from, const Stream& stream) {
   }
 }
 
-void copy_both_into(const Array& to, const Array& from, const Array& second_to,
-                    const Array& second_from, const Stream& stream) {
-  const auto first = lines_of(to, from), second = lines_of(second_to, second_from);
+void copy_two(const Array& to, const Array& from, const Array& second_to, const Array& second_from,
+              const Stream& stream) {
+  const auto first = find_lines(to, from), second = find_lines(second_to, second_from);
   if (!first || !second || first->second != second->second) {
-    copy_into(to, from, stream);
-    return copy_into(second_to, second_from, stream);
+    copy_elements(to, from, stream);
+    return copy_elements(second_to, second_from, stream);
   }
   queue_line_copies(to.device(), std::array{first->first, second->first}, first->second, stream);
   for (const Array* each : {&to, &from, &second_to, &second_from}) each->use_on(stream);

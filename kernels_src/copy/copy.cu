@@ -19,8 +19,8 @@ __global__ void strided_copy(char* __restrict__ to, const char* __restrict__ fro
       const Index i = first + static_cast<Index>(u) * blockDim.x;
       if (i >= count) break;
       const WalkOffsets<2> at = walk_offsets(view, i);
-      target[u] = at.of[0];
-      value[u] = *reinterpret_cast<const Unit*>(from + at.of[1]);
+      target[u] = at.offset[0];
+      value[u] = *reinterpret_cast<const Unit*>(from + at.offset[1]);
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {

@@ -15,11 +15,11 @@ Array copy(const Array& array, const Stream& stream = {});
 /// Copies `from` into `to`: equal shape, type and device, any strides. Overlapping arrays are
 /// copied as if `from` had been copied away first. Queued on `stream`. Throws InvalidArgument, with
 /// both arrays, when the arrays do not fit, when `to` is read-only or repeats elements (stride 0).
-void copy_into(const Array& to, const Array& from, const Stream& stream = {});
+void copy_elements(const Array& to, const Array& from, const Stream& stream = {});
 
 /// Two copies to memory that nobody else reads or writes, by one kernel where both have long lines.
-void copy_both_into(const Array& to, const Array& from, const Array& second_to,
-                    const Array& second_from, const Stream& stream);
+void copy_two(const Array& to, const Array& from, const Array& second_to, const Array& second_from,
+              const Stream& stream);
 
 /// Whether the byte ranges of the arrays, from first to last byte, meet.
 bool may_overlap(const Array& a, const Array& b);

@@ -19,7 +19,7 @@ bool has_say(const OperationInfo& operation, std::size_t i) {
   return !(operation.domain == OperationInfo::Domain::choice && i == 0);
 }
 
-ScalarType own_type(const Operand& operand) {
+ScalarType operand_type(const Operand& operand) {
   return operand.array != nullptr ? operand.array->type() : operand.number.type;
 }
 
@@ -41,7 +41,7 @@ Types operand_types(const OperationInfo& operation, std::span<const Operand> ope
       if (has_say(operation, i)) widest = std::max(widest, operands[i].number.weak);
       continue;
     }
-    types[i] = own_type(operands[i]);
+    types[i] = operand_type(operands[i]);
     if (has_say(operation, i)) strong = strong ? promote(*strong, types[i]) : types[i];
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -90,7 +90,7 @@ bool compare_beyond_range(ElementwiseCall& call, std::span<const Operand> operan
     if (!beyond) continue;
     for (CallInput& input : call.inputs) input.computed = ScalarType::float64;
     const double infinity = std::numeric_limits<double>::infinity();
-    encode(ScalarOperand::of(number.value.negative ? -infinity : infinity), ScalarType::float64,
+    encode(ScalarOperand::make(number.value.negative ? -infinity : infinity), ScalarType::float64,
            call.inputs[i].value.data());
     return true;
   }

@@ -12,10 +12,10 @@ namespace kernwright::kernels {
 
 /// The kernel's input for an operand.
 struct CallInput {
-  std::optional<Array> own;      ///< a copy made for the call
-  const Array* array = nullptr;  ///< null: the number in `value`
-  ScalarType type{};             ///< of the array's elements
-  ScalarType computed{};         ///< what it is computed in
+  std::optional<Array> call_copy;  ///< a copy made for the call
+  const Array* array = nullptr;    ///< null: the number in `value`
+  ScalarType type{};               ///< of the array's elements
+  ScalarType computed{};           ///< what it is computed in
   alignas(16) std::array<std::byte, 16> value{};
 };
 

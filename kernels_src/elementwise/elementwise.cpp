@@ -59,8 +59,8 @@ bool same_view(const Array& a, const Array& b) {
 }
 
 void copy_away(CallInput& input, const Stream& stream) {
-  input.own = copy(*input.array, stream);
-  input.array = &*input.own;
+  input.call_copy = copy(*input.array, stream);
+  input.array = &*input.call_copy;
 }
 
 void require_result(const Array& result, const ElementwiseCall& call, const Shape& shape) {
@@ -94,8 +94,8 @@ Array elementwise(Operation operation, std::span<const Operand> operands, const 
   return result;
 }
 
-void elementwise_into(const Array& result, Operation operation, std::span<const Operand> operands,
-                      const Stream& stream) {
+void write_elementwise(const Array& result, Operation operation, std::span<const Operand> operands,
+                       const Stream& stream) {
   const Arrays arrays(operation, operands);
   arrays.require_beside(result);
   ElementwiseCall call = settle_call(operation, operands);
@@ -113,9 +113,9 @@ Array as_int32(const Array& ids, const Stream& stream) {
   if (ids.type() == ScalarType::int32) return contiguous(ids, stream);
   const Array result = Array::empty(ids.device(), ids.shape(), ScalarType::int32, stream);
   const std::array<Operand, 3> operands = {
-      Operand{&ids}, Operand{nullptr, ScalarOperand::of(std::int64_t{INT32_MIN})},
-      Operand{nullptr, ScalarOperand::of(std::int64_t{INT32_MAX})}};
-  elementwise_into(result, Operation::clip, operands, stream);
+      Operand{&ids}, Operand{nullptr, ScalarOperand::make(std::int64_t{INT32_MIN})},
+      Operand{nullptr, ScalarOperand::make(std::int64_t{INT32_MAX})}};
+  write_elementwise(result, Operation::clip, operands, stream);
   return result;
 }
 

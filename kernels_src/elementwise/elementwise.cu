@@ -6,15 +6,15 @@ using namespace kernwright;
 
 template <typename L, typename T>
 struct Converted {
-  __device__ static Compute<L> of(T x) { return to_compute(Element<L, T>::of(x)); }
+  __device__ static Compute<L> apply(T x) { return to_compute(Element<L, T>::apply(x)); }
 };
 template <typename T>
 struct Converted<T, T> {
-  __device__ static Compute<T> of(T x) { return to_compute(x); }
+  __device__ static Compute<T> apply(T x) { return to_compute(x); }
 };
 template <typename Bits, int E, int M, bool F>
 struct Converted<float, SmallFloat<Bits, E, M, F>> {
-  __device__ static float of(SmallFloat<Bits, E, M, F> x) { return to_compute(x); }
+  __device__ static float apply(SmallFloat<Bits, E, M, F> x) { return to_compute(x); }
 };
 
 template <typename T, typename U>
@@ -34,7 +34,7 @@ struct Each {
       unpack(to, pack.value);
     } else {
 #pragma unroll
-      for (int j = 0; j < N; ++j) to[j] = Converted<L, T>::of(pack.value[j]);
+      for (int j = 0; j < N; ++j) to[j] = Converted<L, T>::apply(pack.value[j]);
     }
   }
   template <int N>
@@ -50,7 +50,7 @@ struct Same {
   const char* data;
   template <int N>
   __device__ __forceinline__ void load(long long offset, Number (&to)[N]) const {
-    const Number number = Converted<L, T>::of(*reinterpret_cast<const T*>(data + offset));
+    const Number number = Converted<L, T>::apply(*reinterpret_cast<const T*>(data + offset));
 #pragma unroll
     for (int j = 0; j < N; ++j) to[j] = number;
   }
@@ -86,11 +86,11 @@ struct Loaded {
 
 template <typename O, typename R>
 struct Stored {
-  __device__ static O of(R x) { return Element<O, R>::of(x); }
+  __device__ static O apply(R x) { return Element<O, R>::apply(x); }
 };
 template <typename R>
 struct Stored<R, R> {
-  __device__ static R of(R x) { return x; }
+  __device__ static R apply(R x) { return x; }
 };
 
 /// The result has the type R and is stored as O.
@@ -99,7 +99,7 @@ __device__ __forceinline__ void compute(char* to, const Inputs&... inputs) {
   Pack<O, N> pack;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    pack.value[j] = Stored<O, R>::of(from_compute<R>(Apply<Op, R>::of(inputs.number[j]...)));
+    pack.value[j] = Stored<O, R>::apply(from_compute<R>(Apply<Op, R>::apply(inputs.number[j]...)));
   }
   *reinterpret_cast<Pack<O, N>*>(to) = pack;
 }
@@ -161,19 +161,19 @@ __global__ void flat(char* out, Index count, const Operands... operands) {
 
 template <typename Op, typename R, typename O, int N, typename P, typename A>
 __device__ __forceinline__ void compute_at(const P& place, char* out, const A& a) {
-  compute<Op, R, O, N>(out + place.of[0], Loaded<A, N>(a, place.of[1]));
+  compute<Op, R, O, N>(out + place.offset[0], Loaded<A, N>(a, place.offset[1]));
 }
 template <typename Op, typename R, typename O, int N, typename P, typename A, typename B>
 __device__ __forceinline__ void compute_at(const P& place, char* out, const A& a, const B& b) {
-  compute<Op, R, O, N>(out + place.of[0], Loaded<A, N>(a, place.of[1]),
-                       Loaded<B, N>(b, place.of[2]));
+  compute<Op, R, O, N>(out + place.offset[0], Loaded<A, N>(a, place.offset[1]),
+                       Loaded<B, N>(b, place.offset[2]));
 }
 template <typename Op, typename R, typename O, int N, typename P, typename A, typename B,
           typename C>
 __device__ __forceinline__ void compute_at(const P& place, char* out, const A& a, const B& b,
                                            const C& c) {
-  compute<Op, R, O, N>(out + place.of[0], Loaded<A, N>(a, place.of[1]),
-                       Loaded<B, N>(b, place.of[2]), Loaded<C, N>(c, place.of[3]));
+  compute<Op, R, O, N>(out + place.offset[0], Loaded<A, N>(a, place.offset[1]),
+                       Loaded<B, N>(b, place.offset[2]), Loaded<C, N>(c, place.offset[3]));
 }
 
 /// The result (view 0) and operands (1 to 3) of any strides, in packs of N along the innermost

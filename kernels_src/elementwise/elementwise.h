@@ -33,8 +33,8 @@ Array elementwise(Operation operation, std::span<const Operand> operands,
 /// strides but 0. The type of `result` must hold the values up to digits ("same_kind"). `result`
 /// may overlap operands: the operands are read as if copied away first. Also throws InvalidArgument
 /// when `result` is read-only or does not fit, ArgumentError for its type.
-void elementwise_into(const Array& result, Operation operation, std::span<const Operand> operands,
-                      const Stream& stream = {});
+void write_elementwise(const Array& result, Operation operation, std::span<const Operand> operands,
+                       const Stream& stream = {});
 
 /// Positions, counts or ids of int32 or int64 as row-major int32. Numbers beyond int32 become the
 /// first or last number of int32, which stays outside of any range in use.

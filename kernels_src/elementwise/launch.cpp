@@ -49,7 +49,7 @@ const char* form_name(Form form) {
 }
 
 /// Packs of a thread where arrays are contiguous: one where two would leave multiprocessors idle.
-int packs_of(const ElementwiseCall& call, const Array& result, std::int64_t pack) {
+int pack_count(const ElementwiseCall& call, const Array& result, std::int64_t pack) {
   const std::int64_t full =
       2 * pack * kThreads * result.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   const bool heavy = info(call.operation).code == OperationInfo::Code::HEAVY;
@@ -170,7 +170,7 @@ void launch_flat(const ElementwiseCall& call, const Array& result, Variant varia
   if (halved) pack /= 2;
   const std::uint32_t threads = few && !halved ? kFewThreads : kThreads;
   variant.pack = static_cast<int>(pack);
-  variant.packs = packs_of(call, result, pack);
+  variant.packs = pack_count(call, result, pack);
   const std::int64_t per_block = pack * variant.packs * threads;
   // Packs, and elements behind them.
   const std::int64_t single = (count >> std::countr_zero(unsigned(pack))) + (count & (pack - 1));

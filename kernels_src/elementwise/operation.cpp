@@ -92,7 +92,7 @@ bool compare_exactly(const OperationInfo& operation, const ScalarType* types) {
           (types[1] == ScalarType::uint64 && is_signed_integer(types[0])));
 }
 
-ScalarType result_of(const OperationInfo& operation, ScalarType type) {
+ScalarType result_type(const OperationInfo& operation, ScalarType type) {
   if (operation.result == Info::Result::BOOL) return ScalarType::boolean;
   if (operation.result == Info::Result::BYTE) return ScalarType::uint8;
   return operation.result == Info::Result::PART ? real_type_of(type) : type;
@@ -142,7 +142,7 @@ OperationTypes operation_types(Operation which, const ScalarType* types) {
   type = computed_in(operation, type, types);
   result.operands.fill(type);
   if (first == 1) result.operands[0] = ScalarType::boolean;
-  result.result = result_of(operation, type);
+  result.result = result_type(operation, type);
   return result;
 }
 

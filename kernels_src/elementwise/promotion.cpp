@@ -27,7 +27,7 @@ std::atomic<ScalarType> default_real = ScalarType::float32;
 std::size_t index_of(ScalarType type) noexcept { return static_cast<std::size_t>(type); }
 
 /// bool, unsigned, signed, floating, complex: a kind takes values of all earlier kinds.
-int kind_of(ScalarType type) noexcept {
+int type_kind(ScalarType type) noexcept {
   if (type == ScalarType::boolean) return 0;
   if (is_unsigned_integer(type)) return 1;
   if (is_signed_integer(type)) return 2;
@@ -57,7 +57,7 @@ ScalarType promote(ScalarType type, Weak number) noexcept {
     case Weak::integer:
       return type == ScalarType::boolean ? ScalarType::int64 : type;
     case Weak::real:
-      return kind_of(type) < 3 ? ScalarType::float64 : type;
+      return type_kind(type) < 3 ? ScalarType::float64 : type;
     case Weak::complex:
       break;
   }
@@ -85,7 +85,7 @@ void set_default_real(ScalarType type) {
 bool can_cast(ScalarType from, ScalarType to) noexcept { return find_promotion(from, to) == to; }
 
 bool can_cast_same_kind(ScalarType from, ScalarType to) noexcept {
-  return kind_of(from) <= kind_of(to);
+  return type_kind(from) <= type_kind(to);
 }
 
 }  // namespace kernwright::kernels

@@ -6,15 +6,15 @@
 
 namespace kernwright::kernels {
 
-ScalarOperand ScalarOperand::of(bool value) noexcept {
+ScalarOperand ScalarOperand::make(bool value) noexcept {
   return {Number::of(std::uint64_t{value ? 1U : 0U}), Weak::none, ScalarType::boolean};
 }
 
-ScalarOperand ScalarOperand::of(std::int64_t value) noexcept {
+ScalarOperand ScalarOperand::make(std::int64_t value) noexcept {
   return {Number::of(value), Weak::integer, ScalarType::boolean};
 }
 
-ScalarOperand ScalarOperand::of(double value) noexcept {
+ScalarOperand ScalarOperand::make(double value) noexcept {
   return {Number::of(value), Weak::real, ScalarType::boolean};
 }
 

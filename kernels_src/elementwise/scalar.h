@@ -15,9 +15,9 @@ struct ScalarOperand {
   Weak weak = Weak::none;
   ScalarType type = ScalarType::boolean;  ///< when not weak
 
-  static ScalarOperand of(bool value) noexcept;
-  static ScalarOperand of(std::int64_t value) noexcept;  ///< weak, as the next one
-  static ScalarOperand of(double value) noexcept;
+  static ScalarOperand make(bool value) noexcept;
+  static ScalarOperand make(std::int64_t value) noexcept;  ///< weak, as the next one
+  static ScalarOperand make(double value) noexcept;
 };
 
 /// Writes `number` as `type`, at most 16 bytes. Reals are rounded to nearest, ties to even, and

@@ -85,7 +85,7 @@ Array embedding(const Array& ids, const Array& table, double scale, bool check,
     fill(device, bad->address(), ~std::uint64_t{0}, 8, 1, on);
   }
   const Kernel& kernel = embed_kernel(table.type(), numbers.type(), width, lanes).on(device);
-  with_compute(table.type(), [&](auto zero) {
+  dispatch_compute(table.type(), [&](auto zero) {
     launch(kernel, config, numbers.address(), rows.array.address(), result.address(), count,
            table.shape()[0], cols, rows.stride, static_cast<decltype(zero)>(scale),
            bad ? bad->address() : CUdeviceptr{0});

@@ -13,15 +13,14 @@ __global__ void __launch_bounds__(kThreads)
     embed(const Id* __restrict__ ids, const T* __restrict__ table, T* __restrict__ rows,
           long long count, long long vocabulary, long long cols, long long table_stride,
           Compute<T> scale, unsigned long long* __restrict__ bad) {
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   const int lane = threadIdx.x % Lanes;
   const long long row =
       static_cast<long long>(blockIdx.x) * (kThreads / Lanes) + threadIdx.x / Lanes;
   if (row >= count) return;
   const long long id = static_cast<long long>(ids[row]);
   const bool inside = id >= 0 && id < vocabulary;
-  if (!inside && bad != nullptr && lane == 0)
-    atomicMin(bad, static_cast<unsigned long long>(row));
+  if (!inside && bad != nullptr && lane == 0) atomicMin(bad, static_cast<unsigned long long>(row));
   const T* const from = table + (inside ? id : 0) * table_stride;
   T* const to = rows + row * cols;
   Pack<T, N> zeros;
@@ -38,8 +37,7 @@ __global__ void __launch_bounds__(kThreads)
   for (long long col = lane * N; col < cols; col += Lanes * N) {
     Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(from + col);
 #pragma unroll
-    for (int j = 0; j < N; ++j)
-      pack.value[j] = from_compute<T>(to_compute(pack.value[j]) * scale);
+    for (int j = 0; j < N; ++j) pack.value[j] = from_compute<T>(to_compute(pack.value[j]) * scale);
     *reinterpret_cast<Pack<T, N>*>(to + col) = pack;
   }
 }

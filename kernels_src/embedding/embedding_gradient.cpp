@@ -131,7 +131,7 @@ Array embedding_backward(const Array& dy, const Array& ids, std::int64_t vocabul
                                      static_cast<std::uint32_t>((cols + tile - 1) / tile)},
                             .block = {static_cast<std::uint32_t>(kSortThreads)},
                             .stream = on};
-  with_compute(dy.type(), [&](auto zero) {
+  dispatch_compute(dy.type(), [&](auto zero) {
     launch(rows_kernel(dy.type(), width).on(device), config, gradient.address(),
            sorted.keys.address(), sorted.places.address(), result.address(),
            static_cast<std::uint32_t>(ids.size()), static_cast<std::uint32_t>(vocabulary), cols,

@@ -1,8 +1,8 @@
 // The gradient of an embedding's table, with equal bits in every run: positions are sorted by the
 // table's rows, stably, eight bits at a time; then one block adds up the gradients of a row in
 // order.
-#include <kernwright/elements.cuh>
 #include <kernwright/edge_packs.cuh>
+#include <kernwright/elements.cuh>
 #include <kernwright/reduce.cuh>
 
 using namespace kernwright;
@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(1024) scan_counts(unsigned* __restrict__ count
   unsigned before = 0;
   for (unsigned begin = 0; begin < count; begin += 1024) {
     const unsigned i = begin + threadIdx.x;
-    const unsigned own = i < count ? counts[i] : 0;
-    unsigned sum = own;
+    const unsigned lane_count = i < count ? counts[i] : 0;
+    unsigned sum = lane_count;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {
       const unsigned other = __shfl_up_sync(~0u, sum, step);
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(1024) scan_counts(unsigned* __restrict__ count
       if (lane >= step) warps += other;
     }
     const unsigned earlier = __shfl_sync(~0u, warps, warp == 0 ? 0 : warp - 1);
-    if (i < count) counts[i] = before + (warp == 0 ? 0 : earlier) + sum - own;
+    if (i < count) counts[i] = before + (warp == 0 ? 0 : earlier) + sum - lane_count;
     before += __shfl_sync(~0u, warps, 31);
     __syncthreads();
   }
@@ -78,13 +78,13 @@ __global__ void __launch_bounds__(kThreads)
                    unsigned* __restrict__ sorted_keys, unsigned* __restrict__ sorted_places,
                    const unsigned* __restrict__ counts, unsigned count, int shift) {
   __shared__ unsigned next[kDigits];
-  __shared__ unsigned of_warp[kWarps][kDigits];
+  __shared__ unsigned warp_counts[kWarps][kDigits];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   next[threadIdx.x] = counts[threadIdx.x * gridDim.x + blockIdx.x];
   const unsigned begin = blockIdx.x * kTile;
   for (int k = 0; k < kTile / kThreads; ++k) {
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) of_warp[w][threadIdx.x] = 0;
+    for (int w = 0; w < kWarps; ++w) warp_counts[w][threadIdx.x] = 0;
     __syncthreads();
     const unsigned i = begin + k * kThreads + threadIdx.x;
     const unsigned key = i < count ? keys[i] : 0;
@@ -92,19 +92,19 @@ __global__ void __launch_bounds__(kThreads)
     const unsigned digit = i < count ? key >> shift & (kDigits - 1) : kDigits;
     const unsigned same = __match_any_sync(~0u, digit);
     const unsigned rank = __popc(same & ((1u << lane) - 1));
-    if (rank == 0 && digit < kDigits) of_warp[warp][digit] = __popc(same);
+    if (rank == 0 && digit < kDigits) warp_counts[warp][digit] = __popc(same);
     __syncthreads();
     unsigned at = next[threadIdx.x];
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) {
-      const unsigned found = of_warp[w][threadIdx.x];
-      of_warp[w][threadIdx.x] = at;
+      const unsigned found = warp_counts[w][threadIdx.x];
+      warp_counts[w][threadIdx.x] = at;
       at += found;
     }
     next[threadIdx.x] = at;
     __syncthreads();
     if (i < count) {
-      const unsigned to = of_warp[warp][digit] + rank;
+      const unsigned to = warp_counts[warp][digit] + rank;
       sorted_keys[to] = key;
       sorted_places[to] = places[i];
     }

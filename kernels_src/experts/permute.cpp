@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMostPermutedExperts = 2048;
 constexpr std::int64_t kMostPairs = 1 << 30;
-constexpr std::int64_t kPairsOfBlock = 4096, kMostPairBlocks = 512;
+constexpr std::int64_t kBlockPairs = 4096, kMostPairBlocks = 512;
 constexpr std::int64_t kPermuteThreads = 256, kPermuteWarps = 8;
 
 /// As the kernel has it.
@@ -81,13 +81,13 @@ void require_pairs(const Array& pairs, const char* name, std::int64_t tokens) {
 
 /// Pairs of a block, and the blocks: one for few pairs, at most kMostPairBlocks, as each reads the
 /// counts of all.
-std::pair<std::int64_t, std::int64_t> shares_of_blocks(std::int64_t count) {
+std::pair<std::int64_t, std::int64_t> block_shares(std::int64_t count) {
   const auto whole = [](std::int64_t pairs) {
     return (pairs + kPermuteThreads - 1) / kPermuteThreads * kPermuteThreads;
   };
-  if (count <= kPairsOfBlock) return {whole(count), 1};
+  if (count <= kBlockPairs) return {whole(count), 1};
   const std::int64_t share = (count + kMostPairBlocks - 1) / kMostPairBlocks;
-  const std::int64_t each = std::max(kPairsOfBlock, whole(share));
+  const std::int64_t each = std::max(kBlockPairs, whole(share));
   return {each, (count + each - 1) / each};
 }
 
@@ -96,7 +96,7 @@ void sort_pairs(const Array& experts, const Permuted& result, const Stream& on) 
   Device& device = experts.device();
   const auto count = static_cast<std::int32_t>(experts.size());
   const auto kinds = static_cast<std::int32_t>(result.offsets.size());
-  const auto [each, blocks] = shares_of_blocks(count);
+  const auto [each, blocks] = block_shares(count);
   const ExpertPairs pairs{experts.address(), count, kinds, static_cast<std::int32_t>(each)};
   LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                       .block = {kPermuteThreads},
@@ -189,8 +189,9 @@ Array unpermute(const Array& rows, const Array& positions, const std::optional<A
   const Shape shape = {tokens, columns};
   const ResultForm form{"unpermute", device, shape, rows.type()};
   const std::optional<Array> target = direct_target(out, form, on);
-  require_apart(out, form,
-                {{"rows", &rows}, {"positions", &positions}, {"weights", pointer_of(weights)}});
+  require_apart(
+      out, form,
+      {{"rows", &rows}, {"positions", &positions}, {"weights", pointer_or_null(weights)}});
   const Array result = target ? *target : Array::empty(device, shape, rows.type(), on);
   if (result.size() == 0) return deliver(out, result, on);
   const RowView view = row_view(rows, on);

@@ -47,7 +47,7 @@ template <typename Count>
 __global__ void __launch_bounds__(kThreads)
     count_pairs(const Pairs pairs, Count* __restrict__ counts) {
   extern __shared__ int shared[];
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   count_warps(pairs, shared);
   for (int kind = threadIdx.x; kind < pairs.kinds; kind += kThreads) {
     int sum = 0;
@@ -61,14 +61,14 @@ __device__ void sums_before(int* values, int count) {
   const int lane = threadIdx.x % 32;
   int before = 0;
   for (int base = 0; base < count; base += 32) {
-    const int own = base + lane < count ? values[base + lane] : 0;
-    int upto = own;
+    const int lane_value = base + lane < count ? values[base + lane] : 0;
+    int upto = lane_value;
 #pragma unroll
     for (int apart = 1; apart < 32; apart *= 2) {
       const int other = __shfl_up_sync(~0u, upto, apart);
       if (lane >= apart) upto += other;
     }
-    if (base + lane < count) values[base + lane] = before + upto - own;
+    if (base + lane < count) values[base + lane] = before + upto - lane_value;
     before += __shfl_sync(~0u, upto, 31);
   }
 }
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
   extern __shared__ int shared[];
   int* starts = shared + kWarps * pairs.kinds;  // of the kinds
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   count_warps(pairs, shared);
   for (int kind = threadIdx.x; kind < pairs.kinds; kind += kThreads) {
     int before = 0, all = 0;  // in blocks before this one
@@ -95,9 +95,9 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
     for (int i = 0; i < kWarps; ++i) {
-      const int own = shared[i * pairs.kinds + kind];
+      const int lane_value = shared[i * pairs.kinds + kind];
       shared[i * pairs.kinds + kind] = before;
-      before += own;
+      before += lane_value;
     }
     starts[kind] = counts != nullptr ? all : before;
   }
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
     spread_rows(const Unit* __restrict__ x, Unit* __restrict__ rows,
                 const int* __restrict__ positions, const int* __restrict__ end, int pairs,
                 int chosen, long long stride, int units) {
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   const int token = blockIdx.x;
   const int step = static_cast<int>(gridDim.y) * kThreads;
   for (int i = blockIdx.y * kThreads + threadIdx.x; i < units; i += step) {
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kThreads)
     gather_sums(const T* __restrict__ rows, const int* __restrict__ positions,
                 const float* __restrict__ weights, T* __restrict__ out, int count, int chosen,
                 long long stride, int columns) {
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   const int token = blockIdx.x;
   const int step = static_cast<int>(gridDim.y) * kThreads * kWidth;
   for (int i = (blockIdx.y * kThreads + threadIdx.x) * kWidth; i < columns; i += step) {
@@ -165,10 +165,10 @@ __global__ void __launch_bounds__(kThreads)
       const int position = positions[token * chosen + k];
       if (position < 0 || position >= count) continue;
       const float weight = weights != nullptr ? weights[token * chosen + k] : 1.0f;
-      const Pack<T, kWidth> own =
+      const Pack<T, kWidth> lane_value =
           *reinterpret_cast<const Pack<T, kWidth>*>(rows + position * stride + i);
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) sums[j] += weight * to_compute(own.value[j]);
+      for (int j = 0; j < kWidth; ++j) sums[j] += weight * to_compute(lane_value.value[j]);
     }
     Pack<T, kWidth> result;
 #pragma unroll

@@ -29,7 +29,7 @@ struct RouteValues {
   bool sigmoid, renormalize;
 };
 
-void require_route(const Array& logits, const RouteOptions& of) {
+void require_route(const Array& logits, const RouteOptions& options) {
   require_floating(logits, "route", "logits");
   if (logits.ndim() != 2) {
     throw InvalidArgument(
@@ -40,24 +40,24 @@ void require_route(const Array& logits, const RouteOptions& of) {
     throw InvalidArgument(format("route() takes 1 to {} experts and 2^31 - 1 tokens, not {}",
                                  kMostRoutedExperts, logits.identify()));
   }
-  if (of.groups < 1 || of.groups > kMostExpertGroups || experts % of.groups != 0 ||
-      of.groups_kept < 1 || of.groups_kept > of.groups) {
+  if (options.groups < 1 || options.groups > kMostExpertGroups || experts % options.groups != 0 ||
+      options.groups_kept < 1 || options.groups_kept > options.groups) {
     throw InvalidArgument(
         format("{} experts are divided into 1 to {} groups of one size, of which some are kept: "
                "not {} of {}",
-               experts, kMostExpertGroups, of.groups_kept, of.groups));
+               experts, kMostExpertGroups, options.groups_kept, options.groups));
   }
-  const std::int64_t there = experts / of.groups * of.groups_kept;
-  if (of.chosen < 1 || of.chosen > std::min<std::int64_t>(there, kMostChosenExperts)) {
-    throw InvalidArgument(format("k is {}, and must be from 1 to {} of {} experts", of.chosen,
+  const std::int64_t there = experts / options.groups * options.groups_kept;
+  if (options.chosen < 1 || options.chosen > std::min<std::int64_t>(there, kMostChosenExperts)) {
+    throw InvalidArgument(format("k is {}, and must be from 1 to {} of {} experts", options.chosen,
                                  std::min<std::int64_t>(there, kMostChosenExperts), there));
   }
-  if (!of.bias) return;
-  require_one_device(*of.bias, "bias", logits, "logits");
-  require_floating(*of.bias, "route", "bias");
-  if (of.bias->shape() != Shape{experts}) {
+  if (!options.bias) return;
+  require_one_device(*options.bias, "bias", logits, "logits");
+  require_floating(*options.bias, "route", "bias");
+  if (options.bias->shape() != Shape{experts}) {
     throw InvalidArgument(format("Incompatible dimensions: bias is {}, for {} experts",
-                                 of.bias->identify(), experts));
+                                 options.bias->identify(), experts));
   }
 }
 

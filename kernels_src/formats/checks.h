@@ -29,7 +29,7 @@ inline void require_shape(const Array& array, const Shape& shape, const char* wh
                                  shape_to_string(shape), shape_to_string(array.shape())));
 }
 
-inline void require_device_of(const Array& array, const Array& first, const char* what) {
+inline void require_device_match(const Array& array, const Array& first, const char* what) {
   if (&array.device() != &first.device())
     throw InvalidArgument(format("{} is not on the same device: {} and {}", what, array.identify(),
                                  first.identify()));

@@ -64,7 +64,7 @@ void check_scales(const std::vector<Array>& scales, CodeFormat kind, std::int64_
         format("the format has {} arrays of scales, not {}", wanted.size(), scales.size()));
   for (std::size_t i = 0; i < scales.size(); ++i) {
     require_type(scales[i], wanted[i].type, wanted[i].what);
-    require_device_of(scales[i], codes, wanted[i].what);
+    require_device_match(scales[i], codes, wanted[i].what);
     if (scales[i].size() != wanted[i].count)
       throw InvalidArgument(format("Incompatible dimensions: {} has {} numbers, not {}",
                                    wanted[i].what, wanted[i].count, scales[i].identify()));
@@ -135,7 +135,7 @@ std::pair<Array, Array> quantize_codes(const Array& x, const std::optional<Array
     scale = "ToFloat8Scale";
     if (!factor || factor->size() != 1) throw InvalidArgument("nvfp4 takes one number for all");
     require_type(*factor, ScalarType::float32, "the scale of all");
-    require_device_of(*factor, x, "the scale of all");
+    require_device_match(*factor, x, "the scale of all");
   }
   Array codes = Array::empty(device, codes_shape, ScalarType::uint8, stream);
   Array scales = Array::empty(device, scales_shape, scale_type, stream);

@@ -17,7 +17,7 @@ __device__ const float kNormalFloatBetween[15] = {
 /// The unit of a block's numbers, in each way of keeping it.
 struct PlainScale {
   const float* scales;
-  __device__ float of(UInt64 block) const { return scales[block]; }
+  __device__ float scale_at(UInt64 block) const { return scales[block]; }
 };
 /// A byte that stands for a number of a table, times the scale of 256 of them, plus an offset.
 struct NestedScale {
@@ -25,20 +25,22 @@ struct NestedScale {
   const float* table;
   const float* scales;
   const float* offset;
-  __device__ float of(UInt64 block) const {
+  __device__ float scale_at(UInt64 block) const {
     return __fadd_rn(__fmul_rn(table[codes[block]], scales[block / 256]), *offset);
   }
 };
 /// 2 to the power of (byte - 127); 255 is NaN.
 struct PowerScale {
   const UInt8* exponents;
-  __device__ float of(UInt64 block) const { return power_of_byte(exponents[block]); }
+  __device__ float scale_at(UInt64 block) const { return power_of_byte(exponents[block]); }
 };
 /// A float8_e4m3fn times one number for all.
 struct Float8Scale {
   const Float8E4M3* scales;
   const float* factor;
-  __device__ float of(UInt64 block) const { return __fmul_rn(to_compute(scales[block]), *factor); }
+  __device__ float scale_at(UInt64 block) const {
+    return __fmul_rn(to_compute(scales[block]), *factor);
+  }
 };
 
 struct NormalFloat {
@@ -89,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
   const UInt64 step = static_cast<UInt64>(gridDim.x) * kThreads * 8;
   for (UInt64 at = (static_cast<UInt64>(blockIdx.x) * kThreads + threadIdx.x) * 8; at < count;
        at += step) {
-    const float scale = scales.of(at >> shift);
+    const float scale = scales.scale_at(at >> shift);
     unsigned codes = 0;
     if (Packed) {
       codes = *reinterpret_cast<const UInt32*>(in + at / 2);

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads)
 
 /// The number of a half, as a byte.
 template <bool Signed>
-__device__ __forceinline__ UInt8 number_of(unsigned half) {
+__device__ __forceinline__ UInt8 signed_nibble(unsigned half) {
   return static_cast<UInt8>(Signed ? (half ^ 8u) - 8u : half);
 }
 
@@ -49,14 +49,14 @@ __global__ void __launch_bounds__(kThreads)
     if constexpr (Width == 1) {
       const UInt64 row = i / length, at = i - row * length;
       const unsigned both = packed[row * row_bytes + at / 2];
-      out[i] = number_of<Signed>(at % 2 == 0 ? both & 15u : both >> 4);
+      out[i] = signed_nibble<Signed>(at % 2 == 0 ? both & 15u : both >> 4);
     } else {
       const Pack<UInt8, Width> from = reinterpret_cast<const Pack<UInt8, Width>*>(packed)[i];
       Pack<UInt8, 2 * Width> to;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
-        to.value[2 * j] = number_of<Signed>(from.value[j] & 15u);
-        to.value[2 * j + 1] = number_of<Signed>(static_cast<unsigned>(from.value[j]) >> 4);
+        to.value[2 * j] = signed_nibble<Signed>(from.value[j] & 15u);
+        to.value[2 * j + 1] = signed_nibble<Signed>(static_cast<unsigned>(from.value[j]) >> 4);
       }
       reinterpret_cast<Pack<UInt8, 2 * Width>*>(out)[i] = to;
     }

@@ -30,7 +30,7 @@ struct Tiles {
   std::uint64_t down() const { return (rows + tile_rows - 1) / tile_rows; }
 };
 
-Tiles tiles_of(const Array& array, std::array<std::int64_t, 2> tile) {
+Tiles split_tiles(const Array& array, std::array<std::int64_t, 2> tile) {
   for (const std::int64_t extent : tile) {
     if (extent < 1 || extent > 16384)
       throw InvalidArgument(
@@ -65,10 +65,10 @@ void check_groups(const Array& codes, const Array& zeros, const Array& scales,
     require_type(*array, ScalarType::int32, what);
     if (array->ndim() != 2)
       throw InvalidArgument(format("{} have two axes, not {}", what, array->identify()));
-    require_device_of(*array, codes, what);
+    require_device_match(*array, codes, what);
   }
   require_numbers(scales.type(), "the type of scales");
-  require_device_of(scales, codes, "scales");
+  require_device_match(scales, codes, "scales");
   if (columns % 8 != 0)
     throw InvalidArgument(
         format("Incompatible dimensions: columns are a multiple of 8, not {}", columns));
@@ -78,7 +78,7 @@ void check_groups(const Array& codes, const Array& zeros, const Array& scales,
 }
 
 /// Rows of each group, where rows are cut into equal ones.
-std::uint64_t rows_of_group(std::int64_t rows, const Array& scales) {
+std::uint64_t rows_per_group(std::int64_t rows, const Array& scales) {
   const std::int64_t groups = scales.shape()[0];
   if (groups == 0 || rows % groups != 0 || rows / groups >= std::int64_t{1} << 31)
     throw InvalidArgument(
@@ -95,8 +95,8 @@ Array dequantize_tiles(const Array& values, const Array& scales, std::array<std:
         format("values in tiles are float8_e4m3fn or float8_e5m2, not {}", values.identify()));
   require_numbers(type, "the result");
   require_type(scales, ScalarType::float32, "the array of scales");
-  require_device_of(scales, values, "the array of scales");
-  const Tiles tiles = tiles_of(values, tile);
+  require_device_match(scales, values, "the array of scales");
+  const Tiles tiles = split_tiles(values, tile);
   require_shape(scales, tiles.scales, "the array of scales");
   Device& device = values.device();
   const Stream on = stream ? stream : Stream::legacy(device);
@@ -121,7 +121,7 @@ Array dequantize_tiles(const Array& values, const Array& scales, std::array<std:
 std::pair<Array, Array> quantize_tiles(const Array& x, std::array<std::int64_t, 2> tile,
                                        const Stream& stream) {
   require_numbers(x.type(), "what is quantised");
-  const Tiles tiles = tiles_of(x, tile);
+  const Tiles tiles = split_tiles(x, tile);
   Device& device = x.device();
   const Stream on = stream ? stream : Stream::legacy(device);
   Array values = Array::empty(device, x.shape(), ScalarType::float8_e4m3fn, stream);
@@ -154,13 +154,13 @@ Array dequantize_gptq(const Array& codes, const Array& zeros, const Array& scale
   if (groups) {
     require_type(*groups, ScalarType::int32, "the array of groups");
     require_shape(*groups, {rows}, "the array of groups");
-    require_device_of(*groups, codes, "the array of groups");
+    require_device_match(*groups, codes, "the array of groups");
     listed = contiguous(*groups, stream);
   }
   Array result = Array::empty(device, {rows, columns}, type, stream);
   if (result.size() == 0) return result;
   const auto group_rows =
-      static_cast<std::uint32_t>(groups ? std::uint64_t{1} : rows_of_group(rows, scales));
+      static_cast<std::uint32_t>(groups ? std::uint64_t{1} : rows_per_group(rows, scales));
   const Array in = contiguous(codes, stream), offsets = contiguous(zeros, stream);
   const Array factors = contiguous(scales, stream);
   const auto key =
@@ -190,7 +190,7 @@ Array dequantize_awq(const Array& codes, const Array& zeros, const Array& scales
   const Stream on = stream ? stream : Stream::legacy(device);
   Array result = Array::empty(device, {rows, words * 8}, type, stream);
   if (result.size() == 0) return result;
-  const auto group_rows = static_cast<std::uint32_t>(rows_of_group(rows, scales));
+  const auto group_rows = static_cast<std::uint32_t>(rows_per_group(rows, scales));
   const Array in = contiguous(codes, stream), offsets = contiguous(zeros, stream);
   const Array factors = contiguous(scales, stream);
   const auto key = InstanceKey().type(type).type(scales.type()).add(3, 2);

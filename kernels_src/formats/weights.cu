@@ -10,11 +10,11 @@ constexpr int kThreads = 256;
 /// value * the scale of the tile. blockIdx.y: rows of all matrices, one matrix after another.
 template <typename T, typename Q, int Width>
 __global__ void __launch_bounds__(kThreads)
-    dequantize_tiles(T* out, const Q* in, const float* scales, UInt64 rows_of_all, UInt32 rows,
+    dequantize_tiles(T* out, const Q* in, const float* scales, UInt64 all_rows, UInt32 rows,
                      UInt64 columns, UInt32 tile_rows, UInt32 tile_columns) {
   const UInt32 down = (rows + tile_rows - 1) / tile_rows;
   const UInt64 across = (columns + tile_columns - 1) / tile_columns;
-  for (UInt64 row = blockIdx.y; row < rows_of_all; row += gridDim.y) {
+  for (UInt64 row = blockIdx.y; row < all_rows; row += gridDim.y) {
     const UInt64 tile_row = row / rows * down + row % rows / tile_rows;
     for (UInt64 at = (static_cast<UInt64>(blockIdx.x) * kThreads + threadIdx.x) * Width;
          at < columns; at += static_cast<UInt64>(gridDim.x) * kThreads * Width) {
@@ -33,12 +33,12 @@ __global__ void __launch_bounds__(kThreads)
 /// A block of threads a tile: blockIdx.x across, blockIdx.y down all matrices.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    quantize_tiles(Float8E4M3* out, float* scales, const T* in, UInt64 tile_rows_of_all,
-                   UInt32 rows, UInt64 columns, UInt32 tile_rows, UInt32 tile_columns) {
+    quantize_tiles(Float8E4M3* out, float* scales, const T* in, UInt64 all_tile_rows, UInt32 rows,
+                   UInt64 columns, UInt32 tile_rows, UInt32 tile_columns) {
   const UInt32 down = (rows + tile_rows - 1) / tile_rows;
   const UInt64 left = static_cast<UInt64>(blockIdx.x) * tile_columns;
   const UInt32 width = static_cast<UInt32>(min(static_cast<UInt64>(tile_columns), columns - left));
-  for (UInt64 tile = blockIdx.y; tile < tile_rows_of_all; tile += gridDim.y) {
+  for (UInt64 tile = blockIdx.y; tile < all_tile_rows; tile += gridDim.y) {
     const UInt32 top = static_cast<UInt32>(tile % down) * tile_rows;
     const UInt32 height = min(tile_rows, rows - top);
     const UInt64 corner = (tile / down * rows + top) * columns + left;

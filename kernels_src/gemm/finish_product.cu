@@ -14,7 +14,7 @@ template <typename Out, typename Finish, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     finish_product(const float* sums, Out* __restrict__ out, const ProductEpilogueValues with,
                    long long size, int columns, int parts) {
-  wait_for_previous();
+  pdl_launch_then_wait();
   const long long apart = static_cast<long long>(gridDim.x) * kThreads * kWidth;
   long long at = (static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
   for (; at < size; at += apart) {

@@ -41,7 +41,7 @@ struct Direct : Types {
   /// One step's products of all waves, `a` and `b` the addresses of its operands.
   template <int kColumns, int kWave = 0>
   __device__ __forceinline__ static void multiply_step(unsigned a, unsigned b, int adds) {
-    SumProducts<typename Types::In>::template add<kColumns, kWave, Order::kA, Order::kB>(
+    AccumulatorProducts<typename Types::In>::template add<kColumns, kWave, Order::kA, Order::kB>(
         matrix_descriptor(a, kPart), matrix_descriptor(b, kPart), adds);
     if constexpr (kWave + 1 < Of::kWaves) multiply_step<kColumns, kWave + 1>(a + kPart, b, adds);
   }
@@ -57,7 +57,7 @@ struct Direct : Types {
                                of_b = matrix_descriptor(b, kPart);
 #pragma unroll
       for (int k = 0; k < kLine / 32; ++k) {
-        SumProducts<typename Types::In>::template add<kColumns, 0, Order::kA, Order::kB>(
+        AccumulatorProducts<typename Types::In>::template add<kColumns, 0, Order::kA, Order::kB>(
             further(of_a, k * kAlongA), further(of_b, k * kAlongB), adds || k > 0);
       }
     } else {
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char storage[];
   constexpr bool kRagged = ScheduleOf<Given>::Type::kInside;
   static_assert(!kRagged || (Order::kA && Order::kB));
-  declare_sums<Of::kWaves, Of::kSums>();
+  declare_accumulators<Of::kWaves, Of::kSums>();
   const Direct<ProductTypes<In, Out, Of, Order, kStore, Finish>, kRagged> work;
   run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given);
 }

@@ -209,8 +209,8 @@ void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epi
                  const LazyKernel* kernel, KernelsAhead& kernels, const Stream& on) {
   if (kernel == nullptr) {
     const Array all = sums.reshape({parts, result.size()});
-    reduce_into(result.reshape({result.size()}), all,
-                {.op = Reduction::sum, .axes = std::vector<int>{0}, .type = {}}, on);
+    write_reduction(result.reshape({result.size()}), all,
+                    {.op = Reduction::sum, .axes = std::vector<int>{0}, .type = {}}, on);
     return sums.use_on(on);
   }
   constexpr unsigned kFinishThreads = 256;

@@ -125,7 +125,7 @@ std::int64_t operand_pitch(std::int64_t bytes) noexcept {
 }
 
 void GemmOperand::fill(const Stream& stream) const {
-  if (source) copy_into(array, *source, stream);
+  if (source) copy_elements(array, *source, stream);
 }
 
 GemmOperand gemm_operand(const Array& array, const Stream& stream, std::optional<bool> dense_rows) {
@@ -144,8 +144,7 @@ const Kernel& kernel_for(std::initializer_list<const GemmOperand*> operands,
   }
   if (!copied.empty()) kernels.begin(kernel, device);
   if (copied.size() == 2) {
-    copy_both_into(copied[0]->array, *copied[0]->source, copied[1]->array, *copied[1]->source,
-                   stream);
+    copy_two(copied[0]->array, *copied[0]->source, copied[1]->array, *copied[1]->source, stream);
   } else {
     for (const GemmOperand* each : copied) each->fill(stream);
   }

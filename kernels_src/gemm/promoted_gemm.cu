@@ -39,7 +39,7 @@ struct Promoted : Types {
   static_assert(!kScales || !kGated || Of::kColumns % kBlock == 0);
   // Tiles of up to 192 columns begin at a block of scales, or in the middle of one.
   static_assert(Of::kColumns % (kBlock / 2) == 0);
-  using Step = SumProducts<typename Types::In>;
+  using Step = AccumulatorProducts<typename Types::In>;
 
   const TensorMap& a_scales;
   const BlockScales& b_scales;
@@ -215,7 +215,7 @@ struct Promoted : Types {
           if (Of::kAlternates && last && self.lane == 0) shared.order[self.group ^ 1].arrive();
         }
         float part[kPartSums];
-        read_sums<0>(part);
+        read_accumulators<0>(part);
         add(&sums[wave][half * kPartSums], part, of_a[wave], of_b, half, in_middle);
       }
     }
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char storage[];
   using Types = ProductTypes<In, Out, Of, Layout<false, false>, kStore, Finish>;
   using Work = Promoted<Types, kScales, ScheduleOf<Given>::Type::kGrouped>;
-  declare_sums<1, Work::kPartSums>();
+  declare_accumulators<1, Work::kPartSums>();
   const Work work(map_scales, scales, with.alpha);
   run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given);
 }

@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_tiles(SkinnyProblem p, Weig
     const unsigned group = begin + warp + i / Unroll * Warps;
     if (group < end) walk.fetch(group * kGroup + i % Unroll * Walk::kStep);
   }
-  wait_for_previous();
+  pdl_launch_then_wait();
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     walk.start(p, weights, batch, first_row);
     unsigned group = begin + warp;
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
                   min(first + r, p.n - 1) * weights.row + at);
     }
   }
-  wait_for_previous();
+  pdl_launch_then_wait();
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     const W* rows[Rows];
     const T* columns[Columns];

@@ -61,7 +61,7 @@ __device__ __forceinline__ void decode_part(unsigned rows, unsigned swizzle, int
   for (int i = 0; i < 8; ++i) {
     // Both rows of the first eight of a step's 16 of k, then of the last eight.
     const unsigned at = ((part * 2 + i / 4) * 16 ^ swizzle) + i % 2 * 8 * kLine + i % 4 / 2 * 8;
-    steps[i / 4][i % 4] = pair_of(T(), Weight(), two_bytes(rows + at));
+    steps[i / 4][i % 4] = round_pair(T(), Weight(), two_bytes(rows + at));
   }
 }
 
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32, 1)
     }
   }
   __syncthreads();
-  wait_for_previous();
+  pdl_launch_then_wait();
   float sums[Of::kColumns / 2];
   if (warp < Warps) {
     multiply_bytes<T, Weight, Of, Stages>(shared, warp, lane, begin, end, sums);

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(Warps * 32)
       fetch_ahead(walk.weights + j * weights.row);
     }
   }
-  wait_for_previous();
+  pdl_launch_then_wait();
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     walk.start(p, weights, batch, first);
     unsigned group = begin + warp;
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(Warps * 32)
   const unsigned each = (p.k + p.splits - 1) / p.splits;
   const unsigned begin = min(blockIdx.y * each, p.k), end = min(begin + each, p.k);
   __shared__ float shared[Warps][32 * Width];
-  wait_for_previous();
+  pdl_launch_then_wait();
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     const W* const w = weights.data + static_cast<Int64>(batch) * weights.batch;
     const T* const x = static_cast<const T*>(p.x) + static_cast<Int64>(batch) * p.x_batch;

@@ -16,7 +16,7 @@ __device__ __forceinline__ void spread_weights(Float8, const Words& raw, float (
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const auto bytes = static_cast<unsigned short>(raw.word[i / 2] >> i % 2 * 16);
-    const unsigned pair = pair_of(Float16(), Float8(), bytes);
+    const unsigned pair = round_pair(Float16(), Float8(), bytes);
     values[2 * i] = to_compute(Float16{static_cast<UInt16>(pair)});
     values[2 * i + 1] = to_compute(Float16{static_cast<UInt16>(pair >> 16)});
   }
@@ -123,9 +123,9 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   __shared__ float parts[2][Warps][kTileRows];
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   const unsigned tiles = (p.n + kTileRows - 1) / kTileRows;
-  let_next_begin();
+  pdl_launch_dependents();
   if (p.ahead > 0) fetch_tile(p, weights);
-  wait_for_previous();
+  pdl_launch_then_wait();
   RowLane<T, W, Units> mine(p, weights, warp, lane);
   Words raw[2][kTileRows] = {};
   mine.load(blockIdx.x, 0, raw[0]);

@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Wei
     const unsigned k = (begin + i % p.ahead) * Parts::kDepth, row = first + i / p.ahead;
     if (k < p.k && row < p.n) Weights::fetch(weights.row(blockIdx.z, row), k);
   }
-  wait_for_previous();
+  pdl_launch_then_wait();
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     float sums[RowTiles][ColTiles][4] = {};
     const auto fill = [&](unsigned chunk) {

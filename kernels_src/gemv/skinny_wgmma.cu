@@ -141,8 +141,8 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
   }
   if (Of::kSends && p.splits > 1) arrive_in_cluster();
   __syncthreads();
-  if (!Of::kSends) let_next_begin();
-  wait_for_kernel_in_front();
+  if (!Of::kSends) pdl_launch_dependents();
+  pdl_wait();
   Ring<Stages> ring;
   // Now, while the first stages come: it divides.
   const WarpSumPlace place = place_warp_sums(shared, p.splits, warp, lane);
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
       load_boxes<kAcross>(shared, map_weights, map_x, first, begin, end, at * boxes.weights_batch,
                           at * boxes.x_batch, ring);
       // Earlier, what it fetches would delay these loads.
-      if (Of::kSends && last) let_next_begin();
+      if (Of::kSends && last) pdl_launch_dependents();
     }
     __syncwarp();
     if constexpr (Of::kSends) {

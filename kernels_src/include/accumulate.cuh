@@ -7,102 +7,102 @@ namespace kernwright {
 
 /// The type of sums and products of T: 64 bits for integers, Compute<T> for all further types.
 template <typename T>
-struct AccumulatorOf {
+struct AccumulatorTraits {
   using Type = Compute<T>;
 };
 template <>
-struct AccumulatorOf<Int8> {
+struct AccumulatorTraits<Int8> {
   using Type = Int64;
 };
 template <>
-struct AccumulatorOf<Int16> {
+struct AccumulatorTraits<Int16> {
   using Type = Int64;
 };
 template <>
-struct AccumulatorOf<Int32> {
+struct AccumulatorTraits<Int32> {
   using Type = Int64;
 };
 template <>
-struct AccumulatorOf<UInt8> {
+struct AccumulatorTraits<UInt8> {
   using Type = UInt64;
 };
 template <>
-struct AccumulatorOf<UInt16> {
+struct AccumulatorTraits<UInt16> {
   using Type = UInt64;
 };
 template <>
-struct AccumulatorOf<UInt32> {
+struct AccumulatorTraits<UInt32> {
   using Type = UInt64;
 };
 template <typename T>
-using Accumulator = typename AccumulatorOf<T>::Type;
+using Accumulator = typename AccumulatorTraits<T>::Type;
 
 /// Values of T are compared in it: whole words.
 template <typename T>
-struct WordOf {
+struct WordTraits {
   using Type = Compute<T>;
 };
 template <>
-struct WordOf<Bool> {
+struct WordTraits<Bool> {
   using Type = Int32;
 };
 template <>
-struct WordOf<Int8> {
+struct WordTraits<Int8> {
   using Type = Int32;
 };
 template <>
-struct WordOf<Int16> {
+struct WordTraits<Int16> {
   using Type = Int32;
 };
 template <>
-struct WordOf<UInt8> {
+struct WordTraits<UInt8> {
   using Type = UInt32;
 };
 template <>
-struct WordOf<UInt16> {
+struct WordTraits<UInt16> {
   using Type = UInt32;
 };
 template <typename T>
-using Word = typename WordOf<T>::Type;
+using Word = typename WordTraits<T>::Type;
 
 /// The real type of a number that is computed with.
 template <typename T>
-struct RealOf {
+struct RealTraits {
   using Type = T;
 };
 template <typename Part>
-struct RealOf<Complex<Part>> {
+struct RealTraits<Complex<Part>> {
   using Type = Part;
 };
 template <typename T>
-using Real = typename RealOf<T>::Type;
+using Real = typename RealTraits<T>::Type;
 
 /// The next wider type where that costs little: sums of many sums are kept in it.
 template <typename T>
-struct WideOf {
+struct WideTraits {
   using Type = T;
 };
 template <>
-struct WideOf<float> {
+struct WideTraits<float> {
   using Type = double;
 };
 template <>
-struct WideOf<Complex64> {
+struct WideTraits<Complex64> {
   using Type = Complex128;
 };
 template <typename T>
-using Wide = typename WideOf<T>::Type;
+using Wide = typename WideTraits<T>::Type;
 
 /// An element as a value of `As`, to be computed with as `Value`.
 template <typename As, typename In, typename Value>
 struct Taken {
-  __device__ static Value of(In x) {
-    return static_cast<Value>(to_compute(Element<As, In>::of(x)));
+  __device__ static Value apply(In x) {
+    return static_cast<Value>(to_compute(Element<As, In>::apply(x)));
   }
 };
 template <typename As, typename Value>
 struct Taken<As, As, Value> {
-  __device__ static Value of(As x) { return static_cast<Value>(to_compute(x)); }
+  __device__ static Value apply(As x) { return static_cast<Value>(to_compute(x)); }
 };
 
 /// The result as a value of `As`: integers wrap around.
@@ -114,11 +114,11 @@ __device__ __forceinline__ As narrow(Value x) {
 /// Conversions between a type and its wide type.
 template <typename To, typename From>
 struct Between {
-  __device__ static To of(From x) { return static_cast<To>(x); }
+  __device__ static To apply(From x) { return static_cast<To>(x); }
 };
 template <typename To, typename From>
 struct Between<Complex<To>, Complex<From>> {
-  __device__ static Complex<To> of(Complex<From> x) {
+  __device__ static Complex<To> apply(Complex<From> x) {
     return {static_cast<To>(x.real), static_cast<To>(x.imag)};
   }
 };
@@ -200,11 +200,11 @@ __device__ __forceinline__ float magnitude(Complex64 a) { return hypotf(a.real, 
 __device__ __forceinline__ double magnitude(Complex128 a) { return hypot(a.real, a.imag); }
 
 template <typename T>
-struct OneOf {
+struct OneValue {
   __device__ static T value() { return T(1); }
 };
 template <typename Part>
-struct OneOf<Complex<Part>> {
+struct OneValue<Complex<Part>> {
   __device__ static Complex<Part> value() { return {Part(1), Part(0)}; }
 };
 

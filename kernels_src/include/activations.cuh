@@ -11,16 +11,16 @@ struct Knobs {
   F a, b;
 };
 
-__device__ __forceinline__ float expm1_of(float x) { return expm1f(x); }
-__device__ __forceinline__ double expm1_of(double x) { return expm1(x); }
-__device__ __forceinline__ float log1p_of(float x) { return log1pf(x); }
-__device__ __forceinline__ double log1p_of(double x) { return log1p(x); }
-__device__ __forceinline__ float erfc_of(float x) { return erfcf(x); }
-__device__ __forceinline__ double erfc_of(double x) { return erfc(x); }
-__device__ __forceinline__ float tanh_of(float x) { return tanhf(x); }
-__device__ __forceinline__ double tanh_of(double x) { return tanh(x); }
-__device__ __forceinline__ float abs_of(float x) { return fabsf(x); }
-__device__ __forceinline__ double abs_of(double x) { return fabs(x); }
+__device__ __forceinline__ float math_expm1(float x) { return expm1f(x); }
+__device__ __forceinline__ double math_expm1(double x) { return expm1(x); }
+__device__ __forceinline__ float math_log1p(float x) { return log1pf(x); }
+__device__ __forceinline__ double math_log1p(double x) { return log1p(x); }
+__device__ __forceinline__ float math_erfc(float x) { return erfcf(x); }
+__device__ __forceinline__ double math_erfc(double x) { return erfc(x); }
+__device__ __forceinline__ float math_tanh(float x) { return tanhf(x); }
+__device__ __forceinline__ double math_tanh(double x) { return tanh(x); }
+__device__ __forceinline__ float math_abs(float x) { return fabsf(x); }
+__device__ __forceinline__ double math_abs(double x) { return fabs(x); }
 /// Within one unit in the last place.
 __device__ __forceinline__ float reciprocal(float x) {
   float result;
@@ -37,11 +37,11 @@ __device__ __forceinline__ float short_reciprocal(float x) {
 
 template <typename F>
 __device__ __forceinline__ F sigmoid(F x) {
-  return reciprocal(F(1) + exp_of(-x));
+  return reciprocal(F(1) + math_exp(-x));
 }
 template <typename F>
 __device__ __forceinline__ F softplus(F x) {
-  return (x > 0 ? x : F(0)) + log1p_of(exp_of(-abs_of(x)));
+  return (x > 0 ? x : F(0)) + math_log1p(math_exp(-math_abs(x)));
 }
 
 struct Relu {
@@ -94,11 +94,11 @@ struct LeakyRelu {
 struct Elu {
   template <typename F>
   __device__ static F value(F x, Knobs<F> k) {
-    return x > 0 ? x : k.a * expm1_of(x / k.b);
+    return x > 0 ? x : k.a * math_expm1(x / k.b);
   }
   template <typename F>
   __device__ static F slope(F x, Knobs<F> k) {
-    return x > 0 ? F(1) : k.a / k.b * exp_of(x / k.b);
+    return x > 0 ? F(1) : k.a / k.b * math_exp(x / k.b);
   }
 };
 
@@ -107,11 +107,11 @@ struct Selu {
   static constexpr double kAlpha = 1.6732632423543772848170429916717;
   template <typename F>
   __device__ static F value(F x, Knobs<F>) {
-    return x > 0 ? F(kScale) * x : F(kScale * kAlpha) * expm1_of(x);
+    return x > 0 ? F(kScale) * x : F(kScale * kAlpha) * math_expm1(x);
   }
   template <typename F>
   __device__ static F slope(F x, Knobs<F>) {
-    return x > 0 ? F(kScale) : F(kScale * kAlpha) * exp_of(x);
+    return x > 0 ? F(kScale) : F(kScale * kAlpha) * math_exp(x);
   }
 };
 
@@ -129,7 +129,7 @@ struct Sigmoid {
 struct LogSigmoid {
   template <typename F>
   __device__ static F value(F x, Knobs<F>) {
-    return (x < 0 ? x : F(0)) - log1p_of(exp_of(-abs_of(x)));
+    return (x < 0 ? x : F(0)) - math_log1p(math_exp(-math_abs(x)));
   }
   template <typename F>
   __device__ static F slope(F x, Knobs<F>) {
@@ -140,7 +140,7 @@ struct LogSigmoid {
 struct Tanh {
   template <typename F>
   __device__ static F value(F x, Knobs<F>) {
-    return tanh_of(x);
+    return math_tanh(x);
   }
   template <typename F>
   __device__ static F slope(F x, Knobs<F>) {
@@ -174,7 +174,7 @@ struct ShortSilu {
 struct Gelu {
   template <typename F>
   __device__ static F below(F x) {
-    return F(0.5) * erfc_of(x * F(-0.70710678118654752440));
+    return F(0.5) * math_erfc(x * F(-0.70710678118654752440));
   }
   template <typename F>
   __device__ static F value(F x, Knobs<F>) {
@@ -182,7 +182,7 @@ struct Gelu {
   }
   template <typename F>
   __device__ static F slope(F x, Knobs<F>) {
-    return below(x) + x * exp_of(x * x * F(-0.5)) * F(0.39894228040143267794);
+    return below(x) + x * math_exp(x * x * F(-0.5)) * F(0.39894228040143267794);
   }
 };
 
@@ -296,11 +296,11 @@ struct Softplus {
 struct Softsign {
   template <typename F>
   __device__ static F value(F x, Knobs<F>) {
-    return x / (1 + abs_of(x));
+    return x / (1 + math_abs(x));
   }
   template <typename F>
   __device__ static F slope(F x, Knobs<F>) {
-    const F r = F(1) / (1 + abs_of(x));
+    const F r = F(1) / (1 + math_abs(x));
     return r * r;
   }
 };
@@ -310,13 +310,13 @@ struct Mish {
   template <typename F>
   __device__ static F value(F x, Knobs<F>) {
     if (x > 30) return x;
-    const F e = exp_of(x), w = e * (e + 2);
+    const F e = math_exp(x), w = e * (e + 2);
     return x * w / (w + 2);
   }
   template <typename F>
   __device__ static F slope(F x, Knobs<F>) {
     if (x > 30) return 1;
-    const F e = exp_of(x), w = e * (e + 2), r = F(1) / (w + 2);
+    const F e = math_exp(x), w = e * (e + 2), r = F(1) / (w + 2);
     return w * r + x * 4 * (w + 1) * r * r * sigmoid(x);
   }
 };

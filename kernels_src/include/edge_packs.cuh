@@ -8,8 +8,8 @@ namespace kernwright {
 
 /// Loads a pack without edges. Several such loads overlap; loads with edges do not.
 template <int N, typename T>
-__device__ __forceinline__ void load_whole(const T* __restrict__ from, Pack<T, N>& into) {
-  into = *reinterpret_cast<const Pack<T, N>*>(from);
+__device__ __forceinline__ void load_whole(const T* __restrict__ from, Pack<T, N>& pack) {
+  pack = *reinterpret_cast<const Pack<T, N>*>(from);
 }
 template <int N, typename T>
 __device__ __forceinline__ void store_whole(T* __restrict__ to, const Pack<T, N>& pack) {
@@ -20,14 +20,14 @@ __device__ __forceinline__ void store_whole(T* __restrict__ to, const Pack<T, N>
 /// a multiple of N elements.
 template <int N, typename T, typename Index>
 __device__ __forceinline__ void load_pack(const T* __restrict__ from, Index i, Index count,
-                                          Pack<T, N>& into) {
+                                          Pack<T, N>& pack) {
   if (i + N <= count) {
-    into = *reinterpret_cast<const Pack<T, N>*>(from + i);
+    pack = *reinterpret_cast<const Pack<T, N>*>(from + i);
     return;
   }
 #pragma unroll
   for (int j = 0; j < N; ++j)
-    into.value[j] = i + j < count ? from[i + j] : from_compute<T>(Compute<T>(0));
+    pack.value[j] = i + j < count ? from[i + j] : from_compute<T>(Compute<T>(0));
 }
 
 template <int N, typename T, typename Index>

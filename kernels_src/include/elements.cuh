@@ -102,28 +102,28 @@ __device__ __forceinline__ UInt64 to_uint64(Float x) {
 template <typename To>
 struct Truncate {
   template <typename Float>
-  __device__ static To of(Float x) {
+  __device__ static To apply(Float x) {
     return static_cast<To>(to_int32(x));
   }
 };
 template <>
 struct Truncate<UInt32> {
   template <typename Float>
-  __device__ static UInt32 of(Float x) {
+  __device__ static UInt32 apply(Float x) {
     return static_cast<UInt32>(to_int64(x));
   }
 };
 template <>
 struct Truncate<Int64> {
   template <typename Float>
-  __device__ static Int64 of(Float x) {
+  __device__ static Int64 apply(Float x) {
     return to_int64(x);
   }
 };
 template <>
 struct Truncate<UInt64> {
   template <typename Float>
-  __device__ static UInt64 of(Float x) {
+  __device__ static UInt64 apply(Float x) {
     return to_uint64(x);
   }
 };
@@ -134,45 +134,45 @@ struct Truncate<UInt64> {
 template <typename To>
 struct Convert {
   template <typename Whole>
-  __device__ static To of(Whole x) {
+  __device__ static To apply(Whole x) {
     return static_cast<To>(x);
   }
-  __device__ static To of(float x) { return Truncate<To>::of(x); }
-  __device__ static To of(double x) { return Truncate<To>::of(x); }
+  __device__ static To apply(float x) { return Truncate<To>::apply(x); }
+  __device__ static To apply(double x) { return Truncate<To>::apply(x); }
 };
 template <>
 struct Convert<float> {
   template <typename Wide>
-  __device__ static float of(Wide x) {
+  __device__ static float apply(Wide x) {
     return static_cast<float>(x);
   }
 };
 template <>
 struct Convert<double> {
   template <typename Wide>
-  __device__ static double of(Wide x) {
+  __device__ static double apply(Wide x) {
     return static_cast<double>(x);
   }
 };
 template <typename Bits, int E, int M, bool F>
 struct Convert<SmallFloat<Bits, E, M, F>> {
   template <typename Wide>
-  __device__ static SmallFloat<Bits, E, M, F> of(Wide x) {
+  __device__ static SmallFloat<Bits, E, M, F> apply(Wide x) {
     return from_float<SmallFloat<Bits, E, M, F>>(static_cast<float>(x));
   }
 };
 template <typename To, typename From>
 struct Element {
-  __device__ static To of(From x) { return Convert<To>::of(widen(x)); }
+  __device__ static To apply(From x) { return Convert<To>::apply(widen(x)); }
 };
 template <typename From>
 struct Element<Bool, From> {
-  __device__ static Bool of(From x) { return Bool{is_nonzero(x)}; }
+  __device__ static Bool apply(From x) { return Bool{is_nonzero(x)}; }
 };
 template <typename Part, typename From>
 struct Element<Complex<Part>, From> {
-  __device__ static Complex<Part> of(From x) {
-    return {Convert<Part>::of(widen(x)), imaginary<Part>(x)};
+  __device__ static Complex<Part> apply(From x) {
+    return {Convert<Part>::apply(widen(x)), imaginary<Part>(x)};
   }
 };
 
@@ -181,19 +181,19 @@ struct Element<Complex<Part>, From> {
 /// The type of arithmetic on T: float for floats below 32 bits, bool for Bool, T itself for all
 /// further types.
 template <typename T>
-struct ComputeOf {
+struct ComputeTraits {
   using Type = T;
 };
 template <>
-struct ComputeOf<Bool> {
+struct ComputeTraits<Bool> {
   using Type = bool;
 };
 template <typename Bits, int E, int M, bool F>
-struct ComputeOf<SmallFloat<Bits, E, M, F>> {
+struct ComputeTraits<SmallFloat<Bits, E, M, F>> {
   using Type = float;
 };
 template <typename T>
-using Compute = typename ComputeOf<T>::Type;
+using Compute = typename ComputeTraits<T>::Type;
 
 /// Exact.
 template <typename T>
@@ -222,28 +222,28 @@ __device__ __forceinline__ float to_compute(Float8E5M2 x) {
 /// numbers.
 __device__ __forceinline__ float to_compute(Float8E4M3 x) {
   const unsigned magnitude = x.bits & 0x7fu;
-  const float moved = __uint_as_float(magnitude << 20) * power_of_two(120);
+  const float moved = __uint_as_float(magnitude << 20) * exact_power2(120);
   const unsigned bits = magnitude == 0x7fu ? 0x7fc00000u : __float_as_uint(moved);
   return __uint_as_float(bits | static_cast<unsigned>(x.bits & 0x80u) << 24);
 }
 
 template <typename T>
 struct FromCompute {
-  __device__ static T of(Compute<T> x) { return x; }
+  __device__ static T apply(Compute<T> x) { return x; }
 };
 template <>
 struct FromCompute<Bool> {
-  __device__ static Bool of(bool x) { return Bool{static_cast<unsigned char>(x)}; }
+  __device__ static Bool apply(bool x) { return Bool{static_cast<unsigned char>(x)}; }
 };
 template <typename Bits, int E, int M, bool F>
 struct FromCompute<SmallFloat<Bits, E, M, F>> {
-  __device__ static SmallFloat<Bits, E, M, F> of(float x) {
+  __device__ static SmallFloat<Bits, E, M, F> apply(float x) {
     return from_float<SmallFloat<Bits, E, M, F>>(x);
   }
 };
 template <>
 struct FromCompute<Float16> {
-  __device__ static Float16 of(float x) {
+  __device__ static Float16 apply(float x) {
     Float16 narrow;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
     return narrow;
@@ -251,7 +251,7 @@ struct FromCompute<Float16> {
 };
 template <>
 struct FromCompute<BFloat16> {
-  __device__ static BFloat16 of(float x) {
+  __device__ static BFloat16 apply(float x) {
 #if __CUDA_ARCH__ >= 800
     BFloat16 narrow;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(x));
@@ -265,23 +265,23 @@ struct FromCompute<BFloat16> {
 /// Rounds to nearest, ties to even, as cast() does; a NaN may lose the sign.
 template <typename T>
 __device__ __forceinline__ T from_compute(Compute<T> x) {
-  return FromCompute<T>::of(x);
+  return FromCompute<T>::apply(x);
 }
 
 /// By one instruction, which does not keep the sign of a NaN.
 template <>
 struct Convert<Float16> {
   template <typename Wide>
-  __device__ static Float16 of(Wide x) {
+  __device__ static Float16 apply(Wide x) {
     const float value = static_cast<float>(x);
     return value == value ? from_compute<Float16>(value) : from_float<Float16>(value);
   }
-  __device__ static Float16 of(double x) { return float16_from_double(x); }
+  __device__ static Float16 apply(double x) { return float16_from_double(x); }
 };
 template <>
 struct Convert<BFloat16> {
   template <typename Wide>
-  __device__ static BFloat16 of(Wide x) {
+  __device__ static BFloat16 apply(Wide x) {
     const float value = static_cast<float>(x);
     return value == value ? from_compute<BFloat16>(value) : from_float<BFloat16>(value);
   }
@@ -293,16 +293,16 @@ __device__ __forceinline__ float short_exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
 }
-__device__ __forceinline__ float exp_of(float x) { return expf(x); }
-__device__ __forceinline__ double exp_of(double x) { return exp(x); }
+__device__ __forceinline__ float math_exp(float x) { return expf(x); }
+__device__ __forceinline__ double math_exp(double x) { return exp(x); }
 /// exp(x) for results of type T, with a relative error of 1e-5 where T has 16 bits or fewer.
 template <typename T>
 __device__ __forceinline__ float exp_for(float x) {
-  return sizeof(T) <= 2 ? short_exp2(x * 1.4426950408889634f) : exp_of(x);
+  return sizeof(T) <= 2 ? short_exp2(x * 1.4426950408889634f) : math_exp(x);
 }
 template <typename T>
 __device__ __forceinline__ double exp_for(double x) {
-  return exp_of(x);
+  return math_exp(x);
 }
 
 /// N neighbours that one load or store moves: N * sizeof(T) is at most 16 and a power of two.

@@ -7,8 +7,8 @@
 
 namespace kernwright {
 
-__device__ __forceinline__ float log_of(float x) { return logf(x); }
-__device__ __forceinline__ double log_of(double x) { return log(x); }
+__device__ __forceinline__ float math_log(float x) { return logf(x); }
+__device__ __forceinline__ double math_log(double x) { return log(x); }
 
 __device__ __forceinline__ float higher(float a, float b) { return fmaxf(a, b); }
 __device__ __forceinline__ double higher(double a, double b) { return fmax(a, b); }
@@ -27,28 +27,28 @@ struct Seen {
 
 /// What groups of `Width` lanes have seen: the maximum first, so that a thread takes one power.
 template <int Width, bool All, typename F>
-__device__ __forceinline__ Seen<F> seen_by_lanes(const Seen<F>& own) {
+__device__ __forceinline__ Seen<F> seen_by_lanes(const Seen<F>& partial) {
   Seen<F> whole = {};
-  whole.max = warp_reduce<Width>(own.max, [](F a, F b) { return higher(a, b); });
-  const F factor = own.max == whole.max ? F(1) : exp_of(own.max - whole.max);
-  whole.exps = warp_reduce<Width>(own.exps * factor, Sum());
-  if constexpr (All) whole.all = warp_reduce<Width>(own.all, Sum());
+  whole.max = warp_reduce<Width>(partial.max, [](F a, F b) { return higher(a, b); });
+  const F factor = partial.max == whole.max ? F(1) : math_exp(partial.max - whole.max);
+  whole.exps = warp_reduce<Width>(partial.exps * factor, Sum());
+  if constexpr (All) whole.all = warp_reduce<Width>(partial.all, Sum());
   return whole;
 }
 
 /// What all threads of the block have seen. Every thread must call it; a kernel calls it in one
 /// place.
 template <int Threads, bool All, typename F>
-__device__ __forceinline__ Seen<F> seen_by_block(const Seen<F>& own) {
+__device__ __forceinline__ Seen<F> seen_by_block(const Seen<F>& lane_sums) {
   constexpr int kWarps = Threads / 32;
   static_assert((kWarps & (kWarps - 1)) == 0, "each group of lanes has all warps");
-  const Seen<F> of_warp = seen_by_lanes<32, All>(own);
-  if constexpr (kWarps == 1) return of_warp;
+  const Seen<F> warp_seen = seen_by_lanes<32, All>(lane_sums);
+  if constexpr (kWarps == 1) return warp_seen;
   __shared__ alignas(16) unsigned char memory[kWarps * sizeof(Seen<F>)];
   Seen<F>* const partial = reinterpret_cast<Seen<F>*>(memory);
   const int lane = threadIdx.x % 32;
   __syncthreads();  // an earlier call may still be read
-  if (lane == 0) partial[threadIdx.x / 32] = of_warp;
+  if (lane == 0) partial[threadIdx.x / 32] = warp_seen;
   __syncthreads();
   return seen_by_lanes<kWarps, All>(partial[lane % kWarps]);
 }
@@ -120,16 +120,16 @@ template <typename F>
 struct RowTarget {
   long long number;
   bool outside;
-  F weight, of_all;
+  F weight, every_class;
   const F* weights;  ///< of all classes, where smoothing takes them; else null
 
   __device__ RowTarget(long long target, int cols, const LossTerms<F>& terms, bool weighted)
       : number(target),
         outside(target < 0 || target >= cols),
         weight(weighted && !outside ? terms.weights[target] : F(1)),
-        of_all(1),
+        every_class(1),
         weights(weighted && terms.smoothing != 0 ? terms.weights : nullptr) {
-    if (weights != nullptr) of_all = *terms.weight_sum / cols;
+    if (weights != nullptr) every_class = *terms.weight_sum / cols;
   }
   __device__ const F* weights_at(long long col) const {
     return weights == nullptr ? nullptr : weights + col;
@@ -144,36 +144,35 @@ __device__ __forceinline__ F not_a_number() {
 /// What smoothing subtracts from a row's logits before it adds them up: a large mean of the logits
 /// must not take the digits of their differences. An infinite logit would turn all into NaN.
 template <typename F>
-__device__ __forceinline__ F from_of(F at_target) {
+__device__ __forceinline__ F loss_origin(F at_target) {
   return at_target - at_target == 0 ? at_target : F(0);
 }
 
 /// The loss of a row, unscaled. `at_target`: the target's logit. The logarithm of the sum is never
 /// added to the maximum before the difference: that would round it to the maximum's last digit.
 template <typename F>
-__device__ __forceinline__ F loss_of_row(const Seen<F>& seen, F at_target,
-                                         const RowTarget<F>& target, int cols,
-                                         const LossTerms<F>& terms) {
+__device__ __forceinline__ F row_loss(const Seen<F>& seen, F at_target, const RowTarget<F>& target,
+                                      int cols, const LossTerms<F>& terms) {
   if (target.outside) return not_a_number<F>();
-  const F log_exps = log_of(seen.exps), log_sum = seen.max + log_exps;
+  const F log_exps = math_log(seen.exps), log_sum = seen.max + log_exps;
   const F miss = (seen.max - at_target) + log_exps;
   const F spread =
-      ((seen.max - from_of(at_target)) + log_exps) * target.of_all - seen.all / cols;
+      ((seen.max - loss_origin(at_target)) + log_exps) * target.every_class - seen.all / cols;
   F loss = target.weight * ((1 - terms.smoothing) * miss + terms.z * log_sum * log_sum);
   if (terms.smoothing != 0) loss += terms.smoothing * spread;
   return loss;
 }
 
 template <typename F>
-__device__ __forceinline__ RowGradient<F> gradient_of_row(const Seen<F>& seen, long long row,
-                                                          const RowTarget<F>& target, int cols,
-                                                          const LossTerms<F>& terms) {
+__device__ __forceinline__ RowGradient<F> row_gradient(const Seen<F>& seen, long long row,
+                                                       const RowTarget<F>& target, int cols,
+                                                       const LossTerms<F>& terms) {
   F scale = terms.scale == nullptr ? F(1) : *terms.scale;
   if (terms.upstream != nullptr) scale *= terms.upstream[row * terms.upstream_stride];
   if (target.outside) scale = not_a_number<F>();
-  const F log_sum = seen.max + log_of(seen.exps);
+  const F log_sum = seen.max + math_log(seen.exps);
   const F slope = target.weight * (1 + 2 * terms.z * log_sum) +
-                  terms.smoothing * (target.of_all - target.weight);
+                  terms.smoothing * (target.every_class - target.weight);
   return {seen.max,
           scale * slope / seen.exps,
           scale * terms.smoothing / cols,

@@ -104,7 +104,7 @@ __device__ __forceinline__ T remainder_floor(T a, T b) {
 }
 
 template <typename T>
-__device__ __forceinline__ T sign_of(T a) {
+__device__ __forceinline__ T math_sign(T a) {
   return a != a ? a : static_cast<T>((a > 0) - (a < 0));
 }
 
@@ -119,11 +119,11 @@ __device__ __forceinline__ T logaddexp(T a, T b) {
 /// The value of one element type as one of another, rounded, by the rules of cast().
 template <typename To, typename From>
 __device__ __forceinline__ Compute<To> convert(From x) {
-  return to_compute(Element<To, From>::of(x));
+  return to_compute(Element<To, From>::apply(x));
 }
 template <typename To>
 __device__ __forceinline__ Compute<To> convert(bool x) {
-  return to_compute(Element<To, Bool>::of(Bool{static_cast<unsigned char>(x)}));
+  return to_compute(Element<To, Bool>::apply(Bool{static_cast<unsigned char>(x)}));
 }
 
 }  // namespace kernwright

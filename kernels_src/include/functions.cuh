@@ -9,25 +9,25 @@ namespace kernwright {
 #define KERNWRIGHT_REAL_FUNCTION(Name, function) \
   struct Name {                                  \
     template <typename T>                        \
-    __device__ static T of(T x) {                \
+    __device__ static T apply(T x) {             \
       return Real<T>::function(x);               \
     }                                            \
   };
-#define KERNWRIGHT_FUNCTION(Name, function)         \
-  struct Name {                                     \
-    template <typename T>                           \
-    __device__ static T of(T x) {                   \
-      return Real<T>::function(x);                  \
-    }                                               \
-    template <typename P>                           \
-    __device__ static Complex<P> of(Complex<P> z) { \
-      return complex_##function(z);                 \
-    }                                               \
+#define KERNWRIGHT_FUNCTION(Name, function)            \
+  struct Name {                                        \
+    template <typename T>                              \
+    __device__ static T apply(T x) {                   \
+      return Real<T>::function(x);                     \
+    }                                                  \
+    template <typename P>                              \
+    __device__ static Complex<P> apply(Complex<P> z) { \
+      return complex_##function(z);                    \
+    }                                                  \
   };
-#define KERNWRIGHT_REAL_FUNCTION_OF_TWO(Name, function) \
+#define KERNWRIGHT_REAL_BINARY_FUNCTION(Name, function) \
   struct Name {                                         \
     template <typename T>                               \
-    __device__ static T of(T x, T y) {                  \
+    __device__ static T apply(T x, T y) {               \
       return Real<T>::function(x, y);                   \
     }                                                   \
   };
@@ -73,19 +73,19 @@ KERNWRIGHT_FUNCTION(Tanh, tanh)
 KERNWRIGHT_REAL_FUNCTION(BesselI0, bessel_i0)
 KERNWRIGHT_REAL_FUNCTION(Cbrt, cbrt)
 KERNWRIGHT_REAL_FUNCTION(Erf, erf)
-KERNWRIGHT_REAL_FUNCTION_OF_TWO(Atan2, atan2)
-KERNWRIGHT_REAL_FUNCTION_OF_TWO(CopySign, copysign)
-KERNWRIGHT_REAL_FUNCTION_OF_TWO(Hypot, hypot)
-KERNWRIGHT_REAL_FUNCTION_OF_TWO(NextAfter, nextafter)
+KERNWRIGHT_REAL_BINARY_FUNCTION(Atan2, atan2)
+KERNWRIGHT_REAL_BINARY_FUNCTION(CopySign, copysign)
+KERNWRIGHT_REAL_BINARY_FUNCTION(Hypot, hypot)
+KERNWRIGHT_REAL_BINARY_FUNCTION(NextAfter, nextafter)
 
 #undef KERNWRIGHT_FUNCTION
 #undef KERNWRIGHT_REAL_FUNCTION
-#undef KERNWRIGHT_REAL_FUNCTION_OF_TWO
+#undef KERNWRIGHT_REAL_BINARY_FUNCTION
 
 /// log(exp(x) + exp(y)) without overflow.
 struct LogAddExp {
   template <typename T>
-  __device__ static T of(T x, T y) {
+  __device__ static T apply(T x, T y) {
     if (x == y) return x + T(0.693147180559945309417);
     const T gap = x - y;
     if (gap > 0) return x + Real<T>::log1p(Real<T>::exp(-gap));
@@ -97,47 +97,47 @@ struct LogAddExp {
 /// log2(2^x + 2^y) without overflow.
 struct LogAddExp2 {
   template <typename T>
-  __device__ static T of(T x, T y) {
+  __device__ static T apply(T x, T y) {
     if (x == y) return x + 1;
-    constexpr T kLog2OfE = T(1.44269504088896340736);
+    constexpr T kLog2Euler = T(1.44269504088896340736);
     const T gap = x - y;
-    if (gap > 0) return x + kLog2OfE * Real<T>::log1p(Real<T>::exp2(-gap));
-    if (gap <= 0) return y + kLog2OfE * Real<T>::log1p(Real<T>::exp2(gap));
+    if (gap > 0) return x + kLog2Euler * Real<T>::log1p(Real<T>::exp2(-gap));
+    if (gap <= 0) return y + kLog2Euler * Real<T>::log1p(Real<T>::exp2(gap));
     return gap;
   }
 };
 
 struct DegreesToRadians {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     return x * T(0.0174532925199432957692);
   }
 };
 struct RadiansToDegrees {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     return x * T(57.2957795130823208768);
   }
 };
 /// The angle of a number in the complex plane.
 struct Angle {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     return Real<T>::atan2(0, x);
   }
   template <typename P>
-  __device__ static P of(Complex<P> z) {
+  __device__ static P apply(Complex<P> z) {
     return Real<P>::atan2(z.imag, z.real);
   }
 };
 /// sin(pi x) / (pi x), and 1 for 0.
 struct Sinc {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     return x == 0 ? T(1) : Real<T>::sinpi(x) / (T(3.14159265358979323846) * x);
   }
   template <typename P>
-  __device__ static Complex<P> of(Complex<P> z) {
+  __device__ static Complex<P> apply(Complex<P> z) {
     if (z.real == 0 && z.imag == 0) return {1, 0};
     const Complex<P> scaled = z * P(3.14159265358979323846);
     return complex_sin(scaled) / scaled;
@@ -146,7 +146,7 @@ struct Sinc {
 /// 0 below 0, `at_zero` for 0, 1 above.
 struct Heaviside {
   template <typename T>
-  __device__ static T of(T x, T at_zero) {
+  __device__ static T apply(T x, T at_zero) {
     if (x == 0) return at_zero;
     return x < 0 ? T(0) : x > 0 ? T(1) : x;
   }
@@ -154,39 +154,39 @@ struct Heaviside {
 /// x times 2 to the power of an integer; beyond 5000 every number is 0 or infinite.
 struct ScaleByPower {
   template <typename T>
-  __device__ static T of(T x, Int64 exponent) {
+  __device__ static T apply(T x, Int64 exponent) {
     const Int64 limited = exponent > 5000 ? 5000 : exponent < -5000 ? -5000 : exponent;
     return Real<T>::ldexp(x, static_cast<int>(limited));
   }
 };
 struct IsNegativeInfinity {
   template <typename T>
-  __device__ static bool of(T x) {
+  __device__ static bool apply(T x) {
     if constexpr (kIsReal<T>) return x == -Real<T>::infinity();
     return false;
   }
 };
 struct IsPositiveInfinity {
   template <typename T>
-  __device__ static bool of(T x) {
+  __device__ static bool apply(T x) {
     if constexpr (kIsReal<T>) return x == Real<T>::infinity();
     return false;
   }
 };
 struct HasImaginaryPart {
   template <typename T>
-  __device__ static bool of(T) {
+  __device__ static bool apply(T) {
     return false;
   }
   template <typename P>
-  __device__ static bool of(Complex<P> z) {
+  __device__ static bool apply(Complex<P> z) {
     return z.imag != 0;
   }
 };
 struct HasNoImaginaryPart {
   template <typename T>
-  __device__ static bool of(T x) {
-    return !HasImaginaryPart::of(x);
+  __device__ static bool apply(T x) {
+    return !HasImaginaryPart::apply(x);
   }
 };
 
@@ -237,14 +237,14 @@ __device__ __forceinline__ U greatest_divisor(U a, U b) {
 
 struct GreatestDivisor {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     return static_cast<T>(greatest_divisor(magnitude(a), magnitude(b)));
   }
 };
 /// 0 where either is 0; wraps around.
 struct LeastMultiple {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     const Magnitude<T> x = magnitude(a), y = magnitude(b), divisor = greatest_divisor(x, y);
     return divisor == 0 ? T(0) : static_cast<T>(x / divisor * y);
   }
@@ -252,7 +252,7 @@ struct LeastMultiple {
 /// How many bits of |x| are set.
 struct BitwiseCount {
   template <typename T>
-  __device__ static UInt8 of(T x) {
+  __device__ static UInt8 apply(T x) {
     if constexpr (kIsBool<T>) {
       return x ? 1 : 0;
     } else if constexpr (sizeof(T) == 8) {
@@ -267,13 +267,13 @@ struct BitwiseCount {
 template <typename Op, typename L>
 struct Apply {
   template <typename... Numbers>
-  __device__ __forceinline__ static auto of(Numbers... numbers) {
-    return Op::of(numbers...);
+  __device__ __forceinline__ static auto apply(Numbers... numbers) {
+    return Op::apply(numbers...);
   }
 };
 template <typename Bits, int E, int M, bool F>
 struct Apply<NextAfter, SmallFloat<Bits, E, M, F>> {
-  __device__ __forceinline__ static float of(float x, float to) {
+  __device__ __forceinline__ static float apply(float x, float to) {
     return next_small<SmallFloat<Bits, E, M, F>>(x, to);
   }
 };

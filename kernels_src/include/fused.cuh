@@ -91,7 +91,7 @@ struct Placed {
 };
 /// NaN wins, and among equals the first place.
 template <typename Best>
-struct PlaceOf {
+struct BestPlace {
   template <typename T>
   __device__ __forceinline__ Placed<T> operator()(Placed<T> a, Placed<T> b) const {
     if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
@@ -110,7 +110,7 @@ struct Maybe {
   int some;
 };
 template <typename Combine>
-struct OfSome {
+struct CombinePresent {
   template <typename T>
   __device__ __forceinline__ Maybe<T> operator()(Maybe<T> a, Maybe<T> b) const {
     if (!a.some || !b.some) return a.some ? a : b;

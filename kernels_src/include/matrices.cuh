@@ -7,52 +7,52 @@
 namespace kernwright {
 
 template <typename T>
-struct PartOf {
+struct PartTraits {
   using Type = T;
-  __device__ static T of(T part) { return part; }
+  __device__ static T apply(T part) { return part; }
 };
 template <typename P>
-struct PartOf<Complex<P>> {
+struct PartTraits<Complex<P>> {
   using Type = P;
-  __device__ static Complex<P> of(P part) { return {part, 0}; }
+  __device__ static Complex<P> apply(P part) { return {part, 0}; }
 };
 /// float or double.
 template <typename T>
-using Part = typename PartOf<T>::Type;
+using Part = typename PartTraits<T>::Type;
 
 template <typename T>
 __device__ __forceinline__ T from_real(Part<T> part) {
-  return PartOf<T>::of(part);
+  return PartTraits<T>::apply(part);
 }
 
-__device__ __forceinline__ float conj_of(float x) { return x; }
-__device__ __forceinline__ double conj_of(double x) { return x; }
+__device__ __forceinline__ float math_conj(float x) { return x; }
+__device__ __forceinline__ double math_conj(double x) { return x; }
 template <typename P>
-__device__ __forceinline__ Complex<P> conj_of(Complex<P> x) {
+__device__ __forceinline__ Complex<P> math_conj(Complex<P> x) {
   return {x.real, -x.imag};
 }
-__device__ __forceinline__ float real_of(float x) { return x; }
-__device__ __forceinline__ double real_of(double x) { return x; }
+__device__ __forceinline__ float real_component(float x) { return x; }
+__device__ __forceinline__ double real_component(double x) { return x; }
 template <typename P>
-__device__ __forceinline__ P real_of(Complex<P> x) {
+__device__ __forceinline__ P real_component(Complex<P> x) {
   return x.real;
 }
-__device__ __forceinline__ float imag_of(float) { return 0; }
-__device__ __forceinline__ double imag_of(double) { return 0; }
+__device__ __forceinline__ float imaginary_component(float) { return 0; }
+__device__ __forceinline__ double imaginary_component(double) { return 0; }
 template <typename P>
-__device__ __forceinline__ P imag_of(Complex<P> x) {
+__device__ __forceinline__ P imaginary_component(Complex<P> x) {
   return x.imag;
 }
 /// The square of the absolute value.
 template <typename T>
-__device__ __forceinline__ Part<T> square_of(T x) {
-  return real_of(x) * real_of(x) + imag_of(x) * imag_of(x);
+__device__ __forceinline__ Part<T> squared_modulus(T x) {
+  return real_component(x) * real_component(x) + imaginary_component(x) * imaginary_component(x);
 }
 /// The sum of the absolute values of the parts: as good as the absolute value to compare by.
 template <typename T>
 __device__ __forceinline__ Part<T> size_of(T x) {
   using M = Real<Part<T>>;
-  return M::abs(real_of(x)) + M::abs(imag_of(x));
+  return M::abs(real_component(x)) + M::abs(imaginary_component(x));
 }
 __device__ __forceinline__ float magnitude(float x) { return fabsf(x); }
 __device__ __forceinline__ double magnitude(double x) { return fabs(x); }
@@ -121,9 +121,10 @@ struct Reflection {
 template <typename T>
 __device__ Reflection<T> reflection(T alpha, Part<T> rest) {
   using P = Part<T>;
-  if (rest == 0 && imag_of(alpha) == 0) return {from_real<T>(0), from_real<T>(0), real_of(alpha)};
-  const P length = Real<P>::sqrt(square_of(alpha) + rest);
-  const P beta = real_of(alpha) > 0 ? -length : length;
+  if (rest == 0 && imaginary_component(alpha) == 0)
+    return {from_real<T>(0), from_real<T>(0), real_component(alpha)};
+  const P length = Real<P>::sqrt(squared_modulus(alpha) + rest);
+  const P beta = real_component(alpha) > 0 ? -length : length;
   const T distance = from_real<T>(beta) - alpha;
   return {distance * (1 / beta), from_real<T>(-1) / distance, beta};
 }
@@ -132,7 +133,7 @@ __device__ Reflection<T> reflection(T alpha, Part<T> rest) {
 template <typename T>
 __device__ __forceinline__ T warp_product(const T* a, const T* b, long long count) {
   T sum = from_real<T>(0);
-  for (long long i = threadIdx.x % 32; i < count; i += 32) sum = sum + conj_of(a[i]) * b[i];
+  for (long long i = threadIdx.x % 32; i < count; i += 32) sum = sum + math_conj(a[i]) * b[i];
   return warp_reduce(sum, Sum());
 }
 
@@ -142,7 +143,7 @@ __device__ __forceinline__ void reflect_column(const T* v, T tau, T* column, lon
   const long long lane = threadIdx.x % 32;
   T sum = lane == 0 ? column[0] : from_real<T>(0);
   for (long long i = lane == 0 ? 32 : lane; i < count; i += 32)
-    sum = sum + conj_of(v[i]) * column[i];
+    sum = sum + math_conj(v[i]) * column[i];
   const T factor = tau * warp_reduce(sum, Sum());
   for (long long i = lane; i < count; i += 32) {
     column[i] = column[i] - (i == 0 ? factor : v[i] * factor);
@@ -154,7 +155,8 @@ __device__ __forceinline__ void reflect_column(const T* v, T tau, T* column, lon
 template <typename T>
 __device__ Reflection<T> make_reflection(T* column, long long count) {
   Part<T> rest = 0;
-  for (long long i = 1 + threadIdx.x; i < count; i += blockDim.x) rest += square_of(column[i]);
+  for (long long i = 1 + threadIdx.x; i < count; i += blockDim.x)
+    rest += squared_modulus(column[i]);
   rest = block_total(rest, Sum());
   const Reflection<T> made = reflection(column[0], rest);
   for (long long i = 1 + threadIdx.x; i < count; i += blockDim.x) {

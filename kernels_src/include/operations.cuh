@@ -42,7 +42,7 @@ __device__ __forceinline__ UInt64 wrapped(T x) {
 
 struct Add {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsBool<T>) return a || b;
     if constexpr (kIsWhole<T>) return static_cast<T>(wrapped(a) + wrapped(b));
     if constexpr (!kIsBool<T> && !kIsWhole<T>) return a + b;
@@ -50,14 +50,14 @@ struct Add {
 };
 struct Subtract {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsWhole<T>) return static_cast<T>(wrapped(a) - wrapped(b));
     if constexpr (!kIsWhole<T>) return a - b;
   }
 };
 struct Multiply {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsBool<T>) return a && b;
     if constexpr (kIsWhole<T>) return static_cast<T>(wrapped(a) * wrapped(b));
     if constexpr (!kIsBool<T> && !kIsWhole<T>) return a * b;
@@ -65,7 +65,7 @@ struct Multiply {
 };
 struct Divide {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     return a / b;
   }
 };
@@ -85,7 +85,7 @@ __device__ __forceinline__ T whole_rest(T a, T b) {
 
 struct Remainder {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsWhole<T>) {
       const T rest = whole_rest(a, b);
       return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
@@ -99,7 +99,7 @@ struct Remainder {
 };
 struct FloorDivide {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsWhole<T>) {
       const T quotient = whole_quotient(a, b), rest = whole_rest(a, b);
       return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(quotient - 1) : quotient;
@@ -116,14 +116,14 @@ struct FloorDivide {
 };
 struct Fmod {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsWhole<T>) return whole_rest(a, b);
     if constexpr (!kIsWhole<T>) return Real<T>::fmod(a, b);
   }
 };
 struct Pow {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsWhole<T>) return whole(a, b);
     if constexpr (kIsComplex<T>) return complex_pow(a, b);
     if constexpr (kIsReal<T>) return Real<T>::pow(a, b);
@@ -147,26 +147,26 @@ struct Pow {
 };
 struct Negative {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     if constexpr (kIsWhole<T>) return static_cast<T>(0 - wrapped(x));
     if constexpr (!kIsWhole<T>) return -x;
   }
 };
 struct Positive {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     return x;
   }
 };
 struct Square {
   template <typename T>
-  __device__ static T of(T x) {
-    return Multiply::of(x, x);
+  __device__ static T apply(T x) {
+    return Multiply::apply(x, x);
   }
 };
 struct Reciprocal {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     if constexpr (kIsWhole<T>) return whole_quotient(static_cast<T>(1), x);
     if constexpr (kIsReal<T>) return 1 / x;
     if constexpr (kIsComplex<T>) return T{1, 0} / x;
@@ -174,24 +174,24 @@ struct Reciprocal {
 };
 struct Abs {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     if constexpr (kIsReal<T>) return Real<T>::abs(x);
     if constexpr (!kIsReal<T>) return x < 0 ? static_cast<T>(0 - wrapped(x)) : x;
   }
-  __device__ static bool of(bool x) { return x; }
+  __device__ static bool apply(bool x) { return x; }
   template <typename P>
-  __device__ static P of(Complex<P> x) {
+  __device__ static P apply(Complex<P> x) {
     return Real<P>::hypot(x.real, x.imag);
   }
 };
 struct Sign {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     if (kIsReal<T> && x != x) return x;
     return static_cast<T>((x > 0) - (x < 0));
   }
   template <typename P>
-  __device__ static Complex<P> of(Complex<P> x) {
+  __device__ static Complex<P> apply(Complex<P> x) {
     if (x.real == 0 && x.imag == 0) return {0, 0};
     if (is_nan(x)) return {Real<P>::nan(), Real<P>::nan()};
     if (is_infinite(x)) {
@@ -205,42 +205,42 @@ struct Sign {
 };
 struct Maximum {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsReal<T> || kIsComplex<T>) return b <= a || is_nan(a) ? a : b;
     return b <= a ? a : b;
   }
 };
 struct Minimum {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsReal<T> || kIsComplex<T>) return a <= b || is_nan(a) ? a : b;
     return a <= b ? a : b;
   }
 };
 /// The larger one; of a NaN and a number the number.
-struct MaximumOfNumbers {
+struct NumberMaximum {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsReal<T> || kIsComplex<T>) return b <= a || is_nan(b) ? a : b;
     return b <= a ? a : b;
   }
 };
-struct MinimumOfNumbers {
+struct NumberMinimum {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     if constexpr (kIsReal<T> || kIsComplex<T>) return a <= b || is_nan(b) ? a : b;
     return a <= b ? a : b;
   }
 };
 struct Clip {
   template <typename T>
-  __device__ static T of(T x, T low, T high) {
-    return Minimum::of(Maximum::of(x, low), high);
+  __device__ static T apply(T x, T low, T high) {
+    return Minimum::apply(Maximum::apply(x, low), high);
   }
 };
 struct Where {
   template <typename T>
-  __device__ static T of(bool condition, T a, T b) {
+  __device__ static T apply(bool condition, T a, T b) {
     return condition ? a : b;
   }
 };
@@ -249,60 +249,60 @@ struct Where {
 
 struct Ceil {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     if constexpr (kIsReal<T>) return Real<T>::ceil(x);
     return x;
   }
 };
 struct Floor {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     if constexpr (kIsReal<T>) return Real<T>::floor(x);
     return x;
   }
 };
 struct Trunc {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     if constexpr (kIsReal<T>) return Real<T>::trunc(x);
     return x;
   }
 };
 struct Round {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     if constexpr (kIsReal<T>) return Real<T>::rint(x);
-    if constexpr (kIsComplex<T>) return {of(x.real), of(x.imag)};
+    if constexpr (kIsComplex<T>) return {apply(x.real), apply(x.imag)};
     return x;
   }
 };
 struct Conj {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     return x;
   }
   template <typename P>
-  __device__ static Complex<P> of(Complex<P> x) {
+  __device__ static Complex<P> apply(Complex<P> x) {
     return {x.real, -x.imag};
   }
 };
 struct RealPart {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     return x;
   }
   template <typename P>
-  __device__ static P of(Complex<P> x) {
+  __device__ static P apply(Complex<P> x) {
     return x.real;
   }
 };
 struct ImaginaryPart {
   template <typename T>
-  __device__ static T of(T) {
+  __device__ static T apply(T) {
     return 0;
   }
   template <typename P>
-  __device__ static P of(Complex<P> x) {
+  __device__ static P apply(Complex<P> x) {
     return x.imag;
   }
 };
@@ -311,82 +311,82 @@ struct ImaginaryPart {
 
 struct Equal {
   template <typename T>
-  __device__ static bool of(T a, T b) {
+  __device__ static bool apply(T a, T b) {
     return a == b;
   }
-  __device__ static bool of(Int64 a, UInt64 b) { return a >= 0 && static_cast<UInt64>(a) == b; }
-  __device__ static bool of(UInt64 a, Int64 b) { return of(b, a); }
+  __device__ static bool apply(Int64 a, UInt64 b) { return a >= 0 && static_cast<UInt64>(a) == b; }
+  __device__ static bool apply(UInt64 a, Int64 b) { return apply(b, a); }
 };
 struct NotEqual {
   template <typename A, typename B>
-  __device__ static bool of(A a, B b) {
-    return !Equal::of(a, b);
+  __device__ static bool apply(A a, B b) {
+    return !Equal::apply(a, b);
   }
 };
 struct Less {
   template <typename T>
-  __device__ static bool of(T a, T b) {
+  __device__ static bool apply(T a, T b) {
     return a < b;
   }
-  __device__ static bool of(Int64 a, UInt64 b) { return a < 0 || static_cast<UInt64>(a) < b; }
-  __device__ static bool of(UInt64 a, Int64 b) { return b >= 0 && a < static_cast<UInt64>(b); }
+  __device__ static bool apply(Int64 a, UInt64 b) { return a < 0 || static_cast<UInt64>(a) < b; }
+  __device__ static bool apply(UInt64 a, Int64 b) { return b >= 0 && a < static_cast<UInt64>(b); }
 };
 struct LessEqual {
   template <typename T>
-  __device__ static bool of(T a, T b) {
+  __device__ static bool apply(T a, T b) {
     return a <= b;
   }
-  __device__ static bool of(Int64 a, UInt64 b) { return !Less::of(b, a); }
-  __device__ static bool of(UInt64 a, Int64 b) { return !Less::of(b, a); }
+  __device__ static bool apply(Int64 a, UInt64 b) { return !Less::apply(b, a); }
+  __device__ static bool apply(UInt64 a, Int64 b) { return !Less::apply(b, a); }
 };
 struct Greater {
   template <typename A, typename B>
-  __device__ static bool of(A a, B b) {
-    return Less::of(b, a);
+  __device__ static bool apply(A a, B b) {
+    return Less::apply(b, a);
   }
 };
 struct GreaterEqual {
   template <typename A, typename B>
-  __device__ static bool of(A a, B b) {
-    return LessEqual::of(b, a);
+  __device__ static bool apply(A a, B b) {
+    return LessEqual::apply(b, a);
   }
 };
 struct LogicalAnd {
-  __device__ static bool of(bool a, bool b) { return a && b; }
+  __device__ static bool apply(bool a, bool b) { return a && b; }
 };
 struct LogicalOr {
-  __device__ static bool of(bool a, bool b) { return a || b; }
+  __device__ static bool apply(bool a, bool b) { return a || b; }
 };
 struct LogicalXor {
-  __device__ static bool of(bool a, bool b) { return a != b; }
+  __device__ static bool apply(bool a, bool b) { return a != b; }
 };
 struct LogicalNot {
-  __device__ static bool of(bool a) { return !a; }
+  __device__ static bool apply(bool a) { return !a; }
 };
 struct IsFinite {
   template <typename T>
-  __device__ static bool of(T x) {
+  __device__ static bool apply(T x) {
     if constexpr (kIsReal<T> || kIsComplex<T>) return is_finite(x);
     return true;
   }
 };
 struct IsInf {
   template <typename T>
-  __device__ static bool of(T x) {
+  __device__ static bool apply(T x) {
     if constexpr (kIsReal<T> || kIsComplex<T>) return is_infinite(x);
     return false;
   }
 };
 struct IsNan {
   template <typename T>
-  __device__ static bool of(T x) {
+  __device__ static bool apply(T x) {
     if constexpr (kIsReal<T> || kIsComplex<T>) return is_nan(x);
     return false;
   }
 };
 struct SignBit {
   template <typename T>
-  __device__ static bool of(T x) {
+  __device__ static bool apply(T x) {
     if constexpr (kIsReal<T>) return Real<T>::signbit(x);
     if constexpr (!kIsReal<T>) return x < 0;
   }
@@ -396,25 +396,25 @@ struct SignBit {
 
 struct BitwiseAnd {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     return static_cast<T>(a & b);
   }
 };
 struct BitwiseOr {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     return static_cast<T>(a | b);
   }
 };
 struct BitwiseXor {
   template <typename T>
-  __device__ static T of(T a, T b) {
+  __device__ static T apply(T a, T b) {
     return static_cast<T>(a ^ b);
   }
 };
 struct BitwiseInvert {
   template <typename T>
-  __device__ static T of(T x) {
+  __device__ static T apply(T x) {
     if constexpr (kIsBool<T>) return !x;
     if constexpr (!kIsBool<T>) return static_cast<T>(~x);
   }
@@ -422,13 +422,13 @@ struct BitwiseInvert {
 /// Shifts by the width or more, or by less than 0, leave nothing (or the sign), as NumPy has it.
 struct LeftShift {
   template <typename T>
-  __device__ static T of(T x, T by) {
+  __device__ static T apply(T x, T by) {
     return wrapped(by) < 8 * sizeof(T) ? static_cast<T>(wrapped(x) << wrapped(by)) : T(0);
   }
 };
 struct RightShift {
   template <typename T>
-  __device__ static T of(T x, T by) {
+  __device__ static T apply(T x, T by) {
     if (wrapped(by) < 8 * sizeof(T)) return static_cast<T>(x >> by);
     return x < 0 ? static_cast<T>(-1) : static_cast<T>(0);
   }

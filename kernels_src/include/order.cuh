@@ -64,7 +64,7 @@ __device__ __forceinline__ bool operator<(const WideEntry& a, const WideEntry& b
 
 /// A sort key and an index: one number where both fit.
 template <typename Bits>
-struct EntryOf {
+struct EntryTraits {
   using Type = UInt64;
   __device__ static Type make(Bits key, UInt32 index) {
     return static_cast<UInt64>(key) << 32 | index;
@@ -72,7 +72,7 @@ struct EntryOf {
   __device__ static UInt32 index(Type entry) { return static_cast<UInt32>(entry); }
 };
 template <>
-struct EntryOf<UInt64> {
+struct EntryTraits<UInt64> {
   using Type = WideEntry;
   __device__ static Type make(UInt64 key, UInt32 index) { return {key, index}; }
   __device__ static UInt32 index(const Type& entry) { return entry.index; }

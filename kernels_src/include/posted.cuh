@@ -11,10 +11,10 @@ template <typename T>
 constexpr int kPostedWords = sizeof(T) / 4;
 
 template <typename T>
-union WordsOf {
+union ValueWords {
   T value;
   unsigned word[sizeof(T) / 4];
-  __device__ WordsOf() {}
+  __device__ ValueWords() {}
 };
 
 __device__ __forceinline__ void store_relaxed(UInt64* to, UInt64 value) {
@@ -25,7 +25,7 @@ __device__ __forceinline__ void store_relaxed(UInt64* to, UInt64 value) {
 template <typename T>
 __device__ __forceinline__ void post(UInt64* to, const T& value) {
   static_assert(sizeof(T) % 4 == 0, "words are posted");
-  WordsOf<T> words;
+  ValueWords<T> words;
   words.value = value;
 #pragma unroll
   for (int i = 0; i < kPostedWords<T>; ++i) {
@@ -36,7 +36,7 @@ __device__ __forceinline__ void post(UInt64* to, const T& value) {
 /// Waits until the value is posted: by a thread of a block that was started already.
 template <typename T>
 __device__ __forceinline__ T take_posted(const UInt64* from) {
-  WordsOf<T> words;
+  ValueWords<T> words;
   bool known = false;
   while (!known) {
     known = true;

@@ -56,7 +56,7 @@ constexpr int kDigits = 256;
 /// The lanes of the warp with the caller's digit. All lanes must call it. As assembly, in four
 /// instructions a bit: compilers would move the tests of bits to the making of digits, and keep and
 /// spill them.
-__device__ __forceinline__ unsigned lanes_of_digit(unsigned digit) {
+__device__ __forceinline__ unsigned digit_lanes(unsigned digit) {
   unsigned lanes = ~0u;
 #pragma unroll
   for (unsigned bit = 1; bit < kDigits; bit *= 2) {
@@ -77,7 +77,7 @@ __device__ __forceinline__ unsigned lanes_of_digit(unsigned digit) {
 }
 
 template <typename Bits>
-__device__ __forceinline__ unsigned digit_of(Bits key, int shift) {
+__device__ __forceinline__ unsigned pick_digit(Bits key, int shift) {
   return static_cast<unsigned>(key >> shift) & (kDigits - 1);
 }
 
@@ -101,7 +101,7 @@ __device__ __forceinline__ unsigned rank_digits(DigitRanks& ranks, const Bits (&
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
-    const unsigned digit = digit_of(key[i], shift), lanes = lanes_of_digit(digit);
+    const unsigned digit = pick_digit(key[i], shift), lanes = digit_lanes(digit);
     const int leader = __ffs(static_cast<int>(lanes)) - 1;
     unsigned before = 0;
     if (lane == leader) {
@@ -128,7 +128,7 @@ __device__ __forceinline__ unsigned rank_digits(DigitRanks& ranks, const Bits (&
   __syncthreads();
   asm volatile("" : "+r"(shift));  // digits are made again: kept ones would be spilled
 #pragma unroll
-  for (int i = 0; i < Items; ++i) rank[i] += ranks.place[warp][digit_of(key[i], shift)];
+  for (int i = 0; i < Items; ++i) rank[i] += ranks.place[warp][pick_digit(key[i], shift)];
   return count;
 }
 

@@ -37,7 +37,7 @@ struct Total : Reducer<In, As, Value> {
   __device__ static Value begin() { return Value{}; }
   template <typename Index>
   __device__ static void add(Value& part, In x, Index, const Call&) {
-    part = plus(part, Taken<As, In, Value>::of(x));
+    part = plus(part, Taken<As, In, Value>::apply(x));
   }
   __device__ static Value combine(Value a, Value b) { return plus(a, b); }
   __device__ static As finish(Value sum, Call) { return narrow<As>(sum); }
@@ -45,10 +45,10 @@ struct Total : Reducer<In, As, Value> {
 
 template <typename In, typename As, typename Value = Accumulator<As>>
 struct Product : Reducer<In, As, Value> {
-  __device__ static Value begin() { return OneOf<Value>::value(); }
+  __device__ static Value begin() { return OneValue<Value>::value(); }
   template <typename Index>
   __device__ static void add(Value& part, In x, Index, const Call&) {
-    part = times(part, Taken<As, In, Value>::of(x));
+    part = times(part, Taken<As, In, Value>::apply(x));
   }
   __device__ static Value combine(Value a, Value b) { return times(a, b); }
   __device__ static As finish(Value product, Call) { return narrow<As>(product); }
@@ -69,7 +69,7 @@ struct Extreme : Reducer<In, As, Value> {
   }
   template <typename Index>
   __device__ static void add(Value& part, In x, Index, const Call&) {
-    part = Order()(part, Taken<As, In, Value>::of(x));
+    part = Order()(part, Taken<As, In, Value>::apply(x));
   }
   __device__ static Value combine(Value a, Value b) { return Order()(a, b); }
   __device__ static As finish(Value value, Call) { return narrow<As>(value); }
@@ -99,7 +99,7 @@ struct ExtremePlace : Reducer<In, Int64, Place<Value, Index>> {
     return kLargest ? a.value > b.value : a.value < b.value;
   }
   __device__ static void add(State& part, In x, Index index, const Call&) {
-    const State next = {Taken<In, In, Value>::of(x), index};
+    const State next = {Taken<In, In, Value>::apply(x), index};
     if (wins(next, part)) part = next;
   }
   __device__ static State combine(State a, State b) { return wins(b, a) ? b : a; }
@@ -140,9 +140,9 @@ struct PassingNan : Whole {
   }
 };
 template <typename In, typename As>
-using TotalOfNumbers = PassingNan<In, Total<In, As>>;
+using NumberTotal = PassingNan<In, Total<In, As>>;
 template <typename In, typename As>
-using ProductOfNumbers = PassingNan<In, Product<In, As>>;
+using NumberProduct = PassingNan<In, Product<In, As>>;
 
 template <typename Value>
 struct CountedPart {
@@ -155,7 +155,7 @@ struct CountedSum {
   Value sum, count;
 };
 template <typename In, typename As, typename Value = Accumulator<As>>
-struct AverageOfNumbers : Reducer<In, As, CountedSum<Wide<Value>>> {
+struct NumberAverage : Reducer<In, As, CountedSum<Wide<Value>>> {
   using Part = CountedPart<Value>;
   using WideValue = Wide<Value>;
   using State = CountedSum<WideValue>;
@@ -163,25 +163,25 @@ struct AverageOfNumbers : Reducer<In, As, CountedSum<Wide<Value>>> {
   template <typename Index>
   __device__ static void add(Part& part, In x, Index, const Call&) {
     if (is_no_number(to_compute(x))) return;
-    part.sum = plus(part.sum, Taken<As, In, Value>::of(x));
+    part.sum = plus(part.sum, Taken<As, In, Value>::apply(x));
     ++part.count;
   }
   __device__ static State close(const Part& part) {
-    const WideValue count = scaled(OneOf<WideValue>::value(), Real<WideValue>(part.count));
-    return {Between<WideValue, Value>::of(part.sum), count};
+    const WideValue count = scaled(OneValue<WideValue>::value(), Real<WideValue>(part.count));
+    return {Between<WideValue, Value>::apply(part.sum), count};
   }
   __device__ static State combine(const State& a, const State& b) {
     return {plus(a.sum, b.sum), plus(a.count, b.count)};
   }
   __device__ static As finish(const State& state, Call) {
     const WideValue mean = divided(state.sum, magnitude(state.count));
-    return narrow<As>(Between<Value, WideValue>::of(mean));
+    return narrow<As>(Between<Value, WideValue>::apply(mean));
   }
 };
 
 /// NaN where no element is a number: it stands for no element so far.
 template <typename In, typename As, bool kLargest, typename Value = Word<As>>
-struct ExtremeOfNumbers : Reducer<In, As, Value> {
+struct ExtremeNumber : Reducer<In, As, Value> {
   __device__ static Value begin() { return static_cast<Value>(nan("")); }
   __device__ static Value combine(Value a, Value b) {
     if (a != a) return b;
@@ -190,14 +190,14 @@ struct ExtremeOfNumbers : Reducer<In, As, Value> {
   }
   template <typename Index>
   __device__ static void add(Value& part, In x, Index, const Call&) {
-    part = combine(part, Taken<As, In, Value>::of(x));
+    part = combine(part, Taken<As, In, Value>::apply(x));
   }
   __device__ static As finish(Value value, Call) { return narrow<As>(value); }
 };
 template <typename In, typename As>
-using LargestNumber = ExtremeOfNumbers<In, As, true>;
+using LargestNumber = ExtremeNumber<In, As, true>;
 template <typename In, typename As>
-using SmallestNumber = ExtremeOfNumbers<In, As, false>;
+using SmallestNumber = ExtremeNumber<In, As, false>;
 
 /// Sums of the distances from one of the elements: their squares add up to at most kLongestPart + 1
 /// times the result, so the difference loses few digits.
@@ -227,7 +227,7 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
   __device__ static Part begin() { return {Value{}, Value{}, Real<Value>(0), 0u}; }
   template <typename Index>
   __device__ static void add(Part& part, In x, Index, const Call&) {
-    const Value value = Taken<As, In, Value>::of(x);
+    const Value value = Taken<As, In, Value>::apply(x);
     if (part.count == 0) part.pivot = value;
     const Value distance = minus(value, part.pivot);
     part.sum = plus(part.sum, distance);
@@ -235,9 +235,7 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     part.square += zero_if_finite(value);
     ++part.count;
   }
-  __device__ static State close(const Part& part) {
-    return moments<WideValue>(part, WideValue{});
-  }
+  __device__ static State close(const Part& part) { return moments<WideValue>(part, WideValue{}); }
   /// The parts are joined in the type of the sums, as distances from the pivot of one part: few
   /// distances are much larger than the distances of the elements. Divisions in double would take
   /// longer than the rest of a short row.
@@ -259,8 +257,8 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
 #pragma unroll
       for (int j = 0; j < half; ++j) found[j] = joined(found[j], found[j + half]);
     }
-    const WideValue mean = plus(Between<WideValue, Value>::of(pivot),
-                                Between<WideValue, Value>::of(found[0].mean));
+    const WideValue mean = plus(Between<WideValue, Value>::apply(pivot),
+                                Between<WideValue, Value>::apply(found[0].mean));
     return {mean, static_cast<WideReal>(found[0].square), static_cast<WideReal>(found[0].count)};
   }
   __device__ static State combine(const State& a, const State& b) { return joined(a, b); }
@@ -270,8 +268,8 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
   __device__ static SpreadState<To> moments(const Part& part, To origin) {
     const Real<To> count = static_cast<Real<To>>(part.count);
     if (part.count == 0) return {To{}, Real<To>(0), Real<To>(0)};
-    const To distance = divided(Between<To, Value>::of(part.sum), count);
-    const To mean = plus(minus(Between<To, Value>::of(part.pivot), origin), distance);
+    const To distance = divided(Between<To, Value>::apply(part.sum), count);
+    const To mean = plus(minus(Between<To, Value>::apply(part.pivot), origin), distance);
     const Real<To> squares = static_cast<Real<To>>(part.square);
     if (isinf(squares)) return {mean, squares, count};
     const Real<To> square = squares - squared(distance) * count;
@@ -304,7 +302,7 @@ using Deviation = Spread<In, As, true>;
 
 /// The variance of the elements that are numbers; NaN where their count is at most the correction.
 template <typename In, typename As, bool kRoot>
-struct SpreadOfNumbers : PassingNan<In, Spread<In, As, kRoot>> {
+struct NumberSpread : PassingNan<In, Spread<In, As, kRoot>> {
   using Base = Spread<In, As, kRoot>;
   __device__ static Real<As> finish(const typename Base::State& state, Call call) {
     const auto count = static_cast<double>(state.count);
@@ -315,15 +313,15 @@ struct SpreadOfNumbers : PassingNan<In, Spread<In, As, kRoot>> {
   }
 };
 template <typename In, typename As>
-using VarianceOfNumbers = SpreadOfNumbers<In, As, false>;
+using NumberVariance = NumberSpread<In, As, false>;
 template <typename In, typename As>
-using DeviationOfNumbers = SpreadOfNumbers<In, As, true>;
+using NumberDeviation = NumberSpread<In, As, true>;
 
 /// Shared by the norms: elements as absolute values. The order of NormAny is Call::parameter.
 template <typename In, typename As, typename Value = Accumulator<As>>
 struct Norm : Reducer<In, Real<As>, Real<Value>> {
   using Number = Real<Value>;
-  __device__ static Value taken(In x) { return Taken<As, In, Value>::of(x); }
+  __device__ static Value taken(In x) { return Taken<As, In, Value>::apply(x); }
   __device__ static Number begin() { return 0; }
   __device__ static Number combine(Number a, Number b) { return a + b; }
   __device__ static Real<As> finish(Number sum, Call) { return narrow<Real<As>>(sum); }
@@ -394,7 +392,7 @@ struct LogSumExp : Reducer<In, As, ExponentialSum<Number>> {
   __device__ static State begin() { return {Ends<Number>::lowest(), 0}; }
   template <typename Index>
   __device__ static void add(State& part, In x, Index, const Call&) {
-    const Number value = Taken<As, In, Number>::of(x);
+    const Number value = Taken<As, In, Number>::apply(x);
     if (value == Ends<Number>::lowest()) return;
     if (value == part.largest) {
       part.sum += 1;

@@ -24,7 +24,7 @@ using Float8E4M3 = SmallFloat<unsigned char, 4, 3, true>;
 using Float8E5M2 = SmallFloat<unsigned char, 5, 2, false>;
 
 /// 2 to the power of `exponent`, for normal numbers.
-__device__ __forceinline__ float power_of_two(int exponent) {
+__device__ __forceinline__ float exact_power2(int exponent) {
   return __uint_as_float(static_cast<unsigned>(exponent + 127) << 23);
 }
 
@@ -42,7 +42,7 @@ __device__ __forceinline__ float to_float(SmallFloat<Bits, E, M, F> value) {
   } else if (Format::kBias == 127) {
     bits = magnitude << (23 - M);  // the exponents of float: subnormals too
   } else if ((magnitude & Format::kExponentMask) == 0) {
-    bits = __float_as_uint(static_cast<float>(magnitude) * power_of_two(1 - Format::kBias - M));
+    bits = __float_as_uint(static_cast<float>(magnitude) * exact_power2(1 - Format::kBias - M));
   } else {
     bits = (magnitude << (23 - M)) + (static_cast<unsigned>(127 - Format::kBias) << 23);
   }
@@ -56,7 +56,7 @@ __device__ __forceinline__ unsigned round_magnitude(unsigned magnitude) {
   constexpr unsigned kSmallest = static_cast<unsigned>(128 - Format::kBias) << 23;
   if (Format::kBias != 127 && magnitude < kSmallest) {
     // Below the normal numbers: the addition drops all bits finer than the smallest subnormal.
-    const float magic = power_of_two(1 - Format::kBias - Format::kMantissa + 23);
+    const float magic = exact_power2(1 - Format::kBias - Format::kMantissa + 23);
     return __float_as_uint(__uint_as_float(magnitude) + magic) - __float_as_uint(magic);
   }
   const unsigned rebased = magnitude - (static_cast<unsigned>(127 - Format::kBias) << 23);

@@ -15,7 +15,7 @@ struct Walk {
 
 template <int Views, typename Offset = long long>
 struct WalkOffsets {
-  Offset of[Views];
+  Offset offset[Views];
 };
 
 /// The loop is unrolled, so every index into the parameter is a constant. It leaves at the last
@@ -38,7 +38,7 @@ __device__ __forceinline__ WalkOffsets<Views, Offset> walk_offsets(
       within = i - rest * extent;
     }
 #pragma unroll
-    for (int v = 0; v < Views; ++v) at.of[v] += static_cast<Offset>(within) * view.stride[d][v];
+    for (int v = 0; v < Views; ++v) at.offset[v] += static_cast<Offset>(within) * view.stride[d][v];
     if (last) break;
     i = rest;
   }

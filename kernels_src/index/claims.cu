@@ -52,8 +52,8 @@ __global__ void write_claims(char* __restrict__ to, const char* __restrict__ cla
       const Index i = first + static_cast<Index>(u) * blockDim.x;
       if (i >= count) break;
       const WalkOffsets<2> at = walk_offsets(view, i);
-      place[u] = at.of[kTo];
-      claim[u] = *reinterpret_cast<const UInt64*>(claims + at.of[kClaim]);
+      place[u] = at.offset[kTo];
+      claim[u] = *reinterpret_cast<const UInt64*>(claims + at.offset[kClaim]);
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {

@@ -18,7 +18,7 @@ constexpr long long kNowhere = -9223372036854775807LL - 1;
 template <typename Position>
 struct Clamped {
   static constexpr bool kSparse = false;  ///< whether `of` may give kNowhere
-  __device__ static long long of(Position position, long long extent, long long stride) {
+  __device__ static long long apply(Position position, long long extent, long long stride) {
     long long at = position < 0 ? position + extent : static_cast<long long>(position);
     at = at < 0 ? 0 : at >= extent ? extent - 1 : at;
     return at * stride;
@@ -27,7 +27,7 @@ struct Clamped {
 /// A checked position; a position outside reads nothing.
 template <typename Position>
 struct Checked {
-  __device__ static long long of(Position position, long long extent, long long stride) {
+  __device__ static long long apply(Position position, long long extent, long long stride) {
     const long long at = position < 0 ? position + extent : static_cast<long long>(position);
     return at < 0 || at >= extent ? kNowhere : at * stride;
   }
@@ -35,14 +35,14 @@ struct Checked {
 /// The positions are offsets in bytes.
 struct Offset {
   static constexpr bool kSparse = false;
-  __device__ static long long of(Int64 position, long long, long long) { return position; }
+  __device__ static long long apply(Int64 position, long long, long long) { return position; }
 };
 
 /// The positions are numbers from 1 on, as mark_owners() in slots.cu gives them.
 template <typename Position>
 struct Owned {
   static constexpr bool kSparse = true;
-  __device__ static long long of(Position number, long long, long long stride) {
+  __device__ static long long apply(Position number, long long, long long stride) {
     return number == 0 ? kNowhere : (static_cast<long long>(number) - 1) * stride;
   }
 };
@@ -62,10 +62,10 @@ __global__ void gather(char* __restrict__ plain, const char* __restrict__ indexe
       const Index i = first + static_cast<Index>(u) * blockDim.x;
       if (i >= count) break;
       const WalkOffsets<3> at = walk_offsets(view, i);
-      const Position position = *reinterpret_cast<const Position*>(index + at.of[kIndex]);
-      to[u] = at.of[kPlain];
-      const long long place = Place::of(position, extent, stride);
-      from[u] = Place::kSparse && place == kNowhere ? kNowhere : at.of[kIndexed] + place;
+      const Position position = *reinterpret_cast<const Position*>(index + at.offset[kIndex]);
+      to[u] = at.offset[kPlain];
+      const long long place = Place::apply(position, extent, stride);
+      from[u] = Place::kSparse && place == kNowhere ? kNowhere : at.offset[kIndexed] + place;
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
@@ -96,10 +96,10 @@ __global__ void scatter(const char* __restrict__ plain, char* __restrict__ index
       const Index i = first + static_cast<Index>(u) * blockDim.x;
       if (i >= count) break;
       const WalkOffsets<3> at = walk_offsets(view, i);
-      const Position position = *reinterpret_cast<const Position*>(index + at.of[kIndex]);
-      const long long place = Place::of(position, extent, stride);
-      to[u] = place == kNowhere ? kNowhere : at.of[kIndexed] + place;
-      value[u] = *reinterpret_cast<const Unit*>(plain + at.of[kPlain]);
+      const Position position = *reinterpret_cast<const Position*>(index + at.offset[kIndex]);
+      const long long place = Place::apply(position, extent, stride);
+      to[u] = place == kNowhere ? kNowhere : at.offset[kIndexed] + place;
+      value[u] = *reinterpret_cast<const Unit*>(plain + at.offset[kPlain]);
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {

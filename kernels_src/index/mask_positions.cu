@@ -13,7 +13,7 @@ constexpr int kEach = 16;
 constexpr int kTile = kThreads * kEach;
 
 __device__ __forceinline__ int before_in_block(int value, int* total) {
-  __shared__ int of_warp[kThreads / 32];
+  __shared__ int warp_sums[kThreads / 32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int sum = value;
 #pragma unroll
@@ -21,13 +21,13 @@ __device__ __forceinline__ int before_in_block(int value, int* total) {
     const int other = __shfl_up_sync(~0u, sum, d);
     if (lane >= d) sum += other;
   }
-  if (lane == 31) of_warp[warp] = sum;
+  if (lane == 31) warp_sums[warp] = sum;
   __syncthreads();
   int before = sum - value;
   *total = 0;
   for (int w = 0; w < kThreads / 32; ++w) {
-    if (w < warp) before += of_warp[w];
-    *total += of_warp[w];
+    if (w < warp) before += warp_sums[w];
+    *total += warp_sums[w];
   }
   return before;
 }
@@ -76,8 +76,9 @@ __global__ void write_where(char* __restrict__ to, const char* __restrict__ valu
   const Index step = static_cast<Index>(gridDim.x) * blockDim.x;
   for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
     const WalkOffsets<3> at = walk_offsets(view, i);
-    if (mask[at.of[2]] != 0) {
-      *reinterpret_cast<Unit*>(to + at.of[0]) = *reinterpret_cast<const Unit*>(value + at.of[1]);
+    if (mask[at.offset[2]] != 0) {
+      *reinterpret_cast<Unit*>(to + at.offset[0]) =
+          *reinterpret_cast<const Unit*>(value + at.offset[1]);
     }
   }
 }

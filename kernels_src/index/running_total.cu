@@ -6,7 +6,7 @@ constexpr int kTile = kThreads * kEach;
 
 /// The sum of the values of the threads before this one, of a block of kThreads.
 __device__ __forceinline__ long long before_in_block(long long value) {
-  __shared__ long long of_warp[kThreads / 32];
+  __shared__ long long warp_sums[kThreads / 32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   long long sum = value;
 #pragma unroll
@@ -15,10 +15,10 @@ __device__ __forceinline__ long long before_in_block(long long value) {
     if (lane >= d) sum += other;
   }
   __syncthreads();  // an earlier call may still be read
-  if (lane == 31) of_warp[warp] = sum;
+  if (lane == 31) warp_sums[warp] = sum;
   __syncthreads();
   long long before = sum - value;
-  for (int w = 0; w < warp; ++w) before += of_warp[w];
+  for (int w = 0; w < warp; ++w) before += warp_sums[w];
   return before;
 }
 

@@ -95,8 +95,8 @@ void launch_places(const Array& x, const std::vector<int>& axes, const Array& gi
   std::size_t d = 0;
   for (int axis = 0; axis < x.ndim(); ++axis) {
     if (std::find(axes.begin(), axes.end(), axis) != axes.end()) continue;
-    const std::size_t of_value = d < first ? d : d + rank;
-    walk.indexed_strides[static_cast<std::size_t>(axis)] = values.strides()[of_value];
+    const std::size_t value_axis = d < first ? d : d + rank;
+    walk.indexed_strides[static_cast<std::size_t>(axis)] = values.strides()[value_axis];
     ++d;
   }
   launch_gather(x, values, walk, on);

@@ -51,7 +51,7 @@ void add_segments(const Array& x, const Array& given, const Slots& slots, const 
   const bool as_it_is = given.is_contiguous() && !may_overlap(x, given);
   const Array values = as_it_is ? given : copy(given, on);
   const std::int64_t rows = slots.numbers.size();
-  const Ordered entries = sort_with_indices(slots.numbers.reshape({rows}), 0, false, on);
+  const Ordered entries = sort_and_index(slots.numbers.reshape({rows}), 0, false, on);
   const int width = segment_width(x, values, slots, row);
   const LaunchConfig config{.grid = {walk_blocks(values.size() / width, kSegmentThreads)},
                             .block = {kSegmentThreads},

@@ -43,7 +43,7 @@ __global__ void add_segments(char* __restrict__ to, const T* __restrict__ values
     const long long e = i - j * packs;
     const long long slot = slots[j];
     if (slot >= slot_count || (j > 0 && slots[j - 1] == slot)) continue;
-    long long offset = walk_offsets(row, static_cast<unsigned long long>(e) * N).of[0];
+    long long offset = walk_offsets(row, static_cast<unsigned long long>(e) * N).offset[0];
     long long rest = slot;
     for (int a = 0; a < axes.count; ++a) {
       const long long outer = rest / axes.extent[a];
@@ -57,26 +57,26 @@ __global__ void add_segments(char* __restrict__ to, const T* __restrict__ values
     for (int n = 0; n < N; ++n) sum[n] = to_compute(total.value[n]);
     // Loads of several rows are in flight, and are added one after the other.
     for (bool more = true; more; j += kAhead) {
-      bool mine[kAhead];
+      bool belongs[kAhead];
       long long from[kAhead];
       Values value[kAhead];
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) {
         const long long at = j + a < entries ? j + a : entries - 1;
-        mine[a] = j + a < entries && slots[at] == slot;
+        belongs[a] = j + a < entries && slots[at] == slot;
         from[a] = numbers[at] * packs + e;
       }
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) {
-        if (mine[a]) value[a] = rows[from[a]];
+        if (belongs[a]) value[a] = rows[from[a]];
       }
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) {
-        if (!mine[a]) continue;
+        if (!belongs[a]) continue;
 #pragma unroll
         for (int n = 0; n < N; ++n) sum[n] = plus(sum[n], to_compute(value[a].value[n]));
       }
-      more = mine[kAhead - 1];
+      more = belongs[kAhead - 1];
     }
 #pragma unroll
     for (int n = 0; n < N; ++n) total.value[n] = from_compute<T>(sum[n]);

@@ -19,14 +19,14 @@ __global__ void add_positions(char* __restrict__ out, long long base,
   const Index step = static_cast<Index>(gridDim.x) * blockDim.x;
   for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
     const WalkOffsets<3> at = walk_offsets(view, i);
-    long long position = *reinterpret_cast<const Position*>(index + at.of[kIndex]);
+    long long position = *reinterpret_cast<const Position*>(index + at.offset[kIndex]);
     if (position < 0) position += extent;
     const bool inside = position >= 0 && position < extent;
     if (clamp && !inside) position = position < 0 ? 0 : extent - 1;
-    long long* const target = reinterpret_cast<long long*>(out + at.of[kOut]);
+    long long* const target = reinterpret_cast<long long*>(out + at.offset[kOut]);
     const long long before = first ? 0 : *target;
     const bool lost = (!clamp && !inside) || (!first && !clamp && before == outside);
-    *target = lost ? outside : before + base + at.of[kBase] + position * multiplier;
+    *target = lost ? outside : before + base + at.offset[kBase] + position * multiplier;
   }
 }
 

@@ -20,7 +20,8 @@ const LazyKernel& unique_kernel(UniqueKernel part, ScalarType type) {
   static const auto& family = *new Family("unique.cu", text::unique_cu);
   return family.instance(InstanceKey().add(part, 2).type(type), [&]() -> std::string {
     if (part == UniqueKernel::measure) return "measure_groups";
-    const char* const bits = device_type(bits_of(is_complex(type) ? real_type_of(type) : type));
+    const char* const bits =
+        device_type(key_bits_type(is_complex(type) ? real_type_of(type) : type));
     return format("{}_groups<{}>", part == UniqueKernel::count ? "count" : "write",
                   is_complex(type) ? format("Pair<{}>", bits) : bits);
   });
@@ -29,9 +30,9 @@ const LazyKernel& unique_kernel(UniqueKernel part, ScalarType type) {
 /// By the imaginary parts, then by the real ones: the second sort keeps the order of equal ones.
 Ordered sort_complex(const Array& flat, const Stream& stream) {
   const Array parts = flat.view(real_type_of(flat.type())).reshape({flat.size(), 2});
-  const Array by_imag = sort_with_indices(parts.drop_axis(1, 1), 0, false, stream).indices;
+  const Array by_imag = sort_and_index(parts.drop_axis(1, 1), 0, false, stream).indices;
   const Array real = take_at(parts.drop_axis(1, 0), {{0}, {by_imag}}, stream);
-  const Array by_real = sort_with_indices(real, 0, false, stream).indices;
+  const Array by_real = sort_and_index(real, 0, false, stream).indices;
   Array origin = take_at(by_imag, {{0}, {by_real}}, stream);
   Array values = take_at(flat, {{0}, {origin}}, stream);
   return {std::move(values), std::move(origin)};
@@ -41,11 +42,11 @@ Ordered sort_complex(const Array& flat, const Stream& stream) {
 
 Unique unique(const Array& array, const UniqueParts& parts, const Stream& stream) {
   Device& device = array.device();
-  const auto made_of = [&](bool wanted, Shape shape, ScalarType type) {
+  const auto make_result = [&](bool wanted, Shape shape, ScalarType type) {
     return wanted ? Array::empty(device, std::move(shape), type, stream) : Array();
   };
   Unique made;
-  made.inverse = made_of(parts.inverse, array.shape(), ScalarType::int64);
+  made.inverse = make_result(parts.inverse, array.shape(), ScalarType::int64);
   const std::int64_t size = array.size();
   const Array flat = without_gaps(array, stream).reshape({size});
   const bool pairs = is_complex(array.type());
@@ -53,16 +54,16 @@ Unique unique(const Array& array, const UniqueParts& parts, const Stream& stream
   if (pairs) {
     if (size > 0) sorted = sort_complex(flat, stream);
   } else if (parts.indices || parts.inverse) {
-    sorted = sort_with_indices(flat, 0, false, stream);
+    sorted = sort_and_index(flat, 0, false, stream);
   } else {
     sorted.values = sort(flat, 0, false, stream);
   }
-  const ScalarType key_type = pairs ? array.type() : bits_of(array.type());
-  const DeviceOrder order = order_of(pairs ? real_type_of(array.type()) : array.type());
+  const ScalarType key_type = pairs ? array.type() : key_bits_type(array.type());
+  const DeviceOrder order = device_order(pairs ? real_type_of(array.type()) : array.type());
   const Stream on = stream ? stream : Stream::legacy(device);
-  const Chunks chunks = size > 0 ? chunks_of(device, size, kSortBlock * kUniqueItems) : Chunks{};
+  const Chunks chunks = size > 0 ? make_chunks(device, size, kSortBlock * kUniqueItems) : Chunks{};
   const Array counts = Array::empty(device, {chunks.count}, ScalarType::int64, stream);
-  const LaunchConfig config = blocks_of(chunks.count, on);
+  const LaunchConfig config = block_config(chunks.count, on);
   std::int64_t groups = 0;
   if (size > 0) {
     launch(unique_kernel(UniqueKernel::count, key_type).on(device), config, sorted.values.address(),
@@ -70,10 +71,10 @@ Unique unique(const Array& array, const UniqueParts& parts, const Stream& stream
     counts.use_on(on);
     groups = sum_on_host(counts, stream);
   }
-  made.values = made_of(true, {groups}, array.type());
-  made.indices = made_of(parts.indices, {groups}, ScalarType::int64);
-  made.counts = made_of(parts.counts, {groups}, ScalarType::int64);
-  const Array starts = made_of(parts.counts, {groups}, ScalarType::int64);
+  made.values = make_result(true, {groups}, array.type());
+  made.indices = make_result(parts.indices, {groups}, ScalarType::int64);
+  made.counts = make_result(parts.counts, {groups}, ScalarType::int64);
+  const Array starts = make_result(parts.counts, {groups}, ScalarType::int64);
   if (size == 0) return made;
   launch(unique_kernel(UniqueKernel::write, key_type).on(device), config, sorted.values.address(),
          sorted.indices.address(), size, chunks.size, counts.address(), made.values.address(),

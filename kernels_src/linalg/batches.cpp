@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kMostMatrices = std::numeric_limits<std::int32_t>::max();
 constexpr std::uint32_t kStagedBytes = 40 * 1024;  // beside the sums of a block, below 48 KB
 
-int extent_of(std::int64_t extent, const Array& array) {
+int narrow_extent(std::int64_t extent, const Array& array) {
   if (extent > std::numeric_limits<std::int32_t>::max() / 2) {
     throw InvalidArgument(format("the matrices of {} are too large", array.identify()));
   }
@@ -43,8 +43,8 @@ MatrixBatch::MatrixBatch(const Array& array, const char* function, const Stream&
   }
   batch_.assign(array.shape().begin(), array.shape().end() - 2);
   for (const std::int64_t extent : batch_) count_ *= extent;
-  rows_ = extent_of(array.shape()[array.shape().size() - 2], array);
-  columns_ = extent_of(array.shape().back(), array);
+  rows_ = narrow_extent(array.shape()[array.shape().size() - 2], array);
+  columns_ = narrow_extent(array.shape().back(), array);
   if (count_ > kMostMatrices) {
     throw InvalidArgument(format("{}() takes at most {} matrices, got a {}: pass it in parts",
                                  function, kMostMatrices, array.identify()));

@@ -16,8 +16,8 @@ __global__ void __launch_bounds__(512)
   T* const filled = result + blockIdx.x * count;
   for (long long at = threadIdx.x; at < count; at += blockDim.x) {
     const long long i = at % n, j = at / n;
-    const T value = i >= j || !hermitian ? a[i * n + j] : conj_of(a[j * n + i]);
-    filled[at] = hermitian && i == j ? from_real<T>(real_of(value)) : value;
+    const T value = i >= j || !hermitian ? a[i * n + j] : math_conj(a[j * n + i]);
+    filled[at] = hermitian && i == j ? from_real<T>(real_component(value)) : value;
   }
   __syncthreads();
   const Part<T> scale = block_scale(filled, count);
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(512) qr_factor(T* matrices, T* taus, int m, in
     T* const column = a + static_cast<long long>(k) * m + k;
     const Reflection<T> made = make_reflection(column, m - k);
     for (int j = k + 1 + threadIdx.x / 32; j < n; j += blockDim.x / 32) {
-      reflect_column(column, conj_of(made.tau), a + static_cast<long long>(j) * m + k, m - k);
+      reflect_column(column, math_conj(made.tau), a + static_cast<long long>(j) * m + k, m - k);
     }
     if (threadIdx.x == 0) {
       taus[static_cast<long long>(blockIdx.x) * steps + k] = made.tau;
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(512)
   const T* const a = matrices + batch * m * stored;
   T* const q = result + (batch * columns + j) * m;
   Part<T> one = 1;
-  if (signed_by_diagonal && j < steps && real_of(a[static_cast<long long>(j) * m + j]) < 0)
+  if (signed_by_diagonal && j < steps && real_component(a[static_cast<long long>(j) * m + j]) < 0)
     one = -1;
   for (int i = lane; i < m; i += 32) q[i] = from_real<T>(i == j ? one : 0);
   __syncwarp();
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(512) hessenberg(T* matrices, T* taus, T* below
     const int rest = n - k - 1;
     const Reflection<T> made = make_reflection(column, rest);
     for (int j = k + 1 + threadIdx.x / 32; j < n; j += blockDim.x / 32) {
-      reflect_column(column, conj_of(made.tau), a + static_cast<long long>(j) * n + k + 1, rest);
+      reflect_column(column, math_conj(made.tau), a + static_cast<long long>(j) * n + k + 1, rest);
     }
     if (threadIdx.x == 0) taus[k] = made.tau, below[k] = from_real<T>(made.beta);
     __syncthreads();
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(512) hessenberg(T* matrices, T* taus, T* below
       row[0] = row[0] - sum;
       for (int j = 1; j < rest; ++j) {
         T& element = row[static_cast<long long>(j) * n];
-        element = element - sum * conj_of(column[j]);
+        element = element - sum * math_conj(column[j]);
       }
     }
     __syncthreads();
@@ -153,15 +153,15 @@ __global__ void __launch_bounds__(512)
     }
     __syncthreads();
     T product = from_real<T>(0);
-    for (int i = threadIdx.x; i < rest; i += blockDim.x) product = product + conj_of(v[i]) * p[i];
+    for (int i = threadIdx.x; i < rest; i += blockDim.x) product = product + math_conj(v[i]) * p[i];
     product = block_total(product, Sum());
-    const Part<T> half = real_of(conj_of(made.tau) * product) / 2;
+    const Part<T> half = real_component(math_conj(made.tau) * product) / 2;
     __syncthreads();
     for (int i = threadIdx.x; i < rest; i += blockDim.x) p[i] = p[i] - v[i] * half;
     __syncthreads();
     for (int j = threadIdx.x / 32; j < rest; j += blockDim.x / 32) {
       T* const column = block + static_cast<long long>(j) * n;
-      const T vj = conj_of(v[j]), pj = conj_of(p[j]);
+      const T vj = math_conj(v[j]), pj = math_conj(p[j]);
       for (int i = threadIdx.x % 32; i < rest; i += 32) {
         column[i] = column[i] - v[i] * pj - p[i] * vj;
       }
@@ -169,6 +169,6 @@ __global__ void __launch_bounds__(512)
     __syncthreads();
   }
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
-    diagonal[i] = real_of(a[static_cast<long long>(i) * n + i]);
+    diagonal[i] = real_component(a[static_cast<long long>(i) * n + i]);
   }
 }

@@ -14,8 +14,8 @@ __device__ bool rotate_pair(T* p, T* q, T* vp, T* vq, int m, int n) {
   T gamma = from_real<T>(0);
   for (int i = threadIdx.x % 32; i < m; i += 32) {
     const T x = p[i], y = q[i];
-    alpha += square_of(x), beta += square_of(y);
-    gamma = gamma + conj_of(x) * y;
+    alpha += squared_modulus(x), beta += squared_modulus(y);
+    gamma = gamma + math_conj(x) * y;
   }
   alpha = warp_reduce(alpha, Sum());
   beta = warp_reduce(beta, Sum());
@@ -26,7 +26,7 @@ __device__ bool rotate_pair(T* p, T* q, T* vp, T* vq, int m, int n) {
   const P zeta = (beta - alpha) / (2 * size);
   const P tangent = M::copysign(1 / (M::abs(zeta) + M::hypot(zeta, 1)), zeta);
   const P c = 1 / M::sqrt(1 + tangent * tangent), s = c * tangent;
-  const T phase = conj_of(gamma) * (1 / size);
+  const T phase = math_conj(gamma) * (1 / size);
   for (int i = threadIdx.x % 32; i < m; i += 32) {
     const T x = p[i], y = q[i] * phase;
     p[i] = x * c - y * s, q[i] = x * s + y * c;
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(512) jacobi(T* matrices, T* basis, Part<T>* va
   bool failed = turned;
   for (int j = warp; j < n; j += warps) {
     P sum = 0;
-    for (int i = lane; i < m; i += 32) sum += square_of(a[static_cast<long long>(j) * m + i]);
+    for (int i = lane; i < m; i += 32) sum += squared_modulus(a[static_cast<long long>(j) * m + i]);
     sum = M::sqrt(warp_reduce(sum, Sum()));
     failed |= !is_finite(sum);
     if (lane == 0) norms[j] = sum;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(512) jacobi(T* matrices, T* basis, Part<T>* va
       for (int i = lane; i < m; i += 32) u[i] = a[static_cast<long long>(j) * m + i] * factor;
       for (int i = lane; i < n; i += 32) {
         const T value = v[static_cast<long long>(j) * n + i];
-        w[i] = failed ? from_real<T>(M::nan()) : conj_of(value);
+        w[i] = failed ? from_real<T>(M::nan()) : math_conj(value);
       }
     }
   }

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(512)
     }
     __syncthreads();
     const T pivot = top[k];
-    if (real_of(pivot) == 0 && imag_of(pivot) == 0) {
+    if (real_component(pivot) == 0 && imaginary_component(pivot) == 0) {
       if (singular == 0) singular = k + 1;
       continue;
     }
@@ -78,9 +78,9 @@ __global__ void __launch_bounds__(512)
   const T* const a = matrices + batch * n * n;
   const int* const swaps = pivots + batch * n;
   T* const x = sides + batch * n * columns + column;
-  const bool mine = column < columns;
+  const bool in_range = column < columns;
   const int first = threadIdx.y;
-  if (mine && first == 0) {
+  if (in_range && first == 0) {
     for (int k = 0; k < n; ++k) {
       const long long from = static_cast<long long>(swaps[k]) * columns;
       const T held = x[static_cast<long long>(k) * columns];
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(512)
   }
   __syncthreads();
   for (int k = 0; k < n; ++k) {
-    if (mine) {
+    if (in_range) {
       const T known = x[static_cast<long long>(k) * columns];
       for (int i = k + 1 + first; i < n; i += blockDim.y) {
         T& left = x[static_cast<long long>(i) * columns];
@@ -101,9 +101,9 @@ __global__ void __launch_bounds__(512)
   }
   for (int k = n - 1; k >= 0; --k) {
     T& at = x[static_cast<long long>(k) * columns];
-    if (mine && first == 0) at = at / a[static_cast<long long>(k) * n + k];
+    if (in_range && first == 0) at = at / a[static_cast<long long>(k) * n + k];
     __syncthreads();
-    if (mine) {
+    if (in_range) {
       const T known = at;
       for (int i = first; i < k; i += blockDim.y) {
         T& left = x[static_cast<long long>(i) * columns];
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(512) cholesky(T* matrices, int* info, int n, b
   int failed = 0;
   for (int k = 0; k < n; ++k) {
     T* const diagonal = a + static_cast<long long>(k) * n + k;
-    const P square = real_of(*diagonal);
+    const P square = real_component(*diagonal);
     if (!(square > 0) || !is_finite(square)) {
       failed = k + 1;
       break;
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(512) cholesky(T* matrices, int* info, int n, b
       T* const line = a + static_cast<long long>(i) * n;
       const T factor = line[k];
       for (int j = k + 1 + threadIdx.x % 32; j <= i; j += 32) {
-        line[j] = line[j] - factor * conj_of(a[static_cast<long long>(j) * n + k]);
+        line[j] = line[j] - factor * math_conj(a[static_cast<long long>(j) * n + k]);
       }
     }
     __syncthreads();

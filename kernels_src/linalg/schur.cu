@@ -9,11 +9,11 @@ constexpr int kManySteps = 12;
 
 /// How many shifts a step takes: two, which are conjugate, keep real matrices real.
 template <typename T>
-struct ShiftsOf {
+struct ShiftTraits {
   static constexpr int kCount = 2;
 };
 template <typename P>
-struct ShiftsOf<Complex<P>> {
+struct ShiftTraits<Complex<P>> {
   static constexpr int kCount = 1;
 };
 
@@ -30,7 +30,7 @@ struct Square {
 /// A reflection of up to three neighbours.
 template <typename T>
 struct Bulge {
-  static constexpr int kMost = ShiftsOf<T>::kCount + 1;
+  static constexpr int kMost = ShiftTraits<T>::kCount + 1;
   T v[kMost];
   T tau;
   Part<T> beta;
@@ -43,7 +43,7 @@ __device__ Bulge<T> make_bulge(const T (&x)[Bulge<T>::kMost]) {
   P size = 0, rest = 0;
   for (const T& value : x) size += size_of(value);
   const P factor = size > 0 ? 1 / size : P(0);  // no square that underflows
-  for (int i = 1; i < Bulge<T>::kMost; ++i) rest += square_of(x[i] * factor);
+  for (int i = 1; i < Bulge<T>::kMost; ++i) rest += squared_modulus(x[i] * factor);
   const Reflection<T> found = reflection(x[0] * factor, rest);
   made.v[0] = from_real<T>(1);
   for (int i = 1; i < Bulge<T>::kMost; ++i) made.v[i] = x[i] * factor * found.factor;
@@ -59,9 +59,9 @@ __device__ void reflect_rows(Square<T> h, const Bulge<T>& bulge, int row, int wi
     T* const x = &h(row, j);
     T sum = x[0];
     for (int i = 1; i < Bulge<T>::kMost; ++i) {
-      if (i < width) sum = sum + conj_of(bulge.v[i]) * x[i];
+      if (i < width) sum = sum + math_conj(bulge.v[i]) * x[i];
     }
-    sum = sum * conj_of(bulge.tau);
+    sum = sum * math_conj(bulge.tau);
     for (int i = 0; i < Bulge<T>::kMost; ++i) {
       if (i < width) x[i] = x[i] - bulge.v[i] * sum;
     }
@@ -79,7 +79,7 @@ __device__ void reflect_columns(Square<T> h, const Bulge<T>& bulge, int column, 
     }
     sum = sum * bulge.tau;
     for (int j = 0; j < Bulge<T>::kMost; ++j) {
-      if (j < width) h(i, column + j) = h(i, column + j) - sum * conj_of(bulge.v[j]);
+      if (j < width) h(i, column + j) = h(i, column + j) - sum * math_conj(bulge.v[j]);
     }
   }
 }
@@ -136,8 +136,8 @@ __device__ void first_column(Square<Complex<P>> h, int low, int high, int steps,
     const C half = (h(high - 1, high - 1) - last) * P(0.5);
     const C root = complex_sqrt(half * half + product);
     const C sum = half + root, difference = half - root;
-    const C larger = square_of(sum) > square_of(difference) ? sum : difference;
-    if (square_of(larger) > 0) shift = last - product / larger;
+    const C larger = squared_modulus(sum) > squared_modulus(difference) ? sum : difference;
+    if (squared_modulus(larger) > 0) shift = last - product / larger;
   }
   x[0] = h(low, low) - shift;
   x[1] = h(low + 1, low);
@@ -147,8 +147,8 @@ __device__ void first_column(Square<Complex<P>> h, int low, int high, int steps,
 template <typename T, bool Vectors>
 __device__ void split_pair(Square<T> h, Square<T> z, int high) {
   using P = Part<T>;
-  const P a = real_of(h(high - 1, high - 1)), b = real_of(h(high - 1, high));
-  const P c = real_of(h(high, high - 1)), d = real_of(h(high, high));
+  const P a = real_component(h(high - 1, high - 1)), b = real_component(h(high - 1, high));
+  const P c = real_component(h(high, high - 1)), d = real_component(h(high, high));
   const P half = (a - d) / 2, square = half * half + b * c;
   __syncthreads();
   if (square < 0) return;
@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(256) schur(T* matrices, const T* below, const 
     const int low = active_start(h, high, steps);
     if (low == high) {
       --high, steps = 0;
-    } else if (ShiftsOf<T>::kCount == 2 && low + 1 == high) {
+    } else if (ShiftTraits<T>::kCount == 2 && low + 1 == high) {
       split_pair<T, Vectors>(h, z, high);
       high -= 2, steps = 0;
     } else if (++steps > kMostSteps) {
@@ -282,11 +282,11 @@ __device__ void substitute(Square<T> t, Complex<P> value, Complex<P>* x, int top
     __syncwarp();
     const bool pair = j > 0 && size_of(t(j, j - 1)) != 0;
     const int i = pair ? j - 1 : j;
-    const C last = C{real_of(t(j, j)), imag_of(t(j, j))} - value;
+    const C last = C{real_component(t(j, j)), imaginary_component(t(j, j))} - value;
     C lower = x[j], upper = {0, 0};
     if (pair) {
-      solve_pair(C{real_of(t(i, i)), 0} - value, C{real_of(t(i, j)), 0}, C{real_of(t(j, i)), 0},
-                 last, x[i], x[j], upper, lower);
+      solve_pair(C{real_component(t(i, i)), 0} - value, C{real_component(t(i, j)), 0},
+                 C{real_component(t(j, i)), 0}, last, x[i], x[j], upper, lower);
     } else {
       lower = lower / nonzero(last);
     }
@@ -331,7 +331,7 @@ __device__ void normalise(Complex<P>* x, int n) {
   P sum = 0;
   LargestPart<P> chosen = {0, n};
   for (int i = threadIdx.x % 32; i < n; i += 32) {
-    const P square = square_of(x[i] * shrink);
+    const P square = squared_modulus(x[i] * shrink);
     sum += square;
     chosen = LargerPart()(chosen, {square, i});
   }
@@ -340,7 +340,7 @@ __device__ void normalise(Complex<P>* x, int n) {
   Complex<P> factor = {shrink / Real<P>::sqrt(sum), 0};
   if (chosen.at < n && x[chosen.at].imag != 0) {
     const Complex<P> there = x[chosen.at] * shrink;
-    factor = conj_of(there) * (factor.real / Real<P>::sqrt(chosen.size));
+    factor = math_conj(there) * (factor.real / Real<P>::sqrt(chosen.size));
   }
   __syncwarp();
   const bool turned = factor.imag != 0;
@@ -371,11 +371,12 @@ __global__ void __launch_bounds__(128)
   const int first = lower ? k - 1 : k, end = upper || lower ? first + 2 : k + 1;
   C a = {1, 0}, b = {0, 0};
   if (end - first == 2) {
-    const Part<T> right = real_of(t(first, first + 1)), down = real_of(t(first + 1, first));
+    const Part<T> right = real_component(t(first, first + 1)),
+                  down = real_component(t(first + 1, first));
     if (Real<Part<T>>::abs(right) >= Real<Part<T>>::abs(down)) {
-      b = (value - C{real_of(t(first, first)), 0}) * (1 / right);
+      b = (value - C{real_component(t(first, first)), 0}) * (1 / right);
     } else {
-      a = (value - C{real_of(t(first + 1, first + 1)), 0}) * (1 / down), b = {1, 0};
+      a = (value - C{real_component(t(first + 1, first + 1)), 0}) * (1 / down), b = {1, 0};
     }
   }
   for (int i = lane; i < end; i += 32) x[i] = i < first ? C{0, 0} : i == first ? a : b;

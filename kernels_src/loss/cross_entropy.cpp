@@ -176,8 +176,8 @@ Array gradient_array(const Array& logits, const RowView& rows, const CrossEntrop
 }
 
 /// `upstream` in the type of the losses; of one element, or of one for each row.
-std::optional<Array> upstream_of(const std::optional<Array>& upstream, const Array& value,
-                                 ScalarType real, const Stream& on) {
+std::optional<Array> check_upstream(const std::optional<Array>& upstream, const Array& value,
+                                    ScalarType real, const Stream& on) {
   if (!upstream) return std::nullopt;
   if (upstream->shape() != value.shape() || &upstream->device() != &value.device()) {
     throw InvalidArgument(
@@ -272,7 +272,7 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
   const Array losses = Array::empty(device, targets.shape(), real, on);
   Loss made{none ? losses : Array::empty(device, {}, real, on), std::nullopt};
   if (options.gradient) made.gradient = gradient_array(logits, x, options, on);
-  const std::optional<Array> above = upstream_of(upstream, made.value, real, on);
+  const std::optional<Array> above = check_upstream(upstream, made.value, real, on);
   const ClassWeights weights = class_weights(options, real, on);
   std::optional<Array> scale;
   if (options.reduction == LossReduction::mean) {
@@ -287,7 +287,7 @@ Loss cross_entropy(const Array& logits, const Array& targets, const CrossEntropy
     const Array& out = made.gradient ? *made.gradient : logits;
     const EntropyLaunch how = entropy_launch(logits, ids, x, out, options, on);
     find_scale();
-    with_compute(logits.type(), [&](auto zero) {
+    dispatch_compute(logits.type(), [&](auto zero) {
       using Real = decltype(zero);
       const LossTerms<Real> terms{static_cast<Real>(options.label_smoothing),
                                   static_cast<Real>(options.z_loss),

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Threads)
   }
   const RowTarget<F> wanted(target, cols, terms, Weighted);
   const auto weights_at = [&](int col) { return Weighted ? wanted.weights_at(col) : nullptr; };
-  const F at_target = wanted.outside ? F(0) : to_compute(x[target]), from = from_of(at_target);
+  const F at_target = wanted.outside ? F(0) : to_compute(x[target]), from = loss_origin(at_target);
   const RowParts<T, N> parts(x, cols);
   const auto pack_at = [&](int p) {
     return *reinterpret_cast<const Pack<T, N>*>(x + parts.pack(p));
@@ -97,9 +97,9 @@ __global__ void __launch_bounds__(Threads)
   }
   seen = seen_by_block<Threads, All>(seen);
 
-  if (thread == 0) losses[row] = loss_of_row(seen, at_target, wanted, cols, terms);
+  if (thread == 0) losses[row] = row_loss(seen, at_target, wanted, cols, terms);
   if constexpr (Gradient) {
-    const RowGradient<F> gradient = gradient_of_row(seen, row, wanted, cols, terms);
+    const RowGradient<F> gradient = row_gradient(seen, row, wanted, cols, terms);
     const auto write = [&](int p, Pack<T, N>& pack) {
       const int col = parts.pack(p);
       gradient.put(pack.value, col);
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
   extern __shared__ uint4 shared_bytes[];
   const int thread = threadIdx.x, packs = cols / N;
   Raw* const slots = reinterpret_cast<Raw*>(shared_bytes) + thread;
-  const auto row_of = [&](long long r) {
+  const auto make_row = [&](long long r) {
     return reinterpret_cast<const Raw*>(logits + r * stride);
   };
 
@@ -164,20 +164,20 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
   };
 
   long long row = blockIdx.x;
-  request_held(row_of(row));
+  request_held(make_row(row));
 #pragma unroll
-  for (int s = 0; s < Slots; ++s) request_slot(row_of(row), s);
+  for (int s = 0; s < Slots; ++s) request_slot(make_row(row), s);
   long long target = static_cast<long long>(targets[row]);
 
   while (row < rows) {
     const long long next = row + gridDim.x;
-    const Raw* const following = row_of(next < rows ? next : row);
+    const Raw* const following = make_row(next < rows ? next : row);
     const bool is_ignored = target == terms.ignored;
     const RowTarget<F> wanted(target, cols, terms, Weighted && !is_ignored);
     F at_target = 0;
     if ((All || thread == 0) && !wanted.outside)
       at_target = to_compute(logits[row * stride + target]);
-    const F from = from_of(at_target);
+    const F from = loss_origin(at_target);
 
     Seen<F> seen = {lowest<F>(), 0, 0};
     const auto see_pack = [&](const Raw& pack, int p) {
@@ -195,10 +195,10 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     seen = seen_by_block<Threads, All>(seen);
 
     if (thread == 0) {
-      losses[row] = is_ignored ? F(0) : loss_of_row(seen, at_target, wanted, cols, terms);
+      losses[row] = is_ignored ? F(0) : row_loss(seen, at_target, wanted, cols, terms);
     }
     if (next < rows) target = static_cast<long long>(targets[next]);
-    const RowGradient<F> gradient = gradient_of_row(seen, row, wanted, cols, terms);
+    const RowGradient<F> gradient = row_gradient(seen, row, wanted, cols, terms);
     Raw* const dx = reinterpret_cast<Raw*>(grads + row * grad_stride);
     const auto write = [&](Raw pack, int p) {
       if (is_ignored) {

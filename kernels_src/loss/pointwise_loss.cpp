@@ -85,7 +85,7 @@ Array total(const Family& family, const Array& values, double factor,
   Array result = Array::empty(values.device(), {}, values.type(), stream);
   const auto name = [&] { return total_name(values.type()); };
   const Kernel& kernel = family.instance(key, name).on(values.device());
-  with_compute(values.type(), [&](auto zero) {
+  dispatch_compute(values.type(), [&](auto zero) {
     launch(kernel, {.grid = {1}, .block = {1024}, .stream = stream}, values.address(),
            values.size(), scale ? scale->address() : CUdeviceptr{0},
            static_cast<decltype(zero)>(factor), result.address());
@@ -131,8 +131,8 @@ Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions&
     const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                               .block = {static_cast<std::uint32_t>(kLossThreads)},
                               .stream = on};
-    with_index(wide, [&](auto index) {
-      with_compute(x.type(), [&](auto zero) {
+    dispatch_index(wide, [&](auto index) {
+      dispatch_compute(x.type(), [&](auto zero) {
         using Real = decltype(zero);
         launch(kernel, config, from.address(), wanted.address(), made.value.address(),
                partial.address(), dx, above_all, above_each, static_cast<Real>(scale),

@@ -23,7 +23,7 @@ struct SquaredError {
 struct AbsoluteError {
   template <typename F>
   __device__ static F value(F x, F t, F) {
-    return abs_of(x - t);
+    return math_abs(x - t);
   }
   template <typename F>
   __device__ static F slope(F x, F t, F) {
@@ -36,7 +36,7 @@ struct AbsoluteError {
 struct Huber {
   template <typename F>
   __device__ static F value(F x, F t, F delta) {
-    const F d = abs_of(x - t);
+    const F d = math_abs(x - t);
     return d <= delta ? F(0.5) * d * d : delta * (d - F(0.5) * delta);
   }
   template <typename F>
@@ -51,12 +51,12 @@ struct Huber {
 struct BinaryCrossEntropy {
   template <typename F>
   __device__ static F value(F x, F t, F weight) {
-    const F below = 1 - t, above = weight * t, bend = log1p_of(exp_of(-abs_of(x)));
+    const F below = 1 - t, above = weight * t, bend = math_log1p(math_exp(-math_abs(x)));
     return (below + above) * bend + (x < 0 ? -above : below) * x;
   }
   template <typename F>
   __device__ static F slope(F x, F t, F weight) {
-    const F tail = exp_of(-abs_of(x)), near = reciprocal(1 + tail), far = tail * near;
+    const F tail = math_exp(-math_abs(x)), near = reciprocal(1 + tail), far = tail * near;
     const F below = 1 - t, above = weight * t;
     return x < 0 ? below * far - above * near : below * near - above * far;
   }

@@ -41,7 +41,7 @@ Array concat(const std::vector<Array>& arrays, int axis, const Stream& stream) {
   for (const Array& each : arrays) {
     const std::int64_t extent = each.shape()[along];
     if (each.size() > 0) {
-      copy_into(result.slice(static_cast<int>(along), start, extent, 1), each, stream);
+      copy_elements(result.slice(static_cast<int>(along), start, extent, 1), each, stream);
     }
     start += extent;
   }

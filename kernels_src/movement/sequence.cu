@@ -21,6 +21,6 @@ __global__ void sequence(To* __restrict__ to, Number start, Number step, Number 
   for (long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {
     const Number number = ends && i == count - 1 ? last : number_at(start, step, i);
-    to[i] = Element<To, Number>::of(number);
+    to[i] = Element<To, Number>::apply(number);
   }
 }

@@ -23,7 +23,7 @@ __global__ void triangle(Unit* __restrict__ to, const char* __restrict__ from, c
     const long long diagonal = row + k;  // columns up to it are in the lower triangle
     Packed pack = {};
     const bool none = upper ? column + kPack - 1 < diagonal : column > diagonal;
-    if (!none) pack = *reinterpret_cast<const Packed*>(from + walk_offsets(view, i).of[0]);
+    if (!none) pack = *reinterpret_cast<const Packed*>(from + walk_offsets(view, i).offset[0]);
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
       const bool kept = upper ? column + j >= diagonal : column + j <= diagonal;

@@ -25,7 +25,7 @@ Array l2_norm(const Array& x, int axis, double eps, const std::optional<Array>& 
   const Array rows = norm(x.transpose(axis_last(x.ndim(), axis)), options, stream).out;
   const Array result = rows.transpose(last_back(x.ndim(), axis));
   if (!out) return copy(result, stream);
-  copy_into(*out, result, stream);
+  copy_elements(*out, result, stream);
   return *out;
 }
 

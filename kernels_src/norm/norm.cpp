@@ -109,7 +109,7 @@ void launch_norm_rows(const NormJob& job, const RowTile& tile, C eps) {
   const LaunchConfig config = norm_config(job, blocks, tile.threads);
   // Many rows of float32 took longer with it (H100).
   const bool is_whole = early && is_whole_tile(tile, {job.shape.rows, job.shape.n});
-  with_shortest_walk(job.view(), [&](const auto& view) {
+  dispatch_walk(job.view(), [&](const auto& view) {
     launch(norm_part(NormPart::rows, job, tile, early ? job.held() : kNotHeld, is_whole,
                      view.ndim > 1),
            config, job.result.out.address(), job.x.address(), job.residual.address(), view,
@@ -180,7 +180,7 @@ void run_norm(const NormJob& job, C eps) {
 }
 
 /// The axes of a row as one; a copy where they, or the rows, cannot be walked as they are.
-Array norm_rows_of(const Array& x, const NormShape& shape, const Stream& stream) {
+Array view_norm_rows(const Array& x, const NormShape& shape, const Stream& stream) {
   Shape flat(x.shape().begin(), x.shape().end() - shape.row_axes);
   if (shape.channels) flat = {shape.rows};
   flat.push_back(shape.n);
@@ -216,8 +216,9 @@ void check_norm(const Array& x, const NormOptions& options, const char* what) {
 NormResult norm_targets(const Array& x, const NormOptions& options, const NormShape& shape,
                         const char* what, const Stream& on) {
   Device& device = x.device();
-  const Array *const weight = pointer_of(options.weight), *const bias = pointer_of(options.bias);
-  const Array* const residual = pointer_of(options.residual);
+  const Array *const weight = pointer_or_null(options.weight), *const bias =
+                                                                   pointer_or_null(options.bias);
+  const Array* const residual = pointer_or_null(options.residual);
   const ResultForm out{what, device, x.shape(), options.quantized.value_or(x.type())};
   NormResult made;
   made.out = contiguous_result(options.out, out, on);
@@ -232,15 +233,15 @@ NormResult norm_targets(const Array& x, const NormOptions& options, const NormSh
                    {"the residual", residual},
                    {"weight", weight},
                    {"bias", bias},
-                   {"out", pointer_of(options.out)},
-                   {"the out of the sum", pointer_of(options.sum)}});
+                   {"out", pointer_or_null(options.out)},
+                   {"the out of the sum", pointer_or_null(options.sum)}});
   }
   if (options.residual) {
     const ResultForm form{what, device, x.shape(), x.type(), "the out of the sum"};
     made.sum = contiguous_result(options.sum, form, on);
     require_apart_or_same(options.sum, form, {{"x", &x}, {"the residual", residual}});
     require_apart(options.sum, form,
-                  {{"weight", weight}, {"bias", bias}, {"out", pointer_of(options.out)}});
+                  {{"weight", weight}, {"bias", bias}, {"out", pointer_or_null(options.out)}});
   }
   return made;
 }
@@ -256,8 +257,8 @@ NormResult norm(const Array& x, const NormOptions& options, const Stream& stream
       .x = x, .residual = x, .result = {}, .shape = shape, .options = options, .stream = on};
   job.result = norm_targets(x, options, shape, what, on);
   if (x.size() == 0) return job.result;
-  job.x = norm_rows_of(x, shape, on);
-  job.residual = options.residual ? norm_rows_of(*options.residual, shape, on) : job.x;
+  job.x = view_norm_rows(x, shape, on);
+  job.residual = options.residual ? view_norm_rows(*options.residual, shape, on) : job.x;
   if (!pair_rows(job.x, job.residual)) {
     job.x = copy(job.x, on);
     job.residual = options.residual ? copy(job.residual, on) : job.x;

@@ -59,8 +59,7 @@ __device__ __forceinline__ void load_input(Compute<T> (&value)[V * Items], const
 /// The sum of term(x) over what a thread holds: one for each place of a pack, so that additions
 /// need not wait for each other, then of these.
 template <int V, int Items, int Width, typename C, typename Term>
-__device__ __forceinline__ C sum_of_held(const C (&value)[V * Items], int lane, int packs,
-                                         Term term) {
+__device__ __forceinline__ C sum_held(const C (&value)[V * Items], int lane, int packs, Term term) {
   C sum[V] = {};
   for_held<V, Items, Width>(lane, packs,
                             [&](int slot, int) { sum[slot % V] += term(value[slot]); });
@@ -75,15 +74,15 @@ __device__ __forceinline__ C sum_of_held(const C (&value)[V * Items], int lane, 
 /// The mean (0 but for layers) and the sum of (x - mean)^2 of what the threads of a row hold. A
 /// kernel calls it once.
 template <int Kind, int V, int Items, int Width, int Threads, typename C>
-__device__ __forceinline__ Two<C> moments_of(const C (&value)[V * Items], int lane, int packs,
-                                             int n) {
+__device__ __forceinline__ Two<C> held_moments(const C (&value)[V * Items], int lane, int packs,
+                                               int n) {
   C mean = 0;
   if (Kind == kLayer) {
-    const C sum = sum_of_held<V, Items, Width>(value, lane, packs, [](C x) { return x; });
+    const C sum = sum_held<V, Items, Width>(value, lane, packs, [](C x) { return x; });
     mean = row_reduce<Width, Threads, 0>(sum, Sum(), C(0)) / static_cast<C>(n);
   }
-  const C squares = sum_of_held<V, Items, Width>(value, lane, packs,
-                                                 [&](C x) { return (x - mean) * (x - mean); });
+  const C squares =
+      sum_held<V, Items, Width>(value, lane, packs, [&](C x) { return (x - mean) * (x - mean); });
   return {mean, row_reduce<Width, Threads, 1>(squares, Sum(), C(0))};
 }
 
@@ -161,7 +160,7 @@ __global__ void __launch_bounds__(Threads, Held != kNotHeld
               const Walk<2, Dims> view, long long rows, int n, const AffineArguments affine,
               Compute<T> eps, T* __restrict__ sum_out, float* __restrict__ scales) {
   using C = Compute<T>;
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
@@ -171,12 +170,12 @@ __global__ void __launch_bounds__(Threads, Held != kNotHeld
   // Before x, whose conversion waits for it.
   const HeldAffine<Held, Channels, W, V, Items, Width> held(affine, lane, packs, 0);
   C value[V * Items];
-  load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.of[0]),
-                                           reinterpret_cast<const T*>(residual + at.of[1]),
+  load_input<T, V, Items, Width, Residual>(value, reinterpret_cast<const T*>(x + at.offset[0]),
+                                           reinterpret_cast<const T*>(residual + at.offset[1]),
                                            sum_out + row * n, lane, packs);
   const int count = Whole ? V * Items * Width : n;
-  const Two<C> moments = moments_of<Kind, V, Items, Width, Threads>(value, lane, packs, count);
-  const RowStatistics<C> row_is = statistics_of<Kind>(moments.a, moments.b, count, eps);
+  const Two<C> moments = held_moments<Kind, V, Items, Width, Threads>(value, lane, packs, count);
+  const RowStatistics<C> row_is = finish_statistics<Kind>(moments.a, moments.b, count, eps);
   if constexpr (kQuantized<Out>) {
     store_quantized<Out, W, V, Items, Width, Threads>(out + row * n, scales + row, value, row_is,
                                                       affine, lane, packs);
@@ -188,16 +187,17 @@ __global__ void __launch_bounds__(Threads, Held != kNotHeld
 
 /// The moments of a whole row from the moments of its parts: `size(c)` elements have the moments
 /// `of(c)`.
-template <int Kind, typename C, typename Size, typename Of>
-__device__ __forceinline__ Two<C> moments_of_parts(int parts, long long n, Size size, Of of) {
+template <int Kind, typename C, typename Size, typename PartMoments>
+__device__ __forceinline__ Two<C> combine_moments(int parts, long long n, Size size,
+                                                  PartMoments part_moments) {
   C mean = 0, squares = 0;
   if (Kind == kLayer) {
-    for (int c = 0; c < parts; ++c) mean += size(c) * of(c).a;
+    for (int c = 0; c < parts; ++c) mean += size(c) * part_moments(c).a;
     mean /= static_cast<C>(n);
   }
   for (int c = 0; c < parts; ++c) {
-    const C off = Kind == kLayer ? of(c).a - mean : C(0);
-    squares += of(c).b + size(c) * off * off;
+    const C off = Kind == kLayer ? part_moments(c).a - mean : C(0);
+    squares += part_moments(c).b + size(c) * off * off;
   }
   return {mean, squares};
 }
@@ -211,27 +211,27 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
                  const AffineArguments affine, Compute<T> eps, T* __restrict__ sum_out) {
   using C = Compute<T>;
   arrive_in_cluster();
-  wait_then_let_next_begin();
-  const RowPart mine(blocks, part, n / V);
-  const int first = mine.first * V, lane = threadIdx.x;
-  const WalkOffsets<2> at = walk_offsets(view, mine.row);
+  pdl_wait_then_launch();
+  const RowPart local(blocks, part, n / V);
+  const int first = local.first * V, lane = threadIdx.x;
+  const WalkOffsets<2> at = walk_offsets(view, local.row);
   C value[V * Items];
   load_input<T, V, Items, Threads, Residual>(
-      value, reinterpret_cast<const T*>(x + at.of[0]) + first,
-      reinterpret_cast<const T*>(residual + at.of[1]) + first, sum_out + mine.row * n + first, lane,
-      mine.packs);
+      value, reinterpret_cast<const T*>(x + at.offset[0]) + first,
+      reinterpret_cast<const T*>(residual + at.offset[1]) + first, sum_out + local.row * n + first,
+      lane, local.packs);
   const Two<C>* const moments = gather_in_cluster(
-      moments_of<Kind, V, Items, Threads, Threads>(value, lane, mine.packs, mine.packs * V),
+      held_moments<Kind, V, Items, Threads, Threads>(value, lane, local.packs, local.packs * V),
       blocks);
-  const Two<C> all = moments_of_parts<Kind, C>(
+  const Two<C> all = combine_moments<Kind, C>(
       blocks, n, [&](int c) { return static_cast<C>(min(part * V, n - c * part * V)); },
       [&](int c) { return moments[c]; });
-  const RowStatistics<C> row_is = statistics_of<Kind>(all.a, all.b, n, eps);
-  const HeldAffine<kNotHeld, Channels, W, V, Items, Threads> held(affine, lane, mine.packs,
-                                                                  mine.first);
-  store_normal<Out, kNotHeld, W, V, Items, Threads, Channels>(out + mine.row * n + first, value,
-                                                              row_is, affine, held, mine.row, lane,
-                                                              mine.packs, mine.first);
+  const RowStatistics<C> row_is = finish_statistics<Kind>(all.a, all.b, n, eps);
+  const HeldAffine<kNotHeld, Channels, W, V, Items, Threads> held(affine, lane, local.packs,
+                                                                  local.first);
+  store_normal<Out, kNotHeld, W, V, Items, Threads, Channels>(out + local.row * n + first, value,
+                                                              row_is, affine, held, local.row, lane,
+                                                              local.packs, local.first);
 }
 
 /// Block c of a row writes the moments of chunk c, V * Items * Threads elements, and the sums with
@@ -243,18 +243,18 @@ __global__ void __launch_bounds__(Threads)
                  long long chunks, T* __restrict__ sum_out) {
   using C = Compute<T>;
   constexpr int kChunk = V * Items * Threads;
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   const long long row = blockIdx.x / chunks, first = blockIdx.x % chunks * kChunk;
   const WalkOffsets<2> at = walk_offsets(view, row);
   const int count = static_cast<int>(n - first < kChunk ? n - first : kChunk), packs = count / V;
   C value[V * Items];
   load_input<T, V, Items, Threads, Residual>(
-      value, reinterpret_cast<const T*>(x + at.of[0]) + first,
-      reinterpret_cast<const T*>(residual + at.of[1]) + first, sum_out + row * n + first,
+      value, reinterpret_cast<const T*>(x + at.offset[0]) + first,
+      reinterpret_cast<const T*>(residual + at.offset[1]) + first, sum_out + row * n + first,
       threadIdx.x, packs);
-  const Two<C> mine =
-      moments_of<Kind, V, Items, Threads, Threads>(value, threadIdx.x, packs, count);
-  if (threadIdx.x == 0) moments[blockIdx.x] = mine;
+  const Two<C> local =
+      held_moments<Kind, V, Items, Threads, Threads>(value, threadIdx.x, packs, count);
+  if (threadIdx.x == 0) moments[blockIdx.x] = local;
 }
 
 /// The moments of a whole row from the moments of its chunks.
@@ -285,9 +285,9 @@ __global__ void __launch_bounds__(Threads)
                 const Two<Compute<T>>* __restrict__ moments) {
   using C = Compute<T>;
   constexpr int kChunk = V * Items * Threads;
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   const long long row = blockIdx.x / chunks, first = blockIdx.x % chunks * kChunk;
-  const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).of[0]) + first;
+  const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).offset[0]) + first;
   const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
   C value[V * Items];
   load_held<V, Items, Threads>(value, source, threadIdx.x, packs, C(0));
@@ -295,7 +295,7 @@ __global__ void __launch_bounds__(Threads)
   const HeldAffine<Held, Channels, W, V, Items, Threads> held(affine, threadIdx.x, packs,
                                                               first_pack);
   const Two<C> all = combined<Kind, Threads>(moments + row * chunks, chunks, kChunk, n);
-  const RowStatistics<C> row_is = statistics_of<Kind>(all.a, all.b, n, eps);
+  const RowStatistics<C> row_is = finish_statistics<Kind>(all.a, all.b, n, eps);
   store_normal<Out, Held, W, V, Items, Threads, Channels>(
       out + row * n + first, value, row_is, affine, held, row, threadIdx.x, packs, first_pack);
 }

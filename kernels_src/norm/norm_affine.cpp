@@ -23,7 +23,7 @@ void require_affine(const Array& x, const Array& array, const Shape& wanted, con
              what, x.identify(), name, shape_to_string(wanted), array.identify()));
 }
 
-std::int64_t product_of(const Shape& shape, int first) {
+std::int64_t axis_product(const Shape& shape, int first) {
   return std::accumulate(shape.begin() + first, shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
@@ -40,7 +40,7 @@ NormShape grouped_shape(const Array& x, std::int64_t groups, const char* what) {
   }
   NormShape shape{.groups = groups, .per_row = channels / groups, .channels = true};
   shape.rows = x.shape()[0] * groups;
-  shape.spatial = product_of(x.shape(), 2);
+  shape.spatial = axis_product(x.shape(), 2);
   shape.n = shape.per_row * shape.spatial;
   shape.row_axes = x.ndim();
   return shape;
@@ -68,7 +68,7 @@ NormShape norm_shape(const Array& x, const std::optional<Array>& weight,
     const Array* const given = weight ? &*weight : bias ? &*bias : nullptr;
     shape.row_axes = given == nullptr ? 1 : std::clamp(given->ndim(), 1, x.ndim());
     wanted.assign(x.shape().end() - shape.row_axes, x.shape().end());
-    shape.n = product_of(x.shape(), x.ndim() - shape.row_axes);
+    shape.n = axis_product(x.shape(), x.ndim() - shape.row_axes);
     shape.rows = shape.n == 0 ? 0 : x.size() / shape.n;
   }
   if (weight) require_affine(x, *weight, wanted, what, "weight");

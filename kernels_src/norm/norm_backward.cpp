@@ -109,26 +109,26 @@ const Kernel& norm_gradient_part(NormGradientPart part, const NormGradientJob& j
     const std::string sums =
         job.shape.channels ? format("norm_channel_sums<{}, {}, {}>", x, weight, kChannelThreads)
                            : format("norm_column_sums<{}, {}>", x, weight);
-    const auto with_sums = [&](std::string rows) {
+    const auto add_sums = [&](std::string rows) {
       std::vector names{std::move(rows)};
       if (job.wants_sums()) names.push_back(job.sink == NormSink::nowhere ? sums : partial);
       return names;
     };
     switch (part) {
       case NormGradientPart::rows:
-        return with_sums(format("norm_backward_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
-                                weight, tile.pack, tile.items, tile.width, tile.threads, kind,
-                                job.shape.channels, static_cast<int>(job.sink), adds, job.columns));
+        return add_sums(format("norm_backward_rows<{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
+                               weight, tile.pack, tile.items, tile.width, tile.threads, kind,
+                               job.shape.channels, static_cast<int>(job.sink), adds, job.columns));
       case NormGradientPart::staged_rows:
-        return with_sums(format("norm_backward_staged<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
-                                weight, tile.pack, tile.items, tile.threads, kind,
-                                static_cast<int>(job.sink), adds, job.columns));
+        return add_sums(format("norm_backward_staged<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
+                               weight, tile.pack, tile.items, tile.threads, kind,
+                               static_cast<int>(job.sink), adds, job.columns));
       case NormGradientPart::flowing_rows:
-        return with_sums(format("norm_backward_flow<{}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
-                                tile.pack, tile.items, tile.threads, kind, job.staged, adds));
+        return add_sums(format("norm_backward_flow<{}, {}, {}, {}, {}, {}, {}, {}>", x, weight,
+                               tile.pack, tile.items, tile.threads, kind, job.staged, adds));
       case NormGradientPart::long_rows:
-        return with_sums(format("norm_backward_long<{}, {}, {}, {}, {}, {}, {}>", x, weight,
-                                tile.pack, kLongThreads, kind, job.shape.channels, adds));
+        return add_sums(format("norm_backward_long<{}, {}, {}, {}, {}, {}, {}>", x, weight,
+                               tile.pack, kLongThreads, kind, job.shape.channels, adds));
       case NormGradientPart::add_partial:
         return std::vector{partial};
       default:

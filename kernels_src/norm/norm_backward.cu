@@ -44,25 +44,25 @@ __global__ void __launch_bounds__(Threads)
   Pack<T, V> next_x[Items], next_dy[Items];
   const auto load = [&](long long first) {
     const long long row = first + threadIdx.x / Width;
-    const int mine = row < rows ? packs : 0;
-    load_raw<V, Items, Width>(next_x, x + row * n, lane, mine);
-    load_raw<V, Items, Width>(next_dy, dy + row * n, lane, mine);
+    const int row_packs = row < rows ? packs : 0;
+    load_raw<V, Items, Width>(next_x, x + row * n, lane, row_packs);
+    load_raw<V, Items, Width>(next_dy, dy + row * n, lane, row_packs);
   };
   const long long begin = static_cast<long long>(blockIdx.x) * kRows;
   if (kAhead) load(begin);
   for (long long first = begin; first < rows; first += step) {
     const long long row = first + threadIdx.x / Width;
-    const int mine = row < rows ? packs : 0;
+    const int row_packs = row < rows ? packs : 0;
     if (!kAhead) load(first);
     Pack<T, V> raw_added[Adds ? Items : 1];
-    if constexpr (Adds) load_raw<V, Items, Width>(raw_added, added + row * n, lane, mine);
+    if constexpr (Adds) load_raw<V, Items, Width>(raw_added, added + row * n, lane, row_packs);
     C value[kHeld], gradient[kHeld];
-    for_held<V, Items, Width>(lane, mine, [&](int slot, int) {
+    for_held<V, Items, Width>(lane, row_packs, [&](int slot, int) {
       value[slot] = computed(next_x[slot / V].value, slot % V);
       gradient[slot] = computed(next_dy[slot / V].value, slot % V);
     });
     if (kAhead) load(first + step);
-    const HeldRow<W, V, Items, Width, Channels, C> for_row = {affine, row, lane, mine};
+    const HeldRow<W, V, Items, Width, Channels, C> for_row = {affine, row, lane, row_packs};
     const NormGradient<C> row_is =
         reduce_row<Kind, Width, Threads>(value, gradient, n, eps, for_row);
     for_row([&](int slot, C weight) {
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(Threads)
       if constexpr (Adds) value[slot] += computed(raw_added[slot / V].value, slot % V);
       if constexpr (Columns) column_sum[slot] += value[slot];
     });
-    store_held<V, Items, Width>(dx + row * n, lane, mine,
+    store_held<V, Items, Width>(dx + row * n, lane, row_packs,
                                 [&](int slot, int) { return value[slot]; });
     if (statistics != nullptr && lane == 0 && row < rows) statistics[row] = row_is.row_is;
   }
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
     if (Kind != kLayer) stage(row + gridDim.x);  // what it writes over has been read
     squared = block_reduce < Threads, Kind == kLayer ? 1 : -1 > (squared, SumTwo(), none);
     const NormGradient<C> row_is =
-        norm_gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+        finish_norm_gradient<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
     for_row([&](int slot, C weight) {
       const C dy_is = gradient(slot), x_is = value(slot);
       weight_sum[slot] += dy_is * row_is.normal(x_is);
@@ -300,7 +300,7 @@ __global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
     }
     squared = block_reduce < Threads, Kind == kLayer ? 1 : -1 > (squared, SumTwo(), none);
     const NormGradient<C> row_is =
-        norm_gradient_of<Kind>(C(0), squared.a, squared.b, plain.b, n, eps);
+        finish_norm_gradient<Kind>(C(0), squared.a, squared.b, plain.b, n, eps);
     const C factor = row_is.row_is.factor, slope = -factor * row_is.slope;
     const C base = -factor * row_is.mean_g;
 #pragma unroll
@@ -383,7 +383,7 @@ __global__ void __launch_bounds__(Threads)
     });
     squared = block_reduce < Threads, Kind == kLayer ? 1 : -1 > (squared, SumTwo(), none);
     const NormGradient<C> row_is =
-        norm_gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+        finish_norm_gradient<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
     Pack<T, V> result;
     for_row([&](C value, C g, int pack, int j) {
       C found = row_is(value, g);
@@ -400,10 +400,10 @@ constexpr int kColumnWarps = 32;
 
 /// Adds up the values of a block's warps for 32 columns; warp 0 gets the sums.
 template <typename C>
-__device__ __forceinline__ Two<C> add_warps(Two<C> mine) {
+__device__ __forceinline__ Two<C> add_warps(Two<C> local) {
   __shared__ Two<C> partial[kColumnWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  partial[warp][lane] = mine;
+  partial[warp][lane] = local;
   __syncthreads();
   Two<C> sum = partial[0][lane];
 #pragma unroll
@@ -422,14 +422,14 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
   const bool has_weight = blockIdx.y == 0 && weight != nullptr;
   const bool has_bias = blockIdx.y == 0 && bias != nullptr;
   const C* const first = has_weight ? weight_sums : column_sums;
-  Two<C> mine = {C(0), C(0)};
+  Two<C> local = {C(0), C(0)};
 #pragma unroll 8
   for (int part = threadIdx.x / 32; column < n && part < parts; part += kColumnWarps) {
     const long long at = static_cast<long long>(part) * n + column;
-    if (has_weight || blockIdx.y == 1) mine.a += first[at];
-    if (has_bias) mine.b += bias_sums[at];
+    if (has_weight || blockIdx.y == 1) local.a += first[at];
+    if (has_bias) local.b += bias_sums[at];
   }
-  const Two<C> sum = add_warps(mine);
+  const Two<C> sum = add_warps(local);
   if (threadIdx.x >= 32 || column >= n) return;
   if (has_weight) weight[column] = from_compute<W>(static_cast<Compute<W>>(sum.a));
   if (has_bias) bias[column] = from_compute<W>(static_cast<Compute<W>>(sum.b));
@@ -445,15 +445,15 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
                      int n) {
   using C = Compute<T>;
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
-  Two<C> mine = {C(0), C(0)};
+  Two<C> local = {C(0), C(0)};
 #pragma unroll 4
   for (long long row = threadIdx.x / 32; column < n && row < rows; row += kColumnWarps) {
     const C dy_is = to_compute(dy[row * n + column]);
     const RowStatistics<C> row_is = statistics[row];
-    mine.a += dy_is * ((to_compute(x[row * n + column]) - row_is.mean) * row_is.factor);
-    mine.b += dy_is;
+    local.a += dy_is * ((to_compute(x[row * n + column]) - row_is.mean) * row_is.factor);
+    local.b += dy_is;
   }
-  const Two<C> sum = add_warps(mine);
+  const Two<C> sum = add_warps(local);
   if (threadIdx.x >= 32 || column >= n) return;
   if (weight != nullptr) weight[column] = from_compute<W>(static_cast<Compute<W>>(sum.a));
   if (bias != nullptr) bias[column] = from_compute<W>(static_cast<Compute<W>>(sum.b));
@@ -469,19 +469,19 @@ __global__ void __launch_bounds__(Threads)
                       const AffineArguments affine) {
   using C = Compute<T>;
   const int channel = blockIdx.x, channels = affine.groups * affine.per_row;
-  Two<C> mine = {C(0), C(0)};
+  Two<C> local = {C(0), C(0)};
   for (long long b = 0; b < batch; ++b) {
     const RowStatistics<C> row_is = statistics[b * affine.groups + channel / affine.per_row];
     const long long base = (b * channels + channel) * affine.spatial;
 #pragma unroll 4
     for (int i = threadIdx.x; i < affine.spatial; i += Threads) {
       const C dy_is = to_compute(dy[base + i]);
-      mine.a += dy_is * ((to_compute(x[base + i]) - row_is.mean) * row_is.factor);
-      mine.b += dy_is;
+      local.a += dy_is * ((to_compute(x[base + i]) - row_is.mean) * row_is.factor);
+      local.b += dy_is;
     }
   }
-  mine = block_reduce<Threads>(mine, SumTwo(), Two<C>{C(0), C(0)});
+  local = block_reduce<Threads>(local, SumTwo(), Two<C>{C(0), C(0)});
   if (threadIdx.x != 0) return;
-  if (weight != nullptr) weight[channel] = from_compute<W>(static_cast<Compute<W>>(mine.a));
-  if (bias != nullptr) bias[channel] = from_compute<W>(static_cast<Compute<W>>(mine.b));
+  if (weight != nullptr) weight[channel] = from_compute<W>(static_cast<Compute<W>>(local.a));
+  if (bias != nullptr) bias[channel] = from_compute<W>(static_cast<Compute<W>>(local.b));
 }

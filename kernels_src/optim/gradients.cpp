@@ -58,11 +58,11 @@ GradientNorm gradient_norm(const std::vector<Array>& grads, double limit, double
                                   [&] { return format("finish_norm<{}>", kind.name); });
   KernelsAhead kernels;
   kernels.begin(finish, device);
-  for (const auto& [group, members] : groups_of_types(whole, whole)) {
+  for (const auto& [group, members] : type_groups(whole, whole)) {
     const auto key =
         InstanceKey().type(group.grad).add(kind.number, 2).add(group.width, 3).add(2, 2);
     const LazyKernel& kernel = optimizer_family().instance(key, [&, &shape = group] {
-      return format("norm_of_chunks<{}, {}, {}>", device_type(shape.grad), kind.name, shape.width);
+      return format("chunk_norms<{}, {}, {}>", device_type(shape.grad), kind.name, shape.width);
     });
     for_each_table(
         members, whole,
@@ -91,7 +91,7 @@ void scale_tensors(const std::vector<Array>& tensors, const Array& scale, const 
   require_optimizer_list(tensors, tensors, "grads", true);
   const CUdeviceptr factor = word_address(scale, ScalarType::float32, "scale", device);
   const Stream on = stream ? stream : Stream::legacy(device);
-  for (const auto& [group, members] : groups_of_types(tensors, tensors)) {
+  for (const auto& [group, members] : type_groups(tensors, tensors)) {
     const auto key = InstanceKey().type(group.grad).add(group.width, 3).add(0, 2);
     const LazyKernel& kernel = optimizer_family().instance(key, [&, &shape = group] {
       return format("scale_tensors<{}, {}>", device_type(shape.grad), shape.width);
@@ -133,7 +133,7 @@ void blend_tensors(const std::vector<Array>& to, const std::vector<Array>& from,
   const Stream on = stream ? stream : Stream::legacy(device);
   const std::vector<Array> whole = contiguous_tensors(from, stream);
   const std::int32_t is_factor = !count || count->is_factor ? 1 : 0;
-  const OptimizerGroups groups = groups_of_types(to, whole);
+  const OptimizerGroups groups = type_groups(to, whole);
   std::vector<const Kernel*> kernels;
   for (const auto& [group, members] : groups) {
     const auto key =

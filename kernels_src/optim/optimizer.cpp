@@ -47,8 +47,8 @@ OptimizerKind optimizer_kind(const OptimizerOptions& options) {
   return options.momentum != 0 ? OptimizerKind{"Momentum", 1} : OptimizerKind{"Plain", 0};
 }
 
-const LazyKernel& step_of_group(const OptimizerGroup& group, const OptimizerKind& kind,
-                                const OptimizerOptions& options, bool master) {
+const LazyKernel& group_step(const OptimizerGroup& group, const OptimizerKind& kind,
+                             const OptimizerOptions& options, bool master) {
   const auto key = InstanceKey()
                        .add(options.rule, 3)
                        .add(kind.states, 2)
@@ -170,7 +170,7 @@ PreparedPart prepare_part(const OptimizerPart& part, const Stream& stream) {
   made.grads = contiguous_tensors(tensors.grads, stream);
   made.groups = optimizer_groups(tensors, made.grads, kind.states);
   for (const auto& [group, members] : made.groups)
-    made.kernels.push_back(&step_of_group(group, kind, options, master).on(device));
+    made.kernels.push_back(&group_step(group, kind, options, master).on(device));
   return made;
 }
 

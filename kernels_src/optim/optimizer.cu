@@ -38,7 +38,7 @@ struct Place {
   UInt64 first, end;  // elements
 };
 
-__device__ __forceinline__ Place place_of(const Tensors& tensors) {
+__device__ __forceinline__ Place find_place(const Tensors& tensors) {
   int low = 0, high = tensors.count - 1;
   while (low < high) {
     const int middle = (low + high) / 2;
@@ -66,7 +66,7 @@ struct Factors {
 };
 
 template <typename Real>
-__device__ Factors<Real> factors_of(Settings s) {
+__device__ Factors<Real> step_factors(Settings s) {
   if (s.words != nullptr) {
     s.rate = s.words[0];
     s.beta1 = s.words[1];
@@ -254,8 +254,8 @@ __global__ void __launch_bounds__(kThreads)
   using Real = Compute<State>;
   if (settings.skip != nullptr && *settings.skip != 0) return;
   __shared__ Factors<Real> shared;
-  if (threadIdx.x == 0) shared = factors_of<Real>(settings);
-  const Place place = place_of(tensors);
+  if (threadIdx.x == 0) shared = step_factors<Real>(settings);
+  const Place place = find_place(tensors);
   const int t = place.tensor;
   Real scale = settings.scale != nullptr ? static_cast<Real>(*settings.scale) : Real(1);
   if (settings.maximize) scale = -scale;
@@ -310,24 +310,24 @@ enum NormOrder { kLargest, kMagnitudes, kSquares, kPowers };
 /// partial[block]: the sum of |g| to the power of `order` over a chunk, or its largest magnitude.
 template <typename Grad, NormOrder kOrder, int Width>
 __global__ void __launch_bounds__(kThreads)
-    norm_of_chunks(double* partial, const Tensors tensors, double order) {
+    chunk_norms(double* partial, const Tensors tensors, double order) {
   using Real = Compute<Grad>;
-  const Place place = place_of(tensors);
+  const Place place = find_place(tensors);
   const Real power = static_cast<Real>(order);
-  Real own = 0;
+  Real local = 0;
 #pragma unroll 4
   for (UInt64 i = place.first + threadIdx.x * Width; i < place.end; i += kThreads * Width) {
     const auto grad = load<Grad, Width>(tensors.grad[place.tensor], i, place.end);
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
       const Real g = to_compute(grad.value[j]);
-      if (kOrder == kLargest) own = Maximum()(own, abs(g));
-      if (kOrder == kMagnitudes) own += abs(g);
-      if (kOrder == kSquares) own += g * g;
-      if (kOrder == kPowers) own += pow(abs(g), power);
+      if (kOrder == kLargest) local = Maximum()(local, abs(g));
+      if (kOrder == kMagnitudes) local += abs(g);
+      if (kOrder == kSquares) local += g * g;
+      if (kOrder == kPowers) local += pow(abs(g), power);
     }
   }
-  const double wide = static_cast<double>(own);
+  const double wide = static_cast<double>(local);
   const double all = kOrder == kLargest ? block_reduce<kThreads>(wide, Maximum(), 0.0)
                                         : block_reduce<kThreads>(wide, Sum(), 0.0);
   if (threadIdx.x == 0) partial[blockIdx.x] = all;
@@ -338,16 +338,16 @@ template <NormOrder kOrder>
 __global__ void __launch_bounds__(1024)
     finish_norm(float* norm, float* scale, const double* partial, unsigned count, double limit,
                 double order) {
-  double own = 0;
+  double local = 0;
   for (unsigned i = threadIdx.x; i < count; i += 1024) {
-    own = kOrder == kLargest ? Maximum()(own, partial[i]) : own + partial[i];
+    local = kOrder == kLargest ? Maximum()(local, partial[i]) : local + partial[i];
   }
-  own = kOrder == kLargest ? block_reduce<1024>(own, Maximum(), 0.0)
-                           : block_reduce<1024>(own, Sum(), 0.0);
+  local = kOrder == kLargest ? block_reduce<1024>(local, Maximum(), 0.0)
+                             : block_reduce<1024>(local, Sum(), 0.0);
   if (threadIdx.x != 0) return;
-  double whole = own;
-  if (kOrder == kSquares) whole = sqrt(own);
-  if (kOrder == kPowers) whole = pow(own, 1 / order);
+  double whole = local;
+  if (kOrder == kSquares) whole = sqrt(local);
+  if (kOrder == kPowers) whole = pow(local, 1 / order);
   const double factor = limit / (whole + 1e-6);
   *norm = static_cast<float>(whole);
   *scale = static_cast<float>(factor > 1 ? 1.0 : factor);
@@ -360,7 +360,7 @@ __global__ void __launch_bounds__(kThreads)
   using Real = Compute<Grad>;
   const Real factor = static_cast<Real>(*scale);
   if (factor == 1) return;
-  const Place place = place_of(tensors);
+  const Place place = find_place(tensors);
   for (UInt64 i = place.first + threadIdx.x * Width; i < place.end; i += kThreads * Width) {
     auto grad = load<Grad, Width>(tensors.param[place.tensor], i, place.end);
 #pragma unroll
@@ -384,7 +384,7 @@ __global__ void __launch_bounds__(kThreads)
   const Real kept = static_cast<Real>(alpha);
   const bool weighted = weight != nullptr && is_factor != 0;
   const Real added = static_cast<Real>(beta * (weighted ? static_cast<double>(*weight) : 1.0));
-  const Place place = place_of(tensors);
+  const Place place = find_place(tensors);
   for (UInt64 i = place.first + threadIdx.x * Width; i < place.end; i += kThreads * Width) {
     const auto from = load<From, Width>(tensors.grad[place.tensor], i, place.end);
     Pack<To, Width> to = {};

@@ -74,7 +74,7 @@ std::vector<Array> contiguous_tensors(const std::vector<Array>& arrays, const St
   return made;
 }
 
-OptimizerGroups groups_of_types(const std::vector<Array>& to, const std::vector<Array>& from) {
+OptimizerGroups type_groups(const std::vector<Array>& to, const std::vector<Array>& from) {
   OptimizerGroups groups;
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::array<const Array*, 2> both = {&to[i], &from[i]};

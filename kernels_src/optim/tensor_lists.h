@@ -38,7 +38,7 @@ std::vector<Array> contiguous_tensors(const std::vector<Array>& arrays, const St
 
 /// Tensors whose types and packs are equal; `to` stand for parameters and states, `from` for
 /// gradients.
-OptimizerGroups groups_of_types(const std::vector<Array>& to, const std::vector<Array>& from);
+OptimizerGroups type_groups(const std::vector<Array>& to, const std::vector<Array>& from);
 
 /// One block for each chunk of the table.
 LaunchConfig table_config(const TensorTable& table, const Stream& on);

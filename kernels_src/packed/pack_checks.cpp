@@ -12,7 +12,7 @@ namespace {
 void require_pack(const Array& array, ScalarType type, std::int64_t count, const PackCall& call,
                   const char* what) {
   require_type(array, type, what);
-  require_device_of(array, call.blocks[0], what);
+  require_device_match(array, call.blocks[0], what);
   if (array.size() != count)
     throw InvalidArgument(
         format("Incompatible dimensions: weights of shape ({}, {}) have {} "
@@ -67,7 +67,7 @@ void check_blocks(const PackCall& call) {
       return require_pack(call.blocks[2], ScalarType::float32, 1, call, "the scale of all");
     case PackedKind::tiles:
       require_pack(call.blocks[0], ScalarType::float8_e4m3fn, size, call, "weights");
-      require_device_of(call.blocks[1], call.blocks[0], "scales");
+      require_device_match(call.blocks[1], call.blocks[0], "scales");
       require_type(call.blocks[1], ScalarType::float32, "the array of scales");
       return require_shape(
           call.blocks[1],

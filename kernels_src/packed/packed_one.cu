@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   Ring ring;
   ring.start(weights, stages + warp * Ring::kBytes, full[warp], warp, p.n);
   if constexpr (kTable) PairTable::fill<typename Format::Codes>(memory);
-  wait_for_previous();
+  pdl_launch_then_wait();
   ring.fill(weights);
   OwnColumn<T, Format> columns[kColumns];
 #pragma unroll

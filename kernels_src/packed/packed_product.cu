@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(Warps * 32, (resident_blocks<Warps, ColTiles>(
         weights, block, block / 2, weights.blocks,
         [](unsigned, const UInt8* from, unsigned bytes) { fetch_bulk(from, bytes); });
   }
-  wait_for_previous();
+  pdl_launch_then_wait();
   walk.start(p, weights);
   unsigned chunk = begin + threadIdx.x / 32;
 #pragma unroll 1

@@ -21,12 +21,12 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   unsigned char* const stages = memory + (kTable ? PairTable::kBytes : 0);
   Sums of_tiles(reinterpret_cast<float*>(stages + Ring::kBytes));
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-  let_next_begin();
+  pdl_launch_dependents();
   Ring ring;
   ring.start(p, weights, stages, full);
   if (threadIdx.x == 0) ring.template fill<false>(weights);
   if constexpr (kTable) PairTable::fill<typename Format::Codes>(memory);
-  wait_for_previous();
+  pdl_launch_then_wait();
   // A warp's units, in the block's part of k.
   const unsigned first = ring.count * warp / Warps, end = ring.count * (warp + 1) / Warps;
   Columns columns;

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(Warps * 32, 32 / (Warps * Unroll))
     PairTable::fill<typename Format::Codes>(memory);
     __syncthreads();
   }
-  wait_for_previous();
+  pdl_launch_then_wait();
   const unsigned mask = CodeMask<typename Format::Codes>::kValue * p.splits;  // splits is 1
   const PairTable table = {memory + lane * 4};
   float rows[2] = {};

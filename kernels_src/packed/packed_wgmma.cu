@@ -240,7 +240,7 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
   if constexpr (TakesPairTable<typename Format::Codes>::kValue)
     PairTable::fill<typename Format::Codes>(shared.table);
   __syncthreads();
-  wait_for_previous();
+  pdl_launch_then_wait();
   using Rows = typename Either<Of::kWhole, UnitRows<T, Read, Of::kColumns>,
                                WgmmaRows<T, Read, Of::kColumns, kAll>>::Type;
   Rows rows;

@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(Warps * 32)
   ring.start(weights, memory + warp * Ring::kBytes, full[warp], warp, p.n);
   Digits::clear(zeros);
   __syncthreads();
-  wait_for_previous();
+  pdl_launch_then_wait();
   typename Digits::Column next;
   next.load(p, ring.first, lane);
   ring.fill(weights);

@@ -65,7 +65,7 @@ Array add_to_linear(const Array& a, const Array& b, const Stream& stream,
                     const std::optional<Array>& out = {}) {
   const std::array<Operand, 2> operands = {Operand{&a}, Operand{&b}};
   if (!out) return elementwise(Operation::add, operands, stream);
-  elementwise_into(*out, Operation::add, operands, stream);
+  write_elementwise(*out, Operation::add, operands, stream);
   return *out;
 }
 
@@ -78,9 +78,9 @@ std::optional<Array> linear_target(const LinearCall& call, const Shape& shape, s
   require_apart(call.out, form,
                 {{"x", &call.x},
                  {"weight", &call.weights},
-                 {"bias", pointer_of(call.bias)},
-                 {"scale", pointer_of(call.scale)}});
-  require_apart_or_same(call.out, form, {{"residual", pointer_of(call.residual)}});
+                 {"bias", pointer_or_null(call.bias)},
+                 {"scale", pointer_or_null(call.scale)}});
+  require_apart_or_same(call.out, form, {{"residual", pointer_or_null(call.residual)}});
   if (target) target = target->reshape({rows, shape.back()});
   return target;
 }

@@ -60,10 +60,10 @@ std::optional<Array> packed_target(const PackedLinearCall& call, const Shape& sh
                                    const Stream& on) {
   const ResultForm form{"linear", call.x.device(), shape, call.x.type()};
   std::optional<Array> target = direct_target(call.out, form, on);
-  require_apart(call.out, form, {{"x", &call.x}, {"bias", pointer_of(call.bias)}});
-  require_apart_or_same(call.out, form, {{"residual", pointer_of(call.residual)}});
+  require_apart(call.out, form, {{"x", &call.x}, {"bias", pointer_or_null(call.bias)}});
+  require_apart_or_same(call.out, form, {{"residual", pointer_or_null(call.residual)}});
   for (const auto& part : call.weights.parts) {
-    require_apart(call.out, form, {{"weight", pointer_of(part)}});
+    require_apart(call.out, form, {{"weight", pointer_or_null(part)}});
   }
   return target;
 }

@@ -69,9 +69,9 @@ const LazyKernel& quantize_short_kernel(ScalarType to, ScalarType from, const Qu
 
 void quantize_short(const Array& in, const Quantized& result, const QuantizePlan& plan,
                     const Stream& on) {
-  const std::uint64_t rows_of_block = plan.lanes == 32 ? kQuantizeThreads / 32 : 1;
+  const std::uint64_t block_rows = plan.lanes == 32 ? kQuantizeThreads / 32 : 1;
   LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>((plan.rows + rows_of_block - 1) / rows_of_block)};
+  config.grid = {static_cast<std::uint32_t>((plan.rows + block_rows - 1) / block_rows)};
   config.block = {std::max(plan.lanes, kQuantizeThreads)};
   config.stream = on;
   launch(quantize_short_kernel(result.values.type(), in.type(), plan).on(in.device()), config,
@@ -102,9 +102,8 @@ void quantize_parts(const Array& in, const Quantized& result, const QuantizePlan
                            ScalarType::float32, stream);
     found = partial.address();
     const auto key = InstanceKey().type(in.type()).add(plan.width, 4).add(1, 2);
-    const LazyKernel& kernel = quantize_family().instance(key, [&] {
-      return format("largest_of_parts<{}, {}>", device_type(in.type()), plan.width);
-    });
+    const LazyKernel& kernel = quantize_family().instance(
+        key, [&] { return format("part_maxima<{}, {}>", device_type(in.type()), plan.width); });
     launch(kernel.on(device), config, found, in.address(), plan.rows, plan.columns, plan.part);
     partial.use_on(on);
   }
@@ -211,8 +210,8 @@ Quantized quantize_blocks(const Array& x, std::int64_t block, ScalarType type,
     return format("quantize_blocks<{}, {}, {}, {}>", device_type(type), device_type(in.type()),
                   block, width);
   });
-  const std::int64_t rows_of_block = kQuantizeThreads / std::min<std::int64_t>(32, block / width);
-  const std::int64_t parts = (rows + rows_of_block - 1) / rows_of_block;
+  const std::int64_t block_rows = kQuantizeThreads / std::min<std::int64_t>(32, block / width);
+  const std::int64_t parts = (rows + block_rows - 1) / block_rows;
   LaunchConfig config;
   config.grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(parts, 1 << 20)),
                  static_cast<std::uint32_t>(places)};

@@ -12,7 +12,7 @@ struct Target;
 template <>
 struct Target<Int8> {
   static constexpr float kLimit = 127.0f;
-  __device__ static Int8 of(float x) {
+  __device__ static Int8 apply(float x) {
     if (x != x) return 0;
     return static_cast<Int8>(__float2int_rn(fminf(fmaxf(x, -kLimit), kLimit)));
   }
@@ -20,7 +20,7 @@ struct Target<Int8> {
 template <>
 struct Target<Float8E4M3> {
   static constexpr float kLimit = 448.0f;
-  __device__ static Float8E4M3 of(float x) {
+  __device__ static Float8E4M3 apply(float x) {
     if (x != x) return from_float<Float8E4M3>(x);
     return from_float<Float8E4M3>(fminf(fmaxf(x, -kLimit), kLimit));
   }
@@ -28,7 +28,7 @@ struct Target<Float8E4M3> {
 template <>
 struct Target<Float8E5M2> {
   static constexpr float kLimit = 57344.0f;
-  __device__ static Float8E5M2 of(float x) {
+  __device__ static Float8E5M2 apply(float x) {
     if (x != x) return from_float<Float8E5M2>(x);
     return from_float<Float8E5M2>(fminf(fmaxf(x, -kLimit), kLimit));
   }
@@ -55,7 +55,7 @@ __device__ __forceinline__ void write(Q* row, UInt64 at, const Pack<T, Width>& p
   const float divisor = scale == 0 ? 1.0f : scale;
 #pragma unroll
   for (int i = 0; i < Width; ++i) {
-    result.value[i] = Target<Q>::of(to_compute(pack.value[i]) / divisor);
+    result.value[i] = Target<Q>::apply(to_compute(pack.value[i]) / divisor);
   }
   *reinterpret_cast<Pack<Q, Width>*>(row + at) = result;
 }
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
 /// The largest magnitude of each part of each row; a block a part, blockIdx.y and .z the row.
 template <typename T, int Width>
 __global__ void __launch_bounds__(kThreads)
-    largest_of_parts(float* partial, const T* in, UInt64 rows, UInt64 columns, UInt64 part) {
+    part_maxima(float* partial, const T* in, UInt64 rows, UInt64 columns, UInt64 part) {
   const UInt64 row = static_cast<UInt64>(blockIdx.z) * gridDim.y + blockIdx.y;
   if (row >= rows) return;
   const UInt64 begin = blockIdx.x * part, end = min(begin + part, columns);
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) partial[row * gridDim.x + blockIdx.x] = most;
 }
 
-/// Parts of rows: by `partial` of largest_of_parts, or where there is none, by the given scales,
+/// Parts of rows: by `partial` of part_maxima, or where there is none, by the given scales,
 /// one for every `scale_stride`-th row.
 template <typename Q, typename T, int Width>
 __global__ void __launch_bounds__(kThreads)

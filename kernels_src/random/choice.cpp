@@ -43,8 +43,8 @@ LaunchConfig choice_blocks(std::uint64_t items, const Stream& stream) {
 
 }  // namespace
 
-Array choose_with_replacement(const Array& weights, std::int64_t count, const RandomState& state,
-                              const Stream& stream) {
+Array choose_repeatedly(const Array& weights, std::int64_t count, const RandomState& state,
+                        const Stream& stream) {
   if (weights.type() != ScalarType::float64 || weights.ndim() != 1 || !weights.is_contiguous())
     throw InvalidArgument(
         format("weights are float64 of one axis without gaps, not {}", weights.identify()));

@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(kThreads) cumulate(double* out, const double* 
     if (lane == 31) warp_total[warp] = within;
     __syncthreads();
     const double total = warp_scan(warp_total[lane], lane);
-    const double own = __shfl_sync(~0u, total, (warp + 31) % 32);
-    const double start = before + (warp > 0 ? own : 0) + (lane > 0 ? earlier : 0);
+    const double earlier_warps = __shfl_sync(~0u, total, (warp + 31) % 32);
+    const double start = before + (warp > 0 ? earlier_warps : 0) + (lane > 0 ? earlier : 0);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       const UInt64 place = first + threadIdx.x * kEach + i;

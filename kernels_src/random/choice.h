@@ -13,8 +13,8 @@ namespace kernwright::kernels {
 /// chance of its weight over the sum of all (running sums in float64, then a binary search): int64.
 /// Weights of 0, below and NaN are never chosen; where all are, the result is n - 1. Uses the
 /// offsets up to offset + count. Throws InvalidArgument.
-Array choose_with_replacement(const Array& weights, std::int64_t count, const RandomState& state,
-                              const Stream& stream = {});
+Array choose_repeatedly(const Array& weights, std::int64_t count, const RandomState& state,
+                        const Stream& stream = {});
 
 /// Rows (along the first axis) of `array`, any strides: row i of the result is row index[i], which
 /// the caller knows to be inside. `index` is int32 or int64, one axis, contiguous. Throws

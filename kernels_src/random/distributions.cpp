@@ -92,7 +92,7 @@ void fill_random(const Array& out, Distribution kind, const DistributionParamete
   }
   const Array made = Array::empty(out.device(), out.shape(), out.type(), stream);
   fill_random_contiguous(made, kind, parameters, state, stream);
-  copy_into(out, made, stream);
+  copy_elements(out, made, stream);
 }
 
 void require_random_floating(const Array& out, const char* what) {

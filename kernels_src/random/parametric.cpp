@@ -29,12 +29,12 @@ struct ParametricDistribution {
   NumberKind numbers;
 };
 constexpr std::array kParametricDistributions = {
-    ParametricDistribution{"uniform", "UniformOf<{}>", 2, NumberKind::floating},
+    ParametricDistribution{"uniform", "UniformDraw<{}>", 2, NumberKind::floating},
     ParametricDistribution{"normal", "Scaled<Normal, {}, 1>", 2, NumberKind::floating},
     ParametricDistribution{"exponential", "Scaled<Exponential, {}, 0>", 1, NumberKind::floating},
-    ParametricDistribution{"gamma", "GammaOf<{}>", 2, NumberKind::floating},
-    ParametricDistribution{"bernoulli", "BernoulliOf<{}>", 1, NumberKind::real},
-    ParametricDistribution{"integers", "IntegersOf<{}>", 2, NumberKind::integer},
+    ParametricDistribution{"gamma", "GammaDraw<{}>", 2, NumberKind::floating},
+    ParametricDistribution{"bernoulli", "BernoulliDraw<{}>", 1, NumberKind::real},
+    ParametricDistribution{"integers", "IntegerDraw<{}>", 2, NumberKind::integer},
     ParametricDistribution{"laplace", "Continuous<Laplace, {}>", 2, NumberKind::floating},
     ParametricDistribution{"logistic", "Continuous<Logistic, {}>", 2, NumberKind::floating},
     ParametricDistribution{"gumbel", "Continuous<Gumbel, {}>", 2, NumberKind::floating},
@@ -179,7 +179,7 @@ void fill_parametric(const Array& out, std::string_view kind,
   made.use_on(on);
   use_parameters_on(parameters, on);
   state.use_on(on);
-  if (!out.is_contiguous()) copy_into(out, made, stream);
+  if (!out.is_contiguous()) copy_elements(out, made, stream);
 }
 
 void fill_multinomial(const Array& out, const Array& chances, const RandomParameter& trials,

@@ -12,10 +12,10 @@ struct ParameterValues {
   const double* array[kMostParameters];
   double value[kMostParameters];
 
-  __device__ void read(UInt64 i, double* into) const {
+  __device__ void read(UInt64 i, double* values) const {
 #pragma unroll
     for (int k = 0; k < kMostParameters; ++k) {
-      into[k] = array[k] != nullptr ? array[k][i] : value[k];
+      values[k] = array[k] != nullptr ? array[k][i] : value[k];
     }
   }
 };
@@ -66,21 +66,21 @@ struct Scaled {
   }
 };
 template <typename T>
-struct UniformOf {
+struct UniformDraw {
   __device__ static T draw(UInt64 seed, UInt64 offset, UInt64 i, const double* p) {
     if (!(p[0] <= p[1])) return from_compute<T>(quiet_nan<Compute<T>>());
     return Filled<Uniform, T>::draw(seed, offset, i, p);
   }
 };
 template <typename T>
-struct GammaOf {
+struct GammaDraw {
   __device__ static T draw(UInt64 seed, UInt64 offset, UInt64 i, const double* p) {
     if (!is_gamma_shape(p[0])) return from_compute<T>(quiet_nan<Compute<T>>());
     return Scaled<Gamma, T, 1>::draw(seed, offset, i, p);
   }
 };
 template <typename T>
-struct BernoulliOf {
+struct BernoulliDraw {
   __device__ static T draw(UInt64 seed, UInt64 offset, UInt64 i, const double* p) {
     const double chance = p[0] > 0 ? fmin(p[0], 1.0) : 0.0;  // NaN is no chance
     const UInt64 range = static_cast<UInt64>(rint(chance * 4294967296.0));
@@ -89,7 +89,7 @@ struct BernoulliOf {
 };
 /// The bits of p[0] and p[1] are the lowest number and their count, 0 for 2 to the 64.
 template <typename T>
-struct IntegersOf {
+struct IntegerDraw {
   __device__ static T draw(UInt64 seed, UInt64 offset, UInt64 i, const double* p) {
     const UInt64 low = static_cast<UInt64>(__double_as_longlong(p[0]));
     const UInt64 range = static_cast<UInt64>(__double_as_longlong(p[1]));

@@ -27,9 +27,9 @@ const Kernel& order_kernel(Device& device, OrderStep step, ScalarType type = Sca
     constexpr std::array names = {"permute_few", "permute_many", "weighted_keys", "sort_tiles",
                                   "merge_tiles", "merge_far",    "take_indices"};
     const std::string name = names[static_cast<std::size_t>(step)];
-    const bool of_type =
+    const bool is_typed =
         step == OrderStep::few || step == OrderStep::many || step == OrderStep::take;
-    return of_type ? format("{}<{}>", name, device_type(type)) : name;
+    return is_typed ? format("{}<{}>", name, device_type(type)) : name;
   });
   return kernel.on(device);
 }

@@ -20,7 +20,7 @@ struct RecurrenceShape {
   std::int32_t hidden, batch, units, rows;
 };
 
-inline int gates_of(RecurrentCell cell) { return cell == RecurrentCell::lstm ? 4 : 3; }
+inline int gate_count(RecurrentCell cell) { return cell == RecurrentCell::lstm ? 4 : 3; }
 
 /// A row-major array of that shape, type and device. Throws InvalidArgument, which names it.
 Array require_recurrent(const Array& array, const char* name, const Shape& shape, const Array& like,
@@ -31,7 +31,7 @@ void require_written(const Array& array, const char* name, const Shape& shape, c
 inline CUdeviceptr address_or_null(const std::optional<Array>& array) {
   return array ? array->address() : 0;
 }
-inline std::array<CUdeviceptr, 2> addresses_of(const std::vector<Array>& arrays) {
+inline std::array<CUdeviceptr, 2> array_addresses(const std::vector<Array>& arrays) {
   std::array<CUdeviceptr, 2> made{};
   for (std::size_t i = 0; i < arrays.size() && i < 2; ++i) made[i] = arrays[i].address();
   return made;

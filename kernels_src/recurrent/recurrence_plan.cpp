@@ -64,7 +64,7 @@ RecurrencePlan finished(RecurrencePlan plan, const RecurrenceExtent& e, std::int
   return plan;
 }
 
-std::int64_t blocks_of(const RecurrenceExtent& e, const RecurrencePlan& plan) {
+std::int64_t block_config(const RecurrenceExtent& e, const RecurrencePlan& plan) {
   return ceil_div(e.batch, plan.rows) * plan.blocks * e.directions;
 }
 
@@ -83,18 +83,18 @@ std::optional<RecurrencePlan> resident_plan(const RecurrenceDevice& device,
   const std::int64_t usable = !grid && request.blocks > 1 ? all - all / 8 : all;
   share_batch(plan, e, usable / (std::int64_t{plan.blocks} * e.directions));
   if (!fit_rows(plan, e, device.shared_bytes)) return {};
-  if (grid && blocks_of(e, plan) > all) return {};  // all must be at work at once
+  if (grid && block_config(e, plan) > all) return {};  // all must be at work at once
   return finished(plan, e, kMostRecurrenceWarps);
 }
 
-std::int64_t cycles_of_step(const RecurrenceDevice& device, const RecurrenceExtent& e,
-                            const RecurrencePlan& plan) {
+std::int64_t step_cycles(const RecurrenceDevice& device, const RecurrenceExtent& e,
+                         const RecurrencePlan& plan) {
   const std::int64_t all = device.multiprocessors;
   const std::int64_t elements = e.gates * plan.units * recurrence_pitch(e);
   const auto element = static_cast<std::int64_t>(scalar_size(e.type));
   const std::int64_t passes = plan.rows / plan.rows_at_once;
   const std::int64_t vectors = elements / (e.gates * e.units) * plan.rows_at_once * 4;
-  const std::int64_t blocks = blocks_of(e, plan), waves = ceil_div(blocks, all);
+  const std::int64_t blocks = block_config(e, plan), waves = ceil_div(blocks, all);
   const std::int64_t computed = plan.rows * elements / kProductsPerCycle;
   if (!plan.is_resident()) {
     const std::int64_t read = blocks * passes * elements * element / kCacheBytesPerCycle;
@@ -149,7 +149,7 @@ RecurrencePlan plan_recurrence(const RecurrenceDevice& device, const RecurrenceE
   for (const int each : {8, 16, 32, 64, 128}) candidates.push_back({RecurrenceWay::grid, each});
   for (const RecurrenceRequest& each : candidates) {
     const auto plan = resident_plan(device, extent, each);
-    if (plan && cycles_of_step(device, extent, *plan) < cycles_of_step(device, extent, best))
+    if (plan && step_cycles(device, extent, *plan) < step_cycles(device, extent, best))
       best = *plan;
   }
   return best;

@@ -55,7 +55,7 @@ std::optional<Array> recurrence_meetings(const RecurrenceExtent& extent, const R
 
 void hand_over_state(const std::optional<Array>& from, const Array& to, const Stream& stream) {
   if (to.size() == 0) return;
-  if (from) return copy_into(to, *from, stream);
+  if (from) return copy_elements(to, *from, stream);
   fill(to.device(), to.address(), 0, 1, to.nbytes(), stream);
   to.use_on(stream);
 }
@@ -80,7 +80,7 @@ struct LayerExtents {
   std::int64_t directions, gates;
 };
 
-LayerExtents extents_of_layer(const RecurrentLayer& layer) {
+LayerExtents layer_extents(const RecurrentLayer& layer) {
   const std::size_t directions = layer.gates.size();
   const bool whole = (directions == 1 || directions == 2) && layer.weights.size() == directions &&
                      (layer.biases.empty() || layer.biases.size() == directions);
@@ -92,7 +92,7 @@ LayerExtents extents_of_layer(const RecurrentLayer& layer) {
         format("recurrent: gates are {}, and must be float16, bfloat16, float32 or "
                "float64",
                scalar_name(gates.type())));
-  const int each = gates_of(layer.cell);
+  const int each = gate_count(layer.cell);
   if (gates.ndim() != 3 || gates.shape()[2] < each || gates.shape()[2] % each != 0)
     throw InvalidArgument(format("gates must have the shape (length, batch, {} * hidden), got {}",
                                  each, gates.identify()));
@@ -149,11 +149,11 @@ ForwardArrays forward_arrays(const RecurrentLayer& layer, const LayerExtents& e,
                              const RecurrentResult& result, const std::optional<Array>& carry) {
   const std::int64_t step = e.gates * e.hidden, wide = e.directions * e.hidden;
   const bool first = layer.batch_first;
-  return {.gates = addresses_of(layer.gates),
-          .weights = addresses_of(layer.weights),
-          .bias = addresses_of(layer.biases),
-          .saved = addresses_of(result.saved),
-          .cells = addresses_of(result.cells),
+  return {.gates = array_addresses(layer.gates),
+          .weights = array_addresses(layer.weights),
+          .bias = array_addresses(layer.biases),
+          .saved = array_addresses(result.saved),
+          .cells = array_addresses(result.cells),
           .h0 = address_or_null(layer.h0),
           .c0 = address_or_null(layer.c0),
           .output = result.output.address(),
@@ -173,7 +173,7 @@ ForwardArrays forward_arrays(const RecurrentLayer& layer, const LayerExtents& e,
 }  // namespace
 
 RecurrentResult recurrent(const RecurrentLayer& given, const Stream& stream) {
-  const LayerExtents e = extents_of_layer(given);
+  const LayerExtents e = layer_extents(given);
   const Stream on = stream ? stream : Stream::legacy(given.gates.front().device());
   const RecurrentLayer layer = checked_layer(given, e, on);
   const Array& like = layer.gates.front();

@@ -25,18 +25,18 @@ struct ForwardCell {
   __device__ __forceinline__ Int64 time(Int64 step, int direction) const {
     return direction == 0 ? step : length - 1 - step;
   }
-  __device__ __forceinline__ Int64 of_batch(int direction, int b, int u) const {
+  __device__ __forceinline__ Int64 batch_offset(int direction, int b, int u) const {
     return (static_cast<Int64>(direction) * batch + b) * hidden + u;
   }
-  __device__ __forceinline__ Int64 of_output(Int64 step, int direction, int b, int u) const {
+  __device__ __forceinline__ Int64 output_offset(Int64 step, int direction, int b, int u) const {
     return time(step, direction) * output_step + b * output_row + direction * hidden + u;
   }
   __device__ __forceinline__ static bool has_inputs(Int64) { return true; }
 
   /// The hidden state before a step.
   __device__ __forceinline__ C vector(Int64 step, int direction, int b, int, int u) const {
-    if (step > 0) return to_compute(output[of_output(step - 1, direction, b, u)]);
-    return h0 == nullptr ? C(0) : to_compute(h0[of_batch(direction, b, u)]);
+    if (step > 0) return to_compute(output[output_offset(step - 1, direction, b, u)]);
+    return h0 == nullptr ? C(0) : to_compute(h0[batch_offset(direction, b, u)]);
   }
   __device__ __forceinline__ C gate(Int64 step, int direction, int b, int u, int which) const {
     const Int64 at = time(step, direction) * gates_step + b * gates_row;
@@ -56,8 +56,8 @@ struct ForwardCell {
   /// Rounds to the type in memory: the next step and the gradient read the rounded value.
   __device__ __forceinline__ C give(Int64 step, int direction, int b, int u, C h) const {
     const T rounded = from_compute<T>(h);
-    output[of_output(step, direction, b, u)] = rounded;
-    if (step + 1 == length) h_n[of_batch(direction, b, u)] = rounded;
+    output[output_offset(step, direction, b, u)] = rounded;
+    if (step + 1 == length) h_n[batch_offset(direction, b, u)] = rounded;
     return to_compute(rounded);
   }
 };
@@ -72,7 +72,7 @@ struct Lstm : ForwardCell<T> {
     return this->gate(step, direction, b, u, kind) + this->gate_bias(direction, u, kind);
   }
   __device__ __forceinline__ C state(Int64 step, int direction, int b, int u) const {
-    const Int64 at = this->of_batch(direction, b, u);
+    const Int64 at = this->batch_offset(direction, b, u);
     if (step > 0) return this->carry[at];
     return this->c0 == nullptr ? C(0) : to_compute(this->c0[at]);
   }
@@ -80,11 +80,11 @@ struct Lstm : ForwardCell<T> {
                                           const C (&product)[4], const C (&input)[4], C& state,
                                           C (&output)[1]) const {
     const C i = sigmoid(input[0] + product[0]), f = sigmoid(input[1] + product[1]);
-    const C g = tanh_of(input[2] + product[2]), o = sigmoid(input[3] + product[3]);
+    const C g = math_tanh(input[2] + product[2]), o = sigmoid(input[3] + product[3]);
     const C c = f * state + i * g;
     state = c;
-    output[0] = this->give(step, direction, b, u, o * tanh_of(c));
-    const Int64 at = this->of_batch(direction, b, u);
+    output[0] = this->give(step, direction, b, u, o * math_tanh(c));
+    const Int64 at = this->batch_offset(direction, b, u);
     if (this->carry != nullptr) this->carry[at] = c;
     if (step + 1 == this->length) this->c_n[at] = from_compute<T>(c);
     this->save(step, direction, b, u, i, f, g, o);
@@ -113,9 +113,9 @@ struct Gru : ForwardCell<T> {
                                           const C (&product)[3], const C (&input)[4], C& state,
                                           C (&output)[1]) const {
     const C r = sigmoid(input[0] + product[0]), z = sigmoid(input[1] + product[1]);
-    const C of_h = product[2] + input[3];
-    const C n = tanh_of(input[2] + r * of_h);
+    const C hidden_product = product[2] + input[3];
+    const C n = math_tanh(input[2] + r * hidden_product);
     state = output[0] = this->give(step, direction, b, u, n + z * (state - n));
-    this->save(step, direction, b, u, r, z, n, of_h);
+    this->save(step, direction, b, u, r, z, n, hidden_product);
   }
 };

@@ -28,7 +28,7 @@ struct GradientExtents {
   std::int64_t wide() const { return static_cast<std::int64_t>(directions) * hidden; }
 };
 
-GradientExtents extents_of_call(const RecurrentGradientCall& call) {
+GradientExtents call_extents(const RecurrentGradientCall& call) {
   const std::size_t directions = call.weights.size();
   if (directions < 1 || directions > 2 || call.saved.size() != directions ||
       (call.cell == RecurrentCell::lstm && call.cells.size() != directions) ||
@@ -37,7 +37,7 @@ GradientExtents extents_of_call(const RecurrentGradientCall& call) {
   const Shape& shape = call.output.shape();
   const std::size_t first = call.batch_first ? 1 : 0;
   return {shape[first], shape[1 - first], shape[2] / static_cast<std::int64_t>(directions),
-          gates_of(call.cell), directions};
+          gate_count(call.cell), directions};
 }
 
 /// The call with row-major arrays, and each matrix turned; throws for what does not fit.
@@ -77,11 +77,11 @@ BackwardArrays backward_arrays(const RecurrentGradientCall& call, const Gradient
                                const std::optional<Array>& carry) {
   const bool first = call.batch_first;
   const std::int64_t step = first ? 1 : e.batch, row = first ? e.length : 1;
-  return {.weights = addresses_of(call.weights),
-          .saved = addresses_of(call.saved),
-          .cells = addresses_of(call.cells),
-          .gate_grads = addresses_of(result.gates),
-          .recurrent_grads = addresses_of(result.recurrent),
+  return {.weights = array_addresses(call.weights),
+          .saved = array_addresses(call.saved),
+          .cells = array_addresses(call.cells),
+          .gate_grads = array_addresses(result.gates),
+          .recurrent_grads = array_addresses(result.recurrent),
           .h0 = address_or_null(call.h0),
           .c0 = address_or_null(call.c0),
           .output = call.output.address(),
@@ -106,7 +106,7 @@ BackwardArrays backward_arrays(const RecurrentGradientCall& call, const Gradient
 }  // namespace
 
 RecurrentGradients recurrent_backward(const RecurrentGradientCall& given, const Stream& stream) {
-  const GradientExtents e = extents_of_call(given);
+  const GradientExtents e = call_extents(given);
   const Stream on = stream ? stream : Stream::legacy(given.output.device());
   const RecurrentGradientCall call = checked_call(given, e, on);
   const Array& like = call.output;

@@ -27,17 +27,17 @@ struct BackwardCell {
   __device__ __forceinline__ Int64 time(Int64 step, int direction) const {
     return direction == 0 ? length - 1 - step : step;
   }
-  __device__ __forceinline__ Int64 of_batch(int direction, int b, int u) const {
+  __device__ __forceinline__ Int64 batch_offset(int direction, int b, int u) const {
     return (static_cast<Int64>(direction) * batch + b) * hidden + u;
   }
-  __device__ __forceinline__ Int64 of_gates(Int64 step, int direction, int b, int u) const {
+  __device__ __forceinline__ Int64 gate_offset(Int64 step, int direction, int b, int u) const {
     return time(step, direction) * gates_step + b * gates_row + u;
   }
   __device__ __forceinline__ bool has_inputs(Int64 step) const { return step < length; }
 
   __device__ __forceinline__ C vector(Int64 step, int direction, int b, int o, int u) const {
     if (step == 0) return 0;
-    const Int64 at = of_gates(step - 1, direction, b, u);
+    const Int64 at = gate_offset(step - 1, direction, b, u);
     return to_compute(recurrent_grads[direction][at + o * hidden]);
   }
   __device__ __forceinline__ C value_saved(Int64 step, int direction, int b, int u,
@@ -50,7 +50,7 @@ struct BackwardCell {
     const Int64 at = time(step, direction) * grad_step + b * grad_row + direction * hidden + u;
     return to_compute(grad_output[at]);
   }
-  __device__ __forceinline__ static C of_optional(const T* array, Int64 at) {
+  __device__ __forceinline__ static C optional_value(const T* array, Int64 at) {
     return array == nullptr ? C(0) : to_compute(array[at]);
   }
   /// Rounds to the type in memory.
@@ -71,30 +71,30 @@ struct LstmBackward : BackwardCell<T> {
     if (kind < 4) return this->value_saved(step, direction, b, u, kind);
     if (kind == 6) return this->output_grad(step, direction, b, u);
     if (kind == 5 && step + 1 == this->length)
-      return this->of_optional(this->c0, this->of_batch(direction, b, u));
+      return this->optional_value(this->c0, this->batch_offset(direction, b, u));
     const Int64 row = this->time(step + (kind == 5), direction) * this->batch + b;
     return to_compute(this->cells[direction][row * this->hidden + u]);
   }
   __device__ __forceinline__ C state(Int64 step, int direction, int b, int u) const {
-    const Int64 at = this->of_batch(direction, b, u);
-    return step > 0 ? this->carry[at] : this->of_optional(this->grad_c_n, at);
+    const Int64 at = this->batch_offset(direction, b, u);
+    return step > 0 ? this->carry[at] : this->optional_value(this->grad_c_n, at);
   }
   __device__ __forceinline__ void compute(Int64 step, int direction, int b, int u,
                                           const C (&product)[1], const C (&input)[7], C& state,
                                           C (&output)[4]) const {
-    const Int64 at = this->of_batch(direction, b, u);
+    const Int64 at = this->batch_offset(direction, b, u);
     if (step == this->length) {
       this->grad_h0[at] = from_compute<T>(product[0]);
       this->grad_c0[at] = from_compute<T>(state);
       return;
     }
     const C i = input[0], f = input[1], g = input[2], o = input[3], before = input[5];
-    const C last = step == 0 ? this->of_optional(this->grad_h_n, at) : C(0);
-    const C dh = product[0] + input[6] + last, t = tanh_of(input[4]);
+    const C last = step == 0 ? this->optional_value(this->grad_h_n, at) : C(0);
+    const C dh = product[0] + input[6] + last, t = math_tanh(input[4]);
     const C dc = state + dh * o * (1 - t * t);
     const C made[4] = {dc * g * i * (1 - i), dc * before * f * (1 - f), dc * i * (1 - g * g),
                        dh * t * o * (1 - o)};
-    const Int64 first = this->of_gates(step, direction, b, u);
+    const Int64 first = this->gate_offset(step, direction, b, u);
 #pragma unroll
     for (int k = 0; k < 4; ++k)
       output[k] = this->give(this->gate_grads[direction], first + k * this->hidden, made[k]);
@@ -113,27 +113,27 @@ struct GruBackward : BackwardCell<T> {
     if (kind < 4) return this->value_saved(step, direction, b, u, kind);
     if (kind == 5) return this->output_grad(step, direction, b, u);
     if (step + 1 == this->length)
-      return this->of_optional(this->h0, this->of_batch(direction, b, u));
+      return this->optional_value(this->h0, this->batch_offset(direction, b, u));
     const Int64 at = this->time(step + 1, direction) * this->output_step + b * this->output_row;
     return to_compute(this->output[at + direction * this->hidden + u]);
   }
   __device__ __forceinline__ C state(Int64 step, int direction, int b, int u) const {
-    const Int64 at = this->of_batch(direction, b, u);
-    return step > 0 ? this->carry[at] : this->of_optional(this->grad_h_n, at);
+    const Int64 at = this->batch_offset(direction, b, u);
+    return step > 0 ? this->carry[at] : this->optional_value(this->grad_h_n, at);
   }
   __device__ __forceinline__ void compute(Int64 step, int direction, int b, int u,
                                           const C (&product)[1], const C (&input)[6], C& state,
                                           C (&output)[3]) const {
-    const Int64 at = this->of_batch(direction, b, u);
+    const Int64 at = this->batch_offset(direction, b, u);
     if (step == this->length) {
       this->grad_h0[at] = from_compute<T>(product[0] + state);
       return;
     }
-    const C r = input[0], z = input[1], n = input[2], of_h = input[3];
+    const C r = input[0], z = input[1], n = input[2], hidden_product = input[3];
     const C dh = product[0] + state + input[5];
     const C dn = dh * (1 - z) * (1 - n * n);
-    const C made[3] = {dn * of_h * r * (1 - r), dh * (input[4] - n) * z * (1 - z), dn};
-    const Int64 first = this->of_gates(step, direction, b, u);
+    const C made[3] = {dn * hidden_product * r * (1 - r), dh * (input[4] - n) * z * (1 - z), dn};
+    const Int64 first = this->gate_offset(step, direction, b, u);
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
       const Int64 place = first + k * this->hidden;

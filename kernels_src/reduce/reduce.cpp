@@ -163,15 +163,15 @@ class ReduceLauncher {
     const Shared shared = plan.segments == 1 ? Shared() : shared_by_blocks(axes, plan, wide);
     const CUdeviceptr to = to_.address();
     const Kernel& kernel = reduce_kernel(plan, types_, wide).on(device);
-    ReduceParameters<Index> with = parameters<Index>(axes, plan);
+    ReduceParameters<Index> launch_parameters = parameters<Index>(axes, plan);
     if (plan.rows) {
-      launch(kernel, grid(plan.blocks), to, axes.from, shared.partial, with);
+      launch(kernel, grid(plan.blocks), to, axes.from, shared.partial, launch_parameters);
     } else {
-      const long long apart = with.kept.stride[0][kTo];
+      const long long apart = launch_parameters.kept.stride[0][kTo];
       WalkDims<2> packs = axes.kept;
       pack_dims(packs, plan.pack);
-      with.kept = walk_parameter<kMaxAxes>(packs);
-      launch(kernel, grid(plan.blocks), to, axes.from, shared.partial, with, apart);
+      launch_parameters.kept = walk_parameter<kMaxAxes>(packs);
+      launch(kernel, grid(plan.blocks), to, axes.from, shared.partial, launch_parameters, apart);
     }
     shared.states.use_on(stream_);
     shared.words.use_on(stream_);
@@ -233,7 +233,7 @@ void reduce_planned(const Array& to, const Array& array, const std::vector<bool>
     ReductionCall bare = call;
     bare.keepdims = false;
     reduce_planned(flat, kept_axes_first(array, goes, stream), last, bare, types, stream);
-    return copy_into(to, flat.reshape(to.shape()), stream);
+    return copy_elements(to, flat.reshape(to.shape()), stream);
   }
   ReduceLauncher(to, types, call.parameter, on).run(axes);
   to.use_on(on);
@@ -251,8 +251,8 @@ Array reduce(const Array& array, const ReductionCall& call, const Stream& stream
   return result;
 }
 
-void reduce_into(const Array& to, const Array& array, const ReductionCall& call,
-                 const Stream& stream) {
+void write_reduction(const Array& to, const Array& array, const ReductionCall& call,
+                     const Stream& stream) {
   const ReductionTypes types = reduction_types(call.op, array.type(), call.type);
   const std::vector<bool> goes = axes_that_go(array, call);
   const Shape shape = reduced_shape(array.shape(), goes, call.keepdims);
@@ -268,7 +268,7 @@ void reduce_into(const Array& to, const Array& array, const ReductionCall& call,
   }
   // NOTE: other threads may still read while one writes there. The copy refuses repeated elements.
   if (may_overlap(to, array) || repeats_elements(to)) {
-    return copy_into(to, reduce(array, call, stream), stream);
+    return copy_elements(to, reduce(array, call, stream), stream);
   }
   reduce_planned(to, array, goes, call, types, stream);
 }

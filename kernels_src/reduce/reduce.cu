@@ -170,7 +170,7 @@ __device__ __forceinline__ typename Op::State gather_row(const char* from,
   const Index packs = (end - begin) / kPack, first = lane, step = plan.lanes;
   if constexpr (kAccess == kWalked) {
     gather<Op, kPack, kLoads>(part, plan, begin, first, step, packs, [from, &plan](Index at) {
-      return load<Element, kPack>(from + walk_offsets(plan.reduced, at).of[1]);
+      return load<Element, kPack>(from + walk_offsets(plan.reduced, at).offset[1]);
     });
   } else {
     const auto place = [from](Index at) {
@@ -207,16 +207,16 @@ __global__ void __launch_bounds__(kBlock)
                 const Partial<typename Op::State> partial, const ReduceParameters<Index> plan) {
   const Index segment = blockIdx.x % plan.segments;
   const Index first = blockIdx.x / plan.segments * (kBlock / plan.lanes);
-  const Index mine = first + threadIdx.x / plan.lanes;
-  const bool lives = mine < plan.outputs;
+  const Index lane_output = first + threadIdx.x / plan.lanes;
+  const bool lives = lane_output < plan.outputs;
   // All lanes of a warp exchange values, so spare lanes compute the last result again.
-  const Index output = lives ? mine : plan.outputs - 1;
+  const Index output = lives ? lane_output : plan.outputs - 1;
   const int lane = threadIdx.x % plan.lanes;
   const WalkOffsets<2> at = walk_offsets(plan.kept, output);
   const Index begin = segment * plan.segment;
   const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
   typename Op::State state =
-      gather_row<Op, kPack, kLoads, kAccess>(from + at.of[1], plan, begin, end, lane);
+      gather_row<Op, kPack, kLoads, kAccess>(from + at.offset[1], plan, begin, end, lane);
   if (plan.lanes > 32) {
     state = block_reduce<kBlock>(state, Combine<Op>(), Op::close(Op::begin()));
   } else {
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(kBlock)
     }
   }
   if (plan.segments == 1) {
-    if (lane == 0 && lives) store<Op>(state, to + at.of[0], plan.call);
+    if (lane == 0 && lives) store<Op>(state, to + at.offset[0], plan.call);
     return;
   }
   // The whole block works on a result of several segments. Thread s % kBlock takes segment s.
@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kBlock)
     }
   }
   state = block_reduce<kBlock>(share, Combine<Op>(), Op::close(Op::begin()));
-  if (lane == 0) store<Op>(state, to + at.of[0], plan.call);
+  if (lane == 0) store<Op>(state, to + at.offset[0], plan.call);
 }
 
 /// Combines the states of all threads of a column (threadIdx.x % lanes) in the first thread of the
@@ -365,7 +365,7 @@ __global__ void __launch_bounds__(kBlock, sizeof(typename Op::State) * kPack <= 
     for (int k = 0; k < kColumnLoads; ++k) {
       if (i + k * step < end) {
         elements[k] = load<typename Op::Input, kPack>(
-            from + at.of[1] + walk_offsets(plan.reduced, i + k * step).of[1]);
+            from + at.offset[1] + walk_offsets(plan.reduced, i + k * step).offset[1]);
       }
     }
 #pragma unroll
@@ -392,6 +392,6 @@ __global__ void __launch_bounds__(kBlock, sizeof(typename Op::State) * kPack <= 
   }
 #pragma unroll
   for (int j = 0; j < kPack; ++j) {
-    if (has_results) store<Op>(state[j], to + at.of[0] + j * apart, plan.call);
+    if (has_results) store<Op>(state[j], to + at.offset[0] + j * apart, plan.call);
   }
 }

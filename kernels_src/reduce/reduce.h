@@ -37,7 +37,7 @@ Array reduce(const Array& array, const ReductionCall& call, const Stream& stream
 
 /// reduce() into an existing array of the result's shape and type, any strides. Throws
 /// InvalidArgument, with both arrays, when `to` does not fit.
-void reduce_into(const Array& to, const Array& array, const ReductionCall& call,
-                 const Stream& stream = {});
+void write_reduction(const Array& to, const Array& array, const ReductionCall& call,
+                     const Stream& stream = {});
 
 }  // namespace kernwright::kernels

@@ -38,13 +38,13 @@ constexpr std::array kReductionRows = {
     ReductionRow{"norm_largest", "NormLargest"},
     ReductionRow{"norm_smallest", "NormSmallest"},
     ReductionRow{"logsumexp", "LogSumExp"},
-    ReductionRow{"nansum", "TotalOfNumbers"},
-    ReductionRow{"nanprod", "ProductOfNumbers"},
-    ReductionRow{"nanmean", "AverageOfNumbers"},
+    ReductionRow{"nansum", "NumberTotal"},
+    ReductionRow{"nanprod", "NumberProduct"},
+    ReductionRow{"nanmean", "NumberAverage"},
     ReductionRow{"nanmax", "LargestNumber"},
     ReductionRow{"nanmin", "SmallestNumber"},
-    ReductionRow{"nanvar", "VarianceOfNumbers"},
-    ReductionRow{"nanstd", "DeviationOfNumbers"},
+    ReductionRow{"nanvar", "NumberVariance"},
+    ReductionRow{"nanstd", "NumberDeviation"},
 };
 
 const ReductionRow& reduction_row(Reduction op) {

@@ -30,7 +30,7 @@ const LazyKernel& shifts_kernel(ScalarType type, ScalarType id) {
   });
 }
 
-const LazyKernel& scale_kernel_of(ScalarType type, ScalarType id, int width) {
+const LazyKernel& scale_kernel(ScalarType type, ScalarType id, int width) {
   return pope_family().instance(InstanceKey().add(1, 2).type(type).type(id).add(width, 5), [&] {
     return format("scale_tokens<{}, {}, {}>", device_type(type), device_type(id), width);
   });
@@ -89,7 +89,7 @@ Array pope(const Array& x, const CosSin& tables, const std::optional<Array>& shi
   check_pope(from, tables, shifts, options.positions);
   if (grad) check_pope_gradient(*grad, x);
   PositionArgument argument = options.positions;
-  const Positions positions = positions_of(argument, from, on);
+  const Positions positions = require_positions(argument, from, on);
   const std::int64_t dim = grad ? from.dim : 2 * from.dim;
   const TokenView to = token_result(from, x, options.heads_first, dim, on);
   if (x.size() == 0) return to.array;
@@ -123,7 +123,7 @@ Array pope_shifts(const Array& x, const CosSin& tables, const Array& shifts, con
   check_pope(from, tables, shifts, options.positions);
   check_pope_gradient(grad, x);
   PositionArgument argument = options.positions;
-  const Positions positions = positions_of(argument, from, on);
+  const Positions positions = require_positions(argument, from, on);
   const std::int64_t tokens = from.batches * from.tokens, columns = from.heads * from.dim;
   // At most 1024 chunks, of 64 tokens or more: the order of sums depends on the shape alone.
   const std::int64_t chunk = std::max<std::int64_t>(64, (tokens + 1023) / 1024);
@@ -164,7 +164,7 @@ Array scale_tokens(const Array& x, double floor_scale, double slope, const RopeO
   const Stream on = stream ? stream : Stream::legacy(device);
   const TokenView from = token_view(x, "x", options.heads_first, on);
   PositionArgument argument = options.positions;
-  const Positions positions = positions_of(argument, from, on);
+  const Positions positions = require_positions(argument, from, on);
   const TokenView to = token_result(from, x, options.heads_first, from.dim, on);
   if (x.size() == 0) return to.array;
   const std::uint64_t head_bytes = static_cast<std::uint64_t>(from.dim) * scalar_size(x.type());
@@ -173,7 +173,7 @@ Array scale_tokens(const Array& x, double floor_scale, double slope, const RopeO
                          static_cast<std::int32_t>(from.heads)};
   const TokenGrid grid =
       token_grid(from.batches * from.tokens, from.heads * (from.dim / width), on);
-  launch(scale_kernel_of(x.type(), position_type(argument), width).on(device), grid.config, array,
+  launch(scale_kernel(x.type(), position_type(argument), width).on(device), grid.config, array,
          positions, floor_scale, slope, static_cast<std::int32_t>(from.dim), grid.tokens_each);
   from.array.use_on(on);
   to.array.use_on(on);

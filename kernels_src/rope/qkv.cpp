@@ -16,7 +16,7 @@ const LazyKernel& split_kernel(ScalarType type, int width, bool merge) {
   });
 }
 
-TokenArray part_of(const TokenView& view) {
+TokenArray token_part(const TokenView& view) {
   return {view.array.address(), view.array.address(), view.strides, view.strides,
           static_cast<std::int32_t>(view.heads)};
 }
@@ -33,7 +33,7 @@ void launch_split(const RowView& rows, const TokenView& q, const TokenView& k, c
   const Positions positions{0, 0, 0, static_cast<std::uint32_t>(q.batches),
                             static_cast<std::uint32_t>(q.tokens)};
   launch(split_kernel(array.type(), width, merge).on(array.device()), grid.config, array.address(),
-         rows.stride, part_of(q), part_of(k), part_of(v), positions,
+         rows.stride, token_part(q), token_part(k), token_part(v), positions,
          static_cast<std::int32_t>(q.dim), grid.tokens_each);
   for (const Array* each : {&array, &q.array, &k.array, &v.array}) each->use_on(on);
 }

@@ -123,18 +123,18 @@ Rotated rope(const Array& q, const std::optional<Array>& k, const CosSin& tables
   if (k) from_k = token_view(*k, "k", options.heads_first, on);
   check_rope(from_q, from_k, tables, options);
   PositionArgument argument = options.positions;
-  const Positions positions = positions_of(argument, from_q, on);
+  const Positions positions = require_positions(argument, from_q, on);
   check_rope_targets(options, k.has_value());
-  const Array* const ids = pointer_of(options.positions.ids);
+  const Array* const ids = pointer_or_null(options.positions.ids);
   const TokenView to_q = rope_target(from_q, q, options,
                                      {options.q_out,
                                       "out",
                                       {"q", &q},
-                                      {{"k", pointer_of(k)},
+                                      {{"k", pointer_or_null(k)},
                                        {"cos", &tables.cos},
                                        {"sin", &tables.sin},
                                        {"positions", ids},
-                                       {"the out of k", pointer_of(options.k_out)}}},
+                                       {"the out of k", pointer_or_null(options.k_out)}}},
                                      on);
   if (k) {
     to_k =

@@ -85,7 +85,7 @@ double stretched_base(const RopeRule& rule, double stretch) {
 }
 
 /// The pair (as a real number) with that many full rotations over the original positions.
-double pair_of_rotations(const RopeRule& rule, double rotations) {
+double rotation_pair(const RopeRule& rule, double rotations) {
   return static_cast<double>(rule.dim) *
          std::log(rule.original / (rotations * 2 * std::numbers::pi)) / (2 * std::log(rule.base));
 }
@@ -108,8 +108,7 @@ FrequencyRule frequency_rule(const RopeRule& rule) {
       break;
     }
     case RopeScaling::yarn: {
-      double low = pair_of_rotations(rule, rule.beta_fast),
-             high = pair_of_rotations(rule, rule.beta_slow);
+      double low = rotation_pair(rule, rule.beta_fast), high = rotation_pair(rule, rule.beta_slow);
       if (rule.truncate) low = std::floor(low), high = std::ceil(high);
       low = std::max(low, 0.0);
       high = std::min(high, static_cast<double>(rule.dim - 1));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kTokenThreads = 256;
 
-TokenView view_of(const Array& array, bool heads_first) {
+TokenView make_token_view(const Array& array, bool heads_first) {
   const Array whole = array.ndim() == 3 ? array.insert_axis(0) : array;
   const Shape &shape = whole.shape(), &strides = whole.strides();
   const std::size_t token = heads_first ? 2 : 1, head = heads_first ? 1 : 2;
@@ -45,12 +45,12 @@ TokenView token_view(const Array& array, const char* name, bool heads_first, con
                name, array.identify(),
                heads_first ? "batch, heads, tokens, head_dim" : "batch, tokens, heads, head_dim"));
   }
-  return view_of(has_even_heads(array) ? array : copy(array, stream), heads_first);
+  return make_token_view(has_even_heads(array) ? array : copy(array, stream), heads_first);
 }
 
 TokenView token_target(const Array& array, const char* function, const char* name,
                        bool heads_first) {
-  if (has_even_heads(array)) return view_of(array, heads_first);
+  if (has_even_heads(array)) return make_token_view(array, heads_first);
   throw InvalidArgument(
       format("{} cannot write to {}, a {}: the elements of a head must lie side by side", function,
              name, array.identify()));
@@ -60,15 +60,16 @@ TokenView token_result(const TokenView& like, const Array& array, bool heads_fir
                        std::int64_t dim, const Stream& stream) {
   Shape shape = array.shape();
   shape.back() = dim;
-  return view_of(Array::empty(like.array.device(), std::move(shape), array.type(), stream),
-                 heads_first);
+  return make_token_view(Array::empty(like.array.device(), std::move(shape), array.type(), stream),
+                         heads_first);
 }
 
 ScalarType position_type(const PositionArgument& argument) {
   return argument.ids ? argument.ids->type() : ScalarType::int64;
 }
 
-Positions positions_of(PositionArgument& argument, const TokenView& view, const Stream& stream) {
+Positions require_positions(PositionArgument& argument, const TokenView& view,
+                            const Stream& stream) {
   Positions made{0, 0, argument.offset, static_cast<std::uint32_t>(view.batches),
                  static_cast<std::uint32_t>(view.tokens)};
   if (!argument.ids) return made;

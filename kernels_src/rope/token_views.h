@@ -58,7 +58,8 @@ struct PositionArgument {
 };
 /// As the kernels take it; `ids` is then contiguous. Throws ArgumentError and InvalidArgument for
 /// ids that do not fit `view`.
-Positions positions_of(PositionArgument& argument, const TokenView& view, const Stream& stream);
+Positions require_positions(PositionArgument& argument, const TokenView& view,
+                            const Stream& stream);
 /// The type of the ids, int64 where there are none.
 ScalarType position_type(const PositionArgument& argument);
 

@@ -26,7 +26,7 @@ constexpr std::uint32_t kSearchThreads = 256;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 22;
 constexpr std::uint64_t kSamplingPack = 4;
 constexpr std::uint32_t kGroupTokens = 128;
-constexpr std::uint32_t kOwnGroups = 128;  // a row of so many is left to one block
+constexpr std::uint32_t kBlockGroups = 128;  // a row of so many is left to one block
 constexpr std::size_t kHistogramBytes = std::size_t{1024} * 12;
 
 /// The settings in the kernel's layout.
@@ -80,7 +80,7 @@ SamplingPlan sampling_plan(const Device& device, std::int64_t rows, std::uint32_
                            const SamplingOptions& options) {
   SamplingPlan plan;
   plan.groups = (tokens + kGroupTokens - 1) / kGroupTokens;
-  if (plan.groups <= kOwnGroups) return plan;
+  if (plan.groups <= kBlockGroups) return plan;
   const std::int64_t blocks = std::int64_t{2} * multiprocessors(device);
   const std::int64_t most = (plan.groups + 31) / 32;
   // Four groups for each of 8 warps, as loads under way; one where that leaves the device idle.
@@ -177,7 +177,7 @@ void require_sampling(const Array& out, const Array& logits) {
                logits.identify(), out.identify()));
 }
 
-std::uint32_t grid_of(std::int64_t rows, std::uint32_t each) {
+std::uint32_t make_grid(std::int64_t rows, std::uint32_t each) {
   const std::int64_t blocks = rows * each;
   if (blocks > std::numeric_limits<std::int32_t>::max())
     throw InvalidArgument(format("{} rows of logits are more than a launch has blocks for", rows));
@@ -219,12 +219,12 @@ void launch_sampling(const Array& out, const Array& rows, const SamplingSettings
   config.programmatic_dependent = overlaps_launches(device, count);
   if (searched) {
     memory = sampling_scratch(device, plan, count, scratch, settings.previous != 0, stream);
-    config.grid = {grid_of(count, plan.searches)};
+    config.grid = {make_grid(count, plan.searches)};
     config.block = {kSearchThreads};
     launch(search_kernel(rows.type(), packed).on(device), config, rows.address(), stride, tokens,
            settings, scratch, plan.searches, plan.searched);
   }
-  config.grid = {grid_of(count, plan.draws)};
+  config.grid = {make_grid(count, plan.draws)};
   config.block = {kSamplingThreads};
   launch(drawing, config, out.address(), rows.address(), stride, tokens, settings, scratch,
          plan.draws);

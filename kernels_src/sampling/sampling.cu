@@ -37,32 +37,33 @@ struct Scratch {
 
 /// Counts the tokens of groups from `begin` to `end` and of bins up to `last` in the coarse
 /// histogram.
-template <typename Of>
-__device__ void count_tokens(const Of& of, Shared& shared, unsigned begin, unsigned end, int last,
-                             bool masses) {
+template <typename GroupedRow>
+__device__ void count_tokens(const GroupedRow& grouped, Shared& shared, unsigned begin,
+                             unsigned end, int last, bool masses) {
   clear(shared.coarse);
   __syncthreads();
-  const auto wanted = [&](unsigned group) { return Scale::bin(of.nearest(group)) <= last; };
-  of.row.template walk<kWarps>(begin, end, wanted, [&](unsigned, unsigned, const float(&x)[4]) {
+  const auto wanted = [&](unsigned group) { return Scale::bin(grouped.nearest(group)) <= last; };
+  grouped.row.template walk<kWarps>(
+      begin, end, wanted, [&](unsigned, unsigned, const float(&x)[4]) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float distance = of.scale.distance(x[i]);
-      const int bin = Scale::bin(distance);
-      if (bin > last) continue;
-      atomicAdd(&shared.coarse.count[bin], 1u);
-      if (masses) atomicAdd(&shared.coarse.mass[bin], Scale::weight(distance));
-    }
-  });
+        for (int i = 0; i < 4; ++i) {
+          const float distance = grouped.scale.distance(x[i]);
+          const int bin = Scale::bin(distance);
+          if (bin > last) continue;
+          atomicAdd(&shared.coarse.count[bin], 1u);
+          if (masses) atomicAdd(&shared.coarse.mass[bin], Scale::weight(distance));
+        }
+      });
   __syncthreads();
 }
 
 /// The bin in which the highest logits of `count` groups lie: so many tokens are up to it.
-template <typename Of>
-__device__ int last_bin(const Of& of, Shared& shared, int count) {
+template <typename GroupedRow>
+__device__ int last_bin(const GroupedRow& grouped, Shared& shared, int count) {
   clear(shared.coarse);
   __syncthreads();
-  for (unsigned group = threadIdx.x; group < of.row.groups(); group += kThreads) {
-    const int bin = Scale::bin(of.nearest(group));
+  for (unsigned group = threadIdx.x; group < grouped.row.groups(); group += kThreads) {
+    const int bin = Scale::bin(grouped.nearest(group));
     if (bin < kBins) atomicAdd(&shared.coarse.count[bin], 1u);
   }
   __syncthreads();
@@ -72,15 +73,15 @@ __device__ int last_bin(const Of& of, Shared& shared, int count) {
 }
 
 /// The least key that top-k and then top-p keep, from the coarse histogram.
-template <typename Of>
-__device__ UInt64 least_key(const Of& of, Shared& shared, int top_k, float top_p) {
+template <typename GroupedRow>
+__device__ UInt64 least_key(const GroupedRow& grouped, Shared& shared, int top_k, float top_p) {
   const UInt64 most = top_k > 0 ? static_cast<UInt64>(top_k) : ~0ULL;
-  const Cut first = select(of, shared, {most, ~0ULL}, 0);
+  const Cut first = select(grouped, shared, {most, ~0ULL}, 0);
   if (!(top_p < 1)) return first.key;
   const double part = static_cast<double>(first.mass) * static_cast<double>(fmaxf(top_p, 0));
   const UInt64 mass = min(max(static_cast<UInt64>(part), 1ULL), first.mass);
   __syncthreads();
-  return select(of, shared, {~0ULL, mass}, first.key).key;
+  return select(grouped, shared, {~0ULL, mass}, first.key).key;
 }
 
 // ---- the draw
@@ -94,47 +95,47 @@ __device__ __forceinline__ void store(void* out, UInt64 row, unsigned token, boo
 }
 
 /// The tokens that may be drawn: keys from `least` on, within `reach`.
-template <typename Of>
+template <typename GroupedRow>
 struct Kept {
-  const Of& of;
+  const GroupedRow& grouped;
   UInt64 least;
   float reach;
 
   __device__ bool wanted(unsigned group) const {
-    const float nearest = of.nearest(group);
-    return of.maxima[group] >= static_cast<unsigned>(least >> 32) && nearest < kFarthest &&
+    const float nearest = grouped.nearest(group);
+    return grouped.maxima[group] >= static_cast<unsigned>(least >> 32) && nearest < kFarthest &&
            nearest <= reach;
   }
   __device__ UInt64 weight(float x, unsigned token) const {
-    const float distance = of.scale.distance(x);
-    return distance <= reach && key_of(x, token) >= least ? Scale::weight(distance) : 0ULL;
+    const float distance = grouped.scale.distance(x);
+    return distance <= reach && ordering_key(x, token) >= least ? Scale::weight(distance) : 0ULL;
   }
   /// Finds the masses of the wanted groups from `begin` to `end`.
   __device__ void find_masses(unsigned begin, unsigned end) const {
-    of.row.template walk<kWarps>(
+    grouped.row.template walk<kWarps>(
         begin, end, [&](unsigned group) { return wanted(group); },
         [&](unsigned group, unsigned first, const float(&x)[4]) {
           UInt64 mass = 0;
 #pragma unroll
           for (int i = 0; i < 4; ++i) mass += weight(x[i], first + i);
           mass = warp_reduce(mass, Sum());
-          if (threadIdx.x % 32 == 0) of.masses[group] = mass;
+          if (threadIdx.x % 32 == 0) grouped.masses[group] = mass;
         });
   }
 };
 
 /// The token of `group` at which the running sum of weights, from `before` on, passes `target`. One
 /// warp calls it; one lane stores the token.
-template <typename Of>
-__device__ void draw_within(const Kept<Of>& kept, unsigned group, UInt64 before, UInt64 target,
-                            void* out, UInt64 number, bool wide) {
+template <typename GroupedRow>
+__device__ void draw_within(const Kept<GroupedRow>& kept, unsigned group, UInt64 before,
+                            UInt64 target, void* out, UInt64 number, bool wide) {
   const unsigned first = group * kGroup + threadIdx.x % 32 * 4;
   float x[4];
-  kept.of.row.adjust(kept.of.row.load(group), first, x);
-  UInt64 weight[4], own = 0;
+  kept.grouped.row.adjust(kept.grouped.row.load(group), first, x);
+  UInt64 weight[4], lane_mass = 0;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) own += weight[i] = kept.weight(x[i], first + i);
-  UInt64 at = before + warp_scan({0, own}).mass - own;
+  for (int i = 0; i < 4; ++i) lane_mass += weight[i] = kept.weight(x[i], first + i);
+  UInt64 at = before + warp_scan({0, lane_mass}).mass - lane_mass;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if (target >= at && target < at + weight[i]) store(out, number, first + i, wide);
@@ -143,23 +144,23 @@ __device__ void draw_within(const Kept<Of>& kept, unsigned group, UInt64 before,
 }
 
 /// Draws a token with the probability of its weight, by the masses of the groups.
-template <typename Of>
-__device__ void draw(const Kept<Of>& kept, Shared& shared, UInt64 random, void* out, UInt64 number,
-                     bool wide) {
-  const unsigned groups = kept.of.row.groups();
+template <typename GroupedRow>
+__device__ void draw(const Kept<GroupedRow>& kept, Shared& shared, UInt64 random, void* out,
+                     UInt64 number, bool wide) {
+  const unsigned groups = kept.grouped.row.groups();
   const unsigned part = (groups + kThreads - 1) / kThreads;
-  const auto mass_of = [&](unsigned group) {
-    return group < groups && kept.wanted(group) ? kept.of.masses[group] : 0ULL;
+  const auto group_mass = [&](unsigned group) {
+    return group < groups && kept.wanted(group) ? kept.grouped.masses[group] : 0ULL;
   };
-  UInt64 own = 0;
-  for (unsigned i = 0; i < part; ++i) own += mass_of(threadIdx.x * part + i);
-  const UInt64 target = __umul64hi(random, block_reduce<kThreads>(own, Sum(), 0ULL));
-  const Found found = locate(shared, {0, own}, {0, 0}, {~0ULL, target + 1});
+  UInt64 lane_mass = 0;
+  for (unsigned i = 0; i < part; ++i) lane_mass += group_mass(threadIdx.x * part + i);
+  const UInt64 target = __umul64hi(random, block_reduce<kThreads>(lane_mass, Sum(), 0ULL));
+  const Found found = locate(shared, {0, lane_mass}, {0, 0}, {~0ULL, target + 1});
   if (threadIdx.x >= 32) return;
   UInt64 before = found.before.mass;
   unsigned group = found.slot * part;
   for (;; ++group) {
-    const UInt64 mass = mass_of(group);
+    const UInt64 mass = group_mass(group);
     if (target < before + mass) break;
     before += mass;
   }
@@ -167,18 +168,19 @@ __device__ void draw(const Kept<Of>& kept, Shared& shared, UInt64 random, void* 
 }
 
 /// The lowest token of the highest logit; one warp.
-template <typename Of>
-__device__ void store_highest(const Of& of, unsigned highest, void* out, UInt64 number, bool wide) {
+template <typename GroupedRow>
+__device__ void store_highest(const GroupedRow& grouped, unsigned highest, void* out, UInt64 number,
+                              bool wide) {
   unsigned group = threadIdx.x;
-  while (group < of.row.groups() && of.maxima[group] != highest) group += 32;
+  while (group < grouped.row.groups() && grouped.maxima[group] != highest) group += 32;
   group = warp_reduce(group, Minimum());
   const unsigned first = group * kGroup + threadIdx.x % 32 * 4;
   float x[4];
-  of.row.adjust(of.row.load(group), first, x);
+  grouped.row.adjust(grouped.row.load(group), first, x);
   unsigned token = ~0u;
 #pragma unroll
   for (int i = 3; i >= 0; --i) {
-    if (first + i < of.row.count && ordered(x[i]) == highest) token = first + i;
+    if (first + i < grouped.row.count && ordered(x[i]) == highest) token = first + i;
   }
   token = warp_reduce(token, Minimum());
   if (threadIdx.x == 0) store(out, number, token, wide);
@@ -206,15 +208,15 @@ __device__ void mark_seen(unsigned* seen, unsigned begin, unsigned groups, const
 
 /// The value of a row, or that of all.
 template <typename T>
-__device__ __forceinline__ T of_row(const T* each, T value, UInt64 number) {
+__device__ __forceinline__ T row_setting(const T* each, T value, UInt64 number) {
   return each ? each[number] : value;
 }
 
 template <typename T, bool kPacked>
-__device__ LogitRow<T, kPacked> row_of(const T* logits, UInt64 stride, unsigned count,
-                                       const Settings& settings, UInt64 number) {
+__device__ LogitRow<T, kPacked> make_row(const T* logits, UInt64 stride, unsigned count,
+                                         const Settings& settings, UInt64 number) {
   return {logits + number * stride, count, nullptr,
-          of_row(settings.penalties, settings.penalty, number)};
+          row_setting(settings.penalties, settings.penalty, number)};
 }
 
 /// Block c of `chunks` of a row finds the highest logits of `chunk` groups, at most 32 for each
@@ -223,11 +225,11 @@ template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kSearchWarps * 32)
     find_group_maxima(const T* logits, UInt64 row_stride, unsigned count, const Settings settings,
                       const Scratch scratch, unsigned chunks, unsigned chunk) {
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   __shared__ unsigned seen[kSearchWarps * 32 * kSeenWords];
   const UInt64 number = blockIdx.x / chunks;
   const unsigned begin = blockIdx.x % chunks * chunk;
-  LogitRow<T, kPacked> row = row_of<T, kPacked>(logits, row_stride, count, settings, number);
+  LogitRow<T, kPacked> row = make_row<T, kPacked>(logits, row_stride, count, settings, number);
   const unsigned groups = row.groups(), end = min(begin + chunk, groups);
   if (settings.previous != nullptr && row.penalty != 1) {
     mark_seen(seen, begin * kGroup, end - begin, settings, number);
@@ -272,50 +274,51 @@ __global__ void __launch_bounds__(kThreads)
     sample_rows(void* out, const T* logits, UInt64 row_stride, unsigned count,
                 const Settings settings, const Scratch scratch, unsigned chunks) {
   __shared__ Shared shared;
-  wait_then_let_next_begin();
+  pdl_wait_then_launch();
   const UInt64 number = blockIdx.x / chunks;
   const unsigned chunk = blockIdx.x % chunks;
-  const float temperature = of_row(settings.temperatures, settings.temperature, number);
-  const float top_p = of_row(settings.top_ps, settings.top_p, number);
-  const float min_p = of_row(settings.min_ps, settings.min_p, number);
-  const int top_k = of_row(settings.top_ks, settings.top_k, number);
-  Groups<T, kPacked> of = {row_of<T, kPacked>(logits, row_stride, count, settings, number),
-                           {0, 1 / temperature},
-                           shared.maxima,
-                           shared.masses};
-  const unsigned groups = of.row.groups();
-  const bool penalty = settings.previous != nullptr && of.row.penalty != 1;
+  const float temperature = row_setting(settings.temperatures, settings.temperature, number);
+  const float top_p = row_setting(settings.top_ps, settings.top_p, number);
+  const float min_p = row_setting(settings.min_ps, settings.min_p, number);
+  const int top_k = row_setting(settings.top_ks, settings.top_k, number);
+  Groups<T, kPacked> grouped = {make_row<T, kPacked>(logits, row_stride, count, settings, number),
+                                {0, 1 / temperature},
+                                shared.maxima,
+                                shared.masses};
+  const unsigned groups = grouped.row.groups();
+  const bool penalty = settings.previous != nullptr && grouped.row.penalty != 1;
   if (scratch.maxima != nullptr) {
-    of.maxima = scratch.maxima + number * groups;
-    of.masses = scratch.masses + number * groups;
-    if (penalty) of.row.seen = scratch.seen + number * groups * kSeenWords;
+    grouped.maxima = scratch.maxima + number * groups;
+    grouped.masses = scratch.masses + number * groups;
+    if (penalty) grouped.row.seen = scratch.seen + number * groups * kSeenWords;
   } else {
     if (penalty) {
       mark_seen(shared.seen, 0, groups, settings, number);
-      of.row.seen = shared.seen;
+      grouped.row.seen = shared.seen;
     }
-    of.row.template find_maxima<kWarps>(0, groups, of.maxima);
+    grouped.row.template find_maxima<kWarps>(0, groups, grouped.maxima);
     __syncthreads();
   }
   unsigned highest = 0;
-  for (unsigned i = threadIdx.x; i < groups; i += kThreads) highest = max(highest, of.maxima[i]);
+  for (unsigned i = threadIdx.x; i < groups; i += kThreads)
+    highest = max(highest, grouped.maxima[i]);
   highest = block_reduce<kThreads>(highest, Maximum(), 0u);
-  of.scale.highest = unordered(highest);
-  const bool greedy = !(temperature > 0) || of.scale.highest == -kInfinity;
+  grouped.scale.highest = unordered(highest);
+  const bool greedy = !(temperature > 0) || grouped.scale.highest == -kInfinity;
   const bool bounded = top_k > 0 && static_cast<UInt64>(top_k) * 4 <= groups;
   const bool spread = chunks > 1 && !greedy && !bounded;
   if (!spread && chunk != 0) return;
   if (greedy) {
-    if (threadIdx.x < 32) store_highest(of, highest, out, number, settings.wide_out);
+    if (threadIdx.x < 32) store_highest(grouped, highest, out, number, settings.wide_out);
     return;
   }
   const bool filters = (top_k > 0 && top_k < count) || top_p < 1;
-  Kept<Groups<T, kPacked>> kept = {of, 0, min_p > 0 ? -logf(min_p) : kInfinity};
+  Kept<Groups<T, kPacked>> kept = {grouped, 0, min_p > 0 ? -logf(min_p) : kInfinity};
   const unsigned share = spread ? (groups + chunks - 1) / chunks : groups;
   const unsigned begin = min(chunk * share, groups), end = min(begin + share, groups);
   if (filters) {
-    const int last = bounded ? last_bin(of, shared, top_k) : kBins - 1;
-    count_tokens(of, shared, begin, end, last, top_p < 1);
+    const int last = bounded ? last_bin(grouped, shared, top_k) : kBins - 1;
+    count_tokens(grouped, shared, begin, end, last, top_p < 1);
   } else {
     kept.find_masses(begin, end);
   }
@@ -323,13 +326,13 @@ __global__ void __launch_bounds__(kThreads)
       !gather_blocks(shared, scratch.histograms[number], filters, &scratch.arrived[number], chunks))
     return;
   if (filters) {
-    kept.least = least_key(of, shared, top_k, top_p);
+    kept.least = least_key(grouped, shared, top_k, top_p);
     kept.find_masses(0, groups);
   }
   __syncthreads();
   const UInt64 step = settings.step + (settings.counter ? *settings.counter : 0) +
-                      of_row(settings.steps, 0, number);
-  const UInt64 seed = of_row(settings.seeds, settings.seed, number);
+                      row_setting(settings.steps, 0, number);
+  const UInt64 seed = row_setting(settings.seeds, settings.seed, number);
   const uint4 bits = Philox(seed, settings.seeds ? 0 : number, step).next4();
   draw(kept, shared, static_cast<UInt64>(bits.x) << 32 | bits.y, out, number, settings.wide_out);
 }

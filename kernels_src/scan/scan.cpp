@@ -35,11 +35,11 @@ struct ScanParameters {
 
 /// Laid out as Board of scan.cu.
 struct ScanBoard {
-  CUdeviceptr ticket, done, flag, group_flag, own, total, whole;
+  CUdeviceptr ticket, done, flag, group_flag, tile_values, total, whole;
 };
 /// Laid out as Posts of scan.cu.
 struct ScanPosts {
-  CUdeviceptr ticket, done, own;
+  CUdeviceptr ticket, done, tile_values;
 };
 
 /// Counts below this fit 32 bits with what a thread looks ahead.
@@ -65,9 +65,9 @@ constexpr std::array kScanRows = {
 
 enum class ScanPart { rows, few_tiles, tiles, flow, columns, carries };
 
-/// `with_carries`: the kernel for joining segments follows the kernel of columns.
+/// `has_carries`: the kernel for joining segments follows the kernel of columns.
 const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, int pack, int steps,
-                              bool wide, bool with_carries) {
+                              bool wide, bool has_carries) {
   static const auto& whole = *new Family("scan.cu", text::scan_cu);
   static const auto& flow = *new Family("scan_flow.cu", text::scan_flow_cu);
   const Family& family = part == ScanPart::flow ? flow : whole;
@@ -100,7 +100,7 @@ const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, in
         break;
     }
     std::vector names{format("scan_columns<{}, {}, {}>", operation, pack, index)};
-    if (with_carries) names.push_back(carries);
+    if (has_carries) names.push_back(carries);
     return names;
   });
 }
@@ -158,53 +158,53 @@ class ScanLauncher {
         axes, axis, {scalar_size(types_.in), scalar_size(types_.as), value_size()},
         {.processors = processors(),
          .shared = to_.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)});
-    ScanParameters<Index> with{.kept = walk_parameter<kMaxAxes>(axes.kept),
-                               .from = axis.stride[kFrom],
-                               .to = axis.stride[kTo],
-                               .rows = static_cast<Index>(axes.outputs()),
-                               .length = static_cast<Index>(axis.extent),
-                               .segment = static_cast<Index>(plan.segment),
-                               .segments = static_cast<Index>(plan.segments),
-                               .initial = call_.initial};
+    ScanParameters<Index> scan_parameters{.kept = walk_parameter<kMaxAxes>(axes.kept),
+                                          .from = axis.stride[kFrom],
+                                          .to = axis.stride[kTo],
+                                          .rows = static_cast<Index>(axes.outputs()),
+                                          .length = static_cast<Index>(axis.extent),
+                                          .segment = static_cast<Index>(plan.segment),
+                                          .segments = static_cast<Index>(plan.segments),
+                                          .initial = call_.initial};
     const CUdeviceptr to =
         to_.address() + static_cast<CUdeviceptr>(call_.initial ? axis.stride[kTo] : 0);
-    if (plan.path == ScanPath::columns) return run_columns(axes, plan, with, to);
-    if (plan.path == ScanPath::tiles) return run_tiles(axes, plan, with, to);
-    if (plan.path == ScanPath::flow) return run_flow(axes, plan, with, to);
-    if (plan.path == ScanPath::few_tiles) return run_few_tiles(axes, plan, with, to);
+    if (plan.path == ScanPath::columns) return run_columns(axes, plan, scan_parameters, to);
+    if (plan.path == ScanPath::tiles) return run_tiles(axes, plan, scan_parameters, to);
+    if (plan.path == ScanPath::flow) return run_flow(axes, plan, scan_parameters, to);
+    if (plan.path == ScanPath::few_tiles) return run_few_tiles(axes, plan, scan_parameters, to);
     launch(kernel<Index>(ScanPart::rows, plan), grid(axes.outputs(), kRowThreads / 32, kRowThreads),
-           to, axes.from, with);
+           to, axes.from, scan_parameters);
   }
 
   template <typename Index>
-  void run_few_tiles(const AxesPlan& axes, const ScanPlan& plan, const ScanParameters<Index>& with,
-                     CUdeviceptr to) const {
+  void run_few_tiles(const AxesPlan& axes, const ScanPlan& plan,
+                     const ScanParameters<Index>& scan_parameters, CUdeviceptr to) const {
     const std::int64_t tiles = axes.outputs() * plan.tiles;
     // A word of 64 bits for each one of a carry.
     const Array words = zeroed_words(static_cast<std::size_t>(2 + tiles * kCarrySize / 2), stream_);
     const ScanPosts posts{words.address(), words.address() + 4, words.address() + 8};
     launch(kernel<Index>(ScanPart::few_tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from,
-           with, posts, static_cast<std::uint32_t>(plan.tiles));
+           scan_parameters, posts, static_cast<std::uint32_t>(plan.tiles));
     words.use_on(stream_);
   }
 
   template <typename Index>
-  void run_flow(const AxesPlan& axes, const ScanPlan& plan, const ScanParameters<Index>& with,
-                CUdeviceptr to) const {
+  void run_flow(const AxesPlan& axes, const ScanPlan& plan,
+                const ScanParameters<Index>& scan_parameters, CUdeviceptr to) const {
     const std::int64_t tiles = axes.outputs() * plan.tiles;
     const Array words = zeroed_words(static_cast<std::size_t>(2 + tiles * kCarrySize / 2), stream_);
     const ScanPosts posts{words.address(), words.address() + 4, words.address() + 8};
     const std::int64_t blocks = std::min<std::int64_t>(tiles, kFlowBlocks * processors());
     LaunchConfig config = grid(blocks, 1, kFlowThreads);
     config.shared_bytes = static_cast<std::uint32_t>(kFlowTiles * kFlowThreads * plan.steps * 16);
-    launch(kernel<Index>(ScanPart::flow, plan), config, to, axes.from, with, posts,
+    launch(kernel<Index>(ScanPart::flow, plan), config, to, axes.from, scan_parameters, posts,
            static_cast<std::uint32_t>(plan.tiles), static_cast<std::uint32_t>(tiles));
     words.use_on(stream_);
   }
 
   template <typename Index>
-  void run_tiles(const AxesPlan& axes, const ScanPlan& plan, const ScanParameters<Index>& with,
-                 CUdeviceptr to) const {
+  void run_tiles(const AxesPlan& axes, const ScanPlan& plan,
+                 const ScanParameters<Index>& scan_parameters, CUdeviceptr to) const {
     const std::int64_t tiles = axes.outputs() * plan.tiles;
     const std::int64_t groups = axes.outputs() * ((plan.tiles + 31) / 32);
     const Array words = zeroed_words(static_cast<std::size_t>(2 + tiles + groups), stream_);
@@ -218,34 +218,34 @@ class ScanLauncher {
     all.done = after(all.ticket, 1, 4);
     all.flag = after(all.done, 1, 4);
     all.group_flag = after(all.flag, tiles, 4);
-    all.own = carries.address();
-    all.total = after(all.own, tiles, kCarrySize);
+    all.tile_values = carries.address();
+    all.total = after(all.tile_values, tiles, kCarrySize);
     all.whole = after(all.total, groups, kCarrySize);
-    launch(kernel<Index>(ScanPart::tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from, with,
-           all, static_cast<std::uint32_t>(plan.tiles));
+    launch(kernel<Index>(ScanPart::tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from,
+           scan_parameters, all, static_cast<std::uint32_t>(plan.tiles));
     carries.use_on(stream_);
     words.use_on(stream_);
   }
 
   template <typename Index>
-  void run_columns(const AxesPlan& axes, const ScanPlan& plan, ScanParameters<Index> with,
-                   CUdeviceptr to) const {
-    const std::int64_t apart = with.kept.stride[0][kTo];
+  void run_columns(const AxesPlan& axes, const ScanPlan& plan,
+                   ScanParameters<Index> scan_parameters, CUdeviceptr to) const {
+    const std::int64_t apart = scan_parameters.kept.stride[0][kTo];
     WalkDims<2> packs = axes.kept;
     pack_dims(packs, plan.pack);
-    with.kept = walk_parameter<kMaxAxes>(packs);
+    scan_parameters.kept = walk_parameter<kMaxAxes>(packs);
     const auto pass = [&](CUdeviceptr carries, std::int32_t number) {
       const std::int64_t threads = axes.outputs() / plan.pack * plan.segments;
       launch(kernel<Index>(ScanPart::columns, plan), grid(threads, kColumnThreads, kColumnThreads),
-             to, axes.from, carries, with, apart, number);
+             to, axes.from, carries, scan_parameters, apart, number);
     };
     if (plan.segments == 1) return pass(0, 0);
     const Array carries = Array::empty(to_.device(), {axes.outputs() * plan.segments * kCarrySize},
                                        ScalarType::uint8, stream_);
     pass(carries.address(), 1);
     launch(kernel<Index>(ScanPart::carries, {}),
-           grid(axes.outputs(), kColumnThreads, kColumnThreads), carries.address(), with.rows,
-           with.segments);
+           grid(axes.outputs(), kColumnThreads, kColumnThreads), carries.address(),
+           scan_parameters.rows, scan_parameters.segments);
     pass(carries.address(), 2);
     carries.use_on(stream_);
   }
@@ -296,7 +296,7 @@ void scan_flattened(const Array& to, const Array& array, int axis, const ScanCal
   const std::int64_t width = target.shape().back(), rows = target.size() / width;
   scan_planned(flat.reshape({rows, width}), moved.reshape({rows, moved.shape().back()}), 1, call,
                types, stream);
-  copy_into(target, flat, stream);
+  copy_elements(target, flat, stream);
 }
 
 /// Into `to`, of the shape and type that it must have.
@@ -339,7 +339,7 @@ Array scan(const Array& array, const ScanCall& call, const Stream& stream) {
   return result;
 }
 
-void scan_into(const Array& to, const Array& array, const ScanCall& call, const Stream& stream) {
+void write_scan(const Array& to, const Array& array, const ScanCall& call, const Stream& stream) {
   const ScanTypes types = scan_types(call, array.type());
   const int axis = scanned_axis(array, call);
   const Shape shape = scanned_shape(array, axis, call.initial);
@@ -354,7 +354,7 @@ void scan_into(const Array& to, const Array& array, const ScanCall& call, const 
     throw InvalidArgument(format("cannot write to {}: it is read-only", to.identify()));
   }
   if (may_overlap(to, array) || repeats_elements(to)) {
-    return copy_into(to, scan(array, call, stream), stream);
+    return copy_elements(to, scan(array, call, stream), stream);
   }
   scan_planned(to, array, axis, call, types, stream);
 }

@@ -24,14 +24,14 @@ __global__ void __launch_bounds__(kRowThreads)
   if (row >= plan.rows) return;
   const int lane = threadIdx.x % 32;
   const WalkOffsets<2> at = walk_offsets(plan.kept, row);
-  if (plan.initial && lane == 0) store_initial<Op>(to + at.of[0], plan.to);
+  if (plan.initial && lane == 0) store_initial<Op>(to + at.offset[0], plan.to);
   using Piece = Chunk<Op, kPack, kSteps>;
   typename Op::Carry before = to_carry<Op>(Op::none());
   for (Index begin = 0; begin < plan.length; begin += Piece::kElements) {
     Piece piece;
-    piece.load(from + at.of[1], plan.from, begin, plan.length, lane);
+    piece.load(from + at.offset[1], plan.from, begin, plan.length, lane);
     const typename Op::Value total = piece.scan(lane);
-    piece.store(to + at.of[0], plan.to, begin, plan.length, lane, before);
+    piece.store(to + at.offset[0], plan.to, begin, plan.length, lane, before);
     before = Op::combine(before, to_carry<Op>(total));
   }
 }
@@ -61,7 +61,7 @@ struct Tile {
     number = ticket % tiles;
     at = walk_offsets(plan.kept, static_cast<Index>(row));
     begin = (number * static_cast<Index>(kWarps) + warp) * Piece::kElements;
-    piece.load(from + at.of[1], plan.from, begin, plan.length, lane);
+    piece.load(from + at.offset[1], plan.from, begin, plan.length, lane);
     const typename Op::Carry total = to_carry<Op>(piece.scan(lane));
     if (lane == 0) totals[warp] = total;
     __syncthreads();
@@ -69,8 +69,9 @@ struct Tile {
   /// Stores the results; `before`: of all elements in front of the piece.
   __device__ __forceinline__ void store(char* to, const ScanParameters<Index>& plan,
                                         typename Op::Carry before) {
-    if (plan.initial && number == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
-    piece.store(to + at.of[0], plan.to, begin, plan.length, lane, before);
+    if (plan.initial && number == 0 && threadIdx.x == 0)
+      store_initial<Op>(to + at.offset[0], plan.to);
+    piece.store(to + at.offset[0], plan.to, begin, plan.length, lane, before);
   }
 };
 
@@ -88,18 +89,19 @@ __global__ void __launch_bounds__(kTileThreads)
   __shared__ alignas(16) unsigned char memory[2 * kWarps * sizeof(Carry)];
   Carry* const totals = reinterpret_cast<Carry*>(memory);  // of the block's warps
   Carry* const before = totals + kWarps;                   // of 32 tiles each
-  Tile<Op, kPack, kSteps, Index> mine(posts.ticket, from, plan, tiles, totals);
-  const unsigned tile = mine.number;
-  const int lane = mine.lane, warp = mine.warp;
-  UInt64* const own = posts.own + static_cast<unsigned long long>(mine.ticket - tile) * kWords;
+  Tile<Op, kPack, kSteps, Index> block_tile(posts.ticket, from, plan, tiles, totals);
+  const unsigned tile = block_tile.number;
+  const int lane = block_tile.lane, warp = block_tile.warp;
+  UInt64* const row_values =
+      posts.tile_values + static_cast<unsigned long long>(block_tile.ticket - tile) * kWords;
   if (warp == 0) {
-    const Carry all = of_warp<Op>(lane < kWarps ? totals[lane] : to_carry<Op>(Op::none()), lane);
-    if (lane == 0) post(own + tile * kWords, all);
+    const Carry all = warp_carry<Op>(lane < kWarps ? totals[lane] : to_carry<Op>(Op::none()), lane);
+    if (lane == 0) post(row_values + tile * kWords, all);
   }
   if (warp * 32 < tile) {
     Carry theirs = to_carry<Op>(Op::none());
-    if (threadIdx.x < tile) theirs = take_posted<Carry>(own + threadIdx.x * kWords);
-    theirs = of_warp<Op>(theirs, lane);
+    if (threadIdx.x < tile) theirs = take_posted<Carry>(row_values + threadIdx.x * kWords);
+    theirs = warp_carry<Op>(theirs, lane);
     if (lane == 0) before[warp] = theirs;
   }
   __syncthreads();
@@ -108,12 +110,12 @@ __global__ void __launch_bounds__(kTileThreads)
   Carry carry = to_carry<Op>(Op::none());
   for (int w = 0; w * 32 < tile; ++w) carry = Op::combine(carry, before[w]);
   for (int w = 0; w < warp; ++w) carry = Op::combine(carry, totals[w]);
-  mine.store(to, plan, carry);
+  block_tile.store(to, plan, carry);
   if (threadIdx.x == 0) last = arrived_last;
   __syncthreads();
   if (!last) return;
   for (unsigned i = threadIdx.x; i < gridDim.x; i += kTileThreads) {
-    clear_posted<Carry>(posts.own + static_cast<unsigned long long>(i) * kWords);
+    clear_posted<Carry>(posts.tile_values + static_cast<unsigned long long>(i) * kWords);
   }
   if (threadIdx.x == 0) *posts.ticket = 0;
 }
@@ -129,7 +131,7 @@ struct Board {
   unsigned* done;
   unsigned* flag;        ///< of tiles
   unsigned* group_flag;  ///< behind the flags of tiles
-  Carry* own;            ///< of the tile's elements
+  Carry* tile_values;    ///< of the tile's elements
   Carry* total;          ///< of the group's elements
   Carry* whole;          ///< of all elements of the row up to the group's end
 };
@@ -166,8 +168,8 @@ __device__ __forceinline__ T load_shared_value(const T* from) {
 __device__ __forceinline__ unsigned nearest_whole(const unsigned* flags, unsigned group, int lane) {
   long long last = static_cast<long long>(group) - 1;
   for (;;) {
-    const long long mine = last - lane;
-    const unsigned flag = mine >= 0 ? load_flag(flags + mine) : 1u;
+    const long long lane_place = last - lane;
+    const unsigned flag = lane_place >= 0 ? load_flag(flags + lane_place) : 1u;
     const unsigned known = __ballot_sync(~0u, flag != 0), whole = __ballot_sync(~0u, flag == 2);
     const unsigned needed = whole != 0 ? whole ^ (whole - 1) : ~0u;
     if ((known & needed) != needed) continue;
@@ -189,9 +191,9 @@ __device__ __forceinline__ typename Op::Carry before_group(const Board<typename 
   __syncwarp();
   Carry before = load_shared_value(board.whole + start);
   for (unsigned next = start + 1; next < group; next += 32) {
-    const unsigned mine = next + lane;
+    const unsigned member = next + lane;
     const Carry total =
-        mine < group ? load_shared_value(board.total + mine) : to_carry<Op>(Op::none());
+        member < group ? load_shared_value(board.total + member) : to_carry<Op>(Op::none());
     for (unsigned j = 0; j < 32 && next + j < group; ++j) {
       before = Op::combine(before, shuffle_from(total, static_cast<int>(j)));
     }
@@ -227,18 +229,19 @@ __device__ __forceinline__ typename Op::Carry before_in_group(const unsigned* fl
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry publish(const Board<typename Op::Carry>& board,
                                                       unsigned tile, unsigned tiles,
-                                                      typename Op::Carry own, int lane) {
+                                                      typename Op::Carry tile_value, int lane) {
   using Carry = typename Op::Carry;
   const unsigned group = tile / 32, first = group * 32;
   const int place = static_cast<int>(tile - first);
   if (lane == 0) {
-    board.own[tile] = own;
+    board.tile_values[tile] = tile_value;
     store_flag(board.flag + tile, 1);
   }
   Carry inside = to_carry<Op>(Op::none());
-  if (place > 0) inside = before_in_group<Op>(board.flag + first, board.own + first, place, lane);
+  if (place > 0)
+    inside = before_in_group<Op>(board.flag + first, board.tile_values + first, place, lane);
   const bool ends_group = place == 31 && tile + 1 < tiles;
-  const Carry total = place > 0 ? Op::combine(inside, own) : own;
+  const Carry total = place > 0 ? Op::combine(inside, tile_value) : tile_value;
   // NOTE: the first group has only the state `whole`: later groups look no further back.
   if (ends_group && group > 0 && lane == 0) {
     board.total[group] = total;
@@ -263,25 +266,29 @@ __global__ void __launch_bounds__(kTileThreads)
   __shared__ bool last;
   __shared__ alignas(16) unsigned char memory[(kWarps + 1) * sizeof(Carry)];
   Carry* const carries = reinterpret_cast<Carry*>(memory);
-  Tile<Op, kPack, kSteps, Index> mine(all.ticket, from, plan, tiles, carries);
-  const unsigned row = mine.row, tile = mine.number, first = row * tiles;
-  const int lane = mine.lane, warp = mine.warp;
+  Tile<Op, kPack, kSteps, Index> block_tile(all.ticket, from, plan, tiles, carries);
+  const unsigned row = block_tile.row, tile = block_tile.number, first = row * tiles;
+  const int lane = block_tile.lane, warp = block_tile.warp;
   Carry inside = to_carry<Op>(Op::none());
   for (int w = 0; w < warp; ++w) inside = Op::combine(inside, carries[w]);
   if (warp == 0) {
-    Carry own = carries[0];
-    for (int w = 1; w < kWarps; ++w) own = Op::combine(own, carries[w]);
+    Carry tile_value = carries[0];
+    for (int w = 1; w < kWarps; ++w) tile_value = Op::combine(tile_value, carries[w]);
     const unsigned group = row * ((tiles + 31) / 32);
-    const Board<Carry> board = {
-        all.ticket,      all.done,          all.flag + first, all.group_flag + group,
-        all.own + first, all.total + group, all.whole + group};
-    const Carry before = publish<Op>(board, tile, tiles, own, lane);
+    const Board<Carry> board = {all.ticket,
+                                all.done,
+                                all.flag + first,
+                                all.group_flag + group,
+                                all.tile_values + first,
+                                all.total + group,
+                                all.whole + group};
+    const Carry before = publish<Op>(board, tile, tiles, tile_value, lane);
     if (lane == 0) carries[kWarps] = before;
   }
   __syncthreads();
   // No thread of this block looks back any more. The count is in flight while results are stored.
   const bool arrived_last = threadIdx.x == 0 && arrives_last(all.done, gridDim.x);
-  mine.store(to, plan, Op::combine(carries[kWarps], inside));
+  block_tile.store(to, plan, Op::combine(carries[kWarps], inside));
   if (threadIdx.x == 0) last = arrived_last;
   __syncthreads();
   if (!last) return;
@@ -309,13 +316,13 @@ __global__ void __launch_bounds__(kColumnThreads)
   const Index column = thread % packs, segment = thread / packs;
   if (segment >= plan.segments) return;
   const WalkOffsets<2> at = walk_offsets(plan.kept, column);
-  typename Op::Carry* const mine = carries + segment * plan.rows + column * kPack;
+  typename Op::Carry* const column_carries = carries + segment * plan.rows + column * kPack;
   typename Op::Carry before[kPack];
 #pragma unroll
   for (int j = 0; j < kPack; ++j) {
-    before[j] = pass == Pass::behind ? mine[j] : to_carry<Op>(Op::none());
+    before[j] = pass == Pass::behind ? column_carries[j] : to_carry<Op>(Op::none());
     if (plan.initial && segment == 0 && pass != Pass::totals) {
-      store_initial<Op>(to + at.of[0] + j * apart, plan.to);
+      store_initial<Op>(to + at.offset[0] + j * apart, plan.to);
     }
   }
   const Index begin = segment * plan.segment;
@@ -325,13 +332,13 @@ __global__ void __launch_bounds__(kColumnThreads)
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
       if (i + k >= end) break;
-      elements[k] = *reinterpret_cast<const Elements*>(from + at.of[1] +
+      elements[k] = *reinterpret_cast<const Elements*>(from + at.offset[1] +
                                                        static_cast<long long>(i + k) * plan.from);
     }
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
       if (i + k >= end) break;
-      char* const place = to + at.of[0] + static_cast<long long>(i + k) * plan.to;
+      char* const place = to + at.offset[0] + static_cast<long long>(i + k) * plan.to;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         before[j] = Op::combine(before[j], to_carry<Op>(Op::take(elements[k].value[j])));
@@ -342,7 +349,7 @@ __global__ void __launch_bounds__(kColumnThreads)
   }
   if (pass != Pass::totals) return;
 #pragma unroll
-  for (int j = 0; j < kPack; ++j) mine[j] = before[j];
+  for (int j = 0; j < kPack; ++j) column_carries[j] = before[j];
 }
 
 /// The segments' sums become the sums before each segment.
@@ -353,8 +360,8 @@ __global__ void __launch_bounds__(kColumnThreads)
   if (row >= rows) return;
   typename Op::Carry before = to_carry<Op>(Op::none());
   for (Index s = 0; s < segments; ++s) {
-    const typename Op::Carry own = carries[s * rows + row];
+    const typename Op::Carry tile_value = carries[s * rows + row];
     carries[s * rows + row] = before;
-    before = Op::combine(before, own);
+    before = Op::combine(before, tile_value);
   }
 }

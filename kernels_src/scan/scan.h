@@ -33,7 +33,7 @@ Array scan(const Array& array, const ScanCall& call, const Stream& stream = {});
 
 /// The same into an array of the result's shape and type, any strides. Throws InvalidArgument, with
 /// both, when it does not fit.
-void scan_into(const Array& to, const Array& array, const ScanCall& call,
-               const Stream& stream = {});
+void write_scan(const Array& to, const Array& array, const ScanCall& call,
+                const Stream& stream = {});
 
 }  // namespace kernwright::kernels

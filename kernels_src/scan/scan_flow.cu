@@ -51,14 +51,14 @@ __global__ void __launch_bounds__(kThreads, 2)
   Carry* const partial = groups + kWarps;                  // of tiles in the group
   Raw* const staged = reinterpret_cast<Raw*>(flow) + threadIdx.x;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const auto begin_of = [&](unsigned ticket) {
+  const auto tile_begin = [&](unsigned ticket) {
     return (ticket % tiles * static_cast<Index>(kWarps) + warp) * Piece::kElements;
   };
   const auto stage = [&](unsigned ticket, int slot) {
     if (ticket < count) {
       const char* const row =
-          from + walk_offsets(plan.kept, static_cast<Index>(ticket / tiles)).of[1];
-      const Index begin = begin_of(ticket);
+          from + walk_offsets(plan.kept, static_cast<Index>(ticket / tiles)).offset[1];
+      const Index begin = tile_begin(ticket);
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
         const Index at = begin + k * Piece::kStep + lane * kPack;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   };
   // Scans a loaded tile in place.
   const auto scan = [&](unsigned ticket, int slot) {
-    const Index begin = begin_of(ticket);
+    const Index begin = tile_begin(ticket);
     Piece piece;
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       inside[slot * kWarps + lane] = lane > 0 ? before : to_carry<Op>(Op::none());
     }
     if (lane == kWarps - 1)
-      post(posts.own + static_cast<unsigned long long>(ticket) * kWords, value);
+      post(posts.tile_values + static_cast<unsigned long long>(ticket) * kWords, value);
   };
   const auto take = [&] {
     if (threadIdx.x == 0) given = atomicAdd(posts.ticket, 1u);
@@ -146,23 +146,24 @@ __global__ void __launch_bounds__(kThreads, 2)
     __syncthreads();
     if (second < count && warp == 0) post_tile(second, following);
     const unsigned row = first / tiles, tile = first % tiles, group = tile / 32;
-    const UInt64* const own = posts.own + static_cast<unsigned long long>(first - tile) * kWords;
+    const UInt64* const row_values =
+        posts.tile_values + static_cast<unsigned long long>(first - tile) * kWords;
     if (passed.row != row) passed = {row, 0, to_carry<Op>(Op::none())};
     if (warp == kWarps - 1) {
       Carry theirs = to_carry<Op>(Op::none());
       if (lane < static_cast<int>(tile % 32)) {
-        theirs = take_posted<Carry>(own + (group * 32 + lane) * kWords);
+        theirs = take_posted<Carry>(row_values + (group * 32 + lane) * kWords);
       }
-      theirs = of_warp<Op>(theirs, lane);
+      theirs = warp_carry<Op>(theirs, lane);
       if (lane == 0) *partial = theirs;
     }
     for (;;) {
       const unsigned behind = group - passed.group;
       const unsigned now = behind < kGroupWarps ? behind : kGroupWarps;
       if (warp > 0 && static_cast<unsigned>(warp) <= now) {
-        const unsigned mine = passed.group + warp - 1;
-        Carry theirs = take_posted<Carry>(own + (mine * 32 + lane) * kWords);
-        theirs = of_warp<Op>(theirs, lane);
+        const unsigned member = passed.group + warp - 1;
+        Carry theirs = take_posted<Carry>(row_values + (member * 32 + lane) * kWords);
+        theirs = warp_carry<Op>(theirs, lane);
         if (lane == 0) groups[warp - 1] = theirs;
       }
       if (threadIdx.x == kThreads - 1) given = coming;
@@ -175,7 +176,8 @@ __global__ void __launch_bounds__(kThreads, 2)
     const Carry before =
         Op::combine(Op::combine(passed.sum, *partial), inside[slot * kWarps + warp]);
     const WalkOffsets<2> at = walk_offsets(plan.kept, static_cast<Index>(row));
-    if (plan.initial && tile == 0 && threadIdx.x == 0) store_initial<Op>(to + at.of[0], plan.to);
+    if (plan.initial && tile == 0 && threadIdx.x == 0)
+      store_initial<Op>(to + at.offset[0], plan.to);
     Piece piece;
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
@@ -184,7 +186,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
       for (int j = 0; j < kPack; ++j) piece.value[k][j] = values.value[j];
     }
-    piece.store(to + at.of[0], plan.to, begin_of(first), plan.length, lane, before);
+    piece.store(to + at.offset[0], plan.to, tile_begin(first), plan.length, lane, before);
     first = second;
     second = third;
     third = given;
@@ -193,7 +195,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   if (!is_last_block(posts.done, gridDim.x)) return;
   for (unsigned i = threadIdx.x; i < count; i += kThreads) {
-    clear_posted<Carry>(posts.own + static_cast<unsigned long long>(i) * kWords);
+    clear_posted<Carry>(posts.tile_values + static_cast<unsigned long long>(i) * kWords);
   }
   if (threadIdx.x == 0) *posts.ticket = 0;
 }

@@ -15,10 +15,10 @@ constexpr std::int64_t kThreadRow = 16;
 /// Rows up to this have a warp each, longer ones too where there are enough of them.
 constexpr std::int64_t kWarpRow = 2048;
 /// The same where a multiprocessor has at most one row.
-constexpr std::int64_t kWarpRowOfFew = 512;
+constexpr std::int64_t kWarpRowFewRows = 512;
 /// Packs of a thread up to which one tile of a row is faster than several, which wait for sums.
 constexpr int kLoneTileSteps = 4;
-constexpr std::int64_t kWarpRowOfMany = 32768;
+constexpr std::int64_t kWarpRowManyRows = 32768;
 constexpr std::int64_t kManyRowsPerProcessor = 32;
 /// Threads that fill a multiprocessor with columns.
 constexpr std::int64_t kColumnThreadsPerProcessor = 1024;
@@ -89,7 +89,7 @@ ScanPlan plan_scan(const AxesPlan& axes, const Axis& axis, const ScanSizes& size
   plan.steps = std::clamp(32 / plan.pack, 4, 8);
   const bool many = axes.outputs() >= kManyRowsPerProcessor * processors;
   const bool few = axes.outputs() <= processors;
-  if (axis.extent <= (many ? kWarpRowOfMany : few ? kWarpRowOfFew : kWarpRow)) return plan;
+  if (axis.extent <= (many ? kWarpRowManyRows : few ? kWarpRowFewRows : kWarpRow)) return plan;
   const auto tiles = [&] { return ceil_div(axis.extent, kTileThreads * plan.pack * plan.steps); };
   while (plan.steps > 1 && axes.outputs() * tiles() < kFewestTiles) {
     const bool is_lone = tiles() == 1 && plan.steps <= kLoneTileSteps;

@@ -89,7 +89,7 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
 
 /// Calls launch(scale) with the scale in the type that `type` is computed in.
 template <typename Launch>
-void with_softmax_scale(ScalarType type, double scale, const Launch& launch) {
+void dispatch_scale(ScalarType type, double scale, const Launch& launch) {
   if (type == ScalarType::float64) {
     launch(scale);
   } else {
@@ -107,12 +107,12 @@ LaunchConfig softmax_config(const SoftmaxJob& job, std::uint32_t blocks, int thr
 
 void launch_softmax_rows(const SoftmaxJob& job, const RowTile& tile) {
   const LaunchConfig config = softmax_config(job, tile.blocks(job.extent.rows), tile.threads);
-  with_shortest_walk(job.view(), [&](const auto& view) {
+  dispatch_walk(job.view(), [&](const auto& view) {
     const RowForm form{.is_whole = is_whole_tile(tile, job.extent), .is_far = view.ndim > 1};
     const Kernel& kernel =
         softmax_part(SoftmaxPart::rows, job, tile.pack, tile.items, tile.width, tile.threads, form)
             .on(job.device());
-    with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+    dispatch_scale(job.x.type(), job.scale, [&](auto scale) {
       launch(kernel, config, job.out.address(), job.x.address(), job.mask_address(), view,
              job.extent.rows, static_cast<std::int32_t>(job.extent.n), job.mask_step(), scale);
     });
@@ -167,7 +167,7 @@ void launch_softmax_kept(const SoftmaxJob& job, int pack, const KeptRow& row) {
       softmax_part(SoftmaxPart::kept, job, pack, row.items, 0, row.threads).on(job.device());
   const std::uint32_t blocks = RowTile{.width = 1, .threads = 1}.blocks(job.extent.rows);
   const auto shared = static_cast<std::size_t>(row.shared_bytes());
-  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+  dispatch_scale(job.x.type(), job.scale, [&](auto scale) {
     launch(kernel, softmax_config(job, blocks, row.threads, shared), job.out.address(),
            job.x.address(), job.view(), job.extent.rows, static_cast<std::int32_t>(job.extent.n),
            static_cast<std::int32_t>(row.kept), scale);
@@ -178,7 +178,7 @@ void launch_softmax_cluster(const SoftmaxJob& job, const RowCluster& plan) {
   const Kernel& kernel =
       softmax_part(SoftmaxPart::cluster, job, plan.pack, plan.items, 0, plan.threads)
           .on(job.device());
-  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+  dispatch_scale(job.x.type(), job.scale, [&](auto scale) {
     launch(kernel, plan.config(job.extent.rows, job.stream), job.out.address(), job.x.address(),
            job.mask_address(), job.view(), static_cast<std::int32_t>(job.extent.n), plan.blocks,
            static_cast<std::int32_t>(plan.part), job.mask_step(), scale);
@@ -194,7 +194,7 @@ void launch_softmax_shared(const SoftmaxJob& job, int pack) {
   const auto kernel = [&](SoftmaxPart kind) -> const Kernel& {
     return softmax_part(kind, job, pack, plan.items, 0, kChunkThreads).on(job.device());
   };
-  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+  dispatch_scale(job.x.type(), job.scale, [&](auto scale) {
     launch(kernel(SoftmaxPart::sums), config, sums.address(), job.x.address(), job.mask_address(),
            job.view(), job.extent.n, plan.chunks, job.mask_step(), scale);
     launch(kernel(SoftmaxPart::finish), config, job.out.address(), job.x.address(),
@@ -231,7 +231,7 @@ void run_softmax_columns(const SoftmaxJob& job, std::int64_t inner) {
   const std::int64_t columns = job.extent.rows;
   const std::uint32_t blocks = RowTile{.width = 1, .threads = kColumns}.blocks(columns);
   const Kernel& kernel = softmax_part(SoftmaxPart::columns, job, 0, 0, 0, 0).on(job.device());
-  with_softmax_scale(job.x.type(), job.scale, [&](auto scale) {
+  dispatch_scale(job.x.type(), job.scale, [&](auto scale) {
     launch(kernel, softmax_config(job, blocks, kThreads), job.out.address(), job.x.address(),
            columns, job.extent.n, inner, scale);
   });
@@ -257,7 +257,7 @@ void run_softmax(SoftmaxJob job, int axis) {
     last.mask = job.mask->transpose(axes);
     last.out = Array::empty(job.device(), last.x.shape(), job.out.type(), job.stream);
     run_softmax(last, job.x.ndim() - 1);
-    copy_into(job.out, last.out.transpose(last_back(job.x.ndim(), axis)), job.stream);
+    copy_elements(job.out, last.out.transpose(last_back(job.x.ndim(), axis)), job.stream);
     return;
   }
   if (inner > 1) {
@@ -331,7 +331,7 @@ Array softmax(const Array& x, int axis, const SoftmaxOptions& options, const Str
                 axis);
   }
   if (!options.out || direct) return result;
-  copy_into(*options.out, result, on);
+  copy_elements(*options.out, result, on);
   return *options.out;
 }
 

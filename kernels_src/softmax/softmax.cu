@@ -41,16 +41,16 @@ __device__ __forceinline__ C scored(C x, C scale, const Mask* mask) {
 
 /// The number subtracted from each element before exp(): the maximum, but 0 if all are -inf.
 template <typename C>
-__device__ __forceinline__ C shift_of(C maximum) {
+__device__ __forceinline__ C finite_maximum(C maximum) {
   return maximum == -infinity<C>() ? C(0) : maximum;
 }
 
-__device__ __forceinline__ float log_of(float x) { return logf(x); }
-__device__ __forceinline__ double log_of(double x) { return log(x); }
+__device__ __forceinline__ float math_log(float x) { return logf(x); }
+__device__ __forceinline__ double math_log(double x) { return log(x); }
 __device__ __forceinline__ float product(float a, float b) { return __fmul_rn(a, b); }
 __device__ __forceinline__ double product(double a, double b) { return __dmul_rn(a, b); }
 
-/// The maximum of some elements, and the sum of exp(element - shift_of(maximum)).
+/// The maximum of some elements, and the sum of exp(element - finite_maximum(maximum)).
 template <typename C>
 struct alignas(2 * sizeof(C)) Sums {
   C maximum, sum;
@@ -59,10 +59,10 @@ struct alignas(2 * sizeof(C)) Sums {
 struct CombineSums {
   template <typename C>
   __device__ __forceinline__ Sums<C> operator()(Sums<C> a, Sums<C> b) const {
-    const C maximum = HighestScore()(a.maximum, b.maximum), shift = shift_of(maximum);
+    const C maximum = HighestScore()(a.maximum, b.maximum), shift = finite_maximum(maximum);
     // NOTE: without fused operations, as the lanes of a warp have their operands in either order.
-    return {maximum,
-            product(a.sum, exp_of(a.maximum - shift)) + product(b.sum, exp_of(b.maximum - shift))};
+    return {maximum, product(a.sum, math_exp(a.maximum - shift)) +
+                         product(b.sum, math_exp(b.maximum - shift))};
   }
 };
 
@@ -79,7 +79,7 @@ struct Finish {
   __device__ Finish(C maximum, C sum) {
     const bool nothing = Masked && maximum == -infinity<C>();
     shift = nothing ? C(0) : maximum;
-    factor = nothing ? C(0) : Log ? log_of(sum) : C(1) / sum;
+    factor = nothing ? C(0) : Log ? math_log(sum) : C(1) / sum;
   }
   __device__ __forceinline__ C operator()(C x) const {
     return Log ? x - shift - factor : exp_for<Out>(x - shift) * factor;
@@ -109,15 +109,16 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
   const int packs = Whole ? Items * Width : is_there ? n / V : 0;
   const WalkOffsets<2> at = walk_offsets(view, is_there ? row : 0);
   C value[V * Items];
-  load_held<V, Items, Width>(value, reinterpret_cast<const T*>(x + at.of[0]), lane, packs,
+  load_held<V, Items, Width>(value, reinterpret_cast<const T*>(x + at.offset[0]), lane, packs,
                              -infinity<C>());
   C maximum = -infinity<C>();
   for_held<V, Items, Width>(lane, packs, [&](int slot, int element) {
-    value[slot] = scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], element, mask_step));
+    value[slot] =
+        scored(value[slot], scale, mask_at<Mask>(mask + at.offset[1], element, mask_step));
     maximum = HighestScore()(maximum, value[slot]);
   });
   maximum = row_reduce<Width, Threads, 0>(maximum, HighestScore(), -infinity<C>());
-  const C shift = kMasked<Mask> ? shift_of(maximum) : maximum;
+  const C shift = kMasked<Mask> ? finite_maximum(maximum) : maximum;
   C sum = 0;
   for_held<V, Items, Width>(lane, packs, [&](int slot, int) {
     const C power = exp_for<Out>(value[slot] - shift);
@@ -133,9 +134,9 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
 
 /// Calls visit(x * scale) for the elements of `count` packs of a thread in shared memory.
 template <int Threads, typename T, int V, typename C, typename Visit>
-__device__ __forceinline__ void for_kept(const Pack<T, V>* mine, int count, C scale, Visit visit) {
+__device__ __forceinline__ void for_kept(const Pack<T, V>* held, int count, C scale, Visit visit) {
   for (int i = 0; i < count; ++i) {
-    const Pack<T, V> raw = mine[i * Threads];
+    const Pack<T, V> raw = held[i * Threads];
 #pragma unroll
     for (int j = 0; j < V; ++j) visit(computed(raw.value, j) * scale);
   }
@@ -149,12 +150,12 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
                  long long rows, int n, int kept, Compute<T> scale) {
   using C = Compute<T>;
   extern __shared__ __align__(16) unsigned char memory[];
-  Pack<T, V>* const mine = reinterpret_cast<Pack<T, V>*>(memory) + threadIdx.x;
+  Pack<T, V>* const held = reinterpret_cast<Pack<T, V>*>(memory) + threadIdx.x;
   constexpr int kFirst = Items * Threads;
   const int lane = threadIdx.x, packs = n / V;
   const int count = min(kept, max(0, (packs - kFirst - lane + Threads - 1) / Threads));
   for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).of[0]);
+    const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).offset[0]);
     C value[V * Items];
 #pragma unroll 4
     for (int i = 0; i < kept; ++i) {
@@ -162,9 +163,9 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
       if (pack >= packs) break;
       const Pack<T, V>* const from = reinterpret_cast<const Pack<T, V>*>(source) + pack;
       if constexpr (kCopiesInBackground<T, V>) {
-        copy_in_background(mine + i * Threads, from);
+        copy_in_background(held + i * Threads, from);
       } else {
-        mine[i * Threads] = *from;
+        held[i * Threads] = *from;
       }
     }
     end_copy_group();
@@ -175,7 +176,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
       maximum = HighestScore()(maximum, value[slot]);
     });
     wait_for_copy_groups<0>();
-    for_kept<Threads>(mine, count, scale, [&](C v) { maximum = HighestScore()(maximum, v); });
+    for_kept<Threads>(held, count, scale, [&](C v) { maximum = HighestScore()(maximum, v); });
     maximum = block_reduce<Threads>(maximum, HighestScore(), -infinity<C>());
     C sum = 0;
     for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
@@ -183,7 +184,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
       if (!Log) value[slot] = power;
       sum += power;
     });
-    for_kept<Threads>(mine, count, scale, [&](C v) { sum += exp_for<Out>(v - maximum); });
+    for_kept<Threads>(held, count, scale, [&](C v) { sum += exp_for<Out>(v - maximum); });
     sum = block_reduce<Threads>(sum, Sum(), C(0));
     const Finish<Out, C, Log, false> finish(maximum, sum);
     Out* const target = out + row * n;
@@ -193,7 +194,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     for (int i = 0; i < kept; ++i) {
       const int pack = kFirst + i * Threads + lane;
       if (pack >= packs) break;
-      const Pack<T, V> raw = mine[i * Threads];
+      const Pack<T, V> raw = held[i * Threads];
       Pack<Out, V> result;
 #pragma unroll
       for (int j = 0; j < V; ++j) {
@@ -213,34 +214,34 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
                     long long mask_step, Compute<T> scale) {
   using C = Compute<T>;
   arrive_in_cluster();
-  const RowPart mine(blocks, part, n / V);
-  const int first = mine.first * V, lane = threadIdx.x;
-  const WalkOffsets<2> at = walk_offsets(view, mine.row);
+  const RowPart row_part(blocks, part, n / V);
+  const int first = row_part.first * V, lane = threadIdx.x;
+  const WalkOffsets<2> at = walk_offsets(view, row_part.row);
   C value[V * Items];
-  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.of[0]) + first, lane,
-                               mine.packs, -infinity<C>());
-  Sums<C> own = no_sums<C>();
-  for_held<V, Items, Threads>(lane, mine.packs, [&](int slot, int element) {
+  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.offset[0]) + first, lane,
+                               row_part.packs, -infinity<C>());
+  Sums<C> local = no_sums<C>();
+  for_held<V, Items, Threads>(lane, row_part.packs, [&](int slot, int element) {
     value[slot] =
-        scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], first + element, mask_step));
-    own.maximum = HighestScore()(own.maximum, value[slot]);
+        scored(value[slot], scale, mask_at<Mask>(mask + at.offset[1], first + element, mask_step));
+    local.maximum = HighestScore()(local.maximum, value[slot]);
   });
-  own.maximum = block_reduce<Threads, 0>(own.maximum, HighestScore(), -infinity<C>());
-  const C shift = shift_of(own.maximum);
-  for_held<V, Items, Threads>(lane, mine.packs, [&](int slot, int) {
+  local.maximum = block_reduce<Threads, 0>(local.maximum, HighestScore(), -infinity<C>());
+  const C shift = finite_maximum(local.maximum);
+  for_held<V, Items, Threads>(lane, row_part.packs, [&](int slot, int) {
     const C power = exp_for<Out>(value[slot] - shift);
     if (!Log) value[slot] = power;
-    own.sum += power;
+    local.sum += power;
   });
-  own.sum = block_reduce<Threads, 1>(own.sum, Sum(), C(0));
-  const Sums<C>* const sums = gather_in_cluster(own, blocks);
+  local.sum = block_reduce<Threads, 1>(local.sum, Sum(), C(0));
+  const Sums<C>* const sums = gather_in_cluster(local, blocks);
   Sums<C> all = sums[0];
   for (int c = 1; c < blocks; ++c) all = CombineSums()(all, sums[c]);
   const Finish<Out, C, Log, kMasked<Mask>> finish(all.maximum, all.sum);
-  const C factor = finish.factor * exp_of(own.maximum - shift_of(all.maximum));
-  store_held<V, Items, Threads>(out + mine.row * n + first, lane, mine.packs, [&](int slot, int) {
-    return Log ? finish(value[slot]) : value[slot] * factor;
-  });
+  const C factor = finish.factor * math_exp(local.maximum - finite_maximum(all.maximum));
+  store_held<V, Items, Threads>(
+      out + row_part.row * n + first, lane, row_part.packs,
+      [&](int slot, int) { return Log ? finish(value[slot]) : value[slot] * factor; });
 }
 
 /// Block c of a row writes the sums of chunk c, V * Items * Threads elements.
@@ -255,20 +256,20 @@ __global__ void __launch_bounds__(Threads)
   const WalkOffsets<2> at = walk_offsets(view, row);
   const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
   C value[V * Items];
-  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.of[0]) + first, threadIdx.x,
-                               packs, -infinity<C>());
-  Sums<C> mine = no_sums<C>();
+  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.offset[0]) + first,
+                               threadIdx.x, packs, -infinity<C>());
+  Sums<C> local = no_sums<C>();
   for_held<V, Items, Threads>(threadIdx.x, packs, [&](int slot, int element) {
     value[slot] =
-        scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], first + element, mask_step));
-    mine.maximum = HighestScore()(mine.maximum, value[slot]);
+        scored(value[slot], scale, mask_at<Mask>(mask + at.offset[1], first + element, mask_step));
+    local.maximum = HighestScore()(local.maximum, value[slot]);
   });
-  mine.maximum = block_reduce<Threads>(mine.maximum, HighestScore(), -infinity<C>());
+  local.maximum = block_reduce<Threads>(local.maximum, HighestScore(), -infinity<C>());
   for_held<V, Items, Threads>(threadIdx.x, packs, [&](int slot, int) {
-    mine.sum += exp_for<T>(value[slot] - shift_of(mine.maximum));
+    local.sum += exp_for<T>(value[slot] - finite_maximum(local.maximum));
   });
-  mine.sum = block_reduce<Threads>(mine.sum, Sum(), C(0));
-  if (threadIdx.x == 0) sums[blockIdx.x] = mine;
+  local.sum = block_reduce<Threads>(local.sum, Sum(), C(0));
+  if (threadIdx.x == 0) sums[blockIdx.x] = local;
 }
 
 /// Block c of a row combines the sums of all chunks and writes the results of chunk c.
@@ -283,15 +284,16 @@ __global__ void __launch_bounds__(Threads)
   const WalkOffsets<2> at = walk_offsets(view, row);
   const int packs = static_cast<int>((n - first < kChunk ? n - first : kChunk) / V);
   C value[V * Items];
-  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.of[0]) + first, threadIdx.x,
-                               packs, -infinity<C>());
+  load_held<V, Items, Threads>(value, reinterpret_cast<const T*>(x + at.offset[0]) + first,
+                               threadIdx.x, packs, -infinity<C>());
   Sums<C> all = no_sums<C>();
   for (long long c = threadIdx.x; c < chunks; c += Threads)
     all = CombineSums()(all, sums[row * chunks + c]);
   all = block_reduce<Threads>(all, CombineSums(), no_sums<C>());
   const Finish<Out, C, Log, kMasked<Mask>> finish(all.maximum, all.sum);
   store_held<V, Items, Threads>(out + row * n + first, threadIdx.x, packs, [&](int slot, int e) {
-    return finish(scored(value[slot], scale, mask_at<Mask>(mask + at.of[1], first + e, mask_step)));
+    return finish(
+        scored(value[slot], scale, mask_at<Mask>(mask + at.offset[1], first + e, mask_step)));
   });
 }
 
@@ -310,7 +312,7 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
     const long long column = group + lane;
     const bool inside = column < columns;
     const long long base = inside ? column / inner * inner * n + column % inner : 0;
-    Sums<C> mine = no_sums<C>();
+    Sums<C> local = no_sums<C>();
     constexpr int kBatch = 4;
     for (long long k = warp; inside && k < n; k += kBatch * kColumnWarps) {
       C value[kBatch];
@@ -323,11 +325,11 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
       }
 #pragma unroll
       for (int i = 0; i < kBatch; ++i)
-        batch.sum += exp_for<Out>(value[i] - shift_of(batch.maximum));
-      mine = CombineSums()(mine, batch);
+        batch.sum += exp_for<Out>(value[i] - finite_maximum(batch.maximum));
+      local = CombineSums()(local, batch);
     }
     __syncthreads();  // the group before may still be read
-    partial[warp][lane] = mine;
+    partial[warp][lane] = local;
     __syncthreads();
     Sums<C> all = partial[0][lane];
 #pragma unroll

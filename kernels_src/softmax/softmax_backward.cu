@@ -5,7 +5,6 @@
 
 using namespace kernwright;
 
-
 /// An element's contribution to the sum of the row.
 template <bool Log, typename C>
 __device__ __forceinline__ C summand(C dy, C y) {
@@ -13,7 +12,7 @@ __device__ __forceinline__ C summand(C dy, C y) {
 }
 template <bool Log, typename C>
 __device__ __forceinline__ C gradient(C dy, C y, C sum, C scale) {
-  return scale * (Log ? dy - exp_of(y) * sum : y * (dy - sum));
+  return scale * (Log ? dy - math_exp(y) * sum : y * (dy - sum));
 }
 
 /// Rows of up to V * Items * Width elements, Threads / Width at a time.
@@ -27,15 +26,15 @@ __global__ void __launch_bounds__(Threads)
   const long long step = static_cast<long long>(gridDim.x) * kRows;
   for (long long first = static_cast<long long>(blockIdx.x) * kRows; first < rows; first += step) {
     const long long row = first + threadIdx.x / Width;
-    const int mine = row < rows ? packs : 0;
+    const int row_packs = row < rows ? packs : 0;
     C in[V * Items], out[V * Items];
-    load_held<V, Items, Width>(in, dy + row * n, lane, mine, C(0));
-    load_held<V, Items, Width>(out, y + row * n, lane, mine, C(0));
+    load_held<V, Items, Width>(in, dy + row * n, lane, row_packs, C(0));
+    load_held<V, Items, Width>(out, y + row * n, lane, row_packs, C(0));
     C sum = 0;
-    for_held<V, Items, Width>(lane, mine,
+    for_held<V, Items, Width>(lane, row_packs,
                               [&](int slot, int) { sum += summand<Log>(in[slot], out[slot]); });
     sum = row_reduce<Width, Threads>(sum, Sum(), C(0));
-    store_held<V, Items, Width>(dx + row * n, lane, mine, [&](int slot, int) {
+    store_held<V, Items, Width>(dx + row * n, lane, row_packs, [&](int slot, int) {
       return gradient<Log>(in[slot], out[slot], sum, scale);
     });
   }

@@ -53,7 +53,7 @@ const LazyKernel& compaction_kernel(CompactionKernel part, ScalarType type, int 
 
 /// The type under which the kernels take elements, and the bits of a set one.
 ScalarType mask_type(ScalarType type) {
-  return type == ScalarType::complex128 ? type : bits_of(type);
+  return type == ScalarType::complex128 ? type : key_bits_type(type);
 }
 std::uint64_t mask_bits(ScalarType type) {
   if (type == ScalarType::complex64) return 0x7fff'ffff'7fff'ffff;
@@ -78,9 +78,9 @@ Counted count_set(const Array& array, const Stream& stream) {
   made.on = stream ? stream : Stream::legacy(device);
   const bool aligned = made.mask.address() % 16 == 0;
   made.pack = aligned ? static_cast<int>(16 / scalar_size(array.type())) : 1;
-  made.chunks = chunks_of(device, array.size(), kSortBlock * made.pack);
+  made.chunks = make_chunks(device, array.size(), kSortBlock * made.pack);
   made.counts = Array::empty(device, {made.chunks.count}, ScalarType::int64, stream);
-  const LaunchConfig config = blocks_of(made.chunks.count, made.on);
+  const LaunchConfig config = block_config(made.chunks.count, made.on);
   launch(
       compaction_kernel(CompactionKernel::count, mask_type(array.type()), made.pack, 0).on(device),
       config, made.mask.address(), array.size(), made.chunks.size, made.counts.address(),
@@ -95,7 +95,7 @@ Counted count_set(const Array& array, const Stream& stream) {
 void write_set(const Counted& counted, CUdeviceptr places, CUdeviceptr from, CUdeviceptr to,
                int log2_unit) {
   Device& device = counted.mask.device();
-  const LaunchConfig config = blocks_of(counted.chunks.count, counted.on);
+  const LaunchConfig config = block_config(counted.chunks.count, counted.on);
   launch(compaction_kernel(CompactionKernel::write, mask_type(counted.mask.type()), counted.pack,
                            log2_unit)
              .on(device),
@@ -105,7 +105,7 @@ void write_set(const Counted& counted, CUdeviceptr places, CUdeviceptr from, CUd
   counted.counts.use_on(counted.on);
 }
 
-Array places_of(const Counted& counted, const Stream& stream) {
+Array list_places(const Counted& counted, const Stream& stream) {
   Array places = Array::empty(counted.mask.device(), {counted.total}, ScalarType::int64, stream);
   if (counted.total == 0) return places;
   write_set(counted, places.address(), 0, 0, 0);
@@ -147,13 +147,13 @@ void require_mask(const Array& array, const Array& mask) {
 }  // namespace
 
 Array flatnonzero(const Array& array, const Stream& stream) {
-  return places_of(count_set(array, stream), stream);
+  return list_places(count_set(array, stream), stream);
 }
 
 Array nonzero(const Array& array, bool by_element, const Stream& stream) {
   const Counted counted = count_set(array, stream);
   const std::int64_t ndim = array.ndim(), total = counted.total;
-  const Array places = places_of(counted, stream);
+  const Array places = list_places(counted, stream);
   if (ndim == 1) return places.reshape(by_element ? Shape{total, 1} : Shape{1, total});
   Device& device = array.device();
   Array made = Array::empty(device, by_element ? Shape{total, ndim} : Shape{ndim, total},
@@ -190,7 +190,7 @@ Array compress(const Array& array, const Array& mask, const Stream& stream) {
     write_set(counted, 0, from.address(), made.address(),
               std::countr_zero(scalar_size(array.type())));
   } else {
-    gather_parts(from, places_of(counted, stream), made, inner, counted.on);
+    gather_parts(from, list_places(counted, stream), made, inner, counted.on);
   }
   from.use_on(counted.on);
   made.use_on(counted.on);

@@ -68,7 +68,7 @@ DeviceEdgeBins device_bins(const Bins& bins) {
 }
 
 template <typename DeviceBins>
-Array count_into(const Array& array, const DeviceBins& bins, HistogramKernel part,
+Array add_counts(const Array& array, const DeviceBins& bins, HistogramKernel part,
                  const Stream& stream) {
   Device& device = array.device();
   Array counts = Array::empty(device, {bins.count}, ScalarType::int64, stream);
@@ -78,8 +78,8 @@ Array count_into(const Array& array, const DeviceBins& bins, HistogramKernel par
   counts.use_on(on);
   if (array.size() == 0) return counts;
   const Array flat = without_gaps(array, stream);
-  const Chunks chunks = chunks_of(device, array.size(), kCountedTile);
-  launch(histogram_kernel(part, array.type()).on(device), blocks_of(chunks.count, on),
+  const Chunks chunks = make_chunks(device, array.size(), kCountedTile);
+  launch(histogram_kernel(part, array.type()).on(device), block_config(chunks.count, on),
          flat.address(), array.size(), chunks.size, bins, counts.address());
   use_all_on(on, {&flat, &counts});
   return counts;
@@ -118,7 +118,7 @@ Array sum_groups(const Array& numbers, std::int64_t largest, const Array& weight
   const Stream on = stream ? stream : Stream::legacy(device);
   const std::int64_t size = numbers.size();
   const Array narrow = cast(numbers, narrowest(largest), stream).reshape({size});
-  const Ordered sorted = sort_with_indices(narrow, 0, false, stream);
+  const Ordered sorted = sort_and_index(narrow, 0, false, stream);
   const Array flat = without_gaps(weights, stream);
   const std::int64_t warps = std::int64_t{multiprocessors(device)} * 32;
   const auto parts =
@@ -147,11 +147,11 @@ Array extremes(const Array& array, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(device);
   Array from = without_gaps(array, stream);
   for (;;) {
-    const Chunks chunks = chunks_of(device, from.size(), kCountedTile);
+    const Chunks chunks = make_chunks(device, from.size(), kCountedTile);
     Array found = Array::empty(device, {2 * chunks.count}, array.type(), stream);
-    launch(histogram_kernel(HistogramKernel::extremes, bits_of(array.type())).on(device),
-           blocks_of(chunks.count, on), from.address(), from.size(), chunks.size, found.address(),
-           order_of(array.type()));
+    launch(histogram_kernel(HistogramKernel::extremes, key_bits_type(array.type())).on(device),
+           block_config(chunks.count, on), from.address(), from.size(), chunks.size,
+           found.address(), device_order(array.type()));
     use_all_on(on, {&from, &found});
     if (chunks.count == 1) return found;
     from = found;
@@ -160,7 +160,7 @@ Array extremes(const Array& array, const Stream& stream) {
 
 Array count_values(const Array& array, std::int64_t bins, const Stream& stream) {
   require_integers(array, "bincount");
-  return count_into(array, DeviceValueBins{bins}, HistogramKernel::count_values, stream);
+  return add_counts(array, DeviceValueBins{bins}, HistogramKernel::count_values, stream);
 }
 
 Array sum_by_value(const Array& array, const Array& weights, std::int64_t bins,
@@ -175,7 +175,7 @@ Array histogram(const Array& array, const Bins& bins, const Stream& stream) {
   require_one_device(array, bins.edges);
   const Array edges = without_gaps(bins.edges, stream);
   Array counts =
-      count_into(array, device_bins({edges, bins.scale}), HistogramKernel::count_bins, stream);
+      add_counts(array, device_bins({edges, bins.scale}), HistogramKernel::count_bins, stream);
   edges.use_on(stream ? stream : Stream::legacy(array.device()));
   return counts;
 }
@@ -206,7 +206,7 @@ Array density(const Array& counts, const Bins& bins, const Stream& stream) {
   const Array edges = without_gaps(bins.edges, stream);
   Array made = Array::empty(device, counts.shape(), ScalarType::float64, stream);
   if (made.size() == 0) return made;
-  launch(histogram_kernel(HistogramKernel::density, counts.type()).on(device), blocks_of(1, on),
+  launch(histogram_kernel(HistogramKernel::density, counts.type()).on(device), block_config(1, on),
          counts.address(), edges.address(), made.address(), counts.size());
   use_all_on(on, {&counts, &edges, &made});
   return made;

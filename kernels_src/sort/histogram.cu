@@ -83,8 +83,8 @@ __global__ void count_bins(const T* __restrict__ x, Int64 size, Int64 chunk, con
                            unsigned long long* __restrict__ counts) {
   __shared__ unsigned local[kSharedBins];
   const bool shared = bins.count <= kSharedBins;
-  const int mine = shared ? static_cast<int>(bins.count) : 0;
-  for (int i = threadIdx.x; i < mine; i += kThreads) local[i] = 0;
+  const int shared_bins = shared ? static_cast<int>(bins.count) : 0;
+  for (int i = threadIdx.x; i < shared_bins; i += kThreads) local[i] = 0;
   __syncthreads();
   const Int64 begin = blockIdx.x * chunk;
   const Int64 end = begin + chunk < size ? begin + chunk : size;
@@ -99,7 +99,7 @@ __global__ void count_bins(const T* __restrict__ x, Int64 size, Int64 chunk, con
     }
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < mine; i += kThreads) {
+  for (int i = threadIdx.x; i < shared_bins; i += kThreads) {
     if (local[i] != 0) atomicAdd(&counts[i], static_cast<unsigned long long>(local[i]));
   }
 }
@@ -117,7 +117,7 @@ __global__ void write_bins(const T* __restrict__ x, Int64 size, const Bins bins,
 
 /// The first of the sorted elements that is not below `value`.
 template <typename T>
-__device__ __forceinline__ Int64 first_of(const T* sorted, Int64 size, Int64 value) {
+__device__ __forceinline__ Int64 first_token(const T* sorted, Int64 size, Int64 value) {
   Int64 low = 0, high = size;
   while (low < high) {
     const Int64 middle = low + (high - low) / 2;
@@ -139,8 +139,8 @@ __global__ void sum_weights(const T* __restrict__ sorted, const Int64* __restric
   Int64 line = (static_cast<Int64>(blockIdx.x) * kThreads + threadIdx.x) / 32;
   for (; line < bins * parts; line += warps) {
     const Int64 bin = line / parts, part = line - bin * parts;
-    const Int64 first = first_of(sorted, size, bin);
-    const Int64 each = (first_of(sorted, size, bin + 1) - first + parts - 1) / parts;
+    const Int64 first = first_token(sorted, size, bin);
+    const Int64 each = (first_token(sorted, size, bin + 1) - first + parts - 1) / parts;
     const Int64 begin = first + part * each;
     double sum = 0;
     for (Int64 i = begin + lane; i < begin + each && i < size; i += 32) {
@@ -153,13 +153,13 @@ __global__ void sum_weights(const T* __restrict__ sorted, const Int64* __restric
   }
 }
 
-__global__ void sum_parts(const double* __restrict__ parts_of, double* __restrict__ sums,
+__global__ void sum_parts(const double* __restrict__ partial_sums, double* __restrict__ sums,
                           Int64 bins, int parts) {
   const Int64 step = static_cast<Int64>(gridDim.x) * kThreads;
   for (Int64 bin = static_cast<Int64>(blockIdx.x) * kThreads + threadIdx.x; bin < bins;
        bin += step) {
     double sum = 0;
-    for (int i = 0; i < parts; ++i) sum += parts_of[bin * parts + i];
+    for (int i = 0; i < parts; ++i) sum += partial_sums[bin * parts + i];
     sums[bin] = sum;
   }
 }

@@ -38,24 +38,24 @@ struct RadixSides {
   std::int32_t keep;
 };
 
-std::string move_name(const RadixInstance& of) {
-  return format("move_digits<{}, {}, {}, {}, {}, {}>", device_type(of.bits), of.floats, of.threads,
-                of.items, of.numbered, of.wide);
+std::string move_name(const RadixInstance& instance) {
+  return format("move_digits<{}, {}, {}, {}, {}, {}>", device_type(instance.bits), instance.floats,
+                instance.threads, instance.items, instance.numbered, instance.wide);
 }
 
-const LazyKernel& radix_kernel(const RadixInstance& of, bool move) {
+const LazyKernel& radix_kernel(const RadixInstance& instance, bool move) {
   static const auto& family = *new Family("radix_sort.cu", text::radix_sort_cu);
   InstanceKey key;
-  key.add(move, 1).type(of.bits).add(of.floats, 1).add(of.wide, 1);
+  key.add(move, 1).type(instance.bits).add(instance.floats, 1).add(instance.wide, 1);
   if (!move) {
     return family.instance(key, [&] {
-      return std::vector{
-          format("count_digits<{}, {}, {}>", device_type(of.bits), of.floats, of.wide),
-          move_name(of)};
+      return std::vector{format("count_digits<{}, {}, {}>", device_type(instance.bits),
+                                instance.floats, instance.wide),
+                         move_name(instance)};
     });
   }
-  key.add(of.numbered, 1).add(of.threads, 10).add(of.items, 6);
-  return family.instance(key, [&] { return move_name(of); });
+  key.add(instance.numbered, 1).add(instance.threads, 10).add(instance.items, 6);
+  return family.instance(key, [&] { return move_name(instance); });
 }
 
 /// Elements of 4 bytes taken by a thread: many, so elements of one digit stay together, unless
@@ -75,8 +75,8 @@ int radix_words(const Rows& rows, int threads, int per_word, bool numbered) {
 RadixInstance plan_radix(const Rows& rows, bool numbered) {
   const Array& data = rows.data;
   const std::size_t size = scalar_size(data.type());
-  RadixInstance plan{.bits = bits_of(data.type()),
-                     .floats = order_of(data.type()).nan != 0,
+  RadixInstance plan{.bits = key_bits_type(data.type()),
+                     .floats = device_order(data.type()).nan != 0,
                      .numbered = numbered,
                      .wide = rows.length >= kWideRow,
                      .threads = 0,
@@ -149,14 +149,14 @@ void radix_sort(const Rows& rows, bool descending, const Ordered& to, const Stre
   const Array second_numbers = scratch(numbered && places > 1, number);
   const RadixBoards boards(rows, plan, places, tiles, stream, on);
 
-  const DeviceOrder order = order_of(rows.data.type(), descending);
+  const DeviceOrder order = device_order(rows.data.type(), descending);
   const std::int64_t target =
       std::int64_t{multiprocessors(device)} * kCountBlocksPerProcessor / rows.count;
   const std::int64_t parts = ceil_div(rows.length, kCountTile);
   const std::int64_t chunk =
       ceil_div(parts, std::clamp(target, std::int64_t{1}, parts)) * kCountTile;
   const std::int64_t chunks = ceil_div(rows.length, chunk);
-  launch(radix_kernel(plan, false).on(device), blocks_of(rows.count * chunks, on),
+  launch(radix_kernel(plan, false).on(device), block_config(rows.count * chunks, on),
          rows.data.address(), boards.counts(), boards.arrived(), boards.idle(), boards.board(0),
          boards.board_size(), rows.length, chunk, static_cast<std::uint32_t>(chunks), order);
 

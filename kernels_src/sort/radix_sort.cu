@@ -35,11 +35,11 @@ struct Keys {
 
 /// Counts of elements of a row: 32 bits where two of them can be spared.
 template <bool Wide>
-struct CountOf {
+struct CountTraits {
   using Type = UInt32;
 };
 template <>
-struct CountOf<true> {
+struct CountTraits<true> {
   using Type = UInt64;
 };
 
@@ -53,11 +53,11 @@ constexpr int kCountItems = 8;
 /// block takes `chunk` elements of a row.
 template <typename Bits, bool Floats, bool Wide>
 __global__ void __launch_bounds__(kDigits)
-    count_digits(const Bits* __restrict__ x, typename CountOf<Wide>::Type* __restrict__ counts,
+    count_digits(const Bits* __restrict__ x, typename CountTraits<Wide>::Type* __restrict__ counts,
                  unsigned* __restrict__ arrived, unsigned* __restrict__ idle,
-                 typename CountOf<Wide>::Type* __restrict__ board, Int64 board_size, Int64 n,
+                 typename CountTraits<Wide>::Type* __restrict__ board, Int64 board_size, Int64 n,
                  Int64 chunk, unsigned chunks, const Order order) {
-  using Count = typename CountOf<Wide>::Type;
+  using Count = typename CountTraits<Wide>::Type;
   constexpr int kPlaces = static_cast<int>(sizeof(Bits));
   __shared__ unsigned count[kPlaces][kDigits];
   const Int64 step = static_cast<Int64>(gridDim.x) * kDigits;
@@ -87,19 +87,19 @@ __global__ void __launch_bounds__(kDigits)
     }
   }
   __syncthreads();
-  Count* const mine = counts + static_cast<Int64>(row) * kPlaces * kDigits + threadIdx.x;
+  Count* const row_counts = counts + static_cast<Int64>(row) * kPlaces * kDigits + threadIdx.x;
 #pragma unroll
   for (int p = 0; p < kPlaces; ++p) {
     const unsigned found = count[p][threadIdx.x];
-    if (found != 0) atomicAdd(mine + p * kDigits, static_cast<Count>(found));
+    if (found != 0) atomicAdd(row_counts + p * kDigits, static_cast<Count>(found));
   }
   // The last block of the row to come here sums the counts of all.
   if (!is_last_block(arrived + row, chunks)) return;
   unsigned rests = 0;
   for (int p = 0; p < kPlaces; ++p) {
-    const Count all = *const_cast<const volatile Count*>(mine + p * kDigits);
+    const Count all = *const_cast<const volatile Count*>(row_counts + p * kDigits);
     Count total;
-    mine[p * kDigits] = block_sum_before<kDigits>(all, total);
+    row_counts[p * kDigits] = block_sum_before<kDigits>(all, total);
     const bool alike = __syncthreads_or(static_cast<Int64>(all) == n) != 0;
     if (alike && p + 1 < kPlaces) rests |= 1u << p;
   }
@@ -112,9 +112,9 @@ __global__ void __launch_bounds__(kDigits)
 /// what it is of. 0: not known yet.
 template <typename Count>
 struct BoardWord {
-  static constexpr Count kOwn = Count(1) << (8 * sizeof(Count) - 2);  ///< of the tile
-  static constexpr Count kWhole = kOwn << 1;  ///< the place in the row behind the tile's elements
-  static constexpr Count kValue = kOwn - 1;
+  static constexpr Count kLocal = Count(1) << (8 * sizeof(Count) - 2);  ///< of the tile
+  static constexpr Count kWhole = kLocal << 1;  ///< the place in the row behind the tile's elements
+  static constexpr Count kValue = kLocal - 1;
 };
 
 __device__ __forceinline__ UInt32 load_word(const UInt32* from) {
@@ -181,7 +181,7 @@ __device__ __forceinline__ void rank_in_warp(unsigned* next, const ThreadDigits<
   const unsigned lower = (1u << threadIdx.x % 32) - 1;
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
-    const unsigned digit = digits[i], lanes = lanes_of_digit(digit);
+    const unsigned digit = digits[i], lanes = digit_lanes(digit);
     const unsigned place = next[digit];
     rank[i] = place + __popc(lanes & lower);
     __syncwarp();
@@ -263,7 +263,7 @@ struct TileMemory {
 /// A block's tile: number `index` of the row, `offset` elements behind the row's begin. `board` is
 /// the board of the tile; `begins` are the first ranks of the row's digits.
 template <typename Count>
-struct TileOf {
+struct MovedTile {
   Int64 offset;
   unsigned index;
   int valid;
@@ -276,12 +276,12 @@ template <bool Floats, int Threads, int Items, bool HasNumbers, bool Full, typen
 __device__ __forceinline__ void move_tile(const Move<Bits, Count>& move,
                                           const Keys<Bits, Floats>& keys,
                                           const TileMemory<Count>& memory,
-                                          const TileOf<Count>& tile) {
+                                          const MovedTile<Count>& tile) {
   constexpr int kWarps = Threads / 32;
   using Word = BoardWord<Count>;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const bool has_digit = Threads == kDigits || threadIdx.x < kDigits;
-  auto* const of_warp = reinterpret_cast<unsigned(*)[kDigits]>(memory.dynamic);
+  auto* const warp_counts = reinterpret_cast<unsigned(*)[kDigits]>(memory.dynamic);
   const Slots<Full, 32> before{warp * 32 * Items + lane, tile.valid};
   const Slots<Full, Threads> after{static_cast<int>(threadIdx.x), tile.valid};
   Bits value[Items];
@@ -292,7 +292,7 @@ __device__ __forceinline__ void move_tile(const Move<Bits, Count>& move,
   for (int i = 0; i < Items; ++i) {
     const unsigned digit = before.has(i) ? keys.digit(value[i]) : kDigits - 1;
     digits.put(i, digit);
-    if (before.has(i)) atomicAdd(&of_warp[warp][digit], 1u);
+    if (before.has(i)) atomicAdd(&warp_counts[warp][digit], 1u);
   }
   __syncthreads();
 
@@ -301,12 +301,12 @@ __device__ __forceinline__ void move_tile(const Move<Bits, Count>& move,
   Count whole = 0;
   if (has_digit) {
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) count += of_warp[w][threadIdx.x];
+    for (int w = 0; w < kWarps; ++w) count += warp_counts[w][threadIdx.x];
     if (tile.index == 0) {
       whole = tile.begins[threadIdx.x];
       store_word(tile.board + threadIdx.x, Word::kWhole | (whole + count));
     } else {
-      store_word(tile.board + threadIdx.x, Word::kOwn | count);
+      store_word(tile.board + threadIdx.x, Word::kLocal | count);
     }
   }
   unsigned total;
@@ -315,14 +315,14 @@ __device__ __forceinline__ void move_tile(const Move<Bits, Count>& move,
     unsigned next = start;
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) {
-      const unsigned here = of_warp[w][threadIdx.x];
-      of_warp[w][threadIdx.x] = next;
+      const unsigned here = warp_counts[w][threadIdx.x];
+      warp_counts[w][threadIdx.x] = next;
       next += here;
     }
   }
   __syncthreads();
   unsigned rank[Items];
-  rank_in_warp<Items>(of_warp[warp], digits, rank);
+  rank_in_warp<Items>(warp_counts[warp], digits, rank);
   __syncthreads();
 
   Bits* const values = reinterpret_cast<Bits*>(memory.dynamic);
@@ -367,13 +367,13 @@ __device__ __forceinline__ void move_tile(const Move<Bits, Count>& move,
 /// or numbers, and before that 256 counts for each warp.
 template <typename Bits, bool Floats, int Threads, int Items, bool HasNumbers, bool Wide>
 __global__ void __launch_bounds__(Threads, 768 / Threads)
-    move_digits(const Sides<Bits, typename CountOf<Wide>::Type> sides,
-                const typename CountOf<Wide>::Type* __restrict__ counts,
+    move_digits(const Sides<Bits, typename CountTraits<Wide>::Type> sides,
+                const typename CountTraits<Wide>::Type* __restrict__ counts,
                 const unsigned* __restrict__ idle, unsigned* __restrict__ ticket,
-                typename CountOf<Wide>::Type* __restrict__ board,
-                typename CountOf<Wide>::Type* __restrict__ next_board, Int64 n, unsigned tiles,
+                typename CountTraits<Wide>::Type* __restrict__ board,
+                typename CountTraits<Wide>::Type* __restrict__ next_board, Int64 n, unsigned tiles,
                 int pass, const Order order) {
-  using Count = typename CountOf<Wide>::Type;
+  using Count = typename CountTraits<Wide>::Type;
   constexpr int kTile = Threads * Items, kPlaces = static_cast<int>(sizeof(Bits));
   extern __shared__ __align__(16) unsigned char dynamic[];
   __shared__ Count place[kDigits];
@@ -394,11 +394,11 @@ __global__ void __launch_bounds__(Threads, 768 / Threads)
   const TileMemory<Count> memory = {dynamic, place};
   const Int64 offset = static_cast<Int64>(tile) * kTile;
   const int valid = static_cast<int>(n - offset < kTile ? n - offset : kTile);
-  const TileOf<Count> of = {offset, tile, valid, board + static_cast<Int64>(taken) * kDigits,
-                            counts + (static_cast<Int64>(row) * kPlaces + pass) * kDigits};
+  const MovedTile<Count> moved = {offset, tile, valid, board + static_cast<Int64>(taken) * kDigits,
+                                  counts + (static_cast<Int64>(row) * kPlaces + pass) * kDigits};
   if (valid == kTile) {
-    move_tile<Floats, Threads, Items, HasNumbers, true>(move, keys, memory, of);
+    move_tile<Floats, Threads, Items, HasNumbers, true>(move, keys, memory, moved);
   } else {
-    move_tile<Floats, Threads, Items, HasNumbers, false>(move, keys, memory, of);
+    move_tile<Floats, Threads, Items, HasNumbers, false>(move, keys, memory, moved);
   }
 }

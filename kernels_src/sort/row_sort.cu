@@ -14,7 +14,7 @@ template <typename Bits>
 __global__ void sort_short_rows(const Bits* __restrict__ x, Bits* __restrict__ values,
                                 Int64* __restrict__ indices, Int64 rows, int n, int keep,
                                 int segment, int rows_at_once, Order order) {
-  using Entries = EntryOf<Bits>;
+  using Entries = EntryTraits<Bits>;
   using Entry = typename Entries::Type;
   __shared__ Entry entries[kEntries];
   const int log_segment = __ffs(segment) - 1;

@@ -56,7 +56,7 @@ int multiprocessors(const Device& device) {
   return device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
-DeviceOrder order_of(ScalarType type, bool descending) {
+DeviceOrder device_order(ScalarType type, bool descending) {
   DeviceOrder order{.flip = descending ? ~std::uint64_t{0} : 0};
   switch (type) {  // one above infinity, or the only NaN where there is none
     case ScalarType::float8_e4m3fn:
@@ -87,7 +87,7 @@ DeviceOrder order_of(ScalarType type, bool descending) {
   return order;
 }
 
-ScalarType bits_of(ScalarType type) {
+ScalarType key_bits_type(ScalarType type) {
   switch (scalar_size(type)) {
     case 1:
       return ScalarType::uint8;
@@ -100,7 +100,7 @@ ScalarType bits_of(ScalarType type) {
   }
 }
 
-LaunchConfig blocks_of(std::int64_t count, const Stream& stream) {
+LaunchConfig block_config(std::int64_t count, const Stream& stream) {
   return {.grid = {static_cast<std::uint32_t>(count)},
           .block = {static_cast<std::uint32_t>(kSortBlock)},
           .stream = stream};
@@ -108,10 +108,10 @@ LaunchConfig blocks_of(std::int64_t count, const Stream& stream) {
 
 LaunchConfig spread(const Device& device, std::int64_t count, const Stream& stream) {
   const std::int64_t most = std::int64_t{multiprocessors(device)} * 16;
-  return blocks_of(std::clamp(ceil_div(count, kSortBlock), std::int64_t{1}, most), stream);
+  return block_config(std::clamp(ceil_div(count, kSortBlock), std::int64_t{1}, most), stream);
 }
 
-Chunks chunks_of(const Device& device, std::int64_t elements, std::int64_t tile) {
+Chunks make_chunks(const Device& device, std::int64_t elements, std::int64_t tile) {
   const std::int64_t most = std::min(std::int64_t{1024}, std::int64_t{multiprocessors(device)} * 8);
   const std::int64_t tiles = ceil_div(elements, tile);
   const std::int64_t size = ceil_div(tiles, std::min(tiles, most)) * tile;

@@ -46,15 +46,15 @@ int multiprocessors(const Device& device);
 struct DeviceOrder {
   std::uint64_t nan = 0, sign = 0, flip = 0, turned = 0;
 };
-DeviceOrder order_of(ScalarType type, bool descending = false);
+DeviceOrder device_order(ScalarType type, bool descending = false);
 /// The unsigned integer of the size of `type`, as which the kernels of order take it.
-ScalarType bits_of(ScalarType type);
+ScalarType key_bits_type(ScalarType type);
 
 /// Threads of a block in all kernels of this folder.
 inline constexpr std::int64_t kSortBlock = 256;
 
 /// A launch of so many blocks.
-LaunchConfig blocks_of(std::int64_t count, const Stream& stream);
+LaunchConfig block_config(std::int64_t count, const Stream& stream);
 /// Enough blocks for `count` threads, or what keeps the device busy: their threads go on in steps.
 LaunchConfig spread(const Device& device, std::int64_t count, const Stream& stream);
 
@@ -63,7 +63,7 @@ struct Chunks {
   std::int64_t size = 0;   ///< elements of a chunk
   std::int64_t count = 0;  ///< of chunks, at most 1024
 };
-Chunks chunks_of(const Device& device, std::int64_t elements, std::int64_t tile);
+Chunks make_chunks(const Device& device, std::int64_t elements, std::int64_t tile);
 
 /// Array::use_on() for each; empty ones are passed over.
 void use_all_on(const Stream& stream, std::initializer_list<const Array*> arrays);

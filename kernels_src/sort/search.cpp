@@ -60,10 +60,11 @@ Array search_sorted(const Array& sorted, const Array& wanted, bool right,
   const Array in = without_gaps(sorted, stream);
   const Array keys = without_gaps(wanted, stream);
   const Array places = sorter ? without_gaps(*sorter, stream) : Array();
-  launch(search_kernel(right ? SearchKernel::right : SearchKernel::left, bits_of(sorted.type()))
-             .on(device),
-         spread(device, made.size(), on), in.address(), places.address(), in.size(), keys.address(),
-         made.address(), made.size(), order_of(sorted.type()));
+  launch(
+      search_kernel(right ? SearchKernel::right : SearchKernel::left, key_bits_type(sorted.type()))
+          .on(device),
+      spread(device, made.size(), on), in.address(), places.address(), in.size(), keys.address(),
+      made.address(), made.size(), device_order(sorted.type()));
   use_all_on(on, {&in, &keys, &places, &made});
   return made;
 }
@@ -78,9 +79,10 @@ Array is_in(const Array& array, const Array& among, bool invert, const Stream& s
   const Array flat = without_gaps(among, stream).reshape({among.size()});
   const Array sorted = sort(flat, 0, false, stream);
   const Array wanted = without_gaps(array, stream);
-  launch(search_kernel(SearchKernel::members, bits_of(array.type())).on(device),
+  launch(search_kernel(SearchKernel::members, key_bits_type(array.type())).on(device),
          spread(device, made.size(), on), sorted.address(), sorted.size(), wanted.address(),
-         made.address(), made.size(), static_cast<std::int32_t>(invert), order_of(array.type()));
+         made.address(), made.size(), static_cast<std::int32_t>(invert),
+         device_order(array.type()));
   use_all_on(on, {&sorted, &wanted, &made});
   return made;
 }

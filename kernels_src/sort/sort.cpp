@@ -51,20 +51,20 @@ void launch_short(const Rows& rows, std::int64_t keep, bool descending, const Or
   const std::int64_t spread_out = rows.count / (2 * multiprocessors(device)) + 1;
   const std::int64_t at_once = std::min(kShortRow / segment, spread_out);
   const LaunchConfig config = spread(device, (rows.count + at_once - 1) / at_once * kSortBlock, on);
-  launch(row_kernel(bits_of(rows.data.type()), 0).on(device), config, rows.data.address(),
+  launch(row_kernel(key_bits_type(rows.data.type()), 0).on(device), config, rows.data.address(),
          to.values.address(), to.indices.address(), rows.count,
          static_cast<std::int32_t>(rows.length), static_cast<std::int32_t>(keep),
          static_cast<std::int32_t>(segment), static_cast<std::int32_t>(at_once),
-         order_of(rows.data.type(), descending));
+         device_order(rows.data.type(), descending));
 }
 
 void launch_long(const Rows& rows, bool descending, const Ordered& to, const Stream& on) {
   Device& device = rows.data.device();
   const int items = rows.length > kSortTile / 2 ? kSortItems : kSortItems / 2;
-  launch(row_kernel(bits_of(rows.data.type()), items).on(device),
+  launch(row_kernel(key_bits_type(rows.data.type()), items).on(device),
          spread(device, rows.count * kSortBlock, on), rows.data.address(), to.values.address(),
          to.indices.address(), rows.count, static_cast<std::int32_t>(rows.length),
-         order_of(rows.data.type(), descending));
+         device_order(rows.data.type(), descending));
 }
 
 Ordered sort_rows(const Rows& rows, bool descending, Wanted wanted, const Stream& stream) {
@@ -96,7 +96,7 @@ Array argsort(const Array& array, int axis, bool descending, const Stream& strea
   return from_rows(sort_rows(rows, descending, Wanted::indices, stream).indices, rows.axis, stream);
 }
 
-Ordered sort_with_indices(const Array& array, int axis, bool descending, const Stream& stream) {
+Ordered sort_and_index(const Array& array, int axis, bool descending, const Stream& stream) {
   require_order(array, "sort");
   const Rows rows = rows_along(array, axis, stream);
   const Ordered made = sort_rows(rows, descending, Wanted::both, stream);

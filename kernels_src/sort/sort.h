@@ -20,7 +20,7 @@ Array sort(const Array& array, int axis, bool descending, const Stream& stream =
 Array argsort(const Array& array, int axis, bool descending, const Stream& stream = {});
 
 /// Both of it, for little more than either.
-Ordered sort_with_indices(const Array& array, int axis, bool descending, const Stream& stream = {});
+Ordered sort_and_index(const Array& array, int axis, bool descending, const Stream& stream = {});
 
 /// The first `keep` of each sorted row of at most kShortRow elements.
 inline constexpr std::int64_t kShortRow = 1024;

@@ -82,7 +82,7 @@ Ordered select_segments(const Rows& rows, const SegmentPlan& plan, std::int64_t 
   shape.back() = k;
   const Ordered made{Array::empty(device, shape, rows.data.type(), stream),
                      Array::empty(device, shape, ScalarType::int64, stream)};
-  const ScalarType bits = bits_of(rows.data.type());
+  const ScalarType bits = key_bits_type(rows.data.type());
   const std::int64_t entry = bits == ScalarType::uint64 ? 16 : 8;
   const std::int64_t blocks = rows.count * plan.segments;
   Array finds, words;
@@ -90,14 +90,14 @@ Ordered select_segments(const Rows& rows, const SegmentPlan& plan, std::int64_t 
     finds = Array::empty(device, {blocks * k * entry}, ScalarType::uint8, stream);
     words = zeroed_words(static_cast<std::size_t>(rows.count), on);
   }
-  LaunchConfig config = blocks_of(blocks, on);
+  LaunchConfig config = block_config(blocks, on);
   config.block = {static_cast<std::uint32_t>(kBoundedThreads)};
   const auto index_bits =
       static_cast<std::int32_t>(std::bit_width(static_cast<std::uint64_t>(rows.length - 1)));
   launch(segments_kernel(bits, plan).on(device), config, rows.data.address(), finds.address(),
          made.values.address(), made.indices.address(), words.address(), rows.length, plan.segment,
          plan.segments, static_cast<std::int32_t>(k), index_bits,
-         order_of(rows.data.type(), largest));
+         device_order(rows.data.type(), largest));
   use_all_on(on, {&finds, &words, &rows.data, &made.values, &made.indices});
   return made;
 }
@@ -121,11 +121,11 @@ Ordered select_levels(const Rows& rows, std::int64_t k, bool largest, const Stre
     const Array found =
         tiles > 1 ? Array::empty(device, {rows.count, found_count}, ScalarType::uint32, stream)
                   : Array();
-    const LaunchConfig config = blocks_of(rows.count * tiles, on);
-    launch(topk_kernel(bits_of(rows.data.type())).on(device), config, rows.data.address(),
+    const LaunchConfig config = block_config(rows.count * tiles, on);
+    launch(topk_kernel(key_bits_type(rows.data.type())).on(device), config, rows.data.address(),
            candidates.address(), found.address(), made.values.address(), made.indices.address(),
            rows.length, count, found_count, tiles, keep, segment, index_bits,
-           order_of(rows.data.type(), largest));
+           device_order(rows.data.type(), largest));
     use_all_on(on, {&candidates, &found});
     if (tiles == 1) break;
     candidates = found;
@@ -136,7 +136,7 @@ Ordered select_levels(const Rows& rows, std::int64_t k, bool largest, const Stre
 }
 
 Ordered sort_and_cut(const Rows& rows, std::int64_t k, bool largest, const Stream& stream) {
-  const Ordered all = sort_with_indices(rows.data, -1, largest, stream);
+  const Ordered all = sort_and_index(rows.data, -1, largest, stream);
   const int axis = all.values.ndim() - 1;
   return {without_gaps(all.values.slice(axis, 0, k, 1), stream),
           without_gaps(all.indices.slice(axis, 0, k, 1), stream)};

@@ -24,22 +24,22 @@ struct Selection {
 template <int Threads>
 __device__ __forceinline__ void find_bin(Selection& shared, unsigned wanted) {
   constexpr int kEach = kBins / Threads;
-  unsigned mine[kEach], sum = 0, total;
+  unsigned counts[kEach], sum = 0, total;
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
-    mine[i] = shared.count[threadIdx.x * kEach + i];
-    sum += mine[i];
+    counts[i] = shared.count[threadIdx.x * kEach + i];
+    sum += counts[i];
   }
   unsigned before = block_sum_before<Threads>(sum, total);
   if (before < wanted && wanted <= before + sum) {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      if (before < wanted && wanted <= before + mine[i]) {
+      if (before < wanted && wanted <= before + counts[i]) {
         shared.bin = threadIdx.x * kEach + i;
         shared.taken = before;
-        shared.in_bin = mine[i];
+        shared.in_bin = counts[i];
       }
-      before += mine[i];
+      before += counts[i];
     }
   }
   __syncthreads();
@@ -48,7 +48,7 @@ __device__ __forceinline__ void find_bin(Selection& shared, unsigned wanted) {
 /// Bits `shift` to `shift + 10` of the key, or of the index where shift is below 0: then up from
 /// `shift + 44` of it.
 template <typename Bits>
-__device__ __forceinline__ unsigned bin_of(Bits key, UInt32 index, int shift) {
+__device__ __forceinline__ unsigned pick_bin(Bits key, UInt32 index, int shift) {
   if (shift >= 0) return static_cast<unsigned>(key >> shift) & (kBins - 1);
   return index >> (shift + 44) & (kBins - 1);
 }
@@ -67,7 +67,7 @@ __device__ __forceinline__ unsigned select_first(Selection& shared, const Bits (
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
-      if (live >> i & 1) atomicAdd(&shared.count[bin_of(key[i], index[i], shift)], 1u);
+      if (live >> i & 1) atomicAdd(&shared.count[pick_bin(key[i], index[i], shift)], 1u);
     }
     __syncthreads();
     find_bin<Threads>(shared, k);
@@ -76,10 +76,10 @@ __device__ __forceinline__ unsigned select_first(Selection& shared, const Bits (
     const bool all = shared.in_bin == k;
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
-      const unsigned mine = bin_of(key[i], index[i], shift);
+      const unsigned number = pick_bin(key[i], index[i], shift);
       if (!(live >> i & 1)) continue;
-      if (mine < bin || (all && mine == bin)) chosen |= 1u << i;
-      if (mine != bin) live &= ~(1u << i);
+      if (number < bin || (all && number == bin)) chosen |= 1u << i;
+      if (number != bin) live &= ~(1u << i);
     }
     __syncthreads();
     if (all) return chosen;
@@ -102,7 +102,7 @@ __global__ void topk_tiles(const Bits* __restrict__ x, const UInt32* __restrict_
                            UInt32* __restrict__ found, Bits* __restrict__ values,
                            Int64* __restrict__ indices, Int64 n, Int64 count, Int64 found_count,
                            int tiles, int keep, int segment, int index_bits, Order order) {
-  using Entries = EntryOf<Bits>;
+  using Entries = EntryTraits<Bits>;
   using Entry = typename Entries::Type;
   __shared__ Selection shared;
   __shared__ Entry entries[kMost];
@@ -164,8 +164,8 @@ constexpr int kCompared = 256;
 /// Threads that compare one candidate with all further candidates.
 constexpr int kTogether = 8;
 
-__device__ __forceinline__ UInt64 key_of(UInt64 entry) { return entry >> 32; }
-__device__ __forceinline__ UInt64 key_of(const WideEntry& entry) { return entry.key; }
+__device__ __forceinline__ UInt64 ordering_key(UInt64 entry) { return entry >> 32; }
+__device__ __forceinline__ UInt64 ordering_key(const WideEntry& entry) { return entry.key; }
 
 /// Up to 32 bits of a key, the highest ones: in no other order than the keys.
 template <typename Bits>
@@ -174,7 +174,7 @@ struct Coarse {
   static constexpr bool kWhole = sizeof(Bits) <= 4;
   static constexpr unsigned kSign = 1u << (kBits - 1);
   static constexpr unsigned kAll = kSign | (kSign - 1);
-  __device__ static unsigned of(UInt64 key) {
+  __device__ static unsigned apply(UInt64 key) {
     return static_cast<unsigned>(kWhole ? key : key >> 32);
   }
 };
@@ -191,14 +191,14 @@ struct QuickOrder {
   __device__ __forceinline__ explicit QuickOrder(const Order& order) {
     const bool floating = order.nan != 0;
     turned = floating ? Key::kAll : 0;
-    always = floating ? Key::kSign : Key::of(order.sign);
-    flip = Key::of(order.flip) & Key::kAll;
-    last = floating ? Key::of(order.nan - 1) | Key::kSign : Key::kAll;
+    always = floating ? Key::kSign : Key::apply(order.sign);
+    flip = Key::apply(order.flip) & Key::kAll;
+    last = floating ? Key::apply(order.nan - 1) | Key::kSign : Key::kAll;
     if (floating && !Key::kWhole) --last;
   }
   /// True for elements whose exact key is at most `bound`, and for a few more.
   __device__ __forceinline__ bool may_count(Bits bits, unsigned bound) const {
-    const unsigned raw = Key::of(bits);
+    const unsigned raw = Key::apply(bits);
     const int sign = static_cast<int>(raw << (32 - Key::kBits)) >> 31;
     return raw > last || (raw ^ ((sign & turned) | always) ^ flip) <= bound;
   }
@@ -224,7 +224,7 @@ struct LoadedPack<Bits, N, true> {
 /// A block's findings in chunks of kChunk elements.
 template <typename Bits, int kChunk>
 struct Candidates {
-  using Entry = typename EntryOf<Bits>::Type;
+  using Entry = typename EntryTraits<Bits>::Type;
   static constexpr int kRoom = kFull + kChunk;
   static constexpr int kEach = (kRoom + kFirstThreads - 1) / kFirstThreads;
   Entry entries[kRoom];
@@ -243,7 +243,7 @@ struct Candidates {
 /// A number that `k` of the threads' numbers do not exceed, and few more. If there are not as many,
 /// it is the largest one.
 template <int kBits>
-__device__ __forceinline__ unsigned bound_of(unsigned least, int k) {
+__device__ __forceinline__ unsigned bin_bound(unsigned least, int k) {
   unsigned below = 0, bound = ~0u;
 #pragma unroll 1
   for (int bit = kBits - 1; bit >= 0; --bit) {
@@ -263,7 +263,7 @@ __device__ __forceinline__ unsigned bound_of(unsigned least, int k) {
 template <typename Bits, int kChunk>
 __device__ __noinline__ void cut_exactly(Candidates<Bits, kChunk>& shared, unsigned k,
                                          int index_bits) {
-  using Entries = EntryOf<Bits>;
+  using Entries = EntryTraits<Bits>;
   constexpr int kEach = Candidates<Bits, kChunk>::kEach;
   Bits key[kEach];
   UInt32 index[kEach];
@@ -275,7 +275,7 @@ __device__ __noinline__ void cut_exactly(Candidates<Bits, kChunk>& shared, unsig
     index[i] = 0;
     if (slot >= shared.count()) continue;
     live |= 1u << i;
-    key[i] = static_cast<Bits>(key_of(shared.entries[slot]));
+    key[i] = static_cast<Bits>(ordering_key(shared.entries[slot]));
     index[i] = Entries::index(shared.entries[slot]);
   }
   const unsigned chosen =
@@ -286,7 +286,7 @@ __device__ __noinline__ void cut_exactly(Candidates<Bits, kChunk>& shared, unsig
   for (int i = 0; i < kEach; ++i) {
     if (!(chosen >> i & 1)) continue;
     shared.add(Entries::make(key[i], index[i]));
-    atomicMax(&shared.bound, Coarse<Bits>::of(key[i]));
+    atomicMax(&shared.bound, Coarse<Bits>::apply(key[i]));
   }
   __syncthreads();
 }
@@ -296,26 +296,26 @@ __device__ __noinline__ void cut_exactly(Candidates<Bits, kChunk>& shared, unsig
 template <typename Bits, int kChunk>
 __device__ __forceinline__ unsigned cut(Candidates<Bits, kChunk>& shared, unsigned k,
                                         int index_bits) {
-  using Entry = typename EntryOf<Bits>::Type;
+  using Entry = typename EntryTraits<Bits>::Type;
   constexpr int kEach = Candidates<Bits, kChunk>::kEach;
-  Entry mine[kEach];
+  Entry held[kEach];
   unsigned least = ~0u;
   const unsigned count = shared.count();
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const unsigned slot = i * kFirstThreads + threadIdx.x;
     if (slot >= count) break;
-    mine[i] = shared.entries[slot];
-    const unsigned key = Coarse<Bits>::of(key_of(mine[i]));
+    held[i] = shared.entries[slot];
+    const unsigned key = Coarse<Bits>::apply(ordering_key(held[i]));
     least = key < least ? key : least;
   }
-  unsigned bound = bound_of<Coarse<Bits>::kBits>(least, static_cast<int>(k));
+  unsigned bound = bin_bound<Coarse<Bits>::kBits>(least, static_cast<int>(k));
   if (threadIdx.x == 0) shared.selection.found = 0;
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     if (i * kFirstThreads + threadIdx.x >= count) break;
-    if (Coarse<Bits>::of(key_of(mine[i])) <= bound) shared.add(mine[i]);
+    if (Coarse<Bits>::apply(ordering_key(held[i])) <= bound) shared.add(held[i]);
   }
   __syncthreads();
   const unsigned left = shared.count();
@@ -334,8 +334,8 @@ __device__ __forceinline__ void put_first(const Candidates<Bits, kChunk>& shared
   const unsigned count = shared.count();
   const unsigned part = threadIdx.x % kTogether;
   for (unsigned base = 0; base < count; base += kFirstThreads / kTogether) {
-    const unsigned mine = base + threadIdx.x / kTogether;
-    const auto entry = shared.entries[mine < count ? mine : 0];
+    const unsigned place = base + threadIdx.x / kTogether;
+    const auto entry = shared.entries[place < count ? place : 0];
     unsigned before = 0;
 #pragma unroll 4
     for (unsigned other = part; other < count; other += kTogether) {
@@ -343,7 +343,7 @@ __device__ __forceinline__ void put_first(const Candidates<Bits, kChunk>& shared
     }
 #pragma unroll
     for (int mask = 1; mask < kTogether; mask *= 2) before += __shfl_xor_sync(~0u, before, mask);
-    if (mine < count && part == 0 && before < k) put(before, entry);
+    if (place < count && part == 0 && before < k) put(before, entry);
   }
 }
 
@@ -353,8 +353,8 @@ struct PutResults {
   const Bits* from;
   Bits* values;
   Int64* indices;
-  __device__ void operator()(unsigned place, const typename EntryOf<Bits>::Type& entry) const {
-    const UInt32 at = EntryOf<Bits>::index(entry);
+  __device__ void operator()(unsigned place, const typename EntryTraits<Bits>::Type& entry) const {
+    const UInt32 at = EntryTraits<Bits>::index(entry);
     values[place] = from[at];
     indices[place] = at;
   }
@@ -373,7 +373,7 @@ __device__ __forceinline__ void find_first(Candidates<Bits, kChunk>& shared, con
                                            Int64 begin, Int64 end, int k, int index_bits,
                                            const Order& order) {
   using Key = Coarse<Bits>;
-  using Entries = EntryOf<Bits>;
+  using Entries = EntryTraits<Bits>;
   using Raw = LoadedPack<Bits, kPack>;
   const QuickOrder<Bits> quick(order);
   const auto place = [&](Int64 chunk, int i) {
@@ -395,19 +395,19 @@ __device__ __forceinline__ void find_first(Candidates<Bits, kChunk>& shared, con
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
       key[i][j] = order_key(next[i][j], order);
-      const unsigned coarse = Key::of(key[i][j]);
+      const unsigned coarse = Key::apply(key[i][j]);
       if (place(begin, i) < end && coarse < least) least = coarse;
     }
   }
   load(begin + kChunk);
-  unsigned bound = bound_of<Key::kBits>(least, k);
+  unsigned bound = bin_bound<Key::kBits>(least, k);
   bool full = false;
 #pragma unroll
   for (int i = 0; i < kPacks; ++i) {
     if (place(begin, i) >= end) continue;
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
-      if (Key::of(key[i][j]) > bound) continue;
+      if (Key::apply(key[i][j]) > bound) continue;
       const auto at = static_cast<UInt32>(place(begin, i) + j);
       full |= shared.add(Entries::make(key[i][j], at)) >= kFull;
     }
@@ -442,7 +442,7 @@ __device__ __forceinline__ void find_first(Candidates<Bits, kChunk>& shared, con
       for (int j = 0; j < kPack; ++j) {
         if (!(may >> (i * kPack + j) & 1)) continue;
         const Bits exact = order_key(raw[i][j], order);
-        if (Key::of(exact) > limit) continue;
+        if (Key::apply(exact) > limit) continue;
         const auto at = static_cast<UInt32>(place(chunk, i) + j);
         full |= shared.add(Entries::make(exact, at)) >= kFull;
       }
@@ -458,10 +458,10 @@ __device__ __forceinline__ void find_first(Candidates<Bits, kChunk>& shared, con
 /// candidates.
 template <typename Bits, int kPack, int kPacks>
 __global__ void __launch_bounds__(kFirstThreads, 2)
-    topk_segments(const Bits* __restrict__ x, typename EntryOf<Bits>::Type* finds,
+    topk_segments(const Bits* __restrict__ x, typename EntryTraits<Bits>::Type* finds,
                   Bits* __restrict__ values, Int64* __restrict__ indices, unsigned* arrived,
                   Int64 n, Int64 segment, int segments, int k, int index_bits, const Order order) {
-  using Entries = EntryOf<Bits>;
+  using Entries = EntryTraits<Bits>;
   using Entry = typename Entries::Type;
   __shared__ Candidates<Bits, kFirstThreads * kPack * kPacks> shared;
   const Int64 row = blockIdx.x / segments;
@@ -471,11 +471,11 @@ __global__ void __launch_bounds__(kFirstThreads, 2)
   if (threadIdx.x == 0) shared.selection.found = 0;
   find_first<kPack, kPacks>(shared, results.from, begin, end, k, index_bits, order);
   if (segments == 1) return put_first(shared, k, results);
-  Entry* const own = finds + static_cast<Int64>(blockIdx.x) * k;
+  Entry* const block_finds = finds + static_cast<Int64>(blockIdx.x) * k;
   for (int i = threadIdx.x + static_cast<int>(shared.count()); i < k; i += kFirstThreads) {
-    own[i] = Entries::make(static_cast<Bits>(~Bits(0)), ~0u);  // behind all elements
+    block_finds[i] = Entries::make(static_cast<Bits>(~Bits(0)), ~0u);  // behind all elements
   }
-  put_first(shared, k, PutEntries<Entry>{own});
+  put_first(shared, k, PutEntries<Entry>{block_finds});
   if (!is_last_block(arrived + row, segments)) return;
   const int count = segments * k;
   for (int i = threadIdx.x; i < count; i += kFirstThreads) {

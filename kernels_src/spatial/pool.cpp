@@ -38,7 +38,7 @@ const LazyKernel& pool_kernel(PoolKernel kernel, ScalarType type, bool wide) {
   });
 }
 
-PoolWindows windows_of(const WindowGeometry& given) {
+PoolWindows pool_windows(const WindowGeometry& given) {
   for (std::size_t axis = 0; axis < 3; ++axis)
     if (given.in[axis] < 0 || given.out[axis] < 0 || given.size[axis] < 1 ||
         given.stride[axis] < 1 || given.dilation[axis] < 1 || given.padding[axis] < 0)
@@ -56,7 +56,7 @@ void require_planes(const Array& x, const std::array<std::int32_t, 3>& extents) 
                                  extents[1], extents[2], shape_to_string(shape)));
 }
 
-Shape planes_of(std::int64_t planes, const std::array<std::int32_t, 3>& extents) {
+Shape plane_shape(std::int64_t planes, const std::array<std::int32_t, 3>& extents) {
   return {planes, extents[0], extents[1], extents[2]};
 }
 
@@ -64,10 +64,10 @@ Shape planes_of(std::int64_t planes, const std::array<std::int32_t, 3>& extents)
 
 Pooled pool_largest(const Array& x, const WindowGeometry& geometry, bool places,
                     const Stream& stream) {
-  const PoolWindows windows = windows_of(geometry);
+  const PoolWindows windows = pool_windows(geometry);
   require_planes(x, geometry.in);
   const Array from = x.is_contiguous() ? x : copy(x, stream);
-  const Shape shape = planes_of(x.shape()[0], geometry.out);
+  const Shape shape = plane_shape(x.shape()[0], geometry.out);
   Pooled made = {Array::empty(x.device(), shape, x.type(), stream), std::nullopt};
   if (places) made.places = Array::empty(x.device(), shape, ScalarType::int64, stream);
   const SpatialLaunch launched(made.values, from, stream);
@@ -81,10 +81,10 @@ Pooled pool_largest(const Array& x, const WindowGeometry& geometry, bool places,
 }
 
 Array pool_average(const Array& x, const WindowGeometry& geometry, const Stream& stream) {
-  const PoolWindows windows = windows_of(geometry);
+  const PoolWindows windows = pool_windows(geometry);
   require_planes(x, geometry.in);
   const Array from = x.is_contiguous() ? x : copy(x, stream);
-  Array made = Array::empty(x.device(), planes_of(x.shape()[0], geometry.out), x.type(), stream);
+  Array made = Array::empty(x.device(), plane_shape(x.shape()[0], geometry.out), x.type(), stream);
   const SpatialLaunch launched(made, from, stream);
   launched.run(pool_kernel(PoolKernel::average, x.type(), launched.wide()),
                [&](const Kernel& kernel, const LaunchConfig& config, auto count) {
@@ -95,7 +95,7 @@ Array pool_average(const Array& x, const WindowGeometry& geometry, const Stream&
 
 Array pool_backward(const Array& dy, const std::optional<Array>& places,
                     const WindowGeometry& geometry, const Stream& stream) {
-  const PoolWindows windows = windows_of(geometry);
+  const PoolWindows windows = pool_windows(geometry);
   require_planes(dy, geometry.out);
   if (places && (places->type() != ScalarType::int64 || places->shape() != dy.shape() ||
                  &places->device() != &dy.device()))
@@ -104,7 +104,8 @@ Array pool_backward(const Array& dy, const std::optional<Array>& places,
   const Array from = dy.is_contiguous() ? dy : copy(dy, stream);
   std::optional<Array> chosen = places;
   if (chosen && !chosen->is_contiguous()) chosen = copy(*chosen, stream);
-  Array made = Array::empty(dy.device(), planes_of(dy.shape()[0], geometry.in), dy.type(), stream);
+  Array made =
+      Array::empty(dy.device(), plane_shape(dy.shape()[0], geometry.in), dy.type(), stream);
   const SpatialLaunch launched(made, from, stream);
   const CUdeviceptr at = chosen ? chosen->address() : 0;
   launched.run(pool_kernel(PoolKernel::backward, dy.type(), launched.wide()),

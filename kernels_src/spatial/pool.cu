@@ -36,7 +36,7 @@ struct Windows {
     return (i - begin(axis, o)) % dilation[axis] == 0;
   }
   /// What an average over the window of an output is divided by.
-  __device__ int divisor_of(const int* o) const {
+  __device__ int window_divisor(const int* o) const {
     if (divisor != 0) return divisor;
     int count = 1;
 #pragma unroll
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(256)
     const T* const plane = in + static_cast<Int64>(o.plane) * plane_size;
     Compute<T> sum = 0;
     visit_window(w, o.at, [&](Int64 place) { sum += to_compute(plane[place]); });
-    out[i] = from_compute<T>(sum / static_cast<Compute<T>>(w.divisor_of(o.at)));
+    out[i] = from_compute<T>(sum / static_cast<Compute<T>>(w.window_divisor(o.at)));
   }
 }
 
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(256)
           const Int64 from = first + place_in_plane(w.out, o[0], o[1], o[2]);
           const Compute<T> gradient = to_compute(dy[from]);
           if (places == nullptr) {
-            sum += gradient / static_cast<Compute<T>>(w.divisor_of(o));
+            sum += gradient / static_cast<Compute<T>>(w.window_divisor(o));
           } else if (places[from] == here) {
             sum += gradient;
           }

@@ -21,7 +21,7 @@ SpatialLaunch::SpatialLaunch(const Array& out, const Array& in, const Stream& st
       stream_(stream ? stream : Stream::legacy(out.device())),
       wide_(std::max(out.size(), in.size()) > (std::int64_t{1} << 31) - (1 << 24)) {}
 
-LaunchConfig SpatialLaunch::config_of(std::uint64_t count) const {
+LaunchConfig SpatialLaunch::grid_config(std::uint64_t count) const {
   constexpr std::uint64_t kThreads = 256, kMostBlocks = 1 << 16;
   LaunchConfig config;
   config.grid = {

@@ -27,7 +27,7 @@ class SpatialLaunch {
     const std::uint64_t count = static_cast<std::uint64_t>(out_.size());
     if (count == 0) return;
     const Kernel& kernel = lazy.on(out_.device());
-    const LaunchConfig config = config_of(count);
+    const LaunchConfig config = grid_config(count);
     if (wide_) {
       send(kernel, config, count);
     } else {
@@ -38,7 +38,7 @@ class SpatialLaunch {
   }
 
  private:
-  LaunchConfig config_of(std::uint64_t count) const;
+  LaunchConfig grid_config(std::uint64_t count) const;
 
   const Array& out_;
   const Array& in_;

@@ -88,7 +88,7 @@ void require_rows(std::int64_t rows, const StateLayout& layout) {
 }
 
 /// How many logits each of `rows` rows has.
-std::uint32_t outputs_of(std::int64_t outputs, std::int64_t rows, const StateLayout& layout) {
+std::uint32_t output_count(std::int64_t outputs, std::int64_t rows, const StateLayout& layout) {
   require_rows(rows, layout);
   if (outputs < rows || outputs % rows != 0)
     throw InvalidArgument(
@@ -106,7 +106,7 @@ void require_logits(const Array& logits, std::int64_t outputs) {
 /// The outputs of each row for logits of this shape.
 std::uint32_t logit_outputs(const Array& logits, std::int64_t rows, const StateLayout& layout) {
   const std::int64_t outputs = logits.ndim() == 2 ? logits.shape()[0] : 0;
-  const std::uint32_t each = outputs_of(outputs, rows, layout);
+  const std::uint32_t each = output_count(outputs, rows, layout);
   require_logits(logits, outputs);
   return each;
 }
@@ -159,7 +159,7 @@ namespace {
 /// The arrays of a step for a kernel.
 StepOutput step_output(const StateLayout& layout, const StepArrays& step) {
   const std::int64_t rows = step.lengths.size(), tokens = step.tokens.size();
-  const std::uint32_t outputs = outputs_of(step.last.size(), rows, layout);
+  const std::uint32_t outputs = output_count(step.last.size(), rows, layout);
   if (tokens < rows)
     throw InvalidArgument(format("a step of {} rows has as many tokens, not {}", rows, tokens));
   return {.tokens = step.tokens.address(),
@@ -269,7 +269,7 @@ void end_step(const Array& state, const StateLayout& layout, const Array& sample
               const Stream& stream) {
   const StepState kernel_state = step_state(state, layout);
   const std::int64_t outputs = results.shape()[0];
-  const std::uint32_t row_outputs = outputs_of(outputs, rows, layout);
+  const std::uint32_t row_outputs = output_count(outputs, rows, layout);
   require_sampled(sampled, outputs);
   if (logits != nullptr) require_logits(*logits, outputs);
   StepResults output = {.words = results.address(),

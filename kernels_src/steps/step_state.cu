@@ -126,20 +126,20 @@ __device__ int token_below(int token, int vocabulary) {
 __global__ void __launch_bounds__(kThreads)
     begin_step(const __grid_constant__ State state, const __grid_constant__ Step step) {
   const int b = blockIdx.x;
-  int own_before = 0, own_total = 0;
-  const auto count_of = [&](int i) {
+  int lane_before = 0, lane_total = 0;
+  const auto read_count = [&](int i) {
     if (step.catches_up == kLacking) return state.lacking(i, step.count / step.rows);
     return step.catches_up ? state.behind(i) : state.count(i);
   };
   for (int i = threadIdx.x; i < step.rows; i += kThreads) {
-    const int count = count_of(i);
-    own_total += count;
-    if (i < b) own_before += count;
+    const int count = read_count(i);
+    lane_total += count;
+    if (i < b) lane_before += count;
   }
-  const int before = block_reduce<kThreads>(own_before, Sum(), 0);
-  const int total = block_reduce<kThreads>(own_total, Sum(), 0);
+  const int before = block_reduce<kThreads>(lane_before, Sum(), 0);
+  const int total = block_reduce<kThreads>(lane_total, Sum(), 0);
   const int number = state.active(b);
-  const int count = count_of(b);
+  const int count = read_count(b);
   const int* const row = number < 0 || count == 0 ? nullptr : state.row(number);
   int computed = row == nullptr ? 0 : row[step.catches_up == kBehind ? kFollowed : kComputed];
   if (step.catches_up == kLacking) computed -= count;
@@ -264,7 +264,7 @@ __global__ void end_catch_up(const __grid_constant__ State state, int rows) {
 constexpr int kPenaltyThreads = 256;
 
 /// Whether this is the first thread to set the bit of the token.
-__device__ bool first_of(unsigned* seen, int token) {
+__device__ bool first_token(unsigned* seen, int token) {
   const unsigned bit = 1u << token % 32;
   return (atomicOr(&seen[token / 32], bit) & bit) == 0;
 }
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(kPenaltyThreads)
   clear();
   for (int i = threadIdx.x; i < length; i += kPenaltyThreads) {
     const int token = tokens[i];
-    if (token >= vocabulary || !first_of(seen, token)) continue;
+    if (token >= vocabulary || !first_token(seen, token)) continue;
     const float x = values[token];
     values[token] = x > 0 ? x / repetition : x * repetition;
   }
@@ -302,7 +302,7 @@ __global__ void __launch_bounds__(kPenaltyThreads)
     if (tokens[i] < vocabulary) atomicAdd(&values[tokens[i]], -frequency);
   clear();
   for (int i = generated + threadIdx.x; i < length; i += kPenaltyThreads)
-    if (tokens[i] < vocabulary && first_of(seen, tokens[i])) values[tokens[i]] -= presence;
+    if (tokens[i] < vocabulary && first_token(seen, tokens[i])) values[tokens[i]] -= presence;
 }
 
 constexpr int kMaskThreads = 256;

@@ -63,10 +63,10 @@ REDUCERS = [
     *("LargestPlace<Float16, unsigned int>", "SmallestPlace<Int64, unsigned int>"),
     *("NonzeroCount<Complex64, Complex64>", "Variance<Float32, Float32>"),
     *("Deviation<Complex64, Complex64>", "LogSumExp<BFloat16, BFloat16>"),
-    *("TotalOfNumbers<Float16, Float16>", "ProductOfNumbers<Complex128, Complex128>"),
-    *("AverageOfNumbers<Complex64, Complex64>", "LargestNumber<BFloat16, BFloat16>"),
-    *("SmallestNumber<Float64, Float64>", "VarianceOfNumbers<Float32, Float32>"),
-    "DeviationOfNumbers<Complex64, Complex64>",
+    *("NumberTotal<Float16, Float16>", "NumberProduct<Complex128, Complex128>"),
+    *("NumberAverage<Complex64, Complex64>", "LargestNumber<BFloat16, BFloat16>"),
+    *("SmallestNumber<Float64, Float64>", "NumberVariance<Float32, Float32>"),
+    "NumberDeviation<Complex64, Complex64>",
     *(f"Norm{order}<Complex64, Complex64>"
       for order in ("Zero", "One", "Two", "Any", "Largest", "Smallest")),
 ]  # fmt: skip
@@ -339,7 +339,7 @@ INSTANCES = {
         for of, width in (("Float16", 8), ("BFloat16", 8), ("Float32", 4))
         for name, rest in (
             *(("quantize_short", f"<{to}, {of}, {n}, 4, {width}") for n in (32, 256, 1024)),
-            ("largest_of_parts", f"<{of}, {width}"),
+            ("part_maxima", f"<{of}, {width}"),
             ("quantize_parts", f"<{to}, {of}, {width}"),
             *(("dequantize", f"<{of}, {to}, {width}, {index}") for index in ("UInt32", "UInt64")),
         )

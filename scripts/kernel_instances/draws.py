@@ -2,8 +2,8 @@
 
 REAL = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 REAL += ["Float16", "BFloat16", "Float32", "Float64"]
-PARAMETRIC_REAL = ["UniformOf<{}>", "Scaled<Normal, {}, 1>", "Scaled<Exponential, {}, 0>"]
-PARAMETRIC_REAL += ["GammaOf<{}>"]
+PARAMETRIC_REAL = ["UniformDraw<{}>", "Scaled<Normal, {}, 1>", "Scaled<Exponential, {}, 0>"]
+PARAMETRIC_REAL += ["GammaDraw<{}>"]
 PARAMETRIC_REAL += [
     f"Continuous<{kind}, {{}}>"
     for kind in (
@@ -33,8 +33,8 @@ DRAWS = {
             for kind in PARAMETRIC_REAL
             for of in ("Float16", "Float32", "Float64")
         ),
-        *(f"random_parametric<BernoulliOf<{of}>, {of}>" for of in ("Bool", "Float32")),
-        *(f"random_parametric<IntegersOf<{of}>, {of}>" for of in ("Int8", "UInt64")),
+        *(f"random_parametric<BernoulliDraw<{of}>, {of}>" for of in ("Bool", "Float32")),
+        *(f"random_parametric<IntegerDraw<{of}>, {of}>" for of in ("Int8", "UInt64")),
         *(
             f"random_parametric<Discrete<{kind}, {of}>, {of}>"
             for kind in ("Poisson", "Binomial", "Geometric", "NegativeBinomial", "Zipf")

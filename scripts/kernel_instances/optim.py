@@ -17,11 +17,11 @@ OPTIMIZERS = [
         )
     ),
     *(
-        f"norm_of_chunks<{of}, {order}, 4>"
+        f"chunk_norms<{of}, {order}, 4>"
         for of in ("Float16", "BFloat16", "Float32")
         for order in NORM_ORDERS
     ),
-    *(f"norm_of_chunks<Float64, {order}, 2>" for order in NORM_ORDERS),
+    *(f"chunk_norms<Float64, {order}, 2>" for order in NORM_ORDERS),
     *(f"finish_norm<{order}>" for order in NORM_ORDERS),
     *(f"scale_tensors<{of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
     *(f"blend_tensors<Float32, {of}, 4>" for of in ("Float16", "BFloat16", "Float32")),

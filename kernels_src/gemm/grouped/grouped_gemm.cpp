@@ -274,7 +274,7 @@ std::optional<Array> grouped_target(const GroupedGemm& gemm, const Shape& shape,
                 {{"x", &gemm.x},
                  {"weights", &gemm.weights},
                  {"the numbers of groups", &gemm.groups.numbers},
-                 {"bias", pointer_of(gemm.bias)},
+                 {"bias", pointer_or_null(gemm.bias)},
                  {"scale_a", gemm.scales ? &gemm.scales->x : nullptr},
                  {"scale_b", gemm.scales ? &gemm.scales->weights : nullptr}});
   return target;

@@ -1,35 +1,34 @@
-// Kernels that begin while the one in front of them in the stream still ends.
+// Programmatic dependent launch (PDL): a kernel starts before the one ahead of it has ended.
 #pragma once
 
 namespace kernwright {
 
-/// Lets the next kernel of the stream begin, where it may be launched so: it waits for all that
-/// this one does.
-__device__ __forceinline__ void let_next_begin() {
+/// Lets a dependent kernel start, which waits in pdl_wait() until this kernel has ended.
+__device__ __forceinline__ void pdl_launch_dependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
-/// Waits for the kernel in front. Nothing that another kernel writes may be read before, and
-/// nothing written. A kernel that is launched as a dependent one must call it.
-__device__ __forceinline__ void wait_for_kernel_in_front() {
+/// Waits until the kernel ahead has ended. Before the call, a kernel may read nothing that another
+/// kernel writes, and write nothing. Every kernel that is launched with PDL must call it.
+__device__ __forceinline__ void pdl_wait() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// Both, for kernels that read much: blocks of the next one fetch weights meanwhile.
-__device__ __forceinline__ void wait_for_previous() {
-  let_next_begin();
-  wait_for_kernel_in_front();
+/// For kernels that load much: blocks of the dependent kernel prefetch weights meanwhile.
+__device__ __forceinline__ void pdl_launch_then_wait() {
+  pdl_launch_dependents();
+  pdl_wait();
 }
 
-/// Both, for short kernels: the next one begins when the kernel in front has ended. Blocks that
-/// begin before would crowd the few processors that it left free.
-__device__ __forceinline__ void wait_then_let_next_begin() {
-  wait_for_kernel_in_front();
-  let_next_begin();
+/// For short kernels: the dependent kernel starts when the kernel ahead has ended. Blocks that
+/// started before would take the few multiprocessors that the kernel ahead leaves free.
+__device__ __forceinline__ void pdl_wait_then_launch() {
+  pdl_wait();
+  pdl_launch_dependents();
 }
 
 }  // namespace kernwright

@@ -48,7 +48,7 @@ struct HeadStrides {
 /// scales of values between 3e-5 and 3e4 whole.
 constexpr float kWeightScale = 256;
 
-enum MaskKind : int { kNoMask = 0, kBoolMask = 1, kOwnMask = 2, kFloatMask = 3 };
+enum MaskKind : int { kNoMask = 0, kBoolMask = 1, kProgramMask = 2, kFloatMask = 3 };
 
 struct AttentionCall {
   const void *q, *k, *v;
@@ -75,7 +75,7 @@ struct AttentionCall {
   int mask_kind;
   int page_size, pages, page_limit;
   int splits, row_tiles;
-  int few_queries;  ///< decode_attention takes sequences of at most so many queries; 0: none
+  int few_queries;      ///< decode_attention takes sequences of at most so many queries; 0: none
   unsigned drop_below;  ///< weights of smaller random words are dropped; 0: none
   float keep_scale;
 };
@@ -220,7 +220,7 @@ __device__ __forceinline__ float full_score(const AttentionCall& call, const Sco
   const long long at = row.mask_first + key * call.mask_key;
   if (call.mask_kind == kBoolMask) {
     if (static_cast<const unsigned char*>(call.mask)[at] == 0) return minus_infinity();
-  } else if (call.mask_kind == kOwnMask) {
+  } else if (call.mask_kind == kProgramMask) {
     score += to_log2(to_compute(static_cast<const T*>(call.mask)[at]));
   } else if (call.mask_kind == kFloatMask) {
     score += to_log2(static_cast<const float*>(call.mask)[at]);

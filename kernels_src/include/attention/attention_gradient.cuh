@@ -51,7 +51,7 @@ __device__ __noinline__ float2 bent_score(const AttentionCall& call, float slope
   score = score * kLog2E - slope * fabsf(static_cast<float>(distance));
   if (call.mask_kind == kBoolMask) {
     if (static_cast<const unsigned char*>(call.mask)[mask_at] == 0) score = minus_infinity();
-  } else if (call.mask_kind == kOwnMask) {
+  } else if (call.mask_kind == kProgramMask) {
     score += to_log2(to_compute(static_cast<const T*>(call.mask)[mask_at]));
   } else if (call.mask_kind == kFloatMask) {
     score += to_log2(static_cast<const float*>(call.mask)[mask_at]);

@@ -16,7 +16,7 @@ enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };
 template <int kGroups>
 struct PingPong {
   int group;
-  __device__ __forceinline__ explicit PingPong(int of) : group(of) {
+  __device__ __forceinline__ explicit PingPong(int group_) : group(group_) {
     if (kGroups > 1 && group == kGroups - 1) let_pass(1, 256);
   }
   __device__ __forceinline__ void begin() const {
@@ -51,16 +51,16 @@ struct View {
 };
 
 /// Queued: scores of 64 queries and a tile of keys.
-template <typename T, typename Of>
+template <typename T, typename Config>
 __device__ __forceinline__ void multiply_keys(unsigned queries, unsigned keys) {
   const unsigned long long a = matrix_descriptor(queries, kGroupRows * 128);
-  const unsigned long long b = matrix_descriptor(keys, Of::kKeyColumn);
+  const unsigned long long b = matrix_descriptor(keys, Config::kKeyColumn);
 #pragma unroll
-  for (int k = 0; k < Of::kDim * Of::kSize / 32; ++k) {
+  for (int k = 0; k < Config::kDim * Config::kSize / 32; ++k) {
     const unsigned inside = k % 4 * 32;
-    SumProducts<T>::template add<Of::kKeys, kScores, false, false>(
+    AccumulatorProducts<T>::template add<Config::kKeys, kScores, false, false>(
         further(a, k / 4 * (kGroupRows * 128) + inside),
-        further(b, k / 4 * Of::kKeyColumn + inside), k > 0);
+        further(b, k / 4 * Config::kKeyColumn + inside), k > 0);
   }
   commit_products();
 }
@@ -74,80 +74,80 @@ struct KeptSums {
 };
 
 /// The mainloop of a warpgroup over the queries of all parts.
-template <typename Form, typename Of, Extras kExtras>
+template <typename Form, typename Config, Extras kExtras>
 struct Attending {
   using T = typename Form::Out;
   using Sums = Running<Form::kLift>;
-  static constexpr bool kAhead = Of::kPlaces > 1, kLate = Of::kPlaces > 2;
+  static constexpr bool kAhead = Config::kPlaces > 1, kLate = Config::kPlaces > 2;
   // Products of three warpgroups have few cycles for each tile, none for a branch between them: the
   // first scores have a text of their own.
-  static constexpr bool kApart = Of::kGroups == 3;
-  const Shared<Of>& shared;
+  static constexpr bool kApart = Config::kGroups == 3;
+  const Shared<Config>& shared;
   const TensorMap& map_out;
   const AttentionCall& call;
-  const PingPong<Of::kGroups>& ping_pong;
+  const PingPong<Config::kGroups>& ping_pong;
   int group, warp, lane;
   float scale, inner;  // of scores to units of log2; before the cap
   KeptSums kept;
-  Ring<Of::kStages> k_ring;
-  Ring<Of::kValueStages> v_ring;
-  Ring<Of::kPlaces> q_ring;
+  Ring<Config::kStages> k_ring;
+  Ring<Config::kValueStages> v_ring;
+  Ring<Config::kPlaces> q_ring;
   Ring<kParts> ring;
   View view;
 
   /// The stage of a part's queries, later of the part's result.
-  __device__ __forceinline__ int slot_of(int part) const {
-    static_assert(kParts == 6 && Of::kPlaces <= 3);  // so the rings go on together
-    const int behind = Of::kPlaces == 3 && part >= 3 ? part - 3 : part;
-    return group * Of::kPlaces + (Of::kPlaces == 3 ? behind : part % Of::kPlaces);
+  __device__ __forceinline__ int part_slot(int part) const {
+    static_assert(kParts == 6 && Config::kPlaces <= 3);  // so the rings go on together
+    const int behind = Config::kPlaces == 3 && part >= 3 ? part - 3 : part;
+    return group * Config::kPlaces + (Config::kPlaces == 3 ? behind : part % Config::kPlaces);
   }
-  __device__ __forceinline__ int slot() const { return group * Of::kPlaces + q_ring.stage; }
+  __device__ __forceinline__ int slot() const { return group * Config::kPlaces + q_ring.stage; }
 
   /// The next part is this one.
   __device__ __forceinline__ void take_part() {
     shared.part_full[ring.stage].wait(ring.parity);
-    view.template take<Of::kKeys>(call, shared.parts[ring.stage], group,
-                                  warp * kWarpRows + lane / 4);
+    view.template take<Config::kKeys>(call, shared.parts[ring.stage], group,
+                                      warp * kWarpRows + lane / 4);
     view.place = ring.stage;
-    if constexpr (Of::kSize == 1) view.factor = shared.parts[ring.stage].score_scale;
+    if constexpr (Config::kSize == 1) view.factor = shared.parts[ring.stage].score_scale;
     ring.advance();
   }
   /// The factor that brings a part's scores to units of log2.
-  __device__ __forceinline__ float scale_of(const Part& part) const {
-    return Of::kSize == 2 || kExtras == kCapped ? scale : scale * fabsf(part.score_scale);
+  __device__ __forceinline__ float part_scale(const Part& part) const {
+    return Config::kSize == 2 || kExtras == kCapped ? scale : scale * fabsf(part.score_scale);
   }
   /// Queued: scores of a tile.
   __device__ __forceinline__ void begin_scores() const {
     begin_products();
-    multiply_keys<typename Form::Scores, Of>(shared_address(shared.queries(slot())),
-                                             shared_address(shared.keys(k_ring.stage)));
+    multiply_keys<typename Form::Scores, Config>(shared_address(shared.queries(slot())),
+                                                 shared_address(shared.keys(k_ring.stage)));
   }
   /// Queues the products of a tile; without `adds` they overwrite the accumulators.
-  __device__ __forceinline__ void begin_sums(const unsigned (&weights)[Of::kSteps][4],
+  __device__ __forceinline__ void begin_sums(const unsigned (&weights)[Config::kSteps][4],
                                              bool adds) const {
     shared.v_full[v_ring.stage].wait(v_ring.parity);
     begin_products();
     const unsigned long long values =
-        Form::template describe_values<Of>(shared_address(shared.values(v_ring.stage)));
+        Form::template describe_values<Config>(shared_address(shared.values(v_ring.stage)));
 #pragma unroll
-    for (int k = 0; k < Of::kSteps; ++k) {
-      Form::template multiply_values<Of>(weights[k], values, k, k > 0 ? 1 : adds);
+    for (int k = 0; k < Config::kSteps; ++k) {
+      Form::template multiply_values<Config>(weights[k], values, k, k > 0 ? 1 : adds);
     }
     commit_products();
   }
-  __device__ __forceinline__ void take_scores(float (&s)[Of::kKeys / 2]) {
-    read_sums<kScores>(s);
+  __device__ __forceinline__ void take_scores(float (&s)[Config::kKeys / 2]) {
+    read_accumulators<kScores>(s);
     give_back(shared.k_empty[k_ring.stage], lane);
     k_ring.advance();
   }
-  __device__ __forceinline__ void take_sums(unsigned (&weights)[Of::kSteps][4]) {
+  __device__ __forceinline__ void take_sums(unsigned (&weights)[Config::kSteps][4]) {
     keep_weights(weights);
     give_back(shared.v_empty[v_ring.stage], lane);
     v_ring.advance();
   }
 
   /// Scores of the tile become weights; see Running::take().
-  __device__ __forceinline__ void weigh(float (&s)[Of::kKeys / 2], Sums& running,
+  __device__ __forceinline__ void weigh(float (&s)[Config::kKeys / 2], Sums& running,
                                         float (&shrink)[2]) const {
     const Part& part = shared.parts[view.place];
     const auto span = [&] {
@@ -155,37 +155,37 @@ struct Attending {
     };
     if constexpr (kExtras == kBiased) {
       const ScoreTerms terms(call, same_in_warp(part.batch), same_in_warp(part.head));
-      bend_scores<T, Of>(s, call, span(), terms, view.row, view.first);
+      bend_scores<T, Config>(s, call, span(), terms, view.row, view.first);
     }
     if constexpr (kExtras == kCapped) {
 #pragma unroll
       for (float& score : s) score = quick_tanh(score * (inner * view.factor));
-    } else if (Of::kSize == 1 && view.factor < 0) {
+    } else if (Config::kSize == 1 && view.factor < 0) {
 #pragma unroll
       for (float& score : s) score = -score;
     }
-    if (view.first < view.all_low || view.first + Of::kKeys > view.all_high) {
-      hide_keys<Of::kWindow>(s, call, span(), view.row, view.first);
+    if (view.first < view.all_low || view.first + Config::kKeys > view.all_high) {
+      hide_keys<Config::kWindow>(s, call, span(), view.row, view.first);
     }
-    running.take(s, scale_of(part), shrink);
+    running.take(s, part_scale(part), shrink);
   }
 
   /// The thread's own place in memory.
   __device__ __forceinline__ float4* kept_sums() const {
-    return kept.sums + group * (Of::kValueDim / 8 * 128) + (warp * 32 + lane);
+    return kept.sums + group * (Config::kValueDim / 8 * 128) + (warp * 32 + lane);
   }
   /// Stores the accumulators in memory; adds the stored ones first where `others` is true.
   __device__ __forceinline__ void keep(bool others) const {
     if (others) add_kept();
-    store_sums<kResult, Of::kValueDim / 2>(kept_sums());
+    store_accumulators<kResult, Config::kValueDim / 2>(kept_sums());
   }
   __device__ __forceinline__ void add_kept() const {
-    add_stored_sums<kResult, Of::kValueDim / 2>(kept_sums());
+    add_stored_accumulators<kResult, Config::kValueDim / 2>(kept_sums());
   }
   __device__ __forceinline__ void shrink_kept(const float (&shrink)[2]) const {
     float4* const at = kept_sums();
 #pragma unroll 4
-    for (int i = 0; i < Of::kValueDim / 8; ++i) {
+    for (int i = 0; i < Config::kValueDim / 8; ++i) {
       const float4 sum = at[i * 128];
       at[i * 128] =
           make_float4(sum.x * shrink[0], sum.y * shrink[0], sum.z * shrink[1], sum.w * shrink[1]);
@@ -196,15 +196,15 @@ struct Attending {
   __device__ __forceinline__ void store(int place, bool met, const Sums& running) const {
     const Part& part = shared.parts[place];
     const int row = same_in_warp(part.row) + group * kGroupRows + warp * kWarpRows;
-    if constexpr (Of::kSplits) {
-      float out[Of::kValueDim / 2];
-      read_sums<kResult>(out);
-      store_sums<Of>(out, running, scale_of(part), call, part, row, lane);
+    if constexpr (Config::kSplits) {
+      float out[Config::kValueDim / 2];
+      read_accumulators<kResult>(out);
+      store_accumulators<Config>(out, running, part_scale(part), call, part, row, lane);
     } else {
       if (!met) meet(4 + group, 128);
-      store_rows<T, Of>(running, scale_of(part),
-                        shared.queries(slot_of(place)) + warp * (kWarpRows * 128), map_out, call,
-                        part, row, lane);
+      store_rows<T, Config>(running, part_scale(part),
+                            shared.queries(part_slot(place)) + warp * (kWarpRows * 128), map_out,
+                            call, part, row, lane);
     }
   }
   /// It serves another part now.
@@ -212,7 +212,7 @@ struct Attending {
     __syncwarp();
     if (lane == 0) {
       wait_for_reads_of_stores<0>();
-      shared.q_empty[slot_of(place)].arrive();
+      shared.q_empty[part_slot(place)].arrive();
       shared.part_empty[place].arrive();
     }
   }
@@ -230,8 +230,8 @@ struct Attending {
   /// for its stage. The code has few copies of the products, because compile time grows with their
   /// number. But scores are always queued where products of weights are queued behind them:
   /// otherwise ptxas makes one product wait for the previous one.
-  __device__ __forceinline__ void run(float (&s)[Of::kKeys / 2],
-                                      unsigned (&weights)[Of::kSteps][4]) {
+  __device__ __forceinline__ void run(float (&s)[Config::kKeys / 2],
+                                      unsigned (&weights)[Config::kSteps][4]) {
     Sums running, last;
     float shrink[2];
     int here = 0, before = 0, owed = 0;  // places: of a part, of the one before, to be given
@@ -254,7 +254,7 @@ struct Attending {
         if constexpr (kApart) begin_turn();
         if (leaves) {
           ping_pong.end();
-          store(before, Of::kGroups > 1, last);  // the warps met at their turn
+          store(before, Config::kGroups > 1, last);  // the warps met at their turn
           owed = before;
           owes = true;
         }
@@ -285,7 +285,7 @@ struct Attending {
       const bool shrinks = __any_sync(~0u, shrink[0] != 1 || shrink[1] != 1 || wrong);
       here = view.place;
       ends = --view.left == 0;
-      view.first -= Of::kKeys;
+      view.first -= Config::kKeys;
       if (kAhead && ends) take_part();
       const bool more = view.left > 0;
       // NOTE: a wait here, as ptxas moves that for products up to the last branch before it, and
@@ -295,7 +295,7 @@ struct Attending {
       if (filled) take_sums(weights);
       give_owed();
       if (adds && shrinks) {
-        scale_sums<kResult, Of::kValueDim / 2>(shrink);
+        scale_accumulators<kResult, Config::kValueDim / 2>(shrink);
         if (Form::kKeeps && keeps) shrink_kept(shrink);
       }
       Form::pack(s, weights);
@@ -328,7 +328,7 @@ struct Attending {
       const int place = leaves ? before : here;
       Sums sums = running;
       if (leaves) sums = last;
-      store(place, Of::kGroups > 1 && leaves, sums);
+      store(place, Config::kGroups > 1 && leaves, sums);
       give_place(place);
       if (!leaves) break;
       leaves = false;
@@ -336,43 +336,45 @@ struct Attending {
   }
 };
 
-template <typename Form, typename Of, Extras kExtras>
-__device__ __forceinline__ void attend(const Shared<Of>& shared, const TensorMap& map_out,
+template <typename Form, typename Config, Extras kExtras>
+__device__ __forceinline__ void attend(const Shared<Config>& shared, const TensorMap& map_out,
                                        const AttentionCall& call, const KeptSums& kept = {}) {
   const int group = same_in_warp(static_cast<int>(threadIdx.x / 128)) - 1;
   const int warp = same_in_warp(static_cast<int>(threadIdx.x / 32 % 4));
   const int lane = threadIdx.x % 32;
-  const PingPong<Of::kGroups> ping_pong(group);
-  constexpr bool kHasCap = kExtras == kCapped, kAhead = Of::kPlaces > 1;
+  const PingPong<Config::kGroups> ping_pong(group);
+  constexpr bool kHasCap = kExtras == kCapped, kAhead = Config::kPlaces > 1;
   const float scale = kExtras == kBiased ? 1.0f : (kHasCap ? call.soft_cap : call.scale) * kLog2E;
-  Attending<Form, Of, kExtras> of{shared,    map_out, call,
-                                  ping_pong, group,   warp,
-                                  lane,      scale,   kHasCap ? call.scale / call.soft_cap : 0.0f,
-                                  kept,      {},      {},
-                                  {},        {},      {}};
-  declare_sums<2, (Of::kKeys > Of::kValueDim ? Of::kKeys : Of::kValueDim) / 2>();
-  float s[Of::kKeys / 2];
-  unsigned weights[Of::kSteps][4];
-  of.take_part();
-  while (of.view.left > 0) {
-    of.run(s, weights);
-    if constexpr (!kAhead) of.take_part();
-    of.q_ring.advance();
+  Attending<Form, Config, kExtras> attending{
+      shared,    map_out, call,
+      ping_pong, group,   warp,
+      lane,      scale,   kHasCap ? call.scale / call.soft_cap : 0.0f,
+      kept,      {},      {},
+      {},        {},      {}};
+  declare_accumulators<2, (Config::kKeys > Config::kValueDim ? Config::kKeys : Config::kValueDim) /
+                              2>();
+  float s[Config::kKeys / 2];
+  unsigned weights[Config::kSteps][4];
+  attending.take_part();
+  while (attending.view.left > 0) {
+    attending.run(s, weights);
+    if constexpr (!kAhead) attending.take_part();
+    attending.q_ring.advance();
   }
   ping_pong.leave();
 }
 
 /// Moves registers from the producer warps to the consumer warpgroups.
-template <typename Of>
+template <typename Config>
 __device__ __forceinline__ void release_registers() {
-  if constexpr (Of::kGroups < 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-  if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+  if constexpr (Config::kGroups < 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+  if constexpr (Config::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
 }
-template <typename Of>
+template <typename Config>
 __device__ __forceinline__ void take_registers() {
-  if constexpr (Of::kGroups == 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 248;");
-  if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-  if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
+  if constexpr (Config::kGroups == 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 248;");
+  if constexpr (Config::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+  if constexpr (Config::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
 }
 
 }  // namespace kernwright

@@ -11,14 +11,14 @@ namespace kernwright {
 
 /// A warp zeroes the rows of values from `from` on: behind the last key lie rows of the next
 /// sequence, or unwritten ones.
-template <typename Of>
+template <typename Config>
 __device__ __forceinline__ void set_values(unsigned char* values, int from, int lane,
                                            unsigned word) {
 #pragma unroll 1
-  for (int column = 0; column < Of::kValueColumns; ++column) {
-    uint4* units = reinterpret_cast<uint4*>(values + column * Of::kKeyColumn);
+  for (int column = 0; column < Config::kValueColumns; ++column) {
+    uint4* units = reinterpret_cast<uint4*>(values + column * Config::kKeyColumn);
 #pragma unroll 1
-    for (int i = from * 8 + lane; i < Of::kKeys * 8; i += 32) {
+    for (int i = from * 8 + lane; i < Config::kKeys * 8; i += 32) {
       units[i] = make_uint4(word, word, word, word);
     }
   }
@@ -28,16 +28,17 @@ __device__ __forceinline__ void set_values(unsigned char* values, int from, int 
 
 /// A thread numbers the block's parts for all warps, because divisions take long. `complete` adds
 /// further fields to a part.
-template <typename Of, typename Complete>
-__device__ __forceinline__ void number_parts(const Shared<Of>& shared, const AttentionCall& call,
-                                             const HopperPlan& plan, const Complete& complete) {
-  Parts<Of> parts{call, plan};
+template <typename Config, typename Complete>
+__device__ __forceinline__ void number_parts(const Shared<Config>& shared,
+                                             const AttentionCall& call, const HopperPlan& plan,
+                                             const Complete& complete) {
+  Parts<Config> parts{call, plan};
   Ring<kParts> ring;
   int steps = 0;
   unsigned parity = 0;
   for (int count = 0; steps >= 0; ++count) {
     // What a block takes too early, another one without work cannot take.
-    if (Of::kStarts && plan.next != nullptr && count > 0) {
+    if (Config::kStarts && plan.next != nullptr && count > 0) {
       shared.begun->wait(parity);
       parity ^= 1;
     }
@@ -52,8 +53,8 @@ __device__ __forceinline__ void number_parts(const Shared<Of>& shared, const Att
 }
 
 /// A warp takes the block's parts, and loads something of each.
-template <typename Of, typename Load>
-__device__ __forceinline__ void load_each_part(const Shared<Of>& shared, const Load& load) {
+template <typename Config, typename Load>
+__device__ __forceinline__ void load_each_part(const Shared<Config>& shared, const Load& load) {
   Ring<kParts> ring;
   while (true) {
     shared.part_full[ring.stage].wait(ring.parity);
@@ -66,22 +67,22 @@ __device__ __forceinline__ void load_each_part(const Shared<Of>& shared, const L
 }
 
 /// By a warp.
-template <typename Of>
-__device__ __forceinline__ void load_queries(const Shared<Of>& shared, const TensorMap& map,
+template <typename Config>
+__device__ __forceinline__ void load_queries(const Shared<Config>& shared, const TensorMap& map,
                                              const AttentionCall& call, const HopperPlan& plan) {
-  Ring<Of::kPlaces> ring;
+  Ring<Config::kPlaces> ring;
   load_each_part(shared, [&](const Part& part) {
-    const int batch = is_packed<Of>(call.q_starts) ? 0 : part.batch * plan.q_batch;
-    const int groups = is_elected() ? Of::kGroups : 0;
+    const int batch = is_packed<Config>(call.q_starts) ? 0 : part.batch * plan.q_batch;
+    const int groups = is_elected() ? Config::kGroups : 0;
 #pragma unroll 1
     for (int group = 0; group < groups; ++group) {
-      const int slot = group * Of::kPlaces + ring.stage;
+      const int slot = group * Config::kPlaces + ring.stage;
       shared.q_empty[slot].wait(ring.parity ^ 1);
-      shared.q_full[slot].arrive_expecting(Of::kQueryBytes);
+      shared.q_full[slot].arrive_expecting(Config::kQueryBytes);
 #pragma unroll
-      for (int i = 0; i < Of::kColumns; ++i) {
+      for (int i = 0; i < Config::kColumns; ++i) {
         load_box(shared.queries(slot) + i * (kGroupRows * 128), map,
-                 {i * Of::kPerColumn, part.q_token + part.row + group * kGroupRows,
+                 {i * Config::kPerColumn, part.q_token + part.row + group * kGroupRows,
                   part.head * plan.q_head, batch},
                  shared.q_full[slot]);
       }
@@ -92,13 +93,13 @@ __device__ __forceinline__ void load_queries(const Shared<Of>& shared, const Ten
 
 /// By a warp: tiles of keys or of values, the last ones first. One text for both, as kernels are
 /// compiled in proportion to theirs.
-template <typename Of>
-__device__ __forceinline__ void load_tiles(const Shared<Of>& shared, const TensorMap& map,
+template <typename Config>
+__device__ __forceinline__ void load_tiles(const Shared<Config>& shared, const TensorMap& map,
                                            bool values, const AttentionCall& call,
                                            const HopperPlan& plan) {
   const int lane = threadIdx.x % 32;
-  const int stages = values ? Of::kValueStages : Of::kStages;
-  const int bytes = values ? Of::kValueBytes : Of::kKeyBytes;
+  const int stages = values ? Config::kValueStages : Config::kStages;
+  const int bytes = values ? Config::kValueBytes : Config::kKeyBytes;
   Mbarrier* const full = values ? shared.v_full : shared.k_full;
   Mbarrier* const empty = values ? shared.v_empty : shared.k_empty;
   unsigned char* const tiles = values ? shared.value_base : shared.key_base;
@@ -106,13 +107,13 @@ __device__ __forceinline__ void load_tiles(const Shared<Of>& shared, const Tenso
   unsigned parity = 0, tails = 0;
   load_each_part(shared, [&](const Part& part) {
     const int batch =
-        is_packed<Of>(call.k_starts) ? 0 : part.batch * (values ? plan.v_batch : plan.k_batch);
-    if (Of::kStarts && !values && lane == 0) shared.begun->arrive();
+        is_packed<Config>(call.k_starts) ? 0 : part.batch * (values ? plan.v_batch : plan.k_batch);
+    if (Config::kStarts && !values && lane == 0) shared.begun->arrive();
     const int head = part.kv_head * (values ? plan.v_head : plan.k_head);
     // The rows of the last tile behind the sequence, as far as the array goes; zeros follow.
-    const int last = part.keys - part.low - (part.steps - 1) * Of::kKeys;
+    const int last = part.keys - part.low - (part.steps - 1) * Config::kKeys;
     bool has_tail =
-        Of::kStarts && values && last < Of::kKeys && part.k_token + part.keys < call.keys;
+        Config::kStarts && values && last < Config::kKeys && part.k_token + part.keys < call.keys;
 #pragma unroll 1
     for (int index = part.steps - 1; index >= 0; --index) {
       unsigned char* const tile = tiles + stage * bytes;
@@ -121,10 +122,10 @@ __device__ __forceinline__ void load_tiles(const Shared<Of>& shared, const Tenso
         Mbarrier& told = has_tail ? *shared.tail : full[stage];
         told.arrive_expecting(bytes);
 #pragma unroll 1
-        for (int at = 0; at < bytes; at += Of::kKeyColumn) {
+        for (int at = 0; at < bytes; at += Config::kKeyColumn) {
           load_box(tile + at, map,
-                   {at / Of::kKeyColumn * Of::kPerColumn,
-                    part.k_token + part.low + index * Of::kKeys, head, batch},
+                   {at / Config::kKeyColumn * Config::kPerColumn,
+                    part.k_token + part.low + index * Config::kKeys, head, batch},
                    told);
         }
       }
@@ -132,7 +133,7 @@ __device__ __forceinline__ void load_tiles(const Shared<Of>& shared, const Tenso
         __syncwarp();
         shared.tail->wait(tails);
         tails ^= 1;
-        set_values<Of>(tile, max(last, 0), lane, 0);
+        set_values<Config>(tile, max(last, 0), lane, 0);
         if (lane == 0) full[stage].arrive();
         has_tail = false;
       }
@@ -141,14 +142,15 @@ __device__ __forceinline__ void load_tiles(const Shared<Of>& shared, const Tenso
   });
 }
 
-/// A warp's loads from the pages of a part's sequence. A lane has the page of one box of a tile.
+/// A warp's loads from the pages of a part's sequence. A lane has the page of one TMA load of a
+/// tile.
 struct PageLoads {
   static constexpr unsigned kNaNs = 0x7fff7fffu;  // of both types of 16 bits
   const AttentionCall& call;
   const Part& part;
   const int* table;
-  int rows, visible;          ///< tokens of a box; no query of the part sees one in front of this
-  int page = -1, offset = 0;  ///< of the lane's box; below 0: zeros are loaded
+  int rows, visible;          ///< tokens of a load; no query of the part sees one in front of this
+  int page = -1, offset = 0;  ///< of the lane's load; below 0: zeros are loaded
   bool wrong = false;         ///< the page index lies outside the cache
 
   __device__ __forceinline__ PageLoads(const AttentionCall& call_, const Part& part_, int rows_)
@@ -158,7 +160,7 @@ struct PageLoads {
         rows(rows_),
         visible(part_.first_key(call_, part_.row)) {}
 
-  /// Looks up the page of the box that begins at a token.
+  /// Looks up the page of the TMA load that begins at a token.
   __device__ __forceinline__ void find(int token) {
     page = -1;
     wrong = false;
@@ -172,31 +174,31 @@ struct PageLoads {
 };
 
 /// By a warp: as load_tiles(), from pages. Values of a page that is none become NaN.
-template <typename Of>
-__device__ __forceinline__ void load_pages(const Shared<Of>& shared, const TensorMap& map,
+template <typename Config>
+__device__ __forceinline__ void load_pages(const Shared<Config>& shared, const TensorMap& map,
                                            bool values, const AttentionCall& call,
                                            const HopperPlan& plan) {
   const int lane = threadIdx.x % 32;
-  const int stages = values ? Of::kValueStages : Of::kStages;
-  const int bytes = values ? Of::kValueBytes : Of::kKeyBytes;
+  const int stages = values ? Config::kValueStages : Config::kStages;
+  const int bytes = values ? Config::kValueBytes : Config::kKeyBytes;
   Mbarrier* const full = values ? shared.v_full : shared.k_full;
   Mbarrier* const empty = values ? shared.v_empty : shared.k_empty;
   unsigned char* const tiles = values ? shared.value_base : shared.key_base;
-  const int boxes = quotient(Of::kKeys, plan.page_rows);
-  const int loads = boxes * (values ? Of::kValueColumns : Of::kColumns);
+  const int token_loads = quotient(Config::kKeys, plan.page_rows);
+  const int loads = token_loads * (values ? Config::kValueColumns : Config::kColumns);
   const int page_step = values ? plan.v_batch : plan.k_batch;
   int stage = 0;
   unsigned parity = 0, tails = 0;
   load_each_part(shared, [&](const Part& part) {
-    if (Of::kStarts && !values && lane == 0) shared.begun->arrive();
+    if (Config::kStarts && !values && lane == 0) shared.begun->arrive();
     const int head = part.kv_head * (values ? plan.v_head : plan.k_head);
-    const int last = part.keys - part.low - (part.steps - 1) * Of::kKeys;
-    bool has_tail = values && last < Of::kKeys;
+    const int last = part.keys - part.low - (part.steps - 1) * Config::kKeys;
+    bool has_tail = values && last < Config::kKeys;
     PageLoads pages(call, part, plan.page_rows);
 #pragma unroll 1
     for (int index = part.steps - 1; index >= 0; --index) {
       unsigned char* const tile = tiles + stage * bytes;
-      if (lane < boxes) pages.find(part.low + index * Of::kKeys + lane * plan.page_rows);
+      if (lane < token_loads) pages.find(part.low + index * Config::kKeys + lane * plan.page_rows);
       if (lane == 0) empty[stage].wait(parity ^ 1);
       const bool is_broken = __any_sync(~0u, values && pages.wrong);
       const bool changes = has_tail || is_broken;
@@ -205,19 +207,22 @@ __device__ __forceinline__ void load_pages(const Shared<Of>& shared, const Tenso
       __syncwarp();
 #pragma unroll 1
       for (int begin = 0; begin < loads; begin += 32) {
-        const int column = quotient(begin + lane, boxes), box = begin + lane - column * boxes;
-        const int page = __shfl_sync(~0u, pages.page, box);
-        const int offset = __shfl_sync(~0u, pages.offset, box);
+        const int column = quotient(begin + lane, token_loads);
+        const int load = begin + lane - column * token_loads;
+        const int page = __shfl_sync(~0u, pages.page, load);
+        const int offset = __shfl_sync(~0u, pages.offset, load);
         if (begin + lane < loads) {
-          load_box(tile + column * Of::kKeyColumn + box * plan.page_rows * 128, map,
-                   {column * Of::kPerColumn, offset, head, page < 0 ? -1 : page * page_step}, told);
+          load_box(tile + column * Config::kKeyColumn + load * plan.page_rows * 128, map,
+                   {column * Config::kPerColumn, offset, head, page < 0 ? -1 : page * page_step},
+                   told);
         }
       }
       if (changes) {
         __syncwarp();
         shared.tail->wait(tails);
         tails ^= 1;
-        set_values<Of>(tile, is_broken ? 0 : max(last, 0), lane, is_broken ? PageLoads::kNaNs : 0);
+        set_values<Config>(tile, is_broken ? 0 : max(last, 0), lane,
+                           is_broken ? PageLoads::kNaNs : 0);
         if (lane == 0) full[stage].arrive();
         has_tail = false;
       }

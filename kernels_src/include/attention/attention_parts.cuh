@@ -30,7 +30,7 @@ enum Uses : int {
 /// one byte come from turn_values(), without gaps. `uses`: Uses of the call.
 template <int size, int dim, int value_dim, int keys, int stages, int value_stages, int groups,
           int places, int uses>
-struct TileOf {
+struct TileTraits {
   static constexpr bool kSplits = uses & kUsesSplits, kStarts = uses & kUsesStarts;
   static constexpr bool kWindow = uses & kUsesWindow, kSinks = uses & kUsesSinks;
   static constexpr bool kCap = uses & kUsesCap, kSlopes = uses & kUsesSlopes;
@@ -55,23 +55,23 @@ struct TileOf {
 /// For elements of 16 bits.
 template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places,
           int uses>
-using Tile = TileOf<2, dim, value_dim, keys, stages, value_stages, groups, places, uses>;
+using Tile = TileTraits<2, dim, value_dim, keys, stages, value_stages, groups, places, uses>;
 /// For float8.
 template <int dim, int value_dim, int keys, int stages, int value_stages, int groups, int places,
           int uses>
-using ByteTile = TileOf<1, dim, value_dim, keys, stages, value_stages, groups, places, uses>;
+using ByteTile = TileTraits<1, dim, value_dim, keys, stages, value_stages, groups, places, uses>;
 
 /// Whether there are starts of packed sequences.
-template <typename Of>
+template <typename Config>
 __device__ __forceinline__ bool is_packed(const int* starts) {
-  return Of::kStarts && starts != nullptr;
+  return Config::kStarts && starts != nullptr;
 }
 
 /// How the work is divided. Heads of all batches are numbered; the blocks work on `section` heads
 /// at once, because the keys and values of a section fit the L2 cache. Packed sequences over pages
 /// share tiles of rows: they count as one batch.
 struct HopperPlan {
-  int heads, page_rows;           // of all batches; tokens of a page that one box loads
+  int heads, page_rows;           // of all batches; tokens of a page that one TMA load has
   int tiles, row_tiles, section;  // tiles of all splits
   int rising;                     // sections of even (0), of odd (1), of no number (2) rise
   int group;                      // heads of queries to one of keys
@@ -94,11 +94,11 @@ struct alignas(16) Part : Span {
 constexpr int kParts = 6;    // numbered and not yet done with
 constexpr int kLoaders = 3;  // warps that read them: of queries, of keys, of values
 
-template <typename Of>
+template <typename Config>
 struct Shared {
-  static constexpr int kStages = Of::kStages, kValueStages = Of::kValueStages;
+  static constexpr int kStages = Config::kStages, kValueStages = Config::kValueStages;
   static constexpr int kBarriers =  // an even number: parts follow
-      2 * (Of::kGroups * Of::kPlaces + kStages + kValueStages + kParts + 1);
+      2 * (Config::kGroups * Config::kPlaces + kStages + kValueStages + kParts + 1);
   unsigned char *base, *key_base, *value_base;
   Mbarrier *q_full, *q_empty;  // of each warpgroup's places
   Mbarrier *k_full, *k_empty, *v_full, *v_empty;
@@ -109,11 +109,11 @@ struct Shared {
 
   __device__ explicit Shared(unsigned char* at)
       : base(at),
-        key_base(at + Of::kGroups * Of::kPlaces * Of::kGroupBytes),
-        value_base(key_base + kStages * Of::kKeyBytes),
-        q_full(reinterpret_cast<Mbarrier*>(value_base + kValueStages * Of::kValueBytes)),
-        q_empty(q_full + Of::kGroups * Of::kPlaces),
-        k_full(q_empty + Of::kGroups * Of::kPlaces),
+        key_base(at + Config::kGroups * Config::kPlaces * Config::kGroupBytes),
+        value_base(key_base + kStages * Config::kKeyBytes),
+        q_full(reinterpret_cast<Mbarrier*>(value_base + kValueStages * Config::kValueBytes)),
+        q_empty(q_full + Config::kGroups * Config::kPlaces),
+        k_full(q_empty + Config::kGroups * Config::kPlaces),
         k_empty(k_full + kStages),
         v_full(k_empty + kStages),
         v_empty(v_full + kValueStages),
@@ -123,27 +123,29 @@ struct Shared {
         begun(tail + 1),
         parts(reinterpret_cast<Part*>(q_full + kBarriers)) {}
   /// `slot`: group * kPlaces + place.
-  __device__ unsigned char* queries(int slot) const { return base + slot * Of::kGroupBytes; }
-  __device__ unsigned char* keys(int stage) const { return key_base + stage * Of::kKeyBytes; }
-  __device__ unsigned char* values(int stage) const { return value_base + stage * Of::kValueBytes; }
+  __device__ unsigned char* queries(int slot) const { return base + slot * Config::kGroupBytes; }
+  __device__ unsigned char* keys(int stage) const { return key_base + stage * Config::kKeyBytes; }
+  __device__ unsigned char* values(int stage) const {
+    return value_base + stage * Config::kValueBytes;
+  }
 
   /// By one thread: barriers are made one after the other where threads have different ones.
   __device__ void init() const {
-    for (int slot = 0; slot < Of::kGroups * Of::kPlaces; ++slot) {
+    for (int slot = 0; slot < Config::kGroups * Config::kPlaces; ++slot) {
       q_full[slot].init(1);
       q_empty[slot].init(4);
     }
     for (int stage = 0; stage < kStages; ++stage) {
       k_full[stage].init(1);
-      k_empty[stage].init(4 * Of::kGroups);
+      k_empty[stage].init(4 * Config::kGroups);
     }
     for (int stage = 0; stage < kValueStages; ++stage) {
       v_full[stage].init(1);
-      v_empty[stage].init(4 * Of::kGroups);
+      v_empty[stage].init(4 * Config::kGroups);
     }
     for (int i = 0; i < kParts; ++i) {
       part_full[i].init(1);
-      part_empty[i].init(4 * Of::kGroups + kLoaders);
+      part_empty[i].init(4 * Config::kGroups + kLoaders);
     }
     tail->init(1);
     begun->init(1);
@@ -165,7 +167,7 @@ __device__ __forceinline__ int quotient(int number, int by) {
 /// Sequences of unknown lengths make rounds uneven: with `plan.next` a block takes the next tile
 /// when it has none left. The number of requests equals the number of tiles, so the counter is 0
 /// again at the end.
-template <typename Of>
+template <typename Config>
 struct Parts {
   const AttentionCall& call;
   const HopperPlan& plan;
@@ -174,7 +176,7 @@ struct Parts {
 
   __device__ __forceinline__ Part next() {
     for (int tile = next_tile(); tile >= 0; tile = next_tile()) {
-      const int index = Of::kSplits ? tile / call.splits : tile;
+      const int index = Config::kSplits ? tile / call.splits : tile;
       const int all = plan.section * plan.row_tiles;
       const int section = quotient(index, all), inside = index - section * all;
       const int first = section * plan.section;
@@ -182,19 +184,19 @@ struct Parts {
       const int place = quotient(inside, heads), flat = first + inside - place * heads;
       const bool falls = section % 2 != plan.rising;
       const int row_tile = falls ? plan.row_tiles - 1 - place : place;
-      int row = row_tile * Of::kRows, batch = 0, head = flat;
-      if constexpr (Of::kPages) {
-        const PackedTile packed(call, row_tile, Of::kRows, 1);
+      int row = row_tile * Config::kRows, batch = 0, head = flat;
+      if constexpr (Config::kPages) {
+        const PackedTile packed(call, row_tile, Config::kRows, 1);
         row = packed.first_row;
         batch = packed.batch;
       } else {
         batch = quotient(flat, call.heads);
         head = flat - batch * call.heads;
       }
-      const Sequence sequence(call, batch, Of::kStarts);
-      if (is_packed<Of>(call.q_starts) && (row < 0 || row >= sequence.queries)) continue;
-      if (Of::kPages && PackedTile::is_left_out(call, batch, sequence.queries)) continue;
-      const int split = Of::kSplits ? tile - index * call.splits : 0;
+      const Sequence sequence(call, batch, Config::kStarts);
+      if (is_packed<Config>(call.q_starts) && (row < 0 || row >= sequence.queries)) continue;
+      if (Config::kPages && PackedTile::is_left_out(call, batch, sequence.queries)) continue;
+      const int split = Config::kSplits ? tile - index * call.splits : 0;
       return part(sequence, row, batch, head, split);
     }
     Part none{};
@@ -206,7 +208,7 @@ struct Parts {
   /// Below 0: none is left.
   __device__ __forceinline__ int next_tile() {
     const int blocks = gridDim.x, block = blockIdx.x;
-    if (Of::kStarts && plan.next != nullptr) {
+    if (Config::kStarts && plan.next != nullptr) {
       const unsigned last = static_cast<unsigned>(plan.tiles) - 1;
       const int tile = back ? blocks + static_cast<int>(atomicInc(plan.next, last)) : block;
       back = true;
@@ -222,14 +224,14 @@ struct Parts {
   }
   __device__ __forceinline__ Part part(const Sequence& sequence, int row, int batch, int head,
                                        int split) const {
-    const int last_row = min(row + Of::kRows, sequence.queries) - 1;
-    int low = Of::kWindow ? sequence.first_key(call, row) / Of::kKeys * Of::kKeys : 0;
+    const int last_row = min(row + Config::kRows, sequence.queries) - 1;
+    int low = Config::kWindow ? sequence.first_key(call, row) / Config::kKeys * Config::kKeys : 0;
     const int high = last_row < row ? low : sequence.end_key(call, last_row);
-    int steps = high > low ? (high - low + Of::kKeys - 1) / Of::kKeys : 0;
-    if constexpr (Of::kSplits) {
+    int steps = high > low ? (high - low + Config::kKeys - 1) / Config::kKeys : 0;
+    if constexpr (Config::kSplits) {
       const int each = (steps + call.splits - 1) / call.splits, first = split * each;
       steps = max(0, min(each, steps - first));
-      low += first * Of::kKeys;
+      low += first * Config::kKeys;
     }
     steps = max(1, steps);
     Part made;
@@ -243,7 +245,7 @@ struct Parts {
     made.batch = batch;
     made.split = split;
     made.kv_head = quotient(head, plan.group);
-    made.out_batch = is_packed<Of>(call.q_starts) ? 0 : batch;
+    made.out_batch = is_packed<Config>(call.q_starts) ? 0 : batch;
     made.q_token = static_cast<int>(sequence.q_token);
     made.k_token = static_cast<int>(sequence.k_token);
     made.score_scale = made.value_scale = 1;

@@ -136,11 +136,11 @@ __device__ __forceinline__ void join_mask(float (&s)[kScores], const AttentionCa
 }
 
 /// Products become scores in units of log2, with all that can go into them but windows.
-template <typename T, typename Of, int kScores>
+template <typename T, typename Config, int kScores>
 __device__ __forceinline__ void bend_scores(float (&s)[kScores], const AttentionCall& call,
                                             const Span& sequence, const ScoreTerms& terms, int row,
                                             int first) {
-  if constexpr (Of::kCap) {
+  if constexpr (Config::kCap) {
     const float inner = call.scale / call.soft_cap, outer = call.soft_cap * kLog2E;
 #pragma unroll
     for (float& score : s) score = quick_tanh(score * inner) * outer;
@@ -148,7 +148,7 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
 #pragma unroll
     for (float& score : s) score *= call.scale * kLog2E;
   }
-  if constexpr (Of::kSlopes) {
+  if constexpr (Config::kSlopes) {
     const int behind = row + sequence.diagonal - first - static_cast<int>(threadIdx.x % 4) * 2;
 #pragma unroll
     for (int i = 0; i < kScores; ++i) {
@@ -156,17 +156,16 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
       s[i] -= terms.slope * fabsf(static_cast<float>(distance));
     }
   }
-  if constexpr (Of::kMaskKind == kBoolMask) {
+  if constexpr (Config::kMaskKind == kBoolMask) {
     const auto* mask = static_cast<const unsigned char*>(call.mask);
     join_mask(s, call, sequence, terms.mask_first, row, first, [&](float& score, long long at) {
       if (mask[at] == 0) score = minus_infinity();
     });
-  } else if constexpr (Of::kMaskKind == kOwnMask) {
+  } else if constexpr (Config::kMaskKind == kProgramMask) {
     const T* mask = static_cast<const T*>(call.mask);
-    join_mask(s, call, sequence, terms.mask_first, row, first, [&](float& score, long long at) {
-      score += to_log2(to_compute(mask[at]));
-    });
-  } else if constexpr (Of::kMaskKind == kFloatMask) {
+    join_mask(s, call, sequence, terms.mask_first, row, first,
+              [&](float& score, long long at) { score += to_log2(to_compute(mask[at])); });
+  } else if constexpr (Config::kMaskKind == kFloatMask) {
     const float* mask = static_cast<const float*>(call.mask);
     join_mask(s, call, sequence, terms.mask_first, row, first,
               [&](float& score, long long at) { score += to_log2(mask[at]); });
@@ -216,7 +215,7 @@ __device__ __forceinline__ void bias_scores(float (&s)[32], const AttentionCall&
     join([&](float& score, long long at) {
       if (mask[at] == 0) score = minus_infinity();
     });
-  } else if (call.mask_kind == kOwnMask) {
+  } else if (call.mask_kind == kProgramMask) {
     const T* mask = static_cast<const T*>(call.mask);
     join([&](float& score, long long at) { score += to_log2(to_compute(mask[at])); });
   } else if (call.mask_kind == kFloatMask) {
@@ -245,7 +244,8 @@ __device__ __forceinline__ void pack_weights(const float (&s)[kScores],
 #pragma unroll
   for (int i = 0; i < kScores / 8; ++i) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) weights[i][j] = pair_of<T>(s[8 * i + 2 * j], s[8 * i + 2 * j + 1]);
+    for (int j = 0; j < 4; ++j)
+      weights[i][j] = round_pair<T>(s[8 * i + 2 * j], s[8 * i + 2 * j + 1]);
   }
 }
 

@@ -196,7 +196,7 @@ __device__ __forceinline__ void mask_scores(float (&s)[kTiles][4], const Attenti
     for_scores(s, first, [&](float& score, int r, int key) {
       if (seen(r, key) && mask[place(r, key)] == 0) score = minus_infinity();
     });
-  } else if (call.mask_kind == kOwnMask) {
+  } else if (call.mask_kind == kProgramMask) {
     const T* const mask = static_cast<const T*>(call.mask);
     for_scores(s, first, [&](float& score, int r, int key) {
       if (seen(r, key)) score += to_log2(to_compute(mask[place(r, key)]));

@@ -13,7 +13,7 @@ struct BytePairs;
 template <>
 struct BytePairs<Int8> {
   template <bool kCrossed>
-  __device__ static __forceinline__ void of(unsigned (&pairs)[2], unsigned word) {
+  __device__ static __forceinline__ void apply(unsigned (&pairs)[2], unsigned word) {
     // 0x6400 with a byte in the low bits is 1024 plus that byte.
     const unsigned raised = word ^ 0x80808080u;
     pairs[0] = lowered(__byte_perm(raised, 0x64646464u, kCrossed ? 0x4240 : 0x4140));
@@ -27,7 +27,7 @@ struct BytePairs<Int8> {
 template <>
 struct BytePairs<Float8E5M2> {
   template <bool kCrossed>
-  __device__ static __forceinline__ void of(unsigned (&pairs)[2], unsigned word) {
+  __device__ static __forceinline__ void apply(unsigned (&pairs)[2], unsigned word) {
     pairs[0] = __byte_perm(word, 0, kCrossed ? 0x2404 : 0x1404);  // the upper half of a float16
     pairs[1] = __byte_perm(word, 0, kCrossed ? 0x3414 : 0x3424);
   }
@@ -35,7 +35,7 @@ struct BytePairs<Float8E5M2> {
 template <>
 struct BytePairs<Float8E4M3> {
   template <bool kCrossed>
-  __device__ static __forceinline__ void of(unsigned (&pairs)[2], unsigned word) {
+  __device__ static __forceinline__ void apply(unsigned (&pairs)[2], unsigned word) {
     if (kCrossed) word = __byte_perm(word, 0, 0x3120);
     pairs[0] = widened(word & 0xffffu);
     pairs[1] = widened(word >> 16);
@@ -96,7 +96,7 @@ __device__ __forceinline__ void multiply_key_bytes(float (&s)[kTiles][4], const 
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         unsigned pairs[2];
-        BytePairs<E>::template of<false>(pairs, words[i]);
+        BytePairs<E>::template apply<false>(pairs, words[i]);
         MatrixUnit<Float16>::multiply(s[2 * tokens + i % 2], left[i / 2], pairs[0], pairs[1]);
       }
     }
@@ -121,8 +121,8 @@ __device__ __forceinline__ void add_value_bytes(RunningRows<kValueDim>& running,
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         unsigned early[2], late[2];  // tokens 0..7 and 8..15
-        BytePairs<E>::template of<true>(early, words[2 * i]);
-        BytePairs<E>::template of<true>(late, words[2 * i + 1]);
+        BytePairs<E>::template apply<true>(early, words[2 * i]);
+        BytePairs<E>::template apply<true>(late, words[2 * i + 1]);
         Unit::multiply(running.out[4 * step + 2 * i], left, early[0], late[0]);
         Unit::multiply(running.out[4 * step + 2 * i + 1], left, early[1], late[1]);
       }

@@ -44,13 +44,13 @@ struct Work {
 };
 
 /// The query of a row; the row's head is the rest.
-__device__ __forceinline__ int query_of(const AttentionCall& call, int row, int group) {
+__device__ __forceinline__ int row_query(const AttentionCall& call, int row, int group) {
   return call.queries == 1 ? row >= group : row / group;
 }
 
-__device__ __forceinline__ RowPlace place_of_row(const AttentionCall& call, const Work& work,
-                                                 int row, int group) {
-  const int query = query_of(call, work.first_row + row, group);
+__device__ __forceinline__ RowPlace row_place(const AttentionCall& call, const Work& work, int row,
+                                              int group) {
+  const int query = row_query(call, work.first_row + row, group);
   return {work.kv_head * group + work.first_row + row - query * group, query};
 }
 
@@ -125,10 +125,10 @@ struct SpacedCopy {
   }
   /// Prefetches the tokens into L2.
   __device__ static __forceinline__ void fetch(const E* from, long long step, int dim, int there) {
-    constexpr int kOfLine = 128 / static_cast<int>(sizeof(E)), kLines = kDim / kOfLine;
+    constexpr int kLineElements = 128 / static_cast<int>(sizeof(E)), kLines = kDim / kLineElements;
 #pragma unroll
     for (int i = threadIdx.x % 32; i < kTokens * kLines; i += 32) {
-      const int row = i / kLines, column = i % kLines * kOfLine;
+      const int row = i / kLines, column = i % kLines * kLineElements;
       if (row < there && column < dim) {
         asm volatile("prefetch.global.L2 [%0];" ::"l"(from + row * step + column));
       }
@@ -155,7 +155,7 @@ struct QueryPacks {
     for (int n = 0; n < kEach; ++n) {
       const int i = threadIdx.x + n * kThreads;
       const int column = i % (kDim / 8) * 8;
-      const RowPlace at = place_of_row(call, work, i / (kDim / 8), group);
+      const RowPlace at = row_place(call, work, i / (kDim / 8), group);
       const T* const from = q + at.query * call.q_at.token + at.head * call.q_at.head;
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
@@ -217,7 +217,7 @@ struct QueryPacks {
     for (int n = 0; n < kEach; ++n) {
       const int i = threadIdx.x + n * kThreads;
       if (kPacks % kThreads != 0 && i >= kPacks) break;
-      const float up = kScale ? power_of_two(query_exponent(most[i / (kDim / 8)])) : 1.0f;
+      const float up = kScale ? exact_power2(query_exponent(most[i / (kDim / 8)])) : 1.0f;
       unsigned pairs[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {

@@ -44,12 +44,12 @@ struct BackwardPlan {
 };
 
 /// A value known to the compiler as equal in a warp stays out of the warp's registers.
-__device__ __forceinline__ int same(int of_warp) { return __shfl_sync(~0u, of_warp, 0); }
+__device__ __forceinline__ int same(int value) { return __shfl_sync(~0u, value, 0); }
 
 /// Whether there are starts of packed sequences.
-template <typename Of>
+template <typename Config>
 __device__ __forceinline__ bool is_packed(const int* starts) {
-  return Of::kRagged && starts != nullptr;
+  return Config::kRagged && starts != nullptr;
 }
 
 struct Maps {
@@ -57,7 +57,7 @@ struct Maps {
 };
 
 /// Shared memory, also of what a tile names: kChangeSets, and kSumSlots of kSlotSums floats.
-template <typename Of>
+template <typename Config>
 struct Shared {
   unsigned char *keys, *values, *query_base, *grad_base, *change_base;
   float4* sums;
@@ -71,38 +71,42 @@ struct Shared {
 
   __device__ explicit Shared(unsigned char* at)
       : keys(at),
-        values(keys + Of::kColumns * Of::kKeyColumn),
-        query_base(values + Of::kValueColumns * Of::kKeyColumn),
-        grad_base(query_base + Of::kStages * Of::kQueryBytes),
-        change_base(grad_base + Of::kStages * Of::kGradBytes),
-        sums(reinterpret_cast<float4*>(change_base + Of::kChangeSets * Of::kChangeBytes)),
-        fact_base(reinterpret_cast<float*>(sums + Of::kSumSlots * (Of::kSlotSums / 4))),
-        q_full(reinterpret_cast<Mbarrier*>(fact_base + Of::kStages * 2 * Of::kQueries)),
-        grad_full(q_full + Of::kStages),
-        facts_full(grad_full + Of::kStages),
-        q_empty(facts_full + Of::kStages),
-        grad_empty(q_empty + Of::kStages),
-        kv_full(grad_empty + Of::kStages),
+        values(keys + Config::kColumns * Config::kKeyColumn),
+        query_base(values + Config::kValueColumns * Config::kKeyColumn),
+        grad_base(query_base + Config::kStages * Config::kQueryBytes),
+        change_base(grad_base + Config::kStages * Config::kGradBytes),
+        sums(reinterpret_cast<float4*>(change_base + Config::kChangeSets * Config::kChangeBytes)),
+        fact_base(reinterpret_cast<float*>(sums + Config::kSumSlots * (Config::kSlotSums / 4))),
+        q_full(reinterpret_cast<Mbarrier*>(fact_base + Config::kStages * 2 * Config::kQueries)),
+        grad_full(q_full + Config::kStages),
+        facts_full(grad_full + Config::kStages),
+        q_empty(facts_full + Config::kStages),
+        grad_empty(q_empty + Config::kStages),
+        kv_full(grad_empty + Config::kStages),
         tail(kv_full + 1),
         sums_full(tail + 1),
         sums_empty(sums_full + 2),
-        q_shared(sums_empty + Of::kSumSlots),
-        grad_shared(q_shared + (Of::kBlocks - 1) * Of::kStages),
-        peer_sums(grad_shared + (Of::kBlocks - 1) * Of::kStages),
-        may_add(peer_sums + (Of::kBlocks - 1) * Of::kSumSlots),
-        number(reinterpret_cast<unsigned*>(may_add + (Of::kBlocks - 1) * 2)) {}
+        q_shared(sums_empty + Config::kSumSlots),
+        grad_shared(q_shared + (Config::kBlocks - 1) * Config::kStages),
+        peer_sums(grad_shared + (Config::kBlocks - 1) * Config::kStages),
+        may_add(peer_sums + (Config::kBlocks - 1) * Config::kSumSlots),
+        number(reinterpret_cast<unsigned*>(may_add + (Config::kBlocks - 1) * 2)) {}
   __device__ unsigned char* queries(int stage) const {
-    return query_base + stage * Of::kQueryBytes;
+    return query_base + stage * Config::kQueryBytes;
   }
-  __device__ unsigned char* grads(int stage) const { return grad_base + stage * Of::kGradBytes; }
-  __device__ unsigned char* changes(int set) const { return change_base + set * Of::kChangeBytes; }
+  __device__ unsigned char* grads(int stage) const {
+    return grad_base + stage * Config::kGradBytes;
+  }
+  __device__ unsigned char* changes(int set) const {
+    return change_base + set * Config::kChangeBytes;
+  }
   /// Logarithms of the queries, then their deltas.
-  __device__ float* facts(int stage) const { return fact_base + stage * 2 * Of::kQueries; }
+  __device__ float* facts(int stage) const { return fact_base + stage * 2 * Config::kQueries; }
 
   /// Each lane arrives where ordinary stores write: racecheck of CUDA 13 takes one lane's arrival
   /// as an order for the words of this lane alone.
   __device__ void init() const {
-    for (int stage = 0; stage < Of::kStages; ++stage) {
+    for (int stage = 0; stage < Config::kStages; ++stage) {
       q_full[stage].init(1);
       grad_full[stage].init(1);
       facts_full[stage].init(32);
@@ -112,13 +116,13 @@ struct Shared {
     kv_full->init(1);
     tail->init(1);
     for (int i = 0; i < 2; ++i) sums_full[i].init(4);
-    for (int i = 0; i < Of::kSumSlots; ++i) sums_empty[i].init(Of::kBlocks > 1 ? 4 : 1);
-    if constexpr (Of::kBlocks > 1) {
-      for (int stage = 0; stage < Of::kStages; ++stage) {
+    for (int i = 0; i < Config::kSumSlots; ++i) sums_empty[i].init(Config::kBlocks > 1 ? 4 : 1);
+    if constexpr (Config::kBlocks > 1) {
+      for (int stage = 0; stage < Config::kStages; ++stage) {
         q_shared[stage].init(1);
         grad_shared[stage].init(1);
       }
-      for (int i = 0; i < Of::kSumSlots; ++i) peer_sums[i].init(1);
+      for (int i = 0; i < Config::kSumSlots; ++i) peer_sums[i].init(1);
       for (int i = 0; i < 2; ++i) may_add[i].init(1);
     }
     Mbarrier::publish();
@@ -129,7 +133,7 @@ struct Shared {
 /// tile of its first token in the packed order. -1 for a tile without a sequence, and where starts
 /// fall. All kBlock threads call it.
 template <int kEach, int kBlock>
-__device__ __forceinline__ int sequence_of(const int* starts, int batches, int tokens, int slot) {
+__device__ __forceinline__ int find_sequence(const int* starts, int batches, int tokens, int slot) {
   int begun = 0;
   bool falls = false;
 #pragma unroll 1
@@ -148,7 +152,7 @@ __device__ __forceinline__ int sequence_of(const int* starts, int batches, int t
 
 /// The block's tile of keys, the head of keys among the heads of all batches, the batch. Blocks of
 /// the first keys come first: their queries see the most. False where the block has no tile.
-template <typename Of, int kBlock>
+template <typename Config, int kBlock>
 __device__ __forceinline__ bool place_block(const AttentionCall& call, const BackwardPlan& plan,
                                             unsigned number_, int& tile, int& flat, int& batch) {
   const int number = same(static_cast<int>(number_)), all = plan.section * plan.key_tiles;
@@ -157,17 +161,18 @@ __device__ __forceinline__ bool place_block(const AttentionCall& call, const Bac
   flat = first + inside % heads;
   tile = inside / heads;
   batch = flat / call.kv_heads;
-  if (is_packed<Of>(call.k_starts)) {
-    batch = same(sequence_of<Of::kKeys, kBlock>(call.k_starts, call.batches, call.keys, tile));
+  if (is_packed<Config>(call.k_starts)) {
+    batch =
+        same(find_sequence<Config::kKeys, kBlock>(call.k_starts, call.batches, call.keys, tile));
     if (batch < 0) return false;
-    tile -= same(min(max(call.k_starts[batch], 0), call.keys) / Of::kKeys + batch);
+    tile -= same(min(max(call.k_starts[batch], 0), call.keys) / Config::kKeys + batch);
   }
   return true;
 }
 
 /// Keys of one head, and the tiles of queries that see keys of the cluster, in each of the `group`
 /// heads of queries: `tiles` of them from `low` on.
-template <typename Of>
+template <typename Config>
 struct Part {
   int tile, first_key, kv_head, batch, group, low, tiles;
   long long first_tile;  // the number of the first tile of the batch and head
@@ -176,34 +181,36 @@ struct Part {
   __device__ __forceinline__ Part(const AttentionCall& call, const BackwardPlan& plan, int tile_,
                                   int kv_head_, int batch_, int rank = 0)
       : tile(tile_),
-        first_key(tile_ * Of::kKeys + rank * Of::kBlockKeys),
+        first_key(tile_ * Config::kKeys + rank * Config::kBlockKeys),
         kv_head(kv_head_),
         batch(batch_),
         group(call.heads / call.kv_heads),
-        sequence(call, batch_, Of::kRagged) {
+        sequence(call, batch_, Config::kRagged) {
     int first, high;
-    const int begin = tile * Of::kKeys;
-    find_columns<true>(call, sequence, begin, min(begin + Of::kKeys, sequence.keys), first, high);
-    low = first / Of::kQueries;
-    tiles = high > first ? (high + Of::kQueries - 1) / Of::kQueries - low : 0;
-    first_tile = tile_of(call, plan, sequence, batch, 0);
+    const int begin = tile * Config::kKeys;
+    find_columns<true>(call, sequence, begin, min(begin + Config::kKeys, sequence.keys), first,
+                       high);
+    low = first / Config::kQueries;
+    tiles = high > first ? (high + Config::kQueries - 1) / Config::kQueries - low : 0;
+    first_tile = first_tile_index(call, plan, sequence, batch, 0);
   }
   /// Whether the sequence has keys of the cluster.
-  __device__ __forceinline__ bool has_keys() const { return tile * Of::kKeys < sequence.keys; }
-  /// See sequence_of().
-  __device__ __forceinline__ static long long tile_of(const AttentionCall& call,
-                                                      const BackwardPlan& plan,
-                                                      const Sequence& sequence, int batch,
-                                                      int head) {
-    const bool packed = is_packed<Of>(call.q_starts);
+  __device__ __forceinline__ bool has_keys() const { return tile * Config::kKeys < sequence.keys; }
+  /// See find_sequence().
+  __device__ __forceinline__ static long long first_tile_index(const AttentionCall& call,
+                                                               const BackwardPlan& plan,
+                                                               const Sequence& sequence, int batch,
+                                                               int head) {
+    const bool packed = is_packed<Config>(call.q_starts);
     const long long flat = packed ? head : static_cast<long long>(batch) * call.heads + head;
-    return flat * plan.query_tiles + (packed ? sequence.q_token / Of::kQueries + batch : 0);
+    return flat * plan.query_tiles + (packed ? sequence.q_token / Config::kQueries + batch : 0);
   }
   /// How many blocks add to a tile before this one: blocks with earlier keys that the tile's
   /// queries see.
   __device__ __forceinline__ unsigned turn(const AttentionCall& call, int query_tile) const {
     if (call.left < 0) return tile;
-    return tile - max(0, query_tile * Of::kQueries + sequence.diagonal - call.left) / Of::kKeys;
+    return tile -
+           max(0, query_tile * Config::kQueries + sequence.diagonal - call.left) / Config::kKeys;
   }
   /// work(head, tile) for all tiles, in the order in which all warps go. All heads of a tile follow
   /// each other: so a block with fewer tiles does not wait at a head's end for one with more.
@@ -262,10 +269,10 @@ __device__ __forceinline__ void load_shared_rows(unsigned char* to, const Tensor
 }
 
 /// A warp loads keys and values, then tiles of queries and gradients.
-template <typename Of>
-__device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& maps,
+template <typename Config>
+__device__ __forceinline__ void load_part(const Shared<Config>& shared, const Maps& maps,
                                           const AttentionCall& call, const BackwardPlan& plan,
-                                          const Part<Of>& part) {
+                                          const Part<Config>& part) {
   const int lane = threadIdx.x % 32;
   const Sequence& sequence = part.sequence;
   unsigned tails = 0;
@@ -284,75 +291,76 @@ __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& 
     const int token = static_cast<int>(sequence.k_token) + part.first_key;
     const int batch = static_cast<int>(sequence.k_batch);
     const int last = sequence.keys - part.first_key;
-    const bool has_tail =
-        Of::kRagged && last < Of::kBlockKeys && sequence.k_token + sequence.keys < call.keys;
+    const bool has_tail = Config::kRagged && last < Config::kBlockKeys &&
+                          sequence.k_token + sequence.keys < call.keys;
     Mbarrier& full = has_tail ? *shared.tail : *shared.kv_full;
     if (lane == 0) {
-      full.arrive_expecting((Of::kColumns + Of::kValueColumns) * Of::kKeyColumn);
-      load_rows<Of::kColumns, Of::kKeyColumn>(
+      full.arrive_expecting((Config::kColumns + Config::kValueColumns) * Config::kKeyColumn);
+      load_rows<Config::kColumns, Config::kKeyColumn>(
           shared.keys, maps.k, token, part.kv_head * plan.k_head, batch * plan.k_batch, full);
-      load_rows<Of::kValueColumns, Of::kKeyColumn>(
+      load_rows<Config::kValueColumns, Config::kKeyColumn>(
           shared.values, maps.v, token, part.kv_head * plan.v_head, batch * plan.v_batch, full);
     }
     if (has_tail) {
       wait_for_tail();
-      clear_rows<Of::kColumns, Of::kKeyColumn>(shared.keys, last, lane);
-      clear_rows<Of::kValueColumns, Of::kKeyColumn>(shared.values, last, lane);
+      clear_rows<Config::kColumns, Config::kKeyColumn>(shared.keys, last, lane);
+      clear_rows<Config::kValueColumns, Config::kKeyColumn>(shared.values, last, lane);
       show_cleared(*shared.kv_full);
     }
   }
-  Ring<Of::kStages> ring;
+  Ring<Config::kStages> ring;
   unsigned shares = 0;  // parities of stages loaded with the other block
   part.for_tiles([&](int head, int tile) {
-    const int first = tile * Of::kQueries, last = sequence.queries - first;
+    const int first = tile * Config::kQueries, last = sequence.queries - first;
     const int token = static_cast<int>(sequence.q_token) + first;
     const int batch = static_cast<int>(sequence.q_batch);
-    const bool has_tail =
-        Of::kRagged && last < Of::kQueries && sequence.q_token + sequence.queries < call.queries;
+    const bool has_tail = Config::kRagged && last < Config::kQueries &&
+                          sequence.q_token + sequence.queries < call.queries;
     unsigned char *const queries = shared.queries(ring.stage), *const grads =
                                                                    shared.grads(ring.stage);
     const auto load = [&](auto columns, unsigned char* to, const TensorMap& map, int head_in_map,
                           int batch_in_map, Mbarrier& full, Mbarrier* ready) {
-      if constexpr (Of::kBlocks > 1) {
+      if constexpr (Config::kBlocks > 1) {
         if (!has_tail) {
-          load_shared_rows<columns.value, Of::kQueryColumn>(to, map, token, head_in_map,
-                                                            batch_in_map, full, ready[ring.stage],
-                                                            shares >> ring.stage & 1);
+          load_shared_rows<columns.value, Config::kQueryColumn>(
+              to, map, token, head_in_map, batch_in_map, full, ready[ring.stage],
+              shares >> ring.stage & 1);
           return;
         }
       }
-      load_rows<columns.value, Of::kQueryColumn>(to, map, token, head_in_map, batch_in_map, full);
+      load_rows<columns.value, Config::kQueryColumn>(to, map, token, head_in_map, batch_in_map,
+                                                     full);
     };
     const auto load_queries = [&](Mbarrier& full) {
-      load(Count<Of::kColumns>{}, queries, maps.q, head * plan.q_head, batch * plan.q_batch, full,
-           shared.q_shared);
+      load(Count<Config::kColumns>{}, queries, maps.q, head * plan.q_head, batch * plan.q_batch,
+           full, shared.q_shared);
     };
     const auto load_grads = [&](Mbarrier& full) {
-      load(Count<Of::kValueColumns>{}, grads, maps.grad, head * plan.grad_head,
+      load(Count<Config::kValueColumns>{}, grads, maps.grad, head * plan.grad_head,
            batch * plan.grad_batch, full, shared.grad_shared);
     };
     Mbarrier &q_full = shared.q_full[ring.stage], &grad_full = shared.grad_full[ring.stage];
     if (lane == 0) {
       shared.q_empty[ring.stage].wait(ring.parity ^ 1);
       if (!has_tail) {
-        q_full.arrive_expecting(Of::kQueryBytes);
+        q_full.arrive_expecting(Config::kQueryBytes);
         load_queries(q_full);
       }
       shared.grad_empty[ring.stage].wait(ring.parity ^ 1);
       if (!has_tail) {
-        grad_full.arrive_expecting(Of::kGradBytes);
+        grad_full.arrive_expecting(Config::kGradBytes);
         load_grads(grad_full);
         shares ^= 1u << ring.stage;
       } else {
-        shared.tail->arrive_expecting(Of::kQueryBytes + Of::kGradBytes);
+        shared.tail->arrive_expecting(Config::kQueryBytes + Config::kGradBytes);
         load_queries(*shared.tail);
         load_grads(*shared.tail);
       }
     }
     if (has_tail) {
       wait_for_tail();
-      clear_rows<Of::kColumns, Of::kQueryColumn>(queries, last, lane);
-      clear_rows<Of::kValueColumns, Of::kQueryColumn>(grads, last, lane);
+      clear_rows<Config::kColumns, Config::kQueryColumn>(queries, last, lane);
+      clear_rows<Config::kValueColumns, Config::kQueryColumn>(grads, last, lane);
       show_cleared(q_full);
       if (lane == 0) grad_full.arrive();
     }
@@ -361,33 +369,33 @@ __device__ __forceinline__ void load_part(const Shared<Of>& shared, const Maps& 
 }
 
 /// A warp loads what is known of the queries: rows of none have infinite logarithms.
-template <typename Of>
-__device__ __forceinline__ void load_facts(const Shared<Of>& shared, const AttentionCall& call,
-                                           const Gradients& more, const Part<Of>& part) {
+template <typename Config>
+__device__ __forceinline__ void load_facts(const Shared<Config>& shared, const AttentionCall& call,
+                                           const Gradients& more, const Part<Config>& part) {
   const int lane = threadIdx.x % 32;
   const Sequence& sequence = part.sequence;
-  Ring<Of::kStages> ring;
+  Ring<Config::kStages> ring;
   part.for_tiles([&](int head, int tile) {
     const long long at = sequence.lse_first + head * call.lse_at.head;
     shared.q_empty[ring.stage].wait(ring.parity ^ 1);
     float* const facts = shared.facts(ring.stage);
 #pragma unroll
-    for (int i = 0; i < Of::kQueries / 32; ++i) {
-      const int row = i * 32 + lane, query = tile * Of::kQueries + row;
+    for (int i = 0; i < Config::kQueries / 32; ++i) {
+      const int row = i * 32 + lane, query = tile * Config::kQueries + row;
       float lse = minus_infinity(), delta = 0;
       if (query < sequence.queries) {
         lse = call.lse[at + query * call.lse_at.token];
         delta = more.delta[at + query * call.lse_at.token];
       }
       facts[row] = lse == minus_infinity() ? -minus_infinity() : to_log2(lse);
-      facts[Of::kQueries + row] = delta;
+      facts[Config::kQueries + row] = delta;
     }
     shared.facts_full[ring.stage].arrive();
     ring.advance();
   });
 }
 
-__device__ __forceinline__ unsigned count_of(const unsigned* counter) {
+__device__ __forceinline__ unsigned read_count(const unsigned* counter) {
   unsigned count;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(count) : "l"(counter) : "memory");
   return count;
@@ -427,7 +435,7 @@ __device__ __forceinline__ void let_next_block_add(unsigned* count) {
 /// Until `turn` blocks have added their sums.
 __device__ __forceinline__ void wait_for_turn(const unsigned* count, unsigned turn) {
   if (turn == 0) return;
-  while (count_of(count) < turn) {}
+  while (read_count(count) < turn) {}
   order_copies();
 }
 

@@ -41,31 +41,31 @@ __global__ void __launch_bounds__(256)
 /// The last kernel: accumulators become the gradient of the queries; tiles to which no block added
 /// are 0. A block of 256 threads takes a tile; the tiles of a head are contiguous, then the heads
 /// of a batch.
-template <typename T, typename Of>
+template <typename T, typename Config>
 __global__ void __launch_bounds__(256) finish_queries(const __grid_constant__ AttentionCall call,
                                                       const __grid_constant__ Gradients more,
                                                       const __grid_constant__ BackwardPlan plan) {
   using Eight = Pack<T, 8>;
   int tile = blockIdx.x % plan.query_tiles, batch = blockIdx.x / plan.query_tiles / call.heads;
   const int head = blockIdx.x / plan.query_tiles % call.heads;
-  if (is_packed<Of>(call.q_starts)) {
-    batch = sequence_of<Of::kQueries, 256>(call.q_starts, call.batches, call.queries, tile);
+  if (is_packed<Config>(call.q_starts)) {
+    batch = find_sequence<Config::kQueries, 256>(call.q_starts, call.batches, call.queries, tile);
     if (batch < 0) return;
-    tile -= min(max(call.q_starts[batch], 0), call.queries) / Of::kQueries + batch;
+    tile -= min(max(call.q_starts[batch], 0), call.queries) / Config::kQueries + batch;
   }
-  const Sequence sequence(call, batch, Of::kRagged);
-  const int stored = is_packed<Of>(call.q_starts) ? sequence.queries : call.queries;
-  if (tile * Of::kQueries >= stored) return;
-  const long long index = Part<Of>::tile_of(call, plan, sequence, batch, head) + tile;
-  const bool has_sums = tile * Of::kQueries < sequence.queries && plan.counters[1 + index] != 0;
-  const float4* const sums = reinterpret_cast<const float4*>(plan.sums + index * Of::kSums);
+  const Sequence sequence(call, batch, Config::kRagged);
+  const int stored = is_packed<Config>(call.q_starts) ? sequence.queries : call.queries;
+  if (tile * Config::kQueries >= stored) return;
+  const long long index = Part<Config>::first_tile_index(call, plan, sequence, batch, head) + tile;
+  const bool has_sums = tile * Config::kQueries < sequence.queries && plan.counters[1 + index] != 0;
+  const float4* const sums = reinterpret_cast<const float4*>(plan.sums + index * Config::kSums);
   T* const to = static_cast<T*>(more.dq) + sequence.q_place(more.dq_at) + head * more.dq_at.head;
   const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
 #pragma unroll
-  for (int step = 0; step < Of::kSums / 4096; ++step) {
+  for (int step = 0; step < Config::kSums / 4096; ++step) {
     // 64 queries take eight columns each.
-    const int column = (Of::kQueries == 128 ? step * 4 : step * 8 + group * 4) + lane % 4;
-    const int half = Of::kQueries == 128 ? group : 0;
+    const int column = (Config::kQueries == 128 ? step * 4 : step * 8 + group * 4) + lane % 4;
+    const int half = Config::kQueries == 128 ? group : 0;
     Eight rows[2] = {};
     if (has_sums) {
 #pragma unroll
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(256) finish_queries(const __grid_constant__ At
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int query = tile * Of::kQueries + half * 64 + warp * 16 + lane / 4 + 8 * r;
+      const int query = tile * Config::kQueries + half * 64 + warp * 16 + lane / 4 + 8 * r;
       if (query >= stored || column * 8 >= call.dim) continue;
       const bool is_known = query < sequence.queries;
       *reinterpret_cast<Eight*>(to + query * more.dq_at.token + column * 8) =

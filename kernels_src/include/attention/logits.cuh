@@ -6,7 +6,7 @@
 
 namespace kernwright {
 
-constexpr int kGroup = 128;  // tokens, four a lane
+constexpr int kGroup = 128;               // tokens, four a lane
 constexpr float kFarthest = 27.7f;        // up to here weights are above 0
 constexpr float kOne = 1099511627776.0f;  // 2 to the 40
 constexpr float kInfinity = 1.0f / 0.0f;
@@ -21,7 +21,7 @@ __device__ __forceinline__ float unordered(unsigned bits) {
   return __uint_as_float(bits ^ (bits >> 31 ? 0x80000000u : ~0u));
 }
 /// Larger for a larger logit, and of equal ones for the lower token.
-__device__ __forceinline__ UInt64 key_of(float x, unsigned token) {
+__device__ __forceinline__ UInt64 ordering_key(float x, unsigned token) {
   return static_cast<UInt64>(ordered(x)) << 32 | (0xffffffffu - token);
 }
 
@@ -94,8 +94,8 @@ struct LogitRow {
   __device__ void walk(unsigned begin, unsigned end, Wanted wanted, Visit visit) const {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (unsigned base = begin + warp; base < end; base += 32 * Warps) {
-      const unsigned mine = base + lane * Warps;
-      unsigned left = __ballot_sync(~0u, mine < end && wanted(mine));
+      const unsigned lane_group = base + lane * Warps;
+      unsigned left = __ballot_sync(~0u, lane_group < end && wanted(lane_group));
       unsigned unread = left;
       const auto next = [&]() -> Pack<T, 4> {
         if (unread == 0) return {};
@@ -124,7 +124,7 @@ struct LogitRow {
   template <int Warps>
   __device__ void find_maxima(unsigned begin, unsigned end, unsigned* maxima) const {
     const auto every = [](unsigned) { return true; };
-    walk<Warps>(begin, end, every, [&](unsigned group, unsigned, const float (&x)[4]) {
+    walk<Warps>(begin, end, every, [&](unsigned group, unsigned, const float(&x)[4]) {
       const float most = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
       const unsigned highest = warp_reduce(ordered(most), Maximum());
       if (threadIdx.x % 32 == 0) maxima[group] = highest;

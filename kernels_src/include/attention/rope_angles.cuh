@@ -14,13 +14,13 @@ struct RopeTables {
 };
 
 template <int N>
-__device__ __forceinline__ void load_angles(const float* from, float factor, float (&into)[N]) {
+__device__ __forceinline__ void load_angles(const float* from, float factor, float (&angles)[N]) {
   constexpr int kWidth = N < 4 ? N : 4;
 #pragma unroll
   for (int i = 0; i < N; i += kWidth) {
     const Pack<float, kWidth> pack = *reinterpret_cast<const Pack<float, kWidth>*>(from + i);
 #pragma unroll
-    for (int j = 0; j < kWidth; ++j) into[i + j] = pack.value[j] * factor;
+    for (int j = 0; j < kWidth; ++j) angles[i + j] = pack.value[j] * factor;
   }
 }
 

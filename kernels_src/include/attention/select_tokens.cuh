@@ -10,7 +10,7 @@ constexpr int kThreads = kBins;  // a thread looks at one bin
 constexpr int kWarps = kThreads / 32;
 constexpr int kDigit = 10;  // bits: as many as there are bins
 constexpr int kList = 2 * kThreads;
-constexpr int kOwnGroups = 128;  // of rows that a block takes alone
+constexpr int kBlockGroups = 128;  // of rows that a block takes alone
 constexpr int kSeenWords = kGroup / 32;
 
 /// How many tokens, and the sum of their weights.
@@ -33,7 +33,7 @@ struct Histogram {
 };
 
 struct Found {
-  Tally before, own;
+  Tally before, tally;
   int slot;  // -1: nowhere
 };
 
@@ -46,9 +46,9 @@ struct Shared {
   Tally warp[32];
   Found found;
   unsigned listed;
-  unsigned maxima[kOwnGroups];
-  UInt64 masses[kOwnGroups];
-  unsigned seen[kOwnGroups * kSeenWords];
+  unsigned maxima[kBlockGroups];
+  UInt64 masses[kBlockGroups];
+  unsigned seen[kBlockGroups * kSeenWords];
 };
 
 // ---- sums over the block
@@ -65,9 +65,9 @@ __device__ __forceinline__ Tally warp_scan(Tally value) {
 }
 
 /// The first thread whose running sum, begun with `before`, reaches the goal.
-__device__ __noinline__ Found locate(Shared& shared, Tally own, Tally before, Goal goal) {
+__device__ __noinline__ Found locate(Shared& shared, Tally tally, Tally before, Goal goal) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Tally within = warp_scan(own);
+  const Tally within = warp_scan(tally);
   if (lane == 31) shared.warp[warp] = within;
   __syncthreads();
   const Tally warps = warp_scan(shared.warp[lane]);
@@ -75,9 +75,9 @@ __device__ __noinline__ Found locate(Shared& shared, Tally own, Tally before, Go
                          __shfl_sync(~0u, warps.mass, (warp + 31) % 32)};
   if (warp > 0) before = before + earlier;
   const Tally upto = before + within;
-  const Tally until = {upto.count - own.count, upto.mass - own.mass};
+  const Tally until = {upto.count - tally.count, upto.mass - tally.mass};
   if (goal.reached(upto) && !goal.reached(until)) {
-    shared.found = {until, own, static_cast<int>(threadIdx.x)};
+    shared.found = {until, tally, static_cast<int>(threadIdx.x)};
   } else if (threadIdx.x == kThreads - 1 && !goal.reached(upto)) {
     shared.found = {upto, {0, 0}, -1};
   }
@@ -140,8 +140,9 @@ __device__ void sort_list(UInt64* list, unsigned count) {
 /// Takes tokens of keys from `floor` on, the highest first, until the goal is reached. The coarse
 /// histogram tells the last bin, whose tokens are sorted; too many tokens are first narrowed down
 /// by further digits of the keys.
-template <typename Of>
-__device__ __noinline__ Cut select(const Of& of, Shared& shared, Goal goal, UInt64 floor) {
+template <typename GroupedRow>
+__device__ __noinline__ Cut select(const GroupedRow& grouped, Shared& shared, Goal goal,
+                                   UInt64 floor) {
   Found found = locate(shared, {shared.coarse.count[threadIdx.x], shared.coarse.mass[threadIdx.x]},
                        {0, 0}, goal);
   if (found.slot < 0) return {floor, found.before.mass};
@@ -151,17 +152,17 @@ __device__ __noinline__ Cut select(const Of& of, Shared& shared, Goal goal, UInt
   const auto inside = [&](UInt64 key, float distance, int low) {
     return Scale::bin(distance) == bin && key >= floor && (low == 64 || key >> low == prefix);
   };
-  const auto wanted = [&](unsigned group) { return Scale::bin(of.nearest(group)) <= bin; };
-  while (found.own.count > kList) {
+  const auto wanted = [&](unsigned group) { return Scale::bin(grouped.nearest(group)) <= bin; };
+  while (found.tally.count > kList) {
     const int bits = min(kDigit, shift), mask = (1 << bits) - 1, above = shift;
     shift -= bits;
     clear(shared.fine);
     __syncthreads();
-    of.walk(wanted, [&](unsigned, unsigned first, const float (&x)[4]) {
+    grouped.walk(wanted, [&](unsigned, unsigned first, const float(&x)[4]) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float distance = of.scale.distance(x[i]);
-        const UInt64 key = key_of(x[i], first + i);
+        const float distance = grouped.scale.distance(x[i]);
+        const UInt64 key = ordering_key(x[i], first + i);
         if (!inside(key, distance, above)) continue;
         const int slot = mask - static_cast<int>(key >> shift & mask);
         atomicAdd(&shared.fine.count[slot], 1u);
@@ -175,11 +176,11 @@ __device__ __noinline__ Cut select(const Of& of, Shared& shared, Goal goal, UInt
   }
   if (threadIdx.x == 0) shared.listed = 0;
   __syncthreads();
-  of.walk(wanted, [&](unsigned, unsigned first, const float (&x)[4]) {
+  grouped.walk(wanted, [&](unsigned, unsigned first, const float(&x)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float distance = of.scale.distance(x[i]);
-      const UInt64 key = key_of(x[i], first + i);
+      const float distance = grouped.scale.distance(x[i]);
+      const UInt64 key = ordering_key(x[i], first + i);
       if (inside(key, distance, shift)) shared.list[atomicAdd(&shared.listed, 1u)] = key;
     }
   });
@@ -189,14 +190,14 @@ __device__ __noinline__ Cut select(const Of& of, Shared& shared, Goal goal, UInt
   Tally before = found.before;
   for (unsigned base = 0; base < listed; base += kThreads) {
     const unsigned i = base + threadIdx.x;
-    Tally own = {0, 0};
+    Tally tally = {0, 0};
     if (i < listed) {
       const float x = unordered(static_cast<unsigned>(shared.list[i] >> 32));
-      own = {1, Scale::weight(of.scale.distance(x))};
+      tally = {1, Scale::weight(grouped.scale.distance(x))};
     }
-    found = locate(shared, own, before, goal);
+    found = locate(shared, tally, before, goal);
     if (found.slot >= 0) {
-      return {shared.list[base + found.slot], found.before.mass + found.own.mass};
+      return {shared.list[base + found.slot], found.before.mass + found.tally.mass};
     }
     before = found.before;
   }

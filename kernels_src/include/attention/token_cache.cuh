@@ -53,7 +53,7 @@ struct ToCache {
     return sizeof(E) == 1 ? (E::kOverflow == 0x7fu ? 448.0f : 57344.0f) : 3.4e38f;
   }
   /// `x` in steps of the scale, inside of the format's range.
-  __device__ static E of(float x, float scale) {
+  __device__ static E apply(float x, float scale) {
     const float step = x / scale;
     return from_compute<E>(step > most() ? most() : step < -most() ? -most() : step);
   }
@@ -61,7 +61,7 @@ struct ToCache {
 template <>
 struct ToCache<Int8> {
   __device__ static constexpr float most() { return 127.0f; }
-  __device__ static Int8 of(float x, float scale) {
+  __device__ static Int8 apply(float x, float scale) {
     const float step = rintf(x / scale);
     return static_cast<Int8>(static_cast<int>(step > 127 ? 127 : step < -127 ? -127 : step));
   }
@@ -73,7 +73,7 @@ __device__ __forceinline__ E cache_element(T x, float scale) {
   if constexpr (sizeof(T) == sizeof(E)) {
     return x;
   } else {
-    return ToCache<E>::of(to_compute(x), scale);
+    return ToCache<E>::apply(to_compute(x), scale);
   }
 }
 

@@ -7,28 +7,28 @@
 namespace kernwright {
 
 template <int Align>
-struct UnitOf;
+struct UnitTraits;
 template <>
-struct UnitOf<1> {
+struct UnitTraits<1> {
   using Type = UInt8;
 };
 template <>
-struct UnitOf<2> {
+struct UnitTraits<2> {
   using Type = UInt16;
 };
 template <>
-struct UnitOf<4> {
+struct UnitTraits<4> {
   using Type = UInt32;
 };
 template <>
-struct UnitOf<8> {
+struct UnitTraits<8> {
   using Type = UInt64;
 };
 
 /// Eight bytes, the first lowest, in loads of Align bytes.
 template <int Align>
 __device__ __forceinline__ UInt64 eight(const UInt8* from) {
-  using Unit = typename UnitOf<Align>::Type;
+  using Unit = typename UnitTraits<Align>::Type;
   UInt64 bytes = 0;
 #pragma unroll
   for (int i = 0; i < 8 / Align; ++i) {
@@ -46,7 +46,7 @@ __device__ __forceinline__ float half_at(const UInt8* from) {
   }
 }
 
-__device__ __forceinline__ int byte_of(UInt64 bytes, int i) {
+__device__ __forceinline__ int pick_byte(UInt64 bytes, int i) {
   return static_cast<int>(bytes >> (8 * i) & 255);
 }
 
@@ -72,7 +72,7 @@ struct ShortBlock {
     const UInt64 low = eight<Align>(block + kCodes + at % 16) >> (at < 16 ? 0 : 4);
     const int fifth = Fifth ? block[kCodes - 4 + at / 8] : 0;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) code[i] = (byte_of(low, i) & 15) | (fifth >> i & 1) << 4;
+    for (int i = 0; i < 8; ++i) code[i] = (pick_byte(low, i) & 15) | (fifth >> i & 1) << 4;
   }
 };
 
@@ -126,14 +126,14 @@ struct Q8_0 {
     const UInt64 codes = eight<Align>(block + 2 + at);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      value[i] = static_cast<float>(static_cast<Int8>(byte_of(codes, i))) * d;
+      value[i] = static_cast<float>(static_cast<Int8>(pick_byte(codes, i))) * d;
     }
   }
 };
 
 /// Q4_K, and with a fifth bit of each code Q5_K.
 template <bool Fifth>
-struct WithMinimum {
+struct MinimumBlock {
   static constexpr int kValues = 256, kBytes = Fifth ? 176 : 144;
   static constexpr int kMost = Fifth ? 31 : 15, kCodes = Fifth ? 48 : 16;
   template <int Align>
@@ -146,13 +146,13 @@ struct WithMinimum {
     const UInt64 high = Fifth ? eight<Align>(block + 16 + at % 32) >> group : 0;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const int code = (byte_of(codes, i) & 15) | (byte_of(high, i) & 1) << 4;
+      const int code = (pick_byte(codes, i) & 15) | (pick_byte(high, i) & 1) << 4;
       value[i] = __fsub_rn(scale * static_cast<float>(code), minimum);
     }
   }
 };
-using Q4_K = WithMinimum<false>;
-using Q5_K = WithMinimum<true>;
+using Q4_K = MinimumBlock<false>;
+using Q5_K = MinimumBlock<true>;
 
 struct Q6_K {
   static constexpr int kValues = 256, kBytes = 210;
@@ -166,7 +166,7 @@ struct Q6_K {
     const UInt64 high = eight<Align>(block + 128 + half * 32 + place) >> (2 * quarter);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const int code = (byte_of(low, i) & 15) | (byte_of(high, i) & 3) << 4;
+      const int code = (pick_byte(low, i) & 15) | (pick_byte(high, i) & 3) << 4;
       value[i] = scale * static_cast<float>(code - 32);
     }
   }
@@ -189,7 +189,7 @@ struct Q2_K {
     const UInt64 codes = eight<Align>(block + 16 + in.half * 32 + in.place) >> (2 * in.quarter);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      value[i] = __fsub_rn(scale * static_cast<float>(byte_of(codes, i) & 3), minimum);
+      value[i] = __fsub_rn(scale * static_cast<float>(pick_byte(codes, i) & 3), minimum);
     }
   }
 };
@@ -210,7 +210,7 @@ struct Q3_K {
     const UInt64 high = eight<Align>(block + in.place) >> (in.half * 4 + in.quarter);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const int code = (byte_of(low, i) & 3) | (byte_of(high, i) & 1) << 2;
+      const int code = (pick_byte(low, i) & 3) | (pick_byte(high, i) & 1) << 2;
       value[i] = scale * static_cast<float>(code - 4);
     }
   }
@@ -226,7 +226,7 @@ struct Iq4Xs {
     const float scale = half_at<Align>(block) * static_cast<float>((low | high << 4) - 32);
     const UInt64 codes = eight<Align>(block + 8 + group * 16 + at % 16) >> (at % 32 < 16 ? 0 : 4);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) value[i] = scale * kUnevenNumbers[byte_of(codes, i) & 15];
+    for (int i = 0; i < 8; ++i) value[i] = scale * kUnevenNumbers[pick_byte(codes, i) & 15];
   }
 };
 

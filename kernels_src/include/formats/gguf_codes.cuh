@@ -131,7 +131,7 @@ struct GroupParts {
 /// Groups of `Lanes` lanes from their lowest value, or 0, to their highest; codes to kCodes, scales
 /// and minima to kParts.
 template <int Lanes, int kCodes, int kParts>
-__device__ __forceinline__ GroupParts parts_with_minimum(const float* value) {
+__device__ __forceinline__ GroupParts minimum_parts(const float* value) {
   float low = 0, high = value[0];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
@@ -185,10 +185,10 @@ __device__ __forceinline__ float in_units(const GroupParts& parts, float value) 
 }
 
 template <bool Fifth>
-__device__ __forceinline__ void encode(WithMinimum<Fifth>, UInt8* block, const float* value,
+__device__ __forceinline__ void encode(MinimumBlock<Fifth>, UInt8* block, const float* value,
                                        unsigned lane) {
-  using Format = WithMinimum<Fifth>;
-  const GroupParts parts = parts_with_minimum<4, Format::kMost, 63>(value);
+  using Format = MinimumBlock<Fifth>;
+  const GroupParts parts = minimum_parts<4, Format::kMost, 63>(value);
   if (lane == 0) {
     write_half(block, parts.d);
     write_half(block + 2, parts.dmin);
@@ -222,7 +222,7 @@ __device__ __forceinline__ void encode(WithMinimum<Fifth>, UInt8* block, const f
 }
 
 /// Two bits of each code, those of the four parts of 128 values in a byte, from `to` on.
-__device__ __forceinline__ void write_pairs_of_bits(UInt8* to, UInt64 codes, unsigned lane) {
+__device__ __forceinline__ void write_bit_pairs(UInt8* to, UInt64 codes, unsigned lane) {
   codes <<= 2 * (lane / 4 % 4);
   codes |= __shfl_xor_sync(~0u, codes, 4);
   codes |= __shfl_xor_sync(~0u, codes, 8);
@@ -230,7 +230,7 @@ __device__ __forceinline__ void write_pairs_of_bits(UInt8* to, UInt64 codes, uns
 }
 
 __device__ __forceinline__ void encode(Q2_K, UInt8* block, const float* value, unsigned lane) {
-  const GroupParts parts = parts_with_minimum<2, 3, 15>(value);
+  const GroupParts parts = minimum_parts<2, 3, 15>(value);
   if (lane == 0) {
     write_half(block + 80, parts.d);
     write_half(block + 82, parts.dmin);
@@ -240,7 +240,7 @@ __device__ __forceinline__ void encode(Q2_K, UInt8* block, const float* value, u
 #pragma unroll
   for (int i = 0; i < 8; ++i)
     codes |= static_cast<UInt64>(code_above(parts, value[i], 3)) << (8 * i);
-  write_pairs_of_bits(block + 16, codes, lane);
+  write_bit_pairs(block + 16, codes, lane);
 }
 
 __device__ __forceinline__ void encode(Q3_K, UInt8* block, const float* value, unsigned lane) {
@@ -262,7 +262,7 @@ __device__ __forceinline__ void encode(Q3_K, UInt8* block, const float* value, u
     low |= static_cast<UInt64>(code & 3) << (8 * i);
     third |= static_cast<UInt64>(code >> 2) << (8 * i + lane / 4);
   }
-  write_pairs_of_bits(block + 32, low, lane);
+  write_bit_pairs(block + 32, low, lane);
 #pragma unroll
   for (int distance = 4; distance < 32; distance *= 2) {
     third |= __shfl_xor_sync(~0u, third, distance);
@@ -284,7 +284,7 @@ __device__ __forceinline__ void encode(Q6_K, UInt8* block, const float* value, u
   low |= __shfl_down_sync(~0u, low, 8) << 4;
   const unsigned half = lane / 16, quarter = lane / 4 % 4, place = lane % 4 * 8;
   if (quarter < 2) write_eight(block + half * 64 + quarter * 32 + place, low);
-  write_pairs_of_bits(block + 128, high, lane);
+  write_bit_pairs(block + 128, high, lane);
 }
 
 __device__ __forceinline__ void encode(Iq4Xs, UInt8* block, const float* value, unsigned lane) {

@@ -17,15 +17,15 @@ struct NormGradient {
   }
 };
 
-/// `squares`: sum of (x - mean)^2, `with_g`: sum of (x - mean) * g, `sum_g`: sum of g.
+/// `squares`: sum of (x - mean)^2, `centred_g`: sum of (x - mean) * g, `sum_g`: sum of g.
 template <int Kind, typename C>
-__device__ __forceinline__ NormGradient<C> norm_gradient_of(C mean, C squares, C with_g, C sum_g,
-                                                            long long n, C eps) {
+__device__ __forceinline__ NormGradient<C> finish_norm_gradient(C mean, C squares, C centred_g,
+                                                                C sum_g, long long n, C eps) {
   NormGradient<C> row;
-  row.row_is = statistics_of<Kind>(mean, squares, n, eps);
-  const C slope = row.row_is.factor * with_g;
+  row.row_is = finish_statistics<Kind>(mean, squares, n, eps);
+  const C slope = row.row_is.factor * centred_g;
   if (Kind == kL2) {
-    row.slope = root_of(squares) <= eps ? C(0) : slope;
+    row.slope = math_sqrt(squares) <= eps ? C(0) : slope;
   } else {
     row.slope = slope / static_cast<C>(n);
   }
@@ -86,7 +86,7 @@ __device__ __forceinline__ NormGradient<C> reduce_row(const C* x, const C* dy, i
     squared.b += off * (dy[slot] * weight);
   });
   squared = row_reduce < Width, Threads, Kind == kLayer ? 1 : -1 > (squared, SumTwo(), none);
-  return norm_gradient_of<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
+  return finish_norm_gradient<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
 }
 
 /// Adds the accumulators of the rows that a block works on at once, and writes the block's partial

@@ -22,22 +22,22 @@ struct AffineArguments {
 /// The elements of pack number `pack` of a row, `none` without an array. With `Channels` all
 /// elements of a pack have the same channel.
 template <bool Channels, int V, typename W, typename C>
-__device__ __forceinline__ void load_affine(C (&into)[V], const void* array,
+__device__ __forceinline__ void load_affine(C (&values)[V], const void* array,
                                             const AffineArguments& affine, long long row, int pack,
                                             C none) {
   const W* const from = static_cast<const W*>(array);
   if (from == nullptr) {
 #pragma unroll
-    for (int j = 0; j < V; ++j) into[j] = none;
+    for (int j = 0; j < V; ++j) values[j] = none;
   } else if constexpr (Channels) {
     const int first = static_cast<int>(row % affine.groups) * affine.per_row;
     const C all = static_cast<C>(to_compute(from[first + pack * V / affine.spatial]));
 #pragma unroll
-    for (int j = 0; j < V; ++j) into[j] = all;
+    for (int j = 0; j < V; ++j) values[j] = all;
   } else {
     const Pack<W, V> raw = reinterpret_cast<const Pack<W, V>*>(from)[pack];
 #pragma unroll
-    for (int j = 0; j < V; ++j) into[j] = static_cast<C>(computed(raw.value, j));
+    for (int j = 0; j < V; ++j) values[j] = static_cast<C>(computed(raw.value, j));
   }
 }
 
@@ -88,8 +88,8 @@ struct HeldAffine {
   }
 };
 
-__device__ __forceinline__ float root_of(float x) { return sqrtf(x); }
-__device__ __forceinline__ double root_of(double x) { return sqrt(x); }
+__device__ __forceinline__ float math_sqrt(float x) { return sqrtf(x); }
+__device__ __forceinline__ double math_sqrt(double x) { return sqrt(x); }
 /// To two units in the last place, which takes a third of the time of a root and a division.
 __device__ __forceinline__ float one_over_root(float x) { return rsqrtf(x); }
 __device__ __forceinline__ double one_over_root(double x) { return 1.0 / sqrt(x); }
@@ -113,9 +113,10 @@ struct alignas(2 * sizeof(C)) RowStatistics {
 
 /// `squares`: the sum of (x - mean)^2.
 template <int Kind, typename C>
-__device__ __forceinline__ RowStatistics<C> statistics_of(C mean, C squares, long long n, C eps) {
+__device__ __forceinline__ RowStatistics<C> finish_statistics(C mean, C squares, long long n,
+                                                              C eps) {
   if (Kind == kL2) {
-    const C norm = root_of(squares);
+    const C norm = math_sqrt(squares);
     return {C(0), C(1) / (norm > eps || norm != norm ? norm : eps)};
   }
   return {mean, one_over_root(squares / static_cast<C>(n) + eps)};

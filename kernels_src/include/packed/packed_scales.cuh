@@ -207,7 +207,7 @@ struct TinyScales : NoOffset {
     return raw;
   }
   __device__ __forceinline__ float of_codes(int group) const {
-    const unsigned pair = pair_of(Float16(), Float8E4M3(), chosen(scales.value, group / 2));
+    const unsigned pair = round_pair(Float16(), Float8E4M3(), chosen(scales.value, group / 2));
     return to_compute(Float16{static_cast<UInt16>(group % 2 ? pair >> 16 : pair)});
   }
   __device__ __forceinline__ float of(int group) const {

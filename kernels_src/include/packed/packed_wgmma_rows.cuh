@@ -101,7 +101,7 @@ struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
 #pragma unroll
         for (int group = 0; group < 128 / kGroup; ++group) {
           const float value = -(scales.zero(group) + Codes::kBase);
-          of[group] = pair_of<T>(value, value);
+          of[group] = round_pair<T>(value, value);
         }
       } else if constexpr (Format::kOffset) {
         of[0] = Codes::pair_with_base(kZero) | 0x80008000u;
@@ -119,7 +119,7 @@ struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
         unsigned scale;
         if constexpr (Format::Scales::kOfCodes) {
           const float value = scales.of_codes(part * 2 + i / 2);
-          scale = pair_of<T>(value, value);
+          scale = round_pair<T>(value, value);
         } else {
           scale = scales.template pair<T>(part * 32 / kGroup);
         }

@@ -50,8 +50,8 @@ struct UnitWeights<T, Codes, BlockScales> {
     const float share = __saturatef(minimum * inverse_of(scale) * (1.0f / Codes::kBase));
     const float moved = fmaf(share, Codes::kBase, kRounding);
     const float rest = fmaf(moved - kRounding, scale, -minimum);
-    return {__float_as_uint(moved) * kLast + kLess, pair_of<T>(scale, scale),
-            pair_of<T>(rest, rest), 0};
+    return {__float_as_uint(moved) * kLast + kLess, round_pair<T>(scale, scale),
+            round_pair<T>(rest, rest), 0};
   }
   __device__ __forceinline__ static void apply(const Words& of, unsigned (&pairs)[4]) {
 #pragma unroll
@@ -77,9 +77,10 @@ struct UnitWeights<T, Codes, SixScales> {
   __device__ __forceinline__ Words words(int part, unsigned moving) const {
     constexpr float kLess = -SixScales::kZero / kParts;
     const float first = raw.of_codes(part * 2, moving), second = raw.of_codes(part * 2 + 1, moving);
-    return {pair_of<T>(first * kTimes, first * kTimes), pair_of<T>(first * kLess, first * kLess),
-            pair_of<T>(second * kTimes, second * kTimes),
-            pair_of<T>(second * kLess, second * kLess)};
+    return {round_pair<T>(first * kTimes, first * kTimes),
+            round_pair<T>(first * kLess, first * kLess),
+            round_pair<T>(second * kTimes, second * kTimes),
+            round_pair<T>(second * kLess, second * kLess)};
   }
   __device__ __forceinline__ static void apply(const Words& of, unsigned (&pairs)[4]) {
 #pragma unroll

@@ -4,7 +4,7 @@
 
 #include <kernwright/overlap.cuh>
 #include <kernwright/product_store.cuh>
-#include <kernwright/wgmma_sums.cuh>
+#include <kernwright/wgmma_accumulators.cuh>
 
 namespace kernwright {
 
@@ -19,7 +19,7 @@ struct ProductTypes {
   using Of = OfType;
   using Order = OrderType;
   using Finish = FinishType;
-  using Sum = typename SumOf<In>::Type;
+  using Sum = typename SumTraits<In>::Type;
   using Sums = Sum[Of::kWaves][Of::kSums];
   struct Kept {};  // from tile to tile, by a thread
   static constexpr Store kStore = store;
@@ -82,7 +82,7 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
 
 /// Whether blocks take tiles dynamically: tiles at the ends of groups take less time.
 template <typename Of, typename Schedule>
-constexpr bool kDeals = Schedule::kGrouped && Of::kCluster == 1 && !Of::kAlternates;
+constexpr bool kDeals = Schedule::kGrouped&& Of::kCluster == 1 && !Of::kAlternates;
 
 constexpr int kFetchedSteps = 3;
 
@@ -160,8 +160,8 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     const int column = now.column;
     const int group_top =
         top_row<Of>(schedule, at, rank) + (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
-    Part part{deep.begin / kDepth, deep.steps, kDepth, schedule.end_row(at) - group_top,
-              of.columns - column, group_top, at.batch};
+    Part part{deep.begin / kDepth, deep.steps, kDepth,  schedule.end_row(at) - group_top,
+              of.columns - column, group_top,  at.batch};
     if (Schedule::kInside) {
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }
@@ -251,7 +251,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     }
   }
   if constexpr (kPrepares) {
-    wait_for_kernel_in_front();
+    pdl_wait();
     if (threadIdx.x / 32 == 1) schedule.prepare(Of::kRows * Of::kSharersOfB);
   }
   bool meets = false;
@@ -298,14 +298,14 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
           schedule.dealt[ring.stage] = tile;
         }
         const Place at = schedule.place(tile);
-        wait_for_kernel_in_front();
+        pdl_wait();
         constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
         constexpr bool kExact = kHasEdges<typename ScheduleOf<Given>::Type>;
         load_tile<kExact>(work, shared, maps, of, at, top_row<Of>(schedule, at, rank),
                           schedule.end_row(at), depth_of<Of>(schedule, at, rank, kDepth), rank,
                           ring);
       }
-      let_next_begin();  // not before: it would take the places that this one leaves free
+      pdl_launch_dependents();  // not before: it would take the places that this one leaves free
       if constexpr (Of::kCluster > 1) wait_for_all_stages(shared, ring);
       if constexpr (kAsks) {
         shared.empty[ring.stage].wait(ring.parity ^ 1);
@@ -317,7 +317,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
   } else {
     if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-    wait_for_kernel_in_front();
+    pdl_wait();
     multiply(work, shared, result, schedule, rank, first, apart, tiles);
   }
 }

@@ -4,7 +4,7 @@
 
 #include <kernwright/product_boxes.cuh>
 #include <kernwright/product_epilogue.cuh>
-#include <kernwright/wgmma_sum_rows.cuh>
+#include <kernwright/wgmma_accumulator_rows.cuh>
 
 namespace kernwright {
 
@@ -117,7 +117,7 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
         const float own = scaled(sum[k], rows, half, columns, k);
         return Finish::finish(to.with, own, static_cast<float>(sum[k + kPaired]), bias, k, c[k]);
       };
-      pairs[i][half] = pair_of<Out>(end(0), end(1));
+      pairs[i][half] = round_pair<Out>(end(0), end(1));
     }
   }
 }
@@ -170,7 +170,7 @@ __device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::
     if constexpr (kStays) {
       const float by[2] = {to.with.alpha, to.with.alpha};
       const unsigned all[2] = {~0u, ~0u};
-      SumRows<Out>::template store<kWave, kOfBox, 0, kBegin / 2>(
+      AccumulatorRows<Out>::template store<kWave, kOfBox, 0, kBegin / 2>(
           shared_address(box) + swizzled(lane % 16, lane / 16), by, all);
       return;
     }

@@ -35,7 +35,7 @@ struct SkinnyProblem {
   float factor;
 };
 
-/// Weights may be fetched to the second level of cache before wait_for_previous(), as what is
+/// Weights may be fetched to the second level of cache before pdl_launch_then_wait(), as what is
 /// written there later is seen there. x, bias and residual are read, and results written, after it.
 __device__ __forceinline__ void fetch_ahead(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
@@ -155,7 +155,7 @@ template <typename T, typename Act>
 __device__ __forceinline__ void add_parts(const SkinnyProblem& p) {
   const UInt64 size = p.batches * p.m * p.n;
   const UInt64 i = static_cast<UInt64>(blockIdx.x) * 256 + threadIdx.x;
-  wait_for_previous();
+  pdl_launch_then_wait();
   if (i >= size) return;
   float sum = 0;
   for (unsigned split = 0; split < p.splits; ++split) sum += p.partial[split * size + i];

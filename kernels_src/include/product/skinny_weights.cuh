@@ -161,7 +161,7 @@ __device__ __forceinline__ unsigned e4m3_pair(unsigned upper) {
 }
 
 /// Two numbers of float8, lower byte first, as a pair.
-__device__ __forceinline__ unsigned pair_of(Float16, Float8E4M3, unsigned short bytes) {
+__device__ __forceinline__ unsigned round_pair(Float16, Float8E4M3, unsigned short bytes) {
 #if __CUDA_ARCH__ >= 890
   unsigned pair;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(bytes));
@@ -173,7 +173,7 @@ __device__ __forceinline__ unsigned pair_of(Float16, Float8E4M3, unsigned short 
 #endif
 }
 /// A number of float8_e5m2 is the upper byte of the float16.
-__device__ __forceinline__ unsigned pair_of(Float16, Float8E5M2, unsigned short bytes) {
+__device__ __forceinline__ unsigned round_pair(Float16, Float8E5M2, unsigned short bytes) {
   return __byte_perm(bytes, 0, 0x1404);
 }
 /// The bfloat16 of two float16 that have no more bits.
@@ -184,12 +184,12 @@ __device__ __forceinline__ unsigned bfloat16_pair(unsigned halves) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(upper), "f"(lower));
   return pair;
 }
-__device__ __forceinline__ unsigned pair_of(BFloat16, Float8E5M2, unsigned short bytes) {
-  return bfloat16_pair(pair_of(Float16(), Float8E5M2(), bytes));
+__device__ __forceinline__ unsigned round_pair(BFloat16, Float8E5M2, unsigned short bytes) {
+  return bfloat16_pair(round_pair(Float16(), Float8E5M2(), bytes));
 }
-__device__ __forceinline__ unsigned pair_of(BFloat16, Float8E4M3, unsigned short bytes) {
+__device__ __forceinline__ unsigned round_pair(BFloat16, Float8E4M3, unsigned short bytes) {
 #if __CUDA_ARCH__ >= 890
-  return bfloat16_pair(pair_of(Float16(), Float8E4M3(), bytes));
+  return bfloat16_pair(round_pair(Float16(), Float8E4M3(), bytes));
 #else
   // Times 2^120, as the biases are 127 and 7.
   const unsigned upper = __byte_perm(bytes, 0, 0x1404);
@@ -198,7 +198,7 @@ __device__ __forceinline__ unsigned pair_of(BFloat16, Float8E4M3, unsigned short
 }
 
 template <typename T>
-__device__ __forceinline__ unsigned pair_of(T, Int8, unsigned short bytes) {
+__device__ __forceinline__ unsigned round_pair(T, Int8, unsigned short bytes) {
   return Int8Weights<T>::pair(bytes, Int8Weights<T>::kLower);
 }
 
@@ -209,7 +209,7 @@ struct Float8Weights : ByteRows<Element> {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const auto bytes = static_cast<unsigned short>(raw.word[i / 2] >> i % 2 * 16);
-      pairs[i] = pair_of(T(), Element(), bytes);
+      pairs[i] = round_pair(T(), Element(), bytes);
     }
   }
 };

@@ -52,31 +52,31 @@ struct LocationScale {
   template <typename Real>
   __device__ static Real draw(Source at, const double* p) {
     if (!(p[1] >= 0)) return quiet_nan<Real>();
-    const Real unit = Unit::of(unit_pair_at<Real>(at));
+    const Real unit = Unit::apply(unit_pair_at<Real>(at));
     return static_cast<Real>(p[1]) * unit + static_cast<Real>(p[0]);
   }
 };
 struct LaplaceUnit {
   template <typename Real>
-  __device__ static Real of(UnitPair<Real> u) {
+  __device__ static Real apply(UnitPair<Real> u) {
     return u.below < u.above ? log(2 * u.below) : -log(2 * u.above);
   }
 };
 struct LogisticUnit {
   template <typename Real>
-  __device__ static Real of(UnitPair<Real> u) {
+  __device__ static Real apply(UnitPair<Real> u) {
     return log(u.below) - log(u.above);
   }
 };
 struct GumbelUnit {
   template <typename Real>
-  __device__ static Real of(UnitPair<Real> u) {
+  __device__ static Real apply(UnitPair<Real> u) {
     return -log(unit_exponential(u));
   }
 };
 struct CauchyUnit {
   template <typename Real>
-  __device__ static Real of(UnitPair<Real> u) {
+  __device__ static Real apply(UnitPair<Real> u) {
     // tan(pi (u - 1/2)) by the tail that is closer.
     const Real near = u.below < u.above ? u.below : u.above;
     const Real value = cospi(near) / sinpi(near);

@@ -15,14 +15,14 @@ struct Parameters {
 /// In [0, 1), exact in T: with fewer bits where T has fewer.
 template <typename T>
 struct Unit {
-  __device__ static float of(unsigned bits) {
+  __device__ static float apply(unsigned bits) {
     constexpr int kBits = T::kMantissa + 1;
-    return static_cast<float>(bits >> (32 - kBits)) * power_of_two(-kBits);
+    return static_cast<float>(bits >> (32 - kBits)) * exact_power2(-kBits);
   }
 };
 template <>
 struct Unit<float> {
-  __device__ static float of(unsigned bits) { return to_uniform(bits); }
+  __device__ static float apply(unsigned bits) { return to_uniform(bits); }
 };
 
 // ---- distributions: kEach numbers from a block
@@ -37,7 +37,7 @@ struct Uniform {
     const float width = static_cast<float>(p.b - p.a);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      out[i] = from_compute<T>(fmaf(Unit<T>::of(word(bits, i)), width, low));
+      out[i] = from_compute<T>(fmaf(Unit<T>::apply(word(bits, i)), width, low));
       if (!(to_compute(out[i]) < high)) out[i] = from_compute<T>(low);  // rounded up
     }
   }

@@ -90,7 +90,7 @@ class Recurrence {
   static constexpr int kGates = Cell::kGates, kOutputs = Cell::kOutputs, kUnits = Cell::kUnits;
   static constexpr int kPack = 16 / sizeof(T);
   static constexpr int kSlots = kGates * kUnits == 3 ? 4 : kGates * kUnits;
-  static constexpr int kSums = kSlots * kRowsAtOnce, kLanesOfSum = 32 / kSums;
+  static constexpr int kSums = kSlots * kRowsAtOnce, kSumLanes = 32 / kSums;
   static constexpr bool kResident = kWay != kStepByStep, kSends = kWay == kInCluster;
   static constexpr int kBuffers = kResident ? 2 : 1, kVectors = kSends ? 2 : 1;
   static constexpr int kAhead = 2;  // inputs of the next step that a thread holds
@@ -263,7 +263,7 @@ class Recurrence {
     const int row = (buffer * Cell::kInputs + at.kind) * shape_.rows + at.row;
     inputs_[row * shape_.units + at.unit] = value;
   }
-  __device__ __forceinline__ int inputs_of_step(Int64 step) const {
+  __device__ __forceinline__ int step_inputs(Int64 step) const {
     return cell_.has_inputs(step) ? Cell::kInputs * rows_ * units_ : 0;
   }
   /// Divisions take long: each thread makes them once for the inputs that it holds.
@@ -275,7 +275,7 @@ class Recurrence {
     }
   }
   __device__ __forceinline__ void load_inputs(Int64 step, C (&ahead)[kAhead]) const {
-    const int count = inputs_of_step(step);
+    const int count = step_inputs(step);
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
       const int n = i * blockDim.x + threadIdx.x;
@@ -283,7 +283,7 @@ class Recurrence {
     }
   }
   __device__ __forceinline__ void store_inputs(Int64 step, int buffer, const C (&ahead)[kAhead]) {
-    const int count = inputs_of_step(step);
+    const int count = step_inputs(step);
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
       const int n = i * blockDim.x + threadIdx.x;
@@ -353,7 +353,7 @@ class Recurrence {
 #pragma unroll
     for (int g = 0; g < kGates; ++g) {
       const int slot = b * kSlots + part * kGates + g;
-      product[g] = __shfl_sync(~0u, spread, slot * kLanesOfSum);
+      product[g] = __shfl_sync(~0u, spread, slot * kSumLanes);
     }
 #pragma unroll
     for (int o = 0; o < kOutputs; ++o) output[o] = 0;

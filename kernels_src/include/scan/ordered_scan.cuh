@@ -42,7 +42,7 @@ __device__ __forceinline__ T before_in_block(T value, Combine combine, T none, T
 template <typename T>
 struct Lifted {
   template <typename From>
-  __device__ static T of(From x) {
+  __device__ static T apply(From x) {
     return static_cast<T>(x);
   }
   __device__ static T plain(T x) { return x; }
@@ -50,7 +50,7 @@ struct Lifted {
 template <typename T>
 struct Lifted<Maybe<T>> {
   template <typename From>
-  __device__ static Maybe<T> of(From x) {
+  __device__ static Maybe<T> apply(From x) {
     return {static_cast<T>(x), 1};
   }
   __device__ static T plain(Maybe<T> x) { return x.value; }
@@ -63,23 +63,23 @@ __device__ __forceinline__ void load_items(Total (&items)[kScanItems], const T* 
   const Run<T, kScanItems> run = load<kScanItems, P>(from, count);
 #pragma unroll
   for (int i = 0; i < kScanItems; ++i) {
-    items[i] = i < count ? Lifted<Total>::of(run[i]) : none;
+    items[i] = i < count ? Lifted<Total>::apply(run[i]) : none;
   }
 }
 
 /// Block b has tile b % tiles of row b / tiles.
 template <typename T, typename Total, typename Combine, int P, typename None>
-__device__ __forceinline__ void total_of_tile(const T* from, Total* totals, long long length,
-                                              long long tiles, None none) {
+__device__ __forceinline__ void store_tile_total(const T* from, Total* totals, long long length,
+                                                 long long tiles, None none) {
   const long long row = blockIdx.x / tiles, tile = blockIdx.x % tiles;
   const long long first = tile * kScanTile + threadIdx.x * kScanItems;
   Total items[kScanItems];
   load_items<P>(items, from + row * length + first, length - first, none());
-  Total mine = items[0];
+  Total lane_total = items[0];
 #pragma unroll
-  for (int i = 1; i < kScanItems; ++i) mine = Combine()(mine, items[i]);
+  for (int i = 1; i < kScanItems; ++i) lane_total = Combine()(lane_total, items[i]);
   Total total;
-  before_in_block(mine, Combine(), none(), total);
+  before_in_block(lane_total, Combine(), none(), total);
   if (threadIdx.x == 0) totals[blockIdx.x] = total;
 }
 
@@ -90,9 +90,9 @@ __device__ __forceinline__ void before_each_tile(Total* totals, long long tiles,
   Total carry = none();
   for (long long first = 0; first < tiles; first += kScanThreads) {
     const long long tile = first + threadIdx.x;
-    const Total mine = tile < tiles ? row[tile] : none();
+    const Total lane_total = tile < tiles ? row[tile] : none();
     Total total;
-    const Total before = before_in_block(mine, Combine(), none(), total);
+    const Total before = before_in_block(lane_total, Combine(), none(), total);
     if (tile < tiles) row[tile] = Combine()(carry, before);
     carry = Combine()(carry, total);
   }
@@ -105,11 +105,11 @@ __device__ __forceinline__ void scan_tile(const T* from, T* to, const Total* tot
   const long long first = tile * kScanTile + threadIdx.x * kScanItems;
   Total items[kScanItems];
   load_items<P>(items, from + row * length + first, length - first, none());
-  Total mine = items[0];
+  Total lane_total = items[0];
 #pragma unroll
-  for (int i = 1; i < kScanItems; ++i) mine = Combine()(mine, items[i]);
+  for (int i = 1; i < kScanItems; ++i) lane_total = Combine()(lane_total, items[i]);
   Total total;
-  Total running = before_in_block(mine, Combine(), none(), total);
+  Total running = before_in_block(lane_total, Combine(), none(), total);
   if (tiles > 1) running = Combine()(totals[blockIdx.x], running);
   Run<T, kScanItems> run;
 #pragma unroll

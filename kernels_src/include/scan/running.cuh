@@ -16,7 +16,7 @@ struct RunningSum {
   using Value = Accumulator<As>;
   using Carry = Wide<Value>;
   __device__ static Value none() { return Value{}; }
-  __device__ static Value take(In x) { return Taken<As, In, Value>::of(x); }
+  __device__ static Value take(In x) { return Taken<As, In, Value>::apply(x); }
   template <typename T>
   __device__ static T combine(T before, T next) {
     return plus(before, next);
@@ -26,7 +26,7 @@ struct RunningSum {
 template <typename In, typename As>
 struct RunningProduct : RunningSum<In, As> {
   using Value = Accumulator<As>;
-  __device__ static Value none() { return OneOf<Value>::value(); }
+  __device__ static Value none() { return OneValue<Value>::value(); }
   template <typename T>
   __device__ static T combine(T before, T next) {
     return times(before, next);
@@ -42,7 +42,7 @@ struct RunningExtreme {
   __device__ static Value none() {
     return kLargest ? Ends<Compute<As>>::lowest() : Ends<Compute<As>>::highest();
   }
-  __device__ static Value take(In x) { return Taken<As, In, Value>::of(x); }
+  __device__ static Value take(In x) { return Taken<As, In, Value>::apply(x); }
   __device__ static Value combine(Value before, Value next) { return Order()(before, next); }
 };
 template <typename In, typename As>
@@ -52,13 +52,13 @@ using RunningMinimum = RunningExtreme<In, As, Minimum, false>;
 
 template <typename Op>
 __device__ __forceinline__ typename Op::Carry to_carry(typename Op::Value value) {
-  return Between<typename Op::Carry, typename Op::Value>::of(value);
+  return Between<typename Op::Carry, typename Op::Value>::apply(value);
 }
 
 template <typename Op>
 __device__ __forceinline__ typename Op::Output finish(typename Op::Carry value) {
   using Value = typename Op::Value;
-  return narrow<typename Op::Output>(Between<Value, typename Op::Carry>::of(value));
+  return narrow<typename Op::Output>(Between<Value, typename Op::Carry>::apply(value));
 }
 
 template <typename Op>

@@ -20,7 +20,7 @@ struct ScanParameters {
 
 /// The combination of all values of the warp's lanes, in their order; each lane gets it.
 template <typename Op>
-__device__ __forceinline__ typename Op::Carry of_warp(typename Op::Carry value, int lane) {
+__device__ __forceinline__ typename Op::Carry warp_carry(typename Op::Carry value, int lane) {
 #pragma unroll
   for (int mask = 1; mask < 32; mask *= 2) {
     const typename Op::Carry other = shuffle_xor(value, mask);
@@ -33,7 +33,7 @@ __device__ __forceinline__ typename Op::Carry of_warp(typename Op::Carry value, 
 struct Posts {
   unsigned* ticket;
   unsigned* done;
-  UInt64* own;
+  UInt64* tile_values;
 };
 
 }  // namespace kernwright

@@ -6,10 +6,11 @@
 
 namespace kernwright {
 
-/// sums += a * b for 64 rows, N columns and 16 steps of the inner dimension, by a warpgroup;
-/// without `adds`, sums = a * b. kTurnA (kTurnB): the rows (columns) follow each other in shared
-/// memory, not the inner dimension. Thread t has rows t / 32 * 16 + t % 32 / 4 and 8 more, and of
-/// every 8 columns those from t % 4 * 2 on: sums[i * 4 + 2 * (row's 8) + column].
+/// accumulators += a * b for 64 rows, N columns and 16 steps of the inner dimension, by a
+/// warpgroup; without `adds`, accumulators = a * b. kTurnA (kTurnB): the rows (columns) follow each
+/// other in shared memory, not the inner dimension. Thread t has rows t / 32 * 16 + t % 32 / 4 and
+/// 8 more, and of every 8 columns those from t % 4 * 2 on: accumulators[i * 4 + 2 * (row's 8) +
+/// column].
 template <typename In, int N, bool kTurnA, bool kTurnB>
 struct Products;
 
@@ -58,7 +59,7 @@ struct Products;
                    : "l"(a), "l"(b), "r"(adds), "n"(int{kTurnA}), "n"(int{kTurnB}));            \
     }                                                                                           \
   };
-#define KW_PRODUCTS_OF(TYPE, NAME)                                             \
+#define KW_TYPE_PRODUCTS(TYPE, NAME)                                           \
   KW_PRODUCTS(TYPE, NAME, 16, "n16", 8, "%8", "%9", "%10", "%11", "%12")       \
   KW_PRODUCTS(TYPE, NAME, 32, "n32", 16, "%16", "%17", "%18", "%19", "%20")    \
   KW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32", "%33", "%34", "%35", "%36")    \
@@ -67,10 +68,10 @@ struct Products;
   KW_PRODUCTS(TYPE, NAME, 192, "n192", 96, "%96", "%97", "%98", "%99", "%100") \
   KW_PRODUCTS(TYPE, NAME, 256, "n256", 128, "%128", "%129", "%130", "%131", "%132")
 
-KW_PRODUCTS_OF(Float16, "f16")
-KW_PRODUCTS_OF(BFloat16, "bf16")
+KW_TYPE_PRODUCTS(Float16, "f16")
+KW_TYPE_PRODUCTS(BFloat16, "bf16")
 
-#undef KW_PRODUCTS_OF
+#undef KW_TYPE_PRODUCTS
 #undef KW_PRODUCTS
 
 }  // namespace kernwright

@@ -21,7 +21,7 @@ __device__ __forceinline__ unsigned long long further(unsigned long long descrip
   return descriptor;
 }
 
-/// Before the first product, and after sums were touched.
+/// Before the first product, and after accumulators were touched.
 __device__ __forceinline__ void begin_products() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -34,7 +34,7 @@ __device__ __forceinline__ void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
 
-/// Keeps the compiler from touching the sums earlier.
+/// Keeps the compiler from touching the accumulators earlier.
 template <int kCount>
 __device__ __forceinline__ void settle(float (&sums)[kCount]) {
 #pragma unroll
@@ -56,25 +56,25 @@ using MixedE5M2E4M3 = Mixed<Float8E5M2, Float8E4M3>;
 
 /// The accumulator type for products of In.
 template <typename In>
-struct SumOf {
+struct SumTraits {
   using Type = float;
 };
 template <>
-struct SumOf<Int8> {
+struct SumTraits<Int8> {
   using Type = int;
 };
 
 /// Two 16-bit floats, the first in the low half.
 template <typename T>
-__device__ __forceinline__ unsigned pair_of(float low, float high);
+__device__ __forceinline__ unsigned round_pair(float low, float high);
 template <>
-__device__ __forceinline__ unsigned pair_of<Float16>(float low, float high) {
+__device__ __forceinline__ unsigned round_pair<Float16>(float low, float high) {
   unsigned both;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
   return both;
 }
 template <>
-__device__ __forceinline__ unsigned pair_of<BFloat16>(float low, float high) {
+__device__ __forceinline__ unsigned round_pair<BFloat16>(float low, float high) {
   unsigned both;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
   return both;

@@ -13,9 +13,9 @@ namespace kernwright {
 #define KW_NAMES_48 KW_NAMES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
 #define KW_NAMES_88 KW_NAMES_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
 
-/// sums += a * b, where `a` are four registers of each thread: of columns t % 4 * 2 and one more,
-/// of rows t / 32 * 16 + t % 32 / 4 and 8 more, then of the columns behind the first eight. Sums
-/// are those of Products. kTurnB: the columns of b follow each other in shared memory.
+/// accumulators += a * b, where `a` are four registers of each thread: of columns t % 4 * 2 and one
+/// more, of rows t / 32 * 16 + t % 32 / 4 and 8 more, then of the columns behind the first eight.
+/// Accumulators are those of Products. kTurnB: the columns of b follow each other in shared memory.
 template <typename In, int N, bool kTurnB>
 struct RowProducts;
 
@@ -46,7 +46,7 @@ struct RowProducts;
                      "n"(int{KIND}));                                                        \
     }                                                                                        \
   };
-#define KW_PRODUCTS_OF(TYPE, NAME)                                                             \
+#define KW_TYPE_PRODUCTS(TYPE, NAME)                                                           \
   KW_PRODUCTS(TYPE, NAME, 80, "n80", 40, "%40", "%41", "%42")                                  \
   KW_PRODUCTS(TYPE, NAME, 96, "n96", 48, "%48", "%49", "%50")                                  \
   KW_PRODUCTS(TYPE, NAME, 176, "n176", 88, "%88", "%89", "%90")                                \
@@ -54,10 +54,10 @@ struct RowProducts;
   KW_ROW_PRODUCTS(TYPE, NAME, 32, "n32", 16, "%16, %17, %18, %19", "%20", "%21", "%22", false) \
   KW_ROW_PRODUCTS(TYPE, NAME, 64, "n64", 32, "%32, %33, %34, %35", "%36", "%37", "%38", false)
 
-KW_PRODUCTS_OF(Float16, "f16")
-KW_PRODUCTS_OF(BFloat16, "bf16")
+KW_TYPE_PRODUCTS(Float16, "f16")
+KW_TYPE_PRODUCTS(BFloat16, "bf16")
 
-#undef KW_PRODUCTS_OF
+#undef KW_TYPE_PRODUCTS
 #undef KW_PRODUCTS
 #undef KW_ROW_PRODUCTS
 

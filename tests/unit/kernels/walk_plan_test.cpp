@@ -81,7 +81,7 @@ TEST_CASE("fast divisor: each quotient is that of a division") {
   }
   std::size_t wrong = 0;
   for (const std::uint64_t divisor : divisors) {
-    const auto fast = kernels::FastDivisor::of(divisor);
+    const auto fast = kernels::FastDivisor::make(divisor);
     const auto check = [&](std::uint64_t i) {
       if (i > kLast) return;
       wrong += fast.divide(static_cast<std::uint32_t>(i)) == i / divisor ? 0 : 1;
@@ -103,6 +103,6 @@ TEST_CASE("walk parameter: every extent has its divisor, 1 among them") {
   CHECK(walk.ndim == 3);
   CHECK(walk.magic[0] == 1U << 31);
   CHECK(walk.shift[0] == 0);
-  CHECK(walk.magic[1] == kernels::FastDivisor::of(5).magic);
+  CHECK(walk.magic[1] == kernels::FastDivisor::make(5).magic);
   CHECK(walk.shift[1] == 3);
 }

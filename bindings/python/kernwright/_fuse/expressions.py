@@ -133,7 +133,9 @@ class Writer:
         wide = types.compute_type(held)
         wide = "int" if wide in ("bool", "Int8", "Int16", "UInt8", "UInt16") else wide
         if kind.startswith("arg"):
-            return Reduction(name, f"Placed<{wide}>", "{0, -1}", f"PlaceOf<{best}>()", node, inner)
+            return Reduction(
+                name, f"Placed<{wide}>", "{0, -1}", f"BestPlace<{best}>()", node, inner
+            )
         limit = types.lowest(held) if kind == "max" else types.highest(held)
         none = types.literal(limit, held)
         return Reduction(name, wide, none, f"{best}()", node, inner)
@@ -144,7 +146,7 @@ class Writer:
         if none is not None:
             return Reduction(name, wide, f"{wide}({none})", f"{combine}()", node, inner)
         maybe = f"Maybe<{wide}>"
-        return Reduction(name, maybe, "{0, 0}", f"OfSome<{combine}>()", node, inner)
+        return Reduction(name, maybe, "{0, 0}", f"CombinePresent<{combine}>()", node, inner)
 
     # ---- text
 

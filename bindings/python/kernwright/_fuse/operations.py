@@ -111,7 +111,7 @@ def _add_unary(add: Any) -> None:
         "sign",
         np.sign,
         "result",
-        {**dict.fromkeys("iu", "sign_whole({0})"), "f": "sign_of({0})"},
+        {**dict.fromkeys("iu", "sign_whole({0})"), "f": "math_sign({0})"},
         1,
     )
     square = dict.fromkeys("iu", "wrap_multiply({0}, {0})")

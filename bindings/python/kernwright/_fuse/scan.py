@@ -56,7 +56,7 @@ class _Kernels:
         element, wide = types.element_type(dtype), types.compute_type(dtype)
         wide = "int" if wide in ("bool", "Int8", "Int16", "UInt8", "UInt16") else wide
         total, combine = (wide, "CombineTwo") if self.neutral is not None else (
-            f"Maybe<{wide}>", "OfSome<CombineTwo>")  # fmt: skip
+            f"Maybe<{wide}>", "CombinePresent<CombineTwo>")  # fmt: skip
         none = f"static_cast<{wide}>({self.neutral})" if self.neutral is not None else "{0, 0}"
         bounds = f"__global__ void __launch_bounds__({_THREADS})\n{self.name}"
         exclusive = "true" if self.exclusive else "false"
@@ -69,7 +69,7 @@ class _Kernels:
             f"struct None {{\n  __device__ {total} operator()() const {{ return {none}; }}\n}};\n\n"
             f"{bounds}_totals(const void* from, void* totals, long long length, "
             "long long tiles) {\n"
-            f"  total_of_tile<{element}, {total}, {combine}, {pack}>(\n"
+            f"  store_tile_total<{element}, {total}, {combine}, {pack}>(\n"
             f"      static_cast<const {element}*>(from), static_cast<{total}*>(totals), length, "
             "tiles, None());\n}\n\n"
             f"{bounds}_before(void* totals, long long tiles) {{\n"

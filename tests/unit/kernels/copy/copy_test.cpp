@@ -38,7 +38,7 @@ void check_copy_into(const Array& base, const Array& target, const Array& source
                 expected.begin() + static_cast<std::ptrdiff_t>(at));
     next += size;
   });
-  kernels::copy_into(target, source);
+  kernels::copy_elements(target, source);
   const bool same = bytes_of(base) == expected;
   CHECK(same);
 }
@@ -116,7 +116,7 @@ TEST_CASE("copy: on a stream of its own") {
   CHECK(same);
 }
 
-TEST_CASE("copy_into: random targets, and nothing beside them changes") {
+TEST_CASE("copy_elements: random targets, and nothing beside them changes") {
   std::mt19937 random(11);
   for (const ScalarType type : kTypes) {
     for (int i = 0; i < 8; ++i) {
@@ -127,39 +127,40 @@ TEST_CASE("copy_into: random targets, and nothing beside them changes") {
   }
 }
 
-TEST_CASE("copy_into: overlapping views act as if the source was copied away first") {
+TEST_CASE("copy_elements: overlapping views act as if the source was copied away first") {
   const Array base = patterned({100}, ScalarType::int32);
   const auto before = bytes_of(base);
-  kernels::copy_into(base.slice(0, 1, 99, 1), base.slice(0, 0, 99, 1));
+  kernels::copy_elements(base.slice(0, 1, 99, 1), base.slice(0, 0, 99, 1));
   auto expected = before;
   std::copy(before.begin(), before.end() - 4, expected.begin() + 4);
   CHECK(bytes_of(base) == expected);
   const Array whole = patterned({100}, ScalarType::int32);
-  kernels::copy_into(whole, whole.slice(0, 99, 100, -1));
+  kernels::copy_elements(whole, whole.slice(0, 99, 100, -1));
   for (std::size_t i = 0; i < 100; ++i) {
     std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(4 * (99 - i)), 4,
                 expected.begin() + static_cast<std::ptrdiff_t>(4 * i));
   }
   CHECK(bytes_of(whole) == expected);
-  kernels::copy_into(whole, whole);
+  kernels::copy_elements(whole, whole);
   CHECK(bytes_of(whole) == expected);
 }
 
-TEST_CASE("copy_into: what does not fit is refused with both arrays") {
+TEST_CASE("copy_elements: what does not fit is refused with both arrays") {
   const Array a = patterned({4, 3}, ScalarType::float32);
   const std::string shapes = refusal([&] {
-    kernels::copy_into(a, patterned({3, 4}, ScalarType::float32));
+    kernels::copy_elements(a, patterned({3, 4}, ScalarType::float32));
   });
   CHECK(contains(shapes, "(4, 3)"));
   CHECK(contains(shapes, "(3, 4)"));
   CHECK(contains(refusal([&] {
-                   kernels::copy_into(a, patterned({4, 3}, ScalarType::int32));
+                   kernels::copy_elements(a, patterned({4, 3}, ScalarType::int32));
                  }),
                  "int32"));
   const Array locked =
       Array::adopt(device(), a.address(), a.shape(), a.strides(), a.type(), a.owner(), true);
-  CHECK(contains(refusal([&] { kernels::copy_into(locked, kernels::copy(a)); }), "read-only"));
+  CHECK(contains(refusal([&] { kernels::copy_elements(locked, kernels::copy(a)); }), "read-only"));
   const Array repeated =
       Array::adopt(device(), a.address(), {4, 3}, {0, 4}, ScalarType::float32, a.owner());
-  CHECK(contains(refusal([&] { kernels::copy_into(repeated, kernels::copy(a)); }), "stride of 0"));
+  CHECK(contains(refusal([&] { kernels::copy_elements(repeated, kernels::copy(a)); }),
+                 "stride of 0"));
 }

@@ -29,11 +29,11 @@ Array floats(std::vector<float> values) {
 
 TEST_CASE("elementwise: arrays and numbers") {
   const Array x = floats({1, 2, 3});
-  const Operand sum[] = {{&x, {}}, {nullptr, ScalarOperand::of(0.5)}};
+  const Operand sum[] = {{&x, {}}, {nullptr, ScalarOperand::make(0.5)}};
   CHECK(floats_of(elementwise(Operation::add, sum)) == std::vector<float>{1.5, 2.5, 3.5});
-  const Operand integer[] = {{&x, {}}, {nullptr, ScalarOperand::of(std::int64_t{2})}};
+  const Operand integer[] = {{&x, {}}, {nullptr, ScalarOperand::make(std::int64_t{2})}};
   CHECK(floats_of(elementwise(Operation::multiply, integer)) == std::vector<float>{2, 4, 6});
-  const Operand choice[] = {{nullptr, ScalarOperand::of(true)}, {&x, {}}, {&x, {}}};
+  const Operand choice[] = {{nullptr, ScalarOperand::make(true)}, {&x, {}}, {&x, {}}};
   CHECK(floats_of(elementwise(Operation::where, choice)) == std::vector<float>{1, 2, 3});
   CHECK(elementwise_type(Operation::equal, sum) == ScalarType::boolean);
 }
@@ -41,11 +41,11 @@ TEST_CASE("elementwise: arrays and numbers") {
 TEST_CASE("elementwise: a result in memory that is there") {
   const Array x = floats({1, 2, 3, 4});
   const Operand self[] = {{&x, {}}, {&x, {}}};
-  elementwise_into(x, Operation::multiply, self);
+  write_elementwise(x, Operation::multiply, self);
   CHECK(floats_of(x) == std::vector<float>{1, 4, 9, 16});
   const Array front = x.slice(0, 0, 3, 1), back = x.slice(0, 1, 3, 1);
   const Operand shifted[] = {{&front, {}}, {&back, {}}};
-  elementwise_into(back, Operation::add, shifted);
+  write_elementwise(back, Operation::add, shifted);
   CHECK(floats_of(x) == std::vector<float>{1, 5, 13, 25});
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("elementwise: refusals create nothing") {
   CHECK_THROWS_AS(elementwise(Operation::bitwise_and, bits), ArgumentError);
   const Array read_only =
       Array::adopt(device(), x.address(), x.shape(), x.strides(), x.type(), x.owner(), true);
-  CHECK_THROWS_AS(elementwise_into(read_only, Operation::add, bits), InvalidArgument);
+  CHECK_THROWS_AS(write_elementwise(read_only, Operation::add, bits), InvalidArgument);
 }
 
 TEST_CASE("promotion: symmetric, and never narrower than either") {

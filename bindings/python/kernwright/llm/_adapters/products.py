@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     for (int i = 0; i < kTokens; ++i) {
       if (!(group.tokens >> i & 1)) continue;
       T& result = results[(long long)i * outputs];
-      result = Convert<T>::of(widen(result) + sums[i]);
+      result = Convert<T>::apply(widen(result) + sums[i]);
     }
   }
 }

@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(32 * kWarps)
         *reinterpret_cast<uint4*>(results) = *at;
 #pragma unroll
         for (int n = 0; n < 8; ++n)
-          results[n] = Convert<T>::of(widen(results[n]) + sums[m / 2][n][2 * (m % 2) + i]);
+          results[n] = Convert<T>::apply(widen(results[n]) + sums[m / 2][n][2 * (m % 2) + i]);
         *at = *reinterpret_cast<const uint4*>(results);
       }
     }

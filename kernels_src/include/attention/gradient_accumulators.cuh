@@ -1,19 +1,19 @@
-// Steps of attention's backward kernels for Hopper on their sums, which are registers with names of
-// their own (wgmma_sums.cuh): so the compiler in front of ptxas has few instructions to care for.
-// Rows are keys, columns are queries. Compute capability 9.0 alone.
+// Steps of attention's backward kernels for Hopper on their accumulators, which are registers with
+// names of their own (wgmma_accumulators.cuh): so the compiler in front of ptxas has few
+// instructions to care for. Rows are keys, columns are queries. Compute capability 9.0 alone.
 #pragma once
 
 #include <kernwright/attention_rows.cuh>
 #include <kernwright/gradient_part.cuh>
-#include <kernwright/wgmma_row_sums.cuh>
-#include <kernwright/wgmma_sum_rows.cuh>
+#include <kernwright/wgmma_accumulator_rows.cuh>
+#include <kernwright/wgmma_row_accumulators.cuh>
 
 namespace kernwright {
 
-/// The waves of sums: gradients of keys and of values, scores, products of the result's gradient
-/// and values, weights, and gradients of queries, one wave for 64 queries.
-/// NOTE: weights in the place of scores would be too much for ptxas of CUDA 13: it has products
-/// wait for each other then, "due to insufficient register resources".
+/// The waves of accumulators: gradients of keys and of values, scores, products of the result's
+/// gradient and values, weights, and gradients of queries, one wave for 64 queries. NOTE: weights
+/// in the place of scores would be too much for ptxas of CUDA 13: it has products wait for each
+/// other then, "due to insufficient register resources".
 constexpr int kKeySums = 0, kValueSums = 1, kScores = 2, kValueProducts = 3, kWeights = 4,
               kQuerySums = 5;
 
@@ -29,7 +29,7 @@ __device__ __forceinline__ void multiply_rows(unsigned keys, unsigned queries) {
 #pragma unroll
   for (int k = 0; k < kDim / 16; ++k) {
     const unsigned inside = k % 4 * 32;
-    SumProducts<T>::template add<64, kWave, false, false>(
+    AccumulatorProducts<T>::template add<64, kWave, false, false>(
         further(a, k / 4 * kKeyColumn + inside), further(b, k / 4 * kQueryColumn + inside), k > 0);
   }
   commit_products();
@@ -43,8 +43,8 @@ __device__ __forceinline__ void add_rows(const unsigned (&left)[4][4], unsigned 
   const unsigned long long b = matrix_descriptor(queries, kQueryColumn);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    RowSumProducts<T>::template add<kDim, kWave, true>(left[k], further(b, k * 2048),
-                                                       adds || k > 0);
+    RowAccumulatorProducts<T>::template add<kDim, kWave, true>(left[k], further(b, k * 2048),
+                                                               adds || k > 0);
   }
   commit_products();
 }
@@ -56,12 +56,12 @@ __device__ __forceinline__ void multiply_changes(unsigned changes, unsigned keys
   const unsigned long long b = matrix_descriptor(keys, kKeys * 128);
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k) {
-    SumProducts<T>::template add<kColumns, kWave, true, true>(further(a, k * 2048),
-                                                              further(b, k * 2048), k > 0);
+    AccumulatorProducts<T>::template add<kColumns, kWave, true, true>(further(a, k * 2048),
+                                                                      further(b, k * 2048), k > 0);
   }
 }
 
-/// DO(i) for every fourth of 32 sums, which are two columns of two rows each.
+/// DO(i) for every fourth of 32 accumulators, which are two columns of two rows each.
 #define KW_EACH_FOUR(DO, ...) \
   DO(0, __VA_ARGS__)          \
   DO(4, __VA_ARGS__)          \
@@ -80,7 +80,7 @@ __device__ __forceinline__ void multiply_changes(unsigned changes, unsigned keys
       "r"(length[0]), "r"(low[1]), "r"(length[1]), "n"(kScores), "n"(i * 2), "n"(i * 2 + 1),     \
       "n"(i), "n"(i + 1), "n"(i + 2), "n"(i + 3));
 /// The queries of a key among 64 from `first` on: `length` behind the first one, `low`. Both are
-/// relative to the first query of the thread's sums.
+/// relative to the first query of the thread's accumulators.
 template <typename Sequence>
 __device__ __forceinline__ void find_queries(const AttentionCall& call, const Sequence& sequence,
                                              int key, int first, unsigned& low, unsigned& length) {
@@ -182,9 +182,10 @@ KW_GRADIENT_STEPS(BFloat16, "bf16x2")
         "n"(kBegin + i + 3)                                                                  \
         : "memory");                                                                         \
   }
-/// Sums, from kBegin on, go to shared memory: four of each of 128 threads follow each other there.
+/// Accumulators, from kBegin on, go to shared memory: four of each of 128 threads follow each other
+/// there.
 template <int kWave, int kCount, int kBegin = 0>
-__device__ __forceinline__ void share_sums(unsigned to) {
+__device__ __forceinline__ void share_accumulators(unsigned to) {
   KW_EACH_FOUR(KW_SHARE_FOUR, kWave)
   KW_SHARE_FOUR(32, kWave)
   KW_SHARE_FOUR(36, kWave)
@@ -205,7 +206,7 @@ __device__ __forceinline__ void store_gradient(float factor, unsigned char* stag
   constexpr int kUnits = (kDim + 63) / 64 * 8;  // of 16 bytes
   const float both[2] = {factor, factor};
   const unsigned kept[2] = {lane / 4 < rows ? ~0u : 0, lane / 4 + 8 < rows ? ~0u : 0};
-  SumRows<T>::template store<kWave, kDim / 2, kKeyColumn>(
+  AccumulatorRows<T>::template store<kWave, kDim / 2, kKeyColumn>(
       shared_address(staging) + swizzled(lane % 16, lane / 16), both, kept);
   __syncwarp();
 #pragma unroll 1

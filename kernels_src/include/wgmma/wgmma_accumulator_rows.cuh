@@ -1,16 +1,17 @@
-// Sums in registers of their own (wgmma_sums.cuh) leave as rows of 16-bit numbers in shared memory.
-// Compute capability 9.0 alone, in code for sm_90a.
+// Accumulators in registers of their own (wgmma_accumulators.cuh) leave as rows of 16-bit numbers
+// in shared memory. Compute capability 9.0 alone, in code for sm_90a.
 #pragma once
 
-#include <kernwright/wgmma_sums.cuh>
+#include <kernwright/wgmma_accumulators.cuh>
 
 namespace kernwright {
 
-/// A warp's 16 rows of T: a thread's sums of its first row are multiplied by `by[0]` and have the
-/// bits of `kept[0]`. `first` is the place of row lane % 16 and unit lane / 16 in swizzled columns
-/// of 128 bytes, which are `kApart` bytes apart. They are kCount sums of the wave, from kBegin on.
+/// A warp's 16 rows of T: a thread's accumulators of its first row are multiplied by `by[0]` and
+/// have the bits of `kept[0]`. `first` is the place of row lane % 16 and unit lane / 16 in swizzled
+/// columns of 128 bytes, which are `kApart` bytes apart. They are kCount accumulators of the wave,
+/// from kBegin on.
 template <typename T>
-struct SumRows;
+struct AccumulatorRows;
 
 #define KW_STORE_PAIRS(i, PAIR)                                                             \
   if constexpr (i < kCount) {                                                               \
@@ -34,7 +35,7 @@ struct SumRows;
   }
 #define KW_STORE_ALL(TYPE, PAIR)                                                       \
   template <>                                                                          \
-  struct SumRows<TYPE> {                                                               \
+  struct AccumulatorRows<TYPE> {                                                       \
     template <int kWave, int kCount, int kApart, int kBegin = 0>                       \
     __device__ __forceinline__ static void store(unsigned first, const float (&by)[2], \
                                                  const unsigned (&kept)[2]) {          \

@@ -1,29 +1,29 @@
-// Products by a warpgroup whose left operand is in registers, with the sums of wgmma_sums.cuh.
-// Compute capability 9.0 alone, in code for sm_90a.
+// Products by a warpgroup whose left operand is in registers, with the accumulators of
+// wgmma_accumulators.cuh. Compute capability 9.0 alone, in code for sm_90a.
 #pragma once
 
-#include <kernwright/wgmma_sums.cuh>
+#include <kernwright/wgmma_accumulators.cuh>
 
 namespace kernwright {
 
-/// As SumProducts, but the left operand is in four registers of each thread: of 16 bits as
+/// As AccumulatorProducts, but the left operand is in four registers of each thread: of 16 bits as
 /// RowProducts of wgmma_rows.cuh has them. Of a left operand's 32 columns of bytes a register has
 /// four: from t % 4 * 4 on of row t / 32 * 16 + t % 32 / 4, of 8 rows more, then the same behind
 /// the first 16 columns. kTurnB: the columns of b follow each other in shared memory.
 template <typename In>
-struct RowSumProducts;
+struct RowAccumulatorProducts;
 
 #define KW_PRODUCT(COLUMNS, SHAPE, COUNT, KIND, ENDS)                                     \
   if constexpr (N == COLUMNS) {                                                           \
     asm volatile(                                                                         \
         "{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\n"                                       \
-        "wgmma.mma_async.sync.aligned.m64" SHAPE KIND " {" KW_NAMES_OF_##COUNT            \
+        "wgmma.mma_async.sync.aligned.m64" SHAPE KIND " {" KW_NAME_LIST_##COUNT           \
         "}, {%1, %2, %3, %4}, %5, p" ENDS ";\n}" ::"n"(kWave),                            \
         "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds), "n"(int{kTurnB})); \
   }
 #define KW_PRODUCTS(TYPE, KIND, ENDS)                                                        \
   template <>                                                                                \
-  struct RowSumProducts<TYPE> {                                                              \
+  struct RowAccumulatorProducts<TYPE> {                                                      \
     template <int N, int kWave, bool kTurnB>                                                 \
     __device__ __forceinline__ static void add(const unsigned (&a)[4], unsigned long long b, \
                                                int adds) {                                   \
@@ -53,9 +53,9 @@ KW_PRODUCTS(MixedE4M3E5M2, "k32.f32.e4m3.e5m2", ", 1, 1")
         "f"(by[1]), "n"(kWave), "n"(i), "n"(i + 1), "n"(i + 2), "n"(i + 3), "n"(i + 4),    \
         "n"(i + 5), "n"(i + 6), "n"(i + 7));                                               \
   }
-/// Sums of a thread's first row are multiplied by `by[0]`, those of the other by `by[1]`.
+/// Accumulators of a thread's first row are multiplied by `by[0]`, those of the other by `by[1]`.
 template <int kWave, int kCount>
-__device__ __forceinline__ void scale_sums(const float (&by)[2]) {
+__device__ __forceinline__ void scale_accumulators(const float (&by)[2]) {
   static_assert(kCount % 8 == 0);
   KW_EACH_EIGHT(KW_SCALE_EIGHT)
 }
@@ -71,9 +71,9 @@ __device__ __forceinline__ void scale_sums(const float (&by)[2]) {
         "n"(i + 4), "n"(i + 5), "n"(i + 6), "n"(i + 7)                                             \
         : "memory");                                                                               \
   }
-/// Sums go to memory: four of each of 128 threads follow each other there.
+/// Accumulators go to memory: four of each of 128 threads follow each other there.
 template <int kWave, int kCount>
-__device__ __forceinline__ void store_sums(float4* at) {
+__device__ __forceinline__ void store_accumulators(float4* at) {
   KW_EACH_EIGHT(KW_STORE_EIGHT)
 }
 
@@ -90,9 +90,9 @@ __device__ __forceinline__ void store_sums(float4* at) {
     KW_ADD_FOUR(i)            \
     KW_ADD_FOUR(i + 4)        \
   }
-/// What store_sums() wrote is added to the sums.
+/// What store_accumulators() wrote is added to the accumulators.
 template <int kWave, int kCount>
-__device__ __forceinline__ void add_stored_sums(const float4* at) {
+__device__ __forceinline__ void add_stored_accumulators(const float4* at) {
   KW_EACH_EIGHT(KW_ADD_EIGHT)
 }
 

@@ -1,9 +1,9 @@
 // Steps of attention's backward kernel for Hopper and heads above 128 on the accumulators: one
-// warpgroup computes weights, a second warpgroup changes of scores, as in gradient_sums.cuh.
-// Compute capability 9.0 alone.
+// warpgroup computes weights, a second warpgroup changes of scores, as in
+// gradient_accumulators.cuh. Compute capability 9.0 alone.
 #pragma once
 
-#include <kernwright/gradient_sums.cuh>
+#include <kernwright/gradient_accumulators.cuh>
 
 namespace kernwright {
 
@@ -21,10 +21,10 @@ __device__ __forceinline__ void add_wide_rows(const unsigned (&left)[4][4], unsi
   const unsigned long long b = matrix_descriptor(queries, kQueryColumn);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    RowSumProducts<T>::template add<kFirst, kFirstSums, true>(left[k], further(b, k * 2048),
-                                                              adds || k > 0);
+    RowAccumulatorProducts<T>::template add<kFirst, kFirstSums, true>(left[k], further(b, k * 2048),
+                                                                      adds || k > 0);
     if constexpr (kDim > kFirst) {
-      RowSumProducts<T>::template add<kDim - kFirst, kFurtherSums, true>(
+      RowAccumulatorProducts<T>::template add<kDim - kFirst, kFurtherSums, true>(
           left[k], further(b, k * 2048 + kFirst / 64 * kQueryColumn), adds || k > 0);
     }
   }
@@ -36,7 +36,7 @@ __device__ __forceinline__ void add_wide_rows(const unsigned (&left)[4][4], unsi
 constexpr int kLift = 14;
 constexpr float kUnlift = 1.0f / (1 << kLift);
 
-/// DO(i) for every fourth of 32 sums, which are two columns of two rows each.
+/// DO(i) for every fourth of 32 accumulators, which are two columns of two rows each.
 #define KW_EACH_FOUR(DO, ...) \
   DO(0, __VA_ARGS__)          \
   DO(4, __VA_ARGS__)          \
@@ -146,7 +146,7 @@ KW_WIDE_STEPS(BFloat16, "bf16x2", KW_SEND)
       "n"(kBegin + i + 2), "n"(kBegin + i + 3)                                   \
       : "memory");
 /// Sends 16 accumulators, from kBegin on, to another block's shared memory in the layout of
-/// share_sums(). The barrier at `full`, in the receiving block, counts the bytes.
+/// share_accumulators(). The barrier at `full`, in the receiving block, counts the bytes.
 template <int kWave, int kBegin>
 __device__ __forceinline__ void send_sums_to(unsigned to, unsigned full) {
   KW_SEND_FOUR(0)
@@ -169,7 +169,7 @@ __device__ __forceinline__ void send_sums_to(unsigned to, unsigned full) {
   KW_ADD_FOUR(8, STORE)     \
   KW_ADD_FOUR(12, STORE)
 /// Adds 16 accumulators, from kBegin on, and their counterparts in shared memory, and stores the
-/// sums in global memory, added to its contents where `adds` is true.
+/// accumulators in global memory, added to its contents where `adds` is true.
 template <int kWave, int kBegin>
 __device__ __forceinline__ void add_to_global(float* to, unsigned from, bool adds) {
   if (adds) {
