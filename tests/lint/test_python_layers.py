@@ -83,3 +83,54 @@ def test_the_lint_finds_an_upward_import_inside_a_function():
     assert list(problems_of("linalg", "from kernwright import fft\n"))
     assert not list(problems_of("tune", "from kernwright.nn import quant\n"))
     assert not list(problems_of("nn", "if TYPE_CHECKING:\n    from kernwright.tune import x\n"))
+
+
+def module_name(path):
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_files(text, names):
+    """The modules among `names` that the text imports, also inside of functions."""
+    for node in imports(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield from {whole if whole in names else node.module} & names
+        else:
+            yield from {alias.name for alias in node.names} & names
+
+
+def files_in_circles(imported):
+    """The files of which each needs itself by way of others."""
+
+    def reached(name):
+        found, waiting = set(), [name]
+        while waiting:
+            for other in imported[waiting.pop()] - found:
+                found.add(other)
+                waiting.append(other)
+        return found
+
+    return {name for name in imported if name in reached(name)}
+
+
+def test_no_two_files_need_each_other(root, tracked):
+    paths = [
+        p for p in tracked if p.suffix == ".py" and PACKAGE in pathlib.PurePosixPath(p).parents
+    ]
+    files = {module_name(p.relative_to(PACKAGE.parent)): root / p for p in paths}
+    names = set(files) - {"kernwright"}
+    imported = {n: set(imported_files(files[n].read_text(), names)) - {n} for n in names}
+    circles = files_in_circles(imported)
+    assert not [n for n in circles if not n.startswith("kernwright._array.")], sorted(circles)
+
+
+def test_the_lint_finds_files_that_need_each_other():
+    names = {"a.b", "a.c"}
+    assert (
+        set(imported_files("def f():\n    from a import b\n    from a.c import d\n", names))
+        == names
+    )
+    assert files_in_circles({"x": {"y"}, "y": {"z"}, "z": {"y"}}) == {"y", "z"}
+    assert files_in_circles({"x": {"y"}, "y": set()}) == set()

@@ -292,7 +292,7 @@ def test_a_draft_model_of_a_path_is_loaded_once(monkeypatch):
         loads.append(path)
         return draft
 
-    monkeypatch.setattr(sys.modules["kernwright.llm._load"], "load", load)
+    monkeypatch.setattr(sys.modules["kernwright.llm._draft_model"], "_loaders", [load])
     chosen = llm.Draft(model="somewhere", tokens=2, always=True)
     for count in (5, 5, 60):  # the last one needs larger caches
         made = model.generate([1, 2], max_tokens=count, draft=chosen)

@@ -18,6 +18,7 @@ from kernwright._fuse.values import Value, apply
 from kernwright._grad.backward import repeated_axes
 from kernwright._grad.recording import is_traced, note_joint, unrecorded
 from kernwright._grad.table import elementwise
+from kernwright._grad.transforms import vjp
 from kernwright.errors import InvalidArgument
 
 # Fused function -> {the names with gradients: the fused function of those gradients, or None}.
@@ -69,7 +70,6 @@ def _step_by_step(
     fused: Fused, values: dict[str, Any], wanted: tuple[str, ...], given: list[Array]
 ) -> Sequence[Any]:
     """By the recording of the function's own operations."""
-    from kernwright._grad.transforms import vjp
 
     def plain(*arrays: Array) -> Any:
         everything = {**values, **dict(zip(wanted, arrays, strict=True))}

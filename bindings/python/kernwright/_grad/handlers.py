@@ -14,7 +14,6 @@ import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, _set_handlers
 from kernwright._grad import draws, reduced, targets, writes
-from kernwright._grad import fused as fused
 from kernwright._grad.calls import Handler, Rule, constant_handler, refused_handler
 from kernwright._grad.recording import is_traced, note_extent
 from kernwright._grad.table import arrays, attention, linear, nn, reductions, special, vectors

@@ -19,44 +19,23 @@ _MOST_TOKENS = 31
 _USUAL_TOKENS = {"ngram": 7, "jacobi": 7, "model": 4, "mtp": 1}
 
 
+class DraftWriter:
+    """The base of what may write drafts: Model and Head."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Draft:
     """How the next tokens of a text are guessed: the `draft` of llm.Engine and Model.generate().
 
-    "ngram" looks for the last tokens of a text in the text so far, prompt included. What followed
-    them there is the draft. The longest match of `shortest` to `longest` tokens counts, and of
-    equal ones the latest. A step checks up to `tokens` drafts of each text, and gives these texts
-    the drafts that the model would have written, and one token more.
+    "ngram" takes the tokens that followed the last tokens of the text where they stood before: the
+    longest match of `shortest` to `longest` tokens, the latest of equal ones. "jacobi" takes the
+    tokens that the model wrote behind a wrong draft. "mtp" is the layer of multi-token prediction
+    in the files of the model. `model` is a smaller llm.Model of the same vocabulary, the path of
+    one, or the path of an EAGLE-3 head.
 
-    "jacobi" is fixed-point iteration: the tokens that the model wrote behind a wrong draft are the
-    drafts of the next step, and n-grams those behind. They cost nothing, and are seldom right.
-
-    `model`, the path of a model or an llm.Model, is a smaller model of the same vocabulary that
-    writes the drafts: greedily, or drawn with the random numbers of the text. Its weights are on
-    the device of the large model, and it keeps keys and values of its own for the same pages. It
-    knows nothing of adapters, penalties, biases and masks: where these matter, its drafts are wrong
-    more often. A text beyond its context goes on without drafts.
-
-    `model` may be the path of an EAGLE-3 head, too: a folder whose config.json has
-    `draft_vocab_size` or an architecture of that name, with safetensors. It writes drafts from
-    hidden states of three layers of the large model, which pages keep for it.
-
-    "mtp" is the layer of multi-token prediction that files of MiMo have beside the model. It reads
-    the hidden state behind the model's last layer, and shares its table of tokens and its last
-    product. One draft is what such a layer was trained for; further ones go on from its own state,
-    and are right less often.
-
-    The model writes the same tokens with and without drafts: each is drawn from its own logits with
-    its own random number. A step with drafts computes more tokens, in other kernels. Where two
-    logits are equal but for rounding, a text may thus go another way, as with another batch.
-
-    Drafts are left out where they do not pay: steps with and without are timed, and accepted drafts
-    counted. `always=True` measures nothing. A draft model computes no token of a text before drafts
-    are tried, and catches up then. A step with parts of prompts has no drafts, nor has
-    one that would have more than 256 tokens with them, as of 33 texts of 7 drafts each. The first
-    min_tokens of a text have none. A text with schema, regex, grammar or choices has drafts of its
-    form: tokens that the form forces, and behind them n-grams that it allows, whatever
-    the kind of the draft. Each is checked with the mask behind the one before.
+    A step checks up to `tokens` drafts of each text. The model writes the same tokens with and
+    without drafts, but where two logits are equal but for rounding: a step with drafts runs other
+    kernels. Drafts are left out where they do not pay; `always=True` measures nothing.
 
     Raises InvalidArgument, ArgumentError. Where it is used, a model of another vocabulary, device
     or with weights in the host's memory raises llm.ModelError, and its files what llm.load() does.
@@ -122,10 +101,7 @@ class Draft:
 
 def _require_model(model: Any) -> None:
     """Raises ArgumentError for what is no model, and no path."""
-    from kernwright.llm._heads import Head
-    from kernwright.llm._model import Model
-
-    if not isinstance(model, (str, os.PathLike, Model, Head)):
+    if not isinstance(model, (str, os.PathLike, DraftWriter)):
         raise ArgumentError(f"model of a draft is a path or an llm.Model, got {model!r:.60}")
 
 

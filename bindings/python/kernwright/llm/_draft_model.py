@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kernwright._core import Array
 from kernwright.llm._caches import CacheFormat
-from kernwright.llm._draft import Draft
+from kernwright.llm._draft import Draft, DraftWriter
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fill import itemsize
 from kernwright.llm._heads import Head, head_config, load_head, load_predictor
@@ -19,7 +19,14 @@ from kernwright.llm.models.mimo import MiMoPredictor
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
 
-__all__ = ["DraftModel", "loaded_draft", "with_model"]
+__all__ = ["DraftModel", "loaded_draft", "set_loader", "with_model"]
+
+_loaders: list[Callable[..., Model]] = []
+
+
+def set_loader(load: Callable[..., Model]) -> None:
+    """Gives the function that loads draft models, llm.load(): this module is below it."""
+    _loaders.append(load)
 
 
 class DraftModel(NamedTuple):
@@ -59,21 +66,16 @@ class DraftModel(NamedTuple):
 
 
 def _model_of(draft: Draft) -> Model:
-    from kernwright.llm._model import Model
-
-    assert isinstance(draft.model, Model)
-    return draft.model
+    return cast("Model", draft.model)
 
 
 def with_model(draft: Draft, device: Any) -> Draft:
     """The draft with its model loaded, if it has one; heads are loaded behind their model. Raises
     what llm.load() raises."""
-    from kernwright.llm._load import load
-    from kernwright.llm._model import Model
-
-    if draft.model is None or isinstance(draft.model, (Model, Head)) or head_config(draft.model):
+    if draft.model is None or isinstance(draft.model, DraftWriter) or head_config(draft.model):
         return draft
-    return dataclasses.replace(draft, model=load(draft.model, device=device, memory="device"))
+    loaded = _loaders[-1](draft.model, device=device, memory="device")
+    return dataclasses.replace(draft, model=loaded)
 
 
 def loaded_draft(draft: Draft | None, model: Model) -> Draft | None:

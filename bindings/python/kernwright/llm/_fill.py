@@ -17,7 +17,7 @@ from kernwright.llm._tensors import Tensors
 from kernwright.llm._weights.parameters import Parameters, Slot, array_sizes
 from kernwright.llm.models._layers import Linear, Parts
 from kernwright.nn import Module
-from kernwright.nn._modules.linear import ScaledWeight
+from kernwright.nn._scaled_weight import ScaledWeight
 
 __all__ = ["NUMBERS", "Few", "Filling", "RandomFilling", "itemsize", "quantise", "takes_format"]
 

@@ -15,6 +15,7 @@ import kernwright as kw
 from kernwright._core import Array
 from kernwright.llm._caches import CacheFormat
 from kernwright.llm._config import Config
+from kernwright.llm._draft import DraftWriter
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
 from kernwright.llm._fill import Filling, RandomFilling, itemsize
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 
-class Head:
+class Head(DraftWriter):
     """A head of a model: its layer, the tokens of its logits, and the layers of the model with its
     input: `states`, the hidden states in front of them."""
 

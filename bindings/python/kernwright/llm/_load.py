@@ -19,7 +19,7 @@ from kernwright.llm._adapters.planned import AdapterPlan
 from kernwright.llm._caches import BYTES, CacheFormat
 from kernwright.llm._config import Config
 from kernwright.llm._draft import Draft, draft_of
-from kernwright.llm._draft_model import loaded_draft, with_model
+from kernwright.llm._draft_model import loaded_draft, set_loader, with_model
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
 from kernwright.llm._fill import Filling, RandomFilling
@@ -54,44 +54,20 @@ def load(
     """The model in a folder of Hugging Face's layout (config.json and safetensors files), or in a
     GGUF file.
 
-    `random`, in place of a path, is a config (a path of a config.json, its fields as a mapping, or
-    an llm.Config) and makes a model of that shape with random weights. `dtype`, "float32",
-    "float16" or "bfloat16", is that of the weights, the config's without one. `max_length` bounds
-    the positions that a sequence may have; without it they are those of the config. Beside weights
-    of float16 Gemma and gpt-oss sum their layers in float32: these sums pass the largest float16.
-
-    `kv_dtype` is that of the caches of keys and values: the dtype of the weights, which is the
-    default, or beside weights of 16 bits "int8", "float8_e4m3fn" or "float8_e5m2". Of int8 each
-    token and head has a scale; float8 takes the k_scale and v_scale of the files, or 1. A tokenizer
-    among the files is read when first used.
-
-    Weights of few bits stay as the files have them: blocks of GGUF, and what `quantization_config`
-    tells of fp8, GPTQ, AWQ, bitsandbytes, compressed-tensors and ModelOpt; experts become numbers
-    of `dtype`, also those of MXFP4. `quantize` makes such while
-    loading: "fp8" or "int8", with a scale for each output, or a format of
-    kw.nn.quant.formats() ("q4_k", "nf4", "mxfp4", ...); the product that makes logits, experts
-    and what chooses them keep their numbers.
-
-    `memory` tells where weights are. "device": all on the device. "stream": those of layers stay in
-    page-locked memory of the host, and each step copies them, layer by layer, to a ring of two
-    layers on the device while it computes; logits have the same bits, and a step takes as long as
-    the copies. `budget`, bytes or a text as "4GB", bounds what weights and ring take of the device:
-    as many layers stay there as fit. "auto" is "device" where the weights fit into the budget, or
-    without one into what is free, less a sixteenth and keys and values of 4096 tokens; else it is
-    "stream", with a RuntimeWarning. "experts" is for mixtures of experts: the weights of experts
-    stay in page-locked memory, all others on the device, which also has slots for the experts of
-    each layer that were used last, as many as `budget` lets (without one twice as many as a token
-    goes through). A step copies the experts that have no slot, or passes all through the ring where
-    its tokens choose more than there are slots. The model's `memory` tells what was chosen.
-
-    `max_adapters` LoRA adapters with ranks up to `max_adapter_rank` can be loaded at a time, see
-    Model.load_adapter(); they take no memory before.
-
-    `draft` is that of calls of generate() and of an llm.Engine without one: see llm.Draft. A draft
-    model is loaded first, so that the model's weights get what it leaves.
-
-    With a `scheduler` (kw.schedule.Scheduler) each step of generate() and of an llm.Engine is a
-    guaranteed task of it: best-effort tasks wait at their next launch.
+    - random: in place of a path, a config (path of a config.json, mapping or llm.Config): a model
+      of that shape with random weights.
+    - dtype: "float32", "float16" or "bfloat16" of the weights; the config's without one.
+    - max_length: the most positions of a sequence; those of the config without it.
+    - kv_dtype: of the caches: the dtype of the weights, or "int8", "float8_e4m3fn", "float8_e5m2".
+    - quantize: "fp8", "int8" or a format of kw.nn.quant.formats(), while loading. Weights of few
+      bits in the files stay as they are.
+    - memory: "device"; "stream": layers stay in page-locked memory of the host, and each step
+      copies them; "experts": experts stay there; "auto": "device" where the weights fit, else
+      "stream" with a RuntimeWarning. The model's `memory` tells what was chosen.
+    - budget: bytes, or a text as "4GB", that weights may take on the device.
+    - max_adapters, max_adapter_rank: bounds of Model.load_adapter().
+    - draft: that of generate() and llm.Engine without one: see llm.Draft.
+    - scheduler: a kw.schedule.Scheduler; each step is a guaranteed task of it.
 
     Raises ModelError, which names the file, field or tensor, for an unknown architecture, for
     missing, unexpected or misshapen tensors, and for a budget that is too small, with the smallest
@@ -138,6 +114,9 @@ def load(
     model.draft = loaded_draft(chosen, model)
     model.scheduler = scheduler
     return model
+
+
+set_loader(load)
 
 
 class Plan(NamedTuple):

@@ -19,8 +19,8 @@ from kernwright.llm._sampling import Sampling
 from kernwright.llm._size import SAME_ROWS
 from kernwright.llm.models._layers import Parts
 from kernwright.nn import Module
-from kernwright.nn._modules.linear import ScaledWeight
 from kernwright.nn._packed_weight import PackedWeight
+from kernwright.nn._scaled_weight import ScaledWeight
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model

@@ -20,7 +20,7 @@ from kernwright.llm._answers import AnswerParser
 from kernwright.llm._caches import CacheFormat
 from kernwright.llm._choice import Completion, Piece
 from kernwright.llm._config import Config
-from kernwright.llm._draft import Draft
+from kernwright.llm._draft import Draft, DraftWriter
 from kernwright.llm._engine import BAD_LOGITS
 from kernwright.llm._errors import ContextError, ModelError
 from kernwright.llm._generate import (
@@ -49,7 +49,7 @@ def cache_layers(module: Any, config: Config) -> list[tuple[int, int]]:
     return [(config.num_kv_heads, config.head_dim)] * config.num_layers
 
 
-class Model:
+class Model(DraftWriter):
     """A language model; llm.load() makes one.
 
     `config` has its extents, `module` is the network, a kw.nn.Module that is called with an
@@ -248,42 +248,27 @@ class Model:
         `n` above 1 there are so many texts, in a list, for each prompt.
 
         - max_tokens: of each text; without it 256, or what the context leaves.
-        - temperature: logits are divided by it; 0, the default, takes the highest logit. top_k,
-          top_p, min_p: see kw.nn.sample().
-        - repetition_penalty: logits of all tokens so far are divided by it where above 0, else
-          multiplied. presence_penalty is subtracted from those of tokens in the text made so far,
-          frequency_penalty as often as each is there.
-        - logprobs: how many of the highest log-probabilities (20 at most) come beside each token's
-          own, before penalties, biases, masks and temperature.
-        - seed: equal seeds give equal texts, whatever else runs beside; each call draws another
-          one without it.
+        - temperature: 0, the default, takes the highest logit. top_k, top_p, min_p: see
+          kw.nn.sample(). seed: equal seeds give equal texts; without it each call draws one.
+        - repetition_penalty divides logits above 0 of all tokens so far, and multiplies the rest;
+          presence_penalty and frequency_penalty are subtracted for tokens of the text made so far.
+        - logprobs: how many log-probabilities (20 at most) come beside each token's own.
         - stop: a string or up to 16, which end a text and are not in it. stop_tokens: up to 4096
-          tokens that end it, beside those of the model (its `eos`), which ignore_eos=True lets
-          pass. min_tokens: none of these is sampled among the first so many tokens.
-        - logit_bias: numbers from -100 to 100 by token, for up to 300, which are added to their
-          logits; -100 practically bans a token, 100 forces it. bad_tokens are never sampled,
-          with allowed_tokens no others are. bad_words: texts that do not come; those of several
-          tokens let each step wait for its mask.
-        - schema, regex, grammar, choices: the form of each text, one of them. A JSON schema (a dict
-          or its text), a regular expression for the whole text, a grammar of Lark's syntax, or a
-          list of texts of which each is one. A text of max_tokens may be cut, any other one has the
-          form. Needs a tokenizer, and llguidance of ``pip install 'kernwright[llm]'``.
-        - adapter: the name of an adapter of load_adapter(); without it the model is as its files.
-        - deterministic: tokens and log-probabilities have the same bits whatever else is in the
-          batch. A step then costs as much as one of 32 texts, unless Hopper multiplies weights of
-          16 bits; a prompt as one of whole 256 tokens. Calls with and without it have caches of
-          their own, made anew when they take turns.
-        - draft: "ngram", "mtp", the path of a draft model, or an llm.Draft: steps check guesses of
-          the next tokens, where it pays. The tokens are the same. Calls with another draft have
-          caches of their own, too; a draft model that a call loaded stays for the next one. Without
-          it the draft of llm.load(), if that has one and the call is not deterministic; "none" for
-          no drafts.
+          tokens beside the model's `eos`. ignore_eos, min_tokens: a text goes on.
+        - logit_bias: -100 to 100 by token, for up to 300. bad_tokens, bad_words: never sampled;
+          allowed_tokens: no others are.
+        - schema, regex, grammar, choices: the form of each text, one of them: a JSON schema, a
+          regular expression, a grammar of Lark's syntax, a list of texts. Needs a tokenizer, and
+          llguidance of ``pip install 'kernwright[llm]'``.
+        - adapter: the name of an adapter of load_adapter().
+        - deterministic: the same bits whatever else is in the batch; steps cost more.
+        - draft: "ngram", "mtp", the path of a draft model, or an llm.Draft; "none" for no drafts.
+          Without it the draft of llm.load().
 
         Raises ContextError with both lengths where prompt and max_tokens are longer than the
         context, ModelError for tokens outside of the vocabulary and where logits are not finite,
         ArgumentError and InvalidArgument for options that make no sense, and InvalidArgument for a
-        form that is wrong, unknown or costs too much, with the reason. The caches stay for the
-        next call, and grow when one needs more.
+        form that is wrong, unknown or costs too much, with the reason.
 
         >>> from kernwright import llm
         >>> model = llm.load(random={

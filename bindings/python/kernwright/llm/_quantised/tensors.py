@@ -10,7 +10,7 @@ import kernwright as kw
 from kernwright._core import Array
 from kernwright.llm._quantised.methods import Weight, find_weights
 from kernwright.llm._tensors import SafeTensorsFiles, Tensors
-from kernwright.nn._modules.linear import ScaledWeight
+from kernwright.nn._scaled_weight import ScaledWeight
 
 __all__ = ["quantised"]
 

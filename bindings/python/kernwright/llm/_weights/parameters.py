@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from kernwright._core import Array
 from kernwright.llm.models._layers import Experts, Parts, Unread
 from kernwright.nn import Module
-from kernwright.nn._modules.linear import ScaledWeight
 from kernwright.nn._packed_weight import PackedWeight
+from kernwright.nn._scaled_weight import ScaledWeight
 
 __all__ = ["LayerPlace", "Parameters", "Slot", "array_sizes", "arrays_of"]
 

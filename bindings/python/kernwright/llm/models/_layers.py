@@ -15,7 +15,7 @@ from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._step import Rotation, Step
 from kernwright.nn import Module
-from kernwright.nn._modules.linear import ScaledWeight
+from kernwright.nn._scaled_weight import ScaledWeight
 
 __all__ = [
     "MLP",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import kernwright
@@ -13,6 +12,7 @@ from kernwright.nn import _embedding, _linear
 from kernwright.nn._modules import settings
 from kernwright.nn._modules.module import Module
 from kernwright.nn._packed_weight import PackedWeight
+from kernwright.nn._scaled_weight import ScaledWeight
 from kernwright.nn.init import _functions as init
 
 __all__ = ["MLP", "Embedding", "GatedMLP", "Linear"]
@@ -25,14 +25,6 @@ def seeds(seed: int | None, count: int) -> list[int | None]:
     from kernwright.random._sequence import whole
 
     return [(whole(seed, "seed") * count + i) % 2**64 for i in range(count)]
-
-
-@dataclass(frozen=True)
-class ScaledWeight:
-    """Weights of 8 bits, (n, k), and the scale of each of their rows."""
-
-    codes: Array
-    scale: Array
 
 
 class Linear(Module):

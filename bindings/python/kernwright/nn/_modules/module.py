@@ -25,7 +25,7 @@ class LoadedNames(NamedTuple):
 
 
 @register_module
-class Module:
+class Module(tree.ModuleNode):
     """The base class of layers and networks: plain Python objects, called as functions.
 
     Attributes that are arrays are parameters; attributes that are modules, and lists, tuples and

@@ -19,13 +19,11 @@ def module_text(module: Module) -> str:
 
 
 def _text(module: Module) -> str:
-    from kernwright.nn._modules.module import Module
-
     name, lines = type(module).__name__, []
     for key, value in vars(module).items():
         if key.startswith("_"):
             continue
-        if isinstance(value, Module):
+        if tree.is_module(value):
             lines.append(f"({key}): {_text(value)}")
         elif key.isdigit() and callable(value):  # a function in a Sequential
             lines.append(f"({key}): {_entry_text(value)}")
@@ -38,16 +36,12 @@ def _text(module: Module) -> str:
 
 
 def _holds_modules(value: Any) -> bool:
-    from kernwright.nn._modules.module import Module
-
     each = value.values() if isinstance(value, dict) else value
-    return isinstance(value, (dict, list, tuple)) and any(isinstance(v, Module) for v in each)
+    return isinstance(value, (dict, list, tuple)) and any(tree.is_module(v) for v in each)
 
 
 def _entry_text(value: Any) -> str:
-    from kernwright.nn._modules.module import Module
-
-    if isinstance(value, Module):
+    if tree.is_module(value):
         return _text(value)
     if isinstance(value, Array):
         return f"Array({value.shape}, {value.dtype.name})"

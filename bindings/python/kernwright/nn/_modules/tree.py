@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 from kernwright.nn._packed_weight import PackedWeight
+from kernwright.nn._scaled_weight import ScaledWeight
 
 if TYPE_CHECKING:
     from kernwright.nn._modules.module import Module
@@ -15,15 +16,17 @@ if TYPE_CHECKING:
 Named = list[tuple[str, Array]]
 
 
-def _is_module(value: Any) -> bool:
-    from kernwright.nn._modules.module import Module
+class ModuleNode:
+    """The base of Module, by which the walks know a module."""
 
-    return isinstance(value, Module)
+
+def is_module(value: Any) -> bool:
+    return isinstance(value, ModuleNode)
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     """The keys and values of a module's attributes, of a dict, of a list or tuple."""
-    if _is_module(value):
+    if is_module(value):
         for name, each in vars(value).items():
             if not name.startswith("_"):
                 yield name, each
@@ -31,7 +34,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         for key, each in value.items():
             if isinstance(key, str) and key and "." not in key:
                 yield key, each
-            elif isinstance(each, Array) or _is_module(each):
+            elif isinstance(each, Array) or is_module(each):
                 raise InvalidArgument(
                     f"a dict of modules or arrays has keys without dots, got {key!r:.60}"
                 )
@@ -49,8 +52,8 @@ def _walk(value: Any, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, 
         name = f"{path}.{key}" if path else key
         if isinstance(each, Array):
             yield name, each, value, key
-        elif _is_module(each) or isinstance(each, (dict, list, tuple)):
-            if _is_module(each):
+        elif is_module(each) or isinstance(each, (dict, list, tuple)):
+            if is_module(each):
                 yield name, each, value, key
             yield from _walk(each, name, (*above, id(value)))
 
@@ -71,7 +74,7 @@ def first_names(module: Module) -> Named:
 def own_arrays(module: Module) -> Named:
     """The arrays of a module that are not those of a module below it, by their paths from it."""
     found = list(_walk(module, "", ()))
-    below = tuple(f"{name}." for name, each, _, _ in found if _is_module(each))
+    below = tuple(f"{name}." for name, each, _, _ in found if is_module(each))
     return [(n, a) for n, a, _, _ in found if isinstance(a, Array) and not n.startswith(below)]
 
 
@@ -79,7 +82,7 @@ def modules(module: Module) -> list[tuple[str, Module]]:
     """The module and all below it, each once, by the first of their names."""
     found: dict[int, tuple[str, Any]] = {id(module): ("", module)}
     for name, each, _, _ in _walk(module, "", ()):
-        if _is_module(each):
+        if is_module(each):
             found.setdefault(id(each), (name, each))
     return list(found.values())
 
@@ -124,7 +127,7 @@ def replace(module: Module, change: Callable[[Array], Array]) -> None:
 
 
 def _set(module: Module, holder: Any, key: str, array: Array) -> None:
-    if _is_module(holder):
+    if is_module(holder):
         vars(holder)[key] = array
     elif isinstance(holder, dict):
         holder[key] = array
@@ -142,8 +145,6 @@ def refuse_elsewhere(module: Module, call: str) -> None:
 
 def refuse_quantised(module: Module, call: str) -> None:
     """Raises InvalidArgument where a weight is no array any more: its bits belong to no name."""
-    from kernwright.nn._modules.linear import ScaledWeight
-
     refuse_elsewhere(module, call)
     for path, each in modules(module):
         for name, value in vars(each).items():
