@@ -51,51 +51,30 @@ def attention(
 ) -> Any:
     """softmax(scale * query key^T + attn_mask) value, as torch's scaled_dot_product_attention.
 
-    query (..., heads, L, E), key (..., heads, S, E), value (..., heads, S, Ev), E and Ev at most
-    256, any strides; float16 or bfloat16, summed in float32 on matrix units (weights are rounded to
-    the dtype before they meet values), or float32 by plain multiplications. The result is
-    (..., heads, L, Ev), of the query's dtype. Memory grows with L + S. With `enable_gqa` key and
-    value may have fewer heads, a divisor of the query's.
+    query (..., heads, L, E), key (..., heads, S, E), value (..., heads, S, Ev), of float16,
+    bfloat16 or float32, any strides, E and Ev at most 256; the result is (..., heads, L, Ev), of
+    the query's dtype. With `enable_gqa` key and value may have fewer heads, a divisor of the
+    query's. A row that sees no key is 0. The same call gives the same bits each time.
 
-    - attn_mask: bool (True: takes part) or numbers that are added, float32 or of the query's dtype;
-      it broadcasts to (batch, heads, L, S). False and -inf hide a key; finite numbers, that of
-      finfo.min too, do not: a row of nothing else has equal weights. Not together with
-      `is_causal`, as in torch.
-    - is_causal: query i sees keys up to i, also where L and S differ, as in torch.
-    - scale: 1 / sqrt(E) without one.
-    - dropout_p: the chance of a weight to be dropped, 0 to 1. It takes `seed`; the weight of query
-      i, key j in head h of batch b takes word j % 4 of Philox4x32-10 of the counter (j / 4, i,
-      b * heads + h, offset), so the same call drops the same weights.
-    - window: (left, right): query i sees keys i - left to i + right, -1 for no limit. A number w
-      stands for (w - 1, 0): the last w keys up to its own.
-    - soft_cap: scores become soft_cap * tanh(score / soft_cap).
+    - attn_mask: bool (True: takes part), or float32 or the query's dtype that is added; broadcasts
+      to (batch, heads, L, S). Not together with `is_causal`: query i sees keys up to i.
+    - scale: 1 / sqrt(E) without one. soft_cap: scores become soft_cap * tanh(score / soft_cap).
+    - dropout_p: the chance of a weight to be dropped, 0 to 1; takes `seed`, and `offset`.
+    - window: (left, right): query i sees keys i - left to i + right, -1 for no limit; a number w
+      stands for (w - 1, 0).
     - sinks: float32 (heads,): logits of one more key of each head that has no value.
     - alibi: float32 (heads,) or (batch, heads): -slope * |i - j| is added.
-    - lengths, query_lengths: int32 (batch,): what lies behind them takes no part.
+    - lengths, query_lengths: int32 (batch,): keys and queries behind the lengths take no part.
     - cu_seqlens_q, cu_seqlens_k: int32 (batch + 1,) starts of packed sequences: query (tokens,
-      heads, E), key and value (tokens, heads, E). `max_seqlen_q`: the longest one's queries; it
-      saves blocks that find nothing to do.
-    - return_lse: also log(sum(exp(score))) of each row, float32 (batch, heads, L), or (heads,
-      tokens) of packed sequences; with sinks these are in it.
-    - query_scale, key_scale, value_scale: of operands in float8_e4m3fn or float8_e5m2, which stand
-      for their bytes times the scale: a number, or float32 (), (heads,) or (batch, heads) of the
-      operand. One kernel each widens them to the query's dtype, to bfloat16 where it is float8 too;
-      the result has that dtype. On compute capability 9.0 long calls of three such operands, with
-      heads above 64 elements, take products of float8: the error is up to 3.2e-2 of the norm.
-    - use_fast_accum: matrix units sum such products of all keys, with fewer bits: values of one
-      sign lose a part of their sum that grows with the keys, 18 % of 16384.
-    - out: takes the result, and is returned; with `return_lse` a tuple for both, in which None
-      makes a new array. It has the result's shape, dtype and device, any strides, and shares no
-      memory with arguments. A contiguous array from a multiple of 16 bytes on is written in place
-      of new memory. So is a view with the elements of a head side by side, from such multiples
-      on. Others cost a copy.
+      heads, E), key and value (tokens, heads, E); `max_seqlen_q`: the queries of the longest one.
+    - return_lse: also log(sum(exp(score))), float32 (batch, heads, L) or (heads, tokens).
+    - query_scale, key_scale, value_scale: for float8 operands, a number, or float32 (), (heads,) or
+      (batch, heads). `use_fast_accum`: their products are added with fewer bits.
+    - out: takes the result, and is returned; with `return_lse` a tuple for both.
 
-    kw.grad() and its kin give gradients of query, key and value, of a mask of numbers, sinks and
-    alibi. Those of a mask and of alibi cost an attention() for each 256 keys.
-
-    A row that sees no key is 0, as in torch, its logarithm -inf. Rows behind query_lengths are 0.
-    The same call gives the same bits each time. Raises ArgumentError for arguments of a wrong kind,
-    InvalidArgument for shapes and dtypes that do not go together.
+    kw.grad() gives gradients of query, key and value, of a mask of numbers, sinks and alibi; a mask
+    and alibi cost an attention() for each 256 keys. Raises ArgumentError for arguments of a wrong
+    kind, InvalidArgument for shapes and dtypes that do not go together.
 
     >>> q, kv = kw.ones((1, 8, 5, 64), "bfloat16"), kw.ones((1, 2, 7, 64), "bfloat16")
     >>> kw.nn.attention(q, kv, kv, is_causal=True, enable_gqa=True).shape
