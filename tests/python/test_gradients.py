@@ -479,3 +479,12 @@ def test_neighbours_in_memory_are_no_overwritten_values(first):
 
     expected = 2 * read.numpy() + 2
     assert kw.grad(loss)(kw.ones(4)).numpy().tolist() == expected.tolist()
+
+
+def test_powers_in_place_keep_what_their_gradient_needs():
+    def loss(x):
+        y = x * 1
+        y **= 3
+        return y.sum()
+
+    assert kw.grad(loss)(kw.asarray([2.0, 3.0])).numpy().tolist() == [12, 27]
