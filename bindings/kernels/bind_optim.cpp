@@ -80,21 +80,6 @@ kernels::OptimizerPart optimizer_part(const py::tuple& given) {
           optimizer_options(given[0].cast<std::string>(), given[7].cast<py::dict>())};
 }
 
-kernels::DecayShape decay_shape(const std::string& name) {
-  if (name == "constant") return kernels::DecayShape::constant;
-  if (name == "linear") return kernels::DecayShape::linear;
-  if (name == "cosine") return kernels::DecayShape::cosine;
-  if (name == "root") return kernels::DecayShape::root;
-  throw InvalidArgument(format("no learning rate decays by {}", name));
-}
-
-/// (peak, floor, warmup, hold, total, shape)
-kernels::RateSchedule rate_schedule(const py::tuple& given) {
-  return {given[0].cast<double>(),       given[1].cast<double>(),
-          given[2].cast<std::int64_t>(), given[3].cast<std::int64_t>(),
-          given[4].cast<std::int64_t>(), decay_shape(given[5].cast<std::string>())};
-}
-
 kernels::AdvanceWords advance_words(const py::dict& given) {
   const auto word = [&](const char* name) { return optional_operand(given[name], name); };
   kernels::AdvanceWords words = {array_operand(given["steps"], "steps")};
@@ -107,9 +92,7 @@ kernels::AdvanceWords advance_words(const py::dict& given) {
     words.backoff = given["backoff"].cast<double>();
     words.interval = given["interval"].cast<std::int64_t>();
   }
-  words.rates = array_operands(given["rates"].cast<py::list>(), "rates");
-  for (const py::handle each : given["schedules"].cast<py::list>())
-    words.schedules.push_back(rate_schedule(each.cast<py::tuple>()));
+  words.groups = array_operands(given["groups"].cast<py::list>(), "groups");
   return words;
 }
 

@@ -19,18 +19,12 @@ struct FactorSettings {
   CUdeviceptr norm, loss_scale, given, tokens;
   double limit;
 };
-struct ScheduleSettings {
-  double peak, floor;
-  std::int64_t warmup, hold, total;
-  std::int32_t shape;
-};
 struct AdvanceSettings {
   CUdeviceptr steps, skip, tokens, loss_scale, good;
   double growth, backoff;
   std::int64_t interval;
   std::int32_t count;
-  std::array<CUdeviceptr, kScheduledRates> rate;
-  std::array<ScheduleSettings, kScheduledRates> schedule;
+  std::array<CUdeviceptr, kScheduledGroups> groups;
 };
 
 enum class WordKernel : std::uint8_t { factor, advance, count };
@@ -59,17 +53,14 @@ void use_words(std::initializer_list<std::optional<Array>> words, const Stream& 
     if (each) each->use_on(on);
 }
 
-ScheduleSettings schedule_settings(const RateSchedule& given) {
-  const bool in_order = given.warmup >= 0 && given.warmup <= given.hold &&
-                        (given.shape == DecayShape::constant || given.hold < given.total);
-  if (!in_order)
-    throw InvalidArgument(format("a schedule has warmup <= hold < total steps, not {}, {} and {}",
-                                 given.warmup, given.hold, given.total));
-  if (!(given.peak >= 0) || !(given.floor >= 0))
+CUdeviceptr group_address(const Array& words, const Device& device) {
+  if (words.size() != kGroupWords || words.type() != ScalarType::float64 ||
+      &words.device() != &device || !words.is_contiguous())
     throw InvalidArgument(
-        format("learning rates are not negative, got {} down to {}", given.peak, given.floor));
-  return {given.peak, given.floor, given.warmup,
-          given.hold, given.total, static_cast<std::int32_t>(given.shape)};
+        format("the words of a group are {} float64 on the device of the "
+               "parameters, not {}",
+               kGroupWords, words.identify()));
+  return words.address();
 }
 
 }  // namespace
@@ -118,19 +109,18 @@ std::function<void()> prepare_advance(const AdvanceWords& words, const Stream& s
   settings.growth = words.growth;
   settings.backoff = words.backoff;
   settings.interval = words.interval;
-  if (words.rates.size() != words.schedules.size() || words.rates.size() > kScheduledRates)
+  if (words.groups.size() > kScheduledGroups)
     throw InvalidArgument(format("an optimiser has at most {} scheduled learning rates, got {}",
-                                 kScheduledRates, words.rates.size()));
-  settings.count = static_cast<std::int32_t>(words.rates.size());
-  for (std::size_t i = 0; i < words.rates.size(); ++i) {
-    settings.rate[i] = word_address(words.rates[i], ScalarType::float64, "a learning rate", device);
-    settings.schedule[i] = schedule_settings(words.schedules[i]);
+                                 kScheduledGroups, words.groups.size()));
+  settings.count = static_cast<std::int32_t>(words.groups.size());
+  for (std::size_t i = 0; i < words.groups.size(); ++i) {
+    settings.groups[i] = group_address(words.groups[i], device);
   }
   const Kernel& kernel = word_kernel(WordKernel::advance, device);
   return [words, settings, &kernel, on = word_stream(stream, device)] {
     launch(kernel, word_launch(on), settings);
     use_words({words.steps, words.skip, words.tokens, words.loss_scale, words.good}, on);
-    for (const Array& each : words.rates) each.use_on(on);
+    for (const Array& each : words.groups) each.use_on(on);
   };
 }
 

@@ -3,23 +3,26 @@
 
 using namespace kernwright;
 
-constexpr int kRates = 32;
+constexpr int kGroups = 100;
 
-enum DecayShape { kConstant, kLinear, kCosine, kRoot };
+enum DecayShape { kNoSchedule, kConstant, kLinear, kCosine, kRoot };
 
 /// A learning rate over the steps 1, 2, ...: up to `peak` in `warmup` steps, level until `hold`,
 /// then down to `floor` at `total`.
 struct Schedule {
-  double peak, floor;
-  Int64 warmup, hold, total;
-  int shape;
+  double peak, floor, warmup, hold, total, shape;
 };
 
-__device__ double rate_at(const Schedule& s, Int64 step) {
-  if (step < s.warmup) return s.peak * (static_cast<double>(step) / static_cast<double>(s.warmup));
+struct GroupWords {
+  double rate, others[6];
+  Schedule schedule;
+};
+
+__device__ double rate_at(const Schedule& s, double step) {
+  if (step < s.warmup) return s.peak * (step / s.warmup);
   if (s.shape == kConstant || step <= s.hold) return s.peak;
   if (step >= s.total) return s.floor;
-  const double part = static_cast<double>(step - s.hold) / static_cast<double>(s.total - s.hold);
+  const double part = (step - s.hold) / (s.total - s.hold);
   double left = 1 - part;
   if (s.shape == kCosine) left = 0.5 * (1 + cos(3.14159265358979323846 * part));
   if (s.shape == kRoot) left = 1 - sqrt(part);
@@ -65,8 +68,7 @@ struct Advance {
   double growth, backoff;
   Int64 interval;
   int count;
-  double* rate[kRates];
-  Schedule schedule[kRates];
+  GroupWords* groups[kGroups];
 };
 
 /// Begins a step: the count and the rates for it, and the loss scale for the step behind it.
@@ -74,7 +76,11 @@ __global__ void advance_step(const Advance a) {
   const bool skipped = a.skip != nullptr && *a.skip != 0;
   const Int64 step = *a.steps + (skipped ? 0 : 1);
   *a.steps = step;
-  for (int i = 0; i < a.count; ++i) *a.rate[i] = rate_at(a.schedule[i], step);
+  for (int i = 0; i < a.count; ++i) {
+    const Schedule schedule = a.groups[i]->schedule;
+    if (schedule.shape == kNoSchedule) continue;
+    a.groups[i]->rate = rate_at(schedule, static_cast<double>(step));
+  }
   const bool empty = a.tokens != nullptr && *a.tokens == 0;
   if (a.tokens != nullptr) *a.tokens = 0;
   if (a.loss_scale == nullptr || empty) return;

@@ -12,17 +12,11 @@
 
 namespace kernwright::kernels {
 
-inline constexpr std::size_t kScheduledRates = 32;
-
-enum class DecayShape : std::uint8_t { constant, linear, cosine, root };
-
-/// A learning rate over the steps 1, 2, ...: peak * step / warmup in the first `warmup` steps,
-/// level until `hold`, then down to `floor` at `total`, where it stays.
-struct RateSchedule {
-  double peak = 0, floor = 0;
-  std::int64_t warmup = 0, hold = 0, total = 0;
-  DecayShape shape = DecayShape::constant;
-};
+/// Groups of parameters whose learning rates one launch moves on.
+inline constexpr std::size_t kScheduledGroups = 100;
+/// Words of a group: seven hyperparameters, of which the learning rate is the first, and the six of
+/// its schedule.
+inline constexpr std::int64_t kGroupWords = 13;
 
 /// What becomes the factor of all gradients: 1 where nothing is given.
 struct FactorWords {
@@ -42,8 +36,12 @@ struct GradientFactor {
 /// Changes none of the given words. Throws InvalidArgument.
 GradientFactor gradient_factor(const FactorWords& words, Device& device, const Stream& stream = {});
 
-/// The words that a step moves on: where `skip` is 0, `steps` (int64) grows by one. Each rate (one
-/// float64) becomes that of its schedule for the new count. `tokens` (int64) become 0. The loss
+/// The words that a step moves on: where `skip` is 0, `steps` (int64) grows by one. In each of
+/// `groups` (13 float64) with a schedule the learning rate becomes that of the new count. The words
+/// of a schedule are peak, floor, warmup, hold, total and shape: the rate is peak * step / warmup
+/// in the first `warmup` steps, level until `hold`, then goes down to `floor` at `total`, where it
+/// stays. The shape is 0 without a schedule, 1 constant, 2 a line, 3 half a cosine, 4 a root. A
+/// launch in a graph follows what the words are by then. `tokens` (int64) become 0. The loss
 /// scale (float32) shrinks by `backoff` where the step is skipped for its gradients, and grows by
 /// `growth` after each `interval` steps, counted in `good` (int64), that were not.
 struct AdvanceWords {
@@ -52,8 +50,7 @@ struct AdvanceWords {
   std::optional<Array> loss_scale = std::nullopt, good = std::nullopt;
   double growth = 2, backoff = 0.5;
   std::int64_t interval = 2000;
-  std::vector<Array> rates = {};
-  std::vector<RateSchedule> schedules = {};
+  std::vector<Array> groups = {};
 };
 
 /// The launch of that step, after checks and its compile: for several launches of which none may

@@ -149,6 +149,51 @@ def test_a_graph_uses_what_is_set_later():
         assert weights.item() == expected
 
 
+def test_a_graph_follows_schedules_that_are_set_later():
+    """A number in place of a schedule, a schedule in place of a number, one group alone."""
+    weights = {"a": kw.zeros(1), "b": kw.zeros(1)}
+    grads = {"a": kw.ones(1), "b": kw.ones(1)}
+    schedule = kw.optim.linear(1.0, 8)
+    optimizer = kw.optim.SGD(weights, lr=schedule, groups=[{"match": "b", "lr": 0.25}])
+    groups = {name: group for group in optimizer.groups for name in group.names}
+    stream, graph = kw.Stream(), kw.Graph()
+    kw.synchronize()
+    with graph.capture(stream):
+        optimizer.step(grads)
+    other, last = kw.optim.wsd(0.5, 9, decay=4, warmup=3), kw.optim.cosine(0.75, 9, floor=0.25)
+    changes = [
+        (lambda: None, schedule, 0.25),
+        (lambda: setattr(optimizer, "lr", 0.125), 0.125, 0.25),
+        (lambda: groups["b"].set(lr=other), 0.125, other),
+        (lambda: setattr(optimizer, "lr", last), last, other),
+        (lambda: groups["b"].set(lr=0.0), last, 0.0),
+        (lambda: None, last, 0.0),
+    ]
+    totals = dict.fromkeys(weights, 0.0)
+    for step, (change, *rates) in enumerate(changes, 1):
+        change()
+        kw.synchronize()
+        graph.launch(stream)
+        stream.synchronize()
+        for name, rate in zip(weights, rates, strict=True):
+            rate = rate if isinstance(rate, float) else rate(step)
+            assert groups[name].rate.item() == pytest.approx(rate, rel=1e-14)
+            totals[name] -= rate
+            assert weights[name].item() == pytest.approx(totals[name], rel=1e-6)
+
+
+def test_many_groups():
+    """More groups than one launch moves on: those with a schedule count first."""
+    weights = {f"w{i}": kw.zeros(1) for i in range(130)}
+    groups = [{"match": f"^w{i}$", "lr": 0.5 if i < 120 else kw.optim.constant(0.25)}
+              for i in range(130)]  # fmt: skip
+    optimizer = kw.optim.SGD(weights, lr=1.0, groups=groups)
+    optimizer.step({name: kw.ones(1) for name in weights})
+    assert {name: x.item() for name, x in weights.items()} == {
+        f"w{i}": -0.5 if i < 120 else -0.25 for i in range(130)
+    }
+
+
 def test_every_hyperparameter_is_used_where_it_is_set():
     """All of them far from their defaults, then all others by a graph's second launch."""
     host, grad = np.array([1.0, -2.0]), np.array([0.5, 0.25])

@@ -14,8 +14,9 @@ from kernwright.optim._functions import momentum_settings, not_negative, rate_of
 from kernwright.optim._nest import told
 from kernwright.optim._schedules import Schedule
 
-# The numbers in a group's words, in the order of the kernel.
+# The numbers in a group's words, in the order of the kernel; those of its schedule are behind them.
 WORDS = ("lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "dampening")
+_SCHEDULED = len(WORDS) + 6
 
 
 class Group:
@@ -31,7 +32,9 @@ class Group:
         self.rule, self.names, self.index = rule, names, index
         self.options: dict[str, Any] = {}
         self.own: set[str] = set()  # options that the whole optimiser does not set
-        self.words = kernwright.zeros(len(WORDS), "float64", device=device)
+        self.plan = kernwright.zeros(_SCHEDULED, "float64", device=device)
+        self.words = self.plan[: len(WORDS)]
+        self._planned = False  # whether the words of a schedule are those of one
         self.rates: Array | None = None
         self._change(dict(options))
 
@@ -61,18 +64,25 @@ class Group:
     def _change(self, options: dict[str, Any]) -> None:
         check_options({**self.options, **options}, self.options)
         for name, value in options.items():
-            if name == "lr" and isinstance(value, Array):
-                self.rates = value
-            elif name == "lr":
-                self.rates = None
-                if not isinstance(value, Schedule):
-                    self._write("lr", value)
+            if name == "lr":
+                self._change_rate(value)
             elif name == "betas":
                 self._write("beta1", value[0])
                 self._write("beta2", value[1])
             elif name in WORDS:
                 self._write(name, value)
         self.options |= options
+
+    def _change_rate(self, lr: Any) -> None:
+        self.rates = lr if isinstance(lr, Array) else None
+        if isinstance(lr, Schedule):
+            for place, word in enumerate(lr._words(), len(WORDS)):
+                self.plan[place : place + 1]._fill(word)
+        elif self._planned:
+            self.plan[-1:]._fill(0.0)
+        self._planned = isinstance(lr, Schedule)
+        if not isinstance(lr, (Array, Schedule)):
+            self._write("lr", lr)
 
     def _write(self, name: str, value: float) -> None:
         place = WORDS.index(name)

@@ -19,6 +19,7 @@ from kernwright.optim._nest import Parameters, leaves, load_named, require_kinds
 from kernwright.optim._schedules import Schedule
 from kernwright.random._sequence import whole
 
+_MOST_GROUPS = 100  # that a launch moves on
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: seeds of groups lie far apart
 
 Part = tuple[str, list[Any], list[Any], list[Any], list[Any], list[Any], list[Any], dict[str, Any]]
@@ -197,12 +198,13 @@ class Optimizer:
     def _advance(
         self, skip: Array | None, window: Accumulator | None, loss_scale: LossScale | None
     ) -> dict[str, Any]:
-        scheduled = [group for group in self.groups if group.schedule is not None]
+        # A graph follows a schedule that a group gets later.
+        groups = sorted(self.groups, key=lambda group: group.schedule is None)
+        count = max(_MOST_GROUPS, sum(group.schedule is not None for group in groups))
         words: dict[str, Any] = {
             "steps": self.steps, "skip": skip, "loss_scale": None, "good": None,
             "tokens": None if window is None else window.tokens,
-            "rates": [group.words[:1] for group in scheduled],
-            "schedules": [group.options["lr"]._words() for group in scheduled],
+            "groups": [group.plan for group in groups[:count]],
         }  # fmt: skip
         return words if loss_scale is None else words | loss_scale._words()
 

@@ -67,9 +67,11 @@ class Schedule:
         left = _DECAYS[self.shape]((step - self.hold) / (self.total - self.hold))
         return self.floor + (self.peak - self.floor) * left
 
-    def _words(self) -> tuple[float, float, int, int, int, str]:
+    def _words(self) -> tuple[float, ...]:
         """As the kernel takes them."""
-        return self.peak, self.floor, self.warmup, self.hold, self.total, self.shape
+        shape = ("constant", *_DECAYS).index(self.shape) + 1
+        steps = (float(self.warmup), float(self.hold), float(self.total))
+        return float(self.peak), float(self.floor), *steps, float(shape)
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, for JSON."""
