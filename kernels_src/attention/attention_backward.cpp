@@ -113,12 +113,12 @@ Array launch_gradient_rows(PreparedGradient& made, const Stream& on) {
   return delta;
 }
 
-/// Makes the logarithms forward rows relative to bases, where masks forward numbers may carry them
+/// Makes the logarithms of rows relative to bases, where masks of numbers may carry them
 /// far from 0.
 void rebase_rows(PreparedGradient& made, const Stream& on) {
   PreparedAttention& forward = made.forward;
   const Array& lse = *forward.made.lse;
-  constexpr std::int32_t kBoolMask = 1;  // forward attention.cuh
+  constexpr std::int32_t kBoolMask = 1;  // of attention.cuh
   if (forward.call.mask_kind <= kBoolMask || lse.size() == 0) return;
   Device& device = forward.q.device();
   Array relative = Array::empty(device, lse.shape(), ScalarType::float32, on);
@@ -135,7 +135,7 @@ void rebase_rows(PreparedGradient& made, const Stream& on) {
   forward.others.push_back(std::move(bases));
 }
 
-/// The kernels forward all launches are compiled at the same time.
+/// The kernels of all launches are compiled at the same time.
 void launch_steps(PreparedGradient& made, std::span<const GradientStep> steps, const Stream& on) {
   PreparedAttention& forward = made.forward;
   Device& device = forward.q.device();
@@ -184,17 +184,17 @@ void require_gradient_results(const PreparedAttention& forward, const Array& gra
                     grad.type() == forward.q.type() && out.type() == forward.q.type() &&
                     lse.shape() == rows && lse.type() == ScalarType::float32;
   if (fits) return;
-  throw InvalidArgument(format(
-      "Incompatible dimensions or dtypes: grad is a {}, out a {}, lse a {}; the first two "
-      "are like the result forward attention() forward a {}, the last is what return_lse gave",
-      grad.identify(), out.identify(), lse.identify(), forward.q.identify()));
+  throw InvalidArgument(
+      format("Incompatible dimensions or dtypes: grad is a {}, out a {}, lse a {}; the first two "
+             "are like the result of attention() of a {}, the last is what return_lse gave",
+             grad.identify(), out.identify(), lse.identify(), forward.q.identify()));
 }
 
 Array empty_gradient(const Array& array, const Stream& on) {
   return Array::empty(array.device(), array.shape(), array.type(), on);
 }
 
-/// New arrays; with `in_rows` views forward one.
+/// New arrays; with `in_rows` views of one.
 AttentionGradients empty_gradients(const PreparedAttention& forward, bool in_rows,
                                    const Stream& on) {
   if (!in_rows) {
