@@ -139,20 +139,6 @@ void plan_dot_rows(const SkinnyShape& shape, std::int64_t loads, SkinnyPlan& pla
   if (!floats && shape.m > 1 && one_wave && plan.ahead < 0) plan.ahead = 1;
 }
 
-constexpr std::int64_t kMostAheadBytes = std::int64_t{1} << 24;  ///< a third of an H200's L2
-constexpr std::int64_t kWarpsOfProcessor = 64;
-
-/// Loads of each row that the blocks of the first wave fetch early. The kernel in front of one row
-/// of x is mostly a short one (a norm, a gate, attention of one token), which leaves the memory
-/// idle: blocks begin beside it in any case, and fetch as much as the second level keeps for them.
-int plan_row_ahead(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64_t loads) {
-  const std::int64_t resident = kWarpsOfProcessor / plan.warps * shape.multiprocessors;
-  const std::int64_t blocks = std::min(resident, ceil_div(shape.n, plan.rows));
-  const std::int64_t bytes = blocks * plan.rows * plan.warps * 512;  // of a load of all warps
-  const std::int64_t most = ceil_div(loads, std::int64_t{plan.warps} * plan.splits);
-  return static_cast<int>(std::clamp<std::int64_t>(kMostAheadBytes / bytes, 1, most));
-}
-
 void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny(plan.width, shape.width);
   choose_skinny(plan.columns, std::min(8u, std::bit_ceil(static_cast<unsigned>(shape.m))));
@@ -168,8 +154,9 @@ void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny_splits(plan, shape.multiprocessors / 2, blocks,
                        loads / (std::int64_t{2} * plan.warps * plan.unroll));
   const bool halves = shape.x_type != ScalarType::float32;
-  if (halves && shape.m == 1 && suits_dots(shape, false) && plan.ahead < 0)
-    plan.ahead = plan_row_ahead(shape, plan, loads);
+  // One load of each row is fetched early: a step of Llama-3.2-1B takes 0.948 ms on an H200, 0.952
+  // without, 0.968 with as many as 16 MB of L2 hold.
+  if (halves && shape.m == 1 && suits_dots(shape, false) && plan.ahead < 0) plan.ahead = 1;
 }
 
 // ---- rows of the weights that begin where no pack may
