@@ -33,7 +33,6 @@ class Group:
         self.options: dict[str, Any] = {}
         self.own: set[str] = set()  # options that the whole optimiser does not set
         self.plan = kernwright.zeros(_SCHEDULED, "float64", device=device)
-        self.words = self.plan[: len(WORDS)]
         self._planned = False  # whether the words of a schedule are those of one
         self.rates: Array | None = None
         self._change(dict(options))
@@ -60,6 +59,12 @@ class Group:
         require_options(options, self.options, f"this group's rule, {self.rule}, ")
         self._change(options)
         self.own |= set(options)
+
+    @property
+    def words(self) -> Array:
+        """A view of the words that are no schedule's. No object keeps one: Scheduler.keep() takes
+        the whole array."""
+        return self.plan[: len(WORDS)]
 
     def _change(self, options: dict[str, Any]) -> None:
         check_options({**self.options, **options}, self.options)
