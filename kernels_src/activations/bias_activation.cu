@@ -7,7 +7,6 @@ using namespace kernwright;
 
 constexpr int kThreads = 256;
 constexpr int kLanes = 32, kWays = 8;  // packs of a row and rows that a block of the backward has
-constexpr int kDeep = 4;               // rows of a thread of the backward that are loaded together
 
 /// Rows are contiguous; each thread has one pack of N columns of K consecutive rows.
 template <typename Op, typename T, int N, int K, typename Index>
@@ -59,37 +58,19 @@ __global__ void __launch_bounds__(kThreads)
   Pack<T, N> shift;
   load_pack<N>(bias, col < cols ? col : cols, cols, shift);
   Compute<T> sum[N] = {};
-  const auto differentiate = [&](Pack<T, N>& value, const Pack<T, N>& gradient) {
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const Compute<T> at = to_compute(value.value[j]) + to_compute(shift.value[j]);
-      const Compute<T> grad = to_compute(gradient.value[j]) * Op::slope(at, knobs);
-      sum[j] += grad;
-      value.value[j] = from_compute<T>(grad);
-    }
-  };
-  Index row = begin + way;
-  if (cols % N == 0 && col < cols) {  // the loads of kDeep rows are in flight together
-    for (; row + (kDeep - 1) * kWays < end; row += kDeep * kWays) {
-      Pack<T, N> value[kDeep], gradient[kDeep];
-#pragma unroll
-      for (int i = 0; i < kDeep; ++i) {
-        load_whole(x + (row + i * kWays) * cols + col, value[i]);
-        load_whole(dy + (row + i * kWays) * cols + col, gradient[i]);
-      }
-#pragma unroll
-      for (int i = 0; i < kDeep; ++i) {
-        differentiate(value[i], gradient[i]);
-        store_whole(dx + (row + i * kWays) * cols + col, value[i]);
-      }
-    }
-  }
   if (col < cols) {
-    for (; row < end; row += kWays) {
+#pragma unroll 4
+    for (Index row = begin + way; row < end; row += kWays) {
       Pack<T, N> value, gradient;
       load_pack<N>(x + row * cols, col, cols, value);
       load_pack<N>(dy + row * cols, col, cols, gradient);
-      differentiate(value, gradient);
+#pragma unroll
+      for (int j = 0; j < N; ++j) {
+        const Compute<T> at = to_compute(value.value[j]) + to_compute(shift.value[j]);
+        const Compute<T> grad = to_compute(gradient.value[j]) * Op::slope(at, knobs);
+        sum[j] += grad;
+        value.value[j] = from_compute<T>(grad);
+      }
       store_pack<N>(dx + row * cols, col, cols, value);
     }
   }
