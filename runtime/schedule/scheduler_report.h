@@ -26,7 +26,7 @@ class SchedulerReport : public SchedulerState {
   bool is_closed() const;
 
  protected:
-  void lane_tasks(const Lane& lane, std::size_t place, std::vector<TaskPointer>& tasks) const;
+  std::vector<TaskPointer> oldest_tasks(const Lane& lane, std::size_t most) const;
   void require_member(const Task& task, const char* what) const;  ///< needs no lock
   void unmark_blocked(const std::vector<Task*>& marked) noexcept;
 

@@ -68,8 +68,10 @@ void SchedulerCore::run(const TaskPointer& task) {
 void SchedulerCore::issue(const TaskPointer& task, std::exception_ptr failure) {
   Lane& lane = lanes_[task->lane_];
   std::optional<Event> end;
+  std::unique_lock in_order(*lane.ending, std::defer_lock);
   try {
     end = take_event();
+    in_order.lock();
     end->record(lane.stream);
   } catch (...) {
     if (failure == nullptr) failure = std::current_exception();
@@ -92,6 +94,7 @@ void SchedulerCore::issue(const TaskPointer& task, std::exception_ptr failure) {
     }
     tell_change();
   }
+  if (in_order.owns_lock()) in_order.unlock();
   over.settle();
   if (!options.background) reap();
 }

@@ -41,8 +41,10 @@ class SchedulerState {
   struct Lane {
     Stream stream;
     Qos qos;
-    std::vector<TaskPointer> issued;  ///< has room for all of `load`
+    std::vector<TaskPointer> issued;  ///< in the order of the ends; has room for all of `load`
     std::size_t load = 0;             ///< tasks that run on it
+    /// One thread at a time records an end and adds the task. Taken before `mutex_`.
+    std::unique_ptr<std::mutex> ending = std::make_unique<std::mutex>();
   };
 
   /// What the watching thread does: asks the driver; looks in from time to time; nothing.

@@ -66,43 +66,35 @@ std::exception_ptr SchedulerCore::ask(const TaskPointer& task, bool& is_done) no
   }
 }
 
-/// Some tasks of a lane from `place` on: no lock is taken for each.
-void SchedulerReport::lane_tasks(const Lane& lane, std::size_t place,
-                                 std::vector<TaskPointer>& tasks) const {
-  constexpr std::size_t kMost = 32;
-  tasks.clear();
+/// At most so many of the oldest tasks of a lane.
+std::vector<TaskPointer> SchedulerReport::oldest_tasks(const Lane& lane, std::size_t most) const {
   const Lock lock(mutex_);
-  const std::size_t end = std::min(lane.issued.size(), place + kMost);
-  for (; place < end; ++place) tasks.push_back(lane.issued[place]);
+  const auto count = static_cast<std::ptrdiff_t>(std::min(lane.issued.size(), most));
+  return {lane.issued.begin(), lane.issued.begin() + count};
 }
 
-/// The tasks of a lane whose work is done, up to the first one that is not. Each is asked: of two
-/// threads that queue work, the second on the stream may be the first in the list. A failing answer
-/// fails the oldest task alone.
+/// The tasks of a lane whose work is done. Their ends are events of one stream, which happen in the
+/// order of the list: few of them are asked. A failing answer fails the oldest task alone.
 void SchedulerCore::collect(const Lane& lane, Ended& ended) {
-  std::vector<TaskPointer> tasks;
-  lane_tasks(lane, 0, tasks);
+  constexpr std::size_t kMost = 1024;  // others wait for the ends, and more tasks may come
+  std::vector<TaskPointer> tasks = oldest_tasks(lane, 1);
   if (tasks.empty()) return;
   bool is_done = false;
   const std::exception_ptr failure = ask(tasks.front(), is_done);
   if (!is_done) return;
   ended.emplace_back(tasks.front(), failure);
   if (failure != nullptr) return;
-  const auto is_over = [](const Task& task) {
+  const auto is_over = [](const TaskPointer& task) {
     try {
-      return task.end_->done();
+      return task->end_->done();
     } catch (const std::exception&) {
       return false;  // it is asked again as the oldest one
     }
   };
-  constexpr std::size_t kMost = 1024;  // others wait for the ends, and more tasks may come
-  for (std::size_t place = 1, next = 1; place < kMost; ++place, ++next) {
-    if (next == tasks.size()) {
-      lane_tasks(lane, place, tasks);
-      next = 0;
-    }
-    if (tasks.empty() || !is_over(*tasks[next])) return;
-    ended.emplace_back(std::move(tasks[next]), nullptr);
+  tasks = oldest_tasks(lane, kMost);
+  const auto open = std::partition_point(tasks.begin() + 1, tasks.end(), is_over);
+  for (auto each = tasks.begin() + 1; each != open; ++each) {
+    ended.emplace_back(std::move(*each), nullptr);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -66,12 +67,13 @@ std::unique_ptr<Work> nothing() {
 
 }  // namespace
 
-TEST_CASE("scheduler watch: each task is asked once when all are done") {
+TEST_CASE("scheduler watch: few tasks of a stream are asked when all are done") {
   for (const int count : {30, 96, 300}) {
     CAPTURE(count);
     Issued issued(count);
     CHECK(issued.count(TaskState::running) == count);
-    CHECK(issued.calls("cuEventQuery") == count);
+    // The oldest, then by halves.
+    CHECK(issued.calls("cuEventQuery") <= kLanes * (1 + std::bit_width(unsigned(count / kLanes))));
     CHECK(issued.count(TaskState::done) == count);
   }
 }
