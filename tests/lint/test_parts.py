@@ -5,7 +5,7 @@ import re
 
 MAX_MEMBERS = 60
 MAX_FUNCTION_LINES = 60
-MAX_SIMULATOR_LINES = 44_620
+MAX_SIMULATOR_LINES = 44_640
 CODE = {"runtime", "jit", "worker", "tune", "kernels_src", "engine", "bindings"}
 # A row for each name: functions of bindings, names of the host's library.
 TABLES = re.compile(r"^bindings/.*/bind_\w+\.cpp$|^jit/source/host_names\.cpp$")

@@ -8,7 +8,7 @@ _SOURCE = """
 #include <kernwright/walk.cuh>
 __global__ void offsets(const Walk<1, 3> view, const unsigned* numbers, long long* out, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = walk_offsets(view, numbers[i]).of[0];
+    if (i < n) out[i] = walk_offsets(view, numbers[i]).offset[0];
 }
 """
 

@@ -1,6 +1,7 @@
 // Puts the checks in front of a program's ops.
 #include "sim/check/checked_program.h"
 
+#include "sim/check/flow/data_flow.h"
 #include "sim/check/history/shadow.h"
 #include "sim/code/dispatch.h"
 #include "sim/code/fast_handlers.h"
@@ -228,6 +229,14 @@ bool names_all_lanes(const ptx::Function& function, const ptx::Instruction& inst
   return found;
 }
 
+bool is_read(const ptx::Function& function, std::uint32_t reg) {
+  bool found = false;
+  const auto look = [&](std::uint32_t each, bool written) { found |= each == reg && !written; };
+  for (const ptx::Instruction& one : function.body)
+    for (const ptx::Operand& operand : one.operands) each_register(operand, look);
+  return found;
+}
+
 bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruction,
                   const CheckedOp& op) {
   if (op.kind == CheckKind::meeting || op.kind == CheckKind::shuffle)
@@ -250,6 +259,8 @@ void note_order(const Program& from, std::uint32_t at, CheckedProgram& made) {
   const std::uint32_t number = from.tables->function_at(at);
   const ptx::Function& function = from.module->functions[number];
   const Handler handler = instruction.row->handler;
+  // Nothing can depend on a result that nobody reads.
+  if (made.ops[at].observes) made.ops[at].observes = is_read(function, instruction.operands[0].reg);
   const bool spans = handler == Handler::mapa || handler == Handler::barrier_cluster ||
                      instruction.modifiers.space == ptx::Space::cluster;
   made.spans_cluster |= spans;
