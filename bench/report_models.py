@@ -140,7 +140,8 @@ def served() -> str | None:
             f"{found['together_ms']['median']:.1f} ms, alone {found['alone_ms']['median']:.1f}"
         )
         label = f"first token of {found['requests']} requests that share {found['tokens']} tokens"
-        rows.append((label, f"{together} ms; hit rate {found['hit_rate']:.0%}"))
+        rate = f"hit rate {found['hit_rate']:.0%}"
+        rows.append((label, f"{together} ms, the fastest of several turns; {rate}"))
     for count, found in document.get("load", {}).items():
         share = document.get("share_of_bare", {}).get(count)
         beside = f"; {share:.1%} of the engine in a program" if share else ""

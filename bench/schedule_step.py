@@ -1,4 +1,4 @@
-"""Why a step takes longer as a task: a decoder's step bare, and with each part of a task.
+"""Measures why a decoder's step takes longer as a task: bare, and with each part of a task.
 
 Usage: python bench/schedule_step.py [--seconds 12] [-o FILE]
 

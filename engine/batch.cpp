@@ -193,16 +193,17 @@ void Batch::release_waiters(Sequence& sequence, std::int32_t tokens) {
 Batch::Claim Batch::claim_before(const Sequence& sequence) const noexcept {
   Claim claim;
   if (sequence.had_turn) return claim;
-  const auto keep = [&](const Sequence& other, bool is_before) {
+  const auto keep = [&](const Sequence& other, bool is_before, std::int32_t shared = 0) {
     if (other.finished || !is_before) return;
     ++claim.rows;
-    claim.pages += demand(other);
+    claim.pages += std::max(demand(other) - shared, 0);
   };
   for (const SequencePtr& each : running_) {
     for (const auto& [other, tokens] : each->prefix_waiters)
       keep(*other, other->source->priority >= sequence.source->priority);
     for (const SequencePtr& other : each->followers)
-      keep(*other, WaitingQueue::is_before(*other, sequence));
+      keep(*other, WaitingQueue::is_before(*other, sequence),
+           pages_.shared_pages(other->prompt_length()));
   }
   return claim;
 }

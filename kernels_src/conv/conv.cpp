@@ -143,8 +143,8 @@ Array run(const Array& x, const Array& weight, const std::optional<Array>& given
   const ConvCall call{geometry, sizes, plan, on};
   const auto bytes = static_cast<std::int64_t>(scalar_size(x.type()));
   const auto stride = [&](std::size_t axis) { return weight.strides()[axis] / bytes; };
-  const std::int64_t group_bytes = stride(0) * (weight.shape()[0] / geometry.groups);
-  const WeightStrides strides = {.group = group_bytes,
+  const std::int64_t group_elements = stride(0) * (weight.shape()[0] / geometry.groups);
+  const WeightStrides strides = {.group = group_elements,
                                  .output = stride(transposed ? 1 : 0),
                                  .channel = stride(transposed ? 0 : 1),
                                  .y = stride(2),

@@ -94,8 +94,8 @@ RowValues row_values(const ConvCall& call) {
 ConvCall::Lines ConvCall::unfold(const Array& x, bool has_ones) const {
   const std::array<std::int64_t, 4> strides = element_strides(x);
   const auto groups = std::int64_t{geometry.groups};
-  const std::int64_t group_bytes = plan.all_positions * plan.y.taps * plan.padded_channels;
-  const Array memory = Array::empty(x.device(), {groups, group_bytes}, x.type(), on);
+  const std::int64_t group_elements = plan.all_positions * plan.y.taps * plan.padded_channels;
+  const Array memory = Array::empty(x.device(), {groups, group_elements}, x.type(), on);
   const WindowValues values = {.stride_n = strides[0],
                                .stride_c = strides[1],
                                .stride_y = strides[2],
@@ -129,7 +129,7 @@ ConvCall::Lines ConvCall::unfold(const Array& x, bool has_ones) const {
   memory.use_on(on);
   const auto bytes = static_cast<std::int64_t>(scalar_size(x.type()));
   Shape shape = {groups, plan.all_rows, plan.inner};
-  Shape steps = {group_bytes * bytes, plan.row_elements * bytes, bytes};
+  Shape steps = {group_elements * bytes, plan.row_elements * bytes, bytes};
   if (plan.parted) {
     shape.insert(shape.begin(), sizes.batch);
     steps.insert(steps.begin(), plan.columns * plan.row_elements * bytes);

@@ -46,7 +46,7 @@ FewRows few_rows_form(const Array& a, const Array& b) {
   if (!is_skinny_type(a.type()) || a.size() == 0 || b.size() == 0) return FewRows::none;
   const std::int64_t m = a.shape()[a.shape().size() - 2], k = a.shape().back();
   const std::int64_t n = b.shape().back(), most = most_skinny_rows(a.type());
-  if (k > (1 << 30) || std::max(m, n) > (1 << 25)) return FewRows::none;
+  if (k > kMostSkinnyInner || std::max(m, n) > kMostSkinnyColumns) return FewRows::none;
   const bool large = n * k >= kFewLinearElements;
   const bool column = n == 1 && m * k >= kFewLinearElements;
   if (b.ndim() == 2) {

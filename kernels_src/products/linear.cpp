@@ -48,8 +48,12 @@ Shape check_linear(const LinearCall& call) {
   const std::int64_t n = result.back() = call.weights.shape()[0] / (call.gate ? 2 : 1);
   if (call.bias && !call.gate) require_like_linear_result(call.x, call.bias, "bias", {n});
   if (call.residual) require_like_linear_result(call.x, call.residual, "residual", result);
-  if (call.scale && call.scale->size() != 1 && call.scale->shape() != Shape{n})
-    refuse_linear(call, "scale has one number, or one a row");
+  if (call.scale) {
+    require_one_device(call.x, "x", *call.scale, "scale");
+    const bool fits = call.scale->size() == 1 || call.scale->shape() == Shape{n};
+    if (call.scale->type() != ScalarType::float32 || !fits)
+      refuse_linear(call, "scale is float32 and has one number, or one a row");
+  }
   return result;
 }
 

@@ -286,8 +286,8 @@ void SchedulerCore::serve_class(Qos qos) {
     try {
       task = next(lock, qos);
     } catch (const std::exception& error) {  // of a foreign policy, which is asked again
-      const bool is_new = policy_failure_ != error.what();
-      policy_failure_ = error.what();
+      const std::string text = *error.what() == '\0' ? "unknown" : error.what();
+      const bool is_new = std::exchange(policy_failure_, text) != text;
       if (is_new) {  // one line, not one for each question
         lock.unlock();
         log(LogLevel::error, "the policy {} failed: {}", policy->name(), error.what());
@@ -297,7 +297,7 @@ void SchedulerCore::serve_class(Qos qos) {
     if (task == nullptr) {
       if (is_closed_ || changes_ != before) continue;  // while a foreign policy chose
       ++idle_[ordinal(qos)];
-      if (capped_ || !policy_failure_.empty()) {
+      if (capped_ || (!policy_failure_.empty() && waiting_.count() != 0)) {
         startable_[ordinal(qos)].wait_for(lock, capped_ ? kPause : kRetry);
       } else {
         startable_[ordinal(qos)].wait(lock);

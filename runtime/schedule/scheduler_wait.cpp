@@ -194,8 +194,13 @@ bool SchedulerCore::begin_here(const TaskPointer& task, TaskWalk& walk) {
   {
     const Lock lock(mutex_);
     if (is_closed_) return false;
-    if (walk.left.empty()) walk = {{task}, {}};
+    const bool goes_on = !walk.left.empty();
+    if (!goes_on) walk = {{task}, {}};
     found = admit_foremost(walk);
+    if (found == nullptr && goes_on) {  // tasks that the walk passed may begin by now
+      walk = {{task}, {}};
+      found = admit_foremost(walk);
+    }
   }
   if (found != nullptr) run(found);
   return found != nullptr;

@@ -113,14 +113,17 @@ bool SchedulerCore::reap(bool waits) {
     if (ended.empty()) return false;
     charge(ended);
     measure(true);
-    const Lock lock(mutex_);
-    for (const auto& [task, failure] : ended) {
-      task->is_reaped_ = true;
-      end(task, failure, over);
+    {
+      const Lock lock(mutex_);
+      for (const auto& [task, failure] : ended) {
+        task->is_reaped_ = true;
+        end(task, failure, over);
+      }
+      for (Lane& lane : lanes_) {
+        std::erase_if(lane.issued, [](const TaskPointer& task) { return task->is_reaped_; });
+      }
     }
-    for (Lane& lane : lanes_) {
-      std::erase_if(lane.issued, [](const TaskPointer& task) { return task->is_reaped_; });
-    }
+    over.leave_content();  // before another thread finds that no task is left to end
   }
   settle(over);
   return true;

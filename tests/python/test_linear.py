@@ -150,3 +150,14 @@ def test_a_layer_with_a_quantised_weight(format):
     made = layer.quantize(format)(x).numpy()
     error = np.linalg.norm(made - expected) / np.linalg.norm(expected)
     assert 0 < error < (0.2 if format.endswith("4") else 0.02)
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int32"])
+def test_scales_are_float32(rows, dtype):
+    x, weight = kw.ones((rows, 64), "float16"), kw.ones((32, 64), "int8")
+    assert (kw.nn.linear(x, weight, scale=kw.ones(32)).numpy() == 64).all()
+    with pytest.raises(
+        kw.InvalidArgument, match="scale is float32 and has one number, or one a row"
+    ):
+        kw.nn.linear(x, weight, scale=kw.ones(32, dtype))

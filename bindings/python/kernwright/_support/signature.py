@@ -61,7 +61,8 @@ def unbound(
     if not any(p.kind == VAR_KEYWORD for p in parameters):
         for name in kwargs:
             if name not in named:
-                hint = _REPLACED.get(name, "") if "out" in named else ""
+                elementwise = "out" in named and "axis" not in named
+                hint = _REPLACED.get(name, "") if elementwise else ""
                 return f"there is no parameter {name}{hint or nearest(name, named)}"
     filled = {p.name for p in positional[: len(args)]}
     for name in kwargs:
