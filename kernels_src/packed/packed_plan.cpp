@@ -38,9 +38,9 @@ bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
                       const PackedDevice& device) {
   if (m != 1) return false;
   if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::row;
-  if (!device.overlapping || !fills_packed_warps(w, device)) return false;
-  if (w.traits().has_byte_codes()) return false;
+  if (!device.overlapping || !fills_packed_warps(w, m, device)) return false;
   const std::int64_t units = packed_units(w, 1), tiles = (w.n + 15) / 16;
+  if (w.traits().has_byte_codes() || tiles < device.multiprocessors) return false;
   const bool few = tiles <= 2 * device.multiprocessors;
   if (w.traits().has_table) {
     const bool nested = w.parts[4].has_value();

@@ -17,8 +17,9 @@ inline void choose_packed(int& parameter, std::int64_t value) {
 inline std::int64_t packed_units(const PackedWeights& w, std::int64_t parts) {
   return ((w.k + 255) / 256 + parts - 1) / parts;
 }
-/// Whether each block has a tile, and each of 16 warps a part of k.
-bool fills_packed_warps(const PackedWeights& w, const PackedDevice& device);
+/// Whether each block has a tile, and each of 16 warps a part of k. One row of x gains with fewer
+/// tiles, and with fewer parts: tiles leave more of the memory's rate unused.
+bool fills_packed_warps(const PackedWeights& w, std::int64_t m, const PackedDevice& device);
 
 /// Whether codes are whole numbers of a byte for products of one row (packed_whole.cu).
 bool is_packed_whole(const PackedWeights& w);

@@ -5,7 +5,6 @@ import concurrent.futures
 import functools
 import gc
 import json
-import logging
 import threading
 import time
 import weakref
@@ -400,32 +399,6 @@ def test_policies_of_python_with_threads():
     with Scheduler(policy=First()) as scheduler:
         tasks = [scheduler.submit(kw.full, 2, i, qos=CLASSES[i % 3]) for i in range(12)]
         assert [int(task.result().numpy()[0]) for task in tasks] == list(range(12))
-
-
-def test_a_policy_of_python_that_fails_is_told_once_and_asked_again(caplog):
-    class Failing:
-        fails = True
-
-        def choose(self, candidates, load):
-            if self.fails:
-                raise KeyError("nothing to choose")
-            return 0
-
-    policy = Failing()
-    with (
-        Scheduler(policy=policy, memory=2**20) as scheduler,
-        caplog.at_level(logging.ERROR, logger="kernwright"),
-    ):
-        task = scheduler.submit(kw.ones, 3)
-        told = lambda: len([r for r in caplog.records if "Failing failed" in r.getMessage()])  # noqa: E731
-        until = time.monotonic() + 20
-        while time.monotonic() < until and not (told() and "nothing" in scheduler.explain(task)):
-            time.sleep(0.01)
-        with pytest.raises(TimeoutError, match=r"Failing failed: .*nothing to choose"):
-            task.result(timeout=0.3)
-        assert told() == 1
-        policy.fails = False
-        assert task.result(timeout=20).shape == (3,)
 
 
 def test_await():

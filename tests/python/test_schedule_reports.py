@@ -225,3 +225,30 @@ def test_what_an_urgent_task_waits_for_is_not_kept_back_by_it():
             assert begun.wait(20)
             assert scheduler.submit(work, task).result(timeout=60) == found
             assert task.result(timeout=20) == 3
+
+
+def test_a_policy_of_python_that_fails_is_told_once_and_asked_again(caplog):
+    class Failing:
+        fails = True
+
+        def choose(self, candidates, load):
+            if self.fails:
+                raise KeyError("nothing to choose")
+            return 0
+
+    policy = Failing()
+    with (
+        Scheduler(policy=policy, memory=2**20) as scheduler,
+        caplog.at_level(logging.ERROR, logger="kernwright"),
+    ):
+        task = scheduler.submit(kw.ones, 3)
+
+        def told():
+            return len([r for r in caplog.records if "Failing failed" in r.getMessage()])
+
+        wait_until(lambda: told() and "nothing" in scheduler.explain(task))
+        with pytest.raises(TimeoutError, match=r"Failing failed: .*nothing to choose"):
+            task.result(timeout=0.3)
+        assert told() == 1
+        policy.fails = False
+        assert task.result(timeout=20).shape == (3,)
