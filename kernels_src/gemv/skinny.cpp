@@ -284,9 +284,6 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
   const auto [across, unit] = skinny_grid(job);
   const bool tma = plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::bytes;
   const int producers = tma ? 1 : 0;  // warps
-  // One row gains by an early launch even if nothing is fetched ahead (H200): a step of
-  // Llama-3.2-1B takes 0.932 ms, 0.957 without, one of Llama-3.1-8B 4.50 and 4.53. 8 rows lose 4 %.
-  const bool early = plan.ahead > 0 || (plan.kernel == SkinnyKernel::dot && job.shape.m == 1);
   const LaunchConfig config{
       .grid = {across, job.problem.splits,
                static_cast<std::uint32_t>(std::min(job.shape.batches, kMostSkinnyBatches))},
@@ -294,7 +291,7 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
       .shared_bytes = static_cast<std::uint32_t>(skinny_shared_bytes(job.shape, plan)),
       .stream = on,
       .cluster = plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
-      .programmatic_dependent = job.shape.overlapping && early};
+      .programmatic_dependent = job.shape.overlapping && plan.ahead > 0};
   const LazyKernel* const adding = adds_splits(plan) ? &skinny_splits_kernel(instance) : nullptr;
   KernelsAhead kernels;
   if (adding != nullptr) kernels.begin(*adding, device);

@@ -197,13 +197,11 @@ def test_a_head_guesses_what_it_guesses_in_numpy(variant, plain, texts, table, t
     assert found > 10
 
 
-DRAWN = {"temperature": 0.8, "top_p": 0.95, "seed": 3}
-
-
-@pytest.mark.parametrize(("batch", "values"), [(1, DRAWN), (3, {}), (8, DRAWN)])
+@pytest.mark.parametrize("batch", [1, 3, 8])
+@pytest.mark.parametrize("values", [{}, {"temperature": 0.8, "top_p": 0.95, "seed": 3}])
 def test_texts_are_those_without_drafts(batch, values, plain, head):
     prompts = (PROMPTS * 2)[:batch]
-    options = {"max_tokens": 20, "ignore_eos": True, "logprobs": 2, **values}
+    options = {"max_tokens": 30, "ignore_eos": True, "logprobs": 2, **values}
     wanted = plain.generate(prompts, **options)
     made = plain.generate(prompts, draft=draft_of(head[0]), **options)
     assert [each.tokens for each in made] == [each.tokens for each in wanted]
@@ -287,8 +285,7 @@ def test_guesses_that_do_not_pay_are_left_out(plain, texts, table, tmp_path, sim
     with llm.Engine(plain, max_rows=1, kv_memory=1 << 24, draft=draft_of(path, 3, False)) as engine:
         engine.submit(texts[0][0], max_tokens=120, ignore_eos=True).result()
         stats = engine.stats()
-    # Times are measured, so how soon they are left out depends on the load.
-    assert 3 <= stats["drafts"] < stats["steps"] - 10 and stats["steps"] > 100
+    assert 3 <= stats["drafts"] < 60 and stats["steps"] > 100
 
 
 def test_a_head_counts_its_memory_and_belongs_to_the_model_that_is_loaded_with_it(head):

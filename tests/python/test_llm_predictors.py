@@ -195,9 +195,8 @@ def test_a_layer_guesses_what_it_guesses_in_numpy(count, model, folder, texts):
     assert found > 10
 
 
-@pytest.mark.parametrize(
-    ("batch", "values"), [(1, {"temperature": 0.8, "top_p": 0.95, "seed": 3}), (5, {})]
-)
+@pytest.mark.parametrize("batch", [1, 5])
+@pytest.mark.parametrize("values", [{}, {"temperature": 0.8, "top_p": 0.95, "seed": 3}])
 def test_texts_are_those_without_drafts(batch, values, model):
     prompts = (PROMPTS * 2)[:batch]
     options = {"max_tokens": 20, "ignore_eos": True, "logprobs": 2, **values}

@@ -229,14 +229,6 @@ bool names_all_lanes(const ptx::Function& function, const ptx::Instruction& inst
   return found;
 }
 
-bool is_read(const ptx::Function& function, std::uint32_t reg) {
-  bool found = false;
-  const auto look = [&](std::uint32_t each, bool written) { found |= each == reg && !written; };
-  for (const ptx::Instruction& one : function.body)
-    for (const ptx::Operand& operand : one.operands) each_register(operand, look);
-  return found;
-}
-
 bool orders_parts(const ptx::Function& function, const ptx::Instruction& instruction,
                   const CheckedOp& op) {
   if (op.kind == CheckKind::meeting || op.kind == CheckKind::shuffle)
@@ -259,8 +251,6 @@ void note_order(const Program& from, std::uint32_t at, CheckedProgram& made) {
   const std::uint32_t number = from.tables->function_at(at);
   const ptx::Function& function = from.module->functions[number];
   const Handler handler = instruction.row->handler;
-  // Nothing can depend on a result that nobody reads.
-  if (made.ops[at].observes) made.ops[at].observes = is_read(function, instruction.operands[0].reg);
   const bool spans = handler == Handler::mapa || handler == Handler::barrier_cluster ||
                      instruction.modifiers.space == ptx::Space::cluster;
   made.spans_cluster |= spans;
@@ -355,6 +345,24 @@ std::unique_ptr<CheckedProgram> copy_of(const Program& from) {
   return made;
 }
 
+/// Nothing can depend on a result that no instruction reads.
+void mark_observers(const Program& from, CheckedProgram& made) {
+  if (std::ranges::none_of(made.ops, &CheckedOp::observes)) return;
+  std::vector<std::vector<bool>> read;  // registers of each function
+  for (const ptx::Function& function : from.module->functions) {
+    std::vector<bool>& registers = read.emplace_back(function.registers.size());
+    const auto note = [&](auto reg, bool written) { registers[reg] = registers[reg] || !written; };
+    for (const ptx::Instruction& one : function.body)
+      for (const ptx::Operand& operand : one.operands) each_register(operand, note);
+  }
+  for (std::uint32_t i = 0; i < made.ops.size(); ++i) {
+    if (!std::exchange(made.ops[i].observes, false)) continue;
+    const std::vector<bool>& registers = read[from.tables->function_at(i)];
+    each_register(from.tables->instructions[i]->operands[0],
+                  [&](std::uint32_t reg, bool) { made.ops[i].observes |= registers[reg]; });
+  }
+}
+
 /// Finds the checks for each op.
 void classify_ops(const Program& from, CheckedProgram& made) {
   const OpFn copies_parameters = internal_handlers(Internal::parameter_copy).full;
@@ -367,6 +375,7 @@ void classify_ops(const Program& from, CheckedProgram& made) {
       made.ops[i].kind = CheckKind::parameters;
     }
   }
+  mark_observers(from, made);
   mark_used_values(from, made);
 }
 

@@ -342,7 +342,7 @@ def _refuse_unknown(fields: dict[str, msgspec.Raw], known: tuple[str, ...]) -> N
 
 
 def _require_neutral(name: str, value: Any) -> None:
-    # In Python 0 equals false, and in JSON it does not.
+    # Python takes 0 and false as equal, JSON does not.
     if not any(value == each and (type(value) is bool) == (type(each) is bool)
                for each in NEUTRAL[name]):  # fmt: skip
         told = msgspec.json.encode(NEUTRAL[name][0]).decode()
