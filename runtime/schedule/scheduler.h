@@ -114,7 +114,8 @@ class Scheduler {
   bool step();
   /// Ends the tasks whose work is done. Where nobody waits for them it else takes a millisecond.
   void reap();
-  /// Waits until no task waits or runs.
+  /// Waits until no task waits or runs, and functions at their ends have returned; from such a
+  /// function it does not wait for functions.
   void drain();
   /// `function` is called when the task is over, by any thread and with no lock held; at once when
   /// it is over already. It must not throw.

@@ -337,13 +337,13 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
   try {
     if (!enqueue(task, over)) {
       lock.unlock();
-      over.settle();
+      over.settle(*this);
       return task;
     }
   } catch (...) {  // no memory, or no thread
     fail(task, std::current_exception(), over);
     lock.unlock();
-    over.settle();
+    over.settle(*this);
     throw;
   }
   lock.unlock();

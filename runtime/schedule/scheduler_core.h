@@ -68,7 +68,7 @@ class SchedulerCore final : public SchedulerReport,
   class Over {
    public:
     void add(const TaskPointer& task) noexcept;
-    void settle() noexcept;
+    void settle(SchedulerCore& core) noexcept;
     /// The part of settle() that calls nothing of the user.
     void leave_content() noexcept;
     bool has_calls() const noexcept;
@@ -143,5 +143,8 @@ class SchedulerCore final : public SchedulerReport,
 
 /// The tasks that this thread runs, the innermost last.
 std::vector<Task*>& running_here() noexcept;
+
+/// The scheduler for which this thread calls functions at ends of tasks, or null.
+const SchedulerCore* calling_here() noexcept;
 
 }  // namespace kernwright::schedule

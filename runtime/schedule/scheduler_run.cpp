@@ -36,6 +36,7 @@ std::string failure_text(const std::exception_ptr& failure) noexcept {
 void sharpen_pauses() noexcept { ::prctl(PR_SET_TIMERSLACK, 1000UL); }
 
 thread_local const SchedulerCore* served_core = nullptr;
+thread_local const SchedulerCore* calling_core = nullptr;  ///< whose functions at ends it calls
 
 bool is_cancellation(const std::exception_ptr& failure) {
   try {
@@ -95,7 +96,7 @@ void SchedulerCore::issue(const TaskPointer& task, std::exception_ptr failure) {
     tell_change();
   }
   if (in_order.owns_lock()) in_order.unlock();
-  over.settle();
+  over.settle(*this);
   if (!options.background) reap();
 }
 
@@ -113,15 +114,25 @@ void SchedulerCore::Over::add(const TaskPointer& task) noexcept {
   last_ = task.get();
 }
 
-void SchedulerCore::Over::settle() noexcept {
+void SchedulerCore::Over::settle(SchedulerCore& core) noexcept {
   last_ = nullptr;
+  const SchedulerCore* const outer = std::exchange(calling_core, &core);
   for (TaskPointer task = std::move(first_); task != nullptr; task = std::move(task->next_over_)) {
     if (const auto content = std::move(task->content_)) content->leave();
-    for (const auto& call : std::exchange(task->at_end_, {})) call();
+    const std::vector<std::function<void()>> calls = std::exchange(task->at_end_, {});
+    for (const auto& call : calls) call();
+    if (!calls.empty()) {
+      const Lock lock(core.mutex_);
+      core.callbacks_ -= calls.size();
+      if (core.callbacks_ == 0) core.changed_.notify_all();
+    }
     const auto work = std::move(task->work_);
     const auto links = std::move(task->after_);
   }
+  calling_core = outer;
 }
+
+const SchedulerCore* calling_here() noexcept { return calling_core; }
 
 void SchedulerCore::Over::leave_content() noexcept {
   for (Task* task = first_.get(); task != nullptr; task = task->next_over_.get()) {
@@ -219,7 +230,6 @@ void SchedulerCore::conclude(const TaskPointer& task, TaskState state, std::stri
   task->memory_.reset();
   live_.erase(task->id_);
   over.add(task);
-  callbacks_ -= task->at_end_.size();
   try {
     if (options.kept != 0) ended_.push_back(task);
   } catch (const std::bad_alloc&) {  // tasks() does without it
@@ -353,7 +363,7 @@ void SchedulerCore::shut() {
     for (std::condition_variable& each : startable_) each.notify_all();
     issued_.notify_all();
   }
-  over.settle();
+  over.settle(*this);
 }
 
 }  // namespace kernwright::schedule

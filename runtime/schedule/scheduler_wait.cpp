@@ -146,7 +146,7 @@ std::unique_ptr<TaskHere> SchedulerCore::open(TaskSpec spec, const Stream& behin
       const Lock lock(mutex_);
       if (!task->is_over()) fail(task, std::current_exception(), over);
     }
-    over.settle();
+    over.settle(*this);
     throw;
   }
   std::unique_ptr<TaskHere> here;
@@ -240,7 +240,10 @@ void SchedulerCore::drain() {
   }
   Lock lock(mutex_);
   eagerly([&] {
-    changed_.wait(lock, [&] { return live_.empty() && (!is_closed_ || threads_ == 0); });
+    changed_.wait(lock, [&] {
+      return live_.empty() && (callbacks_ == 0 || calling_here() == this) &&
+             (!is_closed_ || threads_ == 0);
+    });
     return true;
   });
 }
@@ -263,7 +266,7 @@ bool SchedulerCore::cancel(const TaskPointer& task) {
       if (task->state() == TaskState::queued) cancel_queued(task, "cancel() was called", over);
     }
   }
-  over.settle();
+  over.settle(*this);
   return cancelled;
 }
 

@@ -141,14 +141,14 @@ void SchedulerCore::settle(Over& over) noexcept {
       return;
     }
   }
-  over.settle();
+  over.settle(*this);
 }
 
 void SchedulerCore::settle_left(Lock& lock) noexcept {
   Over over;
   over.append(left_);
   lock.unlock();
-  over.settle();
+  over.settle(*this);
   lock.lock();
 }
 

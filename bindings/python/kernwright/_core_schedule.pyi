@@ -210,7 +210,9 @@ class Scheduler:
     def step(self) -> bool:
         """Runs the next task in this thread; False when none may begin now."""
     def drain(self) -> None:
-        """Waits until all tasks are over. Raises InvalidArgument in the work of a task."""
+        """Waits until all tasks are over and their callbacks have returned; in a callback it waits
+        for the tasks alone. Raises InvalidArgument in the work of a task.
+        """
     def explain(self, task: ScheduledTask) -> str:
         """Why the task is in its state: what is short for it, and who holds that."""
     def stats(self) -> dict[str, Any]:
