@@ -111,3 +111,8 @@ def test_slogdet_at_a_singular_matrix_is_as_documented():
     assert (sign.item(), size.item()) == (0, -np.inf)
     found = kw.grad(lambda x: kw.linalg.slogdet(x).logabsdet)(x).numpy()
     assert not np.isfinite(found).all()
+
+
+def test_powers_below_zero():
+    a = kw.asarray([[2.0, 1.0], [-0.5, 3.0]], dtype="float64")
+    assert kw.gradcheck(lambda a: kw.linalg.matrix_power(a, -2), a)

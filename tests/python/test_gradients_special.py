@@ -90,3 +90,16 @@ def test_fused_gradients_of_16_bits_have_no_float64():
     back(kw.ones_like(y))
     (gradient,) = _made[fused].values()
     assert "double" not in gradient.source(kw.ones_like(y), x, z)
+
+
+def test_sums_of_weights_in_bins():
+    x, weights = kw.asarray([2, 0, 2, 1]), f8(0.5, -1.0, 2.0, 3.0)
+    assert kw.gradcheck(lambda w: kw.bincount(x, weights=w, minlength=5), weights)
+    values = f8(0.1, 1.0, 0.5, 7.0, np.nan, 0.5, -0.1)  # an upper edge, an inner one, outside
+    weights, pull = f8(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0), f8(10.0, 20.0)
+    edges = kw.asarray([0, 0.5, 1])
+    summed = kw.grad(lambda w: kw.sum(kw.histogram(values, edges, weights=w)[0] * pull))
+    assert summed(weights).numpy().tolist() == [10, 20, 20, 0, 0, 20, 0]
+    density = lambda w: kw.histogram(values, edges, weights=w, density=True)[0]  # noqa: E731
+    assert kw.gradcheck(density, weights)
+    np.testing.assert_allclose(kw.vjp(density, weights)[0].numpy(), density(weights).numpy())

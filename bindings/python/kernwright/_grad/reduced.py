@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, _unrecorded
 from kernwright._grad.calls import Handler, Rule
-from kernwright._grad.recording import Pairs, is_traced, note_joint
+from kernwright._grad.recording import Pairs, is_traced, note, note_joint
 from kernwright._grad.table import linear, reductions
 from kernwright._grad.writes import written
-from kernwright.errors import ArgumentError
 
 
 def reduce(
@@ -85,19 +85,29 @@ def softmax(x: Any, axis: int, scale: float, mask: Any, dtype: Any, out: Any, lo
 
 
 def bincount(x: Any, bins: int, weights: Any) -> Any:
-    return _sorted_into_bins("bincount()", weights, _core._bincount, x, bins, weights)
+    """Counts are constants; sums of weights are linear in the weights."""
+    made = _unrecorded(_core._bincount, x, bins, weights)
+    if is_traced(weights):
+        note("bincount()", [(weights, lambda g: kw.take(g, x))], made)
+    return made
 
 
 def histogram(x: Any, edges: Any, scale: float, weights: Any, density: bool) -> Any:
-    call = (_core._histogram, x, edges, scale, weights, density)
-    return _sorted_into_bins("histogram()", weights, *call)
+    if not is_traced(weights):
+        return _unrecorded(_core._histogram, x, edges, scale, weights, density)
+    made = _unrecorded(_core._histogram, x, edges, scale, weights, False)
+    note("histogram()", [(weights, lambda g: _of_bins(g, x, edges))], made)
+    return made / (kw.sum(made) * kw.diff(edges)) if density else made
 
 
-def _sorted_into_bins(name: str, weights: Any, *call: Any) -> Any:
-    """Counts are constants, sums of weights are none."""
-    if is_traced(weights):
-        raise ArgumentError(f"{name} has no gradient of its weights: kw.stop_gradient(weights)")
-    return _unrecorded(*call)
+def _of_bins(g: Array, x: Array, edges: Array) -> Array:
+    """For each element of x the gradient of its bin. The last bin has its upper edge, too."""
+    wide = x.astype(edges.dtype)
+    places = kw.searchsorted(edges, wide, side="right") - 1
+    places = kw.where(wide == edges[-1], g.size - 1, places)
+    is_inside = (places >= 0) & (places < g.size)
+    made: Array = kw.where(is_inside, kw.take(g, kw.where(is_inside, places, 0)), 0)
+    return made
 
 
 def eigen(x: Any, hermitian: bool, vectors: bool) -> Any:

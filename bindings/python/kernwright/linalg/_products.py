@@ -11,7 +11,6 @@ from kernwright._array.manipulation import matrix_transpose
 from kernwright._array.operands import axis_of, device_array
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
-from kernwright.linalg._solve import inv
 
 __all__ = [
     "cross",
@@ -100,7 +99,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     if x.shape[-1] != x.shape[-2]:
         raise InvalidArgument(f"only square matrices have powers, this has shape {x.shape}")
     if n < 0:
-        x, n = inv(x), -n
+        x, n = kw.linalg.inv(x), -n
     power = kw.broadcast_to(kw.eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
     square = x
     while n:
