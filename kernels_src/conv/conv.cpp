@@ -8,6 +8,7 @@
 #include "kernels_src/conv/windows.h"
 #include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/operands.h"
+#include "kernels_src/products/linear.h"
 #include "kernels_src/products/product_planner.h"
 #include "kernels_src/spatial/spatial.h"
 
@@ -75,6 +76,29 @@ bool is_pointwise(const ConvGeometry& geometry) {
          geometry.in == geometry.out;
 }
 
+/// Taps at the ends of an axis that meet padding alone, for every output: they add nothing.
+struct IdleTaps {
+  std::int32_t front = 0, kept = 1;
+  IdleTaps(const ConvGeometry& geometry, std::size_t axis) : kept(geometry.kernel[axis]) {
+    const std::int64_t first = -std::int64_t{geometry.padding[axis]};
+    const std::int64_t last = first + std::int64_t{geometry.out[axis] - 1} * geometry.stride[axis];
+    const std::int64_t apart = geometry.dilation[axis];
+    for (; kept > 1 && last + front * apart < 0; --kept) ++front;
+    while (kept > 1 && first + (front + kept - 1) * apart >= geometry.in[axis]) --kept;
+  }
+};
+
+/// The same convolution without idle taps: one of a single element has one tap.
+void drop_idle_taps(ConvGeometry& geometry, Array& weight) {
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const IdleTaps idle(geometry, axis);
+    if (idle.kept == geometry.kernel[axis]) continue;
+    weight = weight.slice(static_cast<int>(axis) + 2, idle.front, idle.kept, 1);
+    geometry.kernel[axis] = idle.kept;
+    geometry.padding[axis] -= idle.front * geometry.dilation[axis];
+  }
+}
+
 /// Channels and positions as the last two dimensions: (n, groups, channels, positions).
 Array as_planes(const Array& x, std::int64_t groups, std::int64_t channels, const Stream& on) {
   return contiguous(x, on).reshape({x.shape()[0], groups, channels, x.shape()[2] * x.shape()[3]});
@@ -105,6 +129,14 @@ Array convolve_points(const Array& x, const Array& weights, const std::optional<
                       const ConvGeometry& geometry, const ConvSizes& sizes, bool tf32,
                       const Stream& on) {
   const std::int64_t outputs = std::int64_t{geometry.groups} * sizes.outputs;
+  if (geometry.groups == 1 && x.shape()[2] * x.shape()[3] == 1) {
+    return linear({.x = contiguous(x, on).reshape({sizes.batch, sizes.channels}),
+                   .weights = contiguous(weights, on).reshape({outputs, sizes.channels}),
+                   .bias = bias,
+                   .tf32 = tf32 && x.type() == ScalarType::float32},
+                  on)
+        .reshape({sizes.batch, outputs, 1, 1});
+  }
   const Array planes = as_planes(x, geometry.groups, sizes.channels, on);
   return add_bias(multiply(weights, planes, tf32, on)
                       .reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]}),
@@ -122,15 +154,19 @@ ConvPlan make_plan(const Array& x, const ConvGeometry& geometry, const ConvSizes
   return {geometry, sizes, element, 1, true};
 }
 
-Array run(const Array& x, const Array& weight, const std::optional<Array>& given_bias,
-          const ConvGeometry& geometry, bool transposed, bool tf32, const Stream& on) {
+Array run(const Array& x, Array weight, const std::optional<Array>& given_bias,
+          ConvGeometry geometry, bool transposed, bool tf32, const Stream& on) {
   const ConvSizes sizes = conv_sizes(x, weight, geometry, transposed);
   const std::int64_t outputs = std::int64_t{geometry.groups} * sizes.outputs;
   const std::optional<Array> bias = ready_bias(given_bias, x, outputs, on);
   if (sizes.batch == 0 || geometry.out[0] == 0 || geometry.out[1] == 0)
     return Array::empty(x.device(), {sizes.batch, outputs, geometry.out[0], geometry.out[1]},
                         x.type(), on);
-  if (is_direct(geometry, sizes)) return convolve_directly(x, weight, bias, geometry, sizes, on);
+  if (!transposed) drop_idle_taps(geometry, weight);
+  const bool is_product = is_pointwise(geometry) && geometry.in[0] * geometry.in[1] == 1 &&
+                          geometry.groups == 1 && sizes.channels > 1;
+  if (!is_product && is_direct(geometry, sizes))
+    return convolve_directly(x, weight, bias, geometry, sizes, on);
   if (is_pointwise(geometry)) {
     const Array matrices =
         contiguous(weight, on)

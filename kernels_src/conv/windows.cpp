@@ -30,7 +30,7 @@ struct WeightAxisValues {
 };
 struct WeightValues {
   std::int64_t stride_group, stride_out, stride_in, stride_y, stride_x;
-  std::int32_t outputs, channels, padded_channels;
+  std::int32_t outputs, channels, padded_channels, tile_shift;
   WeightAxisValues y, x;
 };
 struct RowAxisValues {
@@ -146,6 +146,8 @@ Array ConvCall::lay_weights(const Array& weight, const WeightStrides& strides,
     return {planned.taps,     geometry.kernel[at],   planned.shuffle,
             planned.dilation, geometry.dilation[at], sizes.transposed};
   };
+  const std::int32_t lines = plan.x.taps * plan.y.taps * plan.x.shuffle * plan.y.shuffle;
+  const std::int32_t tile_shift = lines <= 8 ? 8 : 6;
   const WeightValues values = {.stride_group = strides.group,
                                .stride_out = strides.output,
                                .stride_in = strides.channel,
@@ -154,13 +156,15 @@ Array ConvCall::lay_weights(const Array& weight, const WeightStrides& strides,
                                .outputs = sizes.outputs,
                                .channels = sizes.channels,
                                .padded_channels = plan.padded_channels,
+                               .tile_shift = tile_shift,
                                .y = axis(plan.y, 0),
                                .x = axis(plan.x, 1)};
   const CUdeviceptr added = bias ? bias->address() : 0;
   const std::int64_t blocks = std::int64_t{geometry.groups} * sizes.outputs;
-  launch(window_kernel(WindowKernel::lay_weights, weight.type()).on(weight.device()),
-         grid_config(weight.device(), blocks, 1, 1, on), made.address(), weight.address(), added,
-         values);
+  launch(
+      window_kernel(WindowKernel::lay_weights, weight.type()).on(weight.device()),
+      grid_config(weight.device(), blocks, ceil_div(plan.padded_channels, 1 << tile_shift), 1, on),
+      made.address(), weight.address(), added, values);
   weight.use_on(on);
   made.use_on(on);
   if (bias) bias->use_on(on);

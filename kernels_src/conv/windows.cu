@@ -5,9 +5,9 @@
 using namespace kernwright;
 
 constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / 32;
 constexpr int kTile = 4096;    // elements that a block of unfold() moves
 constexpr int kChannels = 16;  // that a thread of fold() and spread() moves
+constexpr int kWeightTile = 2048;  // elements that a block of lay_weights() moves at once
 
 /// a / b: 64-bit divisions take some five times as long.
 __device__ __forceinline__ Int64 divided(Int64 a, int b) {
@@ -92,38 +92,58 @@ struct WeightAxis {
 struct Weights {
   Int64 stride_group, stride_out, stride_in, stride_y, stride_x;
   int outputs, channels, padded_channels;  // of a group
+  int tile_shift;                          // log2 of the channels of a tile
   WeightAxis y, x;
 };
 
 /// out[group][output][residue_y][residue_x][tap_x][tap_y][channel] from weights of any strides; a
-/// bias that is not null belongs to the channel of ones. A block for each group and output, a warp
-/// for a line of channels at a time.
+/// bias that is not null belongs to the channel of ones. The grid: groups times outputs, tiles of
+/// channels. The taps of a channel are neighbours in memory: threads read them together, and write
+/// channels together.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     lay_weights(T* out, const T* weight, const T* bias, const Weights w) {
+  __shared__ T tile[kWeightTile + kWeightTile / 8];
   pdl_launch_then_wait();
   const int group = blockIdx.x / w.outputs, output = blockIdx.x % w.outputs;
+  const int first_channel = blockIdx.y << w.tile_shift;
+  const int tile_channels = 1 << w.tile_shift, pitch = tile_channels + (sizeof(T) < 4 ? 2 : 1);
   const int taps = w.x.taps * w.y.taps, lines = w.y.shuffle * w.x.shuffle * taps;
   const T* const from = weight + group * w.stride_group + output * w.stride_out;
   T* const to = out + static_cast<Int64>(blockIdx.x) * lines * w.padded_channels;
-  for (int line = threadIdx.x / 32; line < lines; line += kWarps) {
-    const int residue = line / taps, tap = line - residue * taps;
-    const int t_x = tap / w.y.taps, t_y = tap - t_x * w.y.taps;
-    const int residue_y = residue / w.x.shuffle;
-    const int tap_y = w.y.tap(t_y, residue_y);
-    const int tap_x = w.x.tap(t_x, residue - residue_y * w.x.shuffle);
-    const bool is_tap = tap_y >= 0 && tap_x >= 0;
-    const T* const source = from + tap_y * w.stride_y + tap_x * w.stride_x;
-    T* const target = to + static_cast<Int64>(line) * w.padded_channels;
-    for (int channel = threadIdx.x % 32; channel < w.padded_channels; channel += 32) {
-      T value = from_compute<T>(0);
-      if (channel < w.channels) {
-        if (is_tap) value = source[channel * w.stride_in];
-      } else if (bias != nullptr && channel == w.channels && line == 0) {
-        value = bias[blockIdx.x];
+  const int most = kWeightTile >> w.tile_shift, lane_shift = lines > 4 ? 3 : 2;
+  const int lane = threadIdx.x & ((1 << lane_shift) - 1);
+  for (int first = 0; first < lines; first += most) {
+    const int count = min(most, lines - first);
+    for (int i = lane; i < count; i += 1 << lane_shift) {
+      const int line = first + i;
+      const int residue = line / taps, tap = line - residue * taps;
+      const int t_x = tap / w.y.taps, t_y = tap - t_x * w.y.taps;
+      const int residue_y = residue / w.x.shuffle;
+      const int tap_y = w.y.tap(t_y, residue_y);
+      const int tap_x = w.x.tap(t_x, residue - residue_y * w.x.shuffle);
+      const bool is_tap = tap_y >= 0 && tap_x >= 0;
+      const T* const source = from + tap_y * w.stride_y + tap_x * w.stride_x;
+#pragma unroll 4
+      for (int c = threadIdx.x >> lane_shift; c < tile_channels; c += kThreads >> lane_shift) {
+        const int channel = first_channel + c;
+        T value = from_compute<T>(0);
+        if (channel < w.channels) {
+          if (is_tap) value = source[channel * w.stride_in];
+        } else if (bias != nullptr && channel == w.channels && line == 0) {
+          value = bias[blockIdx.x];
+        }
+        tile[i * pitch + c] = value;
       }
-      target[channel] = value;
     }
+    __syncthreads();
+    for (int e = threadIdx.x; e < count << w.tile_shift; e += kThreads) {
+      const int i = e >> w.tile_shift, c = e & (tile_channels - 1);
+      if (first_channel + c >= w.padded_channels) continue;
+      to[static_cast<Int64>(first + i) * w.padded_channels + first_channel + c] =
+          tile[i * pitch + c];
+    }
+    __syncthreads();
   }
 }
 

@@ -24,7 +24,12 @@ class SpatialLaunch {
   /// Calls send(kernel, config, number of outputs as uint32 or uint64) unless there are none.
   template <typename Send>
   void run(const LazyKernel& lazy, const Send& send) const {
-    const std::uint64_t count = static_cast<std::uint64_t>(out_.size());
+    run(lazy, out_.size(), send);
+  }
+  /// The same with so many threads, where a thread has several outputs.
+  template <typename Send>
+  void run(const LazyKernel& lazy, std::int64_t threads, const Send& send) const {
+    const std::uint64_t count = static_cast<std::uint64_t>(threads);
     if (count == 0) return;
     const Kernel& kernel = lazy.on(out_.device());
     const LaunchConfig config = grid_config(count);

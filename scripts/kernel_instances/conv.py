@@ -20,7 +20,7 @@ CONV = {
     "direct.cu": [
         *(
             f"{name}<{of}, {index}>"
-            for name in ("convolve", "convolve_transposed")
+            for name in ("convolve", "convolve_rows", "convolve_transposed")
             for of in _TYPES
             for index in _INDICES
         ),

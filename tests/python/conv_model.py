@@ -127,6 +127,12 @@ PRODUCTS = {
     "a product an image and group": Conv((2, 32, 270), 16, (3,), (2,), groups=2),
     "one channel": Conv((2, 1, 150), 20, (64,), (32,), (9,)),
     "planes": Conv((2, 16, 9, 11), 12, (3, 5), (2, 1), (1, 3), (1, 2)),
+    # Taps that meet padding alone: behind, in front, on both sides; one element leaves one tap.
+    "idle taps": Conv((2, 16, 3), 12, (5,), (4,), (4,)),
+    "idle taps in front": Conv((1, 40, 6), 9, (4,), (9,), (3,), (2,)),
+    "idle taps of planes": Conv((2, 16, 1, 7), 12, (3, 3), (1, 1), (1, 2)),
+    "one element": Conv((5, 70, 1), 9, (3,), padding=(1,)),
+    "one element of groups": Conv((5, 70, 1), 14, (3,), padding=(1,), groups=2),
     "planes of groups": Conv((1, 32, 9, 11), 16, (3, 3), (1, 2), (1, 0), (3, 3), 2),
 }
 # A thread for each output.
@@ -135,6 +141,10 @@ DIRECT = {
     "two outputs a channel": Conv((1, 5, 9), 10, (3,), groups=5),
     "few channels": Conv((2, 3, 7, 9), 4, (3, 3), (1, 2), (1, 0), (2, 1)),
     "one output": Conv((1, 16, 13), 1, (7,), padding=(3,)),
+    "long rows": Conv((2, 3, 3, 270), 3, (2, 5), (1, 2), (1, 3), (2, 3)),
+    "two outputs of long rows": Conv((1, 4, 131), 8, (9,), padding=(4,), groups=4),
+    "one output of one element": Conv((9, 33, 1), 1, (1,)),
+    "taps of two blocks": Conv((1, 210, 20), 210, (19,), (1,), (9,), groups=210),
 }
 UPSAMPLINGS = {
     "twice": Conv((2, 16, 11), 12, (4,), (2,), (1,)),
@@ -143,7 +153,10 @@ UPSAMPLINGS = {
     "no stride, long": Conv((2, 16, 140), 12, (3,), (1,), (2,)),
     "stride and dilation": Conv((1, 16, 7), 12, (3,), (4,), (2,), (6,), more=(5,)),
     "stride above the kernel": Conv((1, 34, 7), 12, (2,), (5,)),
+    "many taps and channels": Conv((1, 70, 3), 9, (45,), (5,), (2,)),
     "groups": Conv((2, 32, 7), 16, (4,), (2,), (1,), groups=2),
     "one tap": Conv((1, 48, 7), 12, (1,)),
     "depthwise": Conv((2, 6, 9), 6, (4,), (2,), (3,), (3,), groups=6, more=(2,)),
+    "depthwise, no stride": Conv((2, 6, 9), 12, (4,), (1,), (2,), (3,), groups=6),
+    "long rows, no stride": Conv((1, 6, 197), 3, (3,), padding=(1,), groups=3),
 }
