@@ -44,7 +44,7 @@ std::string bias_sum_name(ScalarType type, bool wide) {
 const LazyKernel& bias_backward_kernel(Activation kind, ScalarType type, int width, bool wide) {
   const auto key = InstanceKey().add(1, 2).add(kind, 5).type(type).add(width, 5).add(wide, 1);
   return bias_family().instance(key, [&] {
-    return std::vector{format("bias_activate_backward<{}, {}, {}, {}>", activation_type(kind),
+    return std::vector{format("bias_activate_backward<{}, {}, {}, {}>", activation_type(kind, type),
                               device_type(type), width, index_type(wide)),
                        bias_sum_name(type, wide)};
   });
