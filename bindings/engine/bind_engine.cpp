@@ -1,6 +1,7 @@
 // The loop of language models for Python: requests in, tokens out, graphs recorded by a callback.
 #include "base/errors.h"
 #include "base/format.h"
+#include "bindings/engine/token_list.h"
 #include "bindings/kernels/kernel_calls.h"
 #include "bindings/launch/graph_object.h"
 #include "bindings/support/bindings.h"
@@ -202,7 +203,7 @@ void set_mask(LoopObject& self, std::uint64_t request, std::int32_t choice,
   self.loop->inbox().set_mask(std::move(next));
 }
 
-std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::int32_t max_tokens,
+std::uint64_t submit(LoopObject& self, const py::object& prompt, std::int32_t max_tokens,
                      std::int32_t min_tokens, std::vector<std::int32_t> stop_tokens,
                      std::int32_t choices, const std::map<std::string, float>& sampling,
                      std::int32_t top_k, std::uint64_t seed, bool details,
@@ -212,7 +213,7 @@ std::uint64_t submit(LoopObject& self, std::vector<std::int32_t> prompt, std::in
                      std::optional<double> timeout, const std::optional<py::bytes>& mask,
                      std::int32_t adapter, std::uint64_t salt) {
   engine::Request request;
-  request.prompt = std::move(prompt);
+  request.prompt = prompt_tokens(prompt);
   request.max_tokens = max_tokens;
   request.min_tokens = min_tokens;
   request.stop_tokens = std::move(stop_tokens);
@@ -386,6 +387,7 @@ py::dict stats(const LoopObject& self) {
 }  // namespace
 
 void bind_engine(py::module_& m) {
+  m.def("_count_valid_tokens", &count_valid_tokens, py::arg("tokens"), py::arg("vocabulary"));
   py::class_<LoopObject>(m, "_EngineLoop")
       .def(py::init([](std::int32_t max_rows, std::int32_t capacity, std::int32_t page_size,
                        std::int32_t pages, std::int32_t max_tokens, std::int32_t vocabulary,

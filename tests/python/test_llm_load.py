@@ -213,11 +213,28 @@ def test_random_models_are_the_same_each_time_and_bounded(tmp_path):
         ("text", ArgumentError, "whole numbers"),
         (7, ArgumentError, "whole numbers"),
         ([True], ArgumentError, "whole numbers"),
+        ([1, 2, 48, -1], llm.ModelError, "token 48 is outside"),
+        ([1, 2**70], llm.ModelError, f"token {2**70} is outside"),
+        ((1, -(2**31)), llm.ModelError, "token -2147483648 is outside"),
+        ([1, False], ArgumentError, "whole numbers"),
+        ([1, 2.0], ArgumentError, "whole numbers"),
     ],
 )
 def test_tokens_are_checked(tokens, error, message):
     with pytest.raises(error, match=message):
         llm.load(random=FIELDS).logits(tokens)
+
+
+def test_checked_tokens_are_a_list_of_ints():
+    class Whole(int):
+        pass
+
+    model = llm.load(random=FIELDS)
+    given = [1, 0, 47]
+    for tokens in (given, tuple(given), np.array(given, np.int8), [Whole(1), np.int64(0), 47]):
+        found = model.checked_tokens(tokens)
+        assert found == given and set(map(type, found)) == {int}
+        assert found is not given
 
 
 def test_perplexity_is_that_of_the_logits():

@@ -7,6 +7,10 @@ from kernwright._core_array import Array
 
 _Record = Callable[[int, int, bool, bool, bool, bool, bool, int, bool], Any]
 
+def _count_valid_tokens(tokens: list[int], vocabulary: int) -> int:
+    """How many tokens at the begin of a list are ints from 0 on and below `vocabulary`: no bool,
+    and no number of another type."""
+
 @final
 class _EngineLoop:
     """Requests in, tokens out. `record(rows, tokens, random, penalties, details, masks, adapters,

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 import kernwright as kw
-from kernwright._core import Array
+from kernwright._core import Array, _count_valid_tokens
 from kernwright.errors import ArgumentError
 from kernwright.llm._adapters.adapters import Adapters
 from kernwright.llm._adapters.files import Adapter
@@ -463,11 +463,13 @@ class Model(DraftWriter):
         >>> model.checked_tokens(np.array([1, 2]))
         [1, 2]
         """
-        numbers = whole_numbers(tokens)
+        vocabulary = self.config.vocab_size
+        is_list = type(tokens) is list
+        is_valid = is_list and _count_valid_tokens(tokens, vocabulary) == len(tokens)
+        numbers = list(tokens) if is_valid else whole_numbers(tokens)
         if not numbers:
             raise ModelError("a prompt has one token at least, got none")
-        vocabulary = self.config.vocab_size
-        if min(numbers) < 0 or max(numbers) >= vocabulary:
+        if not is_valid and (min(numbers) < 0 or max(numbers) >= vocabulary):
             outside = next(each for each in numbers if not 0 <= each < vocabulary)
             raise ModelError(f"the token {outside} is outside of the vocabulary of {vocabulary}")
         if len(numbers) > self.config.max_length:
