@@ -2,14 +2,16 @@
 
     llm.py [--models 8b,1b,30b-a3b] [--formats bfloat16,fp8,q4_k]
         [--parts decode,prompt,draft,offline,deterministic,load,start]
-        [--draft-model 1b] [--draft-tokens 4] [--folder PATH] [--repeats 3]
+        [--drafts jacobi,eagle3,mtp] [--draft-model 1b] [--draft-tokens 4]
+        [--folder PATH] [--repeats 3]
 
 Steps with 1024 tokens of context: the time between tokens as a caller sees it and that of the graph
 alone. Prompts: to the first token. Draft: 256 tokens of a text that repeats itself, with guesses
-by n-grams and without: the most that they can save; with --draft-model, a name or a path, also
-with drafts of that model, all of them right, and of a text as it comes. Offline: 256 prompts of 512
-tokens, 128 new tokens each, as one call. Deterministic: steps of 1 and of 32 texts beside those of
-deterministic=True. Weights are random, which times the same (experts are then chosen evenly).
+by n-grams and those of --drafts (eagle3 is a head of random weights, mtp needs mimo) and without:
+the most that they can save; with --draft-model, a name or a path, also with drafts of that model or
+head. Beside it a text that is drawn, where drafts must cost 2 % at most. Offline: 256 prompts of
+512 tokens, 128 new tokens each, as one call. Deterministic: steps of 1 and of 32 texts beside those
+of deterministic=True. Weights are random, which times the same (experts are then chosen evenly).
 vLLM's figures are those of published.json. The simulated device has a tiny model.
 
 Load and start (llm_files.py) run where --parts names them. They write files to --folder, where they
@@ -32,6 +34,11 @@ import harness
 import kernwright as kw
 from kernwright import llm
 from kernwright.llm import _measuring
+from kernwright.llm._config import Config
+from kernwright.llm._fill import RandomFilling
+from kernwright.llm._heads import Head
+from kernwright.llm._weights.memory import place
+from kernwright.llm.models.eagle3 import Eagle3, feature_layers
 
 _LLAMA3 = {
     "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -59,6 +66,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": True,
         "dtype": "bfloat16",
     },
+    "mimo": {
+        "architectures": ["MiMoForCausalLM"], "model_type": "mimo", "vocab_size": 151680,
+        "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 36,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 32768,
+        "rope_theta": 640000.0, "rms_norm_eps": 1e-5, "attention_bias": True,
+        "num_nextn_predict_layers": 1, "dtype": "bfloat16",
+    },
     "tiny": {
         "architectures": ["LlamaForCausalLM"], "vocab_size": 256, "hidden_size": 64,
         "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -82,6 +96,10 @@ def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -
     simulated = model.device.is_simulated
     context, steps = (64, 4) if simulated else (1024, options.steps)
     parts: list[tuple[str, Any]] = []
+    drafts: dict[str, Any] = {
+        "jacobi": lambda: llm.Draft("jacobi"), "mtp": lambda: llm.Draft("mtp"),
+        "eagle3": lambda: llm.Draft(model=random_head(model), tokens=options.draft_tokens),
+    }  # fmt: skip
     if "decode" in options.parts:
         parts += [
             (f"decode {rows}", lambda rows=rows: _measuring.decoding(model, rows, context, steps))
@@ -95,6 +113,10 @@ def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -
     if "draft" in options.parts:
         new = 32 if simulated else 256
         parts.append(("draft", lambda: _measuring.drafting(model, llm.Draft(), new)))
+        parts += [
+            (f"draft {name}", lambda make=make: _measuring.drafting(model, make(), new))
+            for name, make in drafts.items() if name in options.drafts
+        ]  # fmt: skip
         if options.draft_model is not None:
             parts.append(("draft model", lambda: _measuring.drafting(model, drafter(), new)))
     if "offline" in options.parts:
@@ -108,6 +130,24 @@ def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -
 
     _run(parts, found)
     return found
+
+
+def random_head(model: Any) -> Head:
+    """An EAGLE-3 head of random weights for a model, of the shape that published ones have."""
+    fields = {
+        **{name: value for name, value in model.config.fields.items() if name != "rope_scaling"},
+        "architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1,
+        "draft_vocab_size": min(32000, model.config.vocab_size),
+    }  # fmt: skip
+    config = Config.from_fields(fields, source="a random EAGLE-3 head")
+    module: Any = Eagle3(config)
+    module.embedding = None
+    filling = RandomFilling(module, config.dtype, model.device, None, config.source)
+    place(filling, "device", None, model.device, 0)
+    module.embedding = model.module.embedding
+    module.eval()
+    tokens = kw.arange(fields["draft_vocab_size"], dtype="int32")
+    return Head(config, module, tokens, model, feature_layers(config, model.config.num_layers))
 
 
 def _run(parts: list[tuple[str, Any]], found: dict[str, Any]) -> None:
@@ -151,6 +191,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=64)
     parser.add_argument("--draft-model", metavar="NAME|PATH")
     parser.add_argument("--draft-tokens", type=int)
+    parser.add_argument("--drafts", type=_list, default=["jacobi", "eagle3"])
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=pathlib.Path, default=harness.RESULTS / "llm.json")

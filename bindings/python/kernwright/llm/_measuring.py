@@ -207,37 +207,46 @@ def _repeating(draft: Draft) -> Draft:
 def drafting(model: Model, draft: Draft, new: int, repeats: int = 5) -> dict[str, Any]:
     """`new` tokens of a text that repeats itself, with drafts and without: the median time of a
     token with them, "ms", between the quartiles "ms_low" and "ms_high", and "plain_ms" without;
-    "drafted" and "accepted" tokens of a text. A bias makes all tokens one, those of a draft model,
-    too: drafts can save no more. Of a draft model "text_ms", "text_plain_ms", "text_drafted" and
-    "text_accepted" tell the same of a text without a bias.
+    "drafted" and "accepted" tokens of a text; "times" faster. A bias makes all tokens one, those
+    of a draft model or a head, too: drafts can save no more. "text_ms", "text_plain_ms",
+    "text_drafted" and "text_accepted" tell the same of a text that is drawn without a bias, and
+    "text_cost" by which part drafts make it slower. Of a draft model or a head "times_at" has how
+    many times faster a text is at an acceptance of a draft, computed from the time of its steps.
     """
     loaded = loaded_draft(draft, model)
     assert loaded is not None
 
-    def measured(chosen: Draft | None, bias: dict[int, float]) -> tuple[dict[str, float], Any]:
-        times = []
-        for _ in range(repeats + 1):  # the first one records the graphs
-            begin = time.perf_counter()
-            made = model.generate(
-                _prompts(model, 1, 32)[0], max_tokens=new, ignore_eos=True, draft=chosen,
-                logit_bias=bias,
-            )  # fmt: skip
-            times.append((time.perf_counter() - begin) / new)
-        return _quartiles(times[1:]), made
+    def pair(bias: dict[int, float], temperature: float, chosen: Draft) -> tuple[Any, Any, Any]:
+        """The times of a token without drafts and with them, measured in turn, and a text."""
+        times: dict[bool, list[float]] = {False: [], True: []}
+        for _ in range(repeats + 1):  # the first ones record the graphs
+            for drafts, found in times.items():
+                begin = time.perf_counter()
+                made = model.generate(
+                    _prompts(model, 1, 32)[0], max_tokens=new, ignore_eos=True, logit_bias=bias,
+                    temperature=temperature, seed=1, draft=chosen if drafts else "none",
+                )  # fmt: skip
+                found.append((time.perf_counter() - begin) / new)
+        return _quartiles(times[False][1:]), _quartiles(times[True][1:]), made
 
-    bias, text = {_repeated_token(loaded): 100.0}, {}
+    plain, found, made = pair({}, 1.0, loaded)
+    text = {
+        "text_ms": found["ms"], "text_plain_ms": plain["ms"], "text_drafted": made.drafted,
+        "text_accepted": made.accepted, "text_cost": found["ms"] / plain["ms"] - 1,
+    }  # fmt: skip
+    bias, right = {_repeated_token(loaded): 100.0}, loaded
     if loaded.model is not None:
-        plain, _ = measured(None, {})
-        found, made = measured(loaded, {})
-        text = {
-            "text_ms": found["ms"], "text_plain_ms": plain["ms"], "text_drafted": made.drafted,
-            "text_accepted": made.accepted,
-        }  # fmt: skip
-        loaded = _repeating(loaded)
-    plain, _ = measured(None, bias)
-    found, made = measured(loaded, bias)
+        right = _repeating(loaded)
+    plain, found, made = pair(bias, 0.0, right)
+    times = plain["ms"] / found["ms"]
+    if loaded.model is not None and loaded.tokens:
+        whole = new / max(new - made.accepted, 1)  # tokens of a step here
+        text["times_at"] = {
+            f"{rate:g}": times / whole * (1 - rate ** (loaded.tokens + 1)) / (1 - rate)
+            for rate in (0.5, 0.7, 0.9)
+        }
     return {
-        "tokens": new, **found, "plain_ms": plain["ms"], "drafted": made.drafted,
+        "tokens": new, **found, "plain_ms": plain["ms"], "drafted": made.drafted, "times": times,
         "accepted": made.accepted, "tokens_per_second": 1e3 / found["ms"], **text,
     }  # fmt: skip
 
