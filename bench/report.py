@@ -16,7 +16,7 @@ from report_arrays import (
     wide_attention,
 )
 from report_kernels import choice_rule, first_calls, published
-from report_models import language_models, loads_and_starts, served, step_profile
+from report_models import endurance, language_models, loads_and_starts, served, step_profile
 from report_products import (
     decoding,
     float8_attention,
@@ -213,7 +213,7 @@ SUBJECTS: dict[str, tuple[Callable[[], str | None], ...]] = {
     "Matrix products": (products, products_of_types, few_rows, packed_weights),
     "Grouped products": (grouped, grouped_float8),
     "Attention": (attention, wide_attention, float8_attention, decoding),
-    "Language models": (language_models, loads_and_starts, step_profile, served),
+    "Language models": (language_models, loads_and_starts, step_profile, served, endurance),
     "Training": (training, losses, starts, chain),
     "Convolutions and recurrent networks": (convolutions, recurrences),
     "Tasks that share a device": (latencies, shares, submissions),

@@ -151,3 +151,25 @@ def served() -> str | None:
         rows.append((label, f"{found['tokens_per_second']:.0f} tokens/s{beside}"))
     title = f"kernwright serve, {_title(document['model'])} of random weights, over HTTP"
     return measured_table(title, document, ("", "measured"), rows)
+
+
+def endurance() -> str | None:
+    """The server for a long time under all that goes wrong."""
+    document = load("serve_endurance")
+    if document is None:
+        return None
+    clients, reasons = document["clients"], document["reasons"]
+    growth = max(document["growth_bytes"], default=0)
+    names = ("disconnects", "killed clients", "damaged bodies", "over the limit of the queue",
+             "faults", "losses of the device")  # fmt: skip
+    labels = {"faults": "faults of the driver's calls"}
+    rows = [("time", f"{document['seconds'] / 60:.0f} min"), ("rounds", f"{document['rounds']}")]
+    rows += [(labels.get(name, name), f"{clients.get(name, 0)}") for name in names]
+    rows += [
+        ("a neighbour's requests with its text, with an error",
+         f"{clients['neighbour got its text']}, {clients.get('neighbour got an error', 0)}"),
+        ("requests with a logged reason", f"{sum(reasons.values())}"),
+        ("growth of the memory within the life of a server, at most", f"{growth / 2**20:.1f} MiB"),
+    ]  # fmt: skip
+    return measured_table("kernwright serve while all goes wrong at once", document,
+                          ("", "counted"), rows)  # fmt: skip

@@ -9,7 +9,8 @@ otherwise.
 
 `python bench/serve_faults.py --serve ARGUMENT ...` is the server; a line "FUNCTION CODE CALL FORM"
 of its standard input makes that call from now on fail, FORM is "once" or "sticky", and a line
-"none" takes this back. An empty FUNCTION is any.
+"none" takes this back. An empty FUNCTION is any. After a line "lost" all calls fail with an
+illegal address, and the engine's thread ends as with a GPU that is lost.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from serve_clients import TINY, Log, Served, served
 from serve_soak import check_flat, resources
@@ -47,17 +49,32 @@ def serve(arguments: list[str]) -> int:
     """The server, with faults by lines of the standard input."""
     from kernwright._core import _faults
     from kernwright.cli import main as command
+    from kernwright.llm._engine import TokenEngine
 
     _faults.install("sim")
+    engines: list[TokenEngine] = []
+    run = TokenEngine.serve
+
+    def serve_until_lost(engine: TokenEngine, between: Callable[[], None]) -> str:
+        engines.append(engine)
+        return run(engine, between) or ("the device is lost" if lost.is_set() else "")
 
     def arm() -> None:
         for line in sys.stdin:
-            if line.strip() == "none":
+            word = line.strip()
+            if word == "none":
                 _faults.disarm()
-                continue
-            function, code, call, form = line.rstrip("\n").split(" ")
-            _faults.arm(function, int(code), int(call), sticky=form == "sticky")
+            elif word == "lost":
+                lost.set()
+                _faults.arm("", 700, sticky=True)
+                for each in engines:
+                    each.close()
+            else:
+                function, code, call, form = line.rstrip("\n").split(" ")
+                _faults.arm(function, int(code), int(call), sticky=form == "sticky")
 
+    lost = threading.Event()
+    TokenEngine.serve = serve_until_lost  # type: ignore[method-assign]
     threading.Thread(target=arm, daemon=True).start()
     return command(["serve", *arguments])
 

@@ -41,3 +41,16 @@ def test_calls_of_the_driver_fail_under_load(tmp_path):
     assert made["rounds"] == 4 and sum(made["ends"].values()) == 24
     assert made["ends"]["finished"] > 0 and made["ends"]["status 500"] > 0
     assert made["reasons"]["error"] > 0
+
+
+def test_all_that_goes_wrong_at_once(tmp_path):
+    """Two lives of a server: its device is lost in the first round."""
+    options = ("--seconds", "0", "--rounds", "2", "--first", "59", "--disconnects", "4")
+    made = run("serve_endurance.py", tmp_path / "endurance.json", *options)
+    assert made["rounds"] == 2 and made["starts"] == 2
+    clients = made["clients"]
+    assert clients["losses of the device"] == 1 and clients["disconnects"] == 8
+    assert sum(made["reasons"].values()) >= clients["answers"] > 0
+    assert made["reasons"]["disconnected"] > 0
+    last = made["last"]
+    assert last["started"] == last["finished"] + last["aborted"] + last["failed"]

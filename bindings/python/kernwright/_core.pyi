@@ -17,8 +17,8 @@ from kernwright._core_attention import _attention as _attention
 from kernwright._core_attention import _attention_backward as _attention_backward
 from kernwright._core_attention import _float8_attention as _float8_attention
 from kernwright._core_attention import _paged_attention as _paged_attention
-from kernwright._core_engine import _EngineLoop as _EngineLoop
 from kernwright._core_engine import _count_valid_tokens as _count_valid_tokens
+from kernwright._core_engine import _EngineLoop as _EngineLoop
 from kernwright._core_formats import _dequantize_awq as _dequantize_awq
 from kernwright._core_formats import _dequantize_codes as _dequantize_codes
 from kernwright._core_formats import _dequantize_gguf as _dequantize_gguf

@@ -464,8 +464,9 @@ class Model(DraftWriter):
         [1, 2]
         """
         vocabulary = self.config.vocab_size
-        is_list = type(tokens) is list
-        is_valid = is_list and _count_valid_tokens(tokens, vocabulary) == len(tokens)
+        is_valid = isinstance(tokens, list) and (
+            _count_valid_tokens(tokens, vocabulary) == len(tokens)
+        )
         numbers = list(tokens) if is_valid else whole_numbers(tokens)
         if not numbers:
             raise ModelError("a prompt has one token at least, got none")
