@@ -14,6 +14,7 @@ __global__ void twice(const T* x, T* y, int n) {
   if (MODE == 1 && i < n && launches < 1) y[i] = 2 * x[i];
   if (MODE == 3 && i < n) { y[i] = 2 * x[i]; const_cast<T*>(x)[i] = 1; }
   if (MODE == 4 && i < n && launches < 3) y[i] = 2 * x[i];
+  if (MODE == 7 && i < n && launches % 3 != PHASE) y[i] = 2 * x[i];
   if (MODE == 5 && i < n) y[i] = 2 * x[i];
   if (MODE == 6 && i < n) { y[i] = 2 * abs(x[i]); const_cast<T*>(x)[i] = -x[i]; }
   __syncthreads();
@@ -22,8 +23,8 @@ __global__ void twice(const T* x, T* y, int n) {
 """
 
 
-def online(dtype, mode):
-    kernel = kw.kernel(TWICE, defines={"T": dtype})
+def online(dtype, mode, phase=0):
+    kernel = kw.kernel(TWICE, defines={"T": dtype, "PHASE": phase})
     return kernel.online(
         Space(MODE=[0, mode]), grid=1, block=64, overhead=10.0, default={"MODE": 0}
     )
@@ -50,6 +51,14 @@ def test_a_wrong_candidate_never_serves(sim, dtype, mode):
     assert [trial.status for trial in serve.trials] == ["correctness"]
     if mode in (3, 6):
         assert "const in the kernel's signature" in serve.trials[0].error
+
+
+@pytest.mark.parametrize("phase", [0, 1, 2])
+def test_a_candidate_that_is_wrong_in_every_third_launch_never_serves(sim, phase):
+    serve = online("float", 7, phase)
+    serve_all(serve, kw.arange(50, dtype="float32") + 3, kw.zeros(50))
+    assert serve.config == {"MODE": 0}
+    assert [trial.status for trial in serve.trials] == ["correctness"]
 
 
 def test_a_right_one_serves_though_the_outputs_hold_the_answer(sim):

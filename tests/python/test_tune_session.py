@@ -169,6 +169,23 @@ def test_a_kernel_that_is_right_once_is_wrong(out):
     assert found[2].times == () or found[2].times == []
 
 
+def test_a_kernel_that_is_wrong_in_every_third_launch_is_wrong():
+    text = """__device__ unsigned launches;
+    __global__ void twice(const float* x, float* y, int n) {
+      int i = threadIdx.x;
+      if (launches % 3 != WRONG) y[i] = 2 * x[i];
+      __syncthreads();
+      if (i == 0) ++launches;
+    }"""
+    tuned = Session(
+        text, Space(WRONG=[3, 0, 1, 2]), (X[:64], np.zeros(64, np.float32), 64),
+        grid=1, block=64, verify=lambda x, y, n: (None, 2 * x, None),
+    )  # fmt: skip
+    tuned.run()
+    found = {trial.config["WRONG"]: trial.status for trial in tuned.trials}
+    assert found == {3: "correct", **dict.fromkeys((0, 1, 2), "correctness")}
+
+
 def test_outputs_that_add_to_what_they_are_given_are_no_mistake():
     text = """__global__ void add(const float* x, float* sum, float* scratch, float* y, int n) {
       int i = blockIdx.x * BLOCK + threadIdx.x;

@@ -24,8 +24,8 @@ WAIT_CALLS = 16  # while a candidate is compiled or its results are on their way
 AHEAD = 4  # candidates that are compiled before they are needed
 REFUSALS = 32  # calls in a row whose arguments have no shadows
 # Verified launches of a candidate before its time is measured, and before it serves: one that is
-# right in its first launch alone must not serve.
-FIRST_CHECKS, LAST_CHECKS = 2, 1
+# right in its first launches alone, or wrong in every third one, must not serve.
+FIRST_CHECKS, LAST_CHECKS = 2, 3
 UNPROVEN = 32  # verified launches whose outputs were right before them
 
 

@@ -185,7 +185,7 @@ class Arguments:
 
 
 # A trial's verified launches. Trials of a store with fewer are measured again.
-_LAUNCHES = 3
+_LAUNCHES = 5
 _CHUNK = 1 << 15  # elements compared at once, so that what is made of them stays in the cache
 _RTOL = {"float16": 1e-2, "bfloat16": 2e-2, "float32": 1e-4, "complex64": 1e-4}
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kernwright.tune._sessions.session import Session
 
 _ENDS = (DeviceNotFound, DriverNotFound, NvrtcNotFound)  # nothing can be measured
-_FIRST_LAUNCHES, _LAST_LAUNCHES = 2, 1  # verified ones before and after the samples
+_FIRST_LAUNCHES, _LAST_LAUNCHES = 2, 3  # verified ones before and after the samples
 
 
 class SingleTrials:
