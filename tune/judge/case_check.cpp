@@ -136,7 +136,9 @@ bool CaseCheck::adds_to_outputs(const HostCase& host_case, LaunchSetting setting
     setting.repeats = true;
     for (std::size_t i = 0; i < count; ++i) {
       if (plan_[i] != Contents::free) continue;
-      const double clear = step_size(*host_case.expected[i], host_case.inputs[i].dtype);
+      const ScalarType dtype = host_case.inputs[i].dtype;
+      const double clear =
+          step_size(*host_case.expected[i], dtype, task_.tolerance_of(dtype).absolute);
       setting.steps[i] = sign != 0 ? sign * clear : std::min(clear, kUsualStep);
     }
     kernel_.forget_module();

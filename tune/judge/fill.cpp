@@ -194,14 +194,14 @@ std::vector<std::byte> steps(const HostValue& given, double size) {
   return bytes;
 }
 
-double step_size(const HostValue& expected, ScalarType dtype) {
+double step_size(const HostValue& expected, ScalarType dtype, double absolute) {
   const std::size_t width = scalar_size(expected.dtype);
   double most = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(expected.elements()); ++i) {
     const double value = std::abs(element_as_double(expected.dtype, &expected.bytes[i * width]));
     if (std::isfinite(value)) most = std::max(most, value);
   }
-  const double clear = most == 0 ? 1 : std::exp2(std::ceil(std::log2(most)) + 1);
+  const double clear = most <= absolute ? 1 : std::exp2(std::ceil(std::log2(most)) + 1);
   const bool is_whole = !is_floating(dtype) && !is_complex(dtype);
   return std::clamp(clear, is_whole ? 1.0 : 0.0, largest_step(dtype));
 }

@@ -43,6 +43,7 @@ std::uint32_t ways_of_adding(const HostValue& after, const HostValue& expected,
                              const HostValue& given, double size, double relative, double absolute);
 
 /// The size of steps that shows clearly beside these expected values, in an array of `dtype`.
-double step_size(const HostValue& expected, ScalarType dtype);
+/// Values up to `absolute`, the tolerance, are as good as zeros.
+double step_size(const HostValue& expected, ScalarType dtype, double absolute = 0);
 
 }  // namespace kernwright

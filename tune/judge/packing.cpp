@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "base/small_float.h"
+#include "core/launch/parameter_rules.h"
 #include "jit/source/source_lexer.h"
 
 namespace kernwright {
@@ -55,7 +56,7 @@ std::string name_of(const KernelSignature& signature, std::size_t index) {
 
 bool takes_elements(const Parameter& parameter, ScalarType dtype) {
   if (!parameter.scalar) return true;
-  if (*parameter.scalar == dtype) return true;
+  if (*parameter.scalar == dtype || complex_type_of(parameter) == dtype) return true;
   const std::size_t size = scalar_size(dtype);
   if (parameter.any_byte_pointee) return size == 1;
   // bool and its bytes, signed and unsigned alike only where the text says so.

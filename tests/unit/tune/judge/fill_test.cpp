@@ -87,6 +87,8 @@ TEST_CASE("fill: steps are clear beside the expected values, and the type holds 
   CHECK(step_size(doubles({100}), ScalarType::int8) == 64);
   CHECK(step_size(doubles({1}), ScalarType::boolean) == 1);
   CHECK(step_size(doubles({0, 0}), ScalarType::float16) == 1);
+  CHECK(step_size(doubles({1e-17}), ScalarType::float32, 1e-5) == 1);
+  CHECK(step_size(doubles({1e-5, 2e-5}), ScalarType::float32, 1e-5) < 1e-4);
 }
 
 TEST_CASE("fill: results that are put together with contents") {
