@@ -22,6 +22,16 @@ def test_sequences():
         same("geomspace", *ends, dtype=np.int64)
     for ends in ((0, 6, 7), (0, 2, 5), (3, 0, 4)):
         same("logspace", *ends, dtype=np.int32)
+    for dtype in ("float32", "int64"):  # ends on the device: no whole number falls below itself
+        one, ends = kw.asarray(np.array(1, dtype)), [([1000, -1000], [1, -1]), ([256], [1])]
+        assert kw.geomspace(one, 1000, 4, dtype="int64").tolist() == [1, 10, 100, 1000]
+        assert kw.geomspace(1000 * one, 1, 4, dtype="int32").tolist() == [1000, 100, 10, 1]
+        assert kw.geomspace(one, 256, 9, dtype="uint16").tolist() == [2**k for k in range(9)]
+        for start, stop in ends:
+            start, stop = (kw.asarray(np.array(end, dtype)) for end in (start, stop))
+            made = kw.geomspace(start, stop, 7, dtype="int64").numpy()
+            assert (made[0] == start.numpy()).all() and (made[-1] == stop.numpy()).all()
+        assert kw.logspace(0 * one, 5, 6, dtype="int64").tolist() == [10**k for k in range(6)]
     for name in ("logspace", "geomspace"):
         same(name, np.array([0.5, 1]), 2.0, 3)
         ends = np.array([0.5, 1], np.float32), np.array([[3], [2]], np.float32)

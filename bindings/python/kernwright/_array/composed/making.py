@@ -165,7 +165,7 @@ def logspace(
     if any(isinstance(value, Array) for value in (start, stop, base)):
         shares = _shares(num, endpoint, start, stop, base)
         made = kw.float_power(base, start + (stop - start) * shares)
-        made = made.astype(_type_of_ends(dtype, start, stop, base), copy=False)
+        made = _exact_whole(made, _type_of_ends(dtype, start, stop, base))
         return made if axis == 0 else kw.moveaxis(made, 0, axis)
     is_whole = dtype is not None and _dtype(dtype).kind in "iu"
     if is_whole or not all(map(_is_real, (start, stop, base))):
@@ -190,8 +190,10 @@ def geomspace(
     import kernwright as kw
 
     if any(isinstance(value, Array) for value in (start, stop)):
-        ratio = kw.float_power(kw.divide(stop, start), _shares(num, endpoint, start, stop))
-        made = kw.multiply(ratio, start).astype(_type_of_ends(dtype, start, stop), copy=False)
+        shares = _shares(num, endpoint, start, stop)
+        made = kw.multiply(kw.float_power(kw.divide(stop, start), shares), start)
+        made = kw.where(shares == 0, start, kw.where(shares == 1, stop, made))
+        made = _exact_whole(made, _type_of_ends(dtype, start, stop))
         return made if axis == 0 else kw.moveaxis(made, 0, axis)
     if np.any(np.equal(start, 0)) or np.any(np.equal(stop, 0)):
         raise InvalidArgument("geomspace() cannot begin or end at 0")
@@ -233,6 +235,17 @@ def _shares(num: int, endpoint: bool, *ends: Any) -> Array:
     ndim = max(array.ndim for array in arrays)
     made: Array = shares.reshape((-1,) + (1,) * ndim)
     return made
+
+
+def _exact_whole(values: Array, dtype: Any) -> Array:
+    """`values` in `dtype`. An integer type cuts off the fraction, but the power of a whole number
+    may end a rounding error below it: such a value is rounded first."""
+    import kernwright as kw
+
+    if dtype.kind in "iu" and values.dtype.kind == "f":
+        nearest = kw.rint(values)
+        values = kw.where(kw.abs(values - nearest) <= 1e-13 * kw.abs(nearest), nearest, values)
+    return values.astype(dtype, copy=False)
 
 
 def _type_of_ends(dtype: Any, *ends: Any) -> Any:
