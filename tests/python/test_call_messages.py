@@ -78,6 +78,19 @@ def test_the_argument_and_its_value_are_named(call, words):
         (lambda: kw.nn.quant.formats(nme=1), "kw.nn.quant.formats(): there is no parameter nme"),
         (lambda: kw.random.normal(shp=1), "kw.random.normal(): there is no parameter shp"),
         (lambda: kw.exp(kw.ones(1), where=True), "no parameter where (kw.where(condition, result,"),
+        (
+            lambda: kw.nanstd(1, mean=0),
+            "kw.nanstd(): there is no parameter mean (the mean is made in",
+        ),
+        (lambda: kw.var(1, mean=0), "kw.var(): there is no parameter mean (the mean is made in"),
+        (
+            lambda: kw.matmul(1, 2, axes=[]),
+            "kw.matmul(): there is no parameter axes (kw.moveaxis() ",
+        ),
+        (
+            lambda: kw.vecdot(1, 2, axes=[]),
+            "kw.vecdot(): there is no parameter axes (kw.moveaxis() ",
+        ),
         (lambda: kw.add(1, 2, dtype="f8"), "kw.add(): there is no parameter dtype (x.astype() con"),
         (
             lambda: kw.add(1, 2, casting="unsafe"),

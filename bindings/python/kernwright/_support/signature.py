@@ -25,6 +25,13 @@ _REPLACED = {
 }
 
 
+# What stands for further arguments of NumPy's, beside a parameter that tells the function's kind.
+_REPLACED_BESIDE = {
+    ("mean", "correction"): " (the mean is made in the same pass)",
+    ("axes", "x2"): " (kw.moveaxis() puts the axes of vectors and matrices last)",
+}
+
+
 class Parameter(NamedTuple):
     name: str
     kind: Any
@@ -52,6 +59,16 @@ def bound(
     return given | kwargs
 
 
+def _replacement(name: str, named: list[str], positional: list[Parameter]) -> str:
+    """A hint at what to use in place of a parameter that does not exist."""
+    everything = {*named, *(p.name for p in positional)}
+    hints = [hint for (what, beside), hint in _REPLACED_BESIDE.items()
+             if what == name and beside in everything]  # fmt: skip
+    if not hints and "out" in named and "axis" not in named:
+        hints = [_REPLACED[name]] if name in _REPLACED else []
+    return hints[0] if hints else nearest(name, named)
+
+
 def unbound(
     parameters: list[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> str | None:
@@ -61,9 +78,7 @@ def unbound(
     if not any(p.kind == VAR_KEYWORD for p in parameters):
         for name in kwargs:
             if name not in named:
-                elementwise = "out" in named and "axis" not in named
-                hint = _REPLACED.get(name, "") if elementwise else ""
-                return f"there is no parameter {name}{hint or nearest(name, named)}"
+                return f"there is no parameter {name}{_replacement(name, named, positional)}"
     filled = {p.name for p in positional[: len(args)]}
     for name in kwargs:
         if name in filled:
