@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import kernwright as kw
+from kernwright._grad import recording
 from kernwright.errors import ArgumentError
 
 
@@ -332,3 +333,13 @@ def test_second_derivatives_compute_the_product_by_itself():
     assert kw.grad(loss)(x).shape == x.shape
     with pytest.raises(ArgumentError, match="the gradient of an activation has no gradient"):
         kw.grad(lambda x: kw.sum(kw.grad(loss)(x)))(x)
+
+
+def test_column_sums_are_those_of_one_gradient():
+    gradient, other, sums = kw.ones((2, 3)), kw.ones((2, 3)), kw.ones(3)
+    recording.keep_column_sums(gradient, sums)
+    assert recording.take_column_sums(other) is None
+    assert recording.take_column_sums(gradient) is sums
+    assert recording.take_column_sums(gradient) is None  # taken once
+    recording.keep_column_sums(gradient, None)
+    assert recording.take_column_sums(gradient) is None

@@ -52,6 +52,55 @@ def test_inputs_are_drawn_from_properties():
         kw.Inputs(x=[1, 2])
 
 
+def test_a_smallest_size_beyond_the_largest_is_the_largest():
+    inputs = kw.Inputs(x="float32[n]", n="size", m="size", least=10, most={"n": 5, "m": 20})
+    drawn = [inputs(seed, case)[1:] for seed in range(3) for case in range(6)]
+    assert {n for n, _ in drawn} == {5}
+    assert {10, 20} <= {m for _, m in drawn} and all(10 <= m <= 20 for _, m in drawn)
+
+
+def test_the_first_the_middle_and_the_last_element_are_not_drawn_anew():
+    """Of two inputs that differ in a part: a kernel cannot tell them apart by these elements."""
+    inputs = kw.Inputs(x="float32[n]", n="size", least=64, most=64, values=("normal",))
+    for seed in range(0, 80, 2):
+        x, other = inputs(seed, 0)[0], inputs(seed + 1, 0)[0]
+        assert np.count_nonzero(x != other) == 16
+        assert (x == other)[[0, 32, 63]].all()
+
+
+def test_pairs_of_numbers_are_complex_ones(judge):
+    """float2 takes an array of complex numbers, as in a launch."""
+    text = """__global__ void times(const float2* x, float2* y, int n) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) y[i] = make_float2(x[i].x * x[i].x - x[i].y * x[i].y, 2 * x[i].x * x[i].y);
+    }"""
+    task = kw.Task(
+        entry="times", signature="const float2* x, float2* y, int n",
+        inputs=kw.Inputs(x="complex64[n]", y="complex64[n]", n="size", most=9, values=("normal",)),
+        reference=lambda x, y, n: (None, x.astype(np.complex128) ** 2, None), rtol=1e-4, atol=1e-4,
+    )  # fmt: skip
+    assert judge.judge(text, task).accepted
+    verdict = judge.judge(text.replace("2 * x[i].x *", "x[i].x *"), task)
+    assert verdict.status == "wrong"
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_a_kernel_may_add_though_a_case_adds_next_to_nothing(judge, seed):
+    def inputs(seed, case):
+        x = np.random.default_rng([seed, case]).standard_normal(64).astype(np.float32)
+        return x * np.float32(1e-20 if case % 2 else 1), np.zeros(1, np.float32), 64
+
+    text = """__global__ void total(const float* x, float* sum, int n) {
+      if (threadIdx.x < n) atomicAdd(sum, x[threadIdx.x]);
+    }"""
+    task = kw.Task(
+        entry="total", signature="const float* x, float* sum, int n", inputs=inputs,
+        reference=lambda x, sum, n: (None, [x.sum(dtype=np.float64)], None), cases=4, atol=1e-4,
+    )  # fmt: skip
+    verdict = judge.judge(text, task, seed=seed)
+    assert verdict.accepted, str(verdict)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int16", "bfloat16", "complex64"])
 def test_inputs_of_neighbouring_seeds_have_elements_in_common(dtype):
     inputs = kw.Inputs(
