@@ -128,6 +128,8 @@ def test_best_of_gives_the_likeliest(client):
 def test_what_the_context_does_not_hold_is_refused(client):
     status, answer = client.post("/v1/completions", {"prompt": "a", "max_tokens": 512})
     assert status == 400 and answer["error"]["code"] == "context_length_exceeded"
+    words = "this model's maximum context length is"  # what litellm looks for
+    assert words in answer["error"]["message"]
     assert "512" in answer["error"]["message"] and answer["error"]["param"] == "max_tokens"
     messages = [{"role": "user", "content": "Hi"}]
     for path, body, field in (

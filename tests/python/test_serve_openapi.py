@@ -117,6 +117,16 @@ def test_bounds_of_tokens_are_told(told):
             assert validator(told, path).is_valid(body) == fits, (path, body)
 
 
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/embeddings"])
+def test_the_length_of_cut_prompts_is_not_zero(client, told, path):
+    field = "input" if path.endswith("embeddings") else "prompt"
+    fits = validator(told, path).is_valid
+    for value, right in ((0, False), (-2, False), (-1, True), (1, True), (None, True)):
+        body = {field: "a", "truncate_prompt_tokens": value}
+        assert fits(body) is right, value
+        assert (client.post(path, body)[0] == 400) is not right, value
+
+
 def test_keys_are_told_of_and_asked_for():
     with serving(WritingEngine(llm.load(TINY)), keys=Keys({"a": "first-key"})) as client:
         assert client.ask("GET", "/openapi.json")[0] == 401

@@ -178,6 +178,8 @@ def _add_bounds(schema: dict[str, Any], limits: Limits) -> None:
             of_kind = _RULES.get(each.get("type", ""), ())
             each |= {rule: value for rule, value in rules.items() if rule.endswith(of_kind)}
 
+    for each in _forms(schema["properties"].get("truncate_prompt_tokens", {})):
+        each["not"] = {"const": 0}
     for name in ("prompt", "input"):
         if schema["properties"].get(name) == {}:
             schema["properties"][name] = _PROMPT

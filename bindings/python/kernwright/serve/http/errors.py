@@ -29,6 +29,10 @@ TYPES = {
 }
 
 
+CONTEXT_CODE = "context_length_exceeded"
+_CONTEXT_WORDS = "; this model's maximum context length is exceeded"  # clients look for these words
+
+
 class ApiError(Exception):
     """A refusal or a failure: its HTTP status, and a message that names field and limit.
 
@@ -40,6 +44,8 @@ class ApiError(Exception):
         self, status: int, message: str, *, param: str | None = None, code: str | None = None,
         retry_after: float | None = None, allow: str | None = None,
     ) -> None:  # fmt: skip
+        if code == CONTEXT_CODE:
+            message += _CONTEXT_WORDS
         super().__init__(message)
         self.status, self.message, self.param, self.code = status, message, param, code
         self.retry_after, self.allow = retry_after, allow
@@ -108,7 +114,7 @@ def as_api_error(error: BaseException) -> ApiError:
         return ApiError(429, str(error), code="queue_full", retry_after=error.retry_after)
     if isinstance(error, llm.ContextError):
         return ApiError(  # clients look for these words
-            400, f"the prompt is too long: {error}", code="context_length_exceeded"
+            400, f"the prompt is too long: {error}", code=CONTEXT_CODE
         )
     if isinstance(error, llm.EngineClosed):
         return ApiError(500, f"the engine has stopped: {_brief(error)}", code="engine_stopped")
