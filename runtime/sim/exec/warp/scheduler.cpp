@@ -207,18 +207,18 @@ void clear_registers(const Warp& warp, std::uint32_t function, std::byte* frame,
   Leftovers leftovers(warp);
   for (const FrameConstant& reg : warp.program->functions[function].zeroed) {
     std::byte* at = frame + reg.offset;
-    if (reg.bytes == kPredicateWidth) {
-      std::uint32_t bits = 0;
-      std::memcpy(&bits, at, sizeof bits);
+    if (lanes == kAllLanes && warp.worker->launch->register_seed == 0) {
+      std::memset(at, 0, reg.bytes == kPredicateWidth ? sizeof lanes : reg.bytes * kLanes);
+    } else if (reg.bytes == kPredicateWidth) {
+      auto& bits = *reinterpret_cast<std::uint32_t*>(at);
       bits = (bits & ~lanes) | (static_cast<std::uint32_t>(leftovers.next()) & lanes);
-      std::memcpy(at, &bits, sizeof bits);
-      continue;
-    }
-    for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
-      std::byte* const lane = at + static_cast<std::size_t>(std::countr_zero(m)) * reg.bytes;
-      for (std::size_t done = 0; done < reg.bytes; done += sizeof(std::uint64_t)) {
-        const std::uint64_t bits = leftovers.next();
-        std::memcpy(lane + done, &bits, std::min<std::size_t>(sizeof bits, reg.bytes - done));
+    } else {
+      for (std::uint32_t m = lanes; m != 0; m &= m - 1) {
+        std::byte* const lane = at + static_cast<std::size_t>(std::countr_zero(m)) * reg.bytes;
+        for (std::size_t done = 0; done < reg.bytes; done += sizeof(std::uint64_t)) {
+          const std::uint64_t bits = leftovers.next();
+          std::memcpy(lane + done, &bits, std::min<std::size_t>(sizeof bits, reg.bytes - done));
+        }
       }
     }
   }
