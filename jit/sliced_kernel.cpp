@@ -121,8 +121,10 @@ bool reads_shared(const SlicedKernel& twin, const Kernel& plain) {
 SlicedKernel twin_of_text(const Program& program, ProgramScope scope, const Kernel& plain,
                           const std::string& name, SliceForm form) {
   SlicedText text = slice_text(program.source(), program.options(), form);
+  const bool asks_in_loop = text.asks_in_loop;
   const Program twin(std::move(text.source), std::move(text.options), scope);
   SlicedKernel result{.kernel = load_twin(twin, plain, name, form.yields), .yields = form.yields};
+  result.asks_in_loop = asks_in_loop;
   result.code = twin.object_code(plain.device(), name);
   result.source = program.source();
   result.options = program.options();
@@ -152,7 +154,7 @@ SlicedKernel make_sliced_kernel(const Program& program, ProgramScope scope, cons
   }
   try {
     SlicedKernel twin = twin_of_text(program, scope, kernel, name, {.yields = yields});
-    if (!reads_shared(twin, kernel)) return twin;
+    if (twin.asks_in_loop || !reads_shared(twin, kernel)) return twin;
   } catch (const CompileError&) {
     // A lambda without captures, or a local class, may read the grid: see SliceForm::in_shared.
   }

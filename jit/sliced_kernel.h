@@ -17,6 +17,7 @@ namespace kernwright {
 struct SlicedKernel {
   Kernel kernel;
   bool yields = false;
+  bool asks_in_loop = false;  ///< each block stays for many tiles and asks in front of each
   /// __constant__ variables of the kernel's module and of the twin's: a launch of the twin needs
   /// the values of the first in the second.
   std::vector<std::pair<ModuleSymbol, ModuleSymbol>> constants = {};

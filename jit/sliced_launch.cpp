@@ -67,14 +67,9 @@ SlicedLaunch::SlicedLaunch(const Kernel& kernel, const LaunchConfig& config,
   if (blocks() > std::numeric_limits<std::uint32_t>::max() - kMostBlocks) {
     throw NotSliceable(slice_refusal(kernel, format("{} blocks are too many to count", blocks())));
   }
-  const Dim3 cluster = cluster_extents(kernel, config);
-  cluster_ = std::max(1U, cluster.x);
-  if (cluster.y > 1 || cluster.z > 1 || (words != 0 && cluster.x > 1)) {
-    throw NotSliceable(slice_refusal(
-        kernel, format("its clusters of {} x {} x {} blocks {}", cluster.x, cluster.y, cluster.z,
-                       words != 0 ? "would have to stop together" : "are no rows of the grid")));
-  }
   sliced_ = Program::sliced(kernel, words != 0);
+  refuse_clusters(kernel);
+  if (sliced_->asks_in_loop) config_.grid = config.grid;
   try {
     LaunchConfig one = config;
     one.grid = {cluster_, 1, 1};
@@ -87,6 +82,17 @@ SlicedLaunch::SlicedLaunch(const Kernel& kernel, const LaunchConfig& config,
                        kArgumentAlignment);
     bytes_.resize(offsets_.back() + parameters[i].size);
     std::memcpy(bytes_.data() + offsets_.back(), arguments[i], parameters[i].size);
+  }
+}
+
+void SlicedLaunch::refuse_clusters(const Kernel& kernel) {
+  const Dim3 cluster = cluster_extents(kernel, config_);
+  cluster_ = std::max(1U, cluster.x);
+  const bool stops_alone = words_ != 0 && !sliced_->asks_in_loop;
+  if (cluster.y > 1 || cluster.z > 1 || (stops_alone && cluster.x > 1)) {
+    throw NotSliceable(slice_refusal(
+        kernel, format("its clusters of {} x {} x {} blocks {}", cluster.x, cluster.y, cluster.z,
+                       stops_alone ? "would have to stop together" : "are no rows of the grid")));
   }
 }
 

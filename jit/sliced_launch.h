@@ -25,11 +25,14 @@ class SlicedLaunch {
   /// Kernel::launch() throws for the configuration, and NotSliceable: for code without a text, a
   /// text or PTX that slice_text() or slice_ptx() refuses, kernels that keep values in __device__
   /// or __managed__ variables, cooperative launches, clusters that are no rows of blocks (with
-  /// `words`: any cluster), and without room for the twin's shared memory.
+  /// `words`: any cluster, unless the kernel asks in the loop), and without room for the twin's
+  /// shared memory.
   SlicedLaunch(const Kernel& kernel, const LaunchConfig& config, std::span<void* const> arguments,
                const LaunchSite& site = {}, CUdeviceptr words = 0);
 
   const SlicedKernel& twin() const noexcept { return *sliced_; }
+  /// With `words`: the work is done when the next block, or tile, has become this number.
+  std::uint64_t end() const noexcept { return sliced_->asks_in_loop ? kAllTaken : blocks(); }
   /// Blocks of slice_grid(), and those not yet queued. With `words` the device alone knows the
   /// latter: left() stays.
   std::uint64_t blocks() const noexcept { return config_.grid.count(); }
@@ -37,12 +40,18 @@ class SlicedLaunch {
 
   /// Queues the next blocks on the configuration's stream, at most `max_blocks` (at least 1; whole
   /// clusters), and returns how many. With `words`: launches so many blocks, each of which runs the
-  /// next block of the grid, or ends at once where none is left or the order to stop is given. The
-  /// sum of all slices is the whole launch: the same results in all bits unless they depend on the
-  /// time when blocks run. Throws as Kernel::launch() does; the blocks then count as not queued.
+  /// next block of the grid, or ends at once where none is left or the order to stop is given;
+  /// blocks of SlicedKernel::asks_in_loop take tiles until then, as many blocks as the grid has.
+  /// The sum of all slices is the whole launch: the same results in all bits unless they depend on
+  /// the time when blocks run. Throws as Kernel::launch() does; the blocks then count as not
+  /// queued.
   std::uint64_t queue(std::uint64_t max_blocks);
 
  private:
+  /// The next tile behind the last one (product/yield.cuh).
+  static constexpr std::uint64_t kAllTaken = std::uint64_t{1} << 30;
+
+  void refuse_clusters(const Kernel& kernel);
   void copy_constants() const;
 
   std::shared_ptr<const SlicedKernel> sliced_;

@@ -73,6 +73,7 @@
 #include "kernels_src/include/product/tensor_core.cuh.h"
 #include "kernels_src/include/product/tma.cuh.h"
 #include "kernels_src/include/product/weight_codes.cuh.h"
+#include "kernels_src/include/product/yield.cuh.h"
 #include "kernels_src/include/random/random_continuous.cuh.h"
 #include "kernels_src/include/random/random_discrete.cuh.h"
 #include "kernels_src/include/random/random_fills.cuh.h"
@@ -210,6 +211,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(wgmma_row_accumulators),
     KW_HEADER(wgmma_rows),
     KW_HEADER(wide_gradient_accumulators),
+    KW_HEADER(yield),
 };
 #undef KW_HEADER
 

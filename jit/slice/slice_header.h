@@ -11,11 +11,19 @@ inline constexpr std::string_view kSliceBegin = "KERNWRIGHT_SLICE_";
 /// Defined for SliceForm::yields and SliceForm::in_shared.
 inline constexpr std::string_view kSliceYields = "KERNWRIGHT_SLICE_YIELDS_";
 inline constexpr std::string_view kSliceShared = "KERNWRIGHT_SLICE_SHARED_";
+/// Defined as well as the first for a text with the name of the words: blocks keep the index and
+/// the grid of the launch, and ask in front of each tile.
+inline constexpr std::string_view kSliceLoop = "KERNWRIGHT_SLICE_LOOP_";
+inline constexpr std::string_view kYieldWordsName = "KERNWRIGHT_YIELD_WORDS";
 
 /// Functions beside kernels see the two objects in shared memory. With SliceForm::in_shared one
 /// thread writes them in front of a barrier. Else all threads write them, for functions that are
 /// inlined: the compiler then leaves the objects out. Where it does not, that form is of no use.
 inline constexpr std::string_view kSliceHeader = R"cuda(#pragma once
+#ifdef KERNWRIGHT_SLICE_LOOP_
+#define KERNWRIGHT_YIELD_WORDS kernwright_words
+#define KERNWRIGHT_SLICE_ (void)kernwright_first, (void)kernwright_grid;
+#else
 static __shared__ uint3 kernwright_blockIdx, kernwright_gridDim;
 namespace kernwright_slices {
 __device__ __forceinline__ bool is_first() {
@@ -82,6 +90,7 @@ __device__ __forceinline__ bool take_block(uint3& at, const uint3& grid, unsigne
 #endif
 #define blockIdx kernwright_blockIdx
 #define gridDim kernwright_gridDim
+#endif
 )cuda";
 
 }  // namespace kernwright

@@ -204,6 +204,8 @@ SlicedText slice_text(const Source& source, const ProgramOptions& options, Slice
   for (auto& [name, text] : result.options.headers) text = slice_one(text, name, form);
   result.options.headers[std::string(kSliceHeaderName)] = kSliceHeader;
   if (form.yields) result.options.defines[std::string(kSliceYields)] = "";
+  result.asks_in_loop = form.yields && source.text.find(kYieldWordsName) != std::string::npos;
+  if (result.asks_in_loop) result.options.defines[std::string(kSliceLoop)] = "";
   if (form.in_shared) result.options.defines[std::string(kSliceShared)] = "";
   return result;
 }

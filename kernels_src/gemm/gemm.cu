@@ -136,5 +136,6 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   static_assert(!kRagged || (Order::kA && Order::kB));
   declare_accumulators<Of::kWaves, Of::kSums>();
   const Direct<ProductTypes<In, Out, Of, Order, kStore, Finish>, kRagged> work;
-  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given);
+  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given,
+              KERNWRIGHT_YIELD_WORDS);
 }

@@ -251,5 +251,6 @@ __global__ void __launch_bounds__(Of::kThreads, 1)
   using Work = Promoted<Types, kScales, ScheduleOf<Given>::Type::kGrouped>;
   declare_accumulators<1, Work::kPartSums>();
   const Work work(map_scales, scales, with.alpha);
-  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given);
+  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given,
+              KERNWRIGHT_YIELD_WORDS);
 }

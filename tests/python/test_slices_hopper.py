@@ -151,6 +151,47 @@ def test_attention_that_yields_goes_on():
     assert out.numpy().tobytes() == whole.numpy().tobytes()
 
 
+# Rows and columns of a tile, stages, warpgroups, whether they take turns, blocks of a cluster.
+YIELDING = [(64, 64, 3, 1, False, 1), (128, 64, 3, 2, False, 2), (64, 128, 3, 2, True, 2)]
+
+
+def yields_and_goes_on(call):
+    """`call` stops after two tiles or some more, and the next one computes the others."""
+    whole = call().numpy()
+    words, parts = kw.asarray(np.array([3, 0], np.uint32)), []
+    for order in (3, 0):
+        words[0] = order
+        with kw.slices(2**31 - 1, strict=True, words=words.ptr) as cut:
+            parts.append(call().numpy())  # another array: it has the tiles of this launch alone
+        assert cut.queued == cut.launches == 1
+        assert 2 <= int(words[1]) < 2**30 if order else int(words[1]) >= 2**30
+    bits = f"u{whole.dtype.itemsize}"
+    first, second = (part.view(bits) == whole.view(bits) for part in parts)
+    assert not first.all() and not second.all()
+    assert (first | second).all()
+
+
+@hopper_alone
+@pytest.mark.parametrize("tile", YIELDING, ids=str)
+def test_products_that_yield_go_on(tile):
+    a, b = normal(520, 200), normal(200, 400)
+    yields_and_goes_on(lambda: _core._gemm(a, b, tile=tile, splits=1))
+
+
+@hopper_alone
+def test_products_of_groups_that_yield_go_on():
+    ends = kw.asarray(np.array([70, 201, 400], np.int32))
+    x, w = normal(400, 136), normal(3, 520, 136)
+    yields_and_goes_on(lambda: _core._grouped_product(x, w, ends, "ends", tile=GROUPED[0]))
+
+
+@hopper_alone
+def test_products_with_scales_that_yield_go_on():
+    a, b = normal(600, 128, dtype="float8_e4m3fn"), normal(700, 128, dtype="float8_e4m3fn")
+    scale = kw.ones(())
+    yields_and_goes_on(lambda: kw.nn.scaled_matmul(a, b.T, scale, scale))
+
+
 @simulated_elsewhere
 def test_on_a_simulated_device_of_9_0():
     run_at_9_0(__file__)

@@ -5,6 +5,7 @@
 #include <kernwright/overlap.cuh>
 #include <kernwright/product_store.cuh>
 #include <kernwright/wgmma_accumulators.cuh>
+#include <kernwright/yield.cuh>
 
 namespace kernwright {
 
@@ -82,7 +83,12 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
 
 /// Whether blocks take tiles dynamically: tiles at the ends of groups take less time.
 template <typename Of, typename Schedule>
-constexpr bool kDeals = Schedule::kGrouped&& Of::kCluster == 1 && !Of::kAlternates;
+constexpr bool kDeals = !kYields && Schedule::kGrouped && Of::kCluster == 1 && !Of::kAlternates;
+
+/// The tiles of a kernel that yields. The producer is at most the stages and two tiles in front of
+/// any warpgroup, and one more that takes turns with another.
+template <typename Of>
+using TicketsOf = YieldTickets<Of::kCluster, Of::kStages + 3>;
 
 constexpr int kFetchedSteps = 3;
 
@@ -117,7 +123,8 @@ struct PlannedTile {
 template <typename Work, typename Schedule>
 __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
                                          const Result& result, const Schedule& schedule,
-                                         unsigned rank, int first, int apart, int tiles) {
+                                         unsigned rank, int first, int apart, int tiles,
+                                         const TicketsOf<typename Work::Of>& tickets) {
   using Of = typename Work::Of;
   using Finish = typename Work::Finish;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
@@ -129,7 +136,10 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   Ring<Of::kStages> ring;
   int turn = 0, number = 0;
   const auto has = [&](int& tile) {
-    if constexpr (kDeals<Of, Schedule>) {
+    if constexpr (kYields) {
+      tile = tickets.read(number);
+      return tile < tiles;
+    } else if constexpr (kDeals<Of, Schedule>) {
       shared.full[ring.stage].wait(ring.parity);
       tile = schedule.dealt[ring.stage];
       return tile >= 0;
@@ -143,7 +153,8 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
                        column_tile<Of>(at, rank) * kColumnsOf<Of, Finish>, true};
   };
   // Divisions take time, which products hide.
-  constexpr bool kAhead = Work::kPlansAhead && !kDeals<Of, Schedule> && !Of::kAlternates;
+  constexpr bool kAhead =
+      Work::kPlansAhead && !kDeals<Of, Schedule> && !Of::kAlternates && !kYields;
   PlannedTile next{};
   typename Work::Kept kept{};
   for (int tile = first; has(tile); tile += apart, ++number) {
@@ -210,17 +221,20 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
 }
 
 /// All of a kernel. Of::kThreads threads; blocks in clusters of Of::kCluster. `given`: a Problem,
-/// or one of groups (product_tiles.cuh).
+/// or one of groups (product_tiles.cuh). `words`: of a kernel that yields.
 template <typename Work, typename Given>
 __device__ __forceinline__ void run_product(const Work& work, unsigned char* storage,
                                             const OperandMaps& maps, const Result& result,
-                                            const Given& given) {
+                                            const Given& given, unsigned* words) {
+  static_assert(!kYields || Work::Of::kParts == 1);  // its blocks have one tile each
   using Of = typename Work::Of;
   const Shared<Work> shared(storage);
   const Problem& of = ScheduleOf<Given>::sizes(given);
   const typename ScheduleOf<Given>::Type schedule(given, shared.table());
   const unsigned rank = Of::kCluster * Of::kParts == 1 ? 0 : cluster_rank();
+  const TicketsOf<Of> tickets;
   if (threadIdx.x == 0) {
+    tickets.init();
     prefetch(maps.a);
     prefetch(maps.b);
     if (Work::kStore == kByCopies) prefetch(result.map);
@@ -290,8 +304,16 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     if (__shfl_sync(~0u, threadIdx.x / 32, 0) == 0 && is_elected()) {
       Ring<Of::kStages> ring;
       constexpr bool kAsks = kDeals<Of, typename ScheduleOf<Given>::Type>;
-      int next = 0;
-      for (int tile = first; tile < tiles; tile = kAsks ? next : tile + apart) {
+      int next = 0, number = 0;
+      const auto following = [&](int tile) {
+        if constexpr (kYields) {
+          return tickets.take(words, tiles, rank, number++);
+        } else {
+          return kAsks ? next : tile + apart;
+        }
+      };
+      if constexpr (kYields) pdl_wait();  // for the words
+      for (int tile = kYields ? following(0) : first; tile < tiles; tile = following(tile)) {
         if constexpr (kAsks) {
           next = apart + schedule.take(tiles);
           shared.empty[ring.stage].wait(ring.parity ^ 1);
@@ -318,7 +340,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
     pdl_wait();
-    multiply(work, shared, result, schedule, rank, first, apart, tiles);
+    multiply(work, shared, result, schedule, rank, first, apart, tiles, tickets);
   }
 }
 

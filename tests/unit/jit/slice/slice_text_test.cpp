@@ -115,3 +115,15 @@ TEST_CASE("slice text: odd texts come back, whatever they are") {
     CHECK_NOTHROW(sliced(text));
   }
 }
+
+TEST_CASE("slice text: a text with the name of the words asks in its loop") {
+  const Source text{.text = "__global__ void f() { g(KERNWRIGHT_YIELD_WORDS); }", .directory = {}};
+  const SlicedText yielding = slice_text(text, {}, {.yields = true});
+  CHECK(yielding.asks_in_loop);
+  CHECK(yielding.options.defines.contains("KERNWRIGHT_SLICE_LOOP_"));
+  const SlicedText plain = slice_text(text, {}, {});
+  CHECK_FALSE(plain.asks_in_loop);
+  CHECK_FALSE(plain.options.defines.contains("KERNWRIGHT_SLICE_LOOP_"));
+  const Source other{.text = "__global__ void f() {}", .directory = {}};
+  CHECK_FALSE(slice_text(other, {}, {.yields = true}).asks_in_loop);
+}
