@@ -42,7 +42,8 @@ std::int64_t skinny_box_splits(const SkinnyShape& shape, const SkinnyPlan& plan,
   return (busy + blocks / 2) / blocks;
 }
 
-constexpr std::int64_t kByteRows = 1024;                   ///< of the weights, at least
+constexpr std::int64_t kByteRows = 512;                    ///< of the weights, at least
+constexpr std::int64_t kTiledByteRows = 4096;              ///< tiles are faster with 16 rows of x
 constexpr std::int64_t kByteSize = std::int64_t{1} << 20;  ///< numbers of weights, at least
 constexpr std::int64_t kVeryMany = 256;                    ///< rows for each multiprocessor
 
@@ -95,9 +96,11 @@ bool fits_skinny_bytes(const SkinnyShape& shape) {
 bool takes_skinny_bytes(const SkinnyShape& shape) {
   const std::int64_t size = shape.n * shape.k, blocks = ceil_div(shape.n, 64);
   if (!fits_skinny_bytes(shape) || !shape.overlapping) return false;
-  if (shape.m > 16) return shape.n >= kByteRows && size >= kByteSize;
-  // Fewer rows of x gain with very many rows of the weights, or with long ones where two blocks
-  // that share k occupy most multiprocessors.
+  const bool fills = shape.n >= kByteRows && size >= kByteSize;
+  if (shape.m > 16) return fills;
+  // Fewer rows of x gain with few or very many rows of the weights, or with long ones where two
+  // blocks that share k occupy most multiprocessors.
+  if (fills && shape.n < kTiledByteRows) return true;
   if (has_very_many_rows(shape)) return true;
   return size >= 2 * kLargeSkinny && 2 * blocks <= shape.multiprocessors &&
          8 * blocks >= std::int64_t{3} * shape.multiprocessors;

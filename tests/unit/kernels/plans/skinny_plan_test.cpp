@@ -350,7 +350,11 @@ TEST_CASE("skinny plan: many rows and weights of one byte are products by warpgr
   CHECK(kernel(16, 4096, 4096) == SkinnyKernel::tiles);
   CHECK(kernel(16, 128256, 4096) == SkinnyKernel::bytes);
   CHECK(kernel(8, 128256, 4096) == SkinnyKernel::tiles);
-  CHECK(kernel(64, 1023, 8192) == SkinnyKernel::staged);
+  CHECK(kernel(64, 511, 8192) == SkinnyKernel::staged);
+  CHECK(kernel(32, 512, 3584) == SkinnyKernel::bytes);
+  CHECK(kernel(16, 3584, 3584) == SkinnyKernel::bytes);
+  CHECK(kernel(9, 1024, 4096) == SkinnyKernel::bytes);
+  CHECK(kernel(8, 1024, 4096) == SkinnyKernel::tiles);
   struct Case {
     std::int64_t n, k;
     int warps, teams, splits;
