@@ -7,7 +7,6 @@ from hopper import HOPPER, run_at_9_0, simulated_elsewhere
 from scipy.special import ndtr
 
 import kernwright as kw
-from kernwright._grad.table import products
 from kernwright.errors import ArgumentError
 
 TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
@@ -72,37 +71,6 @@ def test_layouts_batches_and_types():
     assert fused(kw.ones((0, 16), "float16"), kw.ones((16, 8), "float16"), "x").shape == (0, 8)
     empty = fused(kw.ones((3, 0), "float16"), kw.ones((0, 8), "float16"), "x + 2")
     assert (empty.numpy() == 2).all()
-
-
-def layer_values(*shape, seed=0):
-    return kw.asarray(values(*shape, dtype="bfloat16", seed=seed))
-
-
-@pytest.mark.parametrize("biased", [True, False])
-def test_gradients_end_in_slopes_on_wgmma_and_elsewhere(monkeypatch, biased):
-    """Of the bits of two kernels, but for the bias, which sums what was rounded."""
-    x, g = layer_values(2, 136, 32), layer_values(2, 136, 32, seed=1)
-    weight, back = layer_values(64, 32, seed=2), layer_values(32, 64, seed=3)
-    bias = layer_values(64, seed=4) if biased else None
-
-    def layers(x, weight, back, *bias):
-        return kw.nn.linear(kw.nn.linear(x, weight, *bias, activation="gelu_tanh"), back)
-
-    given = (x, weight, back) if bias is None else (x, weight, back, bias)
-    found, names = [], []
-    for least in (256, 1 << 40):
-        monkeypatch.setattr(products, "_LEAST_ROWS", least)
-        found.append(kw.vjp(layers, *given)[1](g))
-        with kw.profile() as seen:
-            kw.vjp(layers, *given)[1](g)
-        names.append([each.name for each in seen.activities])
-    for one, two in zip(found[0][:3], found[1][:3], strict=True):
-        assert one.numpy().tobytes() == two.numpy().tobytes()
-    assert not any("activate_backward" in name for name in names[0]), names[0]
-    assert any("activate_backward" in name for name in names[1]), names[1]
-    if biased:
-        one, two = (each[3].astype("float32").numpy() for each in found)
-        np.testing.assert_allclose(one, two, atol=2**-7 * abs(two).max())
 
 
 @pytest.mark.skipif(not HOPPER, reason="needs compute capability 9.0")

@@ -8,7 +8,6 @@ import pytest
 
 import kernwright as kw
 from kernwright._grad import recording
-from kernwright.errors import ArgumentError
 
 
 def normal(*shape, dtype="bfloat16", seed=0):
@@ -308,31 +307,6 @@ def test_a_mean_of_one_chunk_is_a_kernel_of_the_loss():
     names = kernels(lambda: kw.value_and_grad(loss, (0, 1))(x, w))
     assert not any(name.startswith(("reduce_", "cast", "flat<Divide")) for name in names), names
     assert loss(x, w).item() == kw.value_and_grad(loss, (0, 1))(x, w)[0].item()
-
-
-def test_an_activation_that_more_than_a_layer_reads_gets_the_sum():
-    x, g = normal(256, 32), normal(256, 32, seed=1)
-    weight, back = normal(64, 32, seed=2), normal(32, 64, seed=3)
-
-    def layers(x, copied):
-        y = kw.nn.linear(x, weight, activation="silu")
-        return kw.nn.linear(y * 1 if copied else y, back) + y[:, :32] + kw.nn.linear(y, back)
-
-    one, two = (kw.vjp(lambda x, c=c: layers(x, c), x)[1](g)[0] for c in (False, True))
-    scale = abs(two.astype("float32").numpy()).max()
-    apart = one.astype("float32").numpy() - two.astype("float32").numpy()
-    assert abs(apart).max() <= 2**-7 * scale
-
-
-def test_second_derivatives_compute_the_product_by_itself():
-    x, weight, back = normal(256, 16), normal(32, 16, seed=1), normal(16, 32, seed=2)
-
-    def loss(x):
-        return kw.sum(kw.nn.linear(kw.nn.linear(x, weight, activation="silu"), back))
-
-    assert kw.grad(loss)(x).shape == x.shape
-    with pytest.raises(ArgumentError, match="the gradient of an activation has no gradient"):
-        kw.grad(lambda x: kw.sum(kw.grad(loss)(x)))(x)
 
 
 def test_column_sums_are_those_of_one_gradient():

@@ -15,7 +15,6 @@ from kernwright._grad.recording import (
     recordings,
     user_line,
 )
-from kernwright._grad.table.products import Product
 from kernwright.errors import InvalidArgument
 
 
@@ -25,14 +24,11 @@ class _Sum:
 
     __slots__ = ("is_joined", "parts")
 
-    def __init__(self, first: Array | Product) -> None:
-        self.parts: list[Any] = [first]
+    def __init__(self, first: Array) -> None:
+        self.parts = [first]
         self.is_joined = False  # whether the kernel of an operation has added two to the first
 
-    def add(self, part: Array | Product) -> None:
-        part = part.computed() if isinstance(part, Product) else part
-        if isinstance(self.parts[0], Product):
-            self.parts[0] = self.parts[0].computed()
+    def add(self, part: Array) -> None:
         if len(self.parts) == 1:
             self.parts.append(part)
             return
@@ -43,10 +39,8 @@ class _Sum:
             done = wide + self.parts[1]
         self.parts = [done, part]
 
-    def total(self, node: _Node, number: int) -> Any:
+    def total(self, node: _Node, number: int) -> Array:
         made = self.parts[0] if len(self.parts) == 1 else self.parts[0] + self.parts[1]
-        if isinstance(made, Product):
-            return made
         return as_operand(made, (node, number))
 
 
@@ -85,7 +79,7 @@ def gradients(
     sums: dict[_Node, list[_Sum | None]] = {}
     waiting: list[tuple[int, _Node]] = []
 
-    def arrive(place: Place, part: Array | Product) -> None:
+    def arrive(place: Place, part: Array) -> None:
         node, number = place
         if node not in sums:
             sums[node] = [None] * node.size
@@ -116,7 +110,7 @@ def gradients(
             if joined is not None:
                 sums[joined[0]][joined[1]] = None
             for place, part in _pulled(node, arrived, options):
-                arrive(place, part if isinstance(part, Product) else as_operand(part, place))
+                arrive(place, as_operand(part, place))
             if joined is not None:
                 sums[joined[0]][joined[1]].is_joined = True  # type: ignore[union-attr]
     finally:
@@ -151,23 +145,20 @@ def _joined(
     found = sums[operand][number] if joint.adds and operand in sums else None
     if found is None or found.is_joined or len(found.parts) > 1:
         return options, None
-    if isinstance(found.parts[0], Product):
-        return options, None
     return {**options, "added": found.parts[0]}, (operand, number)
 
 
-def _pulled(node: _Node, given: list[Any], options: dict[str, Any]) -> list[tuple[Place, Any]]:
+def _pulled(
+    node: _Node, given: list[Array | None], options: dict[str, Any]
+) -> list[tuple[Place, Array]]:
     """The gradients of a node's operands. Complex ones are those of the real and the imaginary part
     as one number, as in torch: a pullback gets the conjugate, and its result is conjugated."""
-    turned = any(isinstance(each, Array) and each.dtype.kind == "c" for each in given)
+    turned = any(each is not None and each.dtype.kind == "c" for each in given)
     if turned:
         given = [None if each is None else kw.conj(each) for each in given]
     found: list[tuple[Place, Any]]
     if node.joint is None:
-        found = [
-            ((operand, number), _part(operand, pull, given[0]))
-            for operand, number, pull in node.edges
-        ]
+        found = [((operand, number), pull(given[0])) for operand, number, pull in node.edges]
     else:
         parts = node.joint(*given, **options)
         found = [((operand, number), parts[i]) for operand, number, i in node.edges]
@@ -176,17 +167,6 @@ def _pulled(node: _Node, given: list[Any], options: dict[str, Any]) -> list[tupl
         for place, part in found
         if part is not None
     ]
-
-
-def _part(operand: _Node, pull: Any, given: Any) -> Any:
-    """What an operand gets. A product goes to the activation that made the operand uncomputed, as
-    long as nothing records the sweep: one kernel can compute both."""
-    if not hasattr(pull, "weight") or recordings():
-        return pull(given)
-    before = [operand.joint] if operand.joint is not None else [each for *_, each in operand.edges]
-    if len(before) != 1 or not hasattr(before[0], "takes_product"):
-        return pull(given)
-    return Product(given, pull)
 
 
 def _refuse_overwritten(recording: Recording, node: _Node) -> None:

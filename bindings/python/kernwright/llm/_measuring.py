@@ -217,17 +217,19 @@ def drafting(model: Model, draft: Draft, new: int, repeats: int = 5) -> dict[str
     assert loaded is not None
 
     def pair(bias: dict[int, float], temperature: float, chosen: Draft) -> tuple[Any, Any, Any]:
-        """The times of a token without drafts and with them, measured in turn, and a text."""
+        """The times of a token without drafts and with them, measured in turn, and a text. Each
+        turn begins with a call that makes an engine and records its graphs."""
         times: dict[bool, list[float]] = {False: [], True: []}
-        for _ in range(repeats + 1):  # the first ones record the graphs
-            for drafts, found in times.items():
+        for drafts in (False, True) * 2:
+            for call in range(repeats + 1):
                 begin = time.perf_counter()
                 made = model.generate(
                     _prompts(model, 1, 32)[0], max_tokens=new, ignore_eos=True, logit_bias=bias,
                     temperature=temperature, seed=1, draft=chosen if drafts else "none",
                 )  # fmt: skip
-                found.append((time.perf_counter() - begin) / new)
-        return _quartiles(times[False][1:]), _quartiles(times[True][1:]), made
+                if call > 0:
+                    times[drafts].append((time.perf_counter() - begin) / new)
+        return _quartiles(times[False]), _quartiles(times[True]), made
 
     plain, found, made = pair({}, 1.0, loaded)
     text = {

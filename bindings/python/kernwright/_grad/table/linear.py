@@ -16,7 +16,6 @@ from kernwright import _core
 from kernwright._core import Array
 from kernwright._grad.recording import Pairs, is_traced, take_column_sums
 from kernwright._grad.table import adjugates
-from kernwright._grad.table.products import product_pull
 from kernwright.errors import ArgumentError
 
 
@@ -51,8 +50,6 @@ def linear(
         wide = (weight.astype("float32") * scale.reshape(-1, 1)).astype(g.dtype)
         return _product(g, wide, precision)
 
-    if scale is None:
-        product_pull(of_x, weight)
     return (
         (x, of_x),
         (weight, lambda g: _core._matmul(t(_rows(g)), _rows(x), precision)),

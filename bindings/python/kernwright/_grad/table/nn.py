@@ -21,7 +21,6 @@ from kernwright._grad.recording import (
     note_write,
 )
 from kernwright._grad.table.linear import linear
-from kernwright._grad.table.products import SLOPES, Product
 from kernwright.errors import ArgumentError
 
 
@@ -35,31 +34,11 @@ def constant(name: str, **operands: Any) -> None:
 
 
 def activate(y: Array, kind: str, x: Array, a: float, b: float) -> Pairs:
-    def pull(g: Array | Product) -> Any:
-        if isinstance(g, Product):
-            made = g.through(kind, x)
-            if made is not None:
-                return made
-            g = g.computed()
-        return _core._activate_backward(kind, g, x, a, b)
-
-    if kind in SLOPES:
-        pull.takes_product = True  # type: ignore[attr-defined]
-    return ((x, pull),)
+    return ((x, lambda g: _core._activate_backward(kind, g, x, a, b)),)
 
 
 def bias_activate(y: Array, kind: str, x: Array, bias: Array, a: float, b: float) -> Joint:
-    def pull(g: Array | Product) -> Sequence[Any]:
-        if isinstance(g, Product):
-            made = g.through(kind, x, bias)
-            if made is not None:
-                return made, kw.sum(made.reshape(-1, bias.size), axis=0, dtype=made.dtype)
-            g = g.computed()
-        return _core._bias_activate_backward(kind, g, x, bias, a, b)
-
-    if kind in SLOPES:
-        pull.takes_product = True  # type: ignore[attr-defined]
-    return (x, bias), (y,), pull
+    return (x, bias), (y,), lambda g: _core._bias_activate_backward(kind, g, x, bias, a, b)
 
 
 def gate(y: Array, kind: str, gate: Array, up: Any = None) -> Joint:
