@@ -36,6 +36,20 @@ SchedulerOptions checked(Device& device, SchedulerOptions options) {
   return options;
 }
 
+/// The half of the idle accounts that nobody has used for longest, so that names of models that do
+/// not come back take no memory for ever. An account stays while arrays of its model live, and
+/// while its limit of device time counts what it used.
+void drop_accounts(std::map<std::string, std::shared_ptr<Tenant>, std::less<>>& tenants, Time now) {
+  std::vector<std::shared_ptr<Tenant>> idle;
+  for (const auto& [name, tenant] : tenants) {
+    if (tenant->is_idle(now)) idle.push_back(tenant);
+  }
+  const auto half = idle.begin() + static_cast<std::ptrdiff_t>((idle.size() + 1) / 2);
+  std::nth_element(idle.begin(), half, idle.end(),
+                   [](const auto& a, const auto& b) { return a->left < b->left; });
+  for (auto each = idle.begin(); each != half; ++each) tenants.erase((*each)->name());
+}
+
 }  // namespace
 
 SchedulerState::SchedulerState(Device& target, SchedulerOptions given)
@@ -56,8 +70,8 @@ SchedulerState::SchedulerState(Device& target, SchedulerOptions given)
   }
 }
 
-void SchedulerCore::note(Task& task, TaskState state, std::string reason) {
-  task.changes_[task.change_count_++] = {state, clock->now(), std::move(reason)};
+void SchedulerCore::note(Task& task, TaskState state, std::string reason, Time now) {
+  task.changes_[task.change_count_++] = {state, now, std::move(reason)};
   task.state_.store(state, std::memory_order_release);
 }
 
@@ -99,9 +113,9 @@ void SchedulerCore::leave_tenant(Task& task) noexcept {
   const bool was_admitted =
       task.change_count_ >= 3 && task.changes_[2].state == TaskState::admitted;
   if (was_admitted && --tenant.admitted == 0) tenant.held = Reservation();
-  if (--tenant.live == 0 && task.spec_.model.empty() && task.spec_.share) {
-    tenants_.erase(tenant.name());
-  }
+  if (--tenant.live != 0) return;
+  tenant.left = task.changes_[task.change_count_ - 1].time;
+  if (task.spec_.model.empty() && task.spec_.share) tenants_.erase(tenant.name());
 }
 
 std::optional<Event> SchedulerCore::mark_behind(const Stream& behind) {
@@ -188,7 +202,7 @@ bool SchedulerCore::may_run_inline(const Task& task) const {
 }
 
 /// Takes what the task asks for, and gives it a place on a stream.
-bool SchedulerCore::admit(Task& task) {
+bool SchedulerCore::admit(Task& task, Time now) {
   const Amount amount = to_reserve(task);
   const Qos qos = task.qos();
   std::size_t lane = lanes_.size();
@@ -211,8 +225,8 @@ bool SchedulerCore::admit(Task& task) {
   ++running_[ordinal(qos)];
   ++task.tenant_->admitted;
   ++issuing_;
-  if (qos != Qos::best_effort) pacer_.note_urgent(clock->now());
-  note(task, TaskState::admitted, {});
+  if (qos != Qos::best_effort) pacer_.note_urgent(now);
+  note(task, TaskState::admitted, {}, now);
   return true;
 }
 
@@ -266,7 +280,7 @@ TaskPointer SchedulerCore::next(Lock& lock, std::optional<Qos> qos) {
       startable_[ordinal(task->qos())].notify_one();
       return nullptr;
     }
-    if (!is_other && admit(*task)) {
+    if (!is_other && admit(*task, clock->now())) {
       waiting_.remove(task);
       return task;
     }
@@ -278,7 +292,7 @@ TaskPointer SchedulerCore::next(Lock& lock, std::optional<Qos> qos) {
   return nullptr;
 }
 
-void SchedulerCore::line_up(const TaskPointer& task) {
+void SchedulerCore::line_up(const TaskPointer& task, Time now) {
   std::string reason;
   if (task->predecessors_ != 0) {
     reason = format("waits for the work of {} to be queued",
@@ -294,7 +308,7 @@ void SchedulerCore::line_up(const TaskPointer& task) {
                       others == 2 ? "s" : "");
     }
   }
-  note(*task, TaskState::queued, std::move(reason));
+  note(*task, TaskState::queued, std::move(reason), now);
 }
 
 TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind) {
@@ -319,23 +333,27 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
   }
   task->tenant_ = find_tenant(task->spec_, id);
   task->ready_ = std::move(ready);
-  note(*task, TaskState::pending, {});
+  const Time now = clock->now();  // one reading for all changes until the task begins
+  note(*task, TaskState::pending, {}, now);
   if (std::string refusal = find_refusal(*task); !refusal.empty()) {
     task->failure_ =
         std::make_exception_ptr(Refused(format("{} was refused: {}", task->label(), refusal)));
     ++classes_[ordinal(task->spec_.qos)].submitted;
     ++classes_[ordinal(task->spec_.qos)].refused;
-    note(*task, TaskState::refused, std::move(refusal));
+    note(*task, TaskState::refused, std::move(refusal), now);
     const auto unused = std::move(task->work_);
     lock.unlock();
     return task;
   }
-  if (task->tenant_->live == 0) tenants_.insert_or_assign(task->tenant_->name(), task->tenant_);
+  if (task->tenant_->live == 0) {
+    if (tenants_.size() > options.kept + kClasses) drop_accounts(tenants_, now);
+    tenants_.insert_or_assign(task->tenant_->name(), task->tenant_);
+  }
   live_.emplace(id, task);
   ++classes_[ordinal(task->spec_.qos)].submitted;
   if (task->tenant_->live++ == 0) wake_tenant(task->tenant_);
   try {
-    if (!enqueue(task, over)) {
+    if (!enqueue(task, over, now)) {
       lock.unlock();
       over.settle(*this);
       return task;
@@ -352,25 +370,25 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
 }
 
 /// Puts a new task into its line. True when it was admitted instead: it begins in this thread.
-bool SchedulerCore::enqueue(const TaskPointer& task, Over& over) {
+bool SchedulerCore::enqueue(const TaskPointer& task, Over& over, Time now) {
   if (const TaskPointer failed = failed_predecessor(*task)) {
     std::string reason = format("its predecessor {} failed or was cancelled", failed->label());
-    note(*task, TaskState::queued, {});
+    note(*task, TaskState::queued, {}, now);
     finish(task, TaskState::failed, std::move(reason), failed->failure_, over);
     return false;
   }
   if (task->work_ == nullptr) {
-    note(*task, TaskState::queued, {});
+    note(*task, TaskState::queued, {}, now);
     return false;
   }
   link(task);
   if (may_run_inline(*task)) {
-    note(*task, TaskState::queued, {});
-    if (admit(*task)) return true;
+    note(*task, TaskState::queued, {}, now);
+    if (admit(*task, now)) return true;
     waiting_.add(task);
     task->changes_[1].reason = judge(*task).reason;
   } else {
-    line_up(task);
+    line_up(task, now);
   }
   if (options.background) start_threads();
   tell_change();

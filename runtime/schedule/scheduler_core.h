@@ -85,11 +85,11 @@ class SchedulerCore final : public SchedulerReport,
 
   Over left_;  ///< for the watching thread: their calls belong to no thread of the user
 
-  void note(Task& task, TaskState state, std::string reason);
+  void note(Task& task, TaskState state, std::string reason, Time now);
   std::shared_ptr<Tenant> find_tenant(const TaskSpec& spec, std::uint64_t id);
   void leave_tenant(Task& task) noexcept;
-  bool enqueue(const TaskPointer& task, Over& over);
-  void line_up(const TaskPointer& task);
+  bool enqueue(const TaskPointer& task, Over& over, Time now);
+  void line_up(const TaskPointer& task, Time now);
   void link(const TaskPointer& task);
   std::optional<Event> mark_behind(const Stream& behind);
   bool may_run_inline(const Task& task) const;
@@ -97,7 +97,7 @@ class SchedulerCore final : public SchedulerReport,
   /// The next task of the class (of any without one), admitted; null when none may begin.
   TaskPointer next(Lock& lock, std::optional<Qos> qos);
   std::optional<std::size_t> choose(Lock& lock, const std::vector<TaskPointer>& heads);
-  bool admit(Task& task);
+  bool admit(Task& task, Time now);
   void lend(const TaskPointer& task, Qos qos);
 
   void release_successors(Task& task, bool failed, Over& over) noexcept;

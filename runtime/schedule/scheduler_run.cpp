@@ -207,15 +207,16 @@ void SchedulerCore::finish(const TaskPointer& task, TaskState state, std::string
 void SchedulerCore::conclude(const TaskPointer& task, TaskState state, std::string reason,
                              std::exception_ptr failure, Over& over) noexcept {
   const bool was_admitted = task->change_count_ >= 3;
+  const Time now = clock->now();
   waiting_.remove(task);
-  note(*task, state, std::move(reason));
+  note(*task, state, std::move(reason), now);
   task->failure_ = std::move(failure);
   task->reservation_ = Reservation();
   if (was_admitted) {
     Lane& lane = lanes_[task->lane_];
     --lane.load;
     --running_[ordinal(lane.qos)];
-    if (lane.qos != Qos::best_effort) pacer_.note_urgent(clock->now());
+    if (lane.qos != Qos::best_effort) pacer_.note_urgent(now);
   }
   leave_tenant(*task);
   ClassStats& counts = classes_[ordinal(task->spec_.qos)];

@@ -169,7 +169,7 @@ void SchedulerCore::admit_here(const TaskPointer& task) {
     Lock lock(mutex_);
     if (task->is_over()) std::rethrow_exception(task->failure_);
     const bool held = !policy->is_foreign() && is_held(task->qos());
-    if (!held && may_start(*task) && admit(*task)) return;
+    if (!held && may_start(*task) && admit(*task, clock->now())) return;
     const auto inside = static_cast<std::size_t>(runs_here());
     if (!options.background || inside != 0) {
       const std::string why = explain_waiting(*task);
@@ -217,7 +217,7 @@ TaskPointer SchedulerCore::admit_foremost(TaskWalk& walk) {
     }
     walk.left.pop_back();
     if (task->state() != TaskState::queued || task->predecessors_ != 0) continue;
-    if (!waiting_.contains(task) || !admit(*task)) continue;
+    if (!waiting_.contains(task) || !admit(*task, clock->now())) continue;
     waiting_.remove(task);
     return task;
   }

@@ -18,10 +18,11 @@ class FunctionWork final : public Work {
   std::function<void(const Stream&)> function_;
 };
 
-/// A chain of tasks must not keep all of its links.
-TaskSpec without_links(const TaskSpec& spec) {
-  TaskSpec plain = spec;
-  plain.after.clear();
+/// Takes all but the predecessors: a chain of tasks must not keep all of its links.
+TaskSpec take_without_links(TaskSpec& spec) {
+  std::vector<TaskPointer> after = std::exchange(spec.after, {});
+  TaskSpec plain = std::move(spec);
+  spec.after = std::move(after);
   return plain;
 }
 
@@ -91,7 +92,7 @@ bool may_follow(TaskState from, TaskState to) noexcept {
 
 Task::Task(std::uint64_t id, TaskSpec spec, std::shared_ptr<Work> work, Time submitted)
     : id_(id),
-      spec_(without_links(spec)),
+      spec_(take_without_links(spec)),
       submitted_(submitted),
       lent_(spec_.qos),
       work_(std::move(work)),

@@ -62,7 +62,7 @@ void TaskHere::begin() {
   std::optional<Event> before_it;
   {
     const SchedulerCore::Lock lock(core_->mutex_);
-    core_->note(*task_, TaskState::running, {});
+    core_->note(*task_, TaskState::running, {}, core_->clock->now());
     // Behind a task of the same stream its time begins with the end of that one.
     const auto& issued = core_->lanes_[task_->lane_].issued;
     has_begin = issued.empty() || issued.back()->is_paced_;

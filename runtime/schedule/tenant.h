@@ -49,9 +49,15 @@ class Tenant {
   }
   /// A tenant that was idle does not get the time back that it left to others.
   void catch_up(double progress) noexcept { progress_ = std::max(progress_, progress); }
+  /// Whether it has had no tasks for the second of its meter, and no array has its memory.
+  bool is_idle(Time now) const noexcept {
+    return live == 0 && now - left >= std::chrono::seconds(1) && memory.use_count() <= 1 &&
+           evictable.use_count() <= 1;
+  }
 
   std::uint64_t number = 0;  ///< counts the tenants of its scheduler
   std::size_t live = 0;      ///< tasks of it that are not over
+  Time left{0};              ///< when the last of these was over
   std::size_t admitted = 0;  ///< of these, the admitted ones
   Reservation held;          ///< the share, and a model's memory, while any of them is admitted
   std::shared_ptr<TaskMemory> memory;        ///< of a model with a memory limit

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sliced_kernels import CASES
 
 import kernwright as kw
 from kernwright.schedule import Scheduler
@@ -71,6 +72,24 @@ def test_slices_of_the_users_own_go_through_the_gate(blocks, arrays):
         task = scheduler.submit(rows.slice(blocks // 2)[blocks, 32], *arrays, 3, qos="best_effort")
         task.result()
         assert task.stats["launches"] == 2
+
+
+def test_kernels_of_many_authors_are_bit_equal_in_slices_of_tasks():
+    assert len(CASES) >= 30
+    with Scheduler(memory=1 << 20, background=False) as scheduler:
+        for case in CASES:
+            kernel = kw.module(case.text, **case.options)[case.kernel]
+            threads = int(np.prod(case.grid)) * case.block
+            results, launches = [], []
+            for each in (kernel, kernel.slice(2)):
+                out = kw.asarray(np.arange(threads, dtype=np.int32) % 2)
+                work = each[case.grid, case.block, None, case.shared]
+                task = scheduler.submit(work, out, threads - 3, qos="best_effort")
+                task.result()
+                results.append(out.numpy().tobytes())
+                launches.append(task.stats["launches"])
+            assert results[0] == results[1], case.name
+            assert launches[0] == 1 < launches[1], case.name
 
 
 def test_graphs_of_best_effort_are_cut_at_their_nodes(blocks, arrays):

@@ -50,6 +50,41 @@ TEST_CASE("scheduler reports: a limit holds under every policy") {
   }
 }
 
+TEST_CASE("scheduler reports: accounts of models that do not come back are dropped") {
+  auto clock = std::make_shared<ManualClock>();
+  Device& device = fresh_device();
+  Scheduler scheduler(device, {.memory = 1 << 30, .clock = clock, .background = false, .kept = 4});
+  std::optional<Buffer> array;
+  const auto use = [&](std::string model, const std::function<void(const Stream&)>& work) {
+    scheduler.submit({.memory = {{1 << 20, 1 << 20}}, .model = std::move(model)}, make_work(work));
+    scheduler.drain();
+  };
+  const auto has = [&](std::string_view model) {
+    const auto tenants = scheduler.stats().tenants;
+    return std::any_of(tenants.begin(), tenants.end(),
+                       [&](const TenantStats& tenant) { return tenant.name == model; });
+  };
+  const auto use_many = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      use(std::to_string(i), [](const Stream&) {});
+      clock->advance(100ms);
+    }
+  };
+  use("with an array",
+      [&](const Stream& stream) { array.emplace(default_resource(device), 4096, stream); });
+  use("of the last second", [](const Stream&) {});
+  use_many(9);
+  CHECK(has("of the last second"));  // its limit counts what it used
+  use_many(100);
+  CHECK_FALSE(has("of the last second"));
+  CHECK(has("99"));
+  CHECK(has("with an array"));
+  CHECK(scheduler.stats().tenants.size() <= 16);
+  array.reset();
+  use_many(100);
+  CHECK_FALSE(has("with an array"));
+}
+
 TEST_CASE("scheduler reports: memory that best effort freed keeps no urgent task waiting") {
   FakeDriver& driver = FakeDriver::get();
   Device& device = fresh_device();
