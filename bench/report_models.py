@@ -78,7 +78,9 @@ def _row(
         ratio = f"{rate / theirs:.2f}" if theirs else ""
         return label, f"{found['seconds']:.2f} s", f"{rate:.0f}", shown, ratio
     if kind == "draft":
-        way = "n-grams" if part == "draft" else "a draft model"
+        ways = {"draft": "n-grams", "draft model": "a draft model", "draft jacobi": "guesses kept",
+                "draft eagle3": "an EAGLE-3 head", "draft mtp": "an MTP layer"}  # fmt: skip
+        way = ways[part]
         label = f"{_title(name)}: a text that repeats itself, drafts by {way}"
         plain = f"{found['plain_ms']:.2f} ms without"
         times = f"{found['plain_ms'] / found['ms']:.2f}"
