@@ -10,7 +10,8 @@ VIEWS = {
     "part": lambda y: y[1:], "row": lambda y: y[1], "turned": lambda y: y.T,
     "reshaped": lambda y: y.reshape(-1), "steps": lambda y: y[:, ::2],
     "reversed": lambda y: y[::-1],
-    "one of several": lambda y: kw.split(y, 2, axis=1)[1], "of a view": lambda y: y[1:].T[:2],
+    "one of several": lambda y: kw.split(y, 2, axis=1)[1],
+    "unstacked": lambda y: kw.unstack(y)[1], "of a view": lambda y: y[1:].T[:2],
     "wider": lambda y: y[None],
 }  # fmt: skip
 WRITES = {

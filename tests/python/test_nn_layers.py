@@ -239,6 +239,35 @@ def test_experts():
         kw.nn.Experts(16, 24, 4, 5)
 
 
+@pytest.mark.parametrize("scores", ["softmax", "sigmoid"])
+def test_gradients_of_experts(scores):
+    """Against differences in float64, with the experts that were chosen."""
+    layer = kw.nn.Experts(16, 24, 4, 2, seed=1, dtype="float32", scores=scores)
+    x, dy, names = drawn(9, 16), drawn(9, 16), ("gate.weight", "gate_up_proj", "down_proj")
+    arrays = dict(layer.named_parameters())
+    host = [x.astype("f").astype("f8"), *(wide(arrays[name]) for name in names)]
+    chance = softmax if scores == "softmax" else lambda z: 1 / (1 + np.exp(-z))
+    chosen = np.argsort(-chance(host[0] @ host[1].T))[:, :2]
+
+    def loss(x, gate, up, down):
+        weights = np.take_along_axis(chance(x @ gate.T), chosen, -1)
+        weights /= weights.sum(-1, keepdims=True)
+        hidden = np.einsum("tkhd,td->tkh", up[chosen], x)
+        hidden = silu(hidden[..., :24]) * hidden[..., 24:]
+        return np.einsum("tk,tkdh,tkh,td->", weights, down[chosen], hidden, dy)
+
+    made = kw.grad(
+        lambda layer, x: (layer(x) * kw.asarray(dy.astype("f"))).sum(), wrt=(0, 1)
+    )(layer, kw.asarray(x.astype("f")))  # fmt: skip
+    made = [made[1], made[0]["gate"]["weight"], *(made[0][name] for name in names[1:])]
+    for i, gradient in enumerate(made):
+        way = drawn(*gradient.shape)
+        ends = [loss(*host[:i], host[i] + e * way, *host[i + 1 :]) for e in (1e-6, -1e-6)]
+        slope = (ends[0] - ends[1]) / 2e-6
+        size = np.linalg.norm(wide(gradient)) * np.linalg.norm(way)
+        assert abs((wide(gradient) * way).sum() - slope) <= 1e-5 * size
+
+
 def test_sequential():
     net = kw.nn.Sequential(kw.nn.Linear(4, 3, seed=1), kw.nn.relu, kw.nn.Linear(3, 2, seed=2))
     x = kw.asarray(drawn(5, 4).astype("f"))

@@ -256,6 +256,8 @@ def test_compile_takes_layers_of_few_rows_whole():
         (lambda q, k, v: kt.scaled_dot_product_attention(q.double(), q, q), "float64"),
         (lambda q, k, v: kt.scaled_dot_product_attention(q, q, q, rand(9, 9, grad=False) > 0,
                                                          is_causal=True), "exclude"),
+        (lambda q, k, v: kt.scaled_dot_product_attention(q, q, q, rand(9, 9)),
+         r"call torch\.nn\.functional\.scaled_dot_product_attention\(\), or pass attn_mask\.det"),
         (lambda q, k, v: kt.linear(q, rand(3, 5, dtype=q.dtype)), "5"),
         (lambda q, k, v: kt.linear(q, rand(3, 16)), "float64"),
     ],

@@ -21,7 +21,8 @@ class LossScale:
     gradients are divided by it as they are read. Where their norm is not finite, the step is
     skipped, and the factor is multiplied by `backoff`; after `interval` steps one after the other
     that were not, it is multiplied by `growth`. All of this happens on the device behind the step,
-    so that the factor used is that of the backward pass, and nothing waits for it.
+    so that the factor used is that of the backward pass, and nothing waits for it. Several
+    optimisers whose gradients are computed before the first of their steps need one object each.
 
     >>> scale = kw.optim.LossScale(1024.0)
     >>> weights = kw.ones(2, "float16")

@@ -52,7 +52,9 @@ def scaled_dot_product_attention(
         )
     if attn_mask is not None and attn_mask.requires_grad:
         raise InvalidArgument(
-            "attn_mask gets no gradient here: detach() it, or call torch's function"
+            "attn_mask requires a gradient, which kernwright.torch does not compute: call "
+            "torch.nn.functional.scaled_dot_product_attention(), or pass attn_mask.detach() if the "
+            "mask is not trained"
         )
     query, key, value = (_in_autocast(x) for x in (query, key, value))
     shape = query.shape

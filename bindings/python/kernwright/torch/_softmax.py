@@ -64,7 +64,8 @@ def _softmax(
 ) -> torch.Tensor:
     if mask is not None and mask.requires_grad:
         raise InvalidArgument(
-            "the mask of a softmax gets no gradient: detach() it, or add it first"
+            "the mask requires a gradient, which the softmax of kernwright.torch does not compute: "
+            "pass input * scale + mask as the input, or mask.detach() if the mask is not trained"
         )
     return _forward(x, dim, logarithm, dtype, scale, mask)
 
