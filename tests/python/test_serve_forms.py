@@ -42,7 +42,8 @@ def model():
 
 @pytest.fixture
 def short(monkeypatch):
-    monkeypatch.setattr(trial, "_SECONDS", 1.0)
+    monkeypatch.setattr(trial, "_SECONDS", 1)
+    monkeypatch.setattr(trial, "_LONGEST", 4.0)
 
 
 def children():
@@ -73,6 +74,19 @@ def test_a_compile_is_killed_in_time(model, short):
     trial.require_cheap(compiler, form_of({"regex": "("}))  # compile() says what is wrong
     with pytest.raises(InvalidArgument, match="cannot be used"):
         compiler.compile(form_of({"regex": "("}))
+
+
+def test_a_busy_machine_refuses_no_form(model, monkeypatch):
+    """A compile may wait for a processor longer than it may run on one."""
+    compiler = compiler_of(model.tokenizer, model.config.vocab_size, model.eos)
+    form = form_of({"schema": {"type": "integer", "title": "busy"}})
+    monkeypatch.setattr(trial, "_SECONDS", 1)
+    monkeypatch.setattr(trial, "_PROGRAM", "import time; time.sleep(1.5)\n" + trial._PROGRAM)
+    trial.require_cheap(compiler, form)
+    monkeypatch.setattr(trial, "_LONGEST", 0.3)
+    with pytest.raises(InvalidArgument, match="longer than 1 s to compile"):
+        trial.require_cheap(compiler, form)
+    assert not children()
 
 
 def test_slow_schemas_of_one_client_leave_others_alone(model, short):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -16,12 +17,16 @@ from kernwright.llm._guide.form import Form
 
 __all__ = ["require_cheap"]
 
-_SECONDS = 5.0
+_SECONDS = 5  # of a processor: a busy machine refuses no form that an idle one takes
+_LONGEST = 60.0  # seconds of the clock, whatever the process does
 _BYTES = 4 << 30  # of the address space of the process
 # The time goes into the rules of a grammar, not into the vocabulary: bytes are enough.
 _PROGRAM = f"""
 import resource, sys
+seconds = int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_AS, ({_BYTES}, {_BYTES}))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 import llguidance
 grammar = sys.stdin.buffer.read().decode()
 matcher = llguidance.LLMatcher(llguidance.LLTokenizer("byte"), grammar, log_level=0)
@@ -41,15 +46,22 @@ def require_cheap(compiler: Compiler, form: Form) -> None:
         return  # compile() tells why
     try:
         ended = subprocess.run(
-            [sys.executable, "-c", _PROGRAM], input=_TOKEN.sub("/x/", grammar).encode(),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_SECONDS, check=False,
+            [sys.executable, "-c", _PROGRAM, str(_SECONDS)],
+            input=_TOKEN.sub("/x/", grammar).encode(), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, timeout=_LONGEST, check=False,
             env={**os.environ, "PYTHONSAFEPATH": "1"},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise InvalidArgument(
-            f"{form.kind} takes longer than {_SECONDS:g} s to compile: make it simpler"
-        ) from None
+        raise _too_long(form) from None
+    if ended.returncode == -signal.SIGXCPU:
+        raise _too_long(form)
     if ended.returncode < 0:
         raise InvalidArgument(
             f"{form.kind} takes more than {_BYTES:,} bytes to compile: make it simpler"
         )
+
+
+def _too_long(form: Form) -> InvalidArgument:
+    return InvalidArgument(
+        f"{form.kind} takes longer than {_SECONDS} s to compile: make it simpler"
+    )
