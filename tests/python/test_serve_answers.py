@@ -1,5 +1,6 @@
 """Chats over HTTP with texts that a test chooses: reasoning, tool calls, stop strings, usage."""
 
+import asyncio
 import json
 import math
 import types
@@ -8,7 +9,10 @@ import pytest
 from serving import TINY, WritingEngine, serving
 
 from kernwright import llm
+from kernwright.serve.app import make_app
+from kernwright.serve.model_slot import ModelSlot
 from kernwright.serve.served import Served
+from kernwright.serve.server import Server
 from kernwright.serve.texts.logprobs import CompletionLogprobs, chat_logprobs
 
 TOOL = {
@@ -116,6 +120,48 @@ def test_stop_strings_count_in_the_content_alone(engine, chat_format):
             assert made["content"] == "one " and reasons == ["stop"] and done == "[DONE]"
             assert made["reasoning_content"] == ("a END b" if chat_format else "")
     assert engine.running == 0
+
+
+@pytest.mark.parametrize(("path", "body"), [
+    ("/v1/chat/completions", {**ASK, "stream_options": {"include_usage": True}}),
+    ("/v1/completions", {"prompt": "a", "stream_options": {"include_usage": True}}),
+    ("/v1/responses", {"input": "a"}), ("/v1/messages", {**ASK, "max_tokens": 100}),
+])  # fmt: skip
+def test_what_ends_a_stream_is_one_write(engine, path, body):
+    """The last token's event, the usage and [DONE]: nothing waits between them."""
+    engine.text = "import os"
+    whole = asyncio.run(writes(engine, path, {**body, "stream": True}))
+    assert whole[0]["type"] == "http.response.start" and whole[0]["status"] == 200
+    blocks = [each["body"].decode() for each in whole[1:]]
+    assert [each["more_body"] for each in whole[1:]] == [True] * (len(blocks) - 1) + [False]
+    assert all(block.endswith("\n\n") for block in blocks)
+    *_, last = blocks
+    if path in ("/v1/chat/completions", "/v1/completions"):
+        assert [block.count("data: ") for block in blocks] == [1] * (len(blocks) - 1) + [3]
+        stop, usage, done = last.split("\n\n")[:-1]
+        assert '"finish_reason":"stop"' in stop and '"completion_tokens":3' in usage
+        assert done == "data: [DONE]"
+    else:
+        assert '"completed"' in last or "message_stop" in last
+        assert last.count("data: ") > 2
+
+
+async def writes(engine, path, body):
+    """What the application sends for a request."""
+    served = Served("tiny", engine.model, engine, "hermes")
+    server, sent = Server({"tiny": ModelSlot.filled(served)}), []
+    parts = iter([{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}])
+    left = asyncio.Event()
+
+    async def receive():
+        return next(parts, None) or await left.wait()
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
+    await make_app(server)(scope, receive, send)
+    return sent
 
 
 def test_texts_of_several_choices_end_once_each(client, engine):

@@ -84,8 +84,8 @@ class _Endpoints:
             if body.stream:
                 return EventStream(
                     made.events(), made.texts.cancel, seconds=seconds,
-                    write_seconds=limits.write_seconds, done=made.ends_with_done,
-                    failure=made.failure,
+                    write_seconds=limits.write_seconds, ended=lambda: not made.texts.open,
+                    done=made.ends_with_done, failure=made.failure,
                 )  # fmt: skip
             return _json(
                 await while_connected(request.receive, made.whole(), made.texts.cancel, seconds)

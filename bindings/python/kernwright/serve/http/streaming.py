@@ -78,15 +78,17 @@ class EventStream:
     The status is sent with the first event: what fails before it is an answer with a status of its
     own. What fails later is an event with the error. `done` ends the stream with ``[DONE]``.
     cancel(reason) is called where the events end before their last one: the client leaves, or takes
-    nothing for `write_seconds`, or all takes longer than `seconds`.
+    nothing for `write_seconds`, or all takes longer than `seconds`. The events since ended() is
+    true are one write with the end of the stream.
     """
 
     def __init__(
         self, events: AsyncIterator[bytes], cancel: Callable[[str], None], *, seconds: float,
-        write_seconds: float, done: bool = True,
+        write_seconds: float, ended: Callable[[], bool], done: bool = True,
         failure: Callable[[ApiError], bytes] | None = None,
     ) -> None:  # fmt: skip
-        self._events, self._cancel, self._done = events, cancel, done
+        self._events, self._cancel, self._ended = events, cancel, ended
+        self._done = _DONE if done else b""
         self._seconds, self._write_seconds = seconds, write_seconds
         self._failure = failure or (lambda error: event(error.body()))
         self._writing_since: float | None = None
@@ -125,20 +127,24 @@ class EventStream:
         error = _too_long(self._seconds)
         if not self._begun:
             raise error
-        await self._write(send, self._failure(error) + (_DONE if self._done else b""), False)
+        await self._write(send, self._failure(error) + self._done, False)
 
     async def _pump(self, send: Any) -> None:
+        last: list[bytes] = []
         try:
             async for each in self._events:
-                await self._write(send, each, True)
+                if self._ended():
+                    last.append(each)
+                else:
+                    await self._write(send, each, True)
         except Exception as error:
             self._cancel("error")
             if not self._begun:
                 raise
             if not isinstance(error, (ApiError, Error)):
                 log.error("a stream failed", exc_info=error)
-            await self._write(send, self._failure(as_api_error(error)), True)
-        await self._write(send, _DONE if self._done else b"", False)
+            last.append(self._failure(as_api_error(error)))
+        await self._write(send, b"".join([*last, self._done]), False)
 
     async def _write(self, send: Any, data: bytes, more: bool) -> None:
         self._writing_since = time.monotonic()
