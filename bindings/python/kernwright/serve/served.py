@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from kernwright import llm
+from kernwright.errors import InvalidArgument
 from kernwright.serve.http.errors import ApiError
 
 __all__ = ["AdapterCard", "Served"]
@@ -76,11 +78,23 @@ class Served:
         """The tokens of a conversation, which fit into the context. With `last` only so many of the
         last ones count."""
         own = {} if not continue_final_message else {"continue_final_message": True}
-        tokens = self.tokenizer.encode_chat(
-            messages, tools, add_generation_prompt=add_generation_prompt,
-            token_limit=self.context if last is None else None, **own, **(variables or {}),
-        )  # fmt: skip
+        with self._files_hidden():
+            tokens = self.tokenizer.encode_chat(
+                messages, tools, add_generation_prompt=add_generation_prompt,
+                token_limit=self.context if last is None else None, **own, **(variables or {}),
+            )  # fmt: skip
         return self.model.checked_tokens(tokens if last is None else tokens[-last:])
+
+    @contextlib.contextmanager
+    def _files_hidden(self) -> Iterator[None]:
+        """Errors of the chat template name the model: clients need not know where its files lie."""
+        file = self.tokenizer._file
+        try:
+            yield
+        except (InvalidArgument, llm.ModelError) as error:
+            if file not in str(error):
+                raise
+            raise type(error)(str(error).replace(file, self.name)) from None
 
     def room_after(self, prompt: Sequence[int]) -> int:
         """How many tokens may follow a prompt. Raises ApiError where there is room for none."""
