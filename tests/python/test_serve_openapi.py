@@ -117,6 +117,68 @@ def test_bounds_of_tokens_are_told(told):
             assert validator(told, path).is_valid(body) == fits, (path, body)
 
 
+PART, CALL = {"type": "text", "text": "a"}, {"type": "function", "function": {"name": "f"}}
+SAID = {"type": "function_call", "call_id": "1", "name": "f"}
+GIVEN = {"type": "function_call_output", "call_id": "1"}
+ANY = ("/v1/chat/completions", "/v1/messages", "/v1/responses", "/tokenize")
+OPENAI = ("/v1/chat/completions", "/tokenize")
+
+
+@pytest.mark.parametrize(("paths", "message", "is_right"), [
+    (ANY, {"role": "user", "content": "a"}, True), (ANY, {"role": "user", "content": [PART]}, True),
+    (ANY, {"role": "user"}, False), (ANY, {"role": "system", "content": None}, False),
+    (ANY, {"role": "assistant"}, True), (ANY, {"role": "assistant", "content": None}, True),
+    (ANY, {"role": "robot", "content": "a"}, False), (ANY, {"content": "a"}, False),
+    (ANY, {"role": "tool"}, False), (ANY, {"role": "tool", "content": "a"}, False),
+    (ANY, {"role": "user", "content": [{"type": "image_url"}]}, False),
+    (OPENAI, {"role": "tool", "content": "a", "tool_call_id": "1"}, True),
+    (OPENAI, {"role": "user", "content": [{"type": "text"}]}, False),
+    (OPENAI, {"role": "assistant", "content": [{"type": "refusal", "refusal": "a"}]}, True),
+    (OPENAI, {"role": "assistant", "content": [{"type": "refusal", "text": "a"}]}, False),
+    (OPENAI, {"role": "assistant", "tool_calls": [CALL]}, True),
+    (("/v1/responses",), {"type": "message", "role": "user", "content": "a"}, True),
+    (("/v1/responses",), SAID, True), (("/v1/responses",), {**SAID, "name": None}, False),
+    (("/v1/responses",), GIVEN, False), (("/v1/responses",), {**GIVEN, "output": "a"}, True),
+    (("/v1/responses",), {**GIVEN, "output": [PART]}, True),
+    (("/v1/responses",), {"type": "image"}, False),
+    (("/v1/messages",), {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "1", "content": "a"}]}, True),
+])  # fmt: skip
+def test_messages_fit_where_the_server_takes_them(client, told, paths, message, is_right):
+    for path in paths:
+        field = "input" if path == "/v1/responses" else "messages"
+        body = {**RIGHT.get(path, {}), field: [message]}
+        assert validator(told, path).is_valid(body) is is_right, path
+        status, answer = client.post(path, body)
+        refuses = "the chat template of tiny refuses the"
+        taken = status == 200 or refuses in answer["error"]["message"]
+        assert taken is is_right, path
+
+
+@pytest.mark.parametrize(("path", "body", "is_right"), [
+    ("/tokenize", {"prompt": "a"}, True), ("/tokenize", {"prompt": None}, False),
+    ("/tokenize", {"prompt": "a", "messages": [{"role": "user", "content": "a"}]}, False),
+    ("/v1/completions", {"prompt": []}, False), ("/v1/completions", {"prompt": [[]]}, False),
+    ("/v1/completions", {"prompt": ["a"], "logit_bias": {"5": 100}}, True),
+    ("/v1/completions", {"prompt": "a", "logit_bias": {"a": 1}}, False),
+    ("/v1/completions", {"prompt": "a", "logit_bias": {"5": 101}}, False),
+    ("/v1/completions", {"prompt": "a", "stop_token_ids": [5] * 65}, False),
+    ("/v1/completions", {"prompt": "a", "allowed_token_ids": [-1]}, False),
+])  # fmt: skip
+def test_bodies_fit_where_the_server_takes_them(client, told, path, body, is_right):
+    assert validator(told, path).is_valid(body) is is_right
+    assert (client.post(path, body)[0] == 200) is is_right
+
+
+def test_bounds_that_models_set_are_told_in_words(told):
+    schemas = told["components"]["schemas"]
+    for name, field in (
+        ("DetokenizeBody", "tokens"), ("CompletionBody", "prompt"), ("ChatBody", "stop_token_ids"),
+    ):  # fmt: skip
+        assert "vocabulary" in json.dumps(schemas[name]["properties"][field])
+    assert "context" in json.dumps(schemas["ChatBody"]["properties"]["truncate_prompt_tokens"])
+
+
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/embeddings"])
 def test_the_length_of_cut_prompts_is_not_zero(client, told, path):
     field = "input" if path.endswith("embeddings") else "prompt"

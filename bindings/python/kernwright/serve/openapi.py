@@ -11,9 +11,15 @@ from kernwright import __version__
 from kernwright.serve.http.errors import TYPES
 from kernwright.serve.http.guard import OPEN
 from kernwright.serve.http.limits import Limits
-from kernwright.serve.protocol import IGNORED, NEUTRAL
+from kernwright.serve.protocol import (
+    IGNORED,
+    NEUTRAL,
+    CountTokensBody,
+    ResponsesBody,
+    TokenizeBody,
+)
 from kernwright.serve.server import Server
-from kernwright.serve.texts.messages import ROLES
+from kernwright.serve.texts.messages import PARTS, ROLES
 from kernwright.serve.texts.sampling import REALS
 
 __all__ = ["description"]
@@ -42,23 +48,44 @@ _PATHS = {
     "/openapi.json": ("This description", "openapi info paths components"),
     "/": ("A page for chats", ""),
 }
-_CONTENT = {
-    "anyOf": [
-        {"type": ["string", "null"]},
-        {"type": "array", "items": {"type": "object", "required": ["type"]}},
-    ]
-}
+_PARTS = {
+    "type": "array",
+    "items": {
+        "anyOf": [
+            {
+                "type": "object", "required": ["type", "text"],
+                "properties": {"type": {"enum": PARTS}, "text": _TEXT},
+            },
+            {
+                "type": "object", "required": ["type", "refusal"],
+                "properties": {"type": {"const": "refusal"}, "refusal": _TEXT},
+            },
+        ]
+    },
+}  # fmt: skip
+_BLOCKS = {
+    "type": "array",
+    "items": {
+        "type": "object", "required": ["type"],
+        "properties": {"type": {"enum": ["text", "tool_use", "tool_result", "thinking"]}},
+    },
+}  # fmt: skip
 # The structs leave prompts, and the inputs of embeddings, as bytes: these schemas tell their forms.
-_TOKEN = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+_TOKEN = {
+    "type": "integer", "minimum": 0, "maximum": 2**31 - 1,
+    "description": "Below the size of the model's vocabulary, else the answer is 400",
+}  # fmt: skip
 _TOKENS = {"type": "array", "items": _TOKEN}
 _PROMPT = {
     "anyOf": [
-        _TEXT, _TOKENS, {"type": "array", "items": _TEXT}, {"type": "array", "items": _TOKENS},
+        _TEXT, {**_TOKENS, "minItems": 1}, {"type": "array", "items": _TEXT, "minItems": 1},
+        {"type": "array", "items": {**_TOKENS, "minItems": 1}, "minItems": 1},
     ]
 }  # fmt: skip
 # The ends of the names of rules for each type.
 _RULES = {
     "array": ("Items", "items"), "string": ("Length",), "number": ("imum",), "integer": ("imum",),
+    "object": ("Properties", "propertyNames"),
 }  # fmt: skip
 _OTHER_TYPES = {"/metrics": "text/plain", "/": "text/html"}
 
@@ -72,8 +99,14 @@ def description(
     names = [*server.models, *server.adapters]  # those of the moment
     _, schemas = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     for kind in kinds:
-        _add_bounds(schemas[kind.__name__], server.limits)
+        items = _items(kind)
+        _add_bounds(schemas[kind.__name__], server.limits, items)
         schemas[kind.__name__]["properties"]["model"] = {"enum": [*names, None]}
+        if kind is TokenizeBody:
+            schemas[kind.__name__]["oneOf"] = [
+                {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
+                for name in ("prompt", "messages")
+            ]
         if not server.ignore_unknown:
             _refuse_others(schemas[kind.__name__])
     schemas["Error"] = _error()
@@ -146,8 +179,49 @@ def _error() -> dict[str, Any]:
     return {"type": "object", "required": ["error"], "properties": {"error": error}}
 
 
-def _add_bounds(schema: dict[str, Any], limits: Limits) -> None:
-    """Bounds that the types of a body do not tell."""
+def _items(kind: type[Any]) -> dict[str, Any]:
+    """The messages of a body, or what else lies in its `input`."""
+    if issubclass(kind, CountTokensBody):
+        return {"anyOf": _messages(_BLOCKS, False)}
+    if kind is not ResponsesBody:
+        return {"anyOf": _messages(_PARTS, True)}
+    texts = {"call_id": _TEXT, "name": _TEXT, "output": {"anyOf": [_TEXT, _PARTS]}}
+    calls = [
+        {
+            "type": "object", "required": ["type", *fields],
+            "properties": {"type": {"const": name}, **{field: texts[field] for field in fields}},
+        }
+        for name, fields in (
+            ("function_call", ("call_id", "name")),
+            ("function_call_output", ("call_id", "output")), ("reasoning", ()),
+        )
+    ]  # fmt: skip
+    messages = _messages(_PARTS, False)
+    for each in messages:
+        each["properties"]["type"] = {"const": "message"}
+    return {"anyOf": messages + calls}
+
+
+def _messages(parts: dict[str, Any], tools: bool) -> list[dict[str, Any]]:
+    """The forms of a message; `tools`: whether results of tools are messages."""
+    content = {"anyOf": [_TEXT, parts]}
+    others = [role for role in ROLES if role not in ("assistant", "tool")]
+    made: list[dict[str, Any]] = [
+        {"required": ["role", "content"], "properties": {"role": {"enum": others}}},
+        {"required": ["role"], "properties": {"role": {"const": "assistant"}}},
+    ]
+    if tools:
+        found = {"role": {"const": "tool"}, "tool_call_id": _TEXT}
+        made.append({"required": ["role", "content", "tool_call_id"], "properties": found})
+    for each in made:
+        each |= {"type": "object"}
+        each["properties"]["content"] = content
+    made[1]["properties"]["content"] = {"anyOf": [{"type": "null"}, *content["anyOf"]]}
+    return made
+
+
+def _add_bounds(schema: dict[str, Any], limits: Limits, items: dict[str, Any]) -> None:
+    """Bounds that the types of a body do not tell; `items` are those of its messages."""
     bounds: dict[str, dict[str, Any]] = {
         name: {"minimum" if closed else "exclusiveMinimum": least, "maximum": most}
         for name, (least, most, closed) in REALS.items()
@@ -155,7 +229,9 @@ def _add_bounds(schema: dict[str, Any], limits: Limits) -> None:
     bounds |= {name: {"minimum": 1, "maximum": limits.choices} for name in ("n", "best_of")}
     names = ("logprobs", "top_logprobs", "prompt_logprobs")
     bounds |= {name: {"minimum": 0, "maximum": limits.logprobs} for name in names}
-    bounds |= {name: {"minItems": 1} for name in ("guided_choice", "allowed_token_ids")}
+    bounds["guided_choice"] = {"minItems": 1}
+    bounds["allowed_token_ids"] = {"minItems": 1, "items": _TOKEN}
+    bounds["stop_token_ids"] = {"maxItems": 64, "items": _TOKEN}
     bounds["timeout"] = {"exclusiveMinimum": 0, "maximum": limits.seconds}
     bounds["cache_salt"] = {"minLength": 1, "maxLength": limits.salt_length}
     bounds["truncate_prompt_tokens"] = {"minimum": -1}
@@ -164,14 +240,13 @@ def _add_bounds(schema: dict[str, Any], limits: Limits) -> None:
         bounds[name] = {"minimum": 0 if "echo" in schema["properties"] else 1, "maximum": 2**31}
     if not limits.priorities:
         bounds["priority"] = {"minimum": 0, "maximum": 0}
-    bounds["messages"] = {
-        "minItems": 1, "maxItems": limits.messages,
-        "items": {
-            "type": "object", "required": ["role"],
-            "properties": {"role": {"enum": ROLES}, "content": _CONTENT},
-        },
-    }  # fmt: skip
+    for name in ("messages", "input"):
+        bounds[name] = {"minItems": 1, "maxItems": limits.messages, "items": items}
     bounds["tools"] = {"maxItems": limits.tools}
+    bounds["logit_bias"] = {
+        "maxProperties": 300, "propertyNames": {"pattern": "^[0-9]{1,9}$"},
+        "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100},
+    }  # fmt: skip
     bounds["stop"] = {"maxItems": limits.stop, "maxLength": limits.stop_length}
     for name, rules in bounds.items():
         for each in _forms(schema["properties"].get(name, {})):
@@ -179,7 +254,7 @@ def _add_bounds(schema: dict[str, Any], limits: Limits) -> None:
             each |= {rule: value for rule, value in rules.items() if rule.endswith(of_kind)}
 
     for each in _forms(schema["properties"].get("truncate_prompt_tokens", {})):
-        each["not"] = {"const": 0}
+        each |= {"not": {"const": 0}, "description": "The context of the model at most"}
     for name in ("prompt", "input"):
         if schema["properties"].get(name) == {}:
             schema["properties"][name] = _PROMPT

@@ -11,10 +11,10 @@ from kernwright.serve.http.limits import Limits
 from kernwright.serve.protocol import ChatBody, TokenizeBody
 from kernwright.serve.served import Served
 
-__all__ = ["ROLES", "chat_tokens", "messages_of", "tools_of"]
+__all__ = ["PARTS", "ROLES", "chat_tokens", "messages_of", "tools_of"]
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_TEXTS = ("text", "input_text", "output_text", "refusal")
+PARTS = ("text", "input_text", "output_text")
 _RESERVED = {
     *("messages", "tools", "documents", "name", "add_generation_prompt", "continue_final_message"),
     *("token_limit", "self"),
@@ -68,7 +68,7 @@ def _text_of(content: Any, place: str) -> str:
         if not isinstance(part, dict):
             raise _wrong(where, f"is an object, got {part!r:.40}")
         kind = part.get("type")
-        if kind not in _TEXTS:
+        if kind != "refusal" and kind not in PARTS:
             raise _wrong(f"{where}.type", f"is {kind!r:.40}: only parts of text are supported")
         text = part.get("refusal" if kind == "refusal" else "text")
         if not isinstance(text, str):
