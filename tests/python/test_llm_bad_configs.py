@@ -155,3 +155,33 @@ def test_dynamic_positions_are_those_of_the_longest_sequence(tmp_path):
     made, expected = logits("dynamic", 40, max_length=48), logits("longer", 40)
     assert np.linalg.norm(made - expected) < 1e-5 * np.linalg.norm(expected)
     assert llm.load(tmp_path / "dynamic", max_length=10**6).config.max_length == 128
+
+
+RULES = {
+    "is no scaling .* there are": {"rope_type": "foo"},
+    "needs a factor": {"rope_type": "linear"},
+    "a finite number": {"rope_type": "linear", "factor": 1e300 * 1e10},
+    "is a number": {"rope_type": "linear", "factor": "4"},
+    "needs low_freq_factor": {"rope_type": "llama3", "factor": 8.0, "high_freq_factor": 4.0},
+    "needs high_freq_factor": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0},
+    "takes 8 factors": {
+        "rope_type": "longrope", "factor": 4.0, "original_max_position_embeddings": 16,
+        "short_factor": [1.0, 1.0, 1.0], "long_factor": [1.0] * 8,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", RULES)
+def test_rules_of_positions_are_checked_before_numbers_are_read(message):
+    config = STORED["llama"]["config"] | {"head_dim": 16, "max_position_embeddings": 64}
+    with pytest.raises(llm.ModelError, match=message):
+        llm.load(random=config | {"rope_parameters": RULES[message]})
+    with pytest.raises(llm.ModelError, match="rms_norm_eps is 0 or above"):
+        llm.load(random=config | {"rms_norm_eps": -1.0})
+
+
+def test_a_window_counts_where_the_class_has_one():
+    config = STORED["mistral"]["config"] | {"sliding_window": 4}
+    assert llm.load(random=config).config.windows()[0] == 4
+    for name in ("LlamaForCausalLM", "GraniteForCausalLM", "Olmo2ForCausalLM"):
+        assert llm.load(random=config | {"architectures": [name]}).config.windows()[0] is None

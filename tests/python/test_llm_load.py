@@ -178,8 +178,9 @@ def test_damaged_weights(tmp_path):
     folder = written(tmp_path, tensors())
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:5000])
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError) as caught:
         llm.load(folder)
+    assert isinstance(caught.value, llm.ModelError) and str(file) in str(caught.value)
 
 
 def test_arguments_of_load(tmp_path):

@@ -225,8 +225,9 @@ def test_wrong_calls_and_files(tmp_path):
     for wrong in (0, True, 1.5):
         with pytest.raises(ArgumentError, match="max_tokens is an int above 0"):
             model.restore(snapshot, max_tokens=wrong)
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError) as caught:
         llm.Snapshot.load(tmp_path / "none.safetensors")
+    assert isinstance(caught.value, llm.ModelError)
     damaged = {"format": "kernwright.llm.Snapshot 1", "model": "[1"}
     kw.save_safetensors(tmp_path / "x.safetensors", {"tokens": kw.ones(2)}, metadata=damaged)
     with pytest.raises(llm.ModelError, match="of which model it is a snapshot"):

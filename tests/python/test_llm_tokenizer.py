@@ -159,6 +159,26 @@ def test_byte_pairs_are_never_cleaned_up(pairs, tmp_path):
     assert tokenizer.decode(tokenizer.encode("a , b . c 's")) == "a , b . c 's"
 
 
+def test_a_prefix_that_merges_do_not_have_is_refused(pairs, tmp_path):
+    """The library ends the process of such a file."""
+    made = json.loads(pairs.to_str())
+    assert made["model"]["merges"]
+    for merges in (made["model"]["merges"], ["a x"], [["x", "\u00e9"]]):
+        made["model"] |= {"continuing_subword_prefix": "##", "merges": merges}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(made))
+        with pytest.raises(llm.ModelError, match=r"model.merges has .* does not begin with '##'"):
+            llm.Tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("tokens", [5, "x"])
+def test_added_tokens_are_a_list(pairs, tokens, tmp_path):
+    made = json.loads(pairs.to_str()) | {"added_tokens": tokens}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(made))
+    (tmp_path / "added_tokens.json").write_text('{"new": 400}')
+    with pytest.raises(llm.ModelError, match="added_tokens must be a list"):
+        llm.Tokenizer(tmp_path)
+
+
 def test_wrong_arguments(pairs, tmp_path):
     tokenizer = llm.Tokenizer(tiny.folder_of(tmp_path / "m", pairs))
     for call, error, said in (

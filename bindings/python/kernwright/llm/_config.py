@@ -182,6 +182,11 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "hidden_act": "gelu_pytorch_tanh", "rms_norm_eps": 1e-5, "tie_word_embeddings": True,
     },
 }  # fmt: skip
+# transformers' classes of these attend to all tokens, whatever a config.json says.
+_WITHOUT_WINDOW = (
+    "GPT2LMHeadModel", "Glm4ForCausalLM", "GlmForCausalLM", "GraniteForCausalLM",
+    "LlamaForCausalLM", "Olmo2ForCausalLM",
+)  # fmt: skip
 _GPT_OSS_SCALING = {
     "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
     "original_max_position_embeddings": 4096,
@@ -240,7 +245,7 @@ class _Reader:
             hidden_size=hidden, intermediate_size=self.count("intermediate_size", 4 * hidden),
             num_layers=self.count("num_hidden_layers", most=_MOST_LAYERS), num_heads=heads,
             num_kv_heads=kv_heads, head_dim=head_dim, max_length=positions,
-            norm_eps=self.number("rms_norm_eps", 1e-6), activation=self.activation(),
+            norm_eps=self.norm_eps(), activation=self.activation(),
             rope_theta=theta, rope_scaling=scaling, rope_dim=rope_dim,
             sliding_window=self.window(), tied=self.flag("tie_word_embeddings", False),
             bos=self.tokens("bos_token_id", first=True), eos=self.tokens("eos_token_id"),
@@ -294,7 +299,15 @@ class _Reader:
             raise self.wrong(f"hidden_act {name!r:.60} is unknown; known are {known}")
         return _ACTIVATIONS[name]
 
+    def norm_eps(self) -> float:
+        value = self.number("rms_norm_eps", 1e-6)
+        if value < 0:
+            raise self.wrong(f"rms_norm_eps is 0 or above, got {value}")
+        return value
+
     def window(self) -> int | None:
+        if self.architecture() in _WITHOUT_WINDOW:
+            return None
         if self.fields.get("use_sliding_window") is False:
             return None
         return None if self.fields.get("sliding_window") is None else self.count("sliding_window")

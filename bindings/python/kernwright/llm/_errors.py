@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kernwright.errors import Error
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kernwright.errors import Error, StoreError
 
 __all__ = ["ContextError", "EngineClosed", "ModelError", "QueueFull"]
 
@@ -18,6 +21,21 @@ class ModelError(Error, ValueError):
     ...     print(error)
     config.json has no field vocab_size
     """
+
+
+class DamagedFile(ModelError, StoreError):
+    """A file of a model that is damaged: a ModelError, and the StoreError of the file's reader."""
+
+
+@contextmanager
+def naming_damage() -> Iterator[None]:
+    """Turns a StoreError into a DamagedFile."""
+    try:
+        yield
+    except StoreError as error:
+        if isinstance(error, ModelError):
+            raise
+        raise DamagedFile(str(error)) from error
 
 
 class ContextError(ModelError):

@@ -20,7 +20,7 @@ from kernwright.llm._caches import BYTES, CacheFormat
 from kernwright.llm._config import Config
 from kernwright.llm._draft import Draft, draft_of
 from kernwright.llm._draft_model import loaded_draft, set_loader, with_model
-from kernwright.llm._errors import ModelError
+from kernwright.llm._errors import ModelError, naming_damage
 from kernwright.llm._fields import read_json
 from kernwright.llm._fill import Filling, RandomFilling
 from kernwright.llm._gguf.config import config_of
@@ -71,7 +71,7 @@ def load(
 
     Raises ModelError, which names the file, field or tensor, for an unknown architecture, for
     missing, unexpected or misshapen tensors, and for a budget that is too small, with the smallest
-    one that works; StoreError for damaged files.
+    one that works; a ModelError that is a StoreError, too, for damaged files.
 
     >>> from kernwright import llm
     >>> model = llm.load(random={
@@ -219,7 +219,7 @@ def _opened(
     parameters: Filling | RandomFilling
     scales: Mapping[int, tuple[Array, Array]] = {}
     tokenizer_path = None
-    with contextlib.ExitStack() as stack:
+    with naming_damage(), contextlib.ExitStack() as stack:
         if path is None:
             config = _bounded(_config_of(random), max_length)
             module = _module_of(config, device)

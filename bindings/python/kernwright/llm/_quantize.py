@@ -21,7 +21,7 @@ from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._fields import read_json
 from kernwright.llm._fill import NUMBERS, Few, Filling
-from kernwright.llm._gguf.config import config_of
+from kernwright.llm._gguf.config import DTYPE_KEY, config_of
 from kernwright.llm._gguf.metadata import end_tokens
 from kernwright.llm._gguf.names import gguf_names
 from kernwright.llm._gguf.vocabulary import vocabulary_of
@@ -291,7 +291,10 @@ def _convert_folder(
         filling = Filling(kind(config), files, kind.names, dtype or config.dtype, device, None)
         _check_rows(filling.few(), files, FILE_TYPES[format][1], format)
         file = FileArrays(config, filling, format)
-        metadata = file.metadata | {"general.name": os.path.basename(os.path.abspath(source))}
+        metadata = file.metadata | {
+            "general.name": os.path.basename(os.path.abspath(source)),
+            DTYPE_KEY: dtype or config.dtype,
+        }
         if has_tokenizer(source):
             metadata |= vocabulary_of(source, config)
         else:
@@ -331,6 +334,7 @@ def _write_gguf(
                 arrays[name] = file[name]
             else:
                 arrays[name] = (file[name], file.format(name))
-        kw.save_gguf(target, arrays, dict(file.metadata) | _file_type(format))
+        given = {DTYPE_KEY: dtype} if dtype is not None else {}
+        kw.save_gguf(target, arrays, dict(file.metadata) | given | _file_type(format))
         if progress is not None:
             progress(len(file), len(file), "")

@@ -13,7 +13,7 @@ import numpy as np
 import kernwright as kw
 from kernwright._core import Array
 from kernwright.llm._caches import on_host
-from kernwright.llm._errors import ModelError
+from kernwright.llm._errors import ModelError, naming_damage
 from kernwright.llm._size import PAGE
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ class Snapshot:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, device: Any = None) -> Snapshot:
-        """Reads a file of save(). `device` as for kw.empty(). Raises StoreError for a file that
-        cannot be read or is damaged, ModelError for one that holds no snapshot.
+        """Reads a file of save(). `device` as for kw.empty(). Raises ModelError for a file that
+        holds no snapshot, one that is a StoreError, too, where it cannot be read or is damaged.
 
         >>> len(llm.Snapshot.load("short.safetensors").tokens)
         16
         """
-        with on_host(device), kw.SafeTensors(path, device=device) as file:
+        with naming_damage(), on_host(device), kw.SafeTensors(path, device=device) as file:
             form = file.metadata.get("format")
             if form != _FORMAT or _TOKENS not in file:
                 raise ModelError(

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +48,7 @@ _NUMBERS = {
     "mscale": 0.0,
     "mscale_all_dim": 0.0,
 }
+_SCALED = ("linear", "ntk", "yarn", "llama3", "longrope")  # these need a factor
 _FACTORS = ("short_factor", "long_factor")
 _OTHERS = ("rope_type", "type", "rope_theta", "attention_factor", "partial_rotary_factor",
            "max_position_embeddings", *_FACTORS)  # fmt: skip
@@ -206,7 +208,11 @@ def _rule(
         raise ArgumentError(f"the rope_type of a scaling is a str, got {kind!r}")
     if kind == "longrope":
         given = _longrope(given)
-    if kind not in ("default", "dynamic") and "factor" not in given:
+    if kind == "llama3":
+        for name in ("low_freq_factor", "high_freq_factor"):
+            if given.get(name) is None:
+                raise ArgumentError(f'scaling "llama3" needs {name}')
+    if kind in _SCALED and "factor" not in given:
         raise ArgumentError(f'scaling "{kind}" needs a factor')
     numbers = [_number(name, given.get(name), default) for name, default in _NUMBERS.items()]
     if seq_len is not None:
@@ -259,6 +265,11 @@ def _number(name: str, value: Any, default: float) -> float:
     if value is None:
         return default
     try:
-        return float(value)
+        if isinstance(value, (str, bytes)) or (isinstance(value, bool) and name != "truncate"):
+            raise TypeError
+        number = float(value)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} of a scaling is a number, got {value!r}") from None
+        raise ArgumentError(f"{name} of a scaling is a number, got {value!r:.60}") from None
+    if not math.isfinite(number):
+        raise ArgumentError(f"{name} of a scaling is a finite number, got {number}")
+    return number

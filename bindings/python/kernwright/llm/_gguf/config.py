@@ -38,6 +38,8 @@ ARCHITECTURES = {
 END_KEYS = tuple(f"tokenizer.ggml.{each}_token_id" for each in ("eos", "eot", "eom"))
 """Of the tokens that end a text."""
 
+# What the model computes in; files of others have no such key, and are bfloat16.
+DTYPE_KEY = "kernwright.dtype"
 # Keys behind "<architecture>." and the fields of config.json.
 FIELDS = {
     "vocab_size": "vocab_size",
@@ -80,14 +82,18 @@ def config_of(file: Gguf, source: str) -> Config:
         )
     name, pairs = ARCHITECTURES[kind]
     meta = {
-        key.removeprefix(f"{kind}."): _plain(value)
+        key.removeprefix(f"{kind}."): _short(_plain(value))
         for key, value in file.metadata.items()
         if key.startswith(f"{kind}.")
     }
     fields = {field: meta[key] for key, field in FIELDS.items() if key in meta}
+    if kind == "llama" and fields.get("sliding_window"):
+        name = "MistralForCausalLM"
     if kind == "llama" and fields.get("num_experts", 0):
         name = "MixtralForCausalLM"
         fields["num_local_experts"] = fields["num_experts"]
+    if isinstance(file.metadata.get(DTYPE_KEY), str):
+        fields["dtype"] = file.metadata[DTYPE_KEY]
     fields |= {
         "architectures": [name], "rope_interleaved": pairs,
         "hidden_act": _ACTIVATIONS.get(kind, "silu"),
@@ -112,6 +118,13 @@ def _plain(value: Any) -> Any:
     """A number that all layers share, where the file has a list of equal ones."""
     if isinstance(value, np.ndarray):
         return value[0].item() if value.size and (value == value[0]).all() else value.tolist()
+    return value
+
+
+def _short(value: Any) -> Any:
+    """The shortest decimal of a float32, as the config.json had it: 1e-05, not 9.99999974e-06."""
+    if isinstance(value, float) and float(np.float32(value)) == value:
+        return float(str(np.float32(value)))
     return value
 
 

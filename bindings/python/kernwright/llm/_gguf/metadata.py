@@ -11,7 +11,7 @@ import numpy as np
 import kernwright as kw
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
-from kernwright.llm._gguf.config import ARCHITECTURES, END_KEYS, FIELDS
+from kernwright.llm._gguf.config import ARCHITECTURES, DTYPE_KEY, END_KEYS, FIELDS
 from kernwright.llm.models._layers import RotaryTables, Unread
 from kernwright.nn import Module
 
@@ -73,7 +73,7 @@ def metadata_of(config: Config) -> dict[str, Any]:
         meta |= _latent(config)
     named = {f"{kind}.{key}": value for key, value in meta.items() if value is not None}
     begin = {} if config.bos is None else {"tokenizer.ggml.bos_token_id": config.bos}
-    return {"general.architecture": kind, **named, **begin}
+    return {"general.architecture": kind, DTYPE_KEY: config.dtype, **named, **begin}
 
 
 def end_tokens(ends: Sequence[int], source: str) -> dict[str, int]:

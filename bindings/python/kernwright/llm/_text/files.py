@@ -99,7 +99,23 @@ def _read_library_json(fields: Fields, text: str) -> Source:
     model = fields.need("model", dict)
     if not isinstance(model.get("vocab"), (dict, list)):
         Fields(fields.file, model, "model").need("vocab", dict)
+    fields.get("added_tokens", list)
+    _require_prefixes(Fields(fields.file, model, "model"))
     return Source(fields.file, dict(fields.values), text)
+
+
+def _require_prefixes(model: Fields) -> None:
+    """The library joins the parts of a merge without the second one's prefix, and ends the process
+    where that is shorter than the prefix. Raises ModelError."""
+    prefix = model.get("continuing_subword_prefix", str, "").encode()
+    for i, merge in enumerate(model.get("merges", list, []) if prefix else ()):
+        pair = merge.split(" ") if isinstance(merge, str) else merge
+        second = pair[-1] if isinstance(pair, list) and pair else None
+        if isinstance(second, str) and not second.encode(errors="replace").startswith(prefix):
+            raise model.wrong(
+                "merges",
+                f"has {second!r:.40} at {i}, which does not begin with {prefix.decode()!r}",
+            )
 
 
 def _add_neighbours(source: Source, folder: Path) -> None:

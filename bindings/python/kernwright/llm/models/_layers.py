@@ -220,10 +220,11 @@ class RotaryTables:
     def check(self, source: str, device: Any) -> None:
         """Raises ModelError for a rule that makes no sense; `source` is the file that has it."""
         try:
-            kw.nn.rope_frequencies(
-                self._dim, base=self._theta, scaling=self._scaling, seq_len=self._length,
-                device=device,
-            )  # fmt: skip
+            for length in (1, self._length):  # longrope has factors for short and for long texts
+                kw.nn.rope_frequencies(
+                    self._dim, base=self._theta, scaling=self._scaling, seq_len=length,
+                    device=device,
+                )  # fmt: skip
         except (kw.errors.ArgumentError, kw.errors.InvalidArgument, OverflowError) as error:
             raise ModelError(f"{source}: rotary positions: {error}") from None
 
