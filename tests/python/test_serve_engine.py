@@ -10,9 +10,11 @@ import jsonschema
 import numpy as np
 import pytest
 from serving import TINY, WritingEngine, serving, wait_for
+from test_serve_wrong import RIGHT, WRONG
 
 import kernwright as kw
 from kernwright import llm
+from kernwright.serve.http.limits import Limits
 
 PROMPT = "def f(x):"
 GREEDY = {"temperature": 0, "max_tokens": 12}
@@ -237,6 +239,34 @@ SCHEMA = {
     "type": "object", "required": ["river", "km"], "additionalProperties": False,
     "properties": {"river": {"enum": ["Rhine", "Po"]}, "km": {"type": "integer", "minimum": 1}},
 }  # fmt: skip
+
+
+def test_wrong_requests_leave_a_neighbours_tokens_as_they_are(engine):
+    """Ids, texts and log-probabilities of a stream, byte for byte."""
+    body = {"prompt": PROMPT, **GREEDY, "logprobs": 2, "return_token_ids": True}
+    found = []
+
+    def send(client):
+        for path, fields, status, *_ in WRONG:
+            sent = fields if isinstance(fields, bytes) else {**RIGHT.get(path, {}), **fields}
+            found.append((client.post(path, sent)[0], status))
+
+    with serving(engine, limits=Limits(body=100_000, messages=20)) as client:
+        alone = choices_of(client, body)
+        thread = threading.Thread(target=send, args=(client,))
+        thread.start()
+        beside = [choices_of(client, body)]
+        while thread.is_alive():
+            beside.append(choices_of(client, body))
+    assert len(found) == len(WRONG) and all(made == wanted for made, wanted in found)
+    assert len(alone) == 12 and all(each == alone for each in beside)
+    wait_for(lambda: is_empty(engine))
+
+
+def choices_of(client, body):
+    *events, done = client.events("/v1/completions", body)
+    assert done == "[DONE]"
+    return [event["choices"] for event in events]
 
 
 def test_answers_have_the_schema_that_was_asked_for(client, engine):

@@ -96,6 +96,37 @@ with log_lines("text"):
     sys.exit(run_server(make_app(server), server, address))
 """
 
+# One whose device hangs in the step of the request with seed 13, longer than a step may take.
+HUNG = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+from kernwright._core import _faults as faults
+faults.install("sim")
+from serving import TINY
+from kernwright import llm
+from kernwright.serve.app import make_app
+from kernwright.serve.lifecycle import Address, run_server
+from kernwright.serve.http.log import log, log_lines
+from kernwright.serve.model_slot import ModelSlot
+from kernwright.serve.served import Served
+from kernwright.serve.server import Server
+
+class Hanging(llm.Engine):
+    def submit(self, prompt, **options):
+        request = super().submit(prompt, **options)
+        if options.get("seed") == 13:
+            faults.arm("cuEventSynchronize", 0, delay=300.0, after=True)
+        return request
+
+engine = Hanging(llm.load(TINY), max_rows=2, step_limit=2)
+engine.submit([1, 2], max_tokens=2).result()
+server = Server({{"tiny": ModelSlot.filled(Served("tiny", engine.model, engine))}})
+address = Address("127.0.0.1", 0)
+with log_lines("text"):
+    log.info("served at %s", address.url)
+    sys.exit(run_server(make_app(server), server, address))
+"""
+
 
 @contextlib.contextmanager
 def running(*command):
@@ -261,6 +292,20 @@ def test_a_device_that_is_lost_ends_the_server():
         assert '"error":{' in rest and "CUDA_ERROR_ILLEGAL_ADDRESS" in rest
         assert '"finish_reason":"' not in rest
         assert child.wait(20) == 1
+
+
+def test_a_step_that_hangs_ends_the_server():
+    """Although the thread within the driver never comes back."""
+    with running("-c", HUNG) as (child, port):
+        answer = begin_stream(port, {**LONG, "max_tokens": 400})
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("POST", "/v1/completions", json.dumps({"prompt": "a", "seed": 13}))
+        failed = connection.getresponse()
+        assert failed.status == 500 and b"has not ended within 2 s" in failed.read()
+        connection.close()
+        rest = answer.read().decode()
+        assert '"code":"engine_stopped"' in rest and '"finish_reason":"' not in rest
+        assert child.wait(60) == 1
 
 
 def test_clients_connect_once_the_log_tells_the_address(monkeypatch, capsys):
