@@ -207,6 +207,7 @@ void bind_tune_call(py::module_& m) {
   PyObject* const type = PyType_FromSpec(&spec);
   if (type == nullptr) throw py::error_already_set();
   m.def("_any_capture", &any_capture);
+  m.def("_exchange_captured_only", &exchange_captured_only);
   m.attr("TunedCall") = py::reinterpret_steal<py::object>(type);
 }
 

@@ -377,8 +377,9 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
   if (config.cluster.count() > kPortableClusterBlocks) [[unlikely]] {
     box.require_large_cluster(config);
   }
-  if (any_capture() && config.stream.handle() == nullptr) [[unlikely]] {
-    refuse_in_capture(device, nullptr, "a launch");
+  if (any_capture()) [[unlikely]] {
+    if (config.stream.handle() == nullptr) refuse_in_capture(device, nullptr, "a launch");
+    require_captured(device, config.stream, "a launch");
   }
   AttributeList attributes(config);
   const CUlaunchConfig launch{config.grid.x,       config.grid.y,          config.grid.z,

@@ -30,6 +30,7 @@ void require_own_stream(const Device& device, const Stream& stream) {
 void refuse_in_capture_of(Device& device, const Stream& stream, const void* host) {
   if (!any_capture()) return;
   if (!stream) return refuse_in_capturing_thread(device, "a copy to or from the host");
+  require_captured(device, stream, "a copy to or from the host");
   if (capture_of(device, stream.handle()) == nullptr || is_page_locked(device, host)) return;
   throw CaptureError(
       format("a copy of pageable host memory on {}, which is being captured into a graph: the "
@@ -159,6 +160,7 @@ void copy_on_device(Device& device, CUdeviceptr to, CUdeviceptr from, std::size_
   if (bytes == 0) return;
   const ContextGuard guard(device);
   if (!stream) refuse_in_capturing_thread(device, "a copy that returns when it is done");
+  require_captured(device, stream, "a copy");
   auto activity = watch(device, Activity::Kind::copy, "on the device", bytes, stream);
   const CUresult result = device.driver().cuMemcpyDtoDAsync(to, from, bytes, stream.handle());
   finish(device, stream, result, "cuMemcpyDtoD", bytes, to);
@@ -244,6 +246,7 @@ void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t ele
   const std::size_t steps = bytes / size;
   const ContextGuard guard(device);
   if (!stream) refuse_in_capturing_thread(device, "a fill that returns when it is done");
+  require_captured(device, stream, "a fill");
   const DriverApi& api = device.driver();
   const CUstream handle = stream.handle();
   auto activity = watch(device, Activity::Kind::fill, "fill", bytes, stream);

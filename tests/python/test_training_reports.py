@@ -92,6 +92,33 @@ def test_a_state_loaded_under_a_graph_is_that_of_its_launches():
     assert bits(others, lambda: other.step(given), range(3, 7)) == expected
 
 
+CALLS = {
+    "launch": lambda x: x * x, "copy": lambda x: x.copy(), "fill": lambda x: kw.zeros(2),
+    "gradient": kw.grad(lambda x: (x * x).sum()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_work_that_a_graph_would_lose_is_refused(call):
+    """A stream that does not wait for the captured one runs its work once, at the capture."""
+    side = kw.Stream()
+
+    def f(x):
+        with side:
+            y = CALLS[call](x)
+        side.synchronize()
+        return y * 2
+
+    captured = kw.captured(f)
+    for value in (1.0, 2.0):
+        captured(kw.full(2, value))
+    with pytest.raises(kw.CaptureError, match=r"outside of the capture .*test_training_reports"):
+        captured(kw.full(2, 3.0))
+    assert captured.graphs == []
+    with side:  # refused no longer
+        assert (kw.ones(2) * 3).numpy().tolist() == [3, 3]
+
+
 def test_gradients_of_two_streams_are_in_the_graph():
     side = kw.Stream()
 

@@ -213,6 +213,7 @@ from kernwright._core_tune import TuneStore as TuneStore
 from kernwright._core_tune import TuneStoreFile as TuneStoreFile
 from kernwright._core_tune import TuneStrategy as TuneStrategy
 from kernwright._core_tune import _any_capture as _any_capture
+from kernwright._core_tune import _exchange_captured_only as _exchange_captured_only
 from kernwright._core_tune import _pareto_front as _pareto_front
 from kernwright._core_tune import _Timer as _Timer
 from kernwright._core_tune import _tune_bucket as _tune_bucket

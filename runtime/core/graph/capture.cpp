@@ -13,6 +13,8 @@
 namespace kernwright {
 namespace {
 
+thread_local bool captured_only = false;
+
 std::string name_of(CUresult code) {
   const char* name = result_name(code);
   return name != nullptr ? name : "";
@@ -233,6 +235,18 @@ void refuse_in_capturing_thread(const Device& device, const char* what, const ch
                             "run; {}",
                             what, capture->origin().identify(), advice),
                      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+bool exchange_captured_only(bool only) noexcept { return std::exchange(captured_only, only); }
+
+void require_captured(const Device& device, const Stream& stream, const char* what) {
+  if (!captured_only || capture_id(device, stream.handle()) != 0) return;
+  throw CaptureError(
+      format("{} on {}, whose work is not captured: it would run once, and in no launch of the "
+             "graph; let the stream wait for an event of the captured stream first, as in "
+             "side.wait(kw.current_stream()), and the captured stream for it at the end",
+             what, stream ? stream.identify() : "the legacy stream of " + device.identify()),
+      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
 CaptureHold::CaptureHold() { beginning().lock_shared(); }

@@ -164,6 +164,13 @@ void refuse_during_capture(const Device& device, const char* what,
 void refuse_in_capturing_thread(const Device& device, const char* what,
                                 const char* advice = "do it before or after the capture");
 
+/// Whether this thread may queue work only on streams that record into a graph of ours: else that
+/// work runs once, at the capture, and no launch of the graph repeats it. Returns what held before.
+bool exchange_captured_only(bool only) noexcept;
+/// Throws CaptureError when exchange_captured_only(true) holds and the work of `stream` is not
+/// recorded. The device's context must be current.
+void require_captured(const Device& device, const Stream& stream, const char* what);
+
 /// Lets this thread make calls that CUDA calls "potentially unsafe" during a capture (loading code,
 /// plain allocation) without harm to a capture of another library in this thread. Captures of ours
 /// need it not. Never throws.

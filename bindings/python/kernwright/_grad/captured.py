@@ -64,8 +64,9 @@ def captured(
     the name of `f`; later work of the current stream goes behind it.
 
     Raises CaptureError where `f` reads from the device or copies from the host (.numpy(), a branch
-    on a value), with the call's name, its file and its line. Not for several threads; while one
-    captures, no other may wait for the device.
+    on a value), or works on a stream that has not waited for the current one before, with the
+    call's name, its file and its line. Not for several threads; while one captures, no other may
+    wait for the device.
 
     >>> step = kw.captured(lambda x, a: kw.exp(x) * a)
     >>> [float(step(kw.zeros(3), a)[0]) for a in (1.0, 2.0, 3.0, 4.0)]
@@ -253,17 +254,18 @@ class _Plan:
         kw.synchronize()
         try:
             with (
-                graph.capture(), draws.in_graph(self.draws), _planned_by(self.choices),
-                written_extents() as written,
+                graph.capture(), _captured_only(), draws.in_graph(self.draws),
+                _planned_by(self.choices), written_extents() as written,
             ):  # fmt: skip
                 self.result = self.function(*args, **kwargs)
         except CaptureError as error:
             name = getattr(self.function, "__name__", "f")
             line = user_line(error.__traceback__)
             raise CaptureError(
-                f"kw.captured: {name}() cannot be recorded, because it reads from the device or "
-                f"copies from the host at {line} (its numbers are arrays from the third call on: "
-                f"bind those that Python needs by functools.partial()): {error}"
+                f"kw.captured: {name}() cannot be recorded, because it reads from the device, "
+                f"works on a stream outside of the capture or copies from the host at {line} (its "
+                "numbers are arrays from the third call on: bind those that Python needs by "
+                f"functools.partial()): {error}"
             ).with_traceback(error.__traceback__) from None
         outputs = [extent_of(each) for each in nests.arrays(self.result)]
         self.outputs = outputs
@@ -358,6 +360,16 @@ def _planned_by(choices: _core._PinnedChoices | None) -> Iterator[None]:
         yield
     finally:
         _core._set_choices(before)
+
+
+@contextmanager
+def _captured_only() -> Iterator[None]:
+    """Refuses work on other streams in the block: the graph would lack it."""
+    before = _core._exchange_captured_only(True)
+    try:
+        yield
+    finally:
+        _core._exchange_captured_only(before)
 
 
 def _is_same(a: Array, b: Array | None) -> bool:

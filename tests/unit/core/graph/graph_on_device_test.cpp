@@ -208,6 +208,31 @@ TEST_CASE("graph on a device: refused calls leave the capture whole") {
   CHECK(x.read(stream) == 102);
 }
 
+TEST_CASE("graph on a device: work that a capture would lose is refused on demand") {
+  const testing::Recorded recorded;
+  Device& device = recorded.device;
+  const Kernel kernel = affine(device);
+  const Stream stream = Stream::create(device);
+  const Stream side = Stream::create(device);
+  const Ints x(device);
+  Graph graph(device);
+  graph.capture(stream, [&] {
+    const bool before = exchange_captured_only(true);
+    CHECK(!before);
+    launch(kernel, small_grid(stream), x.pointer(), 1, 1);
+    CHECK_THROWS_AS(launch(kernel, small_grid(side), x.pointer(), 1, 100), CaptureError);
+    side.wait(stream.record());
+    launch(kernel, small_grid(side), x.pointer(), 1, 10);
+    stream.wait(side.record());
+    CHECK(exchange_captured_only(before));
+  });
+  CHECK(graph.node_count() == 2);
+  launch(kernel, small_grid(side), x.pointer(), 1, 0);
+  side.synchronize();
+  graph.launch(stream);
+  CHECK(x.read(stream) == 11);
+}
+
 TEST_CASE("graph on a device: events of a launch can be waited for and timed") {
   const testing::Recorded recorded;
   Device& device = recorded.device;
