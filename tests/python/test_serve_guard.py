@@ -266,6 +266,22 @@ def test_logs_have_no_prompts(model):
     assert "secret" not in out.getvalue() and "an answer" not in out.getvalue()
 
 
+def test_metrics_that_fail_leave_streams_alone(model, monkeypatch):
+    def broken():
+        raise RuntimeError("a secret")
+
+    engine = WritingEngine(model, "an answer")
+    with serving(engine) as c:
+        monkeypatch.setattr(engine, "stats", broken)
+        status, _, content = c.ask("GET", "/metrics")
+        assert status == 500 and b"RuntimeError" in content and b"a secret" not in content
+        *_, last, done = c.events(CHAT, ASK)
+        assert last["choices"][0]["finish_reason"] == "stop" and done == "[DONE]"
+        assert c.ask("GET", "/health")[0] == 200
+        monkeypatch.undo()
+        assert c.ask("GET", "/metrics")[0] == 200
+
+
 def test_the_log_has_the_lines_of_the_library_and_of_the_start(monkeypatch, capsys):
     """Each line is JSON from the first one on, and afterwards loggers are as they were."""
     handlers = logging.getLogger("kernwright").handlers
