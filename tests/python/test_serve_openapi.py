@@ -164,6 +164,8 @@ def test_messages_fit_where_the_server_takes_them(client, told, paths, message, 
     ("/v1/completions", {"prompt": "a", "logit_bias": {"5": 101}}, False),
     ("/v1/completions", {"prompt": "a", "stop_token_ids": [5] * 65}, False),
     ("/v1/completions", {"prompt": "a", "allowed_token_ids": [-1]}, False),
+    ("/v1/responses", {"input": "a", "previous_response_id": "b"}, False),
+    ("/v1/responses", {"input": "a", "previous_response_id": None}, True),
 ])  # fmt: skip
 def test_bodies_fit_where_the_server_takes_them(client, told, path, body, is_right):
     assert validator(told, path).is_valid(body) is is_right

@@ -255,6 +255,9 @@ def _add_bounds(schema: dict[str, Any], limits: Limits, items: dict[str, Any]) -
 
     for each in _forms(schema["properties"].get("truncate_prompt_tokens", {})):
         each |= {"not": {"const": 0}, "description": "The context of the model at most"}
+    for name in ("audio", "functions", "function_call", "previous_response_id"):  # refused
+        if name in schema["properties"]:
+            schema["properties"][name] = {"type": "null"}
     for name in ("prompt", "input"):
         if schema["properties"].get(name) == {}:
             schema["properties"][name] = _PROMPT
