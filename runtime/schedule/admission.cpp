@@ -52,6 +52,9 @@ std::string describe_shortage(Amount asked, const Budget& budget, std::vector<Ho
                                 : format("{:g}", holders[i].amount.share / double{kWholeShare}));
   }
   if (holders.size() > kNamed) text += format(" and {} more", holders.size() - kNamed);
+  if (const std::uint64_t bytes = short_memory ? budget.held_elsewhere() : 0; bytes != 0) {
+    text += format("; other schedulers of the device hold {}", describe_bytes(bytes));
+  }
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/log.h"
+#include "schedule/memory_account.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,21 +11,35 @@
 namespace kernwright::schedule {
 
 struct Budget::State {
-  explicit State(Amount whole) : capacity(whole) {}
+  State(Amount given, std::shared_ptr<MemoryAccount> common)
+      : whole(given), account(std::move(common)) {}
 
+  std::uint64_t free_memory() const noexcept {
+    return account != nullptr ? account->free() : whole.memory - reserved.memory;
+  }
   bool fits(Amount amount) const noexcept {
-    return amount.memory <= capacity.memory - reserved.memory &&
-           amount.share <= capacity.share - reserved.share;
+    return amount.share <= whole.share - reserved.share &&
+           (amount.memory == 0 || amount.memory <= free_memory());
   }
 
-  const Amount capacity;
+  const Amount whole;
+  const std::shared_ptr<MemoryAccount> account;  ///< of the memory; null: it is `whole.memory`
   mutable std::mutex mutex;
   Amount reserved;
 };
 
-Budget::Budget(Amount capacity) : state_(std::make_shared<State>(capacity)) {}
+Budget::Budget(Amount capacity) : state_(std::make_shared<State>(capacity, nullptr)) {}
 
-Amount Budget::capacity() const noexcept { return state_->capacity; }
+Budget Budget::from_account(std::shared_ptr<MemoryAccount> account, std::uint32_t share) {
+  Budget made;
+  made.state_ = std::make_shared<State>(Amount{0, share}, std::move(account));
+  return made;
+}
+
+Amount Budget::capacity() const noexcept {
+  if (state_->account == nullptr) return state_->whole;
+  return {state_->account->capacity(), state_->whole.share};
+}
 
 Amount Budget::reserved() const {
   const std::lock_guard lock(state_->mutex);
@@ -32,8 +47,8 @@ Amount Budget::reserved() const {
 }
 
 Amount Budget::free() const {
-  const Amount used = reserved();
-  return {state_->capacity.memory - used.memory, state_->capacity.share - used.share};
+  const std::lock_guard lock(state_->mutex);
+  return {state_->free_memory(), state_->whole.share - state_->reserved.share};
 }
 
 bool Budget::fits(Amount amount) const {
@@ -41,9 +56,21 @@ bool Budget::fits(Amount amount) const {
   return state_->fits(amount);
 }
 
+std::uint64_t Budget::held_elsewhere() const {
+  if (state_->account == nullptr) return 0;
+  const std::lock_guard lock(state_->mutex);
+  const std::uint64_t held = state_->account->held();
+  return held - std::min(held, state_->reserved.memory);
+}
+
 std::optional<Reservation> Budget::reserve(Amount amount) {
   const std::lock_guard lock(state_->mutex);
   if (!state_->fits(amount)) return std::nullopt;
+  MemoryAccount* const account = state_->account.get();
+  // Another budget may have taken the bytes meanwhile.
+  if (account != nullptr && amount.memory != 0 && !account->reserve(amount.memory)) {
+    return std::nullopt;
+  }
   state_->reserved.memory += amount.memory;
   state_->reserved.share += amount.share;
   return Reservation(state_, amount);
@@ -87,6 +114,7 @@ void Reservation::give_back() noexcept {
   const Amount amount = std::exchange(amount_, {});
   if (state == nullptr) return;
   const std::lock_guard lock(state->mutex);
+  if (state->account != nullptr) state->account->give_back(amount.memory);
   // NOTE: never below zero: a wrapped counter would refuse every task from then on.
   if (amount.memory > state->reserved.memory || amount.share > state->reserved.share) {
     log(LogLevel::error, "a scheduler's budget has less reserved than a reservation gives back");

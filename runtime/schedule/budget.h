@@ -21,23 +21,28 @@ constexpr std::uint32_t share_amount(double share) noexcept {
   return static_cast<std::uint32_t>(share * kWholeShare + 0.5);
 }
 
+class MemoryAccount;
 class Reservation;
 
 /// Capacity and what is reserved of it. All counters of a request are taken, or none. Thread-safe.
 class Budget {
  public:
   explicit Budget(Amount capacity);
+  /// The memory is the account's, which other budgets take from, too.
+  static Budget from_account(std::shared_ptr<MemoryAccount> account, std::uint32_t share);
 
   Amount capacity() const noexcept;
-  Amount reserved() const;
+  Amount reserved() const;  ///< by this budget
   Amount free() const;
   /// Nothing where a counter has too little.
   std::optional<Reservation> reserve(Amount amount);
-  bool fits(Amount amount) const;  ///< now
+  bool fits(Amount amount) const;        ///< now
+  std::uint64_t held_elsewhere() const;  ///< bytes of the account that this budget has not reserved
 
  private:
   friend class Reservation;
   struct State;
+  Budget() = default;
   std::shared_ptr<State> state_;
 };
 

@@ -89,6 +89,8 @@ bool Scheduler::has_threads() const noexcept { return core_->options.background;
 void Scheduler::close() {
   core_->shut();
   core_->drain();
+  const SchedulerCore::Lock lock(core_->mutex_);
+  core_->apart_.reset();
 }
 bool Scheduler::is_closed() const { return core_->is_closed(); }
 

@@ -26,9 +26,11 @@ class SchedulerCore;
 class TaskHere;
 
 struct SchedulerOptions {
-  std::uint64_t memory = 0;          ///< bytes to reserve from; 0: what is free on the device now
-  double share = 1;                  ///< of the device's time to reserve from
-  std::shared_ptr<Policy> policy{};  ///< null: the default one
+  /// Bytes to reserve from, which the account of the device sets apart until close(). 0: the
+  /// account itself, with all other schedulers that have no number (memory_account.h).
+  std::uint64_t memory = 0;
+  double share = 1;                      ///< of the device's time to reserve from
+  std::shared_ptr<Policy> policy{};      ///< null: the default one
   std::shared_ptr<const Clock> clock{};  ///< null: the host's
   /// Tasks run by themselves: at once in submit(), or in a thread of their class. Else they
   /// run in step(), wait() and drain() only, in an order that depends on nothing else.

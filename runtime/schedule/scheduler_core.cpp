@@ -18,22 +18,27 @@ constexpr std::size_t kLanesOfClass[kClasses] = {3, 2, 2};  ///< below the 8 que
 constexpr StreamPriority kPriorities[kClasses] = {StreamPriority::high, StreamPriority::medium,
                                                   StreamPriority::low};
 
-SchedulerOptions checked(Device& device, SchedulerOptions options) {
+SchedulerOptions checked(SchedulerOptions options) {
   if (!(options.share > 0 && options.share <= 1)) {
     throw InvalidArgument(
         format("share={}: a scheduler has a part of the device's time above 0 and at most 1",
                options.share));
   }
-  if (options.memory == 0) {
-    options.memory = device.memory_info().free;
-    if (const auto resource = known_default_resource(device)) {
-      options.memory += resource->stats().cached;
-    }
-  }
   if (options.policy == nullptr) options.policy = make_default_policy();
   if (options.clock == nullptr) options.clock = std::make_shared<SteadyClock>();
   for (std::size_t& most : options.most_running) most = std::max<std::size_t>(most, 1);
   return options;
+}
+
+/// Without a number of bytes: from the account of the device. Else the number is set apart there,
+/// unless it was reserved before.
+Budget make_budget(Device& device, const SchedulerOptions& options, std::shared_ptr<void>& apart) {
+  const std::uint32_t share = share_amount(options.share);
+  if (options.memory == 0) return Budget::from_account(memory_account(device), share);
+  if (options.reserved == nullptr) {
+    apart = MemoryAccount::set_apart(memory_account(device), options.memory);
+  }
+  return Budget({options.memory, share});
 }
 
 /// The half of the idle accounts that nobody has used for longest, so that names of models that do
@@ -54,10 +59,10 @@ void drop_accounts(std::map<std::string, std::shared_ptr<Tenant>, std::less<>>& 
 
 SchedulerState::SchedulerState(Device& target, SchedulerOptions given)
     : device(target),
-      options(checked(target, std::move(given))),
+      options(checked(std::move(given))),
       policy(options.policy),
       clock(options.clock),
-      budget_({options.memory, share_amount(options.share)}),
+      budget_(make_budget(device, options, apart_)),
       waiting_(*policy),
       pacer_(options.pace) {
   for (const Qos qos : kAllClasses) {
@@ -284,6 +289,7 @@ TaskPointer SchedulerCore::next(Lock& lock, std::optional<Qos> qos) {
       waiting_.remove(task);
       return task;
     }
+    capped_ = capped_ || (!is_other && waits_for_others(*task));
     // Later tasks must not take what this one waits for.
     std::erase_if(heads, [](const TaskPointer& other) {
       return other->spec_.request() != Amount{} || other->tenant_->request();

@@ -16,6 +16,12 @@ std::vector<Holder> SchedulerReport::holders() const {
   return all;
 }
 
+bool SchedulerReport::waits_for_others(const Task& task) const {
+  const std::uint64_t asked = to_reserve(task).memory;
+  const std::uint64_t free = budget_.free().memory;
+  return asked > free && asked - free <= budget_.held_elsewhere();
+}
+
 /// Why a queued task does not begin now.
 std::string SchedulerReport::explain_waiting(const Task& task) const {
   if (task.predecessors_ != 0) {

@@ -33,6 +33,8 @@ class SchedulerReport : public SchedulerState {
   // These are asked with the lock held.
   Amount to_reserve(const Task& task) const noexcept;
   Verdict judge(const Task& task) const;
+  /// Whether the memory is short, and would not be without other schedulers of the device.
+  bool waits_for_others(const Task& task) const;
   std::vector<Holder> holders() const;
   std::string explain_waiting(const Task& task) const;
   std::string find_refusal(const Task& task) const;

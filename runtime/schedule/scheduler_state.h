@@ -1,6 +1,7 @@
 // The inside of a scheduler: its data, and the locks that guard it.
 #pragma once
 
+#include "schedule/memory_account.h"
 #include "schedule/model_content.h"
 #include "schedule/pacer.h"
 #include "schedule/scheduler.h"
@@ -56,6 +57,7 @@ class SchedulerState {
   std::condition_variable changed_;  ///< for threads that wait for a task
   std::array<std::condition_variable, kClasses> startable_;  ///< for threads that begin tasks
   std::condition_variable issued_;                           ///< for the watching thread
+  std::shared_ptr<void> apart_;  ///< the memory that it was given, in the account of the device
   Budget budget_;
   Waiting waiting_;
   Pacer pacer_;
@@ -82,7 +84,9 @@ class SchedulerState {
   bool has_watcher_ = false;
   Watch watch_ = Watch::awake;
   bool is_closed_ = false;
-  bool capped_ = false;         ///< a tenant at its limit keeps tasks back
+  /// A tenant at its limit, or the memory of another scheduler, keeps tasks back: nobody tells when
+  /// that ends.
+  bool capped_ = false;
   std::string policy_failure_;  ///< what the last choice threw; empty where it went well
 };
 

@@ -94,7 +94,8 @@ bool SchedulerReport::can_progress(std::size_t held) const {
   if (!options.background) return false;
   const auto waiting = waiting_.heads();
   return std::any_of(waiting.begin(), waiting.end(), [&](const TaskPointer& task) {
-    return may_start(*task) && judge(*task).kind == Verdict::Kind::admit;
+    return may_start(*task) &&
+           (judge(*task).kind == Verdict::Kind::admit || waits_for_others(*task));
   });
 }
 

@@ -173,6 +173,31 @@ def test_tasks_that_nobody_keeps_give_back_what_they_reserved():
         assert scheduler.stats()["share"]["reserved"] == 0
 
 
+def test_two_schedulers_promise_no_byte_twice():
+    held, go = threading.Event(), threading.Event()
+
+    def hold():
+        held.set()
+        go.wait(60)
+
+    with Scheduler() as first, Scheduler() as second:
+        most = second.stats()["memory"]["total"] * 3 // 5
+        task = first.submit(hold, qos="best_effort", memory=most)
+        assert held.wait(60)
+        other = second.submit(kw.ones, 2, memory=most)
+        with pytest.raises(TimeoutError, match="other schedulers of the device hold"):
+            other.result(timeout=0.01)
+        assert second.submit(kw.ones, 2).result(timeout=60).shape == (2,)
+        go.set()
+        task.result(timeout=60)
+        assert other.result(timeout=60).shape == (2,)
+    with Scheduler(background=False) as rest:
+        with Scheduler(memory=rest.stats()["memory"]["total"]):
+            other = rest.submit(kw.ones, 2, memory=1)
+            assert not rest.step()
+        assert rest.step()
+
+
 @pytest.mark.parametrize("qos", CLASSES)
 def test_a_graph_with_arrays_is_captured_in_a_task_with_a_limit(qos):
     def capture(x):

@@ -75,8 +75,9 @@ class ScheduledTask:
 class Scheduler:
     """Runs tasks on one device, on streams of its own with a priority for each class.
 
-    Tasks reserve from `memory` bytes, by default those free on the device now, and from `share` of
-    the device's time. `policy` is a name of `policies()` or an object
+    Tasks reserve from `memory` bytes and from `share` of the device's time. Without `memory` they
+    reserve from the free bytes of the device, together with all other schedulers of it; the bytes
+    of a scheduler with `memory` are set apart there until it is closed. `policy` is a name of `policies()` or an object
     with `choose(candidates, load)`, which returns a Candidate, its index or None. With
     `background=False` tasks run in `step()`, `drain()` and waits only, in an order that depends on
     nothing else. `most_running` limits the tasks of a class that run at once ({"best_effort": 2}).
