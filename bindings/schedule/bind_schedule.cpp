@@ -15,7 +15,9 @@
 #include "bindings/support/gil.h"
 #include "core/device.h"
 #include "core/launch/launch_pause.h"
+#include "core/partition.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <optional>
@@ -222,6 +224,17 @@ Unlocked<SchedulerObject> known_scheduler(std::shared_ptr<Scheduler> scheduler) 
   return made;
 }
 
+/// Tasks run on streams of the partition, within its limits.
+void keep_inside(const Partition& partition, schedule::SchedulerOptions& options) {
+  const PartitionRequest& limits = partition.request();
+  if (limits.memory != 0 && (options.memory == 0 || options.memory > limits.memory)) {
+    options.memory = limits.memory;
+  }
+  options.share = std::min(options.share, limits.share);
+  options.multiprocessors = partition.multiprocessors();
+  options.make_stream = [partition](Device&, int priority) { return partition.stream(priority); };
+}
+
 Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::object& memory,
                                          const py::object& policy, const py::object& share,
                                          bool background, const py::object& most_running) {
@@ -237,13 +250,17 @@ Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::obj
   options.cut = &cut_unlocked;
   options.background = background;
   options.most_running = most_running_argument(most_running);
-  Device& chosen = device_argument(device);
+  const bool is_partition = py::isinstance<Partition>(device);
+  if (is_partition) keep_inside(device.cast<const Partition&>(), options);
+  Device& chosen =
+      is_partition ? device.cast<const Partition&>().device() : device_argument(device);
   return known_scheduler(
       without_gil([&] { return std::make_shared<Scheduler>(chosen, std::move(options)); }));
 }
 
 Unlocked<SchedulerObject> make_partition(const SchedulerObject& self, const py::object& sms,
-                                         const py::object& memory, const py::object& policy) {
+                                         const py::object& memory, const py::object& policy,
+                                         const py::object& share) {
   const int count = count_argument(sms, "sms");
   if (count < 1) throw InvalidArgument(format("sms={}: at least 1", short_repr(sms)));
   schedule::SchedulerOptions options;
@@ -252,6 +269,7 @@ Unlocked<SchedulerObject> make_partition(const SchedulerObject& self, const py::
     if (options.memory == 0) throw InvalidArgument("memory=0: a partition without memory");
   }
   options.policy = policy_argument(policy);
+  options.share = plain_number(share, "share");
   return known_scheduler(without_gil([&]() -> std::shared_ptr<Scheduler> {
     return self.scheduler->partition(count, std::move(options));
   }));
@@ -372,7 +390,7 @@ void bind_schedule(py::module_& m) {
           [](const Object& o) { return without_gil([&] { return o.scheduler->is_closed(); }); })
       .def_property_readonly("sms", [](const Object& o) { return o.scheduler->multiprocessors(); })
       .def("partition", &make_partition, py::arg("sms"), py::arg("memory") = py::none(),
-           py::arg("policy") = "default")
+           py::arg("policy") = "default", py::kw_only(), py::arg("share") = 1.0)
       .def("task",
            [](const Object& o, const py::kwargs& options) {
              return make_block_task(o.scheduler, spec_of(options));

@@ -69,6 +69,27 @@ def test_memory_is_reserved_until_the_partition_is_gone(whole):
         assert total == int(part.sms / whole.sms * BYTES)
 
 
+def test_limits_of_a_partition_are_those_of_its_scheduler(whole):
+    device = whole.device
+    least = device.partition_rules.minimum
+    (part,) = device.partitions([least], memory=BYTES, share=0.25)
+    with Scheduler(part, background=False) as inside:
+        assert inside.sms == part.sms and inside.device == device
+        assert inside.stats()["memory"]["total"] == BYTES
+        for options, words in (({"memory": BYTES + 1}, "never fit"), ({"share": 0.5}, "has 0.25")):
+            with pytest.raises(Refused, match=words):
+                inside.submit(kw.ones, 2, **options).result()
+        assert places(inside) <= set(part.smids())
+    with Scheduler(part, memory=BYTES // 2, share=0.5, background=False) as inside:
+        assert inside.stats()["memory"]["total"] == BYTES // 2
+        assert inside.stats()["share"]["total"] == 0.25
+    (narrow,) = device.partitions([least], streams=3)
+    with pytest.raises(PartitionError, match="3"):
+        Scheduler(narrow)
+    with whole.partition(least, memory=1000, share=0.5) as small:
+        assert small.stats()["share"]["total"] == 0.5
+
+
 def test_bad_requests(whole):
     with pytest.raises(InvalidArgument, match="sms=0"):
         whole.partition(0)

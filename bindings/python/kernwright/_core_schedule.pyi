@@ -7,7 +7,7 @@ from typing import Any, Protocol, SupportsFloat, SupportsIndex, final
 
 from typing_extensions import Self
 
-from kernwright._core import Device
+from kernwright._core import Device, Partition
 from kernwright.memory import EvictionGroup
 from kernwright.schedule._kept import Kept
 
@@ -77,7 +77,9 @@ class Scheduler:
 
     Tasks reserve from `memory` bytes and from `share` of the device's time. Without `memory` they
     reserve from the free bytes of the device, together with all other schedulers of it; the bytes
-    of a scheduler with `memory` are set apart there until it is closed. `policy` is a name of `policies()` or an object
+    of a scheduler with `memory` are set apart there until it is closed. With a partition as
+    `device` tasks run inside of it, and its limits of memory and share are those of the scheduler,
+    unless smaller ones are given. `policy` is a name of `policies()` or an object
     with `choose(candidates, load)`, which returns a Candidate, its index or None. With
     `background=False` tasks run in `step()`, `drain()` and waits only, in an order that depends on
     nothing else. `most_running` limits the tasks of a class that run at once ({"best_effort": 2}).
@@ -95,7 +97,7 @@ class Scheduler:
 
     def __init__(
         self,
-        device: _DeviceLike = None,
+        device: _DeviceLike | Partition = None,
         memory: SupportsIndex | None = None,
         policy: str | _Policy = "default",
         *,
@@ -116,13 +118,19 @@ class Scheduler:
     def sms(self) -> int:
         """The multiprocessors of the device that its tasks run on."""
     def partition(
-        self, sms: int, memory: SupportsIndex | None = None, policy: str | _Policy = "default"
+        self,
+        sms: int,
+        memory: SupportsIndex | None = None,
+        policy: str | _Policy = "default",
+        *,
+        share: SupportsFloat = 1.0,
     ) -> Scheduler:
         """A scheduler of a new partition with at least `sms` multiprocessors: its tasks run there
         and nowhere else, and no other partition has them. Tasks of this scheduler still run
         everywhere.
 
         `memory` bytes are reserved here until it is gone; by default the partition's part of all.
+        Its tasks reserve at most `share` of the device's time.
         Raises `kw.errors.PartitionError` where too few multiprocessors are left, InvalidArgument
         where too little memory is, DriverError (801) where the driver has no green contexts.
 
