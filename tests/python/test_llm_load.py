@@ -108,7 +108,8 @@ def test_all_that_does_not_fit_is_listed(tmp_path):
         llm.load(written(tmp_path, arrays))
     for text in (
         "model.safetensors does not fit Llama",
-        "missing: layers.0.mlp.down.weight, layers.1.attention.qkv.weight (512 of its 2048",
+        "missing: model.layers.0.mlp.down_proj.weight (for layers.0.mlp.down.weight), "
+        "model.layers.1.self_attn.k_proj.weight (for layers.1.attention.qkv.weight); ",
         "unexpected: model.layers.0.extra.weight",
         "model.norm.weight is (31,), and norm.weight takes (32,)",
     ):

@@ -268,7 +268,7 @@ def test_files_without_a_layer_or_with_a_wrong_one_are_refused(folder, tmp_path)
     second = {name.replace("layers.0", "layers.1"): x for name, x in weights.items()}
     wrong = {
         "missing: .*mixer.weight": ({}, {}),
-        "missing: norm.weight": (
+        r"missing: \S+\.final_layernorm\.weight \(for norm.weight\)": (
             {name: x for name, x in weights.items() if "final" not in name}, {},
         ),
         "num_nextn_predict_layers is 0": (weights, {"num_nextn_predict_layers": 0}),

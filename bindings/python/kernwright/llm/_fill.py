@@ -12,7 +12,15 @@ import kernwright as kw
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._errors import ModelError
-from kernwright.llm._names import CHANGES, MOVES, Names, Place, changed_shape, place_of
+from kernwright.llm._names import (
+    CHANGES,
+    MOVES,
+    MissingNames,
+    Names,
+    Place,
+    changed_shape,
+    place_of,
+)
 from kernwright.llm._tensors import Tensors
 from kernwright.llm._weights.parameters import Parameters, Slot, array_sizes
 from kernwright.llm.models._layers import Linear, Parts
@@ -226,7 +234,7 @@ class Filling(_Formatted):
                 wrong.append(f"{name} is {found}, and {place.path} takes {expected}")
             places[name] = place
         problems = {
-            "missing": self._missing(places), "unexpected": sorted(unexpected),
+            "missing": self._missing(places, names), "unexpected": sorted(unexpected),
             "wrong": wrong,
         }  # fmt: skip
         if any(problems.values()):
@@ -238,18 +246,20 @@ class Filling(_Formatted):
             )
         return places
 
-    def _missing(self, places: Mapping[str, Place]) -> list[str]:
-        """What no tensor fills: a parameter, or elements of one, told by how many lack."""
+    def _missing(self, places: Mapping[str, Place], names: Names) -> list[str]:
+        """The tensors that are not there, with the parameter that each would fill."""
         filled: dict[str, int] = {}
         for place in places.values():
             size = math.prod(self._expected_shape(place))
             filled[place.path] = filled.get(place.path, 0) + size
-        lacking = []
-        for path in self.first.values():
-            size, found = math.prod(self.slots[path].unread.shape), filled.get(path, 0)
-            if found < size:
-                parts = "" if found == 0 else f" ({size - found} of its {size} numbers)"
-                lacking.append(path + parts)
+        sizes = {path: self.slots[path].unread.shape for path in self.first.values()}
+        short = [path for path, shape in sizes.items() if filled.get(path, 0) < math.prod(shape)]
+        if not short:
+            return []
+        missing, lacking = MissingNames(names, self.tensors.names()), []
+        for path in short:
+            found = missing.lacking(path, sizes[path][0]) or [path]
+            lacking += [name if name == path else f"{name} (for {path})" for name in found]
         return lacking
 
     def _expected_shape(self, place: Place) -> tuple[int, ...]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import kernwright as kw
 from kernwright._core import Array
 
-__all__ = ["CHANGES", "MOVES", "Names", "Place", "changed_shape", "place_of"]
+__all__ = [
+    "CHANGES", "MOVES", "MissingNames", "Names", "Place", "changed_shape", "place_of"
+]  # fmt: skip
 
 Names = Mapping[str, str]
 
@@ -219,6 +221,9 @@ MIMO_PREDICTOR: dict[str, str] = {
 }  # fmt: skip
 
 
+_NUMBER = re.compile(r"(?<=\.)[0-9]+(?=\.)")
+
+
 class Place(NamedTuple):
     """What a tensor of a file fills: a parameter, an entry of a stack, a part of its rows, and the
     change that its numbers go through."""
@@ -236,12 +241,55 @@ def place_of(name: str, names: Names) -> Place | None:
     >>> _names.place_of("model.layers.3.self_attn.k_proj.weight", _names.LLAMA)
     Place(path='layers.3.attention.qkv.weight', entry=None, part='k', change=None)
     """
-    target = names.get(re.sub(r"(?<=\.)[0-9]+(?=\.)", "*", name))
+    target = names.get(_NUMBER.sub("*", name))
     if target is None:
         return None
-    for number in re.findall(r"(?<=\.)[0-9]+(?=\.)", name):
+    for number in _NUMBER.findall(name):
         target = target.replace("*", number, 1)
     found = re.fullmatch(r"([^:|\[]+)(?:\[([0-9]+)\])?(?::([^|]+))?(?:\|(.+))?", target)
     assert found is not None, f"the table has {target}"
     path, entry, part, change = found.groups()
     return Place(path, None if entry is None else int(entry), part, change)
+
+
+class MissingNames:
+    """The tensors that a table wants and a file has not. `there` are those of the file: of several
+    ways to name a tensor, the file's other layers tell which one is missing.
+
+    >>> from kernwright.llm import _names
+    >>> there = ["model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.gate_proj.weight"]
+    >>> _names.MissingNames(_names.LLAMA, there).lacking("layers.1.mlp.gate_up.weight")
+    ['model.layers.1.mlp.up_proj.weight']
+    """
+
+    def __init__(self, names: Names, there: Collection[str]) -> None:
+        self._there = set(there)
+        used = {_NUMBER.sub("*", name) for name in self._there}
+        begins = {name.partition(".")[0] for name in used}
+        rank = {
+            name: (name in used, name.partition(".")[0] in begins, place)
+            for place, name in enumerate(names)
+        }
+        self._ways: dict[str, list[tuple[str, str]]] = {}  # names and parts, the likely ones first
+        for name in sorted(names, key=rank.__getitem__, reverse=True):
+            path, _, part = names[name].partition("|")[0].replace("[*]", "").partition(":")
+            self._ways.setdefault(path, []).append((name, part))
+        self._stacks = {name for name, target in names.items() if "[*]" in target}
+
+    def lacking(self, path: str, entries: int = 1) -> list[str]:
+        """Those of the parameter at `path`, a stack of so many entries where names count them.
+        Empty where the table has none."""
+        ways = self._ways.get(_NUMBER.sub("*", path), [])
+        chosen = {part: name for name, part in reversed(ways)}  # the likeliest of each part
+        if ways and not ways[0][1]:
+            chosen = {"": ways[0][0]}
+        else:
+            chosen.pop("", None)
+        numbers, found = _NUMBER.findall(path), []
+        for pattern in reversed(chosen.values()):
+            for entry in range(entries if pattern in self._stacks else 1):
+                name = pattern
+                for number in (*numbers, str(entry)):
+                    name = name.replace("*", number, 1)
+                found.append(name)
+        return sorted(name for name in found if name not in self._there)
