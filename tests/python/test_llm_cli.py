@@ -34,6 +34,16 @@ def test_generate_takes_and_prints_tokens_without_a_tokenizer(capsys):
     assert len(capsys.readouterr().out.split()) == 3
 
 
+def test_help_of_generate_tells_defaults_and_what_random_models_take(capsys):
+    with pytest.raises(SystemExit):
+        main(["generate", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for text in ("--tokens IDS token ids", "with --random, which has no tokenizer",
+                 "at most (default: 256)", "(default: 0, all)", "(default: auto)",
+                 "(default: that of the config)", "(default: another one each time)"):  # fmt: skip
+        assert text in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -43,6 +53,7 @@ def test_generate_takes_and_prints_tokens_without_a_tokenizer(capsys):
         (["/none", "a"], 1, "/none does not exist"),
         ([TINY, "a", "--temperature", "-1"], 2, "temperature is 0 or more"),
         ([TINY, "a", "--quantize", "q1"], 2, "quantize is one of"),
+        ([TINY, "a", "--quantize", "awq"], 2, "gptq, gptq_v2, awq are read from files only"),
         ([TINY, "a", "--tokenizer", "/none"], 1, "/none does not exist"),
         ([TINY, "a", "--memory", "stream", "--budget", "9 KB"], 1, "smallest that works is"),
         ([TINY, "a", "--budget", "much"], 2, "a budget is as 4000000000"),

@@ -23,17 +23,28 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="a config.json: a model of that shape with random weights, in place of MODEL",
     )  # fmt: skip
     parser.add_argument("--tokenizer", metavar="PATH", help="a tokenizer of other files")
-    parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"))
-    parser.add_argument("--quantize", metavar="FORMAT", help="fp8, int8, q8_0, q4_k, nf4, ...")
     parser.add_argument(
-        "--kv-dtype", choices=("float32", "float16", "bfloat16", "float8_e4m3fn", "int8")
-    )
+        "--dtype", choices=("float32", "float16", "bfloat16"),
+        help="of weights and of what is computed (default: that of the config)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--quantize", metavar="FORMAT",
+        help="fp8, int8, q8_0, q4_k, nf4, ... (default: weights stay as the files have them)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kv-dtype", choices=("float32", "float16", "bfloat16", "float8_e4m3fn", "int8"),
+        help="of cached keys and values (default: the dtype of the weights)",
+    )  # fmt: skip
     parser.add_argument(
         "--memory", default="auto", choices=("auto", "device", "stream", "experts"),
-        help="where weights are: stream and experts keep layers or experts in the host's memory",
+        help="where weights are: stream and experts keep layers or experts in the host's memory "
+        "(default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--budget", metavar="SIZE", help="of weights on the device, as 4GB")
-    parser.add_argument("--max-seq-len", type=int, metavar="N", help="bounds the context")
+    parser.add_argument(
+        "--budget", metavar="SIZE", help="of weights on the device, as 4GB (default: what is free)"
+    )
+    parser.add_argument("--max-seq-len", type=int, metavar="N",
+                        help="bounds the context (default: that of the config)")  # fmt: skip
     add_device_argument(parser)
 
 
@@ -64,7 +75,8 @@ def refuse_arguments(parser: argparse.ArgumentParser) -> None:
 def add_device_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cuda", "sim"),
-        help="cuda raises without a GPU; auto takes one where there is one, and says so",
+        help="cuda raises without a GPU; auto takes one where there is one, and says so "
+        "(default: %(default)s)",
     )  # fmt: skip
 
 
@@ -73,9 +85,11 @@ def add_draft_arguments(parser: Any) -> None:
     parser.add_argument(
         "--draft", metavar="ngram|jacobi|mtp|PATH", help="guesses tokens from the text so far, "
         "with the model's own layer of multi-token prediction, a smaller model of the same "
-        "vocabulary or an EAGLE-3 head, and checks several in a step, where that pays",
+        "vocabulary or an EAGLE-3 head, and checks several in a step, where that pays "
+        "(default: none)",
     )  # fmt: skip
-    parser.add_argument("--draft-tokens", type=int, metavar="N", help="of a step, at most")
+    parser.add_argument("--draft-tokens", type=int, metavar="N", help="of a step, at most "
+                        "(default: 4 of a model or a head, 1 of mtp, else 7)")  # fmt: skip
 
 
 def draft_of(arguments: argparse.Namespace) -> Any:
@@ -89,15 +103,33 @@ def draft_of(arguments: argparse.Namespace) -> Any:
     return option_of(arguments.draft, arguments.draft_tokens)
 
 
-def add_sampling_arguments(parser: Any, max_tokens: int | None) -> None:
-    """How texts go on."""
-    parser.add_argument("--max-tokens", type=int, default=max_tokens, metavar="N")
-    for name in ("temperature", "top-p", "min-p", "repetition-penalty", "presence-penalty",
-                 "frequency-penalty"):  # fmt: skip
-        parser.add_argument(f"--{name}", type=float, default=None, metavar="X")
-    parser.add_argument("--top-k", type=int, default=None, metavar="N")
-    parser.add_argument("--seed", type=int, default=None, metavar="N")
-    parser.add_argument("--stop", action="append", default=None, metavar="TEXT", help="repeatable")
+def add_sampling_arguments(parser: Any, max_tokens: int | None, usual: str = "") -> None:
+    """How texts go on. `usual` tells the number of tokens where `max_tokens` does not."""
+    parser.add_argument(
+        "--max-tokens", type=int, default=max_tokens, metavar="N",
+        help=f"of a text, at most (default: {usual or max_tokens})",
+    )  # fmt: skip
+    for name, meaning in (
+        ("temperature", "0 takes the highest logit (default: 0)"),
+        ("top-p", "of the most likely tokens with so much probability together (default: 1, all)"),
+        ("min-p", "of tokens with this part of the highest probability (default: 0, all)"),
+        ("repetition-penalty", "divides logits of all tokens so far (default: 1, none)"),
+        ("presence-penalty", "subtracted for tokens of the text made so far (default: 0)"),
+        ("frequency-penalty", "subtracted as often as each was made (default: 0)"),
+    ):
+        parser.add_argument(f"--{name}", type=float, default=None, metavar="X", help=meaning)
+    parser.add_argument(
+        "--top-k", type=int, default=None, metavar="N",
+        help="of so many most likely tokens (default: 0, all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=int, default=None, metavar="N",
+        help="equal seeds give equal texts (default: another one each time)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stop", action="append", default=None, metavar="TEXT",
+        help="ends a text; repeatable (default: none)",
+    )  # fmt: skip
 
 
 def sampling_of(arguments: argparse.Namespace) -> dict[str, Any]:

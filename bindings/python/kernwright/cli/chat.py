@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--message", metavar="TEXT", help="one message and its answer, no more")
     add_draft_arguments(parser)
     refuse_arguments(parser)
-    add_sampling_arguments(parser, None)
+    add_sampling_arguments(parser, None, f"{_MOST_TOKENS}, or what the context leaves")
 
 
 class _Conversation:

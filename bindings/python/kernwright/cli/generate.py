@@ -21,9 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("prompt", nargs="?", help="the text to go on with; - reads it from stdin")
     parser.add_argument(
-        "--tokens", metavar="IDS", help="token ids with commas between them, in place of a prompt"
-    )
-    parser.add_argument("--ignore-eos", action="store_true")
+        "--tokens", metavar="IDS", help="token ids with commas between them, in place of a prompt: "
+        "with --random, which has no tokenizer, and with files that have none",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ignore-eos", action="store_true",
+        help="texts go on behind tokens that end them (default: they stop there)",
+    )  # fmt: skip
     add_draft_arguments(parser)
     refuse_arguments(parser)
     add_sampling_arguments(parser, 256)

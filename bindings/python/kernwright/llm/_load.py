@@ -36,6 +36,7 @@ from kernwright.llm._text.files import has_tokenizer
 from kernwright.llm._weights.memory import Memory, budget_bytes, place, planned
 from kernwright.llm.models._layers import RotaryTables, Wide
 from kernwright.nn.quant import formats
+from kernwright.nn.quant._formats import ONLY_READ
 from kernwright.schedule._blocks import require_scheduler
 
 __all__ = ["load"]
@@ -59,8 +60,9 @@ def load(
     - dtype: "float32", "float16" or "bfloat16" of the weights; the config's without one.
     - max_length: the most positions of a sequence; those of the config without it.
     - kv_dtype: of the caches: the dtype of the weights, or "int8", "float8_e4m3fn", "float8_e5m2".
-    - quantize: "fp8", "int8" or a format of kw.nn.quant.formats(), while loading. Weights of few
-      bits in the files stay as they are.
+    - quantize: "fp8", "int8" or a format of kw.nn.quant.formats(), while loading; "gptq",
+      "gptq_v2" and "awq" are read from files only. Weights of few bits in the files stay as they
+      are.
     - memory: "device"; "stream": layers stay in page-locked memory of the host, and each step
       copies them; "experts": experts stay there; "auto": "device" where the weights fit, else
       "stream" with a RuntimeWarning. The model's `memory` tells what was chosen.
@@ -207,9 +209,10 @@ def _opened(
     if (path is None) == (random is None):
         raise ArgumentError("load() takes a path or random=config")
     check_dtype(dtype)
-    if quantize is not None and quantize not in ("int8", "fp8", *formats()):
-        known = ", ".join(["int8", "fp8", *formats()])
-        raise ArgumentError(f"quantize is one of {known}, got {quantize!r:.60}")
+    made = ["int8", "fp8", *(each for each in formats() if each not in ONLY_READ)]
+    if quantize is not None and quantize not in made:
+        also = f"; {', '.join(ONLY_READ)} are read from files only"
+        raise ArgumentError(f"quantize is one of {', '.join(made)}{also}, got {quantize!r:.60}")
     if kv_dtype is not None and kv_dtype not in (*_DTYPES, *BYTES):
         known = ", ".join((*_DTYPES, *BYTES))
         raise ArgumentError(f"kv_dtype is one of {known}, got {kv_dtype!r:.60}")

@@ -20,7 +20,7 @@ from kernwright._array.sorting import searchsorted
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
 
-__all__ = ["dequantize", "formats", "quantize"]
+__all__ = ["ONLY_READ", "dequantize", "formats", "quantize"]
 
 # Numbers and bytes of a block.
 _GGUF = {
@@ -56,7 +56,7 @@ _PARTS = {
     "gptq_v2": "as gptq, zeros without an offset of 1",
     "awq": "(qweight, qzeros, scales)",
 }
-_ONLY_READ = ("gptq", "gptq_v2", "awq")
+ONLY_READ = ("gptq", "gptq_v2", "awq")
 _LARGEST_NVFP4 = 6.0 * 448.0
 
 
@@ -99,7 +99,7 @@ def quantize(
     """
     _check_name(format)
     x = device_array(x, "x")
-    if format in _ONLY_READ:
+    if format in ONLY_READ:
         raise InvalidArgument(f"{format} is a format that is read only: dequantize() takes it")
     if double and format not in _ABSMAX:
         raise InvalidArgument(f"double=True is an option of {' and '.join(_ABSMAX)}, not {format}")
