@@ -239,7 +239,17 @@ def test_prompts_and_limits_beyond_the_context():
         ([1], {"n": 10**9}, InvalidArgument, "n is from 1 to 16384, got 1000000000"),
         ([1], {"n": 10**20}, InvalidArgument, "n is from 1 to 16384"),
         ([1], {"seed": 1.5}, ArgumentError, "seed is an int"),
+        ([1], {"seed": 2**64}, InvalidArgument, r"seed is from 0 to .*, got 18446744073709551616"),
+        ([1], {"seed": -1}, InvalidArgument, "seed is from 0 to .*, got -1"),
+        ([1], {"presence_penalty": -1e300}, InvalidArgument, r"presence_penalty .* -1e\+30 to"),
+        ([1], {"frequency_penalty": 1e31}, InvalidArgument, r"frequency_penalty .* got 1e\+31"),
+        ([1], {"repetition_penalty": 1e-300}, InvalidArgument, "a repetition_penalty .* 1e-30 to"),
+        ([1, "a"], {}, ArgumentError, "got 'a' at position 1"),
+        (["a", 1], {}, ArgumentError, "got 1 at position 1"),
+        ([[1], [1, 2.5]], {}, ArgumentError, "got 2.5 at position 1"),
         ([1], {"stop_tokens": ["x"]}, ArgumentError, "stop_tokens are ints"),
+        ([1], {"stop_tokens": [-1]}, InvalidArgument, "stop_tokens has -1, .* from 0 to 47"),
+        ([1], {"stop_tokens": [99]}, InvalidArgument, "stop_tokens has 99, .* from 0 to 47"),
         ([1], {"stop": 0}, ArgumentError, "stop is a text or a list of texts, got 0"),
         ([1], {"stop": [0]}, ArgumentError, "stop strings are str, got 0"),
         ([1], {"min_tokens": 5, "max_tokens": 3}, InvalidArgument, "min_tokens is 5, and max_tok"),
@@ -250,6 +260,24 @@ def test_prompts_and_limits_beyond_the_context():
 def test_options_that_make_no_sense(prompt, options, error, message):
     with pytest.raises(error, match=message):
         llm.load(random=FIELDS).generate(prompt, **options)
+
+
+def test_padding_of_the_vocabulary_is_no_token_of_options():
+    class Few:
+        eos = ()
+
+        def __len__(self) -> int:
+            return 40
+
+    model = llm.load(random=FIELDS | {"vocab_size": 64})
+    model.tokenizer = Few()  # with the end of texts, 47, there are ids up to that one
+    for options, message in (
+        ({"logit_bias": {50: 100}}, "logit_bias has 50, which no token has: ids are from 0 to 47"),
+        ({"allowed_tokens": [50, 63]}, r"allowed_tokens has no token .* 0 to 47: got \[50, 63\]"),
+        ({"stop_tokens": [50]}, "stop_tokens has 50"),
+    ):
+        with pytest.raises(InvalidArgument, match=message):
+            model.generate([1], **options)
 
 
 def test_options_of_numpy_are_numbers_and_none_is_no_stop_string():
@@ -312,6 +340,22 @@ def test_caches_grow_with_what_is_asked_and_say_what_would_fit():
         assert sequences == tokens // 2001 and 256 * tokens < 32 << 20
         short._generator.engine([2001] * (sequences // 2))  # blocks have gaps
         assert len(short.generate([1], max_tokens=2, ignore_eos=True).tokens) == 2
+
+
+def test_rotary_positions_that_do_not_fit_name_the_context_that_does():
+    with kw.memory.use(kw.memory.PoolResource(limit=8 << 20)):
+        model = llm.load(random=FIELDS | {"max_position_embeddings": 2**31 - 1})
+        message = (
+            r"context of 2147483647 tokens need 64.00 GiB, 32 bytes each, .* left: a context of "
+            r"([0-9]+) tokens at most fits, .* load the model with a smaller max_length"
+        )
+        with pytest.raises(kw.OutOfMemory, match=message) as caught:
+            model.generate([5], max_tokens=3)
+        fitting = int(re.search("([0-9]+) tokens at most", str(caught.value)).group(1))
+        assert 0 < 32 * fitting < 8 << 20
+        del model, caught
+        short = llm.load(random=FIELDS | {"max_position_embeddings": 2**31 - 1}, max_length=64)
+        assert len(short.generate([5], max_tokens=3, ignore_eos=True).tokens) == 3
 
 
 def test_log_probabilities_are_those_of_the_logits(model):

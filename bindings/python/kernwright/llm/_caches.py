@@ -12,7 +12,7 @@ from kernwright._core import Array
 from kernwright.errors import OutOfMemory
 from kernwright.llm._errors import ModelError
 from kernwright.llm._paged_step import LayerCache
-from kernwright.llm._weights.memory import available_bytes
+from kernwright.llm._weights.available import available_bytes
 
 __all__ = ["BYTES", "CacheFormat", "made_caches", "named_arrays", "on_host", "require_pages"]
 

@@ -104,8 +104,13 @@ def prompts_of(model: Model, prompts: Any) -> tuple[list[list[int]], bool]:
         )
     if not prompts:
         raise InvalidArgument("there is no prompt: an empty list was given")
-    if all(isinstance(each, (int, np.integer)) for each in prompts):
+    if isinstance(prompts[0], (int, np.integer)):
         return [tokens_of(model, prompts)], True
+    for place, each in enumerate(prompts):
+        if isinstance(each, (int, np.integer)):
+            raise ArgumentError(
+                f"prompts are texts or lists of tokens, got {each!r:.60} at position {place}"
+            )
     return [tokens_of(model, each) for each in prompts], False
 
 
@@ -115,13 +120,23 @@ def whole_numbers(tokens: Any) -> list[int]:
     try:
         if isinstance(tokens, (list, tuple)) and set(map(type, tokens)) == {int}:
             return list(tokens)
-        numbers = [int(each) for each in tokens if not isinstance(each, (str, bool, float))]
-        whole = len(numbers) == len(tokens)
-    except (TypeError, ValueError):
-        whole = False
-    if not whole:
+        listed = None if isinstance(tokens, (str, bytes)) else list(tokens)
+    except TypeError:
+        listed = None
+    if listed is None:
         raise ArgumentError(f"tokens are a list of whole numbers, got {tokens!r:.60}")
-    return numbers
+    return [_whole_number(each, place) for place, each in enumerate(listed)]
+
+
+def _whole_number(token: Any, place: int) -> int:
+    try:
+        if not isinstance(token, (str, bool, float)):
+            return int(token)
+    except (TypeError, ValueError):
+        pass
+    raise ArgumentError(
+        f"tokens are a list of whole numbers, got {token!r:.60} at position {place}"
+    )
 
 
 def tokens_of(model: Model, prompt: Any) -> list[int]:

@@ -249,7 +249,8 @@ class Model(DraftWriter):
 
         - max_tokens: of each text; without it 256, or what the context leaves.
         - temperature: 0, the default, takes the highest logit. top_k, top_p, min_p: see
-          kw.nn.sample(). seed: equal seeds give equal texts; without it each call draws one.
+          kw.nn.sample(). seed: 0 to 2^64 - 1; equal ones give equal texts, without it each call
+          draws one.
         - repetition_penalty divides logits above 0 of all tokens so far, and multiplies the rest;
           presence_penalty and frequency_penalty are subtracted for tokens of the text made so far.
         - logprobs: how many log-probabilities (20 at most) come beside each token's own.

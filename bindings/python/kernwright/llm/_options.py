@@ -92,10 +92,6 @@ class Generation(TokenOptions):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise ArgumentError(f"{name} is True or False, got {value!r:.60}")
-        if self.seed is not None and (
-            isinstance(self.seed, bool) or not isinstance(self.seed, int)
-        ):
-            raise ArgumentError(f"seed is an int or None, got {self.seed!r:.60}")
         if isinstance(self.n, bool) or not isinstance(self.n, int):
             raise ArgumentError(f"n is an int, got {self.n!r:.60}")
         if not 1 <= self.n <= _MOST_TEXTS:

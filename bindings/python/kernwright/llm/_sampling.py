@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,11 +10,12 @@ from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._guide.worker import Guide
 from kernwright.llm._recording import MOST_LOGPROBS
 
-__all__ = ["NUMBERS", "Sampling", "TokenOptions"]
+__all__ = ["NUMBERS", "Sampling", "TokenOptions", "require_known_tokens"]
 
 # Values of sampling that go to the device as float32.
 NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty",
             "frequency_penalty")  # fmt: skip
+_MOST_PENALTY = 1e30  # of which logits stay finite in float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,13 +79,20 @@ class Sampling(TokenOptions):
         for name in ("top_p", "min_p"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidArgument(f"{name} is from 0 to 1, got {getattr(self, name)}")
-        if not 0 < self.repetition_penalty < float("inf"):
-            raise InvalidArgument(f"a repetition_penalty is above 0, got {self.repetition_penalty}")
+        if not 1 / _MOST_PENALTY <= self.repetition_penalty <= _MOST_PENALTY:
+            raise InvalidArgument(
+                f"a repetition_penalty is above 0, from {1 / _MOST_PENALTY:g} to {_MOST_PENALTY:g} "
+                f"(logits stay finite in float32), got {self.repetition_penalty}"
+            )
         for name in ("presence_penalty", "frequency_penalty"):
-            if not math.isfinite(getattr(self, name)):
-                raise InvalidArgument(f"a {name} is finite, got {getattr(self, name)}")
+            if not abs(getattr(self, name)) <= _MOST_PENALTY:
+                raise InvalidArgument(
+                    f"a {name} is finite, from {-_MOST_PENALTY:g} to {_MOST_PENALTY:g} (logits "
+                    f"stay finite in float32), got {getattr(self, name)}"
+                )
         if self.logprobs is not None and self.logprobs > MOST_LOGPROBS:
             raise InvalidArgument(f"logprobs is {MOST_LOGPROBS} at most, got {self.logprobs}")
+        _require_seed(self.seed)
         for name in ("stop_tokens", "allowed_tokens", "bad_tokens"):
             _require_tokens(name, getattr(self, name))
         _require_biases(self.logit_bias)
@@ -96,6 +103,32 @@ class Sampling(TokenOptions):
                 f"min_tokens is {self.min_tokens}, and a guide decides where a text ends: leave "
                 "one of them out"
             )
+
+
+def require_known_tokens(options: TokenOptions, sampled: int) -> None:
+    """Raises InvalidArgument for ids in stop_tokens and logit_bias that no token has, and for
+    allowed_tokens without a token: ids from `sampled` on are padding of the vocabulary."""
+    for name in ("stop_tokens", "logit_bias"):
+        unknown = next((each for each in getattr(options, name) if not 0 <= each < sampled), None)
+        if unknown is not None:
+            raise InvalidArgument(
+                f"{name} has {unknown}, which no token has: ids are from 0 to {sampled - 1}"
+            )
+    allowed = options.allowed_tokens
+    if allowed is not None and not any(0 <= each < sampled for each in allowed):
+        raise InvalidArgument(
+            f"allowed_tokens has no token of the vocabulary, whose ids are from 0 to {sampled - 1}:"
+            f" got {list(allowed)!r:.60}"
+        )
+
+
+def _require_seed(seed: Any) -> None:
+    if seed is None:
+        return
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ArgumentError(f"seed is an int or None, got {seed!r:.60}")
+    if not 0 <= seed < 2**64:
+        raise InvalidArgument(f"seed is from 0 to {2**64 - 1} (2^64 - 1), got {seed}")
 
 
 def _require_tokens(name: str, tokens: Any) -> None:

@@ -10,7 +10,7 @@ from kernwright.llm._alike import PLANNED_ROWS
 from kernwright.llm._draft import Draft
 from kernwright.llm._draft_model import DraftModel
 from kernwright.llm._engine import TokenEngine
-from kernwright.llm._weights.memory import available_bytes
+from kernwright.llm._weights.available import available_bytes
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model

@@ -25,7 +25,7 @@ class Turn(NamedTuple):
 def loop_options(sampling: Sampling, turn: Turn, place: AdapterPlace) -> dict[str, Any]:
     """The options of a request for the loop, all but its mask. A request without a seed gets a
     random one."""
-    seed = secrets.randbits(64) if sampling.seed is None else sampling.seed % 2**64
+    seed = secrets.randbits(64) if sampling.seed is None else sampling.seed
     options: dict[str, Any] = {
         **{name: getattr(sampling, name)
            for name in ("max_tokens", "min_tokens", "choices", "top_k")},

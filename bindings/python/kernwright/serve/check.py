@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from kernwright.errors import OutOfMemory
 from kernwright.llm._load import Plan
 from kernwright.llm._size import MOST_ROWS, PAGE, SAME_ROWS, SHARE, EngineSize, host_bytes
-from kernwright.llm._weights.memory import available_bytes
+from kernwright.llm._weights.available import available_bytes
 from kernwright.serve.served import AdapterCard
 
 __all__ = ["checked"]

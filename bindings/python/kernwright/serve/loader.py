@@ -11,7 +11,7 @@ from kernwright.errors import Error, InvalidArgument, StoreError
 from kernwright.llm._load import Plan
 from kernwright.llm._parse.formats import FORMATS
 from kernwright.llm._size import PAGE, SHARE
-from kernwright.llm._weights.memory import available_bytes
+from kernwright.llm._weights.available import available_bytes
 from kernwright.serve.http.log import log
 from kernwright.serve.served import AdapterCard, Served
 

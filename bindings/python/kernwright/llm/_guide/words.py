@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._guide.compiler import guide_of
 from kernwright.llm._guide.worker import Guide, GuideState
-from kernwright.llm._sampling import Sampling
+from kernwright.llm._sampling import Sampling, require_known_tokens
 
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
@@ -122,7 +122,8 @@ class WordsGuide:
 
 def sampling_of(model: Model, options: Generation, limit: int) -> Sampling:
     """What an engine takes of the options of a text of up to `limit` tokens: with the guide of its
-    form and of its bad words. Raises InvalidArgument."""
+    form and of its bad words. Raises InvalidArgument, also for ids that no token has."""
+    require_known_tokens(options, model.sampled_tokens)
     guide = guide_of(model, options.form)
     made = options.sampling(limit, model.eos, guide)
     if not options.bad_words:

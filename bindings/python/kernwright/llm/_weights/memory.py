@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-import kernwright as kw
 from kernwright._support.sizes import size_in_bytes
 from kernwright._support.warn import warn_caller
 from kernwright._support.words import counted
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm._errors import ModelError
+from kernwright.llm._weights.available import available_bytes
 from kernwright.llm._weights.experts import VECTOR_BYTES, ExpertCache, StreamedExperts
 from kernwright.llm._weights.parameters import LayerPlace, Slot, array_sizes
 from kernwright.llm._weights.streaming import SLOTS, LayerStream, aligned
 from kernwright.nn import Module
 
-__all__ = ["Memory", "available_bytes", "budget_bytes", "place", "planned"]
+__all__ = ["Memory", "budget_bytes", "place", "planned"]
 
 MODES = ("auto", "device", "stream", "experts")
 # What "auto" leaves of the free memory: keys and values of so many tokens, and a part for results
@@ -88,15 +88,6 @@ def gigabytes(count: float) -> str:
         if abs(count) >= size:
             return f"{count / size:.4g} {unit}"
     return f"{int(count)} bytes"
-
-
-def available_bytes(device: Any) -> int:
-    """Bytes that arrays can still take: free ones and those of the pool that nobody uses."""
-    with device:
-        found = kw.memory.stats()
-    free = device.memory_info().free + found["reserved"] - found["used"]
-    limit = found.get("limit")
-    return int(free if limit is None else min(free, limit - found["used"]))
 
 
 def budget_bytes(memory: Any, budget: Any) -> int | None:

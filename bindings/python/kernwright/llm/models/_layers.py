@@ -11,9 +11,11 @@ import numpy as np
 import kernwright as kw
 from kernwright._core import Array
 from kernwright._core import _launched as launched
+from kernwright.errors import OutOfMemory
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._step import Rotation, Step
+from kernwright.llm._weights.available import available_bytes
 from kernwright.nn import Module
 from kernwright.nn._scaled_weight import ScaledWeight
 
@@ -250,9 +252,31 @@ class RotaryTables:
         if self._made is None or self._made.cos.device != device:
             rule: dict[str, Any] = {"base": self._theta, "scaling": self._scaling, "device": device}
             # The tables stay, so a call without launches makes them, too.
-            cos, sin = launched(lambda: self._tables(rule))
+            cos, sin = launched(lambda: self._fitting_tables(rule))
             self._made = Rotation(cos, sin, self._interleaved, self._short)
         return self._made
+
+    def _fitting_tables(self, rule: dict[str, Any]) -> tuple[Array, Array]:
+        """Raises OutOfMemory, which tells the context that would fit."""
+        try:
+            return self._tables(rule)
+        except OutOfMemory as error:
+            raise OutOfMemory(self._too_large(rule["device"])) from error
+
+    def _too_large(self, device: Any) -> str:
+        """What fits in place of the context."""
+        token = 4 * self._dim  # a cosine and a sine for each pair
+        left = available_bytes(device)
+        # "longrope" has the rows of both rules, which are made apart and then joined.
+        fitting = left // token if not self._short else left // (2 * token) - self._short
+        most = min(max(fitting, 0), self._length)
+        return (
+            f"the rotary positions of a context of {self._length} tokens need "
+            f"{self._length * token / 2**30:.2f} GiB, {token} bytes each, and {device.name} has "
+            f"{left / 2**30:.2f} GiB left: a context of {most} tokens at most fits, and less "
+            "beside keys and values; load the model with a smaller max_length (--max-seq-len of "
+            "a command)"
+        )
 
     def _tables(self, rule: dict[str, Any]) -> tuple[Array, Array]:
         cos, sin = kw.nn.rope_tables(self._length, self._dim, **rule)

@@ -65,7 +65,8 @@ def options_of(body: SamplingFields, limits: Limits, defaults: Defaults) -> dict
     if body.min_tokens is not None:
         made["min_tokens"] = require_int("min_tokens", body.min_tokens, 0, 2**31 - 1)
     if body.seed is not None:
-        made["seed"] = require_int("seed", body.seed, -_MOST_SEED, 2 * _MOST_SEED - 1)
+        seed = require_int("seed", body.seed, -_MOST_SEED, 2 * _MOST_SEED - 1)
+        made["seed"] = seed % (2 * _MOST_SEED)  # other servers take negative ones
     if body.n is not None:
         made["n"] = require_int("n", body.n, 1, limits.choices)
     if body.ignore_eos is not None:
