@@ -167,7 +167,8 @@ def yields_and_goes_on(call):
         assert 2 <= int(words[1]) < 2**30 if order else int(words[1]) >= 2**30
     bits = f"u{whole.dtype.itemsize}"
     first, second = (part.view(bits) == whole.view(bits) for part in parts)
-    assert not first.all() and not second.all()
+    if kw.current_device().is_simulated:  # a GPU with a place for each tile takes all at once
+        assert not first.all() and not second.all()
     assert (first | second).all()
 
 
