@@ -20,7 +20,7 @@ from kernwright._array.sorting import searchsorted
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, InvalidArgument
 
-__all__ = ["ONLY_READ", "dequantize", "formats", "quantize"]
+__all__ = ["dequantize", "formats", "quantize"]
 
 # Numbers and bytes of a block.
 _GGUF = {
