@@ -27,6 +27,7 @@ from kernwright.llm._recording import DETAIL_WORDS, Recorder, TokenLogprobs, rea
 from kernwright.llm._sampling import Sampling
 from kernwright.llm._step import Step
 from kernwright.llm._submission import Turn, loop_options
+from kernwright.llm._waits import wait_for_device
 from kernwright.schedule._blocks import engine_steps
 
 __all__ = ["BAD_LOGITS", "Generated", "TokenEngine", "TokenPiece", "TokenStream"]
@@ -151,7 +152,7 @@ class TokenEngine:
             if pool is not None:
                 paged.append(pool[1:].reshape((self._pages, page_size, -1)))
             self._loop.use_host(paged, host_cache)
-        stream.device.synchronize()  # the model's weights may come from other streams
+        wait_for_device(stream.device)  # the weights may come from other streams
         self._caches, self._page_size = caches, page_size
         self._record = Recorder(
             model, self._loop, caches, vocabulary, adapters, deterministic,

@@ -16,6 +16,7 @@ from kernwright.llm._adapters.slots import LayerSlots, StepSlots, padded_rank
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
 from kernwright.llm._step import Step
+from kernwright.llm._waits import wait_for_device
 from kernwright.nn import Module
 
 __all__ = ["AdapterPlace", "Adapters", "require_limits"]
@@ -116,11 +117,11 @@ class Adapters:
         if adapter.name in self.loaded:
             raise ModelError(f"an adapter {adapter.name!r} is loaded already: unload it first")
         slot = self._free_slot()
-        self._device.synchronize()
+        wait_for_device(self._device)
         self._make_layers(weights)
         for path, layer in self._layers.items():
             layer.write(slot, weights.layers.get(path, ()))
-        self._device.synchronize()
+        wait_for_device(self._device)
         with self._lock:
             self._last_number += 1
             self._loaded[adapter.name] = adapter, AdapterPlace(slot, self._last_number)
@@ -184,7 +185,7 @@ class Adapters:
                 made[path].copy_from(before)
         if not made:
             return
-        self._device.synchronize()
+        wait_for_device(self._device)
         for each in list(self._engines):
             each.drop_graphs()
         for path, layer in made.items():
