@@ -124,19 +124,37 @@ Array turned(const Array& array) {
   return array.transpose(axes);
 }
 
+/// Whether the convolution of one element by one tap is a layer: a product of matrices (n,
+/// channels).
+bool is_layer(const ConvGeometry& geometry, const ConvSizes& sizes) {
+  return geometry.groups == 1 && geometry.in[0] * geometry.in[1] == 1 && sizes.channels > 1 &&
+         is_pointwise(geometry);
+}
+
+/// (groups, outputs, channels) of weights with one tap.
+Array point_weights(const Array& weight, const ConvGeometry& geometry, bool transposed,
+                    const Stream& on) {
+  const Array matrices =
+      contiguous(weight, on)
+          .reshape({geometry.groups, weight.shape()[0] / geometry.groups, weight.shape()[1]});
+  return transposed ? turned(matrices) : matrices;
+}
+
+Array convolve_element(const Array& x, const Array& weights, const std::optional<Array>& bias,
+                       const ConvSizes& sizes, bool tf32, const Stream& on) {
+  return linear({.x = contiguous(x, on).reshape({sizes.batch, sizes.channels}),
+                 .weights = contiguous(weights, on).reshape({sizes.outputs, sizes.channels}),
+                 .bias = bias,
+                 .tf32 = tf32 && x.type() == ScalarType::float32},
+                on)
+      .reshape({sizes.batch, sizes.outputs, 1, 1});
+}
+
 /// `weights`: (groups, outputs, channels).
 Array convolve_points(const Array& x, const Array& weights, const std::optional<Array>& bias,
                       const ConvGeometry& geometry, const ConvSizes& sizes, bool tf32,
                       const Stream& on) {
   const std::int64_t outputs = std::int64_t{geometry.groups} * sizes.outputs;
-  if (geometry.groups == 1 && x.shape()[2] * x.shape()[3] == 1) {
-    return linear({.x = contiguous(x, on).reshape({sizes.batch, sizes.channels}),
-                   .weights = contiguous(weights, on).reshape({outputs, sizes.channels}),
-                   .bias = bias,
-                   .tf32 = tf32 && x.type() == ScalarType::float32},
-                  on)
-        .reshape({sizes.batch, outputs, 1, 1});
-  }
   const Array planes = as_planes(x, geometry.groups, sizes.channels, on);
   return add_bias(multiply(weights, planes, tf32, on)
                       .reshape({sizes.batch, outputs, geometry.out[0], geometry.out[1]}),
@@ -163,17 +181,13 @@ Array run(const Array& x, Array weight, const std::optional<Array>& given_bias,
     return Array::empty(x.device(), {sizes.batch, outputs, geometry.out[0], geometry.out[1]},
                         x.type(), on);
   if (!transposed) drop_idle_taps(geometry, weight);
-  const bool is_product = is_pointwise(geometry) && geometry.in[0] * geometry.in[1] == 1 &&
-                          geometry.groups == 1 && sizes.channels > 1;
-  if (!is_product && is_direct(geometry, sizes))
-    return convolve_directly(x, weight, bias, geometry, sizes, on);
-  if (is_pointwise(geometry)) {
-    const Array matrices =
-        contiguous(weight, on)
-            .reshape({geometry.groups, weight.shape()[0] / geometry.groups, weight.shape()[1]});
-    const Array weights = transposed ? turned(matrices) : matrices;
-    return convolve_points(x, weights, bias, geometry, sizes, tf32, on);
-  }
+  if (is_layer(geometry, sizes))
+    return convolve_element(x, point_weights(weight, geometry, transposed, on), bias, sizes, tf32,
+                            on);
+  if (is_direct(geometry, sizes)) return convolve_directly(x, weight, bias, geometry, sizes, on);
+  if (is_pointwise(geometry))
+    return convolve_points(x, point_weights(weight, geometry, transposed, on), bias, geometry,
+                           sizes, tf32, on);
   const bool adds_ones = bias && (is_half(x.type()) || tf32);
   const ConvPlan plan = make_plan(x, geometry, sizes, adds_ones);
   const ConvCall call{geometry, sizes, plan, on};

@@ -45,6 +45,22 @@ struct Taps {
   }
 };
 
+/// The weights and the rows of x that the outputs of a channel and row take.
+template <typename T>
+struct Window {
+  const T *w, *from;
+  int y;
+  Taps taps;  // along y
+
+  template <typename Index>
+  __device__ Window(const Direct& d, const At<Index>& at, const T* x, const T* weight)
+      : y(at.y * d.stride[0] - d.padding[0]), taps(y, d.in[0], d.taps[0], d.dilation[0]) {
+    const int group = at.channel / d.outputs, output = at.channel - group * d.outputs;
+    w = weight + group * d.weight_group + output * d.weight_out;
+    from = x + at.n * d.x_n + static_cast<Int64>(group) * d.channels * d.x_c;
+  }
+};
+
 template <typename T>
 __device__ __forceinline__ Compute<T> channel_bias(const T* bias, int channel) {
   return bias == nullptr ? Compute<T>(0) : to_compute(bias[channel]);
@@ -57,12 +73,8 @@ __global__ void __launch_bounds__(kThreads)
   for (Index i = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += static_cast<Index>(gridDim.x) * kThreads) {
     const At<Index> at(i, d.groups * d.outputs, d.out);
-    const int group = at.channel / d.outputs;
-    const int y = at.y * d.stride[0] - d.padding[0], left = at.x * d.stride[1] - d.padding[1];
-    const int output = at.channel - group * d.outputs;
-    const T* w = weight + group * d.weight_group + output * d.weight_out;
-    const T* from = x + at.n * d.x_n + static_cast<Int64>(group) * d.channels * d.x_c;
-    const Taps ky(y, d.in[0], d.taps[0], d.dilation[0]);
+    const int left = at.x * d.stride[1] - d.padding[1];
+    auto [w, from, y, ky] = Window<T>(d, at, x, weight);
     const Taps kx(left, d.in[1], d.taps[1], d.dilation[1]);
     const Int64 step = d.dilation[1] * d.x_x;
     Compute<T> sum = channel_bias(bias, at.channel);
@@ -90,13 +102,9 @@ __global__ void __launch_bounds__(kThreads)
   for (Index i = static_cast<Index>(blockIdx.x) * kWarps + threadIdx.x / 32; i < count;
        i += static_cast<Index>(gridDim.x) * kWarps) {
     const At<Index> at(i, d.groups * d.outputs, extent);
-    const int group = at.channel / d.outputs;
     const int first = at.x * kPart + threadIdx.x % 32;
-    const int y = at.y * d.stride[0] - d.padding[0], left = first * d.stride[1] - d.padding[1];
-    const int output = at.channel - group * d.outputs;
-    const T* w = weight + group * d.weight_group + output * d.weight_out;
-    const T* from = x + at.n * d.x_n + static_cast<Int64>(group) * d.channels * d.x_c;
-    const Taps ky(y, d.in[0], d.taps[0], d.dilation[0]);
+    const int left = first * d.stride[1] - d.padding[1];
+    auto [w, from, y, ky] = Window<T>(d, at, x, weight);
     Compute<T> sums[kRowOutputs];
 #pragma unroll
     for (int j = 0; j < kRowOutputs; ++j) sums[j] = channel_bias(bias, at.channel);

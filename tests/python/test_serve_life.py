@@ -280,32 +280,34 @@ def test_a_device_that_is_lost_under_load_ends_the_server():
             each.close()
 
 
-def test_a_device_that_is_lost_ends_the_server():
-    with running("-c", LOST) as (child, port):
-        answer = begin_stream(port, {**LONG, "max_tokens": 300})
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+def ended_by_a_request(program, most):
+    """The error of the request with seed 13 and the rest of a stream beside it, of a server that
+    ends with exit code 1 by that request."""
+    with running("-c", program) as (child, port):
+        answer = begin_stream(port, {**LONG, "max_tokens": most})
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("POST", "/v1/completions", json.dumps({"prompt": "a", "seed": 13}))
         failed = connection.getresponse()
-        assert failed.status == 500 and b"CUDA_ERROR_ILLEGAL_ADDRESS" in failed.read()
+        assert failed.status == 500
+        error = failed.read().decode()
         connection.close()
         rest = answer.read().decode()
-        assert '"error":{' in rest and "CUDA_ERROR_ILLEGAL_ADDRESS" in rest
         assert '"finish_reason":"' not in rest
-        assert child.wait(20) == 1
+        assert child.wait(60) == 1
+    return error, rest
+
+
+def test_a_device_that_is_lost_ends_the_server():
+    error, rest = ended_by_a_request(LOST, 300)
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in error
+    assert '"error":{' in rest and "CUDA_ERROR_ILLEGAL_ADDRESS" in rest
 
 
 def test_a_step_that_hangs_ends_the_server():
     """Although the thread within the driver never comes back."""
-    with running("-c", HUNG) as (child, port):
-        answer = begin_stream(port, {**LONG, "max_tokens": 400})
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        connection.request("POST", "/v1/completions", json.dumps({"prompt": "a", "seed": 13}))
-        failed = connection.getresponse()
-        assert failed.status == 500 and b"has not ended within 2 s" in failed.read()
-        connection.close()
-        rest = answer.read().decode()
-        assert '"code":"engine_stopped"' in rest and '"finish_reason":"' not in rest
-        assert child.wait(60) == 1
+    error, rest = ended_by_a_request(HUNG, 400)
+    assert "has not ended within 2 s" in error
+    assert '"code":"engine_stopped"' in rest
 
 
 def test_clients_connect_once_the_log_tells_the_address(monkeypatch, capsys):

@@ -12,19 +12,19 @@ namespace kernwright {
 /// The parts of a product. A kernel's own struct adds four: kBytesBeside of a stage, load_beside(),
 /// which loads them, multiply_tile(), which sums a warpgroup's part of a tile, and kLeavesOut: it
 /// leaves out products of tiles at edges as TileBoxes does loads.
-template <typename InType, typename OutType, typename OfType, typename OrderType, Store store,
+template <typename InType, typename OutType, typename TileType, typename OrderType, Store store,
           typename FinishType>
 struct ProductTypes {
   using In = InType;
   using Out = OutType;
-  using Of = OfType;
+  using Of = TileType;
   using Order = OrderType;
   using Finish = FinishType;
   using Sum = typename SumTraits<In>::Type;
-  using Sums = Sum[Of::kWaves][Of::kSums];
+  using Sums = Sum[TileType::kWaves][TileType::kSums];
   struct Kept {};  // from tile to tile, by a thread
   static constexpr Store kStore = store;
-  static constexpr int kBoxes = Of::kBoxes;
+  static constexpr int kBoxes = TileType::kBoxes;
   static constexpr bool kStagesAll = false;   // all TMA tiles of the result, if they fit
   static constexpr bool kTakesAlpha = false;  // multiply_tile() multiplies by it
   static constexpr bool kPlansAhead = false;  // and asks for the next tile
@@ -49,8 +49,8 @@ struct Part {
 template <typename Work>
 __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part, int warp,
                                             int lane, typename Work::Sums& sums) {
-  using Of = typename Work::Of;
-  using Owned = Owners<Of>;
+  using TileType = typename Work::Of;
+  using Owned = Owners<TileType>;
   const int owner = Owned::owner(warp), place = warp - Owned::first_warp(owner);
   unsigned char* received = shared.received + place * Owned::kBytesOfWarp + lane * 16;
   constexpr int kNext = Owned::kMost * Owned::kBytesOfWarp;  // to what the next block sends
@@ -60,35 +60,38 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
         address_in_block(shared_address(received), owner) + (part - (part > owner ? 1 : 0)) * kNext;
     const unsigned full = address_in_block(shared_address(&shared.gathered()), owner);
 #pragma unroll
-    for (int i = 0; i < Of::kWaves * Of::kSums; i += 4) {
+    for (int i = 0; i < TileType::kWaves * TileType::kSums; i += 4) {
       unsigned four[4];
 #pragma unroll
-      for (int k = 0; k < 4; ++k) memcpy(&four[k], &sums[i / Of::kSums][i % Of::kSums + k], 4);
+      for (int k = 0; k < 4; ++k)
+        memcpy(&four[k], &sums[i / TileType::kSums][i % TileType::kSums + k], 4);
       send_four(to + i * 128, four, full);
     }
     return false;
   }
   shared.gathered().wait(0);
 #pragma unroll 1
-  for (int from = 0; from + 1 < Of::kParts; ++from, received += kNext) {
+  for (int from = 0; from + 1 < TileType::kParts; ++from, received += kNext) {
 #pragma unroll
-    for (int i = 0; i < Of::kWaves * Of::kSums; i += 4) {
+    for (int i = 0; i < TileType::kWaves * TileType::kSums; i += 4) {
       const auto four = *reinterpret_cast<const Pack<typename Work::Sum, 4>*>(received + i * 128);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) sums[i / Of::kSums][i % Of::kSums + k] += four.value[k];
+      for (int k = 0; k < 4; ++k)
+        sums[i / TileType::kSums][i % TileType::kSums + k] += four.value[k];
     }
   }
   return true;
 }
 
 /// Whether blocks take tiles dynamically: tiles at the ends of groups take less time.
-template <typename Of, typename Schedule>
-constexpr bool kDeals = !kYields && Schedule::kGrouped && Of::kCluster == 1 && !Of::kAlternates;
+template <typename TileType, typename Schedule>
+constexpr bool kDeals =
+    !kYields && Schedule::kGrouped && TileType::kCluster == 1 && !TileType::kAlternates;
 
 /// The tiles of a kernel that yields. The producer is at most the stages and two tiles in front of
 /// any warpgroup, and one more that takes turns with another.
-template <typename Of>
-using TicketsOf = YieldTickets<Of::kCluster, Of::kStages + 3>;
+template <typename TileType>
+using Tickets = YieldTickets<TileType::kCluster, TileType::kStages + 3>;
 
 constexpr int kFetchedSteps = 3;
 
@@ -97,12 +100,12 @@ constexpr int kFetchedSteps = 3;
 template <typename Work, typename Schedule>
 __device__ __forceinline__ void fetch_columns(const OperandMaps& maps, const Schedule& schedule,
                                               unsigned rank) {
-  using Of = typename Work::Of;
+  using TileType = typename Work::Of;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
-  const Place at = schedule.place(blockIdx.x / Of::kParts);
-  const Depth deep = depth_of<Of>(schedule, at, rank, kDepth);
+  const Place at = schedule.place(blockIdx.x / TileType::kParts);
+  const Depth deep = depth_of<TileType>(schedule, at, rank, kDepth);
   for (int step = 0; step < min(kFetchedSteps, deep.steps); ++step) {
-    fetch_box(maps.b, {deep.begin + step * kDepth, at.column * Of::kColumns, 0, 0});
+    fetch_box(maps.b, {deep.begin + step * kDepth, at.column * TileType::kColumns, 0, 0});
   }
 }
 
@@ -124,8 +127,8 @@ template <typename Work, typename Schedule>
 __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
                                          const Result& result, const Schedule& schedule,
                                          unsigned rank, int first, int apart, int tiles,
-                                         const TicketsOf<typename Work::Of>& tickets) {
-  using Of = typename Work::Of;
+                                         const Tickets<typename Work::Of>& tickets) {
+  using TileType = typename Work::Of;
   using Finish = typename Work::Finish;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
   const Problem& of = schedule.of;
@@ -133,13 +136,13 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   const Multiplier self{thread / 128, thread / 32 % 4, thread % 32};
   unsigned char* staging = shared.staging + thread / 32 * Shared<Work>::kStagingOfWarp;
   const float one = one_scale<Finish>(result.with);
-  Ring<Of::kStages> ring;
+  Ring<TileType::kStages> ring;
   int turn = 0, number = 0;
   const auto has = [&](int& tile) {
     if constexpr (kYields) {
       tile = tickets.read(number);
       return tile < tiles;
-    } else if constexpr (kDeals<Of, Schedule>) {
+    } else if constexpr (kDeals<TileType, Schedule>) {
       shared.full[ring.stage].wait(ring.parity);
       tile = schedule.dealt[ring.stage];
       return tile >= 0;
@@ -149,12 +152,12 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   };
   const auto plan = [&](int tile) {
     const Place at = schedule.place(tile);
-    return PlannedTile{at, depth_of<Of>(schedule, at, rank, kDepth),
-                       column_tile<Of>(at, rank) * kColumnsOf<Of, Finish>, true};
+    return PlannedTile{at, depth_of<TileType>(schedule, at, rank, kDepth),
+                       column_tile<TileType>(at, rank) * kColumnsOf<TileType, Finish>, true};
   };
   // Divisions take time, which products hide.
   constexpr bool kAhead =
-      Work::kPlansAhead && !kDeals<Of, Schedule> && !Of::kAlternates && !kYields;
+      Work::kPlansAhead && !kDeals<TileType, Schedule> && !TileType::kAlternates && !kYields;
   PlannedTile next{};
   typename Work::Kept kept{};
   for (int tile = first; has(tile); tile += apart, ++number) {
@@ -162,15 +165,15 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     const Place at = now.at;
     Depth deep = now.deep;
     asm volatile("" : "+r"(deep.steps));  // else the compiler makes it anew in each step
-    if (Of::kAlternates && number % 2 != self.group) {
+    if (TileType::kAlternates && number % 2 != self.group) {
       ring.advance(deep.steps);
       continue;
     }
-    if (Of::kAlternates) shared.order[self.group].wait((number / 2 + self.group + 1) & 1);
+    if (TileType::kAlternates) shared.order[self.group].wait((number / 2 + self.group + 1) & 1);
     typename Work::Sums sums;
     const int column = now.column;
-    const int group_top =
-        top_row<Of>(schedule, at, rank) + (Of::kAlternates ? 0 : self.group * Of::kGroupRows);
+    const int group_top = top_row<TileType>(schedule, at, rank) +
+                          (TileType::kAlternates ? 0 : self.group * TileType::kGroupRows);
     Part part{deep.begin / kDepth, deep.steps, kDepth,  schedule.end_row(at) - group_top,
               of.columns - column, group_top,  at.batch};
     if (Schedule::kInside) {
@@ -184,7 +187,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     } else {
       work.multiply_tile(shared, part, column, self, ring, sums);
     }
-    if constexpr (Of::kParts > 1) {
+    if constexpr (TileType::kParts > 1) {
       if (!gather_sums(shared, static_cast<int>(rank), thread / 32, self.lane, sums)) break;
     }
     const int z = schedule.matrix(at);
@@ -193,26 +196,26 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     if (Work::kTakesAlpha) ending.alpha = 1;
     if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(ending, at.batch, of.columns);
     const Target to{result.map, result.out, ending, of, schedule.end_row(at)};
-    const TileFactors<Of, Finish> scales(ending, of, top, column, self.lane, one);
+    const TileFactors<TileType, Finish> scales(ending, of, top, column, self.lane, one);
     if constexpr (Work::kStore == kDirect) {
 #pragma unroll
-      for (int wave = 0; wave < Of::kWaves; ++wave) {
-        store_direct<Of, typename Work::Out, Finish>(sums[wave], to, scales, wave, top + wave * 64,
-                                                     column, z, self.lane);
+      for (int wave = 0; wave < TileType::kWaves; ++wave) {
+        store_direct<TileType, typename Work::Out, Finish>(sums[wave], to, scales, wave,
+                                                           top + wave * 64, column, z, self.lane);
       }
     } else if constexpr (sizeof(typename Work::Out) == 4) {
       static_assert(!Schedule::kGrouped);  // its TMA tiles would reach the next group
 #pragma unroll
-      for (int wave = 0; wave < Of::kWaves; ++wave) {
-        store_wide_rows<Of, typename Work::Out, Finish>(
+      for (int wave = 0; wave < TileType::kWaves; ++wave) {
+        store_wide_rows<TileType, typename Work::Out, Finish>(
             sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
       }
     } else if constexpr (kStoresAll<Work>) {
-      store_all_rows<Of, typename Work::Out, Schedule::kGrouped, Finish>(sums, staging, to, scales,
-                                                                         top, column, z, self.lane);
+      store_all_rows<TileType, typename Work::Out, Schedule::kGrouped, Finish>(
+          sums, staging, to, scales, top, column, z, self.lane);
     } else {
-      store_rows<Of, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish, Work::kStays>(
-          sums, staging, to, scales, top, column, z, self.lane, turn);
+      store_rows<TileType, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish,
+                 Work::kStays>(sums, staging, to, scales, top, column, z, self.lane, turn);
     }
   }
   if (kStoresAll<Work> ? is_elected() : Work::kStore == kByCopies && self.lane == 0) {
@@ -220,45 +223,47 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   }
 }
 
-/// All of a kernel. Of::kThreads threads; blocks in clusters of Of::kCluster. `given`: a Problem,
-/// or one of groups (product_tiles.cuh). `words`: of a kernel that yields.
+/// All of a kernel. TileType::kThreads threads; blocks in clusters of TileType::kCluster. `given`:
+/// a Problem, or one of groups (product_tiles.cuh). `words`: of a kernel that yields.
 template <typename Work, typename Given>
 __device__ __forceinline__ void run_product(const Work& work, unsigned char* storage,
                                             const OperandMaps& maps, const Result& result,
                                             const Given& given, unsigned* words) {
   static_assert(!kYields || Work::Of::kParts == 1);  // its blocks have one tile each
-  using Of = typename Work::Of;
+  using TileType = typename Work::Of;
   const Shared<Work> shared(storage);
   const Problem& of = ScheduleOf<Given>::sizes(given);
   const typename ScheduleOf<Given>::Type schedule(given, shared.table());
-  const unsigned rank = Of::kCluster * Of::kParts == 1 ? 0 : cluster_rank();
-  const TicketsOf<Of> tickets;
+  const unsigned rank = TileType::kCluster * TileType::kParts == 1 ? 0 : cluster_rank();
+  const Tickets<TileType> tickets;
   if (threadIdx.x == 0) {
     tickets.init();
     prefetch(maps.a);
     prefetch(maps.b);
     if (Work::kStore == kByCopies) prefetch(result.map);
-    constexpr int kTakers = (Of::kAlternates ? 1 : Of::kGroups) * 4 * Of::kCluster;
-    for (int stage = 0; stage < Of::kStages; ++stage) {
+    constexpr int kTakers =
+        (TileType::kAlternates ? 1 : TileType::kGroups) * 4 * TileType::kCluster;
+    for (int stage = 0; stage < TileType::kStages; ++stage) {
       shared.full[stage].init(1);
       shared.empty[stage].init(kTakers);
     }
-    if constexpr (Of::kAlternates) {
+    if constexpr (TileType::kAlternates) {
       for (int group = 0; group < 2; ++group) shared.order[group].init(4);
     }
-    if constexpr (Of::kParts > 1) {
+    if constexpr (TileType::kParts > 1) {
       shared.gathered().init(1);
       Mbarrier::publish();
-      shared.gathered().arrive_expecting(Owners<Of>::bytes(static_cast<int>(rank)));
+      shared.gathered().arrive_expecting(Owners<TileType>::bytes(static_cast<int>(rank)));
     } else {
       Mbarrier::publish();
     }
   }
-  if constexpr (Of::kParts > 1) arrive_in_cluster();
+  if constexpr (TileType::kParts > 1) arrive_in_cluster();
   constexpr bool kPrepares = ScheduleOf<Given>::Type::kPrepares;
   // Measured with up to 64 rows, where most time goes into reading b.
-  constexpr bool kFetches = Of::kParts > 1 && Of::kRows == 64 && !kPrepares && !Work::Order::kB &&
-                            !Work::Finish::kGated && sizeof(typename Work::In) == 2;
+  constexpr bool kFetches = TileType::kParts > 1 && TileType::kRows == 64 && !kPrepares &&
+                            !Work::Order::kB && !Work::Finish::kGated &&
+                            sizeof(typename Work::In) == 2;
   if constexpr (kFetches) {
     if (threadIdx.x == 32 && of.row_tiles == 1 && of.batches == 1) {
       fetch_columns<Work>(maps, schedule, rank);
@@ -266,24 +271,24 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
   }
   if constexpr (kPrepares) {
     pdl_wait();
-    if (threadIdx.x / 32 == 1) schedule.prepare(Of::kRows * Of::kSharersOfB);
+    if (threadIdx.x / 32 == 1) schedule.prepare(TileType::kRows * TileType::kSharersOfB);
   }
   bool meets = false;
   if constexpr (kHasEdges<typename ScheduleOf<Given>::Type>) {
     meets = clear_edges(shared, of);
-    if (Of::kCluster == 1 && meets) __syncthreads();
+    if (TileType::kCluster == 1 && meets) __syncthreads();
   }
   // The producer warp initialised the barriers, so it begins before all warps have seen them.
-  constexpr bool kBegins = Of::kCluster == 1 && !kPrepares;
+  constexpr bool kBegins = TileType::kCluster == 1 && !kPrepares;
   if constexpr (kBegins) {
-    constexpr int kMeeting = 3, kThreads = 32 + Of::kGroups * 128;
+    constexpr int kMeeting = 3, kThreads = 32 + TileType::kGroups * 128;
     __syncwarp();
     if (threadIdx.x < 32) {
       asm volatile("bar.arrive %0, %1;" ::"n"(kMeeting), "n"(kThreads) : "memory");
     } else if (threadIdx.x >= 128) {
       asm volatile("bar.sync %0, %1;" ::"n"(kMeeting), "n"(kThreads) : "memory");
     }
-  } else if constexpr (Of::kCluster == 1) {
+  } else if constexpr (TileType::kCluster == 1) {
     __syncthreads();
   } else if constexpr (kPrepares) {
     cluster_sync();
@@ -295,15 +300,15 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     }
     wait_for_cluster();
   }
-  constexpr int kBlocks = Of::kCluster * Of::kParts;
+  constexpr int kBlocks = TileType::kCluster * TileType::kParts;
   const int first = blockIdx.x / kBlocks, apart = gridDim.x / kBlocks;
   const int tiles = schedule.count();
   if (threadIdx.x < 128) {
-    if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-    if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+    if constexpr (TileType::kGroups == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if constexpr (TileType::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
     if (__shfl_sync(~0u, threadIdx.x / 32, 0) == 0 && is_elected()) {
-      Ring<Of::kStages> ring;
-      constexpr bool kAsks = kDeals<Of, typename ScheduleOf<Given>::Type>;
+      Ring<TileType::kStages> ring;
+      constexpr bool kAsks = kDeals<TileType, typename ScheduleOf<Given>::Type>;
       int next = 0, number = 0;
       const auto following = [&](int tile) {
         if constexpr (kYields) {
@@ -323,22 +328,22 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
         pdl_wait();
         constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
         constexpr bool kExact = kHasEdges<typename ScheduleOf<Given>::Type>;
-        load_tile<kExact>(work, shared, maps, of, at, top_row<Of>(schedule, at, rank),
-                          schedule.end_row(at), depth_of<Of>(schedule, at, rank, kDepth), rank,
-                          ring);
+        load_tile<kExact>(work, shared, maps, of, at, top_row<TileType>(schedule, at, rank),
+                          schedule.end_row(at), depth_of<TileType>(schedule, at, rank, kDepth),
+                          rank, ring);
       }
       pdl_launch_dependents();  // not before: it would take the places that this one leaves free
-      if constexpr (Of::kCluster > 1) wait_for_all_stages(shared, ring);
+      if constexpr (TileType::kCluster > 1) wait_for_all_stages(shared, ring);
       if constexpr (kAsks) {
         shared.empty[ring.stage].wait(ring.parity ^ 1);
         schedule.dealt[ring.stage] = -1;
         shared.full[ring.stage].arrive();
       }
     }
-    if constexpr (Of::kParts > 1) wait_for_cluster();
+    if constexpr (TileType::kParts > 1) wait_for_cluster();
   } else {
-    if constexpr (Of::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    if constexpr (Of::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
+    if constexpr (TileType::kGroups == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if constexpr (TileType::kGroups == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
     pdl_wait();
     multiply(work, shared, result, schedule, rank, first, apart, tiles, tickets);
   }

@@ -15,6 +15,7 @@ from kernwright import _core
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 from kernwright.llm._errors import ModelError
+from kernwright.llm._waits import wait_for_device
 from kernwright.llm._weights.parameters import LayerPlace, Slot, arrays_of
 from kernwright.nn import Module
 
@@ -115,7 +116,7 @@ class LayerStream:
         self._device = self._slots[0].device
         self._stream = kw.Stream(device=self._device)
         self._pool = kw.GraphPool(device=self._device)
-        self._device.synchronize()
+        wait_for_device(self._device)
         for number, (_, (layer, block)) in enumerate(added):
             block.give(self._slots[number % count])
             layer.put((wrap or StreamedLayer)(layer.module.eval(), self, number))
@@ -142,7 +143,7 @@ class LayerStream:
         if current.is_capturing:
             yield
             return
-        self._device.synchronize()
+        wait_for_device(self._device)
         yield
         current.synchronize()
 
@@ -170,7 +171,7 @@ class LayerStream:
     def _begin(self, current: kw.Stream) -> None:
         """The first copies of a step. Graphs of other streams may use the ring still."""
         if not current.is_capturing:
-            self._device.synchronize()
+            wait_for_device(self._device)
         self._next, self._copied = 0, []
         self._stream.wait(current)
         for number in range(len(self._slots)):
