@@ -54,6 +54,20 @@ class HostTime {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+/// While it lives, step_age() counts from its beginning.
+class StepTime {
+ public:
+  explicit StepTime(std::atomic<std::int64_t>& began) : began_(began) {
+    began_ = std::chrono::steady_clock::now().time_since_epoch().count();
+  }
+  ~StepTime() { began_ = 0; }
+  StepTime(const StepTime&) = delete;
+  StepTime& operator=(const StepTime&) = delete;
+
+ private:
+  std::atomic<std::int64_t>& began_;
+};
+
 }  // namespace
 
 Loop::Loop(Device& device, const LoopOptions& options, Record record)
@@ -107,7 +121,10 @@ Graph& Loop::graph_of(const Bucket& bucket) {
   const auto found = graphs_.find(bucket);
   if (found != graphs_.end()) return found->second;
   rows_.set_plan({}, {}, static_cast<std::size_t>(bucket.rows));
-  rows_.flush();
+  {
+    const StepTime waiting(step_began_);  // for copies of earlier steps; compiling does not count
+    rows_.flush();
+  }
   Graph made = record_(bucket);
   stats_.graphs = static_cast<std::int32_t>(graphs_.size()) + 1;
   return graphs_.emplace(bucket, std::move(made)).first->second;
@@ -143,8 +160,8 @@ void Loop::advance(std::vector<TokenEvent>& events) {
   const std::size_t graphs = graphs_.size();
   Graph* const graph = plan.parts.empty() ? nullptr : &graph_of(plan.bucket);
   Graph* const catch_up = plan.catch_up.rows == 0 ? nullptr : &graph_of(plan.catch_up);
-  step_began_ = Clock::now().time_since_epoch().count();
   try {
+    const StepTime running(step_began_);
     if (graph != nullptr) launch(plan, *graph, catch_up);
     if (unread_.size() > (graph != nullptr ? 1U : 0U)) {
       read_oldest(graphs_.size() == graphs);
@@ -154,12 +171,10 @@ void Loop::advance(std::vector<TokenEvent>& events) {
     }
     if (host_ && host_->is_idle()) host_->save(batch_.take_saves(HostPages::kMostSaved));
   } catch (const std::exception& error) {
-    step_began_ = 0;
     end_all(Finish::failed, error.what());
     publish();
     throw;
   }
-  step_began_ = 0;
   return_events(events);
 }
 

@@ -106,6 +106,27 @@ def test_a_step_that_hangs_is_noticed():
     """)
 
 
+def test_a_device_that_hangs_in_front_of_a_new_graph_is_noticed():
+    """Changes of rows are sent before a step of another size is recorded: that waits, too."""
+    run("""
+    for _ in range(3):
+        assert engine.submit([1, 2], max_tokens=9).result(60).tokens == expected([1, 2], 9)
+    requests = [engine.submit([3, 4], max_tokens=80)]
+
+    def grow():  # the next step has two rows, whose graph is not there yet
+        requests.append(engine.submit([5], max_tokens=80))
+        faults.arm("cuEventSynchronize", 0, delay=4.0, after=True)
+
+    engine.between_steps(grow).result(20)
+    for request in requests:
+        error = error_of(lambda: request.result(3.5))
+        assert isinstance(error, llm.EngineClosed) and "within 0.5 s" in str(error), error
+    assert not engine.healthy
+    engine.close()
+    engine._delivery._steps.join(20)  # the call returns after all
+    """)
+
+
 def test_the_thread_of_steps_needs_no_lock_of_python():
     run("""
     made = engine.submit([1, 2], max_tokens=3).result(60)
