@@ -2,16 +2,16 @@
 
     llm.py [--models 8b,1b,30b-a3b] [--formats bfloat16,fp8,q4_k]
         [--parts decode,prompt,draft,offline,deterministic,load,start]
-        [--drafts jacobi,eagle3,mtp] [--draft-model 1b] [--draft-tokens 4]
+        [--drafts ngram,jacobi,eagle3,mtp] [--draft-model 1b] [--draft-tokens 4]
         [--folder PATH] [--repeats 3]
 
 Steps with 1024 tokens of context: the time between tokens as a caller sees it and that of the graph
-alone. Prompts: to the first token. Draft: 256 tokens of a text that repeats itself, with guesses
-by n-grams and those of --drafts (eagle3 is a head of random weights, mtp needs mimo) and without:
-the most that they can save; with --draft-model, a name or a path, also with drafts of that model or
-head. Beside it a text that is drawn, where drafts must cost 2 % at most. Offline: 256 prompts of
-512 tokens, 128 new tokens each, as one call. Deterministic: steps of 1 and of 32 texts beside those
-of deterministic=True. Weights are random, which times the same (experts are then chosen evenly).
+alone. Prompts: to the first token. Draft: 256 tokens of a text that repeats itself, with the
+guesses of --drafts (eagle3 is a head of random weights, mtp needs mimo) and without: the most that
+they can save; with --draft-model, a name or a path, also with drafts of that model or head.
+Beside it a text that is drawn, where drafts must cost 2 % at most. Offline: 256 prompts of 512
+tokens, 128 new tokens each, as one call. Deterministic: steps of 1 and of 32 texts beside those of
+deterministic=True. Weights are random, which times the same (experts are then chosen evenly).
 vLLM's figures are those of published.json. The simulated device has a tiny model.
 
 Load and start (llm_files.py) run where --parts names them. They write files to --folder, where they
@@ -97,6 +97,7 @@ def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -
     context, steps = (64, 4) if simulated else (1024, options.steps)
     parts: list[tuple[str, Any]] = []
     drafts: dict[str, Any] = {
+        "ngram": lambda: llm.Draft(),
         "jacobi": lambda: llm.Draft("jacobi"), "mtp": lambda: llm.Draft("mtp"),
         "eagle3": lambda: llm.Draft(model=random_head(model), tokens=options.draft_tokens),
     }  # fmt: skip
@@ -112,9 +113,9 @@ def measured(config: dict[str, Any], format: str, options: argparse.Namespace) -
         parts += [(f"prompt {n}", lambda n=n: _measuring.prompt(model, n)) for n in lengths]
     if "draft" in options.parts:
         new = 32 if simulated else 256
-        parts.append(("draft", lambda: _measuring.drafting(model, llm.Draft(), new)))
         parts += [
-            (f"draft {name}", lambda make=make: _measuring.drafting(model, make(), new))
+            ("draft" if name == "ngram" else f"draft {name}",
+             lambda make=make: _measuring.drafting(model, make(), new))
             for name, make in drafts.items() if name in options.drafts
         ]  # fmt: skip
         if options.draft_model is not None:
@@ -191,7 +192,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=64)
     parser.add_argument("--draft-model", metavar="NAME|PATH")
     parser.add_argument("--draft-tokens", type=int)
-    parser.add_argument("--drafts", type=_list, default=["jacobi", "eagle3"])
+    parser.add_argument("--drafts", type=_list, default=["ngram", "jacobi", "eagle3"])
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=pathlib.Path, default=harness.RESULTS / "llm.json")
