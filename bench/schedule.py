@@ -1,14 +1,15 @@
 """Tasks that share one device: latency beside best effort, shares, the cost of a submission.
 
-Usage: python bench/schedule.py [--parts latency,shares,submit,await,evict] [--seconds 6] [-o FILE]
+Usage: python bench/schedule.py [--parts latency,start,shares,submit,await,evict] [--seconds 6]
+                               [-o FILE]
 
 latency: the step of a decoder with 1 B parameters (bfloat16, one row, a graph), begun at random
 every 5 ms, beside endless products of 8192^3: the 50th and 99th percentile of the time from a
 request to its end, and the products a second. Beside the scheduler: one stream for both, streams
-with priorities, the same in torch, and the products in another process. shares: products of 4096^3
-by tenants with shares. submit: a small kernel plain and as a task. await: a kernel of 10 us in
-asyncio. evict: 8 GB to the host and back. Each result is checked. On the simulated device sizes are
-small and times mean nothing.
+with priorities, the same in torch, and the products in another process. start: see
+schedule_start.py. shares: products of 4096^3 by tenants with shares. submit: a small kernel plain
+and as a task. await: a kernel of 10 us in asyncio. evict: 8 GB to the host and back. Each result is
+checked. On the simulated device sizes are small and times mean nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import schedule_start
 
 import harness
 import kernwright as kw
@@ -277,6 +279,7 @@ def latency(seconds: float) -> dict[str, Any]:
     requests(step, 0.2)
     rows["alone"] = percentiles(requests(step, seconds))
     rows["scheduler"] = scheduled(decoder, seconds)
+    rows["scheduler, yields"] = scheduled(decoder, seconds, yields=True)
     rows["scheduler, strict"] = scheduled(decoder, seconds, policy="strict")
     with kw.schedule.Scheduler() as scheduler:
         rows["scheduler, alone"] = percentiles(
@@ -463,7 +466,7 @@ def evict() -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default="latency,shares,submit,await,evict")
+    parser.add_argument("--parts", default="latency,start,shares,submit,await,evict")
     parser.add_argument("--seconds", type=float, default=0.2 if SIMULATED else 6)
     parser.add_argument("--other-process", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
@@ -476,6 +479,7 @@ def main() -> int:
     document: dict[str, Any] = {"machine": harness.machine()}
     parts: dict[str, Callable[[], Any]] = {
         "latency": lambda: latency(options.seconds),
+        "start": schedule_start.starts,
         "shares": lambda: [share_rows(shares, options.seconds / 2) for shares in SHARES],
         "submit": submit_cost,
         "await": await_cost,

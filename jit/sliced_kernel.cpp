@@ -32,10 +32,12 @@ std::vector<Parameter> leading_parameters(bool yields) {
   std::vector<Parameter> parameters{index_parameter("kernwright_first"),
                                     index_parameter("kernwright_grid")};
   if (yields) {
-    Parameter words{.name = "kernwright_words", .type = "unsigned int*"};
-    words.kind = ParameterKind::pointer;
-    words.size = sizeof(std::uint64_t);
-    parameters.push_back(std::move(words));
+    for (const char* const name : {"kernwright_order", "kernwright_next"}) {
+      Parameter word{.name = name, .type = "unsigned int*"};
+      word.kind = ParameterKind::pointer;
+      word.size = sizeof(std::uint64_t);
+      parameters.push_back(std::move(word));
+    }
   }
   return parameters;
 }

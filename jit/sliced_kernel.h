@@ -27,7 +27,7 @@ struct SlicedKernel {
   Source source = {};
   ProgramOptions options = {};
 
-  std::size_t leading_parameters() const noexcept { return yields ? 3 : 2; }
+  std::size_t leading_parameters() const noexcept { return yields ? 4 : 2; }
 };
 
 /// Compiles and loads the twin of `kernel`, the kernel `name` of `program`, whose scope is `scope`.

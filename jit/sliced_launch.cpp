@@ -51,7 +51,7 @@ Dim3 slice_grid(const LaunchConfig& config) noexcept {
 
 SlicedLaunch::SlicedLaunch(const Kernel& kernel, const LaunchConfig& config,
                            std::span<void* const> arguments, const LaunchSite& site,
-                           CUdeviceptr words)
+                           YieldAddresses words)
     : config_(config), site_(site), words_(words) {
   kernel.check(config);
   config_.grid = slice_grid(config);
@@ -67,7 +67,7 @@ SlicedLaunch::SlicedLaunch(const Kernel& kernel, const LaunchConfig& config,
   if (blocks() > std::numeric_limits<std::uint32_t>::max() - kMostBlocks) {
     throw NotSliceable(slice_refusal(kernel, format("{} blocks are too many to count", blocks())));
   }
-  sliced_ = Program::sliced(kernel, words != 0);
+  sliced_ = Program::sliced(kernel, bool{words});
   refuse_clusters(kernel);
   if (sliced_->asks_in_loop) config_.grid = config.grid;
   try {
@@ -88,7 +88,7 @@ SlicedLaunch::SlicedLaunch(const Kernel& kernel, const LaunchConfig& config,
 void SlicedLaunch::refuse_clusters(const Kernel& kernel) {
   const Dim3 cluster = cluster_extents(kernel, config_);
   cluster_ = std::max(1U, cluster.x);
-  const bool stops_alone = words_ != 0 && !sliced_->asks_in_loop;
+  const bool stops_alone = words_ && !sliced_->asks_in_loop;
   if (cluster.y > 1 || cluster.z > 1 || (stops_alone && cluster.x > 1)) {
     throw NotSliceable(slice_refusal(
         kernel, format("its clusters of {} x {} x {} blocks {}", cluster.x, cluster.y, cluster.z,
@@ -114,7 +114,7 @@ std::uint64_t SlicedLaunch::queue(std::uint64_t max_blocks) {
   if (first_ == 0) copy_constants();
   LaunchConfig config = config_;
   config.grid = {static_cast<std::uint32_t>(count), 1, 1};
-  const bool yields = words_ != 0;
+  const bool yields{words_};
   const bool is_last = yields || first_ + count == blocks();
   // The words may be written by the kernel in front.
   if (yields || first_ != 0) config.programmatic_dependent = false;
@@ -125,9 +125,8 @@ std::uint64_t SlicedLaunch::queue(std::uint64_t max_blocks) {
                                      static_cast<std::uint32_t>(row % grid.y),
                                      static_cast<std::uint32_t>(row / grid.y)};
   std::array<std::uint32_t, 3> extents{grid.x, grid.y, grid.z};
-  CUdeviceptr words = words_;
   std::vector<void*> arguments{first.data(), extents.data()};
-  if (yields) arguments.push_back(&words);
+  if (yields) arguments.insert(arguments.end(), {&words_.order, &words_.next});
   for (const std::size_t offset : offsets_) arguments.push_back(bytes_.data() + offset);
   sliced_->kernel.launch(config, arguments, site_);
   if (!yields) first_ += count;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/kernel.h"
+#include "core/launch/launch_pieces.h"
 #include "jit/sliced_kernel.h"
 
 #include <cstddef>
@@ -20,15 +21,14 @@ Dim3 slice_grid(const LaunchConfig& config) noexcept;
 class SlicedLaunch {
  public:
   /// Copies the bytes of the arguments; queues nothing. Compiles the kernel's twin if this is its
-  /// first launch. With `words` (device memory of two 32-bit words: the order to stop, 0 at first,
-  /// and the next block, 0 at first) blocks ask before they begin whether to stop. Throws what
-  /// Kernel::launch() throws for the configuration, and NotSliceable: for code without a text, a
-  /// text or PTX that slice_text() or slice_ptx() refuses, kernels that keep values in __device__
-  /// or __managed__ variables, cooperative launches, clusters that are no rows of blocks (with
-  /// `words`: any cluster, unless the kernel asks in the loop), and without room for the twin's
-  /// shared memory.
+  /// first launch. With `words` (the order to stop and the next block, both 0 at first) blocks ask
+  /// before they begin whether to stop. Throws what Kernel::launch() throws for the configuration,
+  /// and NotSliceable: for code without a text, a text or PTX that slice_text() or slice_ptx()
+  /// refuses, kernels that keep values in __device__ or __managed__ variables, cooperative
+  /// launches, clusters that are no rows of blocks (with `words`: any cluster, unless the kernel
+  /// asks in the loop), and without room for the twin's shared memory.
   SlicedLaunch(const Kernel& kernel, const LaunchConfig& config, std::span<void* const> arguments,
-               const LaunchSite& site = {}, CUdeviceptr words = 0);
+               const LaunchSite& site = {}, YieldAddresses words = {});
 
   const SlicedKernel& twin() const noexcept { return *sliced_; }
   /// With `words`: the work is done when the next block, or tile, has become this number.
@@ -59,7 +59,7 @@ class SlicedLaunch {
   LaunchSite site_;
   std::uint64_t first_ = 0;
   std::uint32_t cluster_ = 1;  ///< blocks
-  CUdeviceptr words_ = 0;
+  YieldAddresses words_;
   std::vector<std::byte> bytes_;
   std::vector<std::size_t> offsets_;  ///< of each argument in bytes_
 };

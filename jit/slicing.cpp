@@ -28,6 +28,36 @@ class Slices final : public LaunchPieces {
   const std::uint64_t blocks_;
 };
 
+/// All of a launch, until it is told to stop.
+class YieldingPiece final : public LaunchPieces {
+ public:
+  explicit YieldingPiece(SlicedLaunch launch) : launch_(std::move(launch)) {}
+  std::size_t left() const noexcept override { return 1; }
+  WorkKey next() const noexcept override {
+    return {launch_.twin().kernel.handle(), launch_.blocks()};
+  }
+  void queue() override { launch_.queue(launch_.blocks()); }
+  std::uint64_t yields_until() const noexcept override { return launch_.end(); }
+
+ private:
+  SlicedLaunch launch_;
+};
+
+/// A launch whose blocks ask in front of each tile, with the words of `request`; null for others.
+std::unique_ptr<LaunchPieces> yielding_launch(const Kernel& kernel, const LaunchConfig& config,
+                                              std::span<void* const> arguments,
+                                              const LaunchSite& site, const PieceRequest& request,
+                                              void (*begin)(const SlicedKernel&)) {
+  if (!request.words) return nullptr;
+  try {
+    SlicedLaunch launch(kernel, config, arguments, site, request.words);
+    if (begin != nullptr) begin(launch.twin());
+    return std::make_unique<YieldingPiece>(std::move(launch));
+  } catch (const NotSliceable&) {
+    return nullptr;
+  }
+}
+
 std::uint64_t piece_blocks(const Kernel& kernel, const LaunchConfig& config,
                            const PieceRequest& request) {
   const std::uint64_t blocks = slice_grid(config).count();
@@ -55,10 +85,12 @@ void Slicing::launch(const Kernel& kernel, const LaunchConfig& config,
                      std::span<void* const> arguments, const LaunchSite& site) {
   ++counts_.launches;
   const bool yields = options_.words != 0;
+  YieldAddresses words;
+  if (yields) words = {options_.words, options_.words + sizeof(std::uint32_t)};
   std::optional<SlicedLaunch> slices;
   if (yields || slice_grid(config).count() > options_.max_blocks) {
     try {
-      slices.emplace(kernel, config, arguments, site, options_.words);
+      slices.emplace(kernel, config, arguments, site, words);
     } catch (const NotSliceable& error) {
       if (options_.strict) throw;
       ++counts_.refused;
@@ -81,6 +113,9 @@ std::unique_ptr<LaunchPieces> cut_launch(const Kernel& kernel, const LaunchConfi
                                          std::span<void* const> arguments, const LaunchSite& site,
                                          const PieceRequest& request,
                                          void (*begin)(const SlicedKernel&)) {
+  if (auto yielding = yielding_launch(kernel, config, arguments, site, request, begin)) {
+    return yielding;
+  }
   const std::uint64_t blocks = piece_blocks(kernel, config, request);
   if (blocks >= slice_grid(config).count()) return nullptr;
   try {

@@ -28,7 +28,9 @@ class Slicing : public LaunchHook {
   struct Options {
     std::uint64_t max_blocks = 1;  ///< of a slice
     bool strict = false;           ///< throws NotSliceable; else such a launch stays whole
-    CUdeviceptr words = 0;         ///< of SlicedLaunch; then `max_blocks` are launched at once
+    /// Of the order of SlicedLaunch, in front of the next block; then `max_blocks` are launched at
+    /// once.
+    CUdeviceptr words = 0;
   };
   /// Throws InvalidArgument for 0 blocks.
   explicit Slicing(const Options& options);
@@ -46,9 +48,10 @@ class Slicing : public LaunchHook {
 };
 
 /// Slices as a LaunchCutter for schedulers. A launch with a measured time is cut by slice_blocks(),
-/// any other into slices of `request.most_blocks`. Null for what SlicedLaunch refuses, for what
-/// slice_blocks() leaves whole, and for a grid that is on the device all at once: its blocks may
-/// wait for each other. `begin` is told of the twin before the first slice.
+/// any other into slices of `request.most_blocks`. With `request.words` the launch becomes one
+/// piece that yields, unless SlicedLaunch refuses that. Null for what SlicedLaunch refuses, for
+/// what slice_blocks() leaves whole, and for a grid that is on the device all at once: its blocks
+/// may wait for each other. `begin` is told of the twin before the first slice.
 std::unique_ptr<LaunchPieces> cut_launch(const Kernel& kernel, const LaunchConfig& config,
                                          std::span<void* const> arguments, const LaunchSite& site,
                                          const PieceRequest& request,

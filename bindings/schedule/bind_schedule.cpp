@@ -237,7 +237,8 @@ void keep_inside(const Partition& partition, schedule::SchedulerOptions& options
 
 Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::object& memory,
                                          const py::object& policy, const py::object& share,
-                                         bool background, const py::object& most_running) {
+                                         bool background, const py::object& most_running,
+                                         bool yields) {
   schedule::SchedulerOptions options;
   if (!memory.is_none()) {
     options.memory = bytes_argument(memory, "memory");
@@ -249,6 +250,7 @@ Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::obj
   options.share = plain_number(share, "share");
   options.cut = &cut_unlocked;
   options.background = background;
+  options.yields = yields;
   options.most_running = most_running_argument(most_running);
   const bool is_partition = py::isinstance<Partition>(device);
   if (is_partition) keep_inside(device.cast<const Partition&>(), options);
@@ -380,7 +382,7 @@ void bind_schedule(py::module_& m) {
       .def(py::init(&make_scheduler), py::arg("device") = py::none(),
            py::arg("memory") = py::none(), py::arg("policy") = "default", py::kw_only(),
            py::arg("share") = 1.0, py::arg("background") = true,
-           py::arg("most_running") = py::none())
+           py::arg("most_running") = py::none(), py::arg("yields") = false)
       .def_property_readonly("device",
                              [](const Object& o) { return DeviceObject{&o.scheduler->device()}; })
       .def_property_readonly(

@@ -21,7 +21,7 @@ inline constexpr std::string_view kYieldWordsName = "KERNWRIGHT_YIELD_WORDS";
 /// inlined: the compiler then leaves the objects out. Where it does not, that form is of no use.
 inline constexpr std::string_view kSliceHeader = R"cuda(#pragma once
 #ifdef KERNWRIGHT_SLICE_LOOP_
-#define KERNWRIGHT_YIELD_WORDS kernwright_words
+#define KERNWRIGHT_YIELD_WORDS ::kernwright::YieldWords{kernwright_order, kernwright_next}
 #define KERNWRIGHT_SLICE_ (void)kernwright_first, (void)kernwright_grid;
 #else
 static __shared__ uint3 kernwright_blockIdx, kernwright_gridDim;
@@ -57,10 +57,9 @@ __device__ __forceinline__ uint3 block_index(uint3 at, const uint3& grid) {
 }
 #else
 static __shared__ unsigned turn;
-__device__ __forceinline__ bool take_block(uint3& at, const uint3& grid, unsigned* words) {
-  if (is_first()) {
-    turn = *static_cast<volatile unsigned*>(words) != 0 ? ~0u : atomicAdd(words + 1, 1);
-  }
+__device__ __forceinline__ bool take_block(uint3& at, const uint3& grid,
+                                           const volatile unsigned* order, unsigned* next) {
+  if (is_first()) turn = *order != 0 ? ~0u : atomicAdd(next, 1);
   __syncthreads();
   const unsigned taken = turn;
   if (taken >= grid.x * grid.y * grid.z) return false;
@@ -73,7 +72,9 @@ __device__ __forceinline__ bool take_block(uint3& at, const uint3& grid, unsigne
 #ifdef KERNWRIGHT_SLICE_YIELDS_
 #define KERNWRIGHT_SLICE_INDEX_ \
   uint3 kernwright_at = kernwright_first; \
-  if (!::kernwright_slices::take_block(kernwright_at, kernwright_grid, kernwright_words)) return;
+  if (!::kernwright_slices::take_block(kernwright_at, kernwright_grid, kernwright_order, \
+                                        kernwright_next)) \
+    return;
 #else
 #define KERNWRIGHT_SLICE_INDEX_ \
   const uint3 kernwright_at = ::kernwright_slices::block_index(kernwright_first, kernwright_grid);

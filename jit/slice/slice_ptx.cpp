@@ -139,11 +139,12 @@ constexpr std::string_view kOthers =
 /// to stop.
 constexpr std::string_view kTake =
     " @%kernwright_p bra $kernwright_taken;"
-    " ld.param.u64 %kernwright_w, [kernwright_words];"
+    " ld.param.u64 %kernwright_w, [kernwright_order];"
     " ld.volatile.u32 %kernwright_t, [%kernwright_w];"
     " setp.ne.u32 %kernwright_p, %kernwright_t, 0; mov.u32 %kernwright_t, 0xffffffff;"
     " @%kernwright_p bra $kernwright_stopped;"
-    " atom.add.u32 %kernwright_t, [%kernwright_w+4], 1;"
+    " ld.param.u64 %kernwright_w, [kernwright_next];"
+    " atom.add.u32 %kernwright_t, [%kernwright_w], 1;"
     " $kernwright_stopped: st.shared.u32 [kernwright_turn], %kernwright_t;"
     " $kernwright_taken: bar.sync 0; ld.shared.u32 %kernwright_t, [kernwright_turn];"
     " { .reg .b32 %kernwright_u; mul.lo.u32 %kernwright_u, %kernwright_grid_x, %kernwright_grid_y;"
@@ -199,7 +200,9 @@ struct Insertion {
 void add_parameters(std::string_view text, const PtxFunction& entry, bool yields,
                     std::vector<Insertion>& changes) {
   std::string parameters{kParameters};
-  if (yields) parameters += ", .param .u64 kernwright_words";
+  if (yields) {
+    parameters += ", .param .u64 kernwright_order, .param .u64 kernwright_next";
+  }
   if (entry.open == kNowhere) {
     changes.push_back({entry.name_end, 0, format("({})", parameters)});
     return;

@@ -19,7 +19,7 @@ namespace kernwright {
 namespace {
 
 constexpr std::string_view kFrame = "const uint3 kernwright_first, const uint3 kernwright_grid";
-constexpr std::string_view kYieldWords = ", unsigned* kernwright_words";
+constexpr std::string_view kYieldWords = ", unsigned* kernwright_order, unsigned* kernwright_next";
 
 /// A change of a text: `removed` bytes at `offset` make way for `added`.
 struct TextEdit {

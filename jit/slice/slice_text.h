@@ -12,8 +12,8 @@ namespace kernwright {
 struct SliceForm {
   /// false: by its first two parameters, the first block of the slice and the extents of the whole
   /// grid, three unsigned numbers each. true: by the next number of a counter, until a word tells
-  /// blocks to stop; a third parameter points to two words: the order to stop (not 0), and the
-  /// next block. A text with the name KERNWRIGHT_YIELD_WORDS asks in the loop over tiles instead.
+  /// blocks to stop; two more point to 32-bit words: the order to stop (not 0), and the next
+  /// block. A text with the name KERNWRIGHT_YIELD_WORDS asks in the loop over tiles instead.
   bool yields = false;
   /// false: kernels see `blockIdx` and `gridDim` as objects of their body. true: as objects in
   /// shared memory, written in front of a barrier, so lambdas that capture nothing, local classes

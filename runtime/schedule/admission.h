@@ -1,7 +1,7 @@
 // Whether a task may begin now, has to wait, or can never begin; and why.
 #pragma once
 
-#include "schedule/budget.h"
+#include "schedule/accounts/budget.h"
 #include "schedule/task.h"
 
 #include <string>

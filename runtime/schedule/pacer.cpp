@@ -2,6 +2,7 @@
 #include "schedule/pacer.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace kernwright::schedule {
 namespace {
@@ -14,6 +15,15 @@ constexpr Time kLead = std::chrono::microseconds(20);
 constexpr int kLongPiece = 4;  ///< times the window: urgent work must not meet two longer ones
 constexpr std::size_t kMostTimes = 4096;              ///< kernels whose times are remembered
 constexpr Time kAway = std::chrono::milliseconds(5);  ///< without a launch: has left the device
+
+/// The device sees the store: the word is in page-locked memory.
+void tell(std::uint32_t& order) noexcept {
+  std::atomic_ref(order).store(1, std::memory_order_relaxed);
+}
+
+bool is_told(const PacedLaunch& launch) noexcept {
+  return launch.order != nullptr && std::atomic_ref(*launch.order).load() != 0;
+}
 
 }  // namespace
 
@@ -140,6 +150,36 @@ std::deque<Pacer::Entry>::iterator Pacer::find(Number number) noexcept {
                       [&](const Entry& entry) { return entry.number == number; });
 }
 
+void Pacer::stop_yielding() noexcept {
+  for (const Entry& entry : entries_) {
+    if (entry.launch.is_best_effort && entry.launch.order != nullptr) tell(*entry.launch.order);
+  }
+}
+
+void Pacer::stop(Number number) noexcept {
+  const auto entry = find(number);
+  if (entry != entries_.end() && entry->launch.order != nullptr) tell(*entry->launch.order);
+}
+
+void Pacer::withdraw(Number number) noexcept {
+  const auto entry = find(number);
+  if (entry != entries_.end()) entry->launch.order = nullptr;
+}
+
+bool Pacer::try_leave(Number number, Time now) noexcept {
+  const auto entry = find(number);
+  if (entry == entries_.end()) return true;
+  if (is_told(entry->launch) || time_left(now) > kLead) return false;
+  entry->launch.order = nullptr;
+  return true;
+}
+
+bool Pacer::may_stop(const Task& task) const noexcept {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.launch.task.get() == &task && entry.launch.order != nullptr;
+  });
+}
+
 void Pacer::issued(Number number, Event begin, Event end) {
   const auto entry = find(number);
   if (entry == entries_.end()) return;
@@ -166,6 +206,12 @@ TaskPointer Pacer::done(Number number, Time busy, Time now) {
   const auto entry = find(number);
   if (entry == entries_.end()) return nullptr;
   const TaskPointer task = entry->launch.task;
+  last_done_ = now;
+  if (entry->launch.is_rest || is_told(entry->launch)) {  // a part tells no time of the whole
+    entry->launch.tenant->settle(now, busy, entry->charged);
+    entries_.erase(entry);
+    return task;
+  }
   if (times_.size() >= kMostTimes) times_.clear();
   Known& known =
       times_.try_emplace(entry->launch.work, Known{.time = busy, .least = busy}).first->second;
@@ -173,7 +219,6 @@ TaskPointer Pacer::done(Number number, Time busy, Time now) {
   known.time = (3 * known.time + busy) / 4;
   known.least = std::min(known.least, busy);
   ++known.count;
-  last_done_ = now;
   entries_.erase(entry);
   return task;
 }

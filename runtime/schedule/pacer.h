@@ -3,8 +3,8 @@
 
 #include "core/event.h"
 #include "core/launch/launch_pieces.h"
+#include "schedule/accounts/tenant.h"
 #include "schedule/task.h"
-#include "schedule/tenant.h"
 
 #include <cstdint>
 #include <deque>
@@ -39,6 +39,10 @@ struct PacedLaunch {
   bool is_best_effort = false;
   bool has_share = false;
   WorkKey work;
+  bool is_rest = false;  ///< of a launch that stopped: its time is not that of the whole
+  /// Of a launch that yields: it stops once this word is not 0, which must live until the launch
+  /// is done or withdrawn. Page-locked, 0 at first.
+  std::uint32_t* order = nullptr;
 };
 
 /// Decides when a launch may go, and measures it by events. Tenants are charged for a launch when
@@ -59,6 +63,18 @@ class Pacer {
   void forget(Number number, Time now);
   /// A task of a class in front of best effort began or ended.
   void note_urgent(Time now) noexcept { last_urgent_ = now; }
+
+  /// More urgent work comes: all best-effort launches that yield are told to stop.
+  void stop_yielding() noexcept;
+  /// The same for one launch.
+  void stop(Number number) noexcept;
+  /// No order reaches the launch from now on.
+  void withdraw(Number number) noexcept;
+  /// Whether a launch that yields is done, or was not told to stop and is done so soon that this
+  /// withdraws it.
+  bool try_leave(Number number, Time now) noexcept;
+  /// Whether a launch of the task is on the device and would stop for more urgent work.
+  bool may_stop(const Task& task) const noexcept;
 
   /// Launches with events, oldest first.
   struct Pending {

@@ -1,7 +1,7 @@
 // Shares one device between tasks: admission, order, streams of classes, results.
 #pragma once
 
-#include "schedule/budget.h"
+#include "schedule/accounts/budget.h"
 #include "schedule/pacer.h"
 #include "schedule/policy.h"
 #include "schedule/task.h"
@@ -48,6 +48,9 @@ struct SchedulerOptions {
   std::uint64_t most_blocks = 0;
   /// Cuts long kernels of best-effort tasks (jit/slicing.h); null: they stay whole.
   LaunchCutter cut{};
+  /// Long kernels of best-effort tasks whose blocks stay for many tiles are not cut, but stop when
+  /// more urgent work comes, and go on behind it.
+  bool yields = false;
   std::shared_ptr<Reservation> reserved{};  ///< of another scheduler, for as long as this one lives
 };
 

@@ -230,7 +230,10 @@ bool SchedulerCore::admit(Task& task, Time now) {
   ++running_[ordinal(qos)];
   ++task.tenant_->admitted;
   ++issuing_;
-  if (qos != Qos::best_effort) pacer_.note_urgent(now);
+  if (qos != Qos::best_effort) {
+    pacer_.note_urgent(now);
+    pacer_.stop_yielding();
+  }
   note(task, TaskState::admitted, {}, now);
   return true;
 }

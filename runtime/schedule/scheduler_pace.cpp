@@ -6,22 +6,9 @@
 #include "schedule/scheduler_core.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 namespace kernwright::schedule {
-namespace {
-
-/// Often at first: most waits end within a few kernels.
-void pause(unsigned round) {
-  if (round < 50) {
-    std::this_thread::yield();
-  } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(5));
-  }
-}
-
-}  // namespace
 
 Event SchedulerCore::take_event() {
   {
@@ -72,7 +59,8 @@ Pacer::Number SchedulerCore::enter(PacedLaunch launch) {
   }
   measure();
   if (const auto number = try_enter()) return *number;
-  launch.task->preemptions_.fetch_add(1, std::memory_order_relaxed);
+  // The launch in front of this rest has counted already.
+  if (!launch.is_rest) launch.task->preemptions_.fetch_add(1, std::memory_order_relaxed);
   const LaunchPause paused;
   const EagerScope eager(*this);
   const PreciseSleep precise;
@@ -83,7 +71,7 @@ Pacer::Number SchedulerCore::enter(PacedLaunch launch) {
       throw TaskCancelled(format("{} was cancelled while it ran", launch.task->label()));
     }
     if (!options.background) reap();  // no thread sees the ends of tasks meanwhile
-    if (!measure()) pause(round);
+    if (!measure()) precise.pause(round);
     if (const auto number = try_enter()) return *number;
   }
 }

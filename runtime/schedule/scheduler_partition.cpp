@@ -61,6 +61,7 @@ std::unique_ptr<Scheduler> Scheduler::partition(int multiprocessors, SchedulerOp
   options.clock = core_->options.clock;
   options.background = core_->options.background;
   if (!options.cut) options.cut = core_->options.cut;
+  options.yields = core_->options.yields;
   if (partition) {
     options.make_stream = [partition](Device&, int priority) { return partition.stream(priority); };
   } else {

@@ -88,6 +88,12 @@ std::string SchedulerReport::explain(const TaskPointer& task) const {
   }
   if (state == TaskState::queued) return format("{}: {}", text, explain_waiting(*task));
   if (state == TaskState::running) {
+    if (task->has_yielded_.load(std::memory_order_relaxed)) {
+      return text + ": a launch yielded to more urgent work, and goes on behind it";
+    }
+    if (pacer_.may_stop(*task)) {
+      return text + ": its launch on the device stops when more urgent work comes";
+    }
     return format(
         "{}: {}", text,
         task->is_issued_ ? "its work is queued on the device" : "its work is being queued");

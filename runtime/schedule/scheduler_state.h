@@ -1,11 +1,11 @@
 // The inside of a scheduler: its data, and the locks that guard it.
 #pragma once
 
-#include "schedule/memory_account.h"
+#include "schedule/accounts/memory_account.h"
+#include "schedule/accounts/tenant.h"
 #include "schedule/model_content.h"
 #include "schedule/pacer.h"
 #include "schedule/scheduler.h"
-#include "schedule/tenant.h"
 #include "schedule/waiting.h"
 
 #include <atomic>

@@ -4,7 +4,7 @@
 #include "base/errors.h"
 #include "core/event.h"
 #include "core/stream.h"
-#include "schedule/budget.h"
+#include "schedule/accounts/budget.h"
 #include "schedule/clock.h"
 #include "schedule/qos.h"
 
@@ -78,7 +78,7 @@ struct TaskStats {
   std::uint64_t launches = 0;     ///< of kernels and graphs
   std::uint64_t bytes = 0;        ///< reserved
   std::uint64_t peak = 0;         ///< bytes of its arrays at most; counted for tasks with memory=
-  std::uint64_t preemptions = 0;  ///< times that it had to wait before a launch
+  std::uint64_t preemptions = 0;  ///< times that it had to wait before a launch, or in one
 };
 
 /// The task was refused: the reason says what would fit.
@@ -141,6 +141,7 @@ class Task {
   std::atomic<bool> cancelled_{false};  ///< asked for
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> preemptions_{0};
+  std::atomic<bool> has_yielded_{false};  ///< a launch stopped by order and is to go on
 
   // Guarded by the mutex of the scheduler.
   std::shared_ptr<Work> work_;

@@ -6,7 +6,10 @@
 #include "core/device.h"
 #include "core/graph/capture.h"
 #include "core/graph/graph.h"
+#include "core/launch/launch_pause.h"
 #include "core/partition.h"
+#include "memory/memory_resource.h"
+#include "schedule/precise_sleep.h"
 
 #include <algorithm>
 #include <climits>
@@ -49,20 +52,28 @@ bool TaskScope::is_captured(const Stream& stream) const {
   return capture_of(core_.device, stream.handle()) != nullptr;
 }
 
-template <typename Queue>
-void TaskScope::pass(const WorkKey& work, const Stream& stream, const Queue& queue) {
+void TaskScope::refuse_cancelled() const {
   if (task_.cancelled_.load(std::memory_order_relaxed)) [[unlikely]] {
     throw TaskCancelled(format("{} was cancelled while it ran", task_.label()));
   }
+}
+
+template <typename Queue>
+void TaskScope::pass(const WorkKey& work, const Stream& stream, const Queue& queue) {
+  refuse_cancelled();
   const bool is_best_effort = task_.qos() == Qos::best_effort;
   const bool has_share = task_.tenant_->request().has_value();
   if ((!is_best_effort && !has_share) || is_captured(stream)) {
     queue();
     return count(stream);
   }
+  pass_paced({pointer_, task_.tenant_, is_best_effort, has_share, work}, stream, queue);
+}
+
+template <typename Queue>
+Pacer::Number TaskScope::pass_paced(PacedLaunch launch, const Stream& stream, const Queue& queue) {
   task_.is_paced_ = true;
-  const Pacer::Number number =
-      core_.enter({pointer_, task_.tenant_, is_best_effort, has_share, work});
+  const Pacer::Number number = core_.enter(std::move(launch));
   try {
     Event begin = core_.take_event();
     begin.record(stream);
@@ -75,10 +86,63 @@ void TaskScope::pass(const WorkKey& work, const Stream& stream, const Queue& que
     throw;
   }
   count(stream);
+  return number;
 }
 
 void TaskScope::pass_pieces(LaunchPieces& pieces, const Stream& stream) {
+  if (pieces.yields_until() != 0) return pass_yielding(pieces, stream);
   while (pieces.left() != 0) pass(pieces.next(), stream, [&] { pieces.queue(); });
+}
+
+YieldWords& TaskScope::take_words() {
+  turn_ = 1 - turn_;
+  std::optional<YieldWords>& words = words_[turn_];
+  if (!words) words.emplace(stream_, default_resource(core_.device));  // not the task's memory
+  words->reset();
+  return *words;
+}
+
+/// Arrays behind the arguments live until the launch returns, and what the task launches next goes
+/// behind all of it: so this returns when the last part is on the device and no order reaches it.
+void TaskScope::pass_yielding(LaunchPieces& piece, const Stream& stream) {
+  YieldWords& words = *words_[turn_];
+  bool is_rest = false;
+  do {
+    refuse_cancelled();
+    words.clear();
+    const Pacer::Number number =
+        pass_paced({pointer_, task_.tenant_, true, task_.tenant_->request().has_value(),
+                    piece.next(), is_rest, words.order()},
+                   stream, [&] {
+                     piece.queue();
+                     words.end();
+                     task_.has_yielded_ = false;
+                   });
+    wait_yielding(number);
+    is_rest = words.has_yielded(piece.yields_until());
+    task_.has_yielded_ = is_rest;
+    if (is_rest) ++task_.preemptions_;
+  } while (is_rest);
+}
+
+void TaskScope::wait_yielding(Pacer::Number number) {
+  const LaunchPause paused;
+  const PreciseSleep precise;
+  try {
+    for (unsigned round = 0;; ++round) {
+      {
+        const SchedulerCore::Lock lock(core_.mutex_);
+        if (task_.cancelled_.load(std::memory_order_relaxed)) core_.pacer_.stop(number);
+        if (core_.pacer_.try_leave(number, core_.clock->now())) return;
+      }
+      if (!core_.options.background) core_.reap();  // no thread sees the ends of tasks meanwhile
+      if (!core_.measure()) precise.pause(round);
+    }
+  } catch (...) {
+    const SchedulerCore::Lock lock(core_.mutex_);
+    core_.pacer_.withdraw(number);
+    throw;
+  }
 }
 
 std::optional<PieceRequest> TaskScope::find_cut(const WorkKey& work) {
@@ -120,7 +184,11 @@ void TaskScope::launch(const Kernel& kernel, const LaunchConfig& config,
   }
   const WorkKey work{kernel.handle(), config.grid.count()};
   if (core_.options.cut && task_.qos() == Qos::best_effort && !is_captured(config.stream)) {
-    const auto pieces = cut(work, [&](const PieceRequest& request) {
+    const auto pieces = cut(work, [&](PieceRequest request) {
+      const bool stays = config.most_blocks > config.grid.count();  // each block, for many tiles
+      if (core_.options.yields && stays && config.stream.handle() == stream_.handle()) {
+        request.words = take_words().addresses();
+      }
       return core_.options.cut(kernel, config, arguments, site, request);
     });
     if (pieces != nullptr) {

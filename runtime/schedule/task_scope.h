@@ -6,7 +6,9 @@
 #include "core/launch/launch_pieces.h"
 #include "core/stream.h"
 #include "schedule/scheduler_core.h"
+#include "schedule/yield_words.h"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -33,10 +35,18 @@ class TaskScope final : public LaunchHook {
  private:
   void launch_within(std::uint64_t most_blocks, const Kernel& kernel, const LaunchConfig& config,
                      std::span<void* const> arguments, const LaunchSite& site);
+  void refuse_cancelled() const;
   /// One launch: it may wait in front of `queue`, is measured and counted.
   template <typename Queue>
   void pass(const WorkKey& work, const Stream& stream, const Queue& queue);
+  template <typename Queue>
+  Pacer::Number pass_paced(PacedLaunch launch, const Stream& stream, const Queue& queue);
   void pass_pieces(LaunchPieces& pieces, const Stream& stream);
+  /// Queues a piece that yields again and again, until the rest of it can be told to stop no more.
+  void pass_yielding(LaunchPieces& piece, const Stream& stream);
+  void wait_yielding(Pacer::Number number);
+  /// For a new launch that yields.
+  YieldWords& take_words();
   /// The pieces of a best-effort launch; null where it is to be queued whole.
   template <typename Cutter>
   std::unique_ptr<LaunchPieces> cut(const WorkKey& work, const Cutter& cutter);
@@ -50,7 +60,9 @@ class TaskScope final : public LaunchHook {
   Task& task_;
   const Stream& stream_;
   TaskMemory* const memory_;
-  std::vector<Stream> others_;  ///< each once
+  std::array<std::optional<YieldWords>, 2> words_;  ///< the last launch may still run
+  std::size_t turn_ = 0;                            ///< of `words_`
+  std::vector<Stream> others_;                      ///< each once
   bool is_on_legacy_ = false;
   const LaunchHookScope scope_;
 };

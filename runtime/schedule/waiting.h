@@ -1,8 +1,8 @@
 // The tasks that wait for their beginning, by class and tenant.
 #pragma once
 
+#include "schedule/accounts/tenant.h"
 #include "schedule/policy.h"
-#include "schedule/tenant.h"
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,7 @@
 """Slices of kernels for devices of 9.0: a tile for each block, clusters, words that stop."""
 
+import threading
+
 import numpy as np
 import pytest
 from hopper import hopper_alone, run_at_9_0, simulated_elsewhere
@@ -191,6 +193,51 @@ def test_products_with_scales_that_yield_go_on():
     a, b = normal(600, 128, dtype="float8_e4m3fn"), normal(700, 128, dtype="float8_e4m3fn")
     scale = kw.ones(())
     yields_and_goes_on(lambda: kw.nn.scaled_matmul(a, b.T, scale, scale))
+
+
+def wait_until(condition):
+    """Looks again and again; the suite's own limit of time ends a wait that is in vain."""
+    while not condition():
+        threading.Event().wait(0.001)
+
+
+@hopper_alone
+def test_a_product_of_best_effort_yields_to_guaranteed_work():
+    simulated = kw.current_device().is_simulated
+    rows, depth, columns = (2400, 32, 2304) if simulated else (8192, 8192, 8192)
+    a, b, x = normal(rows, depth), normal(depth, columns), kw.ones(32)
+    small = kw.kernel("__global__ void add(float* x) { x[threadIdx.x] += 1; }")
+    whole, stopped = (a @ b).numpy(), threading.Event()
+    ended = []  # products; the last one is kept
+
+    def products():
+        while not stopped.is_set():
+            ended.append(a @ b)
+            ended[:-1] = [None] * len(ended[:-1])
+
+    with Scheduler(memory=2**31, yields=True) as scheduler:
+        task = scheduler.submit(products, qos="best_effort", memory=2**30)
+
+        def urgent():
+            # No launch of best effort enters while this runs: one waits, or has yielded.
+            wait_until(lambda: task.stats["preemptions"] > before)
+            count = len(ended)
+            small[1, 32](x)
+            kw.current_stream().synchronize()
+            if "yielded" in scheduler.explain(task) and len(ended) == count:
+                stopped.set()  # the product that yielded is the last one
+
+        for _ in range(100):
+            wait_until(lambda: "stops when" in scheduler.explain(task))
+            before = task.stats["preemptions"]
+            scheduler.submit(urgent).result()
+            if stopped.is_set():  # else the product had just ended
+                break
+        else:
+            pytest.fail("no product yielded")
+        task.result()
+        assert ended[-1].numpy().tobytes() == whole.tobytes()
+        assert scheduler.stats()["memory"]["reserved"] == 0
 
 
 @simulated_elsewhere

@@ -83,6 +83,8 @@ class Scheduler:
     with `choose(candidates, load)`, which returns a Candidate, its index or None. With
     `background=False` tasks run in `step()`, `drain()` and waits only, in an order that depends on
     nothing else. `most_running` limits the tasks of a class that run at once ({"best_effort": 2}).
+    With `yields=True` long products of best-effort tasks stop for more urgent work and go on behind
+    it; else they are cut into slices.
 
     As a context manager it is closed at the end. Thread-safe.
 
@@ -104,6 +106,7 @@ class Scheduler:
         share: SupportsFloat = 1.0,
         background: bool = True,
         most_running: Mapping[str, int] | None = None,
+        yields: bool = False,
     ) -> None: ...
     @property
     def device(self) -> Device:

@@ -228,7 +228,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
 template <typename Work, typename Given>
 __device__ __forceinline__ void run_product(const Work& work, unsigned char* storage,
                                             const OperandMaps& maps, const Result& result,
-                                            const Given& given, unsigned* words) {
+                                            const Given& given, const YieldWords& words) {
   static_assert(!kYields || Work::Of::kParts == 1);  // its blocks have one tile each
   using TileType = typename Work::Of;
   const Shared<Work> shared(storage);

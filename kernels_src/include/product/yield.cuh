@@ -6,7 +6,7 @@
 /// The words of this launch: the order to stop, and the next tile. A kernel whose text has this
 /// name is compiled once more for launches that may be told to stop; kYields is true there.
 #ifndef KERNWRIGHT_YIELD_WORDS
-#define KERNWRIGHT_YIELD_WORDS nullptr
+#define KERNWRIGHT_YIELD_WORDS ::kernwright::YieldWords{}
 #endif
 
 namespace kernwright {
@@ -17,18 +17,24 @@ constexpr bool kYields = true;
 constexpr bool kYields = false;
 #endif
 
+/// The order may be in memory of the host, the counter is in that of the device.
+struct YieldWords {
+  const volatile unsigned* order = nullptr;
+  unsigned* next = nullptr;
+};
+
 constexpr int kNoTile = 0x7fffffff;
 constexpr unsigned kAllTaken = 1U << 30;  // what the next tile becomes behind the last one
 
 /// The next tile; kNoTile where none of `tiles` is left, or by order. An order above 1 leaves time
 /// for that many tiles less one, counted from the first one of the work.
-__device__ __forceinline__ int take_tile(unsigned* words, int tiles) {
-  volatile unsigned* const now = words;
-  const unsigned order = now[0];
-  if (order != 0 && now[1] >= order - 1) return kNoTile;
-  const unsigned tile = atomicAdd(words + 1, 1);
+__device__ __forceinline__ int take_tile(const YieldWords& words, int tiles) {
+  const unsigned order = *words.order;
+  const volatile unsigned* const next = words.next;
+  if (order != 0 && *next >= order - 1) return kNoTile;
+  const unsigned tile = atomicAdd(words.next, 1);
   if (tile < static_cast<unsigned>(tiles)) return static_cast<int>(tile);
-  atomicMax(words + 1, kAllTaken);
+  atomicMax(words.next, kAllTaken);
   return kNoTile;
 }
 
@@ -49,7 +55,8 @@ struct YieldTickets {
     }
   }
   /// By the producer of each block.
-  __device__ __forceinline__ int take(unsigned* words, int tiles, unsigned rank, int number) const {
+  __device__ __forceinline__ int take(const YieldWords& words, int tiles, unsigned rank,
+                                      int number) const {
     Slot& slot = all()[number % slots];
     if constexpr (cluster == 1) {
       const int tile = take_tile(words, tiles);

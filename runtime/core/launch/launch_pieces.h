@@ -3,6 +3,7 @@
 
 #include "core/launch/launch_config.h"
 #include "core/launch/launch_site.h"
+#include "driver/driver_types.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,14 @@ class Kernel;
 /// work takes about the same time.
 using WorkKey = std::pair<const void*, std::uint64_t>;
 
+/// Two words of 32 bits for a launch that stops when it is told to, as the device sees them: the
+/// order to stop (not 0), which the device only reads, and the next block or tile. Both or none.
+struct YieldAddresses {
+  CUdeviceptr order = 0;  ///< in memory of the device, or page-locked memory of the host
+  CUdeviceptr next = 0;   ///< in memory of the device: each block or tile adds 1
+  explicit operator bool() const noexcept { return next != 0; }
+};
+
 /// Not thread-safe.
 class LaunchPieces {
  public:
@@ -26,6 +35,9 @@ class LaunchPieces {
   virtual std::size_t left() const noexcept = 0;  ///< pieces not queued yet
   virtual WorkKey next() const noexcept = 0;      ///< of the next one
   virtual void queue() = 0;                       ///< queues the next one
+  /// Not 0: one piece, all that is left, which stops when it is told to (PieceRequest::words). It
+  /// is queued again until the second word has become this number.
+  virtual std::uint64_t yields_until() const noexcept { return 0; }
 };
 
 /// How a launch is to be cut.
@@ -35,6 +47,8 @@ struct PieceRequest {
   int multiprocessors = 1;  ///< that the launch runs on
   /// Blocks of a piece at most; 0: as many as the times allow.
   std::uint64_t most_blocks = 0;
+  /// If given, the launch may be one that stops when it is told to.
+  YieldAddresses words = {};
 };
 
 /// Cuts the launch of a kernel; null when it cannot be cut, and when that would not pay.

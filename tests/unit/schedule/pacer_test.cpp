@@ -227,3 +227,48 @@ TEST_CASE("pacer: what never ran charges nobody") {
   CHECK(pacer.is_empty());
   CHECK(pacer.done(*second, 1us, 3ms) == nullptr);
 }
+
+TEST_CASE("pacer: a launch that yields is left shortly before its end, or behind an order's") {
+  Pacer pacer;
+  const auto tenant = std::make_shared<Tenant>("a", std::nullopt, 1.0);
+  std::uint32_t order = 0;
+  PacedLaunch launch{nullptr, tenant, true, false, {&*tenant, 1}, false, &order};
+  const Pacer::Number first = *pacer.try_enter(launch, 0us);
+  CHECK_FALSE(pacer.try_leave(first, 900us));  // nobody knows how long it takes
+  pacer.done(first, 1000us, 1000us);
+  CHECK(pacer.try_leave(first, 1000us));
+  const Pacer::Number second = *pacer.try_enter(launch, 1000us);
+  CHECK_FALSE(pacer.try_leave(second, 1900us));
+  CHECK(pacer.try_leave(second, 1985us));
+  pacer.stop_yielding();
+  CHECK(order == 0);  // its caller has gone on
+  pacer.done(second, 1000us, 2000us);
+  const Pacer::Number third = *pacer.try_enter(launch, 2000us);
+  pacer.stop_yielding();
+  CHECK(order == 1);
+  CHECK_FALSE(pacer.try_leave(third, 2990us));
+  pacer.done(third, 100us, 2990us);
+  CHECK(pacer.try_leave(third, 2990us));
+  CHECK(pacer.estimate(launch.work) == Time(1000us));  // a part tells no time of the whole
+  launch.is_rest = true;
+  order = 0;
+  pacer.done(*pacer.try_enter(launch, 3000us), 900us, 3900us);
+  CHECK(pacer.estimate(launch.work) == Time(1000us));
+}
+
+TEST_CASE("pacer: urgent work stops launches of best effort alone") {
+  Pacer pacer;
+  const auto tenant = std::make_shared<Tenant>("a", 0.5, 1.0);
+  std::uint32_t orders[2] = {};
+  PacedLaunch launch{nullptr, tenant, true, true, {&*tenant, 1}, false, &orders[0]};
+  REQUIRE(pacer.try_enter(launch, 0us));
+  launch.is_best_effort = false;  // a more urgent task has lent its class
+  launch.order = &orders[1];
+  const Pacer::Number lent = *pacer.try_enter(launch, 0us);
+  pacer.stop_yielding();
+  CHECK(orders[0] == 1);
+  CHECK(orders[1] == 0);
+  pacer.withdraw(lent);
+  pacer.stop(lent);
+  CHECK(orders[1] == 0);
+}

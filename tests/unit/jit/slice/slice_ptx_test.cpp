@@ -54,8 +54,8 @@ TEST_CASE("slice ptx: no line moves") {
   const std::string text = kHead + ".entry k()\n{\n\tret;\n}\n.entry l\n{\n\tret;\n}\n";
   const std::string made = slice_ptx(text, true);
   CHECK(std::count(made.begin(), made.end(), '\n') == std::count(text.begin(), text.end(), '\n'));
-  CHECK(ptx_parameters(made, "k")->size() == 3);
-  CHECK(ptx_parameters(made, "l")->size() == 3);
+  CHECK(ptx_parameters(made, "k")->size() == 4);
+  CHECK(ptx_parameters(made, "l")->size() == 4);
 }
 
 TEST_CASE("slice ptx: functions beside kernels read shared memory") {

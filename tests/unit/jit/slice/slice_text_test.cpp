@@ -33,7 +33,8 @@ TEST_CASE("slice text: parameters come first, and each body begins with the inde
         "__global__ void f(" + kFrame + ") { KERNWRIGHT_SLICE_ }");
   CHECK(sliced("__global__ void f(int n);") == "__global__ void f(" + kFrame + ", int n);");
   CHECK(sliced("__global__ void f(int n) {}", {.yields = true}) ==
-        "__global__ void f(" + kFrame + ", unsigned* kernwright_words, int n) {" +
+        "__global__ void f(" + kFrame +
+            ", unsigned* kernwright_order, unsigned* kernwright_next, int n) {" +
             " KERNWRIGHT_SLICE_ }");
 }
 

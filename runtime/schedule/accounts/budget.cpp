@@ -1,9 +1,9 @@
 // Reserving and giving back.
-#include "schedule/budget.h"
+#include "schedule/accounts/budget.h"
 
 #include "base/errors.h"
 #include "base/log.h"
-#include "schedule/memory_account.h"
+#include "schedule/accounts/memory_account.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // Two schedulers of one device promise no byte of it twice.
-#include "schedule/memory_account.h"
+#include "schedule/accounts/memory_account.h"
 
 #include "base/errors.h"
 #include "core/device.h"

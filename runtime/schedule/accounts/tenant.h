@@ -2,8 +2,8 @@
 #pragma once
 
 #include "memory/evictable_buffer.h"
-#include "schedule/budget.h"
-#include "schedule/meter.h"
+#include "schedule/accounts/budget.h"
+#include "schedule/accounts/meter.h"
 #include "schedule/task_memory.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Holding bytes of a device, and the accounts of all devices.
-#include "schedule/memory_account.h"
+#include "schedule/accounts/memory_account.h"
 
 #include "core/device.h"
 #include "memory/memory_resource.h"

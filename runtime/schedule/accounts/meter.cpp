@@ -1,5 +1,5 @@
 // Slots of busy time.
-#include "schedule/meter.h"
+#include "schedule/accounts/meter.h"
 
 #include <algorithm>
 

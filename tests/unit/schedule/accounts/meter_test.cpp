@@ -1,5 +1,5 @@
 // Busy time in windows of a second and of 10 ms, on a clock of the test.
-#include "schedule/meter.h"
+#include "schedule/accounts/meter.h"
 
 #include "base/errors.h"
 

@@ -1,5 +1,5 @@
 // Budgets: all counters or none, given back exactly once.
-#include "schedule/budget.h"
+#include "schedule/accounts/budget.h"
 
 #include "base/errors.h"
 #include "base/format.h"

@@ -1,0 +1,241 @@
+// Launches that stop for more urgent work and go on behind it: in one thread, in a fixed order.
+#include "schedule/yield_words.h"
+
+#include "core/arguments.h"
+#include "core/device.h"
+#include "core/kernel.h"
+#include "core/launch/launch_pieces.h"
+#include "core/module.h"
+#include "memory/memory_resource.h"
+#include "memory/pinned_buffer.h"
+#include "memory/pinned_resource.h"
+#include "schedule/scheduler.h"
+#include "unit/core/fake_driver.h"
+#include "unit/core/saxpy.h"
+#include "unit/core/test_device.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace kernwright;
+using namespace kernwright::schedule;
+
+namespace {
+
+constexpr std::uint32_t kTiles = 10;
+
+/// A kernel that computes `tiles` more tiles in each launch, and calls `during` meanwhile.
+struct Script {
+  std::vector<std::string> log;
+  std::uint32_t tiles = 3;
+  std::function<void()> during = [] {};
+};
+
+class Piece final : public LaunchPieces {
+ public:
+  Piece(Script& script, YieldAddresses words, Stream stream)
+      : script_(script), words_(words), stream_(std::move(stream)) {}
+  std::size_t left() const noexcept override { return 1; }
+  WorkKey next() const noexcept override { return {this, 1}; }
+  std::uint64_t yields_until() const noexcept override { return kTiles; }
+  void queue() override {
+    Device& device = stream_.device();
+    const ContextGuard guard(device);
+    CHECK(order() == 0);  // that of the launch before is gone
+    done_ = std::min(done_ + script_.tiles, kTiles);
+    device.check(device.driver().cuMemsetD32Async(words_.next, done_, 1, stream_.handle()),
+                 "cuMemsetD32Async");
+    script_.log.push_back("tiles " + std::to_string(done_));
+    script_.during();
+    script_.log.push_back("order " + std::to_string(order()));
+  }
+
+ private:
+  /// The order is in memory of the host, so that a launch under way sees it.
+  std::uint32_t order() const { return *reinterpret_cast<const std::uint32_t*>(words_.order); }
+
+  Script& script_;
+  const YieldAddresses words_;
+  const Stream stream_;
+  std::uint32_t done_ = 0;
+};
+
+/// A scheduler whose best-effort launches yield as `script` tells, once they were measured.
+struct Fixture {
+  explicit Fixture(Device& target)
+      : device(target),
+        kernel(Module::load(target, testing::kSaxpyPtx), testing::saxpy_signature()),
+        x(default_resource(target), 64, {}) {
+    SchedulerOptions options{.memory = 1 << 20,
+                             .background = false,
+                             .pace = {.window = Time(1), .idle_window = Time(1)},
+                             .yields = true};
+    options.cut = [this](const Kernel&, const LaunchConfig& config, std::span<void* const>,
+                         const LaunchSite&, const PieceRequest& request) {
+      REQUIRE(bool{request.words});
+      return std::make_unique<Piece>(script, request.words, config.stream);
+    };
+    scheduler.emplace(device, std::move(options));
+    scheduler->result(submit(1));
+  }
+  void launch_on(const Stream& on) {
+    launch(kernel, {.grid = {1}, .block = {1}, .stream = on, .most_blocks = kTiles}, 1.0F,
+           Pointer{x.address()}, Pointer{x.address()}, 1);
+  }
+  TaskPointer submit(int launches) {
+    return scheduler->submit(
+        {.qos = Qos::best_effort, .memory = {{1 << 16, 1 << 16}}, .name = "low"},
+        make_work([this, launches](const Stream& on) {
+          for (int i = 0; i < launches; ++i) launch_on(on);
+        }));
+  }
+  /// Runs guaranteed work to its end in this thread.
+  void interrupt() {
+    scheduler->result(scheduler->submit(
+        {}, make_work([this](const Stream&) { script.log.emplace_back("urgent"); })));
+  }
+
+  Device& device;
+  const Kernel kernel;
+  Buffer x;
+  Script script;
+  std::optional<Scheduler> scheduler;
+};
+
+using Log = std::vector<std::string>;
+
+/// Behind all else: the pool of page-locked memory holds nothing back.
+struct Trimmed {
+  ~Trimmed() {
+    { const PinnedBuffer frees_what_is_unused(testing::test_device(), 1); }
+    pinned_resource(testing::test_device())->trim();
+  }
+};
+
+struct Observed {
+  const testing::Recorded recorded;
+  const Trimmed trimmed;
+};
+
+Device& fake_device() {
+  Device& device = testing::fresh_device();
+  testing::FakeDriver::get().kernels = {{.name = "saxpy", .parameter_sizes = {4, 8, 8, 4}}};
+  return device;
+}
+
+}  // namespace
+
+TEST_CASE("yield words: guaranteed work stops a launch, which goes on behind it") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  Script& script = fixture.script;
+  script.during = [&] {
+    if (script.log.size() > 1) return;
+    fixture.interrupt();
+    script.tiles = kTiles;
+  };
+  const TaskPointer task = fixture.submit(1);
+  fixture.scheduler->result(task);
+  CHECK(script.log == Log{"tiles 3", "urgent", "order 1", "tiles 10", "order 0"});
+  CHECK(fixture.scheduler->stats(task).preemptions >= 1);
+  CHECK(fixture.scheduler->stats(task).launches == 2);
+  CHECK(fixture.scheduler->stats().reserved == Amount{});
+}
+
+TEST_CASE("yield words: a launch that ends before the order comes is not queued again") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  fixture.script.tiles = kTiles;
+  fixture.script.during = [&] { fixture.interrupt(); };
+  fixture.scheduler->result(fixture.submit(2));
+  CHECK(fixture.script.log ==
+        Log{"tiles 10", "urgent", "order 1", "tiles 10", "urgent", "order 1"});
+}
+
+TEST_CASE("yield words: a launch that nobody asks runs once") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  fixture.scheduler->result(fixture.submit(1));
+  CHECK(fixture.script.log == Log{"tiles 3", "order 0"});
+}
+
+TEST_CASE("yield words: a task that is cancelled after it yielded gives all back") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  fixture.script.during = [&] {
+    fixture.interrupt();
+    fixture.scheduler->cancel(fixture.scheduler->live().front());
+  };
+  const TaskPointer task = fixture.submit(1);
+  CHECK_THROWS_AS(fixture.scheduler->result(task), TaskCancelled);
+  CHECK(fixture.script.log == Log{"tiles 3", "urgent", "order 1"});
+  CHECK(fixture.scheduler->stats().reserved == Amount{});
+  fixture.script = Script{};
+  fixture.script.tiles = kTiles;
+  fixture.scheduler->result(fixture.submit(1));  // the scheduler is as before
+}
+
+TEST_CASE("yield words: a launch that fails is not reached by orders any more") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  fixture.script.during = [] { throw std::runtime_error("no launch"); };
+  const TaskPointer task = fixture.submit(1);
+  CHECK_THROWS_AS(fixture.scheduler->result(task), std::runtime_error);
+  CHECK(fixture.scheduler->stats().reserved == Amount{});
+  fixture.interrupt();
+  fixture.script = Script{};
+  fixture.script.tiles = kTiles;
+  fixture.scheduler->result(fixture.submit(1));
+}
+
+TEST_CASE("yield words: a device that is lost after a launch yielded fails the task") {
+  Fixture fixture(fake_device());
+  Script& script = fixture.script;
+  script.during = [&] {
+    fixture.interrupt();
+    testing::FakeDriver::get().fail("cuEventQuery", CUDA_ERROR_ILLEGAL_ADDRESS, 1000);
+  };
+  const TaskPointer task = fixture.submit(1);
+  CHECK_THROWS_AS(fixture.scheduler->result(task), DeviceLost);
+  CHECK(script.log == Log{"tiles 3", "urgent", "order 1"});
+  CHECK(task->state() == TaskState::failed);
+  CHECK(fixture.scheduler->stats().reserved == Amount{});
+}
+
+TEST_CASE("yield words: a call of the driver that fails gives all back once") {
+  for (const char* const call : {"cuMemHostAlloc", "cuMemsetD32Async", "cuEventRecord",
+                                 "cuEventQuery", "cuEventSynchronize", "cuMemcpyDtoHAsync"}) {
+    for (int skip = 0; skip < 6; ++skip) {
+      CAPTURE(call);
+      CAPTURE(skip);
+      Fixture fixture(fake_device());
+      Script& script = fixture.script;
+      script.during = [&] {
+        if (script.log.size() == 1) fixture.interrupt();
+        script.tiles = kTiles;
+      };
+      const TaskPointer task = fixture.submit(1);
+      testing::FakeDriver::get().fail(call, CUDA_ERROR_UNKNOWN, 1, skip);
+      try {
+        fixture.scheduler->result(task);
+      } catch (const DriverError&) {}
+      testing::FakeDriver::get().fail(call, CUDA_ERROR_UNKNOWN, 1, 1 << 30);
+      fixture.scheduler->drain();
+      CHECK(task->is_over());
+      if (task->state() == TaskState::done)
+        CHECK(script.log.at(script.log.size() - 2) == "tiles 10");
+      CHECK(fixture.scheduler->stats().reserved == Amount{});
+      fixture.script = Script{};
+      fixture.script.tiles = kTiles;
+      fixture.scheduler->result(fixture.submit(1));
+      CHECK(fixture.script.log.back() == "order 0");
+    }
+  }
+}
