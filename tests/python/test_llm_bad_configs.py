@@ -157,6 +157,14 @@ def test_dynamic_positions_are_those_of_the_longest_sequence(tmp_path):
     assert llm.load(tmp_path / "dynamic", max_length=10**6).config.max_length == 128
 
 
+def test_older_names_of_positions_of_phi():
+    """transformers takes "su" and "yarn" of Phi-3 for what is called longrope since."""
+    for family, name, found in (("phi3", "su", "longrope"), ("phi3", "yarn", "longrope"),
+                                ("llama", "yarn", "yarn")):  # fmt: skip
+        fields = STORED[family]["config"] | {"rope_parameters": {"type": name, "factor": 2.0}}
+        assert llm.Config.from_fields(fields).rope_scaling["rope_type"] == found
+
+
 RULES = {
     "is no scaling .* there are": {"rope_type": "foo"},
     "needs a factor": {"rope_type": "linear"},
@@ -183,5 +191,9 @@ def test_rules_of_positions_are_checked_before_numbers_are_read(message):
 def test_a_window_counts_where_the_class_has_one():
     config = STORED["mistral"]["config"] | {"sliding_window": 4}
     assert llm.load(random=config).config.windows()[0] == 4
+    # A file that says nothing has that of the class, and one that says null has none.
+    unsaid = {key: value for key, value in config.items() if key != "sliding_window"}
+    assert llm.Config.from_fields(unsaid).windows()[0] == 4096
+    assert llm.Config.from_fields(unsaid | {"sliding_window": None}).windows()[0] is None
     for name in ("LlamaForCausalLM", "GraniteForCausalLM", "Olmo2ForCausalLM"):
         assert llm.load(random=config | {"architectures": [name]}).config.windows()[0] is None

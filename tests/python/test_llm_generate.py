@@ -350,12 +350,26 @@ def test_rotary_positions_that_do_not_fit_name_the_context_that_does():
             r"([0-9]+) tokens at most fits, .* load the model with a smaller max_length"
         )
         with pytest.raises(kw.OutOfMemory, match=message) as caught:
-            model.generate([5], max_tokens=3)
+            model.module._rope.on(model.device)
         fitting = int(re.search("([0-9]+) tokens at most", str(caught.value)).group(1))
         assert 0 < 32 * fitting < 8 << 20
+        assert len(model.generate([5], max_tokens=3, ignore_eos=True).tokens) == 3
         del model, caught
         short = llm.load(random=FIELDS | {"max_position_embeddings": 2**31 - 1}, max_length=64)
         assert len(short.generate([5], max_tokens=3, ignore_eos=True).tokens) == 3
+
+
+def test_rotary_positions_grow_with_texts_and_stay_for_recorded_steps(monkeypatch):
+    monkeypatch.setattr(sys.modules[llm.models.RotaryTables.__module__], "_LEAST_POSITIONS", 16)
+    model = llm.load(random=FIELDS | {"max_position_embeddings": 2**31 - 1})
+    whole = llm.load(random=FIELDS | {"max_position_embeddings": 220})
+    options = {"max_tokens": 4, "ignore_eos": True}
+    short, long = [5, 6, 7], [each % 40 for each in range(210)]
+    made = [model.generate(prompt, **options).tokens for prompt in (short, long, short)]
+    assert [rotation.cos.shape[0] for rotation in model.module._rope._made] == [128, 512]
+    assert made == [whole.generate(prompt, **options).tokens for prompt in (short, long, short)]
+    assert [rotation.cos.shape[0] for rotation in whole.module._rope._made] == [128, 220]
+    np.testing.assert_array_equal(model.logits(long).numpy(), whole.logits(long).numpy())
 
 
 def test_log_probabilities_are_those_of_the_logits(model):

@@ -157,6 +157,27 @@ def test_configs_that_make_no_sense_are_named(tmp_path, changes, message):
         llm.load(written(tmp_path, tensors(), fields)).logits([1])
 
 
+def test_ends_that_no_token_has_are_left_out_with_a_warning(tmp_path):
+    folder = written(tmp_path, tensors(), FIELDS | {"eos_token_id": [3, 48], "bos_token_id": 500})
+    with pytest.warns(RuntimeWarning) as caught:
+        config = llm.load(folder).config
+    assert (config.eos, config.bos) == ((3,), None)
+    assert [str(each.message).partition(": ")[2] for each in caught] == [
+        f"{name} has {ids}, which no token has: ids are below 48, and the rest of {name} counts"
+        for name, ids in (("bos_token_id", [500]), ("eos_token_id", [48]))
+    ]
+    (folder / "config.json").write_text(json.dumps(FIELDS))
+    path = folder / "generation_config.json"
+    path.write_text('{"eos_token_id": [5, 99]}')
+    with pytest.warns(RuntimeWarning, match=r"generation_config.json: eos_token_id has \[99\]"):
+        assert llm.load(folder).eos == (*llm.Config.from_fields(FIELDS).eos, 5)
+    path.write_text('{"eos_token_id": -1}')
+    with pytest.raises(
+        llm.ModelError, match=r"generation_config\.json: eos_token_id is the number"
+    ):
+        llm.load(folder)
+
+
 def test_folders_without_a_model(tmp_path):
     with pytest.raises(llm.ModelError, match="does not exist"):
         llm.load(tmp_path / "none")
@@ -164,6 +185,9 @@ def test_folders_without_a_model(tmp_path):
         llm.load(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(FIELDS))
     with pytest.raises(llm.ModelError, match="a config without weights"):
+        llm.load(tmp_path)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(llm.ModelError, match=r"pytorch_model\.bin are not read, save them as safe"):
         llm.load(tmp_path)
     with pytest.raises(llm.ModelError, match="is no folder"):
         llm.load(tmp_path / "config.json")

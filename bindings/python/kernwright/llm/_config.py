@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -85,6 +86,13 @@ class Config:
             outer = {k: v for k, v in fields.items() if k != "text_config"}
             fields = {**outer, **fields["text_config"]}
         return _Reader(fields, source).config()
+
+    def with_ends(self, values: Mapping[str, Any], source: str) -> Config:
+        """With the tokens that end a text by `eos_token_id` of generation_config.json, too. Raises
+        ModelError, which names its path, `source`."""
+        found = _Reader({"eos_token_id": values.get("eos_token_id")}, source)
+        more = found.tokens("eos_token_id", self.vocab_size)
+        return dataclasses.replace(self, eos=tuple(dict.fromkeys([*self.eos, *more])))
 
     def number(self, name: str, default: float | None = None) -> float:
         """A number of the family's own. Raises ModelError where it is none."""
@@ -174,6 +182,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "Glm4ForCausalLM": _GLM,
     "GlmForCausalLM": _GLM,
     "GptOssForCausalLM": {"rms_norm_eps": 1e-5, "rope_theta": 150000.0, "sliding_window": 128},
+    "MistralForCausalLM": {"sliding_window": 4096},
     "MixtralForCausalLM": {"rms_norm_eps": 1e-5, "rope_theta": 1e6},
     "Olmo2ForCausalLM": {"rms_norm_eps": 1e-5},
     "Phi3ForCausalLM": {"rms_norm_eps": 1e-5},
@@ -240,15 +249,17 @@ class _Reader:
         rope_dim = int(head_dim * part)
         if rope_dim % 2 != 0 or not 0 < part <= 1:
             raise self.wrong(f"partial_rotary_factor {part} makes no even part of {head_dim}")
+        vocabulary = self.count("vocab_size")
         return Config(
-            architecture=self.architecture(), vocab_size=self.count("vocab_size"),
+            architecture=self.architecture(), vocab_size=vocabulary,
             hidden_size=hidden, intermediate_size=self.count("intermediate_size", 4 * hidden),
             num_layers=self.count("num_hidden_layers", most=_MOST_LAYERS), num_heads=heads,
             num_kv_heads=kv_heads, head_dim=head_dim, max_length=positions,
             norm_eps=self.norm_eps(), activation=self.activation(),
             rope_theta=theta, rope_scaling=scaling, rope_dim=rope_dim,
             sliding_window=self.window(), tied=self.flag("tie_word_embeddings", False),
-            bos=self.tokens("bos_token_id", first=True), eos=self.tokens("eos_token_id"),
+            bos=next(iter(self.tokens("bos_token_id", vocabulary)), None),
+            eos=self.tokens("eos_token_id", vocabulary),
             dtype=self.dtype(), source=self.source, fields=self.fields,
         )  # fmt: skip
 
@@ -324,6 +335,8 @@ class _Reader:
         theta = inner.number("rope_theta", 10000.0)
         part = inner.number("partial_rotary_factor", 1.0)
         kind = given.get("rope_type", given.get("type", "default"))
+        if kind == "su" or (kind == "yarn" and self.architecture() == "Phi3ForCausalLM"):
+            kind = "longrope"  # as older files of Phi-3 call it
         if kind in ("default", None):
             return theta, None, part
         if not isinstance(kind, str):
@@ -340,15 +353,21 @@ class _Reader:
             scaling.setdefault("max_position_embeddings", positions)
         return theta, scaling, part
 
-    def tokens(self, name: str, first: bool = False) -> Any:
+    def tokens(self, name: str, vocabulary: int) -> tuple[int, ...]:
+        """Numbers of tokens. Those that no token has are left out with a warning."""
         value = self.fields.get(name)
         listed = value if isinstance(value, list) else [] if value is None else [value]
         for each in listed:
             if isinstance(each, bool) or not isinstance(each, int) or each < 0:
                 raise self.wrong(f"{name} is the number of a token or a list, got {value!r:.60}")
-        if first:
-            return listed[0] if listed else None
-        return tuple(listed)
+        beyond = [each for each in listed if each >= vocabulary]
+        if beyond:
+            warnings.warn(
+                f"{self.source}: {name} has {beyond!r:.60}, which no token has: ids are below "
+                f"{vocabulary}, and the rest of {name} counts",
+                RuntimeWarning, stacklevel=2,
+            )  # fmt: skip
+        return tuple(each for each in listed if each < vocabulary)
 
     def dtype(self) -> str:
         name = self.fields.get("dtype") or self.fields.get("torch_dtype") or "bfloat16"

@@ -299,11 +299,7 @@ def with_generation_config(config: Config, folder: str) -> Config:
     path = os.path.join(folder, "generation_config.json")
     if not os.path.exists(path):
         return config
-    found = read_json(Path(path)).values.get("eos_token_id")
-    listed = found if isinstance(found, list) else [] if found is None else [found]
-    if any(isinstance(each, bool) or not isinstance(each, int) for each in listed):
-        raise ModelError(f"{path}: eos_token_id is the number of a token or a list, got {found!r}")
-    return dataclasses.replace(config, eos=tuple(dict.fromkeys([*config.eos, *listed])))
+    return config.with_ends(read_json(Path(path)).values, path)
 
 
 def _bounded(config: Config, max_length: int | None) -> Config:

@@ -38,6 +38,9 @@ class PagedStep(Step):
         self.states: dict[int, Array] = {}
         """The hidden states of the watched layers, as observe() has them."""
         self.arrays, self._caches = arrays, caches
+        if caches:
+            pages, page = caches[0].keys.shape[:2]
+            self.longest = page * min(pages, arrays["page_table"].shape[1])
         self._is_decoding = self.tokens.shape == arrays["lengths"].shape
         self._rotations: dict[int, Array | None] = {0: None}
 

@@ -59,6 +59,9 @@ class Step(abc.ABC):
     """(tokens,) int32: the numbers of the new tokens."""
     positions: Array
     """(tokens,) int32: the place of each in its sequence."""
+    longest: int | None = None
+    """No sequence has more tokens, so that tables of positions need no more rows; None where only
+    the model's context bounds them."""
     _has_selected = False
 
     @abc.abstractmethod
@@ -114,7 +117,7 @@ class WholeStep(Step):
         self.tokens = kw.asarray(numbers, device=device)
         self.positions = kw.asarray(places, device=device)
         self._starts = kw.asarray(starts, device=device)
-        self._longest, self._lengths, self._places = max(lengths), lengths, places
+        self.longest, self._lengths, self._places = max(lengths), lengths, places
         self._rotations: dict[int, Array] = {0: self.positions}
         self._last = None if select == "all" else kw.asarray(starts[1:] - 1, device=device)
 
@@ -137,7 +140,7 @@ class WholeStep(Step):
         return kw.nn.attention(  # type: ignore[no-any-return]
             q, k, v, is_causal=True, scale=scale, enable_gqa=True, window=window,
             soft_cap=soft_cap, sinks=sinks, cu_seqlens_q=self._starts, cu_seqlens_k=self._starts,
-            max_seqlen_q=self._longest,
+            max_seqlen_q=self.longest,
         )  # fmt: skip
 
     def _rows_of(self, short_length: int) -> Array:

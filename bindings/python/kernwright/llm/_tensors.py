@@ -244,6 +244,8 @@ def opened_folder(folder: str, device: Any) -> Iterator[SafeTensorsFiles]:
             file = stack.enter_context(SafeTensors(single, device=device))
             yield SafeTensorsFiles(single, dict.fromkeys(file, file))
         else:
-            raise ModelError(
-                f"{folder} has neither {_SINGLE} nor {_INDEX}: a config without weights"
-            )
+            others = sorted(e for e in os.listdir(folder) if e.endswith((".bin", ".pt", ".pth")))
+            why = f"weights as {others[0]} are not read, save them as safetensors" if others else (
+                "a config without weights"
+            )  # fmt: skip
+            raise ModelError(f"{folder} has neither {_SINGLE} nor {_INDEX}: {why}")

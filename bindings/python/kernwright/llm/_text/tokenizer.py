@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -92,12 +93,14 @@ class Tokenizer:
         self.bos, self.pad = role("bos_token"), role("pad_token")
         eos = role("eos_token")
         ends = [*([] if eos is None else [eos]), *source.eos]
-        for id in ends:
-            if id >= len(self._tokens):
-                raise ModelError(
-                    f"{source.file} has {len(self._tokens)} tokens, and eos_token_id is {id}"
-                )
-        self.eos = tuple(dict.fromkeys(ends))
+        beyond = [id for id in ends if id >= len(self._tokens)]
+        if beyond:
+            warnings.warn(
+                f"{source.file} has {len(self._tokens)} tokens, and eos_token_id has "
+                f"{beyond!r:.60}, which end no text",
+                RuntimeWarning, stacklevel=3,
+            )  # fmt: skip
+        self.eos = tuple(dict.fromkeys(id for id in ends if id not in beyond))
         self.special_tokens = {
             each["content"]: each["id"]
             for each in source.spec.get("added_tokens") or ()

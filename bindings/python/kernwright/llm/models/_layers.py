@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 
+_LEAST_POSITIONS = 4096  # of tables, where the context is longer
+_AHEAD = 64  # positions behind the longest text, which drafts may have
 FEW_ROWS = 64
 """As many rows take the product's kernel for few rows, which has no gate."""
 
@@ -205,7 +207,18 @@ class LayerNorm(Module):
 
 
 class RotaryTables:
-    """Cosines and sines of all positions, made when first asked for; layers share them."""
+    """Cosines and sines of the positions that texts have, made when first asked for; layers share
+    them. Longer texts have longer tables made; the shorter ones stay for recorded steps.
+
+    >>> from kernwright import llm
+    >>> config = llm.Config.from_fields({
+    ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
+    ...     "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 1 << 30,
+    ... })
+    >>> tables = llm.models.RotaryTables(config)
+    >>> tables.on(None, 100).cos.shape, tables.on(None, 10_000).cos.shape
+    ((4096, 8), (16384, 8))
+    """
 
     def __init__(
         self, config: Config, *, theta: float | None = None,
@@ -217,7 +230,7 @@ class RotaryTables:
         self._scaling = config.rope_scaling if theta is None else scaling
         self._short = config.short_length() if self._scaling is config.rope_scaling else 0
         self._interleaved = interleaved or config.flag("rope_interleaved", False)
-        self._made: Rotation | None = None
+        self._made: list[Rotation] = []  # the longest ones last
 
     def check(self, source: str, device: Any) -> None:
         """Raises ModelError for a rule that makes no sense; `source` is the file that has it."""
@@ -247,39 +260,51 @@ class RotaryTables:
         )
         return [short, long, kw.nn.rope_tables(1, self._dim, **rule)[0].numpy()]
 
-    def on(self, device: Any) -> Rotation:
-        """The tables on a device."""
-        if self._made is None or self._made.cos.device != device:
+    def on(self, device: Any, longest: int | None = None) -> Rotation:
+        """The tables on a device, for texts of up to `longest` tokens (Step.longest); of the whole
+        context without it. Raises OutOfMemory, which tells the context that would fit."""
+        device = kw.empty((0,), device=device).device if device is None else device
+        if self._made and self._made[-1].cos.device != device:
+            self._made = []
+        rows = self._rows(longest)
+        if not self._made or self._made[-1].cos.shape[0] < self._short + rows:
             rule: dict[str, Any] = {"base": self._theta, "scaling": self._scaling, "device": device}
             # The tables stay, so a call without launches makes them, too.
-            cos, sin = launched(lambda: self._fitting_tables(rule))
-            self._made = Rotation(cos, sin, self._interleaved, self._short)
-        return self._made
+            cos, sin = launched(lambda: self._fitting_tables(rows, rule))
+            self._made.append(Rotation(cos, sin, self._interleaved, self._short))
+        return self._made[-1]
 
-    def _fitting_tables(self, rule: dict[str, Any]) -> tuple[Array, Array]:
+    def _rows(self, longest: int | None) -> int:
+        """Powers of two, so that growing texts have few tables made."""
+        if longest is None or longest >= self._length:
+            return self._length
+        needed = max(longest + _AHEAD, _LEAST_POSITIONS)
+        return min(1 << (needed - 1).bit_length(), self._length)
+
+    def _fitting_tables(self, rows: int, rule: dict[str, Any]) -> tuple[Array, Array]:
         """Raises OutOfMemory, which tells the context that would fit."""
         try:
-            return self._tables(rule)
+            return self._tables(rows, rule)
         except OutOfMemory as error:
-            raise OutOfMemory(self._too_large(rule["device"])) from error
+            raise OutOfMemory(self._too_large(rows, rule["device"])) from error
 
-    def _too_large(self, device: Any) -> str:
+    def _too_large(self, rows: int, device: Any) -> str:
         """What fits in place of the context."""
         token = 4 * self._dim  # a cosine and a sine for each pair
         left = available_bytes(device)
         # "longrope" has the rows of both rules, which are made apart and then joined.
         fitting = left // token if not self._short else left // (2 * token) - self._short
-        most = min(max(fitting, 0), self._length)
+        most = min(max(fitting, 0), rows)
         return (
-            f"the rotary positions of a context of {self._length} tokens need "
-            f"{self._length * token / 2**30:.2f} GiB, {token} bytes each, and {device.name} has "
+            f"the rotary positions of a context of {rows} tokens need "
+            f"{rows * token / 2**30:.2f} GiB, {token} bytes each, and {device.name} has "
             f"{left / 2**30:.2f} GiB left: a context of {most} tokens at most fits, and less "
             "beside keys and values; load the model with a smaller max_length (--max-seq-len of "
             "a command)"
         )
 
-    def _tables(self, rule: dict[str, Any]) -> tuple[Array, Array]:
-        cos, sin = kw.nn.rope_tables(self._length, self._dim, **rule)
+    def _tables(self, rows: int, rule: dict[str, Any]) -> tuple[Array, Array]:
+        cos, sin = kw.nn.rope_tables(rows, self._dim, seq_len=self._length, **rule)
         if not self._short:
             return cos, sin
         short = kw.nn.rope_tables(self._short, self._dim, **rule)
@@ -331,9 +356,10 @@ class Attention(Module):
             norms = {"q_norm": self.q_norm.weight, "k_norm": self.k_norm.weight}
         y = step.attend(
             self._layer, _heads(q, self._heads), _heads(k, self._kv_heads),
-            _heads(v, self._kv_heads), rope=self._rope.on(x.device) if self._rope else None,
-            eps=self._eps, scale=self._scale, window=self._window, soft_cap=self._soft_cap,
-            sinks=self.sinks, **norms,
+            _heads(v, self._kv_heads),
+            rope=self._rope.on(x.device, step.longest) if self._rope else None, eps=self._eps,
+            scale=self._scale, window=self._window, soft_cap=self._soft_cap, sinks=self.sinks,
+            **norms,
         )  # fmt: skip
         return self.out(y.reshape((x.shape[0], -1)), **options)
 

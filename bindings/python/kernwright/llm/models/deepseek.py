@@ -56,7 +56,7 @@ class LatentAttention(Module):
         q = q.reshape((count, self._heads, -1))
         latent, shared = self.kv_down.split(x)
         kv = self.kv_up(self.kv_norm(latent)).reshape((count, self._heads, -1))
-        cos, sin, interleaved, _ = self._rope.on(x.device)
+        cos, sin, interleaved, _ = self._rope.on(x.device, step.longest)
         q_turned, k_turned = kw.nn.rope(
             q[..., plain:], shared.reshape((count, 1, self._turned)), cos, sin,
             positions=step.positions, interleaved=interleaved,
