@@ -7,7 +7,7 @@ BIN     := $(VENV)/bin
 # Everything the installed package is made from: a change in any of it reinstalls.
 SOURCES := $(shell find runtime jit worker tune kernels_src engine bindings cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null)
 
-.PHONY: help setup configure build install demo test lint tidy format docs bench soak gpu-test asan tsan fuzz wheel wheels wheel-test compile-gate clean
+.PHONY: help setup configure build install demo test lint tidy format docs bench soak gpu-test asan tsan fuzz wheel wheels wheel-test ray-serve compile-gate clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -91,6 +91,10 @@ wheels: setup
 ## make wheel-test  builds the wheel, installs it in an empty environment, runs the README there
 wheel-test: wheel
 	@$(BIN)/python scripts/test_wheel.py dist
+
+## make ray-serve  replicas of Ray Serve on simulated devices: the example, with Ray from the index
+ray-serve: install
+	@scripts/ray_serve.sh $(abspath $(BIN)/python) $(abspath $(BUILD))/ray_serve
 
 ## make fuzz      libFuzzer (clang) over every reader of untrusted bytes, FUZZ_SECONDS each (60)
 fuzz: setup

@@ -7,14 +7,13 @@ device.
 
 import importlib.util
 import logging
-import os
 import pathlib
 
 MODEL = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "tiny_llama"
 
 for package in ("tokenizers", "jinja2", "ray", "grpc"):
     if importlib.util.find_spec(package) is None:
-        print(f"nothing to show without {package}: pip install 'kernwright[llm]' 'ray[serve]'")
+        print(f"nothing to show without {package}: pip install 'kernwright[llm,cluster]'")
         raise SystemExit(0)
 
 import ray  # noqa: E402
@@ -38,7 +37,7 @@ class Served:
 
     async def __call__(self, prompt, **options):
         made = await self.engine.submit(prompt, **options)
-        return os.getpid(), made.text
+        return serve.get_replica_context().replica_id.unique_id, made.text
 
     async def stream(self, prompt, **options):
         async for piece in self.engine.submit(prompt, **options):
@@ -50,6 +49,7 @@ class Served:
             raise RuntimeError("the engine has stopped")
 
 
+logging.getLogger("ray.serve").setLevel(logging.ERROR)  # it tells each start otherwise
 ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
 serve.start(http_options={"location": "NoServer"}, logging_config={"log_level": "ERROR"})
 try:
@@ -57,7 +57,7 @@ try:
     prompts = [f"def f{i}(x):" for i in range(12)]
     answers = [handle.remote(prompt, max_tokens=8) for prompt in prompts]
     found = [answer.result(timeout_s=300) for answer in answers]
-    print("replicas:", len({process for process, _ in found}))
+    print("replicas:", len({replica for replica, _ in found}))
 
     with llm.Engine(llm.load(MODEL), max_rows=ROWS) as engine:  # the same model, here
         alone = [engine.submit(prompt, max_tokens=8).result().text for prompt in prompts]
@@ -67,5 +67,4 @@ try:
     assert "".join(pieces) == alone[0]
     print(len(pieces), "pieces:", repr("".join(pieces)))
 finally:
-    serve.shutdown()
-    ray.shutdown()
+    ray.shutdown()  # this program's own cluster ends, and the replicas in it
