@@ -114,6 +114,53 @@ def test_random_numbers_go_on():
     assert run(draw) == run(kw.captured(draw))
 
 
+def test_seeds_set_after_the_capture_count():
+    generator, layer = kw.random.Generator(3), kw.nn.Dropout(0.5, seed=3)
+
+    def draw(x):
+        return kw.random.normal(4), generator.uniform(3), layer(x)
+
+    captured, x = kw.captured(draw), kw.ones(40)
+    kw.random.seed(5)
+    for _ in range(4):
+        captured(x)
+    masks, place = layer._masks.state(), generator.state()
+    for seed in (5, 6, 6):  # the same, another one, the graph of that
+        found = []
+        for f in (draw, captured):
+            kw.random.seed(seed)
+            generator.restore(place | {"seed": seed})
+            layer._masks.restore(masks | {"seed": seed})
+            found.append([[bits(each) for each in f(x)] for _ in range(3)])
+        assert found[0] == found[1]
+    assert kw.random.default_generator().offset == 12
+
+
+def test_numbers_drawn_under_checkpoint():
+    gradient = kw.value_and_grad(kw.checkpoint(lambda x: kw.sum(x * kw.random.normal(3))))
+    found = []
+    for f in (gradient, kw.captured(gradient)):
+        kw.random.seed(2)
+        found.append([[bits(each) for each in f(kw.ones(3))] for _ in range(5)])
+    assert found[0] == found[1] and len({one for one, _ in found[0]}) == 5
+
+
+@pytest.mark.parametrize("has_steps", [False, True])
+@pytest.mark.parametrize("has_counter", [False, True])
+def test_tokens_drawn_without_a_seed(has_steps, has_counter):
+    logits = kw.asarray(np.zeros((6, 40), np.float32))
+    steps = kw.asarray(np.arange(6, dtype="i4")) if has_steps else 1
+    found = []
+    for wrap in (lambda f: f, kw.captured):
+        counter = kw.zeros(1, "uint64") if has_counter else None
+        options = {"step": steps, "counter": counter}
+        draw = wrap(lambda logits, options=options: kw.nn.sample(logits, **options))
+        kw.random.seed(8)
+        found.append([bits(draw(logits)) for _ in range(6)])
+        assert counter is None or counter.item() == 6
+    assert found[0] == found[1] and len(set(found[0])) == 6
+
+
 def test_arguments_that_the_function_writes_into():
     def move(state, by):
         state["x"] += by

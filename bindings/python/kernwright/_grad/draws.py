@@ -79,8 +79,10 @@ def draw_of(generator: Any, count: int) -> Draw | None:
     if _threads.repeated is not None:
         found: Draw = _again()
         return found
-    if _threads.graph is not None and generator.counter is None:
-        return generator.seed, *_threads.graph.place(generator, count)
+    if _threads.graph is not None:
+        _threads.graph.note_seed(generator)
+        if generator.counter is None:
+            return _keep((generator.seed, *_threads.graph.place(generator, count)))
     if not _threads.kept:
         return None
     counter = generator.counter
@@ -98,6 +100,12 @@ def take_counter(counter: Array, by: int) -> Any:
     return _keep(_unrecorded(_core._take_counter, counter, by))
 
 
+def note_seed(sequence: Any) -> None:
+    """Tells a graph that is being recorded that it has the seed of this sequence of masks."""
+    if _threads.graph is not None:
+        _threads.graph.note_seed(sequence)
+
+
 class GraphDraws:
     """The generators that a captured function draws from: a graph reads how far each has come since
     from the device, and each launch moves them on as far as the function did."""
@@ -107,9 +115,19 @@ class GraphDraws:
         self.counts: dict[int, int] = {}
         self.words: dict[int, Array] = {}
         self.before: dict[int, int] = {}
+        self.seeds: dict[int, tuple[Any, int]] = {}  # of all that is drawn from, in the capture
         # Made before the capture: what a graph makes, each launch makes anew.
         words = kw.zeros(_GENERATORS, "uint64")
         self.spare = [words[i : i + 1] for i in range(_GENERATORS)]
+
+    def note_seed(self, sequence: Any) -> None:
+        """The capture draws by sequence.seed, which is a constant of the graph."""
+        self.seeds[id(sequence)] = (sequence, sequence.seed)
+
+    def has_seeds(self) -> bool:
+        """Whether all seeds are those of the capture: seed(), restore() and checkpoints change
+        them."""
+        return all(sequence.seed == seed for sequence, seed in self.seeds.values())
 
     def place(self, generator: Any, count: int) -> tuple[int, Array]:
         """The offset and the word of a draw of `count` numbers, during the capture."""

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from kernwright import _core, random
+from kernwright._array.creation import full
 from kernwright._array.sorting import _whole
 from kernwright._core import Array
 from kernwright.errors import ArgumentError, ArgumentRangeError, InvalidArgument
@@ -38,10 +39,10 @@ def sample(
 
     The random number of a row depends on `seed`, `step` and the row's number. With a seed for each
     row (uint64 or int64, on the device) it depends on the row's seed and step alone; `step` may
-    be an array of one int32 for each row, too. Without a seed the default generator of kw.random
-    gives one. In a graph, pass `counter` (one uint64 on the device,
-    added to the step, and moved on by 1 behind the draw) and `out`, so that each replay draws anew
-    into the same memory. Raises InvalidArgument, ArgumentError.
+    be an array of one int32 for each row, too. Without a seed each call is a step of the default
+    generator of kw.random, also under kw.captured(). In another graph, pass `counter` (one uint64
+    on the device, added to the step, and moved on by 1 behind the draw) and `out`, so that each
+    replay draws anew into the same memory. Raises InvalidArgument, ArgumentError.
 
     >>> logits = kw.asarray(np.array([[0.0, 9.0, 1.0]], np.float32))
     >>> kw.nn.sample(logits, top_k=1, seed=0).numpy().tolist()
@@ -53,8 +54,12 @@ def sample(
         step = _whole(step, "step")
         if not 0 <= step < 2**64:
             raise ArgumentRangeError(f"step is from 0 to 2^64 - 1, got {step}")
+    moved = None
     if seed is None:
-        seed = random.default_generator()._draw(1, _seed_of)
+        moved = counter
+        seed, step, counter = random.default_generator()._draw(
+            1, lambda *place: _next_step(place, step, counter, values.device)
+        )
     if not _on_device(seed):
         seed = _whole(seed, "seed") % 2**64
     _core._sample(
@@ -64,6 +69,8 @@ def sample(
         _real(repetition_penalty, "repetition_penalty", 0, sys.float_info.max), previous,
         seed, step, counter,
     )  # fmt: skip
+    if moved is not None and moved is not counter:
+        _core._advance_counter(moved, 1)
     return target
 
 
@@ -85,8 +92,20 @@ def _on_device(value: Any) -> bool:
     return isinstance(value, Array) or hasattr(value, "__dlpack_device__")
 
 
-def _seed_of(seed: int, offset: int, counter: Array | None) -> int:
-    return (seed * 0x9E3779B97F4A7C15 + offset) % 2**64
+def _next_step(
+    place: tuple[int, int, Array | None], step: Any, counter: Array | None, device: Any
+) -> tuple[int, Any, Array | None]:
+    """The seed, step and counter of a call without a seed, by the place in the sequence of the
+    default generator: its offset and the word of a graph are added to the step."""
+    generated, offset, word = place
+    seed = (generated + 1) * 0x9E3779B97F4A7C15 % 2**64  # other numbers than the generator's own
+    if word is None and not _on_device(step):
+        return seed, (step + offset) % 2**64, counter
+    total = full(1, offset, "uint64", device=device)
+    for each in (word, counter):
+        if each is not None:
+            total = total + each.reshape(1)
+    return seed, step, total
 
 
 def _logits(value: Any) -> Array:

@@ -35,7 +35,8 @@ def default_generator() -> Generator:
 
 
 def seed(n: int) -> None:
-    """Lets the default generator begin anew with this seed.
+    """Lets the default generator begin anew with this seed: the object that default_generator()
+    returned before, so that functions of kw.captured() follow.
 
     >>> kw.random.seed(7)
     >>> x = kw.random.uniform(3)
@@ -43,10 +44,7 @@ def seed(n: int) -> None:
     >>> kw.all(kw.random.uniform(3) == x).item()
     True
     """
-    global _default
-    made = Generator(n)
-    with _lock:
-        _default = made
+    default_generator()._begin(n)
 
 
 def source(n: int | None) -> Generator:

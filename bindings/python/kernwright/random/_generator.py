@@ -24,10 +24,10 @@ class Generator(ContinuousDraws, DiscreteDraws, VectorDraws):
     (the number of elements of earlier calls) and on i. It is the same on every device. Calls from
     several threads share no numbers. Without a seed the system gives one.
 
-    In a graph the seed and offset of the capture are repeated by each replay. With
-    ``on_device=True`` the offset is kept in `counter`, one uint64 on the device. The kernels read
-    it and move it on, so every replay of a graph draws new numbers. All calls must then be on one
-    stream.
+    In a graph the seed and offset of the capture are repeated by each replay; kw.captured() moves
+    the generator on. With ``on_device=True`` the offset is kept in `counter`, one uint64 on the
+    device. The kernels read it and move it on, so every replay of a graph draws new numbers. All
+    calls must then be on one stream.
 
     >>> generator = kw.random.Generator(seed=1)
     >>> generator.integers(0, 6, shape=3).shape, generator.offset
@@ -36,7 +36,7 @@ class Generator(ContinuousDraws, DiscreteDraws, VectorDraws):
 
     @property
     def seed(self) -> int:
-        """The seed that it was made with."""
+        """The seed of its sequence."""
         return self._seed
 
     @property

@@ -76,6 +76,12 @@ class RandomSequence:
             if self._counter is not None:
                 self._counter._fill(counter)
 
+    def _begin(self, seed: int) -> None:
+        """Begins anew with another seed."""
+        made = whole(seed, "seed")
+        with self._lock:
+            self._seed, self._offset = made, 0
+
     def _move_on(self, count: int) -> int:
         """Where the next `count` numbers begin; they are taken."""
         with self._lock:

@@ -35,6 +35,10 @@ class MaskSequence:
         """The place of the next `count` masks, as an array that stays as it is."""
         if self._counter.device != device:
             self._counter = self._counter.to(device)
+        if _core._is_recording():
+            from kernwright._grad.draws import note_seed
+
+            note_seed(self)
         return _core._take_counter(self._counter, count)
 
     def state(self) -> dict[str, int]:
