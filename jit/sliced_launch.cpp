@@ -116,8 +116,9 @@ std::uint64_t SlicedLaunch::queue(std::uint64_t max_blocks) {
   config.grid = {static_cast<std::uint32_t>(count), 1, 1};
   const bool yields{words_};
   const bool is_last = yields || first_ + count == blocks();
-  // The words may be written by the kernel in front.
-  if (yields || first_ != 0) config.programmatic_dependent = false;
+  // The words may be written by the kernel in front; one that asks in its loop waits for its end.
+  const bool asks_early = yields && !sliced_->asks_in_loop;
+  if (asks_early || first_ != 0) config.programmatic_dependent = false;
   if (!is_last) config.programmatic_event = config.launch_completion_event = std::nullopt;
   const Dim3& grid = config_.grid;
   const std::uint64_t row = first_ / grid.x;
