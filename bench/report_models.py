@@ -13,7 +13,7 @@ KINDS = ("products", "attention", "others", "gaps")
 PRODUCTS = re.compile(r"gemm|gemv|skinny|packed|finish_product|add_splits")
 ATTENTION = re.compile(r"attention|combine_splits")
 MODELS = {
-    "8b": "Llama-3.1-8B", "1b": "Llama-3.2-1B", "30b-a3b": "Qwen3-30B-A3B",
+    "8b": "Llama-3.1-8B", "1b": "Llama-3.2-1B", "30b-a3b": "Qwen3-30B-A3B", "mimo": "MiMo-7B",
 }  # fmt: skip
 
 
