@@ -40,6 +40,11 @@ bool suits_decode(const PreparedAttention& made, const AttentionOptions& options
          options.dropout == 0;
 }
 
+std::int64_t forward_bytes(const PreparedAttention& made, const ForwardTile& tile) {
+  const std::int64_t rows = kForwardWarps * 16 * tile.row_tiles;
+  return 2 * (rows * made.dim_class + 2 * tile.tokens * (made.dim_class + made.value_class));
+}
+
 void launch_forward(PreparedAttention& made, const Stream& on) {
   static const auto& family = *new Family("attention.cu", text::attention_cu);
   AttentionCall& call = made.call;
@@ -49,7 +54,7 @@ void launch_forward(PreparedAttention& made, const Stream& on) {
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .type(made.k.type())
-                       .add(made.dim_class / 32, 4)
+                       .add(made.dim_class / 32, 5)
                        .add(made.value_class / 32, 4)
                        .add(tile.row_tiles, 2)
                        .add(tile.tokens, 7)
@@ -63,13 +68,20 @@ void launch_forward(PreparedAttention& made, const Stream& on) {
   });
   const std::int64_t rows = kForwardWarps * 16 * tile.row_tiles;
   const std::int64_t blocks = call.heads * made.share_rows(rows, 1);
-  const std::int64_t bytes =
-      2 * (rows * made.dim_class + 2 * tile.tokens * (made.dim_class + made.value_class));
+  const std::int64_t bytes = forward_bytes(made, tile);
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                             .block = {kForwardThreads},
                             .shared_bytes = static_cast<std::uint32_t>(bytes),
                             .stream = on};
   launch(kernel.on(made.q.device()), config, call);
+}
+
+/// Whether a block has no shared memory for tiles of such keys: those of latent attention on
+/// devices with less than Hopper's.
+bool lacks_memory(const PreparedAttention& made) {
+  const std::int64_t most =
+      made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  return forward_bytes(made, choose_tile(made, made.extras)) > most;
 }
 
 /// Sequences of few queries, as those that generate, go to the kernel that shares their contexts
@@ -122,7 +134,7 @@ Attended paged_attention(const Array& query, const Array& key, const Array& valu
   if (made.call.heads == 0 || made.call.queries == 0) return deliver_result(made, on);
   if (query.type() == ScalarType::float32) {
     launch_plain_attention(made, 1, on);
-  } else if (made.call.batches > 0 && has_few_rows(made)) {
+  } else if (made.call.batches > 0 && (has_few_rows(made) || lacks_memory(made))) {
     launch_decode(made, 0, on);
   } else {
     if (made.call.batches > 1) launch_short_sequences(made, on);

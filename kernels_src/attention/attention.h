@@ -55,6 +55,7 @@ Attended attention(const Array& query, const Array& key, const Array& value,
 /// The same for a few queries over long caches. The queries are the last queries.shape[2] of the
 /// k_lengths tokens (of all tokens without lengths). Each sees itself and everything before it.
 /// Caches are (batch, kv_heads, keys, dim), or with page_table (pages, page_size, kv_heads, dim).
+/// Queries and keys of 16 bits over pages have up to 576 elements, values up to 256.
 /// Their elements have the queries' type, or are int8, float8_e4m3fn or float8_e5m2 times k_scales
 /// and v_scales, one scale for each head or, as append_cache() writes them, for each token and
 /// head. Blocks share the context (T. Dao et al., "Flash-Decoding", 2023); their parts are summed

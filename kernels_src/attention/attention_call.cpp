@@ -16,6 +16,8 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::int64_t kMostAttentionTokens = std::int64_t{1} << 29;
+constexpr std::int64_t kMostDim = 256;
+constexpr std::int64_t kMostLatentDim = 576;  // of queries and keys that share a latent vector
 
 bool is_small_cache(ScalarType type) { return type == ScalarType::int8 || is_float8(type); }
 
@@ -99,8 +101,10 @@ void lay_out_attention(PreparedAttention& made, const AttentionOptions& options)
                      "batch and tokens of key and value agree, heads of the query are a multiple "
                      "of theirs, head_dim of the query is that of the key");
   }
-  if (q.shape().back() > 256 || v.shape().back() > 256) {
-    refuse_attention(q, k, v, "head_dim is at most 256");
+  const bool latent = paged && scalar_size(q.type()) == 2 && k.type() == q.type();
+  if (q.shape().back() > (latent ? kMostLatentDim : kMostDim) || v.shape().back() > kMostDim) {
+    refuse_attention(q, k, v,
+                     "head_dim is at most 256, that of queries and keys 576 over pages of 16 bits");
   }
   const std::int64_t keys = paged ? at(k, 1) * at(*options.page_table, 1) : at(k, k_token);
   if (at(q, q_token) > kMostAttentionTokens || keys > kMostAttentionTokens ||
@@ -285,10 +289,10 @@ void require_apart_from_operands(const PreparedAttention& made, const AttentionO
 
 int head_class(std::int64_t dim, ScalarType type) {
   if (type == ScalarType::float32) return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
-  for (const int extent : {64, 96, 128, 192}) {
+  for (const int extent : {64, 96, 128, 192, 256}) {
     if (dim <= extent) return extent;
   }
-  return 256;
+  return static_cast<int>(kMostLatentDim);
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock
   const auto key = InstanceKey()
                        .type(made.q.type())
                        .type(made.k.type())
-                       .add(made.dim_class / 32, 4)
+                       .add(made.dim_class / 32, 5)
                        .add(made.value_class / 32, 4)
                        .add(block.warps, 4)
                        .add(block.stages, 3)

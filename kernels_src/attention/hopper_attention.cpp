@@ -74,6 +74,7 @@ const char* hopper_obstacle(const PreparedAttention& made, const AttentionOption
   }
   const bool paged = options.page_table.has_value();
   if (paged && call.page_size % kHopperPageTokens != 0) return "pages are no multiple of 16 tokens";
+  if (made.dim_class > 256) return "heads have more than 256 elements";
   if (call.scale <= 0) return "the scale is not above 0";
   if (call.keys == 0 || made.k.size() == 0 || made.v.size() == 0) return "there are no keys";
   if (!made.moves_packs(true)) return "elements do not lie at multiples of 16 bytes";

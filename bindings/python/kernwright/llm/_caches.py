@@ -14,11 +14,24 @@ from kernwright.llm._errors import ModelError
 from kernwright.llm._paged_step import LayerCache
 from kernwright.llm._weights.available import available_bytes
 
-__all__ = ["BYTES", "CacheFormat", "made_caches", "named_arrays", "on_host", "require_pages"]
+__all__ = [
+    "BYTES",
+    "CacheFormat",
+    "CacheLayer",
+    "made_caches",
+    "named_arrays",
+    "on_host",
+    "require_pages",
+]
+
+CacheLayer = tuple[int, int] | tuple[int, int, int]
+"""What a layer keeps of a token: (kv_heads, head_dim) of keys and values, and of latent attention
+the elements of the vector that stands for all heads behind them."""
 
 BYTES = ("int8", "float8_e4m3fn", "float8_e5m2")
 """Elements of 8 bits, which queries of 16 bits attend to."""
 _SCALES = 2 * 4  # bytes of the scales of keys and of values
+_WIDEST_FLOAT32 = 256  # latent vectors of float32 that are attended to
 
 
 class CacheFormat(NamedTuple):
@@ -36,21 +49,35 @@ class CacheFormat(NamedTuple):
         """The format of a dtype, or itself."""
         return dtype if isinstance(dtype, cls) else cls(kw.empty((0,), dtype).dtype.name)
 
-    def token_bytes(self, layers: Sequence[tuple[int, int]]) -> int:
-        """Bytes of one token in all layers, (kv_heads, head_dim) each."""
+    def keeps_latent(self, layer: CacheLayer) -> bool:
+        """Whether a layer keeps one vector of each token in place of keys and values. Elements of 8
+        bits have scales by heads, so that there keys and values are kept."""
+        if len(layer) == 2 or self.dtype in BYTES:
+            return False
+        return self.dtype != "float32" or layer[2] <= _WIDEST_FLOAT32
+
+    def token_bytes(self, layers: Sequence[CacheLayer]) -> int:
+        """Bytes of one token in all layers."""
         item = kw.empty((0,), self.dtype).dtype.itemsize
         more = _SCALES if self.dtype == "int8" else 0
-        return sum(heads * (2 * dim * item + more) for heads, dim in layers)
+        return sum(
+            layer[-1] * item if self.keeps_latent(layer) else
+            layer[0] * (2 * layer[1] * item + more)
+            for layer in layers
+        )  # fmt: skip
 
     def make(
-        self, layers: Sequence[tuple[int, int]], pages: int, page_size: int, capacity: int,
+        self, layers: Sequence[CacheLayer], pages: int, page_size: int, capacity: int,
         device: Any,
     ) -> list[LayerCache]:  # fmt: skip
         """Pages of zeros: 0 times what nobody wrote must not be NaN. Raises OutOfMemory, which
         tells how many tokens would fit."""
         return made_caches([(self, layers)], pages, page_size, capacity, device)[0]
 
-    def _layer(self, number: int, shape: tuple[int, ...]) -> LayerCache:
+    def _layer(self, number: int, layer: CacheLayer, pages: int, page_size: int) -> LayerCache:
+        if self.keeps_latent(layer):
+            return LayerCache(kw.zeros((pages, page_size, 1, layer[-1]), self.dtype), None)
+        shape = (pages, page_size, *layer[:2])
         keys, values = (kw.zeros(shape, self.dtype) for _ in range(2))
         if self.dtype == "int8":
             return LayerCache(keys, values, *(kw.zeros(shape[:-1]) for _ in range(2)))
@@ -70,7 +97,7 @@ class CacheFormat(NamedTuple):
 
 
 def made_caches(
-    models: Sequence[tuple[CacheFormat, Sequence[tuple[int, int]]]], pages: int, page_size: int,
+    models: Sequence[tuple[CacheFormat, Sequence[CacheLayer]]], pages: int, page_size: int,
     capacity: int, device: Any,
 ) -> list[list[LayerCache]]:  # fmt: skip
     """CacheFormat.make() for models that have the same pages."""
@@ -78,8 +105,8 @@ def made_caches(
     try:
         for format, layers in models:
             made.append([])
-            for number, extents in enumerate(layers):
-                made[-1].append(format._layer(number, (pages, page_size, *extents)))
+            for number, layer in enumerate(layers):
+                made[-1].append(format._layer(number, layer, pages, page_size))
         return made
     except OutOfMemory as error:
         made.clear()  # else the error would keep it

@@ -11,13 +11,16 @@ from kernwright.llm._step import Rotation, Step
 
 __all__ = ["LayerCache", "PagedStep"]
 
+_WIDEST_VALUES = 256  # elements that one call of attention gives
+
 
 class LayerCache(NamedTuple):
     """The pages of a layer: (pages, page size, kv_heads, head_dim) each, as
-    kw.nn.decode_attention() takes them, and the scales of 8-bit elements."""
+    kw.nn.decode_attention() takes them, and the scales of 8-bit elements. Of latent attention
+    (pages, page size, 1, rank + turned elements) alone: `values` is None."""
 
     keys: Array
-    values: Array
+    values: Array | None
     key_scale: Array | None = None
     value_scale: Array | None = None
 
@@ -78,6 +81,39 @@ class PagedStep(Step):
             queries, cache.keys, cache.values, arrays["page_table"], arrays["lengths"],
             arrays["query_starts"], **attend,
         )  # fmt: skip
+
+    def keeps_latent(self, layer: int) -> bool:
+        """Whether a layer of latent attention has one vector of each token in its pages."""
+        return self._caches[layer].values is None
+
+    def attend_latent(
+        self, layer: int, q: Array, latent: Array, turned: Array, *, scale: float
+    ) -> Array:
+        """Attention in which all heads have one key, latent and turned (tokens, rank) and (tokens,
+        r), and the latent vector is its value; both are kept. q (tokens, heads, rank + r), the
+        result is (tokens, heads, rank)."""
+        keys, arrays, rank = self._caches[layer].keys, self.arrays, latent.shape[1]
+        table = arrays["page_table"]
+        new_latent, new_turned = (
+            x[:, None, None] if self._is_decoding else x[:, None] for x in (latent, turned)
+        )
+        kw.nn.append_cache(
+            new_latent, new_turned, keys[..., :rank], keys[..., rank:], self.positions,
+            page_table=table, token_rows=None if self._is_decoding else arrays["token_rows"],
+        )  # fmt: skip
+        made = []
+        for begin in range(0, rank, _WIDEST_VALUES):
+            values = keys[..., begin : min(begin + _WIDEST_VALUES, rank)]
+            if self._is_decoding:
+                each = kw.nn.decode_attention(
+                    q[:, :, None], keys, values, arrays["lengths"], page_table=table, scale=scale
+                )[:, :, 0]
+            else:
+                each = kw.nn.paged_attention(
+                    q, keys, values, table, arrays["lengths"], arrays["query_starts"], scale=scale
+                )
+            made.append(each)
+        return made[0] if len(made) == 1 else kw.concat(made, axis=-1)
 
     def observe(self, layer: int, x: Array) -> None:
         if layer in self._watched:

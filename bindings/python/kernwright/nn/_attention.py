@@ -154,7 +154,8 @@ def decode_attention(
     kv_heads, S, E), kv_heads a divisor of heads; any strides, so that caches (batch, S, kv_heads,
     E) go in as a view. With `page_table`, int32 (batch, pages), caches are (page count, page size,
     kv_heads, E), of any page size, and token t is in row t % page size of page page_table[b, t //
-    page size].
+    page size]. There queries and keys of 16 bits may have 576 elements, values 256 at most: those
+    of latent attention are a view of its keys.
 
     float16 and bfloat16 on matrix units, float32 by plain multiplications; beside queries of 16
     bits, caches may also be int8, float8_e4m3fn or float8_e5m2, times key_scale and value_scale,

@@ -7,7 +7,7 @@ from typing import Any
 import kernwright as kw
 from kernwright._core import Array
 
-__all__ = ["expand", "shrink"]
+__all__ = ["TYPES", "expand", "shrink"]
 
 # Each token is summed in an order of its own, whatever tokens are beside it.
 _TEXT = r"""
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   }
 }
 """
-_TYPES = {
+TYPES = {
     "float32": "float", "float16": "kernwright::Float16", "bfloat16": "kernwright::BFloat16",
 }  # fmt: skip
 _TOKENS, _WARPS = 8, 4
@@ -138,7 +138,7 @@ def shrink(x: Array, down: Array, slots: Array, used: Array) -> Array:
     rows, size = parts * rank, x.dtype.itemsize
     low = kw.empty((tokens, rows), device=x.device)
     vector = 16 // size if inputs * size % 16 == 0 and x.ptr % 16 == 0 else 1
-    kernel = _kernel(f"shrink<{_TYPES[x.dtype.name]}, {vector}>")
+    kernel = _kernel(f"shrink<{TYPES[x.dtype.name]}, {vector}>")
     kernel[(-(-rows // _WARPS), -(-tokens // _TOKENS)), 32 * _WARPS](
         x, down, slots, used, low, tokens, inputs, rank, rows
     )
@@ -149,7 +149,7 @@ def expand(low: Array, up: Array, slots: Array, used: Array, ends: Array, y: Arr
     """Adds to y (tokens, outputs), in place, what shrink() gave times up (slots, rank, outputs).
     `ends` (parts,): the last outputs of parts."""
     (tokens, outputs), (_, rank, _) = y.shape, up.shape
-    kernel = _kernel(f"expand<{_TYPES[y.dtype.name]}>")
+    kernel = _kernel(f"expand<{TYPES[y.dtype.name]}>")
     kernel[(-(-outputs // (32 * _WARPS)), -(-tokens // _TOKENS)), 32 * _WARPS](
         low, up, slots, used, ends, y, tokens, outputs, rank, low.shape[1]
     )

@@ -12,6 +12,7 @@ import kernwright as kw
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 from kernwright.llm._adapters.files import LowRank
+from kernwright.llm._adapters.head_products import HeadColumns, add_by_heads
 from kernwright.llm._adapters.products import expand, shrink
 from kernwright.llm._adapters.tensor_products import expand_tiles, shrink_tiles, takes_tiles
 from kernwright.llm._step import Step
@@ -137,6 +138,18 @@ class LayerSlots:
             half = y.shape[-1] // 2
             y = _activated(gate, y[..., :half]) * y[..., half:]
         return y if residual is None else y + residual
+
+    def add_heads(self, x: Array, y: Array, first: int, *, transposed: bool) -> None:
+        """Adds what attention takes of a layer by heads, whose outputs are equal shares of the
+        heads: to y (tokens, heads, n), in place, x (tokens, heads, inputs) times the weights of
+        outputs `first` to first + n of each head; or `transposed`, to y (tokens, heads, inputs), x
+        (tokens, heads, n) times these."""
+        outputs, inputs = self._layer.extents
+        width = x.shape[-1] if transposed else y.shape[-1]
+        down = HeadColumns(self.down, 0, 0, inputs)
+        up = HeadColumns(self.up, outputs // x.shape[1], first, width)
+        sides = (up, down) if transposed else (down, up)
+        add_by_heads(x, *sides, self._step.of_rows(x.shape[0]), self.used, y)
 
     def _add(self, x: Array, y: Array) -> Array:
         outputs, inputs = self._layer.extents

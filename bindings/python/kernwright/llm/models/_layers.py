@@ -138,6 +138,20 @@ class Linear(Wide, Module):
             for name, weight in parts.weights.items()
         ]
 
+    def numbers(self, like: Array) -> Array:
+        """The weight (out_features, in_features) of a layer without bias as numbers of the dtype
+        of an array on its device, whatever its format."""
+        if isinstance(self.weight, Array):
+            return self.weight.astype(like.dtype.name, copy=False)
+        inputs = kw.eye(self._extents[1], dtype=like.dtype.name, device=like.device)
+        return self._product(inputs).mT
+
+    @property
+    def adapters(self) -> Any:
+        """The slots for adapters where tokens of the step may have some, else None."""
+        wanted = self._adapters is not None and self._adapters.is_wanted
+        return self._adapters if wanted else None
+
     def set_adapters(self, adapters: Any) -> None:
         """Gives the layer slots for adapters, see llm._adapters."""
         self._adapters = adapters

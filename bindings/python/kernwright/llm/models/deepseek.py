@@ -14,6 +14,7 @@ from kernwright._core import Array
 from kernwright.llm import _names
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
+from kernwright.llm._paged_step import PagedStep
 from kernwright.llm._step import Step
 from kernwright.llm.models._layers import Experts, GatedMLP, Linear, RMSNorm, RotaryTables
 from kernwright.llm.models.llama import Block, Llama
@@ -45,9 +46,10 @@ class LatentAttention(Module):
         self.out = Linear(self._heads * self._value, hidden)
         self._has_q_rank = rank > 0
 
-    def cache_layer(self) -> tuple[int, int]:
-        """(kv_heads, head_dim) of what is kept of a token; values are as wide as keys there."""
-        return self._heads, self._plain + self._turned
+    def cache_layer(self) -> tuple[int, int, int]:
+        """(kv_heads, head_dim) of keys and values, which are as wide as keys there, and the
+        elements of the vector that stands for them."""
+        return self._heads, self._plain + self._turned, self._rank + self._turned
 
     def __call__(self, x: Array, step: Step, **options: Any) -> Array:
         """Attention of x (tokens, hidden); `options` go to the last product: residual."""
@@ -55,19 +57,51 @@ class LatentAttention(Module):
         q = self.q_up(self.q_norm(self.q_down(x)) if self._has_q_rank else x)
         q = q.reshape((count, self._heads, -1))
         latent, shared = self.kv_down.split(x)
-        kv = self.kv_up(self.kv_norm(latent)).reshape((count, self._heads, -1))
+        latent = self.kv_norm(latent)
         cos, sin, interleaved, _ = self._rope.on(x.device, step.longest)
         q_turned, k_turned = kw.nn.rope(
             q[..., plain:], shared.reshape((count, 1, self._turned)), cos, sin,
             positions=step.positions, interleaved=interleaved,
         )  # fmt: skip
+        if isinstance(step, PagedStep) and step.keeps_latent(self._layer):
+            y = self._absorbed(step, q[..., :plain], q_turned, latent, k_turned)
+        else:
+            y = self._by_heads(step, q[..., :plain], q_turned, latent, k_turned)
+        return self.out(y.reshape((count, -1)), **options)
+
+    def _by_heads(
+        self, step: Step, q: Array, q_turned: Array, latent: Array, k_turned: Array
+    ) -> Array:
+        """(tokens, heads, values): keys and values of all heads are made."""
+        count, plain = q.shape[0], self._plain
+        kv = self.kv_up(latent).reshape((count, self._heads, -1))
         k_turned = kw.broadcast_to(k_turned, (count, self._heads, self._turned))
         values = kw.pad(kv[..., plain:], ((0, 0), (0, 0), (0, plain + self._turned - self._value)))
         y = step.attend(
-            self._layer, kw.concat([q[..., :plain], q_turned], axis=-1),
+            self._layer, kw.concat([q, q_turned], axis=-1),
             kw.concat([kv[..., :plain], k_turned], axis=-1), values, scale=self._scale,
         )  # fmt: skip
-        return self.out(y[..., : self._value].reshape((count, -1)), **options)
+        return y[..., : self._value]
+
+    def _absorbed(
+        self, step: PagedStep, q: Array, q_turned: Array, latent: Array, k_turned: Array
+    ) -> Array:
+        """The same from the latent vectors: weights of keys are multiplied into queries, those of
+        values into results, so that pages hold one vector of each token for all heads."""
+        weights = self.kv_up.numbers(q).reshape((self._heads, -1, self._rank))
+        adapters, q = self.kv_up.adapters, q.copy()
+        wide = kw.matmul(q.transpose(1, 0, 2), weights[:, : self._plain]).transpose(1, 0, 2).copy()
+        if adapters is not None:
+            adapters.add_heads(q, wide, 0, transposed=True)
+        y = step.attend_latent(
+            self._layer, kw.concat([wide, q_turned], axis=-1), latent, k_turned[:, 0],
+            scale=self._scale,
+        )  # fmt: skip
+        values = kw.matmul(y.transpose(1, 0, 2), weights[:, self._plain :].mT)
+        made = values.transpose(1, 0, 2).copy()
+        if adapters is not None:
+            adapters.add_heads(y, made, self._plain, transposed=False)
+        return made
 
 
 class SharedExperts(Module):
