@@ -103,7 +103,8 @@ __device__ __forceinline__ void multiply_keys(float (&s)[kTiles][4],
   if constexpr (sizeof(E) == 1) {
     multiply_key_bytes<E, kDim>(s, queries, keys);
   } else {
-#pragma unroll
+    constexpr int kUnrolled = kDim <= 256 ? kDim / 16 : 4;  // more would spill
+#pragma unroll kUnrolled
     for (int step = 0; step < kDim / 16; ++step) {
       unsigned left[4], right[4];
       load_right<kDim>(right, keys, 0, step);
@@ -120,7 +121,8 @@ __device__ __forceinline__ void multiply_keys(float (&s)[kTiles][4],
 /// neighbouring tokens is constant.
 template <typename E, int kDim, int kValueDim, int kWarps, int kStages, bool kAsync, bool kSpaced>
 struct TokenRing {
-  using Keys = TokenCopy<E, kTokens<E>, kDim, kAsync>;
+  static constexpr int kCopies = kTokens<E> * kDim * static_cast<int>(sizeof(E)) / 512;
+  using Keys = TokenCopy<E, kTokens<E>, kDim, kAsync, kDim <= 256 ? kCopies : 4>;
   using Values = TokenCopy<E, kTokens<E>, kValueDim, kAsync>;
   static constexpr int kStage = Keys::kBytes + Values::kBytes, kStep = kWarps * kTokens<E>;
   unsigned char* const ring;

@@ -25,13 +25,13 @@ __all__ = [
 ]
 
 CacheLayer = tuple[int, int] | tuple[int, int, int]
-"""What a layer keeps of a token: (kv_heads, head_dim) of keys and values, and of latent attention
-the elements of the vector that stands for all heads behind them."""
+"""(kv_heads, head_dim) of the keys and values of a layer, and with latent attention the elements
+of the vector in their place."""
 
 BYTES = ("int8", "float8_e4m3fn", "float8_e5m2")
 """Elements of 8 bits, which queries of 16 bits attend to."""
 _SCALES = 2 * 4  # bytes of the scales of keys and of values
-_WIDEST_FLOAT32 = 256  # latent vectors of float32 that are attended to
+_WIDEST_FLOAT32 = 256  # elements of latent vectors in attention
 
 
 class CacheFormat(NamedTuple):
@@ -51,7 +51,7 @@ class CacheFormat(NamedTuple):
 
     def keeps_latent(self, layer: CacheLayer) -> bool:
         """Whether a layer keeps one vector of each token in place of keys and values. Elements of 8
-        bits have scales by heads, so that there keys and values are kept."""
+        bits have scales by heads, and come from keys and values."""
         if len(layer) == 2 or self.dtype in BYTES:
             return False
         return self.dtype != "float32" or layer[2] <= _WIDEST_FLOAT32

@@ -11,7 +11,7 @@ from kernwright.llm._step import Rotation, Step
 
 __all__ = ["LayerCache", "PagedStep"]
 
-_WIDEST_VALUES = 256  # elements that one call of attention gives
+_WIDEST_VALUES = 256  # elements in one call of attention
 
 
 class LayerCache(NamedTuple):
@@ -89,8 +89,8 @@ class PagedStep(Step):
     def attend_latent(
         self, layer: int, q: Array, latent: Array, turned: Array, *, scale: float
     ) -> Array:
-        """Attention in which all heads have one key, latent and turned (tokens, rank) and (tokens,
-        r), and the latent vector is its value; both are kept. q (tokens, heads, rank + r), the
+        """Attention with one key for all heads: latent (tokens, rank) and turned (tokens, r), both
+        kept. The latent vector is the value, too. q (tokens, heads, rank + r), the
         result is (tokens, heads, rank)."""
         keys, arrays, rank = self._caches[layer].keys, self.arrays, latent.shape[1]
         table = arrays["page_table"]

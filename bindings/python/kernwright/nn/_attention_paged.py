@@ -48,7 +48,7 @@ def paged_attention(
 
     - key_cache, value_cache (page count, page size, kv_heads, E), pages of any size, kv_heads a
       divisor of heads; E is at most 256, of queries and keys of 16 bits 576, as latent vectors
-      have it, whose first elements are the values then: value_cache may be a view of key_cache.
+      have it, with their first elements as the values: value_cache may be a view of key_cache.
       They have the query's dtype (float16 and bfloat16 on
       matrix units, float32 by plain multiplications); beside queries of 16 bits they may be int8,
       float8_e4m3fn or float8_e5m2, times key_scale and value_scale, float32 (kv_heads,), or (page

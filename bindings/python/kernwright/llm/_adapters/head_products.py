@@ -1,4 +1,4 @@
-"""The products of adapters of a layer that attention takes apart by heads."""
+"""The products of adapters of a layer in latent attention, head by head."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _made: list[Any] = []
 
 
 class HeadColumns(NamedTuple):
-    """What each head takes of a stack (slots, ..., rank, columns): `width` columns from head * step
-    + first on."""
+    """The columns of each head in a stack (slots, ..., rank, columns): `width` of them from
+    head * step + first on."""
 
     stack: Array
     step: int

@@ -140,10 +140,10 @@ class LayerSlots:
         return y if residual is None else y + residual
 
     def add_heads(self, x: Array, y: Array, first: int, *, transposed: bool) -> None:
-        """Adds what attention takes of a layer by heads, whose outputs are equal shares of the
-        heads: to y (tokens, heads, n), in place, x (tokens, heads, inputs) times the weights of
-        outputs `first` to first + n of each head; or `transposed`, to y (tokens, heads, inputs), x
-        (tokens, heads, n) times these."""
+        """Adds the adapters of a layer in latent attention, where each head has an equal share of
+        the outputs: to y (tokens, heads, n), in place, x (tokens, heads, inputs) times the weights
+        of outputs `first` to first + n of each head; or `transposed`, to y (tokens, heads, inputs),
+        x (tokens, heads, n) times these."""
         outputs, inputs = self._layer.extents
         width = x.shape[-1] if transposed else y.shape[-1]
         down = HeadColumns(self.down, 0, 0, inputs)

@@ -140,7 +140,7 @@ class Linear(Wide, Module):
 
     def numbers(self, like: Array) -> Array:
         """The weight (out_features, in_features) of a layer without bias as numbers of the dtype
-        of an array on its device, whatever its format."""
+        of an array on its device, also of few bits."""
         if isinstance(self.weight, Array):
             return self.weight.astype(like.dtype.name, copy=False)
         inputs = kw.eye(self._extents[1], dtype=like.dtype.name, device=like.device)

@@ -47,8 +47,8 @@ class LatentAttention(Module):
         self._has_q_rank = rank > 0
 
     def cache_layer(self) -> tuple[int, int, int]:
-        """(kv_heads, head_dim) of keys and values, which are as wide as keys there, and the
-        elements of the vector that stands for them."""
+        """(kv_heads, head_dim) of keys and values, as wide as keys, and the elements of the
+        vector in their place."""
         return self._heads, self._plain + self._turned, self._rank + self._turned
 
     def __call__(self, x: Array, step: Step, **options: Any) -> Array:
@@ -87,7 +87,7 @@ class LatentAttention(Module):
         self, step: PagedStep, q: Array, q_turned: Array, latent: Array, k_turned: Array
     ) -> Array:
         """The same from the latent vectors: weights of keys are multiplied into queries, those of
-        values into results, so that pages hold one vector of each token for all heads."""
+        values into results. So pages hold one vector of each token for all heads."""
         weights = self.kv_up.numbers(q).reshape((self._heads, -1, self._rank))
         adapters, q = self.kv_up.adapters, q.copy()
         wide = kw.matmul(q.transpose(1, 0, 2), weights[:, : self._plain]).transpose(1, 0, 2).copy()
