@@ -97,9 +97,26 @@ def test_a_conversation_that_outgrows_the_context_goes_on(monkeypatch, capsys):
     assert "0 messages; 0 tokens" in out and "2 messages; 2 tokens" in out
 
 
-@pytest.mark.parametrize("command", ["chat", "generate"])
+def test_generate_writes_several_texts_at_a_time(capsys):
+    options = {"max_tokens": 5, "temperature": 1.0, "seed": 4}
+    made = kw.llm.load(TINY).generate("def ", n=3, **options)
+    flags = ["--max-tokens", "5", "--temperature", "1", "--seed", "4", "--batch-size", "3"]
+    assert main(["generate", TINY, "def ", *flags]) == 0
+    out, err = capsys.readouterr()
+    assert out == "".join(f"[{i}] {each.text}\n" for i, each in enumerate(made, 1))
+    count = sum(len(each.tokens) for each in made)
+    assert f"{count} tokens of 3 texts in" in err
+    assert main(["generate", TINY, "def ", "--batch-size", "0"]) != 0
+    assert "n is from 1 to 16384, got 0" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
-    ("flag", "why"), [("--batch-size", "one text at a time"), ("--no-graph", "one recorded graph")]
+    ("command", "flag", "why"),
+    [
+        ("chat", "--batch-size", "one text at a time"),
+        ("chat", "--no-graph", "one recorded graph"),
+        ("generate", "--no-graph", "one recorded graph"),
+    ],
 )
 def test_flags_without_a_use_are_refused_by_name(command, flag, why, capsys):
     with pytest.raises(SystemExit) as caught:

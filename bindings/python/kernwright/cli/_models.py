@@ -59,13 +59,14 @@ class _Refused(argparse.Action):
         parser.error(f"{rest[2]}: {self._why}")
 
 
-def refuse_arguments(parser: argparse.ArgumentParser) -> None:
+def refuse_arguments(parser: argparse.ArgumentParser, batch_size: bool = True) -> None:
     """Flags that programs of this kind have, and this one has no use for."""
-    parser.add_argument(
-        "--batch-size", action=_Refused,
-        why="there is one text at a time here, and a step is as large as it needs; "
-        "kernwright bench llm measures batches",
-    )  # fmt: skip
+    if batch_size:
+        parser.add_argument(
+            "--batch-size", action=_Refused,
+            why="there is one text at a time here, and a step is as large as it needs; "
+            "kernwright generate writes several, kernwright bench llm measures batches",
+        )  # fmt: skip
     parser.add_argument(
         "--no-graph", action=_Refused,
         why="a step is always one recorded graph: there is no other way to run it",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import Any
 
 from kernwright.cli._models import (
     add_draft_arguments,
@@ -28,8 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ignore-eos", action="store_true",
         help="texts go on behind tokens that end them (default: they stop there)",
     )  # fmt: skip
+    parser.add_argument(
+        "--batch-size", type=int, default=1, metavar="N",
+        help="texts of the prompt that are written at a time, and shown when all have ended "
+        "(default: 1, shown as it comes)",
+    )  # fmt: skip
     add_draft_arguments(parser)
-    refuse_arguments(parser)
+    refuse_arguments(parser, batch_size=False)
     add_sampling_arguments(parser, 256)
 
 
@@ -49,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     model = loaded(arguments)
     options = sampling_of(arguments) | {"ignore_eos": arguments.ignore_eos}
     options["draft"] = draft_of(arguments)
+    if arguments.batch_size != 1:
+        return _several(model, prompt, options | {"n": arguments.batch_size})
     begin = time.perf_counter()
     first, count, reason = 0.0, 0, ""
     for piece in model.stream(prompt, **options):
@@ -64,6 +72,22 @@ def run(arguments: argparse.Namespace) -> int:
     print(
         f"{count} tokens in {seconds:.2f} s ({reason}); the first after {1e3 * first:.0f} ms, then "
         f"{rate:.1f} tokens/s",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def _several(model: Any, prompt: str | list[int], options: dict[str, Any]) -> int:
+    """Several texts of a prompt, one behind the other."""
+    made = model.generate(prompt, **options)
+    for number, each in enumerate(made, 1):
+        text = each.text if model.tokenizer is not None else " ".join(map(str, each.tokens))
+        print(f"[{number}] {text}")
+    count, seconds = sum(len(each.tokens) for each in made), made[0].seconds
+    reasons = ", ".join(sorted({each.finish_reason for each in made}))
+    print(
+        f"{count} tokens of {len(made)} texts in {seconds:.2f} s ({reasons}): "
+        f"{count / seconds:.1f} tokens/s",
         file=sys.stderr,
     )
     return 0
