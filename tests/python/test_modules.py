@@ -158,8 +158,8 @@ def test_astype_converts_floats_alone_and_keeps_ties():
 def test_astype_converts_bfloat16_and_refuses_whole_numbers():
     layer = kw.nn.Linear(2, 3, dtype="bfloat16").astype("float32")
     assert layer.weight.dtype == layer.bias.dtype == "float32"
-    for dtype in ("int32", "bool", "complex64"):
-        with pytest.raises(kw.ArgumentError, match="floating-point dtype, not " + dtype):
+    for dtype in ("int32", "bool", "complex64", None):
+        with pytest.raises(kw.ArgumentError, match=f"floating-point dtype, not {dtype}"):
             layer.astype(dtype)
 
 
@@ -184,9 +184,11 @@ def test_to_another_device():
 
 def test_apply_begins_below():
     seen = []
-    net = kw.nn.Sequential(kw.nn.Linear(2, 2), kw.nn.Sequential(kw.nn.Linear(2, 3)))
-    assert net.apply(lambda m: seen.append(type(m).__name__)) is net
-    assert seen == ["Linear", "Sequential", "Linear", "Sequential"]
+    last = kw.nn.Linear(2, 4)
+    net = kw.nn.Sequential(kw.nn.Linear(2, 2), kw.nn.Sequential(kw.nn.Linear(2, 3)), last, last)
+    net.more = {"a": [last, kw.nn.Linear(2, 5)]}
+    assert net.apply(lambda m: seen.append(len(m.weight) if hasattr(m, "weight") else None)) is net
+    assert seen == [2, 3, None, 4, 5, None]  # the order of torch, each module once
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -270,6 +272,29 @@ def test_load_takes_arrays_of_numpy():
     np.testing.assert_array_equal(layer.weight.numpy(), np.arange(6.0).reshape(3, 2))
 
 
+class Tensor:
+    """Another library's parameter: it gives no values before detach()."""
+
+    def __init__(self, values, requires_grad=True):
+        self.values, self.requires_grad = values, requires_grad
+
+    def detach(self):
+        return Tensor(self.values, requires_grad=False)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad or self.values is None:
+            raise RuntimeError("it has no values here")
+        return self.values
+
+
+def test_load_takes_parameters_of_other_libraries():
+    layer = kw.nn.Linear(1, 2)
+    layer.load({"weight": Tensor(np.ones((2, 1), "f4")), "bias": Tensor(np.ones(2, "f4"))})
+    assert layer.weight.numpy().tolist() == [[1], [1]]
+    with pytest.raises(kw.ArgumentError, match="Tensor cannot be read: it has no values here"):
+        layer.load({"weight": Tensor(None), "bias": np.ones(2)})
+
+
 def test_one_error_lists_all_that_does_not_fit():
     layer = kw.nn.Linear(2, 3, seed=1)
     before = numbers(layer)
@@ -349,6 +374,9 @@ def test_a_module_without_a_call_says_so():
         pass
 
     with pytest.raises(NotImplementedError, match=r"Empty has no __call__\(\)"):
+        Empty()(1)
+    Empty.forward = lambda self, x: x
+    with pytest.raises(NotImplementedError, match=r"give its forward\(\) that name"):
         Empty()(1)
 
 

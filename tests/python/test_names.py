@@ -73,6 +73,9 @@ def said(owner, name):
         (kw.ones(2), "maximum", "kw.maximum(x, ...)"),
         (kw.ones(2), "exp_", "kw.exp(x)"),
         (kw.ones(2), "grad", "kw.grad(f)(x)"),
+        (kw.nn.Sequential(), "state_dict", "dict(module.named_parameters())"),
+        (kw.nn.Sequential(), "load_state_dict", "module.load(mapping)"),
+        (kw.nn.Sequential(), "requires_grad_", "module.freeze()"),
     ],
 )
 def test_a_hint(owner, name, right):
@@ -92,8 +95,24 @@ def test_protocols_are_asked_for_without_a_cost_or_a_word():
     assert pickle.loads(pickle.dumps(x)).shape == (2,)
 
 
+def test_python_suggests_names_of_modules_and_properties_keep_their_errors():
+    class Net(kw.nn.Module):
+        @property
+        def width(self):
+            return self.absent
+
+    net = Net()
+    with pytest.raises(AttributeError) as raised:
+        net.parametres()
+    assert raised.value.name == "parametres" and raised.value.obj is net
+    with pytest.raises(AttributeError, match="'absent'"):
+        net.width
+    assert not hasattr(net, "__array__") and pickle.loads(pickle.dumps(kw.nn.Dropout(0.5))).p == 0.5
+
+
 def test_every_hint_leads_to_a_name_that_exists():
     namespaces = [(kw, other_names.NAMESPACE), (kw.ones((2, 2)), other_names.METHODS)]
+    namespaces.append((kw.nn.Module(), other_names.OF_MODULES))
     for module, table in other_names.MODULES.items():
         namespaces.append((importlib.import_module(module), table))
     for _, table in namespaces:
@@ -104,10 +123,13 @@ def test_every_hint_leads_to_a_name_that_exists():
                     value = getattr(value, part)
             for name in re.findall(r"\bx\.(\w+)", text):
                 assert hasattr(kw.ones((2, 2)), name), text
+            for name in re.findall(r"\bmodule\.(\w+)", text):
+                assert name == "name" or hasattr(kw.nn.Module(), name), text
 
 
 def test_no_hint_is_hidden_by_a_name_that_exists():
     assert not [name for name in other_names.METHODS if hasattr(kw.ones((2, 2)), name)]
+    assert not [name for name in other_names.OF_MODULES if hasattr(kw.nn.Module(), name)]
     for module, table in other_names.MODULES.items():
         there = importlib.import_module(module)
         assert not [name for name in table if hasattr(there, name)], module

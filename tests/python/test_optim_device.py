@@ -58,6 +58,7 @@ def test_what_schedules_are():
         (lambda: kw.optim.Schedule(1.0, 0.0, 1, 1, 3, "cos"), InvalidArgument, "got 'cos'"),
         (lambda: kw.optim.Schedule(-1.0, 0.0, 1, 1, 3, "cosine"), InvalidArgument, "peak is not"),
         (lambda: kw.optim.wsd(1.0, 10, decay=2, shape="x"), InvalidArgument, "shape is"),
+        (lambda: kw.optim.cosine(1.0, 10)(-1), InvalidArgument, "counted from 1, got -1"),
         (lambda: kw.optim.constant(-1.0), InvalidArgument, "peak is not negative"),
         (lambda: kw.optim.constant(1.0, warmup=-1), InvalidArgument, "warmup is not negative"),
         (lambda: kw.optim.cosine(1.0, 1.5), ArgumentError, "total is a number of steps"),

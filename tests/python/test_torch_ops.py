@@ -342,3 +342,12 @@ def test_streams_graphs_and_allocations_are_torchs():
 def test_examples_of_docstrings(name):
     module = importlib.import_module("kernwright.torch" + name)
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2])
+def test_tensors_of_the_host_are_read(dtype):
+    values = torch.tensor([[1.0, 2.0, 0.5], [4.0, 8.0, 16.0]]).to(dtype)
+    for tensor in (values, values.T, torch.nn.Parameter(values, requires_grad=dtype.itemsize > 1)):
+        made = kw.asarray(tensor)
+        assert made.dtype.name == str(dtype).removeprefix("torch.")
+        assert made.astype("float32").numpy().tolist() == tensor.float().tolist()

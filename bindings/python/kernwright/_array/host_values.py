@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
 from kernwright._core import Array, _dtype, _result_type
 from kernwright.errors import ArgumentError, ArgumentRangeError
+
+_ONLY_OF_TORCH = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # torch gives NumPy none of them
 
 
 def read_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
@@ -22,8 +25,8 @@ def read_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
         )
     if not given and not isinstance(obj, (list, tuple, bool, int, float, complex)):
         given = hasattr(obj, "__array__") or hasattr(obj, "__array_interface__") or _has_buffer(obj)
-        if not given and hasattr(obj, "__dlpack__"):
-            obj, given = np.from_dlpack(obj), True
+        if given or hasattr(obj, "__dlpack__"):
+            obj, given = _foreign_values(obj, given), True
     values = np.asarray(memoryview(obj) if isinstance(obj, (bytes, bytearray)) else obj)
     if not given:
         values = _exact_integers(obj, values, dtype)
@@ -40,6 +43,22 @@ def read_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
     if wide and dtype is None and not given and not _holds_numpy(obj):
         values = checked_cast(values, _result_type(0j if values.dtype.kind == "c" else 0.0))
     return values
+
+
+def _foreign_values(obj: Any, is_array: bool) -> Any:
+    """What NumPy reads of another library's object; a tensor that has a gradient is read, too."""
+    if getattr(obj, "requires_grad", False) is True:
+        obj = obj.detach()
+    if isinstance(obj, (bytes, bytearray)):
+        return obj
+    torch, name = sys.modules.get("torch"), str(getattr(obj, "dtype", "")).removeprefix("torch.")
+    try:
+        if torch is not None and isinstance(obj, torch.Tensor) and name in _ONLY_OF_TORCH:
+            bits = obj.contiguous().view(torch.int16 if obj.itemsize == 2 else torch.uint8)
+            return bits.numpy().view(_dtype(name))
+        return np.asarray(obj) if is_array else np.from_dlpack(obj)
+    except (RuntimeError, TypeError, ValueError, BufferError) as error:
+        raise ArgumentError(f"{kind_of(obj)} cannot be read: {error}") from error
 
 
 def checked_cast(values: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:

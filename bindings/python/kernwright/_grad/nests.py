@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,10 @@ def children(value: Any) -> list[tuple[Any, Any]] | None:
 def rebuilt(value: Any, members: list[Any]) -> Any:
     """A nest as `value` with other members."""
     if isinstance(value, dict):
-        return dict(zip(value, members, strict=True))
+        made = {} if type(value) is dict else copy.copy(value)  # an OrderedDict stays one
+        for key, each in zip(value, members, strict=True):
+            made[key] = each
+        return made
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*members)
     return type(value)(members)

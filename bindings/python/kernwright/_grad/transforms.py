@@ -23,6 +23,7 @@ from kernwright._grad.recording import (
     touched,
     unrecorded,
 )
+from kernwright._support.modules import is_module
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = [
@@ -170,13 +171,23 @@ def _cotangents(value: Any, like: Any) -> list[Any]:
 
 def stop_gradient(x: Any) -> Any:
     """`x`, an array or a nest of arrays, as a constant: it has the same memory and no gradient.
+    Raises ArgumentError for modules: freeze() takes their parameters out.
 
     >>> f = lambda x: (x * kw.stop_gradient(x)).sum()
     >>> kw.grad(f)(kw.asarray([3.0])).numpy().tolist()
     [3.0]
     """
     with unrecorded():
-        return nests.mapped(lambda array, path: array.view(), x)
+        return nests.mapped(lambda array, path: array.view(), x, other=_no_module)
+
+
+def _no_module(value: Any, path: str) -> Any:
+    if is_module(value):
+        raise ArgumentError(
+            f"stop_gradient() takes arrays and nests of them, got a module, {type(value).__name__}"
+            f"{path and ' at ' + path}: freeze() it, or pass what it returns"
+        )
+    return value
 
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -247,10 +258,11 @@ def custom_gradient(
     that are better than those of the operations.
 
     forward(*args) returns (result, saved): an array or a nest of arrays, and whatever `backward`
-    needs. backward(saved, cotangent) returns the gradient of each positional argument, in a tuple
-    (None: it has none); for one argument it may be the gradient alone. The cotangent has the nest
-    and the shapes of the result. Inside of `forward` nothing is recorded, so it may launch kernels.
-    Inside of `backward` operations are recorded where a second derivative is asked for.
+    needs. Keyword arguments of a call go to `forward`, and have no gradients.
+    backward(saved, cotangent) returns the gradient of each positional argument, in a tuple (None:
+    it has none); for one argument it may be the gradient alone. The cotangent has the nest and the
+    shapes of the result. Inside of `forward` nothing is recorded, so it may launch kernels. Inside
+    of `backward` operations are recorded where a second derivative is asked for.
 
     >>> clip = kw.custom_gradient(lambda x: (x, None), lambda saved, g: kw.clip(g, -1, 1))
     >>> kw.grad(lambda x: (5 * clip(x)).sum())(kw.ones(2)).numpy().tolist()
@@ -260,14 +272,14 @@ def custom_gradient(
     _require_callable(backward, "backward")
 
     @functools.wraps(forward)
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **constants: Any) -> Any:
         with touched() as used:
-            made = forward(*args)
+            made = forward(*args, **constants)
         given = {id(array) for array in nests.arrays(args)}
         if any(id(array) not in given for array in used()):
             raise ArgumentError(
                 "forward() of custom_gradient() computes with an array that has a gradient and is "
-                "none of its arguments: pass it, or kw.stop_gradient() of it"
+                "none of its arguments by position: pass it there, or kw.stop_gradient() of it"
             )
         with unrecorded():
             if not (isinstance(made, tuple) and len(made) == 2):
@@ -294,28 +306,31 @@ def custom_gradient(
                     f"backward() of custom_gradient() returned {len(found)} gradients for "
                     f"{len(args)} arguments"
                 )
-            flat: list[Any] = []
-            for i, (argument, part) in enumerate(zip(args, found, strict=True)):
-                members = nests.arrays(argument)
-                parts_of = [None] * len(members) if part is None else nests.arrays(part)
-                if len(parts_of) != len(members):
-                    raise InvalidArgument(
-                        f"backward() of custom_gradient() returned {len(parts_of)} arrays for "
-                        f"argument {i}, which has {len(members)}"
-                    )
-                for array, each in zip(members, parts_of, strict=True):
-                    if each is not None and each.shape != array.shape:
-                        raise InvalidArgument(
-                            f"backward() of custom_gradient() returned a gradient of shape "
-                            f"{each.shape} for argument {i} of shape {array.shape}"
-                        )
-                flat += parts_of
-            return flat
+            pairs = enumerate(zip(args, found, strict=True))
+            return [each for i, (given, part) in pairs for each in _parts_of(i, given, part)]
 
         note_joint("custom_gradient()", nests.arrays(args), outputs, pullback)
         return result
 
     return call
+
+
+def _parts_of(number: int, argument: Any, gradient: Any) -> list[Any]:
+    """The arrays of what backward() returned for an argument, with the shapes of its arrays."""
+    members, where = nests.arrays(argument), f"argument {number}"
+    parts = [None] * len(members) if gradient is None else nests.arrays(gradient)
+    if len(parts) != len(members):
+        raise InvalidArgument(
+            f"backward() of custom_gradient() returned {type(gradient).__name__} with {len(parts)} "
+            f"arrays of a device for {where}, which has {len(members)}"
+        )
+    for array, each in zip(members, parts, strict=True):
+        if each is not None and each.shape != array.shape:
+            raise InvalidArgument(
+                f"backward() of custom_gradient() returned a gradient of shape {each.shape} for "
+                f"{where} of shape {array.shape}"
+            )
+    return parts
 
 
 def _require_callable(f: Any, name: str) -> None:
@@ -360,6 +375,8 @@ def _entered(
             )
         given[number], nest = nests.leaves(args[number], f"argument {number}", add)
         wanted.append(nest)
+    if len({number % len(args) for number in numbers}) != len(numbers):
+        raise InvalidArgument(f"wrt names arguments, each once, got {numbers} for {len(args)}")
     return given, tuple(wanted), found
 
 

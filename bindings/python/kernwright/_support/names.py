@@ -44,6 +44,19 @@ def array_attribute(x: Any, name: str) -> Any:
     raise _error(f"{type(x).__name__!r} object has no attribute {name!r}", name, hint)
 
 
+def module_attribute(module: Any, name: str) -> Any:
+    """The `__getattr__` of kw.nn.Module: asked only for what a module has not."""
+    known: Any = getattr(type(module), name, None)
+    if hasattr(known, "__get__"):  # a property has raised: its own words tell why
+        return known.__get__(module, type(module))
+    from kernwright._support.other_names import OF_MODULES
+
+    text = f"{type(module).__name__!r} object has no attribute {name!r}"
+    if name in OF_MODULES:
+        raise _error(text, name, _use(OF_MODULES[name]))
+    raise AttributeError(text, name=name, obj=module)  # Python suggests the nearest name
+
+
 def _error(text: str, name: str, hint: str) -> AttributeError:
     # NOTE: with a name and without an object Python adds no suggestion of its own.
     return AttributeError(f"{text}: {hint}" if hint else text, name=name)

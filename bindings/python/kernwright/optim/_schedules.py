@@ -57,7 +57,9 @@ class Schedule:
             )
 
     def __call__(self, step: int) -> float:
-        """The rate of that step, in float64."""
+        """The rate of that step, in float64. Raises InvalidArgument for a step below 0."""
+        if step < 0:
+            raise InvalidArgument(f"a step is counted from 1, got {step!r:.40}")
         if step < self.warmup:
             return self.peak * (step / self.warmup)
         if self.shape == "constant" or step <= self.hold:

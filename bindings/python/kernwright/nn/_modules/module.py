@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernwright._array.data_types import isdtype
 from kernwright._core import Array
 from kernwright._support.modules import register_module
+from kernwright._support.names import module_attribute
 from kernwright.errors import ArgumentError
 from kernwright.nn._modules import state, tree
 from kernwright.nn._modules.text import module_text
@@ -55,7 +56,10 @@ class Module(tree.ModuleNode):
         """Does nothing."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no __call__()")
+        name, hint = type(self).__name__, ""
+        if "forward" in dir(type(self)):
+            hint = ": it computes in __call__() here, so give its forward() that name"
+        raise NotImplementedError(f"{name} has no __call__(){hint}")
 
     def parameters(self) -> dict[str, Any]:
         """The parameters in nested dicts whose keys are the parts of their names; positions in
@@ -127,7 +131,7 @@ class Module(tree.ModuleNode):
         >>> kw.nn.Linear(2, 3).astype("bfloat16").weight.dtype.name
         'bfloat16'
         """
-        if not isdtype(dtype, "real floating"):
+        if dtype is None or not isdtype(dtype, "real floating"):
             raise ArgumentError(f"parameters become numbers of a floating-point dtype, not {dtype}")
         tree.refuse_elsewhere(self, "astype()")
         tree.replace(self, lambda a: a.astype(dtype) if isdtype(a.dtype, "real floating") else a)
@@ -196,7 +200,7 @@ class Module(tree.ModuleNode):
         >>> net[0].bias.numpy()
         array([0., 0., 0.], dtype=float32)
         """
-        for _, module in reversed(tree.modules(self)):
+        for module in tree.modules_upwards(self):
             function(module)
         return self
 
@@ -210,6 +214,11 @@ class Module(tree.ModuleNode):
         False
         """
         return copy.deepcopy(self)
+
+    if not TYPE_CHECKING:  # it raises for all names, and mypy would take it for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            return module_attribute(self, name)
 
     def extra_repr(self) -> str:
         """What repr() shows between the brackets of a module without children."""

@@ -87,6 +87,22 @@ def modules(module: Module) -> list[tuple[str, Module]]:
     return list(found.values())
 
 
+def modules_upwards(module: Module) -> list[Module]:
+    """modules() in another order: each behind those in it."""
+    found: dict[int, Any] = {}
+
+    def visit(value: Any) -> None:
+        for _, each in _parts(value):
+            if is_module(each) or isinstance(each, (dict, list, tuple)):
+                visit(each)
+        if is_module(value):
+            found.setdefault(id(value), value)
+
+    modules(module)  # raises where it contains itself
+    visit(module)
+    return list(found.values())
+
+
 def trainable(module: Module) -> Named:
     """first_names() without the arrays that freeze() took out, under whichever of their names."""
     frozen = set()
