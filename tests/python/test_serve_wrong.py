@@ -95,6 +95,14 @@ WRONG = [
      "tools", "are an object"),
     (CHAT, {"tool_choice": "required", "tools": [
         {"type": "function", "function": {"name": "a b"}}]}, 400, "tools", "cannot be forced"),
+    (CHAT, {"tools": [{"type": "function", "function": {"name": "a", "description": [1]}}]}, 400,
+     "tools[0].function.description", "is a text, got [1]"),
+    (CHAT, {"tools": [{"type": "function", "function": {"name": "a", "strict": "yes"}}]}, 400,
+     "tools[0].function.strict", "true or false"),
+    (CHAT, {"response_format": {"type": "json_schema", "json_schema": {"name": 5, "schema": {}}}},
+     400, "response_format.json_schema.name", "got `int`"),
+    (CHAT, {"response_format": {"type": "json_schema", "json_schema": {"schema": {}, "strict": 1}}},
+     400, "response_format.json_schema.strict", "got `int`"),
     (CHAT, {"response_format": {"type": "xml"}}, 400, "response_format.type", "xml"),
     (CHAT, {"response_format": {"type": "json_schema"}}, 400,
      "response_format.json_schema.schema", "is an object"),
@@ -168,7 +176,16 @@ WRONG = [
     (RESPOND, {"text": {"format": {"type": "json_schema", "schema": 5}}}, 400, "text.format.schema",
      "text.format.schema is an object"),
     (RESPOND, {"text": {"format": 5}}, 400, "text.format", "got 5"),
-    (RESPOND, {"reasoning": {"effort": 5}, "top_k": -2}, 400, "top_k", "got -2"),
+    (RESPOND, {"reasoning": {"effort": 5}}, 400, "reasoning.effort", "got `int`"),
+    (RESPOND, {"reasoning": {"effort": "low"}, "top_k": -2}, 400, "top_k", "got -2"),
+    (RESPOND, {"tools": [{"type": "function", "name": "a", "strict": 1}]}, 400, "tools[0].strict",
+     "true or false"),
+    (RESPOND, {"text": {"format": {"type": "json_schema", "name": 5, "schema": {}}}}, 400,
+     "text.format.name", "got `int`"),
+    (MESSAGE, {"tools": [{"name": "a", "description": 5}]}, 400, "tools[0].description", "a text"),
+    (MESSAGE, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": 5}}, 400,
+     "tool_choice.disable_parallel_tool_use", "true or false"),
+    (MESSAGE, {"output_config": {"effort": 5}}, 400, "output_config.effort", "got `int`"),
     (RESPOND, {"input": [{"type": "function_call", "call_id": "a", "name": 5}]}, 400,
      "input[0].name", "got 5"),
     (RESPOND, {"input": [{"type": "function_call_output", "output": "a"}]}, 400,
@@ -238,6 +255,7 @@ def test_paths_and_methods(client):
     for method, path, status in (
         ("GET", "/nothing", 404), ("POST", "/v2/chat", 404), ("GET", "/../etc/passwd", 404),
         ("GET", CHAT, 405), ("DELETE", "/v1/models", 405), ("GET", "/v1/models/none", 404),
+        ("GET", "/v1/models/", 404), ("GET", "/health/", 404), ("POST", f"{CHAT}/", 404),
     ):  # fmt: skip
         found, _, content = client.ask(method, path)
         assert found == status and json.loads(content)["error"]["message"]

@@ -132,7 +132,10 @@ class _Endpoints:
 
     async def model(self, request: Request) -> Response:
         """GET /v1/models/NAME."""
-        return _json(model_card(self._server, request.path_params["name"]))
+        name = request.path_params["name"]
+        if not name:  # no name is the first model in bodies alone
+            await _missing(request.scope, None, None)
+        return _json(model_card(self._server, name))
 
     async def live(self, request: Request) -> Response:
         """GET /health/live: whether the engines run."""

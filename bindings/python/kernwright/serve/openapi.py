@@ -11,6 +11,7 @@ from kernwright import __version__
 from kernwright.serve.http.errors import TYPES
 from kernwright.serve.http.guard import OPEN
 from kernwright.serve.http.limits import Limits
+from kernwright.serve.openapi_tools import insides
 from kernwright.serve.protocol import (
     IGNORED,
     NEUTRAL,
@@ -99,6 +100,8 @@ def description(
     names = [*server.models, *server.adapters]  # those of the moment
     _, schemas = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     for kind in kinds:
+        fields = schemas[kind.__name__]["properties"]
+        fields |= {name: each for name, each in insides(kind.__name__).items() if name in fields}
         items = _items(kind)
         _add_bounds(schemas[kind.__name__], server.limits, items)
         schemas[kind.__name__]["properties"]["model"] = {"enum": [*names, None]}

@@ -51,11 +51,20 @@ class StructuredOutputs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
     json_object: Flag = None
 
 
+class JsonSchema(msgspec.Struct, kw_only=True):
+    """The JSON schema of an answer, and what clients tell of it."""
+
+    name: str | None = None
+    description: str | None = None
+    schema: Any = None
+    strict: Flag = None
+
+
 class ResponseFormat(msgspec.Struct, kw_only=True):
     """The form that an answer must have."""
 
     type: str
-    json_schema: dict[str, Any] | None = None
+    json_schema: JsonSchema | None = None
 
 
 class MoreSampling(msgspec.Struct, kw_only=True):

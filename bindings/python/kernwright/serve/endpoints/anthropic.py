@@ -193,6 +193,8 @@ def _choice(choice: dict[str, Any]) -> Any:
     ):
         told = 'is {"type": "auto"}, "any" or "none", or {"type": "tool", "name": ...}'
         raise _wrong("tool_choice", f"{told}, got {choice!r:.60}")
+    if not isinstance(choice.get("disable_parallel_tool_use", False), bool):
+        raise _wrong("tool_choice.disable_parallel_tool_use", "is true or false")
     if kind == "tool":
         return {"type": "function", "function": {"name": name}}
     return "required" if kind == "any" else kind

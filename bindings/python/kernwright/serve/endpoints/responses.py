@@ -146,7 +146,8 @@ class Responses:
             "parallel_tool_calls": body.parallel_tool_calls is not False,
             "previous_response_id": None, "temperature": body.temperature, "top_p": body.top_p,
             "tool_choice": body.tool_choice or "auto", "tools": body.tools or [],
-            "reasoning": {"effort": _effort(body), "summary": None}, "truncation": "disabled",
+            "reasoning": {"effort": (body.reasoning or {}).get("effort"), "summary": None},
+            "truncation": "disabled",
             "text": {"format": {"type": "text"}, **(body.text or {})},
             "usage": self._usage() if ended else None,
         }  # fmt: skip
@@ -166,11 +167,6 @@ def _part(block: Block, text: str) -> dict[str, Any]:
     if block.kind == "reasoning":
         return {"type": "reasoning_text", "text": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-def _effort(body: ResponsesBody) -> str | None:
-    effort = (body.reasoning or {}).get("effort")
-    return effort if isinstance(effort, str) else None
 
 
 def _refuse_what_is_not_there(body: ResponsesBody) -> None:
@@ -204,7 +200,7 @@ def _chat_body(body: ResponsesBody) -> tuple[ChatBody, list[str]]:
         "max_completion_tokens": body.max_output_tokens, "temperature": body.temperature,
         "top_p": body.top_p, "tools": _tools(body.tools), "tool_choice": _choice(body.tool_choice),
         "parallel_tool_calls": body.parallel_tool_calls,
-        "reasoning_effort": _effort(body), "response_format": form,
+        "reasoning_effort": (body.reasoning or {}).get("effort"), "response_format": form,
         **{name: getattr(body, name) for name in MoreSampling.__struct_fields__},
     }  # fmt: skip
     return chat_body(made), places

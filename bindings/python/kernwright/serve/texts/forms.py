@@ -50,7 +50,7 @@ def _of_format(form: ResponseFormat | None) -> Iterator[AskedForm]:
             400, f'response_format.type is "text", "json_object" or "json_schema", got '
             f"{form.type!r:.60}", param="response_format.type", code="unsupported_value",
         )  # fmt: skip
-    schema = (form.json_schema or {}).get("schema")
+    schema = None if form.json_schema is None else form.json_schema.schema
     if not isinstance(schema, dict):
         raise ApiError(
             400, f"response_format.json_schema.schema is an object, got {schema!r:.60}",

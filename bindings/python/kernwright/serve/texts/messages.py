@@ -119,6 +119,11 @@ def tools_of(tools: Sequence[dict[str, Any]] | None, limits: Limits) -> list[dic
         if name in names:
             raise _wrong(f"{place}.function.name", f"is {name!r:.60} for the second time")
         names.add(name)
+        description, strict = function.get("description"), function.get("strict")
+        if not isinstance(description, str | None):
+            raise _wrong(f"{place}.function.description", f"is a text, got {description!r:.40}")
+        if not isinstance(strict, bool | None):
+            raise _wrong(f"{place}.function.strict", f"is true or false, got {strict!r:.40}")
         parameters = function.get("parameters")
         if parameters is not None and not isinstance(parameters, dict):
             raise _wrong(f"{place}.function.parameters", "is a JSON schema, an object")
