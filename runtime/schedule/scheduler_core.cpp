@@ -14,6 +14,7 @@
 namespace kernwright::schedule {
 namespace {
 
+constexpr std::size_t kManyTasks = 16;
 constexpr std::size_t kLanesOfClass[kClasses] = {3, 2, 2};  ///< below the 8 queues of a device
 constexpr StreamPriority kPriorities[kClasses] = {StreamPriority::high, StreamPriority::medium,
                                                   StreamPriority::low};
@@ -331,10 +332,12 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
   Over over;
   Lock lock(mutex_);
   if (options.background && !has_watcher_) start_threads();
-  // Others may be done that the watching thread has not seen: it looks in seldom.
-  if (options.background && (!has_room(task->qos()) || !budget_.fits(task->spec_.request()))) {
+  // Others may be done that the watching thread has not seen: it looks in seldom, and leaves that
+  // to a thread that submits many.
+  const bool is_short = !has_room(task->qos()) || !budget_.fits(task->spec_.request());
+  if (options.background && (is_short || (live_.size() > kManyTasks && !looked_lately()))) {
     lock.unlock();
-    reap(true);
+    reap(is_short);
     lock.lock();
   }
   if (is_closed_) {

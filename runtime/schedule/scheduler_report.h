@@ -44,6 +44,7 @@ class SchedulerReport : public SchedulerState {
   bool has_room(Qos qos) const noexcept;   ///< for one more of the class that runs
   bool may_start(const Task& task) const;  ///< by the limits of its class and its tenant
   bool has_issued() const noexcept;        ///< work on the device that is not known to be done
+  bool looked_lately() const noexcept;     ///< for what is done; needs no lock
   /// Whether somebody waits for the end of a task: it is to be seen at once.
   bool is_eager() const noexcept { return eager_ != 0 || callbacks_ != 0 || waiting_.count() != 0; }
   /// Whether a task can end without the `held` tasks that wait here.

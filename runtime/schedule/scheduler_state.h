@@ -83,6 +83,8 @@ class SchedulerState {
   std::size_t callbacks_ = 0;                    ///< functions to be called at the end of tasks
   bool has_watcher_ = false;
   Watch watch_ = Watch::awake;
+  /// When a thread last asked the driver about ends of tasks. Not guarded.
+  std::atomic<std::chrono::steady_clock::time_point> looked_{};
   bool is_closed_ = false;
   /// A tenant at its limit, or the memory of another scheduler, keeps tasks back: nobody tells when
   /// that ends.

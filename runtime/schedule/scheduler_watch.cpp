@@ -11,6 +11,8 @@
 namespace kernwright::schedule {
 namespace {
 
+constexpr std::chrono::microseconds kFresh(400);  ///< the age of a look that spares another one
+
 /// Without memory for the names of those that ended they are asked again later.
 bool reap_safely(SchedulerCore& core) noexcept {
   try {
@@ -108,6 +110,7 @@ bool SchedulerCore::reap(bool waits) {
       return false;
     }
     const ReleaseGuard guard(device);  // one context for all questions
+    looked_ = std::chrono::steady_clock::now();
     Ended ended;
     for (const Lane& lane : lanes_) collect(lane, ended);
     if (ended.empty()) return false;
@@ -152,17 +155,21 @@ void SchedulerCore::settle_left(Lock& lock) noexcept {
   lock.lock();
 }
 
+bool SchedulerReport::looked_lately() const noexcept {
+  return std::chrono::steady_clock::now() - looked_.load() < kFresh;
+}
+
 bool SchedulerReport::has_issued() const noexcept {
   return std::any_of(lanes_.begin(), lanes_.end(),
                      [](const Lane& lane) { return !lane.issued.empty(); });
 }
 
 /// The thread that sees the end of tasks. While somebody waits for one it asks often, and less so
-/// the longer the work takes. Else it looks in from time to time, so that submissions, which
-/// compete with it for the driver and the lock, need not wake it.
+/// the longer the work takes. Else it looks in from time to time, and not while a thread that
+/// submits does: both would compete for the driver and the lock.
 void SchedulerCore::watch() {
   using std::chrono::microseconds;
-  constexpr microseconds kShortRest(200), kLongRest(1000);
+  constexpr microseconds kShortRest(500), kLongRest(1000);
   constexpr int kMostRests = 50;  ///< without work
   microseconds pause{0}, rest = kShortRest;
   int rests = 0;
@@ -185,7 +192,7 @@ void SchedulerCore::watch() {
       issued_.wait_for(lock, has_work ? rest : kLongRest);
     }
     watch_ = Watch::awake;
-    if (!has_issued()) {
+    if (!has_issued() || (!is_eager() && looked_lately())) {
       pause = microseconds(0);
       continue;
     }
