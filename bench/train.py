@@ -346,7 +346,8 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=2 if simulated else 5)
     parser.add_argument("--loss-steps", type=int, default=12 if simulated else 200)
     parser.add_argument("--loss-batch", type=int, help="rows of a step for losses")
-    parser.add_argument("--compile-mode", default="max-autotune", help="of torch.compile")
+    # max-autotune of torch 2.11 ends with an illegal access at mm(50304x65536, 65536x768).
+    parser.add_argument("--compile-mode", default="default", help="of torch.compile")
     parser.add_argument("--start-seconds", type=float, default=300, help="limit of a start")
     parser.add_argument("--first-step", help=argparse.SUPPRESS)
     return parser.parse_args()
