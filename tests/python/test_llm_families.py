@@ -80,7 +80,36 @@ def test_streamed_layers_give_the_same_bits(name, tmp_path):
 def test_every_architecture_has_a_recorded_model():
     recorded = {each["config"]["architectures"][0] for each in STORED.values()}
     # MiMo is Qwen 2, and transformers has no class for it: see test_llm_predictors.py.
-    assert recorded | {"MiMoForCausalLM"} == set(llm.known_architectures()) - _registered_by_tests()
+    # Gemma 3 beside pictures has the numbers of Gemma 3: see below.
+    others = {"MiMoForCausalLM", "Gemma3ForConditionalGeneration"}
+    assert recorded | others == set(llm.known_architectures()) - _registered_by_tests()
+
+
+@pytest.mark.parametrize("prefix", ["language_model.model.", "model.language_model."])
+def test_texts_of_a_model_for_pictures(prefix, tmp_path):
+    """Files of Gemma 3 from 4B on: the config of texts is within that of the whole model."""
+    (tmp_path / "texts").mkdir()
+    source = written(tmp_path / "texts", "gemma3")
+    arrays = dict(kw.load_safetensors(source / "model.safetensors"))
+    made = {prefix + name.removeprefix("model."): array for name, array in arrays.items()}
+    tower = "vision_tower.vision_model" if prefix.startswith("language") else "model.vision_tower"
+    made |= {f"{tower}.embeddings.patch_embedding.weight": kw.ones((4, 3, 2, 2)),
+             "multi_modal_projector.mm_soft_emb_norm.weight": kw.ones((4,))}  # fmt: skip
+    texts = json.loads((source / "config.json").read_text())
+    del texts["architectures"]
+    whole = {"architectures": ["Gemma3ForConditionalGeneration"], "text_config": texts,
+             "vision_config": {"hidden_size": 4}, "dtype": "float32"}  # fmt: skip
+    folder = tmp_path / "whole"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(whole))
+    kw.save_safetensors(folder / "model.safetensors", made)
+    ids = language_models.token_ids()
+    expected = llm.load(source, dtype="float32").logits(ids).numpy()
+    assert np.array_equal(llm.load(folder, dtype="float32").logits(ids).numpy(), expected)
+    small = {"hidden_size": 2560, "num_hidden_layers": 34, "intermediate_size": 10240}  # of 4B
+    config = llm.Config.from_fields(whole | {"text_config": small | {"sliding_window": 1024}})
+    assert (config.num_heads, config.num_kv_heads, config.head_dim) == (8, 4, 256)
+    assert (config.vocab_size, config.max_length, config.sliding_window) == (262208, 131072, 1024)
 
 
 def _registered_by_tests():

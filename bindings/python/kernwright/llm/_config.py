@@ -84,7 +84,8 @@ class Config:
             fields.get("text_config"), Mapping
         ):  # a model of texts inside of a larger one
             outer = {k: v for k, v in fields.items() if k != "text_config"}
-            fields = {**outer, **fields["text_config"]}
+            names = {k: v for k, v in outer.items() if k == "architectures" and v is not None}
+            fields = {**outer, **fields["text_config"], **names}
         return _Reader(fields, source).config()
 
     def with_ends(self, values: Mapping[str, Any], source: str) -> Config:
@@ -169,6 +170,7 @@ _GPT2_NAMES = {
 
 _GLM = {"attention_bias": True, "partial_rotary_factor": 0.5, "rms_norm_eps": 1.5625e-07}
 _GEMMA = {"hidden_act": "gelu_pytorch_tanh", "query_pre_attn_scalar": 256}
+_GEMMA3 = _GEMMA | {"rope_theta": 1e6, "sliding_window": 4096}
 # What a config.json may leave out: settings that transformers' class of the architecture has, where
 # these are not Llama's. Files of SmolLM3 and StarCoder 2 say nothing of their tied heads.
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -178,7 +180,11 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "Gemma2ForCausalLM": _GEMMA | {
         "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": 4096,
     },
-    "Gemma3ForCausalLM": _GEMMA | {"rope_theta": 1e6, "sliding_window": 4096},
+    "Gemma3ForCausalLM": _GEMMA3,
+    "Gemma3ForConditionalGeneration": _GEMMA3 | {
+        "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+        "max_position_embeddings": 131072,
+    },
     "Glm4ForCausalLM": _GLM,
     "GlmForCausalLM": _GLM,
     "GptOssForCausalLM": {"rms_norm_eps": 1e-5, "rope_theta": 150000.0, "sliding_window": 128},

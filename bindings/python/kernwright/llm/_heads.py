@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Head",
-    "drop_predictor",
+    "drop_unread",
     "head_bytes",
     "head_config",
     "load_head",
@@ -175,13 +175,15 @@ def _predictor_parameters(
         yield Filling(module, tensors, module.names, dtype, device, None)
 
 
-def drop_predictor(files: SafeTensorsFiles, architecture: Any) -> None:
-    """Takes the tensors of a predictor out of a model's: they are read with draft="mtp" alone."""
+def drop_unread(files: SafeTensorsFiles, architecture: Any) -> None:
+    """Takes tensors out of a model's: those of a predictor, which are read with draft="mtp" alone,
+    and those behind the prefixes in `unread` of its class."""
     predictor = getattr(architecture, "predictor", None)
-    if predictor is None:
-        return
+    prefixes: tuple[str, ...] = getattr(architecture, "unread", ())
+    if predictor is not None:
+        prefixes = (*prefixes, predictor.prefix)
     for name in files.names():
-        if name.startswith(predictor.prefix):
+        if name.startswith(prefixes):
             del files.files[name]
 
 

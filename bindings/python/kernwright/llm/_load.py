@@ -25,7 +25,7 @@ from kernwright.llm._fields import read_json
 from kernwright.llm._fill import Filling, RandomFilling
 from kernwright.llm._gguf.config import config_of
 from kernwright.llm._gguf.names import gguf_names
-from kernwright.llm._heads import drop_predictor, head_bytes, head_config, predictor_bytes
+from kernwright.llm._heads import drop_unread, head_bytes, head_config, predictor_bytes
 from kernwright.llm._model import Model, cache_layers
 from kernwright.llm._quantised.cache_scales import take_cache_scales
 from kernwright.llm._quantised.methods import quantization_config
@@ -258,7 +258,7 @@ def _opened_folder(name: str, device: Any, stack: contextlib.ExitStack) -> _Open
     config = with_generation_config(Config.from_file(os.path.join(name, "config.json")), name)
     files = stack.enter_context(opened_folder(name, device))
     architecture = class_of(config.architecture, config.source)
-    drop_predictor(files, architecture)
+    drop_unread(files, architecture)
     scales = take_cache_scales(files)
     few_bits = quantization_config(config.fields, name)
     tensors = quantised(files, few_bits, config.source)

@@ -111,6 +111,14 @@ GEMMA: dict[str, str] = LLAMA | {
     f"{_BLOCK}self_attn.k_norm.weight": "layers.*.attention.k_norm.weight|+1",
 }
 
+# Beside towers for pictures; older files and newer ones.
+GEMMA_TEXTS: dict[str, str] = {
+    prefix + name.removeprefix("model."): target
+    for prefix in ("language_model.model.", "model.language_model.")
+    for name, target in GEMMA.items() if name.startswith("model.")
+}  # fmt: skip
+GEMMA_TEXTS |= dict.fromkeys(("language_model.lm_head.weight", "lm_head.weight"), "head.weight")
+
 STARCODER2: dict[str, str] = LLAMA | _with_bias({
     "model.norm.weight": "norm.weight",
     f"{_BLOCK}input_layernorm.weight": "layers.*.input_norm.weight",

@@ -16,6 +16,7 @@ _BUILT_IN = {
     "GPT2LMHeadModel": "gpt2.GPT2",
     "Gemma2ForCausalLM": "gemma.Gemma2",
     "Gemma3ForCausalLM": "gemma.Gemma3",
+    "Gemma3ForConditionalGeneration": "gemma.Gemma3Texts",
     "Glm4ForCausalLM": "glm.Glm4",
     "GlmForCausalLM": "glm.Glm",
     "GptOssForCausalLM": "gpt_oss.GptOss",

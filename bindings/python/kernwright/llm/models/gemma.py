@@ -19,7 +19,7 @@ from kernwright.llm.models._layers import Attention, Embedding, GatedMLP, RMSNor
 from kernwright.llm.models.llama import Llama
 from kernwright.nn import Module
 
-__all__ = ["Gemma2", "Gemma3"]
+__all__ = ["Gemma2", "Gemma3", "Gemma3Texts"]
 
 
 class SandwichBlock(Module):
@@ -87,6 +87,16 @@ class Gemma3(Gemma2):
             qk_norm="heads", norm_dtype="float32", window=None if full else config.sliding_window,
         )  # fmt: skip
         return SandwichBlock(config, attention)
+
+
+class Gemma3Texts(Gemma3):
+    """The texts of models for texts and pictures; what reads pictures is left out."""
+
+    names: ClassVar[_names.Names] = _names.GEMMA_TEXTS
+    unread: ClassVar[tuple[str, ...]] = tuple(
+        prefix + part
+        for prefix in ("", "model.") for part in ("vision_tower.", "multi_modal_projector.")
+    )  # fmt: skip
 
 
 def _scale(config: Config) -> float:
