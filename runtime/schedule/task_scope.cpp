@@ -160,11 +160,13 @@ std::optional<PieceRequest> TaskScope::find_cut(const WorkKey& work) {
 std::unique_ptr<LaunchPieces> TaskScope::note_cut(const WorkKey& work,
                                                   std::unique_ptr<LaunchPieces> pieces) {
   const SchedulerCore::Lock lock(core_.mutex_);
-  const bool is_graph = work.second == 0;  // its pieces differ, so none tells the cost of all
   if (pieces == nullptr) {
     core_.pacer_.note_cut(work, {}, 0);
   } else {
-    core_.pacer_.note_cut(work, is_graph ? WorkKey() : pieces->next(), pieces->left());
+    // Pieces of a graph differ, so none tells the cost of all. A launch that yields is whole: what
+    // one alone took on a cool device must not end that.
+    const bool is_judged = work.second != 0 && pieces->yields_until() == 0;
+    core_.pacer_.note_cut(work, is_judged ? pieces->next() : WorkKey(), pieces->left());
   }
   return pieces;
 }

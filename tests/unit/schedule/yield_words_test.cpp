@@ -17,11 +17,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace kernwright;
@@ -164,6 +166,14 @@ TEST_CASE("yield words: a launch that nobody asks runs once") {
   Fixture fixture(observed.recorded.device);
   fixture.scheduler->result(fixture.submit(1));
   CHECK(fixture.script.log == Log{"tiles 3", "order 0"});
+}
+
+TEST_CASE("yield words: launches yield that take longer than the first one did") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  fixture.script.during = [] { std::this_thread::sleep_for(std::chrono::microseconds(500)); };
+  fixture.scheduler->result(fixture.submit(20));
+  CHECK(fixture.script.log.size() == 2 * 20);
 }
 
 TEST_CASE("yield words: a task that is cancelled after it yielded gives all back") {
