@@ -92,6 +92,23 @@ def test_fused_gradients_of_16_bits_have_no_float64():
     assert "double" not in gradient.source(kw.ones_like(y), x, z)
 
 
+@pytest.mark.parametrize("reduce", [kw.sum, kw.mean])
+def test_second_derivatives_of_fused_functions_that_reduce(reduce):
+    x, w = kw.asarray(np.linspace(0.1, 1.0, 6).reshape(2, 3)), kw.asarray([0.5, 1.0, 2.0])
+
+    def f(x, w):
+        return reduce(kw.sin(x) * w, axis=-1)
+
+    def second(f):
+        def slope(x, w):
+            return (kw.grad(lambda x, w: (f(x, w) ** 2).sum(), wrt=(0, 1))(x, w)[0] ** 2).sum()
+
+        return kw.grad(slope, wrt=(0, 1))(x, w)
+
+    for made, expected in zip(second(kw.fuse(f)), second(f), strict=True):
+        np.testing.assert_allclose(made.numpy(), expected.numpy(), rtol=1e-12)
+
+
 def test_sums_of_weights_in_bins():
     x, weights = kw.asarray([2, 0, 2, 1]), f8(0.5, -1.0, 2.0, 3.0)
     assert kw.gradcheck(lambda w: kw.bincount(x, weights=w, minlength=5), weights)

@@ -73,7 +73,7 @@ def _step_by_step(
 
     def plain(*arrays: Array) -> Any:
         everything = {**values, **dict(zip(wanted, arrays, strict=True))}
-        if isinstance(fused.function, Statements):
+        if isinstance(fused.function, (Statements, _Gradient)):
             return fused.function.computed(everything)
         return call_with(fused.function, everything)
 
@@ -87,7 +87,13 @@ class _Gradient:
 
     def __init__(self, fused: Fused, wanted: tuple[str, ...], cotangents: list[str]) -> None:
         self.function, self.wanted = recording(fused.function), wanted
-        self.cotangents = cotangents
+        self.fused, self.cotangents = fused, cotangents
+
+    def computed(self, values: dict[str, Any]) -> Any:
+        """The same of arrays, operation by operation."""
+        given = [values.pop(name) for name in self.cotangents]
+        made = tuple(_step_by_step(self.fused, values, self.wanted, given))
+        return made if len(made) > 1 else made[0]
 
     def __call__(self, **values: Any) -> Any:
         given = [values.pop(name) for name in self.cotangents]
