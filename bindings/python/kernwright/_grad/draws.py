@@ -17,6 +17,7 @@ import kernwright as kw
 from kernwright import _core
 from kernwright._core import Array, _unrecorded
 from kernwright._grad.calls import Handler, constant_handler
+from kernwright._grad.recording import Watch, forget, note_write
 from kernwright.errors import InvalidArgument
 
 _GENERATORS = 64  # that a captured function may draw from
@@ -93,6 +94,12 @@ def draw_of(generator: Any, count: int) -> Draw | None:
     return _keep((generator.seed, generator.offset, copy))
 
 
+def overwrite(out: Array) -> None:
+    """Before numbers are drawn into an array of the caller, inside of a recording."""
+    note_write(out, "a draw of random numbers")
+    forget(out)
+
+
 def take_counter(counter: Array, by: int) -> Any:
     """The handler of the places of dropout's masks."""
     if _threads.repeated is not None:
@@ -157,12 +164,12 @@ class GraphDraws:
 def in_graph(drawn: GraphDraws) -> Iterator[None]:
     """Draws of the block are recorded in a graph."""
     before, _threads.graph = _threads.graph, drawn
-    recorded = _core._set_recording(True)
+    watch = Watch()
     try:
         yield
     finally:
         _threads.graph = before
-        _core._set_recording(recorded)
+        del watch
 
 
 def handlers() -> dict[Any, Handler]:

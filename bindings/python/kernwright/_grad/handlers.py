@@ -62,7 +62,6 @@ REFUSED: dict[Any, str] = {
     # Gradients by kernels: a second derivative would need theirs.
     _core._activate_backward: "the gradient of an activation",
     _core._attention_backward: "the gradient of attention()",
-    _core._blend_tensors: "the average of parameters",
     _core._bias_activate_backward: "the gradient of bias_activation()",
     _core._embedding_backward: "the gradient of embedding()",
     _core._gate_backward: "the gradient of a gated activation",
@@ -76,9 +75,21 @@ REFUSED: dict[Any, str] = {
 WRITING: dict[Any, str] = {
     _core._append_cache: "kw.nn.append_cache()",
     _core._append_qkv: "kw.nn.append_qkv()",
-    _core._optimizer_step: "a step of an optimiser",
-    _core._scale_tensors: "kw.optim.clip_gradients()",
 }
+# What these write, by their arguments: no gradients, which are read.
+WRITING_SOME: dict[Any, tuple[str, Any]] = {
+    _core._blend_tensors: ("a sum or an average of parameters", lambda to, *_: to),
+    _core._optimizer_step: ("a step of an optimiser", lambda *part: _stepped(part)),
+    _core._optimizer_steps: (
+        "a step of an optimiser", lambda parts, _: [_stepped(part) for part in parts]
+    ),
+    _core._scale_tensors: ("kw.optim.clip_grad_norm()", lambda tensors, _: tensors),
+}  # fmt: skip
+
+
+def _stepped(part: Any) -> list[Any]:
+    """Parameters, states and masters of (rule, parameters, gradients, states, masters, options)."""
+    return [part[1], *part[3:7]]
 
 
 # Functions with a rule that returns pairs, and how errors call them.
@@ -189,6 +200,8 @@ def _table() -> dict[Any, Handler | Rule]:
         table[function] = Rule(rule, said, joint, handler, "out", _NO_POSITION)
     for function, said in WRITING.items():
         table[function] = writes.writing(function, said)
+    for function, (said, written) in WRITING_SOME.items():
+        table[function] = writes.writing(function, said, written)
     for function in CONSTANT:
         table[function] = constant_handler(function)
     for name, function in vars(_core).items():

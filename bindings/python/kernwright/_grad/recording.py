@@ -116,9 +116,25 @@ class _Threads(threading.local):
         self.columns: tuple[Array, Array] | None = None  # a gradient and its sums over all rows
         self.extents: list[list[tuple[int, int]]] = []  # of blocks told of each write
         self.watched: weakref.WeakSet[Recording] = weakref.WeakSet()  # those with values to guard
+        self.reasons: list[None] = []  # to look at operations outside of recordings
 
 
 _threads = _Threads()
+
+
+class Watch:
+    """While it lives, operations of the thread that made it are looked at as in a recording, so
+    that recordings that are over, and graphs, are told of writes."""
+
+    def __init__(self) -> None:
+        self.reasons = _threads.reasons
+        self.reasons.append(None)
+        _set_recording(True)
+
+    def __del__(self) -> None:
+        self.reasons.pop()
+        if self.reasons is _threads.reasons and not self.reasons and not recordings():
+            _set_recording(False)
 
 
 @contextmanager
@@ -134,7 +150,7 @@ def recorded() -> Iterator[Recording]:
         _set_recordings(each for each in recordings() if each is not recording)
         recording.close()
         recording.leaves.clear()
-        _set_recording(before)
+        _set_recording(before if recordings() else bool(_threads.reasons))
 
 
 class unrecorded:

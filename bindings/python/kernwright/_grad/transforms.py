@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import operator
-import threading
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import kernwright as kw
-from kernwright._core import Array, _Node, _set_recording
+from kernwright._core import Array, _Node
 from kernwright._grad import draws, handlers, nests
 from kernwright._grad.backward import gradients
 from kernwright._grad.recording import (
     Place,
     Recording,
+    Watch,
     note_joint,
     recorded,
     recordings,
@@ -126,7 +126,7 @@ def vjp(f: Callable[..., Any], *xs: Any) -> tuple[Any, Callable[[Any], tuple[Any
         result = f(*given)
         places = [recording.place(each) for each in nests.arrays(result)]
     specs = [(each.shape, each.dtype) for each in nests.arrays(result)]
-    nodes, watch = list(found), _Watch()
+    nodes, watch = list(found), Watch()
 
     def back(cotangent: Any) -> tuple[Any, ...]:
         assert watch
@@ -401,15 +401,3 @@ def _place_of_loss(recording: Recording, loss: Any) -> Place | None:
     if not nests.is_real_or_complex(loss.dtype) or loss.dtype.kind == "c":
         raise ArgumentError(f"the loss is of {loss.dtype}, and must be a real number with a point")
     return recording.place(loss)
-
-
-class _Watch:
-    """As long as it lives, writes of this thread are seen by recordings that are over."""
-
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
-        _set_recording(True)
-
-    def __del__(self) -> None:
-        if threading.get_ident() == self.thread and not recordings():
-            _set_recording(False)

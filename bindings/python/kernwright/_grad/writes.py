@@ -119,12 +119,12 @@ def overwriting(function: Any, call: str) -> Handler:
     return handler
 
 
-def writing(function: Any, call: str) -> Handler:
-    """A function that may write into any array among its arguments, without a gradient."""
+def writing(function: Any, call: str, targets: Callable[..., Any] = lambda *args: args) -> Handler:
+    """A function without a gradient that may write into the arrays of targets(*args)."""
     refused = refused_handler(function, call)
 
     def handler(*args: Any, **kwargs: Any) -> Any:
-        for each in members((*args, *kwargs.values())):
+        for each in members((*targets(*args), *kwargs.values())):
             if isinstance(each, Array):
                 note_write(each, call)
         return refused(*args, **kwargs)

@@ -130,6 +130,10 @@ class RandomSequence:
         return target
 
     def _target(self, shape: Any, dtype: Any, out: Any, device: Any) -> _core.Array:
+        if isinstance(out, _core.Array) and _core._is_recording():
+            from kernwright._grad.draws import overwrite
+
+            overwrite(out)
         if out is None:
             if device is None and self._counter is not None:
                 device = self._counter.device
