@@ -170,6 +170,18 @@ def test_slow_and_large_heads_and_bodies(model):
         assert exchange(c.port, two + two.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
 
 
+def test_a_client_that_sends_all_before_it_reads_gets_the_refusal(model):
+    """Of a body several times as large as the bound and as the buffers of connections."""
+    head = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
+    size = 24 * 2**20
+    with serving(WritingEngine(model, "x"), limits=Limits(body=size // 3)) as c:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=30) as s:
+            s.sendall(head % (CHAT.encode(), size) + b"a" * size)
+            assert s.recv(65536).startswith(b"HTTP/1.1 413 ")
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")  # the connection goes on
+            assert s.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
 def written(answer):
     """The content of a streamed answer, and whether it has its end."""
     events = re.findall(rb"data: (\{.*\})\n", answer)

@@ -88,6 +88,8 @@ class Engine:
         self._model, self._deterministic = model, deterministic
         if queue_limit is not None:
             _require_whole("queue_limit", queue_limit, 1)
+        if max_tokens_per_step is not None:
+            _require_whole("max_tokens_per_step", max_tokens_per_step, 1)
         if step_limit is not None:
             _require_seconds("step_limit", step_limit)
         engine = size.engine(
