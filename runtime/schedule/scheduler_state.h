@@ -44,6 +44,7 @@ class SchedulerState {
     Qos qos;
     std::vector<TaskPointer> issued;  ///< in the order of the ends; has room for all of `load`
     std::size_t load = 0;             ///< tasks that run on it
+    bool keeps_up = false;            ///< few tasks were left when the last ones ended
     /// One thread at a time records an end and adds the task. Taken before `mutex_`.
     std::unique_ptr<std::mutex> ending = std::make_unique<std::mutex>();
   };

@@ -11,6 +11,7 @@
 namespace kernwright::schedule {
 namespace {
 
+constexpr std::size_t kFewTasks = 2;
 constexpr std::chrono::microseconds kFresh(400);  ///< the age of a look that spares another one
 
 /// Without memory for the names of those that ended they are asked again later.
@@ -124,6 +125,7 @@ bool SchedulerCore::reap(bool waits) {
       }
       for (Lane& lane : lanes_) {
         std::erase_if(lane.issued, [](const TaskPointer& task) { return task->is_reaped_; });
+        lane.keeps_up = lane.issued.size() <= kFewTasks;
       }
     }
     over.leave_content();  // before another thread finds that no task is left to end

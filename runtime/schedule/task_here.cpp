@@ -63,10 +63,11 @@ void TaskHere::begin() {
   {
     const SchedulerCore::Lock lock(core_->mutex_);
     core_->note(*task_, TaskState::running, {}, core_->clock->now());
-    // Behind a task of the same stream its time begins with the end of that one.
-    const auto& issued = core_->lanes_[task_->lane_].issued;
-    has_begin = issued.empty() || issued.back()->is_paced_;
-    if (!has_begin) before_it = issued.back()->end_;
+    // Behind a task of the same stream its time begins with the end of that one. A device that
+    // keeps up has probably seen that: it is not asked.
+    const auto& lane = core_->lanes_[task_->lane_];
+    has_begin = lane.issued.empty() || lane.keeps_up || lane.issued.back()->is_paced_;
+    if (!has_begin) before_it = lane.issued.back()->end_;
     if (task_->ready_) before.push_back(*task_->ready_);
     for (const TaskPointer& other : task_->after_) {
       if (!other->is_over() && other->end_ && other->lane_ != task_->lane_) {
