@@ -139,6 +139,7 @@ def test_the_settings_beside_them_are_right(name):
         (lambda: kw.nn.Experts(16, 8, 4, 2, activation="swish"), "activation is 'swish'"),
         (lambda: kw.nn.Experts(16, 8, 4, 2, scores="max"), "'softmax' or 'sigmoid', not 'max'"),
         (lambda: kw.nn.Experts(16, 8, 4, 5), "num_experts_per_token is from 1 to 4, got 5"),
+        (lambda: kw.nn.MultiHeadAttention(8, 2, dtype="float64"), "float32, got float64"),
         (lambda: kw.nn.Rope(7), "dim of Rope is even, got 7"),
         (lambda: kw.nn.MultiHeadAttention(16, 2, rope=kw.nn.Rope(16)), "16 elements turns heads"),
         (lambda: kw.nn.GroupNorm(3, 4), "num_groups divides num_channels, got 3 and 4"),

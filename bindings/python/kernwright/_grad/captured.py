@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import math
 import types
@@ -74,6 +75,11 @@ def captured(
     """
     if not callable(f):
         raise ArgumentError(f"kw.captured() takes a function, got {type(f).__name__}")
+    if any(kind(f) for kind in _NO_FUNCTIONS):
+        raise ArgumentError(
+            f"kw.captured() takes a function that is done when it returns: {f.__name__}() is async "
+            "or has a yield"
+        )
     if pool is not None and not isinstance(pool, GraphPool):
         raise ArgumentError(
             f"kw.captured(pool=) takes a kw.GraphPool or None, got {type(pool).__name__}"
@@ -175,6 +181,10 @@ class _Call:
 
 
 _BY_VALUE = (str, bytes, bool, type(None), np.dtype, np.generic, type, int, float, complex)
+_TOLD = (*_BY_VALUE, dict, list, tuple)
+_NO_FUNCTIONS = (
+    inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction,
+)  # fmt: skip
 
 
 def is_number(value: Any) -> bool:
@@ -195,11 +205,19 @@ def _state_of(module: Any, held: list[Any]) -> list[Any]:
     """What a module computes with besides the numbers in its parameters."""
     found: list[Any] = []
     for _, each in module.named_modules():
-        plain = [(k, v) for k, v in vars(each).items() if isinstance(v, _BY_VALUE)]
+        plain = [(k, _plain(v)) for k, v in vars(each).items() if isinstance(v, _TOLD)]
         found += [each.training, each._frozen, repr(plain)]
     arrays = [array for _, array in module.named_parameters()]
     held += arrays
     return [*found, *(id(array) for array in arrays)]
+
+
+def _plain(value: Any) -> Any:
+    """What a module's attribute has of numbers and texts, in dicts and lists, too."""
+    members = nests.children(value)
+    if members is None:
+        return value if isinstance(value, _BY_VALUE) else None
+    return [(key, _plain(each)) for key, each in members if isinstance(each, _TOLD)]
 
 
 class _Plan:

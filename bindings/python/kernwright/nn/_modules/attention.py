@@ -71,7 +71,8 @@ class MultiHeadAttention(Module):
     `num_kv_heads` below `num_heads` is grouped-query attention; `head_dim` is dim / num_heads
     unless given. `rope` turns queries and keys, `qk_norm` puts an RMSNorm over each of their heads
     first (q_norm, k_norm). `window`, `soft_cap`, `scale`: see kw.nn.attention(). `sinks` adds a
-    parameter of one logit for each head, which has no value.
+    parameter of one logit for each head, which has no value. `dtype` is float16, bfloat16 or
+    float32.
 
     >>> attention = kw.nn.MultiHeadAttention(64, 4, 2, rope=kw.nn.Rope(16), is_causal=True)
     >>> attention(kw.ones((1, 5, 64))).shape
@@ -105,6 +106,7 @@ class MultiHeadAttention(Module):
         options = {"dtype": dtype, "device": device}
         of_q, of_k, of_v, of_o = seeds(seed, 4)
         self.q_proj = Linear(dim, num_heads * width, bias, seed=of_q, **options)
+        settings.require_float(self.q_proj.weight, ("float16", "bfloat16", "float32"))
         self.k_proj = Linear(dim, kv_heads * width, bias, seed=of_k, **options)
         self.v_proj = Linear(dim, kv_heads * width, bias, seed=of_v, **options)
         self.o_proj = Linear(num_heads * width, dim, bias, seed=of_o, **options)
