@@ -76,11 +76,11 @@ py::tuple attention(bool decode, py::handle query, py::handle key, py::handle va
 
 py::tuple paged_attention(py::handle query, py::handle key, py::handle value,
                           const std::vector<py::object>& arrays, std::optional<double> scale,
-                          double soft_cap, std::int64_t left, bool wants_lse,
+                          double soft_cap, std::int64_t left, std::int64_t right, bool wants_lse,
                           std::int64_t most_queries, const std::optional<AttentionTargets>& out) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key_cache");
   const Array v = array_operand(value, "value_cache");
-  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left};
+  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
   options.wants_lse = wants_lse;
   options.most_queries = most_queries;
   read_attention_targets(options, out);

@@ -124,7 +124,6 @@ Attended paged_attention(const Array& query, const Array& key, const Array& valu
   AttentionOptions paged = options;
   paged.function = "paged_attention";
   paged.bottom = true;
-  paged.right = 0;
   if (!paged.q_starts || !paged.k_lengths || !paged.page_table) {
     throw ArgumentError("paged_attention takes query_starts, lengths and page_table");
   }

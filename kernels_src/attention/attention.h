@@ -68,7 +68,8 @@ Attended decode_attention(const Array& query, const Array& key, const Array& val
 /// queries (tokens, heads, dim): sequence i has those from q_starts[i] to q_starts[i + 1], the last
 /// ones of its k_lengths[i] tokens. Caches are pages, with page_table. Tokens behind the last start
 /// give 0, as do those that see no key. Options: q_starts, k_lengths, page_table (all three),
-/// most_queries, scale, soft_cap, left, sinks, k_scales, v_scales, wants_lse.
+/// most_queries, scale, soft_cap, left, right (0 under a causal mask, -1 without one), sinks,
+/// k_scales, v_scales, wants_lse.
 Attended paged_attention(const Array& query, const Array& key, const Array& value,
                          const AttentionOptions& options, const Stream& stream = {});
 

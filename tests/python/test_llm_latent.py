@@ -15,7 +15,8 @@ OPTIONS = {"max_tokens": 6, "ignore_eos": True, "logprobs": 0}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("latent") / "m", "deepseek_v2", dtype="float32")
+    folder = tmp_path_factory.mktemp("latent") / "m"
+    return written(folder, "deepseek_v2", dtype="float32", max_position_embeddings=256)
 
 
 def log_chances(model, tokens, **options):
@@ -63,6 +64,29 @@ def test_adapters_of_what_is_absorbed(folder, tmp_path):
         made = model.generate(PROMPTS, **OPTIONS, adapter=name)
         assert [m.logprobs for m in made] != [m.logprobs for m in plain]
     assert_whole(model)
+
+
+@pytest.mark.parametrize("adapter", [None, "a"])
+def test_long_prompts_in_parts(folder, tmp_path, adapter):
+    """New tokens of a part attend to each other by the keys and values of all heads, and to earlier
+    ones by what is kept."""
+    model = llm.load(folder)
+    if adapter is not None:
+        shapes = shapes_of(fields_of("deepseek_v2"))
+        modules = {
+            name.removesuffix(".weight"): shape
+            for name, shape in shapes.items() if "kv_b_proj" in name
+        }  # fmt: skip
+        adapter_written(tmp_path / "a", modules, rank=5, std=0.1)
+        model.load_adapter(tmp_path / "a")
+    prompt = [int(each) for each in np.random.default_rng(2).integers(3, 60, 150)]
+    with llm.Engine(model, max_rows=1, max_tokens_per_step=64) as engine:
+        found = [engine.submit(p, adapter=adapter, **OPTIONS).result() for p in (prompt, [5, 6])]
+    for tokens, made in zip((prompt, [5, 6]), found, strict=True):
+        chances = log_chances(model, tokens + made.tokens, adapter=adapter)[len(tokens) - 1 : -1]
+        for row, token, each in zip(chances, made.tokens, made.logprobs, strict=True):
+            assert abs(row[token] - each.logprob) < 1e-4
+            assert row.max() - row[token] < 1e-4
 
 
 def test_bytes_of_a_token(folder):
@@ -114,5 +138,21 @@ def test_queries_and_keys_of_576_elements(packed):
                 made[first + i].astype("float32").numpy(), expected, atol=2e-2
             )
         first += new
+    if packed:  # earlier tokens alone, of sequences with 16 and none
+        made, sums = kw.nn.paged_attention(
+            q, kept, values, kw.asarray(table), kw.asarray([16, 0], "int32"), starts, scale=0.1,
+            is_causal=False, return_lse=True,
+        )  # fmt: skip
+        seen = kept.astype("float32").numpy()[4, :, 0].astype(np.float64)
+        scores = rows[0] @ seen.T * 0.1
+        weights = np.exp(scores)
+        expected = weights @ seen[:, 256:512] / weights.sum(-1, keepdims=True)
+        np.testing.assert_allclose(made[0].astype("float32").numpy(), expected, atol=2e-2)
+        np.testing.assert_allclose(sums[:, 0].numpy(), np.log(np.exp(scores).sum(-1)), atol=2e-2)
+        assert not made[21:].numpy().any() and np.isneginf(sums[:, 21:].numpy()).all()
+        with pytest.raises(kw.errors.ArgumentError, match="is_causal is True, or False without"):
+            kw.nn.paged_attention(
+                q, kept, values, kw.asarray(table), sizes, starts, is_causal=False, window=3
+            )
     with pytest.raises(kw.InvalidArgument, match="head_dim is at most 256"):
         kw.nn.attention(q[None], q[None], q[None])

@@ -37,6 +37,7 @@ def _paged_attention(
     scale: float | None,
     soft_cap: float,
     left: int,
+    right: int,
     wants_lse: bool,
     most_queries: int,
     out: _Targets | None,

@@ -12,6 +12,7 @@ from kernwright.llm._step import Rotation, Step
 __all__ = ["LayerCache", "PagedStep"]
 
 _WIDEST_VALUES = 256  # elements in one call of attention
+_LONG_CHUNK = 64  # new tokens of a row
 
 
 class LayerCache(NamedTuple):
@@ -34,8 +35,9 @@ class PagedStep(Step):
     """
 
     def __init__(
-        self, arrays: Mapping[str, Array], caches: Sequence[LayerCache], watched: Sequence[int] = ()
-    ) -> None:
+        self, arrays: Mapping[str, Array], caches: Sequence[LayerCache],
+        watched: Sequence[int] = (), deterministic: bool = False,
+    ) -> None:  # fmt: skip
         self.tokens, self.positions = arrays["tokens"], arrays["positions"]
         self._watched = watched
         self.states: dict[int, Array] = {}
@@ -45,6 +47,8 @@ class PagedStep(Step):
             pages, page = caches[0].keys.shape[:2]
             self.longest = page * min(pages, arrays["page_table"].shape[1])
         self._is_decoding = self.tokens.shape == arrays["lengths"].shape
+        self._deterministic = deterministic
+        self._earlier: Array | None = None  # lengths without the new tokens
         self._rotations: dict[int, Array | None] = {0: None}
 
     def attend(
@@ -86,34 +90,62 @@ class PagedStep(Step):
         """Whether a layer of latent attention has one vector of each token in its pages."""
         return self._caches[layer].values is None
 
-    def attend_latent(
-        self, layer: int, q: Array, latent: Array, turned: Array, *, scale: float
-    ) -> Array:
-        """Attention with one key for all heads: latent (tokens, rank) and turned (tokens, r), both
-        kept. The latent vector is the value, too. q (tokens, heads, rank + r), the
-        result is (tokens, heads, rank)."""
-        keys, arrays, rank = self._caches[layer].keys, self.arrays, latent.shape[1]
-        table = arrays["page_table"]
+    @property
+    def has_long_chunks(self) -> bool:
+        """Whether most new tokens are parts of prompts, so that keys and values of all heads pay
+        among them. Never in deterministic steps: their results do not depend on such parts."""
+        rows = self.arrays["lengths"].shape[0]
+        return not self._deterministic and self.tokens.shape[0] >= _LONG_CHUNK * rows
+
+    def keep_latent(self, layer: int, latent: Array, turned: Array) -> None:
+        """Writes the vectors of new tokens, latent (tokens, rank) and turned (tokens, r), to the
+        pages."""
+        keys, rank = self._caches[layer].keys, latent.shape[1]
         new_latent, new_turned = (
             x[:, None, None] if self._is_decoding else x[:, None] for x in (latent, turned)
         )
         kw.nn.append_cache(
             new_latent, new_turned, keys[..., :rank], keys[..., rank:], self.positions,
-            page_table=table, token_rows=None if self._is_decoding else arrays["token_rows"],
+            page_table=self.arrays["page_table"],
+            token_rows=None if self._is_decoding else self.arrays["token_rows"],
         )  # fmt: skip
-        made = []
-        for begin in range(0, rank, _WIDEST_VALUES):
-            values = keys[..., begin : min(begin + _WIDEST_VALUES, rank)]
-            if self._is_decoding:
-                each = kw.nn.decode_attention(
-                    q[:, :, None], keys, values, arrays["lengths"], page_table=table, scale=scale
-                )[:, :, 0]
-            else:
-                each = kw.nn.paged_attention(
-                    q, keys, values, table, arrays["lengths"], arrays["query_starts"], scale=scale
-                )
-            made.append(each)
-        return made[0] if len(made) == 1 else kw.concat(made, axis=-1)
+
+    def attend_latent(self, layer: int, q: Array, rank: int, *, scale: float) -> Array:
+        """Attention with one key for all heads, the kept vectors, and their first `rank` elements
+        as values. q (tokens, heads, rank + r), the result is (tokens, heads, rank)."""
+        keys, arrays = self._caches[layer].keys, self.arrays
+        table, lengths = arrays["page_table"], arrays["lengths"]
+        if not self._is_decoding:
+            starts = arrays["query_starts"]
+            return _joined([
+                kw.nn.paged_attention(q, keys, each, table, lengths, starts, scale=scale)
+                for each in _value_parts(keys, rank)
+            ])  # fmt: skip
+        return _joined([
+            kw.nn.decode_attention(
+                q[:, :, None], keys, each, lengths, page_table=table, scale=scale
+            )[:, :, 0]
+            for each in _value_parts(keys, rank)
+        ])  # fmt: skip
+
+    def attend_earlier(
+        self, layer: int, q: Array, rank: int, *, scale: float
+    ) -> tuple[Array, Array]:
+        """attend_latent() of the tokens in front of the new ones alone, and the logarithms of the
+        sums, (heads, tokens)."""
+        keys, arrays = self._caches[layer].keys, self.arrays
+        starts = arrays["query_starts"]
+        if self._earlier is None:
+            self._earlier = arrays["lengths"] - (starts[1:] - starts[:-1])
+        made, sums = [], None
+        for each in _value_parts(keys, rank):
+            part, sums = kw.nn.paged_attention(
+                q, keys, each, arrays["page_table"], self._earlier, starts, scale=scale,
+                is_causal=False, return_lse=True,
+            )  # fmt: skip
+            made.append(part)
+        assert sums is not None
+        return _joined(made), sums
 
     def observe(self, layer: int, x: Array) -> None:
         if layer in self._watched:
@@ -132,3 +164,15 @@ class PagedStep(Step):
     def select(self, x: Array) -> Array:
         self._has_selected = True
         return x if self._is_decoding else kw.take(x, self.arrays["last"], axis=0)
+
+
+def _value_parts(keys: Array, rank: int) -> list[Array]:
+    """The first `rank` elements of keys, in parts that one call gives."""
+    return [
+        keys[..., begin : min(begin + _WIDEST_VALUES, rank)]
+        for begin in range(0, rank, _WIDEST_VALUES)
+    ]
+
+
+def _joined(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else kw.concat(parts, axis=-1)

@@ -87,7 +87,7 @@ class Recorder:
         # Rows that pad a table of tokens are never sampled.
         drafter = self._drafter
         watched = () if drafter is None else drafter.watched
-        paged = PagedStep(arrays, self._caches, watched)
+        paged = PagedStep(arrays, self._caches, watched, self._deterministic)
         logits = self._logits(paged, arrays["adapters"], adapters)
         if drafter is not None and watched:
             drafter.keep(paged, arrays["slots"])

@@ -29,6 +29,7 @@ def paged_attention(
     lengths: Any,
     query_starts: Any,
     *,
+    is_causal: bool = True,
     max_queries: int | None = None,
     scale: float | None = None,
     window: int | None = None,
@@ -57,6 +58,8 @@ def paged_attention(
       page_table[i, t // page size].
     - lengths int32 (sequences,), query_starts int32 (sequences + 1,), from 0 on and not falling.
       They are read on the device: a recorded call may be replayed with others.
+    - is_causal=False: each token sees all `lengths` tokens of its sequence, which then need not be
+      among them: the pages of what came before.
     - max_queries: at least the new tokens of every sequence. Where few are known to be new, blocks
       share the context, as in decode_attention(). Tokens of a sequence beyond it are not written.
     - scale, soft_cap, sinks, out and return_lse (float32 (heads, tokens)) are those of attention().
@@ -73,6 +76,10 @@ def paged_attention(
     >>> kw.nn.paged_attention(q, pages, pages, table, lengths, starts)[2, 0, :2].numpy().tolist()
     [1.0, 1.0]
     """
+    if not isinstance(is_causal, bool) or (window is not None and not is_causal):
+        raise ArgumentError(
+            f"paged_attention: is_causal is True, or False without a window, got {is_causal!r:.60}"
+        )
     for name, number in (("window", window), ("max_queries", max_queries)):
         if number is not None and (not isinstance(number, int) or number < 1):
             raise ArgumentError(f"paged_attention: {name} is a number of tokens, got {number!r}")
@@ -85,6 +92,7 @@ def paged_attention(
         scale,
         soft_cap or 0.0,
         -1 if window is None else min(window, 2**62) - 1,
+        0 if is_causal else -1,
         return_lse,
         max_queries or 0,
         targets,

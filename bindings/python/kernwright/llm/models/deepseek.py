@@ -22,6 +22,8 @@ from kernwright.nn import Module
 
 __all__ = ["DeepseekV2"]
 
+_NO_KEYS = -1e30  # in place of the logarithm of 0
+
 
 class LatentAttention(Module):
     """Keys and values are products of a latent vector of `kv_lora_rank` numbers a token; one
@@ -63,45 +65,73 @@ class LatentAttention(Module):
             q[..., plain:], shared.reshape((count, 1, self._turned)), cos, sin,
             positions=step.positions, interleaved=interleaved,
         )  # fmt: skip
-        if isinstance(step, PagedStep) and step.keeps_latent(self._layer):
-            y = self._absorbed(step, q[..., :plain], q_turned, latent, k_turned)
+        q = q[..., :plain]
+        if not isinstance(step, PagedStep) or not step.keeps_latent(self._layer):
+            keys, values = self._keys_and_values(latent, k_turned)
+            values = kw.pad(values, ((0, 0), (0, 0), (0, keys.shape[-1] - self._value)))
+            y = step.attend(
+                self._layer, kw.concat([q, q_turned], axis=-1), keys, values, scale=self._scale
+            )[..., : self._value]
         else:
-            y = self._by_heads(step, q[..., :plain], q_turned, latent, k_turned)
+            step.keep_latent(self._layer, latent, k_turned[:, 0])
+            y = self._over_pages(step, q.copy(), q_turned, latent, k_turned)
         return self.out(y.reshape((count, -1)), **options)
 
-    def _by_heads(
-        self, step: Step, q: Array, q_turned: Array, latent: Array, k_turned: Array
-    ) -> Array:
-        """(tokens, heads, values): keys and values of all heads are made."""
-        count, plain = q.shape[0], self._plain
-        kv = self.kv_up(latent).reshape((count, self._heads, -1))
-        k_turned = kw.broadcast_to(k_turned, (count, self._heads, self._turned))
-        values = kw.pad(kv[..., plain:], ((0, 0), (0, 0), (0, plain + self._turned - self._value)))
-        y = step.attend(
-            self._layer, kw.concat([q, q_turned], axis=-1),
-            kw.concat([kv[..., :plain], k_turned], axis=-1), values, scale=self._scale,
-        )  # fmt: skip
-        return y[..., : self._value]
+    def _keys_and_values(self, latent: Array, turned: Array) -> tuple[Array, Array]:
+        """Those of all heads, (tokens, heads, elements)."""
+        kv = self.kv_up(latent).reshape((latent.shape[0], self._heads, -1))
+        turned = kw.broadcast_to(turned, (latent.shape[0], self._heads, self._turned))
+        return kw.concat([kv[..., : self._plain], turned], axis=-1), kv[..., self._plain :]
 
-    def _absorbed(
+    def _over_pages(
         self, step: PagedStep, q: Array, q_turned: Array, latent: Array, k_turned: Array
     ) -> Array:
-        """The same from the latent vectors: weights of keys are multiplied into queries, those of
-        values into results. So pages hold one vector of each token for all heads."""
+        """(tokens, heads, values). Pages hold one vector of each token for all heads: weights of
+        keys are absorbed into queries, those of values into results. In long chunks that is done
+        for earlier tokens alone."""
         weights = self.kv_up.numbers(q).reshape((self._heads, -1, self._rank))
-        adapters, q = self.kv_up.adapters, q.copy()
-        wide = kw.matmul(q.transpose(1, 0, 2), weights[:, : self._plain]).transpose(1, 0, 2).copy()
-        if adapters is not None:
-            adapters.add_heads(q, wide, 0, transposed=True)
-        y = step.attend_latent(
-            self._layer, kw.concat([wide, q_turned], axis=-1), latent, k_turned[:, 0],
-            scale=self._scale,
+        wide = kw.concat([self._absorbed(q, weights), q_turned], axis=-1)
+        if not step.has_long_chunks:
+            y = step.attend_latent(self._layer, wide, self._rank, scale=self._scale)
+            return self._values_of(y, weights)
+        keys, values = self._keys_and_values(latent, k_turned)
+        starts = step.arrays["query_starts"]
+        new, new_sums = kw.nn.attention(
+            kw.concat([q, q_turned], axis=-1), keys, values, is_causal=True, scale=self._scale,
+            cu_seqlens_q=starts, cu_seqlens_k=starts, return_lse=True,
         )  # fmt: skip
-        values = kw.matmul(y.transpose(1, 0, 2), weights[:, self._plain :].mT)
-        made = values.transpose(1, 0, 2).copy()
-        if adapters is not None:
-            adapters.add_heads(y, made, self._plain, transposed=False)
+        y, sums = step.attend_earlier(self._layer, wide, self._rank, scale=self._scale)
+        values = self._values_of(y, weights)
+        made: Array = merged(new, values, _by_tokens(new_sums), _by_tokens(sums))
+        return made.astype(new.dtype)
+
+    def _absorbed(self, q: Array, weights: Array) -> Array:
+        """Queries (tokens, heads, plain) times the weights of keys: (tokens, heads, rank)."""
+        made = kw.matmul(q.transpose(1, 0, 2), weights[:, : self._plain]).transpose(1, 0, 2).copy()
+        if self.kv_up.adapters is not None:
+            self.kv_up.adapters.add_heads(q, made, 0, transposed=True)
         return made
+
+    def _values_of(self, y: Array, weights: Array) -> Array:
+        """Sums of latent vectors (tokens, heads, rank) times the weights of values."""
+        made = kw.matmul(y.transpose(1, 0, 2), weights[:, self._plain :].mT)
+        made = made.transpose(1, 0, 2).copy()
+        if self.kv_up.adapters is not None:
+            self.kv_up.adapters.add_heads(y, made, self._plain, transposed=False)
+        return made
+
+
+@kw.fuse
+def merged(new: Any, earlier: Any, new_sums: Any, sums: Any) -> Any:
+    """Attention over two parts of the keys, by the logarithms of their sums; 0 where both are
+    none."""
+    share = 1.0 / (1.0 + kw.exp(kw.maximum(sums, _NO_KEYS) - kw.maximum(new_sums, _NO_KEYS)))
+    return earlier + (new - earlier) * share
+
+
+def _by_tokens(sums: Array) -> Array:
+    """(tokens, heads, 1) of (heads, tokens)."""
+    return sums.mT[..., None]
 
 
 class SharedExperts(Module):
