@@ -6,16 +6,15 @@ Usage: python bench/schedule.py [--parts latency,start,shares,submit,await,evict
 latency: the step of a decoder with 1 B parameters (bfloat16, one row, a graph), begun at random
 every 5 ms, beside endless products of 8192^3: the 50th and 99th percentile of the time from a
 request to its end, and the products a second. Beside the scheduler: one stream for both, streams
-with priorities, the same in torch, and the products in another process. start: see
-schedule_start.py. shares: products of 4096^3 by tenants with shares. submit: a small kernel plain
-and as a task. await: a kernel of 10 us in asyncio. evict: 8 GB to the host and back. Each result is
+with priorities, partitions of 8 multiprocessors and of the rest, the same in torch, and the
+products in another process. start: see schedule_start.py. shares: products of 4096^3 by tenants
+with shares. submit, await: see schedule_submit.py. evict: 8 GB to the host and back. Each result is
 checked. On the simulated device sizes are small and times mean nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import pathlib
 import random
@@ -28,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import schedule_start
+import schedule_submit
 
 import harness
 import kernwright as kw
@@ -163,6 +163,30 @@ def on_streams(decoder: Decoder, seconds: float, urgent: kw.Stream, low: kw.Stre
     return beside(load, work, step, seconds)
 
 
+def in_partitions(decoder: Decoder, seconds: float) -> Any:
+    """The graph is replayed on the multiprocessors of the stream that it was captured on."""
+    small, rest = kw.current_device().partitions([8, None])
+    urgent, graph = small.stream(), kw.Graph()
+    with graph.capture(urgent):
+        y = decoder.run()
+    graph.launch(urgent)
+    urgent.synchronize()
+    expected = y.numpy()
+    load = Products(PRODUCT)
+
+    def work() -> None:
+        with rest.stream():
+            load.loop()
+
+    def step() -> None:
+        graph.launch(urgent)
+        urgent.record().synchronize()
+
+    row = beside(load, work, step, seconds)
+    assert np.array_equal(y.numpy(), expected), "a step in a partition has other results"
+    return row
+
+
 def scheduled(decoder: Decoder, seconds: float, **options: Any) -> Any:
     load = Products(PRODUCT)
     with kw.schedule.Scheduler(**options) as scheduler:
@@ -287,6 +311,7 @@ def latency(seconds: float) -> dict[str, Any]:
         )
     rows["one stream"] = on_streams(decoder, seconds, urgent, urgent)
     rows["priority streams"] = on_streams(decoder, seconds, urgent, kw.Stream(0))
+    rows["partitions 8/124"] = in_partitions(decoder, seconds)
     if not SIMULATED:
         rows["two processes"] = two_processes(step, seconds)
         with contextlib.suppress(ImportError):
@@ -344,101 +369,6 @@ def share_rows(shares: tuple[float, ...], seconds: float) -> dict[str, Any]:
     }
 
 
-def submit_cost() -> dict[str, Any]:
-    kernel = kw.kernel("__global__ void add(float* x) { x[threadIdx.x] += 1; }")
-    x = kw.zeros(32)
-    bound = kernel[1, 32]
-    calls = 20 if SIMULATED else 2000
-    done = [0]
-    with kw.schedule.Scheduler() as scheduler, kw.Stream() as stream:
-        submit = scheduler.submit
-        event = kw.Event()
-
-        def settle() -> None:
-            scheduler.drain()
-            kw.synchronize()
-
-        def nothing() -> None:
-            pass
-
-        rows: dict[str, Any] = dict(
-            harness.alternate(
-                {
-                    "plain": lambda: bound(x),
-                    "task": lambda: submit(bound, x),
-                    "burstable task": lambda: submit(bound, x, qos="burstable"),
-                    # The parts of a task: a question, an event, and what is left without a launch.
-                    "query of a stream": lambda: stream.done,
-                    "event": lambda: event.record(stream),
-                    "task without a launch": lambda: submit(nothing),
-                },
-                settle, calls, rounds=3 if SIMULATED else 9,
-            )
-        )  # fmt: skip
-        begin, thread, process = time.perf_counter(), time.thread_time(), time.process_time()
-        for _ in range(10 * calls):
-            submit(bound, x)
-        rows["processor_us"] = round((time.thread_time() - thread) / calls * 1e5, 3)
-        rows["submissions_per_second"] = round(10 * calls / (time.perf_counter() - begin))
-        scheduler.drain()
-        rows["tasks_per_second"] = round(10 * calls / (time.perf_counter() - begin))
-        rows["processor_us_of_all_threads"] = round(
-            (time.process_time() - process) / calls * 1e5, 3
-        )
-        counts = scheduler.stats()["classes"]
-        done[0] = sum(row["done"] for row in counts.values())
-        assert done[0] == sum(row["submitted"] for row in counts.values())
-    rows["over_plain_us"] = round(rows["task"]["median"] - rows["plain"]["median"], 3)
-    return rows
-
-
-SPIN = """__global__ void spin(long long ns) {
-    long long begin, now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
-    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - begin < ns);
-}"""
-
-
-def await_cost() -> dict[str, Any]:
-    """Microseconds from a call to its return, with a kernel of 10 us, and without a scheduler."""
-    spin = kw.kernel(SPIN)[1, 1]
-    rounds = 20 if SIMULATED else 2000
-
-    async def awaited(scheduler: Any) -> list[float]:
-        times = []
-        for _ in range(rounds):
-            begin = time.perf_counter()
-            await scheduler.submit(spin, 10_000)
-            times.append((time.perf_counter() - begin) * 1e6)
-        return times
-
-    def timed(call: Callable[[], object]) -> list[float]:
-        times = []
-        for _ in range(rounds):
-            begin = time.perf_counter()
-            call()
-            times.append((time.perf_counter() - begin) * 1e6)
-        return times
-
-    stream = kw.Stream()
-
-    def plain() -> None:
-        with stream:
-            spin(10_000)
-        stream.synchronize()
-
-    plain()
-    with kw.schedule.Scheduler() as scheduler:
-        rows = {
-            "plain": timed(plain),
-            "result": timed(lambda: scheduler.submit(spin, 10_000).result()),
-            "await": asyncio.run(awaited(scheduler)),
-        }
-    found = {name: round(float(np.median(times)), 2) for name, times in rows.items()}
-    p99 = {f"{name}_p99": round(float(np.percentile(t, 99)), 2) for name, t in rows.items()}
-    return {**found, **p99, "await_over_plain_us": round(found["await"] - found["plain"], 2)}
-
-
 def evict() -> dict[str, Any]:
     count = 1000 if SIMULATED else 2 * 10**9
     x = kw.arange(count, dtype="int32")
@@ -481,8 +411,8 @@ def main() -> int:
         "latency": lambda: latency(options.seconds),
         "start": schedule_start.starts,
         "shares": lambda: [share_rows(shares, options.seconds / 2) for shares in SHARES],
-        "submit": submit_cost,
-        "await": await_cost,
+        "submit": schedule_submit.submit_cost,
+        "await": schedule_submit.await_cost,
         "evict": evict,
     }
     for name in options.parts.split(","):

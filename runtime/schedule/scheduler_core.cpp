@@ -411,7 +411,7 @@ bool SchedulerCore::enqueue(const TaskPointer& task, Over& over, Time now) {
 std::string SchedulerReport::find_refusal(const Task& task) const {
   if (task.spec_.deadline && *task.spec_.deadline <= Time(0)) {
     return format("its deadline passed {:.3g} s before the submission",
-                  -seconds(*task.spec_.deadline));
+                  0 - seconds(*task.spec_.deadline));
   }
   const Verdict verdict = judge(task);
   return verdict.kind == Verdict::Kind::refuse ? verdict.reason : std::string();

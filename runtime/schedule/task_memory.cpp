@@ -17,11 +17,11 @@ TaskMemory::TaskMemory(std::shared_ptr<MemoryResource> upstream, std::uint64_t l
       limit_(static_cast<LimitingAdaptor&>(*this->upstream())) {}
 
 template <typename Take>
-auto TaskMemory::for_user(const Take& take) const {
+auto TaskMemory::for_user(const Take& take, const std::string& what) const {
   try {
     return take();
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(format("{}: {}", user_, error.what()), error.requested, error.used,
+    throw OutOfMemory(format("{}{}: {}", user_, what, error.what()), error.requested, error.used,
                       error.reserved, error.free);
   }
 }
@@ -42,7 +42,8 @@ void TaskMemory::note_kernel(const Kernel& kernel) {
   const Module& module = kernel.module();
   const std::lock_guard lock(mutex_);
   if (!modules_.contains(module.handle())) {
-    for_user([&] { limit_.take(module.bytes()); });
+    for_user([&] { limit_.take(module.bytes()); },
+             format(", for the code of {}", kernel.signature().name));
     note_use(module.bytes());
     modules_.insert(module.handle());
   }
@@ -55,7 +56,8 @@ void TaskMemory::note_kernel(const Kernel& kernel) {
           device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)) *
       static_cast<std::uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   if (local <= local_) return;
-  for_user([&] { limit_.take(local - local_); });
+  for_user([&] { limit_.take(local - local_); },
+           format(", for the local memory of {}", kernel.signature().name));
   note_use(local - local_);
   local_ = local;
 }

@@ -33,9 +33,9 @@ class TaskMemory final : public ResourceAdaptor {
 
  private:
   void note_use(std::size_t bytes) noexcept;
-  /// Errors name the user.
+  /// Errors name the user, and `what` the bytes are for.
   template <typename Take>
-  auto for_user(const Take& take) const;
+  auto for_user(const Take& take, const std::string& what = {}) const;
 
   const std::string user_;
   LimitingAdaptor& limit_;

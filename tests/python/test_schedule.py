@@ -99,6 +99,7 @@ def test_what_can_never_fit_is_refused(stepped):
         task.result()
     late = stepped.submit(kw.ones, 3, deadline=-1)
     assert "its deadline passed 1 s before" in str(late.exception())
+    assert "passed 0 s before" in str(stepped.submit(kw.ones, 3, deadline=0).exception())
 
 
 def test_a_task_inside_sees_what_its_own_reservation_leaves(stepped):

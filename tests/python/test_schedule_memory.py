@@ -204,7 +204,7 @@ def test_code_of_kernels_counts(stepped):
     task.result()
     assert 100 < task.stats["peak"] < 1 << 20
     small = stepped.submit(twice[1, 4], x, memory=64, name="small")
-    with pytest.raises(kw.OutOfMemory, match=r'"small" .* over the limit of 64 bytes'):
+    with pytest.raises(kw.OutOfMemory, match=r'"small" .* code of twice: .* limit of 64 bytes'):
         small.result()
     graph = kw.Graph()
     with graph.capture(kw.Stream()) as stream:
