@@ -337,6 +337,9 @@ def test_clients_connect_once_the_log_tells_the_address(monkeypatch, capsys):
         ([TINY, "--kv-memory", "all"], 2, "--kv-memory is a number of bytes"),
         ([TINY, "--max-requests", "0"], 2, "--max-requests is 1 at least"),
         ([TINY, "--timeout", "-1"], 2, "--timeout is 0 s or more"),
+        ([TINY, "--timeout", "0"], 2, "--timeout is above 0 s"),
+        ([TINY, "--port", "65536"], 2, "--port is from 0 to 65535, got 65536"),
+        ([TINY, "--port", "-1"], 2, "--port is from 0 to 65535, got -1"),
         ([TINY, "--temperature", "-1"], 2, "temperature is 0 or more"),
         ([TINY, "--chat-format", "xml"], 2, "--chat-format is auto, none"),
         ([TINY, "--max-rows", "0"], 2, "max_rows"),
@@ -348,5 +351,5 @@ def test_clients_connect_once_the_log_tells_the_address(monkeypatch, capsys):
     ],
 )
 def test_wrong_arguments(arguments, code, message, capsys):
-    assert main(["serve", *arguments, "--port", "0"]) == code
+    assert main(["serve", "--port", "0", *arguments]) == code
     assert message in capsys.readouterr().err

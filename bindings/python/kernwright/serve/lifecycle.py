@@ -28,8 +28,8 @@ _LAST_BYTES = 5  # seconds for what is being sent when the server ends
 class Address:
     """Where a server listens: a host and a port, with TLS if a certificate is given.
 
-    Port 0 takes a free one. Raises InvalidArgument for a certificate of no use, OSError for an
-    address that is taken.
+    Port 0 takes a free one. Raises InvalidArgument for a port that there is not and a certificate
+    of no use, OSError for an address that is taken.
     """
 
     def __init__(
@@ -37,6 +37,8 @@ class Address:
     ) -> None:
         if (certificate is None) != (key is None):
             raise InvalidArgument("--tls-certificate and --tls-key are given together")
+        if not 0 <= port <= 65535:
+            raise InvalidArgument(f"--port is from 0 to 65535, got {port}")
         if certificate is not None:
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)

@@ -123,9 +123,11 @@ def _adapters(
 def _limits(arguments: argparse.Namespace) -> Limits:
     names = ("timeout", "load_timeout", "read_timeout", "write_timeout", "drain_timeout")
     for name in (*names, "idle_unload"):
-        value = getattr(arguments, name)
+        value, option = getattr(arguments, name), f"--{name.replace('_', '-')}"
         if value is not None and not 0 <= value < float("inf"):
-            raise InvalidArgument(f"--{name.replace('_', '-')} is 0 s or more, got {value}")
+            raise InvalidArgument(f"{option} is 0 s or more, got {value}")
+        if value == 0 and name in ("timeout", "read_timeout", "write_timeout"):
+            raise InvalidArgument(f"{option} is above 0 s: no request ends in 0 s")
     for name in ("max_requests", "max_choices"):
         value = getattr(arguments, name)
         if value < 1:
