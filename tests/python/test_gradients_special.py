@@ -92,6 +92,23 @@ def test_fused_gradients_of_16_bits_have_no_float64():
     assert "double" not in gradient.source(kw.ones_like(y), x, z)
 
 
+def test_sizes_and_signs_of_complex_numbers_have_two_derivatives():
+    x = kw.asarray([0.3, -0.7, 1.2], "float64")
+
+    def turned(x):
+        return x + 1j * x * x
+
+    for f in (
+        lambda x: kw.abs(turned(x)), lambda x: kw.abs(turned(x)) ** 2,
+        lambda x: kw.real(kw.sign(turned(x))), lambda x: kw.imag(kw.sign(turned(x))),
+    ):  # fmt: skip
+        assert kw.gradcheck(f, x)
+        assert kw.gradcheck(kw.grad(lambda x, f=f: f(x).sum()), x)
+    at_zero = kw.grad(lambda z: kw.real(kw.sign(z)).sum())(kw.zeros(2, "complex64"))
+    assert at_zero.numpy().tolist() == [0, 0]
+    assert kw.grad(lambda x: kw.sign(x).sum())(x).numpy().tolist() == [0, 0, 0]
+
+
 @pytest.mark.parametrize("reduce", [kw.sum, kw.mean])
 def test_second_derivatives_of_fused_functions_that_reduce(reduce):
     x, w = kw.asarray(np.linspace(0.1, 1.0, 6).reshape(2, 3)), kw.asarray([0.5, 1.0, 2.0])

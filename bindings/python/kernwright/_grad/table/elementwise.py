@@ -182,6 +182,17 @@ def _copysign(y: Array, a: Any, b: Any) -> Pairs:
     return ((a, lambda g: g * kw.where(a == 0, 0, y / kw.where(a == 0, 1, a))),)
 
 
+def _sign(y: Array, x: Any) -> Pairs:
+    """A real sign is constant but for jumps; x / abs(x) of complex numbers turns."""
+    return ((x, lambda g: _turned(y, x, g)),) if _c(x) else ()
+
+
+def _turned(y: Any, x: Any, g: Any) -> Any:
+    size = kw.abs(x)
+    part = (g - kw.real(y * g) * kw.conj(y)) / kw.where(size == 0, 1, size)
+    return kw.where(size == 0, 0, part)
+
+
 def _remainder(quotient: Callable[[Any, Any], Any]) -> Rule:
     def rule(y: Array, a: Any, b: Any) -> Pairs:
         return (a, _same), (b, lambda g: -g * quotient(a, b))
@@ -227,6 +238,7 @@ RULES: dict[str, Rule] = {
     "multiply": _multiply,
     "pow": _power,
     "remainder": _remainder(lambda a, b: kw.floor_divide(a, b)),
+    "sign": _sign,
     "subtract": _subtract,
     "where": _where,
 }
@@ -237,7 +249,7 @@ CONSTANT = frozenset({
     "bitwise_right_shift", "bitwise_xor", "ceil", "equal", "floor", "floor_divide", "gcd",
     "greater", "greater_equal", "heaviside", "iscomplex", "isfinite", "isinf", "isnan",
     "isneginf", "isposinf", "isreal", "lcm", "less", "less_equal", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "not_equal", "rint", "round", "sign", "signbit", "trunc",
+    "logical_or", "logical_xor", "not_equal", "rint", "round", "signbit", "trunc",
 })  # fmt: skip
 
 # No formula of operations that exist.
