@@ -181,7 +181,7 @@ def test_other_groups_settings_and_parts(tmp_path):
     checkpoint.load(model=model, optimizer=new, settings=False)
     assert new.lr == 0.25 and new.settings()[0]["lr"] == 0.25
     checkpoint.load(model=model, optimizer=new)
-    assert new.settings()[0]["lr"] == 0.5
+    assert new.lr == 0.5 and new.settings()[0]["lr"] == 0.5
     with pytest.raises(InvalidArgument, match="unexpected: optimizer"):
         checkpoint.load(model=model)
     assert checkpoint.load(model=model, strict=False) == {"step": 3}

@@ -433,6 +433,21 @@ def test_settings_survive_json():
         other.load_settings(old.settings())
 
 
+def test_settings_that_are_loaded_are_those_of_the_optimiser():
+    def make(lr):
+        params = {"a": kw.ones(1), "b": kw.ones(1)}
+        return kw.optim.SGD(params, lr=lr, groups=[{"match": "a", "weight_decay": 0.25}])
+
+    old, new = make(0.5), make(0.25)
+    old.groups[0].set(lr=0.125)
+    new.load_settings(old.settings())
+    assert new.lr == old.lr == 0.5 and "lr=0.5" in repr(new)
+    for each in (old, new):
+        each.lr /= 2
+        assert [group.options["lr"] for group in each.groups] == [0.125, 0.25]
+    assert new.settings() == old.settings()
+
+
 def test_masters_of_a_module():
     model = kw.nn.Linear(3, 4, seed=1).astype("bfloat16")
     optimizer = kw.optim.AdamW(model, lr=1e-3, master_weights=True)

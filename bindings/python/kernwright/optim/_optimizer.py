@@ -264,15 +264,15 @@ class Optimizer:
         load_named(targets, given, f"kw.optim.{type(self).__name__}", cast)
 
     def settings(self) -> list[dict[str, Any]]:
-        """The hyperparameters of each group with the names of its parameters, for JSON; a learning
-        rate on the device is read, which waits.
+        """The hyperparameters of each group with the names of its parameters, and which of them it
+        has for itself ("own"), for JSON; a learning rate on the device is read, which waits.
 
         >>> kw.optim.SGD(kw.ones(3), lr=0.1).settings()[0]["lr"]
         0.1
         """
         return [
             {name: _plain(value) for name, value in group.options.items()}
-            | {"rule": group.rule, "names": list(group.names)}
+            | {"rule": group.rule, "names": list(group.names), "own": sorted(group.own)}
             for group in self.groups
         ]
 
@@ -301,6 +301,12 @@ class Optimizer:
             if group.rates is not None and isinstance(options.get("lr"), float):
                 group.rates._fill(options.pop("lr"))
             group._change(options)
+            group.own = set(each.get("own", group.own))
+        for rule, defaults in self._defaults.items():  # what lr and weight_decay show
+            for name in defaults:
+                shared = [g for g in self.groups if g.rule == rule and name not in g.own]
+                if shared:
+                    defaults[name] = shared[0].options[name]
 
     def __repr__(self) -> str:
         count = sum(p.size for p in self.params)
