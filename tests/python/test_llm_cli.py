@@ -115,6 +115,9 @@ def test_generate_writes_several_texts_at_a_time(capsys):
     [
         ("chat", "--batch-size", "one text at a time"),
         ("chat", "--no-graph", "one recorded graph"),
+        ("chat", "--cuda-graph", "one recorded graph"),
+        ("chat", "--speculative", "--draft ngram from the text"),
+        ("generate", "--draft-model", "--draft PATH guesses tokens"),
         ("generate", "--no-graph", "one recorded graph"),
     ],
 )

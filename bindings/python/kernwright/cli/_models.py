@@ -68,8 +68,12 @@ def refuse_arguments(parser: argparse.ArgumentParser, batch_size: bool = True) -
             "kernwright generate writes several, kernwright bench llm measures batches",
         )  # fmt: skip
     parser.add_argument(
-        "--no-graph", action=_Refused,
+        "--no-graph", "--cuda-graph", action=_Refused,
         why="a step is always one recorded graph: there is no other way to run it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--speculative", "--draft-model", action=_Refused,
+        why="--draft PATH guesses tokens with a smaller model, --draft ngram from the text so far",
     )  # fmt: skip
 
 
