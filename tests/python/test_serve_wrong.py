@@ -142,6 +142,7 @@ WRONG = [
     (COMPLETE, {"max_tokens": 0}, 400, "max_tokens", "got 0"),
     (RESPOND, b"{}", 400, "input", "missing"),
     (RESPOND, {"previous_response_id": "resp_1"}, 400, "previous_response_id", "not kept"),
+    (RESPOND, {"include": ["message.output_text.logprobs"]}, 400, "include", "responses none"),
     (RESPOND, {"input": [{"type": "image"}]}, 400, "input[0].type", "unknown"),
     (RESPOND, {"tools": [{"type": "web_search"}]}, 400, "tools[0].type", "web_search"),
     (RESPOND, {"temperature": 3}, 400, "temperature", "from 0 to 2"),

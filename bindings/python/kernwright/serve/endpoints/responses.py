@@ -176,6 +176,8 @@ def _refuse_what_is_not_there(body: ResponsesBody) -> None:
         raise _unsupported("background", "responses come within their request")
     if body.truncation not in (None, "disabled"):
         raise _unsupported("truncation", 'prompts are never cut: it is "disabled"')
+    if "message.output_text.logprobs" in (body.include or ()):
+        raise _unsupported("include", "chats have log-probabilities, responses none")
 
 
 def _chat_body(body: ResponsesBody) -> tuple[ChatBody, list[str]]:
