@@ -136,6 +136,7 @@ void Loop::prepare(std::int32_t rows) {
   if (rows < 1 || rows > options_.layout.max_rows)
     throw InvalidArgument(
         format("a step has from 1 to {} rows, not {}", options_.layout.max_rows, rows));
+  if (!options_.graphs) return;
   Bucket bucket = batch_.buckets().decoding(rows);
   graph_of(bucket);
   if (options_.drafts.tokens == 0) return;
@@ -158,14 +159,15 @@ void Loop::advance(std::vector<TokenEvent>& events) {
   if (!busy) throw Error("advance() of this engine runs in another thread already: use one thread");
   const StepPlan plan = next_plan();
   const std::size_t graphs = graphs_.size();
-  Graph* const graph = plan.parts.empty() ? nullptr : &graph_of(plan.bucket);
-  Graph* const catch_up = plan.catch_up.rows == 0 ? nullptr : &graph_of(plan.catch_up);
+  const bool computes = !plan.parts.empty();
+  if (options_.graphs && computes) graph_of(plan.bucket);
+  if (options_.graphs && plan.catch_up.rows > 0) graph_of(plan.catch_up);
   try {
     const StepTime running(step_began_);
-    if (graph != nullptr) launch(plan, *graph, catch_up);
-    if (unread_.size() > (graph != nullptr ? 1U : 0U)) {
+    if (computes) launch(plan);
+    if (unread_.size() > (computes ? 1U : 0U)) {
       read_oldest(graphs_.size() == graphs);
-    } else if (graph == nullptr && batch_.events().empty() && batch_.has_sequences()) {
+    } else if (!computes && batch_.events().empty() && batch_.has_sequences()) {
       if (!batch_.waits_for_masks()) throw std::logic_error("sequences wait for nothing");
       inbox_.wait_for_contents(std::chrono::milliseconds(50));
     }
@@ -208,7 +210,7 @@ std::chrono::nanoseconds Loop::step_age() const noexcept {
 }
 
 /// A draft model catches up when the tokens of the step are on their way.
-void Loop::launch(const StepPlan& plan, Graph& graph, Graph* catch_up) {
+void Loop::launch(const StepPlan& plan) {
   {
     const HostTime time(stats_.plan_ns);
     batch_.commit(plan, active_, counts_);
@@ -224,12 +226,24 @@ void Loop::launch(const StepPlan& plan, Graph& graph, Graph* catch_up) {
     const bool given_up = batch_.take_given_up();
     host_->load(batch_.take_loads(), given_up);
   }
-  graph.launch(stream_);
+  queue(plan.bucket);
   step_.queue_results(plan.bucket.outputs());
-  if (catch_up != nullptr) catch_up->launch(stream_);
+  const bool catches_up = plan.catch_up.rows > 0;
+  if (catches_up) queue(plan.catch_up);
   unread_.push_back({plan.parts, plan.bucket, Clock::now(), caught_up_});
-  caught_up_ = catch_up != nullptr;
+  caught_up_ = catches_up;
   ++stats_.steps;
+}
+
+/// Compiling counts for no step's time.
+void Loop::queue(const Bucket& bucket) {
+  if (options_.graphs) {
+    graph_of(bucket).launch(stream_);
+    return;
+  }
+  step_began_ = 0;
+  record_(bucket);
+  step_began_ = Clock::now().time_since_epoch().count();
 }
 
 void Loop::read_oldest(bool is_measured) {

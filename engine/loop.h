@@ -36,6 +36,7 @@ struct LoopOptions {
   std::int32_t queue_limit = 0;   ///< requests that may wait; 0: any number
   DraftOptions drafts{};          ///< none in a deterministic engine
   std::int32_t short_length = 0;  ///< see BatchOptions
+  bool graphs = true;             ///< false: each step is done anew in place of a replay
 };
 
 struct LoopStats : BatchStats {
@@ -53,7 +54,8 @@ class Loop {
   /// Records the graph of a step of that size: step().begin(), the model, a token for each row as
   /// the features say, step().end(); of the feature catch_up, only the draft model's work. Before
   /// the call the plan on the device is empty: the same work may also be run on stream(), and
-  /// changes nothing then.
+  /// changes nothing then. Without LoopOptions::graphs it is called in each step and queues that
+  /// work on stream(); what it returns is dropped.
   using Record = std::function<Graph(const Bucket& bucket)>;
 
   /// Throws InvalidArgument for limits without sense, OutOfMemory.
@@ -76,9 +78,9 @@ class Loop {
 
   /// Launches a step, if a sequence has something to compute, and waits for the tokens of the step
   /// before. Where all sequences wait for masks, it waits for one of them, a short time. Appends
-  /// what happened to `events`. When `record` throws, all sequences stay as they
-  /// are; after any other error they end as failed, and the loop can be used again unless the
-  /// device is lost. Throws Error when another thread is in advance().
+  /// what happened to `events`. When `record` throws while it records a graph, all sequences stay
+  /// as they are; after any other error they end as failed, and the loop can be used again unless
+  /// the device is lost. Throws Error when another thread is in advance().
   void advance(std::vector<TokenEvent>& events);
   /// Ends all requests for that reason. Their events are appended with those not returned yet.
   /// Throws Error when another thread is in advance().
@@ -87,7 +89,8 @@ class Loop {
   /// all arrays with pages. Before the first request. Throws InvalidArgument without a prefix cache
   /// and for less memory than a page takes, OutOfMemory.
   void use_host(std::vector<Array> caches, std::size_t bytes);
-  /// Records the graph of a step for so many generating rows, unless it is there.
+  /// Records the graph of a step for so many generating rows, unless it is there. Without
+  /// LoopOptions::graphs a no-op.
   void prepare(std::int32_t rows);
 
   /// Whether a request that was submitted and has not ended has the adapter of this slot. Throws
@@ -108,8 +111,8 @@ class Loop {
 
   /// As they were after the last call of advance(), but for requests submitted since.
   LoopStats stats() const;
-  /// For how long the step in the making has not ended; nothing between steps, and while one is
-  /// recorded.
+  /// For how long the step in the making has not ended; nothing between steps, and while `record`
+  /// runs.
   std::chrono::nanoseconds step_age() const noexcept;
 
  private:
@@ -118,7 +121,8 @@ class Loop {
   void take_requests();
   StepPlan next_plan();
   Graph& graph_of(const Bucket& bucket);
-  void launch(const StepPlan& plan, Graph& graph, Graph* catch_up);
+  void launch(const StepPlan& plan);
+  void queue(const Bucket& bucket);
   void read_oldest(bool is_measured);
   void end_all(Finish reason, const std::string& cause);
   void count_started();

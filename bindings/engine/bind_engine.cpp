@@ -395,7 +395,8 @@ void bind_engine(py::module_& m) {
                        bool prefix_cache, std::int32_t queue_limit, std::int32_t draft_tokens,
                        std::int32_t draft_shortest, std::int32_t draft_longest, bool draft_always,
                        std::int32_t draft_context, std::int32_t draft_vocabulary, bool draft_head,
-                       bool draft_guesses, std::int32_t short_length, const py::object& device) {
+                       bool draft_guesses, std::int32_t short_length, bool graphs,
+                       const py::object& device) {
              const engine::LoopOptions options = {
                  .layout = {.max_rows = max_rows, .capacity = capacity, .page_size = page_size},
                  .pages = pages,
@@ -413,7 +414,8 @@ void bind_engine(py::module_& m) {
                             .vocabulary = draft_vocabulary,
                             .is_head = draft_head,
                             .keeps_guesses = draft_guesses},
-                 .short_length = short_length};
+                 .short_length = short_length,
+                 .graphs = graphs};
              Device& chosen = device_argument(device);
              return without_gil([&] { return std::make_unique<LoopObject>(chosen, options); });
            }),
@@ -424,7 +426,7 @@ void bind_engine(py::module_& m) {
            py::arg("draft_tokens") = 0, py::arg("draft_shortest") = 1, py::arg("draft_longest") = 1,
            py::arg("draft_always") = false, py::arg("draft_context") = 0,
            py::arg("draft_vocabulary") = 0, py::arg("draft_head") = false,
-           py::arg("draft_guesses") = false, py::arg("short_length") = 0,
+           py::arg("draft_guesses") = false, py::arg("short_length") = 0, py::arg("graphs") = true,
            py::arg("device") = py::none())
       .def_property_readonly("stream", [](const LoopObject& self) { return self.loop->stream(); })
       .def("submit", &submit, py::arg("prompt"), py::kw_only(), py::arg("max_tokens"),

@@ -110,15 +110,22 @@ def test_generate_writes_several_texts_at_a_time(capsys):
     assert "n is from 1 to 16384, got 0" in capsys.readouterr().err
 
 
+def test_generate_without_graphs_writes_the_same(capsys):
+    written = []
+    for flags in ([], ["--no-graph"]):
+        assert main(["generate", TINY, "def ", "--max-tokens", "6", "--seed", "4", *flags]) == 0
+        written.append(capsys.readouterr().out)
+    assert written[0] == written[1] != ""
+
+
 @pytest.mark.parametrize(
     ("command", "flag", "why"),
     [
         ("chat", "--batch-size", "one text at a time"),
-        ("chat", "--no-graph", "one recorded graph"),
         ("chat", "--cuda-graph", "one recorded graph"),
         ("chat", "--speculative", "--draft ngram from the text"),
         ("generate", "--draft-model", "--draft PATH guesses tokens"),
-        ("generate", "--no-graph", "one recorded graph"),
+        ("generate", "--cuda-graph", "one recorded graph"),
     ],
 )
 def test_flags_without_a_use_are_refused_by_name(command, flag, why, capsys):

@@ -10,6 +10,7 @@ import pytest
 from summing_model import VOCABULARY, Summing, expected, make, prompts_of, require_right_texts
 
 import kernwright as kw
+from kernwright import llm
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.llm import ContextError, ModelError
 from kernwright.llm._sampling import Sampling
@@ -284,3 +285,46 @@ def test_control_c_in_a_run_ends_it_and_the_next_call_works(engine):
     timer.join()
     made = engine.run([[1, 2, 3]], Sampling(max_tokens=5))
     assert made[0][0].tokens == expected([1, 2, 3], 5)
+
+
+class Reading(Summing):
+    """A model that looks at its arrays, as one does to find a fault."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __call__(self, step):
+        self.seen += step.tokens.numpy().tolist()
+        return super().__call__(step)
+
+
+@pytest.mark.parametrize("draft", [None, llm.Draft()])
+def test_without_graphs_each_step_calls_the_model(draft):
+    model = Reading()
+    engine = make(model, graphs=False, draft=draft)
+    prompts = prompts_of(12, 3)
+    made = engine.run(prompts, Sampling(max_tokens=7))
+    assert [each.tokens for (each,) in made] == [expected(prompt, 7) for prompt in prompts]
+    stats = engine.stats()
+    assert (stats["graphs"], stats["steps"]) == (0, len(model.calls))
+    wanted = {token for prompt in prompts for token in prompt + expected(prompt, 6)}
+    assert wanted <= set(model.seen)
+
+
+def test_a_step_without_graphs_that_raises_ends_its_requests_alone():
+    model = Reading()
+    engine = make(model, graphs=False)
+    model.failure = ValueError("of a layer")
+    with pytest.raises(ValueError, match="of a layer"):
+        engine.run([[1, 2, 3]], Sampling(max_tokens=4))
+    model.failure = None
+    ((made,),) = engine.run([[4, 5]], Sampling(max_tokens=4))
+    assert made.tokens == expected([4, 5], 4)
+    stats = engine.stats()
+    assert (stats["running"], stats["waiting"], stats["used_pages"]) == (0, 0, 0)
+
+
+def test_a_model_that_is_recorded_cannot_read_its_arrays():
+    with pytest.raises(kw.errors.CaptureError):
+        make(Reading()).run([[1, 2, 3]], Sampling(max_tokens=4))

@@ -16,7 +16,8 @@ class _EngineLoop:
     """Requests in, tokens out. `record(rows, tokens, random, penalties, details, masks, adapters,
     drafts, catches_up)` gives the graph of a step of that size that does these things. With
     `drafts` each row may have so many: a step has `outputs`, rows * (1 + drafts). With `catches_up`
-    it is the work of a draft model alone, which has `draft_context` positions."""
+    it is the work of a draft model alone, which has `draft_context` positions. Without `graphs`
+    it is called in each step and queues that work on `stream`."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class _EngineLoop:
         draft_head: bool = False,
         draft_guesses: bool = False,
         short_length: int = 0,
+        graphs: bool = True,
         device: Any = None,
     ) -> None: ...
     @property

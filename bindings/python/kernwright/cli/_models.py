@@ -68,12 +68,21 @@ def refuse_arguments(parser: argparse.ArgumentParser, batch_size: bool = True) -
             "kernwright generate writes several, kernwright bench llm measures batches",
         )  # fmt: skip
     parser.add_argument(
-        "--no-graph", "--cuda-graph", action=_Refused,
-        why="a step is always one recorded graph: there is no other way to run it",
+        "--cuda-graph", action=_Refused,
+        why="a step is one recorded graph without it, and with --no-graph it is none",
     )  # fmt: skip
     parser.add_argument(
         "--speculative", "--draft-model", action=_Refused,
         why="--draft PATH guesses tokens with a smaller model, --draft ngram from the text so far",
+    )  # fmt: skip
+
+
+def add_graph_argument(parser: Any) -> None:
+    """Whether steps are replayed."""
+    parser.add_argument(
+        "--no-graph", dest="graphs", action="store_false",
+        help="each step calls the model, in place of a replay of what it recorded: slower, to find "
+        "faults (default: steps are graphs)",
     )  # fmt: skip
 
 
@@ -165,7 +174,7 @@ def loaded(arguments: argparse.Namespace, path: str | None = None, device: Any =
     options = load_options(arguments, path)
     device = chosen_device(arguments) if device is None else device
     with device:
-        model = llm.load(**options, device=device)
+        model = llm.load(**options, device=device, graphs=getattr(arguments, "graphs", True))
     if arguments.tokenizer is not None and path is None:
         model.tokenizer = llm.Tokenizer(arguments.tokenizer)
     return model

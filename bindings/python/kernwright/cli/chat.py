@@ -9,6 +9,7 @@ from typing import Any
 
 from kernwright.cli._models import (
     add_draft_arguments,
+    add_graph_argument,
     add_model_arguments,
     add_sampling_arguments,
     draft_of,
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--system", metavar="TEXT", help="the system message")
     parser.add_argument("--message", metavar="TEXT", help="one message and its answer, no more")
     add_draft_arguments(parser)
+    add_graph_argument(parser)
     refuse_arguments(parser)
     add_sampling_arguments(parser, None, f"{_MOST_TOKENS}, or what the context leaves")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from kernwright.cli._models import (
     add_draft_arguments,
+    add_graph_argument,
     add_model_arguments,
     add_sampling_arguments,
     draft_of,
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: 1, shown as it comes)",
     )  # fmt: skip
     add_draft_arguments(parser)
+    add_graph_argument(parser)
     refuse_arguments(parser, batch_size=False)
     add_sampling_arguments(parser, 256)
 

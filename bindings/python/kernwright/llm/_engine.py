@@ -108,6 +108,7 @@ class TokenEngine:
     steps check guesses of the next tokens, by the model `drafter` if it has one. `adapters` are
     those that Sampling.adapter may name. With `short_length` texts of more tokens have other rotary
     positions: one that gets there is computed again, see Rotation. Steps are tasks of `scheduler`.
+    Without `graphs` each step calls the model.
 
     One thread at a time: others wait. serve() instead runs requests of begin() until close(), and
     its events go to take(): these and cancel() and stats() may then be called from any thread.
@@ -121,7 +122,7 @@ class TokenEngine:
         queue_limit: int | None = None, host_cache: int | None = None,
         draft: Draft | None = None, drafter: DraftModel | None = None, device: Any = None,
         adapters: Adapters | None = None, sampled: int | None = None, short_length: int = 0,
-        scheduler: Any = None,
+        scheduler: Any = None, graphs: bool = True,
     ) -> None:  # fmt: skip
         self._scheduler = scheduler
         require_no_draft(draft, deterministic)
@@ -135,7 +136,7 @@ class TokenEngine:
             max_tokens=max_tokens_per_step or max(2 * max_rows, 512), vocabulary=vocabulary,
             detail_words=DETAIL_WORDS, deterministic=deterministic, any_rows=self.any_rows,
             prefix_cache=prefix_cache, queue_limit=queue_limit or 0, short_length=short_length,
-            device=device, **_draft_options(draft, drafter),
+            graphs=graphs, device=device, **_draft_options(draft, drafter),
         )  # fmt: skip
         stream = self._loop.stream
         with stream:
@@ -157,7 +158,7 @@ class TokenEngine:
         self._record = Recorder(
             model, self._loop, caches, vocabulary, adapters, deterministic,
             drafter_of(drafter, self._loop, more[0] if more else [], self._sampled, pool),
-            self._sampled, max_rows if self.any_rows else None,
+            self._sampled, max_rows if self.any_rows else None, graphs,
         )  # fmt: skip
         self._adapters, self._deterministic = adapters, deterministic
         self._short_length = short_length

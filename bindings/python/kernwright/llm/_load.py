@@ -51,6 +51,7 @@ def load(
     budget: int | str | None = None, max_length: int | None = None, kv_dtype: str | None = None,
     max_adapters: int = 8, max_adapter_rank: int = 256,
     draft: str | os.PathLike[str] | Draft | None = None, scheduler: Any = None,
+    graphs: bool = True,
 ) -> Model:  # fmt: skip
     """The model in a folder of Hugging Face's layout (config.json and safetensors files), or in a
     GGUF file.
@@ -70,6 +71,8 @@ def load(
     - max_adapters, max_adapter_rank: bounds of Model.load_adapter().
     - draft: that of generate() and llm.Engine without one: see llm.Draft.
     - scheduler: a kw.schedule.Scheduler; each step is a guaranteed task of it.
+    - graphs: False: each step calls the model, in place of a replay of what it recorded. Steps are
+      slower, and a model of your own may print and read its arrays.
 
     Raises ModelError, which names the file, field or tensor, for an unknown architecture, for
     missing, unexpected or misshapen tensors, and for a budget that is too small, with the smallest
@@ -86,6 +89,8 @@ def load(
     """
     limit = budget_bytes(memory, budget)
     require_scheduler(scheduler)
+    if not isinstance(graphs, bool):
+        raise ArgumentError(f"graphs is True or False, got {graphs!r:.60}")
     require_limits(max_adapters=max_adapters, max_adapter_rank=max_adapter_rank)
     chosen = draft_of(draft)
     with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
@@ -114,7 +119,7 @@ def load(
     if path is not None and os.path.isdir(path):
         model.folder = path_of(path)
     model.draft = loaded_draft(chosen, model)
-    model.scheduler = scheduler
+    model.scheduler, model.graphs = scheduler, graphs
     return model
 
 

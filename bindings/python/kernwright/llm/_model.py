@@ -56,7 +56,7 @@ class Model(DraftWriter):
     llm.Step, `memory` tells where the weights are, `folder` is that of its files, None without one,
     `draft` the llm.Draft of calls without one,
     `tokenizer_error` why the tokenizer of its files was of no use, "" without such, `scheduler` the
-    kw.schedule.Scheduler of its steps. Not for several threads.
+    kw.schedule.Scheduler of its steps, `graphs` whether they are replayed. Not for several threads.
 
     >>> from kernwright import llm
     >>> model = llm.load(random={
@@ -81,6 +81,7 @@ class Model(DraftWriter):
         self.draft: Draft | None = None
         self.folder: str | None = None
         self.scheduler: Any = None
+        self.graphs = True
         self._tokenizer_path = tokenizer_path
         self._tokenizer: Tokenizer | None = None
         self.tokenizer_error = ""

@@ -28,21 +28,23 @@ class Recorder:
     The kernels are compiled before a graph is recorded: those of a model of this package at the
     same time, in a call without launches; those of others by doing the work once, with an empty
     plan. All graphs share one pool of memory. With `planned_rows` the kernels of all steps sum up a
-    row in the order that suits so many rows.
+    row in the order that suits so many rows. Without `graphs` a call does the work of a step, and
+    the graph is empty.
     """
 
     def __init__(
         self, model: Callable[[Step], Array], loop: _EngineLoop, caches: Sequence[LayerCache],
         vocabulary: int, adapters: Adapters | None = None, deterministic: bool = False,
         drafter: Drafter | None = None, sampled: int | None = None,
-        planned_rows: int | None = None,
+        planned_rows: int | None = None, graphs: bool = True,
     ) -> None:  # fmt: skip
-        self._drafter, self._planned_rows = drafter, planned_rows
+        self._drafter, self._planned_rows, self._graphs = drafter, planned_rows, graphs
         self._model, self._loop, self._caches = model, loop, caches
         self._vocabulary = vocabulary
         self._sampled = vocabulary if sampled is None else sampled  # the tokens behind are padding
         self._adapters, self._deterministic = adapters, deterministic
         self._pool = graph_pool(model, loop.stream.device)
+        self._empty = kw.Graph(pool=self._pool)
 
     def __call__(
         self, rows: int, tokens: int, random: bool, penalties: bool, details: bool, masks: bool,
@@ -62,6 +64,10 @@ class Recorder:
                 with_planned_rows(self._planned_rows, made)
 
         stream = self._loop.stream
+        if not self._graphs:
+            with stream:
+                step()
+            return self._empty
         with stream:
             # Without launches, arrays stay empty that a user's layer makes once and keeps.
             plain = not (catches_up or drafts or adapters or is_streamed(self._model))

@@ -90,7 +90,7 @@ class EngineSize(NamedTuple):
             queue_limit=queue_limit, host_cache=host_cache, draft=draft,
             drafter=DraftModel.of(draft), device=model.device, adapters=model._adapters,
             short_length=model.config.short_length(),
-            scheduler=model.scheduler if scheduler is None else scheduler,
+            scheduler=model.scheduler if scheduler is None else scheduler, graphs=model.graphs,
         )  # fmt: skip
 
 
