@@ -3,7 +3,9 @@
 import base64
 import json
 import math
+import pathlib
 import random
+import shutil
 import threading
 
 import jsonschema
@@ -295,6 +297,26 @@ def test_answers_have_the_schema_that_was_asked_for(client, engine):
     status, answer = client.post("/v1/chat/completions", body)
     assert status == 400 and answer["error"]["param"] == "response_format"
     wait_for(lambda: is_empty(engine))
+
+
+def test_a_model_without_a_tokenizer_takes_and_gives_tokens(tmp_path, expected, engine):
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(pathlib.Path(TINY) / name, tmp_path)
+    tokens = engine.model.tokenizer.encode(PROMPT)
+    with llm.Engine(llm.load(tmp_path), max_rows=2) as bare, serving(bare) as client:
+        body = {"prompt": tokens, "return_token_ids": True, **GREEDY}
+        status, answer = client.post("/v1/completions", body)
+        assert (status, answer["choices"][0]["token_ids"]) == (200, expected.tokens)
+        for path, more, field in (
+            ("/v1/completions", {"prompt": "a"}, "prompt"),
+            ("/v1/completions", {"prompt": tokens, "stop": "a"}, "stop"),
+            ("/v1/completions", {"prompt": tokens, "bad_words": ["a"]}, "bad_words"),
+            ("/v1/completions", {"prompt": tokens, "guided_regex": "a"}, "guided_regex"),
+            ("/tokenize", {"prompt": "a"}, "prompt"),
+        ):
+            status, answer = client.post(path, more)
+            error = answer["error"]
+            assert (status, error["param"]) == (400, field) and "tokenizer" in error["message"]
 
 
 def test_short_bodies_wake_no_thread(engine):

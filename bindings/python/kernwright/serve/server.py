@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from kernwright.llm._guide.compiler import compiler_of
+from kernwright.llm._guide.compiler import compiler_of, guide_of
 from kernwright.llm._guide.form import form_of
 from kernwright.llm._guide.trial import require_cheap
 from kernwright.serve.calls import Call
@@ -130,10 +130,11 @@ class Server:
         work."""
         with about(form_field):
             form, model = form_of(options), served.model
-            if form is not None and model.tokenizer is not None:
-                compiler = compiler_of(model.tokenizer, model.config.vocab_size, model.eos)
-                require_cheap(compiler, form)
-                compiler.compile(form)
+            if form is not None:
+                if model.tokenizer is not None:
+                    compiler = compiler_of(model.tokenizer, model.config.vocab_size, model.eos)
+                    require_cheap(compiler, form)
+                guide_of(model, form)
         if served.adapter is not None:
             options = {**options, "adapter": served.adapter}
         return served.engine.submit(list(tokens), user=call.user, **options)

@@ -121,6 +121,11 @@ class Completions:
         most = _USUAL_TOKENS if body.max_tokens is None else body.max_tokens
         require_int("max_tokens", most, 0 if body.echo else 1, 2**31)
         endings = endings_of(body, options, served.model.config.vocab_size)
+        if endings.strings and served.model.tokenizer is None:
+            raise ApiError(
+                400, f"stop: {served.name} has no tokenizer, and its texts no strings: "
+                "stop_token_ids takes tokens", param="stop", code="no_tokenizer",
+            )  # fmt: skip
         form = form_of_body(body)
         options |= turn_of(body, limits) | ({} if form is None else form.options)
         found = prompts_of(body.prompt, "prompt", limits.prompts, served.context)
