@@ -361,6 +361,7 @@ def test_rotary_positions_that_do_not_fit_name_the_context_that_does():
 
 def test_rotary_positions_grow_with_texts_and_stay_for_recorded_steps(monkeypatch):
     monkeypatch.setattr(sys.modules[llm.models.RotaryTables.__module__], "_LEAST_POSITIONS", 16)
+    monkeypatch.setattr("kernwright.llm._generate._LEAST_CAPACITY", 16)
     model = llm.load(random=FIELDS | {"max_position_embeddings": 2**31 - 1})
     whole = llm.load(random=FIELDS | {"max_position_embeddings": 220})
     options = {"max_tokens": 4, "ignore_eos": True}

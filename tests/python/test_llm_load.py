@@ -189,6 +189,9 @@ def test_folders_without_a_model(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(llm.ModelError, match=r"pytorch_model\.bin are not read, save them as safe"):
         llm.load(tmp_path)
+    (tmp_path / "model-00001-of-00002.safetensors").write_bytes(b"")
+    with pytest.raises(llm.ModelError, match=r"model-00001-of-00002.* only the index tells"):
+        llm.load(tmp_path)
     with pytest.raises(llm.ModelError, match="is no folder"):
         llm.load(tmp_path / "config.json")
     (tmp_path / "config.json").write_text("{")

@@ -224,18 +224,28 @@ def test_auto_says_what_it_chose():
 
 
 def test_auto_without_a_budget_takes_what_is_free(monkeypatch):
-    """Beside weights it leaves room for a prompt's keys and values."""
+    """Beside weights it leaves room for the keys and values of a prompt: of 4096 tokens, or of the
+    context."""
     from kernwright.llm._weights import memory
 
     token = 5 * 2 * 2 * 8 * 4
     whole = llm.load(random=LLAMA, memory="device")
     padding = 5 * 2 * 128  # of norms in the ring
-    enough = (whole.memory.device_bytes + padding + 4096 * token) * 16 // 15 + 2
+    enough = (whole.memory.device_bytes + padding + 64 * token) * 16 // 15 + 2
     monkeypatch.setattr(memory, "available_bytes", lambda device: enough)
     assert llm.load(random=LLAMA).memory.mode == "device"
     monkeypatch.setattr(memory, "available_bytes", lambda device: enough - 4)
     with pytest.warns(RuntimeWarning):
         assert llm.load(random=LLAMA).memory.mode == "stream"
+    long = LLAMA | {"max_position_embeddings": 10_000}
+    enough += (4096 - 64) * token * 16 // 15 + 6
+    assert llm.load(random=long).memory.mode == "device"
+    enough = 100_004
+    message = (
+        r'memory="auto" has 52.79 KB for the weights, 100 KB that are free less a sixteenth and'
+    )
+    with pytest.raises(llm.ModelError, match=message + " 40.96 KB for keys and values; the small"):
+        llm.load(random=LLAMA)
 
 
 def test_texts_of_several_engines_in_turns():

@@ -92,6 +92,30 @@ def test_the_answer_of_a_chat_tells_it_too(model):
     assert again.cached_tokens > 0
 
 
+def test_a_conversation_keeps_its_pages_while_it_grows(monkeypatch):
+    model = llm.load(TINY, dtype="float32")
+    messages = [{"role": "user", "content": "Write a function that adds two numbers, please."}]
+    first = model.chat(messages, max_tokens=16)
+    messages += [first.message, {"role": "user", "content": "more"}]
+    assert model.chat(messages, max_tokens=2).cached_tokens >= first.prompt_tokens // 16 * 16 > 0
+    # A larger engine in place of one that is too small takes the pages over.
+    monkeypatch.setattr("kernwright.llm._generate._LEAST_CAPACITY", 16)
+    model = llm.load(TINY, dtype="float32")
+    tokens = [3 + i % 7 for i in range(40)]
+    made = model.generate(tokens, max_tokens=2)
+    pages = model._generator._size.pages
+    longer = [*tokens, *range(5, 60)]
+    kept = model.generate(longer, max_tokens=4, ignore_eos=True)
+    assert (made.cached_tokens, kept.cached_tokens) == (
+        0,
+        32,
+    ) and pages < model._generator._size.pages
+    assert (
+        kept.tokens
+        == llm.load(TINY, dtype="float32").generate(longer, max_tokens=4, ignore_eos=True).tokens
+    )
+
+
 @pytest.mark.parametrize("damage", ['{"model": {"type": "BPE"', "{}", "\x00\xff"])
 def test_token_ids_work_beside_a_damaged_tokenizer(damage, tmp_path):
     folder = tmp_path / "m"

@@ -229,8 +229,17 @@ class TokenEngine:
         have is computed first. All copies have ended. Raises as run() does."""
         with self._lock:
             self.run([tokens], Sampling(max_tokens=1, adapter=adapter))
+            count, made = self.kept_pages(tokens, adapter)
+            assert count == len(tokens) // self._page_size * self._page_size
+            return made
+
+    def kept_pages(
+        self, tokens: Sequence[int], adapter: str | None = None
+    ) -> tuple[int, dict[str, Array]]:
+        """read_pages() of the beginning of a text in the prefix cache, and its tokens. Nothing is
+        computed."""
+        with self._lock:
             pages = self._loop.cached_pages(tokens, self._salt(tokens, adapter))
-            assert len(pages) == len(tokens) // self._page_size
             with self._loop.stream as stream:
                 index = kw.asarray(np.asarray(pages, np.int32))
                 with on_host(stream.device):
@@ -239,7 +248,7 @@ class TokenEngine:
                         for name, array, is_paged in named_arrays(self._caches)
                     }
                 stream.synchronize()
-            return made
+            return len(pages) * self._page_size, made
 
     def write_pages(
         self, tokens: Sequence[int], arrays: Mapping[str, Array], adapter: str | None = None

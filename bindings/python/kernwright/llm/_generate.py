@@ -21,7 +21,7 @@ from kernwright.llm._size import MOST_ROWS, PAGE, SAME_ROWS, EngineSize
 if TYPE_CHECKING:
     from kernwright.llm._model import Model
 
-_LEAST_CAPACITY = 1024
+_LEAST_CAPACITY = 1024  # tokens of a sequence, and of all pages
 
 
 class Generator:
@@ -36,10 +36,12 @@ class Generator:
         self._loaded: tuple[Draft, Draft | None] | None = None  # a draft, and with its model
 
     def engine(
-        self, lengths: Sequence[int], deterministic: bool = False, draft: Draft | None = None
-    ) -> TokenEngine:
+        self, lengths: Sequence[int], deterministic: bool = False, draft: Draft | None = None,
+        prompt: Sequence[int] = (), adapter: str | None = None,
+    ) -> TokenEngine:  # fmt: skip
         """An engine for sequences of so many tokens each: the one that there is, or a larger one in
-        its place. Raises OutOfMemory, which tells what would fit."""
+        its place, with the kept pages of `prompt`. Raises OutOfMemory, which tells what would
+        fit."""
         rows = min(len(lengths), SAME_ROWS if deterministic else MOST_ROWS)
         pages = [-(-length // PAGE) for length in sorted(lengths, reverse=True)[:rows]]
         needed = EngineSize(rows, max(lengths), sum(pages))
@@ -51,11 +53,16 @@ class Generator:
             self._engine, self._size = None, EngineSize(0, 0, 0)
             self._deterministic, self._draft = deterministic, draft
         if self._engine is None or not self._size.holds(needed):
+            kept, arrays = 0, dict[str, Any]()
+            if self._engine is not None and prompt:
+                kept, arrays = self._engine.kept_pages(prompt, adapter)
             self._engine, before = None, self._size  # its caches are given back first
             self._size = EngineSize(0, 0, 0)
             grown = EngineSize(*(1 << (max(each) - 1).bit_length()
                             for each in zip(needed, before, strict=True)))  # fmt: skip
-            grown = grown._replace(capacity=min(max(grown.capacity, _LEAST_CAPACITY), context))
+            capacity = min(max(grown.capacity, _LEAST_CAPACITY), context)
+            least = -(-min(_LEAST_CAPACITY, context) // PAGE)
+            grown = grown._replace(capacity=capacity, pages=max(grown.pages, least))
             for size in dict.fromkeys((grown, needed)):
                 try:
                     self._engine, self._size = self._made(size), size
@@ -63,6 +70,8 @@ class Generator:
                 except OutOfMemory:
                     if size == needed:
                         raise
+            if kept and self._engine is not None:
+                self._engine.write_pages(prompt[:kept], arrays, adapter)
         assert self._engine is not None
         return self._engine
 
@@ -88,7 +97,9 @@ class Generator:
         lengths = [len(prompt) + limit for prompt, limit in zip(prompts, limits, strict=True)]
         all_lengths = [each for each in lengths for _ in range(options.n)]
         draft = chosen_draft(options.draft, self._model.draft, options.deterministic)
-        return self.engine(all_lengths, options.deterministic, draft), limits
+        prompt = prompts[0] if len(prompts) == 1 else ()  # a conversation that goes on
+        engine = self.engine(all_lengths, options.deterministic, draft, prompt, options.adapter)
+        return engine, limits
 
 
 def prompts_of(model: Model, prompts: Any) -> tuple[list[list[int]], bool]:

@@ -33,7 +33,7 @@ from kernwright.llm._quantised.tensors import quantised
 from kernwright.llm._registry import class_of
 from kernwright.llm._tensors import GgufTensors, JoinedLatent, Tensors, opened_folder
 from kernwright.llm._text.files import has_tokenizer
-from kernwright.llm._weights.memory import Memory, budget_bytes, place, planned
+from kernwright.llm._weights.memory import LEFT_TOKENS, Memory, budget_bytes, place, planned
 from kernwright.llm.models._layers import RotaryTables, Wide
 from kernwright.nn.quant import formats
 from kernwright.nn.quant._formats import ONLY_READ
@@ -95,7 +95,7 @@ def load(
     chosen = draft_of(draft)
     with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
         config, parameters = files.config, files.parameters
-        where, token = files.device, files.token_bytes
+        where = files.device
         if chosen is not None:
             chosen = with_model(chosen, where)
         if parameters.dtype == "float16" and getattr(parameters.module, "wide_residuals", False):
@@ -103,7 +103,7 @@ def load(
                 if isinstance(module, Wide):
                     module.widen("float16")
         try:
-            used = place(parameters, memory, limit, where, token)
+            used = place(parameters, memory, limit, where, files.left_bytes)
         except OutOfMemory as error:
             size = sum(parameters.nbytes(path) for path in parameters.first.values())
             raise OutOfMemory(
@@ -162,7 +162,7 @@ def plan(
     require_limits(max_adapters=max_adapters, max_adapter_rank=max_adapter_rank)
     with _opened(path, random, dtype, quantize, device, max_length, kv_dtype) as files:
         where, token = files.device, files.token_bytes
-        used = planned(files.parameters, memory, limit, where, token)
+        used = planned(files.parameters, memory, limit, where, files.left_bytes)
         parameters = files.parameters
         adapters = AdapterPlan(
             parameters.module, files.config, parameters.dtype, max_adapters, max_adapter_rank, where
@@ -203,6 +203,11 @@ class _Files(NamedTuple):
     def token_bytes(self) -> int:
         """Of the keys and values of one token."""
         return self.cache_format.token_bytes(cache_layers(self.parameters.module, self.config))
+
+    @property
+    def left_bytes(self) -> int:
+        """What memory="auto" leaves for keys and values."""
+        return self.token_bytes * min(LEFT_TOKENS, self.config.max_length)
 
 
 @contextlib.contextmanager

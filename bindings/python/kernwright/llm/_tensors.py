@@ -244,8 +244,12 @@ def opened_folder(folder: str, device: Any) -> Iterator[SafeTensorsFiles]:
             file = stack.enter_context(SafeTensors(single, device=device))
             yield SafeTensorsFiles(single, dict.fromkeys(file, file))
         else:
-            others = sorted(e for e in os.listdir(folder) if e.endswith((".bin", ".pt", ".pth")))
-            why = f"weights as {others[0]} are not read, save them as safetensors" if others else (
-                "a config without weights"
-            )  # fmt: skip
+            names = sorted(os.listdir(folder))
+            why = "a config without weights"
+            for name in names:
+                if name.endswith((".bin", ".pt", ".pth")):
+                    why = f"weights as {name} are not read, save them as safetensors"
+            for name in names:
+                if name.endswith(".safetensors"):
+                    why = f"of {name} and others only the index tells which tensors they have"
             raise ModelError(f"{folder} has neither {_SINGLE} nor {_INDEX}: {why}")

@@ -16,12 +16,12 @@ from kernwright.llm._weights.parameters import LayerPlace, Slot, array_sizes
 from kernwright.llm._weights.streaming import SLOTS, LayerStream, aligned
 from kernwright.nn import Module
 
-__all__ = ["Memory", "budget_bytes", "place", "planned"]
+__all__ = ["LEFT_TOKENS", "Memory", "budget_bytes", "place", "planned"]
 
 MODES = ("auto", "device", "stream", "experts")
-# What "auto" leaves of the free memory: keys and values of so many tokens, and a part for results
-# of layers and graphs.
-_LEFT_TOKENS, _LEFT_PART = 4096, 16
+# What "auto" leaves of the free memory: keys and values of so many tokens, or of the context, and a
+# part for results of layers and graphs.
+LEFT_TOKENS, _LEFT_PART = 4096, 16
 
 
 class Memory(NamedTuple):
@@ -118,15 +118,13 @@ def budget_bytes(memory: Any, budget: Any) -> int | None:
     return budget
 
 
-def place(
-    source: _Source, memory: str, budget: int | None, device: Any, token_bytes: int
-) -> Memory:
-    """Fills the parameters, and puts them where `memory` says. `token_bytes` are those of keys and
-    values of a token. Raises ModelError for a budget that is too small, and for modules without
+def place(source: _Source, memory: str, budget: int | None, device: Any, left_bytes: int) -> Memory:
+    """Fills the parameters, and puts them where `memory` says; "auto" leaves `left_bytes` for keys
+    and values. Raises ModelError for a budget that is too small, and for modules without
     layers to stream."""
     if memory == "experts":
         return _with_cached_experts(source, budget, device)
-    limit, resident = _resident_layers(source, memory, budget, device, token_bytes)
+    limit, resident = _resident_layers(source, memory, budget, device, left_bytes)
     stream = LayerStream(device)
     _fill(source, stream, resident, limit)
     kept = [value for layer in (None, *resident) for value in _values(source, layer)]
@@ -149,7 +147,7 @@ def place(
 
 
 def planned(
-    source: _Source, memory: str, budget: int | None, device: Any, token_bytes: int
+    source: _Source, memory: str, budget: int | None, device: Any, left_bytes: int
 ) -> Memory:
     """What place() would give, by the sizes that files tell of their tensors: nothing is read. The
     sizes of weights that are quantized while they are loaded are estimates. Raises as place()."""
@@ -158,7 +156,7 @@ def planned(
     if memory == "experts":
         each_slot, slots = _expert_slots(source, budget)
     else:
-        _, resident = _resident_layers(source, memory, budget, device, token_bytes)
+        _, resident = _resident_layers(source, memory, budget, device, left_bytes)
     layers = range(len(source.layers))
     kept = sum(source.nbytes(path) for layer in (None, *resident) for path in source.paths(layer))
     streamed = [_planned(source, layer) for layer in layers if layer not in resident]
@@ -168,7 +166,7 @@ def planned(
 
 
 def _resident_layers(
-    source: _Source, memory: str, budget: int | None, device: Any, token_bytes: int
+    source: _Source, memory: str, budget: int | None, device: Any, left_bytes: int
 ) -> tuple[int | None, set[int]]:
     """The bytes that weights may take, None for any, and the layers that stay on the device."""
     numbers = range(len(source.layers))
@@ -178,14 +176,19 @@ def _resident_layers(
         return budget, set(numbers)
     if memory == "stream" and budget is None:
         return None, set()
+    what = f"a budget of {budget or 0:,} bytes is too small for the weights"
     if budget is None:
         free = available_bytes(device)
-        budget = max(free - free // _LEFT_PART - _LEFT_TOKENS * token_bytes, 0)
+        budget = max(free - free // _LEFT_PART - left_bytes, 0)
+        what = (
+            f'memory="auto" has {gigabytes(budget)} for the weights, {gigabytes(free)} that are '
+            f"free less a sixteenth and {gigabytes(left_bytes)} for keys and values"
+        )
     sizes = [_planned(source, layer) for layer in numbers]
     fixed = _planned(source, None)
     chosen = chosen_layers(fixed, sizes, budget)
     if chosen is None:
-        raise _too_small(source, budget, fixed, sizes)
+        raise _too_small(source, what, fixed, sizes)
     return budget, chosen
 
 
@@ -252,7 +255,8 @@ def _fill(source: _Source, stream: LayerStream, resident: set[int], limit: int |
             move(layer)
     while limit is not None and needed_bytes(fixed, sizes, resident) > limit:
         if not resident:
-            raise _too_small(source, limit, fixed, sizes)
+            what = f"a budget of {limit:,} bytes is too small for the weights"
+            raise _too_small(source, what, fixed, sizes)
         last = max(resident)
         resident.discard(last)
         move(last)
@@ -301,10 +305,9 @@ def _values(source: _Source, layer: int | None) -> list[Any]:
     return [source.places(path)[0].value for path in source.paths(layer)]
 
 
-def _too_small(source: _Source, budget: int, fixed: int, layers: Sequence[int]) -> ModelError:
+def _too_small(source: _Source, what: str, fixed: int, layers: Sequence[int]) -> ModelError:
     least = needed_bytes(fixed, layers, set())
     return ModelError(
-        f"{source.source}: a budget of {budget:,} bytes is too small for the weights; the smallest "
-        f"that works is {least:,}: {fixed:,} of what is no layer, and "
-        f"{least - fixed:,} of the ring that the layers pass through"
+        f"{source.source}: {what}; the smallest that works is {least:,}: {fixed:,} of what is no "
+        f"layer, and {least - fixed:,} of the ring that the layers pass through"
     )
