@@ -43,7 +43,7 @@ def main():
     if not kw.current_device().is_simulated:
         model.astype("bfloat16")
     tokens = generate(
-        model, tokenizer.encode(options.prompt), options.count, tokenizer.vocab_size,
+        model, tokenizer.encode(options.prompt or "\n"), options.count, tokenizer.vocab_size,
         temperature=options.temperature, top_k=options.top_k, seed=options.seed,
     )  # fmt: skip
     print(tokenizer.decode(tokens))

@@ -55,6 +55,26 @@ def test_arrays_that_are_only_read_are_no_writes():
     assert back(kw.ones(3))[0].numpy().tolist() == [1, 1, 1]
 
 
+def test_writes_that_matter_to_no_gradient_keep_no_memory():
+    x, y = kw.ones(100), kw.ones(100)
+    backs = [kw.vjp(lambda x: kw.exp(x) * y, x)[1], kw.vjp(lambda x: x + 1, x)[1]]
+    used = kw.memory.stats()["used"]
+    for _ in range(5):
+        z = kw.zeros(100)
+        z += 1
+        z[0] = 3.0
+        kw.random.normal(100, out=z)
+    x.fill(2)  # neither needs it
+    del z
+    assert kw.memory.stats()["used"] == used
+    found = [back(kw.ones(100))[0][0].item() for back in backs]
+    np.testing.assert_allclose(found, [np.e, 1], 1e-5)
+    y.fill(2)
+    with pytest.raises(kw.InvalidArgument, match="gradient of multiply needs values that fill"):
+        backs[0](kw.ones(100))
+    assert backs[1](kw.ones(100))[0][0].item() == 1
+
+
 def test_a_draw_into_an_array_of_the_function():
     def loss(x):
         y = x * 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import kernwright as kw
@@ -11,6 +11,7 @@ from kernwright._core import Array, _Node
 from kernwright._grad.recording import (
     Place,
     Recording,
+    extent_of,
     keep_column_sums,
     recordings,
     user_line,
@@ -169,9 +170,27 @@ def _pulled(
     ]
 
 
-def _refuse_overwritten(recording: Recording, node: _Node) -> None:
+def needed_memory(results: Iterable[Place | None]) -> list[tuple[int, int]]:
+    """The extents of all arrays that the gradients of results need."""
+    found = set()
+    nodes = {place[0]: None for place in results if place is not None}
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        found |= {extent_of(array) for array in _needed_by(node)}
+        below = {operand: None for operand, *_ in node.edges if operand not in nodes}
+        nodes |= below
+        waiting += below
+    return sorted(found)
+
+
+def _needed_by(node: _Node) -> list[Array]:
     pulls = [pull for *_, pull in node.edges] if node.joint is None else [node.joint]
-    for array in _arrays_in([cell.cell_contents for pull in pulls for cell in _cells(pull)]):
+    return _arrays_in([cell.cell_contents for pull in pulls for cell in _cells(pull)])
+
+
+def _refuse_overwritten(recording: Recording, node: _Node) -> None:
+    for array in _needed_by(node):
         for write in recording.writes.values():
             if node.order < write.order and write.touches(array):
                 raise InvalidArgument(

@@ -82,10 +82,16 @@ class Recording(_GradientRecording):
         # By target and extent, the last one of each: what came before it is no matter.
         self.writes: dict[tuple[int, int, int], Write] = {}
         self.leaves: list[tuple[int, int]] = []  # their extents in memory
+        # The extents that gradients need, known from the end of the recording on.
+        self.needed: list[tuple[int, int]] | None = None
 
     def add_leaf(self, array: Array) -> _Node:
         self.leaves.append(extent_of(array))
         return self.enter(array, "an argument")
+
+    def needs(self, first: int, end: int) -> bool:
+        """Whether a write there may matter. Writes keep their targets, so no others are noted."""
+        return self.needed is None or any(a < end and first < b for a, b in self.needed)
 
     def add_write(self, write: Write) -> None:
         self.writes[id(write.target), write.first, write.end] = write
@@ -219,6 +225,8 @@ def note_write(target: Array, call: str, traced: bool = False) -> None:
         return
     note_extent(target)
     for recording in tuple(_threads.watched):
+        if not recording.needs(first, end):
+            continue
         if recording in recordings() and any(a < end and first < b for a, b in recording.leaves):
             raise InvalidArgument(
                 f"{call} at {user_line()} writes into an argument that gradients are taken of: "

@@ -11,7 +11,7 @@ from typing import Any
 import kernwright as kw
 from kernwright._core import Array, _Node
 from kernwright._grad import draws, handlers, nests
-from kernwright._grad.backward import gradients
+from kernwright._grad.backward import gradients, needed_memory
 from kernwright._grad.recording import (
     Place,
     Recording,
@@ -126,6 +126,7 @@ def vjp(f: Callable[..., Any], *xs: Any) -> tuple[Any, Callable[[Any], tuple[Any
         result = f(*given)
         places = [recording.place(each) for each in nests.arrays(result)]
     specs = [(each.shape, each.dtype) for each in nests.arrays(result)]
+    recording.needed = needed_memory(places)
     nodes, watch = list(found), Watch()
 
     def back(cotangent: Any) -> tuple[Any, ...]:
