@@ -256,6 +256,7 @@ def test_paths_and_methods(client):
     for method, path, status in (
         ("GET", "/nothing", 404), ("POST", "/v2/chat", 404), ("GET", "/../etc/passwd", 404),
         ("GET", CHAT, 405), ("DELETE", "/v1/models", 405), ("GET", "/v1/models/none", 404),
+        ("TRACE", CHAT, 405), ("QUERY", "/v1/models", 405), ("OPTIONS", "/health", 405),
         ("GET", "/v1/models/", 404), ("GET", "/health/", 404), ("POST", f"{CHAT}/", 404),
     ):  # fmt: skip
         found, _, content = client.ask(method, path)

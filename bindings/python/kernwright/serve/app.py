@@ -49,7 +49,6 @@ _UNLOAD = "/v1/unload_lora_adapter"
 # Bytes of bodies that the event loop decodes, and of those whose requests it makes: less work than
 # to wake a thread and to be woken by it.
 _SHORT, _LIGHT = 32 * 2**10, 2**10
-_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def _json(body: Any, status: int = 200) -> Response:
@@ -186,7 +185,9 @@ def _route(path: str, method: str, handler: Handler) -> Route:
                            code="method_not_allowed", allow=method)  # fmt: skip
         return await handler(request)
 
-    return Route(path, handle, methods=_METHODS)
+    route = Route(path, handle)
+    route.methods = None  # all: the answer to those that the router refuses is no JSON
+    return route
 
 
 async def _missing(scope: Any, receive: Any, send: Any) -> None:
