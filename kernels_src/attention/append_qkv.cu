@@ -145,22 +145,22 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
   constexpr int kHeads = kThreads / Width;  // at a time
   const CacheAppend& cache = call.cache;
   const int lane = threadIdx.x % Width;
-  const int batch = blockIdx.x / cache.tokens;
+  const int batch = blockIdx.x / static_cast<unsigned>(cache.tokens);
   const int token = blockIdx.x - batch * cache.tokens;
   const int all = call.heads + 2 * cache.heads;
+  const long long number = static_cast<long long>(cache.positions[batch]) + token;
+  const long long angle = call.positions == nullptr ? number : call.positions[blockIdx.x];
+  const int cache_row = cache.row(batch);
   Rotation<Interleaved, N> rotations[Items];
-  if (call.tables.cos != nullptr) {
-    const long long angle = call.positions == nullptr
-                                ? static_cast<long long>(cache.positions[batch]) + token
-                                : call.positions[blockIdx.x];
+  CacheSlot slot{};
+  const auto find_places = [&] {
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
       const int column = (i * Width + lane) * N;
       if (column < 2 * call.tables.half) rotations[i].load(call.tables, angle, column);
     }
-  }
-  const long long places[2] = {cache.offset(cache.side[0].to_at, batch, 0, token),
-                               cache.offset(cache.side[1].to_at, batch, 0, token)};
+    slot = cache.slot(cache_row, number);
+  };
   // All lanes of a warp go through the loop as often, for the reductions inside.
   for (int first = blockIdx.y * kHeads; first < all; first += gridDim.y * kHeads) {
     const int number = first + static_cast<int>(threadIdx.x) / Width;
@@ -178,6 +178,7 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
 #pragma unroll
     for (int i = 0; i < Items; ++i)
       if (i * Width + lane < packs) columns[i].load(row.from + (i * Width + lane) * N);
+    if (first == blockIdx.y * kHeads) find_places();  // while the elements are on their way
     if constexpr (Norms) {
       if (part < 2) row.weights = part == 0 ? call.q_norm : call.k_norm;
       float squares = 0;
@@ -191,10 +192,9 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
       row.factor = finish_statistics<kRms>(0.0f, squares, side.dim, call.eps).factor;
     }
     if (!TokenScales && !exists) continue;
-    const long long within = places[part == 2];
-    const bool goes_nowhere = !exists || (part != 0 && within == kNoRow);
+    const bool goes_nowhere = !exists || (part != 0 && slot.page < 0);
     if (!TokenScales && goes_nowhere) continue;
-    E* const place = static_cast<E*>(side.to) + within + head * side.to_at.head;
+    E* const place = static_cast<E*>(side.to) + cache.offset(side.to_at, slot, head);
     T* const out = static_cast<T*>(call.out) + batch * call.out_at.batch + head * call.out_at.head +
                    token * call.out_at.token;
     float scale = part == 0 || side.scales == nullptr ? 1.0f : side.scales[head];
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(kThreads) append_qkv(const __grid_constant__ A
       if (goes_nowhere) continue;
       if (part != 0) {
         scale = __uint_as_float(most) / ToCache<E>::most();
-        if (lane == 0) side.token_scales[cache.offset(side.scales_at, batch, head, token)] = scale;
+        if (lane == 0) side.token_scales[cache.offset(side.scales_at, slot, head)] = scale;
         if (scale == 0) scale = 1;  // all elements of the head are 0
       }
 #pragma unroll

@@ -19,8 +19,10 @@ __global__ void __launch_bounds__(kThreads) append_cache(const __grid_constant__
   row /= call.tokens;
   if (row >= static_cast<unsigned long long>(call.batches)) return;
   const int batch = static_cast<int>(row);
-  E* const to = call.place<E>(side, batch, head, token);
-  if (to == nullptr) return;
+  const long long number = static_cast<long long>(call.positions[batch]) + token;
+  const CacheSlot slot = call.slot(call.row(batch), number);
+  if (slot.page < 0) return;
+  E* const to = static_cast<E*>(side.to) + call.offset(side.to_at, slot, head);
   const T* const from = static_cast<const T*>(side.from) + batch * side.from_at.batch +
                         head * side.from_at.head + token * side.from_at.token + column;
   const auto pack = *reinterpret_cast<const Pack<T, N>*>(from);

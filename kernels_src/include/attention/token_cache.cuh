@@ -17,6 +17,11 @@ struct CacheSide {
   int dim, packs;
 };
 
+/// A token's page, or its row of a cache without pages, and its number there. A page of -1 is none.
+struct CacheSlot {
+  int page, token;
+};
+
 struct CacheAppend {
   CacheSide side[2];
   const int* positions;  ///< of each batch's first token
@@ -26,23 +31,23 @@ struct CacheAppend {
   int page_size, pages, page_limit;
   int batches, heads, tokens, capacity, row_count;
 
-  /// The offset of a token and head in an array with these strides; kNoRow where the array has no
-  /// place for the token.
-  __device__ __forceinline__ long long offset(const HeadStrides& strides, int batch, int head,
-                                              int token) const {
-    const long long number = static_cast<long long>(positions[batch]) + token;
-    const int row = rows == nullptr ? batch : rows[batch];
-    if (number < 0 || number >= capacity || row < 0 || row >= row_count) return kNoRow;
-    const int* const row_pages = table == nullptr ? nullptr : table + row * table_row;
-    const long long within = token_offset(*this, row_pages, strides, static_cast<int>(number));
-    if (within == kNoRow) return kNoRow;
-    return (table == nullptr ? row * strides.batch : 0) + head * strides.head + within;
+  __device__ __forceinline__ int row(int batch) const {
+    return rows == nullptr ? batch : rows[batch];
   }
-  /// The first element of a token and head in a cache of elements E; null where it has no place.
-  template <typename E>
-  __device__ __forceinline__ E* place(const CacheSide& side, int batch, int head, int token) const {
-    const long long first = offset(side.to_at, batch, head, token);
-    return first == kNoRow ? nullptr : static_cast<E*>(side.to) + first;
+  /// Of a sequence's token in the row of a batch.
+  __device__ __forceinline__ CacheSlot slot(int row, long long number) const {
+    if (number < 0 || number >= capacity || row < 0 || row >= row_count) return {-1, 0};
+    const unsigned in_row = static_cast<unsigned>(number);
+    if (table == nullptr) return {row, static_cast<int>(in_row)};
+    const unsigned size = page_size, page = in_row / size;
+    const bool listed = page < static_cast<unsigned>(pages);
+    const int found = listed ? table[row * table_row + page] : -1;
+    return {found < page_limit ? found : -1, static_cast<int>(in_row - page * size)};
+  }
+  /// The offset of a head in an array with these strides, which has the slot.
+  __device__ __forceinline__ static long long offset(const HeadStrides& strides, CacheSlot slot,
+                                                     int head) {
+    return slot.page * strides.batch + head * strides.head + slot.token * strides.token;
   }
 };
 
