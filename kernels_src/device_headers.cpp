@@ -68,6 +68,7 @@
 #include "kernels_src/include/product/product_stages.cuh.h"
 #include "kernels_src/include/product/product_store.cuh.h"
 #include "kernels_src/include/product/product_tiles.cuh.h"
+#include "kernels_src/include/product/row_norm.cuh.h"
 #include "kernels_src/include/product/skinny.cuh.h"
 #include "kernels_src/include/product/skinny_weights.cuh.h"
 #include "kernels_src/include/product/tensor_core.cuh.h"
@@ -184,6 +185,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(reducers),
     KW_HEADER(rope_angles),
     KW_HEADER(row_cluster),
+    KW_HEADER(row_norm),
     KW_HEADER(rows),
     KW_HEADER(running),
     KW_HEADER(scan_parts),

@@ -184,6 +184,10 @@ SkinnyProblem describe_skinny(const SkinnyCall& call, const Array& out, const Sk
   p.scale_step = call.scale && call.scale->size() > 1 ? 1 : 0;
   p.ahead = static_cast<std::uint32_t>(plan.ahead);
   p.factor = static_cast<float>(call.factor);
+  if (call.norm) {
+    p.norm = call.norm->weight.address();
+    p.eps = static_cast<float>(call.norm->eps);
+  }
   return p;
 }
 
@@ -199,6 +203,24 @@ SkinnyPlan plan_skinny_rows(const SkinnyShape& shape, SkinnyPlan wanted) {
   return plan_skinny(shape, wanted);
 }
 
+/// Whether the kernel applies the norm of x.
+bool applies_norm(const SkinnyJob& job) {
+  const SkinnyShape& shape = job.shape;
+  const Array& weight = job.call.norm->weight;
+  const bool one = shape.m == 1 && shape.batches == 1 && planned_rows(1) == 1;
+  const bool packs = weight.is_contiguous() && weight.address() % 16 == 0;
+  const bool row = job.plan.kernel == SkinnyKernel::row && shape.x_type == ScalarType::bfloat16;
+  const bool dot = job.plan.kernel == SkinnyKernel::dot && job.plan.columns == 1 &&
+                   job.plan.splits == 1 && job.plan.width >= pack_width(shape.x_type, {});
+  return one && packs && (row || dot);
+}
+
+/// Whether the kernel that applies the norm also applies the gate.
+bool applies_gate(const SkinnyJob& job) {
+  const bool row = job.plan.kernel == SkinnyKernel::row;
+  return applies_norm(job) && job.shape.n % (row ? 8 : 2) == 0 && job.plan.rows % 2 == 0;
+}
+
 /// Brings the operands into the layouts that the kernels read. Returns the shape of the product.
 SkinnyShape prepare_skinny(SkinnyCall& call, const Shape& result, const Stream& on) {
   call.x = with_aligned_skinny_rows(with_near_skinny_rows(call.x, on), on);
@@ -211,7 +233,7 @@ SkinnyShape prepare_skinny(SkinnyCall& call, const Shape& result, const Stream& 
   const int major = device.compute_capability().major;
   SkinnyShape shape{.batches = result.size() == 3 ? result[0] : 1,
                     .m = result[result.size() - 2],
-                    .n = result.back(),
+                    .n = call.weights.shape()[call.weights.shape().size() - 2],
                     .k = call.x.shape().back(),
                     .x_type = call.x.type(),
                     .weight_type = call.weights.type(),
@@ -279,8 +301,10 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
   const Array &x = job.call.x, &weights = job.call.weights;
   Device& device = x.device();
   const SkinnyPlan& plan = job.plan;
-  SkinnyInstance instance{job.shape, plan, {}};
+  SkinnyInstance instance{
+      job.shape, plan, {}, job.call.norm.has_value(), job.call.gate.has_value()};
   if (job.call.activation) instance.activation = job.call.activation->kind;
+  if (job.call.gate) instance.activation = job.call.gate->kind;
   const auto [across, unit] = skinny_grid(job);
   const bool tma = plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::bytes;
   const int producers = tma ? 1 : 0;  // warps
@@ -333,6 +357,18 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
                 .plan = {},
                 .problem = {}};
   job.plan = plan_skinny_rows(job.shape, call.plan);
+  if (call.norm && applies_norm(job)) job.plan = plan_skinny_normed(job.shape, job.plan);
+  if (call.gate && !applies_gate(job)) {
+    const ActivationCall gate_call = *std::exchange(call.gate, std::nullopt);
+    Shape both = shape;
+    both.back() *= 2;
+    return gate(gate_call, run_skinny(std::move(call), both, stream), std::nullopt, stream);
+  }
+  if (call.norm && !applies_norm(job)) {
+    call.x = call.norm->normalised(call.x, on);
+    call.norm.reset();
+    return run_skinny(std::move(call), shape, stream);
+  }
   job.problem = describe_skinny(call, result, job.shape, job.plan);
   std::optional<Array> partial;
   if (adds_splits(job.plan)) {
@@ -346,6 +382,7 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
   for (const auto* each : {&partial, &call.scale, &call.bias, &call.residual}) {
     if (*each) (*each)->use_on(on);
   }
+  if (call.norm) call.norm->weight.use_on(on);
   return result;
 }
 

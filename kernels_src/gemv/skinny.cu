@@ -1,5 +1,6 @@
 // Products with few rows: the weights pass the memory once, straight into registers.
 #include <kernwright/reduce.cuh>
+#include <kernwright/row_norm.cuh>
 #include <kernwright/shifted_units.cuh>
 #include <kernwright/skinny.cuh>
 #include <kernwright/skinny_weights.cuh>
@@ -144,10 +145,12 @@ __global__ void __launch_bounds__(Warps * 32) skinny_tiles(SkinnyProblem p, Weig
 // ---- on the other cores
 
 /// Adds the products with packs of the weights' rows at `at` to the sums.
-template <int Width, int Columns, int Rows, typename T, typename W>
-__device__ __forceinline__ void add_products(const Pack<W, Width> (&raw)[Rows],
+template <int Width, int Columns, int Rows, typename T, typename W, bool Normed>
+__device__ __forceinline__ void add_products(const SkinnyProblem& p,
+                                             const Pack<W, Width> (&raw)[Rows],
                                              const T* const (&columns)[Columns], UInt64 at,
-                                             float (&sums)[Rows][Columns]) {
+                                             float (&sums)[Rows][Columns],
+                                             RowNorm<T, Normed>& norm) {
   constexpr int kPart = Width * sizeof(T) > 16 ? 16 / sizeof(T) : Width;
   float values[Rows][Width];
 #pragma unroll
@@ -158,22 +161,36 @@ __device__ __forceinline__ void add_products(const Pack<W, Width> (&raw)[Rows],
   for (int c = 0; c < Columns; ++c)
 #pragma unroll
     for (int part = 0; part < Width; part += kPart) {
-      const auto xs = *reinterpret_cast<const Pack<T, kPart>*>(columns[c] + at + part);
+      const auto pack = *reinterpret_cast<const Pack<T, kPart>*>(columns[c] + at + part);
+      float x[kPart];
 #pragma unroll
-      for (int i = 0; i < kPart; ++i) {
-        const float value = to_compute(xs.value[i]);
+      for (int i = 0; i < kPart; ++i) x[i] = to_compute(pack.value[i]);
+      norm.weigh(p, at + part, x);
 #pragma unroll
-        for (int r = 0; r < Rows; ++r) sums[r][c] += values[r][part + i] * value;
-      }
+      for (int i = 0; i < kPart; ++i)
+#pragma unroll
+        for (int r = 0; r < Rows; ++r) sums[r][c] += values[r][part + i] * x[i];
     }
 }
 
+/// Row `r` of a block's rows of the weights, of which `first` is the first one. With `Gated` they
+/// are as many rows of the first half as of the second. Rows beyond the last are the last.
+template <int Rows, bool Gated>
+__device__ __forceinline__ unsigned dot_row(const SkinnyProblem& p, unsigned first, int r) {
+  if (!Gated) return min(first + r, p.n - 1);
+  constexpr int kHalf = Rows < 2 ? 1 : Rows / 2;
+  return min(first / 2 + r % kHalf, p.n / 2 - 1) + (r < kHalf ? 0 : p.n / 2);
+}
+
 /// The sums of a block's threads: lanes first, then warps in their order.
-template <typename T, typename Act, int Warps, int Columns, int Rows>
+template <typename T, typename Act, int Warps, bool Gated = false, int Columns, int Rows,
+          bool Normed = false>
 __device__ __forceinline__ void add_dot_threads(const SkinnyProblem& p, UInt64 batch,
                                                 unsigned column, unsigned first,
-                                                const float (&sums)[Rows][Columns]) {
-  __shared__ float shared[Warps][Rows * Columns];
+                                                const float (&sums)[Rows][Columns],
+                                                const RowNorm<T, Normed>& norm = {}) {
+  __shared__ float shared[Warps][Rows * Columns], squares[Warps];
+  norm.keep(squares);
 #pragma unroll
   for (int r = 0; r < Rows; ++r)
 #pragma unroll
@@ -186,6 +203,13 @@ __device__ __forceinline__ void add_dot_threads(const SkinnyProblem& p, UInt64 b
     float sum = 0;
 #pragma unroll
     for (int warp = 0; warp < Warps; ++warp) sum += shared[warp][i];
+    sum *= norm.factor(p, squares);
+    if constexpr (Gated) {  // the first lanes of one warp
+      const float up = __shfl_down_sync((1u << Rows) - 1, sum, Rows / 2);
+      const unsigned n = first / 2 + i;
+      if (i < Rows / 2 && n < p.n / 2) finish_gate<T, Act>(p, n, sum, up);
+      continue;
+    }
     const unsigned m = column + i / Rows, n = first + i % Rows;
     if (m < p.m && n < p.n) store_sum<T, Act>(p, batch, m, n, sum);
   }
@@ -193,9 +217,11 @@ __device__ __forceinline__ void add_dot_threads(const SkinnyProblem& p, UInt64 b
 }
 
 /// A block has `Rows` rows of the weights and `Columns` rows of x; its threads share k. k is a
-/// multiple of `Width`, and all rows begin at packs of `Width` elements.
+/// multiple of `Width`, and all rows begin at packs of `Width` elements. `Normed`: of one row, k of
+/// which no other block has a part. `Gated`: the second half of the results, times Act of the
+/// first.
 template <typename T, typename W, typename Act, int Width, int Columns, int Rows, int Unroll,
-          int Warps, int Hint>
+          int Warps, int Hint, bool Normed = false, bool Gated = false>
 __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, WeightRows<W> weights) {
   constexpr unsigned kStep = Warps * 32 * Width;
   const unsigned tiles = (p.m + Columns - 1) / Columns;
@@ -207,9 +233,11 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
     const UInt64 at = begin + threadIdx.x * Width + static_cast<UInt64>(i) * kStep;
     for (int r = 0; r < Rows && at < end; ++r) {
       fetch_ahead(weights.data + static_cast<Int64>(blockIdx.z) * weights.batch +
-                  min(first + r, p.n - 1) * weights.row + at);
+                  dot_row<Rows, Gated>(p, first, r) * weights.row + at);
     }
   }
+  RowNorm<T, Normed> norm;
+  if (p.ahead > 0) norm.fetch(p);
   pdl_launch_then_wait();
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     const W* rows[Rows];
@@ -217,11 +245,12 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
     const W* const w = weights.data + static_cast<Int64>(batch) * weights.batch;
     const T* const x = static_cast<const T*>(p.x) + static_cast<Int64>(batch) * p.x_batch;
 #pragma unroll
-    for (int r = 0; r < Rows; ++r) rows[r] = w + min(first + r, p.n - 1) * weights.row;
+    for (int r = 0; r < Rows; ++r) rows[r] = w + dot_row<Rows, Gated>(p, first, r) * weights.row;
 #pragma unroll
     for (int c = 0; c < Columns; ++c) columns[c] = x + min(column + c, p.m - 1) * p.x_row;
     float sums[Rows][Columns] = {};
-    for (UInt64 from = begin + threadIdx.x * Width; from < end; from += Unroll * kStep) {
+    const unsigned behind = Normed ? threadIdx.x % 32 * Width : 0;  // warps stay together
+    for (UInt64 from = begin + threadIdx.x * Width; from - behind < end; from += Unroll * kStep) {
       Pack<W, Width> raw[Unroll][Rows];
 #pragma unroll
       for (int u = 0; u < Unroll; ++u)
@@ -230,14 +259,15 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
           const UInt64 at = from + u * kStep;
           if (at < end) raw[u][r] = load_weights<W, Width, Hint>(rows[r] + at);
         }
+      if (Normed) __syncwarp();  // else the compiler lets loads wait for the norm of others
 #pragma unroll
       for (int u = 0; u < Unroll; ++u) {
         const UInt64 at = from + u * kStep;
         if (at >= end) break;
-        add_products<Width>(raw[u], columns, at, sums);
+        add_products<Width>(p, raw[u], columns, at, sums, norm);
       }
     }
-    add_dot_threads<T, Act, Warps>(p, batch, column, first, sums);
+    add_dot_threads<T, Act, Warps, Gated>(p, batch, column, first, sums, norm);
   }
 }
 

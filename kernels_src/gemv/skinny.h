@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
+#include "kernels_src/norm/norm.h"
 #include "kernels_src/plans/skinny_plan.h"
 
 #include <optional>
@@ -27,6 +28,9 @@ struct SkinnyCall {
   std::optional<Array> residual{};  ///< of the result's shape and x's type
   std::optional<ActivationCall> activation{};
   double factor = 1;
+  std::optional<RowNorm> norm{};  ///< of x; kernels that multiply one row apply it
+  /// Beside a norm: the result has n / 2 columns, gate(first half) * second half.
+  std::optional<ActivationCall> gate{};
   SkinnyPlan plan{};  ///< zeros are chosen
   /// Memory of the result, of its shape and type; see direct_target(). Apart from all operands, but
   /// it may be the residual.

@@ -62,7 +62,9 @@ InstanceKey skinny_key(const SkinnyInstance& instance) {
       {plan.hint, 2},
       {plan.width, 5},
       {plan.stages, 5},
-      {by_columns || clustered ? 1 : 0, 1}};
+      {by_columns || clustered ? 1 : 0, 1},
+      {instance.normed ? 1 : 0, 1},
+      {instance.gated ? 1 : 0, 1}};
   InstanceKey key;
   for (const auto& [value, bits] : parts) key.add(value, bits);
   return key;
@@ -83,7 +85,9 @@ std::string skinny_name(const SkinnyInstance& instance) {
   const SkinnyShape& shape = instance.shape;
   const SkinnyPlan& plan = instance.plan;
   const char *const x = device_type(shape.x_type), *const w = device_type(shape.weight_type);
-  const char* const act = instance.activation ? activation_type(*instance.activation) : "Identity";
+  const char* act = instance.activation ? activation_type(*instance.activation) : "Identity";
+  if (instance.gated) act = activation_type(*instance.activation, shape.x_type);
+  const char* const normed = instance.gated ? ", true, true" : instance.normed ? ", true" : "";
   switch (plan.kernel) {
     case SkinnyKernel::chosen:
       return format("add_splits<{}, {}>", x, act);
@@ -107,13 +111,13 @@ std::string skinny_name(const SkinnyInstance& instance) {
       return format("skinny_bytes<{}, {}, {}, {}, {}, {}, {}>", x, w, act, plan.warps, plan.unroll,
                     plan.columns, plan.stages);
     case SkinnyKernel::row:
-      return format("skinny_row<{}, {}, {}, {}, {}>", x, w, act, plan.warps, plan.unroll);
+      return format("skinny_row<{}, {}, {}, {}, {}{}>", x, w, act, plan.warps, plan.unroll, normed);
     case SkinnyKernel::shifted:
       return format("skinny_shifted<{}, {}, {}, {}, {}>", x, act, plan.columns, plan.rows,
                     plan.warps);
     default:
-      return format("skinny_dot<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x, w, act, plan.width,
-                    plan.columns, plan.rows, plan.unroll, plan.warps, plan.hint);
+      return format("skinny_dot<{}, {}, {}, {}, {}, {}, {}, {}, {}{}>", x, w, act, plan.width,
+                    plan.columns, plan.rows, plan.unroll, plan.warps, plan.hint, normed);
   }
 }
 

@@ -14,6 +14,8 @@ struct SkinnyInstance {
   SkinnyShape shape;
   SkinnyPlan plan;  ///< with nothing left to be chosen; SkinnyKernel::chosen adds splits
   std::optional<Activation> activation;
+  bool normed = false;  ///< an RMS norm of x comes first; of dot and row
+  bool gated = false;   ///< `activation` is a gate; of those with a norm
 };
 
 const LazyKernel& skinny_kernel(const SkinnyInstance& instance);

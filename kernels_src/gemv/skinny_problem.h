@@ -9,11 +9,11 @@ namespace kernwright::kernels {
 
 /// As in skinny.cuh.
 struct SkinnyProblem {
-  CUdeviceptr x = 0, out = 0, partial = 0, scale = 0, bias = 0, residual = 0;
+  CUdeviceptr x = 0, out = 0, partial = 0, scale = 0, bias = 0, residual = 0, norm = 0;
   std::int64_t x_row = 0, x_batch = 0, residual_row = 0, residual_batch = 0;
   std::uint64_t batches = 1;
   std::uint32_t m = 0, n = 0, k = 0, splits = 1, scale_step = 0, ahead = 0;
-  float factor = 1;
+  float factor = 1, eps = 0;
 };
 
 }  // namespace kernwright::kernels

@@ -1,4 +1,5 @@
 // Products of one row with weights of one byte: blocks stay, and their x stays in registers.
+#include <kernwright/row_norm.cuh>
 #include <kernwright/skinny.cuh>
 #include <kernwright/skinny_weights.cuh>
 
@@ -46,8 +47,19 @@ __device__ __forceinline__ float sum_of_quad(float (&sums)[kTileRows], unsigned 
   return sums[0] + __shfl_xor_sync(~0u, sums[0], 2);
 }
 
+/// With `Gated` half of a tile's rows are of the first half of all rows, the others of the second.
+template <bool Gated>
+__device__ __forceinline__ unsigned first_row(unsigned tile) {
+  return tile * (Gated ? kTileRows / 2 : kTileRows);
+}
+template <bool Gated>
+__device__ __forceinline__ unsigned row_of_tile(unsigned tile, unsigned r, unsigned n) {
+  const unsigned half = Gated && r >= kTileRows / 2 ? n / 2 - kTileRows / 2 : 0;
+  return first_row<Gated>(tile) + r + half;
+}
+
 /// What a lane has of x and of the weights.
-template <typename T, typename W, int Units>
+template <typename T, typename W, int Units, bool Gated>
 struct RowLane {
   using Raw = Words[kTileRows];
   const W* weights;
@@ -61,24 +73,44 @@ struct RowLane {
 
   /// The weights of unit `u` for eight rows. Rows beyond the last are neither loaded nor stored.
   __device__ __forceinline__ void load(unsigned tile, int u, Raw& raw) const {
-    const unsigned from = at + u * kPart, first = tile * kTileRows;
-    if (first >= n || from >= k) return;
+    const unsigned from = at + u * kPart, first = row_of_tile<Gated>(tile, 0, n);
+    if (tile * kTileRows >= n || from >= k) return;
     const W* each = weights + static_cast<Int64>(first) * row + from;
 #pragma unroll
     for (unsigned r = 0; r < kTileRows; ++r, each += row) {
-      if (first + r < n) raw[r] = load_once<0>(each);
+      if (Gated && r == kTileRows / 2) each += static_cast<Int64>(n / 2 - kTileRows / 2) * row;
+      if (Gated || first + r < n) raw[r] = load_once<0>(each);
     }
   }
 
-  /// Zeros beyond the end of k.
-  __device__ __forceinline__ void load_x(const SkinnyProblem& p) {
+  /// Zeros beyond the end of k. What a norm weighs is rounded to T.
+  template <bool Normed>
+  __device__ __forceinline__ void load_x(const SkinnyProblem& p, RowNorm<T, Normed>& norm) {
+    unsigned weights_of_norm[Units][8];
+    load_row(p.x, x);
+    if constexpr (!Normed) return;
+    load_row(p.norm, weights_of_norm);
+#pragma unroll
+    for (int i = 0; i < Units * 8; ++i) {
+      unsigned& pair = x[i / 8][i % 8];
+      const unsigned by = weights_of_norm[i / 8][i % 8];
+      float two[2] = {half_value(pair, 0), half_value(pair, 1)};
+      norm.weigh({half_value(by, 0), half_value(by, 1)}, two);
+      pair =
+          static_cast<unsigned>(from_compute<T>(two[1]).bits) << 16 | from_compute<T>(two[0]).bits;
+    }
+  }
+  __device__ __forceinline__ static float half_value(unsigned pair, int half) {
+    return to_compute(T{static_cast<UInt16>(pair >> half * 16)});
+  }
+  __device__ __forceinline__ void load_row(const void* row_of, unsigned (&to)[Units][8]) const {
 #pragma unroll
     for (int i = 0; i < Units * 2; ++i) {
       const unsigned from = at + i / 2 * kPart + i % 2 * 8;
       Words words = {};
-      if (from < k) words = *reinterpret_cast<const Words*>(static_cast<const T*>(p.x) + from);
+      if (from < k) words = *reinterpret_cast<const Words*>(static_cast<const T*>(row_of) + from);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) x[i / 2][i % 2 * 4 + j] = words.word[j];
+      for (int j = 0; j < 4; ++j) to[i / 2][i % 2 * 4 + j] = words.word[j];
     }
   }
 
@@ -99,11 +131,11 @@ struct RowLane {
 };
 
 /// The first tile's bytes to the second level of cache, but for what is no whole part of a row.
-template <typename W>
+template <bool Gated, typename W>
 __device__ __forceinline__ void fetch_tile(const SkinnyProblem& p, const WeightRows<W>& weights) {
   const unsigned parts = p.k / kPart;
   for (unsigned i = threadIdx.x; i < kTileRows * parts; i += blockDim.x) {
-    const unsigned row = blockIdx.x * kTileRows + i / parts;
+    const unsigned row = row_of_tile<Gated>(blockIdx.x, i / parts, p.n);
     if (row < p.n) {
       const Int64 first = static_cast<Int64>(row) * weights.row;
       fetch_bulk(weights.data + first + i % parts * kPart, kPart);
@@ -113,24 +145,32 @@ __device__ __forceinline__ void fetch_tile(const SkinnyProblem& p, const WeightR
 
 /// One row of x, of at most Warps * Units * 512 elements. It and the rows of the weights begin at
 /// multiples of 16 bytes, and k is a multiple of 16.
-template <typename T, typename W, typename Act, int Warps, int Units>
+template <typename T, typename W, typename Act, int Warps, int Units, bool Normed = false,
+          bool Gated = false>
 __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     skinny_row(const __grid_constant__ SkinnyProblem p,
                const __grid_constant__ WeightRows<W> weights) {
   // More units would leave a rest of another unit in a buffer where k has ended.
   static_assert(Units == 1 || Units == 2, "each of two buffers has one unit");
   constexpr int kPeriod = Units == 1 ? 2 : 1;  // of tiles, until the buffers repeat
-  __shared__ float parts[2][Warps][kTileRows];
+  __shared__ float parts[2][Warps][kTileRows], squares[Warps];
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   const unsigned tiles = (p.n + kTileRows - 1) / kTileRows;
   pdl_launch_dependents();
-  if (p.ahead > 0) fetch_tile(p, weights);
+  RowNorm<T, Normed> norm;
+  if (p.ahead > 0) {
+    fetch_tile<Gated>(p, weights);
+    norm.fetch(p);
+  }
   pdl_launch_then_wait();
-  RowLane<T, W, Units> mine(p, weights, warp, lane);
+  RowLane<T, W, Units, Gated> mine(p, weights, warp, lane);
   Words raw[2][kTileRows] = {};
   mine.load(blockIdx.x, 0, raw[0]);
-  mine.load_x(p);
+  if (Normed) __syncwarp();  // else the compiler lets loads wait for the norm
+  mine.load_x(p, norm);
+  norm.keep(squares);
   unsigned turn = 0;
+  float factor = 1;
   for (unsigned first = blockIdx.x; first < tiles; first += kPeriod * gridDim.x) {
 #pragma unroll
     for (int t = 0; t < kPeriod; ++t) {
@@ -147,12 +187,21 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
       const float sum = sum_of_quad(sums, lane);
       if (lane % 4 == 0) parts[turn][warp][lane / 4] = sum;
       __syncthreads();
-      const unsigned n = tile * kTileRows + threadIdx.x;
-      if (threadIdx.x < kTileRows && n < p.n) {
-        float all = 0;
+      const unsigned n = first_row<Gated>(tile) + threadIdx.x;
+      if (threadIdx.x < (Gated ? kTileRows / 2 : kTileRows) && n < p.n) {
+        if (Normed && tile == blockIdx.x) factor = norm.factor(p, squares);
+        const auto sum_up = [&](unsigned r) {
+          float all = 0;
 #pragma unroll
-        for (int w = 0; w < Warps; ++w) all += parts[turn][w][threadIdx.x];
-        finish_sum<T, Act>(p, 0, 0, n, all);
+          for (int w = 0; w < Warps; ++w) all += parts[turn][w][r];
+          return all * factor;
+        };
+        const float sum = sum_up(threadIdx.x);
+        if constexpr (Gated) {
+          finish_gate<T, Act>(p, n, sum, sum_up(threadIdx.x + kTileRows / 2));
+        } else {
+          finish_sum<T, Act>(p, 0, 0, n, sum);
+        }
       }
       turn ^= 1;
     }

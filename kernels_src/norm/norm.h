@@ -51,6 +51,15 @@ struct NormResult {
 /// that do not match and what cannot be combined, CompileError, OutOfMemory, DriverError.
 NormResult norm(const Array& x, const NormOptions& options, const Stream& stream = {});
 
+/// The RMS norm in front of a product: a weight (k,) of the type of x (..., k).
+struct RowNorm {
+  Array weight;
+  double eps = 1e-6;
+  Array normalised(const Array& x, const Stream& stream) const {
+    return norm(x, {.eps = eps, .weight = weight}, stream).out;
+  }
+};
+
 /// As the kernels see a norm: contiguous (batch * groups) rows of n elements. Used by the
 /// gradients too. Throws InvalidArgument, with `what`, where x, weight and bias do not match.
 struct NormShape {

@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
+#include "kernels_src/norm/norm.h"
 #include "kernels_src/packed/packed_format.h"
 #include "kernels_src/plans/skinny_plan.h"
 
@@ -76,8 +77,10 @@ struct PackedLinearCall {
   std::optional<Array> bias{};      ///< (n,)
   std::optional<Array> residual{};  ///< (..., n)
   std::optional<ActivationCall> activation{};
-  SkinnyPlan plan{};           ///< zeros are chosen
-  std::optional<Array> out{};  ///< as LinearCall has it
+  SkinnyPlan plan{};                     ///< zeros are chosen
+  std::optional<Array> out{};            ///< as LinearCall has it
+  std::optional<RowNorm> norm{};         ///< as LinearCall has it
+  std::optional<ActivationCall> gate{};  ///< beside a norm, without `out`: as LinearCall has it
 };
 
 // ---- for the sources of this folder

@@ -53,6 +53,7 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
         }
       keep_rows(rows, lane, parts + (t * Warps + warp) * 16);
     }
+    __syncthreads();
     add_kept_tiles<T, Act, Warps>(p, first, parts);
   }
 }

@@ -19,6 +19,7 @@
 #include "kernels_src/packed/packed_row.cu.h"
 #include "kernels_src/packed/packed_wgmma.h"
 #include "kernels_src/packed/packed_whole.cu.h"
+#include "kernels_src/plans/planned_rows.h"
 
 #include <algorithm>
 #include <bit>
@@ -75,11 +76,12 @@ std::string packed_name(const PackedLinearCall& call, PackedKernel kernel, const
   const std::string front = format("{}, {}, {}, {}", device_type(call.x.type()),
                                    packed_device_format(call.weights, call.x.type()),
                                    packed_activation(call), plan.warps);
+  const char* const normed = call.gate ? ", true, true" : call.norm ? ", true" : "";
   switch (kernel) {
     case PackedKernel::row:
       return format("packed_row<{}, {}>", front, plan.unroll);
     case PackedKernel::whole:
-      return format("packed_whole<{}, {}>", front, plan.stages);
+      return format("packed_whole<{}, {}{}>", front, plan.stages, normed);
     case PackedKernel::one:
       return format("packed_one<{}, {}, {}>", front, plan.stages, plan.columns);
     case PackedKernel::ring:
@@ -111,6 +113,21 @@ Array packed_columns(const PackedLinearCall& call, std::int64_t rows, const Stre
   if (!w.parts[7]) return packed_rows(call.x, rows, w.k, 16, on);
   const Array x = packed_rows(call.x, rows, w.k, 1, on);
   return take_at(x, {.axes = {1}, .indices = {*w.parts[7]}, .position = 1}, on);
+}
+
+/// What goes with x into the product; `used` gets the arrays.
+void describe_packed_extras(const PackedLinearCall& call, std::int64_t rows, SkinnyProblem& p,
+                            std::vector<Array>& used, const Stream& on) {
+  if (call.bias) p.bias = used.emplace_back(contiguous(*call.bias, on)).address();
+  if (call.residual) {
+    const Array residual = packed_rows(*call.residual, rows, call.weights.n, 1, on);
+    p.residual = used.emplace_back(residual).address();
+    p.residual_row = rows > 1 ? residual.strides()[0] / 2 : 0;
+  }
+  if (call.norm) {
+    p.norm = used.emplace_back(call.norm->weight).address();
+    p.eps = static_cast<float>(call.norm->eps);
+  }
 }
 
 const LazyKernel& packed_kernel(const PackedLinearCall& call, std::int64_t rows, SkinnyPlan plan) {
@@ -193,6 +210,22 @@ void split_packed_clusters(const Kernel& kernel, const Device& device, const Pac
 
 }  // namespace
 
+bool applies_packed_norm(const PackedLinearCall& call, std::int64_t rows, const SkinnyPlan& plan) {
+  if (!call.norm) return false;
+  const Array& weight = call.norm->weight;
+  const bool whole =
+      plan.kernel == SkinnyKernel::ring && rows == 1 && is_packed_whole(call.weights);
+  return whole && planned_rows(1) == 1 && !call.weights.parts[7] && weight.is_contiguous() &&
+         weight.address() % 16 == 0 && call.weights.k % 8 == 0;
+}
+
+bool applies_packed_gate(const PackedLinearCall& call, const SkinnyPlan& plan) {
+  const std::int64_t pairs = call.weights.n / 32;  // of tiles
+  const PackedDevice device = packed_device(call.x.device());
+  return applies_packed_norm(call, 1, plan) && call.weights.n % 32 == 0 &&
+         pairs >= packed_blocks(call.weights, 1, plan, device);
+}
+
 Array packed_product(const PackedLinearCall& call, std::int64_t rows, const SkinnyPlan& plan,
                      const std::optional<Array>& target, const Stream& on) {
   const PackedWeights& w = call.weights;
@@ -201,17 +234,13 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Skin
   const bool boxes = plan.kernel == SkinnyKernel::wgmma;
   Array x = packed_columns(call, rows, on);
   if (boxes) x = packed_wgmma_columns(x, on);
-  Array result = target ? *target : Array::empty(device, {rows, w.n}, x.type(), on);
+  const std::int64_t columns = w.n / (call.gate ? 2 : 1);
+  Array result = target ? *target : Array::empty(device, {rows, columns}, x.type(), on);
   std::vector<Array> used = {x, result};
   SkinnyProblem p;
   p.x = x.address();
   p.out = result.address();
-  if (call.bias) p.bias = used.emplace_back(contiguous(*call.bias, on)).address();
-  if (call.residual) {
-    const Array residual = packed_rows(*call.residual, rows, w.n, 1, on);
-    p.residual = used.emplace_back(residual).address();
-    p.residual_row = rows > 1 ? residual.strides()[0] / 2 : 0;
-  }
+  describe_packed_extras(call, rows, p, used, on);
   const bool clustered = boxes || plan.kernel == SkinnyKernel::ring;
   const bool adds_later = plan.splits > 1 && !clustered;
   if (adds_later) {

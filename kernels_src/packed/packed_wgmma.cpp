@@ -39,18 +39,24 @@ int packed_wgmma_warps(const SkinnyPlan& plan) {
 }
 
 const char* packed_activation(const PackedLinearCall& call) {
+  if (call.gate) return activation_type(call.gate->kind, call.x.type());
   return call.activation ? activation_type(call.activation->kind) : "Identity";
 }
 
 InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& plan) {
+  const auto& activation = call.gate ? call.gate : call.activation;
   return InstanceKey()
       .type(call.x.type())
-      .add(call.activation ? static_cast<int>(call.activation->kind) + 1 : 0, 5)
+      .add(activation ? static_cast<int>(activation->kind) + 1 : 0, 5)
       .add(plan.warps, 6)
       .add(plan.rows, 3)
       .add(plan.columns, 5)
       .add(plan.unroll, 4)
-      .add(std::max(0, plan.stages), 4);
+      .add(std::max(0, plan.stages), 4)
+      .add(call.gate   ? 2
+           : call.norm ? 1
+                       : 0,
+           2);
 }
 
 std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan) {

@@ -323,6 +323,13 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
   return std::max(stages, columns * (rows + 4) * 4);
 }
 
+SkinnyPlan plan_skinny_normed(const SkinnyShape& shape, SkinnyPlan plan) {
+  const bool fills = shape.n >= std::int64_t{4} * shape.multiprocessors;
+  const bool short_rows = plan.kernel == SkinnyKernel::dot && plan.rows == 2 && plan.unroll == 1;
+  if (fills && short_rows && scalar_size(shape.x_type) == 2) plan.rows = 4, plan.unroll = 2;
+  return plan;
+}
+
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
   wanted.kernel = skinny_kernel_for(shape, wanted.kernel);
   switch (wanted.kernel) {

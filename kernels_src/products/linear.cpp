@@ -45,12 +45,16 @@ Shape check_linear(const LinearCall& call) {
   if (call.scale.has_value() != narrow)
     refuse_linear(call, "weights of 8 bits have a scale, others have none");
   Shape result = call.x.shape();
-  const std::int64_t n = result.back() = call.weights.shape()[0] / (call.gate ? 2 : 1);
-  if (call.bias && !call.gate) require_like_linear_result(call.x, call.bias, "bias", {n});
+  result.back() = call.weights.shape()[0] / (call.gate ? 2 : 1);
+  const std::int64_t all = call.weights.shape()[0];
+  if (call.bias && (!call.gate || call.norm))
+    require_like_linear_result(call.x, call.bias, "bias", {all});
   if (call.residual) require_like_linear_result(call.x, call.residual, "residual", result);
+  if (call.norm)
+    require_like_linear_result(call.x, call.norm->weight, "norm", {call.x.shape().back()});
   if (call.scale) {
     require_one_device(call.x, "x", *call.scale, "scale");
-    const bool fits = call.scale->size() == 1 || call.scale->shape() == Shape{n};
+    const bool fits = call.scale->size() == 1 || call.scale->shape() == Shape{all};
     if (call.scale->type() != ScalarType::float32 || !fits)
       refuse_linear(call, "scale is float32 and has one number, or one a row");
   }
@@ -146,9 +150,18 @@ struct LinearWork {
     return residual ? add_to_linear(result, *residual, on, target) : result;
   }
 
+  /// The norm by itself, then the others; a gate then takes tiles.
+  Array run_behind_norm() const {
+    LinearCall plain = call;
+    plain.norm.reset();
+    const Array normed = call.norm->normalised(x, on);
+    return LinearWork{plain, normed, weights, residual, target, few && !call.gate, on}.run();
+  }
+
   /// By the plan for the request; nothing follows a Gemm of float64.
   Array run() const {
-    if (call.gate) return by_tiles({}, call.tf32);
+    if (call.norm && !few) return run_behind_norm();
+    if (call.gate && !few) return by_tiles({}, call.tf32);
     const ProductPlan plan = plan_product(x.device(), request());
     const auto* const skinny = std::get_if<SkinnyPlan>(&plan);
     if (few && skinny != nullptr) {
@@ -158,10 +171,13 @@ struct LinearWork {
                          .bias = call.bias,
                          .residual = residual,
                          .activation = call.activation,
+                         .norm = call.norm,
+                         .gate = call.gate,
                          .plan = *skinny,
                          .out = target},
-                        {x.shape()[0], weights.shape()[0]}, on);
+                        {x.shape()[0], weights.shape()[0] / (call.gate ? 2 : 1)}, on);
     }
+    if (call.norm) return run_behind_norm();
     const bool rounds = call.tf32 && !few;
     const bool plain = std::holds_alternative<PlainPlan>(plan) && !rounds;
     if (plain || skinny != nullptr || x.type() == ScalarType::float64) return in_steps(plan);
@@ -187,8 +203,8 @@ Array linear(const LinearCall& call, const Stream& stream) {
   const std::int64_t k = call.x.shape().back(), n = shape.back();
   const std::int64_t rows = element_count(std::span(shape).first(shape.size() - 1));
   const std::int64_t most = call.scale ? kSkinnyRows : most_skinny_rows(type);
-  const bool few = !call.gate && rows <= most && is_skinny_type(type) && n <= kMostSkinnyColumns &&
-                   k <= kMostSkinnyInner;
+  const bool few = (!call.gate || (call.norm && rows == 1)) && rows <= most &&
+                   is_skinny_type(type) && n <= kMostSkinnyColumns && k <= kMostSkinnyInner;
   const bool is_matrix = call.x.ndim() == 2;
   const Array x = is_matrix ? call.x : reshaped_for_rows(call.x, {rows, k}, stream);
   const Array weights = few ? call.weights : rounded_weights(call, stream);

@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "kernels_src/activations/activations.h"
+#include "kernels_src/norm/norm.h"
 
 #include <optional>
 
@@ -20,6 +21,8 @@ struct LinearCall {
   /// With a gate the result has n / 2 columns, see GemmEpilogue; only a bias goes
   /// with a gate.
   std::optional<ActivationCall> gate{};
+  /// x counts as its norm. One row is one kernel where that pays, with the gate.
+  std::optional<RowNorm> norm{};
   /// Takes the result: any strides, apart from all operands but the residual, which it may be. One
   /// that is not contiguous from a multiple of 16 bytes on costs a copy.
   std::optional<Array> out{};

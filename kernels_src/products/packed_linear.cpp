@@ -89,6 +89,7 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
   shape.back() = w.n;
   require_like_linear_result(call.x, call.bias, "bias", {w.n});
   require_like_linear_result(call.x, call.residual, "residual", shape);
+  if (call.norm) require_like_linear_result(call.x, call.norm->weight, "norm", {w.k});
   const Stream on = stream ? stream : Stream::legacy(call.x.device());
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
@@ -96,8 +97,21 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
   if (rows * w.n == 0) return call.out ? *call.out : Array::empty(call.x.device(), shape, type, on);
   const ProductPlan plan = plan_product(call.x.device(), packed_request(call, rows));
   const auto* const packed = std::get_if<PackedPlan>(&plan);
+  const bool gates = packed != nullptr && rows == 1 && applies_packed_gate(call, packed->kernel);
+  if (call.gate && !gates) {
+    PackedLinearCall both = call;
+    both.gate.reset();
+    return gate(*call.gate, packed_linear(both, stream), std::nullopt, stream);
+  }
+  if (call.norm && (packed == nullptr || !applies_packed_norm(call, rows, packed->kernel))) {
+    PackedLinearCall plain = call;
+    plain.x = call.norm->normalised(call.x, on);
+    plain.norm.reset();
+    return packed_linear(plain, stream);
+  }
   if (packed == nullptr) return packed_by_numbers(call, shape, on);
   if (target) target = target->reshape({rows, w.n});
+  if (call.gate) shape.back() /= 2;
   const Array result = packed_product(call, rows, packed->kernel, target, on);
   return deliver(call.out, result.reshape(std::move(shape)), on);
 }

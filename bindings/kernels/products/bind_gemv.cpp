@@ -61,8 +61,11 @@ kernels::LinearCall linear_call(py::handle x, py::handle weights, py::handle bia
 
 Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle scale,
                    py::handle residual, const std::string& activation,
-                   const std::optional<std::string>& precision) {
-  const auto call = linear_call(x, weights, bias, scale, residual, activation, precision);
+                   const std::optional<std::string>& precision, py::handle norm, double eps,
+                   const std::string& gate) {
+  auto call = linear_call(x, weights, bias, scale, residual, activation, precision);
+  if (!norm.is_none()) call.norm = kernels::RowNorm{array_operand(norm, "norm"), eps};
+  if (!gate.empty()) call.gate = kernels::ActivationCall{kernels::activation_from_name(gate), 1, 1};
   return on_current_stream(call.x, [&](const Stream& on) { return kernels::linear(call, on); });
 }
 
@@ -80,7 +83,8 @@ void linear_into(py::handle out, py::handle x, py::handle weights, py::handle bi
 void bind_gemv(py::module_& m) {
   m.def("_linear", &linear_layer, py::arg("x"), py::arg("weight"), py::arg("bias"),
         py::arg("scale"), py::arg("residual"), py::arg("activation"),
-        py::arg("precision") = py::none());
+        py::arg("precision") = py::none(), py::arg("norm") = py::none(), py::arg("eps") = 0.0,
+        py::arg("gate") = "");
   m.def("_linear_into", &linear_into);
   m.def("_skinny_product", &few_rows, py::arg("x"), py::arg("weight"),
         py::arg("scale") = py::none(), py::arg("bias") = py::none(),

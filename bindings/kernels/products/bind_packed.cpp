@@ -59,12 +59,15 @@ Array unpack_weights(const PackedShape& shape, const py::tuple& parts, const py:
 /// ones are chosen.
 Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& parts, py::handle bias,
                     py::handle residual, const std::string& activation,
-                    const std::vector<int>& plan, py::handle out) {
+                    const std::vector<int>& plan, py::handle out, py::handle norm, double eps,
+                    const std::string& gate) {
   kernels::PackedLinearCall call{.x = array_operand(x, "x"),
                                  .weights = packed_operand(shape, parts)};
   call.bias = optional_operand(bias, "bias");
   call.residual = optional_operand(residual, "residual");
   call.out = optional_operand(out, "out");
+  if (!norm.is_none()) call.norm = kernels::RowNorm{array_operand(norm, "norm"), eps};
+  if (!gate.empty()) call.gate = kernels::ActivationCall{kernels::activation_from_name(gate), 1, 1};
   if (!activation.empty()) {
     call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
   }
@@ -88,7 +91,8 @@ void bind_packed(py::module_& m) {
   m.def("_unpack_weights", &unpack_weights);
   m.def("_packed_linear", &packed_linear, py::arg("x"), py::arg("shape"), py::arg("parts"),
         py::arg("bias"), py::arg("residual"), py::arg("activation"), py::arg("plan"),
-        py::arg("out") = py::none());
+        py::arg("out") = py::none(), py::arg("norm") = py::none(), py::arg("eps") = 0.0,
+        py::arg("gate") = "");
 }
 
 }  // namespace kernwright::python

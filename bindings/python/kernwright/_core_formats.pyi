@@ -60,6 +60,9 @@ def _packed_linear(
     activation: str,
     plan: list[int],
     out: Any = None,
+    norm: Any = None,
+    eps: float = 0.0,
+    gate: str = "",
 ) -> Array: ...
 def _pack_nibbles(x: Any) -> Array: ...
 def _unpack_nibbles(packed: Any, is_signed: bool, length: int) -> Array: ...

@@ -131,6 +131,9 @@ def _linear(
     residual: Any,
     activation: str,
     precision: str | None = None,
+    norm: Any = None,
+    eps: float = 0.0,
+    gate: str = "",
 ) -> Array: ...
 def _linear_into(
     out: Any,

@@ -190,13 +190,16 @@ struct XDigits {
       reinterpret_cast<unsigned*>(zeros)[i] = 0;
   }
 
-  /// By a warp, for a unit. Each lane has eight numbers, which lie in one part.
-  __device__ __forceinline__ static void make(const Column& column, unsigned lane,
-                                              unsigned char* to) {
-    float x[8];
+  /// A lane's eight numbers of a unit, which lie in one part.
+  __device__ __forceinline__ static void spread(const Column& column, float (&x)[8]) {
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       x[i] = to_compute(T{static_cast<UInt16>(column.x[i / 2] >> i % 2 * 16)});
+  }
+
+  /// By a warp, for a unit: of the lanes' numbers.
+  __device__ __forceinline__ static void make(const float (&x)[8], unsigned lane,
+                                              unsigned char* to) {
     unsigned digits[8];
 #pragma unroll
     for (int i = 0; i < kParts; ++i) make_group(x, i, lane, digits, to);

@@ -53,12 +53,15 @@ struct OwnColumn {
   float sums[kSums][2];
 
   __device__ __forceinline__ void load(const SkinnyProblem& p, unsigned unit, unsigned lane) {
+    load(p.x, p.k, unit, lane);
+  }
+  __device__ __forceinline__ void load(const void* from, unsigned k, unsigned unit, unsigned lane) {
 #pragma unroll
     for (int i = 0; i < 8 / kRun; ++i) {
       const unsigned at = unit * 256 + lane / 4 * 32 + i * 16 + lane % 4 * kRun;
       Pack<UInt32, kRun / 2> pack = {};
-      if (at < p.k)
-        pack = *reinterpret_cast<const Pack<UInt32, kRun / 2>*>(static_cast<const T*>(p.x) + at);
+      if (at < k)
+        pack = *reinterpret_cast<const Pack<UInt32, kRun / 2>*>(static_cast<const T*>(from) + at);
 #pragma unroll
       for (int j = 0; j < kRun / 2; ++j) x[i * (kRun / 2) + j] = pack.value[j];
     }

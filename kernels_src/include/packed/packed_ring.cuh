@@ -7,8 +7,9 @@
 
 namespace kernwright {
 
-/// A warp's stages, and the next unit of two blocks.
-template <typename Format, int Warps, int Stages>
+/// A warp's stages, and the next unit of two blocks. `Gated`: behind each tile of the first half
+/// comes that of the second.
+template <typename Format, int Warps, int Stages, bool Gated = false>
 struct PackedRing {
   using Stage = PackedStage<Format>;
   static constexpr unsigned kBytes = Stages * Stage::kBytes;
@@ -86,7 +87,9 @@ struct PackedRing {
     }
     if (++next_unit == count) {
       next_unit = 0;
-      next_tile += gridDim.x;
+      const bool goes_back = Gated && next_tile >= tiles / 2;
+      next_tile += Gated && !goes_back ? tiles / 2 : gridDim.x;
+      if (goes_back) next_tile = next_tile < tiles ? next_tile - tiles / 2 : tiles;
     }
   }
 };
@@ -109,18 +112,26 @@ __device__ __forceinline__ void add_ring_warps(const SkinnyProblem& p, unsigned 
 constexpr unsigned kKeptTiles = 8;  ///< whose sums wait until the warps of a block meet
 
 /// The sums of all warps for the block's next kKeptTiles tiles, the first of which is `first`, of
-/// one row of x: `parts` has 16 of each tile and warp.
-template <typename T, typename Act, int Warps>
+/// one row of x, times `factor`: `parts` has 16 of each tile and warp. The block has met.
+template <typename T, typename Act, int Warps, bool Gated = false>
 __device__ __forceinline__ void add_kept_tiles(const SkinnyProblem& p, unsigned first,
-                                               const float* parts) {
-  __syncthreads();
-  for (unsigned i = threadIdx.x; i < kKeptTiles * 16; i += Warps * 32) {
+                                               const float* parts, float factor = 1) {
+  constexpr unsigned kEach = Gated ? 2 : 1;  // tiles whose sums meet
+  for (unsigned i = threadIdx.x; i < kKeptTiles / kEach * 16; i += Warps * 32) {
     const unsigned n = (first + i / 16 * gridDim.x) * 16 + i % 16;
-    if (n >= p.n) continue;
-    float sum = 0;
+    if (n >= p.n / kEach) continue;
+    const auto sum_up = [&](unsigned tile) {
+      float sum = 0;
 #pragma unroll
-    for (int w = 0; w < Warps; ++w) sum += parts[(i / 16 * Warps + w) * 16 + i % 16];
-    finish_sum<T, Act>(p, 0, 0, n, sum);
+      for (int w = 0; w < Warps; ++w) sum += parts[(tile * Warps + w) * 16 + i % 16];
+      return sum * factor;
+    };
+    const float sum = sum_up(i / 16 * kEach);
+    if constexpr (Gated) {
+      finish_gate<T, Act>(p, n, sum, sum_up(i / 16 * 2 + 1));
+    } else {
+      finish_sum<T, Act>(p, 0, 0, n, sum);
+    }
   }
   __syncthreads();
 }

@@ -19,7 +19,7 @@ struct Identity {
 /// out[b, m, n] = act(factor * scale[n] * sum_k x[b, m, k] w[b, n, k] + bias[n]) + residual[b, m,
 /// n] where scale, bias and residual may be absent (null). Distances are in elements; `out` and
 /// `partial` are row-major. With more than one of `splits` their sums go to
-/// partial[split, b, m, n].
+/// partial[split, b, m, n]. Kernels with RowNorm take an RMS norm of x, whose weight is `norm`.
 struct SkinnyProblem {
   const void* x;
   void* out;
@@ -27,12 +27,14 @@ struct SkinnyProblem {
   const float* scale;
   const void* bias;
   const void* residual;
+  const void* norm;
   Int64 x_row, x_batch, residual_row, residual_batch;
   UInt64 batches;
   unsigned m, n, k, splits;
   unsigned scale_step;  ///< 0: one scale for all rows
   unsigned ahead;       ///< loads of a thread fetched to the second level before it waits
   float factor;
+  float eps;  ///< of the norm
 };
 
 /// Weights may be fetched to the second level of cache before pdl_launch_then_wait(), as what is
@@ -66,6 +68,16 @@ template <typename T, typename Act>
 __device__ __forceinline__ void finish_sum(const SkinnyProblem& p, UInt64 batch, unsigned m,
                                            unsigned n, float sum) {
   static_cast<T*>(p.out)[(batch * p.m + m) * p.n + n] = finished<T, Act>(p, batch, m, n, sum);
+}
+
+/// Stores gate * up of two sums, of row n and of the row that is half of all rows further on: each
+/// is rounded first, as a kernel of its own rounds it.
+template <typename T, typename Gate>
+__device__ __forceinline__ void finish_gate(const SkinnyProblem& p, unsigned n, float gate,
+                                            float up) {
+  const float g = to_compute(finished<T, Identity>(p, 0, 0, n, gate));
+  const float u = to_compute(finished<T, Identity>(p, 0, 0, n + p.n / 2, up));
+  static_cast<T*>(p.out)[n] = from_compute<T>(Gate::value(g, Knobs<float>{1.0f, 1.0f}) * u);
 }
 
 /// Four results that follow each other along n, the first at a multiple of four and inside.

@@ -108,6 +108,24 @@ def linear(
     return out
 
 
+def normed_linear(
+    x: Any, norm: Any, eps: float, weight: Any, bias: Any = None, *, scale: Any = None,
+    residual: Any = None, activation: Activation | None = None, gate: Activation | None = None,
+) -> Array:  # fmt: skip
+    """linear() of rms_norm(x, norm, eps), without gradients; `norm` has the dtype of x.
+
+    One row of x may take one kernel, which does not round the norm. A gate goes with a bias and a
+    scale alone.
+    """
+    if isinstance(weight, PackedWeight):
+        return _packed_linear(
+            x, weight._spec, weight._arrays, bias, residual, activation or "", [], norm=norm,
+            eps=eps, gate=gate or "",
+        )  # fmt: skip
+    act, gated = activation or "", gate or ""
+    return _linear(x, weight, bias, scale, residual, act, None, norm, eps, gated)
+
+
 def _gated(
     x: Any, weight: Any, bias: Any, gate: str, precision: str | None, out: Array | None
 ) -> Array:

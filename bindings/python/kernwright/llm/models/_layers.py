@@ -1,22 +1,19 @@
-"""Pieces that families share: fused projections, attention, gated layers, experts, the tables of
-rotary positions."""
+"""Pieces that families share: fused projections, attention, gated layers, experts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 import kernwright as kw
 from kernwright._core import Array
-from kernwright._core import _launched as launched
-from kernwright.errors import OutOfMemory
+from kernwright._core import _recordings as recordings
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
-from kernwright.llm._step import Rotation, Step
-from kernwright.llm._weights.available import available_bytes
+from kernwright.llm._step import Step
+from kernwright.llm.models._rotary import RotaryTables
 from kernwright.nn import Module
+from kernwright.nn._linear import normed_linear
 from kernwright.nn._scaled_weight import ScaledWeight
 
 __all__ = [
@@ -33,8 +30,6 @@ __all__ = [
 ]
 
 
-_LEAST_POSITIONS = 4096  # of tables, where the context is longer
-_AHEAD = 64  # positions behind the longest text, which drafts may have
 FEW_ROWS = 64
 """As many rows take the product's kernel for few rows, which has no gate."""
 
@@ -97,8 +92,13 @@ class Linear(Wide, Module):
         self.weight = Unread((width, in_features))
         self.bias = Unread((width,)) if bias else None
 
-    def __call__(self, x: Array, **options: Any) -> Array:
-        """`options` are those of kw.nn.linear(): activation, residual, ..."""
+    def __call__(self, x: Array, norm: Module | None = None, **options: Any) -> Array:
+        """The product with norm(x), or with x: one row and its RMSNorm may be one kernel. `options`
+        are those of kw.nn.linear(): activation, residual, ..."""
+        if norm is not None:
+            if self._fits(norm, x):
+                return self._product(x, norm, **options)
+            x = norm(x)
         if self._narrow is not None:
             x, wide = self._narrowed(x), options.pop("residual", None)
             if wide is not None:
@@ -107,26 +107,41 @@ class Linear(Wide, Module):
             return self._adapters.apply(self._product, x, **options)  # type: ignore[no-any-return]
         return self._product(x, **options)
 
-    def _product(self, x: Array, **options: Any) -> Array:
-        if isinstance(self.weight, Parts):
-            return kw.concat(self._products(x, self.weight), axis=-1)
-        if isinstance(self.weight, ScaledWeight):
-            return kw.nn.linear(x, self.weight.codes, self.bias, scale=self.weight.scale, **options)
-        return kw.nn.linear(x, self.weight, self.bias, **options)
+    def _fits(self, norm: Module, x: Array) -> bool:
+        """Whether the product of x, of one row, may take its norm."""
+        adapts = self._adapters is not None and self._adapters.is_wanted
+        if x.shape[0] != 1 or adapts or isinstance(self.weight, Parts) or recordings():
+            return False
+        wide = self._narrow is not None
+        return isinstance(norm, RMSNorm) and not wide and norm.weight.dtype == x.dtype
 
-    def gated(self, activation: str, x: Array) -> Array:
-        """activation(first half) * second half of the product. Many rows take one kernel."""
+    def _product(self, x: Array, norm: Any = None, **options: Any) -> Array:
+        weight: Any = self.weight
+        if isinstance(weight, Parts):
+            return kw.concat(self._products(x, weight), axis=-1)
+        if isinstance(weight, ScaledWeight):
+            weight, options["scale"] = weight.codes, weight.scale
+        if norm is not None:
+            return normed_linear(x, norm.weight, norm._eps, weight, self.bias, **options)
+        return kw.nn.linear(x, weight, self.bias, **options)
+
+    def gated(self, activation: str, x: Array, norm: Module | None = None) -> Array:
+        """activation(first half) * second half of the product. Many rows take one kernel, and so
+        may one row and its norm."""
+        if norm is not None and activation in _GATES and self._fits(norm, x):
+            return self._product(x, norm, gate=activation)
         adapts = self._adapters is not None and self._adapters.is_wanted
         known = activation == "gelu" or activation in _GATES
         if adapts or not known or not isinstance(self.weight, Array) or x.shape[0] <= FEW_ROWS:
-            return gate(activation, self(x))
+            return gate(activation, self(x, norm))
+        x = x if norm is None else norm(x)
         return kw.nn.linear(x, self.weight, self.bias, gate=activation)  # type: ignore[arg-type]
 
-    def split(self, x: Array) -> list[Array]:
+    def split(self, x: Array, norm: Module | None = None) -> list[Array]:
         """The parts of the product, (..., width) each."""
         if isinstance(self.weight, Parts) and self._adapters is None:
-            return self._products(x, self.weight)
-        y, made, begin = self(x), [], 0
+            return self._products(x if norm is None else norm(x), self.weight)
+        y, made, begin = self(x, norm), [], 0
         for width in self._parts.values():
             made.append(y[..., begin : begin + width])
             begin += width
@@ -220,111 +235,6 @@ class LayerNorm(Module):
         return kw.nn.layer_norm(x, self.weight, self.bias, self._eps, **options)
 
 
-class RotaryTables:
-    """Cosines and sines of the positions that texts have, made when first asked for; layers share
-    them. Longer texts have longer tables made; the shorter ones stay for recorded steps.
-
-    >>> from kernwright import llm
-    >>> config = llm.Config.from_fields({
-    ...     "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 32,
-    ...     "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 1 << 30,
-    ... })
-    >>> tables = llm.models.RotaryTables(config)
-    >>> tables.on(None, 100).cos.shape, tables.on(None, 10_000).cos.shape
-    ((4096, 8), (16384, 8))
-    """
-
-    def __init__(
-        self, config: Config, *, theta: float | None = None,
-        scaling: Mapping[str, Any] | None = None, dim: int | None = None,
-        interleaved: bool = False,
-    ) -> None:  # fmt: skip
-        self._dim, self._length = dim or config.rope_dim, config.max_length
-        self._theta = config.rope_theta if theta is None else theta
-        self._scaling = config.rope_scaling if theta is None else scaling
-        self._short = config.short_length() if self._scaling is config.rope_scaling else 0
-        self._interleaved = interleaved or config.flag("rope_interleaved", False)
-        self._made: list[Rotation] = []  # the longest ones last
-
-    def check(self, source: str, device: Any) -> None:
-        """Raises ModelError for a rule that makes no sense; `source` is the file that has it."""
-        try:
-            for length in (1, self._length):  # longrope has factors for short and for long texts
-                kw.nn.rope_frequencies(
-                    self._dim, base=self._theta, scaling=self._scaling, seq_len=length,
-                    device=device,
-                )  # fmt: skip
-        except (kw.errors.ArgumentError, kw.errors.InvalidArgument, OverflowError) as error:
-            raise ModelError(f"{source}: rotary positions: {error}") from None
-
-    def difference(self, other: RotaryTables, name: str) -> str | None:
-        """How the angles of two tables differ; None where they are the same."""
-        ours, theirs = self._angles(), other._angles()
-        if (self._dim, self._length) != (other._dim, other._length):
-            return f"{name}: {self._dim} x {self._length} and {other._dim} x {other._length}"
-        same = all(np.allclose(a, b, rtol=1e-5) for a, b in zip(ours, theirs, strict=True))
-        return None if same else f"{name}: other angles of rotary positions"
-
-    def _angles(self) -> list[Any]:
-        """Frequencies of short and of long texts, and cosines at position 0: their factor."""
-        rule: dict[str, Any] = {"base": self._theta, "scaling": self._scaling}
-        short, long = (
-            kw.nn.rope_frequencies(self._dim, seq_len=length, **rule).numpy()
-            for length in (1, self._length)
-        )
-        return [short, long, kw.nn.rope_tables(1, self._dim, **rule)[0].numpy()]
-
-    def on(self, device: Any, longest: int | None = None) -> Rotation:
-        """The tables on a device, for texts of up to `longest` tokens (Step.longest); of the whole
-        context without it. Raises OutOfMemory, which tells the context that would fit."""
-        device = kw.empty((0,), device=device).device if device is None else device
-        if self._made and self._made[-1].cos.device != device:
-            self._made = []
-        rows = self._rows(longest)
-        if not self._made or self._made[-1].cos.shape[0] < self._short + rows:
-            rule: dict[str, Any] = {"base": self._theta, "scaling": self._scaling, "device": device}
-            # The tables stay, so a call without launches makes them, too.
-            cos, sin = launched(lambda: self._fitting_tables(rows, rule))
-            self._made.append(Rotation(cos, sin, self._interleaved, self._short))
-        return self._made[-1]
-
-    def _rows(self, longest: int | None) -> int:
-        """Powers of two, so that growing texts have few tables made."""
-        if longest is None or longest >= self._length:
-            return self._length
-        needed = max(longest + _AHEAD, _LEAST_POSITIONS)
-        return min(1 << (needed - 1).bit_length(), self._length)
-
-    def _fitting_tables(self, rows: int, rule: dict[str, Any]) -> tuple[Array, Array]:
-        """Raises OutOfMemory, which tells the context that would fit."""
-        try:
-            return self._tables(rows, rule)
-        except OutOfMemory as error:
-            raise OutOfMemory(self._too_large(rows, rule["device"])) from error
-
-    def _too_large(self, rows: int, device: Any) -> str:
-        """What fits in place of the context."""
-        token = 4 * self._dim  # a cosine and a sine for each pair
-        left = available_bytes(device)
-        # "longrope" has the rows of both rules, which are made apart and then joined.
-        fitting = left // token if not self._short else left // (2 * token) - self._short
-        most = min(max(fitting, 0), rows)
-        return (
-            f"the rotary positions of a context of {rows} tokens need "
-            f"{rows * token / 2**30:.2f} GiB, {token} bytes each, and {device.name} has "
-            f"{left / 2**30:.2f} GiB left: a context of {most} tokens at most fits, and less "
-            "beside keys and values; load the model with a smaller max_length (--max-seq-len of "
-            "a command)"
-        )
-
-    def _tables(self, rows: int, rule: dict[str, Any]) -> tuple[Array, Array]:
-        cos, sin = kw.nn.rope_tables(rows, self._dim, seq_len=self._length, **rule)
-        if not self._short:
-            return cos, sin
-        short = kw.nn.rope_tables(self._short, self._dim, **rule)
-        return kw.concat([short[0], cos], axis=0), kw.concat([short[1], sin], axis=0)
-
-
 class Attention(Module):
     """Queries, keys and values of one product, attention over the step's sequences, the way back.
 
@@ -360,9 +270,10 @@ class Attention(Module):
         """(kv_heads, head_dim) of what is kept of a token."""
         return self._kv_heads, self._head_dim
 
-    def __call__(self, x: Array, step: Step, **options: Any) -> Array:
-        """Attention of x (tokens, hidden); `options` go to the last product: residual."""
-        q, k, v = self.qkv.split(x)
+    def __call__(self, x: Array, step: Step, norm: Module | None = None, **options: Any) -> Array:
+        """Attention of norm(x), or of x (tokens, hidden); `options` go to the last product:
+        residual."""
+        q, k, v = self.qkv.split(x, norm)
         norms = {}
         if self._qk_norm == "all":
             q, k = self.q_norm(q), self.k_norm(k)
@@ -381,6 +292,17 @@ class Attention(Module):
 def _heads(x: Array, count: int) -> Array:
     """(tokens, heads, head_dim) of (tokens, width), without a copy."""
     return x.reshape((x.shape[0], count, x.shape[1] // count))
+
+
+def normed(layer: Module, norm: Module, x: Array, *more: Any, **options: Any) -> Array:
+    """layer(norm(x), ...): layers that begin with one product take the norm there."""
+    call: Any = layer
+    if isinstance(layer, Attention | GatedMLP | MLP):
+        options["norm"] = norm
+    else:
+        x = norm(x)
+    made: Array = call(x, *more, **options)
+    return made
 
 
 _GATES = {"silu": kw.nn.swiglu, "gelu_tanh": kw.nn.geglu, "relu": kw.nn.reglu}
@@ -406,8 +328,8 @@ class GatedMLP(Module):
         self.gate_up = Linear(config.hidden_size, {"gate": width, "up": width}, bias)
         self.down = Linear(width, config.hidden_size, bias)
 
-    def __call__(self, x: Array, **options: Any) -> Array:
-        return self.down(self.gate_up.gated(self._activation, x), **options)
+    def __call__(self, x: Array, norm: Module | None = None, **options: Any) -> Array:
+        return self.down(self.gate_up.gated(self._activation, x, norm), **options)
 
 
 class MLP(Module):
@@ -418,8 +340,8 @@ class MLP(Module):
         self.up = Linear(config.hidden_size, config.intermediate_size, bias)
         self.down = Linear(config.intermediate_size, config.hidden_size, bias)
 
-    def __call__(self, x: Array, **options: Any) -> Array:
-        return self.down(self.up(x, activation=self._activation), **options)
+    def __call__(self, x: Array, norm: Module | None = None, **options: Any) -> Array:
+        return self.down(self.up(x, norm, activation=self._activation), **options)
 
 
 def gate_up_rows(part: str, width: int) -> slice:

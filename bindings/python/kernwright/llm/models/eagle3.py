@@ -74,7 +74,7 @@ class Eagle3(Module):
         rest = normed if self._before else states
         x = kw.concat([self.input_norm(self.embedding(step.tokens)), normed], axis=-1)
         x = self.attention(x, step, residual=rest)
-        return self.mlp(self.post_norm(x), residual=x)
+        return self.mlp(x, self.post_norm, residual=x)
 
     def logits(self, states: Array) -> Array:
         """(rows, draft_vocab_size) of what layer() gave."""

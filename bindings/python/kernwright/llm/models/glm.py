@@ -35,8 +35,8 @@ class Glm4Block(Block):
         self.mlp_post_norm = RMSNorm(config.hidden_size, config.norm_eps)
 
     def __call__(self, x: Array, step: Step) -> Array:
-        x = x + self.attention_post_norm(self.attention(self.input_norm(x), step))
-        return x + self.mlp_post_norm(self.mlp(self.post_norm(x)))  # type: ignore[no-any-return]
+        x = x + self.attention_post_norm(self.attention(x, step, self.input_norm))
+        return x + self.mlp_post_norm(self.mlp(x, self.post_norm))  # type: ignore[no-any-return]
 
 
 class Glm4(Glm):

@@ -21,8 +21,8 @@ class ScaledBlock(Block):
         self._scale = config.number("residual_multiplier", 1.0)
 
     def __call__(self, x: Array, step: Step) -> Array:
-        x = x + self.attention(self.input_norm(x), step) * self._scale
-        return x + self.mlp(self.post_norm(x)) * self._scale  # type: ignore[no-any-return]
+        x = x + self.attention(x, step, self.input_norm) * self._scale
+        return x + self.mlp(x, self.post_norm) * self._scale  # type: ignore[no-any-return]
 
 
 class Granite(Llama):

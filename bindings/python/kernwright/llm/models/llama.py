@@ -19,6 +19,7 @@ from kernwright.llm.models._layers import (
     Linear,
     RMSNorm,
     RotaryTables,
+    normed,
 )
 from kernwright.nn import Module
 
@@ -35,8 +36,8 @@ class Block(Module):
         self.mlp = mlp
 
     def __call__(self, x: Array, step: Step) -> Array:
-        x = self.attention(self.input_norm(x), step, residual=x)
-        return self.mlp(self.post_norm(x), residual=x)  # type: ignore[no-any-return]
+        x = normed(self.attention, self.input_norm, x, step, residual=x)
+        return normed(self.mlp, self.post_norm, x, residual=x)
 
 
 class Llama(Module):
