@@ -257,6 +257,7 @@ def test_logs_have_no_prompts(model):
     with log_lines("json", stream=out), serving(engine, keys=Keys({"ann": "first-key"})) as c:
         c.post(CHAT, ASK, bearer("first-key"))
         c.post(CHAT, {**ASK, "temperature": 9}, bearer("first-key"))
+        c.post("/detokenize", {"tokens": [10**6]}, bearer("first-key"))
         c.post(CHAT, ASK)
         engine.refusal = RuntimeError("broken")
         c.post(CHAT, ASK, bearer("first-key"))
@@ -266,15 +267,15 @@ def test_logs_have_no_prompts(model):
         c.server.draining = True
         c.ask("GET", "/health/ready")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert [each.get("status") for each in lines] == [200, 400, 401, None, 500, 200, 503]
+    assert [each.get("status") for each in lines] == [200, 400, 400, 401, None, 500, 200, 503]
     reasons = [each["reason"] for each in lines if each["message"] == "request"]
-    wanted = "stop out_of_range missing_api_key error answered draining"
+    wanted = "stop out_of_range invalid_request_error missing_api_key error answered draining"
     assert reasons == wanted.split()
     first = lines[0]
     assert first["key"] == "ann" and first["model"] == "tiny" and first["reason"] == "stop"
     assert first["prompt_tokens"] > 0 and first["completion_tokens"] > 0 and first["id"]
     assert first["first_token_seconds"] <= first["seconds"]
-    assert "broken" in lines[3]["exception"]
+    assert "broken" in lines[4]["exception"]
     assert "secret" not in out.getvalue() and "an answer" not in out.getvalue()
 
 

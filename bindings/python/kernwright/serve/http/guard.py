@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kernwright.serve.calls import Call
-from kernwright.serve.http.errors import ApiError, as_api_error
+from kernwright.serve.http.errors import TYPES, ApiError, as_api_error
 from kernwright.serve.http.log import log, log_call
 from kernwright.serve.http.streaming import ClientGone
 from kernwright.serve.server import Server
@@ -93,7 +93,8 @@ class Guard:
         answer = as_api_error(error)
         if answer.status >= 500 and not isinstance(error, ApiError):
             log.error("request %s failed", call.id, exc_info=error)
-        call.reason = call.reason or answer.code or "error"
+        told = TYPES[400] if answer.status == 400 else "error"
+        call.reason = call.reason or answer.code or told
         if call.status == 0:
             body = answer.body()
             if _is_anthropic(call):
