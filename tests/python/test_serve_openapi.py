@@ -147,6 +147,9 @@ HI, FUNCTION = MESSAGE["messages"], {"name": "f", "description": "a", "strict": 
     (("/v1/responses",), {"type": "image"}, False),
     (("/v1/messages",), {"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "1", "content": "a"}]}, True),
+    (("/v1/messages",), {"role": "user", "content": [{"type": "tool_result"}]}, False),
+    (("/v1/messages",), {"role": "user", "content": [{"type": "text"}]}, False),
+    (("/v1/messages",), {"role": "assistant", "content": [{"type": "tool_use", "id": "1"}]}, False),
 ])  # fmt: skip
 def test_messages_fit_where_the_server_takes_them(client, told, paths, message, is_right):
     for path in paths:
@@ -189,6 +192,7 @@ def test_messages_fit_where_the_server_takes_them(client, told, paths, message, 
     ("/v1/messages", {**MESSAGE, "tools": [{"input_schema": {}}]}, False),
     ("/v1/messages", {**MESSAGE, "tool_choice": {"type": "auto"}}, True),
     ("/v1/messages", {**MESSAGE, "tool_choice": {"type": "tool"}}, False),
+    ("/v1/messages", {**MESSAGE, "tool_choice": {}}, False),
     ("/tokenize", {"messages": HI, "tools": [{"type": "function", "function": {}}]}, False),
 ])  # fmt: skip
 def test_bodies_fit_where_the_server_takes_them(client, told, path, body, is_right):

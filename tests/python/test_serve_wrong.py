@@ -186,6 +186,7 @@ WRONG = [
     (MESSAGE, {"tools": [{"name": "a", "description": 5}]}, 400, "tools[0].description", "a text"),
     (MESSAGE, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": 5}}, 400,
      "tool_choice.disable_parallel_tool_use", "true or false"),
+    (MESSAGE, {"tool_choice": {}}, 400, "tool_choice", "got {}"),
     (MESSAGE, {"output_config": {"effort": 5}}, 400, "output_config.effort", "got `int`"),
     (RESPOND, {"input": [{"type": "function_call", "call_id": "a", "name": 5}]}, 400,
      "input[0].name", "got 5"),

@@ -67,8 +67,16 @@ _PARTS = {
 _BLOCKS = {
     "type": "array",
     "items": {
-        "type": "object", "required": ["type"],
-        "properties": {"type": {"enum": ["text", "tool_use", "tool_result", "thinking"]}},
+        "anyOf": [
+            {
+                "type": "object", "required": ["type", *fields],
+                "properties": {"type": {"const": kind}, **dict.fromkeys(fields, _TEXT)},
+            }
+            for kind, fields in (
+                ("text", ["text"]), ("tool_use", ["name"]), ("tool_result", ["tool_use_id"]),
+                ("thinking", []),
+            )
+        ]
     },
 }  # fmt: skip
 # The structs leave prompts, and the inputs of embeddings, as bytes: these schemas tell their forms.

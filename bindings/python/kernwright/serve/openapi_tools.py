@@ -14,6 +14,7 @@ _NAME = {
     "type": "string", "minLength": 1,
     "description": "What calls of the function have; each function of a request has its own",
 }  # fmt: skip
+_CHOSEN = {"type": "string", "minLength": 1, "description": "That of one of the tools"}
 _FUNCTION = {
     "name": _NAME,
     "description": {**_TEXT_OR_NULL, "description": "What the function does, for the model"},
@@ -36,14 +37,14 @@ def insides(kind: str) -> dict[str, Any]:
         effort = {"type": "object", "properties": {"effort": _TEXT_OR_NULL}}
         return {
             "tools": _tools({"type": {"const": "function"}, **_FUNCTION}, "type", "name"),
-            "tool_choice": _choice(_object({"type": {"const": "function"}, "name": _TEXT})),
+            "tool_choice": _choice(_object({"type": {"const": "function"}, "name": _CHOSEN})),
             "text": _or_null(format), "reasoning": _or_null(effort),
         }  # fmt: skip
     if kind in ("MessagesBody", "CountTokensBody"):
         return _of_messages()
     function = _object(_FUNCTION, "name")
     within = {"type": {"const": "function"}, "function": function}
-    named = {"type": {"const": "function"}, "function": _object({"name": _TEXT})}
+    named = {"type": {"const": "function"}, "function": _object({"name": _CHOSEN})}
     within_format = {"json_schema": _object(_schema_fields(), "schema")}
     return {
         "tools": _tools(within, "type", "function"), "tool_choice": _choice(_object(named)),
@@ -59,7 +60,7 @@ def _of_messages() -> dict[str, Any]:
     several = {"disable_parallel_tool_use": {"type": "boolean"}}
     choices = [
         _object({"type": {"enum": ["auto", "any", "none"]}, **several}, "type"),
-        _object({"type": {"const": "tool"}, "name": _TEXT, **several}, "type", "name"),
+        _object({"type": {"const": "tool"}, "name": _CHOSEN, **several}, "type", "name"),
     ]
     format = _format({"schema": {"type": "object"}})
     config = {"format": _or_null(format), "effort": _TEXT_OR_NULL}

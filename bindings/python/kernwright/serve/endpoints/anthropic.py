@@ -160,7 +160,7 @@ def _chat_fields(body: CountTokensBody) -> tuple[dict[str, Any], list[str]]:
         found = _messages(i, each)
         made += found
         places += [f"messages[{i}]"] * len(found)
-    choice = body.tool_choice or {}
+    choice = body.tool_choice
     config = body.output_config or {}
     form = config.get("format")
     if isinstance(form, dict) and "json_schema" not in form:
@@ -169,7 +169,7 @@ def _chat_fields(body: CountTokensBody) -> tuple[dict[str, Any], list[str]]:
         "messages": made,
         "model": body.model, "tools": _tools(body.tools),
         "tool_choice": _choice(choice),
-        "parallel_tool_calls": not choice.get("disable_parallel_tool_use", False),
+        "parallel_tool_calls": not (choice or {}).get("disable_parallel_tool_use", False),
         "response_format": form, "reasoning_effort": config.get("effort"),
     }  # fmt: skip
     return fields, places
@@ -186,9 +186,11 @@ def _chat_body(body: MessagesBody) -> tuple[ChatBody, list[str]]:
     return chat_body(made), places
 
 
-def _choice(choice: dict[str, Any]) -> Any:
+def _choice(choice: dict[str, Any] | None) -> Any:
+    if choice is None:
+        return None
     kind, name = choice.get("type"), choice.get("name")
-    if (choice and kind not in ("auto", "any", "none", "tool")) or (
+    if kind not in ("auto", "any", "none", "tool") or (
         kind == "tool" and not isinstance(name, str)
     ):
         told = 'is {"type": "auto"}, "any" or "none", or {"type": "tool", "name": ...}'
