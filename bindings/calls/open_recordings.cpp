@@ -25,13 +25,19 @@ void refuse_stale(Recording& recording, PyObject* name, PyObject* operand) {
       .attr("refuse_stale")(py::handle(name), py::make_tuple(py::handle(operand)));
 }
 
+/// An array of integers or bools carries no gradient.
+bool is_constant(PyObject* result) {
+  const Array* const array = array_of(result);
+  return array != nullptr && !is_floating(array->type()) && !is_complex(array->type());
+}
+
 /// A new node made the results, unless it has no edges.
 void add_node(Recording& recording, PyObject* name, std::vector<Edge> edges, PyObject* joint,
               PyObject* const* results, Py_ssize_t count) {
   if (edges.empty()) return;
   const py::object node = new_node(name, std::move(edges), joint);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (results[i] == Py_None) {
+    if (results[i] == Py_None || is_constant(results[i])) {
       node_of(node).outlines.emplace_back();
     } else {
       set_place(recording, results[i], node);

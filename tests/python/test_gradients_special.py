@@ -92,6 +92,22 @@ def test_fused_gradients_of_16_bits_have_no_float64():
     assert "double" not in gradient.source(kw.ones_like(y), x, z)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.astype("int32") * 2.0, lambda x: kw.sum(x, dtype="int64").astype("float32"),
+        lambda x: x.astype("bool") * 1.0, lambda x: kw.concat([x.astype("int8"), kw.arange(2)]),
+        lambda x: kw.full((2, 3), x, "int32"), kw.fuse(lambda x: x.astype("int32") * 2.0),
+    ],
+)  # fmt: skip
+def test_no_gradient_goes_through_whole_numbers(f):
+    def loss(x):
+        return (f(x).astype("float32")).sum() + (x.astype("int32") * x).sum()
+
+    x = kw.asarray([1.5, -2.5, 3.5])
+    assert kw.grad(loss)(x).numpy().tolist() == [1, -2, 3]
+
+
 def test_sizes_and_signs_of_complex_numbers_have_two_derivatives():
     x = kw.asarray([0.3, -0.7, 1.2], "float64")
 
