@@ -235,6 +235,7 @@ class Emitter {
 void finish_function(Program& program, const FunctionLowering& lowering, const Lowered& lowered,
                      const FrameLayout& layout, FunctionInfo& info) {
   info.frame_bytes = static_cast<std::uint32_t>(layout.bytes);
+  info.areas_begin = layout.areas.empty() ? info.frame_bytes : layout.areas.front();
   for (std::size_t i = 0; i < lowered.constants.size(); ++i) {
     const ConstantValue& value = lowered.constants[i];
     info.constants.push_back({layout.constants[i], value.bytes, value.bits, value.in_shared});

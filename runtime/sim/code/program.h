@@ -39,7 +39,8 @@ struct FunctionInfo {
   bool is_entry = false;
   std::uint32_t first_op = 0;
   std::uint32_t block_op = 0;  ///< where the second and later blocks in a frame begin; see passes.h
-  std::uint32_t frame_bytes = 0;  ///< registers, constants and call parameter areas
+  std::uint32_t frame_bytes = 0;  ///< whole cache lines: registers, constants, areas
+  std::uint32_t areas_begin = 0;  ///< in the frame: those of calls and of address plans, to the end
   std::vector<FrameConstant> constants;
   std::vector<FrameConstant> zeroed;  ///< registers that may be read before they are written
   std::vector<ParameterSlot> parameters;

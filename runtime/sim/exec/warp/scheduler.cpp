@@ -23,13 +23,10 @@ void fill_constant(std::byte* frame, const FrameConstant& constant) {
     std::memcpy(to, &all, sizeof all);
     return;
   }
-  for (int lane = 0; lane < kLanes; ++lane, to += constant.bytes) {
-    std::memcpy(to, &constant.bits, std::min<std::size_t>(constant.bytes, 8));
-  }
-}
-
-std::size_t frame_size(const FunctionInfo& info) {
-  return (std::size_t{info.frame_bytes} + 63) / 64 * 64;
+  const std::array<std::uint64_t, 2> lane{constant.bits, 0};
+  std::memcpy(to, &lane, constant.bytes);
+  for (std::size_t done = constant.bytes; done < kLanes * constant.bytes; done *= 2)
+    std::memcpy(to + done, to, done);
 }
 
 constexpr std::array<std::uint32_t, kLanes> kLaneBits = [] {
@@ -147,10 +144,11 @@ std::byte* Warp::Schedule::frame_of(const Warp& warp, std::uint32_t depth, std::
   const FunctionInfo& info = warp.program->functions[function];
   Frame made;
   made.function = function;
-  made.size = frame_size(info);
+  made.size = info.frame_bytes;
   made.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(64, made.size)));
   if (made.bytes == nullptr) throw std::bad_alloc();
-  std::memset(made.bytes.get(), 0, made.size);
+  std::memset(made.bytes.get(), 0, kFrameHeaderBytes);
+  std::memset(made.bytes.get() + info.areas_begin, 0, made.size - info.areas_begin);
   for (FrameConstant constant : info.constants) {
     if (constant.in_shared) constant.bits += warp.rank_bits;
     fill_constant(made.bytes.get(), constant);
@@ -164,7 +162,7 @@ std::byte* Warp::Schedule::frame_of(const Warp& warp, std::uint32_t depth, std::
 std::byte* Warp::Schedule::callee_frame(const Warp& warp, std::uint32_t depth,
                                         std::uint32_t function) {
   if (std::byte* const known = known_frame(depth, function)) return known;
-  const std::size_t size = frame_size(warp.program->functions[function]);
+  const std::size_t size = warp.program->functions[function].frame_bytes;
   if (frame_bytes + size > kMaxWarpFrameBytes) {
     std::uint32_t deepest = 0;
     for (std::uint32_t i = 0; i < count; ++i) deepest = std::max(deepest, splits[i].depth);

@@ -69,8 +69,8 @@ struct Warp::Schedule {
   void park(Warp& warp, const Op* op, SplitState state);
   /// Removes a split; the last one takes its place, and stays the running one if it was.
   void remove(std::uint32_t which);
-  /// The frame of `function` at `depth`; made, and its constants filled, when it is first asked
-  /// for.
+  /// The frame of `function` at `depth`; made when it is first asked for, with arbitrary bits in
+  /// its registers (clear_registers).
   std::byte* frame_of(const Warp& warp, std::uint32_t depth, std::uint32_t function);
   /// The same for a call, not deeper than kMaxWarpFrameBytes: else null. If room is needed, frames
   /// below the running ones go.
