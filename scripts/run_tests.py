@@ -320,6 +320,9 @@ def main():
         kept_cache.remove_old()
         print(f"compiled kernels are kept in {kept_cache.use(env)}")
         env[at_9_0.APART] = "1"
+        # The threads of NumPy's products turn in a loop for a while after each product, in every
+        # process that imports NumPy, beside the tests on all processors.
+        env.setdefault("OPENBLAS_NUM_THREADS", "1")
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [PLUGINS, env.get("PYTHONPATH")]))
     pytest = [python, "-m", "pytest", "-q", "-p", "suite_progress", f"--progress={PERIOD}"]
     pytest += ["-p", "hang_limit", f"--hang-limit={HANG_LIMIT}", "-o", "faulthandler_timeout=0"]
