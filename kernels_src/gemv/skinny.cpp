@@ -357,17 +357,15 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
                 .plan = {},
                 .problem = {}};
   job.plan = plan_skinny_rows(job.shape, call.plan);
-  if (call.norm && applies_norm(job)) job.plan = plan_skinny_normed(job.shape, job.plan);
-  if (call.gate && !applies_gate(job)) {
-    const ActivationCall gate_call = *std::exchange(call.gate, std::nullopt);
+  const bool norms = call.norm && applies_norm(job);
+  if (norms) job.plan = plan_skinny_normed(job.shape, job.plan);
+  if ((call.norm && !norms) || (call.gate && !applies_gate(job))) {
+    const std::optional<ActivationCall> gates = std::exchange(call.gate, std::nullopt);
     Shape both = shape;
-    both.back() *= 2;
-    return gate(gate_call, run_skinny(std::move(call), both, stream), std::nullopt, stream);
-  }
-  if (call.norm && !applies_norm(job)) {
-    call.x = call.norm->normalised(call.x, on);
-    call.norm.reset();
-    return run_skinny(std::move(call), shape, stream);
+    if (gates) both.back() *= 2;
+    if (!norms) call.x = std::exchange(call.norm, std::nullopt)->normalised(call.x, on);
+    const Array made = run_skinny(std::move(call), both, stream);
+    return gates ? gate(*gates, made, std::nullopt, stream) : made;
   }
   job.problem = describe_skinny(call, result, job.shape, job.plan);
   std::optional<Array> partial;

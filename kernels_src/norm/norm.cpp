@@ -277,4 +277,8 @@ NormResult norm(const Array& x, const NormOptions& options, const Stream& stream
   return result;
 }
 
+Array RowNorm::normalised(const Array& x, const Stream& stream) const {
+  return norm(x, {.eps = eps, .weight = weight}, stream).out;
+}
+
 }  // namespace kernwright::kernels

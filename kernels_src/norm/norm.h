@@ -55,9 +55,7 @@ NormResult norm(const Array& x, const NormOptions& options, const Stream& stream
 struct RowNorm {
   Array weight;
   double eps = 1e-6;
-  Array normalised(const Array& x, const Stream& stream) const {
-    return norm(x, {.eps = eps, .weight = weight}, stream).out;
-  }
+  Array normalised(const Array& x, const Stream& stream) const;
 };
 
 /// As the kernels see a norm: contiguous (batch * groups) rows of n elements. Used by the

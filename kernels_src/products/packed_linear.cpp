@@ -97,17 +97,13 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
   if (rows * w.n == 0) return call.out ? *call.out : Array::empty(call.x.device(), shape, type, on);
   const ProductPlan plan = plan_product(call.x.device(), packed_request(call, rows));
   const auto* const packed = std::get_if<PackedPlan>(&plan);
-  const bool gates = packed != nullptr && rows == 1 && applies_packed_gate(call, packed->kernel);
-  if (call.gate && !gates) {
-    PackedLinearCall both = call;
-    both.gate.reset();
-    return gate(*call.gate, packed_linear(both, stream), std::nullopt, stream);
-  }
-  if (call.norm && (packed == nullptr || !applies_packed_norm(call, rows, packed->kernel))) {
+  const bool norms = packed != nullptr && applies_packed_norm(call, rows, packed->kernel);
+  if ((call.norm && !norms) || (call.gate && !applies_packed_gate(call, packed->kernel))) {
     PackedLinearCall plain = call;
-    plain.x = call.norm->normalised(call.x, on);
-    plain.norm.reset();
-    return packed_linear(plain, stream);
+    plain.gate.reset();
+    if (!norms) plain.x = std::exchange(plain.norm, std::nullopt)->normalised(call.x, on);
+    const Array made = packed_linear(plain, stream);
+    return call.gate ? gate(*call.gate, made, std::nullopt, stream) : made;
   }
   if (packed == nullptr) return packed_by_numbers(call, shape, on);
   if (target) target = target->reshape({rows, w.n});
