@@ -1,4 +1,4 @@
-"""The table of families and formats in docs/language_models.md, made of what really loads.
+"""The table of families and formats in docs/model_files.md, made of what really loads.
 
 python tests/python/test_llm_format_table.py    # writes it anew
 """
@@ -19,7 +19,7 @@ from test_llm_families import STORED
 import kernwright as kw
 from kernwright import llm
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "language_models.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "model_files.md"
 BEGIN, END = "<!-- families and formats: begin -->\n", "<!-- families and formats: end -->\n"
 METHODS = {
     "fp8": test_llm_formats.METHODS["fp8 rows"],
