@@ -59,15 +59,15 @@ void Pacer::note_cut(const WorkKey& work, const WorkKey& piece, std::size_t piec
   known->second.stays_whole = pieces == 0;
 }
 
-/// What best-effort work on the device still takes, by what equal work took alone, or on average;
-/// the longest time where that was never measured.
-Time Pacer::time_left(Time now, Time Known::*kind) const noexcept {
+/// What best-effort work on the device still takes, by what equal work took alone; the longest time
+/// where that was never measured.
+Time Pacer::time_left(Time now) const noexcept {
   Time left{0}, begin = last_done_;
   for (const Entry& entry : entries_) {
     if (!entry.launch.is_best_effort) continue;
     const auto known = times_.find(entry.launch.work);
     if (known == times_.end()) return Time::max();
-    begin = std::max(begin, entry.entered) + known->second.*kind;
+    begin = std::max(begin, entry.entered) + known->second.least;
     left = begin - now;
   }
   return left;
@@ -86,7 +86,7 @@ bool Pacer::window_has_room(const PacedLaunch& launch, Time now) const {
   if (alone || sum <= window(now)) return true;
   const auto known = times_.find(launch.work);
   return known != times_.end() && known->second.time <= kLongPiece * window(now) &&
-         time_left(now, &Known::least) <= kLead;
+         time_left(now) <= kLead;
 }
 
 /// Of the tenants with a share that want the device, the one furthest behind goes.
@@ -169,8 +169,7 @@ void Pacer::withdraw(Number number) noexcept {
 bool Pacer::try_leave(Number number, Time now) noexcept {
   const auto entry = find(number);
   if (entry == entries_.end()) return true;
-  // By the least time it would run on for long on a device that is warm, and no order reach it.
-  if (is_told(entry->launch) || time_left(now, &Known::time) > kLead) return false;
+  if (is_told(entry->launch) || time_left(now) > kLead) return false;
   entry->launch.order = nullptr;
   return true;
 }

@@ -124,7 +124,7 @@ class Pacer {
 
   Time window(Time now) const noexcept;
   bool window_has_room(const PacedLaunch& launch, Time now) const;
-  Time time_left(Time now, Time Known::*kind) const noexcept;
+  Time time_left(Time now) const noexcept;
   bool is_next(const PacedLaunch& launch, Time now) const;
   std::deque<Entry>::iterator find(Number number) noexcept;
 

@@ -279,7 +279,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     if (TileType::kCluster == 1 && meets) __syncthreads();
   }
   // The producer warp initialised the barriers, so it begins before all warps have seen them.
-  constexpr bool kBegins = TileType::kCluster == 1 && !kPrepares && !kYields;
+  constexpr bool kBegins = TileType::kCluster == 1 && !kPrepares;
   if constexpr (kBegins) {
     constexpr int kMeeting = 3, kThreads = 32 + TileType::kGroups * 128;
     __syncwarp();
@@ -306,14 +306,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
   if (threadIdx.x < 128) {
     if constexpr (TileType::kGroups == 2) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if constexpr (TileType::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
-    const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0);
-    if constexpr (kYields) {
-      if (warp == 1 && rank == 0 && is_elected()) {
-        pdl_wait();
-        tickets.watch.run(words);
-      }
-    }
-    if (warp == 0 && is_elected()) {
+    if (__shfl_sync(~0u, threadIdx.x / 32, 0) == 0 && is_elected()) {
       Ring<TileType::kStages> ring;
       constexpr bool kAsks = kDeals<TileType, typename ScheduleOf<Given>::Type>;
       int next = 0, number = 0;
@@ -339,7 +332,6 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
                           schedule.end_row(at), depth_of<TileType>(schedule, at, rank, kDepth),
                           rank, ring);
       }
-      if constexpr (kYields) tickets.watch.end();
       pdl_launch_dependents();  // not before: it would take the places that this one leaves free
       if constexpr (TileType::kCluster > 1) wait_for_all_stages(shared, ring);
       if constexpr (kAsks) {

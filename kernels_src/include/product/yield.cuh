@@ -28,7 +28,8 @@ constexpr unsigned kAllTaken = 1U << 30;  // what the next tile becomes behind t
 
 /// The next tile; kNoTile where none of `tiles` is left, or by order. An order above 1 leaves time
 /// for that many tiles less one, counted from the first one of the work.
-__device__ __forceinline__ int take_tile(const YieldWords& words, unsigned order, int tiles) {
+__device__ __forceinline__ int take_tile(const YieldWords& words, int tiles) {
+  const unsigned order = *words.order;
   const volatile unsigned* const next = words.next;
   if (order != 0 && *next >= order - 1) return kNoTile;
   const unsigned tile = atomicAdd(words.next, 1);
@@ -36,31 +37,6 @@ __device__ __forceinline__ int take_tile(const YieldWords& words, unsigned order
   atomicMax(words.next, kAllTaken);
   return kNoTile;
 }
-
-/// The order as a warp without other work reads it again and again: the producer would wait longer
-/// for memory of the host than its stages last.
-struct OrderWatch {
-  /// By one thread, in front of a barrier of the block.
-  __device__ __forceinline__ void init() const { seen()[0] = seen()[1] = 0; }
-  /// Until end(). By one thread.
-  __device__ __forceinline__ void run(const YieldWords& words) const {
-    while (seen()[1] == 0) {
-      seen()[0] = *words.order;
-      asm volatile("nanosleep.u32 4000;");
-    }
-  }
-  __device__ __forceinline__ unsigned look(const YieldWords& words, bool is_first) const {
-    if (is_first) seen()[0] = *words.order;
-    return seen()[0];
-  }
-  __device__ __forceinline__ void end() const { seen()[1] = 1; }
-
- private:
-  __device__ __forceinline__ static volatile unsigned* seen() {
-    __shared__ unsigned words[2];  // the order; whether the producer has ended
-    return words;
-  }
-};
 
 /// How the producer of a cluster's first block tells all warps of the cluster which tile is next:
 /// they stop at the same one. A ticket is written again `slots` tiles later: by then all have read
@@ -71,13 +47,11 @@ struct YieldTickets {
     alignas(16) int tile[4];
     Mbarrier ready;
   };
-  OrderWatch watch;  // of the first block
 
   /// By one thread, in front of what publishes barriers.
   __device__ __forceinline__ void init() const {
     if constexpr (kYields) {
       for (int i = 0; i < slots; ++i) all()[i].ready.init(1);
-      watch.init();
     }
   }
   /// By the producer of each block.
@@ -85,15 +59,14 @@ struct YieldTickets {
                                       int number) const {
     Slot& slot = all()[number % slots];
     if constexpr (cluster == 1) {
-      const int tile = take_tile(words, watch.look(words, number == 0), tiles);
+      const int tile = take_tile(words, tiles);
       slot.tile[0] = tile;
       slot.ready.arrive();
       return tile;
     } else {
       slot.ready.arrive_expecting(sizeof(slot.tile));
       if (rank == 0) {
-        const unsigned order = watch.look(words, number == 0);
-        const unsigned tile = static_cast<unsigned>(take_tile(words, order, tiles));
+        const unsigned tile = static_cast<unsigned>(take_tile(words, tiles));
         const unsigned four[4] = {tile, tile, tile, tile};
         for (int block = 0; block < cluster; ++block) {
           send_four(address_in_block(shared_address(slot.tile), block), four,
