@@ -6,9 +6,11 @@ kernwright_tests_alone(sim check/copies/async_proxy check/copies/bulk_copies
 kernwright_tests_fast(sim check/race/random check/race/random_atomic check/race/random_bulk
   check/race/random_cluster exec/copy/im2col exec/copy/tensor_copy)
 
-# The one source that knows where the build has unpacked the PTX texts.
+# The one source that knows where the tests are, and where the build has unpacked the PTX texts.
 set_source_files_properties(unit/sim/ptx/ptx_corpus.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
-  COMPILE_DEFINITIONS "KW_PTX_FOLDER=\"${ptx_folder}\"" SKIP_PRECOMPILE_HEADERS ON)
+  COMPILE_DEFINITIONS
+  "KW_PTX_FOLDER=\"${ptx_folder}\";KW_TESTS_FOLDER=\"${CMAKE_CURRENT_SOURCE_DIR}\""
+  SKIP_PRECOMPILE_HEADERS ON)
 
 # Again on the newer device, but for what asks no device or names the one that it wants; what is one
 # device's alone has values or tests for each.

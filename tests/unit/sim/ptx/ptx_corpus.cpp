@@ -5,6 +5,8 @@
 
 namespace kernwright::sim::ptx::testing {
 
+std::filesystem::path tests_folder() { return KW_TESTS_FOLDER; }
+
 std::filesystem::path ptx_folder() { return KW_PTX_FOLDER; }
 
 std::vector<std::filesystem::path> corpus() {

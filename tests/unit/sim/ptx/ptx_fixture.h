@@ -53,9 +53,8 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-inline std::filesystem::path tests_folder() {
-  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path().parent_path();
-}
+/// The folder tests/ of the sources; __FILE__ may be relative to the folder of the build.
+std::filesystem::path tests_folder();
 
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
