@@ -277,12 +277,17 @@ def test_tokens_are_drawn_with_their_chances():
 
 def test_control_c_in_a_run_ends_it_and_the_next_call_works(engine):
     assert threading.current_thread() is threading.main_thread()
+    # A test run that was started in the background ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        for _ in range(1000):
-            engine.run([[1, 2, 3]] * 4, Sampling(max_tokens=90))
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(1000):
+                engine.run([[1, 2, 3]] * 4, Sampling(max_tokens=90))
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     made = engine.run([[1, 2, 3]], Sampling(max_tokens=5))
     assert made[0][0].tokens == expected([1, 2, 3], 5)
 
