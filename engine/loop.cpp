@@ -158,7 +158,7 @@ void Loop::advance(std::vector<TokenEvent>& events) {
   const std::unique_lock busy(advancing_, std::try_to_lock);
   if (!busy) throw Error("advance() of this engine runs in another thread already: use one thread");
   const StepPlan plan = next_plan();
-  const std::size_t graphs = graphs_.size();
+  const std::size_t known = graphs_.size() + done_.size();
   const bool computes = !plan.parts.empty();
   if (options_.graphs && computes) graph_of(plan.bucket);
   if (options_.graphs && plan.catch_up.rows > 0) graph_of(plan.catch_up);
@@ -166,7 +166,7 @@ void Loop::advance(std::vector<TokenEvent>& events) {
     const StepTime running(step_began_);
     if (computes) launch(plan);
     if (unread_.size() > (computes ? 1U : 0U)) {
-      read_oldest(graphs_.size() == graphs);
+      read_oldest(graphs_.size() + done_.size() == known);
     } else if (!computes && batch_.events().empty() && batch_.has_sequences()) {
       if (!batch_.waits_for_masks()) throw std::logic_error("sequences wait for nothing");
       inbox_.wait_for_contents(std::chrono::milliseconds(50));
@@ -241,6 +241,7 @@ void Loop::queue(const Bucket& bucket) {
     graph_of(bucket).launch(stream_);
     return;
   }
+  done_.insert(bucket);
   step_began_ = 0;
   record_(bucket);
   step_began_ = Clock::now().time_since_epoch().count();

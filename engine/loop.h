@@ -20,6 +20,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -137,6 +138,7 @@ class Loop {
   Batch batch_;
   std::optional<HostPages> host_;
   std::map<Bucket, Graph> graphs_;
+  std::set<Bucket> done_;  ///< sizes of steps that were done without a graph
   struct Unread {
     std::vector<StepPart> parts;
     Bucket bucket{};

@@ -44,6 +44,8 @@ Shape check_linear(const LinearCall& call) {
     refuse_linear(call, "tf32 is a precision of float32");
   if (call.scale.has_value() != narrow)
     refuse_linear(call, "weights of 8 bits have a scale, others have none");
+  if (call.gate && call.weights.shape()[0] % 2 != 0)
+    refuse_linear(call, "rows of weight are two operands of a gate, and their number is odd");
   Shape result = call.x.shape();
   result.back() = call.weights.shape()[0] / (call.gate ? 2 : 1);
   const std::int64_t all = call.weights.shape()[0];

@@ -94,7 +94,10 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
   std::optional<Array> target = packed_target(call, shape, on);
-  if (rows * w.n == 0) return call.out ? *call.out : Array::empty(call.x.device(), shape, type, on);
+  if (rows * w.n == 0) {
+    if (call.gate) shape.back() /= 2;
+    return call.out ? *call.out : Array::empty(call.x.device(), shape, type, on);
+  }
   const ProductPlan plan = plan_product(call.x.device(), packed_request(call, rows));
   const auto* const packed = std::get_if<PackedPlan>(&plan);
   const bool norms = packed != nullptr && applies_packed_norm(call, rows, packed->kernel);

@@ -45,6 +45,27 @@ def test_a_write_is_seen_when_an_earlier_function_is_dropped(name):
     assert "test_gradients_writes.py" in str(raised.value)
 
 
+def test_a_scale_that_a_step_changes_is_a_write():
+    weights, scale = kw.ones(3), kw.optim.LossScale(1024.0)
+    back = kw.vjp(lambda x: x * scale.scale, weights)[1]
+    optimizer = kw.optim.SGD({"x": weights}, lr=1.0)
+    optimizer.step({"x": kw.full(3, np.inf)}, loss_scale=scale)
+    assert scale.scale.item() == 512
+    with pytest.raises(kw.InvalidArgument, match="has overwritten"):
+        back(kw.ones(3))
+
+
+def test_tokens_that_a_sum_counts_are_a_write():
+    window = kw.optim.Accumulator(kw.zeros(2))
+    back = kw.vjp(lambda x: x * window.tokens.astype("float32"), kw.ones(2))[1]
+    x, counted = kw.ones(2), window.tokens
+    direct = kw.vjp(lambda x: x * counted, x)[1]
+    window.add(kw.ones(2), tokens=3)
+    assert back(kw.ones(2))[0].numpy().tolist() == [0, 0]  # its copy stays
+    with pytest.raises(kw.InvalidArgument, match="has overwritten"):
+        direct(kw.ones(2))
+
+
 def test_arrays_that_are_only_read_are_no_writes():
     x, grads = kw.asarray([1.0, 2.0, 3.0]), kw.ones(3)
     back = kw.vjp(lambda x: x * grads, x)[1]

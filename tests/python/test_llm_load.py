@@ -291,3 +291,20 @@ def test_a_model_of_ones_own(tmp_path):
         llm.register("OwnForCausalLM", print)
     with pytest.raises(ArgumentError, match="an architecture is a name"):
         llm.register("", Own)
+
+
+def test_layers_of_ones_own_need_no_norm():
+    class Mlp(llm.models.GatedMLP):
+        def __call__(self, x, residual=None):
+            return super().__call__(x, residual=residual)
+
+    class Own(llm.models.Llama):
+        def __init__(self, config):
+            super().__init__(config)
+            for layer in self.layers:
+                layer.mlp = Mlp(config)
+
+    llm.register("OwnMlpForCausalLM", Own)
+    fields = FIELDS | {"architectures": ["OwnMlpForCausalLM"]}
+    made = [llm.load(random=each).generate([1, 2, 3], max_tokens=4) for each in (FIELDS, fields)]
+    assert made[0].tokens == made[1].tokens

@@ -133,6 +133,29 @@ def test_pages_of_short_texts_are_no_beginning_of_long_ones(longrope):
         require_as_alone(longrope, prompt, made)
 
 
+def test_pages_that_an_engine_keeps_when_it_grows_stay_those_of_long_texts():
+    """Of a long text that was in the cache up to a length of short ones."""
+    fields = {
+        "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "hidden_size": 64,
+        "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "max_position_embeddings": 8192, "dtype": "float32", "rope_scaling": {
+            "rope_type": "longrope", "short_factor": [1.0] * 16, "factor": 128.0,
+            "long_factor": [8.0 + i for i in range(16)], "original_max_position_embeddings": 64,
+        },
+    }  # fmt: skip
+    draw = np.random.default_rng(1)
+    text, tail = draw.integers(0, 64, 100).tolist(), draw.integers(0, 64, 1100).tolist()
+    options = {"max_tokens": 2, "logprobs": 1, "ignore_eos": True}
+    wanted = llm.load(random=fields).generate(text[:52], **options).logprobs
+    model = llm.load(random=fields)
+    model.generate(text, max_tokens=2)
+    assert model.generate(text[:64] + tail, max_tokens=2).cached_tokens == 64
+    got = model.generate(text[:52], **options).logprobs
+    np.testing.assert_allclose(
+        [each.logprob for each in got], [each.logprob for each in wanted], atol=1e-5
+    )
+
+
 @pytest.mark.parametrize("length", [ORIGINAL, ORIGINAL + 4, 40])
 def test_snapshots_have_the_factors_of_their_length(length, longrope):
     snapshot = longrope.snapshot(ids(length))

@@ -1,5 +1,6 @@
 """kw.nn.Module: names, nests, files, ties, copies; and what repr() shows."""
 
+import abc
 import copy
 import pickle
 
@@ -397,3 +398,20 @@ def test_an_index_that_names_what_its_file_lacks(tmp_path):
     index.write_text('{"weight_map": {"bias": "a.safetensors", "weight": "a.safetensors"}}')
     with pytest.raises(kw.StoreError, match=r"a\.safetensors has 'weight', which it has not"):
         kw.nn.Linear(2, 3).load(index)
+
+
+def test_classes_beside_a_module_keep_their_attributes():
+    class Mix:
+        def __getattr__(self, name):
+            if name == "extra":
+                return 5
+            raise AttributeError(name)
+
+    class Mixed(kw.nn.Module, Mix):
+        pass
+
+    class Abstract(kw.nn.Module, abc.ABC):
+        pass
+
+    assert Mixed().extra == 5 and not hasattr(Mixed(), "other")
+    assert not hasattr(Abstract(), "register")

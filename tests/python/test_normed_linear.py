@@ -161,3 +161,17 @@ def test_a_norm_of_another_shape_or_dtype_is_refused():
 @simulated_elsewhere
 def test_on_a_newer_device():
     run_at_9_0(__file__)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_gate_of_an_odd_number_of_rows_is_refused(rows):
+    x, norm, w = kw.ones((rows, 256)), kw.ones(256), kw.ones((33, 256))
+    with pytest.raises(kw.InvalidArgument, match="odd"):
+        normed_linear(x, norm, EPS, w, gate="silu")
+
+
+def test_a_gate_of_no_rows_has_half_of_the_columns():
+    packed = quant.pack(quant.quantize(kw.ones((64, 256)), "q8_0"), "q8_0")
+    x, norm = kw.zeros((0, 256), "float16"), kw.ones(256, "float16")
+    for w in (packed, kw.ones((64, 256), "float16")):
+        assert normed_linear(x, norm, EPS, w, gate="silu").shape == (0, 32)

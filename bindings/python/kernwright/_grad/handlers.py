@@ -78,10 +78,15 @@ WRITING: dict[Any, str] = {
 }
 # What these write, by their arguments: no gradients, which are read.
 WRITING_SOME: dict[Any, tuple[str, Any]] = {
-    _core._blend_tensors: ("a sum or an average of parameters", lambda to, *_: to),
+    _core._blend_tensors: (
+        "a sum or an average of parameters",
+        lambda to, _from, _a, _b, tokens=None, *_: [to, tokens],
+    ),
     _core._optimizer_step: ("a step of an optimiser", lambda *part: _stepped(part)),
     _core._optimizer_steps: (
-        "a step of an optimiser", lambda parts, _: [_stepped(part) for part in parts]
+        "a step of an optimiser", lambda parts, words: [
+            *map(_stepped, parts), *map(words.get, ("steps", "loss_scale", "good", "tokens")),
+        ],
     ),
     _core._scale_tensors: ("kw.optim.clip_grad_norm()", lambda tensors, _: tensors),
 }  # fmt: skip

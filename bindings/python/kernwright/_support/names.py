@@ -46,7 +46,8 @@ def array_attribute(x: Any, name: str) -> Any:
 
 def module_attribute(module: Any, name: str) -> Any:
     """The `__getattr__` of kw.nn.Module: asked only for what a module has not."""
-    known: Any = getattr(type(module), name, None)
+    owners = (each for each in type(module).__mro__ if name in vars(each))  # no metaclass
+    known: Any = next((vars(each)[name] for each in owners), None)
     if hasattr(known, "__get__"):  # a property has raised: its own words tell why
         return known.__get__(module, type(module))
     from kernwright._support.other_names import OF_MODULES

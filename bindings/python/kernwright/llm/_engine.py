@@ -251,12 +251,14 @@ class TokenEngine:
             return len(pages) * self._page_size, made
 
     def write_pages(
-        self, tokens: Sequence[int], arrays: Mapping[str, Array], adapter: str | None = None
-    ) -> None:
-        """Brings what read_pages() gave, of a text of full pages, into the prefix cache. Raises
-        ModelError for other arrays than those of these caches and for an unknown adapter,
-        InvalidArgument where running sequences leave too few pages."""
-        salt = self._salt(tokens, adapter)
+        self, tokens: Sequence[int], arrays: Mapping[str, Array], adapter: str | None = None,
+        text: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
+        """Brings what read_pages() gave, of a text of full pages, into the prefix cache. `text` is
+        the whole text where `tokens` are the beginning of one. Raises ModelError for other arrays
+        than those of these caches and for an unknown adapter, InvalidArgument where running
+        sequences leave too few pages."""
+        salt = self._salt(tokens if text is None else text, adapter)
         places = named_arrays(self._caches)
         require_pages(places, arrays, len(tokens) // self._page_size)
 

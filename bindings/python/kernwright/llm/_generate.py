@@ -71,7 +71,7 @@ class Generator:
                     if size == needed:
                         raise
             if kept and self._engine is not None:
-                self._engine.write_pages(prompt[:kept], arrays, adapter)
+                self._engine.write_pages(prompt[:kept], arrays, adapter, prompt)
         assert self._engine is not None
         return self._engine
 

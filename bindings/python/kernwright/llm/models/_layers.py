@@ -295,9 +295,10 @@ def _heads(x: Array, count: int) -> Array:
 
 
 def normed(layer: Module, norm: Module, x: Array, *more: Any, **options: Any) -> Array:
-    """layer(norm(x), ...): layers that begin with one product take the norm there."""
+    """layer(norm(x), ...): layers that begin with one product take the norm there. One that has a
+    __call__() of its own gets what is normed."""
     call: Any = layer
-    if isinstance(layer, Attention | GatedMLP | MLP):
+    if type(layer).__call__ in (Attention.__call__, GatedMLP.__call__, MLP.__call__):
         options["norm"] = norm
     else:
         x = norm(x)

@@ -218,7 +218,8 @@ class Module(tree.ModuleNode):
     if not TYPE_CHECKING:  # it raises for all names, and mypy would take it for an attribute
 
         def __getattr__(self, name: str) -> Any:
-            return module_attribute(self, name)
+            other = getattr(super(), "__getattr__", None)  # of a class beside this one
+            return module_attribute(self, name) if other is None else other(name)
 
     def extra_repr(self) -> str:
         """What repr() shows between the brackets of a module without children."""
