@@ -160,6 +160,7 @@ void Loop::advance(std::vector<TokenEvent>& events) {
   const StepPlan plan = next_plan();
   const std::size_t known = graphs_.size() + done_.size();
   const bool computes = !plan.parts.empty();
+  // What throws while it records changes no sequence yet.
   if (options_.graphs && computes) graph_of(plan.bucket);
   if (options_.graphs && plan.catch_up.rows > 0) graph_of(plan.catch_up);
   try {

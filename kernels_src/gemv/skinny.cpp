@@ -204,21 +204,19 @@ SkinnyPlan plan_skinny_rows(const SkinnyShape& shape, SkinnyPlan wanted) {
 }
 
 /// Whether the kernel applies the norm of x.
-bool applies_norm(const SkinnyJob& job) {
-  const SkinnyShape& shape = job.shape;
-  const Array& weight = job.call.norm->weight;
+bool applies_norm(const SkinnyCall& call, const SkinnyShape& shape, const SkinnyPlan& plan) {
+  const Array& weight = call.norm->weight;
   const bool one = shape.m == 1 && shape.batches == 1 && planned_rows(1) == 1;
   const bool packs = weight.is_contiguous() && weight.address() % 16 == 0;
-  const bool row = job.plan.kernel == SkinnyKernel::row && shape.x_type == ScalarType::bfloat16;
-  const bool dot = job.plan.kernel == SkinnyKernel::dot && job.plan.columns == 1 &&
-                   job.plan.splits == 1 && job.plan.width >= pack_width(shape.x_type, {});
+  const bool row = plan.kernel == SkinnyKernel::row && shape.x_type == ScalarType::bfloat16;
+  const bool dot = plan.kernel == SkinnyKernel::dot && plan.columns == 1 && plan.splits == 1 &&
+                   plan.width >= pack_width(shape.x_type, {});
   return one && packs && (row || dot);
 }
 
 /// Whether the kernel that applies the norm also applies the gate.
-bool applies_gate(const SkinnyJob& job) {
-  const bool row = job.plan.kernel == SkinnyKernel::row;
-  return applies_norm(job) && job.shape.n % (row ? 8 : 2) == 0 && job.plan.rows % 2 == 0;
+bool applies_gate(const SkinnyShape& shape, const SkinnyPlan& plan) {
+  return shape.n % (plan.kernel == SkinnyKernel::row ? 8 : 2) == 0 && plan.rows % 2 == 0;
 }
 
 /// Brings the operands into the layouts that the kernels read. Returns the shape of the product.
@@ -349,24 +347,26 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
 Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
   Device& device = call.x.device();
   const Stream on = stream ? stream : Stream::legacy(device);
-  Array result = call.out ? *call.out : Array::empty(device, shape, call.x.type(), on);
-  if (result.size() == 0) return result;
-  SkinnyJob job{.call = call,
-                .out = result,
-                .shape = prepare_skinny(call, shape, on),
-                .plan = {},
-                .problem = {}};
-  job.plan = plan_skinny_rows(job.shape, call.plan);
-  const bool norms = call.norm && applies_norm(job);
-  if (norms) job.plan = plan_skinny_normed(job.shape, job.plan);
-  if ((call.norm && !norms) || (call.gate && !applies_gate(job))) {
+  const ScalarType type = call.x.type();
+  const auto made_result = [&] {
+    return call.out ? *call.out : Array::empty(device, shape, type, on);
+  };
+  if (element_count(shape) == 0) return made_result();
+  const SkinnyShape extents = prepare_skinny(call, shape, on);
+  SkinnyPlan plan = plan_skinny_rows(extents, call.plan);
+  const bool norms = call.norm && applies_norm(call, extents, plan);
+  if (norms) plan = plan_skinny_normed(extents, plan);
+  if ((call.norm && !norms) || (call.gate && !(norms && applies_gate(extents, plan)))) {
     const std::optional<ActivationCall> gates = std::exchange(call.gate, std::nullopt);
     Shape both = shape;
     if (gates) both.back() *= 2;
-    if (!norms) call.x = std::exchange(call.norm, std::nullopt)->normalised(call.x, on);
+    if (call.norm && !norms)
+      call.x = std::exchange(call.norm, std::nullopt)->normalised(call.x, on);
     const Array made = run_skinny(std::move(call), both, stream);
     return gates ? gate(*gates, made, std::nullopt, stream) : made;
   }
+  Array result = made_result();
+  SkinnyJob job{.call = call, .out = result, .shape = extents, .plan = plan, .problem = {}};
   job.problem = describe_skinny(call, result, job.shape, job.plan);
   std::optional<Array> partial;
   if (adds_splits(job.plan)) {

@@ -95,7 +95,7 @@ def test_bytes_of_a_token(folder):
     assert model.cache_format.token_bytes(layers) == 2 * 80 * 2
     caches = model.cache_format.make(layers, 3, 16, 48, model.device)
     assert [(each.keys.shape, each.values) for each in caches] == [((3, 16, 1, 80), None)] * 2
-    # With 8 bits the keys and values of all heads are kept, each with its scale.
+    # Caches of 8 bits keep the keys and values of all heads, each head with a scale.
     for dtype, scales in (("float8_e4m3fn", 0), ("int8", 8)):
         assert CacheFormat(dtype).token_bytes(layers) == 2 * 4 * (2 * 40 + scales)
         small = llm.load(folder, dtype="bfloat16", kv_dtype=dtype)

@@ -47,15 +47,15 @@ def read_values(obj: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 def _foreign_values(obj: Any, is_array: bool) -> Any:
     """What NumPy reads of another library's object; a tensor that has a gradient is read, too."""
-    if getattr(obj, "requires_grad", False) is True:
-        obj = obj.detach()
     if isinstance(obj, (bytes, bytearray)):
         return obj
-    torch, name = sys.modules.get("torch"), str(getattr(obj, "dtype", "")).removeprefix("torch.")
+    torch = sys.modules.get("torch")
     try:
-        if torch is not None and isinstance(obj, torch.Tensor) and name in _ONLY_OF_TORCH:
-            bits = obj.contiguous().view(torch.int16 if obj.itemsize == 2 else torch.uint8)
-            return bits.numpy().view(_dtype(name))
+        if torch is not None and isinstance(obj, torch.Tensor):
+            obj, name = obj.detach(), str(obj.dtype).removeprefix("torch.")
+            if name in _ONLY_OF_TORCH:
+                bits = obj.contiguous().view(torch.int16 if obj.itemsize == 2 else torch.uint8)
+                return bits.numpy().view(_dtype(name))
         return np.asarray(obj) if is_array else np.from_dlpack(obj)
     except (RuntimeError, TypeError, ValueError, BufferError) as error:
         raise ArgumentError(f"{kind_of(obj)} cannot be read: {error}") from error

@@ -205,7 +205,10 @@ def _state_of(module: Any, held: list[Any]) -> list[Any]:
     """What a module computes with besides the numbers in its parameters."""
     found: list[Any] = []
     for _, each in module.named_modules():
-        plain = [(k, _plain(v)) for k, v in vars(each).items() if isinstance(v, _TOLD)]
+        plain = [
+            (k, v if isinstance(v, _BY_VALUE) else _plain(v))
+            for k, v in vars(each).items() if isinstance(v, _TOLD)
+        ]  # fmt: skip
         found += [each.training, each._frozen, repr(plain)]
     arrays = [array for _, array in module.named_parameters()]
     held += arrays

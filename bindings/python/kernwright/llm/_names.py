@@ -111,7 +111,8 @@ GEMMA: dict[str, str] = LLAMA | {
     f"{_BLOCK}self_attn.k_norm.weight": "layers.*.attention.k_norm.weight|+1",
 }
 
-# Beside towers for pictures; older files and newer ones.
+# Files for texts and pictures put these prefixes in front: older files the first, newer ones the
+# second.
 GEMMA_TEXTS: dict[str, str] = {
     prefix + name.removeprefix("model."): target
     for prefix in ("language_model.model.", "model.language_model.")

@@ -17,8 +17,8 @@ _ANSWER = (
     b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
     b"connection: close\r\n\r\n%s"
 )
-# Of the rest of a refused body so many times the bound of a body is read and dropped: a client that
-# reads after it has sent all of it finds a reset otherwise, not the answer.
+# The server reads and drops the rest of a refused body, up to this many times the bound of a body:
+# a client that sends a whole body before it reads would find a reset otherwise, not the answer.
 _DROPPED = 4
 _PROBE = 0.05  # seconds between the first two probes of a connection
 _BODY = b'{"error":{"message":"%s","type":"invalid_request_error","param":null,"code":"%s"}}'
