@@ -49,10 +49,12 @@ def _foreign_values(obj: Any, is_array: bool) -> Any:
     """What NumPy reads of another library's object; a tensor that has a gradient is read, too."""
     if isinstance(obj, (bytes, bytearray)):
         return obj
+    if getattr(obj, "requires_grad", False) is True:
+        obj = obj.detach()
     torch = sys.modules.get("torch")
     try:
         if torch is not None and isinstance(obj, torch.Tensor):
-            obj, name = obj.detach(), str(obj.dtype).removeprefix("torch.")
+            name = str(obj.dtype).removeprefix("torch.")
             if name in _ONLY_OF_TORCH:
                 bits = obj.contiguous().view(torch.int16 if obj.itemsize == 2 else torch.uint8)
                 return bits.numpy().view(_dtype(name))
