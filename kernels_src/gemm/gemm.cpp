@@ -144,7 +144,7 @@ Array run_gated(const Gemm& gemm, ScalarType out, const Stream& on) {
   both.epilogue.gate.reset();
   both.out.reset();
   both.type = ScalarType::float32;
-  const Array gated = gate(*gemm.epilogue.gate, both.run(on), std::nullopt, on);
+  const Array gated = gate(*gemm.epilogue.gate, run_checked(both, on), std::nullopt, on);
   return deliver(gemm.out, out == ScalarType::float32 ? gated : cast(gated, out, on), on);
 }
 
@@ -173,17 +173,23 @@ bool fuses_gate(const Gemm& gemm) {
 }
 
 Array Gemm::run(const Stream& stream) const {
-  const ScalarType result_type = gemm_result_type(*this);
-  require_gemm(*this, result_type);
+  require_gemm(*this, gemm_result_type(*this));
   require_own_epilogue(epilogue);
-  const Stream on = stream ? stream : Stream::legacy(a.device());
-  if (epilogue.gate) return run_gated(*this, result_type, on);
-  Array result = out ? *out : Array::empty(a.device(), product_shape(a, b), result_type, on);
-  const GemmEpilogue ready = ready_epilogue(epilogue, result, result.shape().back(), on);
+  return run_checked(*this, stream);
+}
+
+Array run_checked(const Gemm& gemm, const Stream& stream) {
+  Device& device = gemm.a.device();
+  const ScalarType type = gemm_result_type(gemm);
+  const Stream on = stream ? stream : Stream::legacy(device);
+  if (gemm.epilogue.gate) return run_gated(gemm, type, on);
+  Array result =
+      gemm.out ? *gemm.out : Array::empty(device, product_shape(gemm.a, gemm.b), type, on);
+  const GemmEpilogue ready = ready_epilogue(gemm.epilogue, result, result.shape().back(), on);
   if (result.size() == 0) return result;
-  if (!run_fast(*this, ready, result, on)) result = run_plain(*this, ready, result, on);
+  if (!run_fast(gemm, ready, result, on)) result = run_plain(gemm, ready, result, on);
   use_all(result, ready, on);
-  return deliver(out, result, on);
+  return deliver(gemm.out, result, on);
 }
 
 }  // namespace kernwright::kernels

@@ -83,6 +83,9 @@ struct Gemm {
   Array run(const Stream& stream = {}) const;
 };
 
+/// Gemm::run() of operands that fit and a plan that its kernel takes: neither is checked again.
+Array run_checked(const Gemm& gemm, const Stream& stream);
+
 /// The type of the result.
 ScalarType gemm_result_type(const Gemm& gemm);
 /// Whether gemm.cu applies the gate to its own sums: the device has wgmma, the gate is short, and

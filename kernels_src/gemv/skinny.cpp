@@ -30,12 +30,23 @@ struct SkinnyTiles {
   std::int32_t weights_batch = 0, x_batch = 0;
 };
 
+/// Lines of neighbours in memory, the rows of an operand or its columns; distances in bytes are 0
+/// where there is one.
+struct SkinnyLines {
+  std::int64_t batches = 1, lines = 1, elements = 1;
+  std::int64_t batch = 0, line = 0;
+  bool columns = false;
+
+  std::uint64_t bits() const { return static_cast<std::uint64_t>(batch | line); }
+};
+
 /// A product ready for launches.
 struct SkinnyJob {
   const SkinnyCall& call;  ///< arrays whose innermost elements are neighbours
+  const SkinnyLines &x, &weights;
   const Array& out;
-  SkinnyShape shape;
-  SkinnyPlan plan;
+  const SkinnyShape& shape;
+  const SkinnyPlan& plan;
   SkinnyProblem problem;
 };
 
@@ -92,97 +103,112 @@ Shape skinny_shape(const SkinnyCall& call) {
 
 // ---- operands
 
-std::int64_t skinny_stride(const Array& array, int from_end) {
-  if (array.ndim() < from_end) return 0;
-  const auto at = static_cast<std::size_t>(array.ndim() - from_end);
-  return array.shape()[at] == 1 ? 0 : array.strides()[at];
-}
-
-/// `array`, or a copy of it where the elements of a row are no neighbours or not aligned.
-Array with_near_skinny_rows(const Array& array, const Stream& stream) {
+/// The rows, or the columns, of an array of two or three dimensions; nothing where their elements
+/// are no neighbours, or lines begin inside of an element.
+std::optional<SkinnyLines> skinny_lines(const Array& array, bool columns) {
+  const Shape &shape = array.shape(), &strides = array.strides();
+  const std::size_t last = shape.size() - 1, line = columns ? last : last - 1;
+  const std::size_t element = columns ? last - 1 : last;
+  SkinnyLines made{.lines = shape[line], .elements = shape[element], .columns = columns};
+  if (made.lines != 1) made.line = strides[line];
+  if (last == 2) made.batches = shape[0];
+  if (made.batches != 1) made.batch = strides[0];
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
-  const bool near = array.shape().back() <= 1 || array.strides().back() == size;
-  const auto whole = [&](int from_end) { return skinny_stride(array, from_end) % size == 0; };
-  return near && whole(2) && whole(3) ? array : copy(array, stream);
+  const bool near = made.elements <= 1 || strides[element] == size;
+  if (!near || made.line % size != 0 || made.batch % size != 0) return std::nullopt;
+  return made;
 }
 
-/// True where the neighbours in memory are of different rows.
-bool weights_by_columns(const Array& weights) {
-  const auto size = static_cast<std::int64_t>(scalar_size(weights.type()));
-  return weights.strides().back() != size && weights.shape().back() > 1 &&
-         skinny_stride(weights, 2) == size && skinny_stride(weights, 1) % size == 0 &&
-         skinny_stride(weights, 3) % size == 0;
+/// The rows of `array`, or where these have gaps and `any` the columns; without either the rows of
+/// a copy, which becomes `array`.
+SkinnyLines near_skinny_lines(Array& array, bool any, const Stream& stream) {
+  if (const auto rows = skinny_lines(array, false)) return *rows;
+  const auto columns = any ? skinny_lines(array, true) : std::nullopt;
+  if (columns && columns->elements > 1) return *columns;
+  array = copy(array, stream);
+  return *skinny_lines(array, false);
 }
 
-/// Makes all rows of x begin at multiples of 16 bytes, unless they do.
-Array with_aligned_skinny_rows(const Array& x, const Stream& stream) {
-  const auto bits = static_cast<std::uint64_t>(skinny_stride(x, 2) | skinny_stride(x, 3));
-  const auto row = static_cast<std::uint64_t>(x.shape().back()) * scalar_size(x.type());
-  return (x.address() | bits) % 16 != 0 && row % 16 == 0 ? copy(x, stream) : x;
+/// The rows of x. They begin at multiples of 16 bytes, if those of a copy do.
+SkinnyLines aligned_skinny_rows(Array& x, const Stream& stream) {
+  const SkinnyLines rows = near_skinny_lines(x, false, stream);
+  const auto bytes = static_cast<std::uint64_t>(rows.elements) * scalar_size(x.type());
+  if ((x.address() | rows.bits()) % 16 == 0 || bytes % 16 != 0) return rows;
+  x = copy(x, stream);
+  return *skinny_lines(x, false);
 }
 
-/// Sets the number of elements of one load of the weights; x can be loaded in the same packs.
-void find_skinny_widths(const SkinnyCall& call, SkinnyShape& shape) {
-  // Elements of a load at the addresses of all rows of `count` neighbours.
-  const auto width = [](const Array& array, std::int64_t count, int row_dimension) {
-    const auto row = static_cast<std::uint64_t>(count) * scalar_size(array.type());
-    const auto strides = skinny_stride(array, row_dimension) | skinny_stride(array, 3);
-    return pack_width(array.type(), {array.address() | row | static_cast<std::uint64_t>(strides)});
-  };
-  const int x_width = width(call.x, shape.k, 2);
-  shape.pairs = x_width >= 4;
-  shape.width = width(call.weights, shape.by_columns ? shape.n : shape.k, shape.by_columns ? 1 : 2);
-  if (!shape.by_columns && x_width * scalar_size(shape.x_type) < 16)
-    shape.width = std::min(x_width, shape.width);
+/// Elements of a load at the addresses of all lines.
+int skinny_width(const Array& array, const SkinnyLines& lines) {
+  const auto bytes = static_cast<std::uint64_t>(lines.elements) * scalar_size(array.type());
+  return pack_width(array.type(), {array.address() | bytes | lines.bits()});
 }
 
-/// Whether a tensor map can describe it: everything in that dimension lies on multiples of 16
-/// bytes.
-bool fits_skinny_map(const Array& array, int row_dimension) {
+/// Whether a tensor map can describe the lines: each begins at a multiple of 16 bytes.
+bool fits_skinny_map(const Array& array, const SkinnyLines& lines) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
-  const auto fits = [&](int from_end) {
-    if (array.ndim() < from_end) return true;
-    const std::int64_t extent = array.shape()[static_cast<std::size_t>(array.ndim() - from_end)];
-    const std::int64_t stride = skinny_stride(array, from_end);
+  const auto fits = [](std::int64_t extent, std::int64_t stride) {
     return extent == 1 || (stride > 0 && stride < kMostBytes && stride % 16 == 0);
   };
-  return array.address() % 16 == 0 && fits(row_dimension) && fits(3);
+  return array.address() % 16 == 0 && fits(lines.lines, lines.line) &&
+         fits(lines.batches, lines.batch);
 }
 
-bool has_tma_tiles(const SkinnyCall& call, const SkinnyShape& shape) {
-  const bool halves = is_half(shape.x_type);
-  const bool bytes = scalar_size(shape.weight_type) == 1 && !shape.by_columns;
-  return halves && (bytes || shape.weight_type == shape.x_type) && shape.k > 0 &&
-         call.x.device().capabilities().wgmma && fits_skinny_map(call.x, 2) &&
-         fits_skinny_map(call.weights, shape.by_columns ? 1 : 2);
+/// The facts about a product that its plan depends on.
+SkinnyShape skinny_facts(const SkinnyCall& call, const SkinnyLines& x, const SkinnyLines& weights) {
+  const Device& device = call.x.device();
+  const bool by_columns = weights.columns;
+  const int major = device.compute_capability().major;
+  SkinnyShape shape{.batches = x.batches,
+                    .m = x.lines,
+                    .n = by_columns ? weights.elements : weights.lines,
+                    .k = x.elements,
+                    .x_type = call.x.type(),
+                    .weight_type = call.weights.type(),
+                    .by_columns = by_columns,
+                    .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+                    .overlapping = major >= 9,
+                    .tensor_cores = major >= 8,
+                    .clusters = major >= 9};
+  // x can be loaded in the packs of the weights.
+  const int x_width = skinny_width(call.x, x);
+  shape.pairs = x_width >= 4;
+  shape.width = skinny_width(call.weights, weights);
+  if (!by_columns && x_width * scalar_size(shape.x_type) < 16)
+    shape.width = std::min(x_width, shape.width);
+  const bool bytes = scalar_size(shape.weight_type) == 1 && !by_columns;
+  shape.boxes = is_half(shape.x_type) && (bytes || shape.weight_type == shape.x_type) &&
+                shape.k > 0 && device.capabilities().wgmma && fits_skinny_map(call.x, x) &&
+                fits_skinny_map(call.weights, weights);
+  return shape;
 }
 
 /// True where a second kernel adds what the blocks summed.
 bool adds_splits(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
 
-SkinnyProblem describe_skinny(const SkinnyCall& call, const Array& out, const SkinnyShape& shape,
-                              const SkinnyPlan& plan) {
+SkinnyProblem describe_skinny(const SkinnyJob& job, const std::optional<SkinnyLines>& residual) {
+  const SkinnyCall& call = job.call;
   SkinnyProblem p;
   const auto x_size = static_cast<std::int64_t>(scalar_size(call.x.type()));
   const auto address = [](const std::optional<Array>& a) { return a ? a->address() : 0; };
   p.x = call.x.address();
-  p.out = out.address();
+  p.out = job.out.address();
   p.scale = address(call.scale);
   p.bias = address(call.bias);
   p.residual = address(call.residual);
-  p.x_row = skinny_stride(call.x, 2) / x_size;
-  p.x_batch = skinny_stride(call.x, 3) / x_size;
-  if (call.residual) {
-    p.residual_row = skinny_stride(*call.residual, 2) / x_size;
-    p.residual_batch = skinny_stride(*call.residual, 3) / x_size;
+  p.x_row = job.x.line / x_size;
+  p.x_batch = job.x.batch / x_size;
+  if (residual) {
+    p.residual_row = residual->line / x_size;
+    p.residual_batch = residual->batch / x_size;
   }
-  p.batches = static_cast<std::uint64_t>(shape.batches);
-  p.m = static_cast<std::uint32_t>(shape.m);
-  p.n = static_cast<std::uint32_t>(shape.n);
-  p.k = static_cast<std::uint32_t>(shape.k);
-  p.splits = static_cast<std::uint32_t>(plan.splits);
+  p.batches = static_cast<std::uint64_t>(job.shape.batches);
+  p.m = static_cast<std::uint32_t>(job.shape.m);
+  p.n = static_cast<std::uint32_t>(job.shape.n);
+  p.k = static_cast<std::uint32_t>(job.shape.k);
+  p.splits = static_cast<std::uint32_t>(job.plan.splits);
   p.scale_step = call.scale && call.scale->size() > 1 ? 1 : 0;
-  p.ahead = static_cast<std::uint32_t>(plan.ahead);
+  p.ahead = static_cast<std::uint32_t>(job.plan.ahead);
   p.factor = static_cast<float>(call.factor);
   if (call.norm) {
     p.norm = call.norm->weight.address();
@@ -219,32 +245,6 @@ bool applies_gate(const SkinnyShape& shape, const SkinnyPlan& plan) {
   return shape.n % (plan.kernel == SkinnyKernel::row ? 8 : 2) == 0 && plan.rows % 2 == 0;
 }
 
-/// Brings the operands into the layouts that the kernels read. Returns the shape of the product.
-SkinnyShape prepare_skinny(SkinnyCall& call, const Shape& result, const Stream& on) {
-  call.x = with_aligned_skinny_rows(with_near_skinny_rows(call.x, on), on);
-  const bool by_columns = weights_by_columns(call.weights);
-  if (!by_columns) call.weights = with_near_skinny_rows(call.weights, on);
-  if (call.scale) call.scale = contiguous(*call.scale, on);
-  if (call.bias) call.bias = contiguous(*call.bias, on);
-  if (call.residual) call.residual = with_near_skinny_rows(*call.residual, on);
-  const Device& device = call.x.device();
-  const int major = device.compute_capability().major;
-  SkinnyShape shape{.batches = result.size() == 3 ? result[0] : 1,
-                    .m = result[result.size() - 2],
-                    .n = call.weights.shape()[call.weights.shape().size() - 2],
-                    .k = call.x.shape().back(),
-                    .x_type = call.x.type(),
-                    .weight_type = call.weights.type(),
-                    .by_columns = by_columns,
-                    .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-                    .overlapping = major >= 9,
-                    .tensor_cores = major >= 8,
-                    .clusters = major >= 9};
-  find_skinny_widths(call, shape);
-  shape.boxes = has_tma_tiles(call, shape);
-  return shape;
-}
-
 // ---- launches
 
 std::uint32_t skinny_blocks(std::int64_t count, std::int64_t each) {
@@ -278,21 +278,15 @@ std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
   return {across * skinny_blocks(job.shape.m, plan.columns), size};
 }
 
-/// Boxes of 128 bytes of so many rows; their distance is the stride of that dimension.
-CUtensorMap skinny_map(const Array& array, int row_dimension, int box_rows) {
-  const auto extent = [&](int from_end) {
-    if (array.ndim() < from_end) return std::int64_t{1};
-    return array.shape()[static_cast<std::size_t>(array.ndim() - from_end)];
-  };
+/// TMA tiles of 128 bytes of so many lines.
+CUtensorMap skinny_map(const Array& array, const SkinnyLines& lines, int box_lines) {
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
-  return gemm_map(
-      array.device(),
-      {.address = array.address(),
-       .shape = {1, extent(3), extent(row_dimension), extent(row_dimension == 2 ? 1 : 2)},
-       .strides = {0, skinny_stride(array, 3), skinny_stride(array, row_dimension), size},
-       .type = array.type(),
-       .box_rows = static_cast<std::uint32_t>(box_rows),
-       .box_columns = static_cast<std::uint32_t>(128 / size)});
+  return gemm_map(array.device(), {.address = array.address(),
+                                   .shape = {1, lines.batches, lines.lines, lines.elements},
+                                   .strides = {0, lines.batch, lines.line, size},
+                                   .type = array.type(),
+                                   .box_rows = static_cast<std::uint32_t>(box_lines),
+                                   .box_columns = static_cast<std::uint32_t>(128 / size)});
 }
 
 void launch_skinny(const SkinnyJob& job, const Stream& on) {
@@ -318,19 +312,16 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
   KernelsAhead kernels;
   if (adding != nullptr) kernels.begin(*adding, device);
   const Kernel& kernel = skinny_kernel(instance).on(device);
-  const bool by_columns = job.shape.by_columns;
   if (plan.kernel == SkinnyKernel::wgmma) {
-    const SkinnyTiles tiles{skinny_stride(weights, 3) != 0 ? 1 : 0,
-                            skinny_stride(x, 3) != 0 ? 1 : 0};
-    const CUtensorMap map =
-        skinny_map(weights, by_columns ? 1 : 2, by_columns ? 64 : 16 * plan.warps);
-    launch(kernel, config, map, skinny_map(x, 2, 8 * plan.columns), job.problem, tiles);
+    const SkinnyTiles tiles{job.weights.batch != 0 ? 1 : 0, job.x.batch != 0 ? 1 : 0};
+    const int rows = job.shape.by_columns ? 64 : 16 * plan.warps;
+    launch(kernel, config, skinny_map(weights, job.weights, rows),
+           skinny_map(x, job.x, 8 * plan.columns), job.problem, tiles);
   } else if (plan.kernel == SkinnyKernel::bytes) {
-    launch(kernel, config, skinny_map(weights, 2, 16 * plan.rows),
-           skinny_map(x, 2, 8 * plan.columns), job.problem);
+    launch(kernel, config, skinny_map(weights, job.weights, 16 * plan.rows),
+           skinny_map(x, job.x, 8 * plan.columns), job.problem);
   } else {
-    const WeightRows rows{weights.address(), skinny_stride(weights, by_columns ? 1 : 2) / unit,
-                          skinny_stride(weights, 3) / unit};
+    const WeightRows rows{weights.address(), job.weights.line / unit, job.weights.batch / unit};
     launch(kernel, config, job.problem, rows);
   }
   if (adding == nullptr) return;
@@ -342,46 +333,52 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
          job.problem);
 }
 
+/// The product with the norm, unless its kernel applies that, and the gate as kernels around it.
+Array run_apart(SkinnyCall call, Shape shape, bool norms, const Stream& on) {
+  const std::optional<ActivationCall> gates = std::exchange(call.gate, std::nullopt);
+  if (gates) shape.back() *= 2;
+  if (call.norm && !norms) call.x = std::exchange(call.norm, std::nullopt)->normalised(call.x, on);
+  const Array made = run_skinny(std::move(call), shape, on);
+  return gates ? gate(*gates, made, std::nullopt, on) : made;
+}
+
 }  // namespace
 
 Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
   Device& device = call.x.device();
   const Stream on = stream ? stream : Stream::legacy(device);
-  const ScalarType type = call.x.type();
-  const auto made_result = [&] {
-    return call.out ? *call.out : Array::empty(device, shape, type, on);
-  };
-  if (element_count(shape) == 0) return made_result();
-  const SkinnyShape extents = prepare_skinny(call, shape, on);
-  SkinnyPlan plan = plan_skinny_rows(extents, call.plan);
-  const bool norms = call.norm && applies_norm(call, extents, plan);
-  if (norms) plan = plan_skinny_normed(extents, plan);
-  if ((call.norm && !norms) || (call.gate && !(norms && applies_gate(extents, plan)))) {
-    const std::optional<ActivationCall> gates = std::exchange(call.gate, std::nullopt);
-    Shape both = shape;
-    if (gates) both.back() *= 2;
-    if (call.norm && !norms)
-      call.x = std::exchange(call.norm, std::nullopt)->normalised(call.x, on);
-    const Array made = run_skinny(std::move(call), both, stream);
-    return gates ? gate(*gates, made, std::nullopt, stream) : made;
-  }
-  Array result = made_result();
-  SkinnyJob job{.call = call, .out = result, .shape = extents, .plan = plan, .problem = {}};
-  job.problem = describe_skinny(call, result, job.shape, job.plan);
+  std::optional<Array> result = call.out;
+  if (element_count(shape) == 0)
+    return result ? *result : Array::empty(device, shape, call.x.type(), on);
+  const SkinnyLines x = aligned_skinny_rows(call.x, on);
+  const SkinnyLines weights = near_skinny_lines(call.weights, true, on);
+  if (call.scale) call.scale = contiguous(*call.scale, on);
+  if (call.bias) call.bias = contiguous(*call.bias, on);
+  std::optional<SkinnyLines> residual;
+  if (call.residual) residual = near_skinny_lines(*call.residual, false, on);
+  const SkinnyShape facts = skinny_facts(call, x, weights);
+  SkinnyPlan plan = plan_skinny_rows(facts, call.plan);
+  const bool norms = call.norm && applies_norm(call, facts, plan);
+  if (norms) plan = plan_skinny_normed(facts, plan);
+  if ((call.norm && !norms) || (call.gate && !(norms && applies_gate(facts, plan))))
+    return run_apart(std::move(call), shape, norms, on);
+  if (!result) result = Array::empty(device, shape, call.x.type(), on);
+  SkinnyJob job{call, x, weights, *result, facts, plan, {}};
+  job.problem = describe_skinny(job, residual);
   std::optional<Array> partial;
-  if (adds_splits(job.plan)) {
-    Shape partials = {job.plan.splits};
+  if (adds_splits(plan)) {
+    Shape partials = {plan.splits};
     partials.insert(partials.end(), shape.begin(), shape.end());
     partial = Array::empty(device, std::move(partials), ScalarType::float32, on);
     job.problem.partial = partial->address();
   }
   launch_skinny(job, on);
-  for (const Array* each : {&call.x, &call.weights, &result}) each->use_on(on);
+  for (const Array* each : {&call.x, &call.weights, &*result}) each->use_on(on);
   for (const auto* each : {&partial, &call.scale, &call.bias, &call.residual}) {
     if (*each) (*each)->use_on(on);
   }
   if (call.norm) call.norm->weight.use_on(on);
-  return result;
+  return *result;
 }
 
 Array skinny_product(const SkinnyCall& call, const Stream& stream) {

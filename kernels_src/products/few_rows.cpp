@@ -74,19 +74,20 @@ Array reshaped_for_rows(const Array& array, Shape shape, const Stream& stream) {
 
 Array few_rows_product(const Array& a, const Array& b, FewRows form, const SkinnyPlan& plan,
                        const Stream& stream) {
-  Shape shape = a.shape();
-  shape.back() = b.shape().back();
-  const auto multiply = [&](const Array& x, const Array& weights) {
-    return skinny_product({.x = x, .weights = weights, .plan = plan}, stream)
+  const std::int64_t k = a.shape().back();
+  const auto run = [&](const Array& x, const Array& weights) {
+    Shape product = x.shape(), shape = a.shape();
+    product.back() = weights.shape()[weights.shape().size() - 2];
+    shape.back() = b.shape().back();
+    return run_skinny({.x = x, .weights = weights, .plan = plan}, product, stream)
         .reshape(std::move(shape));
   };
-  const std::int64_t k = a.shape().back();
   if (form == FewRows::rows)
-    return multiply(reshaped_for_rows(a, {a.size() / k, k}, stream), b.transpose());
-  if (form == FewRows::column) return multiply(b.transpose(), a);
+    return run(reshaped_for_rows(a, {a.size() / k, k}, stream), b.transpose());
+  if (form == FewRows::column) return run(b.transpose(), a);
   const Array left = as_batch(a), right = as_batch(b);
-  if (form == FewRows::batch_rows) return multiply(left, turned_batch(right));
-  return multiply(turned_batch(right), left);
+  return form == FewRows::batch_rows ? run(left, turned_batch(right))
+                                     : run(turned_batch(right), left);
 }
 
 }  // namespace kernwright::kernels

@@ -26,18 +26,24 @@ namespace {
              call.x.identify(), call.weights.identify(), what));
 }
 
-/// The shape of the result.
-Shape check_linear(const LinearCall& call) {
+/// What a layer makes, and the facts that decide how.
+struct LinearFacts {
+  Shape shape;        ///< of the result
+  std::int64_t rows;  ///< of x, in all
+  bool few;           ///< a skinny kernel may take them
+};
+
+LinearFacts check_linear(const LinearCall& call) {
   require_one_device(call.x, "x", call.weights, "weight");
   if (call.weights.ndim() != 2 || call.x.ndim() < 1)
     refuse_linear(call, "weight has 2 dimensions, x 1 or more");
   if (call.x.shape().back() != call.weights.shape()[1])
     refuse_linear(call, "their last dimensions must be equal");
   const ScalarType type = call.x.type(), weight = call.weights.type();
-  if (!is_skinny_type(type) && type != ScalarType::float64)
+  const bool narrow = is_narrow_weight(weight), skinny = is_skinny_type(type);
+  if (!skinny && type != ScalarType::float64)
     refuse_linear(call, "x must be float16, bfloat16, float32 or float64");
-  const bool narrow = is_narrow_weight(weight);
-  if (weight != type && !(narrow && is_skinny_type(type)))
+  if (weight != type && !(narrow && skinny))
     refuse_linear(
         call, "weight must have x's dtype, or be int8, float8_e4m3fn or float8_e5m2 with a scale");
   if (call.tf32 && type != ScalarType::float32)
@@ -47,20 +53,23 @@ Shape check_linear(const LinearCall& call) {
   if (call.gate && call.weights.shape()[0] % 2 != 0)
     refuse_linear(call, "rows of weight are two operands of a gate, and their number is odd");
   Shape result = call.x.shape();
-  result.back() = call.weights.shape()[0] / (call.gate ? 2 : 1);
-  const std::int64_t all = call.weights.shape()[0];
+  const std::int64_t all = call.weights.shape()[0], k = result.back();
+  result.back() = all / (call.gate ? 2 : 1);
   if (call.bias && (!call.gate || call.norm))
     require_like_linear_result(call.x, call.bias, "bias", {all});
   if (call.residual) require_like_linear_result(call.x, call.residual, "residual", result);
-  if (call.norm)
-    require_like_linear_result(call.x, call.norm->weight, "norm", {call.x.shape().back()});
+  if (call.norm) require_like_linear_result(call.x, call.norm->weight, "norm", {k});
   if (call.scale) {
     require_one_device(call.x, "x", *call.scale, "scale");
     const bool fits = call.scale->size() == 1 || call.scale->shape() == Shape{all};
     if (call.scale->type() != ScalarType::float32 || !fits)
       refuse_linear(call, "scale is float32 and has one number, or one a row");
   }
-  return result;
+  const std::int64_t rows = element_count(std::span(result).first(result.size() - 1));
+  const std::int64_t most = call.scale ? kSkinnyRows : most_skinny_rows(type);
+  const bool few = skinny && (!call.gate || (call.norm && rows == 1)) && rows <= most &&
+                   result.back() <= kMostSkinnyColumns && k <= kMostSkinnyInner;
+  return {std::move(result), rows, few};
 }
 
 /// The weights in x's type: 8-bit weights times the scale.
@@ -126,8 +135,8 @@ struct LinearWork {
     gemm.epilogue.activation = call.activation;
     gemm.epilogue.gate = call.gate;
     if (!adds_last) gemm.epilogue.c = residual;
-    gemm.plan = call.gate ? plan_gemm(gemm) : plan;
-    const Array result = gemm.run(on);
+    gemm.plan = plan;
+    const Array result = call.gate ? run_gemm(gemm, on) : run_checked(gemm, on);
     return adds_last ? add_to_linear(result, *residual, on, target) : result;
   }
 
@@ -136,7 +145,7 @@ struct LinearWork {
     if (const auto* skinny = std::get_if<SkinnyPlan>(&plan))
       return few_rows_product(x, b, FewRows::column, *skinny, on);
     if (std::holds_alternative<PlainPlan>(plan)) return plain_matmul(x, b, on);
-    return Gemm{.a = x, .b = b, .plan = tile_plan(plan)}.run(on);
+    return run_checked({.a = x, .b = b, .plan = tile_plan(plan)}, on);
   }
 
   /// A product, and a kernel for each step behind it.
@@ -200,13 +209,8 @@ void require_like_linear_result(const Array& x, const std::optional<Array>& extr
 }
 
 Array linear(const LinearCall& call, const Stream& stream) {
-  const Shape shape = check_linear(call);
-  const ScalarType type = call.x.type();
+  const auto [shape, rows, few] = check_linear(call);
   const std::int64_t k = call.x.shape().back(), n = shape.back();
-  const std::int64_t rows = element_count(std::span(shape).first(shape.size() - 1));
-  const std::int64_t most = call.scale ? kSkinnyRows : most_skinny_rows(type);
-  const bool few = (!call.gate || (call.norm && rows == 1)) && rows <= most &&
-                   is_skinny_type(type) && n <= kMostSkinnyColumns && k <= kMostSkinnyInner;
   const bool is_matrix = call.x.ndim() == 2;
   const Array x = is_matrix ? call.x : reshaped_for_rows(call.x, {rows, k}, stream);
   const Array weights = few ? call.weights : rounded_weights(call, stream);

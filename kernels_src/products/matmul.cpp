@@ -10,36 +10,23 @@
 #include "kernels_src/products/product_planner.h"
 
 namespace kernwright::kernels {
-namespace {
 
-Array multiply(const Array& a, const Array& b, bool tf32, const Stream& stream) {
+Array matmul(const Array& a, const Array& b, const Stream& stream, bool tf32) {
+  require_product(a, b);
+  if (tf32 && a.type() != ScalarType::float32)
+    throw ArgumentError(format("tf32 is a precision of float32, not of {}", a.identify()));
   const FewRows form = few_rows_form(a, b);
   ProductRequest request = product_request(a, b, a.type(), ProductUse::matrices);
   request.few = form == FewRows::rows || form == FewRows::batch_rows;
   request.exchanged = exchanged_key(a, b, form);
-  if (tf32 && !request.few) request.key.sums = ProductSums::tf32;
+  const bool rounds = tf32 && !request.few;
+  if (rounds) request.key.sums = ProductSums::tf32;
   const ProductPlan plan = plan_product(a.device(), request);
   if (const auto* few = std::get_if<SkinnyPlan>(&plan))
     return few_rows_product(a, b, form, *few, stream);
-  const bool rounds = request.key.sums == ProductSums::tf32;
   if (!rounds && std::holds_alternative<PlainPlan>(plan)) return plain_matmul(a, b, stream);
-  return Gemm{.a = a, .b = b, .type = a.type(), .tf32 = rounds, .plan = tile_plan(plan)}.run(
-      stream);
-}
-
-}  // namespace
-
-Array matmul(const Array& a, const Array& b, const Stream& stream) {
-  require_product(a, b);
-  return multiply(a, b, false, stream);
-}
-
-Array tf32_matmul(const Array& a, const Array& b, const Stream& stream) {
-  require_product(a, b);
-  if (a.type() != ScalarType::float32) {
-    throw ArgumentError(format("tf32 is a precision of float32, not of {}", a.identify()));
-  }
-  return multiply(a, b, true, stream);
+  return run_checked({.a = a, .b = b, .type = a.type(), .tf32 = rounds, .plan = tile_plan(plan)},
+                     stream);
 }
 
 }  // namespace kernwright::kernels

@@ -15,9 +15,9 @@ namespace kernwright::kernels {
 /// be walked as fewer; CompileError, OutOfMemory, DriverError. From compute capability 8.0 on,
 /// products of float32 and float64, and large ones of float16, bfloat16 or int8, are a Gemm
 /// (gemm/gemm.h), where the order of the sums depends on the shapes alone.
-Array matmul(const Array& a, const Array& b, const Stream& stream = {});
-/// matmul() of float32, whose elements may be rounded to tf32 for the tensor cores. Few rows are
-/// not rounded. Throws ArgumentError for other types.
-Array tf32_matmul(const Array& a, const Array& b, const Stream& stream = {});
+///
+/// With `tf32` elements of float32 may be rounded to tf32 for the tensor cores. Few rows are not
+/// rounded. Throws ArgumentError for other types.
+Array matmul(const Array& a, const Array& b, const Stream& stream = {}, bool tf32 = false);
 
 }  // namespace kernwright::kernels

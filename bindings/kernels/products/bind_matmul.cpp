@@ -11,9 +11,9 @@ void bind_matmul(py::module_& m) {
       [](const py::object& a, const py::object& b, const std::optional<std::string>& precision) {
         const Array left = array_operand(a, "x1"), right = array_operand(b, "x2");
         require_same_device({&left, &right});
-        const auto product = is_tf32(precision) ? &kernels::tf32_matmul : &kernels::matmul;
+        const bool tf32 = is_tf32(precision);
         return on_current_stream(
-            left, [&](const Stream& stream) { return product(left, right, stream); });
+            left, [&](const Stream& stream) { return kernels::matmul(left, right, stream, tf32); });
       },
       py::arg("a"), py::arg("b"), py::arg("precision") = py::none());
   m.def("_diagonal_view", [](const Array& array, std::int64_t offset, int first, int second) {
