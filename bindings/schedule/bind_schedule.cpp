@@ -57,6 +57,7 @@ Schedulers& schedulers() {
 }
 
 double plain_number(py::handle value, const char* what) {
+  if (PyBool_Check(value.ptr())) throw ArgumentError(format("{} is a number, got bool", what));
   const double number = PyFloat_AsDouble(value.ptr());
   if (number == -1.0 && PyErr_Occurred() != nullptr) {
     const py::error_already_set error;
@@ -411,7 +412,7 @@ void bind_schedule(py::module_& m) {
              const py::object& qos) {
             return module_member("kernwright.schedule._kept", "keep")(self, objects, model, qos);
           },
-          py::kw_only(), py::arg("model"), py::arg("qos") = "best_effort")
+          py::kw_only(), py::arg("model") = py::none(), py::arg("qos") = "best_effort")
       .def("_reap", [](const Object& o) { without_gil([&] { o.scheduler->reap(); }); })
       .def("step", [](const Object& o) { return without_gil([&] { return o.scheduler->step(); }); })
       .def("drain", [](const Object& o) { without_gil([&] { o.scheduler->drain(); }); })

@@ -70,11 +70,12 @@ class PythonPolicy final : public schedule::Policy {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (PyList_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i)) == chosen.ptr()) return i;
     }
-    if (PyLong_Check(chosen.ptr()) && !PyBool_Check(chosen.ptr())) {
-      const auto index = chosen.cast<long long>();
-      if (index >= 0 && index < static_cast<long long>(candidates.size())) {
+    if (PyIndex_Check(chosen.ptr()) && !PyBool_Check(chosen.ptr())) {
+      const Py_ssize_t index = PyNumber_AsSsize_t(chosen.ptr(), nullptr);
+      if (index >= 0 && index < static_cast<Py_ssize_t>(candidates.size())) {
         return static_cast<std::size_t>(index);
       }
+      PyErr_Clear();
     }
     throw Error(
         format("{}.choose() returned {}: it returns one of the {} candidates, its index, or "

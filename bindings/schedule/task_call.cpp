@@ -2,6 +2,7 @@
 #include "bindings/schedule/task_call.h"
 
 #include "base/errors.h"
+#include "base/format.h"
 #include "bindings/launch/graph_object.h"
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
@@ -85,9 +86,24 @@ void TaskCall::call(const Stream& stream) {
       count = static_cast<std::size_t>(PyTuple_GET_SIZE(arguments_));
     }
     result_ = PyObject_Vectorcall(callable_, items, count, nullptr);
+    refuse_unstarted();
     return;
   }
   result_ = Py_NewRef(Py_None);
+}
+
+/// Fails for coroutines and generators: nothing of the function has run.
+void TaskCall::refuse_unstarted() {
+  if (result_ == nullptr) return;
+  const std::string kind = Py_TYPE(result_)->tp_name;
+  if (kind != "coroutine" && kind != "generator" && kind != "async_generator") return;
+  if (kind == "coroutine") Py_XDECREF(PyObject_CallMethod(result_, "close", nullptr));
+  Py_CLEAR(result_);
+  PyErr_Clear();
+  set_python_error(std::make_exception_ptr(ArgumentError(format(
+      "the work of a task returned a {}, which has run nothing: the work is a plain function, "
+      "and asyncio awaits the task",
+      kind))));
 }
 
 /// Keeps the exception for result(), and throws its text. A cancelled launch raised it, or the
@@ -96,11 +112,11 @@ void TaskCall::fail() {
   const py::error_already_set error;
   error_ = Py_NewRef(error.value().ptr());
   if (error.trace()) PyException_SetTraceback(error_, error.trace().ptr());
-  const std::string text = type_name(error_) + ": " + py::str(error.value()).cast<std::string>();
+  const std::string text = py::str(error.value()).cast<std::string>();
   static PyObject* const cancelled =
       module_member("concurrent.futures", "CancelledError").release().ptr();
   if (PyErr_GivenExceptionMatches(error_, cancelled) != 0) throw schedule::TaskCancelled(text);
-  throw Error(text);
+  throw Error(format("{}: {}", type_name(error_), text));
 }
 
 py::object TaskCall::result() const {

@@ -29,6 +29,7 @@ class TaskCall final : public schedule::Work {
 
  private:
   void call(const Stream& stream);
+  void refuse_unstarted();
   [[noreturn]] void fail();
 
   PyObject* callable_;  // owned, as all below; null after the call

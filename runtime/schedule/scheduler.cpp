@@ -60,6 +60,9 @@ void Scheduler::keep(const std::string& model, std::shared_ptr<ModelContent> con
   if (model.empty()) throw InvalidArgument("keep(): the model has no name");
   const SchedulerCore::Lock lock(core_->mutex_);
   std::shared_ptr<ModelContent>& known = core_->contents_[model];
+  if (content != nullptr && core_->is_closed_) {
+    throw InvalidArgument("keep(): the scheduler is closed");
+  }
   if (known != nullptr && content != nullptr) {
     throw InvalidArgument(
         format("keep(): the model \"{}\" has arrays already: pass all of them at "

@@ -113,7 +113,8 @@ class Scheduler {
             WaitBy by = WaitBy::looking);
   /// Waits, then throws what made the task fail, Refused or TaskCancelled.
   void result(const TaskPointer& task);
-  /// A waiting task is cancelled at once; a running one at its next launch. False when it is over.
+  /// A waiting task is cancelled at once; a running one at its next launch, or when its work
+  /// returns. False when all its work is queued on the device, or done.
   bool cancel(const TaskPointer& task);
   /// Runs the next task in this thread. False when none may begin now.
   bool step();
@@ -127,8 +128,8 @@ class Scheduler {
   void at_end(const TaskPointer& task, std::function<void()> function);
 
   /// From now on tasks of the model have `content` on the device while they run; null: no more.
-  /// Throws InvalidArgument for an empty name, and for a model with content
-  /// already.
+  /// Throws InvalidArgument for an empty name, for a model with content
+  /// already, and for content when the scheduler is closed.
   void keep(const std::string& model, std::shared_ptr<ModelContent> content);
 
   /// Why the task is in its state; for a waiting one, what it waits for and who holds it.

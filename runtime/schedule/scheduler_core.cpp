@@ -313,9 +313,9 @@ void SchedulerCore::line_up(const TaskPointer& task, Time now) {
     reason = judge(*task).reason;
     std::size_t others = 0;  // explain() looks at each; that is too long here
     for (std::size_t i = 0; i <= ordinal(task->qos()); ++i) others += waiting_.counts()[i];
-    if (reason.empty() && others > 1) {
-      reason = format("{} of its class or one in front of it wait{}", others - 1,
-                      others == 2 ? "s" : "");
+    if (others > 1) {
+      reason += format("{}{} of its class or one in front of it wait{}", reason.empty() ? "" : "; ",
+                       others - 1, others == 2 ? "s" : "");
     }
   }
   note(*task, TaskState::queued, std::move(reason), now);
@@ -335,17 +335,18 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
   // Others may be done that the watching thread has not seen: it looks in seldom, and leaves that
   // to a thread that submits many.
   const bool is_short = !has_room(task->qos()) || !budget_.fits(task->spec_.request());
+  Time now = task->submitted();  // one reading for all changes until the task begins
   if (options.background && (is_short || (live_.size() > kManyTasks && !looked_lately()))) {
     lock.unlock();
     reap(is_short);
     lock.lock();
+    now = clock->now();
   }
   if (is_closed_) {
     throw InvalidArgument("the scheduler is closed: it takes no more tasks; make another one");
   }
   task->tenant_ = find_tenant(task->spec_, id);
   task->ready_ = std::move(ready);
-  const Time now = clock->now();  // one reading for all changes until the task begins
   note(*task, TaskState::pending, {}, now);
   if (std::string refusal = find_refusal(*task); !refusal.empty()) {
     task->failure_ =

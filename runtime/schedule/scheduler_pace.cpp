@@ -25,20 +25,23 @@ Event SchedulerCore::take_event() {
 /// A launch that waits: ends of tasks are seen at once meanwhile.
 class SchedulerCore::EagerScope {
  public:
-  explicit EagerScope(SchedulerCore& core) : core_(core) {
+  EagerScope(SchedulerCore& core, Task& task) : core_(core), task_(task) {
     const Lock lock(core_.mutex_);
+    task_.waits_to_launch_ = true;
     ++core_.eager_;
     core_.wake_watcher();
   }
   ~EagerScope() {
     const Lock lock(core_.mutex_);
     --core_.eager_;
+    task_.waits_to_launch_ = false;
   }
   EagerScope(const EagerScope&) = delete;
   EagerScope& operator=(const EagerScope&) = delete;
 
  private:
   SchedulerCore& core_;
+  Task& task_;
 };
 
 Pacer::Number SchedulerCore::enter(PacedLaunch launch) {
@@ -62,7 +65,7 @@ Pacer::Number SchedulerCore::enter(PacedLaunch launch) {
   // The launch in front of this rest has counted already.
   if (!launch.is_rest) launch.task->preemptions_.fetch_add(1, std::memory_order_relaxed);
   const LaunchPause paused;
-  const EagerScope eager(*this);
+  const EagerScope eager(*this, *launch.task);
   const PreciseSleep precise;
   for (unsigned round = 0;; ++round) {
     if (launch.task->cancelled_.load(std::memory_order_relaxed)) {

@@ -22,6 +22,11 @@ bool SchedulerReport::waits_for_others(const Task& task) const {
   return asked > free && asked - free <= budget_.held_elsewhere();
 }
 
+std::string SchedulerReport::explain_hold(Qos qos) const {
+  return format("the policy {} keeps its class back while {} run or wait", policy->name(),
+                qos == Qos::best_effort ? "tasks of other classes" : "guaranteed tasks");
+}
+
 /// Why a queued task does not begin now.
 std::string SchedulerReport::explain_waiting(const Task& task) const {
   if (task.predecessors_ != 0) {
@@ -34,7 +39,12 @@ std::string SchedulerReport::explain_waiting(const Task& task) const {
     return format("it goes behind the work of {}", names);
   }
   const Amount asked = to_reserve(task);
-  if (!budget_.fits(asked)) return describe_shortage(asked, budget_, holders());
+  const std::size_t ahead = task.work_ != nullptr ? waiting_.count_ahead(task) : 0;
+  const std::string place = ahead == 1 ? "1 task is ahead" : format("{} tasks are ahead", ahead);
+  if (!budget_.fits(asked)) {
+    const std::string shortage = describe_shortage(asked, budget_, holders());
+    return ahead == 0 ? shortage : format("{}; {}", shortage, place);
+  }
   const std::size_t running = running_[ordinal(task.qos())];
   if (running >= options.most_running[ordinal(task.qos())]) {
     return format("{} tasks of its class run, the most at once", running);
@@ -44,16 +54,14 @@ std::string SchedulerReport::explain_waiting(const Task& task) const {
                   100 * task.tenant_->meter().second_fraction(clock->now()),
                   100 * task.tenant_->limit());
   }
-  if (is_held(task.qos())) {
-    return format("the policy {} keeps its class back while {} run or wait", policy->name(),
-                  task.qos() == Qos::best_effort ? "tasks of other classes" : "guaranteed tasks");
-  }
+  if (is_held(task.qos())) return explain_hold(task.qos());
   if (!policy_failure_.empty()) {
     return format("the policy {} failed: {}", policy->name(),
                   policy_failure_.substr(0, policy_failure_.find('\n')));
   }
-  const std::size_t ahead = waiting_.count_ahead(task);
-  return ahead == 1 ? "1 task is ahead" : format("{} tasks are ahead", ahead);
+  if (ahead != 0) return place;
+  if (policy->is_foreign()) return format("the policy {} has not chosen it", policy->name());
+  return "it is next";
 }
 
 std::vector<Task*> SchedulerReport::mark_blocked(const std::vector<Task*>& tasks) {
@@ -94,6 +102,10 @@ std::string SchedulerReport::explain(const TaskPointer& task) const {
     if (pacer_.may_stop(*task)) {
       return text + ": its launch on the device stops when more urgent work comes";
     }
+    if (task->waits_to_launch_) {
+      return format("{}: a launch waits: {}", text,
+                    is_held(task->qos()) ? explain_hold(task->qos()) : "others are in front of it");
+    }
     return format(
         "{}: {}", text,
         task->is_issued_ ? "its work is queued on the device" : "its work is being queued");
@@ -102,10 +114,17 @@ std::string SchedulerReport::explain(const TaskPointer& task) const {
 }
 
 std::vector<StateChange> SchedulerReport::history(const TaskPointer& task) const {
+  constexpr const char* kReasons[] = {"submitted", "nothing that it asks for is short",
+                                      "its turn came", "its work begins", "its work ended"};
   require_member(*task, "history() of");
   const Lock lock(mutex_);
-  return {task->changes_.begin(),
-          task->changes_.begin() + static_cast<std::ptrdiff_t>(task->change_count_)};
+  const auto begin = task->changes_.begin();
+  std::vector<StateChange> changes(begin, begin + static_cast<std::ptrdiff_t>(task->change_count_));
+  for (StateChange& change : changes) {  // those of a task that nothing keeps back have no text
+    const auto state = static_cast<std::size_t>(change.state);
+    if (change.reason.empty() && state < std::size(kReasons)) change.reason = kReasons[state];
+  }
+  return changes;
 }
 
 TaskStats SchedulerReport::stats(const TaskPointer& task) const {

@@ -37,6 +37,7 @@ class SchedulerReport : public SchedulerState {
   bool waits_for_others(const Task& task) const;
   std::vector<Holder> holders() const;
   std::string explain_waiting(const Task& task) const;
+  std::string explain_hold(Qos qos) const;
   std::string find_refusal(const Task& task) const;
   TaskPointer failed_predecessor(const Task& task) const;
   /// The tasks wait in the work. Returns tasks of this scheduler that were not marked before.

@@ -83,7 +83,10 @@ void SchedulerCore::issue(const TaskPointer& task, std::exception_ptr failure) {
   {
     const Lock lock(mutex_);
     --issuing_;
-    task->is_issued_ = true;
+    task->is_issued_ = true;  // from here on cancel() is too late
+    if (failure == nullptr && task->cancelled_.load(std::memory_order_relaxed)) {
+      failure = cancelled_in_work(*task);
+    }
     task->failure_ = failure;
     task->end_ = end;
     release_successors(*task, failure != nullptr, over);

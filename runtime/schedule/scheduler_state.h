@@ -66,6 +66,7 @@ class SchedulerState {
   std::deque<TaskPointer> ended_;  ///< the latest, options.kept of them at most
   std::map<std::string, std::shared_ptr<Tenant>, std::less<>> tenants_;
   std::map<std::string, std::shared_ptr<ModelContent>, std::less<>> contents_;  ///< by model
+  std::array<std::shared_ptr<EvictionGroup>, kClasses> groups_;  ///< of tasks without memory=
   std::vector<Lane> lanes_;
   std::vector<Event> events_;             ///< for reuse
   std::optional<Event> last_launch_end_;  ///< guarded by `measuring_`

@@ -100,6 +100,14 @@ Task::Task(std::uint64_t id, TaskSpec spec, std::shared_ptr<Work> work, Time sub
 
 Task::~Task() = default;
 
+std::exception_ptr cancelled_in_work(const Task& task) noexcept {
+  try {
+    throw TaskCancelled(format("{} was cancelled while it ran", task.label()));
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 std::string Task::label() const {
   return spec_.name.empty() ? format("task {}", id_) : format("\"{}\" (task {})", spec_.name, id_);
 }

@@ -101,6 +101,9 @@ class Work {
   virtual void run(const Stream& stream) = 0;
 };
 
+/// TaskCancelled, for a task that was cancelled after it had begun.
+std::exception_ptr cancelled_in_work(const Task& task) noexcept;
+
 /// A function as work.
 std::unique_ptr<Work> make_work(std::function<void(const Stream&)> function);
 
@@ -162,6 +165,7 @@ class Task {
   bool is_paced_ = false;         ///< its device time is that of its launches
   bool is_issued_ = false;        ///< all its work is queued on the device
   bool is_blocked_ = false;       ///< its work waits for another task
+  bool waits_to_launch_ = false;  ///< its work waits in front of a launch
   bool is_reaped_ = false;        ///< the driver told that its work is done
   std::size_t lane_ = 0;          ///< its stream among those of the scheduler
   std::optional<Event> ready_;    ///< work of the submitting thread's stream that it goes behind

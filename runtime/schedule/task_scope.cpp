@@ -54,7 +54,7 @@ bool TaskScope::is_captured(const Stream& stream) const {
 
 void TaskScope::refuse_cancelled() const {
   if (task_.cancelled_.load(std::memory_order_relaxed)) [[unlikely]] {
-    throw TaskCancelled(format("{} was cancelled while it ran", task_.label()));
+    std::rethrow_exception(cancelled_in_work(task_));
   }
 }
 

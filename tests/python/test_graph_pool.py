@@ -221,6 +221,8 @@ def test_wrong_uses():
         kw.Graph(pool=1)
     with pytest.raises(kw.ArgumentError, match="GraphPool or None, got str"):
         kw.captured(abs, pool="p")
+    with pytest.raises(kw.ArgumentError, match="the class of calls as tasks: pass scheduler="):
+        kw.captured(abs, qos="best_effort")
     pool = kw.GraphPool()
     assert pool.device == kw.current_device() and "GraphPool on" in repr(pool)
     x = kw.zeros(4)

@@ -78,12 +78,14 @@ def test_states_stats_and_reasons(stepped):
     assert (task.state, task.name, task.qos, task.id) == ("queued", "ones", "guaranteed", 1)
     assert repr(task) == '<Task 1 "ones": guaranteed, queued>'
     assert stepped.explain(other) == "task 2 (guaranteed) is queued: 1 task is ahead"
-    assert stepped.explain(task) == '"ones" (task 1) (guaranteed) is queued: 0 tasks are ahead'
+    assert stepped.explain(task) == '"ones" (task 1) (guaranteed) is queued: it is next'
     assert stepped.step()
     task.result()  # a GPU may still be at it
     assert states(task) == ["pending", "queued", "admitted", "running", "done"]
     times = [seconds for _, seconds, _ in task.history]
     assert times == sorted(times)
+    assert all(reason for _, _, reason in task.history + other.history)
+    assert task.history[1][2] == "nothing that it asks for is short"
     assert task.stats["launches"] == 1
     assert task.stats["bytes"] == 600_000
     assert task.stats["queued"] >= 0
@@ -201,6 +203,7 @@ def test_timeouts_say_why():
         ({"share": 1.5}, "share=(1.5, 1.5)"),
         ({"share": (0.5, 0.25)}, "limit 0.25 is below the request 0.5"),
         ({"share": "much"}, "share is a number, got str"),
+        ({"share": True}, "share is a number, got bool"),
         ({"share": (1, 2, 3)}, "(request, limit)"),
         ({"memory": (8, 4), "qos": "burstable"}, "limit of 4 bytes is below"),
         ({"memory": (4, 8)}, 'qos="burstable"'),
@@ -344,7 +347,7 @@ def test_views(stepped, tmp_path):
     stepped.save(tmp_path / "page.html")
     stepped.save(tmp_path / "trace.json")
     page = (tmp_path / "page.html").read_text()
-    assert "&lt;one&gt;" in page and "<one>" not in page and "0 tasks are ahead" in page
+    assert "&lt;one&gt;" in page and "<one>" not in page and "it is next" in page
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"] == events
     rich = pytest.importorskip("rich.console")
     with (tmp_path / "panel.txt").open("w") as file:
@@ -381,6 +384,16 @@ def test_policies_of_python_choose(stepped):
         scheduler.drain()
     assert order == [3, 2, 1]
     assert policy.loads[0].waiting == dict.fromkeys(CLASSES, 1)
+
+    class Least:
+        def choose(self, candidates, load):
+            return np.argmin([task.priority for task in candidates])
+
+    with Scheduler(policy=Least(), background=False) as scheduler:
+        for qos, priority in (("guaranteed", 2), ("best_effort", 1)):
+            scheduler.submit(order.append, priority, priority=priority, qos=qos)
+        scheduler.drain()
+    assert order[3:] == [1, 2]
 
     class Wrong:
         def choose(self, candidates, load):

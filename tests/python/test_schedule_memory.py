@@ -176,6 +176,7 @@ def test_bad_input(stepped):
         ((3,), {"model": "n"}, "no arrays"),
         ((kw.ones(3),), {"model": ""}, "name of a model"),
         ((kw.ones(3),), {"model": 3}, "name of a model"),
+        ((kw.ones(3),), {}, "name of a model"),
     ):
         with pytest.raises(ArgumentError, match=words):
             stepped.keep(*objects, **options)
@@ -186,11 +187,21 @@ def test_bad_input(stepped):
     assert stepped.submit(total, x, model="m").result() == [1]
 
 
+def test_an_array_that_left_the_device_is_shown(stepped):
+    net = kw.nn.Linear(2, 2)
+    kept = stepped.keep(net, model="m")
+    kept.evict()
+    assert repr(net.weight) == "kw.Array(not on a device, shape=(2, 2), dtype=float32)"
+    assert "Linear" in repr(net)
+
+
 def test_the_end_of_the_scheduler_gives_arrays_back():
     x = kw.full(3, 7, "f4")
     scheduler = Scheduler(memory=64 * MIB)
     scheduler.keep(x, model="m")
     scheduler.close()
+    with pytest.raises(InvalidArgument, match="the scheduler is closed"):
+        scheduler.keep(kw.ones(3), model="n")
     del scheduler
     gc.collect()
     np.testing.assert_array_equal(x.numpy(), [7, 7, 7])

@@ -80,8 +80,10 @@ def test_wrong_numbers():
         task._replace(kernels=[]), task._replace(kernels=[(0, 1.0)]), task._replace(begin=-1.0),
         task._replace(kernels=[(1, 0.0)]), task._replace(kernels=[(1, math.nan)]),
         task._replace(times=0), task._replace(qos="gold"), task._replace(period=math.inf),
+        task._replace(kernels=[(1.5, 1.0)]), task._replace(kernels=3),
+        task._replace(kernels=[(1,)]), task._replace(kernels=[("x", 2)]),
     ):  # fmt: skip
-        with pytest.raises(InvalidArgument):
+        with pytest.raises(InvalidArgument, match=r"kernels are pairs|is none of"):
             plan([wrong], sms=1)
     for options in ({"sms": 0}, {"sms": 1, "resident": 0}, {"sms": 1, "policy": "best"}):
         with pytest.raises(InvalidArgument):

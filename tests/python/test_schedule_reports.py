@@ -150,6 +150,8 @@ def test_strict_best_effort_makes_no_progress_beside_guaranteed_work():
                 assert scheduler.submit(kw.exp, x).result().shape == (8,)  # runs beside hold()
                 time.sleep(0.002)
             assert low.stats["launches"] <= launches
+            kept_back = "is running: a launch waits: the policy strict keeps its class back"
+            wait_until(lambda: kept_back in scheduler.explain(low))
             go.set()
             high.join()
             wait_until(lambda: low.stats["launches"] > launches)

@@ -65,8 +65,9 @@ class ScheduledTask:
     def exception(self, timeout: SupportsFloat | None = None) -> BaseException | None:
         """Waits as `result()` does, and returns the exception instead of raising it."""
     def cancel(self) -> bool:
-        """Cancels a waiting task at once, a running one at its next launch. False when all its work
-        is on the device already, or done."""
+        """Cancels a waiting task at once, a running one at its next launch, or when its work
+        returns. False when all its work is on the device already, or done; after True the task
+        never ends well."""
     def add_done_callback(self, callback: Callable[[ScheduledTask], object]) -> None:
         """Calls `callback(task)` at the end, on any thread; at once when it is over already."""
     def __await__(self) -> Generator[Any, None, Any]:
@@ -95,7 +96,7 @@ class Scheduler:
     >>> scheduler.step(), low.state, high.state
     (True, 'queued', 'done')
     >>> scheduler.explain(low)
-    '"low" (task 1) (best_effort) is queued: 0 tasks are ahead'
+    '"low" (task 1) (best_effort) is queued: it is next'
     """
 
     def __init__(

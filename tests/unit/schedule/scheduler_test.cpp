@@ -229,6 +229,17 @@ TEST_CASE("scheduler: cancel takes a waiting task at once, and no work that is q
   CHECK(steps.order == Names{"b"});
 }
 
+TEST_CASE("scheduler: a task that was cancelled in its work never ends well") {
+  Steps steps;
+  TaskPointer task;
+  task = steps.submit(memory_task("a", 900), [&](const Stream&) { steps.scheduler->cancel(task); });
+  steps.scheduler->step();
+  CHECK_THROWS_AS(steps.scheduler->result(task), TaskCancelled);
+  CHECK(states_of(steps, task) == States{pending, queued, admitted, running, cancelled});
+  for (const StateChange& each : steps.scheduler->history(task)) CHECK_FALSE(each.reason.empty());
+  CHECK(steps.scheduler->stats().reserved == Amount{});
+}
+
 TEST_CASE("scheduler: successors go behind the work of others, and fail with them") {
   Steps steps;
   const TaskPointer low = steps.submit({.qos = Qos::best_effort, .name = "low"});

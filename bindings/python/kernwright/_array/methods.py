@@ -77,6 +77,10 @@ def as_index(x: Array) -> int:
 
 
 def represent(x: Array) -> str:
+    try:
+        device = x.device
+    except InvalidArgument:  # a scheduler keeps its content, which is on the host now
+        return f"kw.Array(not on a device, shape={x.shape}, dtype={x.dtype})"
     values = x.numpy() if x.size <= _SHOWN else _edges(x)
     threshold = _SHOWN if x.size <= _SHOWN else 0
     prefix = "kw.Array("
@@ -84,7 +88,7 @@ def represent(x: Array) -> str:
         values, threshold=threshold, edgeitems=_EDGE, separator=", ", prefix=prefix
     )
     shape = f", shape={x.shape}" if x.size > _SHOWN or x.size == 0 else ""
-    return f"{prefix}{text}{shape}, dtype={x.dtype}, device={x.device})"
+    return f"{prefix}{text}{shape}, dtype={x.dtype}, device={device})"
 
 
 def _edges(x: Array) -> np.ndarray[Any, Any]:

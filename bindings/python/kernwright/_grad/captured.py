@@ -33,7 +33,7 @@ _PACK = 16  # bytes of the widest access: kernels choose theirs, and so an order
 
 def captured(
     f: Callable[..., Any], *, pool: GraphPool | None = None, scheduler: Any = None,
-    qos: str = "best_effort",
+    qos: str | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """A function that does what `f` does, from its third call on as one graph.
 
@@ -61,8 +61,8 @@ def captured(
     and so the next launch of any graph of the pool overwrites the result. Inside of a recording of
     gradients or another graph `f` runs as it is.
 
-    With a `scheduler` (kw.schedule.Scheduler) each call is a task of it, of the class `qos`, with
-    the name of `f`; later work of the current stream goes behind it.
+    With a `scheduler` (kw.schedule.Scheduler) each call is a task of it, of the class `qos`
+    ("best_effort"), with the name of `f`; later work of the current stream goes behind it.
 
     Raises CaptureError where `f` reads from the device or copies from the host (.numpy(), a branch
     on a value), or works on a stream that has not waited for the current one before, with the
@@ -84,7 +84,11 @@ def captured(
         raise ArgumentError(
             f"kw.captured(pool=) takes a kw.GraphPool or None, got {type(pool).__name__}"
         )
-    made = _Captured(f, pool, require_scheduler(scheduler), qos)
+    if qos is not None and scheduler is None:
+        raise ArgumentError(
+            "kw.captured(qos=) is the class of calls as tasks: pass scheduler=, too"
+        )
+    made = _Captured(f, pool, require_scheduler(scheduler), qos or "best_effort")
     return functools.wraps(f, updated=())(made)
 
 

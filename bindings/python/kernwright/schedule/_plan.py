@@ -130,14 +130,22 @@ def _arrivals(work: Iterable[Planned]) -> list[_Running]:
             raise ArgumentError(f"plan() takes kw.schedule.Planned, got {type(task).__name__}")
         if task.qos not in CLASSES:
             raise InvalidArgument(f"{task.name}: qos={task.qos!r} is none of {', '.join(CLASSES)}")
-        kernels = all(blocks >= 1 and 0 < us < math.inf for blocks, us in task.kernels)
+        kernels = _are_kernels(task.kernels)
         moments = 0 <= task.begin < math.inf and 0 <= task.period < math.inf
         if not task.kernels or not kernels or not moments or not 1 <= task.times <= MOST_TASKS:
             raise InvalidArgument(
-                f"{task}: kernels have at least 1 block and a time above 0, times are not negative"
+                f"{task}: kernels are pairs of at least 1 block and a time above 0, times are not "
+                "negative"
             )
         made += [_Running(task, task.begin + i * task.period) for i in range(task.times)]
     return sorted(made, key=lambda each: each.submitted)
+
+
+def _are_kernels(kernels: Any) -> bool:
+    try:
+        return all(operator.index(blocks) >= 1 and 0 < us < math.inf for blocks, us in kernels)
+    except (TypeError, ValueError):
+        return False
 
 
 class _Machine:
