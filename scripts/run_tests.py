@@ -7,81 +7,23 @@ Python's modules in build/test-bytecode.
 """
 
 import argparse
-import concurrent.futures
-import contextlib
 import glob
 import os
 import re
-import signal
-import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../tests/python"))
 import at_9_0
 import changed_suites
 import kept_cache
+import suite_runs
 
 PLUGINS = os.path.dirname(os.path.abspath(kept_cache.__file__))
 DOCTEST = re.compile(r"\[doctest\] test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
 NEWER = "9.0"  # the other capability of the simulated device
 PERIOD = 60  # seconds between two lines of progress
 HANG_LIMIT = 900  # seconds; the first limit of a test is 600 (pyproject.toml)
-LOST = "========= Error: couldn't find exit code"  # an occasional message of compute-sanitizer
 PYTEST = re.compile(r"(\d+) (passed|failed|error|errors|xfailed|xpassed)\b")
-
-
-def kill_group(process):
-    """Ends the processes of a suite."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def how_it_ended(code):
-    if code >= 0:
-        return f"exit code {code}"
-    return f"killed by {signal.Signals(-code).name} (the last lines above tell what ran)"
-
-
-def run(title, command, count, env=None, live=True, again=True):
-    """Runs one suite, shows its output live or at its end, and returns (passed, failed)."""
-    start = time.monotonic()
-    lines = []
-    shown = []
-    show = (lambda text: print(text, end="", flush=True)) if live else shown.append
-    show(f"== {title}: {' '.join(command)}\n")
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=env,
-        start_new_session=True,
-    ) as process:
-        try:
-            for line in process.stdout:
-                lines.append(line)
-                if "[doctest] run with" not in line:
-                    show(line)
-            process.wait()
-        except BaseException:  # Ctrl-C does not reach a suite in a session of its own
-            kill_group(process)
-            raise
-    if any(LOST in line for line in lines) and again:
-        show(f"{title}: the tool lost its program; once more\n")
-        print("".join(shown), end="", flush=True)
-        return run(title, command, count, env, live, again=False)
-    passed, failed = count(lines)
-    if process.returncode != 0 and failed == 0:
-        show(f"{title}: {how_it_ended(process.returncode)} with no failure counted\n")
-        failed = 1
-    if passed + failed == 0:
-        show(f"{title}: ran no test\n")
-        failed = 1
-    show(f"== {title}: {passed} passed, {failed} failed in {time.monotonic() - start:.0f} s\n\n")
-    print("".join(shown), end="", flush=True)
-    return passed, failed
 
 
 def count_doctest(lines):
@@ -244,16 +186,23 @@ def cpp_suites(arguments, jobs, pytest, files):
     return suites
 
 
-def python_suites(arguments, jobs, pytest, files):
-    """The Python tests, and without a GPU the lints."""
-    if not arguments.gpu:
-        tests = ["tests/python"] if files is None else changed_suites.python_tests(".", files)
-        parallel = [*pytest, "-n", jobs, "--dist", "worksteal"]
-        suites = [("Python tests and lints", [*parallel, "tests/lint", *tests], count_pytest)]
-        if repeated := [path for path in at_9_0.files() if set(tests) & {"tests/python", path}]:
-            newer = [*parallel, "-p", "at_9_0", *repeated]
-            suites.append((f"Python tests at {NEWER}", newer, count_pytest))
-        return suites
+def python_suites(jobs, pytest, files):
+    """The Python tests and the lints, without a GPU."""
+    tests = ["tests/python"] if files is None else changed_suites.python_tests(".", files)
+    parallel = [*pytest, "-n", jobs, "--dist", "worksteal"]
+    return [("Python tests and lints", [*parallel, "tests/lint", *tests], count_pytest)]
+
+
+def newer_suites(jobs, pytest, files):
+    """The Python tests that a simulated device of 9.0 repeats."""
+    tests = ["tests/python"] if files is None else changed_suites.python_tests(".", files)
+    repeated = [path for path in at_9_0.files() if set(tests) & {"tests/python", path}]
+    newer = [*pytest, "-n", jobs, "--dist", "worksteal", "-p", "at_9_0", *repeated]
+    return [(f"Python tests at {NEWER}", newer, count_pytest)] if repeated else []
+
+
+def gpu_suites(jobs, pytest):
+    """The Python tests on a GPU."""
     # Each process has its own context, which takes about 0.6 GB of GPU memory.
     beside = [*pytest, "-n", str(min(int(jobs), 24)), "--dist", "worksteal", "tests/python"]
     others = [f"--ignore={python_file(name)}" for name in (*MEASURE_MEMORY, *MANY_PROCESSES)]
@@ -265,13 +214,37 @@ def python_suites(arguments, jobs, pytest, files):
     ]
 
 
+def suite_rows(arguments, pytest, files, env):
+    """The C++ and Python suites of --part as suite_runs.run_rows takes them.
+
+    On a GPU one after the other. Else the C++ tests and those at 9.0 run beside the other Python
+    tests on half as many processes: many tests wait, for children, clients, limits of time.
+    """
+    parts = PARTS[arguments.part]
+    jobs = os.cpu_count() or 1
+    all_of_them, half = str(jobs), str(max(1, jobs // 2))
+    if arguments.gpu:
+        suites = cpp_suites(arguments, all_of_them, pytest, files) if "cpp" in parts else []
+        suites += gpu_suites(all_of_them, pytest) if "python" in parts else []
+        return [[(suite, env) for suite in suites]]
+    first, second = [], []
+    if "cpp" in parts:
+        alone = "python" not in parts
+        tests = cpp_suites(arguments, all_of_them if alone else half, pytest, files)
+        second += [(suite, env) for suite in tests]
+    if "python" in parts:
+        first += [(suite, env) for suite in python_suites(all_of_them, pytest, files)]
+        newer = {**env, "KERNWRIGHT_SIM_CAPABILITY": NEWER}
+        second += [(suite, newer) for suite in newer_suites(half, pytest, files)]
+    return [row for row in (first, second) if row]
+
+
 def run_side_by_side(suites, env):
-    """The results of run() for each suite; suites that measure memory come first, one by one."""
+    """The results of the suites; those that measure memory come first, one by one."""
     alone = [suite for suite in suites if suite[0].split()[-1] in MEASURE_MEMORY]
-    totals = [run(*suite, env) for suite in alone]
-    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        others = [suite for suite in suites if suite not in alone]
-        return totals + list(pool.map(lambda suite: run(*suite, env, live=False), others))
+    others = [[(suite, env)] for suite in suites if suite not in alone]
+    totals = suite_runs.run_rows([[(suite, env) for suite in alone]])
+    return totals + suite_runs.run_rows(others, SIDE_BY_SIDE, live=False)
 
 
 def main():
@@ -308,7 +281,6 @@ def main():
         except ValueError as error:
             parser.error(str(error))
         print(f"{len(files)} files differ from {arguments.changed}")
-    jobs = str(os.cpu_count() or 1)
     python = sys.executable
     env = {**os.environ, "KERNWRIGHT_TEST_BUILD": os.path.abspath(arguments.build)}
     # The C++ suites take NVRTC from the packages of this Python.
@@ -327,13 +299,7 @@ def main():
     pytest = [python, "-m", "pytest", "-q", "-p", "suite_progress", f"--progress={PERIOD}"]
     pytest += ["-p", "hang_limit", f"--hang-limit={HANG_LIMIT}", "-o", "faulthandler_timeout=0"]
     parts = PARTS[arguments.part]
-    totals = []
-    if "cpp" in parts:
-        totals += [run(*suite, env) for suite in cpp_suites(arguments, jobs, pytest, files)]
-    if "python" in parts:
-        for suite in python_suites(arguments, jobs, pytest, files):
-            newer = {"KERNWRIGHT_SIM_CAPABILITY": NEWER} if suite[0].endswith(NEWER) else {}
-            totals.append(run(*suite, {**env, **newer}))
+    totals = suite_runs.run_rows(suite_rows(arguments, pytest, files, env))
     if arguments.sanitizer:
         suites = memcheck_suites(arguments, pytest) if "memcheck" in parts else []
         suites += tool_suites(arguments, pytest) if "tools" in parts else []

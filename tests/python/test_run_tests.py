@@ -3,9 +3,11 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 import types
 
 import at_9_0
@@ -16,6 +18,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../scripts"))
 
 import changed_suites
+import suite_runs
 
 ROOT = kept_cache.ROOT
 
@@ -215,3 +218,58 @@ def test_tests_that_follow_each_other_share_a_watch(monkeypatch):
     next(watch.pytest_runtest_protocol())
     os.close(watch.output)
     assert begun == [0.0, 61.0, 125.0, 126.0]
+
+
+def suite(title, program):
+    """A suite whose output is counted by its lines: those of a test that passed say "ok"."""
+    return title, ["sh", "-c", program], lambda lines: (lines.count("ok\n"), lines.count("bad\n"))
+
+
+def test_rows_of_suites_run_beside_each_other(tmp_path, capfd):
+    # Either row waits for what the other one does.
+    waits = "until [ -e {} ]; do sleep 0.01; done"
+    first = f"touch {tmp_path}/a; {waits.format(tmp_path / 'b')}; echo ok"
+    second = f"{waits.format(tmp_path / 'a')}; touch {tmp_path}/b; echo ok; echo bad"
+    value = f"[ $VALUE = {os.getpid()} ] && echo ok"
+    env = {**os.environ, "VALUE": str(os.getpid())}
+    rows = [[(suite("one", first), None)]]
+    rows += [[(suite("two", second), None), (suite("three", value), env)]]
+    assert suite_runs.run_rows(rows) == [(1, 0), (1, 1), (1, 0)]
+    said = capfd.readouterr().out
+    assert "== two: 1 passed, 1 failed in" in said
+    assert said.index("== one: sh") < said.index("== three: sh")
+    assert suite_runs.run_rows([]) == suite_runs.run_rows([[]]) == []
+
+
+def test_suites_that_end_without_a_count_have_failed(capfd):
+    ends = [suite("silent", "true"), suite("dies", "echo ok; kill -9 $$")]
+    row = [(one, None) for one in ends]
+    assert suite_runs.run_rows([row], live=False) == [(0, 1), (1, 1)]
+    said = capfd.readouterr().out
+    assert "silent: ran no test" in said and "dies: killed by SIGKILL" in said
+
+
+# A run in the background of a shell ignores it, and hands that on.
+INTERRUPTIBLE = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+
+
+def test_an_interrupt_ends_the_suites_of_all_rows(tmp_path):
+    """Those that run are killed with their children; those that would follow do not begin."""
+    program = """
+        import sys; sys.path[:0] = [{scripts!r}]
+        import suite_runs
+        count = lambda lines: (1, 0)
+        def suite(name):
+            program = "sleep 100 & touch " + name + "; echo $!; wait; touch " + name + ".after"
+            return name, ["sh", "-c", program], count
+        suite_runs.run_rows([[(suite("a"), None)], [(suite("b"), None), (suite("c"), None)]])
+    """
+    program = textwrap.dedent(program).format(scripts=str(ROOT / "scripts"))
+    command = [sys.executable, "-c", f"import signal\n{INTERRUPTIBLE}\n{program}"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+        while not all((tmp_path / name).exists() for name in "ab"):
+            assert run.poll() is None
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in run.communicate(timeout=60)[1]
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
