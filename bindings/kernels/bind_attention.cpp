@@ -10,7 +10,10 @@
 #include "kernels_src/plans/plan_scope.h"
 
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 namespace kernwright::python {
@@ -18,23 +21,90 @@ namespace {
 
 using kernels::AttentionOptions;
 
-/// The optional arrays of the Python functions, in their order.
-void read_attention_arrays(AttentionOptions& options, const std::vector<py::object>& arrays) {
-  struct Named {
-    const char* name;
-    std::optional<Array> AttentionOptions::*member;
-  };
-  static constexpr Named kArrays[] = {
-      {"attn_mask", &AttentionOptions::mask},      {"sinks", &AttentionOptions::sinks},
-      {"alibi", &AttentionOptions::slopes},        {"query_lengths", &AttentionOptions::q_lengths},
-      {"lengths", &AttentionOptions::k_lengths},   {"query_starts", &AttentionOptions::q_starts},
-      {"key_starts", &AttentionOptions::k_starts}, {"page_table", &AttentionOptions::page_table},
-      {"key_scale", &AttentionOptions::k_scales},  {"value_scale", &AttentionOptions::v_scales},
-  };
-  if (arrays.size() != std::size(kArrays)) throw ArgumentError("attention has ten more arrays");
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    options.*kArrays[i].member = optional_operand(arrays[i], kArrays[i].name);
+template <typename T>
+using OptionMember = T AttentionOptions::*;
+
+/// An option as Python names it.
+struct AttentionOption {
+  const char* name;
+  std::variant<OptionMember<std::optional<Array>>, OptionMember<std::optional<double>>,
+               OptionMember<double>, OptionMember<std::int64_t>, OptionMember<std::uint64_t>,
+               OptionMember<bool>>
+      member;
+};
+/// All that Python gives besides the operands, in the order of `_AttentionOptions`.
+constexpr AttentionOption kAttentionOptions[] = {
+    {"attn_mask", &AttentionOptions::mask},
+    {"sinks", &AttentionOptions::sinks},
+    {"alibi", &AttentionOptions::slopes},
+    {"query_lengths", &AttentionOptions::q_lengths},
+    {"lengths", &AttentionOptions::k_lengths},
+    {"query_starts", &AttentionOptions::q_starts},
+    {"key_starts", &AttentionOptions::k_starts},
+    {"page_table", &AttentionOptions::page_table},
+    {"key_scale", &AttentionOptions::k_scales},
+    {"value_scale", &AttentionOptions::v_scales},
+    {"scale", &AttentionOptions::scale},
+    {"soft_cap", &AttentionOptions::soft_cap},
+    {"left", &AttentionOptions::left},
+    {"right", &AttentionOptions::right},
+    {"bottom", &AttentionOptions::bottom},
+    {"return_lse", &AttentionOptions::wants_lse},
+    {"dropout_p", &AttentionOptions::dropout},
+    {"seed", &AttentionOptions::seed},
+    {"offset", &AttentionOptions::offset},
+    {"splits", &AttentionOptions::splits},
+    {"max_queries", &AttentionOptions::most_queries},
+};
+
+[[noreturn]] void refuse_option(const char* name, const char* words, py::handle value) {
+  const bool is_int = std::string_view(words) == "an int" && PyLong_Check(value.ptr());
+  if (is_int) {
+    PyErr_Format(PyExc_OverflowError, "%s of %R is out of range", name, value.ptr());
+  } else {
+    const py::object error =
+        py::module_::import("kernwright._support.calls").attr("misfit")(name, words, value);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   }
+  throw py::error_already_set();
+}
+
+template <typename T>
+void read_option(T& member, const char* name, py::handle value) {
+  if constexpr (std::is_same_v<T, std::optional<Array>>) {
+    member = optional_operand(value, name);
+  } else {
+    constexpr bool kInt = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+    py::detail::make_caster<T> caster;
+    if (!caster.load(value, true))
+      refuse_option(name, kInt ? "an int" : std::is_same_v<T, bool> ? "a bool" : "a number", value);
+    member = py::detail::cast_op<T>(caster);
+  }
+}
+
+AttentionOptions read_options(const py::tuple& given) {
+  if (given.size() != std::size(kAttentionOptions))
+    throw ArgumentError("the options of attention are an _AttentionOptions");
+  AttentionOptions options;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const AttentionOption& option = kAttentionOptions[i];
+    std::visit([&](const auto each) { read_option(options.*each, option.name, given[i]); },
+               option.member);
+  }
+  return options;
+}
+
+/// The named tuple of the options, with their defaults.
+py::object attention_options_type(const py::module_& m) {
+  const AttentionOptions absent;
+  py::list names, defaults;
+  for (const AttentionOption& option : kAttentionOptions) {
+    names.append(option.name);
+    std::visit([&](const auto each) { defaults.append(py::cast(absent.*each)); }, option.member);
+  }
+  return py::module_::import("collections")
+      .attr("namedtuple")("_AttentionOptions", names, py::arg("defaults") = defaults,
+                          py::arg("module") = m.attr("__name__"));
 }
 
 /// Arrays for the result and its logarithms, and the axes in front of the result's elements where
@@ -50,23 +120,11 @@ void read_attention_targets(AttentionOptions& options, const std::optional<Atten
 }
 
 py::tuple attention(bool decode, py::handle query, py::handle key, py::handle value,
-                    const std::vector<py::object>& arrays, std::optional<double> scale,
-                    double soft_cap, std::int64_t left, std::int64_t right, bool bottom,
-                    bool wants_lse, double dropout, std::uint64_t seed, std::uint64_t offset,
-                    std::int64_t splits, std::int64_t most_queries,
-                    const std::optional<AttentionTargets>& out) {
+                    const py::tuple& given, const std::optional<AttentionTargets>& out) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key");
   const Array v = array_operand(value, "value");
-  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
-  options.bottom = bottom;
-  options.wants_lse = wants_lse;
-  options.dropout = dropout;
-  options.seed = seed;
-  options.offset = offset;
-  options.splits = splits;
-  options.most_queries = most_queries;
+  AttentionOptions options = read_options(given);
   read_attention_targets(options, out);
-  read_attention_arrays(options, arrays);
   kernels::Attended made = on_current_stream(q, [&](const Stream& on) {
     return decode ? kernels::decode_attention(q, k, v, options, on)
                   : kernels::attention(q, k, v, options, on);
@@ -75,16 +133,11 @@ py::tuple attention(bool decode, py::handle query, py::handle key, py::handle va
 }
 
 py::tuple paged_attention(py::handle query, py::handle key, py::handle value,
-                          const std::vector<py::object>& arrays, std::optional<double> scale,
-                          double soft_cap, std::int64_t left, std::int64_t right, bool wants_lse,
-                          std::int64_t most_queries, const std::optional<AttentionTargets>& out) {
+                          const py::tuple& given, const std::optional<AttentionTargets>& out) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key_cache");
   const Array v = array_operand(value, "value_cache");
-  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
-  options.wants_lse = wants_lse;
-  options.most_queries = most_queries;
+  AttentionOptions options = read_options(given);
   read_attention_targets(options, out);
-  read_attention_arrays(options, arrays);
   kernels::Attended made = on_current_stream(
       q, [&](const Stream& on) { return kernels::paged_attention(q, k, v, options, on); });
   return py::make_tuple(std::move(made.out), std::move(made.lse));
@@ -93,44 +146,32 @@ py::tuple paged_attention(py::handle query, py::handle key, py::handle value,
 /// None where operands have to be widened. `scales`: of query, key and value; `scores` and `values`
 /// are numbers for all heads.
 py::object float8_attention(py::handle query, py::handle key, py::handle value,
-                            const std::vector<py::object>& arrays, std::optional<double> scale,
-                            double soft_cap, std::int64_t left, std::int64_t right, bool wants_lse,
-                            std::int64_t most_queries, const std::vector<py::object>& scales,
+                            const py::tuple& given, const std::vector<py::object>& scales,
                             double scores, double values, bool fast_sums,
                             const std::optional<AttentionTargets>& out) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key");
   const Array v = array_operand(value, "value");
-  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
-  options.wants_lse = wants_lse;
-  options.most_queries = most_queries;
+  AttentionOptions options = read_options(given);
   read_attention_targets(options, out);
-  read_attention_arrays(options, arrays);
   if (scales.size() != 3) throw ArgumentError("float8 attention has three scales");
-  const kernels::OperandScales of{.query = optional_operand(scales[0], "query_scale"),
-                                  .key = optional_operand(scales[1], "key_scale"),
-                                  .value = optional_operand(scales[2], "value_scale"),
-                                  .scores = scores,
-                                  .values = values};
+  const kernels::OperandScales factors{.query = optional_operand(scales[0], "query_scale"),
+                                       .key = optional_operand(scales[1], "key_scale"),
+                                       .value = optional_operand(scales[2], "value_scale"),
+                                       .scores = scores,
+                                       .values = values};
   auto made = on_current_stream(q, [&](const Stream& on) {
-    return kernels::float8_attention(q, k, v, options, of, fast_sums, on);
+    return kernels::float8_attention(q, k, v, options, factors, fast_sums, on);
   });
   if (!made) return py::none();
   return py::make_tuple(std::move(made->out), std::move(made->lse));
 }
 
 py::tuple attention_backward(py::handle grad, py::handle query, py::handle key, py::handle value,
-                             py::handle out, py::handle lse, const std::vector<py::object>& arrays,
-                             std::optional<double> scale, double soft_cap, std::int64_t left,
-                             std::int64_t right, double dropout, std::uint64_t seed,
-                             std::uint64_t offset, bool in_rows) {
+                             py::handle out, py::handle lse, const py::tuple& given, bool in_rows) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key");
   const Array v = array_operand(value, "value"), dy = array_operand(grad, "grad");
   const Array y = array_operand(out, "out"), logarithms = array_operand(lse, "lse");
-  AttentionOptions options{.scale = scale, .soft_cap = soft_cap, .left = left, .right = right};
-  options.dropout = dropout;
-  options.seed = seed;
-  options.offset = offset;
-  read_attention_arrays(options, arrays);
+  const AttentionOptions options = read_options(given);
   kernels::AttentionGradients made = on_current_stream(q, [&](const Stream& on) {
     return kernels::attention_backward(dy, q, k, v, y, logarithms, options, in_rows, on);
   });
@@ -247,6 +288,7 @@ py::list attention_tiles() {
 }  // namespace
 
 void bind_attention(py::module_& m) {
+  m.attr("_AttentionOptions") = attention_options_type(m);
   m.def("_attention", &attention);
   m.def("_paged_attention", &paged_attention);
   m.def("_float8_attention", &float8_attention);

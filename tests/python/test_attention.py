@@ -1,5 +1,8 @@
 """kw.nn.attention against float64, as torch's scaled_dot_product_attention defines it."""
 
+import ast
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -341,3 +344,27 @@ def ones(*shape, dtype="float32"):
 def test_wrong_input(call, error, words):
     with pytest.raises(error, match=words):
         call(ones(2, 2, 4, 8))
+
+
+def test_options_are_those_of_the_stub():
+    stub = ast.parse((Path(kw.__file__).parent / "_core_attention.pyi").read_text())
+    named = next(each for each in stub.body if getattr(each, "name", "") == "_AttentionOptions")
+    fields = [each for each in named.body if isinstance(each, ast.AnnAssign)]
+    options = kw._core._AttentionOptions()
+    assert tuple(each.target.id for each in fields) == options._fields
+    assert tuple(ast.literal_eval(each.value) for each in fields) == tuple(options)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ({"scale": "a"}, kw.ArgumentError, "scale is a number, got str 'a'"),
+        ({"max_seqlen_q": 1.5}, kw.ArgumentError, "max_seqlen_q is an int, got float 1.5"),
+        ({"return_lse": "x"}, kw.ArgumentError, "return_lse is a bool, got str 'x'"),
+        ({"dropout_p": 0.1, "seed": -1}, kw.ArgumentRangeError, "seed of -1 is out of range"),
+    ],
+)
+def test_options_of_wrong_kinds_are_named(given, kind, words):
+    x = kw.ones((1, 1, 1, 8))
+    with pytest.raises(kind, match=rf"^kw\.nn\.attention\(\): {words}"):
+        kw.nn.attention(x, x, x, **given)

@@ -433,7 +433,7 @@ def test_gradients_by_its_logarithms(forced):
         forced(kernel)
         out, lse = attention(*device, is_causal=True, enable_gqa=True, return_lse=True)
         made = _core._attention_backward(
-            grad, *device, out, lse, [None] * 10, None, 0.0, -1, 0, 0.0, 0, 0, False
+            grad, *device, out, lse, _core._AttentionOptions(right=0), False
         )
         found[kernel] = [x.numpy().astype(np.float64) for x in made]
     for one, other in zip(found["hopper"], found["mma"], strict=True):

@@ -15,6 +15,7 @@ from kernwright._core_attention import _append_cache as _append_cache
 from kernwright._core_attention import _append_qkv as _append_qkv
 from kernwright._core_attention import _attention as _attention
 from kernwright._core_attention import _attention_backward as _attention_backward
+from kernwright._core_attention import _AttentionOptions as _AttentionOptions
 from kernwright._core_attention import _float8_attention as _float8_attention
 from kernwright._core_attention import _paged_attention as _paged_attention
 from kernwright._core_engine import _count_valid_tokens as _count_valid_tokens

@@ -1,7 +1,6 @@
 """Types of the extension module: attention, to which kernwright.nn gives names."""
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernwright._core_array import Array
 
@@ -9,23 +8,37 @@ from kernwright._core_array import Array
 # where they are others than the queries'.
 _Targets = tuple[Any, Any, tuple[int, ...] | None]
 
+# Of attention(), decode_attention(), paged_attention() and their gradients: made of the options'
+# struct in C++, where bind_attention.cpp names its members.
+class _AttentionOptions(NamedTuple):
+    attn_mask: Any = None
+    sinks: Any = None
+    alibi: Any = None
+    query_lengths: Any = None
+    lengths: Any = None
+    query_starts: Any = None
+    key_starts: Any = None
+    page_table: Any = None
+    key_scale: Any = None
+    value_scale: Any = None
+    scale: float | None = None
+    soft_cap: float = 0.0
+    left: int = -1
+    right: int = -1
+    bottom: bool = False
+    return_lse: bool = False
+    dropout_p: float = 0.0
+    seed: int = 0
+    offset: int = 0
+    splits: int = 0
+    max_queries: int = 0
+
 def _attention(
     decode: bool,
     query: Any,
     key: Any,
     value: Any,
-    arrays: list[Any],
-    scale: float | None,
-    soft_cap: float,
-    left: int,
-    right: int,
-    bottom: bool,
-    wants_lse: bool,
-    dropout: float,
-    seed: int,
-    offset: int,
-    splits: int,
-    most_queries: int,
+    options: _AttentionOptions,
     out: _Targets | None,
     /,
 ) -> tuple[Array, Any]: ...
@@ -33,13 +46,7 @@ def _paged_attention(
     query: Any,
     key_cache: Any,
     value_cache: Any,
-    arrays: list[Any],
-    scale: float | None,
-    soft_cap: float,
-    left: int,
-    right: int,
-    wants_lse: bool,
-    most_queries: int,
+    options: _AttentionOptions,
     out: _Targets | None,
     /,
 ) -> tuple[Array, Any]: ...
@@ -47,13 +54,7 @@ def _float8_attention(
     query: Any,
     key: Any,
     value: Any,
-    arrays: Sequence[Any],
-    scale: float | None,
-    soft_cap: float,
-    left: int,
-    right: int,
-    wants_lse: bool,
-    most_queries: int,
+    options: _AttentionOptions,
     scales: list[Any],
     scores: float,
     values: float,
@@ -88,14 +89,7 @@ def _attention_backward(
     value: Any,
     out: Any,
     lse: Any,
-    arrays: list[Any],
-    scale: float | None,
-    soft_cap: float,
-    left: int,
-    right: int,
-    dropout: float,
-    seed: int,
-    offset: int,
+    options: _AttentionOptions,
     in_rows: bool,
     /,
 ) -> tuple[Array, ...]: ...

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kernwright._core import Array, _attention
+from kernwright._core import Array, _attention, _AttentionOptions
 from kernwright.errors import ArgumentError, InvalidArgument
 from kernwright.nn._attention_float8 import attended, is_float8, widened
 from kernwright.nn._targets import chosen, of_attention
@@ -86,39 +86,33 @@ def attention(
     _require_groups(query, key, enable_gqa)
     scales = (query_scale, key_scale, value_scale)
     scaled = query_scale is not None or key_scale is not None or value_scale is not None
-    arrays = [attn_mask, sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
-    arrays += [None] * 3  # of decode_attention()
-    cap, most = soft_cap or 0.0, max_seqlen_q or 0
+    options = _AttentionOptions(
+        attn_mask=attn_mask,
+        sinks=sinks,
+        alibi=alibi,
+        query_lengths=query_lengths,
+        lengths=lengths,
+        query_starts=cu_seqlens_q,
+        key_starts=cu_seqlens_k,
+        scale=scale,
+        soft_cap=soft_cap or 0.0,
+        left=left,
+        right=right,
+        return_lse=return_lse,
+        dropout_p=dropout_p,
+        seed=seed or 0,
+        offset=offset,
+        max_queries=max_seqlen_q or 0,
+    )
     targets = of_attention("attention", out, return_lse, shape)
     made = None
     if scaled or is_float8(query) or is_float8(key) or is_float8(value):
         operands = (query, key, value)
         if not dropout_p:
-            numbers = (scale, cap, left, right, return_lse, most)
-            made = attended(
-                operands, scales, packed, arrays, numbers, bool(use_fast_accum), targets
-            )
+            made = attended(operands, scales, packed, options, bool(use_fast_accum), targets)
         if made is None:
             query, key, value = widened(operands, scales, packed)
-    result, lse = made or _attention(
-        False,
-        query,
-        key,
-        value,
-        arrays,
-        scale,
-        cap,
-        left,
-        right,
-        False,
-        return_lse,
-        dropout_p,
-        seed or 0,
-        offset,
-        0,
-        most,
-        targets,
-    )
+    result, lse = made or _attention(False, query, key, value, options, targets)
     if shape is not None:
         result = result.reshape((*shape, result.shape[-1]))
         lse = lse if lse is None else lse.reshape(shape)
@@ -178,25 +172,22 @@ def decode_attention(
     if check and page_table is not None:
         _require_pages(query, key_cache, page_table, lengths, window)
     targets = of_attention("decode_attention", out, return_lse)
-    result, lse = _attention(
-        True,
-        query,
-        key_cache,
-        value_cache,
-        [None, sinks, alibi, None, lengths, None, None, page_table, key_scale, value_scale],
-        scale,
-        soft_cap or 0.0,
-        -1 if window is None else min(window, 2**62) - 1,
-        0,
-        True,
-        return_lse,
-        0.0,
-        0,
-        0,
-        splits or 0,
-        0,
-        targets,
+    options = _AttentionOptions(
+        sinks=sinks,
+        alibi=alibi,
+        lengths=lengths,
+        page_table=page_table,
+        key_scale=key_scale,
+        value_scale=value_scale,
+        scale=scale,
+        soft_cap=soft_cap or 0.0,
+        left=-1 if window is None else min(window, 2**62) - 1,
+        right=0,
+        bottom=True,
+        return_lse=return_lse,
+        splits=splits or 0,
     )
+    result, lse = _attention(True, query, key_cache, value_cache, options, targets)
     if targets is not None:
         result, lse = chosen(targets[:2], (result, lse))
     return (result, lse) if return_lse else result

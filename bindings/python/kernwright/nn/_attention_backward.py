@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kernwright._core import Array, _attention_backward
+from kernwright._core import Array, _attention_backward, _AttentionOptions
 from kernwright.errors import InvalidArgument
 from kernwright.nn._attention import _four_axes, _require_groups, _settings
 
@@ -69,24 +69,23 @@ def attention_backward(
     if shape is not None:
         grad, out = (_like(x, (*query.shape[:-1], value.shape[-1])) for x in (grad, out))
         lse = _like(lse, query.shape[:-1])
-    arrays = [attn_mask, sinks, alibi, query_lengths, lengths, cu_seqlens_q, cu_seqlens_k]
-    made = _attention_backward(
-        grad,
-        query,
-        key,
-        value,
-        out,
-        lse,
-        [*arrays, None, None, None],
-        scale,
-        soft_cap or 0.0,
-        left,
-        right,
-        dropout_p,
-        seed or 0,
-        offset,
-        False,
+    options = _AttentionOptions(
+        attn_mask=attn_mask,
+        sinks=sinks,
+        alibi=alibi,
+        query_lengths=query_lengths,
+        lengths=lengths,
+        query_starts=cu_seqlens_q,
+        key_starts=cu_seqlens_k,
+        scale=scale,
+        soft_cap=soft_cap or 0.0,
+        left=left,
+        right=right,
+        dropout_p=dropout_p,
+        seed=seed or 0,
+        offset=offset,
     )
+    made = _attention_backward(grad, query, key, value, out, lse, options, False)
     if shape is not None:
         made = tuple(x.reshape(of) for x, of in zip(made, shapes, strict=True))
     dq, dk, dv = made

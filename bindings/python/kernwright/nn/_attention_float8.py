@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import kernwright
-from kernwright._core import Array, _float8_attention
+from kernwright._core import Array, _AttentionOptions, _float8_attention
 from kernwright.errors import ArgumentError, InvalidArgument
 
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
@@ -25,16 +25,13 @@ def attended(
     operands: Sequence[Any],
     scales: Sequence[Any],
     packed: bool,
-    arrays: Sequence[Any],
-    numbers: tuple[Any, Any, Any, Any, Any, Any],
+    options: _AttentionOptions,
     fast_sums: bool,
     out: tuple[Any, Any, Any] | None,
 ) -> tuple[Any, Any] | None:
     """The result and its logarithms by products of float8; nothing where operands have to be
-    widened. `arrays`: a mask, sinks, slopes of ALiBi and others. `numbers`: scale, cap, window,
-    whether logarithms are wanted, the most queries. With `fast_sums` the matrix units sum alone.
-    `out`: as of_attention() makes it."""
-    biased = arrays[0] is not None or arrays[2] is not None
+    widened. With `fast_sums` the matrix units sum alone. `out`: as of_attention() makes it."""
+    biased = options.attn_mask is not None or options.alibi is not None
     if biased or not all(is_float8(x) for x in operands):
         return None
     factors = [1.0, 1.0, 1.0]
@@ -46,9 +43,7 @@ def attended(
             given[i] = _checked(f"{name}_scale", x, scale, packed)
     scores, values = factors[0] * factors[1], factors[2]
     query, key, value = operands
-    return _float8_attention(
-        query, key, value, arrays, *numbers, given, scores, values, fast_sums, out
-    )
+    return _float8_attention(query, key, value, options, given, scores, values, fast_sums, out)
 
 
 def widened(operands: Sequence[Any], scales: Sequence[Any], packed: bool) -> list[Any]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernwright._core import _paged_attention
+from kernwright._core import _AttentionOptions, _paged_attention
 from kernwright.errors import ArgumentError
 from kernwright.nn._targets import chosen, of_attention
 
@@ -84,19 +84,21 @@ def paged_attention(
         if number is not None and (not isinstance(number, int) or number < 1):
             raise ArgumentError(f"paged_attention: {name} is a number of tokens, got {number!r}")
     targets = of_attention("paged_attention", out, return_lse)
-    result, lse = _paged_attention(
-        query,
-        key_cache,
-        value_cache,
-        [None, sinks, None, None, lengths, query_starts, None, page_table, key_scale, value_scale],
-        scale,
-        soft_cap or 0.0,
-        -1 if window is None else min(window, 2**62) - 1,
-        0 if is_causal else -1,
-        return_lse,
-        max_queries or 0,
-        targets,
+    options = _AttentionOptions(
+        sinks=sinks,
+        lengths=lengths,
+        query_starts=query_starts,
+        page_table=page_table,
+        key_scale=key_scale,
+        value_scale=value_scale,
+        scale=scale,
+        soft_cap=soft_cap or 0.0,
+        left=-1 if window is None else min(window, 2**62) - 1,
+        right=0 if is_causal else -1,
+        return_lse=return_lse,
+        max_queries=max_queries or 0,
     )
+    result, lse = _paged_attention(query, key_cache, value_cache, options, targets)
     if targets is not None:
         result, lse = chosen(targets[:2], (result, lse))
     return (result, lse) if return_lse else result

@@ -8,7 +8,7 @@ from typing import Any
 
 import kernwright as kw
 from kernwright import _core
-from kernwright._core import Array
+from kernwright._core import Array, _AttentionOptions
 from kernwright._grad.recording import Joint, is_traced, note_joint, recordings, refuse_stale
 from kernwright._grad.table.attention_scores import mask_and_slopes
 from kernwright._grad.table.nn import constant
@@ -18,32 +18,27 @@ __all__ = ["attention", "merge_qkv", "split_qkv"]
 
 
 def attention(
-    decode: bool, query: Any, key: Any, value: Any, arrays: Any, scale: Any, cap: Any, left: Any,
-    right: Any, third: Any, wants_lse: bool, dropout_p: Any, seed: Any, offset: Any, *rest: Any,
-) -> tuple[Any, Any]:  # fmt: skip
+    decode: bool, query: Any, key: Any, value: Any, options: _AttentionOptions, targets: Any
+) -> tuple[Any, Any]:
     """The handler of attention(): the logarithms of the sums are kept for the gradient."""
-    mask, sinks, slopes = arrays[:3]
+    mask, sinks, slopes = options.attn_mask, options.sinks, options.alibi
     added = (sinks, mask, slopes)
     turns_heads = any(is_traced(each) for each in (query, key, value))
     is_constant = not turns_heads and not any(is_traced(each) for each in added)
     if decode and not is_constant:
         constant("decode_attention()", query=query, key=key, value=value, sinks=sinks, alibi=slopes)
     rows = None if is_constant else _rows_of(query, key, value)
-    splits, most, targets = rest
     if rows is not None and targets is None:
         targets = (_by_tokens(query, value.shape[-1]), None, None)
-    out, lse = _core._unrecorded(
-        _core._attention, decode, query, key, value, arrays, scale, cap, left, right, third,
-        wants_lse or not is_constant, dropout_p, seed, offset, splits, most, targets,
-    )  # fmt: skip
+    wanted = options if is_constant else options._replace(return_lse=True)
+    out, lse = _core._unrecorded(_core._attention, decode, query, key, value, wanted, targets)
     if is_constant:
         return out, lse
 
     def attend(values: Array, drops: bool) -> Any:
-        return _core._attention(
-            decode, query, key, values, arrays, scale, cap, left, right, third, False,
-            dropout_p if drops else 0.0, seed, offset, splits, most, None,
-        )[0]  # fmt: skip
+        dropout_p = options.dropout_p if drops else 0.0
+        given = options._replace(return_lse=False, dropout_p=dropout_p)
+        return _core._attention(decode, query, key, values, given, None)[0]
 
     def pull(g: Any, of_lse: Any = None) -> Sequence[Any]:
         if of_lse is not None:
@@ -53,15 +48,16 @@ def attention(
         heads: Sequence[Any] = (None,) * (len(operands) - len(added))
         if turns_heads:
             heads = _core._attention_backward(
-                g, query, key, value, out, lse, arrays, scale, cap, left, right, dropout_p, seed,
-                offset, rows is not None,
+                g, query, key, value, out, lse, options._replace(return_lse=False, max_queries=0),
+                rows is not None,
             )  # fmt: skip
         of_sinks, of_mask, of_slopes = None, None, None
         if wants_sinks:
-            of_sinks = _of_sinks(g, out, lse, sinks, arrays[5] is not None)
+            of_sinks = _of_sinks(g, out, lse, sinks, options.query_starts is not None)
         if wants_mask or wants_slopes:
             of_mask, of_slopes = mask_and_slopes(
-                g, value, out, (arrays[5], arrays[6]), bool(dropout_p), attend,
+                g, value, out, (options.query_starts, options.key_starts),
+                bool(options.dropout_p), attend,
                 mask if wants_mask else None, slopes if wants_slopes else None,
             )  # fmt: skip
         return *heads, of_sinks, of_mask, of_slopes
@@ -69,7 +65,7 @@ def attention(
     wants_sinks, wants_mask, wants_slopes = (is_traced(each) for each in added)
     operands = (*((query, key, value) if rows is None else (rows,)), *added)
     note_joint("attention()", operands, (out, lse), pull)
-    return out, lse if wants_lse else None
+    return out, lse if options.return_lse else None
 
 
 def _by_tokens(query: Array, dim: int) -> Array:
