@@ -4,7 +4,7 @@ kernwright_tests_alone(sim check/copies/async_proxy check/copies/bulk_copies
   ops/async/cluster ops/integer/integer ops/matrix/matrix_sparse ops/matrix/wgmma
   ops/matrix/wgmma_sparse)
 kernwright_tests_fast(sim check/race/random check/race/random_atomic check/race/random_bulk
-  check/race/random_cluster exec/copy/im2col exec/copy/tensor_copy)
+  check/race/random_cluster exec/copy/im2col exec/copy/interleave exec/copy/tensor_copy)
 
 # The one source that knows where the tests are, and where the build has unpacked the PTX texts.
 set_source_files_properties(unit/sim/ptx/ptx_corpus.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
