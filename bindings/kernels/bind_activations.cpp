@@ -51,7 +51,7 @@ py::tuple bias_activate_backward(const std::string& name, py::handle grad, py::h
 Array gate(const std::string& name, py::handle gates, py::handle up) {
   const Array operand = array_operand(gates, "gate");
   const std::optional<Array> other = optional_operand(up, "up");
-  const ActivationCall call = call_of(name, 1, 1);
+  const ActivationCall call = kernels::product_activation(name);
   return on_current_stream(
       operand, [&](const Stream& on) { return kernels::gate(call, operand, other, on); });
 }
@@ -60,7 +60,7 @@ py::object gate_backward(const std::string& name, py::handle grad, py::handle ga
                          py::handle up) {
   const Array dy = array_operand(grad, "grad"), operand = array_operand(gates, "gate");
   const std::optional<Array> other = optional_operand(up, "up");
-  const ActivationCall call = call_of(name, 1, 1);
+  const ActivationCall call = kernels::product_activation(name);
   kernels::GateGradients made = on_current_stream(operand, [&](const Stream& on) {
     return kernels::gate_backward(call, dy, operand, other, on);
   });
@@ -76,9 +76,20 @@ Array dropout(py::handle x, double p, std::uint64_t seed, std::uint64_t offset,
       operand, [&](const Stream& on) { return kernels::dropout(operand, p, state, on); });
 }
 
+/// Each name, with whether products take it, and whether products of groups do.
+py::dict activations() {
+  py::dict made;
+  for (const kernels::ActivationTraits& row : kernels::kActivationTraits) {
+    made[py::str(row.name.data(), row.name.size())] =
+        py::make_tuple(is_product_activation(row, false), is_product_activation(row, true));
+  }
+  return made;
+}
+
 }  // namespace
 
 void bind_activations(py::module_& m) {
+  m.def("_activations", &activations);
   m.def("_activate", &activate);
   m.def("_activate_backward", &activate_backward);
   m.def("_bias_activate", &bias_activate);

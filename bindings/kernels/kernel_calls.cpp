@@ -26,6 +26,11 @@ std::optional<Array> optional_operand(py::handle value, const char* name) {
   return array_operand(value, name);
 }
 
+std::optional<kernels::ActivationCall> layer_activation(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  return kernels::product_activation(name);
+}
+
 void require_same_device(const std::vector<const Array*>& arrays) {
   for (const Array* const each : arrays) {
     if (&each->device() == &arrays.front()->device()) continue;

@@ -7,35 +7,22 @@
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
 
-#include <array>
 #include <string>
 
 namespace kernwright::kernels {
 namespace {
 
-struct ActivationNames {
-  std::string_view name;
-  const char* type;
-};
-// In the order of Activation.
-constexpr std::array<ActivationNames, 18> kActivationNames = {{{"relu", "Relu"},
-                                                               {"relu2", "Relu2"},
-                                                               {"hardtanh", "HardTanh"},
-                                                               {"leaky_relu", "LeakyRelu"},
-                                                               {"elu", "Elu"},
-                                                               {"selu", "Selu"},
-                                                               {"sigmoid", "Sigmoid"},
-                                                               {"log_sigmoid", "LogSigmoid"},
-                                                               {"tanh", "Tanh"},
-                                                               {"silu", "Silu"},
-                                                               {"gelu", "Gelu"},
-                                                               {"gelu_tanh", "GeluTanh"},
-                                                               {"quick_gelu", "QuickGelu"},
-                                                               {"softplus", "Softplus"},
-                                                               {"softsign", "Softsign"},
-                                                               {"mish", "Mish"},
-                                                               {"hardswish", "HardSwish"},
-                                                               {"hardsigmoid", "HardSigmoid"}}};
+/// Throws ArgumentError unless `name` is a row that `fits`.
+template <typename Fits>
+Activation find_activation(std::string_view name, const char* what, const Fits& fits) {
+  std::string known;
+  for (const ActivationTraits& row : kActivationTraits) {
+    if (!fits(row)) continue;
+    if (row.name == name) return static_cast<Activation>(&row - kActivationTraits.data());
+    known += format("{}{}", known.empty() ? "" : ", ", row.name);
+  }
+  throw ArgumentError(format("\"{}\" is no activation{}; there are {}", name, what, known));
+}
 
 const LazyKernel& activation_kernel(bool backward, Activation kind, ScalarType type, int width,
                                     const PackGrid& grid) {
@@ -66,31 +53,21 @@ std::string activation_instance(const char* name, Activation kind, ScalarType ty
 }
 
 Activation activation_from_name(std::string_view name) {
-  std::string known;
-  for (std::size_t i = 0; i < kActivationNames.size(); ++i) {
-    if (kActivationNames[i].name == name) return static_cast<Activation>(i);
-    known += (i == 0 ? "" : ", ") + std::string(kActivationNames[i].name);
-  }
-  throw ArgumentError(format("\"{}\" is no activation; there are {}", name, known));
+  return find_activation(name, "", [](const auto&) { return true; });
 }
 
-std::string_view activation_name(Activation kind) noexcept {
-  return kActivationNames[static_cast<std::size_t>(kind)].name;
-}
-
-const char* activation_type(Activation kind) noexcept {
-  return kActivationNames[static_cast<std::size_t>(kind)].type;
+ActivationCall product_activation(std::string_view name, bool grouped) {
+  return {find_activation(name, grouped ? " of grouped products" : " of products",
+                          [&](const auto& row) { return is_product_activation(row, grouped); })};
 }
 
 const char* activation_type(Activation kind, ScalarType type) noexcept {
-  if (scalar_size(type) <= 2 && kind == Activation::gelu) return "ShortGelu";
-  if (scalar_size(type) <= 2 && kind == Activation::gelu_tanh) return "ShortGeluTanh";
-  if (scalar_size(type) <= 2 && kind == Activation::silu) return "ShortSilu";
-  return activation_type(kind);
+  const ActivationTraits& row = activation_traits(kind);
+  return scalar_size(type) <= 2 ? row.half_type : row.type;
 }
 
 Array activate(const ActivationCall& call, const Array& x, const Stream& stream) {
-  require_floating(x, std::string(activation_name(call.kind)).c_str(), "x");
+  require_floating(x, std::string(activation_traits(call.kind).name).c_str(), "x");
   const Stream on = stream ? stream : Stream::legacy(x.device());
   const Array from = contiguous(x, on);
   Array result = Array::empty(x.device(), x.shape(), x.type(), on);
@@ -111,7 +88,7 @@ Array activate(const ActivationCall& call, const Array& x, const Stream& stream)
 
 Array activate_backward(const ActivationCall& call, const Array& dy, const Array& x,
                         const Stream& stream) {
-  require_floating(x, std::string(activation_name(call.kind)).c_str(), "x");
+  require_floating(x, std::string(activation_traits(call.kind).name).c_str(), "x");
   require_alike(dy, "the gradient", x, "x");
   const Stream on = stream ? stream : Stream::legacy(x.device());
   const Array from = contiguous(x, on), gradient = contiguous(dy, on);

@@ -6,6 +6,8 @@
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,25 +16,33 @@
 namespace kernwright::kernels {
 
 enum class Activation : std::uint8_t {
-  relu,
-  relu2,
-  hardtanh,
-  leaky_relu,
-  elu,
-  selu,
-  sigmoid,
-  log_sigmoid,
-  tanh,
-  silu,
-  gelu,
-  gelu_tanh,
-  quick_gelu,
-  softplus,
-  softsign,
-  mish,
-  hardswish,
-  hardsigmoid,
+#define KW_ACTIVATION(name, ...) name,
+#include "kernels_src/activations/activation.def"
+#undef KW_ACTIVATION
 };
+
+struct ActivationTraits {
+  std::string_view name{};       ///< as Python and messages name it
+  const char* type = "";         ///< the struct of include/activations.cuh
+  const char* half_type = type;  ///< the struct for elements of 16 bits and fewer
+  const char* tile_type = type;  ///< the struct for the accumulators of gemm.cu
+  bool is_short = false;         ///< gemm.cu takes it: few instructions for each accumulator
+  bool has_numbers = false;      ///< its `a` and `b` are the caller's: products do not take it
+};
+
+inline constexpr auto kActivationTraits = std::array{
+#define KW_ACTIVATION(activation, ...) ActivationTraits{.name = #activation, __VA_ARGS__},
+#include "kernels_src/activations/activation.def"
+#undef KW_ACTIVATION
+};
+static_assert(std::ranges::none_of(kActivationTraits,
+                                   [](const auto& row) { return *row.type == '\0'; }),
+              "each row of activation.def has a type");
+static_assert(kActivationTraits.size() <= 32, "keys of kernels have 5 bits for an activation");
+
+constexpr const ActivationTraits& activation_traits(Activation kind) {
+  return kActivationTraits[static_cast<std::size_t>(kind)];
+}
 
 /// An activation and the numbers it takes (see include/activations.cuh).
 struct ActivationCall {
@@ -43,10 +53,14 @@ struct ActivationCall {
 
 /// By name: "gelu_tanh". Throws ArgumentError that lists the names.
 Activation activation_from_name(std::string_view name);
-std::string_view activation_name(Activation kind) noexcept;
-/// The struct of include/activations.cuh.
-const char* activation_type(Activation kind) noexcept;
-/// The activation for elements of `type`: a short form where the form is exact enough for `type`.
+/// The activation of a product, `grouped` or not. Throws ArgumentError, which lists the names, for
+/// one that such products do not take.
+ActivationCall product_activation(std::string_view name, bool grouped = false);
+/// Whether products take the activation: of groups, where gemm.cu must have it.
+constexpr bool is_product_activation(const ActivationTraits& row, bool grouped) {
+  return !row.has_numbers && (row.is_short || !grouped);
+}
+/// The struct of include/activations.cuh for elements of `type`.
 const char* activation_type(Activation kind, ScalarType type) noexcept;
 /// The key of "name<activation, element type, elements of a pack, packs of a thread, index>".
 InstanceKey activation_key(bool backward, Activation kind, ScalarType type, int width,

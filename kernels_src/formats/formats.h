@@ -5,7 +5,9 @@
 #include "array/array.h"
 #include "core/stream.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -13,13 +15,26 @@
 
 namespace kernwright::kernels {
 
-/// Blocks of GGUF files, as ggml's block_q4_0, block_q4_1, ..., block_q2_K, ..., block_iq4_xs.
+/// Blocks of GGUF files, as ggml defines them.
 struct GgufFormat {
   std::string_view name;  ///< "q4_k"
   const char* device;     ///< the name in gguf_blocks.cuh
   int values, bytes;      ///< of a block
   std::uint64_t align;    ///< of loads, where the first block allows it
+  int type, file_type;    ///< the numbers of the format for a tensor and for a file, in files
 };
+inline constexpr auto kGgufFormats = std::array{
+#define KW_GGUF(name, ...) GgufFormat{#name, __VA_ARGS__},
+#include "kernels_src/formats/gguf_format.def"
+#undef KW_GGUF
+};
+static_assert(std::ranges::all_of(kGgufFormats,
+                                  [](const auto& row) {
+                                    return row.values % 32 == 0 && row.bytes > 0 && row.align > 0 &&
+                                           row.type > 0 && row.file_type > 0;
+                                  }),
+              "a row of gguf_format.def has seven columns");
+static_assert(kGgufFormats.size() <= 16, "keys of kernels have 4 bits for a format");
 /// Throws InvalidArgument with a list of the known ones.
 const GgufFormat& gguf_format(std::string_view name);
 

@@ -6,23 +6,7 @@
 #include "kernels_src/operands.h"
 
 namespace kernwright::kernels {
-
 namespace {
-
-constexpr std::array<GgufFormat, 12> kGgufFormats = {{
-    {"q4_0", "Q4_0", 32, 18, 2},
-    {"q4_1", "Q4_1", 32, 20, 4},
-    {"q5_0", "Q5_0", 32, 22, 2},
-    {"q5_1", "Q5_1", 32, 24, 8},
-    {"q8_0", "Q8_0", 32, 34, 2},
-    {"q2_k", "Q2_K", 256, 84, 4},
-    {"q3_k", "Q3_K", 256, 110, 2},
-    {"q4_k", "Q4_K", 256, 144, 8},
-    {"q5_k", "Q5_K", 256, 176, 8},
-    {"q6_k", "Q6_K", 256, 210, 2},
-    {"iq4_nl", "Iq4Nl", 32, 18, 2},
-    {"iq4_xs", "Iq4Xs", 256, 136, 8},
-}};
 
 const Family& gguf_family() {
   static const auto& made = *new Family("gguf.cu", text::gguf_cu);

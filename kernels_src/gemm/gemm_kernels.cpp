@@ -18,25 +18,6 @@
 namespace kernwright::kernels {
 namespace {
 
-/// The activation for gemm.cu, where it is compiled once for each sum of a thread; null for those
-/// that take many instructions.
-const char* short_activation(Activation kind) {
-  switch (kind) {
-    case Activation::gelu:
-      return "ErfcGelu";
-    case Activation::relu:
-    case Activation::relu2:
-    case Activation::sigmoid:
-    case Activation::silu:
-    case Activation::gelu_tanh:
-    case Activation::quick_gelu:
-    case Activation::hardswish:
-    case Activation::hardsigmoid:
-      return activation_type(kind);
-    default:
-      return nullptr;
-  }
-}
 /// The function of sums, by itself or as a gate.
 const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue) {
   return epilogue.gate ? epilogue.gate : epilogue.activation;
@@ -80,7 +61,7 @@ const LazyKernel& finish_kernel(const Array& result, const GemmEpilogue& epilogu
   add_epilogue(key, epilogue);
   return family.instance(key.type(type).add(width, 3), [&] {
     const char* activation = nullptr;
-    if (epilogue.activation) activation = activation_type(epilogue.activation->kind);
+    if (epilogue.activation) activation = activation_traits(epilogue.activation->kind).type;
     return format("finish_product<{}, {}, {}>", device_type(type),
                   epilogue_type(epilogue, activation), width);
   });
@@ -88,7 +69,8 @@ const LazyKernel& finish_kernel(const Array& result, const GemmEpilogue& epilogu
 
 std::string short_epilogue_type(const GemmEpilogue& epilogue, bool one_scale = false) {
   const char* activation = nullptr;
-  if (activation_of(epilogue)) activation = short_activation(activation_of(epilogue)->kind);
+  if (activation_of(epilogue))
+    activation = activation_traits(activation_of(epilogue)->kind).tile_type;
   return epilogue_type(epilogue, activation, one_scale);
 }
 /// The last argument of a kernel's template; left out if it is the default.
@@ -137,7 +119,7 @@ bool has_one_scale(const GemmEpilogue& epilogue) {
 
 bool has_short_epilogue(const GemmEpilogue& epilogue) {
   const std::optional<ActivationCall>& call = activation_of(epilogue);
-  return !call || short_activation(call->kind) != nullptr;
+  return !call || activation_traits(call->kind).is_short;
 }
 
 GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue) {

@@ -40,7 +40,7 @@ int packed_wgmma_warps(const SkinnyPlan& plan) {
 
 const char* packed_activation(const PackedLinearCall& call) {
   if (call.gate) return activation_type(call.gate->kind, call.x.type());
-  return call.activation ? activation_type(call.activation->kind) : "Identity";
+  return call.activation ? activation_traits(call.activation->kind).type : "Identity";
 }
 
 InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& plan) {

@@ -24,6 +24,7 @@ from kernel_instances.products import (
 )
 from kernel_instances.recurrent import RECURRENT
 from kernel_instances.spatial import SPATIAL
+from kernel_instances.tables import ACTIVATIONS, GGUF_BLOCKS
 from kernel_instances.tokens import TOKENS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,9 +80,6 @@ NAMED_UNITS, NAMED_INDICES = ["UInt8", "UInt16", "UInt32", "UInt64", "Unit16"], 
 CLAIM_BITS = ("UInt8", "UInt16", "UInt32")
 PLACES = [("Int32", "{}<Int32>"), ("Int64", "{}<Int64>"), ("Int64", "Offset")]
 REALS = ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3"]
-ACTIVATIONS = ["Relu", "Relu2", "HardTanh", "LeakyRelu", "Elu", "Selu", "Sigmoid", "LogSigmoid"]
-ACTIVATIONS += ["Tanh", "Silu", "Gelu", "GeluTanh", "QuickGelu", "Softplus", "Softsign", "Mish"]
-ACTIVATIONS += ["HardSwish", "HardSigmoid"]
 # An activation; an element type and elements of a pack; packs of a thread.
 PACKS = [("Silu", "BFloat16, 8", 2), ("Silu", "BFloat16, 8", 4)]
 PACKS += [("GeluTanh", "Float64, 2", 1), ("ShortGelu", "Float8E4M3, 16", 4)]
@@ -98,10 +96,6 @@ MMA_PRODUCTS = [
     ("Int8, Int8", "64, 64, 32, 32, 3", "false, false", "Same, NoBias, false"),
 ]
 MATRICES = ["Float32", "Float64", "Complex64", "Complex128"]
-# Where blocks begin at a multiple of so many bytes, loads are as wide.
-GGUF_BLOCKS = {"Q4_0": 2, "Q4_1": 4, "Q5_0": 2, "Q5_1": 8, "Q8_0": 2, "Q2_K": 4, "Q3_K": 2}
-GGUF_BLOCKS |= {"Q4_K": 8, "Q5_K": 8, "Q6_K": 2, "Iq4Nl": 2, "Iq4Xs": 8}
-
 # The instances by source text, named as in the library's C++.
 INSTANCES = {
     "copy.cu": [

@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
-# Codes, scales and run length of each format; {} is the type of the pairs.
-FORMATS = [
-    "WholeCodes<{}, 4>, GroupScales<Float16, 128, -1>, 8",
-    "WholeCodes<{}, 4>, GroupScales<BFloat16, 64, 8>, 8",
-    "WholeCodes<{}, 4>, GroupScales<Float32, 32, -1>, 8",
-    "WholeCodes<{}, 4>, GroupScales<Float16, 32, 8>, 8",
-    "TableCodes<{}, NormalTable>, GroupScales<Float32, 64, 0>, 8",
-    "TableCodes<{}, NormalTable>, NestedScales<64, true>, 8",
-    "TableCodes<{}, NormalTable>, NestedScales<32, false>, 8",
-    "ByteCodes<Int8Weights<{}>>, GroupScales<Float16, 32, 0>, 8",
-    "ByteCodes<Float8Weights<{}>>, TileScales, 8",
-    "WholeCodes<{}, 4>, BlockScales, 8",
-    "WholeCodes<{}, 5>, BlockScales, 8",
-    "WholeCodes<{}, 6>, SixScales, 4",
-    "Float4Codes<{}>, PowerScales, 8",
-    "Float4Codes<{}>, TinyScales, 4",
-    "WholeCodes<{}, 5>, GroupScales<Float16, 32, 16>, 8",
-    "TableCodes<{}, UnevenTable>, GroupScales<Float16, 32, 0>, 8",
-    "TableCodes<{}, UnevenTable>, UnevenScales, 8",
-    "TableCodes<{}, TwelfthTable>, GroupScales<Float32, 64, 0>, 8",
-    "WholeCodes<{}, 4>, AddedScales, 8",
-    "WholeCodes<{}, 5>, AddedScales, 8",
-    "FewCodes<{}, 2>, TwoScales, 4",
-    "FewCodes<{}, 3>, ThreeScales, 4",
-]
-WITHOUT_BOXES = 4  # how many of the last formats have no kernel by warpgroups
-SOURCES = [
-    *("GptqWords, 4, 8, false", "AwqWords, 4, 8, false", "Nibbles<true>, 4, 8, true"),
-    *("Nibbles<false>, 4, 8, false", "Nibbles<false>, 4, 4, false", "Field, 8, 8, false"),
-    *("ShortBlocks<18, false>, 4, 8, false", "ShortBlocks<20, false>, 4, 8, false"),
-    *("ShortBlocks<22, true>, 5, 8, false", "ShortBlocks<24, true>, 5, 8, false"),
-    *("ShortBlocks<18, false>, 4, 8, true", "UnevenBlocks, 4, 8, true"),
-    *("FewBlocks<84, 16, false>, 2, 4, false", "FewBlocks<110, 32, true>, 3, 4, false"),
-    *("KBlocks<false>, 4, 8, false", "KBlocks<true>, 5, 8, false"),
-    "SixBlocks, 6, 4, false",
-]
+from kernel_instances.tables import PACKED
+
+# Scales of formats that make theirs of the weights' groups and types.
+OWN_SCALES = {
+    "int4": ("GroupScales<Float16, 128, -1>", "GroupScales<BFloat16, 64, 8>",
+             "GroupScales<Float32, 32, -1>"),
+    "nf4": ("GroupScales<Float32, 64, 0>", "NestedScales<64, true>", "NestedScales<32, false>"),
+    "fp4": ("GroupScales<Float32, 64, 0>",),
+}  # fmt: skip
+
+
+def forms(name: str) -> list[str]:
+    """Codes, scales and run length of a format; {} is the type of the pairs."""
+    row = PACKED[name]
+    scales = OWN_SCALES[name] if name in OWN_SCALES else (row["scales"],)
+    return [f"{row['codes']}, {each}, {row.get('run', 8)}" for each in scales]
+
+
+def forms_where(column: str, value: str) -> list[str]:
+    """The forms of the formats with this value of a column."""
+    return [form for name in PACKED if PACKED[name].get(column) == value for form in forms(name)]
+
+
+FORM = {name: forms(name)[0] for name in PACKED}
+FORMS = [form for name in PACKED for form in forms(name)]
+WITHOUT_WARPGROUPS = forms_where("has_warpgroups", "false")
+# Products of whole numbers take neither tables nor codes of bytes.
+NOT_WHOLE = forms_where("has_table", "true") + forms_where("bits", "8")
+SOURCES = dict.fromkeys(
+    [
+        "GptqWords, 4, 8, false",
+        "AwqWords, 4, 8, false",
+        *(
+            f"{row['source']}, {int(row.get('bits', 4)) + int(row.get('upper_bits', 0))}, "
+            f"{row.get('run', 8)}, {row.get('has_table', 'false')}"
+            for row in PACKED.values()
+            if "source" in row
+        ),
+    ]
+)
 BRAIN = "BFloat16"
 
 
@@ -136,49 +140,72 @@ FEW_ROWS: dict[str, list[str]] = {
         *(f"pack_units<{unit}, 128>" for unit in ("UInt8", "UInt16", "UInt32")),
         *(f"pack_units<{unit}, 256>" for unit in ("UInt16", "UInt32", "UInt64", "Twelve", "Words")),
         *("pack_zeros<false>", "pack_zeros<true>", "find_lines<UInt32>"),
-        *(f"unpack<Packed<{form.format(BRAIN)}>, {BRAIN}>" for form in FORMATS),
-        *(f"unpack<Packed<{FORMATS[i].format(BRAIN)}>, Float32>" for i in (0, 9, 13, 16, 20, 21)),
+        *(f"unpack<Packed<{form.format(BRAIN)}>, {BRAIN}>" for form in FORMS),
+        *(
+            f"unpack<Packed<{FORM[name].format(BRAIN)}>, Float32>"
+            for name in ("int4", "q4_k", "nvfp4", "iq4_xs", "q2_k", "q3_k")
+        ),
     ],
     "packed_gemm.cu": [
-        *(many(BRAIN, form, "Identity, 4, 1, 8, 3") for form in FORMATS),
-        *(many("Float16", FORMATS[i], "Identity, 4, 1, 8, 3") for i in (0, 4, 8, 11)),
-        many("Float16", FORMATS[2], "GeluTanh, 4, 2, 16, 2"),
+        *(many(BRAIN, form, "Identity, 4, 1, 8, 3") for form in FORMS),
+        *(
+            many("Float16", FORM[name], "Identity, 4, 1, 8, 3")
+            for name in ("int4", "nf4", "fp8_block", "q6_k")
+        ),
+        many("Float16", forms("int4")[2], "GeluTanh, 4, 2, 16, 2"),
     ],
     "packed_ring.cu": [
-        *(ring(BRAIN, form, "Identity, 8, 3, 1, 1") for form in FORMATS),
-        *(ring(BRAIN, FORMATS[i], "Identity, 8, 3, 2, 1") for i in (0, 4, 9, 13)),
-        ring("Float16", FORMATS[4], "Silu, 16, 2, 1, 1"),
+        *(ring(BRAIN, form, "Identity, 8, 3, 1, 1") for form in FORMS),
+        *(
+            ring(BRAIN, FORM[name], "Identity, 8, 3, 2, 1")
+            for name in ("int4", "nf4", "q4_k", "nvfp4")
+        ),
+        ring("Float16", FORM["nf4"], "Silu, 16, 2, 1, 1"),
     ],
     "packed_one.cu": [
-        *(one(BRAIN, FORMATS[i], "Identity, 16, 2, 2") for i in (4, 5, 6, 7, 8, 15, 16, 17)),
-        one("Float16", FORMATS[4], "Silu, 8, 3, 0"),
+        *(one(BRAIN, form, "Identity, 16, 2, 2") for form in NOT_WHOLE),
+        one("Float16", FORM["nf4"], "Silu, 8, 3, 0"),
     ],
     "packed_whole.cu": [
         *(
-            whole(of, FORMATS[i], rest)
+            whole(of, form, rest)
             for of, rest in ((BRAIN, "Identity, 16, 2"), ("Float16", "Silu, 8, 3"))
-            for i in (0, 1, 2, 3, 9, 10, 11, 12, 13, 14, 18, 19, 20, 21)
+            for form in FORMS
+            if form not in NOT_WHOLE
         ),
     ],
     "packed_wgmma.cu": [
-        *(boxes(BRAIN, form, "Identity, 4, 8, 4, 2, false") for form in FORMATS[:-WITHOUT_BOXES]),
-        *(boxes("Float16", FORMATS[i], "Silu, 8, 4, 2, 1, false") for i in (0, 4, 9, 11)),
-        *(boxes(BRAIN, FORMATS[i], "Identity, 4, 8, 4, 2, true") for i in (0, 4, 9, 11, 14, 16)),
-        boxes(BRAIN, FORMATS[9], "Identity, 8, 8, 2, 1, false"),
-        boxes(BRAIN, FORMATS[9], "Identity, 16, 2, 5, 1, false"),
+        *(
+            boxes(BRAIN, form, "Identity, 4, 8, 4, 2, false")
+            for form in FORMS
+            if form not in WITHOUT_WARPGROUPS
+        ),
+        *(
+            boxes("Float16", FORM[name], "Silu, 8, 4, 2, 1, false")
+            for name in ("int4", "nf4", "q4_k", "q6_k")
+        ),
+        *(
+            boxes(BRAIN, FORM[name], "Identity, 4, 8, 4, 2, true")
+            for name in ("int4", "nf4", "q4_k", "q6_k", "q5_0", "iq4_xs")
+        ),
+        boxes(BRAIN, FORM["q4_k"], "Identity, 8, 8, 2, 1, false"),
+        boxes(BRAIN, FORM["q4_k"], "Identity, 16, 2, 5, 1, false"),
     ],
     "packed_row.cu": [
-        *(row(BRAIN, form, "Identity, 8, 2") for form in FORMATS),
-        *(row("Float16", FORMATS[i], "Silu, 8, 2") for i in (0, 9, 11, 13)),
-        *(row(of, FORMATS[4], "Identity, 8, 1") for of in (BRAIN, "Float16")),
-        row(BRAIN, FORMATS[9], "Identity, 16, 1"),
+        *(row(BRAIN, form, "Identity, 8, 2") for form in FORMS),
+        *(row("Float16", FORM[name], "Silu, 8, 2") for name in ("int4", "q4_k", "q6_k", "nvfp4")),
+        *(row(of, FORM["nf4"], "Identity, 8, 1") for of in (BRAIN, "Float16")),
+        row(BRAIN, FORM["q4_k"], "Identity, 16, 1"),
     ],
     "packed_product.cu": [
-        *(product(BRAIN, form, "Identity, 8, 1, 1, 4") for form in FORMATS),
-        *(product("Float16", FORMATS[i], "Identity, 8, 1, 1, 4") for i in (0, 4, 7, 8, 10, 12)),
-        product(BRAIN, FORMATS[9], "Silu, 8, 1, 2, 2"),
-        product("Float16", FORMATS[11], "GeluTanh, 4, 1, 8, 1"),
-        product(BRAIN, FORMATS[0], "Identity, 4, 2, 1, 2"),
+        *(product(BRAIN, form, "Identity, 8, 1, 1, 4") for form in FORMS),
+        *(
+            product("Float16", FORM[name], "Identity, 8, 1, 1, 4")
+            for name in ("int4", "nf4", "q8_0", "fp8_block", "q5_k", "mxfp4")
+        ),
+        product(BRAIN, FORM["q4_k"], "Silu, 8, 1, 2, 2"),
+        product("Float16", FORM["q6_k"], "GeluTanh, 4, 1, 8, 1"),
+        product(BRAIN, FORM["int4"], "Identity, 4, 2, 1, 2"),
         *("add_packed_splits<BFloat16, Identity>", "add_packed_splits<Float16, Relu>"),
     ],
 }

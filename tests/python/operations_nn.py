@@ -3,6 +3,7 @@
 from every_operation import HOST, VIEW, Table, s
 
 import kernwright as kw
+from kernwright.nn import _activations
 
 ROWS = s(9, 70)
 HALF = s(9, 71, dtype="float16", layout="gaps")
@@ -10,11 +11,7 @@ BRAIN = s(9, 72, dtype="bfloat16")
 LONG = s(2, 9000)
 
 activations = Table("activations")
-POINTWISE = (
-    *("celu", "elu", "gelu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_sigmoid"),
-    *("mish", "quick_gelu", "relu", "relu2", "relu6", "selu", "sigmoid", "silu", "softplus"),
-    *("softsign", "tanh"),
-)
+POINTWISE = [name for name in _activations.__all__ if not name.endswith("_backward")]
 for number, name in enumerate(POINTWISE):
     forward, backward = getattr(kw.nn, name), getattr(kw.nn, f"{name}_backward")
     one, other = ((s(1031), HALF), (HALF, s(1031)))[number % 2]

@@ -1,5 +1,6 @@
 """What importing the package does, and what it offers."""
 
+import ast
 import importlib
 import pathlib
 import re
@@ -67,7 +68,54 @@ def test_types_are_told_to_type_checkers():
 def test_names_of_the_array_library_are_those_of_its_modules():
     for module, names in kw._TOPICS.items():
         if module.startswith("_array."):
-            assert names == importlib.import_module(f"kernwright.{module}").__all__, module
+            public = importlib.import_module(f"kernwright.{module}").__all__
+            assert not set(public) - set(names), f"_TOPICS[{module!r}] of __init__.py lacks names"
+            assert names == public, module
+
+
+def stub_names(text):
+    """The names that a stub declares or imports for others."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if alias.name == "*":
+                    yield from importlib.import_module(node.module).__all__
+                elif alias.asname == alias.name:
+                    yield alias.name
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.AnnAssign, ast.Assign)):
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            yield target.id
+
+
+def missing_lines(stub, homes):
+    """The lines that a stub lacks, as they would stand there, for names and their modules."""
+    known = {*stub_names(stub)}
+    for name, home in sorted(homes.items()):
+        if name not in known:
+            yield f"from {home} import {name} as {name}"
+
+
+def test_stub_of_the_package_has_a_line_for_each_name():
+    stub = (pathlib.Path(kw.__file__).parent / "__init__.pyi").read_text()
+    homes = dict.fromkeys(kw._IMPORTED, "kernwright._core") | dict.fromkeys(kw._DTYPES, "numpy")
+    homes |= dict.fromkeys(kw._MODULES, "kernwright")
+    for table in (kw._TOPICS, kw._RARE):
+        for module, names in table.items():
+            listed = names.split() if isinstance(names, str) else names
+            homes |= dict.fromkeys(listed, f"kernwright.{module}")
+    del homes["bool"]  # a type of annotations in the stub
+    lines = "\n".join(missing_lines(stub, homes))
+    assert not lines, f"__init__.pyi lacks\n{lines}"
+    more = {name for name in {*stub_names(stub)} - homes.keys() if not name.startswith("_")}
+    assert more == {"BoundKernel", "split_mxfp4"}  # of types, and of other packages
+
+
+def test_missing_lines_of_a_stub():
+    stub = "from kernwright import nn as nn\ndef ones() -> int: ...\npi: float\n"
+    homes = {"nn": "kernwright", "ones": "m", "pi": "m", "zeros": "kernwright._core"}
+    assert [*missing_lines(stub, homes)] == ["from kernwright._core import zeros as zeros"]
 
 
 def test_stub_of_the_extension_names_every_member():

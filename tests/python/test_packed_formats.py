@@ -1,10 +1,14 @@
 """Packed weights of the formats that test_packed_weights.py has not: each in every kernel once."""
 
+import pathlib
+import re
+
 import numpy as np
 import pytest
+import test_packed_weights as weights
 from test_packed_plans import run_on_hopper
 from test_packed_weights import made, product
-from weight_formats import same
+from weight_formats import BYTES, same
 
 import kernwright as kw
 from kernwright.errors import InvalidArgument
@@ -23,7 +27,9 @@ SHAPES = {
     "fp4": (37, 192),
     "fp4 double": (18, 256),
 }
-NO_WARPGROUPS = ("q4_1", "q5_1", "q2_k", "q3_k")
+SHAPES |= {name: (19, 256) for name in BYTES if name not in {*SHAPES, *weights.SHAPES}}
+TABLE = pathlib.Path(__file__).parents[2] / "kernels_src" / "packed" / "packed_format.def"
+NO_WARPGROUPS = re.findall(r"KW_PACKED\((\w+),[^)]*has_warpgroups = false", TABLE.read_text())
 
 
 @pytest.mark.parametrize("name", SHAPES)

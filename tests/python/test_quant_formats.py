@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from weight_formats import BYTES, ENCODE, HALVES, TYPES, VALUES, decoded, fuzzed, same
+from weight_formats import BYTES, GGUF, TYPES, VALUES, decoded, fuzzed, same
 
 import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument
@@ -15,8 +15,6 @@ dequantize, quantize = kw.nn.quant.dequantize, kw.nn.quant.quantize
 
 # float32 and a narrower type for each format.
 PAIRS = {name: ("float32", ("float16", "bfloat16")[i % 2]) for i, name in enumerate(BYTES)}
-LIMITS = {"q4_0": 0.12, "q4_1": 0.1, "q5_0": 0.06, "q5_1": 0.05, "q8_0": 0.01, "iq4_nl": 0.12}
-LIMITS |= {"q2_k": 0.4, "q3_k": 0.2, "q4_k": 0.1, "q5_k": 0.05, "q6_k": 0.03, "iq4_xs": 0.12}
 
 
 @pytest.mark.parametrize("name", BYTES)
@@ -43,7 +41,7 @@ def test_gguf_layouts(name):
     assert dequantize(kw.zeros((0, BYTES[name]), dtype="uint8"), name).shape == (0, VALUES[name])
     assert dequantize(kw.zeros((5, 0), dtype="uint8"), name).shape == (5, 0)
     for bad in (np.inf, np.nan):
-        blocks[1, HALVES[name][-1] :][:2] = np.array([bad], np.float16).view(np.uint8)
+        blocks[1, GGUF[name].halves[-1] :][:2] = np.array([bad], np.float16).view(np.uint8)
         same(dequantize(kw.asarray(blocks), name), decoded(blocks, name))
 
 
@@ -57,11 +55,11 @@ def test_gguf_blocks(name):
     for dtype in PAIRS[name]:
         x = host.astype(TYPES[dtype])
         wide = x.astype(np.float32).reshape(-1, VALUES[name])
-        expected = np.array([ENCODE[name](row) for row in wide]).reshape(9, -1)
+        expected = np.array([GGUF[name].encode(row) for row in wide]).reshape(9, -1)
         blocks = quantize(kw.asarray(x), name)
         assert np.array_equal(blocks.numpy(), expected), dtype
         error = dequantize(blocks, name).numpy()[0] - x[0].astype(np.float32)
-        assert np.linalg.norm(error) < LIMITS[name] * np.linalg.norm(x[0].astype(np.float32))
+        assert np.linalg.norm(error) < GGUF[name].limit * np.linalg.norm(x[0].astype(np.float32))
     turned = kw.asarray(np.ascontiguousarray(host.T)).T
     assert np.array_equal(quantize(turned, name).numpy(), quantize(kw.asarray(host), name).numpy())
     assert quantize(kw.zeros((0, 256)), name).shape == (0, 256 // VALUES[name] * BYTES[name])

@@ -1,17 +1,14 @@
 """The formats of weights in NumPy, from their definitions, one block after the other."""
 
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
 import ml_dtypes
 import numpy as np
 
 import kernwright as kw
 
-BYTES = {"q4_0": 18, "q4_1": 20, "q5_0": 22, "q5_1": 24, "q8_0": 34, "iq4_nl": 18}
-VALUES = dict.fromkeys(BYTES, 32)
-BYTES |= {"q2_k": 84, "q3_k": 110, "q4_k": 144, "q5_k": 176, "q6_k": 210, "iq4_xs": 136}
-VALUES = {name: VALUES.get(name, 256) for name in BYTES}
-# Where the float16 numbers of a block are, if not at its begin.
-HALVES = dict.fromkeys(BYTES, (0,)) | dict.fromkeys(("q4_1", "q5_1", "q4_k", "q5_k"), (0, 2))
-HALVES |= {"q2_k": (80, 82), "q3_k": (108,), "q6_k": (208,)}
 TYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 
 
@@ -124,25 +121,9 @@ def decode_q6_k(block):
     return out
 
 
-DECODE = {
-    "q4_0": lambda block: decode_centred(block, False),
-    "q4_1": lambda block: decode_moved(block, False),
-    "q5_0": lambda block: decode_centred(block, True),
-    "q5_1": lambda block: decode_moved(block, True),
-    "q8_0": decode_q8_0,
-    "q2_k": decode_q2_k,
-    "q3_k": decode_q3_k,
-    "q4_k": lambda block: decode_k(block, False),
-    "q5_k": lambda block: decode_k(block, True),
-    "q6_k": decode_q6_k,
-    "iq4_nl": decode_iq4_nl,
-    "iq4_xs": decode_iq4_xs,
-}
-
-
 def decoded(blocks, name):
     with np.errstate(all="ignore"):
-        flat = [DECODE[name](block) for block in blocks.reshape(-1, BYTES[name])]
+        flat = [GGUF[name].decode(block) for block in blocks.reshape(-1, BYTES[name])]
     shape = (*blocks.shape[:-1], blocks.shape[-1] // BYTES[name] * VALUES[name])
     return np.array(flat, np.float32).reshape(shape)
 
@@ -150,7 +131,7 @@ def decoded(blocks, name):
 def fuzzed(name, shape, seed=0):
     rng = np.random.default_rng(seed)
     blocks = rng.integers(0, 256, (*shape, BYTES[name]), np.uint8)
-    for at in HALVES[name]:
+    for at in GGUF[name].halves:
         scales = rng.normal(size=shape).astype(np.float16)
         scales.reshape(-1)[1::5] = np.float16(6e-8) * rng.integers(1, 9)  # subnormal
         blocks[..., at : at + 2] = scales.reshape(-1, 1).view(np.uint8).reshape(*shape, 2)
@@ -313,17 +294,35 @@ def encode_q6_k(x):
     return np.concatenate(parts).astype(np.uint8)
 
 
-ENCODE = {
-    "q4_0": lambda x: encode_centred(x, False),
-    "q4_1": lambda x: encode_moved(x, False),
-    "q5_0": lambda x: encode_centred(x, True),
-    "q5_1": lambda x: encode_moved(x, True),
-    "q8_0": encode_q8_0,
-    "q2_k": encode_q2_k,
-    "q3_k": encode_q3_k,
-    "q4_k": lambda x: encode_k(x, False),
-    "q5_k": lambda x: encode_k(x, True),
-    "q6_k": encode_q6_k,
-    "iq4_nl": encode_iq4_nl,
-    "iq4_xs": encode_iq4_xs,
+def with_fifth(decode, encode, fifth):
+    return functools.partial(decode, fifth=fifth), functools.partial(encode, fifth=fifth)
+
+
+class Format(NamedTuple):
+    """A format of GGUF blocks."""
+
+    values: int
+    bytes: int
+    halves: tuple  # where the float16 numbers of a block are
+    limit: float  # of the error of normal numbers, in parts of their norm
+    decode: Callable
+    encode: Callable
+
+
+# Each format of the kernels has a row here; test_format_lists.py tells which one is missing.
+GGUF = {
+    "q4_0": Format(32, 18, (0,), 0.12, *with_fifth(decode_centred, encode_centred, False)),
+    "q4_1": Format(32, 20, (0, 2), 0.1, *with_fifth(decode_moved, encode_moved, False)),
+    "q5_0": Format(32, 22, (0,), 0.06, *with_fifth(decode_centred, encode_centred, True)),
+    "q5_1": Format(32, 24, (0, 2), 0.05, *with_fifth(decode_moved, encode_moved, True)),
+    "q8_0": Format(32, 34, (0,), 0.01, decode_q8_0, encode_q8_0),
+    "iq4_nl": Format(32, 18, (0,), 0.12, decode_iq4_nl, encode_iq4_nl),
+    "q2_k": Format(256, 84, (80, 82), 0.4, decode_q2_k, encode_q2_k),
+    "q3_k": Format(256, 110, (108,), 0.2, decode_q3_k, encode_q3_k),
+    "q4_k": Format(256, 144, (0, 2), 0.1, *with_fifth(decode_k, encode_k, False)),
+    "q5_k": Format(256, 176, (0, 2), 0.05, *with_fifth(decode_k, encode_k, True)),
+    "q6_k": Format(256, 210, (208,), 0.03, decode_q6_k, encode_q6_k),
+    "iq4_xs": Format(256, 136, (0,), 0.12, decode_iq4_xs, encode_iq4_xs),
 }
+BYTES = {name: row.bytes for name, row in GGUF.items()}
+VALUES = {name: row.values for name, row in GGUF.items()}

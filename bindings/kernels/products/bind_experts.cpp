@@ -48,8 +48,8 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
                           .fast_sums = fast_sums,
                           .out = optional_operand(out, "out")};
   if (!dtype.is_none()) of.type = scalar_argument(dtype);
-  if (activation) of.activation = {kernels::activation_from_name(*activation)};
-  if (gate) of.gate = {kernels::activation_from_name(*gate)};
+  if (activation) of.activation = kernels::product_activation(*activation, true);
+  if (gate) of.gate = kernels::product_activation(*gate, true);
   if (tile) {
     const auto& [rows, columns, stages, groups, ping_pong, cluster] = *tile;
     of.tile = kernels::GemmTile{rows, columns, stages, groups, ping_pong, cluster};

@@ -18,6 +18,16 @@ std::vector<Array> scale_operands(const py::tuple& scales) {
   return made;
 }
 
+/// Each name, with the numbers and bytes of a block, and the numbers of the format in files.
+py::dict gguf_formats() {
+  py::dict made;
+  for (const kernels::GgufFormat& row : kernels::kGgufFormats) {
+    made[py::str(row.name.data(), row.name.size())] =
+        py::make_tuple(row.values, row.bytes, row.type, row.file_type);
+  }
+  return made;
+}
+
 Array dequantize_gguf(const py::object& blocks, const std::string& name, const py::object& dtype) {
   const Array array = array_operand(blocks, "blocks");
   const ScalarType type = scalar_argument(dtype);
@@ -114,6 +124,7 @@ Array unpack_nibbles(const py::object& packed, bool is_signed, std::int64_t leng
 void bind_formats(py::module_& m) {
   m.def("_pack_nibbles", &pack_nibbles);
   m.def("_unpack_nibbles", &unpack_nibbles);
+  m.def("_gguf_formats", &gguf_formats);
   m.def("_dequantize_gguf", dequantize_gguf);
   m.def("_quantize_gguf", quantize_gguf);
   m.def("_dequantize_codes", dequantize_codes);

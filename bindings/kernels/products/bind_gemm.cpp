@@ -69,9 +69,9 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
                    .beta = beta,
                    .bias = optional_operand(bias, "bias"),
                    .c = optional_operand(c, "c")};
-  if (activation) gemm.epilogue.activation = {kernels::activation_from_name(*activation)};
+  if (activation) gemm.epilogue.activation = kernels::product_activation(*activation);
   gemm.epilogue.expression = expression;
-  if (gate) gemm.epilogue.gate = {kernels::activation_from_name(*gate)};
+  if (gate) gemm.epilogue.gate = kernels::product_activation(*gate);
   if (!dtype.is_none()) gemm.type = scalar_argument(dtype);
   gemm.tf32 = is_tf32(precision);
   gemm.fast_sums = fast_sums;

@@ -36,9 +36,7 @@ Array few_rows(py::handle x, py::handle weights, py::handle scale, py::handle bi
   call.scale = optional_operand(scale, "scale");
   call.bias = optional_operand(bias, "bias");
   call.residual = optional_operand(residual, "residual");
-  if (!activation.empty()) {
-    call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
-  }
+  call.activation = layer_activation(activation);
   call.factor = factor;
   call.plan = skinny_plan_of(plan);
   return on_current_stream(call.x,
@@ -52,9 +50,7 @@ kernels::LinearCall linear_call(py::handle x, py::handle weights, py::handle bia
   call.bias = optional_operand(bias, "bias");
   call.scale = optional_operand(scale, "scale");
   call.residual = optional_operand(residual, "residual");
-  if (!activation.empty()) {
-    call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
-  }
+  call.activation = layer_activation(activation);
   call.tf32 = is_tf32(precision);
   return call;
 }
@@ -65,7 +61,7 @@ Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle
                    const std::string& gate) {
   auto call = linear_call(x, weights, bias, scale, residual, activation, precision);
   if (!norm.is_none()) call.norm = kernels::RowNorm{array_operand(norm, "norm"), eps};
-  if (!gate.empty()) call.gate = kernels::ActivationCall{kernels::activation_from_name(gate), 1, 1};
+  call.gate = layer_activation(gate);
   return on_current_stream(call.x, [&](const Stream& on) { return kernels::linear(call, on); });
 }
 
@@ -74,7 +70,7 @@ void linear_into(py::handle out, py::handle x, py::handle weights, py::handle bi
                  const std::string& gate, const std::optional<std::string>& precision) {
   auto call = linear_call(x, weights, bias, scale, residual, activation, precision);
   call.out = array_operand(out, "out");
-  if (!gate.empty()) call.gate = kernels::ActivationCall{kernels::activation_from_name(gate)};
+  call.gate = layer_activation(gate);
   on_current_stream(call.x, [&](const Stream& on) { kernels::linear(call, on); });
 }
 

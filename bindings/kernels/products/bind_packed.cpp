@@ -67,10 +67,8 @@ Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& par
   call.residual = optional_operand(residual, "residual");
   call.out = optional_operand(out, "out");
   if (!norm.is_none()) call.norm = kernels::RowNorm{array_operand(norm, "norm"), eps};
-  if (!gate.empty()) call.gate = kernels::ActivationCall{kernels::activation_from_name(gate), 1, 1};
-  if (!activation.empty()) {
-    call.activation = kernels::ActivationCall{kernels::activation_from_name(activation), 1, 1};
-  }
+  call.gate = layer_activation(gate);
+  call.activation = layer_activation(activation);
   std::size_t at = 0;
   for (int* const each : {&call.plan.warps, &call.plan.rows, &call.plan.columns, &call.plan.unroll,
                           &call.plan.splits, &call.plan.stages}) {

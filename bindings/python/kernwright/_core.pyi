@@ -25,6 +25,7 @@ from kernwright._core_formats import _dequantize_codes as _dequantize_codes
 from kernwright._core_formats import _dequantize_gguf as _dequantize_gguf
 from kernwright._core_formats import _dequantize_gptq as _dequantize_gptq
 from kernwright._core_formats import _dequantize_tiles as _dequantize_tiles
+from kernwright._core_formats import _gguf_formats as _gguf_formats
 from kernwright._core_formats import _pack_nibbles as _pack_nibbles
 from kernwright._core_formats import _pack_weights as _pack_weights
 from kernwright._core_formats import _packed_linear as _packed_linear
@@ -115,6 +116,7 @@ from kernwright._core_movement import _true_positions as _true_positions
 from kernwright._core_movement import _whole_sequence as _whole_sequence
 from kernwright._core_nn_pieces import _activate as _activate
 from kernwright._core_nn_pieces import _activate_backward as _activate_backward
+from kernwright._core_nn_pieces import _activations as _activations
 from kernwright._core_nn_pieces import _alibi_bias as _alibi_bias
 from kernwright._core_nn_pieces import _alibi_slopes as _alibi_slopes
 from kernwright._core_nn_pieces import _bias_activate as _bias_activate

@@ -159,11 +159,11 @@ TEST_CASE("packed plan: plans of warpgroups that no kernel has are refused") {
   }
   asked = {.kernel = SkinnyKernel::wgmma, .stages = 8};
   CHECK_THROWS_AS(plan_packed(w, 64, asked, kHopper), InvalidArgument);
-  for (const PackedFormat format :
-       {PackedFormat::q4_1, PackedFormat::q5_1, PackedFormat::q2_k, PackedFormat::q3_k}) {
+  for (const PackedTraits& row : kPackedTraits) {
+    if (row.has_warpgroups) continue;
+    const PackedWeights none = weights_of(packed_format(row.name), 4096, 4096);
     const SkinnyPlan named = {.kernel = SkinnyKernel::wgmma};
-    CHECK_THROWS_AS(plan_packed(weights_of(format, 4096, 4096), 17, named, kHopper),
-                    InvalidArgument);
+    CHECK_THROWS_AS(plan_packed(none, 17, named, kHopper), InvalidArgument);
   }
   const SkinnyPlan spread = {.kernel = SkinnyKernel::wgmma, .rows = kPackedSpread};
   const PackedWeights bytes = weights_of(PackedFormat::q8_0, 4096, 4096);

@@ -48,9 +48,9 @@ def save_gguf(
     """Writes arrays by name as a GGUF file, which replaces `path` only when it is whole.
 
     An array of numbers keeps its dtype; a pair (blocks, format) is what kw.nn.quant.quantize()
-    makes for "q4_0" to "iq4_xs" and "mxfp4", uint8 whose last axis has the blocks of a row. Up to
-    four axes. `metadata` are texts, ints, floats, bools, and lists of one of them: NumPy's numbers
-    keep their dtype, Python's ints become uint32 where they fit, floats float32. Raises
+    makes for formats of blocks ("q4_k") and "mxfp4", uint8 whose last axis has the blocks of a row.
+    Up to four axes. `metadata` are texts, ints, floats, bools, and lists of one of them: NumPy's
+    numbers keep their dtype, Python's ints become uint32 where they fit, floats float32. Raises
     ArgumentError and InvalidArgument for what the format cannot hold, StoreError.
 
     >>> blocks = kw.nn.quant.quantize(kw.ones((4, 256)), "q4_k")

@@ -40,13 +40,11 @@ _BINARY = _words(
     "less_equal greater greater_equal"
 )
 _LAST_AXIS = _words("cumulative_sum cumulative_prod cumulative_max cumulative_min sort argsort")
-_NN_UNARY = _words(
-    "elu gelu hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish quick_gelu relu relu2 "
-    "selu sigmoid silu softplus softsign softmax log_softmax l2_norm"
-)
-_NN_BINARY = _words(
-    "gelu_backward relu_backward silu_backward sigmoid_backward softmax_backward "
-    "log_softmax_backward geglu glu reglu swiglu mse_loss l1_loss huber_loss mse_loss_grad"
+_ACTIVATIONS = [name for name in _core._activations() if name not in ("gelu_tanh", "tanh")]
+_NN_UNARY = [*_ACTIVATIONS, *_words("softmax log_softmax l2_norm")]
+_NN_BINARY = [f"{name}_backward" for name in _ACTIVATIONS] + _words(
+    "softmax_backward log_softmax_backward geglu glu reglu swiglu mse_loss l1_loss huber_loss "
+    "mse_loss_grad"
 )
 
 

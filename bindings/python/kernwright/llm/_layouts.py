@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kernwright as kw
+from kernwright import _core
 from kernwright._core import Array
 
 __all__ = ["FILE_TYPES", "LAYOUTS", "Layout"]
@@ -17,11 +18,7 @@ __all__ = ["FILE_TYPES", "LAYOUTS", "Layout"]
 _NF4_BLOCK = 64
 
 # Formats of GGUF that are written: the number of each in `general.file_type`, numbers of a block.
-FILE_TYPES = {
-    "q4_0": (2, 32), "q4_1": (3, 32), "q8_0": (7, 32), "q5_0": (8, 32), "q5_1": (9, 32),
-    "iq4_nl": (25, 32), "q2_k": (10, 256), "q3_k": (11, 256), "q4_k": (14, 256),
-    "q5_k": (16, 256), "q6_k": (18, 256), "iq4_xs": (30, 256),
-}  # fmt: skip
+FILE_TYPES = {name: (row[3], row[0]) for name, row in _core._gguf_formats().items()}
 
 
 class Layout(NamedTuple):

@@ -11,7 +11,6 @@
 from kernwright._support.names import missing as _missing
 from kernwright._support.typed import publish
 from kernwright.nn import (
-    _activation_gradients,
     _activations,
     _attention,
     _attention_backward,
@@ -37,7 +36,6 @@ from kernwright.nn import (
     _softmax,
     _spatial,
 )
-from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *
@@ -64,7 +62,6 @@ from kernwright.nn._softmax import *
 from kernwright.nn._spatial import *
 
 __all__ = [
-    *_activation_gradients.__all__,
     *_activations.__all__,
     *_attention.__all__,
     *_attention_backward.__all__,

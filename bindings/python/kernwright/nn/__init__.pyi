@@ -2,7 +2,6 @@
 
 from kernwright.nn import init as init
 from kernwright.nn import quant as quant
-from kernwright.nn._activation_gradients import *
 from kernwright.nn._activations import *
 from kernwright.nn._attention import *
 from kernwright.nn._attention_backward import *

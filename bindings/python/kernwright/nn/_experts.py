@@ -23,14 +23,11 @@ from kernwright._core import (
     _unpermute,
 )
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.nn._activations import Activation, product_activation
 
 __all__ = ["grouped_linear", "grouped_linear_backward", "permute", "route", "unpermute"]
 
 Scores = Literal["softmax", "sigmoid"]
-GroupActivation = Literal[
-    "relu", "relu2", "silu", "gelu", "gelu_tanh", "quick_gelu", "sigmoid", "hardswish"
-]
-_ACTIVATIONS = GroupActivation.__args__  # type: ignore[attr-defined]
 
 
 class Routes(NamedTuple):
@@ -52,13 +49,6 @@ class Permuted(NamedTuple):
     offsets: Array
     positions: Array
     sources: Array
-
-
-def activation_name(argument: str, value: Any) -> GroupActivation:
-    """A name that grouped_linear() takes; `argument` says for which argument."""
-    if value not in _ACTIVATIONS:
-        raise ArgumentError(f"{argument} is {value!r:.60}, and must be one of {_ACTIVATIONS}")
-    return value  # type: ignore[no-any-return]
 
 
 def route(
@@ -159,8 +149,8 @@ def grouped_linear(
     bias: Any = None,
     *,
     counts: Any = None,
-    activation: GroupActivation | None = None,
-    gate: GroupActivation | None = None,
+    activation: Activation | None = None,
+    gate: Activation | None = None,
     scale_a: Any = None,
     scale_b: Any = None,
     dtype: Any = None,
@@ -212,7 +202,7 @@ def grouped_linear(
     """
     for name, value in (("activation", activation), ("gate", gate)):
         if value is not None:
-            activation_name(name, value)
+            product_activation(name, value, grouped=True)
     shape = _shape(weights)
     experts = shape[0] if shape else None
     numbers, kind = _numbers("grouped_linear", offsets, counts, experts)

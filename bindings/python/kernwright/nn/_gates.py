@@ -131,10 +131,9 @@ def bias_activation(
 ) -> Array:
     """activation(x + bias) in one pass; `bias` of shape (x.shape[-1],), both of one dtype.
 
-    `activation`: relu, relu2, hardtanh, leaky_relu, elu, selu, sigmoid, log_sigmoid, tanh, silu,
-    gelu, gelu_tanh, quick_gelu, softplus, softsign, mish, hardswish or hardsigmoid. `a` and `b` are
-    the numbers that some take, in the order of their functions; elu takes alpha and 1. Raises
-    InvalidArgument when the bias does not fit, ArgumentError for an unknown name.
+    `activation` names a function of this module, or is "gelu_tanh". `a` and `b` are the numbers
+    that some take, in the order of their functions; elu takes alpha and 1. Raises InvalidArgument
+    when the bias does not fit, ArgumentError with a list of the names for an unknown one.
 
     >>> kw.nn.bias_activation(kw.asarray([[-2.0, 3.0]]), kw.ones(2), "relu").numpy()
     array([[0., 4.]], dtype=float32)

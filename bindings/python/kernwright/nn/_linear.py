@@ -14,14 +14,10 @@ from typing import Any, Literal
 
 from kernwright._core import Array, _gemm, _linear, _linear_into, _packed_linear
 from kernwright.errors import ArgumentError, InvalidArgument
+from kernwright.nn._activations import Activation, product_activation
 from kernwright.nn._packed_weight import PackedWeight
 
 __all__ = ["linear"]
-
-Activation = Literal[
-    "relu", "relu2", "silu", "gelu", "gelu_tanh", "quick_gelu", "sigmoid", "tanh", "mish"
-]
-_ACTIVATIONS = Activation.__args__  # type: ignore[attr-defined]
 
 
 def linear(
@@ -42,8 +38,8 @@ def linear(
     x has the shape (..., k), `weight` (n, k), `bias` (n,), `residual` (..., n); x is float16,
     bfloat16, float32 or float64, the others have its dtype. With `scale`, float32 with one number
     or n, `weight` is int8, float8_e4m3fn or float8_e5m2, as quantize_rows() makes it, and counts as
-    weight * scale[:, None]. `activation` names a function of this module: "relu", "relu2", "silu",
-    "gelu", "gelu_tanh", "quick_gelu", "sigmoid", "tanh", "mish".
+    weight * scale[:, None]. `activation` names a function of this module that takes x alone, as
+    "silu", "gelu" or "relu2", or is "gelu_tanh", the other form of gelu().
 
     With `gate`, such a name, n is even, the result has n / 2 columns, and only a bias goes with it:
     y = x @ weight.T + bias, then gate(y[..., : n / 2]) * y[..., n / 2:]. "silu" makes SwiGLU of two
@@ -73,8 +69,8 @@ def linear(
     >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()
     [[4.0, 4.0, 4.0, 4.0], [4.0, 4.0, 4.0, 4.0]]
     """
-    if activation is not None and activation not in _ACTIVATIONS:
-        raise ArgumentError(f"activation is {activation!r}, and must be one of {_ACTIVATIONS}")
+    if activation is not None:
+        product_activation("activation", activation)
     if gate is not None:
         if activation is not None or residual is not None or scale is not None or tune:
             raise ArgumentError(
@@ -129,8 +125,7 @@ def normed_linear(
 def _gated(
     x: Any, weight: Any, bias: Any, gate: str, precision: str | None, out: Array | None
 ) -> Array:
-    if gate not in _ACTIVATIONS:
-        raise ArgumentError(f"gate is {gate!r}, and must be one of {_ACTIVATIONS}")
+    product_activation("gate", gate)
     if not isinstance(x, Array) or not isinstance(weight, Array):
         what = ", ".join(type(value).__name__ for value in (x, weight))
         raise ArgumentError(f"a gated layer takes arrays of kernwright, not {what}")
@@ -145,10 +140,3 @@ def _gated(
     rows = x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
     result = _gemm(rows, weight.T, bias=bias, gate=gate, precision=precision)
     return result.reshape((*x.shape[:-1], result.shape[-1]))
-
-
-def activation_name(name: Any) -> str:
-    """A name that linear() takes as `activation`."""
-    if name not in _ACTIVATIONS:
-        raise ArgumentError(f"activation is one of {', '.join(_ACTIVATIONS)}, got {name!r:.60}")
-    return str(name)

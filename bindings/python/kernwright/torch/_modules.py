@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import kernwright as kw
-from kernwright.errors import InvalidArgument
+from kernwright.nn._activations import product_activation
 from kernwright.torch import _embedding, _gates, _linear, _loss, _norm, _rope, _softmax
 
 __all__ = [
@@ -244,7 +244,7 @@ class CrossEntropyLoss(nn.CrossEntropyLoss):
 class GatedMLP(nn.Module):
     """down(swiglu(gate_up(x))): one Linear makes gate and up, one kernel joins them.
 
-    `activation` is "silu", "gelu", "gelu_tanh", "relu" or "sigmoid".
+    `activation` is a name that kernwright.nn.linear() takes: "silu", "gelu", "gelu_tanh", ...
 
     >>> import torch, kernwright.torch as kt
     >>> kt.GatedMLP(8, 32)(torch.ones(2, 5, 8)).shape
@@ -261,10 +261,7 @@ class GatedMLP(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        known = ("silu", "gelu", "gelu_tanh", "relu", "sigmoid")
-        if activation not in known:
-            raise InvalidArgument(f"activation is one of {', '.join(known)}, got {activation!r}")
-        self.activation = activation
+        self.activation = product_activation("activation", activation)
         self.gate_up = nn.Linear(features, 2 * hidden, bias, device, dtype)
         self.down = nn.Linear(hidden, features, bias, device, dtype)
 

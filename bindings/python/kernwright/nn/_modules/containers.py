@@ -10,7 +10,7 @@ import kernwright
 from kernwright._core import Array
 from kernwright.errors import ArgumentError
 from kernwright.nn import _experts
-from kernwright.nn._experts import GroupActivation
+from kernwright.nn._activations import Activation, product_activation
 from kernwright.nn._modules import settings
 from kernwright.nn._modules.linear import Linear, seeds
 from kernwright.nn._modules.module import Module
@@ -81,14 +81,14 @@ class Experts(Module):
 
     def __init__(
         self, dim: int, hidden_dim: int, num_experts: int, num_experts_per_token: int, *,
-        activation: GroupActivation = "silu", dtype: Any = "bfloat16", seed: int | None = None,
+        activation: Activation = "silu", dtype: Any = "bfloat16", seed: int | None = None,
         device: Any = None, **route: Any,
     ) -> None:  # fmt: skip
         dim, hidden_dim = settings.extent(dim, "dim"), settings.extent(hidden_dim, "hidden_dim")
         num_experts = settings.extent(num_experts, "num_experts")
         taken = settings.extent(num_experts_per_token, "num_experts_per_token", most=num_experts)
         self.num_experts_per_token = taken
-        self.activation = _experts.activation_name("activation", activation)
+        self.activation = product_activation("activation", activation, grouped=True)
         self._route = _require_route(route, num_experts, taken, device)
         of_gate, of_up, of_down = seeds(seed, 3)
         options = {"dtype": dtype, "device": device}

@@ -9,6 +9,7 @@ import kernwright
 from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 from kernwright.nn import _embedding, _linear
+from kernwright.nn._activations import product_activation
 from kernwright.nn._modules import settings
 from kernwright.nn._modules.module import Module
 from kernwright.nn._packed_weight import PackedWeight
@@ -145,7 +146,7 @@ class MLP(Module):
         self, dim: int, hidden_dim: int, activation: str = "gelu", bias: bool = True, *,
         dtype: Any = None, seed: int | None = None, device: Any = None,
     ) -> None:  # fmt: skip
-        self.activation = _linear.activation_name(activation)
+        self.activation = product_activation("activation", activation)
         dim = settings.extent(dim, "dim", least=0)
         hidden_dim = settings.extent(hidden_dim, "hidden_dim", least=0)
         of_up, of_down = seeds(seed, 2)
@@ -168,7 +169,7 @@ class GatedMLP(Module):
         self, dim: int, hidden_dim: int, activation: str = "silu", bias: bool = False, *,
         dtype: Any = None, seed: int | None = None, device: Any = None,
     ) -> None:  # fmt: skip
-        self.activation = _linear.activation_name(activation)
+        self.activation = product_activation("activation", activation)
         dim = settings.extent(dim, "dim", least=0)
         hidden_dim = settings.extent(hidden_dim, "hidden_dim", least=0)
         of_gate, of_up, of_down = seeds(seed, 3)

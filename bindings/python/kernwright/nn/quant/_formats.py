@@ -23,20 +23,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 __all__ = ["dequantize", "formats", "quantize"]
 
 # Numbers and bytes of a block.
-_GGUF = {
-    "q4_0": (32, 18),
-    "q4_1": (32, 20),
-    "q5_0": (32, 22),
-    "q5_1": (32, 24),
-    "q8_0": (32, 34),
-    "q2_k": (256, 84),
-    "q3_k": (256, 110),
-    "q4_k": (256, 144),
-    "q5_k": (256, 176),
-    "q6_k": (256, 210),
-    "iq4_nl": (32, 18),
-    "iq4_xs": (256, 136),
-}
+_GGUF = {name: (numbers, size) for name, (numbers, size, *_) in _core._gguf_formats().items()}
 # The number of the format in the extension and the numbers of a block.
 _CODES = {"nf4": (0, 64), "fp4": (3, 64), "mxfp4": (1, 32), "nvfp4": (2, 16)}
 # Formats of bitsandbytes: codes count all numbers in turn, blocks have their largest magnitude.
@@ -78,9 +65,9 @@ def quantize(
 ) -> Any:
     """`x`, which is float16, bfloat16 or float32, in a format, as dequantize() takes it.
 
-    - "q4_0", "q4_1", "q5_0", "q5_1", "q8_0": as ggml's reference; "iq4_nl", "iq4_xs", "q2_k" to
-      "q6_k": scales from the extreme values of a group, without a search. uint8 of shape
-      (..., n / values * bytes): the last axis holds whole blocks, of 32 or 256 numbers.
+    - Formats of GGUF, as "q4_0" or "q4_k": as ggml's reference where it makes no search, else
+      scales from the extreme values of a group. uint8 of shape (..., n / values * bytes): the last
+      axis holds whole blocks, of 32 or 256 numbers.
     - "nf4", "fp4": (codes, absmax) of all numbers in turn, in blocks of `block` (64): a code is
       that of x / absmax. With ``double=True`` absmax is quantised too: (codes, absmax codes, table,
       absmax scales, offset), as bitsandbytes keeps them.

@@ -34,7 +34,7 @@ def pack(
 
     `blocks` is what dequantize() takes, of a matrix: formats() lists the formats.
 
-    - formats of GGUF, "q4_0" to "iq4_xs": blocks of shape (n, bytes of a row).
+    - formats of GGUF, as "q4_0" or "q4_k": blocks of shape (n, bytes of a row).
     - "gptq", "gptq_v2", "awq": (qweight, qzeros, scales), which hold the transposed weights, with
       groups of 32, 64 or 128 along k in their order; without zeros, (qweight, None, scales), a
       number is scale * (code - 8). The result's format is "int4". Of GPTQ a fourth may be g_idx,
