@@ -5,7 +5,6 @@
 #include "array/array.h"
 #include "core/stream.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -28,13 +27,6 @@ inline constexpr auto kGgufFormats = std::array{
 #include "kernels_src/formats/gguf_format.def"
 #undef KW_GGUF
 };
-static_assert(std::ranges::all_of(kGgufFormats,
-                                  [](const auto& row) {
-                                    return row.values % 32 == 0 && row.bytes > 0 && row.align > 0 &&
-                                           row.type > 0 && row.file_type > 0;
-                                  }),
-              "a row of gguf_format.def has seven columns");
-static_assert(kGgufFormats.size() <= 16, "keys of kernels have 4 bits for a format");
 /// Throws InvalidArgument with a list of the known ones.
 const GgufFormat& gguf_format(std::string_view name);
 

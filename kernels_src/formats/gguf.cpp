@@ -5,8 +5,18 @@
 #include "kernels_src/formats/gguf.cu.h"
 #include "kernels_src/operands.h"
 
+#include <algorithm>
+
 namespace kernwright::kernels {
 namespace {
+
+constexpr bool has_all_columns(const GgufFormat& row) {
+  return row.values % 32 == 0 && row.bytes > 0 && row.align > 0 && row.type > 0 &&
+         row.file_type > 0;
+}
+static_assert(std::ranges::all_of(kGgufFormats, has_all_columns),
+              "a row of gguf_format.def has seven columns");
+static_assert(kGgufFormats.size() <= 16, "keys of kernels have 4 bits for a format");
 
 const Family& gguf_family() {
   static const auto& made = *new Family("gguf.cu", text::gguf_cu);

@@ -19,7 +19,7 @@ namespace kernwright::kernels {
 /// Weights of n rows and k columns. Rows are cut into tiles of 16, k into blocks of 128 (the last
 /// ones are filled with zeros). include/packed/packed_weights.cuh tells a lane's share of them.
 struct PackedWeights {
-  PackedFormat format = PackedFormat::int4;
+  PackedFormat format{};
   std::int64_t n = 0, k = 0;
   std::int64_t group = 0;                  ///< numbers of a scale; of int4, nf4, fp4
   std::array<std::int64_t, 2> tile{1, 1};  ///< of fp8_block
@@ -47,7 +47,7 @@ enum class PackedSource : std::uint8_t { gptq, awq, other };
 /// Throws InvalidArgument with the shapes or dtypes that do not fit; CompileError, OutOfMemory,
 /// DriverError.
 struct PackCall {
-  PackedFormat format = PackedFormat::int4;
+  PackedFormat format{};
   PackedSource source = PackedSource::other;
   std::vector<Array> blocks{};
   std::int64_t n = 0, k = 0;

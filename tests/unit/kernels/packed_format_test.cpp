@@ -40,6 +40,10 @@ TEST_CASE("packed format: parts of a GGUF format hold the bytes of its blocks") 
     CHECK(all == 256 / gguf.values * gguf.bytes);
   }
   CHECK(count == kGgufFormats.size());
+  for (const GgufFormat& gguf : kGgufFormats) {
+    CAPTURE(gguf.name);
+    CHECK_NOTHROW(packed_format(gguf.name));
+  }
 }
 
 TEST_CASE("packed format: columns of a row agree") {

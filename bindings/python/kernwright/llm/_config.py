@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from kernwright._core import _activations
 from kernwright.llm._errors import ModelError
 
 __all__ = ["Config"]
@@ -156,9 +157,9 @@ class Config:
 
 
 _ACTIVATIONS = {
-    "silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "quick_gelu": "quick_gelu",
-    "relu": "relu", "relu2": "relu2",
+    "silu": "silu", "swish": "silu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    **{name: name for name, (products, _) in _activations().items() if products},
 }  # fmt: skip
 _GPT2_NAMES = {
     "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",

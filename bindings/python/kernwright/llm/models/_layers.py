@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import kernwright as kw
-from kernwright._core import Array
+from kernwright._core import Array, _gate
 from kernwright._core import _recordings as recordings
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
@@ -128,11 +128,10 @@ class Linear(Wide, Module):
     def gated(self, activation: str, x: Array, norm: Module | None = None) -> Array:
         """activation(first half) * second half of the product. Many rows take one kernel, and so
         may one row and its norm."""
-        if norm is not None and activation in _GATES and self._fits(norm, x):
+        if norm is not None and self._fits(norm, x):
             return self._product(x, norm, gate=activation)
         adapts = self._adapters is not None and self._adapters.is_wanted
-        known = activation == "gelu" or activation in _GATES
-        if adapts or not known or not isinstance(self.weight, Array) or x.shape[0] <= FEW_ROWS:
+        if adapts or not isinstance(self.weight, Array) or x.shape[0] <= FEW_ROWS:
             return gate(activation, self(x, norm))
         x = x if norm is None else norm(x)
         return kw.nn.linear(x, self.weight, self.bias, gate=activation)  # type: ignore[arg-type]
@@ -306,16 +305,9 @@ def normed(layer: Module, norm: Module, x: Array, *more: Any, **options: Any) ->
     return made
 
 
-_GATES = {"silu": kw.nn.swiglu, "gelu_tanh": kw.nn.geglu, "relu": kw.nn.reglu}
-
-
 def gate(activation: str, y: Array) -> Array:
     """activation(first half) * second half of the last axis."""
-    if activation == "gelu":
-        return kw.nn.geglu(y, approximate="none")
-    if activation not in _GATES:
-        raise ModelError(f"a gated layer has no activation {activation}; known are {list(_GATES)}")
-    return _GATES[activation](y)
+    return _gate(activation, y, None)
 
 
 class GatedMLP(Module):
