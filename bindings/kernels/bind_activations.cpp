@@ -76,13 +76,11 @@ Array dropout(py::handle x, double p, std::uint64_t seed, std::uint64_t offset,
       operand, [&](const Stream& on) { return kernels::dropout(operand, p, state, on); });
 }
 
-/// Each name, with whether products take it, and whether products of groups do.
+/// Each name, with products() of its row.
 py::dict activations() {
   py::dict made;
-  for (const kernels::ActivationTraits& row : kernels::kActivationTraits) {
-    made[py::str(row.name.data(), row.name.size())] =
-        py::make_tuple(is_product_activation(row, false), is_product_activation(row, true));
-  }
+  for (const kernels::ActivationTraits& row : kernels::kActivationTraits)
+    made[row.name.data()] = row.products();
   return made;
 }
 

@@ -12,16 +12,15 @@
 namespace kernwright::kernels {
 namespace {
 
-/// Throws ArgumentError unless `name` is a row that `fits`.
-template <typename Fits>
-Activation find_activation(std::string_view name, const char* what, const Fits& fits) {
+/// Throws ArgumentError unless `name` is a row that as many kinds of products take.
+Activation find_activation(std::string_view name, int products, const char* takers) {
   std::string known;
   for (const ActivationTraits& row : kActivationTraits) {
-    if (!fits(row)) continue;
+    if (row.products() < products) continue;
     if (row.name == name) return static_cast<Activation>(&row - kActivationTraits.data());
     known += format("{}{}", known.empty() ? "" : ", ", row.name);
   }
-  throw ArgumentError(format("\"{}\" is no activation{}; there are {}", name, what, known));
+  throw ArgumentError(format("\"{}\" is no activation{}; there are {}", name, takers, known));
 }
 
 const LazyKernel& activation_kernel(bool backward, Activation kind, ScalarType type, int width,
@@ -52,13 +51,11 @@ std::string activation_instance(const char* name, Activation kind, ScalarType ty
                 width, grid.packs_each, index_type(grid.wide));
 }
 
-Activation activation_from_name(std::string_view name) {
-  return find_activation(name, "", [](const auto&) { return true; });
-}
+Activation activation_from_name(std::string_view name) { return find_activation(name, 0, ""); }
 
 ActivationCall product_activation(std::string_view name, bool grouped) {
-  return {find_activation(name, grouped ? " of grouped products" : " of products",
-                          [&](const auto& row) { return is_product_activation(row, grouped); })};
+  return {grouped ? find_activation(name, 2, " of grouped products")
+                  : find_activation(name, 1, " of products")};
 }
 
 const char* activation_type(Activation kind, ScalarType type) noexcept {

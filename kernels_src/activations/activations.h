@@ -28,6 +28,9 @@ struct ActivationTraits {
   const char* tile_type = type;  ///< the struct for the accumulators of gemm.cu
   bool is_short = false;         ///< gemm.cu takes it: few instructions for each accumulator
   bool has_numbers = false;      ///< its `a` and `b` are the caller's: products do not take it
+
+  /// 0: products do not take it; 1: layers do; 2: products of groups do, too.
+  constexpr int products() const { return has_numbers ? 0 : is_short ? 2 : 1; }
 };
 
 inline constexpr auto kActivationTraits = std::array{
@@ -56,10 +59,6 @@ Activation activation_from_name(std::string_view name);
 /// The activation of a product, `grouped` or not. Throws ArgumentError, which lists the names, for
 /// one that such products do not take.
 ActivationCall product_activation(std::string_view name, bool grouped = false);
-/// Whether products take the activation: of groups, where gemm.cu must have it.
-constexpr bool is_product_activation(const ActivationTraits& row, bool grouped) {
-  return !row.has_numbers && (row.is_short || !grouped);
-}
 /// The struct of include/activations.cuh for elements of `type`.
 const char* activation_type(Activation kind, ScalarType type) noexcept;
 /// The key of "name<activation, element type, elements of a pack, packs of a thread, index>".

@@ -21,10 +21,8 @@ std::vector<Array> scale_operands(const py::tuple& scales) {
 /// Each name, with the numbers and bytes of a block, and the numbers of the format in files.
 py::dict gguf_formats() {
   py::dict made;
-  for (const kernels::GgufFormat& row : kernels::kGgufFormats) {
-    made[py::str(row.name.data(), row.name.size())] =
-        py::make_tuple(row.values, row.bytes, row.type, row.file_type);
-  }
+  for (const kernels::GgufFormat& row : kernels::kGgufFormats)
+    made[row.name.data()] = std::array{row.values, row.bytes, row.type, row.file_type};
   return made;
 }
 

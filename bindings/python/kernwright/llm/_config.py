@@ -159,7 +159,7 @@ class Config:
 _ACTIVATIONS = {
     "silu": "silu", "swish": "silu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
-    **{name: name for name, (products, _) in _activations().items() if products},
+    **{name: name for name, takers in _activations().items() if takers},
 }  # fmt: skip
 _GPT2_NAMES = {
     "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",

@@ -67,7 +67,7 @@ Activation = Literal[
     "relu", "relu2", "selu", "sigmoid", "log_sigmoid", "tanh", "silu", "gelu", "gelu_tanh",
     "quick_gelu", "softsign", "mish", "hardswish", "hardsigmoid",
 ]  # fmt: skip
-_KERNELS = _activations()  # by name, whether products take it, and whether those of groups do
+_KERNELS = _activations()  # by name, 1 if layers take it, 2 if products of groups do, too
 
 
 def gelu_kind(approximate: str) -> str:
@@ -80,7 +80,7 @@ def gelu_kind(approximate: str) -> str:
 
 def product_activation(argument: str, value: Any, grouped: bool = False) -> Any:
     """`value` if products take the activation of that name, or products of groups do."""
-    known = [name for name, takes in _KERNELS.items() if takes[grouped]]
+    known = [name for name, takers in _KERNELS.items() if takers > grouped]
     if value not in known:
         raise ArgumentError(f"{argument} is {value!r:.60}, and must be one of {', '.join(known)}")
     return value
