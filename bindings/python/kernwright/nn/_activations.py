@@ -82,7 +82,8 @@ def product_activation(argument: str, value: Any, grouped: bool = False) -> Any:
     """`value` if products take the activation of that name, or products of groups do."""
     known = [name for name, takers in _KERNELS.items() if takers > grouped]
     if value not in known:
-        raise ArgumentError(f"{argument} is {value!r:.60}, and must be one of {', '.join(known)}")
+        names = ", ".join(known)
+        raise ArgumentError(f"{argument} is {value!r:.60}, but {argument} is one of {names}")
     return value
 
 
