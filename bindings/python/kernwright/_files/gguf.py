@@ -32,7 +32,7 @@ _TYPES = {
     29: ("iq1_m", 256, 56), 30: ("bfloat16", 1, 2), 34: ("tq1_0", 256, 54),
     35: ("tq2_0", 256, 66), 39: ("mxfp4", 32, 17),
 }  # fmt: skip
-_TYPES |= {row[2]: (name, *row[:2]) for name, row in _core._gguf_formats().items()}
+_TYPES |= {row[2]: (name, row[0], row[1]) for name, row in _core._gguf_formats().items()}
 _NUMBERS = "BbHhIif?  Qqd"  # of metadata, by the number of the type
 _TEXT, _LIST = 8, 9
 _MOST_AXES = 4
