@@ -54,6 +54,26 @@ Bytes tiled(std::span<const std::byte> from, std::size_t bytes) {
   return made;
 }
 
+/// Where minima, maxima and divisors begin: the largest finite number, the lowest, and the smallest
+/// normal float. Otherwise the element stays. Unsigned integers have the bits of signed ones.
+void encode_bound(ScalarType dtype, std::uint64_t which, std::byte* to) {
+  const std::size_t size = scalar_size(dtype);
+  const bool is_lowest = which == 1;
+  if (which > 1) {
+    if (which == 2) encode(dtype, std::numeric_limits<float>::min(), to);
+  } else if (is_floating(dtype) || is_complex(dtype)) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    encode(dtype, is_lowest ? -kInfinity : kInfinity, to);
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, to, std::min(size, sizeof bits));
+    --bits;
+    std::memcpy(to, &bits, std::min(size, sizeof bits));
+  } else {
+    std::memset(to, is_lowest ? 0 : 0xff, size);
+    to[size - 1] = std::byte{is_lowest ? std::uint8_t{0x80} : std::uint8_t{0x7f}};
+  }
+}
+
 /// Some of each kind: by chance for each element, or in turn for each `run` of them.
 Bytes mixed(const HostValue& given, std::span<const std::byte> earlier, std::uint64_t seed,
             std::size_t run) {
@@ -82,7 +102,9 @@ Bytes mixed(const HostValue& given, std::span<const std::byte> earlier, std::uin
       std::memcpy(element, &given.bytes[i * size], size);
     } else if (kind == kEarlier && (i + 1) * size <= earlier.size()) {
       std::memcpy(element, &earlier[i * size], size);
-    }  // else the random bytes
+    } else {
+      encode_bound(given.dtype, splitmix_at(~own, i / run) % 4, element);
+    }
   }
   return bytes;
 }

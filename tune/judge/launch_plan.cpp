@@ -61,10 +61,10 @@ std::vector<PlannedLaunch> further_launches(std::uint64_t seed, int small, int t
 
 std::vector<PlannedLaunch> first_launches(std::uint64_t seed, int timed,
                                           const std::vector<int>& others) {
-  std::vector<PlannedLaunch> plan(4);
+  std::vector<PlannedLaunch> plan(kFills);
   for (std::uint64_t i = 0; i < plan.size(); ++i) {
     PlannedLaunch& launch = plan[i];
-    launch.number = i % 2 == 0 ? timed : others[derived_seed(seed, 1300 + i) % others.size()];
+    launch.number = i % 4 != 1 ? timed : others[derived_seed(seed, 1300 + i) % others.size()];
     launch.input_seed = launch.setting.seed = derived_seed(seed, 1400 + i);
     launch.setting.fill = kTimedFills[i];
     launch.setting.schedule = derived_seed(seed, 1500 + i) + 1;

@@ -240,6 +240,7 @@ void finish_function(Program& program, const FunctionLowering& lowering, const L
     const ConstantValue& value = lowered.constants[i];
     info.constants.push_back({layout.constants[i], value.bytes, value.bits, value.in_shared});
   }
+  info.zeroed.push_back({kCarryOffset, kPredicateWidth, 0});
   for (const std::uint32_t reg : layout.live_at_entry) {
     info.zeroed.push_back({layout.registers[reg], lowered.register_bytes[reg], 0});
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <set>
 #include <span>
@@ -78,6 +79,28 @@ TEST_CASE("fill: mixed contents have numbers that kernels look for") {
     CHECK(has([](float v) { return v == 0 && std::signbit(v); }));
     CHECK(has([](float v) { return std::fpclassify(v) == FP_SUBNORMAL; }));
   }
+}
+
+TEST_CASE("fill: mixed contents have the bounds of their type") {
+  const auto has = [](const auto& given, auto wanted) {
+    const std::vector<std::byte> bytes = filled(Fill::mixed, given, {}, 3);
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof wanted) {
+      if (std::memcmp(&bytes[at], &wanted, sizeof wanted) == 0) return true;
+    }
+    return false;
+  };
+  using Floats = std::numeric_limits<float>;
+  const HostValue single = floats(std::vector<float>(2000, 42));
+  for (const float wanted : {Floats::max(), Floats::lowest(), Floats::min()}) {
+    CAPTURE(wanted);
+    CHECK(has(single, wanted));
+  }
+  const HostValue whole = HostValue::of(ScalarType::int32, std::vector<int>(2000, 42));
+  CHECK(has(whole, std::numeric_limits<int>::max()));
+  CHECK(has(whole, std::numeric_limits<int>::min()));
+  const HostValue half = HostValue::of(ScalarType::float16, std::vector<std::uint16_t>(2000));
+  CHECK(has(half, std::uint16_t{0x7bff}));
+  CHECK(has(half, std::uint16_t{0xfbff}));
 }
 
 TEST_CASE("fill: steps are clear beside the expected values, and the type holds them") {

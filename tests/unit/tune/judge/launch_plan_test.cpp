@@ -108,5 +108,5 @@ TEST_CASE("launch plan: first launches of modules have other orders and contents
     timed += each.number == 4 ? 1 : 0;
   }
   CHECK(fills.size() == plan.size());
-  CHECK(timed >= 2);
+  CHECK_MESSAGE(timed >= 6, "one order may happen to be right");
 }
