@@ -42,6 +42,8 @@ DUMPS += (
         (lambda: kw.cache.trim(limits=3), "limits", "limit"),
         (lambda: kw.synchronize(timout=1), "timout", "timeout"),
         (lambda: kw.zeros(3).astype("f4", copi=True), "copi", "copy"),
+        (lambda: kw.zeros(3).sum(dim=0), "dim", "axis"),
+        (lambda: kw.permute_dims(kw.zeros((2, 3)), dims=(1, 0)), "dims", "axes"),
     ],
 )
 def test_a_misspelled_keyword_names_the_nearest(call, wrong, nearest):

@@ -184,6 +184,10 @@ def test_clip_and_where():
         np.where(x > 0, np.arange(70, dtype="i2"), x),
     )
     assert kw.where(a > 0, 1, 2).dtype == np.int64
+    np.testing.assert_array_equal(kw.where(a > 0)[0].numpy(), np.where(x > 0)[0])
+    for given, missing in (((1,), "x2"), ((None, 1), "x1"), ((1, None), "x2")):
+        with pytest.raises(kw.ArgumentError, match=f"{missing} is missing"):
+            kw.where(a > 0, *given)
     assert kw.where(a > 0, kw.ones(70, "i4"), 2.5).dtype == np.float64
 
 

@@ -12,7 +12,7 @@ and arrays in host memory.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from kernwright._core import Array, _elementwise
 from kernwright.errors import ArgumentError
@@ -245,9 +245,24 @@ def subtract(x1: Any, x2: Any, /, out: Array | None = None) -> Array:
     return _elementwise("subtract", (x1, x2), out)
 
 
-def where(condition: Any, x1: Any, x2: Any, /, out: Array | None = None) -> Array:
-    """x1 where the condition is not 0, else x2; of the promoted type of x1 and x2.
+@overload
+def where(condition: Any, /) -> tuple[Array, ...]: ...
+
+
+@overload
+def where(condition: Any, x1: Any, x2: Any, /, out: Array | None = None) -> Array: ...
+
+
+def where(condition: Any, x1: Any = None, x2: Any = None, /, out: Array | None = None) -> Any:
+    """x1 where the condition is not 0, else x2; of the promoted type of x1 and x2. The condition
+    alone gives nonzero() of it.
 
     >>> kw.where(kw.asarray([True, False]), 1.0, kw.asarray([2.0, 3.0]))
     """
+    if x1 is None and x2 is None and out is None:
+        from kernwright._array.counting import nonzero  # sorting, which it needs, needs these
+
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise ArgumentError(f"kw.where(): x{1 if x1 is None else 2} is missing")
     return _elementwise("where", (condition, x1, x2), out)

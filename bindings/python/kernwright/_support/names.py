@@ -124,7 +124,10 @@ def _nearest(name: str, known: Iterable[str], others: Mapping[str, str]) -> str:
     there = [each for each in (*others, *known) if not each.startswith("_")]
     # Who mistypes a name rarely mistypes its first letter; others are names of another meaning.
     lower = {each.lower(): each for each in reversed(there) if each[0].lower() == name[0].lower()}
-    lower |= {each.lower(): each for each in reversed([*known]) if each.lower() in lower}
+    # A misspelled array is not Array, but adam_w is AdamW.
+    ours = [*known][::-1]
+    ours.sort(key=lambda each: each[0] == name[0] and "_" not in name)
+    lower |= {each.lower(): each for each in ours if each.lower() in lower}
     if len(name) == 3:  # one letter is a third of the name
         close = [each for each in lower if _differs_by_one(name.lower(), each)]
     else:

@@ -56,6 +56,7 @@ NAMESPACE = {
     "to_cpu": "x.numpy()",
     "get_array_module": "x.__array_namespace__()",
     "row_stack": "kw.vstack(arrays)",
+    "in1d": "kw.isin(x, y)",
     "r_": "kw.concatenate(arrays)",
     "c_": "kw.column_stack(arrays)",
     "mgrid": "kw.meshgrid(...)",
