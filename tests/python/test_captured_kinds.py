@@ -40,3 +40,21 @@ def test_functions_that_are_not_done_when_they_return():
     for f in (parts, later, both):
         with pytest.raises(kw.ArgumentError, match=rf"{f.__name__}\(\) is async or has a yield"):
             kw.captured(f)
+
+
+def test_another_place_between_packs_is_another_kind_of_call():
+    f = kw.captured(lambda x: x + 1)
+    base = kw.arange(40.0)
+    for first in (0, 4, 8) + (1, 5, 9):
+        assert f(base[first : first + 8]).tolist() == list(range(first + 1, first + 9))
+    assert len(f.graphs) == 2
+
+
+@pytest.mark.parametrize(("step", "stride"), [(-1, -4), (4, 16), (5, 4)])
+def test_the_graph_reads_views_in_their_layout_without_wide_gaps(step, stride):
+    strides, kept = [], []
+    f = kw.captured(lambda x: (strides.append(x.strides), x + 1)[1])
+    for n in range(3):
+        kept.append(kw.full(40, float(n))[::step])
+        assert f(kept[-1]).tolist() == [n + 1] * len(kept[-1])
+    assert strides[2] == (stride,) and strides[0] == kept[0].strides

@@ -381,6 +381,17 @@ def test_wrong_numbers_of_a_draft_are_named(options, error, message):
         llm.Draft(**options)
 
 
+def test_usual_numbers_of_drafts_and_their_limits():
+    usual = llm.Draft()
+    assert (usual.tokens, usual.shortest, usual.longest, usual.always) == (7, 1, 8, False)
+    assert [llm.Draft(kind).tokens for kind in ("jacobi", "mtp")] == [7, 1]
+    assert llm.Draft(model="folder").tokens == 4
+    assert llm.Draft(tokens=31, shortest=64, longest=64).tokens == 31
+    for wrong in ({"tokens": 32}, {"tokens": True}, {"shortest": 0}):
+        with pytest.raises((ArgumentError, InvalidArgument)):
+            llm.Draft(**wrong)
+
+
 def test_deterministic_engines_have_no_drafts():
     model = llm.load(random=TINY)
     with pytest.raises(InvalidArgument, match="leave draft or deterministic out"):

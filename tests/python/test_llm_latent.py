@@ -8,6 +8,7 @@ from model_files import fields_of, shapes_of, written
 import kernwright as kw
 from kernwright import llm
 from kernwright.llm._caches import CacheFormat
+from kernwright.llm.models.deepseek import merged
 
 PROMPTS = [[3, 5, 7, 9, 11, 13], [8, 1] * 17, [4]]
 OPTIONS = {"max_tokens": 6, "ignore_eos": True, "logprobs": 0}
@@ -156,3 +157,40 @@ def test_queries_and_keys_of_576_elements(packed):
             )
     with pytest.raises(kw.InvalidArgument, match="head_dim is at most 256"):
         kw.nn.attention(q[None], q[None], q[None])
+
+
+def test_yarn_scales_scores_by_mscale_squared(tmp_path):
+    rope = {
+        "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64,
+        "rope_theta": 10000.0,
+    }  # fmt: skip
+    made = []
+    for name, more in (
+        ("a", {"mscale": 0.7, "mscale_all_dim": 0.7}), ("b", {"attention_factor": 1.0})
+    ):  # fmt: skip
+        fields = {"dtype": "float32", "max_position_embeddings": 256}
+        source = written(tmp_path / name, "deepseek_v2", **fields, rope_parameters={**rope, **more})
+        made.append(llm.load(source))
+    for block in made[1].module.layers:
+        block.attention.q_up.weight *= (0.07 * np.log(4.0) + 1) ** 2
+    found, expected = (model.logits(PROMPTS[1]).numpy() for model in made)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_parts_of_the_keys_are_merged_by_their_sums():
+    none = -np.inf
+    new, earlier = kw.asarray([0.0, 3.0, 5.0, 1.0]), kw.asarray([0.0, 7.0, 9.0, 2.0])
+    new_sums, sums = kw.asarray([none, 0.0, none, -2001.0]), kw.asarray([none, none, 0.0, -2000.0])
+    found = merged(new, earlier, new_sums, sums).numpy()
+    np.testing.assert_allclose(found, [0, 3, 9, 2 - 1 / (1 + np.e)], rtol=1e-6)
+
+
+def test_groups_of_experts_are_those_of_one_method_alone(tmp_path):
+    def logits(method, groups):
+        fields = {"topk_method": method, "n_group": groups, "topk_group": 1}
+        source = written(tmp_path / f"{method}{groups}", "deepseek_v2", dtype="float32", **fields)
+        return llm.load(source).logits(PROMPTS[1]).numpy()
+
+    plain = logits("greedy", 1)
+    assert (logits("greedy", 2) == plain).all()
+    assert (logits("group_limited_greedy", 2) != plain).any()

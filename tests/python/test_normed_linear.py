@@ -6,6 +6,7 @@ from hopper import HOPPER, run_at_9_0, simulated_elsewhere
 
 import kernwright as kw
 from kernwright import _core
+from kernwright.llm.models._layers import Linear, RMSNorm
 from kernwright.nn import quant
 from kernwright.nn._linear import normed_linear
 
@@ -124,6 +125,13 @@ def test_norm_in_front_of_a_product_and_gate_behind(case):
     if fused:  # the same bits as the same kernel without the gate, and that of the gate
         apart = kw.nn.swiglu(normed_linear(x, norm, EPS, weight, bias, scale=scale))
         assert np.array_equal(apart.view("uint8").numpy(), made.view("uint8").numpy())
+
+
+def test_a_layer_norms_apart_where_dtypes_differ():
+    layer, norm = Linear(1024, 24), RMSNorm(1024, EPS)
+    layer.weight, norm.weight = drawn((24, 1024), 1, "float32"), drawn(1024, 3, "float16")
+    x = drawn((1, 1024), 2, "float32")
+    assert np.array_equal(layer(x, norm).numpy(), layer(norm(x)).numpy())
 
 
 def test_rows_that_are_planned_together_have_the_bits_of_two_kernels():

@@ -62,9 +62,16 @@ def test_periods_quantiles_and_rates():
     assert found.latency("tick", 1) == 250
     assert found.latency("tick", 0.9) == 100
     assert found.rate("tick") == pytest.approx(10 / 9100 * 1e6)
-    assert plan([], sms=1).end == 0 and plan([], sms=1).rate("tick") == 0
+    nothing = plan([], sms=1)
+    assert (nothing.end, nothing.busy, nothing.rate("tick")) == (0, 0, 0)
     assert repr(found) == "<Plan: 11 tasks in 9100 us, 13.7 % busy>"
     assert kw.schedule.plan([ticks], sms=1).tasks[3].submitted == 3000
+
+
+def test_the_next_kernel_waits_for_all_blocks_of_the_one_before():
+    other = Planned("other", [(1, 5.0)])
+    task = Planned("task", [(2, 10.0), (1, 1.0)])  # its blocks run from 0 to 10 and from 5 to 15
+    assert plan([other, task], sms=2).latency("task") == 16
 
 
 def test_all_that_is_held_begins_at_once():

@@ -8,7 +8,9 @@ import pytest
 from serving import TINY, WritingEngine, serving
 
 from kernwright import llm
+from kernwright.serve.http.errors import ApiError
 from kernwright.serve.http.limits import Limits
+from kernwright.serve.texts.messages import _variables
 
 CHAT, COMPLETE, RESPOND = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 HI = [{"role": "user", "content": "Hi"}]
@@ -410,3 +412,13 @@ def test_logprobs_of_a_prompt(client, engine):
     assert [list(each) for each in alone["prompt_logprobs"][1:]] == [[str(t)] for t in tokens[1:]]
     chat = client.post(CHAT, {**RIGHT[CHAT], "max_tokens": 1, "prompt_logprobs": 1})[1]
     assert len(chat["prompt_logprobs"]) == chat["usage"]["prompt_tokens"]
+
+
+def test_a_variable_of_the_template_goes_before_the_effort():
+    assert _variables({"reasoning_effort": "low"}, "high") == {"reasoning_effort": "low"}
+    assert _variables(None, "high") == {"reasoning_effort": "high"} and _variables(None, None) == {}
+
+
+def test_seconds_to_wait_are_whole_and_enough():
+    for seconds, said in ((0.2, "1"), (1.2, "2"), (3.0, "3")):
+        assert ApiError(429, "", retry_after=seconds).headers() == {"Retry-After": said}
