@@ -40,6 +40,14 @@ TINY = {
 }  # fmt: skip
 
 
+class Wide(Summing):
+    """It has rows of logits for tokens that nobody wrote, and these are the highest."""
+
+    def __call__(self, step):
+        logits = super().__call__(step)
+        return kw.concat([logits, kw.full((logits.shape[0], 3), 99.0)], axis=1)
+
+
 class Wrong(Summing):
     """Its tokens are right where the sum of a text is a multiple of four."""
 
@@ -171,6 +179,21 @@ def test_tokens_that_the_draft_model_does_not_know_are_no_harm():
     made = engine.run(prompts, Sampling(max_tokens=20))
     assert tokens_of(made) == [[expected(prompt, 20)] for prompt in prompts]
     assert all(each.drafted > 0 for (each,) in made)
+
+
+def test_drafts_are_drawn_by_the_sampling_of_their_text():
+    engine = make_drafted(Summing(SPREAD), drafter=drafter_of(Summing(SPREAD)))
+    for bounds in ({"min_p": 0.3}, {"top_p": 0.5}, {"top_k": 2}):
+        sampling = Sampling(max_tokens=16, temperature=4.0, seed=1, **bounds)
+        ((made,),) = engine.run(prompts_of(8, 1), sampling)
+        assert made.accepted == made.drafted > 0
+
+
+def test_rows_of_logits_beyond_the_vocabulary_are_no_drafts():
+    engine = make_drafted(drafter=drafter_of(Wide(), vocabulary=VOCABULARY + 3))
+    ((made,),) = engine.run(prompts_of(8, 1), Sampling(max_tokens=8))
+    assert made.tokens == expected(prompts_of(8, 1)[0], 8)
+    assert made.accepted == made.drafted > 0
 
 
 def test_drafts_that_do_not_pay_are_left_out_and_the_draft_model_rests(sim):

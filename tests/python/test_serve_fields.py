@@ -8,9 +8,9 @@ import pytest
 from serving import TINY, WritingEngine, serving
 
 from kernwright import llm
-from kernwright.serve.http.errors import ApiError
+from kernwright.serve.http.errors import ApiError, renamed
 from kernwright.serve.http.limits import Limits
-from kernwright.serve.texts.messages import _variables
+from kernwright.serve.texts.messages import _calls, _variables
 
 CHAT, COMPLETE, RESPOND = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 HI = [{"role": "user", "content": "Hi"}]
@@ -422,3 +422,15 @@ def test_a_variable_of_the_template_goes_before_the_effort():
 def test_seconds_to_wait_are_whole_and_enough():
     for seconds, said in ((0.2, "1"), (1.2, "2"), (3.0, "3")):
         assert ApiError(429, "", retry_after=seconds).headers() == {"Retry-After": said}
+
+
+def test_the_first_rule_alone_renames_a_field():
+    with pytest.raises(ApiError) as raised, renamed({r"^a\b": "b", r"^b\b": "c"}):
+        raise ApiError(400, "a[2] is wrong", param="a[2]")
+    assert (raised.value.param, raised.value.message) == ("b[2]", "b[2] is wrong")
+
+
+def test_arguments_of_calls_are_objects_or_stay_texts():
+    for text, made in (('{"a": 1}', {"a": 1}), ("", {}), ("[1]", "[1]"), ("{a", "{a")):
+        (call,) = _calls([{"id": "x", "function": {"name": "f", "arguments": text}}], "calls")
+        assert call == {"id": "x", "function": {"name": "f", "arguments": made}}

@@ -85,6 +85,7 @@ WRONG = [
     (CHAT, {"tools": [{"type": "function"}]}, 400, "tools[0]", ""),
     (CHAT, {"tools": [{"type": "function", "function": {"name": ""}}]}, 400,
      "tools[0].function.name", ""),
+    (CHAT, {"tools": TOOLS * 2}, 400, "tools[1].function.name", "'add' for the second time"),
     (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "needs tools"),
     (CHAT, {"tool_choice": "any", "tools": TOOLS}, 400, "tool_choice", "got 'any'"),
     (CHAT, {"tool_choice": {"type": "function"}, "tools": TOOLS}, 400, "tool_choice", "got {"),
