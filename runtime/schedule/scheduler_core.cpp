@@ -14,7 +14,8 @@
 namespace kernwright::schedule {
 namespace {
 
-constexpr std::size_t kManyTasks = 16;
+constexpr std::size_t kManyTasks = 16;                      ///< not over
+constexpr Time kBusy = std::chrono::milliseconds(2);        ///< after many tasks in a row
 constexpr std::size_t kLanesOfClass[kClasses] = {3, 2, 2};  ///< below the 8 queues of a device
 constexpr StreamPriority kPriorities[kClasses] = {StreamPriority::high, StreamPriority::medium,
                                                   StreamPriority::low};
@@ -124,7 +125,7 @@ void SchedulerCore::leave_tenant(Task& task) noexcept {
   if (task.spec_.model.empty() && task.spec_.share) tenants_.erase(tenant.name());
 }
 
-std::optional<Event> SchedulerCore::mark_behind(const Stream& behind) {
+std::optional<Event> SchedulerCore::mark_behind(const Stream& behind, Time now) {
   if (behind && &behind.device() != &device) {
     throw InvalidArgument(format("{} is of another device than the scheduler's, {}",
                                  behind.identify(), device.identify()));
@@ -133,8 +134,12 @@ std::optional<Event> SchedulerCore::mark_behind(const Stream& behind) {
     refuse_in_capture(device, behind.handle(), "a submission behind the work",
                       "submit after the capture");
   }
-  if (device.driver().cuStreamQuery(behind.handle()) == CUDA_SUCCESS) return std::nullopt;
-  Event event = take_event();
+  // Beside much work the question takes longer than the mark, which delays the task's beginning.
+  if (now >= busy_until_.load(std::memory_order_relaxed) &&
+      device.driver().cuStreamQuery(behind.handle()) == CUDA_SUCCESS) {
+    return std::nullopt;
+  }
+  Event event = take_event(false);
   event.record(behind);
   return event;
 }
@@ -325,17 +330,16 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
   spec.check();
   const ContextGuard guard(device);  // one for all calls below
   for (const TaskPointer& before : spec.after) require_member(*before, "after=");
-  std::optional<Event> ready = mark_behind(behind);
+  Time now = clock->now();  // one reading for all changes until the task begins
+  std::optional<Event> ready = mark_behind(behind, now);
   const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
-  const auto task = std::make_shared<Task>(id, std::move(spec), std::move(work), clock->now());
+  const auto task = std::make_shared<Task>(id, std::move(spec), std::move(work), now);
   task->core_ = this;
   Over over;
   Lock lock(mutex_);
   if (options.background && !has_watcher_) start_threads();
-  // Others may be done that the watching thread has not seen: it looks in seldom, and leaves that
-  // to a thread that submits many.
+  // The watching thread looks in seldom, and leaves ends of tasks to a thread that submits many.
   const bool is_short = !has_room(task->qos()) || !budget_.fits(task->spec_.request());
-  Time now = task->submitted();  // one reading for all changes until the task begins
   if (options.background && (is_short || (live_.size() > kManyTasks && !looked_lately()))) {
     lock.unlock();
     reap(is_short);
@@ -363,6 +367,7 @@ TaskPointer SchedulerCore::submit(TaskSpec spec, std::shared_ptr<Work> work, con
     tenants_.insert_or_assign(task->tenant_->name(), task->tenant_);
   }
   live_.emplace(id, task);
+  if (options.background && live_.size() > kManyTasks) busy_until_ = now + kBusy;
   ++classes_[ordinal(task->spec_.qos)].submitted;
   if (task->tenant_->live++ == 0) wake_tenant(task->tenant_);
   try {

@@ -47,7 +47,8 @@ class SchedulerCore final : public SchedulerReport,
   void forget(Pacer::Number number) noexcept;
   /// Measures launches that are done. True when there was one.
   bool measure(bool waits = false);
-  Event take_event();
+  /// One with `timing`, or a mark that costs less.
+  Event take_event(bool timing = true);
 
   // scheduler_wait.cpp
   bool wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout, WaitBy by);
@@ -91,7 +92,7 @@ class SchedulerCore final : public SchedulerReport,
   bool enqueue(const TaskPointer& task, Over& over, Time now);
   void line_up(const TaskPointer& task, Time now);
   void link(const TaskPointer& task);
-  std::optional<Event> mark_behind(const Stream& behind);
+  std::optional<Event> mark_behind(const Stream& behind, Time now);
   bool may_run_inline(const Task& task) const;
   void wake_tenant(const std::shared_ptr<Tenant>& tenant) noexcept;
   /// The next task of the class (of any without one), admitted; null when none may begin.
@@ -110,9 +111,9 @@ class SchedulerCore final : public SchedulerReport,
   void settle(Over& over) noexcept;
   void settle_left(Lock& lock) noexcept;
   void keep_event(std::optional<Event>& event) noexcept;
-  std::exception_ptr ask(const TaskPointer& task, bool& is_done) noexcept;
   void collect(const Lane& lane, Ended& ended);
   void charge(Ended& ended);
+  void charge_many(Ended& ended);
   void end(const TaskPointer& task, const std::exception_ptr& found, Over& over) noexcept;
   void end_after_failure(const TaskPointer& task) noexcept;
   /// Wakes the threads that may go on, except those that begin tasks of the class `but`.

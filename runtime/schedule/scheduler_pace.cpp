@@ -10,16 +10,17 @@
 
 namespace kernwright::schedule {
 
-Event SchedulerCore::take_event() {
+Event SchedulerCore::take_event(bool timing) {
   {
     const Lock lock(mutex_);
-    if (!events_.empty()) {
-      Event event = std::move(events_.back());
-      events_.pop_back();
+    std::vector<Event>& events = timing ? events_ : marks_;
+    if (!events.empty()) {
+      Event event = std::move(events.back());
+      events.pop_back();
       return event;
     }
   }
-  return Event(device);
+  return Event(device, timing);
 }
 
 /// A launch that waits: ends of tasks are seen at once meanwhile.

@@ -192,7 +192,9 @@ void SchedulerCore::release_next(Task& task, bool failed, Over& over) noexcept {
 /// Events are used again; without memory for that they end.
 void SchedulerCore::keep_event(std::optional<Event>& event) noexcept {
   try {
-    if (event && !device.lost()) events_.push_back(std::move(*event));
+    if (event && !device.lost()) {
+      (event->timing() ? events_ : marks_).push_back(std::move(*event));
+    }
   } catch (const std::bad_alloc&) {}
   event.reset();
 }

@@ -68,9 +68,11 @@ class SchedulerState {
   std::map<std::string, std::shared_ptr<ModelContent>, std::less<>> contents_;  ///< by model
   std::array<std::shared_ptr<EvictionGroup>, kClasses> groups_;  ///< of tasks without memory=
   std::vector<Lane> lanes_;
-  std::vector<Event> events_;             ///< for reuse
-  std::optional<Event> last_launch_end_;  ///< guarded by `measuring_`
-  std::optional<Event> last_end_;         ///< guarded by `reaping_`: the latest end of a task
+  std::vector<Event> events_;              ///< for reuse
+  std::vector<Event> marks_;               ///< the same without timing
+  std::atomic<Time> busy_until_{Time(0)};  ///< many tasks come in a row; not guarded
+  std::optional<Event> last_launch_end_;   ///< guarded by `measuring_`
+  std::optional<Event> last_end_;          ///< guarded by `reaping_`: the latest end of a task
   std::array<std::size_t, kClasses> running_{};
   std::array<std::size_t, kClasses> blocked_{};  ///< running tasks that wait in the work
   std::array<ClassStats, kClasses> classes_{};

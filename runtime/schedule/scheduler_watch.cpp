@@ -11,8 +11,8 @@
 namespace kernwright::schedule {
 namespace {
 
-constexpr std::size_t kFewTasks = 2;
-constexpr std::chrono::microseconds kFresh(400);  ///< the age of a look that spares another one
+constexpr std::size_t kFewTasks = 2, kManyEnds = 8;
+constexpr std::chrono::microseconds kFresh(900);  ///< the age of a look that spares another one
 
 /// Without memory for the names of those that ended they are asked again later.
 bool reap_safely(SchedulerCore& core) noexcept {
@@ -56,17 +56,40 @@ void SchedulerCore::charge(Ended& ended) {
   }
 }
 
-/// Asks the driver whether the work of the task is done. Returns its error, if it has one.
-std::exception_ptr SchedulerCore::ask(const TaskPointer& task, bool& is_done) noexcept {
-  try {
-    is_done = task->end_->done();
-    return nullptr;
-  } catch (...) {
-    const std::exception_ptr failure = std::current_exception();
-    end_after_failure(task);
-    is_done = true;
-    return failure;
+/// The same for many tasks with half of the questions, which take microseconds: each has the time
+/// from its own beginning, or from the end in front of it on its stream. All are charged less where
+/// that is more than the time since the last end, because several streams ran at once.
+void SchedulerCore::charge_many(Ended& ended) {
+  std::vector<const Event*> ends(lanes_.size());  // of each lane, the last one
+  std::optional<Event> reference = last_end_;
+  std::vector<std::pair<Task*, double>> times;  // ms
+  double sum = 0, span = 0;
+  for (auto& [task, failure] : ended) {
+    if (failure != nullptr || task->is_paced_) continue;
+    const Event*& last = ends[task->lane_];
+    if (!reference) reference = task->begin_;
+    const Event* const begin = task->begin_ ? &*task->begin_ : last;
+    last = &*task->end_;
+    if (begin == nullptr && !reference) continue;
+    try {
+      times.emplace_back(task.get(), last->elapsed_ms(begin != nullptr ? *begin : *reference));
+      sum += times.back().second;
+    } catch (...) {
+      failure = std::current_exception();
+    }
   }
+  for (const Event* const end : ends) {
+    if (end == nullptr || !reference) continue;
+    try {
+      const double time = end->elapsed_ms(*reference);
+      if (time > span || !last_end_) last_end_ = *end;
+      span = std::max(span, time);
+    } catch (const std::exception&) {  // the next call of the driver tells
+      return;
+    }
+  }
+  const double part = sum > span ? span / sum : 1;
+  for (const auto& [task, time] : times) task->device_ = from_seconds(time * part / 1e3);
 }
 
 /// At most so many of the oldest tasks of a lane.
@@ -82,9 +105,13 @@ void SchedulerCore::collect(const Lane& lane, Ended& ended) {
   constexpr std::size_t kMost = 1024;  // others wait for the ends, and more tasks may come
   std::vector<TaskPointer> tasks = oldest_tasks(lane, 1);
   if (tasks.empty()) return;
-  bool is_done = false;
-  const std::exception_ptr failure = ask(tasks.front(), is_done);
-  if (!is_done) return;
+  std::exception_ptr failure;
+  try {
+    if (!tasks.front()->end_->done()) return;
+  } catch (...) {
+    failure = std::current_exception();
+    end_after_failure(tasks.front());
+  }
   ended.emplace_back(tasks.front(), failure);
   if (failure != nullptr) return;
   const auto is_over = [](const TaskPointer& task) {
@@ -115,7 +142,11 @@ bool SchedulerCore::reap(bool waits) {
     Ended ended;
     for (const Lane& lane : lanes_) collect(lane, ended);
     if (ended.empty()) return false;
-    charge(ended);
+    if (options.background && ended.size() >= kManyEnds) {
+      charge_many(ended);
+    } else {
+      charge(ended);
+    }
     measure(true);
     {
       const Lock lock(mutex_);

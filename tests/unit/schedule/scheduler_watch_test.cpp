@@ -84,6 +84,42 @@ TEST_CASE("scheduler watch: the context is set once for all questions") {
   CHECK(issued.count(TaskState::done) == 300);
 }
 
+TEST_CASE("scheduler watch: many ends together take one question about time a task") {
+  constexpr int kTasks = 30;
+  constexpr double kStep = 1.5e-3;  // seconds of the fake device from one mark to the next
+  Scheduler scheduler(fresh_device(), {.memory = 1000});
+  FakeDriver& driver = FakeDriver::get();
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 << 20);
+  std::vector<TaskPointer> tasks;
+  for (int i = 0; i < kTasks; ++i) tasks.push_back(scheduler.submit({}, nothing()));
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1, 1 << 30);
+  scheduler.drain();
+  CHECK(driver.calls("cuEventElapsedTime") <= kTasks + kLanes);
+  Time sum(0);
+  for (const TaskPointer& task : tasks) {
+    CHECK(scheduler.stats(task).device > Time(0));
+    sum += scheduler.stats(task).device;
+  }
+  // Streams that run at once are not charged for more time than has passed.
+  const double passed = kStep * driver.calls("cuEventRecord");
+  CHECK(seconds(sum) <= passed);
+  CHECK(seconds(sum) > passed / 2);
+}
+
+TEST_CASE("scheduler watch: beside much work the stream in front is marked, not asked") {
+  Scheduler scheduler(fresh_device(), {.memory = 1000});
+  FakeDriver& driver = FakeDriver::get();
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 << 20);
+  for (int i = 0; i < 30; ++i) scheduler.submit({}, nothing());
+  CHECK(driver.calls("cuStreamQuery") < 20);
+  CHECK(driver.calls("cuStreamWaitEvent") > 10);
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1, 1 << 30);
+  scheduler.drain();
+  const int before = driver.calls("cuStreamQuery");
+  scheduler.submit({}, nothing());
+  CHECK(driver.calls("cuStreamQuery") == before + 1);
+}
+
 TEST_CASE("scheduler watch: a task that is not done keeps those behind it, and no others") {
   for (int asked = 1; asked < 5; ++asked) {
     CAPTURE(asked);
