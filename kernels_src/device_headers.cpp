@@ -60,8 +60,8 @@
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/posted.cuh.h"
 #include "kernels_src/include/product/cluster_sums.cuh.h"
+#include "kernels_src/include/product/custom_epilogue.cuh.h"
 #include "kernels_src/include/product/mbarrier.cuh.h"
-#include "kernels_src/include/product/own_epilogue.cuh.h"
 #include "kernels_src/include/product/product_boxes.cuh.h"
 #include "kernels_src/include/product/product_epilogue.cuh.h"
 #include "kernels_src/include/product/product_roles.cuh.h"
@@ -154,7 +154,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(order),
     KW_HEADER(ordered_scan),
     KW_HEADER(overlap),
-    KW_HEADER(own_epilogue),
+    KW_HEADER(custom_epilogue),
     KW_HEADER(packed_arrays),
     KW_HEADER(packed_codes),
     KW_HEADER(packed_columns),

@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(128)
   if (threadIdx.x == 0) {
     store_bytes(turned + place * (keys * dim), tile, keys * dim);
     commit_stores();
-    wait_for_reads_of_stores<0>();
+    wait_for_store_reads<0>();
   }
 }
 

@@ -51,7 +51,7 @@ __device__ __forceinline__ void add_sums(const Shared<Config>& shared, const Att
     parity ^= 1;
     wait_for_turn(count, turn);
     send_sums(to, from, Config::kSums * 4, turn > 0);
-    wait_for_reads_of_stores<0>();
+    wait_for_store_reads<0>();
     shared.sums_empty[set].arrive();
     let_next_block_add(count);
   });

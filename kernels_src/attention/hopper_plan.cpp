@@ -10,7 +10,7 @@
 
 namespace kernwright::kernels {
 
-std::int64_t multiprocessors_of(const PreparedAttention& made) {
+std::int64_t multiprocessor_count(const PreparedAttention& made) {
   return made.q.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
@@ -70,7 +70,7 @@ int choose_tile_keys(const PreparedAttention& made, std::int64_t rows) {
   if (call.right >= 0 || call.left >= 0) return call.keys >= 8192 ? 176 : 128;
   const std::int64_t parts =
       std::int64_t{call.batches} * call.heads * ceil_div(rows, 2 * kHopperGroupRows);
-  const bool many = parts >= multiprocessors_of(made);
+  const bool many = parts >= multiprocessor_count(made);
   if (many && call.keys < 8192) return call.keys >= 2048 ? 160 : 128;
   return call.keys > 1024 ? 176 : 128;
 }
@@ -80,7 +80,7 @@ void share_out(const PreparedAttention& made, const AttentionOptions& options, s
                HopperAttentionTile& tile) {
   const AttentionCall& call = made.call;
   const std::int64_t heads = all_heads(made);
-  const std::int64_t multiprocessors = multiprocessors_of(made);
+  const std::int64_t multiprocessors = multiprocessor_count(made);
   const std::int64_t steps = ceil_div(call.keys, tile.keys);
   const bool splits = options.splits != 1 && !options.q_starts && !options.q_lengths;
   HopperAttentionTile best = tile;
@@ -118,7 +118,7 @@ std::int64_t head_section(const PreparedAttention& made, std::int64_t row_tiles)
   const std::int64_t cached = std::max<std::int64_t>(1, kSectionBytes / bytes) * group;
   const bool alike = rows_are_alike(call);
   if (!alike && row_tiles >= kManyRowTiles) return cached;
-  const std::int64_t wave = multiprocessors_of(made);
+  const std::int64_t wave = multiprocessor_count(made);
   // Unequal rows take two waves: their shares balance each other. If two waves are whole heads,
   // each head follows the one before: a block has its first and last rows in turn.
   const std::int64_t parts = all_heads(made) * row_tiles;
@@ -209,7 +209,7 @@ CUtensorMap result_map(const Array& out, const AttentionCall& call, bool packed)
 LaunchConfig hopper_config(const PreparedAttention& made, const HopperAttentionTile& tile,
                            const HopperAttentionRoom& room, const HopperPlan& plan,
                            const Stream& on) {
-  const std::int64_t blocks = std::min<std::int64_t>(plan.tiles, multiprocessors_of(made));
+  const std::int64_t blocks = std::min<std::int64_t>(plan.tiles, multiprocessor_count(made));
   return {.grid = {static_cast<std::uint32_t>(blocks)},
           .block = {static_cast<std::uint32_t>(tile.threads())},
           .shared_bytes = static_cast<std::uint32_t>(hopper_shared_bytes(made, tile, room)),
@@ -228,7 +228,7 @@ HopperPlan plan_hopper(const PreparedAttention& made, const HopperAttentionTile&
   plan.section = static_cast<std::int32_t>(std::min(heads, head_section(made, plan.row_tiles)));
   const std::int64_t tiles = std::int64_t{plan.section} * plan.row_tiles;
   const std::int64_t last_section = (heads - 1) / plan.section;
-  const bool alternates = 2 * multiprocessors_of(made) % tiles != 0;
+  const bool alternates = 2 * multiprocessor_count(made) % tiles != 0;
   plan.rising = alternates ? static_cast<std::int32_t>((last_section + 1) % 2) : 2;
   plan.group = call.heads / call.kv_heads;
   const auto step = [](std::int64_t stride) { return stride != 0 ? 1 : 0; };

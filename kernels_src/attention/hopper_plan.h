@@ -19,7 +19,7 @@ struct HopperPlan {
   CUdeviceptr next;
 };
 
-std::int64_t multiprocessors_of(const PreparedAttention& made);
+std::int64_t multiprocessor_count(const PreparedAttention& made);
 /// `Extras` of attention_group.cuh.
 int hopper_extras(const AttentionCall& call);
 /// Whether sequences may have other lengths than the arrays.

@@ -95,7 +95,7 @@ bool compare_exactly(const OperationInfo& operation, const ScalarType* types) {
 ScalarType result_type(const OperationInfo& operation, ScalarType type) {
   if (operation.result == Info::Result::BOOL) return ScalarType::boolean;
   if (operation.result == Info::Result::BYTE) return ScalarType::uint8;
-  return operation.result == Info::Result::PART ? real_type_of(type) : type;
+  return operation.result == Info::Result::PART ? real_part_type(type) : type;
 }
 
 /// The types of a number and of the integer that scales it.

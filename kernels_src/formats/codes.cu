@@ -32,7 +32,7 @@ struct NestedScale {
 /// 2 to the power of (byte - 127); 255 is NaN.
 struct PowerScale {
   const UInt8* exponents;
-  __device__ float scale_at(UInt64 block) const { return power_of_byte(exponents[block]); }
+  __device__ float scale_at(UInt64 block) const { return byte_power(exponents[block]); }
 };
 /// A float8_e4m3fn times one number for all.
 struct Float8Scale {
@@ -137,7 +137,7 @@ struct ToPowerScale {
       exponent = exponent < 0 ? 0 : exponent;
     }
     if (writes) exponents[block] = static_cast<UInt8>(exponent);
-    return power_of_byte(exponent);
+    return byte_power(exponent);
   }
 };
 /// The largest magnitude over 6, as float8_e4m3fn times the number for all.

@@ -12,7 +12,7 @@ constexpr int kThreads = 256;
 /// are of one row.
 template <typename Out, typename Finish, int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    finish_product(const float* sums, Out* __restrict__ out, const ProductEpilogueValues with,
+    finish_product(const float* sums, Out* __restrict__ out, const ProductEpilogueValues epilogue,
                    long long size, int columns, int parts) {
   pdl_launch_then_wait();
   const long long apart = static_cast<long long>(gridDim.x) * kThreads * kWidth;
@@ -27,18 +27,18 @@ __global__ void __launch_bounds__(kThreads)
     }
     const int row = static_cast<int>(at / columns), column = static_cast<int>(at % columns);
     const int rows = static_cast<int>(size / columns);
-    const Factors<Finish> of_row(with.row_scales, row, 0, rows);
+    const Factors<Finish> row_factors(epilogue.row_scales, row, 0, rows);
     Pack<Out, kWidth> result, added;
     if constexpr (Finish::kHasC) {
-      added = *reinterpret_cast<const Pack<Out, kWidth>*>(static_cast<const Out*>(with.c) + at);
+      added = *reinterpret_cast<const Pack<Out, kWidth>*>(static_cast<const Out*>(epilogue.c) + at);
     }
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
       const float c = Finish::kHasC ? to_compute(added.value[i]) : 0.0f;
-      const Biases bias = Finish::biases(with, column + i, columns);
-      const Factors<Finish> of_column(with.column_scales, column + i, 0, columns);
-      const float sum = scaled(total.value[i], of_row, 0, of_column, 0);
-      result.value[i] = ended_as<Out>(Finish::finish(with, sum, 0, bias, 0, c));
+      const Biases bias = Finish::biases(epilogue, column + i, columns);
+      const Factors<Finish> column_factors(epilogue.column_scales, column + i, 0, columns);
+      const float sum = scaled(total.value[i], row_factors, 0, column_factors, 0);
+      result.value[i] = ended_as<Out>(Finish::finish(epilogue, sum, 0, bias, 0, c));
     }
     *reinterpret_cast<Pack<Out, kWidth>*>(out + at) = result;
   }

@@ -5,12 +5,12 @@
 #include "base/format.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/formats/formats.h"
+#include "kernels_src/gemm/custom_epilogue.h"
 #include "kernels_src/gemm/fma/fma_gemm.h"
 #include "kernels_src/gemm/gemm_checks.h"
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
 #include "kernels_src/gemm/mma/mma_gemm.h"
-#include "kernels_src/gemm/own_epilogue.h"
 #include "kernels_src/gemm/wgmma_gemm.h"
 #include "kernels_src/matmul/matmul_batch.h"
 #include "kernels_src/matmul/plain_matmul.h"
@@ -84,7 +84,7 @@ Gemm in_bfloat16(const Gemm& gemm, const Stream& on) {
 }
 
 /// Splits of a plan for another kernel count, its tile does not.
-int splits_of(const GemmPlan& plan) {
+int split_count(const GemmPlan& plan) {
   if (const auto* wgmma = std::get_if<WgmmaPlan>(&plan)) return wgmma->splits;
   if (const auto* mma = std::get_if<MmaPlan>(&plan)) return mma->splits;
   if (const auto* fma = std::get_if<FmaPlan>(&plan)) return fma->splits;
@@ -96,13 +96,13 @@ bool run_fast(const Gemm& gemm, const GemmEpilogue& ready, const Array& result, 
   if (std::holds_alternative<PlainPlan>(gemm.plan) || gemm.a.shape().back() == 0) return false;
   if (is_exact_gemm(gemm)) {
     const auto* const fma = std::get_if<FmaPlan>(&gemm.plan);
-    return run_fma(gemm, fma != nullptr ? *fma : FmaPlan{{}, splits_of(gemm.plan)}, ready, result,
+    return run_fma(gemm, fma != nullptr ? *fma : FmaPlan{{}, split_count(gemm.plan)}, ready, result,
                    on);
   }
   const auto* const wgmma = std::get_if<WgmmaPlan>(&gemm.plan);
   if (wgmma != nullptr && run_wgmma(gemm, *wgmma, ready, result, on)) return true;
   const auto* const mma = std::get_if<MmaPlan>(&gemm.plan);
-  const MmaPlan plan = mma != nullptr ? *mma : MmaPlan{{}, splits_of(gemm.plan)};
+  const MmaPlan plan = mma != nullptr ? *mma : MmaPlan{{}, split_count(gemm.plan)};
   const bool as_they_are =
       gemm.a.type() == gemm.b.type() && has_mma(gemm.a.device(), gemm.a.type());
   if (is_float8(gemm.a.type()) && !as_they_are)
@@ -174,7 +174,7 @@ bool fuses_gate(const Gemm& gemm) {
 
 Array Gemm::run(const Stream& stream) const {
   require_gemm(*this, gemm_result_type(*this));
-  require_own_epilogue(epilogue);
+  require_custom_epilogue(epilogue);
   return run_checked(*this, stream);
 }
 

@@ -8,33 +8,33 @@ using namespace kernwright;
 /// lines, a tile's part of k may be empty, and memory behind its end has elements of another group.
 template <typename Types, bool kRagged>
 struct Direct : Types {
-  using Of = typename Types::Of;
+  using TileType = typename Types::Tile;
   using Order = typename Types::Order;
   static constexpr int kBytesBeside = 0;
   static constexpr bool kLeavesOut = !kRagged;
   static constexpr bool kStays = kJustScales<typename Types::Finish> && Types::kStore != kDirect &&
                                  sizeof(typename Types::Out) == 2 &&
-                                 !kIsWhole<typename Types::In> && Of::kParts == 1 && !kRagged;
+                                 !kIsWhole<typename Types::In> && TileType::kParts == 1 && !kRagged;
   // Products of few columns take as long as what is between them: descriptors are made by one
   // addition each.
-  static constexpr bool kShort = Of::kWaves == 1 && Of::kColumns < 128;
+  static constexpr bool kShort = TileType::kWaves == 1 && TileType::kColumns < 128;
 
   __device__ __forceinline__ void load_beside(unsigned char*, int, int, Mbarrier&) const {}
 
   /// The consumer warpgroups zero the lines of a stage from `first` on, in all parts of the stage.
   __device__ __forceinline__ static void clear_lines(unsigned char* stage, int first,
                                                      const Multiplier& self) {
-    constexpr int kGroups = Of::kAlternates ? 1 : Of::kGroups;
-    const int group = Of::kAlternates ? 0 : self.group;
+    constexpr int kGroups = TileType::kAlternates ? 1 : TileType::kGroups;
+    const int group = TileType::kAlternates ? 0 : self.group;
     const int thread = (group * 4 + self.warp) * 32 + self.lane, units = (64 - first) * 8;
     for (int i = thread; i < units; i += kGroups * 128) {
 #pragma unroll
-      for (int part = 0; part < Of::kStageBytes / kPart; ++part) {
+      for (int part = 0; part < TileType::kStageBytes / kPart; ++part) {
         *reinterpret_cast<uint4*>(stage + part * kPart + first * kLine + i * 16) = uint4{};
       }
     }
     show_to_copies();  // and to products
-    const int barrier = Of::kAlternates ? 1 + self.group : 1;
+    const int barrier = TileType::kAlternates ? 1 + self.group : 1;
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kGroups * 128) : "memory");
   }
 
@@ -43,7 +43,8 @@ struct Direct : Types {
   __device__ __forceinline__ static void multiply_step(unsigned a, unsigned b, int adds) {
     AccumulatorProducts<typename Types::In>::template add<kColumns, kWave, Order::kA, Order::kB>(
         matrix_descriptor(a, kPart), matrix_descriptor(b, kPart), adds);
-    if constexpr (kWave + 1 < Of::kWaves) multiply_step<kColumns, kWave + 1>(a + kPart, b, adds);
+    if constexpr (kWave + 1 < TileType::kWaves)
+      multiply_step<kColumns, kWave + 1>(a + kPart, b, adds);
   }
 
   /// A stage's products of the tile's first kColumns, a and b its addresses.
@@ -53,12 +54,12 @@ struct Direct : Types {
     begin_products();
     if constexpr (kShort) {
       // The address of a cluster's block has the block's rank above the bits of a descriptor.
-      const unsigned long long of_a = matrix_descriptor(a, kPart),
-                               of_b = matrix_descriptor(b, kPart);
+      const unsigned long long descriptor_a = matrix_descriptor(a, kPart),
+                               descriptor_b = matrix_descriptor(b, kPart);
 #pragma unroll
       for (int k = 0; k < kLine / 32; ++k) {
         AccumulatorProducts<typename Types::In>::template add<kColumns, 0, Order::kA, Order::kB>(
-            further(of_a, k * kAlongA), further(of_b, k * kAlongB), adds || k > 0);
+            further(descriptor_a, k * kAlongA), further(descriptor_b, k * kAlongB), adds || k > 0);
       }
     } else {
 #pragma unroll
@@ -73,17 +74,18 @@ struct Direct : Types {
   /// warpgroup leaves out products outside: all of its rows, or all but the tile's first columns.
   __device__ __forceinline__ void multiply_tile(const Shared<Direct>& shared, const Part& part,
                                                 int /*column*/, const Multiplier& self,
-                                                Ring<Of::kStages>& ring,
+                                                Ring<TileType::kStages>& ring,
                                                 typename Types::Sums& sums) const {
     const int steps = part.steps;
-    constexpr bool kMayBeNarrow = kNarrow < Of::kColumns && !kRagged && !Types::Finish::kGated;
+    constexpr bool kMayBeNarrow =
+        kNarrow < TileType::kColumns && !kRagged && !Types::Finish::kGated;
     const bool some = kRagged || part.rows > 0;
     const bool narrow = kMayBeNarrow && part.columns <= kNarrow;
     const int group = kShort ? __shfl_sync(~0u, self.group, 0) : self.group;
-    const unsigned rows = Of::kAlternates ? 0 : group * Of::kGroupRows * kLine;
+    const unsigned rows = TileType::kAlternates ? 0 : group * TileType::kGroupRows * kLine;
     int previous = 0;
     // The products of two stages overlap, too.
-    constexpr int kUnroll = Of::kColumns * Of::kWaves <= 64 ? 2 : 1;
+    constexpr int kUnroll = TileType::kColumns * TileType::kWaves <= 64 ? 2 : 1;
 #pragma unroll kUnroll
     for (int step = 0; step < steps; ++step) {
       shared.full[ring.stage].wait(ring.parity);
@@ -93,31 +95,31 @@ struct Direct : Types {
       const unsigned a = shared_address(shared.a(ring.stage)) + rows;
       const unsigned b = shared_address(shared.b(ring.stage));
       if (narrow && some) {
-        multiply_stage<kMayBeNarrow ? kNarrow : Of::kColumns>(a, b, step > 0);
+        multiply_stage<kMayBeNarrow ? kNarrow : TileType::kColumns>(a, b, step > 0);
       } else if (some) {
-        multiply_stage<Of::kColumns>(a, b, step > 0);
+        multiply_stage<TileType::kColumns>(a, b, step > 0);
       }
       // The parity of a stage tells two rounds apart, no more: the next tile's come after this
       // one's.
-      if (Of::kAlternates && step + 1 == steps && self.lane == 0) {
+      if (TileType::kAlternates && step + 1 == steps && self.lane == 0) {
         shared.order[self.group ^ 1].arrive();
       }
       wait_for_products<1>();
-      if (step > 0) give_back<Of::kCluster>(shared.empty[previous], self.lane);
+      if (step > 0) give_back<TileType::kCluster>(shared.empty[previous], self.lane);
       previous = ring.stage;
       ring.advance();
     }
     wait_for_products<0>();
     if constexpr (!kStays) read_waves(sums);
     if (!kRagged || steps > 0) {
-      give_back<Of::kCluster>(shared.empty[previous], self.lane);
+      give_back<TileType::kCluster>(shared.empty[previous], self.lane);
       return;
     }
-    if (Of::kAlternates && self.lane == 0) shared.order[self.group ^ 1].arrive();
+    if (TileType::kAlternates && self.lane == 0) shared.order[self.group ^ 1].arrive();
 #pragma unroll
-    for (int wave = 0; wave < Of::kWaves; ++wave) {
+    for (int wave = 0; wave < TileType::kWaves; ++wave) {
 #pragma unroll
-      for (int i = 0; i < Of::kSums; ++i) sums[wave][i] = 0;
+      for (int i = 0; i < TileType::kSums; ++i) sums[wave][i] = 0;
     }
   }
 };
@@ -125,17 +127,17 @@ struct Direct : Types {
 /// See run_product(). Operands of 16 bits may have either dimension dense, narrower ones a dense k.
 /// Given: a Problem, or Grouped<Problem> or GroupedInside<Problem>, whose table follows in shared
 /// memory.
-template <typename In, typename Out, typename Of, typename Order, Store kStore, typename Finish,
-          typename Given = Problem>
-__global__ void __launch_bounds__(Of::kThreads, 1)
+template <typename In, typename Out, typename TileType, typename Order, Store kStore,
+          typename Finish, typename Given = Problem>
+__global__ void __launch_bounds__(TileType::kThreads, 1)
     gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
          const __grid_constant__ EdgeMaps edges, const __grid_constant__ TensorMap map_out,
-         void* out, const ProductEpilogueValues with, const Given given) {
+         void* out, const ProductEpilogueValues epilogue, const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
-  constexpr bool kRagged = ScheduleOf<Given>::Type::kInside;
+  constexpr bool kRagged = ScheduleTraits<Given>::Type::kInside;
   static_assert(!kRagged || (Order::kA && Order::kB));
-  declare_accumulators<Of::kWaves, Of::kSums>();
-  const Direct<ProductTypes<In, Out, Of, Order, kStore, Finish>, kRagged> work;
-  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given,
+  declare_accumulators<TileType::kWaves, TileType::kSums>();
+  const Direct<ProductTypes<In, Out, TileType, Order, kStore, Finish>, kRagged> work;
+  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, epilogue}, given,
               KERNWRIGHT_YIELD_WORDS);
 }

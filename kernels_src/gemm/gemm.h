@@ -27,7 +27,7 @@ struct GemmEpilogue {
   std::optional<Array> row_scales{}, column_scales{};
   /// Not empty: the result is this expression of CUDA instead, in float, of the sum `x`, `alpha`,
   /// `beta`, the column's `bias` and the element `c` where those are given, CUDA's functions and
-  /// those of include/product/own_epilogue.cuh. Compiled at its first use.
+  /// those of include/product/custom_epilogue.cuh. Compiled at its first use.
   std::string expression{};
 };
 

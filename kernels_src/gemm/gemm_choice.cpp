@@ -23,36 +23,36 @@ constexpr std::int64_t kGemmLine = 128;  // bytes of a stage along the inner dim
 constexpr double kFlopsPerCycle = 4096;  // of 16-bit floats; those of other sizes in proportion
 constexpr double kAddsPerCycle = 128;    // in float32
 constexpr double kBytesPerCycle = 54;    // from L2, all multiprocessors at once
-constexpr double kBytesOfOneRound = 60;  // of tiles above 64x64 that all begin at the same time
+constexpr double kOneRoundBytes = 60;    // of tiles above 64x64 that all begin at the same time
 constexpr double kManyBytes = 62;        // of 128 rows whose groups take turns, and of three groups
 // Of one round with scales of blocks, or of blocks that gather, at 38 shapes of 64 to 512 rows on
 // an H200.
-constexpr double kBytesWithScales = 42;
-constexpr std::int64_t kRowsWithScales = 512;
+constexpr double kScaledBytes = 42;
+constexpr std::int64_t kScaledRows = 512;
 constexpr double kSharedByGathering = 0.92;  // of these, where several clusters read the same b
 constexpr double kRaggedLoads = 1.95;        // times as long, where lines begin inside of L2's
 constexpr double kMemoryBytesPerCycle = 14;  // from device memory with this bandwidth in GB/s:
 constexpr double kMemoryBandwidth = 3352;
 // More bandwidth is not used wholly: 17.8 bytes in a cycle were measured on an H200 with 4814 GB/s.
 constexpr double kUsedBandwidth = 0.67;
-constexpr double kSeenOfHidden = 0.01;  // of the shorter one of two times that overlap
+constexpr double kHiddenPart = 0.01;  // of the shorter one of two times that overlap
 // Lines of a high, narrow tile are read by more blocks at once.
-constexpr double kLoadsOfNarrow = 1.02;
-constexpr double kCyclesOfStart = 2000;      // of a launch until the first products, and at its end
-constexpr double kCyclesOfCluster = 1500;    // more, where blocks of a cluster wait for each other
-constexpr double kCyclesOfGathering = 2000;  // the same, until they have added their sums
-constexpr double kSumsPerCycle = 12;         // beside, of tiles with scales of blocks
-constexpr double kCyclesOfSecond = 6500;     // of the kernel that adds the parts
+constexpr double kNarrowLoads = 1.02;
+constexpr double kStartCycles = 2000;      // of a launch until the first products, and at its end
+constexpr double kClusterCycles = 1500;    // more, where blocks of a cluster wait for each other
+constexpr double kGatheringCycles = 2000;  // the same, until they have added their sums
+constexpr double kSumsPerCycle = 12;       // beside, of tiles with scales of blocks
+constexpr double kSecondCycles = 6500;     // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
 constexpr std::int64_t kFewRows = 256;       // with which most time goes into reading b
-constexpr double kRateOfThree = 0.97;        // of the tensor cores', by three warpgroups
+constexpr double kThreeGroupsRate = 0.97;    // of the tensor cores', by three warpgroups
 // Of groups of rows with so many stages for a block: the device's power limits the rate, and a
 // cluster's blocks save some by common loads. On an H200.
 constexpr double kRateWithoutCluster = 0.97, kManySteps = 5000;
 // Times as long as memory brings a matrix of a group to tiles below 128 columns, and to tiles of 64
 // rows where large groups have several of them. On an H200.
-constexpr double kNarrowOfGroup = 1.25, kLowOfGroup = 1.05;
+constexpr double kNarrowGroupLoads = 1.25, kLowGroupLoads = 1.05;
 // Groups with so many rows on average and products of so few steps gain by warpgroups that take
 // turns with 192 columns. On an H200.
 constexpr std::int64_t kRowsInTurn = 512, kStepsInTurn = 64;
@@ -61,7 +61,7 @@ constexpr std::int64_t kMostSteps = 128;            // of a product whose blocks
 constexpr double kEdgeInCache = 0.5, kEdge = 0.65;  // parts of a wide tile's time at an edge
 constexpr std::int64_t kCacheBytes = 50'000'000;    // of L2
 
-std::int64_t steps_of(const GemmSize& size) {
+std::int64_t step_count(const GemmSize& size) {
   return ceil_div(size.inner * static_cast<std::int64_t>(size.in_bytes), kGemmLine);
 }
 
@@ -87,7 +87,7 @@ bool ends_plainly(const GemmSize& size) {
 bool suits_groups_in_turn(const GemmSize& size) {
   return size.groups > 0 && size.capacity == 0 && size.in_bytes == 2 && size.b_turned &&
          ends_plainly(size) && size.rows >= kRowsInTurn * size.groups &&
-         steps_of(size) <= kStepsInTurn;
+         step_count(size) <= kStepsInTurn;
 }
 
 bool is_192_in_turn(const GemmTile& tile) {
@@ -119,17 +119,17 @@ double rate_in_turn(const GemmSize& size, const GemmChoice& choice, double waves
 /// How much of the tensor cores' rate a tile reaches: shared memory brings 64 rows again for each
 /// product, and a warpgroup that is alone with 64 rows leaves gaps between its products, as one
 /// does that adds the sums of each stage. Scales of blocks cost narrow tiles more.
-double rate_of(const GemmSize& size, const GemmChoice& choice, double waves) {
+double tensor_core_rate(const GemmSize& size, const GemmChoice& choice, double waves) {
   const GemmTile& tile = choice.tile;
   if (alternates(size, tile)) return rate_in_turn(size, choice, waves);
-  if (tile.groups > 2) return kRateOfThree;
+  if (tile.groups > 2) return kThreeGroupsRate;
   const int columns = tile.columns;
-  const double of_192 = size.promotes || size.groups > 0 ? 0.93 : 0.955;
-  double rate = columns >= 256 ? 1 : columns >= 176 ? of_192 : 0.94;
+  const double rate_192 = size.promotes || size.groups > 0 ? 0.93 : 0.955;
+  double rate = columns >= 256 ? 1 : columns >= 176 ? rate_192 : 0.94;
   if (columns == 176 && size.in_bytes > 1) rate = 0.92;
   if (tile.rows == 64 && columns >= 128) rate *= 0.77;
   if (size.groups > 0 && !size.promotes && tile.cluster == 1 &&
-      waves * static_cast<double>(steps_of(size)) > kManySteps) {
+      waves * static_cast<double>(step_count(size)) > kManySteps) {
     rate *= kRateWithoutCluster;
   }
   if (!size.promotes) return rate;
@@ -153,7 +153,7 @@ double floor_cycles(const GemmSize& size) {
 }
 
 /// Each group has a last tile, half full on average; those apart are whole.
-std::int64_t row_tiles_of(const GemmSize& size, std::int64_t height) {
+std::int64_t row_tile_count(const GemmSize& size, std::int64_t height) {
   if (size.groups == 0) return ceil_div(size.rows, height);
   if (size.capacity > 0) return size.groups * ceil_div(size.capacity, height);
   const std::int64_t taken = std::min(size.groups, size.rows);
@@ -165,11 +165,11 @@ std::int64_t row_tiles_of(const GemmSize& size, std::int64_t height) {
 double memory_cycles(const GemmSize& size, const GemmTile& tile) {
   if (size.groups == 0) return 0;
   const std::int64_t taken = std::max<std::int64_t>(1, std::min(size.groups, size.rows));
-  const double sharing = static_cast<double>(row_tiles_of(size, tile.rows)) / taken;
+  const double sharing = static_cast<double>(row_tile_count(size, tile.rows)) / taken;
   double bytes = tile.columns * kGemmLine / sharing;
-  if (!size.promotes && tile.columns < 128) bytes *= kNarrowOfGroup;
+  if (!size.promotes && tile.columns < 128) bytes *= kNarrowGroupLoads;
   const bool several = size.rows * 2 > taken * tile.rows;
-  if (!size.promotes && tile.rows < 128 && several) bytes *= kLowOfGroup;
+  if (!size.promotes && tile.rows < 128 && several) bytes *= kLowGroupLoads;
   return bytes / memory_bytes(size);
 }
 
@@ -213,9 +213,9 @@ double edge_time(const GemmSize& size) {
 
 /// The longest time of those that work at once, in whole tiles' time: as EdgesLast of
 /// include/product/product_tiles.cuh deals the tiles out, one after the other.
-double waves_of(const GemmSize& size, const GemmChoice& choice, std::int64_t at_once) {
+double wave_count(const GemmSize& size, const GemmChoice& choice, std::int64_t at_once) {
   const GemmTile& tile = choice.tile;
-  const std::int64_t high = row_tiles_of(size, tile.cluster_rows());
+  const std::int64_t high = row_tile_count(size, tile.cluster_rows());
   const std::int64_t across = ceil_div(size.columns, tile.cluster_columns());
   const std::int64_t all = high * across * size.batches * choice.splits;
   const GemmEdges edges = gemm_edges(size, choice);
@@ -238,27 +238,27 @@ double load_cycles(const GemmSize& size, const GemmTile& tile, double waves) {
   const bool one_round = waves <= 1 && !size.promotes;
   const bool in_turn = alternates(size, tile) && waves > 1 && ends_plainly(size);
   const bool fast = (in_turn && !is_ragged(size)) || (tile.groups > 2 && tile.cluster == 1);
-  const bool with_scales = size.block_scales && size.groups == 0 && size.rows <= kRowsWithScales &&
-                           (waves <= 1 || tile.gathers);
+  const bool few_scaled = size.block_scales && size.groups == 0 && size.rows <= kScaledRows &&
+                          (waves <= 1 || tile.gathers);
   double rows = tile.rows * load_factor(size, size.a_pitch);
-  const bool shared = one_round || (with_scales && tile.columns >= 128);
-  if (shared && tile.rows > tile.columns) rows *= kLoadsOfNarrow;
+  const bool shared = one_round || (few_scaled && tile.columns >= 128);
+  if (shared && tile.rows > tile.columns) rows *= kNarrowLoads;
   const double columns = loaded_columns(size, tile) * load_factor(size, size.b_pitch);
-  const double loaded = rows / tile.sharers_of_a() + columns / tile.sharers_of_b();
-  double bytes = one_round && tile.groups > 1 ? kBytesOfOneRound : kBytesPerCycle;
-  if (with_scales) bytes = kBytesWithScales;
+  const double loaded = rows / tile.a_sharers() + columns / tile.b_sharers();
+  double bytes = one_round && tile.groups > 1 ? kOneRoundBytes : kBytesPerCycle;
+  if (few_scaled) bytes = kScaledBytes;
   if (tile.gathers && size.rows > tile.rows) bytes *= kSharedByGathering;
   return loaded * kGemmLine / (fast ? kManyBytes : bytes);
 }
 
 int best_splits(const GemmSize& size, GemmChoice choice) {
-  const std::int64_t steps = steps_of(size);
+  const std::int64_t steps = step_count(size);
   int best = 1;
   double least = gemm_cost(size, choice);
   for (int splits : {2, 3, 4, 6, 8, 12, 16}) {
     // Each part has some stages, and the last one is not empty.
-    const std::int64_t of_part = ceil_div(steps, splits);
-    if (of_part < kLeastSteps || of_part * (splits - 1) >= steps) continue;
+    const std::int64_t part_steps = ceil_div(steps, splits);
+    if (part_steps < kLeastSteps || part_steps * (splits - 1) >= steps) continue;
     choice.splits = splits;
     if (const double cost = gemm_cost(size, choice); cost < least) {
       least = cost;
@@ -288,9 +288,9 @@ struct ChoiceTable {
   std::unordered_map<GemmSize, GemmChoice, GemmSizeHash> choices;
 };
 
-constexpr int kStagesOfTwo = 8;
+constexpr int kTwoBlockStages = 8;
 
-std::int64_t tiles_of(const GemmSize& size, const GemmTile& tile) {
+std::int64_t tile_count(const GemmSize& size, const GemmTile& tile) {
   return ceil_div(size.rows, tile.rows) * ceil_div(size.columns, tile.columns) * size.batches;
 }
 
@@ -298,7 +298,7 @@ std::int64_t tiles_of(const GemmSize& size, const GemmTile& tile) {
 /// blocks took 1 to 3 % less time with fewer stages on an H100 and an H200. Fewer blocks want all.
 bool fills_device_by_two(const GemmSize& size, const GemmTile& tile) {
   if (!tile.gathers || tile.cluster != 2 || tile.rows != 64) return false;
-  const std::int64_t clusters = tiles_of(size, tile);
+  const std::int64_t clusters = tile_count(size, tile);
   return clusters <= clusters_at_once(size, tile) && 8 * clusters >= 3 * size.multiprocessors;
 }
 
@@ -309,7 +309,7 @@ bool suits_176_columns(const GemmSize& size, const GemmTile& tile) {
   if (size.groups > 0) return false;
   if (tile.groups < 3) return size.b_turned;
   const std::int64_t at_once = clusters_at_once(size, tile);
-  const std::int64_t last = tiles_of(size, tile) % at_once;
+  const std::int64_t last = tile_count(size, tile) % at_once;
   return last == 0 || 16 * last >= 15 * at_once;
 }
 
@@ -330,7 +330,7 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
     // Two of these have all rows, and share b. With 14336 of the inner dimension such tiles were
     // slow.
     const bool two = size.rows > tile.rows && size.rows <= tile.cluster_rows();
-    if (tile.columns == 96 && (!two || steps_of(size) > kMostSteps)) continue;
+    if (tile.columns == 96 && (!two || step_count(size) > kMostSteps)) continue;
     if (tile.groups > 2 && (size.groups > 0 || size.in_bytes != 2)) continue;
     // Of eight bits: those of 16 were slower at 4095^3 to 4104^3 on an H200, but not of groups.
     if (is_192_in_turn(tile) && size.in_bytes != 1 && !suits_groups_in_turn(size)) continue;
@@ -345,8 +345,8 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
     if (size.gated && tile.columns % 128 != 0) continue;
     // Of 16-bit operands those of 128 columns took 4 to 30 % longer than narrower ones.
     if (tile.columns > 64 && !size.promotes && !size.gated) continue;
-    if (fills_device_by_two(size, tile)) tile.stages = kStagesOfTwo;
-    if (steps_of(size) >= tile.cluster * kLeastSteps) take_if_cheaper(choose_gemm(size, tile, 1));
+    if (fills_device_by_two(size, tile)) tile.stages = kTwoBlockStages;
+    if (step_count(size) >= tile.cluster * kLeastSteps) take_if_cheaper(choose_gemm(size, tile, 1));
   }
   return best;
 }
@@ -364,11 +364,12 @@ int memory_bandwidth(const Device& device) {
 double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const GemmTile& tile = choice.tile;
   const std::int64_t at_once = clusters_at_once(size, tile);
-  const double waves = waves_of(size, choice, at_once);
+  const double waves = wave_count(size, choice, at_once);
   const int parts = tile.gathers ? tile.cluster : choice.splits;
-  const auto steps = static_cast<double>(ceil_div(steps_of(size), parts));
+  const auto steps = static_cast<double>(ceil_div(step_count(size), parts));
   const double rows = tile.rows, columns = tile.columns;
-  double products = rows * columns * kGemmLine / kFlopsPerCycle / rate_of(size, choice, waves);
+  double products =
+      rows * columns * kGemmLine / kFlopsPerCycle / tensor_core_rate(size, choice, waves);
   // Two groups hide each other's additions.
   if (size.promotes) products += rows * columns / kAddsPerCycle / (tile.groups > 1 ? 4 : 1);
   const double out = rows * columns * static_cast<double>(choice.splits > 1 ? 4 : size.out_bytes) /
@@ -378,17 +379,17 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const double step =
       std::max({products, load_cycles(size, tile, waves), memory_cycles(size, tile)});
   const double multiplied = waves * steps * step, brought = floor_cycles(size);
-  double cost = kCyclesOfStart + std::max(multiplied, brought) +
-                kSeenOfHidden * std::min(multiplied, brought) + ends;
-  if (tile.cluster > 1 && !tile.gathers) cost += kCyclesOfCluster;
+  double cost = kStartCycles + std::max(multiplied, brought) +
+                kHiddenPart * std::min(multiplied, brought) + ends;
+  if (tile.cluster > 1 && !tile.gathers) cost += kClusterCycles;
   // These blocks do not stay: those of the next wave begin anew.
-  if (tile.gathers) cost += waves * kCyclesOfGathering + (waves - 1) * kCyclesOfStart;
+  if (tile.gathers) cost += waves * kGatheringCycles + (waves - 1) * kStartCycles;
   if (tile.gathers && size.block_scales) cost += waves * rows * columns / kSumsPerCycle;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches);
-    cost += kCyclesOfSecond + results * (choice.splits * 4 + 2) /
-                                  (memory_bytes(size) * std::max(1, size.multiprocessors));
+    cost += kSecondCycles + results * (choice.splits * 4 + 2) /
+                                (memory_bytes(size) * std::max(1, size.multiprocessors));
   }
   return cost;
 }

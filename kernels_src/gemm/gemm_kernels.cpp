@@ -3,11 +3,11 @@
 
 #include "base/format.h"
 #include "kernels_src/family.h"
+#include "kernels_src/gemm/custom_epilogue.h"
 #include "kernels_src/gemm/finish_product.cu.h"
 #include "kernels_src/gemm/fma/fma_gemm.cu.h"
 #include "kernels_src/gemm/gemm.cu.h"
 #include "kernels_src/gemm/mma/mma_gemm.cu.h"
-#include "kernels_src/gemm/own_epilogue.h"
 #include "kernels_src/gemm/promoted_gemm.cu.h"
 #include "kernels_src/reduce/reduce.h"
 
@@ -19,7 +19,7 @@ namespace kernwright::kernels {
 namespace {
 
 /// The function of sums, by itself or as a gate.
-const std::optional<ActivationCall>& activation_of(const GemmEpilogue& epilogue) {
+const std::optional<ActivationCall>& epilogue_activation(const GemmEpilogue& epilogue) {
   return epilogue.gate ? epilogue.gate : epilogue.activation;
 }
 /// "Epilogue<Silu, BFloat16, true>"
@@ -29,14 +29,14 @@ std::string epilogue_type(const GemmEpilogue& epilogue, const char* activation,
   if (epilogue.gate) return format("GatedEpilogue<{}, {}>", activation, bias);
   const std::string name =
       !epilogue.expression.empty()
-          ? own_epilogue_type(epilogue, bias)
+          ? custom_epilogue_type(epilogue, bias)
           : format("Epilogue<{}, {}, {}>", epilogue.activation ? activation : "Same", bias,
                    epilogue.c ? "true" : "false");
   if (!epilogue.row_scales) return name;
   return format("Scaled<{}{}>", name, one_scale ? ", true" : "");
 }
 void add_epilogue(InstanceKey& key, const GemmEpilogue& epilogue) {
-  const std::optional<ActivationCall>& call = activation_of(epilogue);
+  const std::optional<ActivationCall>& call = epilogue_activation(epilogue);
   key.add(call ? static_cast<int>(call->kind) + 1 : 0, 6)
       .add(epilogue.gate.has_value(), 1)
       .add(epilogue.bias ? static_cast<int>(epilogue.bias->type()) + 1 : 0, 6)
@@ -69,8 +69,8 @@ const LazyKernel& finish_kernel(const Array& result, const GemmEpilogue& epilogu
 
 std::string short_epilogue_type(const GemmEpilogue& epilogue, bool one_scale = false) {
   const char* activation = nullptr;
-  if (activation_of(epilogue))
-    activation = activation_traits(activation_of(epilogue)->kind).tile_type;
+  if (epilogue_activation(epilogue))
+    activation = activation_traits(epilogue_activation(epilogue)->kind).tile_type;
   return epilogue_type(epilogue, activation, one_scale);
 }
 /// The last argument of a kernel's template; left out if it is the default.
@@ -78,36 +78,38 @@ const char* work_suffix(ProductWork work) {
   constexpr const char* kWorks[] = {"", ", Grouped<Problem>", ", GroupedInside<Problem>"};
   return kWorks[static_cast<int>(work)];
 }
-std::string gemm_name(const GemmInstance& of, const GemmEpilogue& epilogue) {
+std::string gemm_name(const GemmInstance& instance, const GemmEpilogue& epilogue) {
   constexpr const char* kStores[] = {"kByCopies", "kByElements", "kDirect"};
-  const GemmTile& tile = of.tile;
-  const char* in = device_type(of.a);
-  if (of.a != of.b) in = of.a == ScalarType::float8_e4m3fn ? "MixedE4M3E5M2" : "MixedE5M2E4M3";
-  const std::string sums = of.sums == GemmSums::direct
-                               ? format("Layout<{}, {}>", of.turn_a, of.turn_b)
-                               : format("{}", of.sums == GemmSums::of_blocks);
+  const GemmTile& tile = instance.tile;
+  const char* in = device_type(instance.a);
+  if (instance.a != instance.b)
+    in = instance.a == ScalarType::float8_e4m3fn ? "MixedE4M3E5M2" : "MixedE5M2E4M3";
+  const std::string sums = instance.sums == GemmSums::direct
+                               ? format("Layout<{}, {}>", instance.turn_a, instance.turn_b)
+                               : format("{}", instance.sums == GemmSums::block_scaled);
   return format("{}gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}{}>, {}, {}, {}{}>",
-                of.sums == GemmSums::direct ? "" : "promoted_", in, device_type(of.out), tile.rows,
-                tile.columns, tile.stages, tile.groups, tile.ping_pong, tile.cluster,
-                tile.gathers ? ", true" : "", sums, kStores[static_cast<int>(of.store)],
-                short_epilogue_type(epilogue, has_one_scale(epilogue)), work_suffix(of.work));
+                instance.sums == GemmSums::direct ? "" : "promoted_", in, device_type(instance.out),
+                tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong, tile.cluster,
+                tile.gathers ? ", true" : "", sums, kStores[static_cast<int>(instance.store)],
+                short_epilogue_type(epilogue, has_one_scale(epilogue)), work_suffix(instance.work));
 }
-std::string mma_name(const MmaInstance& of, const GemmEpilogue& epilogue) {
-  const MmaTile& tile = of.tile;
+std::string mma_name(const MmaInstance& instance, const GemmEpilogue& epilogue) {
+  const MmaTile& tile = instance.tile;
   return format("mma_gemm{}<{}, {}, Tile<{}, {}, {}, {}, {}>, Layout<{}, {}>, {}{}>",
-                of.of_blocks ? "_of_blocks" : "", device_type(of.in), device_type(of.out),
-                tile.rows, tile.columns, tile.warp_rows(), tile.warp_columns(), tile.stages,
-                of.turn_a, of.turn_b, short_epilogue_type(epilogue), work_suffix(of.work));
+                instance.block_scaled ? "_block_scaled" : "", device_type(instance.in),
+                device_type(instance.out), tile.rows, tile.columns, tile.warp_rows(),
+                tile.warp_columns(), tile.stages, instance.turn_a, instance.turn_b,
+                short_epilogue_type(epilogue), work_suffix(instance.work));
 }
-std::string fma_name(const FmaInstance& of, const GemmEpilogue& epilogue) {
+std::string fma_name(const FmaInstance& instance, const GemmEpilogue& epilogue) {
   constexpr const char* kWays[] = {"kPacks", "kAcross", "kAlong"};
-  const FmaTile& tile = of.tile;
-  const char* const in = device_type(of.in);
+  const FmaTile& tile = instance.tile;
+  const char* const in = device_type(instance.in);
   return format("fma_gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}, {}>, {}, {}, {}, {}{}>", in,
-                device_type(of.out), in, tile.rows, tile.columns, tile.thread_rows,
-                tile.thread_columns, tile.depth, tile.stages, kWays[static_cast<int>(of.way_a)],
-                kWays[static_cast<int>(of.way_b)], of.whole, short_epilogue_type(epilogue),
-                work_suffix(of.work));
+                device_type(instance.out), in, tile.rows, tile.columns, tile.thread_rows,
+                tile.thread_columns, tile.depth, tile.stages,
+                kWays[static_cast<int>(instance.way_a)], kWays[static_cast<int>(instance.way_b)],
+                instance.whole, short_epilogue_type(epilogue), work_suffix(instance.work));
 }
 
 }  // namespace
@@ -118,7 +120,7 @@ bool has_one_scale(const GemmEpilogue& epilogue) {
 }
 
 bool has_short_epilogue(const GemmEpilogue& epilogue) {
-  const std::optional<ActivationCall>& call = activation_of(epilogue);
+  const std::optional<ActivationCall>& call = epilogue_activation(epilogue);
   return !call || activation_traits(call->kind).is_short;
 }
 
@@ -127,56 +129,69 @@ GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue) {
   if (epilogue.bias) values.bias = epilogue.bias->address();
   if (epilogue.c) values.c = epilogue.c->address();
   if (epilogue.row_scales) {
-    const auto step_of = [](const Array& scales) { return scales.size() == 1 ? 0 : 1; };
-    values.row_scales = {epilogue.row_scales->address(), step_of(*epilogue.row_scales)};
-    values.column_scales = {epilogue.column_scales->address(), step_of(*epilogue.column_scales)};
+    const auto scale_step = [](const Array& scales) { return scales.size() == 1 ? 0 : 1; };
+    values.row_scales = {epilogue.row_scales->address(), scale_step(*epilogue.row_scales)};
+    values.column_scales = {epilogue.column_scales->address(), scale_step(*epilogue.column_scales)};
   }
-  if (activation_of(epilogue)) values.knobs = Knobs<float>(*activation_of(epilogue));
+  if (epilogue_activation(epilogue)) values.knobs = Knobs<float>(*epilogue_activation(epilogue));
   return values;
 }
 
-const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue) {
+const LazyKernel& gemm_kernel(const GemmInstance& instance, const GemmEpilogue& epilogue) {
   static const auto& direct = *new Family("gemm.cu", text::gemm_cu);
   static const auto& promoted = *new Family("promoted_gemm.cu", text::promoted_gemm_cu);
   const Family& family =
-      of.sums == GemmSums::direct
+      instance.sums == GemmSums::direct
           ? epilogue_family(direct, "gemm.cu", text::gemm_cu, epilogue)
           : epilogue_family(promoted, "promoted_gemm.cu", text::promoted_gemm_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
-  key.type(of.a).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 16, 5);
-  key.add(of.tile.stages, 6)
-      .add(of.tile.groups, 2)
-      .add(of.tile.ping_pong, 1)
-      .add(of.tile.cluster, 4)
-      .add(of.tile.gathers, 1);
-  key.add(of.turn_a, 1).add(of.turn_b, 1).add(of.store, 2).add(of.sums, 2).type(of.b);
-  key.add(of.work, 2).add(has_one_scale(epilogue), 1);
-  return family.instance(key, [&] { return gemm_name(of, epilogue); });
+  key.type(instance.a)
+      .type(instance.out)
+      .add(instance.tile.rows / 64, 3)
+      .add(instance.tile.columns / 16, 5);
+  key.add(instance.tile.stages, 6)
+      .add(instance.tile.groups, 2)
+      .add(instance.tile.ping_pong, 1)
+      .add(instance.tile.cluster, 4)
+      .add(instance.tile.gathers, 1);
+  key.add(instance.turn_a, 1)
+      .add(instance.turn_b, 1)
+      .add(instance.store, 2)
+      .add(instance.sums, 2)
+      .type(instance.b);
+  key.add(instance.work, 2).add(has_one_scale(epilogue), 1);
+  return family.instance(key, [&] { return gemm_name(instance, epilogue); });
 }
 
-const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue) {
+const LazyKernel& mma_kernel(const MmaInstance& instance, const GemmEpilogue& epilogue) {
   static const auto& plain = *new Family("mma_gemm.cu", text::mma_gemm_cu);
   const Family& family = epilogue_family(plain, "mma_gemm.cu", text::mma_gemm_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
-  key.type(of.in).type(of.out).add(of.tile.rows / 64, 3).add(of.tile.columns / 64, 3);
-  key.add(of.tile.stages, 4).add(of.turn_a, 1).add(of.turn_b, 1).add(of.of_blocks, 1);
-  key.add(of.work, 2);
-  return family.instance(key, [&] { return mma_name(of, epilogue); });
+  key.type(instance.in)
+      .type(instance.out)
+      .add(instance.tile.rows / 64, 3)
+      .add(instance.tile.columns / 64, 3);
+  key.add(instance.tile.stages, 4)
+      .add(instance.turn_a, 1)
+      .add(instance.turn_b, 1)
+      .add(instance.block_scaled, 1);
+  key.add(instance.work, 2);
+  return family.instance(key, [&] { return mma_name(instance, epilogue); });
 }
 
-const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue) {
+const LazyKernel& fma_kernel(const FmaInstance& instance, const GemmEpilogue& epilogue) {
   static const auto& plain = *new Family("fma_gemm.cu", text::fma_gemm_cu);
   const Family& family = epilogue_family(plain, "fma_gemm.cu", text::fma_gemm_cu, epilogue);
   InstanceKey key;
   add_epilogue(key, epilogue);
-  const FmaTile& tile = of.tile;
-  key.type(of.in).type(of.out).add(tile.rows / 32, 4).add(tile.columns / 32, 4);
+  const FmaTile& tile = instance.tile;
+  key.type(instance.in).type(instance.out).add(tile.rows / 32, 4).add(tile.columns / 32, 4);
   key.add(tile.thread_rows / 4, 3).add(tile.thread_columns / 4, 3).add(tile.depth / 8, 3);
-  key.add(tile.stages, 3).add(of.way_a, 2).add(of.way_b, 2).add(of.whole, 1);
-  key.add(of.work, 2);
-  return family.instance(key, [&] { return fma_name(of, epilogue); });
+  key.add(tile.stages, 3).add(instance.way_a, 2).add(instance.way_b, 2).add(instance.whole, 1);
+  key.add(instance.work, 2);
+  return family.instance(key, [&] { return fma_name(instance, epilogue); });
 }
 
 const LazyKernel* begin_finish(KernelsAhead& kernels, const Array& result,

@@ -28,8 +28,8 @@ GemmEpilogueValues gemm_epilogue_values(const GemmEpilogue& epilogue);
 
 /// As in include/product/product_stages.cuh.
 struct GemmProblem {
-  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
-      splits, inner_batches, a_inner, a_outer, b_inner, b_outer, short_rows, narrow_columns;
+  std::int32_t rows, columns, steps, split_steps, row_tiles, column_tiles, group, batches, splits,
+      inner_batches, a_inner, a_outer, b_inner, b_outer, short_rows, narrow_columns;
 };
 /// As in mma_gemm.cu.
 struct MmaSide {
@@ -37,8 +37,8 @@ struct MmaSide {
   std::int64_t stride, inner_step, outer_step, lines, line_bytes;
 };
 struct MmaProblem {
-  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
-      splits, inner_batches;
+  std::int32_t rows, columns, steps, split_steps, row_tiles, column_tiles, group, batches, splits,
+      inner_batches;
 };
 
 /// `BlockScales` of promoted_gemm.cu; steps in elements.
@@ -62,14 +62,14 @@ struct ProductGroups {
 };
 template <typename Problem>
 struct GroupedProblem {
-  Problem of;
+  Problem sizes;
   ProductGroups groups;
 };
 
 /// `Store` of gemm.cu.
 enum class GemmStore : std::uint8_t { by_copies, by_elements, direct };
 /// Made in one place, or those of each stage apart (promoted_gemm.cu), with their blocks' scales.
-enum class GemmSums : std::uint8_t { direct, promoted, of_blocks };
+enum class GemmSums : std::uint8_t { direct, promoted, block_scaled };
 
 struct GemmInstance {
   ScalarType a, b, out;
@@ -79,16 +79,16 @@ struct GemmInstance {
   GemmSums sums = GemmSums::direct;
   ProductWork work = ProductWork::whole;  ///< grouped_inside in direct sums alone
 };
-const LazyKernel& gemm_kernel(const GemmInstance& of, const GemmEpilogue& epilogue);
+const LazyKernel& gemm_kernel(const GemmInstance& instance, const GemmEpilogue& epilogue);
 
 struct MmaInstance {
   ScalarType in, out;
   MmaTile tile;
   bool turn_a, turn_b;
-  bool of_blocks = false;                 ///< with scales
+  bool block_scaled = false;              ///< with scales
   ProductWork work = ProductWork::whole;  ///< another one without scales alone
 };
-const LazyKernel& mma_kernel(const MmaInstance& of, const GemmEpilogue& epilogue);
+const LazyKernel& mma_kernel(const MmaInstance& instance, const GemmEpilogue& epilogue);
 
 /// As in fma_gemm.cu.
 struct FmaSide {
@@ -96,8 +96,8 @@ struct FmaSide {
   std::int64_t line, step;
 };
 struct FmaProblem {
-  std::int32_t rows, columns, steps, steps_of_split, row_tiles, column_tiles, group, batches,
-      splits, packs;
+  std::int32_t rows, columns, steps, split_steps, row_tiles, column_tiles, group, batches, splits,
+      packs;
 };
 /// `Way` of fma_gemm.cu.
 enum class FmaWay : std::uint8_t { packs, across, along };
@@ -109,7 +109,7 @@ struct FmaInstance {
   bool whole;                             ///< kWhole of fma_gemm.cu
   ProductWork work = ProductWork::whole;  ///< products of groups are never whole
 };
-const LazyKernel& fma_kernel(const FmaInstance& of, const GemmEpilogue& epilogue);
+const LazyKernel& fma_kernel(const FmaInstance& instance, const GemmEpilogue& epilogue);
 
 /// Whether all sums have the same scale, which gemm.cu and promoted_gemm.cu then read once.
 bool has_one_scale(const GemmEpilogue& epilogue);
@@ -128,13 +128,13 @@ const LazyKernel* begin_finish(KernelsAhead& kernels, const Array& result,
 /// and there is one part. Else it makes plain sums of the shape (parts, ...), and finish_sums() the
 /// result.
 template <typename LaunchOn>
-void run_product(const Array& result, const GemmEpilogue& epilogue, bool at_once, Shape of_sums,
+void run_product(const Array& result, const GemmEpilogue& epilogue, bool at_once, Shape sums_shape,
                  const Stream& on, const LaunchOn& launch_on) {
-  const auto parts = static_cast<int>(of_sums.front());
+  const auto parts = static_cast<int>(sums_shape.front());
   KernelsAhead kernels;
   if (at_once && parts == 1) return launch_on(result, epilogue, kernels);
   const bool wide = result.type() == ScalarType::float64;
-  const Array sums = Array::empty(result.device(), std::move(of_sums),
+  const Array sums = Array::empty(result.device(), std::move(sums_shape),
                                   wide ? ScalarType::float64 : ScalarType::float32, on);
   const LazyKernel* const finish = begin_finish(kernels, result, epilogue);
   launch_on(sums, GemmEpilogue{}, kernels);

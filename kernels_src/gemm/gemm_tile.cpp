@@ -41,7 +41,7 @@ constexpr std::array kGatheringTiles = {
 
 /// The same with scales of blocks. Tiles of 64x64 took less time with 8 stages than with more on an
 /// H200, where clusters of four were slower than the others.
-constexpr std::array kGatheringTilesOfBlocks = {
+constexpr std::array kGatheringBlockTiles = {
     GemmTile{64, 64, 8, 1, false, 2, true},  GemmTile{64, 64, 8, 1, false, 3, true},
     GemmTile{64, 128, 7, 1, false, 2, true}, GemmTile{128, 64, 6, 2, false, 2, true},
     GemmTile{128, 64, 6, 2, false, 3, true}, GemmTile{128, 128, 5, 2, false, 2, true},
@@ -59,7 +59,7 @@ constexpr std::array kPromotedTiles = {
     GemmTile{64, 64, 8, 1, false, 1},   GemmTile{128, 256, 4, 2, false, 1},
     GemmTile{128, 256, 4, 2, false, 2},
 };
-constexpr std::size_t kTilesOfLines = 2, kTilesOfBlocks = 2;  // the first and the last ones
+constexpr std::size_t kLineTiles = 2, kBlockTiles = 2;  // the first and the last ones
 
 /// The widths of products in wgmma.cuh; of sums that are promoted only those of whole boxes.
 bool has_columns(const GemmTile& tile, bool promotes) {
@@ -71,13 +71,13 @@ bool has_columns(const GemmTile& tile, bool promotes) {
 
 }  // namespace
 
-int GemmTile::box_lines_of_a(bool along_inner, bool promotes) const noexcept {
+int GemmTile::a_box_lines(bool along_inner, bool promotes) const noexcept {
   const int whole = !along_inner || (is_wide() && !promotes) ? 64 : rows;
-  return whole / sharers_of_a();
+  return whole / a_sharers();
 }
 
-int GemmTile::box_lines_of_b(bool along_inner, bool gated, bool promotes) const noexcept {
-  const int sharers = sharers_of_b();
+int GemmTile::b_box_lines(bool along_inner, bool gated, bool promotes) const noexcept {
+  const int sharers = b_sharers();
   if (!along_inner) return 64 / sharers;
   if (is_wide() && !promotes) return 64;
   // The columns of a gated tile come in two boxes at least.
@@ -87,41 +87,41 @@ int GemmTile::box_lines_of_b(bool along_inner, bool gated, bool promotes) const 
 int GemmTile::boxes(bool block_scales) const noexcept {
   if (groups > 2) return 1;
   if (!block_scales) return 2;
-  const int of_stage = (rows + (columns + 63) / 64 * 64) * 128 + rows * 4;
-  const int room = (kMostStaged - stages * of_stage) / (groups * 4 * kStagedBox);
+  const int stage_bytes = (rows + (columns + 63) / 64 * 64) * 128 + rows * 4;
+  const int room = (kMostStaged - stages * stage_bytes) / (groups * 4 * kStagedBox);
   const int waves = rows / 64 / (ping_pong ? 1 : groups);
   return std::clamp(room, 2, std::max(2, waves * ((columns + 63) / 64)));
 }
 
 std::size_t GemmTile::gathered_bytes() const noexcept {
   if (!gathers) return 0;
-  const int warps = groups * 4, of_block = (warps + cluster - 1) / cluster;
-  return static_cast<std::size_t>((cluster - 1) * of_block * (rows / warps) * columns * 4);
+  const int warps = groups * 4, block_warps = (warps + cluster - 1) / cluster;
+  return static_cast<std::size_t>((cluster - 1) * block_warps * (rows / warps) * columns * 4);
 }
 
 std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const noexcept {
-  const auto of_stage = static_cast<std::size_t>(rows + (columns + 63) / 64 * 64) * 128;
+  const auto stage_bytes = static_cast<std::size_t>(rows + (columns + 63) / 64 * 64) * 128;
   const auto depth = static_cast<std::size_t>(stages);
   const auto staging = static_cast<std::size_t>(groups * 4 * boxes(block_scales) * kStagedBox);
   const std::size_t scales = block_scales ? depth * static_cast<std::size_t>(rows) * 4 : 0;
-  return depth * of_stage + (stages_result ? staging : 0) + scales + gathered_bytes() + depth * 16 +
-         (gathers ? 24 : 16);
+  return depth * stage_bytes + (stages_result ? staging : 0) + scales + gathered_bytes() +
+         depth * 16 + (gathers ? 24 : 16);
 }
 
 std::span<const GemmTile> gemm_tiles(bool promotes, bool block_scales) noexcept {
   if (!promotes) return kGemmTiles;
   const std::span<const GemmTile> all = kPromotedTiles;
-  return block_scales ? all.subspan(kTilesOfLines) : all.first(all.size() - kTilesOfBlocks);
+  return block_scales ? all.subspan(kLineTiles) : all.first(all.size() - kBlockTiles);
 }
 
 std::span<const GemmTile> gathering_tiles(bool block_scales) noexcept {
-  if (block_scales) return kGatheringTilesOfBlocks;
+  if (block_scales) return kGatheringBlockTiles;
   return kGatheringTiles;
 }
 
 void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
   // The sums of a stage are those of half of 256 columns.
-  const int of_stage = !promotes ? 0 : tile.columns > 192 ? tile.columns / 2 : tile.columns;
+  const int stage_sums = !promotes ? 0 : tile.columns > 192 ? tile.columns / 2 : tile.columns;
   const int unit = 64 * (tile.ping_pong ? 1 : std::max(1, tile.groups));
   const char* wrong = nullptr;
   if (tile.groups < 1 || tile.groups > 3 || (tile.ping_pong && tile.groups != 2)) {
@@ -131,9 +131,9 @@ void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
   } else if (!has_columns(tile, promotes)) {
     wrong = promotes ? "has 64, 128, 192 or 256 columns"
                      : "has 64, 96, 128, 160, 176, 192, 224 or 256 columns";
-  } else if (tile.rows / unit * tile.columns + of_stage > 192 && tile.groups > 2) {
+  } else if (tile.rows / unit * tile.columns + stage_sums > 192 && tile.groups > 2) {
     wrong = "of 3 groups has at most 96 sums for each thread, those of a stage included";
-  } else if (tile.rows / unit * tile.columns + of_stage > 384) {
+  } else if (tile.rows / unit * tile.columns + stage_sums > 384) {
     wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
                      : "has at most 192 sums for each thread";
   } else if (tile.gathers && (tile.ping_pong || tile.cluster < 2 || tile.cluster > 8)) {

@@ -22,18 +22,18 @@ struct GemmTile {
   int threads() const noexcept { return (groups + 1) * 128; }
   /// Blocks of a cluster that load parts of the same a, with tiles beside each other, or of the
   /// same b, with tiles below each other.
-  int sharers_of_a() const noexcept { return rows > columns && !gathers ? cluster : 1; }
-  int sharers_of_b() const noexcept { return gathers ? 1 : cluster / sharers_of_a(); }
+  int a_sharers() const noexcept { return rows > columns && !gathers ? cluster : 1; }
+  int b_sharers() const noexcept { return gathers ? 1 : cluster / a_sharers(); }
   /// Of the result, made by a cluster.
-  int cluster_rows() const noexcept { return rows * sharers_of_b(); }
-  int cluster_columns() const noexcept { return columns * sharers_of_a(); }
+  int cluster_rows() const noexcept { return rows * b_sharers(); }
+  int cluster_columns() const noexcept { return columns * a_sharers(); }
   /// Boxes of the result that a warp stages: three groups leave room for one. With scales of blocks
   /// all of a tile's where there is room.
   int boxes(bool block_scales = false) const noexcept;
   /// Lines of a box of a and of b that a block loads, as in `TileBoxes` of product_stages.cuh.
   /// `along_inner`: the operand's elements follow each other along the inner dimension.
-  int box_lines_of_a(bool along_inner, bool promotes = false) const noexcept;
-  int box_lines_of_b(bool along_inner, bool gated, bool promotes = false) const noexcept;
+  int a_box_lines(bool along_inner, bool promotes = false) const noexcept;
+  int b_box_lines(bool along_inner, bool gated, bool promotes = false) const noexcept;
   /// Bytes of sums that a block gets from the others.
   std::size_t gathered_bytes() const noexcept;
   /// Bytes of shared memory: stages, boxes of 16-bit results, gathered sums, scales of a's blocks,

@@ -23,94 +23,96 @@ struct BlockScales {
 /// kSkews rows more.
 template <typename Types, bool kScales, bool kGrouped>
 struct Promoted : Types {
-  using Of = typename Types::Of;
+  using TileType = typename Types::Tile;
   static constexpr int kSkews = kGrouped ? 4 : 0;
-  static constexpr int kBytesBeside = kScales ? (Of::kRows + kSkews) * 4 : 0;
+  static constexpr int kBytesBeside = kScales ? (TileType::kRows + kSkews) * 4 : 0;
   static constexpr bool kLeavesOut = false;
   static constexpr bool kPlansAhead = true, kStagesAll = kScales;
-  static constexpr int kBoxes = kScales ? Of::kManyBoxes : Of::kBoxes;
+  static constexpr int kBoxes = kScales ? TileType::kManyBoxes : TileType::kBoxes;
   static constexpr bool kTakesAlpha = kScales && kMultipliesByAlpha<typename Types::Finish>;
-  static constexpr int kHalves = Of::kColumns > 192 ? 2 : 1, kWide = Of::kColumns / kHalves;
-  static constexpr int kPartSums = kWide / 2, kParts = Of::kWaves * kHalves;
+  static constexpr int kHalves = TileType::kColumns > 192 ? 2 : 1,
+                       kWide = TileType::kColumns / kHalves;
+  static constexpr int kPartSums = kWide / 2, kParts = TileType::kWaves * kHalves;
   static constexpr bool kGated = Types::Finish::kGated;
-  static constexpr bool kTwoBlocks = Of::kColumns > kBlock || kGated;
-  static_assert(Of::kSums * Of::kWaves + kPartSums <= 192);
+  static constexpr bool kTwoBlocks = TileType::kColumns > kBlock || kGated;
+  static_assert(TileType::kSums * TileType::kWaves + kPartSums <= 192);
   static_assert(kHalves == 1 || kWide == kBlock);  // each half has one scale of b
-  static_assert(!kScales || !kGated || Of::kColumns % kBlock == 0);
+  static_assert(!kScales || !kGated || TileType::kColumns % kBlock == 0);
   // Tiles of up to 192 columns begin at a block of scales, or in the middle of one.
-  static_assert(Of::kColumns % (kBlock / 2) == 0);
+  static_assert(TileType::kColumns % (kBlock / 2) == 0);
   using Step = AccumulatorProducts<typename Types::In>;
 
   const TensorMap& a_scales;
   const BlockScales& b_scales;
   float alpha;
 
-  __device__ __forceinline__ Promoted(const TensorMap& of_a, const BlockScales& of_b,
-                                      float of_product)
-      : a_scales(of_a), b_scales(of_b), alpha(of_product) {}
+  __device__ __forceinline__ Promoted(const TensorMap& a_map, const BlockScales& b_blocks,
+                                      float factor)
+      : a_scales(a_map), b_scales(b_blocks), alpha(factor) {}
 
   __device__ __forceinline__ void load_beside(unsigned char* target, int row, int step,
                                               Mbarrier& full) const {
-    if constexpr (kScales) load_box(target, a_scales, {row - skew_of(row), step, 0, 0}, full);
+    if constexpr (kScales) load_box(target, a_scales, {row - skew(row), step, 0, 0}, full);
   }
   /// Rows between the begin of a box of scales and the row that it is for.
-  __device__ __forceinline__ static int skew_of(int row) { return kGrouped ? row % 4 : 0; }
+  __device__ __forceinline__ static int skew(int row) { return kGrouped ? row % 4 : 0; }
 
   /// In a cluster whose tiles lie beside each other the last tiles may be behind all columns.
-  __device__ __forceinline__ int block_of(int column) const {
+  __device__ __forceinline__ int scale_block(int column) const {
     const int block = column / kBlock;
-    return Of::kSharersOfA == 1 ? block : min(block, b_scales.last_column);
+    return TileType::kSharersA == 1 ? block : min(block, b_scales.last_column);
   }
   /// The scales of b for the tile's columns: of the first block and of the second one.
-  struct OfB {
+  struct ColumnScales {
     float value[2];
   };
   /// Where the scales of b lie in memory. Lanes keep the scales of 32 steps, loaded at once: a load
   /// in each step would come late.
-  struct PlaceOfB {
+  struct ScalePlace {
     const float* at;
     long long apart;  // elements between both
   };
-  __device__ __forceinline__ PlaceOfB place_of_b(int batch, int column, int step) const {
+  __device__ __forceinline__ ScalePlace scale_place(int batch, int column, int step) const {
     if constexpr (!kScales) return {};
-    const int first = block_of(column);
+    const int first = scale_block(column);
     const float* at = b_scales.b + step * b_scales.inner_step + first * b_scales.column_step;
     if constexpr (kGrouped) at += batch * b_scales.matrix_step;
     if constexpr (kGated) return {at, b_scales.half};
     return {at, first < b_scales.last_column ? b_scales.column_step : 0};
   }
   /// The scales of the lane's step behind `step`, or of the last step.
-  __device__ __forceinline__ OfB of_lane(const PlaceOfB& place, int step, int steps,
-                                         int lane) const {
+  __device__ __forceinline__ ColumnScales lane_scales(const ScalePlace& place, int step, int steps,
+                                                      int lane) const {
     if constexpr (!kScales) return {};
     const float* at = place.at + min(step + lane, steps - 1) * b_scales.inner_step;
     return {*at, kTwoBlocks ? at[place.apart] : 0};
   }
   /// The scales of a step, times alpha. All lanes call it.
-  __device__ __forceinline__ OfB of_step(const OfB& of_lanes, int step) const {
+  __device__ __forceinline__ ColumnScales step_scales(const ColumnScales& lanes, int step) const {
     if constexpr (!kScales) return {};
     const float by = kTakesAlpha ? alpha : 1;
-    return {__shfl_sync(~0u, of_lanes.value[0], step % 32) * by,
-            kTwoBlocks ? __shfl_sync(~0u, of_lanes.value[1], step % 32) * by : 0};
+    return {__shfl_sync(~0u, lanes.value[0], step % 32) * by,
+            kTwoBlocks ? __shfl_sync(~0u, lanes.value[1], step % 32) * by : 0};
   }
 
   /// Scales of b from tile to tile: the scales of the next tile are loaded during the last
   /// products.
   struct Kept {
-    OfB of_lanes;
+    ColumnScales lanes;
     bool has;
   };
 
-  __device__ __forceinline__ OfB first_of_lane(const PlannedTile& tile, int lane) const {
+  __device__ __forceinline__ ColumnScales first_lane_scales(const PlannedTile& tile,
+                                                            int lane) const {
     const int step = tile.deep.begin / kLine;
-    return of_lane(place_of_b(tile.at.batch, tile.column, step), 0, tile.deep.steps, lane);
+    return lane_scales(scale_place(tile.at.batch, tile.column, step), 0, tile.deep.steps, lane);
   }
 
   /// Adds the sums of a stage to the accumulators. Each 64 columns have a scale of b. The middle 64
   /// of 192 columns have the scale of the first or, where the tile begins in the middle of a block,
   /// of the last.
   __device__ __forceinline__ static void add(float* sums, const float (&part)[kPartSums],
-                                             const float (&a)[2], const OfB& b, int half,
+                                             const float (&a)[2], const ColumnScales& b, int half,
                                              bool in_middle) {
     constexpr int kUnits = kWide / (kBlock / 2);
     float scales[kUnits][2];
@@ -118,9 +120,9 @@ struct Promoted : Types {
     for (int i = 0; i < kUnits; ++i) {
       const bool last = kTwoBlocks && i + 1 == kUnits;
       const bool second = kHalves == 2 ? half == 1 : last || (i > 0 && in_middle);
-      const float of_b = second ? b.value[1] : b.value[0];
-      scales[i][0] = a[0] * of_b;
-      scales[i][1] = a[1] * of_b;
+      const float b_scale = second ? b.value[1] : b.value[0];
+      scales[i][0] = a[0] * b_scale;
+      scales[i][1] = a[1] * b_scale;
     }
 #pragma unroll
     for (int i = 0; i < kPartSums; ++i) {
@@ -151,60 +153,63 @@ struct Promoted : Types {
 
   /// The scales of a thread's rows in a stage.
   __device__ __forceinline__ static void read_scales(const Shared<Promoted>& shared, int stage,
-                                                     int row, float (&of_a)[Of::kWaves][2]) {
+                                                     int row,
+                                                     float (&row_scales)[TileType::kWaves][2]) {
     const float* scales = reinterpret_cast<const float*>(shared.more(stage)) + row;
 #pragma unroll
-    for (int wave = 0; wave < Of::kWaves; ++wave) {
-      of_a[wave][0] = scales[wave * 64];
-      of_a[wave][1] = scales[wave * 64 + 8];
+    for (int wave = 0; wave < TileType::kWaves; ++wave) {
+      row_scales[wave][0] = scales[wave * 64];
+      row_scales[wave][1] = scales[wave * 64 + 8];
     }
   }
 
   /// plan() tells the next tile: that takes divisions, so it is asked behind products.
   template <typename Plan>
-  __device__ __forceinline__ void multiply_tile(const Shared<Promoted>& shared, const Part& of,
+  __device__ __forceinline__ void multiply_tile(const Shared<Promoted>& shared, const Part& span,
                                                 int column, const Multiplier& self,
-                                                Ring<Of::kStages>& ring, typename Types::Sums& sums,
-                                                Kept& kept, const Plan& plan) const {
-    const int group = Of::kAlternates ? 0 : __shfl_sync(~0u, self.group, 0);
+                                                Ring<TileType::kStages>& ring,
+                                                typename Types::Sums& sums, Kept& kept,
+                                                const Plan& plan) const {
+    const int group = TileType::kAlternates ? 0 : __shfl_sync(~0u, self.group, 0);
     const int row =
-        group * Of::kGroupRows + self.warp * kWarpRows + self.lane / 4 + skew_of(of.top);
+        group * TileType::kGroupRows + self.warp * kWarpRows + self.lane / 4 + skew(span.top);
     const unsigned base = shared_address(shared.a(0)) / 16 | kPart / 16 << 16;
-    const Operands at{base + group * (Of::kGroupRows * kLine / 16), base + Of::kBytesOfA / 16};
-    const PlaceOfB place = place_of_b(of.batch, column, of.begin);
-    if (!kept.has) kept.of_lanes = of_lane(place, 0, of.steps, self.lane);
+    const Operands at{base + group * (TileType::kGroupRows * kLine / 16),
+                      base + TileType::kBytesA / 16};
+    const ScalePlace place = scale_place(span.batch, column, span.begin);
+    if (!kept.has) kept.lanes = lane_scales(place, 0, span.steps, self.lane);
     PlannedTile next{};
     const bool in_middle = kWide > kBlock && column % kBlock != 0;
 #pragma unroll
-    for (int wave = 0; wave < Of::kWaves; ++wave) {
+    for (int wave = 0; wave < TileType::kWaves; ++wave) {
 #pragma unroll
       for (float& sum : sums[wave]) sum = 0;
     }
     bool ready = false;
 #pragma unroll 1
-    for (int step = 0; step < of.steps; ++step) {
-      const bool last = step + 1 == of.steps;
+    for (int step = 0; step < span.steps; ++step) {
+      const bool last = step + 1 == span.steps;
       if (!ready) shared.full[ring.stage].wait(ring.parity);
       const int stage = ring.stage;
-      float of_a[Of::kWaves][2] = {};
-      if constexpr (kScales) read_scales(shared, stage, row, of_a);
+      float row_scales[TileType::kWaves][2] = {};
+      if constexpr (kScales) read_scales(shared, stage, row, row_scales);
       __syncwarp();  // the scales have been read when one lane gives the stage back
       ring.advance();
-      const unsigned empty = place_of(shared.empty[stage], self.lane);
-      OfB of_b{};
+      const unsigned empty = barrier_address(shared.empty[stage], self.lane);
+      ColumnScales column_scales{};
 #pragma unroll
       for (int i = 0; i < kParts; ++i) {
         const int wave = i / kHalves, half = i % kHalves;
-        const unsigned first = stage * (Of::kStageBytes / 16);
+        const unsigned first = stage * (TileType::kStageBytes / 16);
         multiply(at.a + first + wave * (kPart / 16), at.b + first + half * (kWide * kLine / 16));
-        if (i == 0) of_b = of_step(kept.of_lanes, step);
+        if (i == 0) column_scales = step_scales(kept.lanes, step);
         if (i + 1 == kParts) {
           if (step == 0) next = plan();
           if (last) {
             kept.has = next.exists;
-            if (next.exists) kept.of_lanes = first_of_lane(next, self.lane);
+            if (next.exists) kept.lanes = first_lane_scales(next, self.lane);
           } else if (step % 32 == 31) {
-            kept.of_lanes = of_lane(place, step + 1, of.steps, self.lane);
+            kept.lanes = lane_scales(place, step + 1, span.steps, self.lane);
           }
         }
         // Asked during the products: what is there needs no wait afterwards.
@@ -212,23 +217,24 @@ struct Promoted : Types {
         wait_for_products<0>();
         if (i + 1 == kParts) {
           arrive_at_place(empty, self.lane);
-          if (Of::kAlternates && last && self.lane == 0) shared.order[self.group ^ 1].arrive();
+          if (TileType::kAlternates && last && self.lane == 0)
+            shared.order[self.group ^ 1].arrive();
         }
         float part[kPartSums];
         read_accumulators<0>(part);
-        add(&sums[wave][half * kPartSums], part, of_a[wave], of_b, half, in_middle);
+        add(&sums[wave][half * kPartSums], part, row_scales[wave], column_scales, half, in_middle);
       }
     }
   }
 
   /// The address of the barrier at which a lane gives a stage back, made before the products end.
-  __device__ __forceinline__ static unsigned place_of(Mbarrier& empty, int lane) {
+  __device__ __forceinline__ static unsigned barrier_address(Mbarrier& empty, int lane) {
     const unsigned here = shared_address(&empty);
-    return Of::kCluster == 1 ? here : address_in_block(here, lane % Of::kCluster);
+    return TileType::kCluster == 1 ? here : address_in_block(here, lane % TileType::kCluster);
   }
   __device__ __forceinline__ static void arrive_at_place(unsigned place, int lane) {
-    if (lane < Of::kCluster) {
-      if constexpr (Of::kCluster == 1) {
+    if (lane < TileType::kCluster) {
+      if constexpr (TileType::kCluster == 1) {
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(place) : "memory");
       } else {
         asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(place) : "memory");
@@ -239,18 +245,18 @@ struct Promoted : Types {
 
 /// See run_product(); the inner dimension is dense in both operands. kScales: of blocks. Given: a
 /// Problem, or Grouped<Problem>, whose table follows in shared memory.
-template <typename In, typename Out, typename Of, bool kScales, Store kStore, typename Finish,
+template <typename In, typename Out, typename TileType, bool kScales, Store kStore, typename Finish,
           typename Given = Problem>
-__global__ void __launch_bounds__(Of::kThreads, 1)
+__global__ void __launch_bounds__(TileType::kThreads, 1)
     promoted_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                   const __grid_constant__ EdgeMaps edges, const __grid_constant__ TensorMap map_out,
                   const __grid_constant__ TensorMap map_scales, const BlockScales scales, void* out,
-                  const ProductEpilogueValues with, const Given given) {
+                  const ProductEpilogueValues epilogue, const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
-  using Types = ProductTypes<In, Out, Of, Layout<false, false>, kStore, Finish>;
-  using Work = Promoted<Types, kScales, ScheduleOf<Given>::Type::kGrouped>;
+  using Types = ProductTypes<In, Out, TileType, Layout<false, false>, kStore, Finish>;
+  using Work = Promoted<Types, kScales, ScheduleTraits<Given>::Type::kGrouped>;
   declare_accumulators<1, Work::kPartSums>();
-  const Work work(map_scales, scales, with.alpha);
-  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, with}, given,
+  const Work work(map_scales, scales, epilogue.alpha);
+  run_product(work, storage, {map_a, map_b, edges}, {map_out, out, epilogue}, given,
               KERNWRIGHT_YIELD_WORDS);
 }

@@ -41,15 +41,16 @@ struct OperandBoxes {
   CUtensorMap whole, edge;
 };
 /// Boxes of so many lines that the inner dimension crosses, or not.
-template <typename MapOf>
-OperandBoxes operand_boxes(std::int64_t lines, int box_lines, bool crossed, const MapOf& map_of) {
-  OperandBoxes boxes{.whole = map_of(box_lines), .edge = {}};
+template <typename MakeMap>
+OperandBoxes operand_boxes(std::int64_t lines, int box_lines, bool crossed,
+                           const MakeMap& make_map) {
+  OperandBoxes boxes{.whole = make_map(box_lines), .edge = {}};
   const auto left = crossed ? static_cast<int>(lines % box_lines) : 0;
-  boxes.edge = left == 0 ? boxes.whole : map_of(left);
+  boxes.edge = left == 0 ? boxes.whole : make_map(left);
   return boxes;
 }
 
-GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool gated,
+GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, bool gated,
                        std::int64_t stage, const GemmEdges& edges) {
   const auto parts = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int32_t>((a + b - 1) / b);
@@ -58,10 +59,9 @@ GemmProblem problem_of(const GemmLayout& layout, const GemmChoice& choice, bool 
   gemm.rows = static_cast<std::int32_t>(layout.rows);
   gemm.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
   gemm.steps = parts(layout.inner, stage);
-  gemm.steps_of_split =
-      parts(gemm.steps, choice.tile.gathers ? choice.tile.cluster : choice.splits);
+  gemm.split_steps = parts(gemm.steps, choice.tile.gathers ? choice.tile.cluster : choice.splits);
   // None of them is empty.
-  gemm.splits = choice.tile.gathers ? 1 : parts(gemm.steps, gemm.steps_of_split);
+  gemm.splits = choice.tile.gathers ? 1 : parts(gemm.steps, gemm.split_steps);
   gemm.row_tiles = parts(layout.rows, choice.tile.cluster_rows());
   const int columns = choice.tile.cluster_columns();
   gemm.column_tiles = parts(gemm.columns, gated ? columns / 2 : columns);
@@ -96,8 +96,8 @@ bool begins_early(const GemmLayout& layout, const GemmTile& tile, std::int64_t e
 /// Takes as many blocks as have a part of `steps` each.
 void leave_empty_parts(GemmTile& tile, std::int64_t steps) {
   if (!tile.gathers) return;
-  const std::int64_t of_part = (steps + tile.cluster - 1) / tile.cluster;
-  tile.cluster = static_cast<int>((steps + of_part - 1) / of_part);
+  const std::int64_t part_steps = (steps + tile.cluster - 1) / tile.cluster;
+  tile.cluster = static_cast<int>((steps + part_steps - 1) / part_steps);
   tile.gathers = tile.cluster > 1;
 }
 
@@ -142,13 +142,13 @@ struct FastGemm {
   }
 
   GemmSums sums() const {
-    if (scales) return GemmSums::of_blocks;
+    if (scales) return GemmSums::block_scaled;
     return promotes ? GemmSums::promoted : GemmSums::direct;
   }
 
   /// Boxes of lines that are whole units of 16 bytes; else lines of elements of 2 bytes go through
   /// shared memory.
-  static GemmStore store_of(ScalarType type, std::int64_t columns) {
+  static GemmStore choose_store(ScalarType type, std::int64_t columns) {
     const auto element = static_cast<std::int64_t>(scalar_size(type));
     if (element != 2 && element != 4) return GemmStore::direct;
     if (columns * element % 16 == 0) return GemmStore::by_copies;
@@ -168,19 +168,19 @@ struct FastGemm {
                                       .rank = 3});
   }
 
-  OperandBoxes boxes_of_a(const GemmTile& tile) const {
+  OperandBoxes a_boxes(const GemmTile& tile) const {
     const auto [rows, dense] =
         a.dense_rows ? std::pair(layout.rows, layout.inner) : std::pair(layout.inner, layout.rows);
-    const int lines = tile.box_lines_of_a(a.dense_rows, promotes);
+    const int lines = tile.a_box_lines(a.dense_rows, promotes);
     return operand_boxes(layout.rows, lines, a.dense_rows, [&](int box) {
       return operand_map(a.array, rows, dense, layout.a_stride, layout.outer, layout.within,
                          &GemmBatchDim::a, box);
     });
   }
-  OperandBoxes boxes_of_b(const GemmTile& tile, bool gated) const {
+  OperandBoxes b_boxes(const GemmTile& tile, bool gated) const {
     const auto [rows, dense] = b.dense_rows ? std::pair(layout.inner, layout.columns)
                                             : std::pair(layout.columns, layout.inner);
-    const int lines = tile.box_lines_of_b(!b.dense_rows, gated, promotes);
+    const int lines = tile.b_box_lines(!b.dense_rows, gated, promotes);
     return operand_boxes(layout.columns, lines, !b.dense_rows, [&](int box) {
       return operand_map(b.array, rows, dense, layout.b_stride, layout.outer, layout.within,
                          &GemmBatchDim::b, box);
@@ -197,10 +197,10 @@ struct FastGemm {
                                 tile,
                                 !a.dense_rows,
                                 b.dense_rows,
-                                store_of(result.type(), problem.columns),
+                                choose_store(result.type(), problem.columns),
                                 sums()};
-    const OperandBoxes left = boxes_of_a(tile);
-    const OperandBoxes right = boxes_of_b(tile, ending.gate.has_value());
+    const OperandBoxes left = a_boxes(tile);
+    const OperandBoxes right = b_boxes(tile, ending.gate.has_value());
     const GemmEdgeMaps edges{left.edge, right.edge};
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) map_out = result_map(result, problem);
@@ -248,7 +248,7 @@ struct FastGemm {
     const std::int64_t stage = stage_elements(a.array);
     leave_empty_parts(made.tile, (layout.inner + stage - 1) / stage);
     const GemmProblem problem =
-        problem_of(layout, made, epilogue.gate.has_value(), stage, gemm_edges(all, made));
+        make_problem(layout, made, epilogue.gate.has_value(), stage, gemm_edges(all, made));
     run_product(result, epilogue, has_short_epilogue(epilogue),
                 {problem.splits, problem.batches, layout.rows, layout.columns}, on,
                 [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& kernels) {

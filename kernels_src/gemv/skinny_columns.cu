@@ -81,7 +81,7 @@ struct ColumnWalk {
 };
 
 /// The places of a lane's pairs of weights.
-struct PairsOfLanes {
+struct LanePairs {
   __device__ __forceinline__ static int row(int r, int i) {
     return static_cast<int>(threadIdx.x) % 32 / 4 * 8 + r * 2 + i / 2;
   }
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Warps * 32)
       walk.template advance<Unroll, Hint, true>(group * kGroup);
     }
     if (group < end) walk.template advance<Unroll, Hint, false>(group * kGroup);
-    add_warps<T, Act, Warps, PairsOfLanes>(p, batch, first, walk.sums);
+    add_warps<T, Act, Warps, LanePairs>(p, batch, first, walk.sums);
   }
 }
 

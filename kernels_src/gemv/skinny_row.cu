@@ -33,7 +33,7 @@ __device__ __forceinline__ void spread_weights(Int8, const Words& raw, float (&v
 }
 
 /// Sums over all lanes of eight numbers each: lane l gets that of number l / 4.
-__device__ __forceinline__ float sum_of_quad(float (&sums)[kTileRows], unsigned lane) {
+__device__ __forceinline__ float quad_sum(float (&sums)[kTileRows], unsigned lane) {
 #pragma unroll
   for (int step = kTileRows / 2; step >= 1; step /= 2) {
     const bool upper = lane & (step * 4);
@@ -53,7 +53,7 @@ __device__ __forceinline__ unsigned first_row(unsigned tile) {
   return tile * (Gated ? kTileRows / 2 : kTileRows);
 }
 template <bool Gated>
-__device__ __forceinline__ unsigned row_of_tile(unsigned tile, unsigned r, unsigned n) {
+__device__ __forceinline__ unsigned tile_row(unsigned tile, unsigned r, unsigned n) {
   const unsigned half = Gated && r >= kTileRows / 2 ? n / 2 - kTileRows / 2 : 0;
   return first_row<Gated>(tile) + r + half;
 }
@@ -67,13 +67,17 @@ struct RowLane {
   unsigned at, n, k;
   unsigned x[Units][8];
 
-  __device__ __forceinline__ RowLane(const SkinnyProblem& p, const WeightRows<W>& of, unsigned warp,
-                                     unsigned lane)
-      : weights(of.data), row(of.row), at(warp * Units * kPart + lane * 16), n(p.n), k(p.k) {}
+  __device__ __forceinline__ RowLane(const SkinnyProblem& p, const WeightRows<W>& matrix,
+                                     unsigned warp, unsigned lane)
+      : weights(matrix.data),
+        row(matrix.row),
+        at(warp * Units * kPart + lane * 16),
+        n(p.n),
+        k(p.k) {}
 
   /// The weights of unit `u` for eight rows. Rows beyond the last are neither loaded nor stored.
   __device__ __forceinline__ void load(unsigned tile, int u, Raw& raw) const {
-    const unsigned from = at + u * kPart, first = row_of_tile<Gated>(tile, 0, n);
+    const unsigned from = at + u * kPart, first = tile_row<Gated>(tile, 0, n);
     if (tile * kTileRows >= n || from >= k) return;
     const W* each = weights + static_cast<Int64>(first) * row + from;
 #pragma unroll
@@ -86,14 +90,14 @@ struct RowLane {
   /// Zeros beyond the end of k. What a norm weighs is rounded to T.
   template <bool Normed>
   __device__ __forceinline__ void load_x(const SkinnyProblem& p, RowNorm<T, Normed>& norm) {
-    unsigned weights_of_norm[Units][8];
+    unsigned norm_weights[Units][8];
     load_row(p.x, x);
     if constexpr (!Normed) return;
-    load_row(p.norm, weights_of_norm);
+    load_row(p.norm, norm_weights);
 #pragma unroll
     for (int i = 0; i < Units * 8; ++i) {
       unsigned& pair = x[i / 8][i % 8];
-      const unsigned by = weights_of_norm[i / 8][i % 8];
+      const unsigned by = norm_weights[i / 8][i % 8];
       float two[2] = {half_value(pair, 0), half_value(pair, 1)};
       norm.weigh({half_value(by, 0), half_value(by, 1)}, two);
       pair =
@@ -103,12 +107,12 @@ struct RowLane {
   __device__ __forceinline__ static float half_value(unsigned pair, int half) {
     return to_compute(T{static_cast<UInt16>(pair >> half * 16)});
   }
-  __device__ __forceinline__ void load_row(const void* row_of, unsigned (&to)[Units][8]) const {
+  __device__ __forceinline__ void load_row(const void* row_data, unsigned (&to)[Units][8]) const {
 #pragma unroll
     for (int i = 0; i < Units * 2; ++i) {
       const unsigned from = at + i / 2 * kPart + i % 2 * 8;
       Words words = {};
-      if (from < k) words = *reinterpret_cast<const Words*>(static_cast<const T*>(row_of) + from);
+      if (from < k) words = *reinterpret_cast<const Words*>(static_cast<const T*>(row_data) + from);
 #pragma unroll
       for (int j = 0; j < 4; ++j) to[i / 2][i % 2 * 4 + j] = words.word[j];
     }
@@ -135,7 +139,7 @@ template <bool Gated, typename W>
 __device__ __forceinline__ void fetch_tile(const SkinnyProblem& p, const WeightRows<W>& weights) {
   const unsigned parts = p.k / kPart;
   for (unsigned i = threadIdx.x; i < kTileRows * parts; i += blockDim.x) {
-    const unsigned row = row_of_tile<Gated>(blockIdx.x, i / parts, p.n);
+    const unsigned row = tile_row<Gated>(blockIdx.x, i / parts, p.n);
     if (row < p.n) {
       const Int64 first = static_cast<Int64>(row) * weights.row;
       fetch_bulk(weights.data + first + i % parts * kPart, kPart);
@@ -163,11 +167,11 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     norm.fetch(p);
   }
   pdl_launch_then_wait();
-  RowLane<T, W, Units, Gated> mine(p, weights, warp, lane);
+  RowLane<T, W, Units, Gated> reader(p, weights, warp, lane);
   Words raw[2][kTileRows] = {};
-  mine.load(blockIdx.x, 0, raw[0]);
+  reader.load(blockIdx.x, 0, raw[0]);
   if (Normed) __syncwarp();  // else the compiler lets loads wait for the norm
-  mine.load_x(p, norm);
+  reader.load_x(p, norm);
   norm.keep(squares);
   unsigned turn = 0;
   float factor = 1;
@@ -181,10 +185,10 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
       for (int u = 0; u < Units; ++u) {
         const int now = (t * Units + u) % 2;
         const bool last = u == Units - 1;
-        mine.load(last ? tile + gridDim.x : tile, last ? 0 : u + 1, raw[now ^ 1]);
-        mine.multiply(raw[now], u, sums);
+        reader.load(last ? tile + gridDim.x : tile, last ? 0 : u + 1, raw[now ^ 1]);
+        reader.multiply(raw[now], u, sums);
       }
-      const float sum = sum_of_quad(sums, lane);
+      const float sum = quad_sum(sums, lane);
       if (lane % 4 == 0) parts[turn][warp][lane / 4] = sum;
       __syncthreads();
       const unsigned n = first_row<Gated>(tile) + threadIdx.x;

@@ -137,13 +137,13 @@ __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Wei
     for (; i < Parts::kColumns * Parts::kRows; i += stride) {
       const unsigned m = i / Parts::kRows, row = i % Parts::kRows, n = first + row;
       if (m >= p.m) break;
-      const float* const mine = tile + m * kPitch + row;
+      const float* const local = tile + m * kPitch + row;
       if constexpr (Clustered) {
         float sum = 0;
-        for (unsigned rank = 0; rank < p.splits; ++rank) sum += read_of_block(mine, rank);
+        for (unsigned rank = 0; rank < p.splits; ++rank) sum += read_block(local, rank);
         if (n < p.n) finish_sum<T, Act>(p, batch, m, n, sum);
       } else if (n < p.n) {
-        store_sum<T, Act>(p, batch, m, n, *mine);
+        store_sum<T, Act>(p, batch, m, n, *local);
       }
     }
     if constexpr (Clustered) leave_cluster(p.splits);

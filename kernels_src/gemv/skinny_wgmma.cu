@@ -38,19 +38,19 @@ struct Boxes {
 };
 
 /// Stages `begin` to `end` of k. By one thread. kAcross: weights have their neighbours across k.
-template <bool kAcross, typename Of, int Stages>
-__device__ __forceinline__ void load_boxes(const Of& shared, const TensorMap& map_weights,
+template <bool kAcross, typename BoxesType, int Stages>
+__device__ __forceinline__ void load_boxes(const BoxesType& shared, const TensorMap& map_weights,
                                            const TensorMap& map_x, int first, int begin, int end,
                                            int weights_at, int x_at, Ring<Stages>& ring) {
   for (int chunk = begin; chunk < end; ++chunk, ring.advance()) {
     Mbarrier& full = shared.full[ring.stage];
     shared.empty[ring.stage].wait(ring.parity ^ 1);
-    full.arrive_expecting(Of::kBytes);
-    const int k = chunk * Of::kDepth;
+    full.arrive_expecting(BoxesType::kBytes);
+    const int k = chunk * BoxesType::kDepth;
     unsigned char* const weights = shared.weights(ring.stage);
     if constexpr (kAcross) {
 #pragma unroll
-      for (int i = 0; i < Of::kRows / 64; ++i) {
+      for (int i = 0; i < BoxesType::kRows / 64; ++i) {
         load_box(weights + i * kPart, map_weights, {first + i * 64, k, weights_at, 0}, full);
       }
     } else {
@@ -61,14 +61,14 @@ __device__ __forceinline__ void load_boxes(const Of& shared, const TensorMap& ma
 }
 
 /// Weights of the stages `begin` to `end` of k to the second level of cache. By one thread.
-template <bool kAcross, typename Of>
+template <bool kAcross, typename BoxesType>
 __device__ __forceinline__ void fetch_boxes(const TensorMap& map_weights, int first, int begin,
                                             int end, int weights_at) {
   for (int chunk = begin; chunk < end; ++chunk) {
-    const int k = chunk * Of::kDepth;
+    const int k = chunk * BoxesType::kDepth;
     if constexpr (kAcross) {
 #pragma unroll
-      for (int i = 0; i < Of::kRows / 64; ++i) {
+      for (int i = 0; i < BoxesType::kRows / 64; ++i) {
         fetch_box(map_weights, {first + i * 64, k, weights_at, 0});
       }
     } else {
@@ -79,11 +79,11 @@ __device__ __forceinline__ void fetch_boxes(const TensorMap& map_weights, int fi
 
 /// The sums of a warpgroup's 64 rows, stage after stage: one's products run while the next one's
 /// begin.
-template <typename T, bool kAcross, typename Of, int Stages>
-__device__ __forceinline__ void multiply_boxes(const Of& shared, int group, int lane, int chunks,
-                                               Ring<Stages>& ring,
-                                               float (&sums)[Of::kColumns / 2]) {
-  using Step = Products<T, Of::kColumns, kAcross, false>;
+template <typename T, bool kAcross, typename BoxesType, int Stages>
+__device__ __forceinline__ void multiply_boxes(const BoxesType& shared, int group, int lane,
+                                               int chunks, Ring<Stages>& ring,
+                                               float (&sums)[BoxesType::kColumns / 2]) {
+  using Step = Products<T, BoxesType::kColumns, kAcross, false>;
   constexpr unsigned kAlong = kAcross ? 2048 : 32;
   int previous = 0;
 #pragma unroll
@@ -94,7 +94,7 @@ __device__ __forceinline__ void multiply_boxes(const Of& shared, int group, int 
     const unsigned b = shared_address(shared.x(ring.stage));
     begin_products();
 #pragma unroll
-    for (int k = 0; k < Of::kDepth / 16; ++k) {
+    for (int k = 0; k < BoxesType::kDepth / 16; ++k) {
       Step::add(sums, matrix_descriptor(a + k * kAlong, kPart),
                 matrix_descriptor(b + k * 32, kPart), 1);
     }
@@ -116,12 +116,12 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
     skinny_wgmma(const __grid_constant__ TensorMap map_weights,
                  const __grid_constant__ TensorMap map_x, const __grid_constant__ SkinnyProblem p,
                  const SkinnyBoxes boxes) {
-  using Of = Boxes<Warps, ColTiles, Stages>;
+  using BoxesType = Boxes<Warps, ColTiles, Stages>;
   extern __shared__ __align__(1024) unsigned char memory[];
-  const Of shared(memory, p.splits);
+  const BoxesType shared(memory, p.splits);
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
-  const int lane = threadIdx.x % 32, first = blockIdx.x * Of::kRows;
-  const int chunks = (p.k + Of::kDepth - 1) / Of::kDepth;
+  const int lane = threadIdx.x % 32, first = blockIdx.x * BoxesType::kRows;
+  const int chunks = (p.k + BoxesType::kDepth - 1) / BoxesType::kDepth;
   const int each = (chunks + p.splits - 1) / p.splits;
   const int begin = min(static_cast<int>(blockIdx.y) * each, chunks);
   const int end = min(begin + each, chunks);
@@ -132,16 +132,17 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
       shared.full[stage].init(1);
       shared.empty[stage].init(Warps);
     }
-    if constexpr (Of::kSends) shared.gathered->init(1);
+    if constexpr (BoxesType::kSends) shared.gathered->init(1);
     Mbarrier::publish();
-    if constexpr (Of::kSends) expect_sums(shared, p.splits, blockIdx.y);
+    if constexpr (BoxesType::kSends) expect_sums(shared, p.splits, blockIdx.y);
   } else if (threadIdx.x == Warps * 32) {
-    fetch_boxes<kAcross, Of>(map_weights, first, begin, min(begin + static_cast<int>(p.ahead), end),
-                             static_cast<int>(blockIdx.z) * boxes.weights_batch);
+    fetch_boxes<kAcross, BoxesType>(map_weights, first, begin,
+                                    min(begin + static_cast<int>(p.ahead), end),
+                                    static_cast<int>(blockIdx.z) * boxes.weights_batch);
   }
-  if (Of::kSends && p.splits > 1) arrive_in_cluster();
+  if (BoxesType::kSends && p.splits > 1) arrive_in_cluster();
   __syncthreads();
-  if (!Of::kSends) pdl_launch_dependents();
+  if (!BoxesType::kSends) pdl_launch_dependents();
   pdl_wait();
   Ring<Stages> ring;
   // Now, while the first stages come: it divides.
@@ -150,20 +151,20 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z, parity ^= 1) {
     const int at = static_cast<int>(batch);
     const bool last = batch + gridDim.z >= p.batches;
-    float sums[Of::kColumns / 2];
+    float sums[BoxesType::kColumns / 2];
     if (warp < Warps) {
       multiply_boxes<T, kAcross>(shared, warp / 4, lane, end - begin, ring, sums);
     } else if (lane == 0) {
       load_boxes<kAcross>(shared, map_weights, map_x, first, begin, end, at * boxes.weights_batch,
                           at * boxes.x_batch, ring);
       // Earlier, what it fetches would delay these loads.
-      if (Of::kSends && last) pdl_launch_dependents();
+      if (BoxesType::kSends && last) pdl_launch_dependents();
     }
     __syncwarp();
-    if constexpr (Of::kSends) {
+    if constexpr (BoxesType::kSends) {
       if (p.splits > 1) wait_for_cluster();
       if (warp < Warps && gather_warp_sums(shared, place, p.splits, blockIdx.y, parity, sums)) {
-        finish_warp_sums<T, Act, Of>(p, batch, first + warp * 16, lane, sums);
+        finish_warp_sums<T, Act, BoxesType>(p, batch, first + warp * 16, lane, sums);
       }
       if (last) break;
       __syncthreads();  // all have added what was sent
@@ -178,5 +179,5 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
       cluster_sync();
     }
   }
-  if (!Of::kSends) leave_cluster(p.splits);
+  if (!BoxesType::kSends) leave_cluster(p.splits);
 }

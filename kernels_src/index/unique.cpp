@@ -21,7 +21,7 @@ const LazyKernel& unique_kernel(UniqueKernel part, ScalarType type) {
   return family.instance(InstanceKey().add(part, 2).type(type), [&]() -> std::string {
     if (part == UniqueKernel::measure) return "measure_groups";
     const char* const bits =
-        device_type(key_bits_type(is_complex(type) ? real_type_of(type) : type));
+        device_type(key_bits_type(is_complex(type) ? real_part_type(type) : type));
     return format("{}_groups<{}>", part == UniqueKernel::count ? "count" : "write",
                   is_complex(type) ? format("Pair<{}>", bits) : bits);
   });
@@ -29,7 +29,7 @@ const LazyKernel& unique_kernel(UniqueKernel part, ScalarType type) {
 
 /// By the imaginary parts, then by the real ones: the second sort keeps the order of equal ones.
 Ordered sort_complex(const Array& flat, const Stream& stream) {
-  const Array parts = flat.view(real_type_of(flat.type())).reshape({flat.size(), 2});
+  const Array parts = flat.view(real_part_type(flat.type())).reshape({flat.size(), 2});
   const Array by_imag = sort_and_index(parts.drop_axis(1, 1), 0, false, stream).indices;
   const Array real = take_at(parts.drop_axis(1, 0), {{0}, {by_imag}}, stream);
   const Array by_real = sort_and_index(real, 0, false, stream).indices;
@@ -59,7 +59,7 @@ Unique unique(const Array& array, const UniqueParts& parts, const Stream& stream
     sorted.values = sort(flat, 0, false, stream);
   }
   const ScalarType key_type = pairs ? array.type() : key_bits_type(array.type());
-  const DeviceOrder order = device_order(pairs ? real_type_of(array.type()) : array.type());
+  const DeviceOrder order = device_order(pairs ? real_part_type(array.type()) : array.type());
   const Stream on = stream ? stream : Stream::legacy(device);
   const Chunks chunks = size > 0 ? make_chunks(device, size, kSortBlock * kUniqueItems) : Chunks{};
   const Array counts = Array::empty(device, {chunks.count}, ScalarType::int64, stream);

@@ -51,7 +51,7 @@ MatrixBatch::MatrixBatch(const Array& array, const char* function, const Stream&
   }
 }
 
-ScalarType MatrixBatch::real_type() const noexcept { return real_type_of(type()); }
+ScalarType MatrixBatch::real_type() const noexcept { return real_part_type(type()); }
 
 ScalarType MatrixBatch::complex_type() const noexcept {
   return real_type() == ScalarType::float32 ? ScalarType::complex64 : ScalarType::complex128;

@@ -55,14 +55,14 @@ __device__ __forceinline__ Compute<T> nothing() {
 /// A block computes a tile of each product whose number is blockIdx.z plus a multiple of gridDim.z.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    matmul(const Matrices of, const Batch batch, long long products, long long row_tiles) {
+    matmul(const Matrices m, const Batch batch, long long products, long long row_tiles) {
   __shared__ Compute<T> left[kDepth][kTile + 1], right[kDepth][kTile + 1];
   const int row_thread = threadIdx.x / (kTile / kSide);
   const int column_thread = threadIdx.x % (kTile / kSide);
   for (long long product = blockIdx.z; product < products; product += gridDim.z) {
-    const char* a = of.a;
-    const char* b = of.b;
-    T* const c = static_cast<T*>(of.c) + product * of.rows * of.columns;
+    const char* a = m.a;
+    const char* b = m.b;
+    T* const c = static_cast<T*>(m.c) + product * m.rows * m.columns;
     long long rest = product;
 #pragma unroll 1  // divisions are long
     for (int d = 0; d < batch.ndim; ++d) {
@@ -74,27 +74,27 @@ __global__ void __launch_bounds__(kThreads)
     for (long long tile = blockIdx.y; tile < row_tiles; tile += gridDim.y) {
       const long long row0 = tile * kTile, column0 = static_cast<long long>(blockIdx.x) * kTile;
       Accumulator<T> sums[kSide][kSide];
-      for (long long k0 = 0; k0 < of.inner; k0 += kDepth) {
+      for (long long k0 = 0; k0 < m.inner; k0 += kDepth) {
         for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
           // Neighbouring threads read neighbouring elements of whichever dimension is the denser.
-          const bool deep = of.a_column <= of.a_row;
+          const bool deep = m.a_column <= m.a_row;
           const int k = deep ? i % kDepth : i / kTile, row = deep ? i / kDepth : i % kTile;
-          const bool inside = k0 + k < of.inner && row0 + row < of.rows;
+          const bool inside = k0 + k < m.inner && row0 + row < m.rows;
           left[k][row] = inside ? to_compute(*reinterpret_cast<const T*>(
-                                      a + (row0 + row) * of.a_row + (k0 + k) * of.a_column))
+                                      a + (row0 + row) * m.a_row + (k0 + k) * m.a_column))
                                 : nothing<T>();
-          const bool wide = of.b_column <= of.b_row;
+          const bool wide = m.b_column <= m.b_row;
           const int depth = wide ? i / kTile : i % kDepth, column = wide ? i % kTile : i / kDepth;
-          const bool there = k0 + depth < of.inner && column0 + column < of.columns;
+          const bool there = k0 + depth < m.inner && column0 + column < m.columns;
           right[depth][column] =
-              there ? to_compute(*reinterpret_cast<const T*>(b + (k0 + depth) * of.b_row +
-                                                             (column0 + column) * of.b_column))
+              there ? to_compute(*reinterpret_cast<const T*>(b + (k0 + depth) * m.b_row +
+                                                             (column0 + column) * m.b_column))
                     : nothing<T>();
         }
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < kDepth; ++k) {
-          if (k0 + k >= of.inner) break;  // 0 * NaN is not 0
+          if (k0 + k >= m.inner) break;  // 0 * NaN is not 0
           Compute<T> x[kSide], y[kSide];
 #pragma unroll
           for (int i = 0; i < kSide; ++i) {
@@ -115,8 +115,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int j = 0; j < kSide; ++j) {
           const long long column = column0 + column_thread + j * (kTile / kSide);
-          if (row >= of.rows || column >= of.columns) continue;
-          c[row * of.columns + column] = sums[i][j].result();
+          if (row >= m.rows || column >= m.columns) continue;
+          c[row * m.columns + column] = sums[i][j].result();
         }
       }
     }

@@ -24,7 +24,7 @@ std::pair<std::int64_t, std::int64_t> matrix_batch_dim(const Array& array, int d
   return {extent, extent == 1 ? 0 : array.strides()[index]};
 }
 
-std::int64_t extent_of(const Array& array, int from_end) {
+std::int64_t extent_from_end(const Array& array, int from_end) {
   if (from_end > array.ndim()) return 1;
   return array.shape()[static_cast<std::size_t>(array.ndim() - from_end)];
 }
@@ -53,17 +53,17 @@ std::int64_t stride_from_end(const Array& array, int from_end) noexcept {
 }
 
 Shape product_shape(const Array& a, const Array& b) {
-  if (a.ndim() < 2 || b.ndim() < 2 || extent_of(a, 1) != extent_of(b, 2)) {
+  if (a.ndim() < 2 || b.ndim() < 2 || extent_from_end(a, 1) != extent_from_end(b, 2)) {
     refuse_matrix_shapes(a, b);
   }
   Shape shape;
   for (int d = std::max(a.ndim(), b.ndim()); d >= 3; --d) {
-    const std::int64_t left = extent_of(a, d), right = extent_of(b, d);
+    const std::int64_t left = extent_from_end(a, d), right = extent_from_end(b, d);
     if (left != right && left != 1 && right != 1) refuse_matrix_shapes(a, b);
     shape.push_back(left == 1 ? right : left);
   }
-  shape.push_back(extent_of(a, 2));
-  shape.push_back(extent_of(b, 1));
+  shape.push_back(extent_from_end(a, 2));
+  shape.push_back(extent_from_end(b, 1));
   return shape;
 }
 

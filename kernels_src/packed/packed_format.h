@@ -64,7 +64,7 @@ struct PackedTraits {
 
   constexpr bool has_byte_codes() const { return bits == 8; }
   constexpr bool has_short_groups() const { return group == 16; }
-  constexpr bool has_own_groups() const {
+  constexpr bool has_group_sizes() const {
     return kind == PackedKind::words || kind == PackedKind::absmax;
   }
 };

@@ -10,16 +10,16 @@ using namespace kernwright;
 // Each warp of a block has separate rows, and all warps share the columns. A warp decodes its part
 // of a block of 128 along k, 32 at a time, and multiplies it with all columns.
 
-__device__ __forceinline__ float lower_of(BFloat16, unsigned pair) {
+__device__ __forceinline__ float lower_half(BFloat16, unsigned pair) {
   return __uint_as_float(pair << 16);
 }
-__device__ __forceinline__ float upper_of(BFloat16, unsigned pair) {
+__device__ __forceinline__ float upper_half(BFloat16, unsigned pair) {
   return __uint_as_float(pair & 0xffff0000u);
 }
-__device__ __forceinline__ float lower_of(Float16, unsigned pair) {
+__device__ __forceinline__ float lower_half(Float16, unsigned pair) {
   return to_compute(Float16{static_cast<UInt16>(pair)});
 }
-__device__ __forceinline__ float upper_of(Float16, unsigned pair) {
+__device__ __forceinline__ float upper_half(Float16, unsigned pair) {
   return to_compute(Float16{static_cast<UInt16>(pair >> 16)});
 }
 __device__ __forceinline__ unsigned rounded_pair(BFloat16, float lower, float upper) {
@@ -37,12 +37,12 @@ __device__ __forceinline__ unsigned rounded_pair(Float16, float lower, float upp
 /// round, by way of the finer one.
 template <typename Codes, typename T>
 struct Decoder {
-  using Of = Codes;
+  using Type = Codes;
   using Pair = T;
 };
 template <typename T, typename Table>
 struct Decoder<TableCodes<T, Table>, T> {
-  using Of = TableCodes<Float16, Table>;
+  using Type = TableCodes<Float16, Table>;
   using Pair = Float16;
 };
 
@@ -110,12 +110,12 @@ struct DecodedRows {
                                                  unsigned (&pairs)[4]) {
     using Decodes = Decoder<typename Format::Codes, T>;
     using Pair = typename Decodes::Pair;
-    Decodes::Of::decode(from.codes, part, pairs);
+    Decodes::Type::decode(from.codes, part, pairs);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int group = (part * 32 + i / 2 * 16) / Format::kGroup;
-      const float scale = scales.of(group);
-      float two[2] = {lower_of(Pair(), pairs[i]), upper_of(Pair(), pairs[i])};
+      const float scale = scales.scale_at(group);
+      float two[2] = {lower_half(Pair(), pairs[i]), upper_half(Pair(), pairs[i])};
 #pragma unroll
       for (float& value : two) {
         if constexpr (Format::kOffset) value -= scales.zero(group) + Format::Codes::kBase;
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(Warps * 32) packed_gemm(SkinnyProblem p, Packe
   const unsigned begin = min(blockIdx.y * each, weights.blocks);
   const unsigned end = min(begin + each, weights.blocks);
   const unsigned base = shared_address(storage);
-  const T* const own =
+  const T* const warp_stages =
       reinterpret_cast<const T*>(storage) + lane / 4 * Columns::kPitch + lane % 4 * Format::kRun;
   float sums[RowTiles][ColTiles][4] = {};
 #pragma unroll
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(Warps * 32) packed_gemm(SkinnyProblem p, Packe
     const unsigned ahead = block + Stages - 1, to = (stage + Stages - 1) % Stages;
     if (ahead < end) Columns::copy(base + to * Columns::kBytes, p, first_m, ahead);
     end_copies();
-    multiply_block<T, Columns>(rows, own + stage * (Columns::kBytes / 2), sums);
+    multiply_block<T, Columns>(rows, warp_stages + stage * (Columns::kBytes / 2), sums);
     stage = stage + 1 == Stages ? 0 : stage + 1;
   }
   wait_for_copies<0>();

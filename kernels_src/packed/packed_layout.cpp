@@ -68,7 +68,7 @@ std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& 
 
 /// k must be a multiple of this.
 std::int64_t packed_step(const PackedWeights& w) {
-  return w.traits().has_own_groups() ? w.group : w.traits().block;
+  return w.traits().has_group_sizes() ? w.group : w.traits().block;
 }
 
 /// log2 of the group, 4 to 7.
@@ -97,7 +97,7 @@ void check_packed_shape(const PackedWeights& w) {
         format("packed weights have up to 2^30 rows and columns, 2^44 numbers in "
                "all, not ({}, {})",
                w.n, w.k));
-  if (traits.has_own_groups() && w.group != 32 && w.group != 64 && w.group != 128)
+  if (traits.has_group_sizes() && w.group != 32 && w.group != 64 && w.group != 128)
     throw InvalidArgument(
         format("packed weights of {} have groups of 32, 64 or 128 numbers, not {}", name, w.group));
   const bool whole = w.tile[0] >= 1 && w.tile[0] <= kMostRows && w.tile[1] >= 128 &&

@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   if constexpr (kTable) PairTable::fill<typename Format::Codes>(memory);
   pdl_launch_then_wait();
   ring.fill(weights);
-  OwnColumn<T, Format> columns[kColumns];
+  LaneColumn<T, Format> columns[kColumns];
 #pragma unroll
   for (unsigned i = 0; i < Held; ++i) columns[i].load(p, ring.first + i, lane);
   __syncthreads();

@@ -167,7 +167,7 @@ LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const Skin
 /// Clusters of `config` that run at once: as a device's multiprocessors are grouped, which no rule
 /// knows. Asked once for each shape of a cluster, as registers leave a multiprocessor the same
 /// blocks of each of these kernels.
-std::int64_t clusters_of_device(const Kernel& kernel, const Device& device, LaunchConfig config) {
+std::int64_t resident_clusters(const Kernel& kernel, const Device& device, LaunchConfig config) {
   if (CompileOnly::current() != nullptr) return 0;  // the kernel may be another
   static std::mutex mutex;
   using Launch = std::tuple<const Device*, std::uint32_t, std::uint32_t, std::uint32_t>;
@@ -187,7 +187,7 @@ std::int64_t clusters_of_device(const Kernel& kernel, const Device& device, Laun
 /// Each cluster has as many tiles as others, in one wave.
 void spread_packed_clusters(const Kernel& kernel, const Device& device, const PackedWeights& w,
                             LaunchConfig& config) {
-  const std::int64_t clusters = clusters_of_device(kernel, device, config);
+  const std::int64_t clusters = resident_clusters(kernel, device, config);
   const std::int64_t tiles = (w.n + 15) / 16;
   if (clusters <= 0) return;
   const std::int64_t each = (tiles + clusters - 1) / clusters;
@@ -203,7 +203,7 @@ void split_packed_clusters(const Kernel& kernel, const Device& device, const Pac
     if (units(splits) == units(config.cluster.y)) continue;
     LaunchConfig wanted = config;
     wanted.grid.y = wanted.cluster.y = splits;
-    if (clusters_of_device(kernel, device, wanted) < blocks) return;
+    if (resident_clusters(kernel, device, wanted) < blocks) return;
     config = wanted;
   }
 }

@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ Mbarrier full[Stages];
   unsigned char* const stages = memory + (kTable ? PairTable::kBytes : 0);
-  Sums of_tiles(reinterpret_cast<float*>(stages + Ring::kBytes));
+  Sums tile_sums(reinterpret_cast<float*>(stages + Ring::kBytes));
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   pdl_launch_dependents();
   Ring ring;
@@ -32,9 +32,9 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   Columns columns;
   columns.lane = lane;
   columns.mask = CodeMask<typename Format::Codes>::kValue * gridDim.z;  // which is 1
-  columns.table.of_lane = memory + lane * 4;
+  columns.table.lane_table = memory + lane * 4;
   columns.x_sums =
-      reinterpret_cast<typename Columns::Pair*>(of_tiles.end(p.splits) + warp * Columns::kSums);
+      reinterpret_cast<typename Columns::Pair*>(tile_sums.end(p.splits) + warp * Columns::kSums);
   columns.load(p, ring.first + first);
   if (threadIdx.x == 0) ring.template fill<true>(weights);
   if constexpr (Format::kOffset) columns.add();
@@ -58,10 +58,10 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
         raw[half] = ahead[i].format(copied, {block, block / 2, at, tile, lane / 4, half}, lane);
       columns.multiply(raw, i / 2, i % 2);
     }
-    of_tiles.spread(warp, lane, columns.sums);
+    tile_sums.spread(warp, lane, columns.sums);
     __syncthreads();
     ring.advance(weights, tile);
-    of_tiles.template add<T, Act>(p, tile);
+    tile_sums.template add<T, Act>(p, tile);
   }
   leave_cluster(p.splits);
 }

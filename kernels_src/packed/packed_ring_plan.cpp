@@ -14,7 +14,7 @@ constexpr std::int64_t kLongRing = 8192;  ///< k
 
 /// Numbers that have one scale.
 std::int64_t packed_group(const PackedWeights& w) {
-  return w.traits().has_own_groups() ? w.group : w.traits().group;
+  return w.traits().has_group_sizes() ? w.group : w.traits().group;
 }
 
 /// Bytes of the sums of x of a warp, as HeldColumns has them, for each row and unit.
@@ -75,14 +75,14 @@ std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const Sk
   const std::int64_t stages = plan.stages * packed_stage_bytes(w);
   if (m == 1) {
     constexpr std::int64_t sums = 8 * 16 * 4;  // of kKeptTiles
-    const std::int64_t of_x = is_packed_whole(w) ? packed_digit_bytes(w) : 0;
-    return table + plan.warps * (stages + sums) + of_x;
+    const std::int64_t x_bytes = is_packed_whole(w) ? packed_digit_bytes(w) : 0;
+    return table + plan.warps * (stages + sums) + x_bytes;
   }
   // As TileStages and TileSums in packed_tiles.cuh.
   const std::int64_t columns = 8 * plan.columns, sums = 2 * columns * 20 * 4;
   const std::int64_t kept = plan.splits > 1 ? 2 * 4 * columns * 16 * 4 : 0;
-  const std::int64_t of_unit = stages + columns * packed_offset_bytes(w);
-  return table + plan.warps * (plan.unroll * of_unit + sums) + kept;
+  const std::int64_t unit_bytes = stages + columns * packed_offset_bytes(w);
+  return table + plan.warps * (plan.unroll * unit_bytes + sums) + kept;
 }
 
 SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,

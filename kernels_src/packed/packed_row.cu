@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(Warps * 32, 32 / (Warps * Unroll))
 #pragma unroll 1
   for (unsigned first = warp * Unroll; first < units; first += Warps * Unroll) {
     LaneUnit<T, Format> unit[Unroll];
-    OwnColumn<T, Format> column[Unroll];
+    LaneColumn<T, Format> column[Unroll];
 #pragma unroll
     for (int i = 0; i < Unroll; ++i) {
       const unsigned at = min(first + i, units - 1);

@@ -38,7 +38,7 @@ struct PackedBoxes {
   static constexpr int kTeams = Teams;
   /// A team multiplies whole units, not a block of each unit. The team has separate stages, and
   /// keeps one while it begins the next.
-  static constexpr bool kWhole = Format::Scales::kOfUnit;
+  static constexpr bool kWhole = Format::Scales::kUnitScales;
   static_assert(!kWhole || (Stages % Teams == 0 && Stages > Teams));
   static constexpr unsigned kScalesTable = ScalesTable<typename Format::Scales>::kBytes;
   static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kPitch = kRows + 4;
@@ -67,7 +67,7 @@ struct PackedBoxes {
     return x(stage) + Unit::kBytes + warp * Stage::kBytes;
   }
   __device__ float* sums() const { return reinterpret_cast<float*>(base); }
-  __device__ static unsigned team_of(unsigned warp) { return Teams == 1 ? 0 : warp / Warps; }
+  __device__ static unsigned warp_team(unsigned warp) { return Teams == 1 ? 0 : warp / Warps; }
   /// The bytes of a warp in a stage; `Read`: the format as a reader of codes.
   template <typename Read>
   __device__ PackedArrays arrays(const PackedArrays& weights, int stage, unsigned warp) const {
@@ -77,15 +77,15 @@ struct PackedBoxes {
 
 /// The stage of unit `unit` with the rows of a lane; action() as in PackedStage::each().
 template <typename Format, typename Action>
-__device__ __forceinline__ void each_of_unit(const PackedArrays& weights, unsigned tile,
-                                             unsigned unit, const Action& action) {
+__device__ __forceinline__ void each_unit_array(const PackedArrays& weights, unsigned tile,
+                                                unsigned unit, const Action& action) {
   const UInt64 first = static_cast<UInt64>(tile) * weights.blocks + unit * 2;
   PackedStage<Format>::each(weights, first, first / 2, min(2, weights.blocks - unit * 2), action);
 }
 
 /// Units `begin` to `end` of k, by one warp: each lane has the rows of a warp of a team.
-template <typename Format, typename Of, int Warps, int Stages, bool kArranges>
-__device__ __forceinline__ void copy_units(const Of& shared, const TensorMap& map_x,
+template <typename Format, typename BoxesType, int Warps, int Stages, bool kArranges>
+__device__ __forceinline__ void copy_units(const BoxesType& shared, const TensorMap& map_x,
                                            const PackedArrays& weights, unsigned first_m,
                                            unsigned tile, unsigned begin, unsigned end) {
   const unsigned lane = threadIdx.x % 32;
@@ -97,38 +97,39 @@ __device__ __forceinline__ void copy_units(const Of& shared, const TensorMap& ma
     shared.empty[ring.stage].wait(ring.parity ^ 1);
     if (lane == 0) {
       unsigned bytes = 0;
-      each_of_unit<Format>(weights, tile, unit,
-                           [&](unsigned, const UInt8*, unsigned size) { bytes += size; });
-      const unsigned table = unit == begin ? Of::kScalesTable : 0;
-      if (kArranges) came.arrive_expecting(Of::Unit::kBytes);
-      full.arrive_expecting(bytes * Warps + table + (kArranges ? 0 : Of::Unit::kBytes));
+      each_unit_array<Format>(weights, tile, unit,
+                              [&](unsigned, const UInt8*, unsigned size) { bytes += size; });
+      const unsigned table = unit == begin ? BoxesType::kScalesTable : 0;
+      if (kArranges) came.arrive_expecting(BoxesType::Unit::kBytes);
+      full.arrive_expecting(bytes * Warps + table + (kArranges ? 0 : BoxesType::Unit::kBytes));
       if (table > 0) copy_bulk(shared.scales, weights.table, table, full);
     }
     __syncwarp();
     if (lane < 4) {
       const int k = static_cast<int>(unit * 256 + lane * 64);
-      load_box(shared.x(ring.stage) + lane * Of::Unit::kLines, map_x,
+      load_box(shared.x(ring.stage) + lane * BoxesType::Unit::kLines, map_x,
                {k, static_cast<int>(first_m), 0, 0}, came);
     }
     if (lane < Warps) {
       unsigned char* const here = shared.weights(ring.stage, lane);
-      each_of_unit<Format>(weights, tile, unit, [&](unsigned to, const UInt8* from, unsigned size) {
-        copy_bulk(here + to, from, size, full);
-      });
+      each_unit_array<Format>(weights, tile, unit,
+                              [&](unsigned to, const UInt8* from, unsigned size) {
+                                copy_bulk(here + to, from, size, full);
+                              });
     }
   }
 }
 
 /// Permutes x of units `begin` to `end`, by warp `part` of the permuting warps.
-template <int Run, int Stages, int Parts, typename Of>
-__device__ __forceinline__ void arrange_units(const Of& shared, unsigned part, unsigned begin,
-                                              unsigned end) {
+template <int Run, int Stages, int Parts, typename BoxesType>
+__device__ __forceinline__ void arrange_units(const BoxesType& shared, unsigned part,
+                                              unsigned begin, unsigned end) {
   const unsigned lane = threadIdx.x % 32;
   Ring<Stages> ring;
 #pragma unroll 1
   for (unsigned unit = begin; unit < end; ++unit, ring.advance()) {
     shared.came[ring.stage].wait(ring.parity);
-    arrange_columns<Of::kColumns, Run, Parts>(shared.x(ring.stage), part, lane);
+    arrange_columns<BoxesType::kColumns, Run, Parts>(shared.x(ring.stage), part, lane);
     show_to_copies();  // and to the products
     __syncwarp();
     if (lane == 0) shared.arranged[ring.stage].arrive();
@@ -137,11 +138,12 @@ __device__ __forceinline__ void arrange_units(const Of& shared, unsigned part, u
 
 /// The sums of a warp's rows over units `begin` to `end`. Of two teams each has a block of every
 /// unit.
-template <typename Format, int Stages, bool kArranges, typename Of, typename Rows>
-__device__ __forceinline__ void multiply_blocks(const Of& shared, const PackedArrays& weights,
-                                                unsigned warp, unsigned tile, unsigned begin,
-                                                unsigned end, Rows& rows) {
-  const unsigned lane = threadIdx.x % 32, team = Of::team_of(warp);
+template <typename Format, int Stages, bool kArranges, typename BoxesType, typename Rows>
+__device__ __forceinline__ void multiply_blocks(const BoxesType& shared,
+                                                const PackedArrays& weights, unsigned warp,
+                                                unsigned tile, unsigned begin, unsigned end,
+                                                Rows& rows) {
+  const unsigned lane = threadIdx.x % 32, team = BoxesType::warp_team(warp);
   Ring<Stages> ring;
   ScalesAhead<Format> ahead;
   ahead.start(weights, reinterpret_cast<const float*>(shared.scales));
@@ -153,15 +155,15 @@ __device__ __forceinline__ void multiply_blocks(const Of& shared, const PackedAr
     const PackedArrays copied = shared.template arrays<Format>(weights, ring.stage, warp);
     const unsigned x = shared_address(shared.x(ring.stage));
 #pragma unroll 1
-    for (unsigned u = team; u < min(2, weights.blocks - unit * 2); u += Of::kTeams) {
+    for (unsigned u = team; u < min(2, weights.blocks - unit * 2); u += BoxesType::kTeams) {
       Format raw[2];
 #pragma unroll
       for (unsigned half = 0; half < 2; ++half) {
         const PackedPlace place = {u, 0, unit * 2 + u, tile, lane / 4, half};
         raw[half] = ahead.format(copied, place, lane);
       }
-      ahead.load(weights, tile, unit * 2 + u + Of::kTeams);
-      rows.multiply(raw, x + u * (2 * Of::Unit::kLines));
+      ahead.load(weights, tile, unit * 2 + u + BoxesType::kTeams);
+      rows.multiply(raw, x + u * (2 * BoxesType::Unit::kLines));
     }
     give_back<1>(shared.empty[ring.stage], lane);
   }
@@ -169,11 +171,11 @@ __device__ __forceinline__ void multiply_blocks(const Of& shared, const PackedAr
 }
 
 /// The mainloop for formats whose units have one scale. Each of two teams has every second unit.
-template <typename Format, int Stages, bool kArranges, typename Of, typename Rows>
-__device__ __forceinline__ void multiply_units(const Of& shared, const PackedArrays& weights,
+template <typename Format, int Stages, bool kArranges, typename BoxesType, typename Rows>
+__device__ __forceinline__ void multiply_units(const BoxesType& shared, const PackedArrays& weights,
                                                unsigned warp, unsigned begin, unsigned end,
                                                Rows& rows) {
-  const unsigned lane = threadIdx.x % 32, team = Of::team_of(warp);
+  const unsigned lane = threadIdx.x % 32, team = BoxesType::warp_team(warp);
   Ring<Stages> ring;
   ring.advance(static_cast<int>(team));
   rows.words.memory = shared.words + warp * rows.words.kBytes;
@@ -191,8 +193,8 @@ __device__ __forceinline__ void multiply_units(const Of& shared, const PackedArr
     const int stage = ring.stage;
     if (kArranges) shared.arranged[stage].wait(ring.parity);
     rows.multiply(copied, shared_address(shared.x(stage)), [&] {
-      unit += Of::kTeams;
-      ring.advance(Of::kTeams);
+      unit += BoxesType::kTeams;
+      ring.advance(BoxesType::kTeams);
       begin_unit();
     });
     give_back<1>(shared.empty[stage], lane);
@@ -210,23 +212,23 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
                  const __grid_constant__ PackedArrays weights) {
   constexpr unsigned kAll = Teams * Warps, kParts = arrangers(Spread, ColTiles);
   static_assert(Teams <= 2);  // a unit has two blocks
-  using Of = PackedBoxes<Format, Warps, ColTiles, Stages, Teams>;
+  using BoxesType = PackedBoxes<Format, Warps, ColTiles, Stages, Teams>;
   using Read = typename Either<Spread, SpreadFormat<Format>, Itself<Format>>::Type::Type;
   extern __shared__ __align__(1024) unsigned char memory[];
-  const Of shared(memory);
+  const BoxesType shared(memory);
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-  const unsigned across = (p.m + Of::kColumns - 1) / Of::kColumns;
-  const unsigned first_m = blockIdx.x % across * Of::kColumns;
-  const unsigned first_n = blockIdx.x / across * Of::kRows;
+  const unsigned across = (p.m + BoxesType::kColumns - 1) / BoxesType::kColumns;
+  const unsigned first_m = blockIdx.x % across * BoxesType::kColumns;
+  const unsigned first_n = blockIdx.x / across * BoxesType::kRows;
   const unsigned units = (weights.blocks + 1) / 2, each = (units + p.splits - 1) / p.splits;
   const unsigned begin = min(blockIdx.y * each, units), end = min(begin + each, units);
   // Tiles beyond the last read the last: their sums are not stored.
-  const unsigned of_lane = warp < kAll ? warp % Warps : min(lane, Warps - 1);
-  const unsigned tile = min(first_n / 16 + of_lane, (p.n - 1) / 16);
+  const unsigned tile_lane = warp < kAll ? warp % Warps : min(lane, Warps - 1);
+  const unsigned tile = min(first_n / 16 + tile_lane, (p.n - 1) / 16);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Stages; ++stage) {
       shared.full[stage].init(1);
-      shared.empty[stage].init(Of::kWhole ? Warps : kAll);
+      shared.empty[stage].init(BoxesType::kWhole ? Warps : kAll);
       if constexpr (kParts > 0) {
         shared.came[stage].init(1);
         shared.arranged[stage].init(kParts);
@@ -241,18 +243,18 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
     PairTable::fill<typename Format::Codes>(shared.table);
   __syncthreads();
   pdl_launch_then_wait();
-  using Rows = typename Either<Of::kWhole, UnitRows<T, Read, Of::kColumns>,
-                               WgmmaRows<T, Read, Of::kColumns, kAll>>::Type;
+  using Rows = typename Either<BoxesType::kWhole, UnitRows<T, Read, BoxesType::kColumns>,
+                               WgmmaRows<T, Read, BoxesType::kColumns, kAll>>::Type;
   Rows rows;
   if (warp == kAll) {
-    copy_units<Format, Of, Warps, Stages, (kParts > 0)>(shared, map_x, weights, first_m, tile,
-                                                        begin, end);
+    copy_units<Format, BoxesType, Warps, Stages, (kParts > 0)>(shared, map_x, weights, first_m,
+                                                               tile, begin, end);
   } else if (warp > kAll) {
     if constexpr (kParts > 0)
       arrange_units<Format::kRun, Stages, kParts>(shared, warp - kAll - 1, begin, end);
   } else {
     rows.start(lane, shared.zero, shared.table + lane * 4);
-    if constexpr (Of::kWhole) {
+    if constexpr (BoxesType::kWhole) {
       multiply_units<Read, Stages, (kParts > 0)>(shared, weights, warp, begin, end, rows);
     } else {
       multiply_blocks<Read, Stages, (kParts > 0)>(shared, weights, warp, tile, begin, end, rows);

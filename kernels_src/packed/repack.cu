@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(kThreads)
 /// The numbers that the pairs stand for, in float32.
 template <typename Codes>
 struct Numbers {
-  __device__ static void of(const typename Codes::Raw& raw, int part, float (&values)[8]) {
+  __device__ static void convert(const typename Codes::Raw& raw, int part, float (&values)[8]) {
     unsigned pairs[4];
     Codes::decode(raw, part, pairs);
 #pragma unroll
@@ -249,7 +249,7 @@ struct Numbers {
 };
 template <typename Table>
 struct Numbers<TableCodes<BFloat16, Table>> {
-  __device__ static void of(const FourBits& raw, int part, float (&values)[8]) {
+  __device__ static void convert(const FourBits& raw, int part, float (&values)[8]) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) values[i] = Table::number(raw.low.word[part] >> (4 * i) & 15);
   }
@@ -257,23 +257,23 @@ struct Numbers<TableCodes<BFloat16, Table>> {
 
 /// The scale and the minimum of a group. A product of zero gets its sign here.
 template <typename Ready>
-__device__ __forceinline__ float scale_of(const Ready& scales, int group) {
-  return scales.of(group);
+__device__ __forceinline__ float group_scale(const Ready& scales, int group) {
+  return scales.scale_at(group);
 }
 template <typename Ready>
-__device__ __forceinline__ float minimum_of(const Ready& scales, int group) {
+__device__ __forceinline__ float group_minimum(const Ready& scales, int group) {
   return scales.minimum(group);
 }
-__device__ __forceinline__ float scale_of(const BlockScales::Ready& scales, int group) {
+__device__ __forceinline__ float group_scale(const BlockScales::Ready& scales, int group) {
   return __fmul_rn(static_cast<float>(scales.scales >> (8 * group) & 255), scales.unit);
 }
-__device__ __forceinline__ float minimum_of(const BlockScales::Ready& scales, int group) {
+__device__ __forceinline__ float group_minimum(const BlockScales::Ready& scales, int group) {
   return __fmul_rn(static_cast<float>(scales.minima >> (8 * group) & 255), scales.minimum_unit);
 }
-__device__ __forceinline__ float scale_of(const TwoScales::Ready& scales, int group) {
+__device__ __forceinline__ float group_scale(const TwoScales::Ready& scales, int group) {
   return __fmul_rn(byte_number(scales.scales[group / 4], group % 4), scales.unit);
 }
-__device__ __forceinline__ float minimum_of(const TwoScales::Ready& scales, int group) {
+__device__ __forceinline__ float group_minimum(const TwoScales::Ready& scales, int group) {
   return __fmul_rn(byte_number(scales.minima[group / 4], group % 4), scales.minimum_unit);
 }
 
@@ -302,7 +302,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
       float values[8];
-      Numbers<typename Format::Codes>::of(raw.codes, part, values);
+      Numbers<typename Format::Codes>::convert(raw.codes, part, values);
       constexpr int kWidth = kRun * sizeof(T) > 16 ? 16 / sizeof(T) : kRun;
 #pragma unroll
       for (int first_value = 0; first_value < 8; first_value += kWidth) {
@@ -315,8 +315,8 @@ __global__ void __launch_bounds__(kThreads)
         for (int i = 0; i < kWidth; ++i) {
           float value = values[first_value + i];
           if constexpr (Format::kOffset) value -= scales.zero(group) + Format::Codes::kBase;
-          value = __fmul_rn(scale_of(scales, group), value);
-          if constexpr (Format::kOffset) value = __fsub_rn(value, minimum_of(scales, group));
+          value = __fmul_rn(group_scale(scales, group), value);
+          if constexpr (Format::kOffset) value = __fsub_rn(value, group_minimum(scales, group));
           pack.value[i] = from_compute<T>(value);
         }
         if (at >= weights.k) continue;

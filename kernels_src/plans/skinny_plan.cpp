@@ -277,16 +277,16 @@ void plan_skinny_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 // Largest number of rows of x for the kernels without boxes.
 constexpr std::int64_t kFewSkinnyRows = 8;
-constexpr std::int64_t kFewSkinnyRowsOfColumns = 16;
+constexpr std::int64_t kFewSkinnyColumnRows = 16;
 
 SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   const auto bytes = static_cast<int>(scalar_size(shape.weight_type)) * shape.width;
   const bool halves = shape.tensor_cores && shape.x_type != ScalarType::float32 && bytes == 16;
-  const std::int64_t few = shape.by_columns ? kFewSkinnyRowsOfColumns : kFewSkinnyRows;
+  const std::int64_t few = shape.by_columns ? kFewSkinnyColumnRows : kFewSkinnyRows;
   const bool open = wanted == SkinnyKernel::chosen && shape.m > few;
-  const bool of_bytes =
+  const bool takes_bytes =
       wanted == SkinnyKernel::bytes ? fits_skinny_bytes(shape) : open && takes_skinny_bytes(shape);
-  if (of_bytes) return SkinnyKernel::bytes;
+  if (takes_bytes) return SkinnyKernel::bytes;
   const bool boxes = shape.boxes && shape.weight_type == shape.x_type;
   if (boxes && (wanted == SkinnyKernel::wgmma || open)) return SkinnyKernel::wgmma;
   if (shape.by_columns) {

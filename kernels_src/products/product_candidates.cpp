@@ -11,7 +11,7 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::size_t kMostOfKernel = 16;
+constexpr std::size_t kMostKernelPlans = 16;
 constexpr std::int64_t kMostFloatRows = 16;
 
 /// A plan and the time by a model.
@@ -61,17 +61,17 @@ GemmSize size_of(const Device& device, const ProductKey& key) {
           .gated = key.gated};
 }
 
-std::size_t shared_of(const Device& device) {
+std::size_t shared_bytes(const Device& device) {
   return static_cast<std::size_t>(
       device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
 }
 
 /// The cheapest by the models, none of which costs twice as much as the first.
-void keep_best(std::vector<Candidate>& all, std::vector<ProductPlan>& into) {
+void keep_best(std::vector<Candidate>& all, std::vector<ProductPlan>& plans) {
   std::ranges::stable_sort(all, {}, &Candidate::cost);
-  for (std::size_t i = 0; i < std::min(all.size(), kMostOfKernel); ++i) {
+  for (std::size_t i = 0; i < std::min(all.size(), kMostKernelPlans); ++i) {
     if (all[i].cost > 2 * all[0].cost) break;
-    into.push_back(all[i].plan);
+    plans.push_back(all[i].plan);
   }
 }
 
@@ -88,7 +88,7 @@ std::vector<int> splits_near(int modelled, std::int64_t inner, bool may_split) {
 
 /// For the tiles of gemm.cu: of contiguous operands, whose lines lie along the inner dimension
 /// unless they are 16-bit floats.
-GemmSize gemm_size_of(const Device& device, const ProductKey& key) {
+GemmSize make_gemm_size(const Device& device, const ProductKey& key) {
   GemmSize size = size_of(device, key);
   const auto pitch = [&](std::int64_t extent) {
     return operand_pitch(extent * static_cast<std::int64_t>(size.in_bytes));
@@ -100,8 +100,8 @@ GemmSize gemm_size_of(const Device& device, const ProductKey& key) {
   return size;
 }
 
-void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPlan>& into) {
-  const GemmSize size = gemm_size_of(device, key);
+void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPlan>& plans) {
+  const GemmSize size = make_gemm_size(device, key);
   const bool may_split = !key.gated && !size.whole;
   std::vector<Candidate> all;
   const auto add = [&](const GemmTile& tile, int splits) {
@@ -117,26 +117,26 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
       add(tile, splits);
     }
   }
-  keep_best(all, into);
+  keep_best(all, plans);
 }
 
-void add_mma(const Device& device, const ProductKey& key, std::vector<ProductPlan>& into) {
+void add_mma(const Device& device, const ProductKey& key, std::vector<ProductPlan>& plans) {
   const auto element = static_cast<std::int64_t>(scalar_size(key.a));
   const GemmSize size = size_of(device, key);
   for (MmaTile tile : mma_tiles()) {
-    if (shared_of(device) <= std::size_t{100} * 1024) tile.stages = 3;
+    if (shared_bytes(device) <= std::size_t{100} * 1024) tile.stages = 3;
     const bool may_split = key.a != ScalarType::int8;
     const int modelled = choose_mma(size, (key.inner * element + 63) / 64, tile, may_split).splits;
     for (const int splits : splits_near(modelled, key.inner, may_split)) {
-      into.push_back(MmaPlan{tile, splits});
+      plans.push_back(MmaPlan{tile, splits});
     }
   }
 }
 
-void add_fma(const Device& device, const ProductKey& key, std::vector<ProductPlan>& into) {
+void add_fma(const Device& device, const ProductKey& key, std::vector<ProductPlan>& plans) {
   GemmSize size = size_of(device, key);
   size.out_bytes = scalar_size(key.a);
-  const std::size_t shared = shared_of(device);
+  const std::size_t shared = shared_bytes(device);
   std::vector<Candidate> all;
   for (const FmaTile& tile : fma_tiles(size.out_bytes)) {
     const int modelled = choose_fma(size, shared, tile, 0).splits;
@@ -145,7 +145,7 @@ void add_fma(const Device& device, const ProductKey& key, std::vector<ProductPla
           {FmaPlan{tile, splits}, fma_cost(size, shared, choose_fma(size, shared, tile, splits))});
     }
   }
-  keep_best(all, into);
+  keep_best(all, plans);
 }
 
 /// All that is not given is the kernel's own choice.
@@ -155,7 +155,7 @@ ProductPlan skinny_by(SkinnyKernel kernel, int warps = 0, int splits = 0) {
 
 /// Kernels with their own choices, and with more or fewer splits. Weights with neighbours along the
 /// inner dimension are turned columns of b.
-void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& into) {
+void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& plans) {
   const std::int64_t most = key.a == ScalarType::float32 ? kMostFloatRows : kSkinnyRows;
   if ((!is_half(key.a) && key.a != ScalarType::float32) || key.out != key.a || key.gated) return;
   if (key.rows > most || key.columns * key.inner < 16384) return;
@@ -172,12 +172,12 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& i
   if (may_box && is_half(key.a) && !bytes) kernels.push_back(SkinnyKernel::wgmma);
   for (const SkinnyKernel kernel : kernels) {
     for (const int splits : {0, 1, 2, 4, 8}) {
-      into.push_back(skinny_by(kernel, 0, splits));
+      plans.push_back(skinny_by(kernel, 0, splits));
     }
-    into.push_back(skinny_by(kernel, kernel == SkinnyKernel::bytes ? 16 : 4));
+    plans.push_back(skinny_by(kernel, kernel == SkinnyKernel::bytes ? 16 : 4));
   }
   if (key.b_turned && is_half(key.a) && key.rows == 1 && bytes) {
-    into.push_back(skinny_by(SkinnyKernel::row));
+    plans.push_back(skinny_by(SkinnyKernel::row));
   }
 }
 
@@ -187,10 +187,10 @@ bool fits(const SkinnyPlan& plan, const ProductKey& key) {
   };
   if (key.sums != ProductSums::plain || key.out != key.a) return false;
   const auto kernel = static_cast<int>(plan.kernel);
-  const bool of_bytes = scalar_size(key.b) == 1 && key.b_turned && is_half(key.a);
+  const bool has_bytes = scalar_size(key.b) == 1 && key.b_turned && is_half(key.a);
   const bool bytes = plan.kernel == SkinnyKernel::bytes;
   if (plan.kernel == SkinnyKernel::row && (key.rows != 1 || scalar_size(key.b) != 1)) return false;
-  if (bytes && !of_bytes) return false;
+  if (bytes && !has_bytes) return false;
   const bool known = within(kernel, 1, 10) && kernel != 9 && plan.kernel != SkinnyKernel::ring;
   return known && !key.gated && key.rows <= kSkinnyRows &&
          (plan.warps == 0 || plan.warps == 4 || plan.warps == 8 || (bytes && plan.warps == 16)) &&
@@ -247,7 +247,7 @@ bool suits_product(const Device& device, const ProductKey& key, const ProductPla
   if (!is_product_plan(plan, key)) return false;
   const WgmmaPlan* const tiles = std::get_if<WgmmaPlan>(&plan);
   if (tiles == nullptr) return true;
-  const GemmSize size = gemm_size_of(device, key);
+  const GemmSize size = make_gemm_size(device, key);
   const double rule = gemm_cost(size, choose_gemm(size));
   return gemm_cost(size, choose_gemm(size, *tiles->tile, tiles->splits)) <= kHardlyLonger * rule;
 }

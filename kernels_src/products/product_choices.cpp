@@ -28,9 +28,9 @@ struct PlaceKey {
   bool operator==(const PlaceKey&) const = default;
 };
 struct PlaceKeyHash {
-  std::size_t operator()(const PlaceKey& of) const noexcept {
-    const ProductKey& key = of.key;
-    std::uint64_t sum = static_cast<std::uint64_t>(of.device);
+  std::size_t operator()(const PlaceKey& place) const noexcept {
+    const ProductKey& key = place.key;
+    std::uint64_t sum = static_cast<std::uint64_t>(place.device);
     for (const ScalarType type : {key.a, key.b, key.out}) {
       sum = sum * 32 + static_cast<std::uint64_t>(type);
     }

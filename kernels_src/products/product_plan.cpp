@@ -8,35 +8,35 @@
 namespace kernwright::kernels {
 namespace {
 
-ProductNumbers numbers_of(const SkinnyPlan& plan) {
+ProductNumbers plan_numbers(const SkinnyPlan& plan) {
   return {"skinny",
           {static_cast<int>(plan.kernel), plan.warps, plan.rows, plan.unroll, plan.hint,
            plan.splits, plan.ahead, plan.stages}};
 }
-ProductNumbers numbers_of(const WgmmaPlan& plan) {
+ProductNumbers plan_numbers(const WgmmaPlan& plan) {
   const GemmTile tile = plan.tile.value_or(GemmTile{});
   return {"gemm",
           {tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong ? 1 : 0, tile.cluster,
            plan.splits, tile.gathers ? 1 : 0}};
 }
-ProductNumbers numbers_of(const MmaPlan& plan) {
+ProductNumbers plan_numbers(const MmaPlan& plan) {
   const MmaTile tile = plan.tile.value_or(MmaTile{});
   return {"mma", {tile.rows, tile.columns, tile.stages, plan.splits}};
 }
-ProductNumbers numbers_of(const FmaPlan& plan) {
+ProductNumbers plan_numbers(const FmaPlan& plan) {
   const FmaTile tile = plan.tile.value_or(FmaTile{});
   return {"fma",
           {tile.rows, tile.columns, tile.thread_rows, tile.thread_columns, tile.depth, tile.stages,
            plan.splits}};
 }
-ProductNumbers numbers_of(const PlainPlan& /*plan*/) { return {"plain", {}}; }
-ProductNumbers numbers_of(const PackedPlan& /*plan*/) { return {"packed", {}}; }
+ProductNumbers plan_numbers(const PlainPlan& /*plan*/) { return {"plain", {}}; }
+ProductNumbers plan_numbers(const PackedPlan& /*plan*/) { return {"packed", {}}; }
 
 }  // namespace
 
 ProductNumbers product_numbers(const ProductRow& row) {
   if (!row) return {};
-  return std::visit([](const auto& plan) { return numbers_of(plan); }, *row);
+  return std::visit([](const auto& plan) { return plan_numbers(plan); }, *row);
 }
 
 std::optional<ProductRow> product_row(std::string_view kernel, std::span<const int> numbers) {

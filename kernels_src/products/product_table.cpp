@@ -59,10 +59,10 @@ const ProductRow* find_product(const ProductTable& table, const Device& device,
                                const ProductKey& key, const std::string& shape) {
   const std::string arch = format("sm_{}", device.compute_capability().number());
   for (const std::string& wanted : {device.name(), arch}) {
-    const auto of_device = table.find(wanted);
-    if (of_device == table.end()) continue;
-    const auto rows = of_device->second.find(product_types(key));
-    if (rows == of_device->second.end()) continue;
+    const auto device_rows = table.find(wanted);
+    if (device_rows == table.end()) continue;
+    const auto rows = device_rows->second.find(product_types(key));
+    if (rows == device_rows->second.end()) continue;
     if (const auto row = rows->second.find(shape); row != rows->second.end()) return &row->second;
   }
   return nullptr;

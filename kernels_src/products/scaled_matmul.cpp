@@ -44,16 +44,16 @@ Shape rows_by(const Array& a, std::int64_t columns) {
 }
 
 /// One number, or one for each row (column).
-bool are_of_lines(const ScaledMatmul& call) {
-  const Shape of_rows(call.a.shape().begin(), call.a.shape().end() - 1);
+bool scales_lines(const ScaledMatmul& call) {
+  const Shape row_shape(call.a.shape().begin(), call.a.shape().end() - 1);
   const Shape &a = call.a_scales.shape(), &b = call.b_scales.shape();
   const std::int64_t columns = call.b.shape()[1];
-  const bool of_a = call.a_scales.size() == 1 || a == of_rows || a == rows_by(call.a, 1);
-  const bool of_b = call.b_scales.size() == 1 || b == Shape{columns} || b == Shape{1, columns};
-  return of_a && of_b;
+  const bool fits_a = call.a_scales.size() == 1 || a == row_shape || a == rows_by(call.a, 1);
+  const bool fits_b = call.b_scales.size() == 1 || b == Shape{columns} || b == Shape{1, columns};
+  return fits_a && fits_b;
 }
 
-bool are_of_blocks(const ScaledMatmul& call) {
+bool scales_blocks(const ScaledMatmul& call) {
   const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
   const std::int64_t deep = blocks(call.b.shape()[0]);
   return call.a_scales.shape() == rows_by(call.a, deep) &&
@@ -81,20 +81,20 @@ Array scaled_matmul(const ScaledMatmul& call, const Stream& stream) {
             .has_value();
     return (as_it_is ? array : contiguous(array, stream)).reshape(wanted);
   };
-  Gemm of{.a = as_rows(call.a, inner), .b = call.b};
-  of.epilogue.bias = call.bias;
-  of.type = call.type;
-  of.fast_sums = call.fast_sums;
-  if (are_of_lines(call)) {
-    of.epilogue.row_scales = contiguous(call.a_scales, stream).reshape({call.a_scales.size()});
-    of.epilogue.column_scales = contiguous(call.b_scales, stream).reshape({call.b_scales.size()});
-  } else if (are_of_blocks(call)) {
+  Gemm gemm{.a = as_rows(call.a, inner), .b = call.b};
+  gemm.epilogue.bias = call.bias;
+  gemm.type = call.type;
+  gemm.fast_sums = call.fast_sums;
+  if (scales_lines(call)) {
+    gemm.epilogue.row_scales = contiguous(call.a_scales, stream).reshape({call.a_scales.size()});
+    gemm.epilogue.column_scales = contiguous(call.b_scales, stream).reshape({call.b_scales.size()});
+  } else if (scales_blocks(call)) {
     const std::int64_t deep = call.b_scales.shape()[0];
-    of.block_scales = GemmBlockScales{as_rows(call.a_scales, deep), call.b_scales};
+    gemm.block_scales = GemmBlockScales{as_rows(call.a_scales, deep), call.b_scales};
   } else {
     refuse_scales(call);
   }
-  return run_gemm(of, stream).reshape(shape);
+  return run_gemm(gemm, stream).reshape(shape);
 }
 
 }  // namespace kernwright::kernels

@@ -112,7 +112,7 @@ ReductionTypes plain_types(Reduction op, Reduction asked, ScalarType in,
     default: {
       const ScalarType type = wanted.value_or(inexact_type(in));
       if (!is_inexact_type(type)) refuse_reduction(asked, type, "a variance is a floating number");
-      return {op, in, type, real_type_of(type)};
+      return {op, in, type, real_part_type(type)};
     }
   }
 }

@@ -64,7 +64,7 @@ bool is_floating(ScalarType type) noexcept { return row(type).kind == Class::flo
 
 bool is_complex(ScalarType type) noexcept { return row(type).kind == Class::complex; }
 
-ScalarType real_type_of(ScalarType type) noexcept {
+ScalarType real_part_type(ScalarType type) noexcept {
   if (type == ScalarType::complex64) return ScalarType::float32;
   return type == ScalarType::complex128 ? ScalarType::float64 : type;
 }

@@ -57,6 +57,6 @@ constexpr bool is_float8(ScalarType type) noexcept {
   return type == ScalarType::float8_e4m3fn || type == ScalarType::float8_e5m2;
 }
 /// The type of a complex type's two parts; any other type itself.
-ScalarType real_type_of(ScalarType type) noexcept;
+ScalarType real_part_type(ScalarType type) noexcept;
 
 }  // namespace kernwright

@@ -463,7 +463,7 @@ CLUSTER_INSTANCES = {
         )
     ],
     "mma_gemm.cu": [
-        f"mma_gemm_of_blocks<Float8E4M3, {out}, Tile<{tile}>, Layout<false, false>, {ending}>"
+        f"mma_gemm_block_scaled<Float8E4M3, {out}, Tile<{tile}>, Layout<false, false>, {ending}>"
         for out, tile, ending in (
             ("BFloat16", "128, 64, 64, 32, 4", "Epilogue<Same, BFloat16, false>"),
             ("Float32", "64, 64, 32, 32, 3", "Epilogue<Same, NoBias, false>"),

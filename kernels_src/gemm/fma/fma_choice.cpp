@@ -27,8 +27,8 @@ constexpr std::array<FmaTile, 3> kDoubleTiles = {
 constexpr double kFmasPerCycle = 128;        // of float32
 constexpr double kFmaLoadsPerCycle = 46;     // bytes, from L2
 constexpr double kFmaMemoryPerCycle = 22;    // bytes, from device memory
-constexpr double kFmaCyclesOfTile = 4000;    // before its first product and after its last
-constexpr double kFmaCyclesOfSecond = 4000;  // of the second kernel
+constexpr double kFmaTileCycles = 4000;      // before its first product and after its last
+constexpr double kFmaSecondCycles = 4000;    // of the second kernel
 constexpr std::int64_t kLeastFmaPart = 128;  // steps of a split
 
 /// Multiply-adds of a tile by their rate, with enough warps. The rest of the time goes to other
@@ -53,8 +53,8 @@ int best_fma_splits(const GemmSize& size, std::size_t shared, FmaChoice choice) 
   int best = 1;
   double least = fma_cost(size, shared, choice);
   for (const int splits : {2, 3, 4, 6, 7, 8, 12, 14, 16, 24, 32, 64}) {
-    const std::int64_t of_part = ceil_div(size.inner, splits);
-    if (of_part < kLeastFmaPart || of_part * (splits - 1) >= size.inner) continue;
+    const std::int64_t part_length = ceil_div(size.inner, splits);
+    if (part_length < kLeastFmaPart || part_length * (splits - 1) >= size.inner) continue;
     choice.splits = splits;
     if (const double cost = fma_cost(size, shared, choice); cost < least) {
       least = cost;
@@ -67,8 +67,8 @@ int best_fma_splits(const GemmSize& size, std::size_t shared, FmaChoice choice) 
 }  // namespace
 
 std::size_t FmaTile::shared_bytes(std::size_t element) const noexcept {
-  const auto of_step = static_cast<std::size_t>(rows + columns) * element + 32;
-  return static_cast<std::size_t>(stages) * static_cast<std::size_t>(depth) * of_step;
+  const auto step_bytes = static_cast<std::size_t>(rows + columns) * element + 32;
+  return static_cast<std::size_t>(stages) * static_cast<std::size_t>(depth) * step_bytes;
 }
 
 int FmaTile::blocks(std::size_t element) const noexcept {
@@ -83,9 +83,9 @@ std::span<const FmaTile> fma_tiles(std::size_t element) noexcept {
 
 void require_fma_tile(const FmaTile& tile, std::size_t element) {
   const auto known = fma_tiles(element);
-  const bool found = std::ranges::any_of(known, [&](const FmaTile& of) {
-    return of.rows == tile.rows && of.columns == tile.columns &&
-           of.thread_rows == tile.thread_rows && of.thread_columns == tile.thread_columns;
+  const bool found = std::ranges::any_of(known, [&](const FmaTile& other) {
+    return other.rows == tile.rows && other.columns == tile.columns &&
+           other.thread_rows == tile.thread_rows && other.thread_columns == tile.thread_columns;
   });
   // Two slices exchange their sums where the stages were.
   const std::size_t sums =
@@ -98,9 +98,9 @@ void require_fma_tile(const FmaTile& tile, std::size_t element) {
     return;
   }
   std::string names;
-  for (const FmaTile& of : known) {
-    names += format("{}{}x{} by {}x{}", names.empty() ? "" : ", ", of.rows, of.columns,
-                    of.thread_rows, of.thread_columns);
+  for (const FmaTile& other : known) {
+    names += format("{}{}x{} by {}x{}", names.empty() ? "" : ", ", other.rows, other.columns,
+                    other.thread_rows, other.thread_columns);
   }
   throw ArgumentError(
       format("a tile of a product of {} bytes an element is {}, with 2 to 4 stages of 8, 16 or "
@@ -126,12 +126,12 @@ double fma_cost(const GemmSize& size, std::size_t shared, const FmaChoice& choic
   const auto deep = static_cast<double>(ceil_div(size.inner, choice.splits));
   // Blocks on one multiprocessor begin and end while others multiply.
   double cost = static_cast<double>(each) * deep * std::max(fmas, loads) +
-                static_cast<double>(ceil_div(each, at_once)) * kFmaCyclesOfTile;
+                static_cast<double>(ceil_div(each, at_once)) * kFmaTileCycles;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches) * static_cast<double>(element);
-    cost += kFmaCyclesOfSecond + results * (2 * choice.splits + 1) /
-                                     (kFmaMemoryPerCycle * std::max(1, size.multiprocessors));
+    cost += kFmaSecondCycles + results * (2 * choice.splits + 1) /
+                                   (kFmaMemoryPerCycle * std::max(1, size.multiprocessors));
   }
   return cost;
 }

@@ -56,23 +56,23 @@ struct FmaGemm {
     return chosen;
   }
 
-  FmaProblem problem_of(const FmaChoice& choice) const {
+  FmaProblem make_problem(const FmaChoice& choice) const {
     FmaProblem problem{};
     problem.rows = static_cast<std::int32_t>(rows);
     problem.columns = static_cast<std::int32_t>(columns);
     problem.steps = static_cast<std::int32_t>(inner);
     // Parts of whole stages, so copies of packs stay aligned; none of them is empty.
     const std::int64_t depth = choice.tile.depth;
-    const std::int64_t of_split = ceil_div(ceil_div(inner, choice.splits), depth) * depth;
-    problem.steps_of_split = static_cast<std::int32_t>(std::min(of_split, kMostFmaExtent));
-    problem.splits = static_cast<std::int32_t>(ceil_div(inner, of_split));
+    const std::int64_t split_length = ceil_div(ceil_div(inner, choice.splits), depth) * depth;
+    problem.split_steps = static_cast<std::int32_t>(std::min(split_length, kMostFmaExtent));
+    problem.splits = static_cast<std::int32_t>(ceil_div(inner, split_length));
     problem.row_tiles = static_cast<std::int32_t>(ceil_div(rows, choice.tile.rows));
     problem.column_tiles = static_cast<std::int32_t>(ceil_div(columns, choice.tile.columns));
     problem.group = choice.group;
     problem.batches = static_cast<std::int32_t>(batches);
     return problem;
   }
-  static double blocks_of(const FmaProblem& problem) {
+  static double block_count(const FmaProblem& problem) {
     return static_cast<double>(problem.row_tiles) * problem.column_tiles * problem.batches *
            problem.splits;
   }
@@ -93,7 +93,7 @@ struct FmaGemm {
                                whole};
     problem.packs = problem.columns % (16 / size) == 0 && aligned;
     const LaunchConfig config{
-        .grid = {static_cast<std::uint32_t>(blocks_of(problem))},
+        .grid = {static_cast<std::uint32_t>(block_count(problem))},
         .block = {static_cast<std::uint32_t>(tile.threads())},
         .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes(element())),
         .stream = on};
@@ -102,10 +102,10 @@ struct FmaGemm {
   }
 
   void run(const Array& result, const FmaChoice& made, const FmaProblem& problem) const {
-    Shape of_sums = result.shape();
-    of_sums.insert(of_sums.begin(), problem.splits);
+    Shape sums_shape = result.shape();
+    sums_shape.insert(sums_shape.begin(), problem.splits);
     const bool at_once = has_short_epilogue(epilogue) && !epilogue.row_scales;
-    run_product(result, epilogue, at_once, std::move(of_sums), on,
+    run_product(result, epilogue, at_once, std::move(sums_shape), on,
                 [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& /*kernels*/) {
                   launch_on(target, made, problem, ending);
                 });
@@ -149,8 +149,8 @@ bool run_fma(const Gemm& gemm, const FmaPlan& plan, const GemmEpilogue& ready, c
     return false;
   }
   const FmaChoice made = product.choice(result);
-  const FmaProblem problem = product.problem_of(made);
-  if (FmaGemm::blocks_of(problem) > std::numeric_limits<std::int32_t>::max()) return false;
+  const FmaProblem problem = product.make_problem(made);
+  if (FmaGemm::block_count(problem) > std::numeric_limits<std::int32_t>::max()) return false;
   product.run(result, made, problem);
   return true;
 }

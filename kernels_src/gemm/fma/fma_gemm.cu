@@ -54,7 +54,7 @@ struct Batch {
 
 struct Problem {
   int rows, columns;
-  int steps, steps_of_split;  // of one element of the inner dimension
+  int steps, split_steps;  // of one element of the inner dimension
   int row_tiles, column_tiles;
   int group;  // row tiles whose columns are walked together
   int batches, splits;
@@ -84,7 +84,7 @@ struct Copier {
   static constexpr int kSlow = kWay == kAlong ? kLines : kDepth;
   static constexpr int kApart = kThreads / kFast, kCopies = (kSlow + kApart - 1) / kApart;
   static constexpr int kRuns = kWay == kAlong ? kDepth / kRun : 1;
-  static constexpr int kLineOfCopy = kWay == kAlong ? 1 : kLine;
+  static constexpr int kCopyLine = kWay == kAlong ? 1 : kLine;
   static_assert(kThreads % kFast == 0 && kDepth % kRun == 0 && kCopies <= 32);
   const unsigned char* from;
   long long apart, run, stage;  // bytes
@@ -95,19 +95,19 @@ struct Copier {
 
   __device__ Copier(const Side& side, long long line, int lines, int step, int steps) {
     const int fast = threadIdx.x % kFast, slow = threadIdx.x / kFast;
-    const int own_line = kWay == kAlong ? slow : fast * kPack;
-    const int own_step = kWay == kAlong ? fast : slow;
-    from = side.data + (line + own_line) * side.line +
-           (step + static_cast<long long>(own_step)) * side.step;
+    const int thread_line = kWay == kAlong ? slow : fast * kPack;
+    const int thread_step = kWay == kAlong ? fast : slow;
+    from = side.data + (line + thread_line) * side.line +
+           (step + static_cast<long long>(thread_step)) * side.step;
     apart = kApart * (kWay == kAlong ? side.line : side.step);
     run = kRun * side.step;
     stage = kDepth * side.step;
-    left = steps - own_step;
-    bytes = min(max(lines - own_line, 0), kPack) * kSize;
+    left = steps - thread_step;
+    bytes = min(max(lines - thread_line, 0), kPack) * kSize;
     inside = 0;
 #pragma unroll
-    for (int i = 0; i < kCopies; ++i) inside |= (own_line + i * kApart < lines ? 1u : 0u) << i;
-    to = (own_step * kLine + own_line) * kSize;
+    for (int i = 0; i < kCopies; ++i) inside |= (thread_line + i * kApart < lines ? 1u : 0u) << i;
+    to = (thread_step * kLine + thread_line) * kSize;
   }
   /// The next stage, to shared memory at `tile`; zeros behind the end. kWhole: all of a stage is
   /// there, or nothing.
@@ -119,7 +119,7 @@ struct Copier {
 #pragma unroll
       for (int i = 0; i < kCopies; ++i) {
         if (kSlow % kApart != 0 && threadIdx.x / kFast + i * kApart >= kSlow) break;
-        const unsigned at = tile + to + (j * kRun * kLine + i * kApart * kLineOfCopy) * kSize;
+        const unsigned at = tile + to + (j * kRun * kLine + i * kApart * kCopyLine) * kSize;
         const int step = kWay == kAlong ? j * kRun : i * kApart;
         int size = bytes;
         if constexpr (kWhole) {
@@ -277,8 +277,8 @@ __global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
              const Work work) {
   extern __shared__ __align__(16) unsigned char storage[];
   constexpr int kStageBytes = Tiling::kStage * sizeof(T);
-  using Schedule = typename ScheduleOf<Work>::Type;
-  const Problem& problem = ScheduleOf<Work>::sizes(work);
+  using Schedule = typename ScheduleTraits<Work>::Type;
+  const Problem& problem = ScheduleTraits<Work>::sizes(work);
   const Schedule schedule(work, storage + Tiling::kStages * kStageBytes);
   if constexpr (Schedule::kPrepares) {
     if (threadIdx.x < 32) schedule.prepare(Tiling::kRows);
@@ -310,21 +310,22 @@ __global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
   // a lane takes half the time.
   const int lane_row = (lane >> 1 & 1) | (lane >> 3 & 2);
   const int lane_column = (lane & 1) | (lane >> 1 & 6);
-  const int own_row = warp / Tiling::kWarpsAcross * Tiling::kWarpRows + lane_row * Tiling::kPack;
-  const int own_column =
+  const int thread_row = warp / Tiling::kWarpsAcross * Tiling::kWarpRows + lane_row * Tiling::kPack;
+  const int thread_column =
       warp % Tiling::kWarpsAcross * Tiling::kWarpColumns + lane_column * Tiling::kPack;
-  const int own_step = slice * Tiling::kSteps;
-  const unsigned char* const left = storage + (own_step * Tiling::kLineA + own_row) * sizeof(T);
+  const int thread_step = slice * Tiling::kSteps;
+  const unsigned char* const left =
+      storage + (thread_step * Tiling::kLineA + thread_row) * sizeof(T);
   const unsigned char* const right =
       storage +
-      (Tiling::kDepth * Tiling::kLineA + own_step * Tiling::kLineB + own_column) * sizeof(T);
+      (Tiling::kDepth * Tiling::kLineA + thread_step * Tiling::kLineB + thread_column) * sizeof(T);
   T x[2][Tiling::kThreadRows], y[2][Tiling::kThreadColumns];
   T sums[Tiling::kThreadRows][Tiling::kThreadColumns] = {};
-  const auto fetch = [&](int into, unsigned stage, int k) {
+  const auto fetch = [&](int slot, unsigned stage, int k) {
     load_part<Tiling::kThreadRows, kLanesDown>(
-        x[into], reinterpret_cast<const T*>(left + stage) + k * Tiling::kLineA);
+        x[slot], reinterpret_cast<const T*>(left + stage) + k * Tiling::kLineA);
     load_part<Tiling::kThreadColumns, kLanesAcross>(
-        y[into], reinterpret_cast<const T*>(right + stage) + k * Tiling::kLineB);
+        y[slot], reinterpret_cast<const T*>(right + stage) + k * Tiling::kLineB);
   };
   wait_copies<Tiling::kStages - 2>();
   __syncthreads();
@@ -360,11 +361,11 @@ __global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
       static_cast<long long>(schedule.matrix(place)) * problem.rows * problem.columns;
   ProductEpilogueValues tile_epilogue = epilogue;
   if (Schedule::kGrouped) {
-    tile_epilogue = epilogue_of_batch<Finish>(epilogue, place.batch, problem.columns);
+    tile_epilogue = batch_epilogue<Finish>(epilogue, place.batch, problem.columns);
   }
   Out* const target = static_cast<Out*>(out) + before;
   const Out* const c = static_cast<const Out*>(epilogue.c) + before;
-  const int first_row = row + own_row, first_column = column + own_column;
+  const int first_row = row + thread_row, first_column = column + thread_column;
   constexpr int kEnd = Tiling::kThreadRows, kHalf = kEnd / 2;
   if constexpr (Tiling::kSlices == 1) {
     store_sums<Out, Finish, Tiling, kWhole, 0, kEnd>(sums, target, c, tile_epilogue, problem, end,

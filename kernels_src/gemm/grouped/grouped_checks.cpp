@@ -11,14 +11,14 @@
 namespace kernwright::kernels {
 namespace {
 
-bool is_of_rows(const Array& scale, const Array& x) {
+bool scales_rows(const Array& scale, const Array& x) {
   const Shape rows(x.shape().begin(), x.shape().end() - 1);
   Shape lines = x.shape();
   lines.back() = 1;
   return scale.size() == 1 || scale.shape() == rows || scale.shape() == lines;
 }
 
-bool is_of_columns(const Array& scale, const Shape& weights) {
+bool scales_columns(const Array& scale, const Shape& weights) {
   const Shape &shape = scale.shape(), columns = {weights[0], weights[1]};
   return shape == Shape{weights[0]} || shape == columns ||
          shape == Shape{weights[0], weights[1], 1} || shape == Shape{weights[0], 1, 1};
@@ -53,7 +53,7 @@ void require_grouped_scales(const GroupedGemm& gemm) {
   const Array &a = gemm.scales->x, &b = gemm.scales->weights;
   require_scale(a, "scale_a", gemm.x);
   require_scale(b, "scale_b", gemm.x);
-  if (has_block_scales(gemm) || (is_of_rows(a, gemm.x) && is_of_columns(b, gemm.weights.shape())))
+  if (has_block_scales(gemm) || (scales_rows(a, gemm.x) && scales_columns(b, gemm.weights.shape())))
     return;
   throw InvalidArgument(format(
       "Incompatible dimensions: scale_a is {} and scale_b {} for x of {} and weights of {}; scales "
@@ -111,9 +111,9 @@ Shape check_grouped(const GroupedGemm& gemm) {
 }
 
 void require_grouped_tiles(const GroupedGemm& gemm) {
-  const bool of_blocks = has_block_scales(gemm);
-  if (gemm.tile) require_gemm_tile(*gemm.tile, promotes_grouped(gemm), of_blocks);
-  if (gemm.tile && of_blocks && gemm.tile->rows > 128) {
+  const bool block_scaled = has_block_scales(gemm);
+  if (gemm.tile) require_gemm_tile(*gemm.tile, promotes_grouped(gemm), block_scaled);
+  if (gemm.tile && block_scaled && gemm.tile->rows > 128) {
     throw ArgumentError(
         format("a tile of a product of groups with scales of blocks has 64 or 128 rows, not {}",
                gemm.tile->rows));

@@ -31,8 +31,8 @@ struct FmaOperands {
   FmaWay way_a{}, way_b{};
 };
 
-FmaTile tile_of(const Array& result, std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                std::int64_t groups, bool b_turned) {
+FmaTile choose_tile(const Array& result, std::int64_t rows, std::int64_t columns,
+                    std::int64_t inner, std::int64_t groups, bool b_turned) {
   const Device& device = result.device();
   const GemmSize size{.rows = std::max<std::int64_t>(1, rows),
                       .columns = columns,
@@ -70,14 +70,14 @@ void launch_fma(const Array& result, const FmaTile& tile, ProductWork work,
          operands.batch, result.address(), gemm_epilogue_values(ending), problem);
 }
 
-GroupedProblem<FmaProblem> problem_of(const ProductGroups& groups, const FmaTile& tile,
-                                      std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                                      std::int64_t row_tiles) {
+GroupedProblem<FmaProblem> make_problem(const ProductGroups& groups, const FmaTile& tile,
+                                        std::int64_t rows, std::int64_t columns, std::int64_t inner,
+                                        std::int64_t row_tiles) {
   GroupedProblem<FmaProblem> all{};
-  FmaProblem& sizes = all.of;
+  FmaProblem& sizes = all.sizes;
   sizes.rows = static_cast<std::int32_t>(rows);
   sizes.columns = static_cast<std::int32_t>(columns);
-  sizes.steps = sizes.steps_of_split = static_cast<std::int32_t>(inner);
+  sizes.steps = sizes.split_steps = static_cast<std::int32_t>(inner);
   sizes.row_tiles = static_cast<std::int32_t>(row_tiles);
   sizes.column_tiles = static_cast<std::int32_t>(ceil_div(columns, tile.columns));
   sizes.group = 8;
@@ -115,12 +115,12 @@ void GroupedFma::run_on(const Array& result, const GemmEpilogue& ending, const S
   operands.way_b = fma_way(operands.b, columns, kSize, operands.batch.b, 1);
   const bool turned = columns > 1 && std::abs(operands.b.line) > std::abs(operands.b.step);
   const FmaTile chosen =
-      tile ? *tile : tile_of(result, ceil_div(rows, used), columns, inner, used, turned);
+      tile ? *tile : choose_tile(result, ceil_div(rows, used), columns, inner, used, turned);
   const std::int64_t row_tiles = capacity > 0 ? count * ceil_div(capacity, chosen.rows)
                                               : rows / chosen.rows + std::min(count, rows);
-  const auto problem = problem_of(groups, chosen, rows, columns, inner, row_tiles);
+  const auto problem = make_problem(groups, chosen, rows, columns, inner, row_tiles);
   launch_fma(result, chosen, ProductWork::grouped, operands, problem,
-             row_tiles * problem.of.column_tiles, ending, on);
+             row_tiles * problem.sizes.column_tiles, ending, on);
 }
 
 Array GroupedFma::run(const GemmEpilogue& ending, const std::optional<Array>& target,
@@ -132,7 +132,7 @@ Array GroupedFma::run(const GemmEpilogue& ending, const std::optional<Array>& ta
   const std::int64_t rows = x.shape()[0], columns = weights.shape()[1];
   Array result;
   if (ending.gate) {
-    result = gate_of_sums(x.device(), {rows, columns}, ending, ScalarType::float32, on, run_it);
+    result = gate_sums(x.device(), {rows, columns}, ending, ScalarType::float32, on, run_it);
   } else {
     result = target ? *target : Array::empty(x.device(), {rows, columns}, ScalarType::float32, on);
     run_it(result, ending);
@@ -150,11 +150,11 @@ void run_gradient_fma(const Array& grad, const Array& x, const ProductGroups& gr
   operands.way_a = fma_way(operands.a, rows, kSize, operands.batch.a, 0);
   operands.way_b = fma_way(operands.b, columns, kSize, operands.batch.b, 0);
   const FmaTile tile =
-      tile_of(result, rows, columns, ceil_div(inner, groups.count), groups.count, false);
+      choose_tile(result, rows, columns, ceil_div(inner, groups.count), groups.count, false);
   const std::int64_t row_tiles = ceil_div(rows, tile.rows);
-  const auto problem = problem_of(groups, tile, rows, columns, inner, row_tiles);
+  const auto problem = make_problem(groups, tile, rows, columns, inner, row_tiles);
   launch_fma(result, tile, ProductWork::grouped_inside, operands, problem,
-             row_tiles * problem.of.column_tiles * groups.count, {}, on);
+             row_tiles * problem.sizes.column_tiles * groups.count, {}, on);
   for (const Array* each : {&grad, &x, &result}) each->use_on(on);
 }
 

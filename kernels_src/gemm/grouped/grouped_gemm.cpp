@@ -79,10 +79,10 @@ struct GroupedLaunch {
   GroupedProblem<Problem> problem(std::int64_t height, std::int64_t columns, std::int64_t width,
                                   std::int64_t depth, int band) const {
     GroupedProblem<Problem> all{};
-    Problem& sizes = all.of;
+    Problem& sizes = all.sizes;
     sizes.rows = static_cast<std::int32_t>(layout.rows);
     sizes.columns = static_cast<std::int32_t>(columns);
-    sizes.steps = sizes.steps_of_split = static_cast<std::int32_t>(ceil_div(layout.inner, depth));
+    sizes.steps = sizes.split_steps = static_cast<std::int32_t>(ceil_div(layout.inner, depth));
     sizes.row_tiles = static_cast<std::int32_t>(row_tiles(height));
     sizes.column_tiles = static_cast<std::int32_t>(ceil_div(columns, width));
     sizes.group = band;
@@ -100,11 +100,11 @@ struct GroupedLaunch {
   }
 
   GemmSums sums() const {
-    if (blocks) return GemmSums::of_blocks;
+    if (blocks) return GemmSums::block_scaled;
     return promotes() ? GemmSums::promoted : GemmSums::direct;
   }
   /// Boxes of 4-byte results would reach the rows of the next group.
-  static GemmStore store_of(const Array& result, std::int64_t columns) {
+  static GemmStore choose_store(const Array& result, std::int64_t columns) {
     if (!is_half(result.type())) return GemmStore::direct;
     return columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
   }
@@ -118,18 +118,18 @@ struct GroupedLaunch {
          .shape = {1, layout.within.b == 0 ? 1 : count(), lines, dense},
          .strides = {0, layout.within.b, layout.b_stride, in_bytes()},
          .type = weights.array.type(),
-         .box_rows = static_cast<std::uint32_t>(tile.box_lines_of_b(!turned, gated, promotes())),
+         .box_rows = static_cast<std::uint32_t>(tile.b_box_lines(!turned, gated, promotes())),
          .box_columns = static_cast<std::uint32_t>(128 / in_bytes())});
   }
   GemmBlockValues block_values() const {
-    const Array& of_b = blocks->b;
-    const std::int64_t column_step = of_b.strides()[1] / 4;
-    return {.b = of_b.address(),
+    const Array& scales_b = blocks->b;
+    const std::int64_t column_step = scales_b.strides()[1] / 4;
+    return {.b = scales_b.address(),
             .column_step = column_step,
-            .inner_step = of_b.strides()[2] / 4,
-            .matrix_step = of_b.strides()[0] / 4,
+            .inner_step = scales_b.strides()[2] / 4,
+            .matrix_step = scales_b.strides()[0] / 4,
             .half = layout.columns / 2 / kGemmBlock * column_step,
-            .last_column = static_cast<std::int32_t>(of_b.shape()[1] - 1)};
+            .last_column = static_cast<std::int32_t>(scales_b.shape()[1] - 1)};
   }
 
   /// By gemm.cu, or promoted_gemm.cu.
@@ -141,14 +141,14 @@ struct GroupedLaunch {
     const int across = tile.cluster_columns();
     auto problem = this->problem<GemmProblem>(
         tile.cluster_rows(), columns, gated ? across / 2 : across, 128 / in_bytes(), made.group);
-    problem.of.b_inner = layout.within.b != 0;
+    problem.sizes.b_inner = layout.within.b != 0;
     const GemmInstance instance{.a = x.array.type(),
                                 .b = weights.array.type(),
                                 .out = result.type(),
                                 .tile = tile,
                                 .turn_a = false,
                                 .turn_b = weights.dense_rows,
-                                .store = store_of(result, columns),
+                                .store = choose_store(result, columns),
                                 .sums = sums(),
                                 .work = ProductWork::grouped};
     std::optional<Array> next;
@@ -157,13 +157,14 @@ struct GroupedLaunch {
       problem.groups.next = next->address();
     }
     const CUtensorMap map_x = line_map(x.array, layout.rows, layout.inner, layout.a_stride,
-                                       tile.box_lines_of_a(true, promotes()));
+                                       tile.a_box_lines(true, promotes()));
     const CUtensorMap map_w = weights_map(tile, gated);
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
       map_out = ragged_map(result, layout.rows, columns);
     }
-    const std::int64_t clusters = std::int64_t{problem.of.row_tiles} * problem.of.column_tiles;
+    const std::int64_t clusters =
+        std::int64_t{problem.sizes.row_tiles} * problem.sizes.column_tiles;
     const std::int64_t at_once = std::max(1, multiprocessors_of(result) / tile.cluster);
     LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(std::min(clusters, at_once) * tile.cluster)},
@@ -218,8 +219,8 @@ struct GroupedLaunch {
         turn_b ? mma_side(weights, layout.b_stride, layout.within.b, layout.inner, layout.columns)
                : mma_side(weights, layout.b_stride, layout.within.b, layout.columns, layout.inner);
     const LaunchConfig config{
-        .grid = {static_cast<std::uint32_t>(std::int64_t{problem.of.row_tiles} *
-                                            problem.of.column_tiles)},
+        .grid = {static_cast<std::uint32_t>(std::int64_t{problem.sizes.row_tiles} *
+                                            problem.sizes.column_tiles)},
         .block = {static_cast<std::uint32_t>(tile.threads())},
         .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes() + table_bytes(count())),
         .stream = on};
@@ -245,7 +246,7 @@ struct GroupedLaunch {
     const bool fast = may_be_wgmma(gemm), gated = ending.gate.has_value();
     Array result;
     if (gated && !takes_gate(fast)) {
-      result = gate_of_sums(
+      result = gate_sums(
           x.array.device(), {layout.rows, layout.columns}, ending, out, on,
           [&](const Array& sums, const GemmEpilogue& plain) { run_on(sums, plain, fast); });
     } else {

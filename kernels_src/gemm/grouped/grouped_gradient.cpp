@@ -41,7 +41,7 @@ struct GradientLaunch {
   template <typename Problem>
   GroupedProblem<Problem> problem(std::int64_t height, std::int64_t width, int band) const {
     GroupedProblem<Problem> all{};
-    Problem& sizes = all.of;
+    Problem& sizes = all.sizes;
     sizes.rows = static_cast<std::int32_t>(layout.rows);
     sizes.columns = static_cast<std::int32_t>(layout.columns);
     sizes.row_tiles = static_cast<std::int32_t>(ceil_div(layout.rows, height));
@@ -56,8 +56,8 @@ struct GradientLaunch {
     return all;
   }
   template <typename Problem>
-  std::int64_t tiles(const Problem& of) const {
-    return std::int64_t{of.row_tiles} * of.column_tiles * groups.count;
+  std::int64_t tiles(const Problem& sizes) const {
+    return std::int64_t{sizes.row_tiles} * sizes.column_tiles * groups.count;
   }
 
   /// By gemm.cu.
@@ -77,10 +77,10 @@ struct GradientLaunch {
                                 .turn_b = true,
                                 .store = is_half(result.type()) ? halves : GemmStore::direct,
                                 .work = ProductWork::grouped_inside};
-    const CUtensorMap map_grad = line_map(grad.array, layout.inner, layout.rows, layout.a_stride,
-                                          tile.box_lines_of_a(false));
+    const CUtensorMap map_grad =
+        line_map(grad.array, layout.inner, layout.rows, layout.a_stride, tile.a_box_lines(false));
     const CUtensorMap map_x = line_map(x.array, layout.inner, layout.columns, layout.b_stride,
-                                       tile.box_lines_of_b(false, false));
+                                       tile.b_box_lines(false, false));
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
       const std::int64_t line = layout.columns * 2;
@@ -92,14 +92,14 @@ struct GradientLaunch {
                                            .rank = 3});
     }
     const std::int64_t at_once = std::max(1, multiprocessors_of(result) / tile.cluster);
-    const std::int64_t clusters = std::min(tiles(problem.of), at_once);
+    const std::int64_t clusters = std::min(tiles(problem.sizes), at_once);
     LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(clusters * tile.cluster)},
         .block = {static_cast<std::uint32_t>(tile.threads())},
         .shared_bytes = static_cast<std::uint32_t>(
             tile.shared_bytes(instance.store != GemmStore::direct) + table_bytes(groups.count)),
         .stream = on,
-        .most_blocks = static_cast<std::uint32_t>(tiles(problem.of) * tile.cluster)};
+        .most_blocks = static_cast<std::uint32_t>(tiles(problem.sizes) * tile.cluster)};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     launch(gemm_kernel(instance, {}).on(result.device()), config, map_grad, map_x, GemmEdgeMaps{},
            map_out, result.address(), gemm_epilogue_values({}), problem);
@@ -119,7 +119,7 @@ struct GradientLaunch {
                                .turn_b = true,
                                .work = ProductWork::grouped_inside};
     const LaunchConfig config{
-        .grid = {static_cast<std::uint32_t>(tiles(problem.of))},
+        .grid = {static_cast<std::uint32_t>(tiles(problem.sizes))},
         .block = {static_cast<std::uint32_t>(tile.threads())},
         .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes() + table_bytes(groups.count)),
         .stream = on};
@@ -130,7 +130,7 @@ struct GradientLaunch {
   }
 };
 
-std::int64_t groups_of(const RowGroups& groups) {
+std::int64_t group_count(const RowGroups& groups) {
   if (groups.numbers.ndim() != 1) {
     throw InvalidArgument(format("Incompatible dimensions: the numbers of groups have one, not {}",
                                  groups.numbers.identify()));
@@ -164,7 +164,7 @@ Array GroupedGradient::run(const Stream& stream) const {
   const ScalarType out = type.value_or(grad.type());
   check_gradient(grad, x, out);
   if (tile) require_gemm_tile(*tile);
-  const std::int64_t count = groups_of(groups), rows = x.shape()[0];
+  const std::int64_t count = group_count(groups), rows = x.shape()[0];
   require_groups(groups, count, x);
   const Stream on = stream ? stream : Stream::legacy(x.device());
   const Array result = Array::empty(x.device(), {count, grad.shape()[1], x.shape()[1]}, out, on);

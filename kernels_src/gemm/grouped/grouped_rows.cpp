@@ -75,32 +75,32 @@ void require_grouped_device(const Array& array) {
   }
 }
 
-MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, std::int64_t lines,
-                 std::int64_t length) {
-  const auto unit = static_cast<std::int64_t>(scalar_size(of.array.type()));
-  return {of.array.address(), stride, step, 0, lines, length * unit};
+MmaSide mma_side(const GemmOperand& operand, std::int64_t stride, std::int64_t step,
+                 std::int64_t lines, std::int64_t length) {
+  const auto unit = static_cast<std::int64_t>(scalar_size(operand.array.type()));
+  return {operand.array.address(), stride, step, 0, lines, length * unit};
 }
 
-CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
+CUtensorMap line_map(const Array& array, std::int64_t rows, std::int64_t dense, std::int64_t stride,
                      int box_rows) {
-  const auto element = static_cast<std::int64_t>(scalar_size(of.type()));
-  return gemm_map(of.device(), {.address = of.address(),
-                                .shape = {1, 1, rows, dense},
-                                .strides = {0, rows * stride, stride, element},
-                                .type = of.type(),
-                                .box_rows = static_cast<std::uint32_t>(box_rows),
-                                .box_columns = static_cast<std::uint32_t>(128 / element)});
+  const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
+  return gemm_map(array.device(), {.address = array.address(),
+                                   .shape = {1, 1, rows, dense},
+                                   .strides = {0, rows * stride, stride, element},
+                                   .type = array.type(),
+                                   .box_rows = static_cast<std::uint32_t>(box_rows),
+                                   .box_columns = static_cast<std::uint32_t>(128 / element)});
 }
 
-CUtensorMap ragged_map(const Array& of, std::int64_t rows, std::int64_t columns) {
+CUtensorMap ragged_map(const Array& array, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kBoxRows = 16;
-  const auto element = static_cast<std::int64_t>(scalar_size(of.type()));
+  const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
   const std::int64_t stride = columns * element;
-  return gemm_map(of.device(),
-                  {.address = of.address() - static_cast<CUdeviceptr>(kBoxRows * stride),
+  return gemm_map(array.device(),
+                  {.address = array.address() - static_cast<CUdeviceptr>(kBoxRows * stride),
                    .shape = {1, rows + 1, kBoxRows, columns},
                    .strides = {0, stride, stride, element},
-                   .type = of.type(),
+                   .type = array.type(),
                    .box_rows = static_cast<std::uint32_t>(kBoxRows),
                    .box_columns = static_cast<std::uint32_t>(128 / element),
                    .rank = 3});
@@ -130,9 +130,9 @@ GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b) {
                                b.array.identify()));
 }
 
-Array gate_of_sums(Device& device, const Shape& shape, const GemmEpilogue& ending, ScalarType type,
-                   const Stream& on,
-                   const std::function<void(const Array&, const GemmEpilogue&)>& run) {
+Array gate_sums(Device& device, const Shape& shape, const GemmEpilogue& ending, ScalarType type,
+                const Stream& on,
+                const std::function<void(const Array&, const GemmEpilogue&)>& run) {
   const Array sums = Array::empty(device, shape, ScalarType::float32, on);
   // Rows of no group are 0, as the gate reads them too.
   fill(device, sums.address(), 0, 4, static_cast<std::size_t>(sums.size()), on);

@@ -33,21 +33,21 @@ ProductGroups product_groups(const RowGroups& groups, const Array& numbers, std:
 /// Throws InvalidArgument for excessive sizes.
 GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b);
 
-MmaSide mma_side(const GemmOperand& of, std::int64_t stride, std::int64_t step, std::int64_t lines,
-                 std::int64_t length);
+MmaSide mma_side(const GemmOperand& operand, std::int64_t stride, std::int64_t step,
+                 std::int64_t lines, std::int64_t length);
 /// One matrix: `rows` lines of `dense` numbers.
-CUtensorMap line_map(const Array& of, std::int64_t rows, std::int64_t dense, std::int64_t stride,
+CUtensorMap line_map(const Array& array, std::int64_t rows, std::int64_t dense, std::int64_t stride,
                      int box_rows);
 /// One matrix of 16-bit numbers for store_rows() of product_store.cuh, whose boxes end inside of
 /// it: axis 1 has 16 rows, axis 0 tells where they end, the rows in front of it counted.
-CUtensorMap ragged_map(const Array& of, std::int64_t rows, std::int64_t columns);
+CUtensorMap ragged_map(const Array& array, std::int64_t rows, std::int64_t columns);
 /// Leaves a place in shared memory for the table of groups; it takes the place of stages.
 void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales = false);
 
 /// The gate of a product whose sums of `shape`, (rows, n), are stored as float32: (rows, n / 2) of
 /// `type`. `run` computes the sums with the rest of the epilogue.
-Array gate_of_sums(Device& device, const Shape& shape, const GemmEpilogue& ending, ScalarType type,
-                   const Stream& on,
-                   const std::function<void(const Array&, const GemmEpilogue&)>& run);
+Array gate_sums(Device& device, const Shape& shape, const GemmEpilogue& ending, ScalarType type,
+                const Stream& on,
+                const std::function<void(const Array&, const GemmEpilogue&)>& run);
 
 }  // namespace kernwright::kernels

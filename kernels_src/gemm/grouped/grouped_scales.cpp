@@ -12,7 +12,7 @@ namespace kernwright::kernels {
 namespace {
 
 /// (groups, n), of one number for each group or column.
-Array columns_of(const Array& scale, const Shape& weights, const Stream& on) {
+Array group_columns(const Array& scale, const Shape& weights, const Stream& on) {
   const Array dense = contiguous(scale, on);
   const std::int64_t each = dense.size() / weights[0];
   return contiguous(dense.reshape({weights[0], each}).broadcast({weights[0], weights[1]}), on);
@@ -44,10 +44,10 @@ GroupedOperands grouped_operands(const GroupedGemm& gemm, bool wgmma, const Stre
   GroupedOperands made{.x = gemm.x, .weights = gemm.weights};
   if (gemm.scales) {
     const Array &a = gemm.scales->x, &b = gemm.scales->weights;
-    const bool of_blocks = has_block_scales(gemm);
-    if (!of_blocks) {
+    const bool block_scaled = has_block_scales(gemm);
+    if (!block_scaled) {
       made.rows = contiguous(a, on).reshape({a.size()});
-      made.columns = columns_of(b, gemm.weights.shape(), on);
+      made.columns = group_columns(b, gemm.weights.shape(), on);
       if (!wgmma) {
         made.x = cast(gemm.x, wide, on);
         made.weights = cast(gemm.weights, wide, on);

@@ -15,8 +15,8 @@ constexpr std::array<MmaTile, 4> kMmaTiles = {{{128, 256}, {128, 128}, {128, 64}
 constexpr std::size_t kLeastShared = 100 * 1024;  // of a multiprocessor of 8.6, 8.9 and 12.0
 constexpr double kProductsPerCycle = 1024;        // of 16-bit floats
 constexpr double kMemoryPerCycle = 16;            // bytes, of a multiprocessor
-constexpr double kCyclesOfTile = 1500;            // before its first product and after its last
-constexpr double kCyclesOfSecondKernel = 4000;
+constexpr double kTileCycles = 1500;              // before its first product and after its last
+constexpr double kSecondKernelCycles = 4000;
 
 /// The share of the matrix unit's rate: smaller tiles read more of shared memory for each product.
 double mma_rate(const MmaTile& tile) {
@@ -31,12 +31,12 @@ double mma_cost(const GemmSize& size, std::int64_t steps, const MmaChoice& choic
   const auto rounds = static_cast<double>(ceil_div(tiles, std::max(1, size.multiprocessors)));
   const double area = static_cast<double>(tile.rows) * tile.columns;
   const auto deep = static_cast<double>(ceil_div(steps, choice.splits));
-  double cost = rounds * (deep * area * 32 / kProductsPerCycle / mma_rate(tile) + kCyclesOfTile);
+  double cost = rounds * (deep * area * 32 / kProductsPerCycle / mma_rate(tile) + kTileCycles);
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches);
-    cost += kCyclesOfSecondKernel + results * (choice.splits * 8 + 2) /
-                                        (kMemoryPerCycle * std::max(1, size.multiprocessors));
+    cost += kSecondKernelCycles + results * (choice.splits * 8 + 2) /
+                                      (kMemoryPerCycle * std::max(1, size.multiprocessors));
   }
   return cost;
 }
@@ -46,8 +46,8 @@ double mma_cost(const GemmSize& size, std::int64_t steps, const MmaChoice& choic
 std::span<const MmaTile> mma_tiles() noexcept { return kMmaTiles; }
 
 void require_mma_tile(const MmaTile& tile) {
-  const bool known = std::ranges::any_of(kMmaTiles, [&](const MmaTile& of) {
-    return of.rows == tile.rows && of.columns == tile.columns;
+  const bool known = std::ranges::any_of(kMmaTiles, [&](const MmaTile& other) {
+    return other.rows == tile.rows && other.columns == tile.columns;
   });
   if (known && tile.stages >= 2 && tile.stages <= 4) return;
   throw ArgumentError(
@@ -61,8 +61,8 @@ MmaChoice choose_mma(const GemmSize& size, std::int64_t steps, const MmaTile& ti
   MmaChoice best{.tile = tile};
   double least = mma_cost(size, steps, best);
   for (int splits : {2, 3, 4, 6, 8, 12, 16}) {
-    const std::int64_t of_part = ceil_div(steps, splits);
-    if (!may_split || of_part < 16 || of_part * (splits - 1) >= steps) continue;
+    const std::int64_t part_steps = ceil_div(steps, splits);
+    if (!may_split || part_steps < 16 || part_steps * (splits - 1) >= steps) continue;
     MmaChoice choice = best;
     choice.splits = splits;
     if (const double cost = mma_cost(size, steps, choice); cost < least) {

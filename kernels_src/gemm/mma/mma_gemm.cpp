@@ -17,10 +17,10 @@ struct MmaBlockScales {
   CUdeviceptr a, b;
   std::int64_t a_line_step, a_inner_step, b_line_step, b_inner_step;
 };
-constexpr std::int32_t kMmaStepsOfBlock = 2;  // of float8
-constexpr std::int64_t kMmaDepth = 64;        // bytes of a stage along the inner dimension
+constexpr std::int32_t kMmaBlockSteps = 2;  // of float8
+constexpr std::int64_t kMmaDepth = 64;      // bytes of a stage along the inner dimension
 
-std::int32_t mma_tiles_of(std::int64_t extent, std::int64_t part) {
+std::int32_t mma_tile_count(std::int64_t extent, std::int64_t part) {
   return static_cast<std::int32_t>((extent + part - 1) / part);
 }
 
@@ -57,16 +57,16 @@ struct MmaGemm {
     return chosen;
   }
 
-  MmaProblem problem_of(const MmaChoice& choice) const {
+  MmaProblem make_problem(const MmaChoice& choice) const {
     MmaProblem problem{};
     problem.rows = static_cast<std::int32_t>(layout.rows);
     problem.columns = static_cast<std::int32_t>(layout.columns);
     problem.steps = static_cast<std::int32_t>(steps());
-    const std::int32_t unit = gemm.block_scales ? kMmaStepsOfBlock : 1;
-    problem.steps_of_split = mma_tiles_of(problem.steps, choice.splits * unit) * unit;
-    problem.splits = mma_tiles_of(problem.steps, problem.steps_of_split);  // none of them is empty
-    problem.row_tiles = mma_tiles_of(layout.rows, choice.tile.rows);
-    problem.column_tiles = mma_tiles_of(layout.columns, choice.tile.columns);
+    const std::int32_t unit = gemm.block_scales ? kMmaBlockSteps : 1;
+    problem.split_steps = mma_tile_count(problem.steps, choice.splits * unit) * unit;
+    problem.splits = mma_tile_count(problem.steps, problem.split_steps);  // none of them is empty
+    problem.row_tiles = mma_tile_count(layout.rows, choice.tile.rows);
+    problem.column_tiles = mma_tile_count(layout.columns, choice.tile.columns);
     problem.group = choice.group;
     problem.batches = static_cast<std::int32_t>(layout.batches());
     problem.inner_batches = static_cast<std::int32_t>(layout.within.extent);
@@ -106,18 +106,18 @@ struct MmaGemm {
       launch(kernel, config, left, right, target.address(), then, problem);
       return;
     }
-    const Array &of_a = gemm.block_scales->a, &of_b = gemm.block_scales->b;
-    const MmaBlockScales scales{of_a.address(),        of_b.address(),
-                                of_a.strides()[0] / 4, of_a.strides()[1] / 4,
-                                of_b.strides()[1] / 4, of_b.strides()[0] / 4};
+    const Array &scales_a = gemm.block_scales->a, &scales_b = gemm.block_scales->b;
+    const MmaBlockScales scales{scales_a.address(),        scales_b.address(),
+                                scales_a.strides()[0] / 4, scales_a.strides()[1] / 4,
+                                scales_b.strides()[1] / 4, scales_b.strides()[0] / 4};
     launch(kernel, config, left, right, target.address(), then, problem, scales);
-    of_a.use_on(on);
-    of_b.use_on(on);
+    scales_a.use_on(on);
+    scales_b.use_on(on);
   }
 
   void run(const Array& result) const {
     const MmaChoice made = choice(result);
-    const MmaProblem problem = problem_of(made);
+    const MmaProblem problem = make_problem(made);
     run_product(result, epilogue, has_short_epilogue(epilogue),
                 {problem.splits, problem.batches, layout.rows, layout.columns}, on,
                 [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& kernels) {

@@ -17,7 +17,7 @@ struct Tile {
   static constexpr int kWarpRows = warp_rows, kWarpColumns = warp_columns;
   static constexpr int kWarpsDown = rows / warp_rows, kWarpsAcross = columns / warp_columns;
   static constexpr int kThreads = kWarpsDown * kWarpsAcross * 32;
-  static constexpr int kBytesOfA = rows * kDepth, kStageBytes = (rows + columns) * kDepth;
+  static constexpr int kBytesA = rows * kDepth, kStageBytes = (rows + columns) * kDepth;
   static constexpr int kHigh = warp_rows / 16, kWide = warp_columns / 8;  // sums of a warp
   static constexpr int kBlocks = kThreads <= 128 ? 2 : 1;  // that share a multiprocessor
 };
@@ -37,7 +37,7 @@ struct Side {
 
 struct Problem {
   int rows, columns;
-  int steps, steps_of_split;  // of kDepth
+  int steps, split_steps;  // of kDepth
   int row_tiles, column_tiles;
   int group;  // row tiles whose columns are walked together
   int batches, splits, inner_batches;
@@ -134,22 +134,22 @@ struct Copier {
   const unsigned char* from;
   long long stride, left;  // bytes of the line, from `from` on
   long long lines;         // from the thread's own on
-  int own, chunk;
+  int thread_line, chunk;
 
-  __device__ Copier(const Side& of, long long batch, long long line, long long byte)
-      : data(of.data), stride(of.stride) {
-    own = threadIdx.x / kChunks;
+  __device__ Copier(const Side& side, long long batch, long long line, long long byte)
+      : data(side.data), stride(side.stride) {
+    thread_line = threadIdx.x / kChunks;
     chunk = threadIdx.x % kChunks;
-    from = of.data + batch + (line + own) * stride + byte + chunk * 16;
-    left = of.line_bytes - byte - chunk * 16;
-    lines = of.lines - line - own;
+    from = side.data + batch + (line + thread_line) * stride + byte + chunk * 16;
+    left = side.line_bytes - byte - chunk * 16;
+    lines = side.lines - line - thread_line;
   }
   __device__ __forceinline__ void load(unsigned tile) const {
     const int bytes = static_cast<int>(left >= 16 ? 16 : left > 0 ? left : 0);
 #pragma unroll
     for (int i = 0; i < kLines / kApart; ++i) {
       const int some = i * kApart < lines ? bytes : 0;
-      copy_some(tile + 16 * swizzled<kChunks>(own + i * kApart, chunk),
+      copy_some(tile + 16 * swizzled<kChunks>(thread_line + i * kApart, chunk),
                 some > 0 ? from + i * kApart * stride : data, some);
     }
   }
@@ -165,32 +165,32 @@ struct Copier {
 };
 
 /// A stage into the sums of a warp, whose tile begins at `row` and `column` of the block's.
-template <typename In, typename Of, typename Order, typename Sum>
+template <typename In, typename TileType, typename Order, typename Sum>
 __device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, int column,
-                                               Sum (&sums)[Of::kHigh][Of::kWide][4]) {
+                                               Sum (&sums)[TileType::kHigh][TileType::kWide][4]) {
 #pragma unroll
   for (int step = 0; step < kDepth / kStep; ++step) {
-    unsigned left[Of::kHigh][4];
+    unsigned left[TileType::kHigh][4];
 #pragma unroll
-    for (int i = 0; i < Of::kHigh; ++i) {
+    for (int i = 0; i < TileType::kHigh; ++i) {
       if constexpr (Order::kA) {
-        load_left_transposed<Of::kRows>(left[i], a, step, row + i * 16);
+        load_left_transposed<TileType::kRows>(left[i], a, step, row + i * 16);
       } else {
         load_left<kDepth / 2>(left[i], a, row + i * 16, step);
       }
       Unit<In>::prepare(left[i]);
     }
 #pragma unroll
-    for (int j = 0; j < Of::kWide; j += 2) {
+    for (int j = 0; j < TileType::kWide; j += 2) {
       unsigned right[4];
       if constexpr (Order::kB) {
-        load_right_transposed<Of::kColumns>(right, b, step, column + j * 8);
+        load_right_transposed<TileType::kColumns>(right, b, step, column + j * 8);
       } else {
         load_right<kDepth / 2>(right, b, column + j * 8, step);
       }
       Unit<In>::prepare(right);
 #pragma unroll
-      for (int i = 0; i < Of::kHigh; ++i) {
+      for (int i = 0; i < TileType::kHigh; ++i) {
         Unit<In>::multiply(sums[i][j], left[i], right[0], right[1]);
         Unit<In>::multiply(sums[i][j + 1], left[i], right[2], right[3]);
       }
@@ -199,26 +199,27 @@ __device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, 
 }
 
 /// Four threads write eight columns of a row, for rows before row `end`.
-template <typename Out, typename Finish, typename Of, typename Sum>
-__device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWide][4], Out* out,
-                                           const Out* c, const ProductEpilogueValues& with,
-                                           const Problem& of, int end, int row, int column) {
+template <typename Out, typename Finish, typename TileType, typename Sum>
+__device__ __forceinline__ void store_sums(const Sum (&sums)[TileType::kHigh][TileType::kWide][4],
+                                           Out* out, const Out* c,
+                                           const ProductEpilogueValues& epilogue,
+                                           const Problem& problem, int end, int row, int column) {
   const int lane = threadIdx.x % 32;
-  const bool by_two = of.columns % 2 == 0;
+  const bool by_two = problem.columns % 2 == 0;
 #pragma unroll
-  for (int j = 0; j < Of::kWide; ++j) {
+  for (int j = 0; j < TileType::kWide; ++j) {
     const int at_column = column + j * 8 + lane % 4 * 2;
-    if (at_column >= of.columns) continue;
-    const bool second = at_column + 1 < of.columns;
-    const Biases bias = Finish::biases(with, at_column, of.columns);
-    const Factors<Finish> columns(with.column_scales, at_column, 1, of.columns);
+    if (at_column >= problem.columns) continue;
+    const bool second = at_column + 1 < problem.columns;
+    const Biases bias = Finish::biases(epilogue, at_column, problem.columns);
+    const Factors<Finish> columns(epilogue.column_scales, at_column, 1, problem.columns);
 #pragma unroll
-    for (int i = 0; i < 2 * Of::kHigh; ++i) {
+    for (int i = 0; i < 2 * TileType::kHigh; ++i) {
       const int at_row = row + i * 8 + lane / 4;
       if (at_row >= end) continue;
-      const long long at = static_cast<long long>(at_row) * of.columns + at_column;
+      const long long at = static_cast<long long>(at_row) * problem.columns + at_column;
       const Sum* two = &sums[i / 2][j][i % 2 * 2];
-      if constexpr (kIsOfSums<Out, Sum, Finish>) {
+      if constexpr (kKeepsSums<Out, Sum, Finish>) {
         write_pair(out + at, static_cast<Out>(two[0]), static_cast<Out>(two[1]), second, by_two);
       } else {
         float added[2] = {};
@@ -226,10 +227,10 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
           added[0] = to_compute(c[at]);
           if (second) added[1] = to_compute(c[at + 1]);
         }
-        const Factors<Finish> rows(with.row_scales, at_row, 0, of.rows);
+        const Factors<Finish> rows(epilogue.row_scales, at_row, 0, problem.rows);
         const auto ended = [&](int k) {
           const float sum = scaled(two[k], rows, 0, columns, k);
-          return ended_as<Out>(Finish::finish(with, sum, 0, bias, k, added[k]));
+          return ended_as<Out>(Finish::finish(epilogue, sum, 0, bias, k, added[k]));
         };
         write_pair(out + at, ended(0), ended(1), second, by_two);
       }
@@ -239,20 +240,20 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Of::kHigh][Of::kWid
 
 /// Adds the sums of a block of k times its scales to the accumulators, and clears the sums for the
 /// next block. A warp's columns have one scale.
-template <typename Of>
-__device__ __forceinline__ void promote(float (&parts)[Of::kHigh][Of::kWide][4],
-                                        float (&sums)[Of::kHigh][Of::kWide][4],
-                                        const BlockScales& scales, const Problem& of, int row,
+template <typename TileType>
+__device__ __forceinline__ void promote(float (&parts)[TileType::kHigh][TileType::kWide][4],
+                                        float (&sums)[TileType::kHigh][TileType::kWide][4],
+                                        const BlockScales& scales, const Problem& problem, int row,
                                         int column, int block) {
-  static_assert(Of::kHigh * Of::kWide <= 16 && kBlock % Of::kWarpColumns == 0);
-  const float of_b = scales.b[min(column, of.columns - 1) / kBlock * scales.b_line_step +
-                              block * scales.b_inner_step];
+  static_assert(TileType::kHigh * TileType::kWide <= 16 && kBlock % TileType::kWarpColumns == 0);
+  const float scale_b = scales.b[min(column, problem.columns - 1) / kBlock * scales.b_line_step +
+                                 block * scales.b_inner_step];
 #pragma unroll
-  for (int i = 0; i < 2 * Of::kHigh; ++i) {
-    const int line = min(row + i * 8 + static_cast<int>(threadIdx.x) % 32 / 4, of.rows - 1);
-    const float scale = scales.a[line * scales.a_line_step + block * scales.a_inner_step] * of_b;
+  for (int i = 0; i < 2 * TileType::kHigh; ++i) {
+    const int line = min(row + i * 8 + static_cast<int>(threadIdx.x) % 32 / 4, problem.rows - 1);
+    const float scale = scales.a[line * scales.a_line_step + block * scales.a_inner_step] * scale_b;
 #pragma unroll
-    for (int j = 0; j < Of::kWide; ++j) {
+    for (int j = 0; j < TileType::kWide; ++j) {
 #pragma unroll
       for (int k = i % 2 * 2; k < i % 2 * 2 + 2; ++k) {
         sums[i / 2][j][k] += parts[i / 2][j][k] * scale;
@@ -263,101 +264,106 @@ __device__ __forceinline__ void promote(float (&parts)[Of::kHigh][Of::kWide][4],
 }
 
 /// All of a kernel; kScales: of blocks, whose sums are made apart. Given: see the kernels.
-template <typename In, typename Out, typename Of, typename Order, typename Finish, bool kScales,
-          typename Given>
+template <typename In, typename Out, typename TileType, typename Order, typename Finish,
+          bool kScales, typename Given>
 __device__ __forceinline__ void run_product(unsigned char* storage, const Side& a, const Side& b,
-                                            void* out, const ProductEpilogueValues& with,
+                                            void* out, const ProductEpilogueValues& epilogue,
                                             const Given& given, const BlockScales& scales) {
   constexpr int kElements = kDepth / sizeof(In);
   constexpr int kChunks = kDepth / 16;
   constexpr int kUnit = static_cast<int>(sizeof(In));
-  using CopierA = Copier<Order::kA ? kElements : Of::kRows,
-                         Order::kA ? Of::kRows * kUnit / 16 : kChunks, Of::kThreads, Order::kA>;
-  using CopierB = Copier<Order::kB ? kElements : Of::kColumns,
-                         Order::kB ? Of::kColumns * kUnit / 16 : kChunks, Of::kThreads, Order::kB>;
-  using Schedule = typename ScheduleOf<Given>::Type;
-  const Problem& of = ScheduleOf<Given>::sizes(given);
-  const Schedule schedule(given, storage + Of::kStages * Of::kStageBytes);
+  using CopierA =
+      Copier<Order::kA ? kElements : TileType::kRows,
+             Order::kA ? TileType::kRows * kUnit / 16 : kChunks, TileType::kThreads, Order::kA>;
+  using CopierB =
+      Copier<Order::kB ? kElements : TileType::kColumns,
+             Order::kB ? TileType::kColumns * kUnit / 16 : kChunks, TileType::kThreads, Order::kB>;
+  using Schedule = typename ScheduleTraits<Given>::Type;
+  const Problem& problem = ScheduleTraits<Given>::sizes(given);
+  const Schedule schedule(given, storage + TileType::kStages * TileType::kStageBytes);
   if constexpr (Schedule::kPrepares) {
-    if (threadIdx.x < 32) schedule.prepare(Of::kRows);
+    if (threadIdx.x < 32) schedule.prepare(TileType::kRows);
     __syncthreads();
     if (static_cast<int>(blockIdx.x) >= schedule.count()) return;
   }
   const Place at = schedule.place(static_cast<int>(blockIdx.x));
   const auto [begin, steps] = schedule.depth(at, kElements);
-  const long long row = schedule.first_row(at) + static_cast<long long>(at.row) * Of::kRows;
-  const long long column = static_cast<long long>(at.column) * Of::kColumns;
+  const long long row = schedule.first_row(at) + static_cast<long long>(at.row) * TileType::kRows;
+  const long long column = static_cast<long long>(at.column) * TileType::kColumns;
   const long long deep = begin;
   Side left = a, right = b;
   if (Order::kA) left.lines = schedule.end_depth(at, a.lines);
   if (Order::kB) right.lines = schedule.end_depth(at, b.lines);
-  const int inner = at.batch % of.inner_batches, outer = at.batch / of.inner_batches;
+  const int inner = at.batch % problem.inner_batches, outer = at.batch / problem.inner_batches;
   CopierA copy_a(left, inner * a.inner_step + outer * a.outer_step, Order::kA ? deep : row,
                  (Order::kA ? row : deep) * kUnit);
   CopierB copy_b(right, inner * b.inner_step + outer * b.outer_step, Order::kB ? deep : column,
                  (Order::kB ? column : deep) * kUnit);
   const unsigned stages = shared_address(storage);
   const auto load = [&](int stage) {
-    copy_a.load(stages + stage * Of::kStageBytes);
-    copy_b.load(stages + stage * Of::kStageBytes + Of::kBytesOfA);
+    copy_a.load(stages + stage * TileType::kStageBytes);
+    copy_b.load(stages + stage * TileType::kStageBytes + TileType::kBytesA);
     copy_a.advance();
     copy_b.advance();
   };
 #pragma unroll
-  for (int stage = 0; stage < Of::kStages - 1; ++stage) {
+  for (int stage = 0; stage < TileType::kStages - 1; ++stage) {
     if (stage < steps) load(stage);
     commit_copies();
   }
   const int warp = threadIdx.x / 32;
-  const int warp_row = warp / Of::kWarpsAcross * Of::kWarpRows;
-  const int warp_column = warp % Of::kWarpsAcross * Of::kWarpColumns;
-  using Sums = typename Unit<In>::Sum[Of::kHigh][Of::kWide][4];
+  const int warp_row = warp / TileType::kWarpsAcross * TileType::kWarpRows;
+  const int warp_column = warp % TileType::kWarpsAcross * TileType::kWarpColumns;
+  using Sums = typename Unit<In>::Sum[TileType::kHigh][TileType::kWide][4];
   Sums sums = {}, parts = {};
-  int read = 0, written = Of::kStages - 1;
+  int read = 0, written = TileType::kStages - 1;
   for (int step = 0; step < steps; ++step) {
-    wait_copies<Of::kStages - 2>();
+    wait_copies<TileType::kStages - 2>();
     __syncthreads();  // the stage has come, and that of the step before is free
-    if (step + Of::kStages - 1 < steps) load(written);
+    if (step + TileType::kStages - 1 < steps) load(written);
     commit_copies();  // also of nothing: the waits count groups
-    const unsigned stage = stages + read * Of::kStageBytes;
-    multiply_stage<In, Of, Order>(stage, stage + Of::kBytesOfA, warp_row, warp_column,
-                                  kScales ? parts : sums);
+    const unsigned stage = stages + read * TileType::kStageBytes;
+    multiply_stage<In, TileType, Order>(stage, stage + TileType::kBytesA, warp_row, warp_column,
+                                        kScales ? parts : sums);
     if constexpr (kScales) {
-      constexpr int kStepsOfBlock = kBlock / kElements;
-      if ((step + 1) % kStepsOfBlock == 0 || step + 1 == steps) {
-        promote<Of>(parts, sums, scales, of, static_cast<int>(row) + warp_row,
-                    static_cast<int>(column) + warp_column,
-                    (begin / kElements + step) / kStepsOfBlock);
+      constexpr int kBlockSteps = kBlock / kElements;
+      if ((step + 1) % kBlockSteps == 0 || step + 1 == steps) {
+        promote<TileType>(parts, sums, scales, problem, static_cast<int>(row) + warp_row,
+                          static_cast<int>(column) + warp_column,
+                          (begin / kElements + step) / kBlockSteps);
       }
     }
     written = read;
-    read = read + 1 == Of::kStages ? 0 : read + 1;
+    read = read + 1 == TileType::kStages ? 0 : read + 1;
   }
-  const long long before = static_cast<long long>(schedule.matrix(at)) * of.rows * of.columns;
-  ProductEpilogueValues ending = with;
-  if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(with, at.batch, of.columns);
-  store_sums<Out, Finish, Of>(sums, static_cast<Out*>(out) + before,
-                              static_cast<const Out*>(with.c) + before, ending, of,
-                              schedule.end_row(at), static_cast<int>(row) + warp_row,
-                              static_cast<int>(column) + warp_column);
+  const long long before =
+      static_cast<long long>(schedule.matrix(at)) * problem.rows * problem.columns;
+  ProductEpilogueValues ending = epilogue;
+  if (Schedule::kGrouped) ending = batch_epilogue<Finish>(epilogue, at.batch, problem.columns);
+  store_sums<Out, Finish, TileType>(sums, static_cast<Out*>(out) + before,
+                                    static_cast<const Out*>(epilogue.c) + before, ending, problem,
+                                    schedule.end_row(at), static_cast<int>(row) + warp_row,
+                                    static_cast<int>(column) + warp_column);
 }
 
 /// Launched with Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages,
 /// and the table of a problem of groups, possibly with fewer tiles than blocks.
-template <typename In, typename Out, typename Of, typename Order, typename Finish,
+template <typename In, typename Out, typename TileType, typename Order, typename Finish,
           typename Given = Problem>
-__global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
-    mma_gemm(const Side a, const Side b, void* out, const ProductEpilogueValues with,
+__global__ void __launch_bounds__(TileType::kThreads, TileType::kBlocks)
+    mma_gemm(const Side a, const Side b, void* out, const ProductEpilogueValues epilogue,
              const Given given) {
   extern __shared__ __align__(128) unsigned char storage[];
-  run_product<In, Out, Of, Order, Finish, false>(storage, a, b, out, with, given, {});
+  run_product<In, Out, TileType, Order, Finish, false>(storage, a, b, out, epilogue, given, {});
 }
 
 /// The kernel for block scales; split-K begins at a block of k.
-template <typename In, typename Out, typename Of, typename Order, typename Finish>
-__global__ void __launch_bounds__(Of::kThreads, Of::kBlocks)
-    mma_gemm_of_blocks(const Side a, const Side b, void* out, const ProductEpilogueValues with,
-                       const Problem of, const BlockScales scales) {
+template <typename In, typename Out, typename TileType, typename Order, typename Finish>
+__global__ void __launch_bounds__(TileType::kThreads, TileType::kBlocks)
+    mma_gemm_block_scaled(const Side a, const Side b, void* out,
+                          const ProductEpilogueValues epilogue, const Problem problem,
+                          const BlockScales scales) {
   extern __shared__ __align__(128) unsigned char storage[];
-  run_product<In, Out, Of, Order, Finish, true>(storage, a, b, out, with, of, scales);
+  run_product<In, Out, TileType, Order, Finish, true>(storage, a, b, out, epilogue, problem,
+                                                      scales);
 }

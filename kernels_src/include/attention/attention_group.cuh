@@ -211,7 +211,7 @@ struct Attending {
   __device__ __forceinline__ void give_place(int place) const {
     __syncwarp();
     if (lane == 0) {
-      wait_for_reads_of_stores<0>();
+      wait_for_store_reads<0>();
       shared.q_empty[part_slot(place)].arrive();
       shared.part_empty[place].arrive();
     }

@@ -38,9 +38,9 @@ __device__ __forceinline__ void arrange_columns(unsigned char* unit, unsigned pa
       // Pair `i` of each of four lanes: 4 * lane + i with runs of eight, else of half the 32.
       Words made;
 #pragma unroll
-      for (unsigned of = 0; of < 4; ++of) {
-        const unsigned at = Run == 8 ? of * 4 + i : i / 2 * 8 + of * 2 + i % 2;
-        made.word[of] = words[at / 4].word[at % 4];
+      for (unsigned quarter = 0; quarter < 4; ++quarter) {
+        const unsigned at = Run == 8 ? quarter * 4 + i : i / 2 * 8 + quarter * 2 + i % 2;
+        made.word[quarter] = words[at / 4].word[at % 4];
       }
       *place(i) = made;
     }

@@ -6,11 +6,11 @@
 namespace kernwright {
 
 /// q4_k and q5_k: for 256 values two halves, eight scales and eight minima of six bits.
-struct BlockScales : OfSums {
+struct BlockScales : ScaleDefaults {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
-  static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
+  static constexpr bool kPairedScales = true, kPairedMore = false;
   static constexpr int kGroup = 32, kZero = 0;
-  static constexpr bool kOffset = true, kMinima = true, kOfUnit = true;
+  static constexpr bool kOffset = true, kMinima = true, kUnitScales = true;
   Words raw;
   bool later;  ///< the second 128 of the 256
   __device__ __forceinline__ static BlockScales load(const PackedArrays& from,
@@ -22,7 +22,9 @@ struct BlockScales : OfSums {
   struct Ready {
     float unit, minimum_unit;
     unsigned scales, minima;
-    __device__ __forceinline__ float of(int group) const { return byte_times(scales, group, unit); }
+    __device__ __forceinline__ float scale_at(int group) const {
+      return byte_times(scales, group, unit);
+    }
     __device__ __forceinline__ float minimum(int group) const {
       return byte_times(minima, group, minimum_unit);
     }
@@ -44,12 +46,12 @@ struct BlockScales : OfSums {
 };
 
 /// q6_k: a byte for 16 values times a half for 256; 32 is subtracted from the codes.
-struct SixScales : OfSums {
+struct SixScales : ScaleDefaults {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 32;
-  static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
+  static constexpr bool kPairedScales = false, kPairedMore = true;
   static constexpr int kGroup = 16, kZero = 32;
-  static constexpr bool kOffset = true, kMinima = false, kOfCodes = true;
-  static constexpr bool kOfUnit = true, kPlain = true;
+  static constexpr bool kOffset = true, kMinima = false, kCodeScales = true;
+  static constexpr bool kUnitScales = true, kPlain = true;
   Pack<UInt32, 2> scales;
   Float16 half;
   __device__ __forceinline__ static SixScales load(const PackedArrays& from,
@@ -63,12 +65,12 @@ struct SixScales : OfSums {
   struct Ready {
     float unit;
     unsigned bytes[2];
-    __device__ __forceinline__ float of_codes(int group, unsigned moving = kMovesBytes) const {
+    __device__ __forceinline__ float code_scale(int group, unsigned moving = kMovesBytes) const {
       const unsigned moved = __byte_perm(chosen(bytes, group / 4), moving, 0x7540 + group % 4);
       return __uint_as_float(moved) - 8388736.0f;
     }
-    __device__ __forceinline__ float of(int group) const { return of_codes(group) * unit; }
-    __device__ __forceinline__ float of_block() const { return unit; }
+    __device__ __forceinline__ float scale_at(int group) const { return code_scale(group) * unit; }
+    __device__ __forceinline__ float block_scale() const { return unit; }
     __device__ __forceinline__ static float zero(int) { return kZero; }
     __device__ __forceinline__ static float minimum(int) { return 0; }
   };
@@ -78,9 +80,9 @@ struct SixScales : OfSums {
 };
 
 /// q2_k: four bits of a scale and four of a minimum for 16 values, two halves for 256.
-struct TwoScales : OfSums {
+struct TwoScales : ScaleDefaults {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 64;
-  static constexpr bool kScalesOfPair = false, kMoreOfPair = true;
+  static constexpr bool kPairedScales = false, kPairedMore = true;
   static constexpr int kGroup = 16, kZero = 0;
   static constexpr bool kOffset = true, kMinima = true;
   Pack<UInt32, 2> bytes;
@@ -94,7 +96,7 @@ struct TwoScales : OfSums {
   struct Ready {
     float unit, minimum_unit;
     unsigned scales[2], minima[2];
-    __device__ __forceinline__ float of(int group) const {
+    __device__ __forceinline__ float scale_at(int group) const {
       return byte_times(chosen(scales, group / 4), group % 4, unit);
     }
     __device__ __forceinline__ float minimum(int group) const {
@@ -116,11 +118,11 @@ struct TwoScales : OfSums {
 };
 
 /// q3_k: six bits for 16 values, less 32, times a half for 256; 4 is subtracted from the codes.
-struct ThreeScales : OfSums {
+struct ThreeScales : ScaleDefaults {
   static constexpr unsigned kScaleBytes = 192, kMoreBytes = 32;
-  static constexpr bool kScalesOfPair = true, kMoreOfPair = true;
+  static constexpr bool kPairedScales = true, kPairedMore = true;
   static constexpr int kGroup = 16, kZero = 4;
-  static constexpr bool kOffset = true, kMinima = false, kOfCodes = true;
+  static constexpr bool kOffset = true, kMinima = false, kCodeScales = true;
   /// The lower four bits of 16 scales, with the second 128 values in upper halves, and all upper
   /// bits.
   struct Record {
@@ -140,11 +142,11 @@ struct ThreeScales : OfSums {
   struct Ready {
     float unit;
     unsigned bytes[2];
-    __device__ __forceinline__ float of_codes(int group) const {
+    __device__ __forceinline__ float code_scale(int group) const {
       return byte_number(chosen(bytes, group / 4), group % 4) - 32;
     }
-    __device__ __forceinline__ float of(int group) const { return of_codes(group) * unit; }
-    __device__ __forceinline__ float of_block() const { return unit; }
+    __device__ __forceinline__ float scale_at(int group) const { return code_scale(group) * unit; }
+    __device__ __forceinline__ float block_scale() const { return unit; }
     __device__ __forceinline__ static float zero(int) { return kZero; }
     __device__ __forceinline__ static float minimum(int) { return 0; }
   };
@@ -164,7 +166,7 @@ struct ThreeScales : OfSums {
 /// iq4_xs: six bits for 32 values, less 32, times a half for 256.
 struct UnevenScales : NoOffset {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 0;
-  static constexpr bool kScalesOfPair = true, kMoreOfPair = false;
+  static constexpr bool kPairedScales = true, kPairedMore = false;
   static constexpr int kGroup = 32;
   /// The half, two upper bits of eight scales, and their lower four bits.
   Pack<UInt32, 2> raw;
@@ -179,7 +181,7 @@ struct UnevenScales : NoOffset {
   struct Ready {
     float unit;
     unsigned bytes;
-    __device__ __forceinline__ float of(int group) const {
+    __device__ __forceinline__ float scale_at(int group) const {
       return (byte_number(bytes, group) - 32) * unit;
     }
   };

@@ -28,8 +28,8 @@ struct PackedPlace {
   UInt32 at, tile, line, half;
   __device__ __forceinline__ UInt64 record() const { return block * 16 + half * 8 + line; }
   __device__ __forceinline__ UInt64 pair_record() const { return pair * 16 + half * 8 + line; }
-  __device__ __forceinline__ UInt32 row(const PackedArrays& of) const {
-    return min(tile * 16 + half * 8 + line, of.rows - 1);
+  __device__ __forceinline__ UInt32 row(const PackedArrays& weights) const {
+    return min(tile * 16 + half * 8 + line, weights.rows - 1);
   }
 };
 

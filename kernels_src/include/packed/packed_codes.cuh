@@ -93,7 +93,7 @@ struct WholeCodes {
   static constexpr unsigned kExponent = (PairBits<T>::kBias + Bits) << PairBits<T>::kMantissa;
 
   /// `code` plus kBase, in both halves.
-  __device__ __forceinline__ static constexpr unsigned pair_with_base(unsigned code) {
+  __device__ __forceinline__ static constexpr unsigned based_pair(unsigned code) {
     return (kExponent | code << kPlace) * 0x00010001u;
   }
   /// The lower four bits; `mask` is kMask. `kPlain`: without kBase, as subnormal numbers.

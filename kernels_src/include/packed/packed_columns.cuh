@@ -55,9 +55,9 @@ struct HeldColumns {
           float made[4] = {};
 #pragma unroll
           for (int at = group * kGroup; at < (group + 1) * kGroup; at += 16) {
-            const auto& of_part = x[i / 2][i % 2][at / 32][c];
-            multiply_tile(T(), made, kOne, kOne, kOne, kOne, of_part[at % 32 / 8],
-                          of_part[at % 32 / 8 + 1]);
+            const auto& part_columns = x[i / 2][i % 2][at / 32][c];
+            multiply_tile(T(), made, kOne, kOne, kOne, kOne, part_columns[at % 32 / 8],
+                          part_columns[at % 32 / 8 + 1]);
           }
           all.value[2 * c] = made[0];
           all.value[2 * c + 1] = made[1];
@@ -109,17 +109,17 @@ struct HeldColumns {
   __device__ __forceinline__ void add_group(const Ready (&scales)[2],
                                             const float (&parts)[ColTiles][4], int block,
                                             int group) {
-    const float scale[2] = {scales[0].of(group), scales[1].of(group)};
+    const float scale[2] = {scales[0].scale_at(group), scales[1].scale_at(group)};
 #pragma unroll
     for (int i = 0; i < 4 * ColTiles; ++i)
       sums[i / 4][i % 4] += scale[i % 4 / 2] * parts[i / 4][i % 4];
     if constexpr (Format::kOffset) {
       const float offset[2] = {Format::offset(scales[0], group, scale[0]),
                                Format::offset(scales[1], group, scale[1])};
-      const Pair of_x = x_sums[(block * kGroups + group) * 4 + lane % 4];
+      const Pair x_sum = x_sums[(block * kGroups + group) * 4 + lane % 4];
 #pragma unroll
       for (int i = 0; i < 4 * ColTiles; ++i)
-        sums[i / 4][i % 4] -= offset[i % 4 / 2] * of_x.value[i / 4 * 2 + i % 2];
+        sums[i / 4][i % 4] -= offset[i % 4 / 2] * x_sum.value[i / 4 * 2 + i % 2];
     }
   }
 };

@@ -173,7 +173,7 @@ struct DigitScale {
 template <typename T, typename Format>
 struct XDigits {
   using Bytes = CodeBytes<typename Format::Codes, Format::kGroup>;
-  using Column = OwnColumn<T, Format>;
+  using Column = LaneColumn<T, Format>;
   static constexpr int kGroup = Format::kGroup, kSets = 128 / kGroup;  ///< groups of a block
   static constexpr int kParts = kGroup == 16 ? 2 : 1;                  ///< groups of a lane's eight
   static constexpr bool kSums = Format::Scales::kOffset || Bytes::kZero != 0;
@@ -317,8 +317,9 @@ struct DigitUnit {
     for (int i = 0; i < Digits::kSets * 4; ++i) sums[i / 4][i % 4] = Digits::kWhole;
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
-      const bool own = lane / 16 == u;
-      const unsigned char* const x = (own ? unit + u * 4 * Digits::kPart : zeros) + lane % 16 * 8;
+      const bool has_unit = lane / 16 == u;
+      const unsigned char* const x =
+          (has_unit ? unit + u * 4 * Digits::kPart : zeros) + lane % 16 * 8;
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
         const uint2 b = *reinterpret_cast<const uint2*>(x + part * Digits::kPart);
@@ -338,35 +339,36 @@ struct DigitUnit {
   __device__ __forceinline__ void add_sets(const int (&sums)[Digits::kSets][4],
                                            const unsigned char* unit, unsigned lane,
                                            float (&rows)[2]) const {
-    constexpr bool kOfCodes = Scales::kOfCodes;
+    constexpr bool kCodeScales = Scales::kCodeScales;
     float all[2] = {};
 #pragma unroll
     for (int set = 0; set < Digits::kSets; ++set) {
-      const DigitScale of_x = Digits::scale(unit, lane, set);
+      const DigitScale x_scale = Digits::scale(unit, lane, set);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         constexpr float kBase = 12582912.0f;  // kWhole
         const float first = __int_as_float(sums[set][half * 2]);
         const float second = __int_as_float(sums[set][half * 2 + 1]);
-        float sum = fmaf(second, 0x1p-8f, first - (kBase + kBase / 256)) * of_x.unit;
-        if constexpr (Bytes::kZero != 0) sum -= of_x.sum;
-        if constexpr (Scales::kOffset && !Scales::kMinima) sum -= scales[half].zero(set) * of_x.sum;
+        float sum = fmaf(second, 0x1p-8f, first - (kBase + kBase / 256)) * x_scale.unit;
+        if constexpr (Bytes::kZero != 0) sum -= x_scale.sum;
+        if constexpr (Scales::kOffset && !Scales::kMinima)
+          sum -= scales[half].zero(set) * x_scale.sum;
         float scale;
-        if constexpr (kOfCodes) {
-          scale = scales[half].of_codes(set);
+        if constexpr (kCodeScales) {
+          scale = scales[half].code_scale(set);
         } else {
-          scale = scales[half].of(set);
+          scale = scales[half].scale_at(set);
         }
         all[half] += (there ? scale : 0.0f) * sum;
         if constexpr (Scales::kMinima)
-          all[half] -= (there ? scales[half].minimum(set) : 0.0f) * of_x.sum;
+          all[half] -= (there ? scales[half].minimum(set) : 0.0f) * x_scale.sum;
       }
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float of_block = 1;
-      if constexpr (kOfCodes) of_block = scales[half].of_block();
-      rows[half] += all[half] * of_block;
+      float block_scale = 1;
+      if constexpr (kCodeScales) block_scale = scales[half].block_scale();
+      rows[half] += all[half] * block_scale;
     }
   }
 };

@@ -36,7 +36,7 @@ struct LaneScales {
       for (unsigned i = 0; i < 2 * kSums; ++i) {
         const unsigned group = ((lane % 2 * 2 + i % 2) * 32 + i / 2 * 16) / Format::kGroup;
         const unsigned to = half * 2 + i % 2;
-        const float value = made.of(group);
+        const float value = made.scale_at(group);
         scale[i / 2][to] = there ? value : 0.0f;
         if constexpr (Format::kOffset)
           offset[i / 2][to] = there ? Format::offset(made, group, value) : 0.0f;
@@ -47,7 +47,7 @@ struct LaneScales {
 
 /// A lane's own x of a unit, of column lane / 4; and the sums of columns lane % 4 * 2 and the next.
 template <typename T, typename Format>
-struct OwnColumn {
+struct LaneColumn {
   static constexpr int kSums = LaneScales<Format>::kSums, kRun = Format::kRun;
   unsigned x[4];
   float sums[kSums][2];
@@ -80,7 +80,7 @@ struct OwnColumn {
 template <typename T, typename Format>
 struct LaneUnit {
   using Codes = typename Format::Codes;
-  using Column = OwnColumn<T, Format>;
+  using Column = LaneColumn<T, Format>;
   static constexpr int kSums = Column::kSums;
   typename Codes::Raw raw[2][2];
   LaneScales<Format> scales;
@@ -157,8 +157,9 @@ struct LaneUnit {
   __device__ __forceinline__ void multiply_halves(const Column& column, unsigned lane,
                                                   unsigned mask, const PairTable& table,
                                                   float (&sums)[kSums][4]) const {
-    unsigned own;  // unknown to the compiler, which would keep all that it chooses in registers
-    asm volatile("mov.b32 %0, %1;" : "=r"(own) : "r"(lane / 4));
+    unsigned
+        lane_part;  // unknown to the compiler, which would keep all that it chooses in registers
+    asm volatile("mov.b32 %0, %1;" : "=r"(lane_part) : "r"(lane / 4));
 #pragma unroll
     for (int i = 0; i < kSums * 4; ++i) sums[i / 4][i % 4] = 0;
 #pragma unroll
@@ -167,7 +168,7 @@ struct LaneUnit {
       decode(part / 4, 0, part % 4, mask, table, upper);
       decode(part / 4, 1, part % 4, mask, table, lower);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) x[j] = own == static_cast<unsigned>(part) ? column.x[j] : 0;
+      for (int j = 0; j < 4; ++j) x[j] = lane_part == static_cast<unsigned>(part) ? column.x[j] : 0;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         multiply_tile(T(), sums[h], upper[2 * h], lower[2 * h], upper[2 * h + 1], lower[2 * h + 1],
@@ -178,12 +179,12 @@ struct LaneUnit {
 };
 
 /// All lanes of a warp call it: adds the sums of two rows a lane to the sums of 16 rows.
-__device__ __forceinline__ void keep_rows(float (&rows)[2], unsigned lane, float* of_warp) {
+__device__ __forceinline__ void keep_rows(float (&rows)[2], unsigned lane, float* warp_rows) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     rows[half] += __shfl_xor_sync(~0u, rows[half], 1);
     rows[half] += __shfl_xor_sync(~0u, rows[half], 2);
-    if (lane % 4 == 0) of_warp[half * 8 + lane / 4] = rows[half];
+    if (lane % 4 == 0) warp_rows[half * 8 + lane / 4] = rows[half];
   }
 }
 

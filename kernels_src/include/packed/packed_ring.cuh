@@ -19,9 +19,9 @@ struct PackedRing {
   unsigned next_tile, next_unit, stage, parity;
 
   /// By all lanes. The weights may be fetched while the kernel in front still runs.
-  __device__ __forceinline__ void start(const PackedArrays& weights, unsigned char* memory_of_warp,
+  __device__ __forceinline__ void start(const PackedArrays& weights, unsigned char* warp_memory,
                                         Mbarrier* barriers, unsigned warp, unsigned rows) {
-    memory = memory_of_warp;
+    memory = warp_memory;
     full = barriers;
     lane = threadIdx.x % 32;
     tiles = (rows + 15) / 16;

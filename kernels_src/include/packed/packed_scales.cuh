@@ -22,35 +22,35 @@ __device__ __forceinline__ float byte_times(unsigned bytes, int which, float fac
 
 /// Element `at` of a few, in registers though `at` may be no constant.
 template <typename E, int N>
-__device__ __forceinline__ E chosen(const E (&of)[N], int at) {
-  E value = of[0];
+__device__ __forceinline__ E chosen(const E (&values)[N], int at) {
+  E value = values[0];
 #pragma unroll
-  for (int i = 1; i < N; ++i) value = at == i ? of[i] : value;
+  for (int i = 1; i < N; ++i) value = at == i ? values[i] : value;
   return value;
 }
 
-// ---- scales: load() those of a row and a block; when they are there ready() has of() a group of
-// it. kGroup values have one.
+// ---- scales: load() reads the scales of a row and a block; ready() then returns an object whose
+// scale_at() gives the scale of a group. kGroup values have one scale.
 
-// kScaleBytes and kMoreBytes are those of 16 rows in a block, or in a pair of blocks if k...OfPair;
-// 0 where they are no array of records.
+// kScaleBytes and kMoreBytes count the bytes of 16 rows in a block, or in a pair of blocks with
+// kPairedScales and kPairedMore; 0 where the scales are no array of records.
 
-// offset() multiplies x of a group; the product is taken off. It is the scale times the additions
+// offset() multiplies x of a group; the product is subtracted. It is the scale times the additions
 // of decode() and of the format's zeros, and the minimum. kMinima: there are minima; kZero:
 // the zero of all groups, or -1 where they differ.
 
-// kExact<T>: products by warpgroups multiply a group's codes with of_codes() (kOfCodes) or
-// pair<T>(), and all sums with what is left; T holds the products. kOfUnit: unit_weights.cuh makes
-// weights of codes, and of those without kBase if kPlain. kFar: load() reads arrays that no stage
-// has. Products with stages read those by early() ahead, and make scales by late() with copies of
-// the stage's arrays and of the table of kTableBytes.
+// kExact<T>: products by warpgroups multiply a group's codes with code_scale() (kCodeScales) or
+// pair<T>(), and all sums with what is left; T holds the products. kUnitScales: unit_weights.cuh
+// makes weights of codes, and of those without kBase if kPlain. kFar: load() reads arrays that no
+// stage has. Products with stages read those by early() ahead, and make scales by late() with
+// copies of the stage's arrays and of the table of kTableBytes.
 
-struct OfSums {
-  static constexpr bool kOfCodes = false, kFar = false, kOfUnit = false, kPlain = false;
+struct ScaleDefaults {
+  static constexpr bool kCodeScales = false, kFar = false, kUnitScales = false, kPlain = false;
   template <typename T>
   static constexpr bool kExact = false;
 };
-struct NoOffset : OfSums {
+struct NoOffset : ScaleDefaults {
   static constexpr bool kOffset = false, kMinima = false;
   static constexpr int kZero = 0;
   __device__ __forceinline__ static float zero(int) { return 0; }
@@ -59,10 +59,10 @@ struct NoOffset : OfSums {
 
 /// Numbers of type E. `Zero` is the zero of all groups, or -1 where each group has a byte.
 template <typename E, int Group, int Zero>
-struct GroupScales : OfSums {
+struct GroupScales : ScaleDefaults {
   static constexpr unsigned kScaleBytes = 16 * (128 / Group) * sizeof(E);
   static constexpr unsigned kMoreBytes = Zero < 0 ? 16 * (128 / Group) : 0;
-  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
+  static constexpr bool kPairedScales = false, kPairedMore = false;
   using Ready = GroupScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = Group, kCount = 128 / Group;
@@ -78,7 +78,7 @@ struct GroupScales : OfSums {
     if constexpr (Zero < 0) raw.zeros = reinterpret_cast<const Pack<UInt8, kCount>*>(from.more)[at];
     return raw;
   }
-  __device__ __forceinline__ float of(int group) const {
+  __device__ __forceinline__ float scale_at(int group) const {
     return to_compute(chosen(scales.value, group));
   }
   __device__ __forceinline__ float zero(int group) const {
@@ -92,7 +92,7 @@ struct GroupScales : OfSums {
 template <int Group, bool Whole>
 struct NestedScales : NoOffset {
   static constexpr unsigned kScaleBytes = 16 * (128 / Group), kMoreBytes = 0;
-  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
+  static constexpr bool kPairedScales = false, kPairedMore = false;
   using Ready = NestedScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr bool kFar = true;
@@ -131,13 +131,13 @@ struct NestedScales : NoOffset {
                                                       const PackedPlace& place) {
     return late(early(from, place), from, place, from.table, *from.factor);
   }
-  __device__ __forceinline__ float of(int group) const { return chosen(scales, group); }
+  __device__ __forceinline__ float scale_at(int group) const { return chosen(scales, group); }
 };
 
 /// q4_1 and q5_1: a scale and an addend, which is a minimum below zero.
-struct AddedScales : OfSums {
+struct AddedScales : ScaleDefaults {
   static constexpr unsigned kScaleBytes = 256, kMoreBytes = 0;
-  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
+  static constexpr bool kPairedScales = false, kPairedMore = false;
   using Ready = AddedScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 32, kZero = 0;
@@ -147,7 +147,7 @@ struct AddedScales : OfSums {
                                                      const PackedPlace& place) {
     return {{}, reinterpret_cast<const Words*>(from.scales)[place.record()]};
   }
-  __device__ __forceinline__ float of(int group) const {
+  __device__ __forceinline__ float scale_at(int group) const {
     return to_compute(Float16{static_cast<UInt16>(chosen(halves.word, group))});
   }
   __device__ __forceinline__ float minimum(int group) const {
@@ -163,7 +163,7 @@ __device__ constexpr bool holds_powers(Float16) { return false; }
 /// mxfp4: 2 to the power of (byte - 127); 255 is NaN.
 struct PowerScales : NoOffset {
   static constexpr unsigned kScaleBytes = 64, kMoreBytes = 0;
-  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
+  static constexpr bool kPairedScales = false, kPairedMore = false;
   using Ready = PowerScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
   static constexpr int kGroup = 32;
@@ -176,8 +176,8 @@ struct PowerScales : NoOffset {
     raw.exponents = reinterpret_cast<const Pack<UInt8, 4>*>(from.scales)[place.record()];
     return raw;
   }
-  __device__ __forceinline__ float of(int group) const {
-    return power_of_byte(chosen(exponents.value, group));
+  __device__ __forceinline__ float scale_at(int group) const {
+    return byte_power(chosen(exponents.value, group));
   }
   /// The byte is the exponent of a bfloat16, too, but for a subnormal number and NaN.
   template <typename T>
@@ -190,10 +190,10 @@ struct PowerScales : NoOffset {
 /// nvfp4: a float8_e4m3fn for 16 values times one number for all.
 struct TinyScales : NoOffset {
   static constexpr unsigned kScaleBytes = 128, kMoreBytes = 0;
-  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
+  static constexpr bool kPairedScales = false, kPairedMore = false;
   using Ready = TinyScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
-  static constexpr bool kOfCodes = true;
+  static constexpr bool kCodeScales = true;
   template <typename T>
   static constexpr bool kExact = true;
   static constexpr int kGroup = 16;
@@ -206,20 +206,20 @@ struct TinyScales : NoOffset {
     raw.factor = *from.factor;
     return raw;
   }
-  __device__ __forceinline__ float of_codes(int group) const {
+  __device__ __forceinline__ float code_scale(int group) const {
     const unsigned pair = round_pair(Float16(), Float8E4M3(), chosen(scales.value, group / 2));
     return to_compute(Float16{static_cast<UInt16>(group % 2 ? pair >> 16 : pair)});
   }
-  __device__ __forceinline__ float of(int group) const {
-    return __fmul_rn(of_codes(group), factor);
+  __device__ __forceinline__ float scale_at(int group) const {
+    return __fmul_rn(code_scale(group), factor);
   }
-  __device__ __forceinline__ float of_block() const { return factor; }
+  __device__ __forceinline__ float block_scale() const { return factor; }
 };
 
 /// A float for a tile of rows and blocks.
 struct TileScales : NoOffset {
   static constexpr unsigned kScaleBytes = 0, kMoreBytes = 0;
-  static constexpr bool kScalesOfPair = false, kMoreOfPair = false;
+  static constexpr bool kPairedScales = false, kPairedMore = false;
   static constexpr bool kFar = true;
   using Ready = TileScales;
   __device__ __forceinline__ const Ready& ready() const { return *this; }
@@ -241,7 +241,7 @@ struct TileScales : NoOffset {
     const UInt64 tile = static_cast<UInt64>(row / from.tile_rows) * from.tiles_across;
     return {{}, reinterpret_cast<const float*>(from.scales)[tile + place.at / from.tile_blocks]};
   }
-  __device__ __forceinline__ float of(int) const { return scale; }
+  __device__ __forceinline__ float scale_at(int) const { return scale; }
 };
 
 }  // namespace kernwright

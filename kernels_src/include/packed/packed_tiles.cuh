@@ -82,40 +82,40 @@ struct TileStages {
 template <int Warps, int ColTiles>
 struct TileSums {
   static constexpr unsigned kPitch = 20;  ///< of a column: lanes that write meet different banks
-  static constexpr unsigned kOfWarp = 8 * ColTiles * kPitch, kOfTile = 8 * ColTiles * 16;
+  static constexpr unsigned kWarpSums = 8 * ColTiles * kPitch, kTileSums = 8 * ColTiles * 16;
   static constexpr unsigned kKept = 4, kThreads = Warps * 32;
   float *parts, *kept;
   unsigned turn = 0, count = 0, first_tile = 0;
 
   __device__ __forceinline__ explicit TileSums(float* memory)
-      : parts(memory), kept(memory + 2 * Warps * kOfWarp) {}
+      : parts(memory), kept(memory + 2 * Warps * kWarpSums) {}
   /// Behind all sums.
   __device__ __forceinline__ float* end(unsigned splits) const {
-    return kept + (splits > 1 ? 2 * kKept * kOfTile : 0);
+    return kept + (splits > 1 ? 2 * kKept * kTileSums : 0);
   }
 
   /// A warp's sums, before the block meets.
   __device__ __forceinline__ void spread(unsigned warp, unsigned lane,
                                          const float (&sums)[ColTiles][4]) {
-    float* const of_turn = parts + turn % 2 * (Warps * kOfWarp);
+    float* const turn_parts = parts + turn % 2 * (Warps * kWarpSums);
 #pragma unroll
     for (int i = 0; i < 4 * ColTiles; ++i) {
       const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2, row = i % 4 / 2 * 8 + lane / 4;
-      of_turn[warp * kOfWarp + column * kPitch + row] = sums[i / 4][i % 4];
+      turn_parts[warp * kWarpSums + column * kPitch + row] = sums[i / 4][i % 4];
     }
   }
   template <typename T, typename Act>
   __device__ __forceinline__ void add(const SkinnyProblem& p, unsigned tile) {
-    const float* const of_turn = parts + turn % 2 * (Warps * kOfWarp);
-    float* const here = kept + (turn / kKept % 2 * kKept + count) * kOfTile;
+    const float* const turn_parts = parts + turn % 2 * (Warps * kWarpSums);
+    float* const here = kept + (turn / kKept % 2 * kKept + count) * kTileSums;
     if (count == 0) first_tile = tile;
     // Warps take turns where half of them suffice.
-    for (unsigned i = (threadIdx.x + turn * kOfTile) % kThreads; i < kOfTile; i += kThreads) {
+    for (unsigned i = (threadIdx.x + turn * kTileSums) % kThreads; i < kTileSums; i += kThreads) {
       const unsigned m = i / 16, n = tile * 16 + i % 16;
       if (m >= p.m) break;
       float sum = 0;
 #pragma unroll
-      for (int w = 0; w < Warps; ++w) sum += of_turn[w * kOfWarp + m * kPitch + i % 16];
+      for (int w = 0; w < Warps; ++w) sum += turn_parts[w * kWarpSums + m * kPitch + i % 16];
       if (p.splits > 1) {
         here[i] = sum;
       } else if (n < p.n) {
@@ -124,7 +124,7 @@ struct TileSums {
     }
     ++turn;
     if (p.splits == 1 || (++count < kKept && tile + gridDim.x < (p.n + 15) / 16)) return;
-    add_blocks<T, Act>(p, kept + (turn - 1) / kKept % 2 * (kKept * kOfTile));
+    add_blocks<T, Act>(p, kept + (turn - 1) / kKept % 2 * (kKept * kTileSums));
     count = 0;
   }
 
@@ -132,16 +132,16 @@ struct TileSums {
   /// Each block has a share of the kept tiles. Kept tiles and the next ones have separate buffers,
   /// so the cluster meets once for them.
   template <typename T, typename Act>
-  __device__ __forceinline__ void add_blocks(const SkinnyProblem& p, const float* mine) {
+  __device__ __forceinline__ void add_blocks(const SkinnyProblem& p, const float* local) {
     cluster_sync();
-    for (unsigned i = (blockIdx.y * kThreads + threadIdx.x) * 4; i < count * kOfTile;
+    for (unsigned i = (blockIdx.y * kThreads + threadIdx.x) * 4; i < count * kTileSums;
          i += p.splits * kThreads * 4) {
-      const unsigned m = i % kOfTile / 16, tile = first_tile + i / kOfTile * gridDim.x;
+      const unsigned m = i % kTileSums / 16, tile = first_tile + i / kTileSums * gridDim.x;
       if (m >= p.m) continue;
       float sum[4] = {};
 #pragma unroll 4
       for (unsigned rank = 0; rank < p.splits; ++rank) {
-        const float4 part = four_of_block(mine + i, rank);
+        const float4 part = read_four(local + i, rank);
         sum[0] += part.x;
         sum[1] += part.y;
         sum[2] += part.z;

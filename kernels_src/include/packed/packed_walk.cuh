@@ -139,7 +139,7 @@ struct PackedWalk {
     for (int r = 0; r < RowTiles; ++r)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float scale = scales[r][half].of(group);
+        const float scale = scales[r][half].scale_at(group);
 #pragma unroll
         for (int c = 0; c < ColTiles; ++c)
 #pragma unroll
@@ -166,9 +166,9 @@ struct PackedStage {
   static constexpr unsigned kHigh = kBlocks * Codes::kBytes;
   static constexpr unsigned kScales = kHigh + kBlocks * Codes::kHighBytes;
   static constexpr unsigned kMore =
-      kScales + (Scales::kScalesOfPair ? kBlocks / 2 : kBlocks) * Scales::kScaleBytes;
+      kScales + (Scales::kPairedScales ? kBlocks / 2 : kBlocks) * Scales::kScaleBytes;
   static constexpr unsigned kBytes =
-      kMore + (Scales::kMoreOfPair ? kBlocks / 2 : kBlocks) * Scales::kMoreBytes;
+      kMore + (Scales::kPairedMore ? kBlocks / 2 : kBlocks) * Scales::kMoreBytes;
 
   /// action(place in the stage, address, bytes) of each array: of `some` blocks from `block` on,
   /// which is the first of `pair` where arrays have pairs.
@@ -179,11 +179,11 @@ struct PackedStage {
     if constexpr (Codes::kHighBytes > 0)
       action(kHigh, from.high + block * Codes::kHighBytes, some * Codes::kHighBytes);
     if constexpr (Scales::kScaleBytes > 0)
-      action(kScales, from.scales + (Scales::kScalesOfPair ? pair : block) * Scales::kScaleBytes,
-             (Scales::kScalesOfPair ? (some + 1) / 2 : some) * Scales::kScaleBytes);
+      action(kScales, from.scales + (Scales::kPairedScales ? pair : block) * Scales::kScaleBytes,
+             (Scales::kPairedScales ? (some + 1) / 2 : some) * Scales::kScaleBytes);
     if constexpr (Scales::kMoreBytes > 0)
-      action(kMore, from.more + (Scales::kMoreOfPair ? pair : block) * Scales::kMoreBytes,
-             (Scales::kMoreOfPair ? (some + 1) / 2 : some) * Scales::kMoreBytes);
+      action(kMore, from.more + (Scales::kPairedMore ? pair : block) * Scales::kMoreBytes,
+             (Scales::kPairedMore ? (some + 1) / 2 : some) * Scales::kMoreBytes);
   }
   /// The arrays of the blocks whose stage is `here`, in shared memory.
   __device__ __forceinline__ static PackedArrays copied(const PackedArrays& weights,

@@ -27,11 +27,11 @@
 
 namespace kernwright {
 
-template <typename CodesOf, typename ScalesOf, int RunOf>
+template <typename CodesType, typename ScalesType, int RunLength>
 struct Packed {
-  using Codes = CodesOf;
-  using Scales = ScalesOf;
-  static constexpr int kRun = RunOf, kGroup = Scales::kGroup;
+  using Codes = CodesType;
+  using Scales = ScalesType;
+  static constexpr int kRun = RunLength, kGroup = Scales::kGroup;
   static constexpr bool kOffset = Scales::kOffset || Codes::kBase != 0;
   typename Codes::Raw codes;
   Scales scales;

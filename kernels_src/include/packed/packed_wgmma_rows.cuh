@@ -11,7 +11,7 @@ namespace kernwright {
 /// A warp's 16 rows of a block of weights, and the sums of all columns. A part of 32 of k is
 /// decoded while the tensor cores multiply the part before.
 template <typename T, typename Format, int Columns>
-struct RowsOfWarp {
+struct WarpRows {
   using Codes = typename Format::Codes;
   using Step = RowProducts<T, Columns, false>;
   using Unit = ArrangedUnit<Columns>;
@@ -25,19 +25,19 @@ struct RowsOfWarp {
   /// Constants that the compiler does not know: it would move them to registers before each use.
   unsigned mask, moving;
 
-  __device__ __forceinline__ void start(unsigned of_lane, const unsigned* zero,
-                                        const unsigned char* table_of_lane) {
-    lane = of_lane;
+  __device__ __forceinline__ void start(unsigned lane_here, const unsigned* zero,
+                                        const unsigned char* lane_table) {
+    lane = lane_here;
     zero_at = shared_address(zero);
-    table.of_lane = table_of_lane;
+    table.lane_table = lane_table;
     mask = kMask | *zero;
     moving = kMovesBytes | *zero;
 #pragma unroll
     for (float& sum : sums) sum = 0;
   }
 
-  __device__ __forceinline__ void pairs_of(const Format& raw, int part,
-                                           unsigned (&pairs)[4]) const {
+  __device__ __forceinline__ void decode_pairs(const Format& raw, int part,
+                                               unsigned (&pairs)[4]) const {
     if constexpr (IsSpread<Codes>::kValue) {
       Codes::template decode<kPlain>(raw.codes, part, table, mask, pairs);
     } else if constexpr (TakesPairTable<Codes>::kValue) {
@@ -57,9 +57,9 @@ struct RowsOfWarp {
     Codes::change(raw[1].codes, part, zero);
   }
   /// `upper` and `lower` are scales of both rows.
-  __device__ __forceinline__ void add_sums(float upper, float lower, const float (&of)[kCount]) {
+  __device__ __forceinline__ void add_sums(float upper, float lower, const float (&parts)[kCount]) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) sums[i] += (i / 2 % 2 ? lower : upper) * of[i];
+    for (int i = 0; i < kCount; ++i) sums[i] += (i / 2 % 2 ? lower : upper) * parts[i];
   }
   /// Queues the products of a part of 32; they are added to `to`, or replace it.
   __device__ __forceinline__ void begin_part(const unsigned (&steps)[2][4], unsigned long long b,
@@ -77,11 +77,11 @@ struct RowsOfWarp {
 /// The rows of formats whose scales belong to groups, or are exact with the codes. `Warps` is the
 /// number of consumer warps of a block.
 template <typename T, typename Format, int Columns, int Warps>
-struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
-  using Base = RowsOfWarp<T, Format, Columns>;
+struct WgmmaRows : WarpRows<T, Format, Columns> {
+  using Base = WarpRows<T, Format, Columns>;
   using Ready = typename Format::Scales::Ready;
   using Codes = typename Format::Codes;
-  using Base::add_sums, Base::begin_part, Base::hold, Base::pairs_of, Base::kCount, Base::sums;
+  using Base::add_sums, Base::begin_part, Base::hold, Base::decode_pairs, Base::kCount, Base::sums;
   static constexpr int kGroup = Format::kGroup;
   /// Codes times their scales are exact in T: no sums of groups are needed.
   static constexpr bool kExact = Format::Scales::template kExact<T>;
@@ -95,19 +95,21 @@ struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
 
   /// The additions of decode() and zeros of each group, with their sign changed, in both halves.
   struct Shifts {
-    unsigned of[kZero < 0 ? 128 / kGroup : 1];
+    unsigned pairs[kZero < 0 ? 128 / kGroup : 1];
     __device__ __forceinline__ explicit Shifts(const Ready& scales) {
       if constexpr (kZero < 0) {
 #pragma unroll
         for (int group = 0; group < 128 / kGroup; ++group) {
           const float value = -(scales.zero(group) + Codes::kBase);
-          of[group] = round_pair<T>(value, value);
+          pairs[group] = round_pair<T>(value, value);
         }
       } else if constexpr (Format::kOffset) {
-        of[0] = Codes::pair_with_base(kZero) | 0x80008000u;
+        pairs[0] = Codes::based_pair(kZero) | 0x80008000u;
       }
     }
-    __device__ __forceinline__ unsigned at(int k) const { return of[kZero < 0 ? k / kGroup : 0]; }
+    __device__ __forceinline__ unsigned at(int k) const {
+      return pairs[kZero < 0 ? k / kGroup : 0];
+    }
   };
 
   /// Codes times the scales that make products which T holds.
@@ -117,8 +119,8 @@ struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         unsigned scale;
-        if constexpr (Format::Scales::kOfCodes) {
-          const float value = scales.of_codes(part * 2 + i / 2);
+        if constexpr (Format::Scales::kCodeScales) {
+          const float value = scales.code_scale(part * 2 + i / 2);
           scale = round_pair<T>(value, value);
         } else {
           scale = scales.template pair<T>(part * 32 / kGroup);
@@ -135,7 +137,7 @@ struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       unsigned pairs[4];
-      pairs_of(raw[half], part, pairs);
+      decode_pairs(raw[half], part, pairs);
       if constexpr (Format::kOffset) {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
@@ -152,12 +154,12 @@ struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
     settle(group_sums);
   }
   __device__ __forceinline__ void add_group(const Ready (&scales)[2], int group) {
-    add_sums(scales[0].of(group), scales[1].of(group), group_sums);
+    add_sums(scales[0].scale_at(group), scales[1].scale_at(group), group_sums);
   }
   __device__ __forceinline__ void add_in_turn(const Ready (&scales)[2], int group) {
-    float(&of_group)[kCount] = group % 2 ? other_sums : group_sums;
-    settle(of_group);
-    add_sums(scales[0].of(group), scales[1].of(group), of_group);
+    float(&now)[kCount] = group % 2 ? other_sums : group_sums;
+    settle(now);
+    add_sums(scales[0].scale_at(group), scales[1].scale_at(group), now);
   }
   __device__ __forceinline__ void multiply_in_turn(Format (&raw)[2], unsigned x) {
     const Ready scales[2] = {raw[0].scales.ready(), raw[1].scales.ready()};
@@ -200,7 +202,7 @@ struct WgmmaRows : RowsOfWarp<T, Format, Columns> {
   }
   /// When all blocks have been added: what scales of the format leave to all sums.
   __device__ __forceinline__ void finish(const PackedArrays& weights) {
-    if constexpr (kExact && Format::Scales::kOfCodes) {
+    if constexpr (kExact && Format::Scales::kCodeScales) {
       const float factor = *weights.factor;
 #pragma unroll
       for (float& sum : sums) sum *= factor;

@@ -59,8 +59,8 @@ struct SpreadCodes : Codes {
     raw.pair = Run == 8 ? lane % 4 : lane % 2;
 #pragma unroll
     for (unsigned i = 0; i < kLanes; ++i) {
-      const unsigned of = lane / 4 * 4 + (Run == 8 ? i : i * 2 + lane % 4 / 2);
-      const UInt64 at = packed_lane(place, of);
+      const unsigned source = lane / 4 * 4 + (Run == 8 ? i : i * 2 + lane % 4 / 2);
+      const UInt64 at = packed_lane(place, source);
       raw.low[i] = read_codes<Copied>(from.codes + at * 16);
       if constexpr (kHigh > 0) {
         const auto upper =
@@ -78,13 +78,13 @@ struct SpreadCodes : Codes {
                                                 unsigned mask, unsigned (&pairs)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int of = i % static_cast<int>(kLanes), more = i / static_cast<int>(kLanes) * 2;
+      const int which = i % static_cast<int>(kLanes), more = i / static_cast<int>(kLanes) * 2;
       const unsigned low = raw.pair * Places::kApart + (more * Places::kApart - Places::kFirst);
-      pairs[i] = Places::template pair<kPlain>(turned(raw.low[of].word[part], low), mask, table);
+      pairs[i] = Places::template pair<kPlain>(turned(raw.low[which].word[part], low), mask, table);
       if constexpr (kHigh > 0) {
         const int first = (kHigh == 2 ? part % 2 : part) * 4 + more;
         const unsigned high = raw.pair * kHigh + (first * kHigh - Places::kFirst - 4);
-        pairs[i] = merged(turned(raw.high[of][kHigh == 2 ? part / 2 : 0], high),
+        pairs[i] = merged(turned(raw.high[which][kHigh == 2 ? part / 2 : 0], high),
                           ((1u << kHigh) - 1) * 0x00010001u << (Places::kFirst + 4), pairs[i]);
       }
     }

@@ -66,11 +66,11 @@ struct UnevenTable {
 };
 
 /// Values in their order in a word: bytes are chosen from registers.
-template <typename T, typename TableOf>
+template <typename T, typename TableType>
 struct TableCodes : FourBits {
   static constexpr int kBase = 0;
   using Raw = FourBits;
-  using Table = TableOf;
+  using Table = TableType;
   using Pair = T;
   __device__ __forceinline__ static void decode(const Raw& raw, int part, unsigned (&pairs)[4]) {
     const unsigned word = raw.low.word[part], codes = word & 0x77777777u;
@@ -89,7 +89,7 @@ struct TableCodes : FourBits {
 /// have a bank conflict.
 struct PairTable {
   static constexpr unsigned kBytes = 256 * 32 * 4;
-  const unsigned char* of_lane;
+  const unsigned char* lane_table;
 
   /// By all threads of a block, which must meet before the table is read.
   template <typename Codes>
@@ -104,7 +104,7 @@ struct PairTable {
     }
   }
   __device__ __forceinline__ unsigned at(unsigned place) const {
-    return *reinterpret_cast<const unsigned*>(of_lane + place);
+    return *reinterpret_cast<const unsigned*>(lane_table + place);
   }
   __device__ __forceinline__ void decode(unsigned word, unsigned (&pairs)[4]) const {
 #pragma unroll

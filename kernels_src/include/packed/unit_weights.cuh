@@ -10,7 +10,7 @@
 
 namespace kernwright {
 
-__device__ __forceinline__ float inverse_of(float x) {
+__device__ __forceinline__ float flushed_reciprocal(float x) {
   float made;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(x));
   return made;
@@ -30,34 +30,34 @@ struct UnitWeights<T, Codes, BlockScales> {
   static constexpr float kRounding = 12582912.0f;
   static constexpr unsigned kRoundingBits = 0x4b400000u;
   BlockScales::Ready raw;
-  float unit, of_scales, of_minima;
+  float unit, scale_factor, minimum_factor;
 
   __device__ __forceinline__ explicit UnitWeights(const BlockScales::Ready& ready) : raw(ready) {
     const float part = raw.unit * (1 / kParts), least = fabsf(raw.minimum_unit) * (1 / kMost);
-    const bool own = fabsf(part) >= least;
-    unit = own ? part : least;
-    const float inverse = unit == 0 ? 0.0f : inverse_of(unit);
-    of_scales = own ? kParts : raw.unit * inverse;
-    of_minima = raw.minimum_unit * inverse;
+    const bool is_large = fabsf(part) >= least;
+    unit = is_large ? part : least;
+    const float inverse = unit == 0 ? 0.0f : flushed_reciprocal(unit);
+    scale_factor = is_large ? kParts : raw.unit * inverse;
+    minimum_factor = raw.minimum_unit * inverse;
   }
   /// Pairs: a zero subtracted from the codes, the scale, and the rest of the minimum: at most half
   /// of the scale, except for minima beyond all codes. So few digits of the rest count.
   __device__ __forceinline__ Words words(int part, unsigned moving) const {
     constexpr unsigned kLast = 0x00010001u << Codes::kPlace;  // 1 in a pair
-    constexpr unsigned kLess = (Codes::pair_with_base(0) | 0x80008000u) - kRoundingBits * kLast;
-    const float scale = byte_times(raw.scales, part, of_scales, moving);
-    const float minimum = byte_times(raw.minima, part, of_minima, moving);
-    const float share = __saturatef(minimum * inverse_of(scale) * (1.0f / Codes::kBase));
+    constexpr unsigned kLess = (Codes::based_pair(0) | 0x80008000u) - kRoundingBits * kLast;
+    const float scale = byte_times(raw.scales, part, scale_factor, moving);
+    const float minimum = byte_times(raw.minima, part, minimum_factor, moving);
+    const float share = __saturatef(minimum * flushed_reciprocal(scale) * (1.0f / Codes::kBase));
     const float moved = fmaf(share, Codes::kBase, kRounding);
     const float rest = fmaf(moved - kRounding, scale, -minimum);
     return {__float_as_uint(moved) * kLast + kLess, round_pair<T>(scale, scale),
             round_pair<T>(rest, rest), 0};
   }
-  __device__ __forceinline__ static void apply(const Words& of, unsigned (&pairs)[4]) {
+  __device__ __forceinline__ static void apply(const Words& factors, unsigned (&pairs)[4]) {
 #pragma unroll
     for (unsigned& pair : pairs)
-      pair =
-          fma_pair(T(), fma_pair(T(), pair, PairBits<T>::kOne, of.word[0]), of.word[1], of.word[2]);
+      pair = fma_pair(T(), fma_pair(T(), pair, PairBits<T>::kOne, factors.word[0]), factors.word[1],
+                      factors.word[2]);
   }
 };
 
@@ -76,16 +76,17 @@ struct UnitWeights<T, Codes, SixScales> {
   /// Pairs of both groups of 16: the scale, and the product with what is taken off the codes.
   __device__ __forceinline__ Words words(int part, unsigned moving) const {
     constexpr float kLess = -SixScales::kZero / kParts;
-    const float first = raw.of_codes(part * 2, moving), second = raw.of_codes(part * 2 + 1, moving);
+    const float first = raw.code_scale(part * 2, moving),
+                second = raw.code_scale(part * 2 + 1, moving);
     return {round_pair<T>(first * kTimes, first * kTimes),
             round_pair<T>(first * kLess, first * kLess),
             round_pair<T>(second * kTimes, second * kTimes),
             round_pair<T>(second * kLess, second * kLess)};
   }
-  __device__ __forceinline__ static void apply(const Words& of, unsigned (&pairs)[4]) {
+  __device__ __forceinline__ static void apply(const Words& factors, unsigned (&pairs)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      pairs[i] = fma_pair(T(), pairs[i], of.word[i / 2 * 2], of.word[i / 2 * 2 + 1]);
+      pairs[i] = fma_pair(T(), pairs[i], factors.word[i / 2 * 2], factors.word[i / 2 * 2 + 1]);
   }
 };
 
@@ -115,13 +116,14 @@ struct UnitWords {
     return reinterpret_cast<float*>(memory + 2 * kBlock);
   }
   /// Loads row `line` and 8 more; the loads stay behind earlier code.
-  __device__ __forceinline__ void load(unsigned u, int part, unsigned line, Words (&of)[2]) const {
+  __device__ __forceinline__ void load(unsigned u, int part, unsigned line,
+                                       Words (&factors)[2]) const {
     const unsigned at = shared_address(memory) + u * kBlock + part * 256 + line * 16;
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(of[half].word[0]), "=r"(of[half].word[1]), "=r"(of[half].word[2]),
-                     "=r"(of[half].word[3])
+                   : "=r"(factors[half].word[0]), "=r"(factors[half].word[1]),
+                     "=r"(factors[half].word[2]), "=r"(factors[half].word[3])
                    : "r"(at + half * 128)
                    : "memory");
   }
@@ -130,8 +132,8 @@ struct UnitWords {
 /// A warp's rows. The first part of a unit is decoded while the tensor cores multiply the last one
 /// of the unit before.
 template <typename T, typename Format, int Columns>
-struct UnitRows : RowsOfWarp<T, Format, Columns> {
-  using Base = RowsOfWarp<T, Format, Columns>;
+struct UnitRows : WarpRows<T, Format, Columns> {
+  using Base = WarpRows<T, Format, Columns>;
   using Codes = typename Format::Codes;
   using Base::lane;
   float unit_sums[Base::kCount];
@@ -145,14 +147,14 @@ struct UnitRows : RowsOfWarp<T, Format, Columns> {
       raw[half].codes = Codes::template load<true>(copied, {u, 0, u, 0, lane / 4, half}, lane);
   }
   __device__ __forceinline__ void decode(int part) {
-    Words of[2];
-    words.load(part / 4, part % 4, lane / 4, of);
+    Words factors[2];
+    words.load(part / 4, part % 4, lane / 4, factors);
     this->hold(raw, part % 4);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       unsigned pairs[4];
-      this->pairs_of(raw[half], part % 4, pairs);
-      UnitWords<T, Format>::Weights::apply(of[half], pairs);
+      this->decode_pairs(raw[half], part % 4, pairs);
+      UnitWords<T, Format>::Weights::apply(factors[half], pairs);
 #pragma unroll
       for (int i = 0; i < 4; ++i) a[part % 2][i / 2][i % 2 * 2 + half] = pairs[i];
     }

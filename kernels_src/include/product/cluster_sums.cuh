@@ -152,13 +152,13 @@ __device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 
 template <typename Boxes>
 __device__ __forceinline__ void spread_warp_sums(const Boxes& shared, unsigned warp, unsigned lane,
                                                  const float (&sums)[Boxes::kColumns / 2]) {
-  constexpr unsigned kOfTeam = Boxes::kRows / 16;
-  float* const of_team = shared.sums() + warp / kOfTeam * (Boxes::kColumns * Boxes::kPitch);
+  constexpr unsigned kTeamWarps = Boxes::kRows / 16;
+  float* const team_sums = shared.sums() + warp / kTeamWarps * (Boxes::kColumns * Boxes::kPitch);
 #pragma unroll
   for (int i = 0; i < Boxes::kColumns / 2; ++i) {
     const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-    const int row = warp % kOfTeam * 16 + i / 2 % 2 * 8 + lane / 4;
-    of_team[column * Boxes::kPitch + row] = sums[i];
+    const int row = warp % kTeamWarps * 16 + i / 2 % 2 * 8 + lane / 4;
+    team_sums[column * Boxes::kPitch + row] = sums[i];
   }
 }
 
@@ -173,13 +173,13 @@ __device__ __forceinline__ void finish_cluster(const SkinnyProblem& p, UInt64 ba
        i += p.splits * blockDim.x) {
     const unsigned m = i / (Boxes::kRows / 4), row = i % (Boxes::kRows / 4) * 4;
     if (first_m + m >= p.m) break;
-    const float* const mine = shared.sums() + m * Boxes::kPitch + row;
+    const float* const local = shared.sums() + m * Boxes::kPitch + row;
     float sum[4] = {};
 #pragma unroll 4
     for (unsigned rank = 0; rank < p.splits; ++rank) {
 #pragma unroll
       for (int team = 0; team < Boxes::kTeams; ++team) {
-        const float4 part = four_of_block(mine + team * (Boxes::kColumns * Boxes::kPitch), rank);
+        const float4 part = read_four(local + team * (Boxes::kColumns * Boxes::kPitch), rank);
         sum[0] += part.x;
         sum[1] += part.y;
         sum[2] += part.z;

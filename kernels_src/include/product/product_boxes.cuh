@@ -16,13 +16,13 @@ __device__ __forceinline__ int swizzled(int row, int unit) {
 /// that are aligned there, then the elements in front of the first one and behind the last.
 template <typename Out>
 __device__ __forceinline__ void write_shifted_box(const unsigned char* box, Out* data, int row,
-                                                  int column, const Problem& of, int end,
+                                                  int column, const Problem& problem, int end,
                                                   int lane) {
 #pragma unroll
   for (int i = 0; i < kWarpRows / 4; ++i) {
     const int r = i * 4 + lane / 8, unit = lane % 8;
     if (row + r >= end) continue;
-    Out* line = data + (row + r) * static_cast<long long>(of.columns) + column;
+    Out* line = data + (row + r) * static_cast<long long>(problem.columns) + column;
     const int behind = static_cast<int>(reinterpret_cast<unsigned long long>(line) % 16 / 2);
     const int ahead = (8 - behind) % 8;
     if (ahead == 0 || unit < 7) {
@@ -52,52 +52,52 @@ __device__ __forceinline__ void move(T* inside, T* outside, bool exists) {
 /// first `written` units of a row of the box are left out.
 template <bool kLoads, typename Out>
 __device__ __forceinline__ void move_units(unsigned char* box, Out* data, int row, int column,
-                                           const Problem& of, int end, int lane, int written) {
+                                           const Problem& problem, int end, int lane, int written) {
 #pragma unroll
   for (int i = 0; i < kWarpRows / 4; ++i) {
     const int r = i * 4 + lane / 8, unit = lane % 8;
     const int at = column + unit * (16 / static_cast<int>(sizeof(Out)));
-    Out* outside = data + (row + r) * static_cast<long long>(of.columns) + at;
+    Out* outside = data + (row + r) * static_cast<long long>(problem.columns) + at;
     move<kLoads>(reinterpret_cast<uint4*>(box + swizzled(r, unit)),
                  reinterpret_cast<uint4*>(outside),
-                 row + r < end && unit >= written && at < of.columns);
+                 row + r < end && unit >= written && at < problem.columns);
   }
 }
 
 /// Stores rows at any addresses.
 template <bool kLoads, typename Out>
 __device__ __forceinline__ void move_elements(unsigned char* box, Out* data, int row, int column,
-                                              const Problem& of, int end, int lane) {
+                                              const Problem& problem, int end, int lane) {
 #pragma unroll 4
   for (int i = 0; i < kWarpRows * 2; ++i) {
     const int r = i / 2, c = i % 2 * 32 + lane;
     move<kLoads>(reinterpret_cast<Out*>(box + swizzled(r, c / 8)) + c % 8,
-                 data + (row + r) * static_cast<long long>(of.columns) + column + c,
-                 row + r < end && column + c < of.columns);
+                 data + (row + r) * static_cast<long long>(problem.columns) + column + c,
+                 row + r < end && column + c < problem.columns);
   }
 }
 
 /// A warp brings a box of c. The rows of a result that copies write are whole units.
 template <typename Out, Store kStore>
 __device__ __forceinline__ void load_c(unsigned char* box, Out* data, int row, int column,
-                                       const Problem& of, int end, int lane) {
+                                       const Problem& problem, int end, int lane) {
   if (kStore == kByCopies && reinterpret_cast<unsigned long long>(data) % 16 == 0) {
-    move_units<true>(box, data, row, column, of, end, lane, 0);
+    move_units<true>(box, data, row, column, problem, end, lane, 0);
   } else {
-    move_elements<true>(box, data, row, column, of, end, lane);
+    move_elements<true>(box, data, row, column, problem, end, lane);
   }
 }
 
 /// A warp writes a box of the result, which copies do not do, without the first `written` units.
 template <typename Out, Store kStore>
 __device__ __forceinline__ void write_box(unsigned char* box, Out* data, int row, int column,
-                                          const Problem& of, int end, int lane, int written) {
+                                          const Problem& problem, int end, int lane, int written) {
   if constexpr (kStore == kByCopies) {
-    move_units<false>(box, data, row, column, of, end, lane, written);
-  } else if (column + kSwizzled <= of.columns) {
-    write_shifted_box(box, data, row, column, of, end, lane);
+    move_units<false>(box, data, row, column, problem, end, lane, written);
+  } else if (column + kSwizzled <= problem.columns) {
+    write_shifted_box(box, data, row, column, problem, end, lane);
   } else {
-    move_elements<false>(box, data, row, column, of, end, lane);
+    move_elements<false>(box, data, row, column, problem, end, lane);
   }
 }
 

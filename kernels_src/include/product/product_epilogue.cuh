@@ -33,21 +33,21 @@ __device__ __forceinline__ float to_compute(NoBias) { return 0; }
 
 /// The biases of two neighbouring columns, and of their partners in the second half of the columns.
 struct Biases {
-  float own[2], paired[2];
+  float direct[2], paired[2];
 };
 
 template <typename Bias>
-__device__ __forceinline__ float bias_at(const ProductEpilogueValues& with, int column,
+__device__ __forceinline__ float bias_at(const ProductEpilogueValues& epilogue, int column,
                                          int columns) {
   if (sizeof(Bias) == sizeof(NoBias) || column >= columns) return 0;
-  return to_compute(static_cast<const Bias*>(with.bias)[column]);
+  return to_compute(static_cast<const Bias*>(epilogue.bias)[column]);
 }
 
 /// The bias of a matrix of a batch, each of which has one of `columns`.
 template <typename Bias>
-__device__ __forceinline__ const void* bias_of_batch(const ProductEpilogueValues& with, int batch,
-                                                     int columns) {
-  return static_cast<const Bias*>(with.bias) + static_cast<long long>(batch) * columns;
+__device__ __forceinline__ const void* batch_bias(const ProductEpilogueValues& epilogue, int batch,
+                                                  int columns) {
+  return static_cast<const Bias*>(epilogue.bias) + static_cast<long long>(batch) * columns;
 }
 
 /// The operation on sums. kAdds: there is a c.
@@ -56,18 +56,21 @@ struct Epilogue {
   static constexpr bool kHasC = kAdds, kGated = false;
   static constexpr bool kScaled = false, kOneScale = false;
 
-  __device__ static const void* bias_of(const ProductEpilogueValues& with, int batch, int columns) {
-    return bias_of_batch<Bias>(with, batch, columns);
+  __device__ static const void* matrix_bias(const ProductEpilogueValues& epilogue, int batch,
+                                            int columns) {
+    return batch_bias<Bias>(epilogue, batch, columns);
   }
-  __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
-    return {{bias_at<Bias>(with, column, columns), bias_at<Bias>(with, column + 1, columns)}, {}};
+  __device__ static Biases biases(const ProductEpilogueValues& epilogue, int column, int columns) {
+    return {
+        {bias_at<Bias>(epilogue, column, columns), bias_at<Bias>(epilogue, column + 1, columns)},
+        {}};
   }
-  __device__ static float finish(const ProductEpilogueValues& with, float sum, float /*paired*/,
+  __device__ static float finish(const ProductEpilogueValues& epilogue, float sum, float /*paired*/,
                                  const Biases& bias, int k, float c) {
-    float total = with.alpha * sum;
-    if (sizeof(Bias) != sizeof(NoBias)) total += bias.own[k];
-    if (kAdds) total += with.beta * c;
-    return Activation::value(total, with.knobs);
+    float total = epilogue.alpha * sum;
+    if (sizeof(Bias) != sizeof(NoBias)) total += bias.direct[k];
+    if (kAdds) total += epilogue.beta * c;
+    return Activation::value(total, epilogue.knobs);
   }
 };
 
@@ -77,21 +80,22 @@ struct GatedEpilogue {
   static constexpr bool kHasC = false, kGated = true;
   static constexpr bool kScaled = false, kOneScale = false;
 
-  __device__ static const void* bias_of(const ProductEpilogueValues& with, int batch, int columns) {
-    return bias_of_batch<Bias>(with, batch, 2 * columns);
+  __device__ static const void* matrix_bias(const ProductEpilogueValues& epilogue, int batch,
+                                            int columns) {
+    return batch_bias<Bias>(epilogue, batch, 2 * columns);
   }
-  __device__ static Biases biases(const ProductEpilogueValues& with, int column, int columns) {
-    Biases all = Epilogue<Activation, Bias, false>::biases(with, column, columns);
+  __device__ static Biases biases(const ProductEpilogueValues& epilogue, int column, int columns) {
+    Biases all = Epilogue<Activation, Bias, false>::biases(epilogue, column, columns);
     for (int k = 0; k < 2; ++k) {
       all.paired[k] =
-          column + k < columns ? bias_at<Bias>(with, columns + column + k, 2 * columns) : 0;
+          column + k < columns ? bias_at<Bias>(epilogue, columns + column + k, 2 * columns) : 0;
     }
     return all;
   }
-  __device__ static float finish(const ProductEpilogueValues& with, float sum, float paired,
+  __device__ static float finish(const ProductEpilogueValues& epilogue, float sum, float paired,
                                  const Biases& bias, int k, float /*c*/) {
-    return Activation::value(with.alpha * sum + bias.own[k], with.knobs) *
-           (with.alpha * paired + bias.paired[k]);
+    return Activation::value(epilogue.alpha * sum + bias.direct[k], epilogue.knobs) *
+           (epilogue.alpha * paired + bias.paired[k]);
   }
 };
 
@@ -113,13 +117,14 @@ constexpr bool kMultipliesByAlpha<GatedEpilogue<Activation, Bias>> = true;
 /// The epilogue for one matrix of a batch, with biases and scales of `columns` for each matrix.
 template <typename Finish>
 __device__ __forceinline__ ProductEpilogueValues
-epilogue_of_batch(const ProductEpilogueValues& with, int batch, int columns) {
-  ProductEpilogueValues own = with;
-  own.bias = Finish::bias_of(with, batch, columns);
+batch_epilogue(const ProductEpilogueValues& epilogue, int batch, int columns) {
+  ProductEpilogueValues made = epilogue;
+  made.bias = Finish::matrix_bias(epilogue, batch, columns);
   if constexpr (Finish::kScaled) {
-    own.column_scales.data += static_cast<long long>(batch) * columns * with.column_scales.step;
+    made.column_scales.data +=
+        static_cast<long long>(batch) * columns * epilogue.column_scales.step;
   }
-  return own;
+  return made;
 }
 
 /// Two scales of rows or columns, `apart` from each other; nothing where Finish has none.
@@ -128,10 +133,11 @@ struct Factors {
   float value[2] = {1, 1};
 
   Factors() = default;
-  __device__ __forceinline__ Factors(const ProductScales& of, int first, int apart, int count) {
+  __device__ __forceinline__ Factors(const ProductScales& scales, int first, int apart, int count) {
     if constexpr (Finish::kScaled) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) value[i] = of.data[min(first + i * apart, count - 1) * of.step];
+      for (int i = 0; i < 2; ++i)
+        value[i] = scales.data[min(first + i * apart, count - 1) * scales.step];
     }
   }
 };
@@ -139,9 +145,9 @@ struct Factors {
 template <typename Sum, typename Finish>
 __device__ __forceinline__ float scaled(Sum sum, const Factors<Finish>& rows, int row,
                                         const Factors<Finish>& columns, int column) {
-  const auto own = static_cast<float>(sum);
-  if constexpr (Finish::kScaled) return own * (rows.value[row] * columns.value[column]);
-  return own;
+  const auto value = static_cast<float>(sum);
+  if constexpr (Finish::kScaled) return value * (rows.value[row] * columns.value[column]);
+  return value;
 }
 
 template <typename T>
@@ -153,7 +159,7 @@ constexpr bool kIsWhole<Int32> = true;
 
 /// Whether accumulators become the result without an epilogue, and wrap around.
 template <typename Out, typename Sum, typename Finish>
-constexpr bool kIsOfSums = kIsWhole<Out> && kIsWhole<Sum> && !Finish::kScaled;
+constexpr bool kKeepsSums = kIsWhole<Out> && kIsWhole<Sum> && !Finish::kScaled;
 
 /// A result in its type: rounded to the nearest, ties to even; int8 saturates, and is 0 for NaN.
 template <typename Out>

@@ -17,7 +17,7 @@ template <typename InType, typename OutType, typename TileType, typename OrderTy
 struct ProductTypes {
   using In = InType;
   using Out = OutType;
-  using Of = TileType;
+  using Tile = TileType;
   using Order = OrderType;
   using Finish = FinishType;
   using Sum = typename SumTraits<In>::Type;
@@ -49,11 +49,11 @@ struct Part {
 template <typename Work>
 __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part, int warp,
                                             int lane, typename Work::Sums& sums) {
-  using TileType = typename Work::Of;
+  using TileType = typename Work::Tile;
   using Owned = Owners<TileType>;
   const int owner = Owned::owner(warp), place = warp - Owned::first_warp(owner);
-  unsigned char* received = shared.received + place * Owned::kBytesOfWarp + lane * 16;
-  constexpr int kNext = Owned::kMost * Owned::kBytesOfWarp;  // to what the next block sends
+  unsigned char* received = shared.received + place * Owned::kWarpBytes + lane * 16;
+  constexpr int kNext = Owned::kMost * Owned::kWarpBytes;  // to what the next block sends
   wait_for_cluster();
   if (owner != part) {
     const unsigned to =
@@ -100,10 +100,10 @@ constexpr int kFetchedSteps = 3;
 template <typename Work, typename Schedule>
 __device__ __forceinline__ void fetch_columns(const OperandMaps& maps, const Schedule& schedule,
                                               unsigned rank) {
-  using TileType = typename Work::Of;
+  using TileType = typename Work::Tile;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
   const Place at = schedule.place(blockIdx.x / TileType::kParts);
-  const Depth deep = depth_of<TileType>(schedule, at, rank, kDepth);
+  const Depth deep = block_depth<TileType>(schedule, at, rank, kDepth);
   for (int step = 0; step < min(kFetchedSteps, deep.steps); ++step) {
     fetch_box(maps.b, {deep.begin + step * kDepth, at.column * TileType::kColumns, 0, 0});
   }
@@ -127,15 +127,15 @@ template <typename Work, typename Schedule>
 __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& shared,
                                          const Result& result, const Schedule& schedule,
                                          unsigned rank, int first, int apart, int tiles,
-                                         const Tickets<typename Work::Of>& tickets) {
-  using TileType = typename Work::Of;
+                                         const Tickets<typename Work::Tile>& tickets) {
+  using TileType = typename Work::Tile;
   using Finish = typename Work::Finish;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
-  const Problem& of = schedule.of;
+  const Problem& problem = schedule.sizes;
   const int thread = threadIdx.x - 128;
   const Multiplier self{thread / 128, thread / 32 % 4, thread % 32};
-  unsigned char* staging = shared.staging + thread / 32 * Shared<Work>::kStagingOfWarp;
-  const float one = one_scale<Finish>(result.with);
+  unsigned char* staging = shared.staging + thread / 32 * Shared<Work>::kWarpStaging;
+  const float one = one_scale<Finish>(result.epilogue);
   Ring<TileType::kStages> ring;
   int turn = 0, number = 0;
   const auto has = [&](int& tile) {
@@ -152,8 +152,8 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
   };
   const auto plan = [&](int tile) {
     const Place at = schedule.place(tile);
-    return PlannedTile{at, depth_of<TileType>(schedule, at, rank, kDepth),
-                       column_tile<TileType>(at, rank) * kColumnsOf<TileType, Finish>, true};
+    return PlannedTile{at, block_depth<TileType>(schedule, at, rank, kDepth),
+                       column_tile<TileType>(at, rank) * kResultColumns<TileType, Finish>, true};
   };
   // Divisions take time, which products hide.
   constexpr bool kAhead =
@@ -174,8 +174,8 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     const int column = now.column;
     const int group_top = top_row<TileType>(schedule, at, rank) +
                           (TileType::kAlternates ? 0 : self.group * TileType::kGroupRows);
-    Part part{deep.begin / kDepth, deep.steps, kDepth,  schedule.end_row(at) - group_top,
-              of.columns - column, group_top,  at.batch};
+    Part part{deep.begin / kDepth,      deep.steps, kDepth,  schedule.end_row(at) - group_top,
+              problem.columns - column, group_top,  at.batch};
     if (Schedule::kInside) {
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }
@@ -192,11 +192,11 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     }
     const int z = schedule.matrix(at);
     const int top = group_top + self.warp * kWarpRows;
-    ProductEpilogueValues ending = result.with;
+    ProductEpilogueValues ending = result.epilogue;
     if (Work::kTakesAlpha) ending.alpha = 1;
-    if (Schedule::kGrouped) ending = epilogue_of_batch<Finish>(ending, at.batch, of.columns);
-    const Target to{result.map, result.out, ending, of, schedule.end_row(at)};
-    const TileFactors<TileType, Finish> scales(ending, of, top, column, self.lane, one);
+    if (Schedule::kGrouped) ending = batch_epilogue<Finish>(ending, at.batch, problem.columns);
+    const Target to{result.map, result.out, ending, problem, schedule.end_row(at)};
+    const TileFactors<TileType, Finish> scales(ending, problem, top, column, self.lane, one);
     if constexpr (Work::kStore == kDirect) {
 #pragma unroll
       for (int wave = 0; wave < TileType::kWaves; ++wave) {
@@ -219,7 +219,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     }
   }
   if (kStoresAll<Work> ? is_elected() : Work::kStore == kByCopies && self.lane == 0) {
-    wait_for_reads_of_stores<0>();
+    wait_for_store_reads<0>();
   }
 }
 
@@ -229,11 +229,11 @@ template <typename Work, typename Given>
 __device__ __forceinline__ void run_product(const Work& work, unsigned char* storage,
                                             const OperandMaps& maps, const Result& result,
                                             const Given& given, const YieldWords& words) {
-  static_assert(!kYields || Work::Of::kParts == 1);  // its blocks have one tile each
-  using TileType = typename Work::Of;
+  static_assert(!kYields || Work::Tile::kParts == 1);  // its blocks have one tile each
+  using TileType = typename Work::Tile;
   const Shared<Work> shared(storage);
-  const Problem& of = ScheduleOf<Given>::sizes(given);
-  const typename ScheduleOf<Given>::Type schedule(given, shared.table());
+  const Problem& problem = ScheduleTraits<Given>::sizes(given);
+  const typename ScheduleTraits<Given>::Type schedule(given, shared.table());
   const unsigned rank = TileType::kCluster * TileType::kParts == 1 ? 0 : cluster_rank();
   const Tickets<TileType> tickets;
   if (threadIdx.x == 0) {
@@ -259,23 +259,23 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     }
   }
   if constexpr (TileType::kParts > 1) arrive_in_cluster();
-  constexpr bool kPrepares = ScheduleOf<Given>::Type::kPrepares;
+  constexpr bool kPrepares = ScheduleTraits<Given>::Type::kPrepares;
   // Measured with up to 64 rows, where most time goes into reading b.
   constexpr bool kFetches = TileType::kParts > 1 && TileType::kRows == 64 && !kPrepares &&
                             !Work::Order::kB && !Work::Finish::kGated &&
                             sizeof(typename Work::In) == 2;
   if constexpr (kFetches) {
-    if (threadIdx.x == 32 && of.row_tiles == 1 && of.batches == 1) {
+    if (threadIdx.x == 32 && problem.row_tiles == 1 && problem.batches == 1) {
       fetch_columns<Work>(maps, schedule, rank);
     }
   }
   if constexpr (kPrepares) {
     pdl_wait();
-    if (threadIdx.x / 32 == 1) schedule.prepare(TileType::kRows * TileType::kSharersOfB);
+    if (threadIdx.x / 32 == 1) schedule.prepare(TileType::kRows * TileType::kSharersB);
   }
   bool meets = false;
-  if constexpr (kHasEdges<typename ScheduleOf<Given>::Type>) {
-    meets = clear_edges(shared, of);
+  if constexpr (kHasEdges<typename ScheduleTraits<Given>::Type>) {
+    meets = clear_edges(shared, problem);
     if (TileType::kCluster == 1 && meets) __syncthreads();
   }
   // The producer warp initialised the barriers, so it begins before all warps have seen them.
@@ -308,7 +308,7 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
     if constexpr (TileType::kGroups == 3) asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
     if (__shfl_sync(~0u, threadIdx.x / 32, 0) == 0 && is_elected()) {
       Ring<TileType::kStages> ring;
-      constexpr bool kAsks = kDeals<TileType, typename ScheduleOf<Given>::Type>;
+      constexpr bool kAsks = kDeals<TileType, typename ScheduleTraits<Given>::Type>;
       int next = 0, number = 0;
       const auto following = [&](int tile) {
         if constexpr (kYields) {
@@ -327,9 +327,9 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
         const Place at = schedule.place(tile);
         pdl_wait();
         constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
-        constexpr bool kExact = kHasEdges<typename ScheduleOf<Given>::Type>;
-        load_tile<kExact>(work, shared, maps, of, at, top_row<TileType>(schedule, at, rank),
-                          schedule.end_row(at), depth_of<TileType>(schedule, at, rank, kDepth),
+        constexpr bool kExact = kHasEdges<typename ScheduleTraits<Given>::Type>;
+        load_tile<kExact>(work, shared, maps, problem, at, top_row<TileType>(schedule, at, rank),
+                          schedule.end_row(at), block_depth<TileType>(schedule, at, rank, kDepth),
                           rank, ring);
       }
       pdl_launch_dependents();  // not before: it would take the places that this one leaves free

@@ -28,15 +28,15 @@ struct Tile {
   static constexpr int kRows = rows, kColumns = columns, kStages = stages, kGroups = groups;
   static constexpr int kCluster = kGathers ? 1 : cluster, kParts = cluster / kCluster;
   static constexpr int kThreads = (groups + 1) * 128;
-  static constexpr int kSharersOfA = rows > columns ? kCluster : 1;
-  static constexpr int kSharersOfB = kCluster / kSharersOfA;
+  static constexpr int kSharersA = rows > columns ? kCluster : 1;
+  static constexpr int kSharersB = kCluster / kSharersA;
   static constexpr bool kAlternates = kPingPong;
   static constexpr int kGroupRows = kPingPong ? rows : rows / groups;
   static constexpr int kWaves = kGroupRows / 64;  // of 64 rows, of a warpgroup
-  static constexpr int kBytesOfA = rows * kLine;
-  static constexpr int kBytesOfB = (columns + 63) / 64 * kPart;  // turned it comes in whole parts
-  static constexpr int kStageBytes = kBytesOfA + kBytesOfB;
-  static constexpr int kSums = columns / 2;  // of a thread and a wave
+  static constexpr int kBytesA = rows * kLine;
+  static constexpr int kBytesB = (columns + 63) / 64 * kPart;  // turned it comes in whole parts
+  static constexpr int kStageBytes = kBytesA + kBytesB;
+  static constexpr int kSums = columns / 2;          // of a thread and a wave
   static constexpr int kBoxes = groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
   // The TMA tiles of products with block scales, as GemmTile::boxes() counts them: up to all of a
   // tile, whose epilogue then waits for no store.
@@ -50,19 +50,19 @@ struct Tile {
 };
 
 /// With split-K in a cluster (Tile::kParts) each block owns the epilogue of some warps.
-template <typename Of>
+template <typename TileType>
 struct Owners {
-  static constexpr int kWarps = Of::kGroups * 4, kParts = Of::kParts;
-  static constexpr int kMost = (kWarps + kParts - 1) / kParts;          // warps of a block
-  static constexpr int kBytesOfWarp = Of::kWaves * Of::kSums * 4 * 32;  // of sums
-  static constexpr int kReceived = (kParts - 1) * kMost * kBytesOfWarp;
+  static constexpr int kWarps = TileType::kGroups * 4, kParts = TileType::kParts;
+  static constexpr int kMost = (kWarps + kParts - 1) / kParts;  // warps of a block
+  static constexpr int kWarpBytes = TileType::kWaves * TileType::kSums * 4 * 32;  // of sums
+  static constexpr int kReceived = (kParts - 1) * kMost * kWarpBytes;
   __device__ __forceinline__ static int owner(int warp) { return warp * kParts / kWarps; }
   __device__ __forceinline__ static int first_warp(int part) {
     return (part * kWarps + kParts - 1) / kParts;
   }
   /// The bytes that the peer blocks send to this block.
   __device__ __forceinline__ static int bytes(int part) {
-    return (first_warp(part + 1) - first_warp(part)) * (kParts - 1) * kBytesOfWarp;
+    return (first_warp(part + 1) - first_warp(part)) * (kParts - 1) * kWarpBytes;
   }
 };
 
@@ -76,7 +76,7 @@ struct Layout {
 /// dimension.
 struct Problem {
   int rows, columns;
-  int steps, steps_of_split;  // of kLine bytes
+  int steps, split_steps;  // of kLine bytes
   int row_tiles, column_tiles;
   int group;  // row tiles whose columns are walked together
   int batches, splits;
@@ -86,9 +86,9 @@ struct Problem {
   int short_rows, narrow_columns;  // 1 where the last row (column) of tiles comes last
 };
 template <>
-struct ScheduleOf<Problem> {
+struct ScheduleTraits<Problem> {
   using Type = EdgesLast<Problem>;
-  __device__ static const Problem& sizes(const Problem& of) { return of; }
+  __device__ static const Problem& sizes(const Problem& problem) { return problem; }
 };
 
 /// How the result is written.
@@ -122,9 +122,9 @@ struct Ring {
 /// the table of groups.
 template <typename Work>
 struct Shared {
-  using Of = typename Work::Of;
-  static constexpr int kStages = Of::kStages;
-  static constexpr int kStagingOfWarp = Work::kStore == kDirect ? 0 : Work::kBoxes * kBox;
+  using TileType = typename Work::Tile;
+  static constexpr int kStages = TileType::kStages;
+  static constexpr int kWarpStaging = Work::kStore == kDirect ? 0 : Work::kBoxes * kBox;
   static constexpr int kBesideStep = (Work::kBytesBeside + 127) / 128 * 128;
   static constexpr int kBesideBytes = (kStages - 1) * kBesideStep + Work::kBytesBeside;
   unsigned char *base, *staging, *received, *beside;
@@ -133,16 +133,16 @@ struct Shared {
 
   __device__ explicit Shared(unsigned char* at)
       : base(at),
-        staging(at + kStages * Of::kStageBytes),
-        received(staging + Of::kGroups * 4 * kStagingOfWarp),
-        beside(received + Owners<Of>::kReceived),
+        staging(at + kStages * TileType::kStageBytes),
+        received(staging + TileType::kGroups * 4 * kWarpStaging),
+        beside(received + Owners<TileType>::kReceived),
         full(reinterpret_cast<Mbarrier*>(beside + kBesideBytes)),
         empty(full + kStages),
         order(empty + kStages) {}
   __device__ Mbarrier& gathered() const { return order[2]; }  // of `received`
-  __device__ void* table() const { return order + (Of::kParts > 1 ? 3 : 2); }
-  __device__ unsigned char* a(int stage) const { return base + stage * Of::kStageBytes; }
-  __device__ unsigned char* b(int stage) const { return a(stage) + Of::kBytesOfA; }
+  __device__ void* table() const { return order + (TileType::kParts > 1 ? 3 : 2); }
+  __device__ unsigned char* a(int stage) const { return base + stage * TileType::kStageBytes; }
+  __device__ unsigned char* b(int stage) const { return a(stage) + TileType::kBytesA; }
   __device__ unsigned char* more(int stage) const { return beside + stage * kBesideStep; }
 };
 
@@ -159,22 +159,24 @@ struct OperandMaps {
 };
 
 /// The first row of this block's tile.
-template <typename Of, typename Schedule>
+template <typename TileType, typename Schedule>
 __device__ __forceinline__ int top_row(const Schedule& schedule, const Place& at, unsigned rank) {
-  const int row = Of::kSharersOfB == 1 ? at.row : at.row * Of::kCluster + static_cast<int>(rank);
-  return schedule.first_row(at) + row * Of::kRows;
+  const int row =
+      TileType::kSharersB == 1 ? at.row : at.row * TileType::kCluster + static_cast<int>(rank);
+  return schedule.first_row(at) + row * TileType::kRows;
 }
 /// The number of this block's tile along the columns.
-template <typename Of>
+template <typename TileType>
 __device__ __forceinline__ int column_tile(const Place& at, unsigned rank) {
-  return Of::kSharersOfA == 1 ? at.column : at.column * Of::kCluster + static_cast<int>(rank);
+  return TileType::kSharersA == 1 ? at.column
+                                  : at.column * TileType::kCluster + static_cast<int>(rank);
 }
 
 /// The part of k of this block: with split-K in a cluster, the part of its rank.
-template <typename Of, typename Schedule>
-__device__ __forceinline__ Depth depth_of(const Schedule& schedule, Place at, unsigned rank,
-                                          int elements) {
-  if (Of::kParts > 1) at.split = static_cast<int>(rank);
+template <typename TileType, typename Schedule>
+__device__ __forceinline__ Depth block_depth(const Schedule& schedule, Place at, unsigned rank,
+                                             int elements) {
+  if (TileType::kParts > 1) at.split = static_cast<int>(rank);
   return schedule.depth(at, elements);
 }
 
@@ -187,27 +189,27 @@ constexpr int kNarrow = 64;  // columns of a narrow tile at an edge
 /// tile.
 template <typename Work, bool kExact>
 struct TileBoxes {
-  using Of = typename Work::Of;
+  using TileType = typename Work::Tile;
   static constexpr bool kExactA = kExact && !Work::Order::kA;
   // The first half of a gated tile has columns of the second one behind it.
   static constexpr bool kExactB = kExact && !Work::Order::kB && !Work::Finish::kGated;
-  static constexpr bool kLeavesOut = Work::kLeavesOut && Of::kColumns >= 256;
-  static constexpr int kHalf = Of::kColumns / (Work::Finish::kGated ? 2 : 1);
+  static constexpr bool kLeavesOut = Work::kLeavesOut && TileType::kColumns >= 256;
+  static constexpr int kHalf = TileType::kColumns / (Work::Finish::kGated ? 2 : 1);
   // This block's share of the tiles of A and B.
-  static constexpr int kShareOfA = Of::kRows / Of::kSharersOfA;
-  static constexpr int kShare = Of::kColumns / Of::kSharersOfB;
+  static constexpr int kShareA = TileType::kRows / TileType::kSharersA;
+  static constexpr int kShare = TileType::kColumns / TileType::kSharersB;
   /// Lines of a TMA tile of A and of B: 64 where neighbours lie along them.
-  static constexpr int kRows = Work::Order::kA || kLeavesOut ? 64 : kShareOfA;
+  static constexpr int kRows = Work::Order::kA || kLeavesOut ? 64 : kShareA;
   static constexpr int kColumns = kLeavesOut ? 64 : kShare < kHalf ? kShare : kHalf;
-  int rows = Of::kRows, columns = Of::kColumns;
+  int rows = TileType::kRows, columns = TileType::kColumns;
 
   /// The result has that many rows and columns from the tile's first ones on.
   __device__ TileBoxes(int rows_inside, int columns_inside) {
-    constexpr int kOfGroup = Of::kGroupRows;
+    constexpr int kUnitRows = TileType::kGroupRows;
     if (kExactA) {
       rows = min(rows, max(rows_inside, 0));
     } else if (kLeavesOut) {
-      rows = min(rows, (max(rows_inside, 0) + kOfGroup - 1) / kOfGroup * kOfGroup);
+      rows = min(rows, (max(rows_inside, 0) + kUnitRows - 1) / kUnitRows * kUnitRows);
     }
     if (kExactB) {
       columns = min(columns, max(columns_inside, 0));
@@ -217,8 +219,9 @@ struct TileBoxes {
   }
   /// The bytes of a stage.
   __device__ int bytes() const {
-    constexpr int kAll = Work::Order::kB ? Of::kBytesOfB : Of::kColumns * kLine;
-    return rows * kLine + (columns < Of::kColumns ? columns * kLine : kAll) + Work::kBytesBeside;
+    constexpr int kAll = Work::Order::kB ? TileType::kBytesB : TileType::kColumns * kLine;
+    return rows * kLine + (columns < TileType::kColumns ? columns * kLine : kAll) +
+           Work::kBytesBeside;
   }
 };
 
@@ -226,28 +229,30 @@ struct TileBoxes {
 /// they meet: the tensor cores read initialised memory. Returns whether loads of peer blocks or for
 /// further tiles may fill these lines, too: then such loads must wait.
 template <typename Work>
-__device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Problem& of) {
-  using Of = typename Work::Of;
+__device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Problem& problem) {
+  using TileType = typename Work::Tile;
   using Boxes = TileBoxes<Work, true>;
   bool meets = false;
   const auto clear = [&](unsigned char* from, int lines, int tiles, int extent) {
     const int first = max(lines - (tiles * lines - extent), 0);
     const int units = (lines - first) * (kLine / 16);
     if (units == 0) return;
-    meets |= Of::kCluster > 1 || extent > lines;
+    meets |= TileType::kCluster > 1 || extent > lines;
     if (threadIdx.x < 128) return;
 #pragma unroll 1
-    for (int stage = 0; stage < Of::kStages; ++stage, from += Of::kStageBytes) {
+    for (int stage = 0; stage < TileType::kStages; ++stage, from += TileType::kStageBytes) {
 #pragma unroll 1  // few; compile time grows with the code
-      for (int i = threadIdx.x - 128; i < units; i += Of::kGroups * 128) {
+      for (int i = threadIdx.x - 128; i < units; i += TileType::kGroups * 128) {
         *reinterpret_cast<uint4*>(from + first * kLine + i * 16) = uint4{};
       }
     }
     show_to_copies();  // and to products
   };
-  if (Boxes::kExactA) clear(shared.a(0), Of::kRows, of.row_tiles * Of::kSharersOfB, of.rows);
+  if (Boxes::kExactA)
+    clear(shared.a(0), TileType::kRows, problem.row_tiles * TileType::kSharersB, problem.rows);
   if (Boxes::kExactB) {
-    clear(shared.b(0), Of::kColumns, of.column_tiles * Of::kSharersOfA, of.columns);
+    clear(shared.b(0), TileType::kColumns, problem.column_tiles * TileType::kSharersA,
+          problem.columns);
   }
   return meets;
 }
@@ -257,26 +262,26 @@ __device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Pr
 /// the first half of B, the second half columns of the second half.
 template <bool kExact, typename Work>
 __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& shared,
-                                          const OperandMaps& maps, const Problem& of, Place at,
+                                          const OperandMaps& maps, const Problem& problem, Place at,
                                           int row, int end, const Depth& part, unsigned rank,
-                                          Ring<Work::Of::kStages>& ring) {
-  using Of = typename Work::Of;
+                                          Ring<Work::Tile::kStages>& ring) {
+  using TileType = typename Work::Tile;
   using Order = typename Work::Order;
   using Boxes = TileBoxes<Work, kExact>;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
-  constexpr unsigned short kAll = (1 << Of::kCluster) - 1;
-  const int column = column_tile<Of>(at, rank) * Boxes::kHalf;
-  const Boxes boxes(end - row, of.columns - column);
+  constexpr unsigned short kAll = (1 << TileType::kCluster) - 1;
+  const int column = column_tile<TileType>(at, rank) * Boxes::kHalf;
+  const Boxes boxes(end - row, problem.columns - column);
   const int bytes = boxes.bytes();
-  const auto column_of = [&](int place) {
-    return column + place % Boxes::kHalf + place / Boxes::kHalf * of.columns;
+  const auto b_column = [&](int place) {
+    return column + place % Boxes::kHalf + place / Boxes::kHalf * problem.columns;
   };
-  const int outer = at.batch == 0 ? 0 : at.batch / of.inner_batches;
-  const int inner = at.batch - outer * of.inner_batches;
+  const int outer = at.batch == 0 ? 0 : at.batch / problem.inner_batches;
+  const int inner = at.batch - outer * problem.inner_batches;
   const auto load_a = [&](const TensorMap& map, unsigned char* target, int x, int y,
                           Mbarrier& full) {
-    const BoxPlace place{x, y, inner * of.a_inner, outer * of.a_outer};
-    if constexpr (Of::kSharersOfA == 1) {
+    const BoxPlace place{x, y, inner * problem.a_inner, outer * problem.a_outer};
+    if constexpr (TileType::kSharersA == 1) {
       load_box(target, map, place, full);
     } else {
       load_box_for(kAll, target, map, place, full);
@@ -284,16 +289,16 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
   };
   const auto load_b = [&](const TensorMap& map, unsigned char* target, int x, int y,
                           Mbarrier& full) {
-    const BoxPlace place{x, y, inner * of.b_inner, outer * of.b_outer};
-    if constexpr (Of::kSharersOfB == 1) {
+    const BoxPlace place{x, y, inner * problem.b_inner, outer * problem.b_outer};
+    if constexpr (TileType::kSharersB == 1) {
       load_box(target, map, place, full);
     } else {
       load_box_for(kAll, target, map, place, full);
     }
   };
-  const int of_a = Of::kSharersOfA == 1 ? 0 : static_cast<int>(rank);
-  const int of_b = Of::kSharersOfB == 1 ? 0 : static_cast<int>(rank);
-  constexpr int kAtOnce = Of::kRows * Of::kColumns <= 64 * 128 ? 4 : 1;  // short steps
+  const int rank_a = TileType::kSharersA == 1 ? 0 : static_cast<int>(rank);
+  const int rank_b = TileType::kSharersB == 1 ? 0 : static_cast<int>(rank);
+  constexpr int kAtOnce = TileType::kRows * TileType::kColumns <= 64 * 128 ? 4 : 1;  // short steps
 #pragma unroll kAtOnce
   for (int step = 0; step < part.steps; ++step, ring.advance()) {
     Mbarrier& full = shared.full[ring.stage];
@@ -302,34 +307,34 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
     const int deep = part.begin + step * kDepth;
     unsigned char* a = shared.a(ring.stage);
     unsigned char* b = shared.b(ring.stage);
-    constexpr int kBoxesOfA = (Order::kA ? Of::kRows : Boxes::kShareOfA) / Boxes::kRows;
-    constexpr int kUnroll = Boxes::kLeavesOut ? 1 : kBoxesOfA;  // few registers
-    const int lines_of_a = of_a * (kDepth / Of::kSharersOfA);
+    constexpr int kBoxesA = (Order::kA ? TileType::kRows : Boxes::kShareA) / Boxes::kRows;
+    constexpr int kUnroll = Boxes::kLeavesOut ? 1 : kBoxesA;  // few registers
+    const int lines_a = rank_a * (kDepth / TileType::kSharersA);
 #pragma unroll kUnroll
-    for (int i = 0; i < kBoxesOfA; ++i) {
-      const int from = Order::kA ? i * Boxes::kRows : of_a * Boxes::kShareOfA + i * Boxes::kRows;
+    for (int i = 0; i < kBoxesA; ++i) {
+      const int from = Order::kA ? i * Boxes::kRows : rank_a * Boxes::kShareA + i * Boxes::kRows;
       if (from >= boxes.rows) break;
       if constexpr (Order::kA) {
-        load_a(maps.a, a + (from + lines_of_a) * kLine, row + from, deep + lines_of_a, full);
+        load_a(maps.a, a + (from + lines_a) * kLine, row + from, deep + lines_a, full);
       } else {
         const bool whole = !kExact || from + Boxes::kRows <= boxes.rows;
         load_a(whole ? maps.a : maps.edges.a, a + from * kLine, deep, row + from, full);
       }
     }
     if constexpr (Order::kB) {
-      const int lines = of_b * (kDepth / Of::kSharersOfB);
+      const int lines = rank_b * (kDepth / TileType::kSharersB);
 #pragma unroll
-      for (int i = 0; i < Of::kBytesOfB / kPart; ++i) {
+      for (int i = 0; i < TileType::kBytesB / kPart; ++i) {
         if (i * 64 >= boxes.columns) break;
-        load_b(maps.b, b + i * kPart + lines * kLine, column_of(i * 64), deep + lines, full);
+        load_b(maps.b, b + i * kPart + lines * kLine, b_column(i * 64), deep + lines, full);
       }
     } else {
 #pragma unroll
       for (int i = 0; i < Boxes::kShare / Boxes::kColumns; ++i) {
-        const int place = of_b * Boxes::kShare + i * Boxes::kColumns;
+        const int place = rank_b * Boxes::kShare + i * Boxes::kColumns;
         if (place >= boxes.columns) break;
         const bool whole = !Boxes::kExactB || place + Boxes::kColumns <= boxes.columns;
-        load_b(whole ? maps.b : maps.edges.b, b + place * kLine, deep, column_of(place), full);
+        load_b(whole ? maps.b : maps.edges.b, b + place * kLine, deep, b_column(place), full);
       }
     }
     work.load_beside(shared.more(ring.stage), row, deep / kDepth, full);
@@ -340,9 +345,9 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
 /// block's barriers during their mainloop, so this block must not end before.
 template <typename Work>
 __device__ __forceinline__ void wait_for_all_stages(const Shared<Work>& shared,
-                                                    Ring<Work::Of::kStages>& ring) {
+                                                    Ring<Work::Tile::kStages>& ring) {
 #pragma unroll 1
-  for (int i = 0; i < Work::Of::kStages; ++i, ring.advance()) {
+  for (int i = 0; i < Work::Tile::kStages; ++i, ring.advance()) {
     shared.empty[ring.stage].wait(ring.parity ^ 1);
   }
 }

@@ -12,7 +12,7 @@ namespace kernwright {
 struct Result {
   const TensorMap& map;  // of boxes, where copies write it
   void* out;
-  const ProductEpilogueValues& with;
+  const ProductEpilogueValues& epilogue;
 };
 
 /// The target of a tile's sums: row-major matrices one after the other, `z` of them before the
@@ -20,12 +20,12 @@ struct Result {
 struct Target {
   const TensorMap& map;
   void* out;
-  const ProductEpilogueValues& with;
-  const Problem& of;
+  const ProductEpilogueValues& epilogue;
+  const Problem& problem;
   int end;  // the row behind the rows of the tile
 
   __device__ long long offset(int z) const {
-    return static_cast<long long>(z) * of.rows * of.columns;
+    return static_cast<long long>(z) * problem.rows * problem.columns;
   }
 };
 
@@ -38,47 +38,49 @@ __device__ __forceinline__ void store_matrices(unsigned address, const unsigned 
 
 /// Columns of the result of a tile, and the distance from an accumulator to the one of the second
 /// half.
-template <typename Of, typename Finish>
-constexpr int kColumnsOf = Of::kColumns / (Finish::kGated ? 2 : 1);
-template <typename Of, typename Finish>
-constexpr int kPairedBy = Finish::kGated ? Of::kSums / 2 : 0;
+template <typename TileType, typename Finish>
+constexpr int kResultColumns = TileType::kColumns / (Finish::kGated ? 2 : 1);
+template <typename TileType, typename Finish>
+constexpr int kPairedBy = Finish::kGated ? TileType::kSums / 2 : 0;
 
 /// The one scale of all sums, read once. Else 1.
 template <typename Finish>
-__device__ __forceinline__ float one_scale(const ProductEpilogueValues& with) {
-  if constexpr (Finish::kOneScale) return with.row_scales.data[0] * with.column_scales.data[0];
+__device__ __forceinline__ float one_scale(const ProductEpilogueValues& epilogue) {
+  if constexpr (Finish::kOneScale)
+    return epilogue.row_scales.data[0] * epilogue.column_scales.data[0];
   return 1;
 }
 
 /// The scales of a thread's rows and of a tile's columns, requested all at once: the tile waits for
 /// memory once. The lanes of a warp have some of the columns' each: beside the sums there are no
 /// registers for all. Where there is one scale for all, each row has it.
-template <typename Of, typename Finish>
+template <typename TileType, typename Finish>
 struct TileFactors {
   static constexpr bool kMany = Finish::kScaled && !Finish::kOneScale;
-  static constexpr int kOfLane = kMany ? (kColumnsOf<Of, Finish> + 31) / 32 : 1;
-  Factors<Finish> rows[Of::kWaves];
-  float columns[kOfLane];
+  static constexpr int kLaneColumns = kMany ? (kResultColumns<TileType, Finish> + 31) / 32 : 1;
+  Factors<Finish> rows[TileType::kWaves];
+  float columns[kLaneColumns];
 
-  __device__ __forceinline__ TileFactors(const ProductEpilogueValues& with, const Problem& of,
-                                         int row, int column, int lane, float one) {
+  __device__ __forceinline__ TileFactors(const ProductEpilogueValues& epilogue,
+                                         const Problem& problem, int row, int column, int lane,
+                                         float one) {
     if constexpr (Finish::kOneScale) {
 #pragma unroll
       for (Factors<Finish>& each : rows) each.value[0] = each.value[1] = one;
     } else if constexpr (Finish::kScaled) {
 #pragma unroll
-      for (int i = 0; i < kOfLane; ++i) {
-        const int at = min(column + i * 32 + lane, of.columns - 1);
-        columns[i] = with.column_scales.data[at * with.column_scales.step];
+      for (int i = 0; i < kLaneColumns; ++i) {
+        const int at = min(column + i * 32 + lane, problem.columns - 1);
+        columns[i] = epilogue.column_scales.data[at * epilogue.column_scales.step];
       }
 #pragma unroll
-      for (int wave = 0; wave < Of::kWaves; ++wave) {
-        rows[wave] = {with.row_scales, row + wave * 64 + lane / 4, 8, of.rows};
+      for (int wave = 0; wave < TileType::kWaves; ++wave) {
+        rows[wave] = {epilogue.row_scales, row + wave * 64 + lane / 4, 8, problem.rows};
       }
     }
   }
   /// The factors of a pair of the thread's columns. All lanes call it.
-  __device__ __forceinline__ Factors<Finish> of_columns(int pair, int lane) const {
+  __device__ __forceinline__ Factors<Finish> column_factors(int pair, int lane) const {
     Factors<Finish> two;
     if constexpr (kMany) {
 #pragma unroll
@@ -101,8 +103,8 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
 #pragma unroll
   for (int i = 0; i < kSwizzled / 8; ++i) {
     const int at = column + i * 8 + lane % 4 * 2;
-    const auto bias = Finish::biases(to.with, at, to.of.columns);
-    const Factors<Finish> columns = scales.of_columns(first_pair + i, lane);
+    const auto bias = Finish::biases(to.epilogue, at, to.problem.columns);
+    const Factors<Finish> columns = scales.column_factors(first_pair + i, lane);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float c[2] = {};
@@ -114,8 +116,9 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
       }
       const Sum* sum = sums + i * 4 + half * 2;
       const auto end = [&](int k) {
-        const float own = scaled(sum[k], rows, half, columns, k);
-        return Finish::finish(to.with, own, static_cast<float>(sum[k + kPaired]), bias, k, c[k]);
+        const float sum_here = scaled(sum[k], rows, half, columns, k);
+        return Finish::finish(to.epilogue, sum_here, static_cast<float>(sum[k + kPaired]), bias, k,
+                              c[k]);
       };
       pairs[i][half] = round_pair<Out>(end(0), end(1));
     }
@@ -124,11 +127,11 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
 
 /// The TMA tiles of a warp's results: the columns of a tile in TMA tiles, wave after wave. Without
 /// whole TMA tiles, the last one begins inside of the previous one.
-template <typename Of, typename Finish>
+template <typename TileType, typename Finish>
 struct Boxes {
-  static constexpr int kColumns = kColumnsOf<Of, Finish>;
+  static constexpr int kColumns = kResultColumns<TileType, Finish>;
   static constexpr int kAcross = (kColumns + kSwizzled - 1) / kSwizzled;
-  static constexpr int kCount = kAcross * Of::kWaves;
+  static constexpr int kCount = kAcross * TileType::kWaves;
   __device__ __forceinline__ static constexpr int first_column(int chunk) {
     return chunk + 1 < kAcross ? chunk * kSwizzled : kColumns - kSwizzled;
   }
@@ -158,60 +161,62 @@ constexpr bool kJustScales<Epilogue<Same, NoBias, false>> = true;
 /// Stores in a loop over TMA tiles, each with separate code, since accumulators are in registers.
 /// Without settle() the compiler would compute the whole epilogue in front of the loop. kStays: the
 /// accumulators were not read.
-template <typename Of, typename Out, typename Finish, bool kStays, int kNumber = 0, typename Sum>
-__device__ __forceinline__ void fill_numbered(const Sum (&sums)[Of::kWaves][Of::kSums], int number,
-                                              unsigned char* box, const Target& to,
-                                              const TileFactors<Of, Finish>& scales, int column,
-                                              int lane) {
-  using All = Boxes<Of, Finish>;
+template <typename TileType, typename Out, typename Finish, bool kStays, int kNumber = 0,
+          typename Sum>
+__device__ __forceinline__ void fill_numbered(const Sum (&sums)[TileType::kWaves][TileType::kSums],
+                                              int number, unsigned char* box, const Target& to,
+                                              const TileFactors<TileType, Finish>& scales,
+                                              int column, int lane) {
+  using All = Boxes<TileType, Finish>;
   if (number == kNumber) {
-    constexpr int kWave = kNumber / All::kAcross, kOfBox = kSwizzled / 2;
+    constexpr int kWave = kNumber / All::kAcross, kBoxSums = kSwizzled / 2;
     constexpr int kBegin = All::first_column(kNumber % All::kAcross);
     if constexpr (kStays) {
-      const float by[2] = {to.with.alpha, to.with.alpha};
+      const float by[2] = {to.epilogue.alpha, to.epilogue.alpha};
       const unsigned all[2] = {~0u, ~0u};
-      AccumulatorRows<Out>::template store<kWave, kOfBox, 0, kBegin / 2>(
+      AccumulatorRows<Out>::template store<kWave, kBoxSums, 0, kBegin / 2>(
           shared_address(box) + swizzled(lane % 16, lane / 16), by, all);
       return;
     }
-    Sum own[Finish::kGated ? 2 * kOfBox : kOfBox];
+    Sum box_sums[Finish::kGated ? 2 * kBoxSums : kBoxSums];
 #pragma unroll
-    for (int i = 0; i < kOfBox; ++i) {
-      own[i] = sums[kWave][kBegin / 2 + i];
-      if (Finish::kGated) own[kOfBox + i] = sums[kWave][kBegin / 2 + kPairedBy<Of, Finish> + i];
+    for (int i = 0; i < kBoxSums; ++i) {
+      box_sums[i] = sums[kWave][kBegin / 2 + i];
+      if (Finish::kGated)
+        box_sums[kBoxSums + i] = sums[kWave][kBegin / 2 + kPairedBy<TileType, Finish> + i];
     }
-    settle(own);
-    fill_box<Out, Finish, Finish::kGated ? kOfBox : 0>(own, box, to, scales, kWave, kBegin / 8,
-                                                       column, lane);
+    settle(box_sums);
+    fill_box<Out, Finish, Finish::kGated ? kBoxSums : 0>(box_sums, box, to, scales, kWave,
+                                                         kBegin / 8, column, lane);
   } else if constexpr (kNumber + 1 < All::kCount) {
-    fill_numbered<Of, Out, Finish, kStays, kNumber + 1>(sums, number, box, to, scales, column,
-                                                        lane);
+    fill_numbered<TileType, Out, Finish, kStays, kNumber + 1>(sums, number, box, to, scales, column,
+                                                              lane);
   }
 }
 
 /// Whether a warp's boxes are staged and copied all at once.
-template <typename Work, typename All = Boxes<typename Work::Of, typename Work::Finish>>
+template <typename Work, typename All = Boxes<typename Work::Tile, typename Work::Finish>>
 constexpr bool kStoresAll = Work::kStagesAll && !Work::kStays && Work::kStore == kByCopies &&
                             sizeof(typename Work::Out) == 2 && !Work::Finish::kHasC &&
                             All::kCount <= Work::kBoxes && All::kColumns % kSwizzled == 0;
 
 /// Stores a warp's rows from `top` on, all TMA tiles at once. The TMA stores of the previous tile
 /// have long read their buffers.
-template <typename Of, typename Out, bool kRagged, typename Finish, typename Sum>
-__device__ __forceinline__ void store_all_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
+template <typename TileType, typename Out, bool kRagged, typename Finish, typename Sum>
+__device__ __forceinline__ void store_all_rows(const Sum (&sums)[TileType::kWaves][TileType::kSums],
                                                unsigned char* staging, const Target& to,
-                                               const TileFactors<Of, Finish>& scales, int top,
+                                               const TileFactors<TileType, Finish>& scales, int top,
                                                int first_column, int z, int lane) {
-  using All = Boxes<Of, Finish>;
+  using All = Boxes<TileType, Finish>;
   const bool stores = is_elected();
-  if (stores) wait_for_reads_of_stores<0>();
+  if (stores) wait_for_store_reads<0>();
   __syncwarp();
 #pragma unroll
   for (int number = 0; number < All::kCount; ++number) {
     const int wave = number / All::kAcross, begin = All::first_column(number % All::kAcross);
     unsigned char* box = staging + number * kBox;
-    fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
-                                                 begin / 8, first_column + begin, lane);
+    fill_box<Out, Finish, kPairedBy<TileType, Finish>>(&sums[wave][begin / 2], box, to, scales,
+                                                       wave, begin / 8, first_column + begin, lane);
   }
   show_to_copies();
   __syncwarp();
@@ -220,7 +225,7 @@ __device__ __forceinline__ void store_all_rows(const Sum (&sums)[Of::kWaves][Of:
     for (int number = 0; number < All::kCount; ++number) {
       const int row = top + number / All::kAcross * 64;
       const int column = first_column + All::first_column(number % All::kAcross);
-      if (row >= to.end || column >= to.of.columns) continue;
+      if (row >= to.end || column >= to.problem.columns) continue;
       const int inside = min(to.end - row, kWarpRows);
       if (kRagged) {
         store_box(to.map, staging + number * kBox, column, kWarpRows - inside, row + inside);
@@ -234,15 +239,15 @@ __device__ __forceinline__ void store_all_rows(const Sum (&sums)[Of::kWaves][Of:
 
 /// Stores a warp's rows from `top` on, one TMA tile after another through two buffers in shared
 /// memory. kRagged: rows of another group lie behind the tile, and TMA stores must leave them out:
-/// the tensor map has the 16 rows behind any row as a dimension of its own, and surplus rows of a
-/// TMA tile lie behind the end of this dimension.
-template <typename Of, typename Out, Store kStore, bool kRagged, typename Finish, bool kStays,
+/// the tensor map has the 16 rows behind any row as a dimension of its box_sums, and surplus rows
+/// of a TMA tile lie behind the end of this dimension.
+template <typename TileType, typename Out, Store kStore, bool kRagged, typename Finish, bool kStays,
           typename Sum>
-__device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSums],
+__device__ __forceinline__ void store_rows(const Sum (&sums)[TileType::kWaves][TileType::kSums],
                                            unsigned char* staging, const Target& to,
-                                           const TileFactors<Of, Finish>& scales, int top,
+                                           const TileFactors<TileType, Finish>& scales, int top,
                                            int first_column, int z, int lane, int& turn) {
-  using All = Boxes<Of, Finish>;
+  using All = Boxes<TileType, Finish>;
   // The code that brings c, and that writes what copies do not, is long and stands once in a loop.
   constexpr bool kLoops = kStore == kByElements || Finish::kHasC;
   constexpr int kUnroll = kLoops ? 1 : All::kCount;
@@ -252,29 +257,29 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
     const int begin = All::first_column(chunk), row = top + wave * 64;
     const int written = (chunk * kSwizzled - begin) / 8, column = first_column + begin;
     unsigned char* box = staging + turn * kBox;
-    turn ^= Of::kBoxes - 1;
-    if (kStore == kByCopies && lane == 0) wait_for_reads_of_stores<Of::kBoxes - 1>();
+    turn ^= TileType::kBoxes - 1;
+    if (kStore == kByCopies && lane == 0) wait_for_store_reads<TileType::kBoxes - 1>();
     __syncwarp();
     if constexpr (Finish::kHasC) {
-      load_c<Out, kStore>(box, static_cast<Out*>(const_cast<void*>(to.with.c)) + to.offset(z), row,
-                          column, to.of, to.end, lane);
+      load_c<Out, kStore>(box, static_cast<Out*>(const_cast<void*>(to.epilogue.c)) + to.offset(z),
+                          row, column, to.problem, to.end, lane);
       __syncwarp();
     }
     if constexpr (kLoops || kStays) {
-      fill_numbered<Of, Out, Finish, kStays>(sums, number, box, to, scales, column, lane);
+      fill_numbered<TileType, Out, Finish, kStays>(sums, number, box, to, scales, column, lane);
     } else {
-      fill_box<Out, Finish, kPairedBy<Of, Finish>>(&sums[wave][begin / 2], box, to, scales, wave,
-                                                   begin / 8, column, lane);
+      fill_box<Out, Finish, kPairedBy<TileType, Finish>>(&sums[wave][begin / 2], box, to, scales,
+                                                         wave, begin / 8, column, lane);
     }
     const bool copied = kStore == kByCopies && written == 0;
     if (copied) show_to_copies();
     __syncwarp();
     if (!copied) {
-      write_box<Out, kStore>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.of,
+      write_box<Out, kStore>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.problem,
                              to.end, lane, written);
     }
     if (kStore == kByCopies && lane == 0) {
-      if (copied && row < to.end && column < to.of.columns) {
+      if (copied && row < to.end && column < to.problem.columns) {
         const int inside = min(to.end - row, kWarpRows);
         if (kRagged) {
           store_box(to.map, box, column, kWarpRows - inside, row + inside);
@@ -288,12 +293,13 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[Of::kWaves][Of::kSu
 }
 
 /// Two neighbours of a row, ended; `c` is what lies there.
-template <typename Of, typename Out, typename Finish, typename Sum, typename Biases>
+template <typename TileType, typename Out, typename Finish, typename Sum, typename Biases>
 __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
-                                           const Factors<Finish>& of_row,
-                                           const Factors<Finish>& of_columns, const Biases& bias,
-                                           int half, const Out* c, bool second, Out (&two)[2]) {
-  if constexpr (kIsOfSums<Out, Sum, Finish>) {
+                                           const Factors<Finish>& row_factors,
+                                           const Factors<Finish>& column_factors,
+                                           const Biases& bias, int half, const Out* c, bool second,
+                                           Out (&two)[2]) {
+  if constexpr (kKeepsSums<Out, Sum, Finish>) {
     for (int k = 0; k < 2; ++k) two[k] = static_cast<Out>(sum[k]);
   } else {
     float added[2] = {};
@@ -303,8 +309,9 @@ __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
     }
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
-      const auto paired = static_cast<float>(sum[k + kPairedBy<Of, Finish>]);
-      two[k] = ended_as<Out>(Finish::finish(to.with, scaled(sum[k], of_row, half, of_columns, k),
+      const auto paired = static_cast<float>(sum[k + kPairedBy<TileType, Finish>]);
+      two[k] = ended_as<Out>(Finish::finish(to.epilogue,
+                                            scaled(sum[k], row_factors, half, column_factors, k),
                                             paired, bias, k, added[k]));
     }
   }
@@ -312,36 +319,36 @@ __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
 
 /// store_rows() for elements of 4 bytes: TMA tiles of 32 columns, by TMA stores where the tiles are
 /// whole.
-template <typename Of, typename Out, typename Finish, typename Sum>
-__device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
+template <typename TileType, typename Out, typename Finish, typename Sum>
+__device__ __forceinline__ void store_wide_rows(const Sum (&sums)[TileType::kSums],
                                                 unsigned char* staging, const Target& to,
-                                                const TileFactors<Of, Finish>& scales, int wave,
-                                                int row, int first_column, int z, int lane,
-                                                int& turn) {
-  constexpr int kWide = kLine / 4, kColumns = kColumnsOf<Of, Finish>;
-  const Out* c = static_cast<const Out*>(to.with.c) + to.offset(z);
+                                                const TileFactors<TileType, Finish>& scales,
+                                                int wave, int row, int first_column, int z,
+                                                int lane, int& turn) {
+  constexpr int kWide = kLine / 4, kColumns = kResultColumns<TileType, Finish>;
+  const Out* c = static_cast<const Out*>(to.epilogue.c) + to.offset(z);
 #pragma unroll
   for (int chunk = 0; chunk < (kColumns + kWide - 1) / kWide; ++chunk) {
     const int begin = min(chunk * kWide, kColumns - kWide), column = first_column + begin;
     const int written = (chunk * kWide - begin) / 4;  // units of the box before
     unsigned char* box = staging + turn * kBox;
-    turn ^= Of::kBoxes - 1;
-    if (lane == 0) wait_for_reads_of_stores<Of::kBoxes - 1>();
+    turn ^= TileType::kBoxes - 1;
+    if (lane == 0) wait_for_store_reads<TileType::kBoxes - 1>();
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < kWide / 8; ++i) {
       const int at = column + i * 8 + lane % 4 * 2, pair = begin / 8 + i;
-      const Factors<Finish> factors = scales.of_columns(pair, lane);
-      const auto bias = Finish::biases(to.with, at, to.of.columns);
+      const Factors<Finish> factors = scales.column_factors(pair, lane);
+      const auto bias = Finish::biases(to.epilogue, at, to.problem.columns);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int r = lane / 4 + half * 8;
         // Sums outside of the matrix are ended, too, and copies leave them out.
-        if (Finish::kHasC && (row + r >= to.end || at >= to.of.columns)) continue;
-        const long long place = static_cast<long long>(row + r) * to.of.columns + at;
+        if (Finish::kHasC && (row + r >= to.end || at >= to.problem.columns)) continue;
+        const long long place = static_cast<long long>(row + r) * to.problem.columns + at;
         Out two[2];
-        finish_two<Of>(&sums[pair * 4 + half * 2], to, scales.rows[wave], factors, bias, half,
-                       c + place, true, two);
+        finish_two<TileType>(&sums[pair * 4 + half * 2], to, scales.rows[wave], factors, bias, half,
+                             c + place, true, two);
         Out* inside =
             reinterpret_cast<Out*>(box + swizzled(r, i * 2 + lane % 4 / 2)) + lane % 2 * 2;
         write_pair(inside, two[0], two[1], true, true);
@@ -352,39 +359,40 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[Of::kSums],
     __syncwarp();
     if (!whole) {
       Out* const out = static_cast<Out*>(to.out) + to.offset(z);
-      move_units<false>(box, out, row, column, to.of, to.end, lane, written);
+      move_units<false>(box, out, row, column, to.problem, to.end, lane, written);
     }
     if (lane == 0) {
-      if (whole && row < to.end && column < to.of.columns) store_box(to.map, box, column, row, z);
+      if (whole && row < to.end && column < to.problem.columns)
+        store_box(to.map, box, column, row, z);
       commit_stores();
     }
   }
 }
 
 /// Stores from registers: four threads write eight columns of a row.
-template <typename Of, typename Out, typename Finish, typename Sum>
-__device__ __forceinline__ void store_direct(const Sum (&sums)[Of::kSums], const Target& to,
-                                             const TileFactors<Of, Finish>& scales, int wave,
+template <typename TileType, typename Out, typename Finish, typename Sum>
+__device__ __forceinline__ void store_direct(const Sum (&sums)[TileType::kSums], const Target& to,
+                                             const TileFactors<TileType, Finish>& scales, int wave,
                                              int row, int first_column, int z, int lane) {
-  const int columns = to.of.columns;
+  const int columns = to.problem.columns;
   const bool by_two = columns % 2 == 0;
   Out* out = static_cast<Out*>(to.out) + to.offset(z);
-  const Out* added = static_cast<const Out*>(to.with.c) + to.offset(z);
+  const Out* added = static_cast<const Out*>(to.epilogue.c) + to.offset(z);
 #pragma unroll
-  for (int i = 0; i < kColumnsOf<Of, Finish> / 8; ++i) {
+  for (int i = 0; i < kResultColumns<TileType, Finish> / 8; ++i) {
     const int column = first_column + i * 8 + lane % 4 * 2;
-    const Factors<Finish> factors = scales.of_columns(i, lane);
+    const Factors<Finish> factors = scales.column_factors(i, lane);
     if (column >= columns) continue;
     const bool second = column + 1 < columns;
-    const auto bias = Finish::biases(to.with, column, columns);
+    const auto bias = Finish::biases(to.epilogue, column, columns);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int r = row + lane / 4 + half * 8;
       if (r >= to.end) continue;
       const long long at = static_cast<long long>(r) * columns + column;
       Out two[2];
-      finish_two<Of>(&sums[i * 4 + half * 2], to, scales.rows[wave], factors, bias, half,
-                     added + at, second, two);
+      finish_two<TileType>(&sums[i * 4 + half * 2], to, scales.rows[wave], factors, bias, half,
+                           added + at, second, two);
       write_pair(out + at, two[0], two[1], second, by_two);
     }
   }

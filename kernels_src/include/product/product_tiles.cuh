@@ -41,32 +41,34 @@ __device__ __forceinline__ Place walk_tiles(int group, int row_tiles, int column
 template <typename Problem>
 struct AllTiles {
   static constexpr bool kGrouped = false, kPrepares = false, kInside = false;
-  const Problem& of;
+  const Problem& sizes;
 
-  __device__ AllTiles(const Problem& problem, void*) : of(problem) {}
+  __device__ AllTiles(const Problem& problem, void*) : sizes(problem) {}
   __device__ void prepare(int) const {}
-  __device__ int count() const { return of.row_tiles * of.column_tiles * of.batches * of.splits; }
-  __device__ Place place(int tile) const { return walk(tile, of.row_tiles, of.column_tiles); }
+  __device__ int count() const {
+    return sizes.row_tiles * sizes.column_tiles * sizes.batches * sizes.splits;
+  }
+  __device__ Place place(int tile) const { return walk(tile, sizes.row_tiles, sizes.column_tiles); }
   /// Each product has rows x columns of the tiles.
   __device__ Place walk(int tile, int rows, int columns) const {
     int batch = 0, split = 0;
-    if (of.batches * of.splits > 1) {
+    if (sizes.batches * sizes.splits > 1) {
       const int z = quotient(tile, rows * columns);
       tile -= z * rows * columns;
-      batch = quotient(z, of.splits);
-      split = z - batch * of.splits;
+      batch = quotient(z, sizes.splits);
+      split = z - batch * sizes.splits;
     }
-    return walk_tiles(of.group, rows, columns, tile, batch, split);
+    return walk_tiles(sizes.group, rows, columns, tile, batch, split);
   }
   /// Steps have `elements` of the inner dimension.
   __device__ Depth depth(const Place& at, int elements) const {
-    const int first = at.split * of.steps_of_split;
-    return {first * elements, min(of.steps_of_split, of.steps - first)};
+    const int first = at.split * sizes.split_steps;
+    return {first * elements, min(sizes.split_steps, sizes.steps - first)};
   }
   __device__ int end_depth(const Place&, int all) const { return all; }
   __device__ int first_row(const Place&) const { return 0; }
-  __device__ int end_row(const Place&) const { return of.rows; }
-  __device__ int matrix(const Place& at) const { return at.split * of.batches + at.batch; }
+  __device__ int end_row(const Place&) const { return sizes.rows; }
+  __device__ int matrix(const Place& at) const { return at.split * sizes.batches + at.batch; }
 };
 
 /// The schedule of one product whose last row and last column of tiles come behind all further
@@ -75,10 +77,12 @@ template <typename Problem>
 struct EdgesLast : AllTiles<Problem> {
   __device__ EdgesLast(const Problem& problem, void* memory) : AllTiles<Problem>(problem, memory) {}
   __device__ Place place(int tile) const {
-    const Problem& of = this->of;
-    const int rows = of.row_tiles - of.short_rows, columns = of.column_tiles - of.narrow_columns;
-    const int edge = tile - rows * columns, along = of.short_rows * of.column_tiles;
-    if (edge < 0 || of.short_rows + of.narrow_columns == 0) return this->walk(tile, rows, columns);
+    const Problem& problem = this->sizes;
+    const int rows = problem.row_tiles - problem.short_rows,
+              columns = problem.column_tiles - problem.narrow_columns;
+    const int edge = tile - rows * columns, along = problem.short_rows * problem.column_tiles;
+    if (edge < 0 || problem.short_rows + problem.narrow_columns == 0)
+      return this->walk(tile, rows, columns);
     return edge < along ? Place{rows, edge, 0, 0} : Place{edge - along, columns, 0, 0};
   }
 };
@@ -119,49 +123,50 @@ constexpr int kDealt = 16;  // numbers in front of a table of groups
 struct GroupTable {
   int* ends;   // [0]: where the first group begins; [g + 1]: the row behind group g
   int* tiles;  // [g]: tiles of rows of all groups before
-  const Groups& of;
+  const Groups& groups;
 
-  __device__ GroupTable(const Groups& groups, void* memory)
-      : ends(static_cast<int*>(memory)), tiles(ends + groups.count + 1), of(groups) {}
+  __device__ GroupTable(const Groups& given, void* memory)
+      : ends(static_cast<int*>(memory)), tiles(ends + given.count + 1), groups(given) {}
   __device__ int first(int group) const {
-    return of.kind == kGroupsApart ? group * of.rows : ends[group];
+    return groups.kind == kGroupsApart ? group * groups.rows : ends[group];
   }
   __device__ int end(int group) const { return ends[group + 1]; }
-  __device__ int clamped(int number) const { return min(max(number, 0), of.rows); }
+  __device__ int clamped(int number) const { return min(max(number, 0), groups.rows); }
 
   __device__ int number(int group) const {
-    return group < of.count ? clamped(of.numbers[group + (of.kind == kGroupOffsets)]) : 0;
+    return group < groups.count ? clamped(groups.numbers[group + (groups.kind == kGroupOffsets)])
+                                : 0;
   }
 
   /// By a warp. Tiles have `tile_rows`, and there are at most `most`.
   __device__ void fill(int tile_rows, int most) const {
     const int lane = threadIdx.x % 32;
-    int behind = of.kind == kGroupOffsets ? clamped(of.numbers[0]) : 0, before = 0;
+    int behind = groups.kind == kGroupOffsets ? clamped(groups.numbers[0]) : 0, before = 0;
     if (lane == 0) {
       ends[0] = behind;
       tiles[0] = 0;
     }
     int next = number(lane);  // loaded during the sum of the previous ones
 #pragma unroll 1
-    for (int group = lane; group - lane < of.count; group += 32) {
+    for (int group = lane; group - lane < groups.count; group += 32) {
       const int given = next;
       next = number(group + 32);
-      int kind = of.kind;
+      int kind = groups.kind;
       asm volatile("" : "+r"(kind));  // else the compiler makes a loop for each kind
       const bool counts = kind == kGroupCounts;
-      const int upto = running(given, of.rows, counts);
-      int last = counts ? min(behind + upto, of.rows) : max(behind, upto);
+      const int upto = running(given, groups.rows, counts);
+      int last = counts ? min(behind + upto, groups.rows) : max(behind, upto);
       int begin = __shfl_up_sync(~0u, last, 1);
       if (lane == 0) begin = behind;
       behind = __shfl_sync(~0u, last, 31);
       if (kind == kGroupsApart) {
-        begin = group * of.rows;
+        begin = group * groups.rows;
         last = begin + given;
       }
-      const int own = group < of.count ? (last - begin + tile_rows - 1) / tile_rows : 0;
-      const int all = min(before + running(own, most, true), most);
+      const int high = group < groups.count ? (last - begin + tile_rows - 1) / tile_rows : 0;
+      const int all = min(before + running(high, most, true), most);
       before = __shfl_sync(~0u, all, 31);
-      if (group < of.count) {
+      if (group < groups.count) {
         ends[group + 1] = last;
         tiles[group + 1] = all;
       }
@@ -169,7 +174,7 @@ struct GroupTable {
   }
   /// The group that has a tile of rows.
   __device__ __forceinline__ int find(int tile) const {
-    int low = 0, high = of.count;
+    int low = 0, high = groups.count;
     while (high - low > 1) {
       const int middle = (low + high) / 2;
       if (tiles[middle] <= tile) {
@@ -186,33 +191,35 @@ struct GroupTable {
 /// result is one matrix.
 template <typename Problem>
 struct Grouped {
-  Problem of;
+  Problem sizes;
   Groups groups;
 };
 template <typename Problem>
 struct GroupTiles {
   static constexpr bool kGrouped = true, kPrepares = true, kInside = false;
-  const Problem& of;
+  const Problem& sizes;
   int* dealt;  // [stage]: the tile whose first part is there; none: -1
   GroupTable table;
 
   __device__ GroupTiles(const Grouped<Problem>& problem, void* memory)
-      : of(problem.of), dealt(static_cast<int*>(memory)), table(problem.groups, dealt + kDealt) {}
+      : sizes(problem.sizes),
+        dealt(static_cast<int*>(memory)),
+        table(problem.groups, dealt + kDealt) {}
   /// The next tile behind the first tile of each block. A block asks once for each of its tiles,
   /// the last time in vain: the requests of all blocks equal the number of tiles, and the word is 0
   /// again.
   __device__ int take(int tiles) const {
-    return static_cast<int>(atomicInc(table.of.next, static_cast<unsigned>(tiles - 1)));
+    return static_cast<int>(atomicInc(table.groups.next, static_cast<unsigned>(tiles - 1)));
   }
   /// By a warp, before the block meets.
-  __device__ void prepare(int tile_rows) const { table.fill(tile_rows, of.row_tiles); }
-  __device__ int count() const { return table.tiles[table.of.count] * of.column_tiles; }
+  __device__ void prepare(int tile_rows) const { table.fill(tile_rows, sizes.row_tiles); }
+  __device__ int count() const { return table.tiles[table.groups.count] * sizes.column_tiles; }
   __device__ Place place(int tile) const {
-    const int group = table.find(quotient(tile, of.column_tiles)), before = table.tiles[group];
-    return walk_tiles(of.group, table.tiles[group + 1] - before, of.column_tiles,
-                      tile - before * of.column_tiles, group, 0);
+    const int group = table.find(quotient(tile, sizes.column_tiles)), before = table.tiles[group];
+    return walk_tiles(sizes.group, table.tiles[group + 1] - before, sizes.column_tiles,
+                      tile - before * sizes.column_tiles, group, 0);
   }
-  __device__ Depth depth(const Place&, int) const { return {0, of.steps}; }
+  __device__ Depth depth(const Place&, int) const { return {0, sizes.steps}; }
   __device__ int end_depth(const Place&, int all) const { return all; }
   __device__ int first_row(const Place& at) const { return table.first(at.batch); }
   __device__ int end_row(const Place& at) const { return table.end(at.batch); }
@@ -222,7 +229,7 @@ struct GroupTiles {
 /// The inner dimension is that of the groups, and each group has a matrix of the result.
 template <typename Problem>
 struct GroupedInside {
-  Problem of;
+  Problem sizes;
   Groups groups;
 };
 template <typename Problem>
@@ -231,7 +238,7 @@ struct InsideTiles : AllTiles<Problem> {
   GroupTable table;
 
   __device__ InsideTiles(const GroupedInside<Problem>& problem, void* memory)
-      : AllTiles<Problem>(problem.of, memory),
+      : AllTiles<Problem>(problem.sizes, memory),
         table(problem.groups, static_cast<int*>(memory) + kDealt) {}
   __device__ void prepare(int tile_rows) const { table.fill(tile_rows, 1 << 30); }
   __device__ Depth depth(const Place& at, int elements) const {
@@ -243,19 +250,21 @@ struct InsideTiles : AllTiles<Problem> {
 
 /// The schedule of a problem, and the sizes in it.
 template <typename Problem>
-struct ScheduleOf {
+struct ScheduleTraits {
   using Type = AllTiles<Problem>;
-  __device__ static const Problem& sizes(const Problem& of) { return of; }
+  __device__ static const Problem& sizes(const Problem& problem) { return problem; }
 };
 template <typename Problem>
-struct ScheduleOf<Grouped<Problem>> {
+struct ScheduleTraits<Grouped<Problem>> {
   using Type = GroupTiles<Problem>;
-  __device__ static const Problem& sizes(const Grouped<Problem>& of) { return of.of; }
+  __device__ static const Problem& sizes(const Grouped<Problem>& problem) { return problem.sizes; }
 };
 template <typename Problem>
-struct ScheduleOf<GroupedInside<Problem>> {
+struct ScheduleTraits<GroupedInside<Problem>> {
   using Type = InsideTiles<Problem>;
-  __device__ static const Problem& sizes(const GroupedInside<Problem>& of) { return of.of; }
+  __device__ static const Problem& sizes(const GroupedInside<Problem>& problem) {
+    return problem.sizes;
+  }
 };
 
 }  // namespace kernwright

@@ -187,35 +187,35 @@ __device__ __forceinline__ void leave_cluster(unsigned blocks) {
 #endif
 }
 /// The number at an equal offset in the shared memory of block `rank` of the cluster.
-__device__ __forceinline__ float read_of_block(const float* mine, unsigned rank) {
+__device__ __forceinline__ float read_block(const float* local, unsigned rank) {
 #if __CUDA_ARCH__ >= 900
   unsigned there;
   float value;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                : "=r"(there)
-               : "r"(shared_address(mine)), "r"(rank));
+               : "r"(shared_address(local)), "r"(rank));
   asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory");
   return value;
 #else
-  return *mine;
+  return *local;
 #endif
 }
 
 /// Four neighbouring numbers, at a multiple of 16 bytes.
-__device__ __forceinline__ float4 four_of_block(const float* mine, unsigned rank) {
+__device__ __forceinline__ float4 read_four(const float* local, unsigned rank) {
 #if __CUDA_ARCH__ >= 900
   unsigned there;
   float4 value;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                : "=r"(there)
-               : "r"(shared_address(mine)), "r"(rank));
+               : "r"(shared_address(local)), "r"(rank));
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
                : "r"(there)
                : "memory");
   return value;
 #else
-  return *reinterpret_cast<const float4*>(mine);
+  return *reinterpret_cast<const float4*>(local);
 #endif
 }
 

@@ -96,7 +96,7 @@ __device__ __forceinline__ void commit_stores() {
 
 /// Until at most `kLeft` of the thread's groups of stores still read shared memory.
 template <int kLeft>
-__device__ __forceinline__ void wait_for_reads_of_stores() {
+__device__ __forceinline__ void wait_for_store_reads() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
 }
 

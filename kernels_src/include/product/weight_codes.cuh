@@ -33,7 +33,7 @@ __device__ const float kUnevenNumbers[16] = {-127, -104, -83, -65, -49, -35, -22
                                              1,    13,   25,  38,  53,  69,  89,  113};
 
 /// 2 to the power of (byte - 127), as MX formats have scales; 255 is NaN.
-__device__ __forceinline__ float power_of_byte(unsigned byte) {
+__device__ __forceinline__ float byte_power(unsigned byte) {
   return __uint_as_float(byte << 23 | (byte - 1 >= 254 ? 0x00400000u : 0));
 }
 

@@ -45,9 +45,9 @@ TEST_CASE("scalar type: every type has exactly one class") {
   CHECK(is_unsigned_integer(ScalarType::uint64));
   CHECK(is_signed_integer(ScalarType::int8));
   CHECK(is_complex(ScalarType::complex64));
-  CHECK(real_type_of(ScalarType::complex64) == ScalarType::float32);
-  CHECK(real_type_of(ScalarType::complex128) == ScalarType::float64);
-  CHECK(real_type_of(ScalarType::int8) == ScalarType::int8);
+  CHECK(real_part_type(ScalarType::complex64) == ScalarType::float32);
+  CHECK(real_part_type(ScalarType::complex128) == ScalarType::float64);
+  CHECK(real_part_type(ScalarType::int8) == ScalarType::int8);
 }
 
 TEST_CASE("scalar type: halves and float8 types are the floats of 16 and 8 bits") {

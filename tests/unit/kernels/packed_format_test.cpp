@@ -52,8 +52,8 @@ TEST_CASE("packed format: columns of a row agree") {
     CHECK((row.bits == 2 || row.bits == 4 || row.bits == 8));
     CHECK(row.run == (row.has_short_groups() ? 4 : 8));
     CHECK(std::string_view(row.codes).find("{}") != std::string_view::npos);
-    CHECK((*row.scales == '\0') == row.has_own_groups());
-    CHECK((row.units.bytes == 0) == (row.has_own_groups() || row.kind == PackedKind::tiles));
+    CHECK((*row.scales == '\0') == row.has_group_sizes());
+    CHECK((row.units.bytes == 0) == (row.has_group_sizes() || row.kind == PackedKind::tiles));
     CHECK((*row.source == '\0') == (row.kind == PackedKind::words));
     CHECK_FALSE((row.has_table && row.has_offset));
     CHECK_FALSE((row.is_exact && row.has_offset));

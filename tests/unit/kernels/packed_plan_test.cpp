@@ -26,7 +26,7 @@ PackedWeights weights_of(PackedFormat format, std::int64_t n, std::int64_t k) {
   w.format = format;
   w.n = n;
   w.k = k;
-  w.group = w.traits().has_own_groups() ? 64 : 0;
+  w.group = w.traits().has_group_sizes() ? 64 : 0;
   return w;
 }
 

@@ -42,12 +42,12 @@ TEST_CASE("high tiles of a cluster lie beside each other and share a, others b")
   const GemmTile high{128, 64, 8, 2, false, 2}, wide{64, 96, 8, 1, false, 2};
   CHECK(high.cluster_rows() == 128);
   CHECK(high.cluster_columns() == 128);
-  CHECK(high.box_lines_of_a(true) == 64);
-  CHECK(high.box_lines_of_b(true, false) == 64);
+  CHECK(high.a_box_lines(true) == 64);
+  CHECK(high.b_box_lines(true, false) == 64);
   CHECK(wide.cluster_rows() == 128);
   CHECK(wide.cluster_columns() == 96);
-  CHECK(wide.box_lines_of_a(true) == 64);
-  CHECK(wide.box_lines_of_b(true, false) == 48);
+  CHECK(wide.a_box_lines(true) == 64);
+  CHECK(wide.b_box_lines(true, false) == 48);
   const GemmTile gathers{128, 64, 7, 2, false, 3, true};
   CHECK(gathers.cluster_rows() == 128);
   CHECK(gathers.cluster_columns() == 64);

@@ -13,9 +13,9 @@ namespace kernwright::kernels {
 /// expression behind it; made once for each, for good. Thread-safe.
 const Family& epilogue_family(const Family& plain, const char* name, std::string_view text,
                               const GemmEpilogue& epilogue);
-/// "own::OwnEpilogue<BFloat16, true>", in the texts of such families.
-std::string own_epilogue_type(const GemmEpilogue& epilogue, const char* bias);
+/// "own::CustomEpilogue<BFloat16, true>", in the texts of such families.
+std::string custom_epilogue_type(const GemmEpilogue& epilogue, const char* bias);
 /// Throws ArgumentError where more follows the product than the expression.
-void require_own_epilogue(const GemmEpilogue& epilogue);
+void require_custom_epilogue(const GemmEpilogue& epilogue);
 
 }  // namespace kernwright::kernels

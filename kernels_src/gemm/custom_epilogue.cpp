@@ -1,5 +1,5 @@
 // Texts of kernels with an expression behind them.
-#include "kernels_src/gemm/own_epilogue.h"
+#include "kernels_src/gemm/custom_epilogue.h"
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -12,15 +12,15 @@ namespace kernwright::kernels {
 namespace {
 
 /// The epilogue's type, as product_epilogue.cuh has others; what is not given has no name there.
-std::string own_epilogue_text(const GemmEpilogue& epilogue) {
+std::string custom_epilogue_text(const GemmEpilogue& epilogue) {
   return format(R"(
-#include <kernwright/own_epilogue.cuh>
-namespace kernwright {{ namespace own {{
+#include <kernwright/custom_epilogue.cuh>
+namespace kernwright {{ namespace custom {{
 template <typename Bias, bool kAdds>
-struct OwnEpilogue : Epilogue<Same, Bias, kAdds> {{
-  __device__ static float finish([[maybe_unused]] const ProductEpilogueValues& with, float x, float,
-                                 const Biases& {}, int k, float {}) {{
-    [[maybe_unused]] const float alpha = with.alpha, beta = with.beta;
+struct CustomEpilogue : Epilogue<Same, Bias, kAdds> {{
+  __device__ static float finish([[maybe_unused]] const ProductEpilogueValues& epilogue, float x,
+                                 float, const Biases& {}, int k, float {}) {{
+    [[maybe_unused]] const float alpha = epilogue.alpha, beta = epilogue.beta;
     {}
     return (
 #line 1 "epilogue"
@@ -31,7 +31,7 @@ struct OwnEpilogue : Epilogue<Same, Bias, kAdds> {{
 }} }}
 )",
                 epilogue.bias ? "biases" : "", epilogue.c ? "c" : "",
-                epilogue.bias ? "const float bias = biases.own[k];" : "(void)k;",
+                epilogue.bias ? "const float bias = biases.direct[k];" : "(void)k;",
                 epilogue.expression);
 }
 
@@ -48,16 +48,17 @@ const Family& epilogue_family(const Family& plain, const char* name, std::string
   const std::lock_guard held(mutex);
   const Family*& family = made[key];
   if (family == nullptr) {
-    family = new Family(name, std::string(text) + own_epilogue_text(epilogue), ProgramScope::named);
+    family =
+        new Family(name, std::string(text) + custom_epilogue_text(epilogue), ProgramScope::named);
   }
   return *family;
 }
 
-std::string own_epilogue_type(const GemmEpilogue& epilogue, const char* bias) {
-  return format("own::OwnEpilogue<{}, {}>", bias, epilogue.c ? "true" : "false");
+std::string custom_epilogue_type(const GemmEpilogue& epilogue, const char* bias) {
+  return format("custom::CustomEpilogue<{}, {}>", bias, epilogue.c ? "true" : "false");
 }
 
-void require_own_epilogue(const GemmEpilogue& epilogue) {
+void require_custom_epilogue(const GemmEpilogue& epilogue) {
   if (epilogue.expression.empty() || (!epilogue.activation && !epilogue.gate)) return;
   throw ArgumentError("a product that ends in an expression has no activation and no gate besides");
 }

@@ -5,7 +5,7 @@
 #include <kernwright/product_epilogue.cuh>
 
 namespace kernwright {
-namespace own {
+namespace custom {
 
 __device__ __forceinline__ float relu(float x) { return Relu::value(x, {}); }
 __device__ __forceinline__ float silu(float x) { return Silu::value(x, {}); }
@@ -15,5 +15,5 @@ __device__ __forceinline__ float clip(float x, float low, float high) {
   return x < low ? low : x > high ? high : x;
 }
 
-}  // namespace own
+}  // namespace custom
 }  // namespace kernwright
