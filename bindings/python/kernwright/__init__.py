@@ -25,7 +25,6 @@ from kernwright._array.creation import (
     from_dlpack,
     full,
     full_like,
-    linspace,
     ones,
     ones_like,
     zeros,
@@ -135,7 +134,7 @@ _TOPICS = {
             "insert resize trim_zeros vstack"
         ),
         "_array.composed.making": (
-            "array ascontiguousarray copy diagflat diagonal geomspace identity logspace tri vander"
+            "array ascontiguousarray copy diagflat diagonal identity tri vander"
         ),
         "_array.composed.nan_functions": "nanargmax nanargmin nancumprod nancumsum",
         "_array.composed.ordering": (
@@ -151,6 +150,7 @@ _TOPICS = {
         "_array.composed.quantiles": (
             "median nanmedian nanpercentile nanquantile percentile quantile"
         ),
+        "_array.composed.sequences": "geomspace linspace logspace",
         "_array.composed.sets": "intersect1d setdiff1d setxor1d union1d unique",
         "_array.composed.statistics": "average corrcoef cov ptp",
         "_array.composed.turning": (

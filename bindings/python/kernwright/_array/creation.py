@@ -18,6 +18,7 @@ from kernwright._array.host_values import (
 from kernwright._core import (
     Array,
     _adopt,
+    _concat,
     _dtype,
     _from_numpy,
     _is_number,
@@ -143,13 +144,13 @@ def arange(
         raise InvalidArgument("arange() with a step of 0 never ends")
     wanted = np.dtype(dtype_of_value(start + stop + step) if dtype is None else _dtype(dtype))
     if wanted.kind in "iu":
-        if all(map(_is_whole, (start, stop, step))):
+        if all(map(is_whole, (start, stop, step))):
             return _whole_sequence_of(range(start, stop, step), wanted, device)
         values = np.arange(start, stop, step)
         return _from_numpy(checked_cast(values, wanted), device)
     # In float64 and rounded once, whatever the element type.
     count = max(0, math.ceil((stop - start) / step))
-    if wanted.name in _REAL and all(map(_is_real, (start, step))):
+    if wanted.name in REAL_TYPES and all(map(is_real, (start, step))):
         made = empty(count, wanted, device=device)
         _sequence(made, float(start), float(step), None)
         return made
@@ -157,74 +158,19 @@ def arange(
     return _from_numpy(checked_cast(values, wanted), device)
 
 
-def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: Any = None, axis: int = 0, *, device: Any = None,
-) -> Any:  # fmt: skip
-    """`num` evenly spaced values from start to stop. Real values are computed on the device, in
-    float64; integers are the largest that are not above them. The default dtype is that of
-    get_default_dtype(). Ends may be arrays of the device: the values lie along a new axis `axis`,
-    and have the dtype of the ends, float64 of integers. `retstep`: a tuple of the values and their
-    distance.
-
-    >>> kw.linspace(0, 1, 5).numpy()
-    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
-    """
-    if not isinstance(endpoint, (bool, int, np.bool_)):
-        raise ArgumentError(f"endpoint is True or False, got {endpoint!r:.60}; a type is dtype=")
-    if isinstance(start, Array) or isinstance(stop, Array):
-        from kernwright._array.composed.making import lines
-
-        made, distance = lines(start, stop, num, endpoint, dtype, axis)
-        return (made, distance) if retstep else made
-    made = _numbers_between(start, stop, num, dtype, endpoint, device)
-    if made.ndim > 1 and axis != 0:
-        order = [*range(1, made.ndim)]
-        order.insert(axis if axis >= 0 else made.ndim + axis, 0)
-        made = made.transpose(order)
-    if not retstep:
-        return made
-    parts = num - 1 if endpoint else num
-    return made, (np.subtract(stop, start) / parts if parts > 0 else float("nan"))
-
-
-def _numbers_between(
-    start: Any, stop: Any, num: int, dtype: Any, endpoint: bool, device: Any
-) -> Array:
-    wanted = None if dtype is None else np.dtype(_dtype(dtype))
-    if _is_whole(num) and not 0 <= num < 2**63:
-        raise InvalidArgument(f"linspace(): num must be at least 0 and below 2^63, got {num}")
-    if all(map(_is_real, (start, stop))) and _is_whole(num) and num > 1:
-        wanted = _result_type(0.0) if wanted is None else wanted
-        distance = float(stop) - float(start)
-        step = distance / (num - 1 if endpoint else num)
-        if wanted.name in _REAL and math.isfinite(distance) and (step or not distance):
-            made = empty(num, wanted, device=device)
-            _sequence(made, float(start), step, float(stop) if endpoint else None)
-            return made
-    values = np.linspace(start, stop, num, endpoint=endpoint)
-    if wanted is None:
-        wanted = _result_type(0j if np.iscomplexobj(values) else 0.0)
-    elif wanted.kind in "iu" and values.dtype.kind == "f":
-        values = np.floor(values)
-        if values.size:
-            require_fitting(int(values.min()), int(values.max()), wanted)
-    return _from_numpy(checked_cast(values, wanted), device)
-
-
 # Types of the numbers that a kernel computes in float64.
-_REAL = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
+REAL_TYPES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _is_real(value: Any) -> bool:
+def is_real(value: Any) -> bool:
     """A number of float64."""
     if isinstance(value, (float, np.floating)):
         return True
-    return _is_whole(value) and -(2**63) <= value < 2**64
+    return is_whole(value) and -(2**63) <= value < 2**64
 
 
 def _whole_sequence_of(values: range, dtype: Any, device: Any) -> Array:
@@ -314,13 +260,26 @@ def _leaves(obj: Any) -> Iterator[Any]:
 
 
 def _stacked_parts(obj: Any, dtype: Any, device: Any) -> Array:
-    from kernwright._array.manipulation import stack
-
     if isinstance(obj, list):
-        return stack([_stacked_parts(each, dtype, device) for each in obj])
+        return stack_equal([_stacked_parts(each, dtype, device) for each in obj])
     if isinstance(obj, Array):
         return obj.astype(dtype, copy=False)
     return asarray(obj, dtype, device=device)
+
+
+def stack_equal(parts: list[Array], axis: int = 0) -> Array:
+    """Arrays of one dtype along a new axis, counted from the front. InvalidArgument for no arrays
+    and for different shapes."""
+    if not parts:
+        raise InvalidArgument("there is no array to join")
+    for part in parts:
+        if part.shape != parts[0].shape:
+            raise InvalidArgument(
+                f"Incompatible dimensions: arrays of shapes {parts[0].shape} and {part.shape} "
+                "cannot be stacked"
+            )
+    place = (slice(None),) * axis
+    return _concat([part[(*place, None)] for part in parts], axis)
 
 
 def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Array:

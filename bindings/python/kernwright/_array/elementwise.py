@@ -260,7 +260,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /, out: Array | None =
     >>> kw.where(kw.asarray([True, False]), 1.0, kw.asarray([2.0, 3.0]))
     """
     if x1 is None and x2 is None and out is None:
-        from kernwright._array.counting import nonzero  # sorting, which it needs, needs these
+        from kernwright._array.counting import nonzero
 
         return nonzero(condition)
     if x1 is None or x2 is None:

@@ -74,6 +74,13 @@ def checked_cast(values: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, An
         return values.astype(dtype, copy=False)
 
 
+def checked_values(values: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Values of the host in the type of the array that they are assigned to."""
+    if values.dtype.kind == "c" and dtype.kind != "c":
+        raise ArgumentError(f"complex values do not go into an array of {dtype}")
+    return checked_cast(values, dtype)
+
+
 def require_fitting(low: int, high: int, dtype: Any) -> None:
     """Raises ArgumentRangeError unless the integers from `low` to `high` are values of `dtype`."""
     limits = np.iinfo(dtype)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kernwright._array.creation import empty_like, stack_equal
 from kernwright._array.operands import (
     axes_of,
     axis_of,
@@ -110,14 +111,8 @@ def stack(
            [3, 4]])
     """
     parts = _parts(arrays, dtype, casting, out)
-    for part in parts:
-        if part.shape != parts[0].shape:
-            raise InvalidArgument(
-                f"Incompatible dimensions: arrays of shapes {parts[0].shape} and {part.shape} "
-                "cannot be stacked"
-            )
-    axis = axis_of(axis, parts[0].ndim + 1)
-    return _joined([expand_dims(part, axis=axis) for part in parts], axis, out)
+    made = stack_equal(parts, axis_of(axis, parts[0].ndim + 1))
+    return made if out is None else stored(made, out)
 
 
 def _joined(parts: list[Array], axis: int, out: Array | None) -> Array:
@@ -366,8 +361,6 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
 
 
 def _rolled(x: Array, shifts: dict[int, int]) -> Array:
-    from kernwright._array.creation import empty_like
-
     moved = {at: steps for at, steps in shifts.items() if steps}
     if not moved or x.size == 0:
         return x.copy()

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernwright._array import elementwise, functions
 from kernwright._array.creation import HOST_TYPES, asarray, full, read_or_stacked
-from kernwright._array.host_values import checked_cast
+from kernwright._array.host_values import checked_values
 from kernwright._core import Array, _adopt, _from_numpy
 from kernwright.errors import ArgumentError, InvalidArgument
 
@@ -250,13 +250,6 @@ def formatted(x: Array, spec: str) -> str:
 def whole(x: Array, function: str) -> int:
     """math.floor(), math.ceil() or math.trunc() of the only element."""
     return int(getattr(math, function)(item(x, function)))
-
-
-def checked_values(values: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
-    """Values of the host in the type of the array that they are assigned to."""
-    if values.dtype.kind == "c" and dtype.kind != "c":
-        raise ArgumentError(f"complex values do not go into an array of {dtype}")
-    return checked_cast(values, dtype)
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

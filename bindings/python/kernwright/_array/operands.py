@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernwright._array.creation import HOST_TYPES, full, read_or_stacked
-from kernwright._array.host_values import kind_of
-from kernwright._array.methods import checked_values
+from kernwright._array.host_values import checked_values, kind_of
 from kernwright._core import Array, _adopt, _elementwise, _from_numpy, current_stream
 from kernwright.errors import ArgumentError, AxisError, InvalidArgument
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernwright._array import functions
 from kernwright._array.operands import device_array
-from kernwright._core import Array
+from kernwright._core import Array, _elementwise
 
 
 def round_digits(x: Any, decimals: Any) -> Array:
@@ -23,7 +22,7 @@ def round_digits(x: Any, decimals: Any) -> Array:
         made.real, made.imag = round_digits(x.real, digits), round_digits(x.imag, digits)
         return made
     if x.dtype.kind == "b" or (x.dtype.kind in "iu" and digits >= 0):
-        return functions.round(x)
+        return _elementwise("round", (x,), None)
     if x.dtype.kind in "iu":
         return _round_integers(x, 10**-digits)
     return _round_floats(x, digits)

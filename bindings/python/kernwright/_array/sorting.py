@@ -9,9 +9,8 @@ import numpy as np
 
 from kernwright import _core
 from kernwright._array.creation import full
-from kernwright._array.elementwise import where
 from kernwright._array.logic import greater_equal, less_equal, logical_not
-from kernwright._core import Array, _adopt, _dtype
+from kernwright._core import Array, _adopt, _dtype, _elementwise
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = [
@@ -154,7 +153,8 @@ def searchsorted(x1: Array, /, v: Any, side: str = "left", sorter: Array | None 
     if x1.dtype == x2.dtype:
         return _core._searchsorted(x1, x2, side == "right", sorter)
     found = _core._searchsorted(x1, x2.astype(x1.dtype), side == "right", sorter)
-    return where(_fits(x2, x1.dtype), found, 0 if x1.dtype == np.uint64 else x1.size)
+    behind = 0 if x1.dtype == np.uint64 else x1.size
+    return _elementwise("where", (_fits(x2, x1.dtype), found, behind), None)
 
 
 def isin(

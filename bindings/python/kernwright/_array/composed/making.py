@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
-import numpy as np
-
 from kernwright import _core
-from kernwright._array.creation import _is_real, asarray, linspace
-from kernwright._array.data_types import get_default_dtype
+from kernwright._array.creation import asarray
 from kernwright._array.matrices import diag, eye
 from kernwright._array.operands import axes_of, device_array
-from kernwright._core import Array, _dtype, _result_type
+from kernwright._core import Array
 from kernwright.errors import InvalidArgument
 
 __all__ = [
@@ -22,9 +18,7 @@ __all__ = [
     "copy",
     "diagflat",
     "diagonal",
-    "geomspace",
     "identity",
-    "logspace",
     "tri",
     "vander",
 ]
@@ -144,119 +138,3 @@ def sum_of_diagonal(
     import kernwright as kw
 
     return kw.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
-
-
-# ---- Sequences of equal ratios
-
-
-def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None, axis: int = 0, *, device: Any = None,
-) -> Array:  # fmt: skip
-    """`num` numbers from base**start to base**stop with exponents of equal distances, of the
-    default dtype unless told otherwise. Computed in float64. Ends may be arrays of the device: the
-    numbers lie along a new axis `axis` and have the dtype of the ends, float64 of integers.
-
-    >>> kw.logspace(0, 2, 3).numpy()
-    array([  1.,  10., 100.], dtype=float32)
-    """
-    import kernwright as kw
-
-    if any(isinstance(value, Array) for value in (start, stop, base)):
-        shares = _shares(num, endpoint, start, stop, base)
-        made = kw.float_power(base, start + (stop - start) * shares)
-        made = _exact_whole(made, _type_of_ends(dtype, start, stop, base))
-        return made if axis == 0 else kw.moveaxis(made, 0, axis)
-    is_whole = dtype is not None and _dtype(dtype).kind in "iu"
-    if is_whole or not all(map(_is_real, (start, stop, base))):
-        # Whole numbers are cut off, so that the last bit of a power counts.
-        values = np.logspace(start, stop, num, endpoint=endpoint, base=base)
-        return _converted(asarray(values, device=device), dtype)
-    exponents = linspace(start, stop, num, dtype="float64", endpoint=endpoint, device=device)
-    return _converted(kw.float_power(float(base), exponents), dtype)
-
-
-def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None,
-    axis: int = 0, *, device: Any = None,
-) -> Array:  # fmt: skip
-    """`num` numbers from `start` to `stop`, each the one before times the same factor, of the
-    default dtype unless told otherwise. Computed in float64; ends that are numbers are exact, and
-    arrays of the device may be ends, as for logspace(). InvalidArgument if an end is the number 0.
-
-    >>> kw.geomspace(1, 8, 4).numpy()
-    array([1., 2., 4., 8.], dtype=float32)
-    """
-    import kernwright as kw
-
-    if any(isinstance(value, Array) for value in (start, stop)):
-        shares = _shares(num, endpoint, start, stop)
-        made = kw.multiply(kw.float_power(kw.divide(stop, start), shares), start)
-        made = kw.where(shares == 0, start, kw.where(shares == 1, stop, made))
-        made = _exact_whole(made, _type_of_ends(dtype, start, stop))
-        return made if axis == 0 else kw.moveaxis(made, 0, axis)
-    if np.any(np.equal(start, 0)) or np.any(np.equal(stop, 0)):
-        raise InvalidArgument("geomspace() cannot begin or end at 0")
-    kind = "f" if dtype is None else _dtype(dtype).kind
-    if kind in "iu" or not all(map(_is_real, (start, stop))) or float(start) * float(stop) < 0:
-        values = np.geomspace(start, stop, num, endpoint, complex if kind == "c" else None)
-        return _converted(asarray(values, device=device), dtype)
-    shares = linspace(
-        0, math.log2(stop / start), num, dtype="float64", endpoint=endpoint, device=device
-    )
-    made = kw.exp2(shares) * float(start)
-    if endpoint and num > 1:
-        made[-1] = float(stop)
-    return _converted(made, dtype)
-
-
-def lines(
-    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
-) -> tuple[Array, Array]:
-    """linspace() between arrays, and the distances of its values. Both ends are exact."""
-    import kernwright as kw
-
-    shares = _shares(num, endpoint, start, stop)
-    made = kw.where(shares == 1, stop, start + kw.subtract(stop, start) * shares)
-    wanted = _type_of_ends(dtype, start, stop)
-    if wanted.kind in "iu" and made.dtype.kind == "f":
-        made = kw.floor(made)
-    made = kw.moveaxis(made.astype(wanted, copy=False), 0, axis)
-    parts = num - 1 if endpoint else num
-    difference: Array = kw.subtract(stop, start)
-    steps = difference.astype(_type_of_ends(None, start, stop), copy=False)
-    return made, kw.divide(steps, parts) if parts > 0 else kw.full_like(steps, np.nan)
-
-
-def _shares(num: int, endpoint: bool, *ends: Any) -> Array:
-    """From 0 to 1 along a first axis before those of arrays on the device."""
-    arrays = [end for end in ends if isinstance(end, Array)]
-    shares = linspace(0, 1, num, dtype="float64", endpoint=endpoint, device=arrays[0].device)
-    ndim = max(array.ndim for array in arrays)
-    made: Array = shares.reshape((-1,) + (1,) * ndim)
-    return made
-
-
-def _exact_whole(values: Array, dtype: Any) -> Array:
-    """`values` in `dtype`. An integer type cuts off the fraction, but the power of a whole number
-    may end a rounding error below it: such a value is rounded first."""
-    import kernwright as kw
-
-    if dtype.kind in "iu" and values.dtype.kind == "f":
-        nearest = kw.rint(values)
-        values = kw.where(kw.abs(values - nearest) <= 1e-13 * kw.abs(nearest), nearest, values)
-    return values.astype(dtype, copy=False)
-
-
-def _type_of_ends(dtype: Any, *ends: Any) -> Any:
-    """The type of the arrays among the ends together, float64 of integers, unless one is named."""
-    if dtype is not None:
-        return _dtype(dtype)
-    made = _result_type(*ends)
-    return np.dtype(np.float64) if made.kind in "iub" else made
-
-
-def _converted(values: Array, dtype: Any) -> Array:
-    real = get_default_dtype()
-    default = _result_type(real, 0j) if values.dtype.kind == "c" else real
-    return values.astype(default if dtype is None else _dtype(dtype), copy=False)
