@@ -11,7 +11,7 @@
 namespace kernwright::kernels {
 namespace {
 
-/// The epilogue's type, as product_epilogue.cuh has others; what is not given has no name there.
+/// The text of the epilogue's type. An operand that is not given has no name in the text.
 std::string custom_epilogue_text(const GemmEpilogue& epilogue) {
   return format(R"(
 #include <kernwright/custom_epilogue.cuh>

@@ -13,7 +13,7 @@ namespace kernwright::kernels {
 /// expression behind it; made once for each, for good. Thread-safe.
 const Family& epilogue_family(const Family& plain, const char* name, std::string_view text,
                               const GemmEpilogue& epilogue);
-/// "own::CustomEpilogue<BFloat16, true>", in the texts of such families.
+/// "custom::CustomEpilogue<BFloat16, true>": the type in the text of epilogue_family().
 std::string custom_epilogue_type(const GemmEpilogue& epilogue, const char* bias);
 /// Throws ArgumentError where more follows the product than the expression.
 void require_custom_epilogue(const GemmEpilogue& epilogue);

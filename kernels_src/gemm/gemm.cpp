@@ -168,7 +168,7 @@ ScalarType gemm_result_type(const Gemm& gemm) {
 bool fuses_gate(const Gemm& gemm) {
   if (is_exact_gemm(gemm) || !gemm.a.device().capabilities().wgmma) return false;
   if (!has_short_epilogue(gemm.epilogue)) return false;
-  // Copies begin on 16 bytes of a row, also in its second half.
+  // TMA loads begin on 16 bytes of a row, also in the second half of the row.
   return gemm.b.shape().back() % 16 == 0 || !is_half(gemm.a.type()) || !has_dense_rows(gemm.b);
 }
 

@@ -44,22 +44,22 @@ struct GemmBlockScales {
 /// computed, and what about it is decided already. A value; holds the arrays' memory.
 ///
 /// float16, bfloat16, float8_e4m3fn, float8_e5m2, and float32 with `tf32`: sums in float32. int8:
-/// sums in int32, which are the result, or wrap around to int8; nothing follows them, unless they
-/// have scales: then they go on in float32. float32 without `tf32`, and float64, whose sums nothing
+/// sums in int32, which are the result, or wrap around to int8; an epilogue takes int32 sums with
+/// scales alone, in float32. float32 without `tf32`, and float64, whose sums nothing
 /// follows: every product is rounded once, when it is added.
 ///
 /// On compute capability 9.0 kernels of one pipeline do all (product_roles.cuh; after fast.cu by
 /// P. Shankhdhar, DeepGEMM, and CUTLASS's persistent cooperative and ping-pong kernels): gemm.cu,
-/// and for float8 promoted_gemm.cu, which adds the sums of every 128 elements in float32. They read
-/// operands by tensor maps: rows or columns without gaps, on addresses and strides of 16 bytes;
-/// others are copied first, the columns of the copy padded. float32 is rounded to tf32 towards
-/// zero. Other devices from 8.0 on (8.9 for float8 of one type) take mma_gemm.cu, which rounds to
-/// nearest. But for 16-bit types the elements along the inner dimension follow each other. Where
-/// the device does not multiply float8, or not of two types, its numbers become bfloat16, exactly;
-/// with scales of blocks they are multiplied by them and rounded first. float32 and float64 take
-/// fma_gemm.cu, with any strides. Products in more than two dimensions of a batch that do not
-/// follow each other, and older devices, take the plain kernel of matmul.h in float32. The sums run
-/// in a fixed order: the same results each time.
+/// and for float8 promoted_gemm.cu, which adds the sums of every 128 elements in float32. The
+/// kernels read operands by tensor maps: rows or columns without gaps, on addresses and strides of
+/// 16 bytes; further operands are copied first, the columns of the copy padded. float32 is rounded
+/// to tf32 towards zero. Other devices from 8.0 on (8.9 for float8 of one type) take mma_gemm.cu,
+/// which rounds to nearest. But for 16-bit types the elements along the inner dimension follow each
+/// other. Where the device does not multiply float8, or not of two types, the operand becomes
+/// bfloat16, exactly; numbers with scales of blocks are multiplied by the scales and rounded first.
+/// float32 and float64 take fma_gemm.cu, with any strides. Products in more than two dimensions of
+/// a batch that do not follow each other, and older devices, take the plain kernel of matmul.h in
+/// float32. The sums run in a fixed order: each run gives equal results.
 struct Gemm {
   Array a, b;
   GemmEpilogue epilogue{};

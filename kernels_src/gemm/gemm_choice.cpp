@@ -20,16 +20,16 @@ constexpr std::int64_t kGemmLine = 128;  // bytes of a stage along the inner dim
 
 // Cycles and bytes of one multiprocessor of an H100; all but the memory's after measurements of
 // these tiles at 24 shapes of products of bfloat16.
-constexpr double kFlopsPerCycle = 4096;  // of 16-bit floats; those of other sizes in proportion
+constexpr double kFlopsPerCycle = 4096;  // of 16-bit floats; further sizes in proportion
 constexpr double kAddsPerCycle = 128;    // in float32
 constexpr double kBytesPerCycle = 54;    // from L2, all multiprocessors at once
-constexpr double kOneRoundBytes = 60;    // of tiles above 64x64 that all begin at the same time
+constexpr double kOneRoundBytes = 60;    // of tiles above 64x64 that all begin at once
 constexpr double kManyBytes = 62;        // of 128 rows whose groups take turns, and of three groups
 // Of one round with scales of blocks, or of blocks that gather, at 38 shapes of 64 to 512 rows on
 // an H200.
 constexpr double kScaledBytes = 42;
 constexpr std::int64_t kScaledRows = 512;
-constexpr double kSharedByGathering = 0.92;  // of these, where several clusters read the same b
+constexpr double kSharedByGathering = 0.92;  // of kScaledBytes, where several clusters read one b
 constexpr double kRaggedLoads = 1.95;        // times as long, where lines begin inside of L2's
 constexpr double kMemoryBytesPerCycle = 14;  // from device memory with this bandwidth in GB/s:
 constexpr double kMemoryBandwidth = 3352;
@@ -38,9 +38,9 @@ constexpr double kUsedBandwidth = 0.67;
 constexpr double kHiddenPart = 0.01;  // of the shorter one of two times that overlap
 // Lines of a high, narrow tile are read by more blocks at once.
 constexpr double kNarrowLoads = 1.02;
-constexpr double kStartCycles = 2000;      // of a launch until the first products, and at its end
+constexpr double kStartCycles = 2000;      // of a launch until the first products, and at the end
 constexpr double kClusterCycles = 1500;    // more, where blocks of a cluster wait for each other
-constexpr double kGatheringCycles = 2000;  // the same, until they have added their sums
+constexpr double kGatheringCycles = 2000;  // of a cluster with split-K, until the sums are added
 constexpr double kSumsPerCycle = 12;       // beside, of tiles with scales of blocks
 constexpr double kSecondCycles = 6500;     // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
@@ -65,7 +65,7 @@ std::int64_t step_count(const GemmSize& size) {
   return ceil_div(size.inner * static_cast<std::int64_t>(size.in_bytes), kGemmLine);
 }
 
-/// How many times as long the loads of an operand take as those of whole lines of L2, or of halves.
+/// The time of the loads of an operand as a multiple of loads of whole lines of L2, or of halves.
 /// Products of few tiles wait for other things.
 double load_factor(const GemmSize& size, std::int64_t pitch) {
   const std::int64_t tiles = ceil_div(size.rows, 128) * ceil_div(size.columns, 128);
@@ -152,7 +152,7 @@ double floor_cycles(const GemmSize& size) {
          (memory_bytes(size) * std::max(1, size.multiprocessors));
 }
 
-/// Each group has a last tile, half full on average; those apart are whole.
+/// Each group has a last tile, half full on average; groups that lie apart are whole.
 std::int64_t row_tile_count(const GemmSize& size, std::int64_t height) {
   if (size.groups == 0) return ceil_div(size.rows, height);
   if (size.capacity > 0) return size.groups * ceil_div(size.capacity, height);
@@ -211,7 +211,7 @@ double edge_time(const GemmSize& size) {
   return fits ? kEdgeInCache : kEdge;
 }
 
-/// The longest time of those that work at once, in whole tiles' time: as EdgesLast of
+/// The longest time of the blocks that work at once, in whole tiles' time: as EdgesLast of
 /// include/product/product_tiles.cuh deals the tiles out, one after the other.
 double wave_count(const GemmSize& size, const GemmChoice& choice, std::int64_t at_once) {
   const GemmTile& tile = choice.tile;
@@ -223,7 +223,7 @@ double wave_count(const GemmSize& size, const GemmChoice& choice, std::int64_t a
       (high - edges.short_rows) * (across - edges.narrow_columns) * size.batches * choice.splits;
   const std::int64_t rounds = whole / at_once, rest = whole % at_once, idle = at_once - rest;
   const double time = edge_time(size);
-  // Those with a whole tile less begin with the edges.
+  // Blocks with a whole tile less begin with the edges.
   double longest =
       static_cast<double>(rounds) + time * static_cast<double>(ceil_div(all - whole, at_once));
   if (rest > 0) {
@@ -294,7 +294,7 @@ std::int64_t tile_count(const GemmSize& size, const GemmTile& tile) {
   return ceil_div(size.rows, tile.rows) * ceil_div(size.columns, tile.columns) * size.batches;
 }
 
-/// Whether clusters of two blocks with tiles of 64x64 occupy most multiprocessors at once: such
+/// Whether clusters of two blocks with tiles of 64x64 occupy most multiprocessors at once: the
 /// blocks took 1 to 3 % less time with fewer stages on an H100 and an H200. Fewer blocks want all.
 bool fills_device_by_two(const GemmSize& size, const GemmTile& tile) {
   if (!tile.gathers || tile.cluster != 2 || tile.rows != 64) return false;
@@ -327,12 +327,13 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
     // Of groups of rows other tiles were faster at most shapes that were measured. So were tiles of
     // two groups for int8 and tf32 on an H200.
     if (size.groups > 0 && tile.columns % 64 != 0) continue;
-    // Two of these have all rows, and share b. With 14336 of the inner dimension such tiles were
-    // slow.
+    // Two tiles of 96 columns have all rows, and share b. With 14336 of the inner dimension the
+    // tiles were slow.
     const bool two = size.rows > tile.rows && size.rows <= tile.cluster_rows();
     if (tile.columns == 96 && (!two || step_count(size) > kMostSteps)) continue;
     if (tile.groups > 2 && (size.groups > 0 || size.in_bytes != 2)) continue;
-    // Of eight bits: those of 16 were slower at 4095^3 to 4104^3 on an H200, but not of groups.
+    // Operands of eight bits: 16 bits were slower at 4095^3 to 4104^3 on an H200, but not in
+    // groups.
     if (is_192_in_turn(tile) && size.in_bytes != 1 && !suits_groups_in_turn(size)) continue;
     if (tile.columns == 176 && !suits_176_columns(size, tile)) continue;
     // Their boxes of scales have more rows than the tile.
@@ -343,7 +344,7 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
   if (size.groups > 0) return best;
   for (GemmTile tile : gathering_tiles(size.block_scales)) {
     if (size.gated && tile.columns % 128 != 0) continue;
-    // Of 16-bit operands those of 128 columns took 4 to 30 % longer than narrower ones.
+    // With 16-bit operands, tiles of 128 columns took 4 to 30 % longer than narrower tiles.
     if (tile.columns > 64 && !size.promotes && !size.gated) continue;
     if (fills_device_by_two(size, tile)) tile.stages = kTwoBlockStages;
     if (step_count(size) >= tile.cluster * kLeastSteps) take_if_cheaper(choose_gemm(size, tile, 1));
@@ -382,7 +383,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   double cost = kStartCycles + std::max(multiplied, brought) +
                 kHiddenPart * std::min(multiplied, brought) + ends;
   if (tile.cluster > 1 && !tile.gathers) cost += kClusterCycles;
-  // These blocks do not stay: those of the next wave begin anew.
+  // Blocks with split-K have one tile each: the blocks of the next wave begin anew.
   if (tile.gathers) cost += waves * kGatheringCycles + (waves - 1) * kStartCycles;
   if (tile.gathers && size.block_scales) cost += waves * rows * columns / kSumsPerCycle;
   if (choice.splits > 1) {

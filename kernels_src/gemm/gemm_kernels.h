@@ -68,7 +68,7 @@ struct GroupedProblem {
 
 /// `Store` of gemm.cu.
 enum class GemmStore : std::uint8_t { by_copies, by_elements, direct };
-/// Made in one place, or those of each stage apart (promoted_gemm.cu), with their blocks' scales.
+/// Accumulators over all of k, or of each stage apart (promoted_gemm.cu), with scales of blocks.
 enum class GemmSums : std::uint8_t { direct, promoted, block_scaled };
 
 struct GemmInstance {
@@ -111,13 +111,13 @@ struct FmaInstance {
 };
 const LazyKernel& fma_kernel(const FmaInstance& instance, const GemmEpilogue& epilogue);
 
-/// Whether all sums have the same scale, which gemm.cu and promoted_gemm.cu then read once.
+/// Whether all sums have one scale, which gemm.cu and promoted_gemm.cu then read once.
 bool has_one_scale(const GemmEpilogue& epilogue);
 /// Whether gemm.cu has the activation or gate, where it is compiled once for each sum of a thread.
 bool has_short_epilogue(const GemmEpilogue& epilogue);
 
 /// Adds up `parts` of sums in their order, each part as large as `result`, and does the rest of the
-/// work; for float64 there is none. `kernel` is what begin_finish() of the same `kernels` gave.
+/// work; for float64 there is none. `kernel` is what begin_finish() of these `kernels` gave.
 void finish_sums(const Array& sums, const Array& result, const GemmEpilogue& epilogue, int parts,
                  const LazyKernel* kernel, KernelsAhead& kernels, const Stream& on);
 /// Begins to compile what finish_sums() launches; null where that is none of ours, for float64.

@@ -15,7 +15,7 @@ namespace kernwright::kernels {
 /// Matrices in the form of tensor maps.
 struct GemmOperand {
   Array array;
-  bool dense_rows = true;  ///< the elements of a row follow each other, else those of a column
+  bool dense_rows = true;            ///< the elements of a row follow each other; else of a column
   std::optional<Array> source = {};  ///< of a copy that is not made yet
 
   /// Makes the copy where there is one to make.
@@ -37,10 +37,10 @@ const Kernel& kernel_for(std::initializer_list<const GemmOperand*> operands,
                          const LazyKernel& kernel, Device& device, KernelsAhead& kernels,
                          const Stream& stream);
 
-/// Bytes between the lines of a contiguous matrix, or of its copy if tensor maps cannot take it.
+/// Bytes between the lines of a contiguous matrix, or of the copy if tensor maps cannot take it.
 std::int64_t operand_pitch(std::int64_t bytes) noexcept;
 
-/// A dimension of a batch: strides in bytes, 0 where all have the same operand.
+/// A dimension of a batch: strides in bytes, 0 where all products have one operand.
 struct GemmBatchDim {
   std::int64_t extent = 1, a = 0, b = 0;
 };
@@ -51,7 +51,7 @@ struct GemmLayout {
   std::int64_t batches() const noexcept { return within.extent * outer.extent; }
 };
 /// The layout of products whose result has `shape`, as both operands may repeat along a dimension
-/// of the batch. Neighbouring dimensions become one, and those of a alone become rows. Nothing
+/// of the batch. Neighbouring dimensions become one, and dimensions of a alone become rows. Nothing
 /// where more than two are left or a number is too large for the kernel.
 std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b,
                                       const Shape& shape);

@@ -32,7 +32,7 @@ struct GemmEdgeMaps {
 /// The descriptor: a value, right as long as something lies at the address. Thread-safe. Throws as
 /// TensorMap::tiled().
 CUtensorMap gemm_map(Device& device, const MapSubject& subject);
-/// Of scales (rows, blocks) with dense columns: a box has those of some rows in one block.
+/// The map of scales (rows, blocks) with dense columns: a box has the scales of rows in one block.
 CUtensorMap scales_map(const Array& scales, int box_rows);
 
 }  // namespace kernwright::kernels

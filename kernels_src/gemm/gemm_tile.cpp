@@ -39,17 +39,17 @@ constexpr std::array kGatheringTiles = {
     GemmTile{128, 128, 5, 2, false, 2, true},
 };
 
-/// The same with scales of blocks. Tiles of 64x64 took less time with 8 stages than with more on an
-/// H200, where clusters of four were slower than the others.
+/// Split-K tiles with scales of blocks. Tiles of 64x64 took less time with 8 stages than with more
+/// on an H200, where clusters of four were slower than of two and three.
 constexpr std::array kGatheringBlockTiles = {
     GemmTile{64, 64, 8, 1, false, 2, true},  GemmTile{64, 64, 8, 1, false, 3, true},
     GemmTile{64, 128, 7, 1, false, 2, true}, GemmTile{128, 64, 6, 2, false, 2, true},
     GemmTile{128, 64, 6, 2, false, 3, true}, GemmTile{128, 128, 5, 2, false, 2, true},
 };
 
-/// Tiles of promoted_gemm.cu. Its warpgroups do not take turns: one adds while the other
-/// multiplies. The first two have no room for scales of blocks. Without such scales they are faster
-/// than the last two.
+/// Tiles of promoted_gemm.cu. The warpgroups do not alternate: one adds while the second one
+/// multiplies. The first two tiles have no room for scales of blocks. Without scales both are
+/// faster than the last two.
 constexpr std::array kPromotedTiles = {
     GemmTile{256, 128, 4, 2, false, 1}, GemmTile{256, 128, 4, 2, false, 2},
     GemmTile{256, 128, 3, 2, false, 1}, GemmTile{256, 128, 3, 2, false, 2},
@@ -61,7 +61,7 @@ constexpr std::array kPromotedTiles = {
 };
 constexpr std::size_t kLineTiles = 2, kBlockTiles = 2;  // the first and the last ones
 
-/// The widths of products in wgmma.cuh; of sums that are promoted only those of whole boxes.
+/// The widths of products in wgmma.cuh; of sums that are promoted only the widths of whole boxes.
 bool has_columns(const GemmTile& tile, bool promotes) {
   const int columns = tile.columns;
   const bool half = columns == 96 || columns == 160 || columns == 176 || columns == 224;
@@ -120,7 +120,7 @@ std::span<const GemmTile> gathering_tiles(bool block_scales) noexcept {
 }
 
 void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
-  // The sums of a stage are those of half of 256 columns.
+  // A stage of 256 columns has the sums of half of the columns at a time.
   const int stage_sums = !promotes ? 0 : tile.columns > 192 ? tile.columns / 2 : tile.columns;
   const int unit = 64 * (tile.ping_pong ? 1 : std::max(1, tile.groups));
   const char* wrong = nullptr;

@@ -12,16 +12,16 @@ struct GemmTile {
   int rows = 128, columns = 128;  ///< of the result, made at once by a block
   int stages = 4;                 ///< of 128 bytes of the inner dimension, under way
   int groups = 2;                 ///< multiplying warpgroups
-  bool ping_pong = false;  ///< each has tiles of its own: one ends while the other multiplies
+  bool ping_pong = false;  ///< each warpgroup has separate tiles: one ends while one multiplies
   int cluster = 1;         ///< blocks that share their loads of the operand with more lines
-  bool gathers = false;    ///< or of one tile: they sum parts of the inner dimension, and add them
+  bool gathers = false;    ///< split-K: the blocks sum parts of k of one tile, and add the parts
   bool operator==(const GemmTile&) const = default;
 
-  /// Tiles of such a width end sooner at edges, and come in boxes of 64 lines.
+  /// Wide tiles end sooner at edges, and come in boxes of 64 lines.
   bool is_wide() const noexcept { return columns >= 256; }
   int threads() const noexcept { return (groups + 1) * 128; }
-  /// Blocks of a cluster that load parts of the same a, with tiles beside each other, or of the
-  /// same b, with tiles below each other.
+  /// Blocks of a cluster that load parts of one a, with tiles beside each other, or of one b, with
+  /// tiles below each other.
   int a_sharers() const noexcept { return rows > columns && !gathers ? cluster : 1; }
   int b_sharers() const noexcept { return gathers ? 1 : cluster / a_sharers(); }
   /// Of the result, made by a cluster.
@@ -34,7 +34,7 @@ struct GemmTile {
   /// `along_inner`: the operand's elements follow each other along the inner dimension.
   int a_box_lines(bool along_inner, bool promotes = false) const noexcept;
   int b_box_lines(bool along_inner, bool gated, bool promotes = false) const noexcept;
-  /// Bytes of sums that a block gets from the others.
+  /// Bytes of sums that a block gets from peer blocks.
   std::size_t gathered_bytes() const noexcept;
   /// Bytes of shared memory: stages, boxes of 16-bit results, gathered sums, scales of a's blocks,
   /// barriers.
@@ -44,7 +44,7 @@ struct GemmTile {
 /// The tiles to choose from.
 std::span<const GemmTile> gemm_tiles(bool promotes = false, bool block_scales = false) noexcept;
 
-/// Those whose blocks gather their sums, not for groups of rows.
+/// The tiles with split-K in a cluster, not for groups of rows.
 std::span<const GemmTile> gathering_tiles(bool block_scales = false) noexcept;
 
 /// Throws ArgumentError with the rule broken by the tile.

@@ -51,7 +51,7 @@ OperandBoxes operand_boxes(std::int64_t lines, int box_lines, bool crossed,
 }
 
 GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, bool gated,
-                       std::int64_t stage, const GemmEdges& edges) {
+                         std::int64_t stage, const GemmEdges& edges) {
   const auto parts = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int32_t>((a + b - 1) / b);
   };
@@ -274,7 +274,7 @@ bool run_wgmma(const Gemm& gemm, const WgmmaPlan& plan, const GemmEpilogue& read
   const GemmOperand right = plan_operand(gemm.b, on, wanted(false));
   const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(gemm.a, gemm.b));
   if (!layout) return false;
-  // Copies begin on 16 bytes of a row, also in its second half.
+  // TMA loads begin on 16 bytes of a row, also in the second half of the row.
   if (ready.gate && right.dense_rows && layout->columns % 16 != 0) return false;
   GemmOperand scale_lines;
   std::optional<GemmBlockScales> scales;

@@ -13,14 +13,14 @@ constexpr std::int64_t kSkinnyBoxBytes = 225280;  // of the blocks of a multipro
 constexpr int kStagesAlone = 14;                  // of a block with more than half of them
 constexpr std::int64_t kLongAlone = 4096;         // of k, of blocks that gain by it, at least
 
-/// Eight where they are enough for most multiprocessors; else four, so that there are more blocks.
+/// Eight warps where the blocks occupy most multiprocessors; else four, for more blocks.
 int skinny_box_warps(const SkinnyShape& shape) {
   const std::int64_t blocks = ceil_div(shape.n, 128) * shape.batches;
   return shape.by_columns || 4 * blocks >= std::int64_t{3} * shape.multiprocessors ? 8 : 4;
 }
 
-/// Whether clusters of three occupy most multiprocessors at once, and those of four would wait for
-/// each other. Measured on an H200 for weights of 2048 rows, k of 4096 and 8192.
+/// Whether clusters of three occupy most multiprocessors at once, and clusters of four would wait
+/// for each other. Measured on an H200 for weights of 2048 rows, k of 4096 and 8192.
 bool suits_threes(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64_t blocks) {
   const std::int64_t all = shape.multiprocessors;
   return !shape.by_columns && shape.batches == 1 && sends_skinny_sums(plan) &&
@@ -28,7 +28,7 @@ bool suits_threes(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64_t
          blocks > clusters_at_once(4, all) && 30 * blocks >= 7 * all;
 }
 
-/// Blocks that share k: until there is one for each multiprocessor, or two if they have many
+/// Blocks that share k: until there is one for each multiprocessor, or two if blocks have many
 /// columns and two blocks would not fill one wave. Few columns have two blocks where one would
 /// leave a quarter of the multiprocessors idle. Measured on an H100, these cases of two on an H200.
 std::int64_t skinny_box_splits(const SkinnyShape& shape, const SkinnyPlan& plan,
@@ -74,8 +74,8 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
     plan.ahead = sends_skinny_sums(plan) ? 4 : 1;
   if (plan.stages >= 2) return;
   // A cluster waits until all of its blocks have a place, so there is room for one block more. But
-  // two blocks of a launch that begins early must not go to an idle multiprocessor: they would take
-  // as long as others twice. Short ones fetch more ahead than that costs. Measured on an H200.
+  // two blocks of a launch that begins early must not go to one idle multiprocessor: both would
+  // take twice the time. Short blocks fetch more ahead than that costs. Measured on an H200.
   const bool fits_alone = one_wave && ceil_div(shape.k, plan.splits) >= kLongAlone;
   const bool alone = (fits_alone || threes) && all < shape.multiprocessors && plan.ahead > 0;
   const std::int64_t beside = alone ? 1 : ceil_div(all, shape.multiprocessors) + 1;

@@ -1,4 +1,4 @@
-// Plans of the kernels for few rows whose operands come in boxes, and what all such plans share.
+// Plans of the kernels for few rows whose operands come in boxes, and the helpers of these plans.
 #pragma once
 
 #include "kernels_src/plans/skinny_plan.h"
@@ -16,10 +16,10 @@ inline void choose_skinny(int& parameter, std::int64_t value) {
   if (parameter <= 0) parameter = static_cast<int>(value);
 }
 
-/// Whether blocks of skinny_wgmma.cu send their sums to those that end them, as there.
+/// Whether blocks of skinny_wgmma.cu send sums to the block with the epilogue.
 constexpr bool sends_skinny_sums(const SkinnyPlan& plan) { return plan.columns <= 4; }
 
-/// Whether skinny_bytes.cu can multiply such operands; and whether it was measured to be faster.
+/// Whether skinny_bytes.cu can multiply the operands; and whether it was measured to be faster.
 bool fits_skinny_bytes(const SkinnyShape& shape);
 bool takes_skinny_bytes(const SkinnyShape& shape);
 

@@ -15,7 +15,7 @@ enum class SkinnyKernel : std::uint8_t {
   tiles,         ///< on the tensor cores
   dot,           ///< on the other cores
   column_tiles,  ///< on the tensor cores, weights with neighbours along n
-  columns,       ///< the same on the other cores
+  columns,       ///< on the other cores, weights with neighbours along n
   staged,        ///< on the tensor cores, weights and x through shared memory
   ring,          ///< packed_ring.cu: packed weights alone, through shared memory
   wgmma,         ///< on Hopper's tensor cores, weights of either neighbours, in boxes
@@ -33,7 +33,7 @@ struct SkinnyPlan {
   int columns = 0;  ///< of x: tiles of 8, or single ones
   int unroll = 0;   ///< loads of a row in flight; stages; parts of k of a warp; teams of warps
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
-  int splits = 0;   ///< blocks that share the k of the same rows
+  int splits = 0;   ///< blocks that share the k of some rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
   int stages = 0;   ///< of packed_ring.cu and of the kernels with boxes
   bool clustered = false;  ///< the splits add their sums in a cluster of blocks
@@ -63,7 +63,7 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
 /// alone.
 std::int64_t clusters_at_once(std::int64_t blocks, std::int64_t multiprocessors);
 
-/// `wanted` with all open points chosen: the one place for such decisions.
+/// `wanted` with all open points chosen: the one place that decides.
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted);
 
 /// `plan` where the kernel also applies a norm: more rows of a block share its work. A step of

@@ -24,10 +24,11 @@ constexpr std::array<FmaTile, 10> kFloatTiles = {{{128, 128, 8, 8, 8, 4},
 constexpr std::array<FmaTile, 3> kDoubleTiles = {
     {{128, 64, 8, 8, 8, 4}, {64, 64, 8, 4, 8, 4}, {32, 64, 4, 4, 16, 4}}};
 
-constexpr double kFmasPerCycle = 128;        // of float32
-constexpr double kFmaLoadsPerCycle = 46;     // bytes, from L2
-constexpr double kFmaMemoryPerCycle = 22;    // bytes, from device memory
-constexpr double kFmaTileCycles = 4000;      // before its first product and after its last
+constexpr double kFmasPerCycle = 128;      // of float32
+constexpr double kFmaLoadsPerCycle = 46;   // bytes, from L2
+constexpr double kFmaMemoryPerCycle = 22;  // bytes, from device memory
+constexpr double kFmaTileCycles =
+    4000;  // of a tile before the first product and after the last one
 constexpr double kFmaSecondCycles = 4000;    // of the second kernel
 constexpr std::int64_t kLeastFmaPart = 128;  // steps of a split
 
@@ -43,7 +44,8 @@ double fma_share(const FmaTile& tile, std::size_t element, bool b_turned) {
   }
   return sums >= 32 ? 0.68 : 0.5;
 }
-/// The part of the peak rate with so many warps on a multiprocessor: while one waits, others go on.
+/// The part of the peak rate with so many warps on a multiprocessor: one computes while another
+/// waits.
 double fma_rate(int warps, std::size_t element) {
   if (element == 8) return warps >= 16 ? 1 : warps >= 8 ? 0.92 : warps >= 4 ? 0.7 : 0.4;
   return warps >= 16 ? 1 : warps >= 8 ? 0.98 : warps >= 4 ? 0.9 : 0.5;
@@ -124,7 +126,7 @@ double fma_cost(const GemmSize& size, std::size_t shared, const FmaChoice& choic
   const double loads = static_cast<double>(tile.rows + tile.columns) *
                        static_cast<double>(element) / kFmaLoadsPerCycle;
   const auto deep = static_cast<double>(ceil_div(size.inner, choice.splits));
-  // Blocks on one multiprocessor begin and end while others multiply.
+  // Blocks on one multiprocessor begin and end while neighbouring blocks multiply.
   double cost = static_cast<double>(each) * deep * std::max(fmas, loads) +
                 static_cast<double>(ceil_div(each, at_once)) * kFmaTileCycles;
   if (choice.splits > 1) {

@@ -110,7 +110,7 @@ void GroupedFma::run_on(const Array& result, const GemmEpilogue& ending, const S
   operands.batch.extent[0] = count;
   operands.batch.b[0] = stride_at(weights, 0);
   operands.way_a = fma_way(operands.a, rows, kSize, operands.batch.a, 1);
-  // A group begins at any row: packs of its rows are not aligned.
+  // A group begins at any row: packs of a group's rows are not aligned.
   if (operands.way_a == FmaWay::packs) operands.way_a = FmaWay::across;
   operands.way_b = fma_way(operands.b, columns, kSize, operands.batch.b, 1);
   const bool turned = columns > 1 && std::abs(operands.b.line) > std::abs(operands.b.step);

@@ -8,8 +8,8 @@
 
 namespace kernwright::kernels {
 
-/// Rows in groups. `numbers`, int32 or int64, are read by kernels alone: whatever they are, no
-/// kernel leaves the rows.
+/// Rows in groups. `numbers`, int32 or int64, are read by kernels alone: no kernel leaves the rows,
+/// whatever the numbers are.
 struct RowGroups {
   /// ends: (groups,), the row behind each group, where the next one begins; offsets: (groups + 1,),
   /// where the first begins in front of them; counts: (groups,), how many rows each has.
@@ -19,14 +19,14 @@ struct RowGroups {
 };
 
 /// Scales of float8, float32: one for each row of x, or for all of it, and of the weights (groups,
-/// n), or (groups,); or those of blocks of 128 along the inner dimension, as in GemmBlockScales:
+/// n), or (groups,); or scales of blocks of 128 along the inner dimension, as in GemmBlockScales:
 /// x's shape with k / 128 for k, and (groups, n / 128, k / 128), rounded up.
 struct GroupedScales {
   Array x, weights;
 };
 
 /// activation(x[r] @ weights[g]^T + bias[g]) for each row r of group g: layers of a mixture of
-/// experts. x is (rows, k), its groups follow each other; or (groups, capacity, k) with counts,
+/// experts. x is (rows, k), and the groups follow each other; or (groups, capacity, k) with counts,
 /// where each group begins anew. weights: (groups, n, k), any strides that Gemm takes; bias:
 /// (groups, n). float16, bfloat16 or float32, sums in float32, in a fixed order. The result has x's
 /// type and shape, n in place of k; with `gate` it has n / 2, as GemmEpilogue::gate says. What no
@@ -36,7 +36,7 @@ struct GroupedScales {
 /// as Gemm's, or with scales of rows and `fast_sums` by gemm.cu; the bias is (groups, n) of
 /// float16, bfloat16 or float32. Other devices take bfloat16 as Gemm does.
 ///
-/// gemm.cu computes it on compute capability 9.0, mma_gemm.cu on others from 8.0 on, and
+/// gemm.cu computes it on compute capability 9.0, mma_gemm.cu on devices from 8.0 on, and
 /// fma_gemm.cu in float32: the tiles of a group end where its rows end, and groups without rows
 /// cost nothing, weights included. mma_gemm.cu and fma_gemm.cu store a gated product as float32,
 /// and the gate follows. The tile depends on the mean of rows that a group has.
@@ -46,7 +46,7 @@ struct GroupedGemm {
   std::optional<GroupedScales> scales{};
   std::optional<Array> bias{};
   std::optional<ScalarType> type{};  ///< of float8: float16, bfloat16 (if empty) or float32
-  /// Those with which has_short_epilogue() is true, see GemmEpilogue.
+  /// Functions with which has_short_epilogue() is true, see GemmEpilogue.
   std::optional<ActivationCall> activation{}, gate{};
   std::optional<GemmTile> tile{};
   std::optional<MmaTile> mma_tile{};

@@ -12,18 +12,18 @@ namespace kernwright::kernels {
 
 inline constexpr std::size_t kMostGroupedShared = 232448;
 
-/// `array` in two dimensions: those in front of the last become one.
+/// `array` in two dimensions: all in front of the last become one.
 Array as_grouped_rows(const Array& array, const Stream& on);
 /// Bytes of the groups' table in shared memory.
 std::size_t table_bytes(std::int64_t groups);
 /// Rows of scales that a box of promoted_gemm.cu has more than its tile: a box begins on 16 bytes.
 inline constexpr int kGroupedSkews = 4;
-/// Those of promoted_gemm.cu's scales beside those of GemmTile::shared_bytes(): places of stages
-/// begin at multiples of 128 bytes.
+/// The bytes of promoted_gemm.cu's scales beside GemmTile::shared_bytes(): places of stages begin
+/// at multiples of 128 bytes.
 std::size_t skew_bytes(const GemmTile& tile);
 int multiprocessors_of(const Array& array);
 
-/// Throws InvalidArgument and ArgumentError unless the numbers are those of `count` groups of x.
+/// Throws InvalidArgument and ArgumentError unless there are numbers of `count` groups of x.
 void require_groups(const RowGroups& groups, std::int64_t count, const Array& x);
 void require_grouped_type(const Array& array, const char* name);
 void require_grouped_device(const Array& array);

@@ -7,7 +7,7 @@
 
 namespace kernwright::kernels {
 
-/// Whether the scales, if any, are those of blocks.
+/// Whether there are scales, of blocks.
 bool has_block_scales(const GroupedGemm& gemm);
 /// Whether it is one for promoted_gemm.cu. Scales of blocks need sums of each stage.
 bool promotes_grouped(const GroupedGemm& gemm);
@@ -20,8 +20,8 @@ struct GroupedOperands {
   std::optional<GemmBlockScales> blocks{};  ///< of promoted_gemm.cu; b's are (groups, n, k) / 128
   std::optional<Array> rows{}, columns{};   ///< one, or (rows,); (groups, n)
 };
-/// Without `wgmma` float8 becomes bfloat16, a superset of its numbers; those in blocks are
-/// multiplied by their scales and rounded.
+/// Without `wgmma` float8 becomes bfloat16, which holds all numbers of float8; numbers in blocks
+/// are multiplied by the scales and rounded.
 GroupedOperands grouped_operands(const GroupedGemm& gemm, bool wgmma, const Stream& on);
 
 }  // namespace kernwright::kernels

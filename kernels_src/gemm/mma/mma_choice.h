@@ -36,11 +36,11 @@ std::span<const MmaTile> mma_tiles() noexcept;
 void require_mma_tile(const MmaTile& tile);
 
 /// The cheapest of the tiles and splits by a model of one multiprocessor: whole rounds of tiles,
-/// each at the rate of its warps' reads of shared memory. `steps`: of 64 bytes of the inner
+/// each at the rate at which warps read shared memory. `steps`: of 64 bytes of the inner
 /// dimension; `shared`: bytes of a multiprocessor; may_split: a second kernel can sum.
 MmaChoice choose_mma(const GemmSize& size, std::int64_t steps, std::size_t shared,
                      bool may_split) noexcept;
-/// The same for a tile that is given.
+/// The splits for a given tile.
 MmaChoice choose_mma(const GemmSize& size, std::int64_t steps, const MmaTile& tile,
                      bool may_split) noexcept;
 
