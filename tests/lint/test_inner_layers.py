@@ -142,3 +142,18 @@ def test_the_lint_finds_an_include_of_the_surface():
     text = '#include "sim/trace.h"\n'
     assert list(upward_includes("runtime/sim", "exec/x.h", text)) == ["exec/x.h -> trace.h"]
     assert not list(upward_includes("runtime/sim", "observe/x.h", text))
+
+
+FIRST = re.compile(r"^Layer (\d+) of kernels_src\. Read first: (.*?)\.$", re.MULTILINE | re.DOTALL)
+
+
+def test_each_folder_of_kernels_says_its_layer_and_three_files(root):
+    kernels = root / "kernels_src"
+    for number, folder in enumerate(LAYERS["kernels_src"], 1):
+        found = FIRST.findall((kernels / folder / "README.md").read_text())
+        assert [int(given) for given, _ in found] == [number], f"{folder}: layer {number}"
+        names = re.findall(r"`([^`]+)`", found[0][1])
+        assert len(names) == 3, folder
+        for name in names:
+            exists = (kernels / folder / name).is_file() or (kernels / name).is_file()
+            assert exists, f"{folder}/README.md names {name}, which is gone"
