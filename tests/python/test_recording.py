@@ -191,11 +191,13 @@ def test_a_list_that_contains_itself_is_told():
 def python_calls(statement, names):
     """How many functions of Python a statement calls."""
     code, calls = compile(statement, "<statement>", "eval"), []
+    gc.disable()  # it calls functions that other packages have given it
     sys.setprofile(lambda frame, event, arg: calls.append(event == "call"))
     try:
         eval(code, names)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return sum(calls)
 
 
