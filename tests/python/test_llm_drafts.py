@@ -374,6 +374,7 @@ def test_wrong_drafts_are_named(draft, error, message):
     ({"longest": 65}, InvalidArgument, "longest of a draft is from 1 to 64, got 65"),
     ({"shortest": 4, "longest": 3}, InvalidArgument, "4 tokens, and the longest 3"),
     ({"tokens": 2.0}, ArgumentError, "tokens of a draft is an int"),
+    ({"kind": "mtp", "model": "x"}, ArgumentError, "the layer of the model itself"),
     ({"always": 1}, ArgumentError, "always is True or False"),
 ])  # fmt: skip
 def test_wrong_numbers_of_a_draft_are_named(options, error, message):
