@@ -3,6 +3,7 @@
 import json
 import pathlib
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from kernwright import llm
 from kernwright.cli import main
 from kernwright.errors import ArgumentError, InvalidArgument, OutOfMemory
 from kernwright.llm._caches import CacheFormat
-from kernwright.llm._draft_model import DraftModel
+from kernwright.llm._draft_model import DraftModel, require_draft
 from kernwright.llm._sampling import Sampling
 from kernwright.llm._size import EngineSize, token_bytes
 
@@ -290,6 +291,12 @@ def test_a_draft_model_that_does_not_fit_is_refused_with_both_names(tmp_path, tr
         llm.Draft("model")
     with pytest.raises(InvalidArgument, match="leave draft or deterministic out"):
         llm.Engine(model, draft=llm.Draft(model=model), deterministic=True)
+
+
+def test_a_draft_model_of_another_device_is_refused(trained):
+    other = types.SimpleNamespace(device="sim:1", config=types.SimpleNamespace(source="other"))
+    with pytest.raises(llm.ModelError, match=r"other is on sim:1, and .*: load both on one device"):
+        require_draft(other, trained)
 
 
 def test_a_draft_model_with_more_rows_of_logits_and_the_same_tokenizer_fits(trained):
