@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "base/scalar_type.h"
 #include "kernels_src/copy/copy.h"
 
@@ -85,13 +86,13 @@ int pack_width(ScalarType type, std::initializer_list<std::uint64_t> bits) {
 PackGrid pack_grid(std::int64_t packs, int width, const Stream& stream, LaunchChoice choice,
                    int many) {
   PackGrid grid;
-  const std::int64_t blocks = (packs + kPackThreads - 1) / kPackThreads;
+  const std::int64_t blocks = ceil_div(packs, kPackThreads);
   // Narrower packs, of unaligned arrays, count as packs of larger elements.
   const std::size_t element = kAccessBytes / static_cast<std::size_t>(width);
   grid.packs_each =
       choose(choice, stream.device(), packs * width, element, blocks > kManyPackBlocks ? many : 1);
   grid.wide = packs > (std::int64_t{1} << 30) / width;
-  const std::int64_t needed = (blocks + grid.packs_each - 1) / grid.packs_each;
+  const std::int64_t needed = ceil_div(blocks, grid.packs_each);
   grid.config.grid = {static_cast<std::uint32_t>(needed)};
   grid.config.block = {static_cast<std::uint32_t>(kPackThreads)};
   grid.config.stream = stream;

@@ -32,7 +32,7 @@ std::int64_t whole_warps(std::int64_t packs, std::int64_t items) {
   return ceil_div(ceil_div(packs, items), 32) * 32;
 }
 
-int multiprocessors_of(const Device& device) {
+int multiprocessor_count(const Device& device) {
   return device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
@@ -102,7 +102,7 @@ RowTile tile_rows_by_warps(const Device& device, RowExtent extent, int pack, int
   const RowTile tile = tile_rows(extent.n, pack, values);
   if (tile.width <= 32) return tile;
   const std::int64_t packs = extent.n / pack, most = std::max(1, 2 * values / pack);
-  const bool many = planned_rows(extent.rows) > 2 * multiprocessors_of(device);
+  const bool many = planned_rows(extent.rows) > 2 * multiprocessor_count(device);
   std::int64_t items = std::max(1, values / pack);
   while (items < most && packs > (many ? kManyRowsThreads : kFewRowsThreads) * items) ++items;
   const std::int64_t width = std::max<std::int64_t>(128, whole_warps(packs, items));
@@ -127,10 +127,10 @@ std::optional<RowCluster> cluster_rows(const Device& device, RowExtent extent, i
   // A multiprocessor has room for one larger block: that gains where rows are read from memory
   // twice without it, and not from L2.
   const std::int64_t rows = planned_rows(extent.rows);
-  const bool many = rows > 2 * multiprocessors_of(device);
+  const bool many = rows > 2 * multiprocessor_count(device);
   const std::int64_t threads = many && !fits(kFewRowsThreads) ? kMostThreads : kFewRowsThreads;
   const std::int64_t blocks = rows * plan.blocks;
-  const bool fills = 2 * blocks >= multiprocessors_of(device) && blocks <= kMostBlocks;
+  const bool fills = 2 * blocks >= multiprocessor_count(device) && blocks <= kMostBlocks;
   if (device.compute_capability().major < 9 || packs < kLeastClusterPacks || !fits(threads) ||
       !fills)
     return std::nullopt;
@@ -152,7 +152,7 @@ RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int value
   const auto chunks = [&] {
     return ceil_div(extent.n, std::int64_t{kChunkThreads} * plan.items * pack);
   };
-  const std::int64_t wanted = 2 * multiprocessors_of(device);
+  const std::int64_t wanted = 2 * multiprocessor_count(device);
   const std::int64_t rows = planned_rows(extent.rows);
   while (plan.items > 1 && plan.items * pack > 4 && rows * chunks() < wanted) plan.items /= 2;
   plan.chunks = chunks();
@@ -165,7 +165,7 @@ RowChunks chunk_rows(const Device& device, RowExtent extent, int pack, int value
 }
 
 bool are_few_and_long(const Device& device, RowExtent extent) {
-  return extent.n > kLongRow && planned_rows(extent.rows) < multiprocessors_of(device) / 2;
+  return extent.n > kLongRow && planned_rows(extent.rows) < multiprocessor_count(device) / 2;
 }
 
 std::vector<int> axis_last(int ndim, int axis) {

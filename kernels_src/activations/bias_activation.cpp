@@ -1,6 +1,7 @@
 // Bias and activation in one pass; the gradient of the bias in two steps of a fixed order.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/activations/activations.h"
 #include "kernels_src/activations/bias_activation.cu.h"
 #include "kernels_src/family.h"
@@ -75,7 +76,7 @@ int bias_width(const Array& x, std::initializer_list<const Array*> all) {
 }
 
 std::uint32_t bias_blocks(std::int64_t count, std::int64_t each) {
-  return static_cast<std::uint32_t>((count + each - 1) / each);
+  return static_cast<std::uint32_t>(ceil_div(count, each));
 }
 
 }  // namespace
@@ -89,10 +90,10 @@ Array bias_activate(const ActivationCall& call, const Array& x, const Array& bia
   const Array from = contiguous(x, on), shift = contiguous(bias, on);
   const int width = bias_width(x, {&from, &shift, &result});
   const std::int64_t cols = x.shape().back(), rows = x.size() / cols;
-  const std::int64_t row_packs = (cols + width - 1) / width;
+  const std::int64_t row_packs = ceil_div(cols, width);
   PackGrid grid = pack_grid(rows * row_packs, width, on, LaunchChoice::activation_packs, 1);
   while (grid.packs_each > rows) grid.packs_each /= 2;
-  const std::int64_t groups = (rows + grid.packs_each - 1) / grid.packs_each;
+  const std::int64_t groups = ceil_div(rows, grid.packs_each);
   grid.config.grid = {bias_blocks(groups * row_packs, kBiasThreads)};
   const Kernel& kernel = bias_forward_kernel(call.kind, x.type(), width, grid).on(x.device());
   dispatch_index(grid.wide, [&](auto zero) {
@@ -121,7 +122,7 @@ BiasGradients bias_activate_backward(const ActivationCall& call, const Array& dy
   const bool wide = x.size() > (std::int64_t{1} << 30);
   const std::int64_t tiles = bias_blocks(cols, kBiasLanes * width);
   const std::int64_t wanted = std::max<std::int64_t>(1, kBiasBlocks / tiles);
-  const std::int64_t block_rows = std::max(kLeastBiasRows, (rows + wanted - 1) / wanted);
+  const std::int64_t block_rows = std::max(kLeastBiasRows, ceil_div(rows, wanted));
   const std::uint32_t splits = bias_blocks(rows, block_rows);
   const ScalarType real_type =
       x.type() == ScalarType::float64 ? ScalarType::float64 : ScalarType::float32;

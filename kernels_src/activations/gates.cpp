@@ -1,6 +1,7 @@
 // Gated units over rows: gate_halves of one array are views of it, never copies.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/activations/activations.h"
 #include "kernels_src/activations/gates.cu.h"
 #include "kernels_src/family.h"
@@ -59,8 +60,7 @@ std::uint64_t gate_stride_bits(const GateRows& rows, ScalarType type) {
 }
 
 PackGrid gate_grid(const GateRows& rows, int width, const Stream& on) {
-  return pack_grid(rows.rows * ((rows.cols + width - 1) / width), width, on,
-                   LaunchChoice::gate_packs, 1);
+  return pack_grid(rows.rows * ceil_div(rows.cols, width), width, on, LaunchChoice::gate_packs, 1);
 }
 
 }  // namespace

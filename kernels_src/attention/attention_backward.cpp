@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "jit/kernels_ahead.h"
 #include "kernels_src/attention/attention_backward.cu.h"
 #include "kernels_src/attention/gradient_call.h"
@@ -107,9 +108,8 @@ Array launch_gradient_rows(PreparedGradient& made, const Stream& on) {
   const auto key = InstanceKey().add(1, 1).add(0, 40).type(forward.q.type());
   const LazyKernel& kernel = gradient_family().instance(
       key, [&] { return format("gradient_rows<{}>", device_type(forward.q.type())); });
-  launch(kernel.on(forward.q.device()),
-         gradient_config((rows + kGradientWarps - 1) / kGradientWarps, 0, on), forward.call,
-         made.call);
+  launch(kernel.on(forward.q.device()), gradient_config(ceil_div(rows, kGradientWarps), 0, on),
+         forward.call, made.call);
   return delta;
 }
 

@@ -1,6 +1,7 @@
 // Plans how new tokens are written to caches.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/attention/cache_append.cu.h"
 #include "kernels_src/attention/token_cache.h"
 #include "kernels_src/family.h"
@@ -74,7 +75,7 @@ void launch_append(PlannedAppend& planned, ScalarType from, ScalarType to, Devic
   const std::int64_t packs = std::max(call.side[0].packs, call.side[1].packs);
   const std::int64_t items = std::int64_t{call.batches} * call.tokens * call.heads * packs;
   const LaunchConfig config{
-      .grid = {static_cast<std::uint32_t>((items + kAppendThreads - 1) / kAppendThreads), 2},
+      .grid = {static_cast<std::uint32_t>(ceil_div(items, kAppendThreads)), 2},
       .block = {static_cast<std::uint32_t>(kAppendThreads)},
       .stream = on};
   launch(kernel.on(device), config, call);

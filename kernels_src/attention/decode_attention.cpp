@@ -1,6 +1,7 @@
 // Plans decode attention: stages of the warps' rings, blocks with a shared context.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/attention/attention_call.h"
 #include "kernels_src/attention/decode_attention.cu.h"
@@ -193,7 +194,7 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
     // In steps that a multiprocessor works through; a block's beginning and end cost about one,
     // putting parts together two and more for many of them.
     const std::int64_t waves = (blocks * splits + processors - 1) / processors;
-    const std::int64_t each = (steps + splits - 1) / splits;
+    const std::int64_t each = ceil_div(steps, splits);
     double cost = static_cast<double>(waves * each + 1);
     if (!alone && blocks * splits < 2 * processors) cost *= 1.1;  // one of two hides less
     if (splits > 1) cost += 2.0 + static_cast<double>(splits) / (alone ? 16 : 32);
@@ -232,7 +233,7 @@ void launch_combine(const PreparedAttention& made, const LazyKernel* kernel, Ker
   if (kernel == nullptr) return;
   const AttentionCall& call = made.call;
   const std::int64_t rows = std::int64_t{call.batches} * call.heads * call.queries;
-  const std::int64_t blocks = (rows + kCombineWarps - 1) / kCombineWarps;
+  const std::int64_t blocks = ceil_div(rows, kCombineWarps);
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                             .block = {32 * kCombineWarps},
                             .stream = on,
@@ -244,7 +245,7 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   Device& device = made.q.device();
   AttentionCall& call = made.call;
   const std::int64_t rows = made.most_queries * (call.heads / call.kv_heads);
-  call.row_tiles = static_cast<std::int32_t>((rows + kDecodeRows - 1) / kDecodeRows);
+  call.row_tiles = static_cast<std::int32_t>(ceil_div(rows, kDecodeRows));
   const std::int64_t each = std::int64_t{call.kv_heads} * call.row_tiles;
   const std::int64_t blocks = call.batches * each;
   const std::int64_t planned = planned_sequences(call.batches) * each;
@@ -266,7 +267,7 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   DecodePlan plan = plan_decode(call, steps);
   DecodeBlock used = block;  // with the stages that a share fills
   used.stages =
-      static_cast<int>(std::clamp<std::int64_t>((steps + splits - 1) / splits, 1, block.stages));
+      static_cast<int>(std::clamp<std::int64_t>(ceil_div(steps, splits), 1, block.stages));
   plan.received = static_cast<std::int32_t>(decode_bytes(made, used));
   const std::int64_t bytes = plan.received + (block.cluster ? received_bytes(made, splits) : 0);
   std::optional<Array> words;

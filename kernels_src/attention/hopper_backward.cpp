@@ -58,8 +58,8 @@ struct BackwardShape {
   bool is_wide() const { return blocks == 2; }
   int block_keys() const { return keys / blocks; }
   /// Columns of 64 elements.
-  int columns() const { return (dim + 63) / 64 + (value_dim + 63) / 64; }
-  std::int64_t sums() const { return std::int64_t{(dim + 63) / 64} * queries * 64; }
+  int columns() const { return ceil_div(dim, 64) + ceil_div(value_dim, 64); }
+  std::int64_t sums() const { return std::int64_t{ceil_div(dim, 64)} * queries * 64; }
   /// Lanes for a row of values, eight elements each.
   int row_lanes() const { return value_dim <= 64 ? 8 : value_dim <= 128 ? 16 : 32; }
   int shared_bytes() const {
@@ -75,8 +75,8 @@ struct BackwardShape {
  private:
   /// Heads above 128: what stages and two sets of weights leave is for slots.
   void widen() {
-    dim = (dim + 63) / 64 * 64;
-    value_dim = (value_dim + 63) / 64 * 64;
+    dim = ceil_div(dim, 64) * 64;
+    value_dim = ceil_div(value_dim, 64) * 64;
     blocks = 2;
     if (columns() < 6) stages = 3;
     const int left = kHopperSharedBytes / kWideBlock - columns() * (1 + stages);

@@ -132,8 +132,8 @@ int hopper_shared_bytes(const PreparedAttention& made, const HopperAttentionTile
                         const HopperAttentionRoom& room) {
   const int dim = made.dim_class, value_dim = made.value_class, slots = tile.groups * room.places;
   const bool bytes = scalar_size(made.q.type()) == 1;
-  const int columns = bytes ? (dim + 127) / 128 : (dim + 63) / 64;
-  const int result_columns = (value_dim + 63) / 64;
+  const int columns = bytes ? ceil_div(dim, 128) : ceil_div(dim, 64);
+  const int result_columns = ceil_div(value_dim, 64);
   const int rows = std::max(columns, result_columns) * slots * static_cast<int>(kHopperGroupRows);
   const int barriers = 2 * (slots + tile.stages + room.value_stages + kNumberedParts + 1);
   const int values = bytes ? value_dim : result_columns * 128;  // of a key

@@ -2,6 +2,7 @@
 #include "kernels_src/copy/copy_lines.h"
 
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/copy/copy_lines.cu.h"
 #include "kernels_src/family.h"
@@ -51,7 +52,7 @@ std::optional<LineCopy> line_copy(const WalkPlan<2>& plan, int log2_unit) {
                   .bytes = static_cast<std::int32_t>(bytes),
                   .log2_lanes = log2_lanes,
                   .parts = static_cast<std::uint32_t>(parts),
-                  .units = static_cast<std::uint32_t>((units + parts - 1) / parts),
+                  .units = static_cast<std::uint32_t>(ceil_div(units, parts)),
                   .count = static_cast<std::uint32_t>(parts * lines.extent)};
 }
 
@@ -63,7 +64,7 @@ void queue_line_copies(Device& device, std::span<const LineCopy> copies, int log
   std::array<LineCopy, 2> both{};
   std::ranges::copy(copies, both.begin());
   const std::int64_t most = std::max(threads(both[0]), threads(both[1]));
-  const std::int64_t blocks = (most + kLineThreads - 1) / kLineThreads;
+  const std::int64_t blocks = ceil_div(most, kLineThreads);
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(copies.size())},
       .block = {static_cast<std::uint32_t>(kLineThreads)},

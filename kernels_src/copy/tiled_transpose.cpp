@@ -2,6 +2,7 @@
 #include "kernels_src/copy/tiled_transpose.h"
 
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/copy/tiled_transpose.cu.h"
 #include "kernels_src/family.h"
@@ -82,8 +83,8 @@ TiledView make_tiled_view(const WalkPlan<2>& plan, std::size_t line, std::int64_
   view.to_y = y.stride[kTo];
   view.from_x = x.stride[kFrom];
   view.from_y = y.stride[kFrom];
-  view.x_tiles = static_cast<std::uint32_t>((x.extent + tile - 1) / tile);
-  view.y_tiles = static_cast<std::uint32_t>((y.extent + tile - 1) / tile);
+  view.x_tiles = static_cast<std::uint32_t>(ceil_div(x.extent, tile));
+  view.y_tiles = static_cast<std::uint32_t>(ceil_div(y.extent, tile));
   for (std::size_t d = 1; d < plan.dims.size(); ++d) {
     if (d == line) continue;
     view.extent[view.ndim] = plan.dims[d].extent;
@@ -102,7 +103,7 @@ std::optional<std::uint32_t> transpose_tile_count(const WalkPlan<2>& plan, std::
   for (std::size_t d = 0; d < plan.dims.size(); ++d) {
     const bool tiled = d == 0 || d == line;
     const std::int64_t extent = plan.dims[d].extent;
-    if (__builtin_mul_overflow(blocks, tiled ? (extent + tile - 1) / tile : extent, &blocks) ||
+    if (__builtin_mul_overflow(blocks, tiled ? ceil_div(extent, tile) : extent, &blocks) ||
         blocks > kMost) {
       return std::nullopt;
     }

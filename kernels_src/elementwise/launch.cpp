@@ -1,5 +1,6 @@
 // Chooses the kernel's instance (packs, width of the index, contiguous or strided) and launches it.
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/elementwise/call.h"
 #include "kernels_src/elementwise/elementwise.cu.h"
@@ -176,7 +177,7 @@ void launch_flat(const ElementwiseCall& call, const Array& result, Variant varia
   const std::int64_t single = (count >> std::countr_zero(unsigned(pack))) + (count & (pack - 1));
   const std::int64_t blocks = variant.packs == 1
                                   ? (single + threads - 1) >> std::countr_zero(threads)
-                                  : (count + per_block - 1) / per_block;
+                                  : ceil_div(count, per_block);
   variant.wide = count > kNarrowLimit - per_block;
   Arguments(call, result.address())
       .launch(kernel_for(call, result, variant), {blocks, threads}, variant.wide, count, nullptr,

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/embedding/embedding.cu.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
@@ -74,7 +75,7 @@ Array embedding(const Array& ids, const Array& table, double scale, bool check,
   const auto packs = static_cast<std::uint64_t>(std::max<std::int64_t>(1, cols / width));
   const int lanes = static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(packs), 128));
   const std::int64_t rows_each = kEmbedThreads / lanes;
-  const std::int64_t blocks = (count + rows_each - 1) / rows_each;
+  const std::int64_t blocks = ceil_div(count, rows_each);
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                             .block = {static_cast<std::uint32_t>(kEmbedThreads)},
                             .stream = on,

@@ -1,6 +1,7 @@
 // Sorts the places of an embedding by their rows, then adds up.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/embedding/embedding.h"
 #include "kernels_src/embedding/embedding_gradient.cu.h"
 #include "kernels_src/family.h"
@@ -46,7 +47,7 @@ const LazyKernel& rows_kernel(ScalarType type, int width) {
 
 LaunchConfig sort_blocks(std::int64_t count, std::int64_t each, std::int64_t threads,
                          const Stream& on) {
-  return {.grid = {static_cast<std::uint32_t>((count + each - 1) / each)},
+  return {.grid = {static_cast<std::uint32_t>(ceil_div(count, each))},
           .block = {static_cast<std::uint32_t>(threads)},
           .stream = on};
 }
@@ -64,7 +65,7 @@ SortedPlaces sort_places(const Array& ids, std::int64_t vocabulary, std::int64_t
     return Array::empty(device, {n}, ScalarType::uint32, on);
   };
   SortedPlaces from{words(count), words(count)}, to{words(count), words(count)};
-  const std::int64_t blocks = (count + kSortTile - 1) / kSortTile;
+  const std::int64_t blocks = ceil_div(count, kSortTile);
   const Array counts = words(kSortDigits * blocks);
   launch(keys_kernel(ids.type()).on(device), sort_blocks(count, kSortThreads, kSortThreads, on),
          ids.address(), from.keys.address(), from.places.address(), count, vocabulary, padding);
@@ -128,7 +129,7 @@ Array embedding_backward(const Array& dy, const Array& ids, std::int64_t vocabul
                              static_cast<std::uint64_t>(cols) * scalar_size(dy.type())});
   const std::int64_t tile = kSumLanes * width;
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(ids.size()),
-                                     static_cast<std::uint32_t>((cols + tile - 1) / tile)},
+                                     static_cast<std::uint32_t>(ceil_div(cols, tile))},
                             .block = {static_cast<std::uint32_t>(kSortThreads)},
                             .stream = on};
   dispatch_compute(dy.type(), [&](auto zero) {

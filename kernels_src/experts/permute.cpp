@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/elementwise/elementwise.h"
@@ -57,8 +58,7 @@ const LazyKernel& gather_sums_kernel(ScalarType type, int width) {
 /// A block for each token, more along the columns.
 LaunchConfig token_grid(const Device& device, std::int64_t tokens, std::int64_t packs,
                         const Stream& on) {
-  const std::int64_t parts =
-      std::clamp<std::int64_t>((packs + kPermuteThreads - 1) / kPermuteThreads, 1, 1024);
+  const std::int64_t parts = std::clamp<std::int64_t>(ceil_div(packs, kPermuteThreads), 1, 1024);
   return {.grid = {static_cast<std::uint32_t>(tokens), static_cast<std::uint32_t>(parts)},
           .block = {kPermuteThreads},
           .stream = on,
@@ -83,12 +83,12 @@ void require_pairs(const Array& pairs, const char* name, std::int64_t tokens) {
 /// counts of all.
 std::pair<std::int64_t, std::int64_t> block_shares(std::int64_t count) {
   const auto whole = [](std::int64_t pairs) {
-    return (pairs + kPermuteThreads - 1) / kPermuteThreads * kPermuteThreads;
+    return ceil_div(pairs, kPermuteThreads) * kPermuteThreads;
   };
   if (count <= kBlockPairs) return {whole(count), 1};
-  const std::int64_t share = (count + kMostPairBlocks - 1) / kMostPairBlocks;
+  const std::int64_t share = ceil_div(count, kMostPairBlocks);
   const std::int64_t each = std::max(kBlockPairs, whole(share));
-  return {each, (count + each - 1) / each};
+  return {each, ceil_div(count, each)};
 }
 
 /// Offsets, positions and sources.

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/experts/route.cu.h"
@@ -99,7 +100,7 @@ Routes route(const Array& logits, const RouteOptions& options, const Stream& str
                            options.sigmoid,
                            options.renormalize};
   const auto lanes = static_cast<unsigned>((experts + 31) / 32);
-  const std::int64_t blocks = (tokens + kRouteWarps - 1) / kRouteWarps;
+  const std::int64_t blocks = ceil_div(tokens, kRouteWarps);
   const LaunchConfig config{.grid = {static_cast<std::uint32_t>(blocks)},
                             .block = {kRouteWarps * 32},
                             .stream = on,

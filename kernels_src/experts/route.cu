@@ -6,7 +6,6 @@
 using namespace kernwright;
 
 constexpr int kWarps = 4;
-constexpr int kMostChosen = 32;  // a lane keeps one
 constexpr float kInfinity = 1.0f / 0.0f;
 
 struct Routing {

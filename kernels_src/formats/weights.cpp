@@ -1,4 +1,5 @@
 // Matrices of weights with scales beside them.
+#include "base/math.h"
 #include "kernels_src/family.h"
 #include "kernels_src/formats/checks.h"
 #include "kernels_src/formats/formats.h"
@@ -27,7 +28,7 @@ struct Tiles {
   std::uint32_t tile_rows, tile_columns;
   Shape scales;
 
-  std::uint64_t down() const { return (rows + tile_rows - 1) / tile_rows; }
+  std::uint64_t down() const { return ceil_div(rows, tile_rows); }
 };
 
 Tiles split_tiles(const Array& array, std::array<std::int64_t, 2> tile) {

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/operands.h"
 
 namespace kernwright::kernels {
@@ -68,7 +69,7 @@ void require_scales(const Gemm& gemm) {
     require_scale(*then.column_scales, "scales of columns", gemm.b, {columns});
     return;
   }
-  const auto blocks = [](std::int64_t extent) { return (extent + kGemmBlock - 1) / kGemmBlock; };
+  const auto blocks = [](std::int64_t extent) { return ceil_div(extent, kGemmBlock); };
   if (!is_float8(gemm.a.type())) {
     throw ArgumentError(format("scales of blocks are of float8, not of {}", gemm.a.identify()));
   }

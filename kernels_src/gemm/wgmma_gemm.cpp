@@ -1,6 +1,7 @@
 // Launches of gemm.cu and promoted_gemm.cu.
 #include "kernels_src/gemm/wgmma_gemm.h"
 
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm_kernels.h"
@@ -53,7 +54,7 @@ OperandBoxes operand_boxes(std::int64_t lines, int box_lines, bool crossed,
 GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, bool gated,
                          std::int64_t stage, const GemmEdges& edges) {
   const auto parts = [](std::int64_t a, std::int64_t b) {
-    return static_cast<std::int32_t>((a + b - 1) / b);
+    return static_cast<std::int32_t>(ceil_div(a, b));
   };
   GemmProblem gemm{};
   gemm.rows = static_cast<std::int32_t>(layout.rows);
@@ -96,8 +97,8 @@ bool begins_early(const GemmLayout& layout, const GemmTile& tile, std::int64_t e
 /// Takes as many blocks as have a part of `steps` each.
 void leave_empty_parts(GemmTile& tile, std::int64_t steps) {
   if (!tile.gathers) return;
-  const std::int64_t part_steps = (steps + tile.cluster - 1) / tile.cluster;
-  tile.cluster = static_cast<int>((steps + part_steps - 1) / part_steps);
+  const std::int64_t part_steps = ceil_div(steps, tile.cluster);
+  tile.cluster = static_cast<int>(ceil_div(steps, part_steps));
   tile.gathers = tile.cluster > 1;
 }
 
@@ -246,7 +247,7 @@ struct FastGemm {
     const GemmSize all = size(result);
     GemmChoice made = choice(all);
     const std::int64_t stage = stage_elements(a.array);
-    leave_empty_parts(made.tile, (layout.inner + stage - 1) / stage);
+    leave_empty_parts(made.tile, ceil_div(layout.inner, stage));
     const GemmProblem problem =
         make_problem(layout, made, epilogue.gate.has_value(), stage, gemm_edges(all, made));
     run_product(result, epilogue, has_short_epilogue(epilogue),

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "jit/kernels_ahead.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/gemm/gemm_maps.h"
@@ -248,7 +249,7 @@ bool applies_gate(const SkinnyShape& shape, const SkinnyPlan& plan) {
 // ---- launches
 
 std::uint32_t skinny_blocks(std::int64_t count, std::int64_t each) {
-  return static_cast<std::uint32_t>((count + each - 1) / each);
+  return static_cast<std::uint32_t>(ceil_div(count, each));
 }
 
 /// Blocks to share out n and m, and the bytes of the kernel's unit of distances.

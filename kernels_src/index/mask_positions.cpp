@@ -2,6 +2,7 @@
 #include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
@@ -57,7 +58,7 @@ Array true_positions(const Array& given, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(device);
   const Array mask = given.is_contiguous() ? given : copy(given, stream);
   const std::int64_t size = mask.size();
-  const std::int64_t tiles = (size + kMaskTile - 1) / kMaskTile;
+  const std::int64_t tiles = ceil_div(size, kMaskTile);
   const Array counts = Array::empty(device, {tiles}, ScalarType::int64, stream);
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>(tiles)}, .block = {kMaskThreads}, .stream = on};

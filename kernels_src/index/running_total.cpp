@@ -1,6 +1,7 @@
 // Tiles, then the totals of the tiles, and so on.
 #include "kernels_src/index/running_total.h"
 
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/index/running_total.cu.h"
@@ -25,7 +26,7 @@ const LazyKernel& total_kernel(bool bases) {
 Array running_total(const Array& counts, const Stream& stream) {
   Device& device = counts.device();
   const std::int64_t count = counts.size();
-  const std::int64_t tiles = (count + kTotalTile - 1) / kTotalTile;
+  const std::int64_t tiles = ceil_div(count, kTotalTile);
   Array sums = Array::empty(device, {tiles}, ScalarType::int64, stream);
   const LaunchConfig config{
       .grid = {static_cast<std::uint32_t>(tiles)}, .block = {kTotalThreads}, .stream = stream};

@@ -1,6 +1,7 @@
 // Plans the steps of each decomposition.
 #include "kernels_src/linalg/decompose.h"
 
+#include "base/math.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/linalg/batches.h"
 #include "kernels_src/linalg/hermitian.cu.h"
@@ -34,7 +35,7 @@ const Family& schur_family() {
 
 constexpr int kColumnWarps = 4;  // of a block, each with a column of its own
 
-std::int64_t column_tiles(int columns) { return (columns + kColumnWarps - 1) / kColumnWarps; }
+std::int64_t column_tiles(int columns) { return ceil_div(columns, kColumnWarps); }
 
 /// Column-major matrices with the reflections of Q below their diagonals.
 struct Reflected {

@@ -1,6 +1,7 @@
 // Chooses how a row of logits is held on the chip.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/family.h"
@@ -51,7 +52,7 @@ std::optional<LogitsPlan> plan_streamed(const Device& device, std::int64_t rows,
   const std::int64_t most = kStreamedPacks + kMostSlots;
   const int threads =
       packs <= kStreamedThreads / 2 * most ? kStreamedThreads / 2 : kStreamedThreads;
-  const std::int64_t each = (packs + threads - 1) / threads;
+  const std::int64_t each = ceil_div(packs, threads);
   const std::int64_t slots = std::max<std::int64_t>(1, each - kStreamedPacks);
   const std::int64_t room = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   if (slots > kMostSlots || slots * threads * kPackBytes + kReservedShared > room)

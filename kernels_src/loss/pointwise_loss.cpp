@@ -1,6 +1,7 @@
 // Sums of losses in two steps: one partial sum for each block, then their total.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/family.h"
 #include "kernels_src/loss/loss.h"
@@ -123,7 +124,7 @@ Loss pointwise_loss(const Array& x, const Array& target, const PointwiseOptions&
   const int width = pack_width(x.type(), {from.address(), wanted.address(), dx, above_each,
                                           each ? made.value.address() : 0});
   const std::int64_t packs = (x.size() + width - 1) / width;
-  const auto blocks = std::min((packs + kLossThreads - 1) / kLossThreads, kMostLossBlocks);
+  const auto blocks = std::min(ceil_div(packs, kLossThreads), kMostLossBlocks);
   const Array partial = Array::empty(device, {sum ? blocks : 0}, real, on);
   if (blocks > 0) {
     const bool wide = x.size() > (std::int64_t{1} << 30);

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/launch_choices.h"
@@ -176,7 +177,7 @@ bool plan_staged_gradient(NormGradientJob& job, int pack) {
   if (kept > 2 && plan_flowing_gradient(job, pack)) return true;
   int threads = 128;
   while (packs > std::int64_t{threads} * most) threads = std::min(2 * threads, kMostStagedThreads);
-  const auto items = static_cast<std::uint64_t>((packs + threads - 1) / threads);
+  const auto items = static_cast<std::uint64_t>(ceil_div(packs, threads));
   NormGradientJob wanted = job;
   wanted.staged = 1;
   wanted.tile = {.pack = pack,

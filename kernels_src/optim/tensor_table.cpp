@@ -1,6 +1,8 @@
 // Cuts lists of tensors into tables.
 #include "kernels_src/optim/tensor_table.h"
 
+#include "base/math.h"
+
 #include <algorithm>
 
 namespace kernwright::kernels {
@@ -19,7 +21,7 @@ void for_each_table(std::span<const std::size_t> group, const std::vector<Array>
   for (const std::size_t tensor : group) {
     const auto size = static_cast<std::uint64_t>(sizes[tensor].size());
     if (size == 0) continue;
-    const std::uint64_t more = (size + kTableChunk - 1) / kTableChunk;
+    const std::uint64_t more = ceil_div(size, kTableChunk);
     if (table.count == static_cast<std::int32_t>(kTableTensors) || blocks + more > kMostTableBlocks)
       send();
     const auto slot = static_cast<std::size_t>(table.count);

@@ -1,6 +1,7 @@
 // The layout of packed weights: how large its arrays are, and what the kernels call it.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/family.h"
 #include "kernels_src/packed/packed.h"
 
@@ -32,7 +33,7 @@ PackedPart packed_unit_part(const PackedUnits& units, std::int64_t rows, std::in
 /// The parts for so many rows and columns in the format of `w`.
 std::array<PackedPart, PackedWeights::kParts> packed_parts(const PackedWeights& w, std::int64_t n,
                                                            std::int64_t k) {
-  const std::int64_t tiles = (n + 15) / 16, blocks = (k + 127) / 128, all = tiles * blocks;
+  const std::int64_t tiles = ceil_div(n, 16), blocks = ceil_div(k, 128), all = tiles * blocks;
   const std::int64_t rows = all * 16, pairs = tiles * ((blocks + 1) / 2) * 16;
   const std::int64_t groups = w.group > 0 ? rows * (128 / w.group) : 0;
   std::array<PackedPart, PackedWeights::kParts> p{};
@@ -166,7 +167,7 @@ PackedArrays packed_arrays(const PackedWeights& w) {
     made.parts[i] = w.parts[i] ? w.parts[i]->address() : 0;
   made.rows = static_cast<std::uint32_t>(w.n);
   made.k = static_cast<std::uint32_t>(w.k);
-  made.blocks = static_cast<std::uint32_t>((w.k + 127) / 128);
+  made.blocks = static_cast<std::uint32_t>(ceil_div(w.k, 128));
   made.shift = static_cast<std::uint32_t>(packed_group_shift(w) + 8);
   if (w.traits().kind != PackedKind::tiles) return made;
   made.tile_rows = static_cast<std::uint32_t>(w.tile[0]);

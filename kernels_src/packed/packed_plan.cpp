@@ -2,6 +2,7 @@
 #include "kernels_src/packed/packed_plan.h"
 
 #include "base/errors.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/packed/packed_ring_plan.h"
@@ -39,7 +40,7 @@ bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
   if (m != 1) return false;
   if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::row;
   if (!device.overlapping || !fills_packed_warps(w, m, device)) return false;
-  const std::int64_t units = packed_units(w, 1), tiles = (w.n + 15) / 16;
+  const std::int64_t units = packed_units(w, 1), tiles = ceil_div(w.n, 16);
   if (w.traits().has_byte_codes() || tiles < device.multiprocessors) return false;
   const bool few = tiles <= 2 * device.multiprocessors;
   if (w.traits().has_table) {
@@ -55,7 +56,7 @@ bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
 
 std::int64_t packed_wgmma_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
   const std::int64_t height = std::int64_t{16} * plan.warps, width = std::int64_t{8} * plan.columns;
-  return (w.n + height - 1) / height * ((m + width - 1) / width);
+  return ceil_div(w.n, height) * ceil_div(m, width);
 }
 
 /// As many splits as run at once.
@@ -170,7 +171,7 @@ bool beats_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan&
 
 SkinnyPlan plan_packed_tiles(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
                              std::int64_t multiprocessors) {
-  const std::int64_t blocks = (w.k + 127) / 128;
+  const std::int64_t blocks = ceil_div(w.k, 128);
   choose_packed(plan.columns, std::bit_ceil(static_cast<unsigned>((m + 7) / 8)));
   // Two tiles of rows share the loads of x, if enough blocks remain.
   const bool shared = (plan.columns == 2 || plan.columns == 4) && w.n >= 32 * multiprocessors;
@@ -178,9 +179,9 @@ SkinnyPlan plan_packed_tiles(const PackedWeights& w, std::int64_t m, SkinnyPlan 
   choose_packed(plan.warps, blocks >= 16 ? 8 : 4);
   const int loads = plan.columns * plan.rows == 1 ? 4 : plan.columns * plan.rows == 2 ? 2 : 1;
   choose_packed(plan.unroll, std::max(1, w.traits().has_byte_codes() ? loads / 2 : loads));
-  const std::int64_t chunks = (blocks + plan.unroll - 1) / plan.unroll;
+  const std::int64_t chunks = ceil_div(blocks, plan.unroll);
   const std::int64_t across =
-      ((w.n + 15) / 16 + plan.rows - 1) / std::max<std::int64_t>(1, plan.rows);
+      (ceil_div(w.n, 16) + plan.rows - 1) / std::max<std::int64_t>(1, plan.rows);
   choose_packed(plan.splits,
                 std::clamp<std::int64_t>(multiprocessors / std::max<std::int64_t>(1, across), 1,
                                          std::max<std::int64_t>(1, chunks / plan.warps)));
@@ -196,7 +197,7 @@ SkinnyPlan plan_packed_tiles(const PackedWeights& w, std::int64_t m, SkinnyPlan 
 std::int64_t packed_gemm_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
   const std::int64_t height = std::int64_t{16} * plan.rows * plan.warps;
   const std::int64_t width = std::int64_t{8} * plan.columns;
-  return (w.n + height - 1) / height * ((m + width - 1) / width);
+  return ceil_div(w.n, height) * ceil_div(m, width);
 }
 
 /// As StagedColumns in packed_gemm.cu.
@@ -218,7 +219,7 @@ SkinnyPlan plan_packed_gemm(const PackedWeights& w, std::int64_t m, SkinnyPlan p
   const std::int64_t blocks = packed_gemm_blocks(w, m, plan);
   choose_packed(plan.splits,
                 std::clamp<std::int64_t>(device.multiprocessors / blocks, 1,
-                                         std::max<std::int64_t>(1, (w.k + 127) / 128 / 4)));
+                                         std::max<std::int64_t>(1, ceil_div(w.k, 128) / 4)));
   const bool fits = (plan.warps == 4 || plan.warps == 8) && plan.rows <= 2 &&
                     (plan.columns == 8 || plan.columns == 16) && plan.unroll >= 2 &&
                     plan.unroll <= 4 && plan.splits <= 65535 &&
@@ -259,7 +260,7 @@ bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan) {
   if (plan.kernel == SkinnyKernel::wgmma) return false;
   if (plan.kernel == SkinnyKernel::row) return packed_units(w, 1) <= kRowUnits;
   return plan.kernel != SkinnyKernel::ring && plan.rows == 1 && plan.splits == 1 &&
-         (w.k + 127) / 128 <= std::int64_t{plan.warps} * plan.unroll;
+         ceil_div(w.k, 128) <= std::int64_t{plan.warps} * plan.unroll;
 }
 
 std::int64_t packed_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "jit/compile_only.h"
 #include "jit/kernels_ahead.h"
 #include "kernels_src/copy/copy.h"
@@ -188,10 +189,10 @@ std::int64_t resident_clusters(const Kernel& kernel, const Device& device, Launc
 void spread_packed_clusters(const Kernel& kernel, const Device& device, const PackedWeights& w,
                             LaunchConfig& config) {
   const std::int64_t clusters = resident_clusters(kernel, device, config);
-  const std::int64_t tiles = (w.n + 15) / 16;
+  const std::int64_t tiles = ceil_div(w.n, 16);
   if (clusters <= 0) return;
-  const std::int64_t each = (tiles + clusters - 1) / clusters;
-  config.grid.x = static_cast<std::uint32_t>((tiles + each - 1) / each);
+  const std::int64_t each = ceil_div(tiles, clusters);
+  config.grid.x = static_cast<std::uint32_t>(ceil_div(tiles, each));
 }
 
 /// More splits of k, where as many clusters run at once and blocks have less of k then.

@@ -1,6 +1,7 @@
 // The plan of packed_whole.cu, packed_one.cu and packed_ring.cu.
 #include "kernels_src/packed/packed_ring_plan.h"
 
+#include "base/math.h"
 #include "kernels_src/packed/packed_wgmma.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ SkinnyPlan plan_packed_one(const PackedWeights& w, SkinnyPlan plan) {
 /// Clusters of splits that run at once, at least one.
 std::int64_t packed_ring_clusters(const SkinnyPlan& plan, const PackedDevice& device) {
   const std::int64_t resident = std::max(1, 16 / plan.warps);  // blocks of a multiprocessor
-  const std::int64_t across = (plan.splits + resident - 1) / resident;
+  const std::int64_t across = ceil_div(plan.splits, resident);
   const std::int64_t side_by_side = std::max<std::int64_t>(1, resident / plan.splits);
   return std::max<std::int64_t>(1, clusters_at_once(across, device.multiprocessors)) * side_by_side;
 }
@@ -67,7 +68,7 @@ bool fills_packed_warps(const PackedWeights& w, std::int64_t m, const PackedDevi
   // and 4.5.
   constexpr std::int64_t kOneRowTiles = 32;
   const std::int64_t tiles = m == 1 ? kOneRowTiles : device.multiprocessors;
-  return (w.n + 15) / 16 >= tiles && packed_units(w, 1) >= (m == 1 ? 14 : 16);
+  return ceil_div(w.n, 16) >= tiles && packed_units(w, 1) >= (m == 1 ? 14 : 16);
 }
 
 std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
@@ -95,8 +96,8 @@ SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan p
   const std::int64_t held = plan.columns == 1 && w.k > kLongRing ? 2 : 1;
   choose_packed(plan.splits, packed_units(w, plan.warps * held));
   plan.unroll = static_cast<int>(packed_units(w, std::int64_t{plan.warps} * plan.splits));
-  const std::int64_t tiles = (w.n + 15) / 16, clusters = packed_ring_clusters(plan, device);
-  choose_packed(plan.rows, (tiles + clusters - 1) / clusters);
+  const std::int64_t tiles = ceil_div(w.n, 16), clusters = packed_ring_clusters(plan, device);
+  choose_packed(plan.rows, ceil_div(tiles, clusters));
   return plan;
 }
 
@@ -119,8 +120,8 @@ bool takes_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan&
 
 std::int64_t packed_ring_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
                                 const PackedDevice& device) {
-  const std::int64_t tiles = (w.n + 15) / 16;
-  if (m > 1) return (tiles + plan.rows - 1) / plan.rows;
+  const std::int64_t tiles = ceil_div(w.n, 16);
+  if (m > 1) return ceil_div(tiles, plan.rows);
   const std::int64_t resident = is_packed_whole(w) ? 1 : 16 / plan.warps;
   return std::min(tiles, resident * device.multiprocessors);
 }

@@ -1,5 +1,6 @@
 // Weights into the packed layout, and to numbers.
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
@@ -41,8 +42,8 @@ class Repacker {
     made_.k = call.k;
     made_.group = call.group;
     made_.tile = call.tile;
-    tiles_ = (call.n + 15) / 16;
-    blocks_ = (call.k + 127) / 128;
+    tiles_ = ceil_div(call.n, 16);
+    blocks_ = ceil_div(call.k, 128);
   }
 
   PackedWeights run() {
@@ -245,7 +246,7 @@ Array unpack_weights(const PackedWeights& weights, std::int64_t first, std::int6
                   device_type(type));
   });
   const PackedArrays arrays = packed_arrays(weights);
-  const std::int64_t tiles = (last + 15) / 16 - first / 16;
+  const std::int64_t tiles = ceil_div(last, 16) - first / 16;
   const std::uint64_t pieces = static_cast<std::uint64_t>(tiles) * arrays.blocks * 64;
   launch(kernel.on(device), format_grid(pieces, on), result.address(), arrays,
          static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last), pieces);

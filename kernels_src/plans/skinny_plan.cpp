@@ -311,7 +311,7 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
   if (plan.kernel == SkinnyKernel::wgmma) {
     const int stages = plan.stages * (rows + columns) * 128, barriers = 16 * plan.stages;
     if (!sends_skinny_sums(plan)) return std::max(stages, columns * (rows + 4) * 4) + barriers;
-    const int splits = std::max(1, plan.splits), owned = (plan.warps + splits - 1) / splits;
+    const int splits = std::max(1, plan.splits), owned = ceil_div(plan.warps, splits);
     return stages + (splits - 1) * owned * columns * 64 + barriers + 8;
   }
   if (plan.kernel == SkinnyKernel::bytes) {

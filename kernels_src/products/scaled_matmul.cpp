@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/products/product_planner.h"
 
@@ -54,7 +55,7 @@ bool scales_lines(const ScaledMatmul& call) {
 }
 
 bool scales_blocks(const ScaledMatmul& call) {
-  const auto blocks = [](std::int64_t extent) { return (extent + 127) / 128; };
+  const auto blocks = [](std::int64_t extent) { return ceil_div(extent, 128); };
   const std::int64_t deep = blocks(call.b.shape()[0]);
   return call.a_scales.shape() == rows_by(call.a, deep) &&
          call.b_scales.shape() == Shape{deep, blocks(call.b.shape()[1])};

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "jit/kernels_ahead.h"
 #include "kernels_src/cast/cast.h"
@@ -52,9 +53,9 @@ QuantizePlan plan_quantize(const Array& in, const Array& out, std::uint64_t rows
   // Few rows leave processors idle, unless several blocks share each.
   if (plan.lanes > 32 && rows < 64 && plan.columns >= kLeastQuantizePart) plan.lanes = 0;
   const std::uint64_t unit = kQuantizeThreads * plan.width;
-  const std::uint64_t fair = (plan.columns + kMostQuantizeParts - 1) / kMostQuantizeParts;
-  plan.part = std::max(kLeastQuantizePart, (fair + unit - 1) / unit * unit);
-  plan.parts = (plan.columns + plan.part - 1) / plan.part;
+  const std::uint64_t fair = ceil_div(plan.columns, kMostQuantizeParts);
+  plan.part = std::max(kLeastQuantizePart, ceil_div(fair, unit) * unit);
+  plan.parts = ceil_div(plan.columns, plan.part);
   return plan;
 }
 
@@ -71,7 +72,7 @@ void quantize_short(const Array& in, const Quantized& result, const QuantizePlan
                     const Stream& on) {
   const std::uint64_t block_rows = plan.lanes == 32 ? kQuantizeThreads / 32 : 1;
   LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>((plan.rows + block_rows - 1) / block_rows)};
+  config.grid = {static_cast<std::uint32_t>(ceil_div(plan.rows, block_rows))};
   config.block = {std::max(plan.lanes, kQuantizeThreads)};
   config.stream = on;
   launch(quantize_short_kernel(result.values.type(), in.type(), plan).on(in.device()), config,
@@ -84,7 +85,7 @@ void quantize_parts(const Array& in, const Quantized& result, const QuantizePlan
   LaunchConfig config;
   const std::uint64_t y = std::min(plan.rows, kMostQuantizeRows);
   config.grid = {static_cast<std::uint32_t>(plan.parts), static_cast<std::uint32_t>(y),
-                 static_cast<std::uint32_t>((plan.rows + y - 1) / y)};
+                 static_cast<std::uint32_t>(ceil_div(plan.rows, y))};
   config.block = {kQuantizeThreads};
   config.stream = on;
   const ScalarType to = result.values.type();
@@ -187,7 +188,7 @@ Quantized quantize_blocks(const Array& x, std::int64_t block, ScalarType type,
   Device& device = x.device();
   const Stream on = stream ? stream : Stream::legacy(device);
   const std::int64_t rows = quantize_row_count(x), columns = x.shape().back();
-  const std::int64_t places = (columns + block - 1) / block;
+  const std::int64_t places = ceil_div(columns, block);
   if (places > std::int64_t{kMostQuantizeRows})
     throw InvalidArgument(format("a row has at most {} blocks, not {}", kMostQuantizeRows, places));
   // Rows of the scales begin at multiples of 16 bytes.
@@ -211,7 +212,7 @@ Quantized quantize_blocks(const Array& x, std::int64_t block, ScalarType type,
                   block, width);
   });
   const std::int64_t block_rows = kQuantizeThreads / std::min<std::int64_t>(32, block / width);
-  const std::int64_t parts = (rows + block_rows - 1) / block_rows;
+  const std::int64_t parts = ceil_div(rows, block_rows);
   LaunchConfig config;
   config.grid = {static_cast<std::uint32_t>(std::min<std::int64_t>(parts, 1 << 20)),
                  static_cast<std::uint32_t>(places)};

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
@@ -34,8 +35,8 @@ const LazyKernel& choice_gather_kernel(int log2_unit, ScalarType index) {
 
 LaunchConfig choice_blocks(std::uint64_t items, const Stream& stream) {
   LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>(
-      std::min((items + kChoiceThreads - 1) / kChoiceThreads, kMostChoiceBlocks))};
+  config.grid = {
+      static_cast<std::uint32_t>(std::min(ceil_div(items, kChoiceThreads), kMostChoiceBlocks))};
   config.block = {kChoiceThreads};
   config.stream = stream;
   return config;

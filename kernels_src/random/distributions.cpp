@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
@@ -66,7 +67,7 @@ void fill_random_contiguous(const Array& out, Distribution kind,
   const Stream on = stream ? stream : Stream::legacy(device);
   const auto count = static_cast<std::uint64_t>(out.size());
   const std::uint64_t group = random_group_size(kind, out.type());
-  const std::uint64_t blocks = ((count + group - 1) / group + kFillThreads - 1) / kFillThreads;
+  const std::uint64_t blocks = (ceil_div(count, group) + kFillThreads - 1) / kFillThreads;
   const auto most =
       kFillBlocksPerProcessor *
       static_cast<std::uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
@@ -142,8 +143,7 @@ LaunchConfig parametric_blocks(const Device& device, std::uint64_t count, const 
       kParametricBlocksPerProcessor *
       static_cast<std::uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>(
-      std::min((count + kParametricThreads - 1) / kParametricThreads, most))};
+  config.grid = {static_cast<std::uint32_t>(std::min(ceil_div(count, kParametricThreads), most))};
   config.block = {kParametricThreads};
   config.stream = stream;
   return config;

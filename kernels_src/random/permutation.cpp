@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/random/permutation.cu.h"
@@ -37,7 +38,7 @@ const Kernel& order_kernel(Device& device, OrderStep step, ScalarType type = Sca
 LaunchConfig order_blocks(std::uint64_t items, std::uint32_t threads, const Stream& stream,
                           std::uint64_t most = (std::uint64_t{1} << 31) - 1) {
   LaunchConfig config;
-  const std::uint64_t blocks = std::min((items + threads - 1) / threads, most);
+  const std::uint64_t blocks = std::min(ceil_div(items, threads), most);
   config.grid = {static_cast<std::uint32_t>(blocks)};
   config.block = {threads};
   config.stream = stream;

@@ -1,6 +1,7 @@
 // PoPE and the temperatures of iRoPE.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/reduce/reduce.h"
@@ -127,7 +128,7 @@ Array pope_shifts(const Array& x, const CosSin& tables, const Array& shifts, con
   const std::int64_t tokens = from.batches * from.tokens, columns = from.heads * from.dim;
   // At most 1024 chunks, of 64 tokens or more: the order of sums depends on the shape alone.
   const std::int64_t chunk = std::max<std::int64_t>(64, (tokens + 1023) / 1024);
-  const std::int64_t chunks = (tokens + chunk - 1) / chunk;
+  const std::int64_t chunks = ceil_div(tokens, chunk);
   const Array sums = Array::empty(device, {chunks, from.heads, from.dim}, ScalarType::float32, on);
   if (sums.size() != 0) {
     const CosSin angles{contiguous(tables.cos, on), contiguous(tables.sin, on)};

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
@@ -156,7 +157,7 @@ Rotated rope(const Array& q, const std::optional<Array>& k, const CosSin& tables
   if (k) bits |= from_k->bits() | to_k->bits();
   const int width = pairs_at_once(q.type(), bits, half, rest, options.interleaved);
   const auto rest_packs = static_cast<std::int32_t>(options.in_place ? 0 : rest / width);
-  const std::int64_t items = (half / width + rest_packs) * ((heads + kRopeHeads - 1) / kRopeHeads);
+  const std::int64_t items = (half / width + rest_packs) * ceil_div(heads, kRopeHeads);
   if (items > 0) {
     const TokenGrid grid = token_grid(tokens, items, on);
     launch(rope_kernel(q.type(), position_type(argument), width, options.interleaved).on(device),

@@ -1,6 +1,7 @@
 // Turns a rule into numbers for the device; slopes and biases of ALiBi.
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/family.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/rope/rope.h"
@@ -41,7 +42,7 @@ const LazyKernel& table_kernel(TableKernel which) {
 }
 
 LaunchConfig table_blocks(std::int64_t count, const Stream& on) {
-  return {.grid = {static_cast<std::uint32_t>((count + kTableThreads - 1) / kTableThreads)},
+  return {.grid = {static_cast<std::uint32_t>(ceil_div(count, kTableThreads))},
           .block = {static_cast<std::uint32_t>(kTableThreads)},
           .stream = on};
 }

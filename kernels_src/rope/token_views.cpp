@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/operands.h"
 
@@ -98,7 +99,7 @@ TokenGrid token_grid(std::int64_t tokens, std::int64_t items, const Stream& stre
   const std::int64_t each =
       std::max<std::int64_t>(1, kTokenThreads / std::max<std::int64_t>(1, items));
   grid.tokens_each = static_cast<std::uint32_t>(each);
-  grid.config.grid = {static_cast<std::uint32_t>((tokens + each - 1) / each)};
+  grid.config.grid = {static_cast<std::uint32_t>(ceil_div(tokens, each))};
   grid.config.block = {static_cast<std::uint32_t>(kTokenThreads)};
   grid.config.stream = stream;
   return grid;

@@ -4,6 +4,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/cast/cast.h"
 #include "kernels_src/copy/copy.h"
@@ -79,19 +80,19 @@ const LazyKernel& search_kernel(ScalarType type, bool packed) {
 SamplingPlan sampling_plan(const Device& device, std::int64_t rows, std::uint32_t tokens,
                            const SamplingOptions& options) {
   SamplingPlan plan;
-  plan.groups = (tokens + kGroupTokens - 1) / kGroupTokens;
+  plan.groups = ceil_div(tokens, kGroupTokens);
   if (plan.groups <= kBlockGroups) return plan;
   const std::int64_t blocks = std::int64_t{2} * multiprocessors(device);
   const std::int64_t most = (plan.groups + 31) / 32;
   // Four groups for each of 8 warps, as loads under way; one where that leaves the device idle.
   plan.searched = rows * most >= 2 * blocks ? 32 : 8;
-  plan.searches = (plan.groups + plan.searched - 1) / plan.searched;
+  plan.searches = ceil_div(plan.groups, plan.searched);
   const bool greedy = !options.temperature.each && !(options.temperature.value > 0);
   const std::int64_t k = options.top_k.value;
   const bool few = !options.top_k.each && k > 0 && k * 4 <= plan.groups;  // as the kernel says
   if (!greedy && !few)
     plan.draws =
-        static_cast<std::uint32_t>(std::clamp((blocks + rows - 1) / rows, std::int64_t{1}, most));
+        static_cast<std::uint32_t>(std::clamp(ceil_div(blocks, rows), std::int64_t{1}, most));
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/axes.h"
 #include "kernels_src/copy/copy.h"
@@ -269,7 +270,7 @@ class ScanLauncher {
   }
 
   LaunchConfig grid(std::int64_t count, std::int64_t in_block, std::int64_t threads) const {
-    return {.grid = {static_cast<std::uint32_t>((count + in_block - 1) / in_block)},
+    return {.grid = {static_cast<std::uint32_t>(ceil_div(count, in_block))},
             .block = {static_cast<std::uint32_t>(threads)},
             .stream = stream_};
   }

@@ -4,6 +4,7 @@
 #include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/launch_choices.h"
@@ -140,7 +141,7 @@ KeptRow kept_row(const SoftmaxJob& job, int pack, int threads) {
   KeptRow row{.threads = threads, .items = std::max(1, values / pack)};
   row.bytes = static_cast<int>(scalar_size(job.x.type())) * pack;
   const std::int64_t rest = job.extent.n / pack - std::int64_t{threads} * row.items;
-  const std::int64_t kept = std::max<std::int64_t>(0, (rest + threads - 1) / threads);
+  const std::int64_t kept = std::max<std::int64_t>(0, ceil_div(rest, threads));
   row.kept = static_cast<int>(std::min(kept, std::int64_t{1} << 16));
   return row;
 }

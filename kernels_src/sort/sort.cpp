@@ -2,6 +2,7 @@
 #include "kernels_src/sort/sort.h"
 
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/sort/radix_sort.h"
@@ -50,7 +51,7 @@ void launch_short(const Rows& rows, std::int64_t keep, bool descending, const Or
   const auto segment = static_cast<std::int64_t>(std::bit_ceil(length));
   const std::int64_t spread_out = rows.count / (2 * multiprocessors(device)) + 1;
   const std::int64_t at_once = std::min(kShortRow / segment, spread_out);
-  const LaunchConfig config = spread(device, (rows.count + at_once - 1) / at_once * kSortBlock, on);
+  const LaunchConfig config = spread(device, ceil_div(rows.count, at_once) * kSortBlock, on);
   launch(row_kernel(key_bits_type(rows.data.type()), 0).on(device), config, rows.data.address(),
          to.values.address(), to.indices.address(), rows.count,
          static_cast<std::int32_t>(rows.length), static_cast<std::int32_t>(keep),

@@ -4,6 +4,7 @@
 #include "array/shape.h"
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
@@ -57,11 +58,11 @@ SegmentPlan plan_segments(const Rows& rows, std::int64_t k) {
   plan.packs = each / plan.pack;
   const std::int64_t chunk = std::int64_t{kBoundedThreads} * each;
   const std::int64_t resident = std::int64_t{2} * multiprocessors(rows.data.device());
-  const std::int64_t chunks = (rows.length + chunk - 1) / chunk;
+  const std::int64_t chunks = ceil_div(rows.length, chunk);
   const std::int64_t wanted =
       std::clamp<std::int64_t>(resident / rows.count, 1, std::min((kFull + chunk) / k, chunks));
-  plan.segment = ((rows.length + wanted - 1) / wanted + 15) / 16 * 16;
-  plan.segments = static_cast<std::int32_t>((rows.length + plan.segment - 1) / plan.segment);
+  plan.segment = (ceil_div(rows.length, wanted) + 15) / 16 * 16;
+  plan.segments = static_cast<std::int32_t>(ceil_div(rows.length, plan.segment));
   plan.fills = kLeastShare * rows.count * plan.segments >= std::min(resident, rows.count * chunks);
   return plan;
 }
@@ -115,7 +116,7 @@ Ordered select_levels(const Rows& rows, std::int64_t k, bool largest, const Stre
       static_cast<std::int32_t>(std::bit_width(static_cast<std::uint64_t>(rows.length - 1)));
   Array candidates;
   for (std::int64_t count = rows.length;;) {
-    const auto tiles = static_cast<std::int32_t>((count + kTopkTile - 1) / kTopkTile);
+    const auto tiles = static_cast<std::int32_t>(ceil_div(count, kTopkTile));
     const std::int64_t last = count - (tiles - 1) * kTopkTile;
     const std::int64_t found_count = (tiles - 1) * k + std::min(k, last);
     const Array found =

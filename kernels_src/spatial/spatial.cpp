@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 
 #include <algorithm>
@@ -24,8 +25,7 @@ SpatialLaunch::SpatialLaunch(const Array& out, const Array& in, const Stream& st
 LaunchConfig SpatialLaunch::grid_config(std::uint64_t count) const {
   constexpr std::uint64_t kThreads = 256, kMostBlocks = 1 << 16;
   LaunchConfig config;
-  config.grid = {
-      static_cast<std::uint32_t>(std::min((count + kThreads - 1) / kThreads, kMostBlocks))};
+  config.grid = {static_cast<std::uint32_t>(std::min(ceil_div(count, kThreads), kMostBlocks))};
   config.block = {static_cast<std::uint32_t>(kThreads)};
   config.stream = stream_;
   return config;

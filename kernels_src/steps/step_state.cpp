@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/steps/step_state.cu.h"
@@ -257,7 +258,7 @@ void apply_masks(const Array& state, const StateLayout& layout, const Array& log
     throw InvalidArgument(format("masks of rows are for a vocabulary of {} tokens, not {}",
                                  layout.vocabulary, vocabulary));
   LaunchConfig config = step_config(rows, kMaskThreads, state, stream);
-  config.grid.y = static_cast<std::uint32_t>((vocabulary + kMaskTokens - 1) / kMaskTokens);
+  config.grid.y = static_cast<std::uint32_t>(ceil_div(vocabulary, kMaskTokens));
   config.grid.z = outputs;
   launch(step_kernel(kMasks).on(state.device()), config, kernel_state, logits.address(),
          logits.strides()[0] / 4, static_cast<std::int32_t>(vocabulary));

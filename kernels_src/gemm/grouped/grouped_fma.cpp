@@ -38,7 +38,7 @@ FmaTile choose_tile(const Array& result, std::int64_t rows, std::int64_t columns
                       .columns = columns,
                       .inner = inner,
                       .batches = groups,
-                      .multiprocessors = multiprocessors_of(result),
+                      .multiprocessors = multiprocessor_count(result),
                       .out_bytes = kSize,
                       .b_turned = b_turned};
   const auto shared = static_cast<std::size_t>(

@@ -60,7 +60,7 @@ struct GroupedLaunch {
     return {.rows = layout.rows,
             .columns = layout.columns,
             .inner = layout.inner,
-            .multiprocessors = multiprocessors_of(x.array),
+            .multiprocessors = multiprocessor_count(x.array),
             .bandwidth = memory_bandwidth(x.array.device()),
             .out_bytes = scalar_size(out),
             .in_bytes = scalar_size(x.array.type()),
@@ -165,7 +165,7 @@ struct GroupedLaunch {
     }
     const std::int64_t clusters =
         std::int64_t{problem.sizes.row_tiles} * problem.sizes.column_tiles;
-    const std::int64_t at_once = std::max(1, multiprocessors_of(result) / tile.cluster);
+    const std::int64_t at_once = std::max(1, multiprocessor_count(result) / tile.cluster);
     LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(std::min(clusters, at_once) * tile.cluster)},
         .block = {static_cast<std::uint32_t>(tile.threads())},

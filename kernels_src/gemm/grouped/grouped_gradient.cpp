@@ -33,7 +33,7 @@ struct GradientLaunch {
             .columns = layout.columns,
             .inner = ceil_div(layout.inner, groups.count),
             .batches = groups.count,
-            .multiprocessors = multiprocessors_of(result),
+            .multiprocessors = multiprocessor_count(result),
             .bandwidth = memory_bandwidth(result.device()),
             .out_bytes = scalar_size(result.type()),
             .whole = true};
@@ -91,7 +91,7 @@ struct GradientLaunch {
                                            .box_rows = 16,
                                            .rank = 3});
     }
-    const std::int64_t at_once = std::max(1, multiprocessors_of(result) / tile.cluster);
+    const std::int64_t at_once = std::max(1, multiprocessor_count(result) / tile.cluster);
     const std::int64_t clusters = std::min(tiles(problem.sizes), at_once);
     LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(clusters * tile.cluster)},

@@ -36,7 +36,7 @@ std::size_t skew_bytes(const GemmTile& tile) {
   return static_cast<std::size_t>((tile.stages - 1) * 128 + kGroupedSkews * 4);
 }
 
-int multiprocessors_of(const Array& array) {
+int multiprocessor_count(const Array& array) {
   return array.device().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 

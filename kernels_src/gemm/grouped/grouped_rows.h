@@ -21,7 +21,7 @@ inline constexpr int kGroupedSkews = 4;
 /// The bytes of promoted_gemm.cu's scales beside GemmTile::shared_bytes(): places of stages begin
 /// at multiples of 128 bytes.
 std::size_t skew_bytes(const GemmTile& tile);
-int multiprocessors_of(const Array& array);
+int multiprocessor_count(const Array& array);
 
 /// Throws InvalidArgument and ArgumentError unless there are numbers of `count` groups of x.
 void require_groups(const RowGroups& groups, std::int64_t count, const Array& x);

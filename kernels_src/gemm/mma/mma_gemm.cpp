@@ -1,6 +1,7 @@
 // Operands, problem and launch of mma_gemm.cu.
 #include "kernels_src/gemm/mma/mma_gemm.h"
 
+#include "base/math.h"
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm_kernels.h"
@@ -21,7 +22,7 @@ constexpr std::int32_t kMmaBlockSteps = 2;  // of float8
 constexpr std::int64_t kMmaDepth = 64;      // bytes of a stage along the inner dimension
 
 std::int32_t mma_tile_count(std::int64_t extent, std::int64_t part) {
-  return static_cast<std::int32_t>((extent + part - 1) / part);
+  return static_cast<std::int32_t>(ceil_div(extent, part));
 }
 
 /// A product that mma_gemm.cu takes.
