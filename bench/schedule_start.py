@@ -114,8 +114,8 @@ def per_call(call: Callable[[], None], size: int) -> float:
 
 
 def cost(size: int) -> dict[str, float]:
-    """What a product costs that is never told to yield. `as_task_us`: with the order in memory of
-    the host, and with the gaps between the launches of a task."""
+    """What a product costs that is never told to yield. `as_task_us`: with the gaps
+    between the launches of a task."""
     a, b = matrix(size), matrix(size)
     words = kw.zeros(2, "uint32")
 

@@ -21,6 +21,10 @@ class Slices final : public LaunchPieces {
   WorkKey next() const noexcept override {
     return {launch_.twin().kernel.handle(), std::min(blocks_, launch_.left())};
   }
+  double amount() const noexcept override {
+    const std::uint64_t one = std::max(next().second, std::uint64_t{1});
+    return static_cast<double>(launch_.left()) / static_cast<double>(one);
+  }
   void queue() override { launch_.queue(blocks_); }
 
  private:
@@ -43,6 +47,29 @@ class YieldingPiece final : public LaunchPieces {
   SlicedLaunch launch_;
 };
 
+/// The multiprocessors for pieces: at least seven of eight.
+std::uint64_t used_multiprocessors(const PieceRequest& request) {
+  return static_cast<std::uint64_t>(request.multiprocessors -
+                                    std::min(request.spare, request.multiprocessors / 8));
+}
+
+/// The blocks of a cluster, or two of a kernel without one.
+std::uint64_t cluster_blocks(const LaunchConfig& config) {
+  return std::max<std::uint64_t>(config.cluster.count(), 2);
+}
+
+/// A grid that leaves multiprocessors free, for blocks with many tiles each.
+LaunchConfig smaller_launch(const LaunchConfig& config, const PieceRequest& request) {
+  LaunchConfig smaller = config;
+  const std::uint64_t used = used_multiprocessors(request);
+  const auto all = static_cast<std::uint64_t>(request.multiprocessors);
+  if (used == all || config.grid.count() != config.grid.x || config.grid.x < all) return smaller;
+  const std::uint64_t unit = cluster_blocks(config);
+  const std::uint64_t most = config.grid.x * used / all / unit * unit;
+  smaller.grid.x = static_cast<std::uint32_t>(even_round(config.most_blocks, most, unit));
+  return smaller;
+}
+
 /// A launch whose blocks ask in front of each tile, with the words of `request`; null for others.
 std::unique_ptr<LaunchPieces> yielding_launch(const Kernel& kernel, const LaunchConfig& config,
                                               std::span<void* const> arguments,
@@ -50,7 +77,7 @@ std::unique_ptr<LaunchPieces> yielding_launch(const Kernel& kernel, const Launch
                                               void (*begin)(const SlicedKernel&)) {
   if (!request.words) return nullptr;
   try {
-    SlicedLaunch launch(kernel, config, arguments, site, request.words);
+    SlicedLaunch launch(kernel, smaller_launch(config, request), arguments, site, request.words);
     if (begin != nullptr) begin(launch.twin());
     return std::make_unique<YieldingPiece>(std::move(launch));
   } catch (const NotSliceable&) {
@@ -68,11 +95,15 @@ std::uint64_t piece_blocks(const Kernel& kernel, const LaunchConfig& config,
   const auto places =
       static_cast<std::uint64_t>(request.multiprocessors) * static_cast<std::uint64_t>(resident);
   if (config.most_blocks == 0 && blocks <= places) return blocks;
-  return slice_blocks({.blocks = blocks,
-                       .launch_us = request.launch_us,
-                       .latency_us = request.latency_us,
-                       .multiprocessors = request.multiprocessors,
-                       .resident_blocks = resident});
+  const std::uint64_t used = used_multiprocessors(request);
+  const std::uint64_t piece = slice_blocks({.blocks = blocks,
+                                            .launch_us = request.launch_us,
+                                            .latency_us = request.latency_us,
+                                            .multiprocessors = static_cast<int>(used),
+                                            .resident_blocks = resident});
+  const bool is_round = piece == used || piece == used * static_cast<std::uint64_t>(resident);
+  if (request.spare == 0 || !is_round) return piece;
+  return even_round(blocks, piece, cluster_blocks(config));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "base/math.h"
 
 namespace kernwright {
 namespace {
@@ -37,6 +38,11 @@ std::uint64_t slice_blocks(const SliceRequest& request) {
   const std::uint64_t round = wanted >= full ? full : multiprocessors;
   const std::uint64_t rounded = std::max(wanted / round, std::uint64_t{1}) * round;
   return std::min(rounded, request.blocks);
+}
+
+std::uint64_t even_round(std::uint64_t blocks, std::uint64_t most, std::uint64_t unit) noexcept {
+  const std::uint64_t even = ceil_div(blocks, ceil_div(blocks, most));
+  return std::min(ceil_div(even, unit) * unit, most);
 }
 
 }  // namespace kernwright

@@ -20,4 +20,8 @@ struct SliceRequest {
 /// idle. Throws InvalidArgument for times that are not above 0, and counts below 1.
 std::uint64_t slice_blocks(const SliceRequest& request);
 
+/// The fewest blocks at once with which `blocks` need no more rounds than with `most` at once: a
+/// multiple of `unit`, or `most`. All above 0.
+std::uint64_t even_round(std::uint64_t blocks, std::uint64_t most, std::uint64_t unit) noexcept;
+
 }  // namespace kernwright

@@ -7,56 +7,64 @@
 namespace kernwright::schedule {
 namespace {
 
-constexpr double kMostCost = 1.25;  ///< pieces together may take so many times as long as the whole
-constexpr std::size_t kSure = 16;   ///< measurements of pieces that tell what they cost
 /// The next piece is queued so long before the one in front ends: a host needs as long for a
 /// launch.
 constexpr Time kLead = std::chrono::microseconds(20);
-constexpr int kLongPiece = 4;  ///< times the window: urgent work must not meet two longer ones
-constexpr std::size_t kMostTimes = 4096;              ///< kernels whose times are remembered
+constexpr int kLongPiece = 4;   ///< times the window: urgent work must not meet two longer ones
+constexpr double kRecent = 32;  ///< urgent tasks that tell whether more follow soon
+constexpr double kFollows = 1 / kRecent;  ///< part of those from which best effort is held
+constexpr std::size_t kMostTimes = 4096;  ///< kernels whose times are remembered
 constexpr Time kAway = std::chrono::milliseconds(5);  ///< without a launch: has left the device
 
-/// The device sees the store: the word is in page-locked memory.
-void tell(std::uint32_t& order) noexcept {
-  std::atomic_ref(order).store(1, std::memory_order_relaxed);
+void tell(const PacedLaunch& launch) noexcept {
+  if (launch.told != nullptr) std::atomic_ref(*launch.told).store(1, std::memory_order_relaxed);
 }
 
 bool is_told(const PacedLaunch& launch) noexcept {
-  return launch.order != nullptr && std::atomic_ref(*launch.order).load() != 0;
+  return launch.told != nullptr && std::atomic_ref(*launch.told).load() != 0;
 }
 
 }  // namespace
 
 Time Pacer::estimate(const WorkKey& work) const noexcept {
-  const auto known = times_.find(work);
-  return known != times_.end() ? known->second.time : options_.window;
+  const auto known = known_.find(work);
+  return known != known_.end() ? known->second.times.mean() : options_.window;
 }
 
 Time Pacer::window(Time now) const noexcept {
-  return now - last_urgent_ > options_.quiet ? options_.idle_window : options_.window;
+  return is_quiet(now) ? options_.idle_window : options_.window;
+}
+
+void Pacer::note_urgent(Time now) noexcept {
+  if (last_urgent_end_ >= last_urgent_) {  // else another one is under way
+    const bool follows = now - last_urgent_end_ <= options_.hold;
+    follows_ += ((follows ? 1 : 0) - follows_) / kRecent;
+  }
+  last_urgent_ = now;
+}
+
+void Pacer::note_urgent_end(Time now) noexcept { last_urgent_ = last_urgent_end_ = now; }
+
+bool Pacer::is_held(Time now) const noexcept {
+  return follows_ >= kFollows && now - last_urgent_end_ < options_.hold &&
+         now - last_best_effort_ < options_.longest_hold;
 }
 
 std::optional<Pacer::Cut> Pacer::find_cut(const WorkKey& work, Time now) {
-  const auto found = times_.find(work);
-  if (found == times_.end()) return std::nullopt;
-  Known& known = found->second;
-  const Time latency = window(now);
-  if (known.stays_whole || known.time <= latency || known.least == Time(0)) return std::nullopt;
-  const auto piece = times_.find(known.piece);
-  if (known.pieces != 0 && piece != times_.end() && piece->second.count >= kSure) {
-    const double cost = seconds(piece->second.least) * static_cast<double>(known.pieces);
-    known.stays_whole = cost > kMostCost * seconds(known.least);
-  }
-  if (known.stays_whole) return std::nullopt;
-  return Cut{known.least, latency};
+  const auto found = known_.find(work);
+  if (found == known_.end()) return std::nullopt;
+  auto& [times, cut] = found->second;
+  const Time latency = window(now), whole = times.least();
+  if (times.mean() <= latency || whole == Time(0)) return std::nullopt;
+  const auto piece = known_.find(cut.piece());
+  const WorkTimes* const pieces = piece != known_.end() ? &piece->second.times : nullptr;
+  if (cut.stays_whole(times, pieces, now)) return std::nullopt;
+  return Cut{whole, latency, is_quiet(now) ? 0 : options_.spare};
 }
 
-void Pacer::note_cut(const WorkKey& work, const WorkKey& piece, std::size_t pieces) {
-  const auto known = times_.find(work);
-  if (known == times_.end()) return;
-  known->second.piece = piece;
-  known->second.pieces = pieces;
-  known->second.stays_whole = pieces == 0;
+void Pacer::note_cut(const WorkKey& work, const WorkKey& piece, double pieces) {
+  const auto known = known_.find(work);
+  if (known != known_.end()) known->second.cut.note(piece, pieces);
 }
 
 /// What best-effort work on the device still takes, by what equal work took alone; the longest time
@@ -65,9 +73,9 @@ Time Pacer::time_left(Time now) const noexcept {
   Time left{0}, begin = last_done_;
   for (const Entry& entry : entries_) {
     if (!entry.launch.is_best_effort) continue;
-    const auto known = times_.find(entry.launch.work);
-    if (known == times_.end()) return Time::max();
-    begin = std::max(begin, entry.entered) + known->second.least;
+    const auto known = known_.find(entry.launch.work);
+    if (known == known_.end()) return Time::max();
+    begin = std::max(begin, entry.entered) + known->second.times.least();
     left = begin - now;
   }
   return left;
@@ -84,8 +92,8 @@ bool Pacer::window_has_room(const PacedLaunch& launch, Time now) const {
     sum += entry.estimate;
   }
   if (alone || sum <= window(now)) return true;
-  const auto known = times_.find(launch.work);
-  return known != times_.end() && known->second.time <= kLongPiece * window(now) &&
+  const auto known = known_.find(launch.work);
+  return known != known_.end() && known->second.times.mean() <= kLongPiece * window(now) &&
          time_left(now) <= kLead;
 }
 
@@ -109,11 +117,12 @@ bool Pacer::is_next(const PacedLaunch& launch, Time now) const {
 std::optional<Pacer::Number> Pacer::try_enter(const PacedLaunch& launch, Time now) {
   const Tenant& tenant = *launch.tenant;
   if (tenant.limit() < 1 && tenant.meter().second_fraction(now) >= tenant.limit()) return {};
-  if (launch.is_best_effort && !window_has_room(launch, now)) return {};
+  if (launch.is_best_effort && (is_held(now) || !window_has_room(launch, now))) return {};
   if (launch.has_share && !is_next(launch, now)) return {};
   const Time expected = estimate(launch.work);
-  const Time charged = times_.contains(launch.work) ? expected : Time(0);
+  const Time charged = known_.contains(launch.work) ? expected : Time(0);
   entries_.push_back({next_, launch, now, expected, charged, {}, {}});
+  if (launch.is_best_effort) last_best_effort_ = now;
   launch.tenant->precharge(charged);
   if (launch.has_share) contenders_[launch.tenant].last = now;
   return next_++;
@@ -152,31 +161,41 @@ std::deque<Pacer::Entry>::iterator Pacer::find(Number number) noexcept {
 
 void Pacer::stop_yielding() noexcept {
   for (const Entry& entry : entries_) {
-    if (entry.launch.is_best_effort && entry.launch.order != nullptr) tell(*entry.launch.order);
+    if (entry.launch.is_best_effort) tell(entry.launch);
   }
 }
 
 void Pacer::stop(Number number) noexcept {
   const auto entry = find(number);
-  if (entry != entries_.end() && entry->launch.order != nullptr) tell(*entry->launch.order);
+  if (entry != entries_.end()) tell(entry->launch);
+}
+
+std::vector<CUdeviceptr> Pacer::take_orders() {
+  std::vector<CUdeviceptr> words;
+  for (Entry& entry : entries_) {
+    if (entry.is_ordered || !is_told(entry.launch)) continue;
+    words.push_back(entry.launch.order);
+    entry.is_ordered = true;
+  }
+  return words;
 }
 
 void Pacer::withdraw(Number number) noexcept {
   const auto entry = find(number);
-  if (entry != entries_.end()) entry->launch.order = nullptr;
+  if (entry != entries_.end()) entry->launch.told = nullptr;
 }
 
 bool Pacer::try_leave(Number number, Time now) noexcept {
   const auto entry = find(number);
   if (entry == entries_.end()) return true;
   if (is_told(entry->launch) || time_left(now) > kLead) return false;
-  entry->launch.order = nullptr;
+  entry->launch.told = nullptr;
   return true;
 }
 
 bool Pacer::may_stop(const Task& task) const noexcept {
   return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.launch.task.get() == &task && entry.launch.order != nullptr;
+    return entry.launch.task.get() == &task && entry.launch.told != nullptr;
   });
 }
 
@@ -212,13 +231,10 @@ TaskPointer Pacer::done(Number number, Time busy, Time now) {
     entries_.erase(entry);
     return task;
   }
-  if (times_.size() >= kMostTimes) times_.clear();
-  Known& known =
-      times_.try_emplace(entry->launch.work, Known{.time = busy, .least = busy}).first->second;
+  if (known_.size() >= kMostTimes) known_.clear();
+  WorkTimes& times = known_[entry->launch.work].times;
   entry->launch.tenant->settle(now, busy, entry->charged);  // nothing throws from here on
-  known.time = (3 * known.time + busy) / 4;
-  known.least = std::min(known.least, busy);
-  ++known.count;
+  times.add(busy);
   entries_.erase(entry);
   return task;
 }

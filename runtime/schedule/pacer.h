@@ -5,6 +5,7 @@
 #include "core/launch/launch_pieces.h"
 #include "schedule/accounts/tenant.h"
 #include "schedule/task.h"
+#include "schedule/work_times.h"
 
 #include <cstdint>
 #include <deque>
@@ -18,6 +19,14 @@
 namespace kernwright::schedule {
 
 struct PaceOptions {
+  /// Multiprocessors that pieces and launches that yield leave to others while more urgent tasks
+  /// come: those begin there at once.
+  int spare = 16;
+  /// So long best effort stays off the device behind the end of an urgent task, where such tasks
+  /// follow one another that soon: else most of them would meet a launch of it that has just begun.
+  Time hold = std::chrono::microseconds(100);
+  /// Best effort that entered no launch for so long is not held.
+  Time longest_hold = std::chrono::milliseconds(10);
   /// Best-effort work on the device at once, by measured times, while more urgent tasks come.
   Time window = std::chrono::microseconds(50);
   /// The same when none came for a while.
@@ -40,9 +49,10 @@ struct PacedLaunch {
   bool has_share = false;
   WorkKey work;
   bool is_rest = false;  ///< of a launch that stopped: its time is not that of the whole
-  /// Of a launch that yields: it stops once this word is not 0, which must live until the launch
-  /// is done or withdrawn. Page-locked, 0 at first.
-  std::uint32_t* order = nullptr;
+  /// Of a launch that yields: set to 1 when it is told to stop; 0 at first. It lives until the
+  /// launch is done or withdrawn.
+  std::uint32_t* told = nullptr;
+  CUdeviceptr order = 0;  ///< the word that the launch reads, where an order is stored
 };
 
 /// Decides when a launch may go, and measures it by events. Tenants are charged for a launch when
@@ -61,11 +71,15 @@ class Pacer {
   void issued(Number number, Event begin, Event end);
   /// It was not launched, or could not be measured.
   void forget(Number number, Time now);
-  /// A task of a class in front of best effort began or ended.
-  void note_urgent(Time now) noexcept { last_urgent_ = now; }
+  /// A task of a class in front of best effort begins, or has ended.
+  void note_urgent(Time now) noexcept;
+  void note_urgent_end(Time now) noexcept;
 
-  /// More urgent work comes: all best-effort launches that yield are told to stop.
+  /// More urgent work comes: all best-effort launches that yield are told to stop. The orders are
+  /// those of take_orders().
   void stop_yielding() noexcept;
+  /// Words of launches that were told to stop, each once, until they are done or withdrawn.
+  std::vector<CUdeviceptr> take_orders();
   /// The same for one launch.
   void stop(Number number) noexcept;
   /// No order reaches the launch from now on.
@@ -90,13 +104,14 @@ class Pacer {
   Time estimate(const WorkKey& work) const noexcept;
 
   /// The measured time of best-effort work to be cut, and the longest wanted time of a
-  /// piece. Nothing where the work fits the window, was never measured, or is told to stay whole.
+  /// piece. Nothing where the work fits the window, was never measured, or stays whole.
   struct Cut {
     Time whole{0}, latency{0};
+    int spare = 0;  ///< multiprocessors that are to be left
   };
   std::optional<Cut> find_cut(const WorkKey& work, Time now);
-  /// The work is queued in so many pieces, most of them `piece`; 0: it stays whole from now on.
-  void note_cut(const WorkKey& work, const WorkKey& piece, std::size_t pieces);
+  /// The work is as long as so many pieces, most of them `piece`; 0: it stays whole from now on.
+  void note_cut(const WorkKey& work, const WorkKey& piece, double pieces);
 
  private:
   struct Entry {
@@ -106,22 +121,20 @@ class Pacer {
     Time estimate{0};
     Time charged{0};  ///< to its tenant, when it went
     std::optional<Event> begin, end;
+    bool is_ordered = false;  ///< take_orders() had its word
   };
   struct Contender {
     std::size_t waiting = 0;
     Time last{0};  ///< its latest launch
   };
 
-  /// Measurements of equal work, and its last cut.
   struct Known {
-    Time time{0};   ///< the recent mean
-    Time least{0};  ///< what it takes alone: urgent work beside it makes it longer
-    std::size_t count = 0;
-    WorkKey piece{};
-    std::size_t pieces = 0;
-    bool stays_whole = false;
+    WorkTimes times;
+    CutChoice cut;
   };
 
+  bool is_quiet(Time now) const noexcept { return now - last_urgent_ > options_.quiet; }
+  bool is_held(Time now) const noexcept;
   Time window(Time now) const noexcept;
   bool window_has_room(const PacedLaunch& launch, Time now) const;
   Time time_left(Time now) const noexcept;
@@ -130,11 +143,13 @@ class Pacer {
 
   const PaceOptions options_;
   std::deque<Entry> entries_;
-  std::map<WorkKey, Known> times_;
+  std::map<WorkKey, Known> known_;
   std::map<std::shared_ptr<Tenant>, Contender> contenders_;
   Number next_ = 1;
   Time last_done_{0};
   Time last_urgent_{-1'000'000'000'000};
+  Time last_urgent_end_ = last_urgent_, last_best_effort_ = last_urgent_;
+  double follows_ = 0;  ///< part of urgent tasks that began within the hold, of recent ones
 };
 
 }  // namespace kernwright::schedule

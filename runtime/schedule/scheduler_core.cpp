@@ -29,6 +29,7 @@ SchedulerOptions checked(SchedulerOptions options) {
   if (options.policy == nullptr) options.policy = make_default_policy();
   if (options.clock == nullptr) options.clock = std::make_shared<SteadyClock>();
   for (std::size_t& most : options.most_running) most = std::max<std::size_t>(most, 1);
+  if (!options.background) options.pace.hold = Time(0);  // the order depends on no clock
   return options;
 }
 
@@ -67,14 +68,17 @@ SchedulerState::SchedulerState(Device& target, SchedulerOptions given)
       budget_(make_budget(device, options, apart_)),
       waiting_(*policy),
       pacer_(options.pace) {
+  const auto make_stream = [&](Qos qos) {
+    const int priority = priority_of(device, kPriorities[ordinal(qos)]);
+    return options.make_stream ? options.make_stream(device, priority)
+                               : Stream::create(device, priority);
+  };
   for (const Qos qos : kAllClasses) {
     for (std::size_t i = 0; i < kLanesOfClass[ordinal(qos)]; ++i) {
-      const int priority = priority_of(device, kPriorities[ordinal(qos)]);
-      Stream stream = options.make_stream ? options.make_stream(device, priority)
-                                          : Stream::create(device, priority);
-      lanes_.push_back({std::move(stream), qos, {}, 0});
+      lanes_.push_back({make_stream(qos), qos, {}, 0});
     }
   }
+  if (options.yields) orders_ = std::make_unique<YieldOrders>(make_stream(Qos::guaranteed));
 }
 
 void SchedulerCore::note(Task& task, TaskState state, std::string reason, Time now) {

@@ -90,6 +90,14 @@ void SchedulerCore::forget(Pacer::Number number) noexcept {
   pacer_.forget(number, clock->now());
 }
 
+void SchedulerState::send_orders() {
+  if (orders_ == nullptr) return;
+  orders_->send([this] {
+    const Lock lock(mutex_);
+    return pacer_.take_orders();
+  });
+}
+
 /// Launches may overlap: each counts from its beginning, or from the end of the one before.
 bool SchedulerCore::measure(bool waits) {
   std::unique_lock measuring(measuring_, std::defer_lock);

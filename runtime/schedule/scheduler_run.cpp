@@ -221,7 +221,7 @@ void SchedulerCore::conclude(const TaskPointer& task, TaskState state, std::stri
     Lane& lane = lanes_[task->lane_];
     --lane.load;
     --running_[ordinal(lane.qos)];
-    if (lane.qos != Qos::best_effort) pacer_.note_urgent(now);
+    if (lane.qos != Qos::best_effort) pacer_.note_urgent_end(now);
   }
   leave_tenant(*task);
   ClassStats& counts = classes_[ordinal(task->spec_.qos)];

@@ -7,6 +7,7 @@
 #include "schedule/pacer.h"
 #include "schedule/scheduler.h"
 #include "schedule/waiting.h"
+#include "schedule/yield_orders.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -33,6 +34,8 @@ class SchedulerState {
 
  protected:
   friend class Scheduler;  // partition() reserves from the budget
+  /// Orders of launches that were told to stop go to the device. Called with no lock held.
+  void send_orders();
   Load load() const;
   /// Whether the policy keeps the class back now. A task that waits for another task in the work
   /// counts as not running: else it could wait for a task that it keeps back.
@@ -68,6 +71,7 @@ class SchedulerState {
   std::map<std::string, std::shared_ptr<ModelContent>, std::less<>> contents_;  ///< by model
   std::array<std::shared_ptr<EvictionGroup>, kClasses> groups_;  ///< of tasks without memory=
   std::vector<Lane> lanes_;
+  std::unique_ptr<YieldOrders> orders_;    ///< where launches yield; not guarded
   std::vector<Event> events_;              ///< for reuse
   std::vector<Event> marks_;               ///< the same without timing
   std::atomic<Time> busy_until_{Time(0)};  ///< many tasks come in a row; not guarded

@@ -83,6 +83,7 @@ void TaskHere::begin() {
     const auto kept = core_->contents_.find(task_->spec_.model);
     if (kept != core_->contents_.end()) content = kept->second;
   }
+  core_->send_orders();
   if (content != nullptr) {
     core_->reap();  // content of models whose tasks are done may leave for it
     content->enter();

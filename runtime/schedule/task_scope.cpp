@@ -90,6 +90,7 @@ Pacer::Number TaskScope::pass_paced(PacedLaunch launch, const Stream& stream, co
 }
 
 void TaskScope::pass_pieces(LaunchPieces& pieces, const Stream& stream) {
+  const LaunchPause paused;  // one for all: else each piece waits for an interpreter's lock
   if (pieces.yields_until() != 0) return pass_yielding(pieces, stream);
   while (pieces.left() != 0) pass(pieces.next(), stream, [&] { pieces.queue(); });
 }
@@ -97,7 +98,9 @@ void TaskScope::pass_pieces(LaunchPieces& pieces, const Stream& stream) {
 YieldWords& TaskScope::take_words() {
   turn_ = 1 - turn_;
   std::optional<YieldWords>& words = words_[turn_];
-  if (!words) words.emplace(stream_, default_resource(core_.device));  // not the task's memory
+  if (!words)
+    words.emplace(stream_, default_resource(core_.device),
+                  *core_.orders_);  // not the task's memory
   words->reset();
   return *words;
 }
@@ -112,7 +115,7 @@ void TaskScope::pass_yielding(LaunchPieces& piece, const Stream& stream) {
     words.clear();
     const Pacer::Number number =
         pass_paced({pointer_, task_.tenant_, true, task_.tenant_->request().has_value(),
-                    piece.next(), is_rest, words.order()},
+                    piece.next(), is_rest, words.told(), words.addresses().order},
                    stream, [&] {
                      piece.queue();
                      words.end();
@@ -135,6 +138,7 @@ void TaskScope::wait_yielding(Pacer::Number number) {
         if (task_.cancelled_.load(std::memory_order_relaxed)) core_.pacer_.stop(number);
         if (core_.pacer_.try_leave(number, core_.clock->now())) return;
       }
+      core_.send_orders();                          // to itself, where the task was cancelled
       if (!core_.options.background) core_.reap();  // no thread sees the ends of tasks meanwhile
       if (!core_.measure()) precise.pause(round);
     }
@@ -154,7 +158,8 @@ std::optional<PieceRequest> TaskScope::find_cut(const WorkKey& work) {
   if (!wanted) return std::nullopt;
   return PieceRequest{.launch_us = 1e6 * seconds(wanted->whole),
                       .latency_us = 1e6 * seconds(wanted->latency),
-                      .multiprocessors = core_.multiprocessors()};
+                      .multiprocessors = core_.multiprocessors(),
+                      .spare = wanted->spare};
 }
 
 std::unique_ptr<LaunchPieces> TaskScope::note_cut(const WorkKey& work,
@@ -166,7 +171,7 @@ std::unique_ptr<LaunchPieces> TaskScope::note_cut(const WorkKey& work,
     // Pieces of a graph differ, so none tells the cost of all. A launch that yields is whole: what
     // one alone took on a cool device must not end that.
     const bool is_judged = work.second != 0 && pieces->yields_until() == 0;
-    core_.pacer_.note_cut(work, is_judged ? pieces->next() : WorkKey(), pieces->left());
+    core_.pacer_.note_cut(work, is_judged ? pieces->next() : WorkKey(), pieces->amount());
   }
   return pieces;
 }

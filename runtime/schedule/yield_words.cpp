@@ -14,26 +14,35 @@ namespace kernwright::schedule {
 namespace {
 
 constexpr std::size_t kWordBytes = sizeof(std::uint32_t);
-constexpr std::size_t kCounters = 64;
+constexpr std::size_t kWorks = 64, kWordsOfWork = 2;
 
 }  // namespace
 
-YieldWords::YieldWords(const Stream& stream, std::shared_ptr<MemoryResource> resource)
+YieldWords::YieldWords(const Stream& stream, std::shared_ptr<MemoryResource> resource,
+                       YieldOrders& orders)
     : stream_(stream),
-      host_(stream.device(), 2 * kWordBytes),
-      counters_(std::move(resource), kCounters * kWordBytes, stream),
-      work_(kCounters - 1),
-      end_(stream.device(), false) {
-  clear();
-}
+      orders_(orders),
+      host_(stream.device(), kWordBytes),
+      words_(std::move(resource), kWorks * kWordsOfWork * kWordBytes, stream),
+      work_(kWorks - 1),
+      end_(stream.device(), false) {}
 
 YieldWords::~YieldWords() {
-  if (!is_queued_ || stream_.device().lost()) return;
+  if (stream_.device().lost()) return;
   try {
-    host_.use_on(stream_);
+    orders_.fence(stream_);
+    if (is_queued_) host_.use_on(stream_);
   } catch (const std::exception& error) {
     log_release_failure("words of a launch that yields", error.what());
   }
+}
+
+void YieldWords::clear(CUdeviceptr first, std::size_t count) {
+  orders_.fence(stream_);
+  Device& device = stream_.device();
+  const ContextGuard guard(device);
+  device.check(device.driver().cuMemsetD32Async(first, 0, count, stream_.handle()),
+               "cuMemsetD32Async");
 }
 
 void YieldWords::reset() {
@@ -42,20 +51,21 @@ void YieldWords::reset() {
     end_.synchronize();
   }
   is_queued_ = false;
-  if (++work_ < kCounters) return;
-  work_ = 0;
-  Device& device = stream_.device();
-  const ContextGuard guard(device);
-  device.check(
-      device.driver().cuMemsetD32Async(counters_.address(), 0, kCounters, stream_.handle()),
-      "cuMemsetD32Async");
+  std::atomic_ref(told_).store(0, std::memory_order_relaxed);
+  if (work_ + 1 == kWorks) clear(words_.address(), kWorks * kWordsOfWork);
+  work_ = (work_ + 1) % kWorks;
 }
 
 YieldAddresses YieldWords::addresses() const noexcept {
-  return {reinterpret_cast<CUdeviceptr>(order()), counters_.address() + work_ * kWordBytes};
+  const CUdeviceptr order = words_.address() + work_ * kWordsOfWork * kWordBytes;
+  return {order, order + kWordBytes};
 }
 
-void YieldWords::clear() noexcept { std::atomic_ref(*order()).store(0, std::memory_order_relaxed); }
+void YieldWords::clear() {
+  if (std::atomic_ref(told_).load(std::memory_order_relaxed) == 0) return;
+  clear(addresses().order, 1);
+  std::atomic_ref(told_).store(0, std::memory_order_relaxed);
+}
 
 void YieldWords::end() {
   end_.record(stream_);
@@ -63,10 +73,10 @@ void YieldWords::end() {
 }
 
 bool YieldWords::has_yielded(std::uint64_t until) {
-  if (std::atomic_ref(*order()).load(std::memory_order_relaxed) == 0) return false;
+  if (std::atomic_ref(told_).load(std::memory_order_relaxed) == 0) return false;
   Device& device = stream_.device();
   const ContextGuard guard(device);
-  std::uint32_t* const next = order() + 1;
+  auto* const next = static_cast<std::uint32_t*>(host_.data());
   device.check(
       device.driver().cuMemcpyDtoHAsync(next, addresses().next, kWordBytes, stream_.handle()),
       "cuMemcpyDtoHAsync");

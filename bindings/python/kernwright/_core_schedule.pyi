@@ -85,8 +85,7 @@ class Scheduler:
     `background=False` tasks run in `step()`, `drain()` and waits only, in an order that depends on
     nothing else. `most_running` limits the tasks of a class that run at once ({"best_effort": 2}).
     With `yields=True` long products of best-effort tasks stop for more urgent work and go on behind
-    it; else they are cut into slices. Products that may stop are slower than those in slices where
-    urgent work comes often: measure both.
+    it; else they are cut into slices.
 
     As a context manager it is closed at the end. Thread-safe.
 

@@ -17,7 +17,8 @@ constexpr bool kYields = true;
 constexpr bool kYields = false;
 #endif
 
-/// The order may be in memory of the host, the counter is in that of the device.
+/// The order may be in memory of the host, the counter is in that of the device. Where the counter
+/// lies right behind the order, in 8 aligned bytes, one atomic operation takes both.
 struct YieldWords {
   const volatile unsigned* order = nullptr;
   unsigned* next = nullptr;
@@ -29,10 +30,23 @@ constexpr unsigned kAllTaken = 1U << 30;  // what the next tile becomes behind t
 /// The next tile; kNoTile where none of `tiles` is left, or by order. An order above 1 leaves time
 /// for that many tiles less one, counted from the first one of the work.
 __device__ __forceinline__ int take_tile(const YieldWords& words, int tiles) {
-  const unsigned order = *words.order;
-  const volatile unsigned* const next = words.next;
-  if (order != 0 && *next >= order - 1) return kNoTile;
-  const unsigned tile = atomicAdd(words.next, 1);
+  using Both = unsigned long long;
+  const auto both = reinterpret_cast<Both>(words.order);
+  unsigned tile;
+  if (words.next == words.order + 1 && both % sizeof(Both) == 0) {
+    const Both old = atomicAdd(reinterpret_cast<Both*>(both), Both{1} << 32);
+    const unsigned order = static_cast<unsigned>(old);
+    tile = static_cast<unsigned>(old >> 32);
+    if (order != 0 && tile >= order - 1) {
+      atomicAdd(words.next, ~0U);  // whoever takes a tile behind the order gives it back
+      return kNoTile;
+    }
+  } else {
+    const unsigned order = *words.order;
+    const volatile unsigned* const next = words.next;
+    if (order != 0 && *next >= order - 1) return kNoTile;
+    tile = atomicAdd(words.next, 1);
+  }
   if (tile < static_cast<unsigned>(tiles)) return static_cast<int>(tile);
   atomicMax(words.next, kAllTaken);
   return kNoTile;

@@ -34,7 +34,9 @@ class LaunchPieces {
   virtual ~LaunchPieces() = default;
   virtual std::size_t left() const noexcept = 0;  ///< pieces not queued yet
   virtual WorkKey next() const noexcept = 0;      ///< of the next one
-  virtual void queue() = 0;                       ///< queues the next one
+  /// What is left, in pieces as long as the next one: the last one may be shorter.
+  virtual double amount() const noexcept { return static_cast<double>(left()); }
+  virtual void queue() = 0;  ///< queues the next one
   /// Not 0: one piece, all that is left, which stops when it is told to (PieceRequest::words). It
   /// is queued again until the second word has become this number.
   virtual std::uint64_t yields_until() const noexcept { return 0; }
@@ -45,6 +47,8 @@ struct PieceRequest {
   double launch_us = 0;     ///< measured time of the whole launch; 0: not known
   double latency_us = 0;    ///< longest wanted time of a piece
   int multiprocessors = 1;  ///< that the launch runs on
+  /// Multiprocessors that pieces leave to others where that needs no more rounds of blocks, or one.
+  int spare = 0;
   /// Blocks of a piece at most; 0: as many as the times allow.
   std::uint64_t most_blocks = 0;
   /// If given, the launch may be one that stops when it is told to.

@@ -201,7 +201,7 @@ TEST_CASE("pacer: work longer than the window is cut, unless that costs too much
   for (int i = 0; i < 20; ++i) measure(part, 55us);
   CHECK_FALSE(pacer.find_cut(dear, 1s));  // 550 us
   measure(part, 1us);
-  CHECK_FALSE(pacer.find_cut(dear, 1s));  // for good
+  CHECK_FALSE(pacer.find_cut(dear, 1s));  // one short piece tells nothing
   const WorkKey hidden{&pacer, 8};        // once it ended with the launch in front of it
   for (const Time busy : {Time(400us), Time(0us), Time(400us)}) measure(hidden, busy);
   CHECK_FALSE(pacer.find_cut(hidden, 1s));
@@ -232,7 +232,7 @@ TEST_CASE("pacer: a launch that yields is left shortly before its end, or behind
   Pacer pacer;
   const auto tenant = std::make_shared<Tenant>("a", std::nullopt, 1.0);
   std::uint32_t order = 0;
-  PacedLaunch launch{nullptr, tenant, true, false, {&*tenant, 1}, false, &order};
+  PacedLaunch launch{nullptr, tenant, true, false, {&*tenant, 1}, false, &order, 64};
   const Pacer::Number first = *pacer.try_enter(launch, 0us);
   CHECK_FALSE(pacer.try_leave(first, 900us));  // nobody knows how long it takes
   pacer.done(first, 1000us, 1000us);
@@ -246,6 +246,8 @@ TEST_CASE("pacer: a launch that yields is left shortly before its end, or behind
   const Pacer::Number third = *pacer.try_enter(launch, 2000us);
   pacer.stop_yielding();
   CHECK(order == 1);
+  CHECK(pacer.take_orders() == std::vector<CUdeviceptr>{64});
+  CHECK(pacer.take_orders().empty());  // once
   CHECK_FALSE(pacer.try_leave(third, 2990us));
   pacer.done(third, 100us, 2990us);
   CHECK(pacer.try_leave(third, 2990us));
@@ -263,7 +265,7 @@ TEST_CASE("pacer: urgent work stops launches of best effort alone") {
   PacedLaunch launch{nullptr, tenant, true, true, {&*tenant, 1}, false, &orders[0]};
   REQUIRE(pacer.try_enter(launch, 0us));
   launch.is_best_effort = false;  // a more urgent task has lent its class
-  launch.order = &orders[1];
+  launch.told = &orders[1];
   const Pacer::Number lent = *pacer.try_enter(launch, 0us);
   pacer.stop_yielding();
   CHECK(orders[0] == 1);
@@ -271,4 +273,34 @@ TEST_CASE("pacer: urgent work stops launches of best effort alone") {
   pacer.withdraw(lent);
   pacer.stop(lent);
   CHECK(orders[1] == 0);
+}
+
+TEST_CASE("pacer: best effort waits a little where urgent tasks follow one another") {
+  Pacer pacer;
+  const auto tenant = std::make_shared<Tenant>("a", std::nullopt, 1.0);
+  const PacedLaunch launch{nullptr, tenant, true, false, {&*tenant, 1}};
+  const auto enters = [&](Time now) {
+    const auto number = pacer.try_enter(launch, now);
+    if (number) pacer.done(*number, 10us, now);
+    return number.has_value();
+  };
+  const auto urgent = [&](Time begin, Time end) {
+    pacer.note_urgent(begin);
+    pacer.note_urgent_end(end);
+  };
+  urgent(1000us, 1500us);
+  CHECK(enters(1510us));  // nothing has followed yet
+  urgent(1550us, 2000us);
+  CHECK_FALSE(enters(2050us));
+  CHECK(enters(2101us));
+  for (int i = 0; i < 100; ++i) urgent(5000us + i * 5ms, 6000us + i * 5ms);  // far apart
+  CHECK(enters(6001us + 99 * 5ms));
+  Time now = 1s;
+  int entered = 0;
+  for (; now < 1s + 100ms; now += 1ms) {  // without an end, 50 us apart
+    urgent(now, now + 950us);
+    entered += enters(now + 975us) ? 1 : 0;
+  }
+  CHECK(entered >= 8);  // one in about 10 ms
+  CHECK(entered <= 13);
 }

@@ -56,12 +56,18 @@ class Piece final : public LaunchPieces {
                  "cuMemsetD32Async");
     script_.log.push_back("tiles " + std::to_string(done_));
     script_.during();
+    const ContextGuard again(device);
     script_.log.push_back("order " + std::to_string(order()));
   }
 
  private:
-  /// The order is in memory of the host, so that a launch under way sees it.
-  std::uint32_t order() const { return *reinterpret_cast<const std::uint32_t*>(words_.order); }
+  /// The word that a launch under way reads.
+  std::uint32_t order() const {
+    std::uint32_t word = 0;
+    Device& device = stream_.device();
+    device.check(device.driver().cuMemcpyDtoH(&word, words_.order, sizeof word), "cuMemcpyDtoH");
+    return word;
+  }
 
   Script& script_;
   const YieldAddresses words_;
@@ -220,8 +226,9 @@ TEST_CASE("yield words: a device that is lost after a launch yielded fails the t
 }
 
 TEST_CASE("yield words: a call of the driver that fails gives all back once") {
-  for (const char* const call : {"cuMemHostAlloc", "cuMemsetD32Async", "cuEventRecord",
-                                 "cuEventQuery", "cuEventSynchronize", "cuMemcpyDtoHAsync"}) {
+  for (const char* const call :
+       {"cuMemHostAlloc", "cuMemsetD32Async", "cuEventRecord", "cuEventQuery", "cuEventSynchronize",
+        "cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync", "cuStreamWaitEvent"}) {
     for (int skip = 0; skip < 6; ++skip) {
       CAPTURE(call);
       CAPTURE(skip);

@@ -37,6 +37,15 @@ TEST_CASE("slice plan: a launch stays whole if it is short or does not fill the 
   CHECK(slice_blocks(request(140, 1000, 600)) == 132);
 }
 
+TEST_CASE("slice plan: as many rounds with the fewest blocks at once") {
+  CHECK(even_round(2048, 132, 1) == 128);  // sixteen rounds
+  CHECK(even_round(2048, 124, 1) == 121);  // seventeen
+  CHECK(even_round(2048, 124, 2) == 122);
+  CHECK(even_round(2048, 124, 8) == 124);  // 128 are too many
+  CHECK(even_round(100, 132, 2) == 100);
+  CHECK(even_round(1, 1, 1) == 1);
+}
+
 TEST_CASE("slice plan: numbers that are not above 0 are refused") {
   CHECK_THROWS_AS(slice_blocks(request(0, 1, 1)), InvalidArgument);
   CHECK_THROWS_AS(slice_blocks(request(1, 0, 1)), InvalidArgument);
