@@ -1,8 +1,8 @@
 # kernwright_embed(<target> <file>... [NAMESPACE <name>] [PREFIX <folder>] [WITHOUT_COMMENTS]): each
 # file of kernel text becomes a header for C++ at build time, made anew when the file changes:
 # blur/blur.cu -> "<folder>/blur/blur.cu.h" with the string `blur_cu` in that namespace (default:
-# kernels). WITHOUT_COMMENTS leaves out comments of `//`: smaller programs, the same numbers of
-# lines. Strings of such texts have no " //".
+# kernels). WITHOUT_COMMENTS leaves out comments of `//` and the indentation: smaller programs, the
+# same numbers of lines. Strings of such texts have no " //", and none goes over a line.
 #
 # The same file is the script that makes one header:
 # cmake -DINPUT= -DOUTPUT= -DNAME= -DNAMESPACE= -DWITHOUT_COMMENTS= -P kernwright_embed.cmake
@@ -14,6 +14,7 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   endif()
   if(WITHOUT_COMMENTS)
     string(REGEX REPLACE "(^|[ \t\n])[ \t]*//[^\n]*" "\\1" text "${text}")
+    string(REGEX REPLACE "[ \t]*\n[ \t]*" "\n" text "${text}")
   endif()
   get_filename_component(file "${INPUT}" NAME)
   file(WRITE "${OUTPUT}" "// The text of ${file}, made by kernwright_embed().
