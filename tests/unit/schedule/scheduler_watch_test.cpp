@@ -116,6 +116,7 @@ TEST_CASE("scheduler watch: beside much work the stream in front is marked, not 
   driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1, 1 << 30);
   scheduler.drain();
   const int before = driver.calls("cuStreamQuery");
+  std::this_thread::sleep_for(10ms);  // such a time is over 2 ms behind the last task
   scheduler.submit({}, nothing());
   CHECK(driver.calls("cuStreamQuery") == before + 1);
 }
