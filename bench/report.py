@@ -25,7 +25,7 @@ from report_products import (
     products,
     products_of_types,
 )
-from report_schedule import latencies, shares, submissions
+from report_schedule import evictions, first_blocks, latencies, shares, submissions
 from report_simulator import simulated, simulator_page
 from report_summary import PICTURE, picture, summary
 from report_text import HERE, load, table
@@ -216,7 +216,7 @@ SUBJECTS: dict[str, tuple[Callable[[], str | None], ...]] = {
     "Language models": (language_models, loads_and_starts, step_profile, served, endurance),
     "Training": (training, losses, starts, chain),
     "Convolutions and recurrent networks": (convolutions, recurrences),
-    "Tasks that share a device": (latencies, shares, submissions),
+    "Tasks that share a device": (latencies, first_blocks, shares, submissions, evictions),
     "Published figures, and the rule of choices": (published, choice_rule),
     "The simulated device": (simulated,),
 }

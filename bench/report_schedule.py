@@ -56,3 +56,37 @@ def submissions() -> str | None:
         ("as a task, await", f"{wait['await']:.1f}"),
     ]
     return measured_table("What a task costs", document, ("", "us, median"), rows)
+
+
+def first_blocks() -> str | None:
+    document = load("schedule")
+    if document is None or "start" not in document:
+        return None
+    rows = [
+        (
+            f"{name}, {size}",
+            f"{row['p50_us']:.0f}",
+            f"{row['p99_us']:.0f}",
+            f"{row['uncertain_us']:.0f}",
+        )
+        for size, entry in document["start"].items()
+        if isinstance(entry, dict)
+        for name, row in entry.items()
+        if "p99_us" in row
+    ]
+    title = "From submit() to the first block, beside endless products"
+    columns = ("", "us, median", "us, 99th percentile", "+- us, of the clocks")
+    return measured_table(title, document, columns, rows)
+
+
+def evictions() -> str | None:
+    document = load("schedule")
+    if document is None or "evict" not in document:
+        return None
+    row = document["evict"]
+    rows = [
+        ("to the host", f"{row['evict_gbs']:.1f}"),
+        ("back to the device", f"{row['restore_gbs']:.1f}"),
+    ]
+    title = f"{row['gigabytes']:.0f} GB of best effort make room"
+    return measured_table(title, document, ("", "GB/s"), rows)
