@@ -38,6 +38,10 @@ constexpr double kUsedBandwidth = 0.67;
 constexpr double kHiddenPart = 0.01;  // of the shorter one of two times that overlap
 // Lines of a high, narrow tile are read by more blocks at once.
 constexpr double kNarrowLoads = 1.02;
+// In one round, tiles of 128x64 took 1 to 13 % less time (6.5 % in the mean) than tiles chosen
+// without this factor at 54 shapes of bfloat16 on an H200, and up to 11 % more where a result is
+// higher than wide.
+constexpr double kTwoGroupLoads = 0.95;
 constexpr double kStartCycles = 2000;      // of a launch until the first products, and at the end
 constexpr double kClusterCycles = 1500;    // more, where blocks of a cluster wait for each other
 constexpr double kGatheringCycles = 2000;  // of a cluster with split-K, until the sums are added
@@ -92,6 +96,10 @@ bool suits_groups_in_turn(const GemmSize& size) {
 
 bool is_192_in_turn(const GemmTile& tile) {
   return tile.ping_pong && tile.rows == 128 && tile.columns == 192;
+}
+
+bool is_128x64(const GemmTile& tile) {
+  return tile.rows == 128 && tile.columns == 64 && !tile.gathers;
 }
 
 /// Whether the model treats warpgroups of 128 rows apart that take turns. Products of groups of
@@ -242,7 +250,11 @@ double load_cycles(const GemmSize& size, const GemmTile& tile, double waves) {
                           (waves <= 1 || tile.gathers);
   double rows = tile.rows * load_factor(size, size.a_pitch);
   const bool shared = one_round || (few_scaled && tile.columns >= 128);
-  if (shared && tile.rows > tile.columns) rows *= kNarrowLoads;
+  if (one_round && size.in_bytes == 2 && size.rows <= size.columns && is_128x64(tile)) {
+    rows *= kTwoGroupLoads;
+  } else if (shared && tile.rows > tile.columns) {
+    rows *= kNarrowLoads;
+  }
   const double columns = loaded_columns(size, tile) * load_factor(size, size.b_pitch);
   const double loaded = rows / tile.a_sharers() + columns / tile.b_sharers();
   double bytes = one_round && tile.groups > 1 ? kOneRoundBytes : kBytesPerCycle;

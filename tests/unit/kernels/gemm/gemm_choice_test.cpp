@@ -62,6 +62,13 @@ TEST_CASE("more bandwidth makes products with few rows cheaper, others hardly") 
   CHECK_FALSE(choose_gemm(slow).tile.gathers);
 }
 
+TEST_CASE("two groups with 128x64 are preferred where all tiles begin at once") {
+  constexpr GemmTile kTwoGroups{128, 64, 8, 2, false, 1}, kLow{64, 128, 8, 2, true, 1};
+  CHECK(cost_of(192, 4096, kTwoGroups) < cost_of(192, 4096, kLow));
+  CHECK(cost_of(2048, 512, kTwoGroups) > cost_of(2048, 512, kLow));
+  CHECK(cost_of(136, 5120, kTwoGroups) > cost_of(136, 5120, kLow));  // 160 tiles, not 120
+}
+
 TEST_CASE("parts, groups and promoted sums have no edges, gated tiles no narrow ones") {
   GemmSize size = size_of(4104, 4104);
   CHECK(gemm_edges(size, {kWide}).narrow_columns);
