@@ -18,6 +18,7 @@ BLOCK = re.compile(r"^```cpp\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # What the text around a page's blocks has introduced.
 NAMES = {
     "products": "Array& x, Array& weight, Array& bias, Array& residual, Stream& stream",
+    "schedule": "Device& device, kernwright::Graph& graph, const Stream& behind",
     "tensor_maps": "Device& device, const Kernel& kernel, Array& x, Array& out",
     "slices": "const Kernel& kernel, const kernwright::LaunchConfig& config, "
     "std::span<void* const> arguments",

@@ -104,6 +104,7 @@ def test_wrong_bodies_do_not_fit(client, told, path):
         param = error["param"] or ""
         is_in_schema = error["code"] in ("invalid_type", "unknown_field") or param in REALS
         is_in_schema |= param.startswith(("tools[", "response_format", "text.", "output_config"))
+        is_in_schema &= "for the second time" not in error["message"]  # schemas compare no names
         assert not (fits and is_in_schema), body
     assert refused > 0
 

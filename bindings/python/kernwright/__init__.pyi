@@ -37,6 +37,8 @@ from kernwright._array.composed.polynomials import *
 from kernwright._array.composed.positions import *
 from kernwright._array.composed.products import *
 from kernwright._array.composed.quantiles import *
+from kernwright._array.composed.sequences import geomspace as geomspace
+from kernwright._array.composed.sequences import logspace as logspace
 from kernwright._array.composed.sets import *
 from kernwright._array.composed.statistics import *
 from kernwright._array.composed.turning import *

@@ -32,12 +32,13 @@ using namespace kernwright::schedule;
 namespace {
 
 constexpr std::uint32_t kTiles = 10;
+constexpr PaceOptions kShortWindows{.window = Time(1), .idle_window = Time(1)};
 
-/// A kernel that computes `tiles` more tiles in each launch, and calls `during` meanwhile.
+/// A kernel that computes `tiles` more tiles in each launch, and calls `before` and `during` it.
 struct Script {
   std::vector<std::string> log;
   std::uint32_t tiles = 3;
-  std::function<void()> during = [] {};
+  std::function<void()> before = [] {}, during = [] {};
 };
 
 class Piece final : public LaunchPieces {
@@ -45,7 +46,10 @@ class Piece final : public LaunchPieces {
   Piece(Script& script, YieldAddresses words, Stream stream)
       : script_(script), words_(words), stream_(std::move(stream)) {}
   std::size_t left() const noexcept override { return 1; }
-  WorkKey next() const noexcept override { return {this, 1}; }
+  WorkKey next() const noexcept override {
+    script_.before();
+    return {this, 1};
+  }
   std::uint64_t yields_until() const noexcept override { return kTiles; }
   void queue() override {
     Device& device = stream_.device();
@@ -81,13 +85,13 @@ struct Fixture {
       : device(target),
         kernel(Module::load(target, testing::kSaxpyPtx), testing::saxpy_signature()),
         x(default_resource(target), 64, {}) {
-    SchedulerOptions options{.memory = 1 << 20,
-                             .background = false,
-                             .pace = {.window = Time(1), .idle_window = Time(1)},
-                             .yields = true};
+    SchedulerOptions options{
+        .memory = 1 << 20, .background = false, .pace = kShortWindows, .yields = true};
     options.cut = [this](const Kernel&, const LaunchConfig& config, std::span<void* const>,
-                         const LaunchSite&, const PieceRequest& request) {
-      REQUIRE(bool{request.words});
+                         const LaunchSite&,
+                         const PieceRequest& request) -> std::unique_ptr<LaunchPieces> {
+      asked.push_back(bool{request.words});
+      if (!request.words) return nullptr;
       return std::make_unique<Piece>(script, request.words, config.stream);
     };
     scheduler.emplace(device, std::move(options));
@@ -114,6 +118,7 @@ struct Fixture {
   const Kernel kernel;
   Buffer x;
   Script script;
+  std::vector<bool> asked;  ///< for each launch that is to be cut: whether it may yield
   std::optional<Scheduler> scheduler;
 };
 
@@ -196,6 +201,69 @@ TEST_CASE("yield words: a task that is cancelled after it yielded gives all back
   fixture.script = Script{};
   fixture.script.tiles = kTiles;
   fixture.scheduler->result(fixture.submit(1));  // the scheduler is as before
+}
+
+TEST_CASE("yield words: a task tells that its launch yielded") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  Script& script = fixture.script;
+  std::vector<std::string> told;
+  script.before = [&] {
+    told.push_back(fixture.scheduler->explain(fixture.scheduler->live().front()));
+  };
+  script.during = [&] {
+    if (script.tiles != kTiles) fixture.interrupt();
+    script.tiles = kTiles;
+  };
+  fixture.scheduler->result(fixture.submit(1));
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].find("yielded") == std::string::npos);
+  CHECK(told[1].find("a launch yielded to more urgent work") != std::string::npos);
+}
+
+TEST_CASE("yield words: launches on other streams than the task's do not yield") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  const Stream other = Stream::create(observed.recorded.device);
+  fixture.scheduler->result(
+      fixture.scheduler->submit({.qos = Qos::best_effort}, make_work([&](const Stream& on) {
+                                  fixture.launch_on(other);
+                                  on.device().synchronize();
+                                })));
+  CHECK(fixture.asked == std::vector{false});
+}
+
+TEST_CASE("yield words: launches of burstable tasks are not cut") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  fixture.scheduler->result(fixture.scheduler->submit(
+      {.qos = Qos::burstable}, make_work([&](const Stream& on) { fixture.launch_on(on); })));
+  CHECK(fixture.asked.empty());
+}
+
+TEST_CASE("yield words: launches of a partition yield, too") {
+  const Observed observed;
+  Fixture fixture(observed.recorded.device);
+  const auto part = fixture.scheduler->partition(8, {.memory = 1 << 17, .pace = kShortWindows});
+  for (int i = 0; i < 2; ++i) {
+    part->result(part->submit({.qos = Qos::best_effort},
+                              make_work([&](const Stream& on) { fixture.launch_on(on); })));
+  }
+  CHECK(fixture.asked == std::vector{true});
+}
+
+TEST_CASE("yield words: a task that is cancelled stops its launch on the device") {
+  Fixture fixture(fake_device());
+  testing::FakeDriver& driver = testing::FakeDriver::get();
+  int before = 0;
+  fixture.script.during = [&] {
+    fixture.scheduler->cancel(fixture.scheduler->live().front());
+    driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 3);
+    before = driver.calls("cuMemcpyHtoDAsync");
+  };
+  CHECK_THROWS_AS(fixture.scheduler->result(fixture.submit(1)), TaskCancelled);
+  CHECK(driver.calls("cuMemcpyHtoDAsync") > before);
+  CHECK(fixture.scheduler->stats().reserved == Amount{});
 }
 
 TEST_CASE("yield words: a launch that fails is not reached by orders any more") {
