@@ -8,6 +8,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/random/choice.cu.h"
+#include "kernels_src/random/shared_blocks.h"
 
 #include <algorithm>
 #include <bit>
@@ -34,12 +35,7 @@ const LazyKernel& choice_gather_kernel(int log2_unit, ScalarType index) {
 }
 
 LaunchConfig choice_blocks(std::uint64_t items, const Stream& stream) {
-  LaunchConfig config;
-  config.grid = {
-      static_cast<std::uint32_t>(std::min(ceil_div(items, kChoiceThreads), kMostChoiceBlocks))};
-  config.block = {kChoiceThreads};
-  config.stream = stream;
-  return config;
+  return shared_blocks(ceil_div(items, kChoiceThreads), kMostChoiceBlocks, kChoiceThreads, stream);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/random/distributions.cu.h"
+#include "kernels_src/random/shared_blocks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -67,16 +68,13 @@ void fill_random_contiguous(const Array& out, Distribution kind,
   const Stream on = stream ? stream : Stream::legacy(device);
   const auto count = static_cast<std::uint64_t>(out.size());
   const std::uint64_t group = random_group_size(kind, out.type());
-  const std::uint64_t blocks = (ceil_div(count, group) + kFillThreads - 1) / kFillThreads;
+  const std::uint64_t blocks = ceil_div(ceil_div(count, group), std::uint64_t{kFillThreads});
   const auto most =
       kFillBlocksPerProcessor *
       static_cast<std::uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>(std::min(blocks, most))};
-  config.block = {kFillThreads};
-  config.stream = on;
-  launch(random_fill_kernel(kind, out.type(), out.address() % 16 == 0).on(device), config,
-         out.address(), count, state.seed, state.offset, state.counter_on(device), parameters);
+  launch(random_fill_kernel(kind, out.type(), out.address() % 16 == 0).on(device),
+         shared_blocks(blocks, most, kFillThreads, on), out.address(), count, state.seed,
+         state.offset, state.counter_on(device), parameters);
   out.use_on(on);
   state.use_on(on);
 }

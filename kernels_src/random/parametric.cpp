@@ -8,6 +8,7 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/family.h"
 #include "kernels_src/random/parametric.cu.h"
+#include "kernels_src/random/shared_blocks.h"
 
 #include <algorithm>
 #include <array>
@@ -142,11 +143,7 @@ LaunchConfig parametric_blocks(const Device& device, std::uint64_t count, const 
   const auto most =
       kParametricBlocksPerProcessor *
       static_cast<std::uint64_t>(device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  LaunchConfig config;
-  config.grid = {static_cast<std::uint32_t>(std::min(ceil_div(count, kParametricThreads), most))};
-  config.block = {kParametricThreads};
-  config.stream = stream;
-  return config;
+  return shared_blocks(ceil_div(count, kParametricThreads), most, kParametricThreads, stream);
 }
 
 void require_writable(const Array& out) {

@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "kernels_src/family.h"
 #include "kernels_src/random/permutation.cu.h"
+#include "kernels_src/random/shared_blocks.h"
 
 #include <algorithm>
 #include <bit>
@@ -37,12 +38,7 @@ const Kernel& order_kernel(Device& device, OrderStep step, ScalarType type = Sca
 
 LaunchConfig order_blocks(std::uint64_t items, std::uint32_t threads, const Stream& stream,
                           std::uint64_t most = (std::uint64_t{1} << 31) - 1) {
-  LaunchConfig config;
-  const std::uint64_t blocks = std::min(ceil_div(items, threads), most);
-  config.grid = {static_cast<std::uint32_t>(blocks)};
-  config.block = {threads};
-  config.stream = stream;
-  return config;
+  return shared_blocks(ceil_div(items, threads), most, threads, stream);
 }
 
 /// The pairs at `pairs`, a power of two and at least one tile, in order.

@@ -118,6 +118,20 @@ def test_graphs_of_best_effort_are_cut_at_their_nodes(blocks, arrays):
         np.testing.assert_array_equal(outputs[3].numpy(), expected[3])
 
 
+def test_random_fills_are_cut_and_have_the_same_numbers():
+    count = 17 * 1024 * kw.current_device().attributes["multiprocessor_count"]  # a grid of 16 each
+    launches, results = [], []
+    with Scheduler() as scheduler:
+        for _ in range(2):
+            kw.random.seed(5)
+            task = scheduler.submit(kw.random.uniform, count, qos="best_effort")
+            results.append(task.result().numpy())
+            launches.append(task.stats["launches"])
+    np.testing.assert_array_equal(*results)
+    if kw.current_device().is_simulated:  # a GPU fills them in less than a window
+        assert launches[0] == 1 and launches[1] > 16  # rounds of that grid
+
+
 def test_captured_steps_of_best_effort_get_their_arguments(blocks):
     rows = kw.kernel(ROWS)
 
