@@ -66,6 +66,7 @@ LaunchConfig smaller_launch(const LaunchConfig& config, const PieceRequest& requ
   if (used == all || config.grid.count() != config.grid.x || config.grid.x < all) return smaller;
   const std::uint64_t unit = cluster_blocks(config);
   const std::uint64_t most = config.grid.x * used / all / unit * unit;
+  if (most == 0) return smaller;  // one cluster is larger
   smaller.grid.x = static_cast<std::uint32_t>(even_round(config.most_blocks, most, unit));
   return smaller;
 }

@@ -200,7 +200,8 @@ def newer_suites(jobs, pytest, files):
     """The Python tests that a simulated device of 9.0 repeats."""
     tests = ["tests/python"] if files is None else changed_suites.python_tests(".", files)
     repeated = [path for path in at_9_0.files() if set(tests) & {"tests/python", path}]
-    newer = [*pytest, "-n", jobs, "--dist", "worksteal", "-p", "at_9_0", *repeated]
+    apart = ["-p", "no:cacheprovider", "-p", "at_9_0"]  # the cache is that of the suite beside it
+    newer = [*pytest, "-n", jobs, "--dist", "worksteal", *apart, *repeated]
     return [(f"Python tests at {NEWER}", newer, count_pytest)] if repeated else []
 
 

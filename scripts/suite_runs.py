@@ -111,8 +111,12 @@ def run_rows(rows, at_once=None, live=True):
         return [run(suite, env, running, live) for suite, env in row]
 
     with concurrent.futures.ThreadPoolExecutor(at_once or max(1, len(rows))) as pool:
-        begun = [pool.submit(run_row, row, live and row is rows[0]) for row in rows]
+        begun = []
         try:
+            for row in rows:
+                begun.append(pool.submit(run_row, row, live and row is rows[0]))
+            for row in concurrent.futures.wait(begun, return_when="FIRST_EXCEPTION").done:
+                row.result()
             return [result for row in begun for result in row.result()]
         except BaseException:
             running.end()

@@ -55,7 +55,9 @@ std::optional<Pacer::Cut> Pacer::find_cut(const WorkKey& work, Time now) {
   if (found == known_.end()) return std::nullopt;
   auto& [times, cut] = found->second;
   const Time latency = window(now), whole = times.least();
-  if (times.mean() <= latency || whole == Time(0)) return std::nullopt;
+  // Nothing at or below the latency can be cut, and a launch that a cutter leaves whole stays
+  // whole.
+  if (std::min(times.mean(), whole) <= latency) return std::nullopt;
   const auto piece = known_.find(cut.piece());
   const WorkTimes* const pieces = piece != known_.end() ? &piece->second.times : nullptr;
   if (cut.stays_whole(times, pieces, now)) return std::nullopt;

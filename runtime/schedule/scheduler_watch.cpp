@@ -72,7 +72,9 @@ void SchedulerCore::charge_many(Ended& ended) {
     last = &*task->end_;
     if (begin == nullptr && !reference) continue;
     try {
-      times.emplace_back(task.get(), last->elapsed_ms(begin != nullptr ? *begin : *reference));
+      // It may have ended before the last end of another lane.
+      times.emplace_back(task.get(),
+                         std::max(last->elapsed_ms(begin != nullptr ? *begin : *reference), 0.0F));
       sum += times.back().second;
     } catch (...) {
       failure = std::current_exception();

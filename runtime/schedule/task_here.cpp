@@ -10,6 +10,7 @@
 #include "memory/memory_resource.h"
 #include "schedule/scheduler_core.h"
 
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -83,7 +84,11 @@ void TaskHere::begin() {
     const auto kept = core_->contents_.find(task_->spec_.model);
     if (kept != core_->contents_.end()) content = kept->second;
   }
-  core_->send_orders();
+  try {
+    core_->send_orders();
+  } catch (const std::exception& error) {  // launches under way go on; a lost device is told
+    log(LogLevel::warning, "an order to yield did not reach a launch: {}", error.what());
+  }
   if (content != nullptr) {
     core_->reap();  // content of models whose tasks are done may leave for it
     content->enter();

@@ -43,6 +43,11 @@ void YieldWords::clear(CUdeviceptr first, std::size_t count) {
   const ContextGuard guard(device);
   device.check(device.driver().cuMemsetD32Async(first, 0, count, stream_.handle()),
                "cuMemsetD32Async");
+  // Orders overtake what is queued: none may be sent before the memory is ours and 0.
+  end();
+  const LaunchPause paused;
+  end_.synchronize();
+  is_queued_ = false;
 }
 
 void YieldWords::reset() {

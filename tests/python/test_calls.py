@@ -44,6 +44,7 @@ DUMPS += (
         (lambda: kw.zeros(3).astype("f4", copi=True), "copi", "copy"),
         (lambda: kw.zeros(3).sum(dim=0), "dim", "axis"),
         (lambda: kw.permute_dims(kw.zeros((2, 3)), dims=(1, 0)), "dims", "axes"),
+        (lambda: kw.nn.MLP(dims=4, hidden_dim=8), "dims", "dim"),
     ],
 )
 def test_a_misspelled_keyword_names_the_nearest(call, wrong, nearest):

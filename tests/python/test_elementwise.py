@@ -188,6 +188,10 @@ def test_clip_and_where():
     for given, missing in (((1,), "x2"), ((None, 1), "x1"), ((1, None), "x2")):
         with pytest.raises(kw.ArgumentError, match=f"{missing} is missing"):
             kw.where(a > 0, *given)
+    with pytest.raises(kw.Error, match="condition is"):
+        kw.where([True, False])
+    with pytest.raises(kw.InvalidArgument, match=r"where\(\) of an array without dimensions"):
+        kw.where(kw.asarray(True))
     assert kw.where(a > 0, kw.ones(70, "i4"), 2.5).dtype == np.float64
 
 

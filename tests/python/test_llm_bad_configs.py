@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 from gguf_models import KINDS, arrays_of, metadata_of
+from model_files import fields_of
 from test_llm_families import STORED, language_models
 from test_llm_formats import METHODS, numbers_of, quantised_files
 
@@ -197,3 +198,9 @@ def test_a_window_counts_where_the_class_has_one():
     assert llm.Config.from_fields(unsaid | {"sliding_window": None}).windows()[0] is None
     for name in ("LlamaForCausalLM", "GraniteForCausalLM", "Olmo2ForCausalLM"):
         assert llm.load(random=config | {"architectures": [name]}).config.windows()[0] is None
+
+
+def test_experts_refuse_activations_of_dense_layers():
+    fields = fields_of("qwen3_moe", dtype="float32", hidden_act="mish")
+    with pytest.raises(llm.ModelError, match="experts do not take mish"):
+        llm.load(random=fields)

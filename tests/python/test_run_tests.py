@@ -249,6 +249,14 @@ def test_suites_that_end_without_a_count_have_failed(capfd):
     assert "silent: ran no test" in said and "dies: killed by SIGKILL" in said
 
 
+def test_a_program_that_is_missing_ends_all_rows(tmp_path):
+    waits = f"sleep 60; touch {tmp_path}/ended"
+    rows = [[(suite("long", waits), None)], [(("none", ["no-such-program"], len), None)]]
+    with pytest.raises(FileNotFoundError):
+        suite_runs.run_rows(rows, live=False)
+    assert not (tmp_path / "ended").exists()
+
+
 # A run in the background of a shell ignores it, and hands that on.
 INTERRUPTIBLE = "signal.signal(signal.SIGINT, signal.default_int_handler)"
 

@@ -239,7 +239,7 @@ __device__ __forceinline__ void store_all_rows(const Sum (&sums)[TileType::kWave
 
 /// Stores a warp's rows from `top` on, one TMA tile after another through two buffers in shared
 /// memory. kRagged: rows of another group lie behind the tile, and TMA stores must leave them out:
-/// the tensor map has the 16 rows behind any row as a dimension of its box_sums, and surplus rows
+/// the tensor map has the 16 rows behind any row as a dimension of its own, and surplus rows
 /// of a TMA tile lie behind the end of this dimension.
 template <typename TileType, typename Out, Store kStore, bool kRagged, typename Finish, bool kStays,
           typename Sum>

@@ -205,6 +205,10 @@ TEST_CASE("pacer: work longer than the window is cut, unless that costs too much
   const WorkKey hidden{&pacer, 8};        // once it ended with the launch in front of it
   for (const Time busy : {Time(400us), Time(0us), Time(400us)}) measure(hidden, busy);
   CHECK_FALSE(pacer.find_cut(hidden, 1s));
+  const WorkKey once{&pacer,
+                     9};  // longer than the window in one run: a cutter would leave it whole
+  for (const Time busy : {Time(2200us), Time(700us)}) measure(once, busy);
+  CHECK_FALSE(pacer.find_cut(once, 3600s));
   measure({&pacer, 7}, 400us);
   pacer.note_cut({&pacer, 7}, {}, 0);
   CHECK_FALSE(pacer.find_cut({&pacer, 7}, 1s));

@@ -9,7 +9,10 @@
 #include "memory/memory_resource.h"
 #include "memory/pinned_buffer.h"
 #include "memory/pinned_resource.h"
+#include "memory/pool/pool_resource.h"
 #include "schedule/scheduler.h"
+#include "schedule/yield_orders.h"
+#include "sim/device.h"
 #include "unit/core/fake_driver.h"
 #include "unit/core/saxpy.h"
 #include "unit/core/test_device.h"
@@ -264,6 +267,40 @@ TEST_CASE("yield words: a task that is cancelled stops its launch on the device"
   CHECK_THROWS_AS(fixture.scheduler->result(fixture.submit(1)), TaskCancelled);
   CHECK(driver.calls("cuMemcpyHtoDAsync") > before);
   CHECK(fixture.scheduler->stats().reserved == Amount{});
+}
+
+TEST_CASE("yield words: orders overtake neither what the stream still does nor their clearing") {
+  const Observed observed;
+  Device& device = observed.recorded.device;
+  if (!device.is_simulated()) return;  // other orders of the streams are made there alone
+  const Stream low = Stream::create(device), high = Stream::create(device);
+  const ContextGuard guard(device);
+  const auto& driver = device.driver();
+  const auto pool = std::make_shared<PoolResource>(std::make_shared<DeviceResource>(device));
+  for (int seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    const Buffer out(pool, 512, low);
+    YieldOrders orders(high);
+    sim::set_schedule_seed(seed);
+    {
+      const Buffer freed(pool, 512, low);  // its work is queued when its memory goes to the words
+      device.check(driver.cuMemsetD32Async(freed.address(), 7, 128, low.handle()), "set");
+      device.check(driver.cuMemcpyDtoDAsync(out.address(), freed.address(), 512, low.handle()),
+                   "copy");
+    }
+    YieldWords words(low, pool, orders);
+    words.reset();
+    orders.send([&] { return YieldOrders::Words{words.addresses().order}; });
+    high.synchronize();
+    low.synchronize();
+    std::uint32_t order = 0;
+    device.check(driver.cuMemcpyDtoH(&order, words.addresses().order, sizeof order), "read");
+    CHECK(order == 1);
+    std::vector<std::uint32_t> values(128);
+    device.check(driver.cuMemcpyDtoH(values.data(), out.address(), 512), "read");
+    CHECK(values == std::vector<std::uint32_t>(128, 7));
+    sim::set_schedule_seed(std::nullopt);
+  }
 }
 
 TEST_CASE("yield words: a launch that fails is not reached by orders any more") {

@@ -31,10 +31,15 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     >>> kw.nonzero(kw.asarray([0, 3, 0, 4]))[0].numpy()
     array([1, 3])
     """
-    x = _operand(x, "x")
+    return indices_of(x, "x", "nonzero()")
+
+
+def indices_of(x: Array, name: str, call: str) -> tuple[Array, ...]:
+    """nonzero() of the argument `name` of `call`."""
+    x = _operand(x, name)
     if x.ndim == 0:
         raise InvalidArgument(
-            "nonzero() of an array without dimensions: it has no indices; reshape it to (1,)"
+            f"{call} of an array without dimensions: it has no indices; reshape it to (1,)"
         )
     places = _core._nonzero(x, False)
     return tuple(places[d] for d in range(x.ndim))

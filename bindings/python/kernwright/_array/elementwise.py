@@ -260,9 +260,9 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /, out: Array | None =
     >>> kw.where(kw.asarray([True, False]), 1.0, kw.asarray([2.0, 3.0]))
     """
     if x1 is None and x2 is None and out is None:
-        from kernwright._array.counting import nonzero
+        from kernwright._array.counting import indices_of
 
-        return nonzero(condition)
+        return indices_of(condition, "condition", "where()")
     if x1 is None or x2 is None:
         raise ArgumentError(f"kw.where(): x{1 if x1 is None else 2} is missing")
     return _elementwise("where", (condition, x1, x2), out)

@@ -329,6 +329,7 @@ METHODS = {
     "element_size": "x.itemsize",
     "expand": "kw.broadcast_to(x, shape)",
     "masked_fill": "kw.where(mask, value, x)",
+    "where": "kw.where(condition, x, other)",
     "masked_fill_": "x[mask] = value",
     "index_select": "kw.take(x, indices, axis)",
     "add_": "x += y",

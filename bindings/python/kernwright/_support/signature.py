@@ -141,8 +141,8 @@ def text_of(parameters: list[Parameter]) -> str:
 
 
 def nearest(name: str, names: list[str]) -> str:
-    if name in ("dim", "dims"):  # as torch has it
-        name = "axis" if "axis" in names else "axes"
+    if name in ("dim", "dims") and name not in names:  # as torch has it
+        name = next((each for each in ("axis", "axes") if each in names), name)
     close = [known for known in names if known.startswith(name) or name.startswith(known)]
     close = close or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return f" (did you mean {close[0]}?)" if close else ""

@@ -131,7 +131,7 @@ def bias_activation(
 ) -> Array:
     """activation(x + bias) in one pass; `bias` of shape (x.shape[-1],), both of one dtype.
 
-    `activation` names a function of this module, or is "gelu_tanh". `a` and `b` are the numbers
+    `activation` names one of kw.nn (not celu, relu6), or is "gelu_tanh". `a` and `b` are numbers
     that some take, in the order of their functions; elu takes alpha and 1. Raises InvalidArgument
     when the bias does not fit, ArgumentError with a list of the names for an unknown one.
 

@@ -39,7 +39,7 @@ def linear(
     bfloat16, float32 or float64, the others have its dtype. With `scale`, float32 with one number
     or n, `weight` is int8, float8_e4m3fn or float8_e5m2, as quantize_rows() makes it, and counts as
     weight * scale[:, None]. `activation` names a function of this module that takes x alone, as
-    "silu", "gelu" or "relu2", or is "gelu_tanh", the other form of gelu().
+    "silu", "gelu" or "relu2" (not relu6), or is "gelu_tanh", the other form of gelu().
 
     With `gate`, such a name, n is even, the result has n / 2 columns, and only a bias goes with it:
     y = x @ weight.T + bias, then gate(y[..., : n / 2]) * y[..., n / 2:]. "silu" makes SwiGLU of two

@@ -134,8 +134,8 @@ def _arrivals(work: Iterable[Planned]) -> list[_Running]:
         moments = 0 <= task.begin < math.inf and 0 <= task.period < math.inf
         if not task.kernels or not kernels or not moments or not 1 <= task.times <= MOST_TASKS:
             raise InvalidArgument(
-                f"{task}: kernels are pairs of at least 1 block and a time above 0, times are not "
-                "negative"
+                f"{task}: kernels are pairs of blocks (an int, at least 1) and a time above 0, "
+                "times are not negative"
             )
         made += [_Running(task, task.begin + i * task.period) for i in range(task.times)]
     return sorted(made, key=lambda each: each.submitted)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import kernwright as kw
-from kernwright._core import Array, _gate
+from kernwright._core import Array, _activations, _gate
 from kernwright._core import _recordings as recordings
 from kernwright.llm._config import Config
 from kernwright.llm._errors import ModelError
@@ -358,6 +358,8 @@ class Experts(Module):
     ) -> None:  # fmt: skip
         if not 0 < top_k <= count:
             raise ModelError(f"{config.source}: {top_k} of {count} experts cannot be chosen")
+        if _activations()[config.activation] < 2:
+            raise ModelError(f"{config.source}: experts do not take {config.activation}")
         self._count, self._top_k = count, top_k
         self._routing: dict[str, Any] = {
             "renormalize": renormalise, "scale": scale, "groups": groups,
