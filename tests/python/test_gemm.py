@@ -361,8 +361,8 @@ def test_products_of_products():
 
 def test_the_rule():
     assert _core._gemm_choice(8192, 8192, 8192).startswith(("128x256", "256x128"))
-    # Measured on an H100: the tiles within 7 % of the best one. Those of 192 rows and of 128x64 were
-    # measured on an H200.
+    # Measured on an H100: the tiles within 7 % of the best one. Tiles of 192 rows and of 128x64
+    # were measured on an H200.
     for shape, tiles in {
         (512, 28672, 4096): ("128x128", "128x192"),
         (512, 4096, 14336): ("128x128, 6 stages, 2 groups",),
