@@ -42,7 +42,7 @@ std::uint64_t slice_blocks(const SliceRequest& request) {
 
 std::uint64_t even_round(std::uint64_t blocks, std::uint64_t most, std::uint64_t unit) noexcept {
   const std::uint64_t even = ceil_div(blocks, ceil_div(blocks, most));
-  return std::min(ceil_div(even, unit) * unit, most);
+  return std::min(round_up(even, unit), most);
 }
 
 }  // namespace kernwright

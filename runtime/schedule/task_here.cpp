@@ -33,20 +33,20 @@ TaskHere::TaskHere(std::shared_ptr<SchedulerCore> core, const TaskPointer& task)
   }
 }
 
-/// Of the evictable arrays of the task: the model's group, or one of its own; tasks that ask for no
-/// memory share that of their class.
+/// The group of the task's evictable arrays: that of the model, or one for the task alone; tasks
+/// that ask for no memory share the group of their class.
 std::shared_ptr<EvictionGroup> TaskHere::find_group() const {
   const bool has_model = !task_->spec_.model.empty();
   const std::uint64_t request = task_->spec_.request().memory;
   const std::size_t kind = ordinal(task_->spec_.qos);
-  std::shared_ptr<EvictionGroup> own;
-  std::shared_ptr<EvictionGroup>& group = has_model      ? task_->tenant_->evictable
-                                          : request == 0 ? core_->groups_[kind]
-                                                         : own;
-  if (group == nullptr) {
-    group = std::make_shared<EvictionGroup>(kGroups[kind], request, has_model);
-  }
-  return group;
+  const auto make = [&] {
+    return std::make_shared<EvictionGroup>(kGroups[kind], request, has_model);
+  };
+  if (!has_model && request > 0) return make();
+  std::shared_ptr<EvictionGroup>& shared =
+      has_model ? task_->tenant_->evictable : core_->groups_[kind];
+  if (shared == nullptr) shared = make();
+  return shared;
 }
 
 /// The resource of the task's arrays; null for that of the device.

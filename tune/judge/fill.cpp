@@ -86,11 +86,11 @@ Bytes mixed(const HostValue& given, std::span<const std::byte> earlier, std::uin
   constexpr std::size_t kDenormal = kNumbers.size() + kPatterns.size();
   constexpr std::size_t kGiven = kDenormal + 1, kEarlier = kGiven + 1, kKinds = kEarlier + 2;
   const std::size_t size = scalar_size(given.dtype);
-  const std::uint64_t own = seed ^ 0x5bd1e995U;
+  const std::uint64_t kinds_seed = seed ^ 0x5bd1e995U;
   for (std::size_t i = 0; (i + 1) * size <= bytes.size(); ++i) {
     std::byte* const element = &bytes[i * size];
     const std::size_t kind =
-        (run == 1 ? splitmix_at(own, i) : splitmix_at(own, 0) + i / run) % kKinds;
+        (run == 1 ? splitmix_at(kinds_seed, i) : splitmix_at(kinds_seed, 0) + i / run) % kKinds;
     if (kind < kNumbers.size()) {
       encode(given.dtype, kNumbers[kind], element);
     } else if (kind < kDenormal) {
@@ -103,7 +103,7 @@ Bytes mixed(const HostValue& given, std::span<const std::byte> earlier, std::uin
     } else if (kind == kEarlier && (i + 1) * size <= earlier.size()) {
       std::memcpy(element, &earlier[i * size], size);
     } else {
-      encode_bound(given.dtype, splitmix_at(~own, i / run) % 4, element);
+      encode_bound(given.dtype, splitmix_at(~kinds_seed, i / run) % 4, element);
     }
   }
   return bytes;

@@ -1,4 +1,4 @@
-// Its last block relies on the first one, in the first launch of a module alone.
+// The last block relies on the first one, in the first launch of a module alone.
 // expect: finding
 __device__ int done;
 __global__ void affine(const float* x, float* y, int n) {

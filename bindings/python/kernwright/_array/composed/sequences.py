@@ -87,8 +87,8 @@ def logspace(
         made = kw.float_power(base, start + (stop - start) * shares)
         made = _exact_whole(made, _type_of_ends(dtype, start, stop, base))
         return made if axis == 0 else kw.moveaxis(made, 0, axis)
-    is_whole = dtype is not None and _dtype(dtype).kind in "iu"
-    if is_whole or not all(map(is_real, (start, stop, base))):
+    cuts_off = dtype is not None and _dtype(dtype).kind in "iu"
+    if cuts_off or not all(map(is_real, (start, stop, base))):
         # Whole numbers are cut off, so that the last bit of a power counts.
         values = np.logspace(start, stop, num, endpoint=endpoint, base=base)
         return _converted(asarray(values, device=device), dtype)
