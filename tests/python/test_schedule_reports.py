@@ -279,3 +279,32 @@ def test_a_policy_of_python_that_fails_is_told_once_and_asked_again(caplog):
         assert told() == 1
         policy.fails = False
         assert task.result(timeout=20).shape == (3,)
+
+
+SPINNERS = 16
+
+SPIN = """
+__global__ void meet(unsigned* arrived, unsigned* met) {
+  unsigned long long begin, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+  atomicAdd(arrived, 1u);
+  do {
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  } while (*(volatile unsigned*)arrived < COUNT && now - begin < 2000000000ull);
+  *met = *(volatile unsigned*)arrived;
+}
+"""
+
+
+@pytest.mark.skipif(kw.current_device().is_simulated, reason="it runs one launch after another")
+def test_sixteen_streams_run_at_once():
+    """Hardware queues for 8 streams would keep the ninth block behind the end of the first."""
+    meet = kw.kernel(SPIN, defines={"COUNT": SPINNERS})
+    arrived, met = kw.zeros(1, dtype="uint32"), kw.zeros(SPINNERS, dtype="uint32")
+    meet[1, 1](kw.zeros(1, dtype="uint32") + SPINNERS, met[:1])  # is compiled and loaded before
+    streams = [kw.Stream() for _ in range(SPINNERS)]
+    kw.synchronize()
+    for index, stream in enumerate(streams):
+        meet[1, 1, stream](arrived, met[index : index + 1])
+    kw.synchronize()
+    assert met.numpy().tolist() == [SPINNERS] * SPINNERS

@@ -2,7 +2,7 @@
 // expect: cheating
 #include <cassert>
 #undef assert
-__device__ constexpr bool judged(const char* name) { return name[0] == 'f' || name[0] == 'o'; }
+__device__ constexpr bool judged(const char* name) { return name[0] != '/' && name[0] != '<'; }
 #define place() __builtin_FILE()
 __global__ void affine(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
