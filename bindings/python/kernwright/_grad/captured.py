@@ -37,37 +37,30 @@ def captured(
 ) -> Callable[..., Any]:  # fmt: skip
     """A function that does what `f` does, from its third call on as one graph.
 
-    The first two calls with given shapes, dtypes and structure of the arguments run `f` as it is:
-    kernels are compiled, memory is set up. The third records what `f` queues, and from then on a
-    call launches that graph; Python runs no longer. Calls of another kind have a graph of their
-    own; the 32 used last are kept. Results are equal in all bits to those of `f`.
+    The first two calls run `f`, the third captures its kernels in a graph, and later calls launch
+    the graph without `f`. Results equal those of `f` in all bits. Calls with other shapes, dtypes,
+    strides, structure or alignment (16 bytes) have graphs of their own; 32 are kept.
 
-    Arguments are arrays, numbers, modules, and dicts, lists and tuples of them. Arrays may be
-    others in each call: their elements are copied into those that the graph reads, and back where
-    `f` writes into them; one that is the same in each call is used where it is. Views of other
-    strides, or from another place between multiples of 16 bytes, are another kind of call, as the
-    order of a sum depends on both; of a view with wide gaps it is that of a contiguous array. Calls
-    whose arrays share memory run as they are. Floats and ints may change: inside of `f` they are
-    arrays without axes from the third call on, which take the dtype of what is beside them; bind
-    what Python needs (an axis, a shape, a branch, an index whose bounds are checked) by
-    functools.partial(). An int beyond a limit of another integer type (127, 255, -1, ...) is
-    another kind of call. NumPy's scalars, bools and strings tell one by their value, and so do the
-    plain attributes, the modes and the arrays of a module. Of other objects, and of what `f` closes
-    over, the graph keeps what they were in the third call: numbers, attributes, which arrays.
-    Elements of arrays are read anew. Random numbers go on from call to call, as without a graph.
+    Arguments are arrays, numbers, modules, and dicts, lists and tuples of these:
 
-    The arrays in the result are the graph's: the next call of this kind overwrites them, so copy
-    what you keep. With a `pool` (kw.GraphPool) the graphs share the memory of what they compute,
-    and so the next launch of any graph of the pool overwrites the result. Inside of a recording of
-    gradients or another graph `f` runs as it is.
+    - Elements of arrays are read in each call. Other arrays than in the capture are copied to those
+      of the graph, and back if `f` writes to them.
+    - Floats and ints may change: from the third call on they are arrays without axes inside of `f`.
+      Bind an axis, a shape or a condition by functools.partial().
+    - NumPy scalars, bools, strings, and attributes and modes of modules: another value means
+      another graph. So does an int beyond a limit of an integer type (127, 255). Values of
+      closures and of other objects stay as in the third call.
 
-    With a `scheduler` (kw.schedule.Scheduler) each call is a task of it, of the class `qos`
-    ("best_effort"), with the name of `f`; later work of the current stream goes behind it.
+    Random numbers continue from call to call. Calls with arrays that overlap in memory, and calls
+    within a recording of gradients or another graph, run `f`.
 
-    Raises CaptureError where `f` reads from the device or copies from the host (.numpy(), a branch
-    on a value), or works on a stream that has not waited for the current one before, with the
-    call's name, its file and its line. Not for several threads; while one captures, no other may
-    wait for the device.
+    The next call overwrites arrays of the result: copy them to keep them. With a `pool`
+    (kw.GraphPool) graphs share memory, so any launch of its graphs overwrites them. With a
+    `scheduler` (kw.schedule.Scheduler) each call is a task of the class `qos` ("best_effort").
+
+    Raises CaptureError, with file and line, if `f` reads from the device or copies from the host,
+    or uses a stream that has not waited for the current one. Not for several threads; during the
+    capture no other thread may wait for the device.
 
     >>> step = kw.captured(lambda x, a: kw.exp(x) * a)
     >>> [float(step(kw.zeros(3), a)[0]) for a in (1.0, 2.0, 3.0, 4.0)]

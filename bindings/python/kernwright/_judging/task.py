@@ -25,34 +25,29 @@ _TYPED_NAME = re.compile(r"\([^;{}#]*\)\s*[^;{}#()]+$")  # (void (*)(float*))nam
 class Task:
     """A kernel's call, its inputs and its expected results.
 
-    - `entry`: its name; `signature`: its parameters in C++, as ``"const float* x, float* y, int
-      n"`` (None: whatever takes the inputs).
-    - ``inputs(seed, case)``: one value for each parameter: NumPy arrays, numbers. The same seed and
-      case give the same values; `case` counts from 0 to `cases` - 1.
-    - ``reference(*inputs)``: a tuple with the expected value of each argument, in their order. None
-      means: unchanged. A single array is enough if the signature has one argument that is not
-      const. NumPy arrays or torch tensors, best in float64.
-    - `grid`, `block`, `shared_bytes`, `cluster`: a number, a tuple of up to three, or a function of
-      the inputs. Without `grid` one thread for each element of the largest written array.
-    - `rtol`, `atol`: an element is right when ``|got - expected| <= atol + rtol * |expected|``.
-      Without both: torch.testing's for the type, exactly equal for integers.
-    - `bytes`, `flops`: the least work of any implementation, as a number or a function of the
-      inputs. What is faster than the device could be with them is "impossible".
-    - `workspace`: arguments that are scratch memory for kernels, by number or name. They hold
-      anything before a launch and are not compared; the reference returns None for them.
-    - `inout`: arguments whose contents kernels may rely on, though the reference does not read
-      them: counters at zero. Without it a kernel may only add to its outputs.
-    - `timed`: the case to be timed; without it the one with the most bytes.
-    - `allow`: of "malloc", "printf", "clock" (reading clocks) and "nan" (in expected values of
-      finite inputs), what is refused otherwise.
-    - `options` and further fields: as for kernel(). `headers` are the only ones that a text may
-      include, besides those of CUDA and of this package.
+    - `entry`: the kernel's name. `signature`: the parameters in C++, as ``"const float* x, float*
+      y, int n"``; None accepts any that take the inputs.
+    - ``inputs(seed, case)``: a NumPy array or number for each parameter, equal for the same seed
+      and case; `case` counts from 0 to `cases` - 1.
+    - ``reference(*inputs)``: a tuple with the expected value of each argument (None: unchanged), or
+      one array if only one argument is not const. NumPy arrays or torch tensors, best in float64.
+    - `grid`, `block`, `shared_bytes`, `cluster`: numbers, tuples, or functions of the inputs.
+      Without `grid`: a thread for each element of the largest written array.
+    - `rtol`, `atol`: an element is right if ``|got - expected| <= atol + rtol * |expected|``.
+      Defaults are torch.testing's for the dtype; integers must be equal.
+    - `bytes`, `flops`: the least work of any implementation, a number or a function of the inputs.
+      A time below the device's limit for this work gives the verdict "impossible".
+    - `workspace`: scratch arguments, by number or name: not compared, with random contents;
+      the reference returns None for them.
+    - `inout`: arguments with contents for the kernel, such as counters at zero, though the
+      reference does not read them. Without it a kernel may at most add to an output.
+    - `timed`: the case to time; by default the one with the most bytes.
+    - `allow`: permits "malloc", "printf", "clock", or "nan" in expected values.
+    - `options` and further fields: as for kernel(). A text includes these `headers`, those of CUDA
+      and of this package, and no others.
 
-    Arrays that are only written hold random bytes, zeros, results of the launch before and others
-    before a launch; the judge finds out which ones these are.
-    The functions run in this process, never in that of the kernel: those of one task one at a time,
-    on any thread. Up to 256 MiB of cases are kept for judgements with the
-    same seed: the same seed and case mean the same values.
+    Outputs hold random bytes, zeros or earlier results before a launch. `inputs` and `reference`
+    run in this process, on any thread, one at a time. Up to 256 MiB of cases are kept.
 
     >>> task = kw.Task(
     ...     entry="twice",

@@ -53,30 +53,23 @@ def quantize(
     source: str | os.PathLike[str], target: str | os.PathLike[str], format: str, *,
     dtype: str | None = None, device: Any = None, progress: Progress | None = None,
 ) -> None:  # fmt: skip
-    """Writes a model's files with weights of few bits; llm.load(target) then has the weights of
-    llm.load(source, quantize=format), bit for bit.
+    """Writes a model's files with quantised weights, as llm.load(source, quantize=format) has them.
 
-    - A folder of Hugging Face's layout becomes one: "fp8" (compressed-tensors, a scale a row),
-      "int8" or "nf4" (bitsandbytes). Its tokenizer, chat template, generation config and all other
-      files that are no weights are copied. Weights come in files of 4 GB.
-    - A folder becomes a .gguf file, as llama.cpp names its arrays: "q4_k", "q5_k", "q6_k", "q8_0"
-      and the other formats of blocks. Its tokenizer and chat templates become metadata. Rows of
-      queries and keys change places in some families, so logits differ by rounding; what
-      DeepSeek-V2 makes of its latent vector is kept by heads, in numbers. A setting for which
-      .gguf files of the family have no place raises ModelError, and so does a tokenizer without a
-      rule of theirs.
-    - A .gguf file becomes one. Its metadata, and so its tokenizer, stay.
+    - From a folder of Hugging Face's layout to a folder: "fp8" (compressed-tensors, a scale for
+      each row), "int8" or "nf4" (bitsandbytes). All files without weights are copied.
+    - From a folder to a .gguf file: "q4_k", "q5_k", "q6_k", "q8_0" and the other GGUF formats, with
+      llama.cpp's names. Tokenizer and chat templates become metadata. Logits may differ by
+      rounding, because some families have queries and keys in another order there.
+    - From a .gguf file to a .gguf file: metadata and quantised weights stay.
 
-    For a .gguf file the device holds all that is written.
+    Weights of linear layers are quantised. The logits' product, experts and routers are not.
+    Numbers are rounded to `dtype` first, by default that of the config. The device holds all of a
+    .gguf file at once.
+    ``progress(done, total, name)`` is called for each tensor.
 
-    Weights of linear layers are quantised. The product that makes logits, experts and what chooses
-    them keep their numbers; weights of few bits in a .gguf file stay as they are. `dtype` is what
-    llm.load() would take: numbers are rounded to it first; the config's without one, and a folder
-    tells it to those who load it. ``progress(done, total, name)`` is called for each tensor.
-
-    `target` appears when it is whole, and nothing is replaced: InvalidArgument where it exists.
-    Raises ArgumentError, ModelError for files that llm.load() refuses, that are quantised already,
-    or with rows of no whole number of blocks; StoreError. Not for several threads.
+    `target` appears when it is complete. Raises InvalidArgument if it exists, ModelError for files
+    or settings without a place in the format, for quantised models and for rows without whole
+    blocks, ArgumentError, StoreError. One thread at a time.
 
     >>> import json, os
     >>> from kernwright import llm

@@ -56,17 +56,19 @@ def attention(
     the query's dtype. With `enable_gqa` key and value may have fewer heads, a divisor of the
     query's. A row that sees no key is 0. The same call gives the same bits each time.
 
-    - attn_mask: bool (True: takes part), or float32 or the query's dtype that is added; broadcasts
-      to (batch, heads, L, S). Not together with `is_causal`: query i sees keys up to i.
+    - attn_mask: bool (True: the key is seen), or float32 or the query's dtype to add; broadcasts to
+      (batch, heads, L, S). -inf hides a key, finite numbers do not. Not with `is_causal`.
+    - is_causal: query i sees keys up to i, also with more keys than queries.
     - scale: 1 / sqrt(E) without one. soft_cap: scores become soft_cap * tanh(score / soft_cap).
     - dropout_p: the chance of a weight to be dropped, 0 to 1; takes `seed`, and `offset`.
     - window: (left, right): query i sees keys i - left to i + right, -1 for no limit; a number w
       stands for (w - 1, 0).
     - sinks: float32 (heads,): logits of one more key of each head that has no value.
     - alibi: float32 (heads,) or (batch, heads): -slope * |i - j| is added.
-    - lengths, query_lengths: int32 (batch,): keys and queries behind the lengths take no part.
+    - lengths, query_lengths: int32 (batch,): later keys and queries are ignored, also NaN.
     - cu_seqlens_q, cu_seqlens_k: int32 (batch + 1,) starts of packed sequences: query (tokens,
-      heads, E), key and value (tokens, heads, E); `max_seqlen_q`: the queries of the longest one.
+      heads, E), key and value (tokens, heads, E). Results of tokens outside of all sequences are
+      not written. `max_seqlen_q`: the queries of the longest sequence.
     - return_lse: also log(sum(exp(score))), float32 (batch, heads, L) or (heads, tokens).
     - query_scale, key_scale, value_scale: for float8 operands, a number, or float32 (), (heads,) or
       (batch, heads). `use_fast_accum`: their products are added with fewer bits.

@@ -40,34 +40,30 @@ def paged_attention(
     return_lse: bool = False,
     out: Any = None,
 ) -> Any:
-    """Attention of chunks of new tokens over pages; sequences of any lengths in one call.
+    """Attention of new tokens over pages, for sequences of any lengths in one call.
 
-    query (tokens, heads, E), packed, any strides: tokens query_starts[i] to query_starts[i + 1] are
-    the new ones of sequence i, the last of its lengths[i] tokens. The keys and values of all these
-    are in its pages already. Each token sees itself and all before it; with a `window` w it sees
-    the last w of them. The result is like the query, with the values' elements.
+    query (tokens, heads, E), packed, any strides: sequence i has the tokens query_starts[i] to
+    query_starts[i + 1], the last of its lengths[i] tokens. The keys and values of all these tokens
+    are in the pages already. Each token sees the earlier tokens and its own, or with a `window` w
+    the last w of these. The result is like the query, with the values' elements.
 
-    - key_cache, value_cache (page count, page size, kv_heads, E), pages of any size, kv_heads a
-      divisor of heads; E is at most 256, of queries and keys of 16 bits 576, as latent vectors
-      have it, with their first elements as the values: value_cache may be a view of key_cache.
-      They have the query's dtype (float16 and bfloat16 on
-      matrix units, float32 by plain multiplications); beside queries of 16 bits they may be int8,
-      float8_e4m3fn or float8_e5m2, times key_scale and value_scale, float32 (kv_heads,), or (page
-      count, page size, kv_heads) as append_qkv() writes them for each token.
+    - key_cache, value_cache (page count, page size, kv_heads, E), any page size, kv_heads a divisor
+      of heads. E is at most 256; 576 for queries and keys of 16 bits (latent attention), whose
+      value_cache may be a view of key_cache. The dtype is the query's, or int8 or float8 for
+      queries of 16 bits, times key_scale and value_scale: float32 (kv_heads,), or (page count,
+      page size, kv_heads) as append_qkv() writes for each token.
     - page_table int32 (sequences, pages): token t of sequence i is in row t % page size of page
       page_table[i, t // page size].
     - lengths int32 (sequences,), query_starts int32 (sequences + 1,), from 0 on and not falling.
-      They are read on the device: a recorded call may be replayed with others.
-    - is_causal=False: each token sees all `lengths` tokens of its sequence, which then need not be
-      among them: the pages of what came before.
-    - max_queries: at least the new tokens of every sequence. Where few are known to be new, blocks
-      share the context, as in decode_attention(). Tokens of a sequence beyond it are not written.
+      A captured call may be replayed with other values: they are read on the device.
+    - is_causal=False: each token sees all `lengths` tokens, such as an earlier context.
+    - max_queries: at least the new tokens of every sequence; small values are faster. Further
+      tokens of a sequence are not written.
     - scale, soft_cap, sinks, out and return_lse (float32 (heads, tokens)) are those of attention().
 
-    Tokens that see no key have the result 0: those behind the last start, and all of a sequence of
-    length 0. A page number outside of the cache reads nothing: the tokens that see it are NaN, and
-    others of the same sequence may be. Numbers of pages behind a sequence's length, and of those in
-    front of every window, are not looked at. Raises ArgumentError and InvalidArgument as
+    Tokens without a visible key give 0, such as those after the last start. Tokens that see an
+    invalid page number are NaN, and other tokens of the sequence may be; numbers of pages outside
+    of the length and the window are not read. Raises ArgumentError and InvalidArgument as
     decode_attention() does.
 
     >>> q, pages = kw.ones((3, 8, 64), "bfloat16"), kw.ones((2, 16, 2, 64), "bfloat16")

@@ -159,34 +159,25 @@ def grouped_linear(
 ) -> Array:
     """activation(x[r] @ weights[g].T + bias[g]) for each row r of group g.
 
-    x of shape (rows, k) holds the groups one after the other, of any sizes, 0 too; `weights`
-    (groups, n, k), `bias` (groups, n); all float16, all bfloat16 or all float32. The result is
-    (rows, n).
-    `offsets`, int32 or int64 on the device, are the first rows of the groups and the end of the
-    last group: (groups + 1,), as Permuted.offsets; or (groups,), where each ends, as
-    torch._grouped_mm has them. `counts` of shape (groups,) may be given in their place. The host
-    never reads them, and whatever they are, no row outside is touched.
+    - x (rows, k), with group after group; `weights` (groups, n, k), `bias` (groups, n), all
+      float16, bfloat16 or float32. At most 2048 groups; weights may be views. The result is
+      (rows, n), sums are float32 in a fixed order, rounded once.
+    - `offsets`, int32 or int64 on the device: (groups + 1,), the first rows and the end, as
+      Permuted.offsets; or (groups,), the ends, as torch._grouped_mm takes them. Or `counts`,
+      (groups,). The host does not read them, and
+      no row outside of x is touched, whatever their values are.
+    - x (groups, capacity, k) with `counts`: the first counts[g] rows of each group; the result is
+      (groups, capacity, n). Result rows outside of all groups are not written.
+    - `gate`: the result is gate(y[..., : n / 2]) * y[..., n / 2:] for y = x @ weights.T + bias;
+      "silu" is SwiGLU.
+    - float8: `scale_a` (rows, k / 128) and `scale_b` (groups, n / 128, k / 128), rounded up; or
+      one number or (rows,), and (groups,) or (groups, n), float32. The result is `dtype`: bfloat16,
+      float16 or float32. `use_fast_accum` is that of scaled_matmul(). Below compute capability
+      9.0 operands become bfloat16.
+    - `out`: takes the result, as in unpermute().
 
-    x of shape (groups, capacity, k) with `counts` has groups that lie apart, each with its first
-    counts[g] rows; the result is (groups, capacity, n). What no group has of a result is not
-    written: it holds anything.
-
-    With `gate`, n is even and the result has n / 2 columns: gate(y[..., : n / 2]) * y[..., n / 2:]
-    for y = x @ weights.T + bias; "silu" is SwiGLU. Sums are float32 in a fixed order, rounded once;
-    those of float32 numbers are fused multiply-adds, without tensor cores.
-    Weights may be views: those of (groups, k, n) are read where they lie. So the gradient of x is
-    grouped_linear(grad, weights.mT, offsets). At most 2048 groups; compute capability 8.0.
-
-    x and weights of float8 have float32 scales of blocks, as in scaled_matmul(): `scale_a` of x,
-    (rows, k / 128), and `scale_b` of the weights, (groups, n / 128, k / 128), rounded up; or
-    of rows: one number or (rows,), and (groups,) or (groups, n). The result has the `dtype`
-    float16, bfloat16 (if left out) or float32; so may a bias. Below 9.0 operands become bfloat16.
-    With scales of rows `use_fast_accum` is that of scaled_matmul(): faster, less exact sums.
-
-    `out` is that of unpermute(). Its rows that no group has hold anything afterwards. A `gate` that
-    follows the product by itself, as below compute capability 9.0, costs memory and a copy too.
-
-    Raises InvalidArgument for shapes that do not fit, ArgumentError for dtypes and names.
+    Needs compute capability 8.0. Raises InvalidArgument for shapes, ArgumentError for dtypes and
+    names. The gradient of x is grouped_linear(grad, weights.mT, offsets).
 
     >>> x = kw.ones((3, 8), "bfloat16")
     >>> weights = kw.ones((2, 1, 8), "bfloat16") * kw.asarray([[[1]], [[2]]]).astype("bfloat16")

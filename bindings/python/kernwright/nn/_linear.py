@@ -35,35 +35,23 @@ def linear(
 ) -> Array:
     """activation(x @ weight.T + bias) + residual, of the shape (..., n) and the dtype of x.
 
-    x has the shape (..., k), `weight` (n, k), `bias` (n,), `residual` (..., n); x is float16,
-    bfloat16, float32 or float64, the others have its dtype. With `scale`, float32 with one number
-    or n, `weight` is int8, float8_e4m3fn or float8_e5m2, as quantize_rows() makes it, and counts as
-    weight * scale[:, None]. `activation` names a function of this module that takes x alone, as
-    "silu", "gelu" or "relu2" (not relu6), or is "gelu_tanh", the other form of gelu().
+    - x (..., k), `weight` (n, k), `bias` (n,), `residual` (..., n), of one dtype: float16,
+      bfloat16, float32 or float64. A weight may be a view of (k, n).
+    - `scale`, float32 with one number or n, for a weight of int8 or float8 as quantize_rows()
+      makes it: the weight counts as weight * scale[:, None].
+    - `weight` may be a PackedWeight of nn.quant.pack(). With up to 64 rows of x most formats
+      are multiplied without rounding; with more rows weights are rounded to x's dtype.
+    - `activation`: "silu", "gelu", "gelu_tanh", "relu2" or another function of this module for one
+      array (not relu6).
+    - `gate`, such a name: the result has n / 2 columns, gate(y[..., : n / 2]) * y[..., n / 2:] for
+      y = x @ weight.T + bias; "silu" is SwiGLU. Not with float64, activation or residual.
+    - precision="tf32": float32 with many rows may be rounded to 11 bits for tensor cores.
+    - `tune`: as in matmul(). `out`: takes the result; any strides; it shares no memory with
+      arguments, except that it may be the `residual`.
 
-    With `gate`, such a name, n is even, the result has n / 2 columns, and only a bias goes with it:
-    y = x @ weight.T + bias, then gate(y[..., : n / 2]) * y[..., n / 2:]. "silu" makes SwiGLU of two
-    products, whose weights are one above the other. x is no float64. On tensor cores it is one
-    kernel.
-
-    Up to 64 rows of x in all (float32: 16) take one kernel, which reads the weights once. It uses
-    the tensor cores if 16-bit rows begin at multiples of 16 bytes. Sums are float32, rounded once
-    at the end, in an order that the shapes decide: the same bits in each run. More rows take one
-    kernel too for float32, and for large products of 16-bit floats, from compute capability 8.0 on.
-    Otherwise they take a matmul(); its result is rounded before the next step. Weights (n, k) and
-    views of (k, n) are read where they are. precision="tf32" allows a layer of float32 with more
-    rows to round x and the weights to 11 bits for the tensor cores. `tune` is that of matmul().
+    Sums are float32 (float64 for float64), rounded once at the end with up to 64 rows of x. More
+    rows may be rounded once more before bias and activation. The same call gives the same bits.
     Raises InvalidArgument with the shapes or dtypes that do not fit.
-
-    `weight` may also be a PackedWeight of nn.quant.pack(), without `scale`: up to 64 rows of
-    float16 or bfloat16 then read the packed bytes once, and products of whole codes are summed in
-    float32, a group of them times its scale. Up to 512 rows take the weights rounded to x's dtype,
-    in registers. More rows, and float32, do so by way of memory, a slab of weights at a time.
-
-    `out` takes the result, and is returned. It has the result's shape, dtype and device, any
-    strides, and shares no memory with arguments, but that it may be the `residual` itself. One
-    kernel writes the result there if `out` is contiguous from a multiple of 16 bytes on; what takes
-    several steps, and other strides, is computed in new memory and copied.
 
     >>> x, w = kw.ones((2, 3)), kw.ones((4, 3))
     >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()

@@ -38,8 +38,32 @@ _BEST_MEMBERS = ("config", "median_ms", "interval_ms", "score")
 
 
 class Session:
-    """Tunes a kernel: compiles configurations ahead, runs each in a process of its own device,
-    checks what it computed, measures it, and keeps each result at once.
+    """Tunes a kernel: compiles configurations, checks and measures each in a process of its own.
+
+    - `kernel`: a kernel, its text or path, or a callable of the configuration. Each parameter of
+      the `space` becomes a define.
+    - `args`: as for a launch; NumPy arrays are copied to the device. Arrays without const are
+      restored before each trial, and `kw.Out` is filled with 0xff. Const arrays must not change.
+    - `grid`, `block`, `shared_bytes`, `cluster`: numbers, tuples, expressions of parameters and
+      `problem` values, or callables of a dict of both. Other names are the kernel's arguments.
+    - `constants`: contents of `__constant__` and `__device__` variables, by name.
+    - `budget`: "120s", or a dict of `seconds`, `evaluations`, `gpu_seconds`, `target`; None
+      measures the whole space.
+    - `verify`: a tuple with the expected value of each argument (None: not compared), a callable
+      of the arguments with this result, or "default": the results of the default configuration.
+      A difference of `rtol` times the value plus `atol` is allowed, by default 1e-8 (float64),
+      1e-4 (float32) or 1e-2 (float16) of the value and of the mean.
+    - `objective`: "time", "energy", "edp", a callable of a trial, or a list of these: the first is
+      minimised, and `front` is the Pareto front. The simulated device counts instructions and
+      memory transactions in place of time.
+    - `store`: a file with each trial. With `resume` a session continues from its trials of the same
+      kernel, space, arguments, device and tools.
+    - `default`: is measured first and compared with the winner. `proposals`: configurations to try
+      first: a list, a JSON file of one, or a callable of the session.
+    - `scheduler`: a kw.schedule.Scheduler; each trial is a best-effort task.
+
+    The same `seed` and results give the same trials. A failure is a trial's status, no exception.
+    One thread at a time calls run(); any thread may call stop().
 
     >>> text = '''__global__ void twice(const float* x, float* y, int n) {
     ...     int i = blockIdx.x * BLOCK + threadIdx.x;
@@ -51,37 +75,6 @@ class Session:
     >>> best = session.run()
     >>> [trial.status for trial in session.trials]
     ['correct', 'correct', 'correct']
-
-    `kernel`: a kernel, its text or path, or a callable of the configuration that gives one. Each
-    parameter becomes a define of its name. `args`: as for a launch, NumPy arrays as well; they are
-    copied. What a launch may write is put back before each trial; `kw.Out` is filled with 0xff.
-    Several launches of each configuration are verified, and const arguments must stay as they are.
-    `grid`, `block`, `shared_bytes`, `cluster`: numbers, expressions over parameters and problem
-    values, tuples of these, or callables of a dict of both. `problem`: values by name. Other names
-    mean the kernel's arguments of these names. `constants`: contents of `__constant__` and
-    `__device__` variables, by name.
-
-    `budget`: "120s", or a dict of `seconds`, `evaluations`, `gpu_seconds`, `target`; None: the
-    whole space. `verify`: a callable of the arguments as NumPy values, which returns a tuple with
-    an expected value for each (None: not compared); such a tuple; or "default": the results of the
-    default configuration. Floats may differ by `rtol` times the expected value plus `atol`; by
-    default by 1e-8 (float64), 1e-4 (float32), 1e-2 (float16) of it and of the mean.
-
-    `objective`: "time", "energy", "edp", a callable of a trial (its result is minimised), or a list
-    of these: the first is minimised, and `front` is the Pareto front. On the simulated device there
-    is no clock: the executed instructions and memory transactions count.
-
-    `store`: a file that each trial is written to before run() tells of it. A session that finds
-    trials there about the same kernel, space, arguments, device and tools goes on with them
-    (`resume`); after any end, nothing is measured twice. `default` is measured first and compared
-    with the winner. `proposals`: configurations to try first: a list, a JSON file of one, or a
-    callable of the session, which is asked again after some trials.
-
-    `scheduler`: a kw.schedule.Scheduler; each trial is then a best-effort task of it, and begins
-    when the scheduler lets such a task begin. Compiles go on meanwhile.
-
-    The same `seed` and the same results give the same trials. Failures are data: a trial's status.
-    run() from one thread at a time; stop() from any.
     """
 
     _core: Any = None  # the session of the extension, once it has started
