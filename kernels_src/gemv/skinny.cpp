@@ -248,35 +248,11 @@ bool applies_gate(const SkinnyShape& shape, const SkinnyPlan& plan) {
 
 // ---- launches
 
-std::uint32_t skinny_blocks(std::int64_t count, std::int64_t each) {
-  return static_cast<std::uint32_t>(ceil_div(count, each));
-}
-
-/// Blocks to share out n and m, and the bytes of the kernel's unit of distances.
-std::pair<std::uint32_t, std::int64_t> skinny_grid(const SkinnyJob& job) {
-  const SkinnyPlan& plan = job.plan;
-  const auto size = static_cast<std::int64_t>(scalar_size(job.shape.weight_type));
-  switch (plan.kernel) {
-    case SkinnyKernel::tiles:
-      return {skinny_blocks(job.shape.n, 16 * plan.rows), 1};
-    case SkinnyKernel::column_tiles:
-      return {skinny_blocks(job.shape.n, 64), size};
-    case SkinnyKernel::staged:
-    case SkinnyKernel::wgmma:
-      return {skinny_blocks(job.shape.n, 16 * plan.rows * plan.warps), 1};
-    case SkinnyKernel::bytes:
-      return {skinny_blocks(job.shape.n, 16 * plan.rows), 1};
-    case SkinnyKernel::row: {
-      const int resident = job.shape.multiprocessors * (16 / plan.warps);  // as in skinny_row.cu
-      return {std::min(skinny_blocks(job.shape.n, plan.rows), static_cast<std::uint32_t>(resident)),
-              1};
-    }
-    default:
-      break;
-  }
-  const bool columns = plan.kernel == SkinnyKernel::columns;
-  const std::uint32_t across = skinny_blocks(job.shape.n, columns ? 32 * plan.width : plan.rows);
-  return {across * skinny_blocks(job.shape.m, plan.columns), size};
+/// The bytes of the unit in which the kernel counts distances: WeightRows.
+std::int64_t skinny_distance_unit(const SkinnyShape& shape, const SkinnyPlan& plan) {
+  const bool bytes = plan.kernel == SkinnyKernel::tiles || plan.kernel == SkinnyKernel::staged ||
+                     plan.kernel == SkinnyKernel::row;
+  return bytes ? 1 : static_cast<std::int64_t>(scalar_size(shape.weight_type));
 }
 
 /// TMA tiles of 128 bytes of so many lines.
@@ -298,7 +274,7 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
       job.shape, plan, {}, job.call.norm.has_value(), job.call.gate.has_value()};
   if (job.call.activation) instance.activation = job.call.activation->kind;
   if (job.call.gate) instance.activation = job.call.gate->kind;
-  const auto [across, unit] = skinny_grid(job);
+  const auto across = static_cast<std::uint32_t>(skinny_blocks(job.shape, plan));
   const bool tma = plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::bytes;
   const int producers = tma ? 1 : 0;  // warps
   const LaunchConfig config{
@@ -322,12 +298,13 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
     launch(kernel, config, skinny_map(weights, job.weights, 16 * plan.rows),
            skinny_map(x, job.x, 8 * plan.columns), job.problem);
   } else {
+    const std::int64_t unit = skinny_distance_unit(job.shape, plan);
     const WeightRows rows{weights.address(), job.weights.line / unit, job.weights.batch / unit};
     launch(kernel, config, job.problem, rows);
   }
   if (adding == nullptr) return;
   launch(kernels.on(*adding, device),
-         {.grid = {skinny_blocks(job.out.size(), 256)},
+         {.grid = {static_cast<std::uint32_t>(ceil_div(job.out.size(), 256))},
           .block = {256},
           .stream = on,
           .programmatic_dependent = config.programmatic_dependent},

@@ -194,10 +194,9 @@ constexpr std::int64_t kSkinnyRowPart = 512;     ///< of k, of a warp
 constexpr int kSkinnyRowWarps = 16;              ///< of all blocks of a multiprocessor, at most
 constexpr std::int64_t kMostSkinnyRowParts = 2;  ///< of a warp
 
-/// Warps of a multiprocessor with blocks of so many.
-std::int64_t resident_row_warps(std::int64_t warps) {
-  return warps > kSkinnyRowWarps ? 0 : kSkinnyRowWarps / warps * warps;
-}
+/// Blocks of a multiprocessor, as skinny_row.cu has them; and the warps of these blocks.
+std::int64_t resident_row_blocks(std::int64_t warps) { return kSkinnyRowWarps / warps; }
+std::int64_t resident_row_warps(std::int64_t warps) { return resident_row_blocks(warps) * warps; }
 
 /// Of a block, so that a multiprocessor has as many as it can; with one part of k rather than two.
 std::int64_t skinny_row_warps(std::int64_t k) {
@@ -304,6 +303,26 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
 }
 
 }  // namespace
+
+std::int64_t skinny_blocks(const SkinnyShape& shape, const SkinnyPlan& plan) {
+  switch (plan.kernel) {
+    case SkinnyKernel::tiles:
+    case SkinnyKernel::bytes:
+      return ceil_div(shape.n, 16 * plan.rows);
+    case SkinnyKernel::column_tiles:
+      return ceil_div(shape.n, 64);
+    case SkinnyKernel::staged:
+    case SkinnyKernel::wgmma:
+      return ceil_div(shape.n, 16 * plan.rows * plan.warps);
+    case SkinnyKernel::row:
+      return std::min<std::int64_t>(ceil_div(shape.n, plan.rows),
+                                    shape.multiprocessors * resident_row_blocks(plan.warps));
+    default:
+      break;
+  }
+  const bool columns = plan.kernel == SkinnyKernel::columns;
+  return ceil_div(shape.n, columns ? 32 * plan.width : plan.rows) * ceil_div(shape.m, plan.columns);
+}
 
 int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
   const int values = 16 / static_cast<int>(scalar_size(shape.weight_type));

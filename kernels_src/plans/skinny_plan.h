@@ -55,6 +55,8 @@ struct SkinnyShape {
   bool boxes = false;  ///< the device has wgmma, and tensor maps can describe x and the weights
 };
 
+/// Blocks that share out n and m: the grid but for splits and batches.
+std::int64_t skinny_blocks(const SkinnyShape& shape, const SkinnyPlan& plan);
 /// Dynamic shared memory of a block.
 int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
 

@@ -2,8 +2,11 @@
 #include "kernels_src/recurrent/recurrence_plan.h"
 
 #include "base/errors.h"
+#include "unit/random_engines.h"
 
 #include <doctest/doctest.h>
+
+#include <random>
 
 using namespace kernwright;
 using namespace kernwright::kernels;
@@ -34,50 +37,52 @@ RecurrencePlan ruled_plan(const RecurrenceDevice& device, const RecurrenceExtent
 
 }  // namespace
 
-TEST_CASE("recurrence plan: matrices that fit into clusters stay there") {
-  for (const int directions : {1, 2}) {
-    const RecurrencePlan plan = ruled_plan(kWithClusters, lstm_extent(256, 1, 500, directions));
-    CHECK(plan.way == RecurrenceWay::cluster);
-    CHECK(plan.blocks == 8);
-    CHECK(plan.rows_at_once == 1);
+TEST_CASE("recurrence plan: small matrices are read once, where there are steps enough") {
+  for (const RecurrenceDevice& device : {kWithClusters, kWithoutClusters}) {
+    for (const std::int64_t hidden : {8, 64, 100, 256}) {
+      for (const int directions : {1, 2}) {
+        CHECK(ruled_plan(device, lstm_extent(hidden, 1, 500, directions)).is_resident());
+        CHECK_FALSE(ruled_plan(device, lstm_extent(hidden, 1, 1, directions)).is_resident());
+      }
+    }
   }
-  CHECK(ruled_plan(kWithClusters, lstm_extent(8, 1, 100)).blocks == 1);
-  CHECK(ruled_plan(kWithClusters, lstm_extent(128, 64, 100)).way == RecurrenceWay::cluster);
-}
-
-TEST_CASE("recurrence plan: others meet in memory, or take a launch a step") {
-  CHECK(ruled_plan(kWithClusters, lstm_extent(1024, 1, 100)).way == RecurrenceWay::grid);
-  CHECK(ruled_plan(kWithoutClusters, lstm_extent(256, 1, 100)).way == RecurrenceWay::grid);
-  CHECK(ruled_plan(kWithoutClusters, lstm_extent(64, 1, 100)).way == RecurrenceWay::cluster);
-  CHECK(ruled_plan(kWithoutClusters, lstm_extent(64, 1, 100)).blocks == 1);
-  CHECK(ruled_plan(kWithClusters, lstm_extent(4096, 1, 100)).way == RecurrenceWay::steps);
-  CHECK(ruled_plan(kWithClusters, lstm_extent(128, 1, 1)).way == RecurrenceWay::steps);
 }
 
 TEST_CASE("recurrence plan: blocks cover units and batch, and have room") {
-  for (const RecurrenceDevice& device : {kWithClusters, kWithoutClusters}) {
-    for (const std::int64_t hidden : {1, 33, 128, 200, 512, 1000, 3000}) {
-      for (const std::int64_t batch : {1, 3, 64, 5000}) {
-        for (const ScalarType type : {ScalarType::bfloat16, ScalarType::float64}) {
-          const RecurrenceExtent extent = lstm_extent(hidden, batch, 50, 2, type);
-          const RecurrencePlan plan = ruled_plan(device, extent);
-          const Dim3 grid = plan.config(extent, {}).grid;
-          CHECK(std::int64_t{plan.units} * grid.x >= hidden);
-          if (plan.way == RecurrenceWay::cluster) {
-            CHECK((grid.x & (grid.x - 1)) == 0);
-          } else {
-            CHECK(std::int64_t{plan.units} * (grid.x - 1) < hidden);
-          }
-          CHECK(std::int64_t{plan.rows} * grid.y >= batch);
-          CHECK(std::int64_t{plan.rows} * (grid.y - 1) < batch);
-          CHECK(grid.z == 2);
-          CHECK(plan.rows % plan.rows_at_once == 0);
-          CHECK(std::int64_t{plan.shared_bytes} <= device.shared_bytes);
-          if (plan.way == RecurrenceWay::grid)
-            CHECK(static_cast<std::int64_t>(grid.count()) <= device.multiprocessors);
-        }
-      }
+  std::mt19937 engine(20261130);
+  const auto draw = [&](unsigned bits) {
+    return 1 + static_cast<std::int64_t>(engine() % (1U << engine() % bits));
+  };
+  for (int i = 0; i < 4000; ++i) {
+    const RecurrenceDevice& device = i % 2 == 0 ? kWithClusters : kWithoutClusters;
+    constexpr ScalarType kTypes[] = {ScalarType::bfloat16, ScalarType::float32,
+                                     ScalarType::float64};
+    const int directions = 1 + i / 2 % 2;
+    const RecurrenceExtent extent =
+        lstm_extent(draw(12), draw(13), draw(10), directions, kTypes[engine() % 3]);
+    const RecurrencePlan plan = ruled_plan(device, extent);
+    const LaunchConfig config = plan.config(extent, {});
+    const Dim3 grid = config.grid;
+    CAPTURE(extent.hidden);
+    CAPTURE(extent.batch);
+    CAPTURE(extent.steps);
+    CHECK(std::int64_t{plan.units} * grid.x >= extent.hidden);
+    CHECK(std::int64_t{plan.rows} * grid.y >= extent.batch);
+    CHECK(std::int64_t{plan.rows} * (grid.y - 1) < extent.batch);
+    CHECK(static_cast<int>(grid.z) == directions);
+    CHECK(plan.rows % plan.rows_at_once == 0);
+    CHECK(std::int64_t{plan.shared_bytes} <= device.shared_bytes);
+    CHECK((config.block.x >= 32 && config.block.x <= 1024));
+    if (plan.way == RecurrenceWay::cluster) {  // of as many blocks as a power of two
+      CHECK((grid.x <= 8 && (grid.x & (grid.x - 1)) == 0));
+      CHECK((device.clusters || grid.x == 1));
+    } else {
+      CHECK(std::int64_t{plan.units} * (grid.x - 1) < extent.hidden);
     }
+    // Blocks that meet in memory all run at once.
+    if (plan.way == RecurrenceWay::grid)
+      CHECK(static_cast<std::int64_t>(grid.count()) <= device.multiprocessors);
+    CHECK(config.cooperative == (plan.way == RecurrenceWay::grid));
   }
 }
 

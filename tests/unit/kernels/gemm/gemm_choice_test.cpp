@@ -1,8 +1,11 @@
 // The rule for tiles: which edges come last, and what they cost.
 #include "kernels_src/gemm/gemm_choice.h"
 
+#include "unit/random_engines.h"
+
 #include <doctest/doctest.h>
 
+#include <random>
 #include <utility>
 
 using namespace kernwright::kernels;
@@ -107,30 +110,42 @@ TEST_CASE("clusters that gather run in as few rounds as fit the device") {
   CHECK(cost(3) < cost(4));  // 33 of four take two rounds
 }
 
-TEST_CASE("three groups are the rule's for operands of two bytes alone") {
-  GemmSize size{.rows = 4000, .columns = 4000, .inner = 4000, .a_pitch = 8000, .b_pitch = 8000};
-  CHECK(choose_gemm(size).tile.groups == 3);
-  for (const std::size_t bytes : {1, 4}) {
-    for (const std::int64_t rows : {1032, 4000, 4096}) {
-      for (const std::int64_t columns : {2112, 4000, 4096}) {
-        size = {.rows = rows, .columns = columns, .inner = 4096, .in_bytes = bytes};
-        size.a_pitch = size.b_pitch = 4096 * static_cast<std::int64_t>(bytes);
-        CHECK(choose_gemm(size).tile.groups < 3);
-      }
-    }
-  }
-}
-
-TEST_CASE("groups whose weights come from memory take wide tiles, large groups high ones") {
-  using Extents = std::pair<std::int64_t, std::int64_t>;
-  for (const auto& [columns, inner] : {Extents{1536, 2048}, Extents{2048, 768}}) {
-    GemmSize size{.columns = columns, .inner = inner, .groups = 128};
-    size.a_pitch = size.b_pitch = 2 * inner;
-    size.rows = 1024;  // 8 in a group
-    CHECK(choose_gemm(size).tile.rows == 64);
-    CHECK(choose_gemm(size).tile.columns >= 128);
-    size.rows = 8192;  // 64
-    CHECK(choose_gemm(size).tile.rows == 128);
-    CHECK(choose_gemm(size).tile.columns >= 128);
+TEST_CASE("the rule's choice is a tile that the kernel has, and as cheap as any for the operands") {
+  std::mt19937 engine(20261130);
+  const auto draw = [&](unsigned bits) {
+    return 1 + static_cast<std::int64_t>(engine() % (1U << engine() % bits));
+  };
+  for (int i = 0; i < 1500; ++i) {
+    GemmSize size{.rows = draw(15), .columns = draw(15), .inner = 16 * draw(11)};
+    size.batches = i % 5 == 0 ? draw(8) : 1;
+    size.in_bytes = std::size_t{1} << engine() % 3;
+    size.b_turned = size.in_bytes != 2 || engine() % 2 == 0;
+    size.promotes = size.in_bytes == 1 && engine() % 2 == 0;
+    size.block_scales = size.promotes && engine() % 2 == 0;
+    size.whole = size.in_bytes == 1 && !size.promotes;
+    size.gated = !size.whole && engine() % 4 == 0;
+    if (engine() % 6 == 0) size.groups = draw(8);
+    size.a_pitch = size.b_pitch = size.inner * static_cast<std::int64_t>(size.in_bytes);
+    const GemmChoice choice = choose_gemm(size);
+    const GemmTile& tile = choice.tile;
+    CAPTURE(describe(choice));
+    CAPTURE(size.rows);
+    CAPTURE(size.columns);
+    CAPTURE(size.inner);
+    CHECK_NOTHROW(require_gemm_tile(tile, size.promotes, size.block_scales));
+    CHECK(tile.shared_bytes(true, size.block_scales) <= 232448);
+    CHECK(tile.threads() <= 1024);
+    CHECK(tile.cluster <= 8);
+    CHECK((choice.splits >= 1 && choice.splits <= 64 && choice.group >= 1));
+    if (size.whole || size.gated || size.groups > 0) CHECK(choice.splits == 1);
+    if (size.gated) CHECK(tile.columns % 128 == 0);
+    if (size.groups > 0) CHECK_FALSE(tile.gathers);
+    // Registers hold the operands of three groups where an element has two bytes.
+    if (size.in_bytes != 2) CHECK(tile.groups < 3);
+    CHECK(choose_gemm(size) == choice);
+    const double cost = gemm_cost(size, choice);
+    CHECK(cost > 0);
+    const GemmTile plain{128, 128, size.promotes ? 5 : 6, 2, false, 1};
+    CHECK(cost <= gemm_cost(size, choose_gemm(size, plain, 1)));
   }
 }

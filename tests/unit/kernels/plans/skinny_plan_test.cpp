@@ -1,402 +1,374 @@
-// The kernel of a product with few rows, and its grid.
+// What each plan of a product with few rows promises, whichever rule chose it.
 #include "kernels_src/plans/skinny_plan.h"
+
+#include "base/math.h"
+#include "base/scalar_type.h"
+#include "unit/random_engines.h"
 
 #include <doctest/doctest.h>
 
-#include <utility>
+#include <algorithm>
+#include <bit>
+#include <random>
 
 using namespace kernwright;
 using namespace kernwright::kernels;
 
 namespace {
 
-SkinnyShape hopper_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return {.m = m,
-          .n = n,
-          .k = k,
-          .x_type = ScalarType::bfloat16,
-          .weight_type = ScalarType::bfloat16,
-          .width = 8,
-          .pairs = true,
-          .multiprocessors = 132,
-          .overlapping = true,
-          .clusters = true,
-          .boxes = true};
+struct PlanDevice {
+  int capability = 0;
+  int multiprocessors = 1;
+  int shared_bytes = 0;  ///< of a block, at most
+};
+
+constexpr PlanDevice kTuringPlans{75, 40, 65536}, kAmperePlans{80, 108, 166912},
+    kHopperPlans{90, 132, 232448};
+constexpr PlanDevice kDevices[] = {
+    kTuringPlans, kAmperePlans, {89, 142, 101376}, kHopperPlans, {120, 170, 101376}};
+
+constexpr int kSharedBytes = 233472;  ///< of a multiprocessor of Hopper
+constexpr int kReservedBytes = 1024;  ///< by the system, of each block
+
+constexpr ScalarType kNarrow[] = {ScalarType::int8, ScalarType::float8_e4m3fn,
+                                  ScalarType::float8_e5m2};
+
+/// A product as callers describe it: `x_bytes` and `weight_bytes` are the powers of two that divide
+/// the addresses and distances of the operands.
+SkinnyShape shape_on(const PlanDevice& device, SkinnyShape shape, int x_bytes, int weight_bytes) {
+  const auto x_size = static_cast<int>(scalar_size(shape.x_type));
+  const auto size = static_cast<int>(scalar_size(shape.weight_type));
+  const auto near = [](std::int64_t bytes, int most) {
+    while (bytes % most != 0) most /= 2;
+    return most;
+  };
+  x_bytes = near(shape.k * x_size, x_bytes);
+  weight_bytes = near((shape.by_columns ? shape.n : shape.k) * size, weight_bytes);
+  shape.pairs = x_bytes >= 4 * x_size;
+  shape.width = std::max(1, weight_bytes / size);
+  if (!shape.by_columns && x_bytes < 16) shape.width = std::min(x_bytes / x_size, shape.width);
+  shape.multiprocessors = device.multiprocessors;
+  shape.overlapping = shape.clusters = device.capability >= 90;
+  shape.tensor_cores = device.capability >= 80;
+  const bool fits = shape.weight_type == shape.x_type || (size == 1 && !shape.by_columns);
+  shape.boxes = device.capability == 90 && is_half(shape.x_type) && fits && x_bytes == 16 &&
+                weight_bytes == 16;
+  return shape;
+}
+
+class Draws {
+ public:
+  explicit Draws(unsigned seed) : engine_(seed) {}
+
+  std::int64_t below(std::int64_t count) {
+    return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(count));
+  }
+  /// Small ones as often as large ones; one in two is a multiple of 64.
+  std::int64_t extent(int most_bits) {
+    const std::int64_t drawn = 1 + below(std::int64_t{1} << (1 + below(most_bits)));
+    return below(2) == 0 ? drawn : round_up(drawn, 64);
+  }
+  SkinnyShape shape(const PlanDevice& device) {
+    constexpr ScalarType kTypes[] = {ScalarType::bfloat16, ScalarType::float16,
+                                     ScalarType::float32};
+    SkinnyShape drawn{
+        .m = 1 + below(std::int64_t{1} << below(7)), .n = extent(17), .k = extent(16)};
+    if (below(8) == 0) drawn.batches = 1 + below(300);
+    drawn.x_type = drawn.weight_type = kTypes[below(3)];
+    if (below(3) == 0) drawn.weight_type = kNarrow[below(3)];
+    drawn.by_columns = below(4) == 0;
+    const int x_bytes = below(4) == 0 ? 1 << below(5) : 16;
+    const int weight_bytes = below(4) == 0 ? 1 << below(5) : 16;
+    return shape_on(device, drawn, std::max<int>(x_bytes, scalar_size(drawn.x_type)),
+                    std::max<int>(weight_bytes, scalar_size(drawn.weight_type)));
+  }
+  SkinnyKernel kernel() {
+    constexpr SkinnyKernel kKernels[] = {
+        SkinnyKernel::tiles,   SkinnyKernel::dot,    SkinnyKernel::column_tiles,
+        SkinnyKernel::columns, SkinnyKernel::staged, SkinnyKernel::wgmma,
+        SkinnyKernel::row,     SkinnyKernel::bytes,  SkinnyKernel::shifted};
+    return below(2) == 0 ? SkinnyKernel::chosen : kKernels[below(std::size(kKernels))];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+/// Calls check(device, shape, plan) for plans of drawn products, half of them with a named kernel.
+template <typename Check>
+void each_plan(const Check& check) {
+  Draws draws(20261130);
+  for (int i = 0; i < 20'000; ++i) {
+    const PlanDevice& device = kDevices[draws.below(std::size(kDevices))];
+    const SkinnyShape shape = draws.shape(device);
+    const SkinnyKernel kernel = draws.kernel();
+    const SkinnyPlan plan = plan_skinny(shape, {.kernel = kernel});
+    CAPTURE(device.capability);
+    CAPTURE(static_cast<int>(kernel));
+    CAPTURE(static_cast<int>(plan.kernel));
+    CAPTURE(shape.batches);
+    CAPTURE(shape.m);
+    CAPTURE(shape.n);
+    CAPTURE(shape.k);
+    check(device, shape, plan);
+  }
+}
+
+/// Layers of models, with k and n of the projections of Llama, Qwen and Gemma.
+template <typename Check>
+void each_layer(const PlanDevice& device, const Check& check) {
+  constexpr std::int64_t kExtents[] = {1024, 2048, 3584, 4096, 5120, 8192, 14336, 18944, 28672};
+  for (const std::int64_t n : kExtents) {
+    for (const std::int64_t k : kExtents) {
+      for (const ScalarType type : {ScalarType::bfloat16, ScalarType::int8}) {
+        for (std::int64_t m = 1; m <= kSkinnyRows; m += m < 20 ? 1 : 11) {
+          const SkinnyShape layer{
+              .m = m, .n = n, .k = k, .x_type = ScalarType::bfloat16, .weight_type = type};
+          CAPTURE(m);
+          CAPTURE(n);
+          CAPTURE(k);
+          check(shape_on(device, layer, 16, 16));
+        }
+      }
+    }
+  }
+}
+
+struct BlockPart {
+  std::int64_t rows, columns;  ///< of the weights, of x
+};
+
+/// What a block of the kernel computes.
+BlockPart block_part(const SkinnyPlan& plan) {
+  const std::int64_t rows = plan.rows, columns = plan.columns;
+  switch (plan.kernel) {
+    case SkinnyKernel::tiles:
+    case SkinnyKernel::bytes:
+      return {16 * rows, 8 * columns};
+    case SkinnyKernel::staged:
+    case SkinnyKernel::wgmma:
+      return {16 * rows * plan.warps, 8 * columns};
+    case SkinnyKernel::column_tiles:
+      return {64, 8 * columns};
+    case SkinnyKernel::columns:
+      return {std::int64_t{32} * plan.width, columns};
+    default:
+      return {rows, columns};
+  }
+}
+
+bool on_tensor_cores(SkinnyKernel kernel) {
+  return kernel == SkinnyKernel::tiles || kernel == SkinnyKernel::column_tiles ||
+         kernel == SkinnyKernel::staged || kernel == SkinnyKernel::wgmma ||
+         kernel == SkinnyKernel::bytes;
+}
+
+bool has_boxes(const SkinnyPlan& plan) {
+  return plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::bytes;
+}
+
+/// Registers of a thread for accumulators and loads in flight.
+std::int64_t registers(const SkinnyShape& shape, const SkinnyPlan& plan) {
+  const std::int64_t rows = plan.rows, columns = plan.columns, unroll = plan.unroll;
+  const auto size = static_cast<std::int64_t>(scalar_size(shape.weight_type));
+  switch (plan.kernel) {
+    case SkinnyKernel::tiles:
+      return 4 * rows * columns + 8 * rows * unroll;
+    case SkinnyKernel::staged:
+      return 4 * rows * columns;
+    case SkinnyKernel::wgmma:
+    case SkinnyKernel::bytes:
+      return 4 * columns;
+    case SkinnyKernel::column_tiles:
+      return 16 * columns + 16 * unroll;
+    case SkinnyKernel::columns:
+      return plan.width * columns + unroll * plan.width * size / 4;
+    case SkinnyKernel::row:
+      return 8 * unroll + 4 * rows;
+    default:
+      return rows * columns + rows * unroll * plan.width * size / 4;
+  }
+}
+
+/// Blocks that run the product, splits and batches included.
+std::int64_t all_blocks(const SkinnyShape& shape, const SkinnyPlan& plan) {
+  return skinny_blocks(shape, plan) * plan.splits * shape.batches;
 }
 
 }  // namespace
 
-TEST_CASE("skinny plan: more than 8 rows take boxes where there are any") {
-  CHECK(plan_skinny(hopper_rows(9, 4096, 4096), {}).kernel == SkinnyKernel::wgmma);
-  CHECK(plan_skinny(hopper_rows(8, 4096, 4096), {}).kernel == SkinnyKernel::tiles);
-  SkinnyShape shape = hopper_rows(64, 4096, 4096);
-  shape.by_columns = true;
-  shape.m = 16;
-  CHECK(plan_skinny(shape, {}).kernel == SkinnyKernel::column_tiles);
-  shape.m = 17;
-  CHECK(plan_skinny(shape, {}).kernel == SkinnyKernel::wgmma);
-  shape.boxes = false;
-  CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::wgmma}).kernel == SkinnyKernel::column_tiles);
-  shape.by_columns = false;
-  CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::wgmma}).kernel == SkinnyKernel::staged);
-}
-
-TEST_CASE("skinny plan: boxes have 64 rows of the weights, of many 128") {
-  CHECK(plan_skinny(hopper_rows(64, 1024, 4096), {}).warps == 4);
-  CHECK(plan_skinny(hopper_rows(64, 6144, 4096), {}).warps == 4);
-  CHECK(plan_skinny(hopper_rows(64, 11008, 4096), {}).warps == 4);
-  CHECK(plan_skinny(hopper_rows(64, 14336, 4096), {}).warps == 8);
-  CHECK(plan_skinny(hopper_rows(64, 128256, 4096), {}).warps == 8);
-}
-
-TEST_CASE("skinny plan: one row of x, and two of large weights, are summed without tiles") {
-  const auto kernel_of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return plan_skinny(hopper_rows(m, n, k), {}).kernel;
-  };
-  CHECK(kernel_of(1, 4096, 4096) == SkinnyKernel::dot);
-  CHECK(kernel_of(1, 1024, 1024) == SkinnyKernel::dot);
-  CHECK(kernel_of(1, 4096, 768) == SkinnyKernel::tiles);  // short rows
-  CHECK(kernel_of(2, 4096, 4096) == SkinnyKernel::dot);
-  CHECK(kernel_of(2, 2048, 4096) == SkinnyKernel::tiles);
-  CHECK(kernel_of(3, 14336, 4096) == SkinnyKernel::tiles);
-  SkinnyShape older = hopper_rows(1, 14336, 4096);
-  older.clusters = older.overlapping = older.boxes = false;
-  CHECK(plan_skinny(older, {}).kernel == SkinnyKernel::tiles);
-  CHECK(plan_skinny(older, {}).hint == 0);
-  CHECK(plan_skinny(hopper_rows(4, 14336, 4096), {}).hint == 1);
-}
-
-TEST_CASE("skinny plan: a load of each of several rows is in flight") {
-  struct Case {
-    std::int64_t m, n, k;
-    int warps, rows, unroll;
-  };
-  for (const Case& each :
-       {Case{1, 4096, 4096, 8, 4, 1}, Case{1, 128256, 4096, 8, 4, 1}, Case{1, 4096, 14336, 8, 4, 1},
-        Case{1, 2048, 2048, 4, 2, 1}, Case{1, 256, 4096, 8, 1, 1}, Case{1, 300, 4096, 8, 2, 1},
-        Case{1, 64, 16384, 8, 1, 1}, Case{2, 14336, 4096, 4, 8, 1}}) {
-    const SkinnyPlan plan = plan_skinny(hopper_rows(each.m, each.n, each.k), {});
-    CAPTURE(each.n);
-    CAPTURE(each.k);
-    CHECK(plan.kernel == SkinnyKernel::dot);
-    CHECK(plan.warps == each.warps);
-    CHECK(plan.rows == each.rows);
-    CHECK(plan.unroll == each.unroll);
-    CHECK(plan.splits == 1);
-  }
-  SkinnyShape floats = hopper_rows(1, 4096, 4096);
-  floats.x_type = floats.weight_type = ScalarType::float32;
-  floats.width = 4;
-  const std::pair<int, int> warps_and_rows[] = {{8, 4}, {8, 4}, {4, 4}, {4, 4},
-                                                {4, 8}, {4, 8}, {4, 8}, {4, 8}};
-  for (floats.m = 1; floats.m <= 8; ++floats.m) {
-    const SkinnyPlan plan = plan_skinny(floats, {});
-    CAPTURE(floats.m);
-    CHECK(std::pair{plan.warps, plan.rows} == warps_and_rows[floats.m - 1]);
-    CHECK(plan.unroll == 2);
-  }
-  // Whoever measures may ask for others.
-  const SkinnyPlan wanted = {.kernel = SkinnyKernel::dot, .warps = 16, .rows = 2, .unroll = 4};
-  const SkinnyPlan plan = plan_skinny(hopper_rows(1, 4096, 4096), wanted);
-  CHECK(plan.warps == 16);
-  CHECK(plan.rows == 2);
-  CHECK(plan.unroll == 4);
-}
-
-TEST_CASE("skinny plan: tiles of large weights come in blocks of 16 warps in whole waves") {
-  const auto plan_of = [](std::int64_t n, std::int64_t k) {
-    return plan_skinny(hopper_rows(8, n, k), {});
-  };
-  CHECK(plan_of(4096, 4096).warps == 16);
-  CHECK(plan_of(14336, 4096).warps == 8);
-  CHECK(plan_of(128256, 4096).warps == 16);
-  CHECK(plan_of(14336, 4096).unroll == 2);
-  CHECK(plan_of(1024, 4096).warps == 8);
-  CHECK(plan_of(1024, 4096).unroll == 4);
-}
-
-TEST_CASE("skinny plan: blocks with boxes fit the multiprocessors, and splits a cluster") {
-  for (const std::int64_t m : {17, 32, 33, 64}) {
-    for (const std::int64_t n : {8, 4096, 14336, 128256}) {
-      for (const std::int64_t k : {8, 4096, 28672}) {
-        const SkinnyShape shape = hopper_rows(m, n, k);
-        const SkinnyPlan plan = plan_skinny(shape, {.kernel = SkinnyKernel::wgmma});
-        CAPTURE(m);
-        CAPTURE(n);
-        CAPTURE(k);
-        CHECK(plan.columns * 8 >= m);
-        const std::int64_t blocks = (n + 16 * plan.warps - 1) / (16 * plan.warps) * plan.splits;
-        const bool alone = plan.ahead > 0 && blocks < 132 && k > 4096;
-        const std::int64_t beside =
-            alone ? 1 : std::min<std::int64_t>(plan.stages > 3 ? 3 : 1, (blocks + 131) / 132 + 1);
-        CHECK(beside * (skinny_shared_bytes(shape, plan) + 1024) <= 233472);
-        CHECK(plan.splits >= 1);
-        CHECK(plan.splits <= std::min<std::int64_t>(8, (k + 255) / 256));
-        CHECK(plan.clustered == (plan.splits > 1));
-      }
+TEST_CASE("skinny plan: each result is computed by one block, or by its splits") {
+  each_plan([](const PlanDevice& device, const SkinnyShape& shape, const SkinnyPlan& plan) {
+    const BlockPart part = block_part(plan);
+    const std::int64_t blocks = skinny_blocks(shape, plan), tiles = ceil_div(shape.n, part.rows);
+    if (plan.kernel == SkinnyKernel::row) {  // blocks stay, and take tile after tile
+      CHECK(shape.m == 1);
+      CHECK((blocks >= 1 && blocks <= tiles && blocks <= 16 * device.multiprocessors));
+      CHECK(std::int64_t{512} * plan.warps * plan.unroll >= shape.k);
+      CHECK(plan.splits == 1);
+      return;
     }
-  }
-  CHECK(plan_skinny(hopper_rows(16, 4096, 4096), {}).splits == 2);
-  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).splits == 2);
-  CHECK(plan_skinny(hopper_rows(32, 4096, 4096), {}).ahead == 4);
-  CHECK(plan_skinny(hopper_rows(32, 6144, 4096), {}).splits == 3);
-  CHECK(plan_skinny(hopper_rows(32, 2048, 4096), {}).splits == 3);
-  CHECK(plan_skinny(hopper_rows(32, 2048, 2048), {}).splits == 8);
-  CHECK(plan_skinny(hopper_rows(64, 2048, 4096), {}).splits == 8);
-  CHECK(plan_skinny(hopper_rows(16, 1536, 4096), {}).splits == 6);
-  CHECK(plan_skinny(hopper_rows(16, 6144, 4096), {}).splits == 2);
-  CHECK(plan_skinny(hopper_rows(16, 6400, 4096), {}).splits == 1);
-  CHECK(plan_skinny(hopper_rows(32, 1024, 4096), {}).splits == 8);
-  CHECK(plan_skinny(hopper_rows(16, 14336, 4096), {}).splits == 1);
-  // Whoever measures may ask for more.
-  const SkinnyPlan many =
-      plan_skinny(hopper_rows(64, 64, 64), {.kernel = SkinnyKernel::wgmma, .splits = 16});
-  CHECK(many.splits == 8);
+    if (on_tensor_cores(plan.kernel)) CHECK(part.columns >= shape.m);
+    CHECK(blocks == tiles * ceil_div(shape.m, part.columns));
+    CHECK(plan.splits >= 1);
+  });
 }
 
-TEST_CASE("skinny plan: one row of x with weights of one byte") {
-  const auto shape_of = [](std::int64_t n, std::int64_t k) {
-    SkinnyShape shape = hopper_rows(1, n, k);
-    shape.weight_type = ScalarType::int8;
-    shape.width = 16;
-    shape.boxes = false;
-    return shape;
-  };
-  struct Case {
-    std::int64_t n, k;
-    int warps, parts;
-  };
-  for (const Case& each :
-       {Case{14336, 4096, 8, 1}, Case{8192, 8192, 16, 1}, Case{4096, 5120, 5, 2}}) {
-    const SkinnyPlan plan = plan_skinny(shape_of(each.n, each.k), {});
-    CAPTURE(each.k);
-    CHECK(plan.kernel == SkinnyKernel::row);
-    CHECK(plan.warps == each.warps);
-    CHECK(plan.unroll == each.parts);
-    CHECK(plan.ahead == 1);
-    CHECK(plan.splits == 1);
-  }
-  const auto takes = [](const SkinnyShape& shape) {
-    return plan_skinny(shape, {}).kernel == SkinnyKernel::row;
-  };
-  CHECK_FALSE(takes(shape_of(1024, 4096)));   // small
-  CHECK_FALSE(takes(shape_of(1024, 16384)));  // fewer tiles than multiprocessors
-  CHECK_FALSE(takes(shape_of(14336, 3072)));  // short
-  CHECK_FALSE(takes(shape_of(4096, 11264)));  // leaves warps idle
-  CHECK_FALSE(takes(shape_of(4096, 14336)));  // two parts of k for each of many warps
-  for (const auto change : {0, 1, 2, 3, 4}) {
-    SkinnyShape other = shape_of(4096, 4096);
-    if (change == 0) other.m = 2;
-    if (change == 1) other.clusters = other.overlapping = false;
-    if (change == 2) other.width = 8;
-    if (change == 3) other.batches = 2;
-    if (change == 4) other.x_type = ScalarType::float32;
-    CAPTURE(change);
-    CHECK_FALSE(takes(other));
-  }
-  // Whoever asks for it gets it where it fits, and tiles elsewhere.
-  const SkinnyPlan row = {.kernel = SkinnyKernel::row};
-  for (const std::int64_t k : {0, 16, 512, 4112, 11264, 16384}) {
-    const SkinnyPlan plan = plan_skinny(shape_of(9, k), row);
-    CAPTURE(k);
-    CHECK(plan.kernel == SkinnyKernel::row);
-    CHECK(plan.warps >= 1);
-    CHECK(plan.warps <= 16);
-    CHECK((plan.unroll == 1 || plan.unroll == 2));
-    CHECK(std::int64_t{plan.warps} * plan.unroll * 512 >= k);
-  }
-  CHECK(plan_skinny(shape_of(9, 16400), row).kernel == SkinnyKernel::tiles);
-  for (const auto& [wanted, warps] : {std::pair{9, 9}, {4, 4}, {3, 8}, {17, 8}}) {
-    const SkinnyPlan plan =
-        plan_skinny(shape_of(9, 4096), {.kernel = SkinnyKernel::row, .warps = wanted});
-    CHECK(plan.warps == warps);
-  }
+TEST_CASE("skinny plan: a block fits the device") {
+  each_plan([](const PlanDevice& device, const SkinnyShape& shape, const SkinnyPlan& plan) {
+    const std::int64_t threads = 32 * (plan.warps + (has_boxes(plan) ? 1 : 0));
+    CHECK((plan.warps >= 1 && threads <= 1024));
+    CHECK(registers(shape, plan) <= std::min<std::int64_t>(255, 65536 / threads));
+    CHECK(skinny_shared_bytes(shape, plan) <= device.shared_bytes);
+    CHECK(skinny_blocks(shape, plan) < std::int64_t{1} << 31);
+    CHECK(plan.splits <= 65535);
+    if (plan.clustered) CHECK((shape.clusters && plan.splits <= 8));
+    // The key of an instance has so many bits for each.
+    CHECK(std::max({plan.rows, plan.columns, plan.warps}) < 64);
+    CHECK(std::max({plan.unroll, plan.width, plan.stages}) < 32);
+    CHECK((plan.hint >= 0 && plan.hint < 4));
+  });
 }
 
-TEST_CASE("skinny plan: weights of one byte and up to 8 rows of x") {
-  struct Case {
-    ScalarType type;
-    std::int64_t m, n, k;
-    int warps, rows, unroll;
-  };
-  constexpr ScalarType whole = ScalarType::int8, real = ScalarType::float8_e4m3fn;
-  for (const Case& each :
-       {Case{real, 8, 4096, 4096, 8, 1, 4}, Case{whole, 2, 4096, 4096, 8, 1, 4},
-        Case{real, 1, 4096, 14336, 8, 1, 4}, Case{real, 8, 14336, 4096, 4, 1, 2},
-        Case{whole, 8, 14336, 4096, 4, 2, 2}, Case{real, 2, 14336, 512, 4, 1, 2},
-        Case{whole, 8, 1024, 4096, 8, 1, 4}, Case{real, 2, 2048, 2048, 8, 1, 4},
-        Case{whole, 8, 6144, 2048, 8, 1, 2}, Case{real, 8, 6144, 2048, 8, 1, 2}}) {
-    SkinnyShape shape = hopper_rows(each.m, each.n, each.k);
-    shape.weight_type = each.type;
-    shape.width = 16;
-    const SkinnyPlan plan = plan_skinny(shape, {});
-    CAPTURE(each.n);
-    CAPTURE(each.k);
-    CHECK(plan.kernel == SkinnyKernel::tiles);
-    CHECK(plan.warps == each.warps);
-    CHECK(plan.rows == each.rows);
-    CHECK(plan.unroll == each.unroll);
-    CHECK(plan.splits == 1);
-    CHECK(plan.ahead == 1);
-    shape.overlapping = false;
-    CHECK(plan_skinny(shape, {}).ahead == 0);
+TEST_CASE("skinny plan: the device has what the kernel needs, and the operands suit it") {
+  each_plan([](const PlanDevice& device, const SkinnyShape& shape, const SkinnyPlan& plan) {
+    const auto size = static_cast<int>(scalar_size(shape.weight_type));
+    const bool same = shape.weight_type == shape.x_type;
+    if (on_tensor_cores(plan.kernel)) CHECK((device.capability >= 80 && is_half(shape.x_type)));
+    if (has_boxes(plan)) CHECK(shape.boxes);
+    if (device.capability != 90) CHECK_FALSE(has_boxes(plan));
+    const bool by_columns =
+        plan.kernel == SkinnyKernel::column_tiles || plan.kernel == SkinnyKernel::columns;
+    if (plan.kernel != SkinnyKernel::wgmma) CHECK(by_columns == shape.by_columns);
+    if (plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::shifted) CHECK(same);
+    if (plan.kernel == SkinnyKernel::bytes) CHECK((size == 1 && shape.batches == 1));
+    if (plan.kernel == SkinnyKernel::row) CHECK((size == 1 && shape.batches == 1));
+    // A thread of skinny_shifted has two packs of a row or more.
+    if (plan.kernel == SkinnyKernel::shifted) CHECK(shape.k * size >= 32);
+    if (device.capability < 90) CHECK((plan.ahead == 0 && !plan.clustered));
+    CHECK(plan.ahead >= 0);
+  });
+}
+
+TEST_CASE("skinny plan: loads are as wide as the addresses allow, and no wider") {
+  each_plan([](const PlanDevice&, const SkinnyShape& shape, const SkinnyPlan& plan) {
+    const auto size = static_cast<int>(scalar_size(shape.weight_type));
+    const bool units = shape.width * size == 16;
+    switch (plan.kernel) {
+      case SkinnyKernel::dot:
+      case SkinnyKernel::columns:
+        CHECK((plan.width >= 1 && plan.width <= shape.width));
+        CHECK(shape.width % plan.width == 0);
+        break;
+      case SkinnyKernel::column_tiles:
+        CHECK((units && shape.pairs));
+        break;
+      case SkinnyKernel::shifted:  // reads the aligned units around a pack
+        CHECK(plan.width * size == 16);
+        break;
+      default:
+        CHECK(units);
+    }
+  });
+}
+
+TEST_CASE("skinny plan: nothing stays open, and points that are asked for stay") {
+  each_plan([](const PlanDevice&, const SkinnyShape& shape, const SkinnyPlan& plan) {
+    CHECK(plan_skinny(shape, plan) == plan);
+  });
+  Draws draws(7);
+  for (int i = 0; i < 5000; ++i) {
+    const SkinnyShape shape = draws.shape(kDevices[draws.below(std::size(kDevices))]);
+    SkinnyPlan wanted{.kernel = draws.kernel(), .warps = 4 << draws.below(2)};
+    wanted.splits = static_cast<int>(draws.below(20));
+    wanted.ahead = static_cast<int>(draws.below(3)) - 1;
+    const SkinnyPlan plan = plan_skinny(shape, wanted);
+    CAPTURE(static_cast<int>(plan.kernel));
+    if (plan.kernel == SkinnyKernel::row) continue;  // its warps are as many as k needs
+    if (plan.kernel != SkinnyKernel::bytes) CHECK(plan.warps == wanted.warps);
+    // A cluster has at most eight blocks, and boxes have no splits but in a cluster.
+    if (has_boxes(plan)) wanted.splits = std::min(wanted.splits, 8);
+    if (plan.clustered) CHECK(plan.splits <= 8);
+    if (wanted.splits > 0) CHECK(plan.splits == wanted.splits);
+    if (wanted.ahead >= 0 && shape.overlapping && plan.kernel != SkinnyKernel::shifted)
+      CHECK(plan.ahead == wanted.ahead);
   }
 }
 
-TEST_CASE("skinny plan: launches that run at once as a whole begin early") {
-  const auto ahead = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return plan_skinny(hopper_rows(m, n, k), {}).ahead;
-  };
-  CHECK(ahead(2, 4096, 4096) == 1);
-  CHECK(ahead(2, 14336, 4096) == 0);
-  CHECK(ahead(8, 14336, 4096) == 1);
-  CHECK(ahead(8, 128256, 4096) == 0);
-  CHECK(ahead(16, 4096, 4096) == 4);
-  CHECK(ahead(16, 14336, 4096) == 0);  // 20 multiprocessors are idle
-  CHECK(ahead(16, 128256, 4096) == 0);
-  CHECK(ahead(16, 2112, 8192) == 0);  // clusters of four blocks do not all run at once
-  CHECK(ahead(16, 2048, 8192) == 4);  // those of three do
+TEST_CASE("skinny plan: blocks share k only where there are few, and run at once") {
+  each_plan([](const PlanDevice& device, const SkinnyShape& shape, const SkinnyPlan& plan) {
+    const std::int64_t parts = std::max<std::int64_t>(1, ceil_div(shape.k, 16));
+    CHECK(plan.splits <= parts);
+    if (plan.splits == 1) return;
+    // Clusters with many columns of x are as many as leave one block more room.
+    const int room = plan.kernel == SkinnyKernel::wgmma ? 3 : 2;
+    CHECK(all_blocks(shape, plan) <= room * std::int64_t{device.multiprocessors});
+    if (plan.kernel == SkinnyKernel::bytes)
+      CHECK(skinny_blocks(shape, plan) <= clusters_at_once(plan.splits, device.multiprocessors));
+  });
 }
 
-TEST_CASE("skinny plan: one row begins early, and fetches a load of each row") {
-  for (const auto& [n, k] : {std::pair{3072, 2048}, {16384, 2048}, {4096, 14336}, {64, 16384}}) {
-    const SkinnyPlan plan = plan_skinny(hopper_rows(1, n, k), {});
-    CHECK(plan.kernel == SkinnyKernel::dot);
-    CHECK(plan.ahead == 1);
+TEST_CASE("skinny plan: a large layer of a model has work for many multiprocessors") {
+  for (const PlanDevice& device : {kAmperePlans, kHopperPlans}) {
+    each_layer(device, [&](const SkinnyShape& shape) {
+      if (shape.n * shape.k < 1 << 22) return;
+      CHECK(3 * all_blocks(shape, plan_skinny(shape, {})) >= device.multiprocessors);
+    });
   }
-  SkinnyShape shape = hopper_rows(1, 4096, 4096);
-  CHECK(plan_skinny(shape, {.ahead = 0}).ahead == 0);  // as who measures asks for
-  shape.overlapping = false;
-  CHECK(plan_skinny(shape, {}).ahead == 0);
 }
 
-TEST_CASE("skinny plan: two blocks of a launch that begins early do not share a multiprocessor") {
-  const auto never_two = [](const SkinnyShape& shape) {
+TEST_CASE("skinny plan: wgmma multiplies more than 8 rows of x, the columns of an mma") {
+  each_layer(kHopperPlans, [](const SkinnyShape& shape) {
+    const SkinnyKernel kernel = plan_skinny(shape, {}).kernel;
+    if (shape.m > 8 && shape.weight_type == shape.x_type) CHECK(kernel == SkinnyKernel::wgmma);
+    if (shape.m <= 8) CHECK((kernel != SkinnyKernel::wgmma && kernel != SkinnyKernel::bytes));
+  });
+}
+
+TEST_CASE("skinny plan: blocks of boxes that begin early have a multiprocessor each") {
+  each_layer(kHopperPlans, [](const SkinnyShape& shape) {
     const SkinnyPlan plan = plan_skinny(shape, {.kernel = SkinnyKernel::wgmma});
-    CAPTURE(shape.m);
-    CHECK(plan.ahead > 0);
-    CHECK(2 * (skinny_shared_bytes(shape, plan) + 1024) > 233472);
-    // Whoever measures may ask for fewer stages, or for a launch that begins late.
-    CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::wgmma, .stages = 6}).stages == 6);
-    const SkinnyPlan late = plan_skinny(shape, {.kernel = SkinnyKernel::wgmma, .ahead = 0});
-    CHECK(2 * (skinny_shared_bytes(shape, late) + 1024) <= 233472);
-  };
-  for (const std::int64_t m : {9, 16, 17, 32, 64}) never_two(hopper_rows(m, 4096, 14336));
-  for (const std::int64_t m : {9, 32}) never_two(hopper_rows(m, 2048, 4096));
-  CHECK(plan_skinny(hopper_rows(16, 4096, 4096), {}).stages == 8);  // short parts of k
+    if (plan.kernel != SkinnyKernel::wgmma) return;
+    const std::int64_t blocks = all_blocks(shape, plan);
+    const int bytes = skinny_shared_bytes(shape, plan) + kReservedBytes;
+    const bool alone =
+        plan.ahead > 0 && blocks < shape.multiprocessors && shape.k / plan.splits >= 4096;
+    if (alone) CHECK(2 * bytes > kSharedBytes);
+    if (plan.ahead > 0) CHECK(blocks <= shape.multiprocessors);
+    // A cluster waits until all of its blocks have a place: there is room for one block more.
+    const std::int64_t beside = ceil_div(blocks, shape.multiprocessors) + 1;
+    const bool gives_room = plan.ahead <= 0 && plan.stages > 3;
+    if (gives_room) CHECK(std::min<std::int64_t>(3, beside) * bytes <= kSharedBytes);
+    CHECK(bytes <= kSharedBytes);
+  });
 }
 
-TEST_CASE("skinny plan: weights of one byte and more than 8 rows of x") {
-  const auto plan = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    SkinnyShape shape = hopper_rows(m, n, k);
-    shape.weight_type = ScalarType::float8_e4m3fn;
-    shape.width = 16;
-    shape.boxes = false;
-    return plan_skinny(shape, {});
-  };
-  // The kernel of tiles, where x is short or the weights are not too large.
-  SkinnyPlan made = plan(16, 4096, 4096);
-  CHECK(made.kernel == SkinnyKernel::tiles);
-  CHECK(made.rows == 1);
-  CHECK(made.unroll == 2);
-  CHECK(made.warps == 8);
-  CHECK(made.hint == 1);
-  CHECK(made.ahead == 1);
-  made = plan(16, 6144, 4096);
-  CHECK(made.rows == 2);
-  CHECK(made.unroll == 1);
-  made = plan(16, 14336, 4096);
-  CHECK(made.kernel == SkinnyKernel::tiles);
-  CHECK(made.warps == 4);
-  CHECK(made.unroll == 2);
-  CHECK(plan(32, 6144, 4096).kernel == SkinnyKernel::tiles);
-  CHECK(plan(32, 14336, 4096).kernel == SkinnyKernel::staged);
-  CHECK(plan(33, 6144, 4096).kernel == SkinnyKernel::staged);
-  CHECK(plan(16, 1024, 4096).kernel == SkinnyKernel::staged);
-  // Blocks of 64 rows of the weights, and at most two of them share k.
-  made = plan(64, 4096, 4096);
-  CHECK(made.rows * made.warps * 16 == 64);
-  CHECK(made.unroll == 4);
-  CHECK(made.splits == 2);
-  CHECK(plan(64, 14336, 4096).splits == 1);
-  CHECK(plan(64, 128256, 4096).rows == 2);
-  CHECK(plan(64, 1024, 4096).splits == 8);
-}
-
-TEST_CASE("skinny plan: many rows and weights of one byte are products by warpgroups") {
-  const auto shape_of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    SkinnyShape shape = hopper_rows(m, n, k);
-    shape.weight_type = ScalarType::int8;
-    shape.width = 16;
-    return shape;
-  };
-  const auto kernel = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return plan_skinny(shape_of(m, n, k), {}).kernel;
-  };
-  const SkinnyPlan plan = plan_skinny(shape_of(64, 4096, 4096), {});
-  CHECK(plan.kernel == SkinnyKernel::bytes);
-  CHECK(plan.rows == 4);
-  CHECK(plan.splits == 2);
-  CHECK(plan.clustered);
-  CHECK(plan.stages % plan.unroll == 0);
-  CHECK(skinny_shared_bytes(shape_of(64, 4096, 4096), plan) <= 227 * 1024);
-  CHECK(kernel(33, 4096, 4096) == SkinnyKernel::bytes);
-  CHECK(kernel(8, 4096, 4096) != SkinnyKernel::bytes);
-  CHECK(kernel(64, 1024, 1024) == SkinnyKernel::bytes);
-  CHECK(kernel(64, 1024, 1008) == SkinnyKernel::staged);
-  CHECK(kernel(17, 14336, 4096) == SkinnyKernel::bytes);
-  CHECK(kernel(16, 14336, 4096) == SkinnyKernel::tiles);
-  CHECK(kernel(16, 4096, 8192) == SkinnyKernel::bytes);
-  CHECK(kernel(16, 4096, 4096) == SkinnyKernel::tiles);
-  CHECK(kernel(16, 128256, 4096) == SkinnyKernel::bytes);
-  CHECK(kernel(8, 128256, 4096) == SkinnyKernel::tiles);
-  CHECK(kernel(64, 511, 8192) == SkinnyKernel::staged);
-  CHECK(kernel(32, 512, 3584) == SkinnyKernel::bytes);
-  CHECK(kernel(16, 3584, 3584) == SkinnyKernel::bytes);
-  CHECK(kernel(9, 1024, 4096) == SkinnyKernel::bytes);
-  CHECK(kernel(8, 1024, 4096) == SkinnyKernel::tiles);
-  struct Case {
-    std::int64_t n, k;
-    int warps, teams, splits;
-  };
-  for (const Case& each : {Case{1024, 4096, 8, 2, 6}, Case{2048, 8192, 8, 2, 3},
-                           Case{6144, 4096, 16, 4, 1}, Case{14336, 4096, 16, 2, 1}}) {
-    const SkinnyPlan made = plan_skinny(shape_of(64, each.n, each.k), {});
-    CHECK(made.warps == each.warps);
-    CHECK(made.unroll == each.teams);
-    CHECK(made.splits == each.splits);
-  }
-  // Very many rows of the weights: few stages for few rows of x, large blocks for many.
-  SkinnyPlan very = plan_skinny(shape_of(16, 128256, 4096), {});
-  CHECK(very.rows == 8);
-  CHECK(very.stages == 4);
-  SkinnyShape real = shape_of(64, 128256, 4096);
-  CHECK(plan_skinny(real, {}).unroll == 2);  // int8 was slower in large blocks
-  real.weight_type = ScalarType::float8_e4m3fn;
-  very = plan_skinny(real, {});
-  CHECK(very.rows == 16);
-  CHECK(very.unroll == 1);
-  CHECK(skinny_shared_bytes(shape_of(64, 128256, 4096), very) <= 227 * 1024);
-  SkinnyShape shape = shape_of(64, 4096, 4096);
-  shape.batches = 2;
-  CHECK(plan_skinny(shape, {.kernel = SkinnyKernel::bytes}).kernel != SkinnyKernel::bytes);
-  // No stage is shared by teams, which may be two rounds of the ring apart.
-  for (const int teams : {2, 3, 4}) {
-    SkinnyPlan asked = {.kernel = SkinnyKernel::bytes, .unroll = teams, .stages = teams + 1};
-    asked = plan_skinny(shape_of(64, 4096, 4096), asked);
-    CHECK(asked.stages == teams);
-    asked = {.kernel = SkinnyKernel::bytes, .unroll = teams};
-    CHECK(plan_skinny(shape_of(64, 4096, 4096), asked).stages % teams == 0);
+TEST_CASE("skinny plan: teams of warps share no stage, which may be two rounds apart") {
+  Draws draws(11);
+  for (int i = 0; i < 3000; ++i) {
+    SkinnyShape shape{.m = 1 + draws.below(kSkinnyRows), .n = draws.extent(17)};
+    shape.k = round_up(draws.extent(16), 16);
+    shape.x_type = ScalarType::bfloat16;
+    shape.weight_type = kNarrow[draws.below(3)];
+    SkinnyPlan wanted{.kernel = SkinnyKernel::bytes, .unroll = static_cast<int>(draws.below(5))};
+    wanted.stages = static_cast<int>(draws.below(9));
+    const SkinnyPlan plan = plan_skinny(shape_on(kHopperPlans, shape, 16, 16), wanted);
+    CAPTURE(wanted.unroll);
+    CAPTURE(wanted.stages);
+    CHECK(plan.kernel == SkinnyKernel::bytes);
+    CHECK((plan.stages >= plan.unroll && plan.stages % plan.unroll == 0));
+    CHECK(plan.warps == plan.rows * plan.unroll);
+    CHECK(plan.rows % 4 == 0);  // whole warpgroups
   }
 }
 
-TEST_CASE("skinny plan: clusters of two share k of weights with 4096 rows") {
-  for (const std::int64_t m : {16, 33, 64}) {
-    for (const std::int64_t k : {4096, 14336}) {
-      const SkinnyPlan plan = plan_skinny(hopper_rows(m, 4096, k), {});
-      CHECK(plan.kernel == SkinnyKernel::wgmma);
-      CHECK(plan.splits >= 2);
-      CHECK(plan.clustered);
-    }
-  }
+TEST_CASE("skinny plan: a kernel with a norm keeps all but the rows of its blocks") {
+  each_plan([](const PlanDevice&, const SkinnyShape& shape, const SkinnyPlan& plan) {
+    SkinnyPlan normed = plan_skinny_normed(shape, plan);
+    CHECK(normed.rows >= plan.rows);
+    CHECK(registers(shape, normed) <= 65536 / (32 * normed.warps));
+    normed.rows = plan.rows;
+    normed.unroll = plan.unroll;
+    CHECK(normed == plan);
+  });
 }
