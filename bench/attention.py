@@ -23,10 +23,10 @@ from attention_shared import (
     TOLERANCE,
     Shape,
     Subjects,
-    error_of,
     operands,
     peers,
     rates,
+    relative_error,
     replayed,
     time_in_turn,
 )
@@ -77,26 +77,26 @@ SMALL = [Shape(1, 4, 2, 70, 70, 64, True), Shape(2, 2, 2, 70, 70, 64, False)]
 def measure_forward(shape: Shape, timed: bool) -> dict[str, Any]:
     grouped = shape.heads != shape.kv_heads
 
-    def subjects_of(arrays: tuple[kw.Array, ...]) -> Subjects:
+    def make_subjects(arrays: tuple[kw.Array, ...]) -> Subjects:
         def ours() -> kw.Array:
             return nn.attention(*arrays, is_causal=shape.causal, enable_gqa=grouped)
 
         return {"ours": ours, **dict(peers(shape, arrays, False))}
 
     arrays = operands(shape)
-    subjects = subjects_of(arrays)
+    subjects = make_subjects(arrays)
     row: dict[str, Any] = {"subject": "forward", **shape._asdict()}
-    row["error"] = error_of(shape, arrays, subjects["ours"](), False)
+    row["error"] = relative_error(shape, arrays, subjects["ours"](), False)
     row["correct"] = row["error"] <= TOLERANCE
     if timed:
         times = time_in_turn(subjects)
         if times["ours"] < SHORT:
-            times = replayed(shape, subjects_of)
+            times = replayed(shape, make_subjects)
         row |= rates(times, lambda us: {"TFLOP/s": round(shape.flops() / us / 1e6, 1)})
     return row
 
 
-def title_of(tile: tuple[int, int, int]) -> str:
+def make_title(tile: tuple[int, int, int]) -> str:
     keys, stages, groups = tile
     return f"ours, {64 * groups} queries, {keys} keys, {stages} stages"
 
@@ -114,10 +114,10 @@ def measure_candidates(shape: Shape, timed: bool) -> dict[str, Any]:
     runs: dict[str, Callable[[], Any]] = {"ours, rule": lambda: by("auto")}
     runs["ours, mma"] = lambda: by("mma")
     for tile in _core._attention_tiles():
-        runs[title_of(tile)] = functools.partial(by, "hopper", tile)
+        runs[make_title(tile)] = functools.partial(by, "hopper", tile)
     for title, run in list(runs.items()):
         try:
-            right = error_of(shape, arrays, run(), False) <= TOLERANCE
+            right = relative_error(shape, arrays, run(), False) <= TOLERANCE
         except kw.Error as error:  # no room for the tile, or no Hopper
             row["left out"][title] = str(error)[:120]
         else:

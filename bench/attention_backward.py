@@ -13,7 +13,7 @@ from attention_shared import (
     TOLERANCE,
     Shape,
     distance,
-    max_of,
+    largest_error,
     normal,
     operands,
     rates,
@@ -95,7 +95,7 @@ class Backward:
         weight = np.exp(score)
         return weight, weight * (grad[rows] @ value[columns].T - delta[rows, None]) * scale
 
-    def error_of(self, made: tuple[kw.Array, ...]) -> float:
+    def relative_error(self, made: tuple[kw.Array, ...]) -> float:
         """The largest error of rows of each gradient, of the first and the last head, against
         float64 from the result and the logarithms of the forward pass."""
         errors = []
@@ -115,27 +115,27 @@ class Backward:
                 weight, change = changes(np.arange(shape.queries), columns)
                 wanted_keys += change.T @ query
                 wanted_values += weight.T @ grad
-                of_rows = changes(rows, np.arange(shape.keys))[1] @ key
-                errors.append(distance(self.head(made[0], batch, head)[rows], of_rows))
+                row_gradient = changes(rows, np.arange(shape.keys))[1] @ key
+                errors.append(distance(self.head(made[0], batch, head)[rows], row_gradient))
             for array, wanted in zip(made[1:], (wanted_keys, wanted_values), strict=True):
                 errors.append(distance(self.head(array, batch, kv_head)[columns], wanted))
-        return max_of(errors)
+        return largest_error(errors)
 
 
 def measure_backward(
     shape: Shape, timed: bool, kernel: str = "auto", candidates: bool = False
 ) -> dict[str, Any]:
     """With `candidates` also the other kernel and more orders of blocks, the best first."""
-    of = Backward(shape)
+    backward = Backward(shape)
     row: dict[str, Any] = {"subject": "backward", **shape._asdict(), "wrong": [], "left out": {}}
-    runs: dict[str, Callable[[], Any]] = {"ours": lambda: of.by(kernel)}
+    runs: dict[str, Callable[[], Any]] = {"ours": lambda: backward.by(kernel)}
     if candidates:
-        runs["ours, mma"] = lambda: of.by("mma")
+        runs["ours, mma"] = lambda: backward.by("mma")
         for heads in (1, 2, 4, 8, 16, 1 << 20):
-            runs[f"ours, {heads} heads at a time"] = functools.partial(of.by, "hopper", heads)
+            runs[f"ours, {heads} heads at a time"] = functools.partial(backward.by, "hopper", heads)
     for title, run in list(runs.items()):
         try:
-            found = of.error_of(run())
+            found = backward.relative_error(run())
         except kw.Error as error:  # no room for the tile, or no Hopper
             row["left out"][title] = str(error)[:120]
         else:
@@ -147,7 +147,7 @@ def measure_backward(
             del runs[title]
     row["correct"] = not row["wrong"] and "ours" in runs
     if timed:
-        taken = time_in_turn({**runs, **dict(of.peers())})
+        taken = time_in_turn({**runs, **dict(backward.peers())})
         found = rates(taken, lambda us: {"TFLOP/s": round(2.5 * shape.flops() / us / 1e6, 1)})
         row |= dict(sorted(found.items(), key=lambda item: -item[1].get("TFLOP/s", 0)))
     return row

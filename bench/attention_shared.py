@@ -81,12 +81,14 @@ def distance(got: np.ndarray, wanted: np.ndarray) -> float:
     return float(np.linalg.norm(got - wanted) / np.linalg.norm(wanted))
 
 
-def max_of(errors: list[float]) -> float:
+def largest_error(errors: list[float]) -> float:
     """NaN if one is."""
     return float(np.max(errors))
 
 
-def error_of(shape: Shape, arrays: tuple[kw.Array, ...], result: kw.Array, bottom: bool) -> float:
+def relative_error(
+    shape: Shape, arrays: tuple[kw.Array, ...], result: kw.Array, bottom: bool
+) -> float:
     """||result - expected|| / ||expected|| of the first, a middle and the last row, in float64; the
     larger one of the first and of the last head."""
     rows = sorted({0, shape.queries // 2, shape.queries - 1})
@@ -94,7 +96,7 @@ def error_of(shape: Shape, arrays: tuple[kw.Array, ...], result: kw.Array, botto
     for batch, head in ((0, 0), (shape.batch - 1, shape.heads - 1)):
         got = result[batch, head].numpy().astype(np.float64)[rows]
         errors.append(distance(got, expected_rows(shape, arrays, batch, head, rows, bottom)))
-    return max_of(errors)
+    return largest_error(errors)
 
 
 def peers(shape: Shape, arrays: tuple[kw.Array, ...], decoding: bool) -> Iterator[tuple[str, Any]]:
@@ -150,10 +152,10 @@ def time_in_turn(subjects: Subjects) -> dict[str, Any]:
     return {title: statistics.median(times) for title, times in found.items()} | errors
 
 
-def replayed(shape: Shape, subjects_of: Callable[[tuple[kw.Array, ...]], Subjects]) -> Times:
+def replayed(shape: Shape, make_subjects: Callable[[tuple[kw.Array, ...]], Subjects]) -> Times:
     """The same of graphs over copies of the operands."""
-    count = replays.copies_of(shape.cache_bytes())
-    copies = [subjects_of(operands(shape, copy)) for copy in range(count)]
+    count = replays.copy_count(shape.cache_bytes())
+    copies = [make_subjects(operands(shape, copy)) for copy in range(count)]
 
     def maker(title: str) -> replays.Maker:
         launches = [subjects[title] for subjects in copies]

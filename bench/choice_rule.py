@@ -48,16 +48,16 @@ def entries(device: kw.Device) -> dict[str, dict[str, list[Any]]]:
     if name not in products:
         raise SystemExit(f"{TABLE} has no products of {name!r}, but those of {', '.join(products)}")
     return {
-        types: {shape: plan for shape, plan in of.items() if not shape.startswith("~")}
-        for types, of in products[name].items()
+        types: {shape: plan for shape, plan in entry.items() if not shape.startswith("~")}
+        for types, entry in products[name].items()
     }
 
 
 def sample(table: dict[str, dict[str, list[Any]]], seed: int) -> Iterator[tuple[str, str]]:
     """Types and shapes that have a plan: one of each type, then the next of each."""
     queues = []
-    for types, of in sorted(table.items()):
-        shapes = sorted(shape for shape, plan in of.items() if plan)
+    for types, entry in sorted(table.items()):
+        shapes = sorted(shape for shape, plan in entry.items() if plan)
         random.Random(f"{seed} {types}").shuffle(shapes)
         queues.append((types, shapes))
     while any(shapes for _, shapes in queues):
@@ -93,16 +93,16 @@ def summary(rows: list[dict[str, Any]], table: dict[str, Any]) -> dict[str, Any]
     """By types: shapes of the table, those with a plan, those measured, the mean of these, and the
     mean of all with 1 for shapes that have the rule."""
     result = {}
-    for types, of in table.items():
+    for types, entry in table.items():
         ratios = [row["ratio"] for row in rows if row["types"] == types]
-        with_plan = sum(bool(plan) for plan in of.values())
+        planned = sum(bool(plan) for plan in entry.values())
         mean = geometric_mean(ratios)
         result[types] = {
-            "shapes": len(of),
-            "with a plan": with_plan,
+            "shapes": len(entry),
+            "with a plan": planned,
             "measured": len(ratios),
             "mean of measured": mean,
-            "mean": round(mean ** (with_plan / len(of)), 4),
+            "mean": round(mean ** (planned / len(entry)), 4),
         }
     return result
 
@@ -114,7 +114,7 @@ def waves(
     size = max(2, min(most, len(os.sched_getaffinity(0))))
     with concurrent.futures.ThreadPoolExecutor(size) as pool:
         while True:
-            wave = [(*of, made(*of)) for _, of in zip(range(size), chosen, strict=False)]
+            wave = [(*entry, made(*entry)) for _, entry in zip(range(size), chosen, strict=False)]
             if not wave:
                 return
             plans = [table[types][shape] for types, shape, _ in wave]
@@ -127,7 +127,7 @@ def measured(
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     end = time.monotonic() + seconds
-    chosen = (of for of in sample(table, seed) if fits(of[1]))
+    chosen = (entry for entry in sample(table, seed) if fits(entry[1]))
     for wave in waves(chosen, table, 16):
         for types, shape, product in wave:
             if time.monotonic() > end:
@@ -161,8 +161,12 @@ def main() -> None:
     rows = measured(table, options.seed, options.seconds, fits)
     ratios = [row["ratio"] for row in rows]
     by_types = summary(rows, table)
-    logs = [of["shapes"] * math.log(of["mean"]) for of in by_types.values() if of["measured"]]
-    shapes = sum(of["shapes"] for of in by_types.values() if of["measured"])
+    logs = [
+        entry["shapes"] * math.log(entry["mean"])
+        for entry in by_types.values()
+        if entry["measured"]
+    ]
+    shapes = sum(entry["shapes"] for entry in by_types.values() if entry["measured"])
     document = {
         "subject": "choice_rule",
         "machine": harness.machine(),

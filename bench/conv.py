@@ -198,7 +198,9 @@ class Host:
                       * long[:, channel][:, places[inside]].astype(np.float64)).sum())  # fmt: skip
 
 
-def error_of(layer: Layer, arrays: list[kw.Array], results: list[Any], backward: bool) -> float:
+def relative_error(
+    layer: Layer, arrays: list[kw.Array], results: list[Any], backward: bool
+) -> float:
     """||got - expected|| / ||expected|| of sampled elements, the largest of the results."""
     host, rng, errors = Host(layer, arrays), np.random.default_rng(0), []
     if backward:
@@ -225,11 +227,11 @@ def measure(layer: Layer, kind: str, backward: bool, timed: bool) -> dict[str, A
     row: dict[str, Any] = {
         "subject": "backward" if backward else "forward", "type": kind, **layer._asdict(),
     }  # fmt: skip
-    row["error"] = error_of(layer, arrays, list(made) if backward else [made], backward)
+    row["error"] = relative_error(layer, arrays, list(made) if backward else [made], backward)
     row["correct"] = row["error"] <= TOLERANCE[kind]
     if not timed:
         return row
-    count = min(replays.copies_of(sum(each.nbytes for each in arrays)), 36)
+    count = min(replays.copy_count(sum(each.nbytes for each in arrays)), 36)
     copies = [operands(layer, dtype, copy) for copy in range(count)]
     runs = [ours(layer, each, tf32, backward) for each in copies]
     makers: dict[str, replays.Maker] = {"ours": lambda: replays.Ours(runs)}

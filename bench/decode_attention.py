@@ -17,7 +17,16 @@ from typing import Any
 
 import numpy as np
 import replays
-from attention_shared import TOLERANCE, Shape, Subjects, error_of, max_of, operands, peers, replayed
+from attention_shared import (
+    TOLERANCE,
+    Shape,
+    Subjects,
+    largest_error,
+    operands,
+    peers,
+    relative_error,
+    replayed,
+)
 
 import harness
 import kernwright as kw
@@ -66,22 +75,22 @@ def variants(shape: Shape, arrays: tuple[kw.Array, ...]) -> Iterator[tuple[str, 
 
 
 def measure_decode(shape: Shape, timed: bool) -> dict[str, Any]:
-    def subjects_of(arrays: tuple[kw.Array, ...]) -> Subjects:
+    def make_subjects(arrays: tuple[kw.Array, ...]) -> Subjects:
         ours = {"ours": lambda: nn.decode_attention(*arrays)}
         return {**ours, **dict(variants(shape, arrays)), **dict(peers(shape, arrays, True))}
 
     arrays = operands(shape)
-    subjects = subjects_of(arrays)
+    subjects = make_subjects(arrays)
     row: dict[str, Any] = {"subject": "decode", **shape._asdict()}
-    row["error"] = error_of(shape, arrays, subjects["ours"](), True)
+    row["error"] = relative_error(shape, arrays, subjects["ours"](), True)
     if "ours, pages of 16" in subjects:
-        error = error_of(shape, arrays, subjects["ours, pages of 16"](), True)
-        row["error"] = max_of([row["error"], error])
+        error = relative_error(shape, arrays, subjects["ours, pages of 16"](), True)
+        row["error"] = largest_error([row["error"], error])
     row["correct"] = row["error"] <= TOLERANCE
     if timed:
         moved = {title: shape.cache_bytes(1) for title in ("ours, float8", "ours, int8")}
-        for title, taken in replayed(shape, subjects_of).items():
-            row[title] = replays.with_rate(taken, moved.get(title, shape.cache_bytes()))
+        for title, taken in replayed(shape, make_subjects).items():
+            row[title] = replays.add_rate(taken, moved.get(title, shape.cache_bytes()))
     return row
 
 

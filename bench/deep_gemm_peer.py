@@ -42,9 +42,9 @@ class Places:
         step = deep_gemm.get_mk_alignment_for_contiguous_layout()
         rooms = [-(-size // step) * step for size in sizes]
         self.torch, self.sizes, self.ends = torch, sizes, [*itertools.accumulate(rooms, initial=0)]
-        self.group_of = torch.full((sum(rooms),), -1, dtype=torch.int32, device="cuda")
+        self.row_groups = torch.full((sum(rooms),), -1, dtype=torch.int32, device="cuda")
         for group, (size, place) in enumerate(zip(sizes, self.ends, strict=False)):
-            self.group_of[place : place + size] = group
+            self.row_groups[place : place + size] = group
 
     def spread(self, rows: Any) -> Any:
         """A copy of rows that follow each other."""
@@ -69,7 +69,7 @@ def groups(torch: Any, x: Operand, weights: Operand, sizes: Sequence[int]) -> Ca
     out = places.empty(weights[0].shape[1])
 
     def run() -> Any:
-        deep_gemm.m_grouped_fp8_gemm_nt_contiguous(left, weights, out, places.group_of)
+        deep_gemm.m_grouped_fp8_gemm_nt_contiguous(left, weights, out, places.row_groups)
         return out
 
     return run
@@ -83,7 +83,7 @@ def bfloat16_groups(torch: Any, x: Any, weights: Any, sizes: Sequence[int]) -> C
     rows, out = places.spread(x), places.empty(weights.shape[1])
 
     def run() -> Any:
-        deep_gemm.m_grouped_bf16_gemm_nt_contiguous(rows, weights, out, places.group_of)
+        deep_gemm.m_grouped_bf16_gemm_nt_contiguous(rows, weights, out, places.row_groups)
         return out
 
     return run

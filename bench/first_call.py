@@ -28,12 +28,12 @@ Call = Callable[[], object]
 EXTENT = 4096  # of a large operand on a GPU
 
 
-def extents(*of_gpu: int) -> tuple[int, ...]:
+def extents(*gpu_extents: int) -> tuple[int, ...]:
     """The same on a GPU, small ones on the simulated device."""
     import kernwright as kw
 
     small = kw.current_device().is_simulated
-    return tuple(min(extent, 128) if small else extent for extent in of_gpu)
+    return tuple(min(extent, 128) if small else extent for extent in gpu_extents)
 
 
 def empty(*shape: int, dtype: str = "bfloat16") -> Any:
@@ -42,10 +42,10 @@ def empty(*shape: int, dtype: str = "bfloat16") -> Any:
     return kw.empty(shape, dtype)
 
 
-def product(dtype: str, *of_gpu: int) -> Call:
+def product(dtype: str, *gpu_extents: int) -> Call:
     import kernwright as kw
 
-    m, n, k = extents(*of_gpu)
+    m, n, k = extents(*gpu_extents)
     a, b = empty(m, k, dtype=dtype), empty(n, k, dtype=dtype)
     return lambda: kw.matmul(a, b.T)
 
@@ -65,8 +65,8 @@ def scaled(dtype: str, blocks: bool = False) -> Call:
     a, b = empty(n, n, dtype=dtype), empty(n, n, dtype=dtype)
     parts = n // 128
     left, right = ((n, parts), (parts, parts)) if blocks else ((n, 1), (1, n))
-    of_a, of_b = empty(*left, dtype="float32"), empty(*right, dtype="float32")
-    return lambda: kw.nn.scaled_matmul(a, b.T, of_a, of_b)
+    a_scale, b_scale = empty(*left, dtype="float32"), empty(*right, dtype="float32")
+    return lambda: kw.nn.scaled_matmul(a, b.T, a_scale, b_scale)
 
 
 def tf32() -> Call:
@@ -169,7 +169,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def lines_of(path: str) -> list[str]:
+def read_lines(path: str) -> list[str]:
     return pathlib.Path(path).read_text().splitlines() if os.path.exists(path) else []
 
 
@@ -182,9 +182,9 @@ def compiled(family: str, record: str) -> dict[str, Any]:
     kw.kernel('extern "C" __global__ void nothing(int n) {}').compile()
     kw.synchronize()
     ready = time.perf_counter() - start
-    before = len(lines_of(record))
+    before = len(read_lines(record))
     taken = timed(call)
-    return {"s": taken, "ready": ready, "compiles": len(lines_of(record)) - before}
+    return {"s": taken, "ready": ready, "compiles": len(read_lines(record)) - before}
 
 
 def from_pack(families: str, pack: str) -> dict[str, Any]:
@@ -219,11 +219,11 @@ run = functools.partial(harness.child, "first_call")
 
 def distinct(path: pathlib.Path) -> list[str]:
     """The requests of a record without those of user kernels (they have no headers of ours)."""
-    lines = dict.fromkeys(lines_of(str(path)))
+    lines = dict.fromkeys(read_lines(str(path)))
     return [line for line in lines if json.loads(line)["options"]["headers"]]
 
 
-def pack_of(record: pathlib.Path, arch: str, pack: pathlib.Path) -> dict[str, Any]:
+def measure_pack(record: pathlib.Path, arch: str, pack: pathlib.Path) -> dict[str, Any]:
     """Packs the requests for one architecture: the size of it, and of its object code."""
     import kernwright as kw
 
@@ -257,7 +257,7 @@ def measure_all(
         results = dict(zip(names, pool.map(first, names, records), strict=True))
     whole = folder / "all.jsonl"
     whole.write_text("".join(record.read_text() for record in records if record.exists()))
-    size = pack_of(whole, arch, folder / "all.kwpack")
+    size = measure_pack(whole, arch, folder / "all.kwpack")
     times = run("from_pack", "|".join(names), str(folder / "all.kwpack"), **off)
     for name, taken in times.items():
         results[name]["from a pack, s"] = round(taken, 5)

@@ -33,13 +33,13 @@ ROUNDS = 5
 
 def processor_ms():
     """Run time of the threads of this process and of its children, which do the compiles."""
-    mine, total = str(os.getpid()), 0
+    pid, total = str(os.getpid()), 0
     for folder in pathlib.Path("/proc").iterdir():
         try:
             if not folder.name.isdigit():
                 continue
             parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            if mine in (folder.name, parent):
+            if pid in (folder.name, parent):
                 for thread in (folder / "task").iterdir():
                     total += int((thread / "schedstat").read_text().split()[0])
         except OSError:  # the process has ended
@@ -48,10 +48,10 @@ def processor_ms():
 
 
 def timed(call):
-    before, own, wall = processor_ms(), time.process_time(), time.perf_counter()
+    before, process_s, wall = processor_ms(), time.process_time(), time.perf_counter()
     call()
-    wall, own = time.perf_counter() - wall, time.process_time() - own
-    return {"ms": wall * 1e3, "own_ms": own * 1e3, "cpu_ms": processor_ms() - before}
+    wall, process_s = time.perf_counter() - wall, time.process_time() - process_s
+    return {"ms": wall * 1e3, "own_ms": process_s * 1e3, "cpu_ms": processor_ms() - before}
 
 
 def operation(name):

@@ -42,7 +42,7 @@ def measure(shape: Shape, timed: bool) -> dict[str, Any]:
         nn.attention, is_causal=shape.causal, enable_gqa=shape.heads != shape.kv_heads
     )
     row: dict[str, Any] = {"subject": "float8", **shape._asdict()}
-    row["error"] = attention_shared.error_of(shape, wide, call(*bytes_), False)
+    row["error"] = attention_shared.relative_error(shape, wide, call(*bytes_), False)
     row["correct"] = row["error"] <= TOLERANCE
     if timed:
         subjects: dict[str, Callable[[], Any]] = {

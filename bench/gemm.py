@@ -64,7 +64,7 @@ def operands(
     return a, b.T if layout == "nt" else b
 
 
-def error_of(a: kw.Array, b: kw.Array, result: kw.Array) -> float:
+def relative_error(a: kw.Array, b: kw.Array, result: kw.Array) -> float:
     """||out - reference|| / ||reference|| of sampled rows and columns, in float64."""
     random = np.random.default_rng(3)
 
@@ -81,7 +81,7 @@ def error_of(a: kw.Array, b: kw.Array, result: kw.Array) -> float:
     return float(off / np.linalg.norm(expected))
 
 
-def error_of_all(torch: Any, a: kw.Array, b: kw.Array, result: kw.Array) -> float:
+def full_error(torch: Any, a: kw.Array, b: kw.Array, result: kw.Array) -> float:
     """The same error over all elements, against torch's result."""
     ours = torch.from_dlpack(result).float()
     theirs = torch.matmul(torch.from_dlpack(a), torch.from_dlpack(b)).float()
@@ -110,10 +110,10 @@ def alternate(runs: Runs, options: argparse.Namespace, torch: Any) -> dict[str, 
     return {title: statistics.median(taken) for title, taken in samples.items()}
 
 
-def replayed(runs_of: Callable[[int], Runs], titles: list[str], nbytes: int, torch: Any) -> Times:
-    """Milliseconds of short products, by graphs over copies of operands of `nbytes`. runs_of(seed)
-    gives what all subjects do with a copy."""
-    copies = [runs_of(seed) for seed in range(1, 1 + replays.copies_of(nbytes))]
+def replayed(make_runs: Callable[[int], Runs], titles: list[str], nbytes: int, torch: Any) -> Times:
+    """Milliseconds of short products, by graphs over copies of operands of `nbytes`.
+    make_runs(seed) gives the calls of all subjects for a copy."""
+    copies = [make_runs(seed) for seed in range(1, 1 + replays.copy_count(nbytes))]
 
     def maker(title: str) -> replays.Replay:
         launches = [runs[title] for runs in copies]
@@ -124,13 +124,17 @@ def replayed(runs_of: Callable[[int], Runs], titles: list[str], nbytes: int, tor
 
 
 def cold_times(
-    runs: Runs, runs_of: Callable[[int], Runs], nbytes: int, options: argparse.Namespace, torch: Any
+    runs: Runs,
+    make_runs: Callable[[int], Runs],
+    nbytes: int,
+    options: argparse.Namespace,
+    torch: Any,
 ) -> tuple[str, Times]:
     """How the subjects were measured, and the milliseconds of each."""
     taken = alternate(runs, options, torch)
     if options.warm or min(taken.values()) > SHORT:
         return "single launches", taken
-    return "replays", replayed(runs_of, list(runs), nbytes, torch)
+    return "replays", replayed(make_runs, list(runs), nbytes, torch)
 
 
 def rate(shape: tuple[int, int, int], taken: float) -> float:
@@ -138,13 +142,15 @@ def rate(shape: tuple[int, int, int], taken: float) -> float:
     return round(2 * shape[0] * shape[1] * shape[2] / taken / 1e9, 1)
 
 
-def rule_of(shape: tuple[int, int, int], **kind: Any) -> str:
+def rule_choice(shape: tuple[int, int, int], **kind: Any) -> str:
     """What the rule takes on this device."""
-    of = kw.current_device().attributes
+    device_facts = kw.current_device().attributes
     # kHz, bits, twice in a period
-    bandwidth = of["memory_clock_rate"] * of["global_memory_bus_width"] // 4_000_000
+    bandwidth = (
+        device_facts["memory_clock_rate"] * device_facts["global_memory_bus_width"] // 4_000_000
+    )
     return _core._gemm_choice(
-        *shape, multiprocessors=of["multiprocessor_count"], bandwidth=bandwidth, **kind
+        *shape, multiprocessors=device_facts["multiprocessor_count"], bandwidth=bandwidth, **kind
     )
 
 
@@ -153,7 +159,7 @@ def torch_run(torch: Any, a: kw.Array, b: kw.Array) -> Callable[[], Any]:
     return lambda: torch.matmul(left, right)
 
 
-def subjects_with(a: kw.Array, b: kw.Array, options: argparse.Namespace, torch: Any) -> Runs:
+def compared_runs(a: kw.Array, b: kw.Array, options: argparse.Namespace, torch: Any) -> Runs:
     runs: Runs = {"ours": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
@@ -166,22 +172,22 @@ def measure(
     a, b = operands(shape, layout, options.dtype)
     row: dict[str, Any] = {"shape": shape, "layout": layout, "dtype": options.dtype}
     result = _core._gemm(a, b, kernel=options.kernel)
-    row["error"] = error_of(a, b, result)
+    row["error"] = relative_error(a, b, result)
     row["correct"] = row["error"] < TOLERANCE
     row["rule"] = options.kernel
     if options.kernel == "auto":
-        row["rule"] = rule_of(shape, b_turned=layout == "nt")
+        row["rule"] = rule_choice(shape, b_turned=layout == "nt")
     if torch:
-        row["error of all"] = error_of_all(torch, a, b, result)
+        row["error of all"] = full_error(torch, a, b, result)
         row["correct"] &= row["error of all"] < 2 * TOLERANCE
     if kw.current_device().is_simulated:
         return row
 
-    def runs_of(seed: int) -> Runs:
-        return subjects_with(*operands(shape, layout, options.dtype, seed), options, torch)
+    def make_runs(seed: int) -> Runs:
+        return compared_runs(*operands(shape, layout, options.dtype, seed), options, torch)
 
-    runs = subjects_with(a, b, options, torch)
-    row["by"], times = cold_times(runs, runs_of, a.nbytes + b.nbytes, options, torch)
+    runs = compared_runs(a, b, options, torch)
+    row["by"], times = cold_times(runs, make_runs, a.nbytes + b.nbytes, options, torch)
     for title, taken in times.items():
         row[title] = {"us": round(taken * 1e3, 2), "TFLOP/s": rate(shape, taken)}
     if torch:
@@ -189,7 +195,7 @@ def measure(
     return row
 
 
-def title_of(tile: tuple[Any, ...]) -> str:
+def make_title(tile: tuple[Any, ...]) -> str:
     if len(tile) == 3:
         return f"{tile[0]}x{tile[1]} {tile[2]} stages"
     rows, columns, stages, groups, ping_pong, cluster, *gathers = tile
@@ -208,17 +214,17 @@ def candidates(
     by_mma = options.kernel == "mma"
     row["rule"] = options.kernel
     if not by_mma:
-        row["rule"] = rule_of(shape, b_turned=layout == "nt")
+        row["rule"] = rule_choice(shape, b_turned=layout == "nt")
     runs: Runs = {"rule": lambda: _core._gemm(a, b, kernel=options.kernel)}
     if torch:
         runs["torch"] = torch_run(torch, a, b)
     wrong = []
     all_tiles = [*_core._gemm_tiles(), *_core._gemm_tiles(gathers=True)]
     for tile in _core._mma_tiles() if by_mma else all_tiles:
-        title = title_of(tile)
+        title = make_title(tile)
         choice = {"mma_tile": tile} if by_mma else {"tile": tile}
         try:
-            error = error_of(a, b, _core._gemm(a, b, splits=1, **choice))
+            error = relative_error(a, b, _core._gemm(a, b, splits=1, **choice))
         except kw.Error as failure:
             print(f"{title}: {failure}", file=sys.stderr)
             wrong.append(title)
@@ -249,7 +255,7 @@ def those_that_run(runs: Runs, row: dict[str, Any]) -> Runs:
     return kept
 
 
-def subjects_of_type(
+def typed_subjects(
     subject: gemm_types.Subject, name: str, options: argparse.Namespace, torch: Any
 ) -> Runs:
     runs: Runs = {"ours": subject.run}
@@ -257,7 +263,7 @@ def subjects_of_type(
         tiles = _core._gemm_tiles(subject.promotes, subject.block_scales)
         tiles += _core._gemm_tiles(block_scales=subject.block_scales, gathers=True)
         for tile in tiles:
-            runs[title_of(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
+            runs[make_title(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
     if torch:
         runs |= subject.peers(torch)
     return runs
@@ -270,27 +276,27 @@ def measure_type(
     row: dict[str, Any] = {"shape": shape, "layout": "nt", "type": name, "correct": False}
     subject = gemm_types.subject(name, shape)
 
-    def runs_of(seed: int) -> Runs:
-        return subjects_of_type(gemm_types.subject(name, shape, seed), name, options, torch)
+    def make_runs(seed: int) -> Runs:
+        return typed_subjects(gemm_types.subject(name, shape, seed), name, options, torch)
 
-    runs = subjects_of_type(subject, name, options, torch)
+    runs = typed_subjects(subject, name, options, torch)
     ours = those_that_run({"ours": subject.run}, row)
     runs = {**ours, **those_that_run({t: r for t, r in runs.items() if t != "ours"}, row)}
     row["rule"] = name
     if name != "float32":
-        row["rule"] = rule_of(
+        row["rule"] = rule_choice(
             shape,
             in_bytes=subject.in_bytes,
             promotes=subject.promotes,
             block_scales=subject.block_scales,
         )
     if ours:
-        row["error"] = error_of(subject.left, subject.right, subject.run())
+        row["error"] = relative_error(subject.left, subject.right, subject.run())
         row["correct"] = row["error"] <= subject.tolerance
     if kw.current_device().is_simulated or not ours:
         return row
     nbytes = (shape[0] + shape[1]) * shape[2] * subject.in_bytes
-    row["by"], taken = cold_times(runs, runs_of, nbytes, options, torch)
+    row["by"], taken = cold_times(runs, make_runs, nbytes, options, torch)
     if options.candidates:
         rates = {title: rate(shape, time) for title, time in taken.items()}
         row["TFLOP/s"] = dict(sorted(rates.items(), key=lambda item: -item[1]))
@@ -310,7 +316,7 @@ def show(row: dict[str, Any]) -> None:
         text = f"rule: {row['rule']}; {best}"
     elif "ours" in row:
         text = f"ours {row['ours']['TFLOP/s']}, torch {row.get('torch', {}).get('TFLOP/s')} TFLOP/s"
-        text += f", {row.get('of torch')} of it; {row['rule']}"
+        text += f", {row.get('device_facts torch')} of it; {row['rule']}"
     else:
         text = row["rule"]
     for title, failure in row.get("failed", {}).items():
@@ -333,7 +339,7 @@ def subjects(options: argparse.Namespace) -> list[tuple[tuple[int, int, int], st
     ]
 
 
-def subjects_of_types(options: argparse.Namespace) -> list[tuple[tuple[int, int, int], str]]:
+def list_subjects(options: argparse.Namespace) -> list[tuple[tuple[int, int, int], str]]:
     shapes = [(96, 192, 160), (200, 136, 384)]
     if options.shapes:
         shapes = [tuple(int(part) for part in text.split("x")) for text in options.shapes]
@@ -362,10 +368,10 @@ def main() -> None:
     machine = harness.machine()
     rows: list[dict[str, Any]] = []
     document: dict[str, Any] = {}
-    of_16_bits = candidates if options.candidates else measure
-    run, all_subjects = of_16_bits, subjects
+    measure_half = candidates if options.candidates else measure
+    run, all_subjects = measure_half, subjects
     if options.types:
-        run, all_subjects = measure_type, subjects_of_types
+        run, all_subjects = measure_type, list_subjects
     for shape, kind in all_subjects(options):
         row = run(shape, kind, options, torch)
         show(row)

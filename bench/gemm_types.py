@@ -40,10 +40,10 @@ def subject(name: str, shape: tuple[int, int, int], seed: int = 1) -> Subject:
     m, n, k = shape
     a, b = kw.random.normal((m, k), seed=seed), kw.random.normal((n, k), seed=1000 + seed)
     if name in ("tf32", "float32"):
-        return _of_singles(name, a, b)
+        return _singles(name, a, b)
     if name == "int8":
-        return _of_integers(a, b)
-    return _of_blocks(a, b) if name == "fp8_blocks" else _of_lines(name, a, b)
+        return _integers(a, b)
+    return _block_scales(a, b) if name == "fp8_blocks" else _line_scales(name, a, b)
 
 
 def float8(torch: Any, x: kw.Array) -> Any:
@@ -51,57 +51,65 @@ def float8(torch: Any, x: kw.Array) -> Any:
     return torch.from_dlpack(x.view("uint8")).view(torch.float8_e4m3fn)
 
 
-def _of_lines(name: str, a: kw.Array, b: kw.Array) -> Subject:
+def _line_scales(name: str, a: kw.Array, b: kw.Array) -> Subject:
     """Operands of eight bits with one scale each, or with one for each row and column."""
     scope = "row" if name == "fp8_rows" else "tensor"
-    (x, of_x), (w, of_w) = (kw.nn.quantize_rows(y, "float8_e4m3fn", scope=scope) for y in (a, b))
+    (x, x_scale), (w, w_scale) = (
+        kw.nn.quantize_rows(y, "float8_e4m3fn", scope=scope) for y in (a, b)
+    )
     fast = name == "fp8_fast"
-    scales = of_x.reshape((-1,)), of_w.reshape((-1,))
+    scales = x_scale.reshape((-1,)), w_scale.reshape((-1,))
 
     def run(**options: Any) -> kw.Array:
         return _core._gemm(x, w.T, line_scales=scales, dtype="bfloat16", fast_sums=fast, **options)
 
     def peers(torch: Any) -> dict[str, Call]:
         left, right = float8(torch, x), float8(torch, w).t()
-        of_left, of_right = (torch.from_dlpack(scale) for scale in (of_x, of_w))
+        left_scale, right_scale = (torch.from_dlpack(scale) for scale in (x_scale, w_scale))
         if scope == "row":
-            of_left, of_right = of_left[:, None], of_right[None]
+            left_scale, right_scale = left_scale[:, None], right_scale[None]
         return {
             "torch": lambda: torch._scaled_mm(
-                left, right, scale_a=of_left, scale_b=of_right, out_dtype=torch.bfloat16,
+                left, right, scale_a=left_scale, scale_b=right_scale, out_dtype=torch.bfloat16,
                 use_fast_accum=fast,
             )
         }  # fmt: skip
 
-    left, right = kw.nn.dequantize_rows(x, of_x), kw.nn.dequantize_rows(w, of_w).T
+    left, right = kw.nn.dequantize_rows(x, x_scale), kw.nn.dequantize_rows(w, w_scale).T
     return Subject(run, left, right, peers, 1, not fast, 3e-2 if fast else 5e-3)
 
 
-def _of_blocks(a: kw.Array, b: kw.Array) -> Subject:
-    x, of_x = kw.nn.quantize_blocks(a)
-    w, of_w = kw.nn.quant.quantize(b, "fp8_block")
+def _block_scales(a: kw.Array, b: kw.Array) -> Subject:
+    x, x_scale = kw.nn.quantize_blocks(a)
+    w, w_scale = kw.nn.quant.quantize(b, "fp8_block")
 
     def run(**options: Any) -> kw.Array:
-        return _core._gemm(x, w.T, block_scales=(of_x, of_w.T), dtype="bfloat16", **options)
+        return _core._gemm(x, w.T, block_scales=(x_scale, w_scale.T), dtype="bfloat16", **options)
 
     def peers(torch: Any) -> dict[str, Call]:
         left, right = float8(torch, x), float8(torch, w)
-        of_left, of_right = torch.from_dlpack(of_x), torch.from_dlpack(of_w)
+        left_scale, right_scale = torch.from_dlpack(x_scale), torch.from_dlpack(w_scale)
         found: dict[str, Call] = {
             "torch": lambda: torch._scaled_mm(
-                left, right.t(), scale_a=of_left, scale_b=of_right.t(), out_dtype=torch.bfloat16
+                left,
+                right.t(),
+                scale_a=left_scale,
+                scale_b=right_scale.t(),
+                out_dtype=torch.bfloat16,
             )
         }
         if importlib.util.find_spec("deep_gemm"):
-            found["deep_gemm"] = deep_gemm_peer.product(torch, (left, of_left), (right, of_right))
+            found["deep_gemm"] = deep_gemm_peer.product(
+                torch, (left, left_scale), (right, right_scale)
+            )
         return found
 
-    left = kw.nn.quant.dequantize((x, of_x), "fp8_block", block=(1, 128))
-    right = kw.nn.quant.dequantize((w, of_w), "fp8_block").T
+    left = kw.nn.quant.dequantize((x, x_scale), "fp8_block", block=(1, 128))
+    right = kw.nn.quant.dequantize((w, w_scale), "fp8_block").T
     return Subject(run, left, right, peers, 1, True, 5e-3, block_scales=True)
 
 
-def _of_integers(a: kw.Array, b: kw.Array) -> Subject:
+def _integers(a: kw.Array, b: kw.Array) -> Subject:
     (x, _), (w, _) = kw.nn.quantize_rows(a), kw.nn.quantize_rows(b)
 
     def run(**options: Any) -> kw.Array:
@@ -114,7 +122,7 @@ def _of_integers(a: kw.Array, b: kw.Array) -> Subject:
     return Subject(run, x, w.T, peers, 1, False, TOLERANCES["int8"])
 
 
-def _of_singles(name: str, a: kw.Array, b: kw.Array) -> Subject:
+def _singles(name: str, a: kw.Array, b: kw.Array) -> Subject:
     def run(**options: Any) -> kw.Array:
         if name == "float32":
             return kw.matmul(a, b.T)

@@ -71,11 +71,11 @@ def make(m: int, n: int, k: int, dtype: str, copies: int) -> Product:
     return Product(filled((m, k), "bfloat16" if narrow else dtype, 99), weights, scale)
 
 
-def copies_of(n: int, k: int, dtype: str) -> int:
-    return replays.copies_of(n * k * kw.empty(0, dtype=dtype).itemsize)
+def copy_count(n: int, k: int, dtype: str) -> int:
+    return replays.copy_count(n * k * kw.empty(0, dtype=dtype).itemsize)
 
 
-def error_of(product: Product, result: kw.Array) -> float:
+def relative_error(product: Product, result: kw.Array) -> float:
     """||result - expected|| / ||expected|| of the first and the last rows of the weights, in
     float64."""
     rows = np.r_[0:256, -256:0] if result.shape[1] > 512 else np.arange(result.shape[1])
@@ -110,7 +110,7 @@ def rates(product: Product, makers: dict[str, Maker], rounds: int = 7) -> dict[s
     """Microseconds, and the weights' bytes divided by them."""
     size = product.weights[0].nbytes
     found = replays.figures(makers, rounds)
-    return {title: replays.with_rate(taken, size) for title, taken in found.items()}
+    return {title: replays.add_rate(taken, size) for title, taken in found.items()}
 
 
 def compare(product: Product) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def compare(product: Product) -> dict[str, Any]:
 # -------------------------------------------------------------------------------- candidates
 
 
-def best_of(product: Product, plans: list[tuple[int, ...]]) -> list[dict[str, Any]]:
+def rank_plans(product: Product, plans: list[tuple[int, ...]]) -> list[dict[str, Any]]:
     """All plans that ran, the fastest first."""
     made = []
     for plan in plans:
@@ -153,11 +153,11 @@ def candidates(product: Product) -> dict[str, Any]:
             (STAGED, warps, rows, stages, 0, splits)
             for (warps, rows), stages, splits in itertools.product(blocks, [3, 4, 6], [1, 2, 4, 8])
         ]
-    first = best_of(product, plans)
+    first = rank_plans(product, plans)
     second: list[dict[str, Any]] = []
     for kernel in sorted({row["plan"][0] for row in first}):
         best = next(row["plan"] for row in first if row["plan"][0] == kernel)
-        second += best_of(
+        second += rank_plans(
             product,
             [
                 (*best[:4], hint, best[5] if len(best) > 5 else 1, ahead, *best[7:])
@@ -178,9 +178,9 @@ def candidates(product: Product) -> dict[str, Any]:
 
 def measure(m: int, n: int, k: int, dtype: str, options: argparse.Namespace) -> dict[str, Any]:
     simulated = kw.current_device().is_simulated
-    product = make(m, n, k, dtype, 1 if simulated else copies_of(n, k, dtype))
+    product = make(m, n, k, dtype, 1 if simulated else copy_count(n, k, dtype))
     row: dict[str, Any] = {"m": m, "n": n, "k": k, "weights": dtype}
-    row["error"] = error_of(product, product.run()[0]())
+    row["error"] = relative_error(product, product.run()[0]())
     row["correct"] = row["error"] <= TOLERANCE
     if not simulated:
         row |= candidates(product) if options.candidates else compare(product)

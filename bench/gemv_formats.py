@@ -71,7 +71,7 @@ def copies(weight: Any, count: int) -> list[Any]:
     return [weight, *(made(weight.format, weight.shape, parts, **options) for parts in arrays)]
 
 
-def error_of(product: Packed) -> float:
+def relative_error(product: Packed) -> float:
     """||result - expected|| / ||expected||, with the unpacked weights in float64."""
     weight = kw.nn.quant.unpack(product.weights[0])
     got = np.asarray(product.run()[0]().numpy(), np.float64)
@@ -122,10 +122,11 @@ def peers(product: Packed, name: str) -> Iterator[tuple[str, int, Maker]]:
 
 def figures(product: Packed, makers: dict[str, Maker], sizes: dict[str, int]) -> dict[str, Any]:
     """Microseconds, and bytes of weights divided by them."""
-    own = product.weights[0].nbytes
+    packed_bytes = product.weights[0].nbytes
     found = replays.figures(makers)
     return {
-        title: replays.with_rate(taken, sizes.get(title, own)) for title, taken in found.items()
+        title: replays.add_rate(taken, sizes.get(title, packed_bytes))
+        for title, taken in found.items()
     }
 
 
@@ -172,7 +173,7 @@ def measure(
     product = Packed(kw.asarray(x).astype("bfloat16"), weights)
     size = weights[0].nbytes
     row: dict[str, Any] = {"m": m, "n": n, "k": k, "weights": name, "bytes": size}
-    row["error"] = error_of(product)
+    row["error"] = relative_error(product)
     row["correct"] = row["error"] <= 4e-3
     if not kw.current_device().is_simulated:
         makers: dict[str, Maker] = {"ours": lambda: Ours(product.run())}
@@ -197,7 +198,7 @@ def measured(
     for name, (n, k) in itertools.product(names, [(48, 512)] if simulated else SHAPES):
         try:
             weight = packed(name, n, k)
-            count = 1 if simulated else replays.copies_of(weight.nbytes)
+            count = 1 if simulated else replays.copy_count(weight.nbytes)
             weights = copies(weight, count)
         except kw.Error as error:
             print(name, n, k, error, file=sys.stderr, flush=True)

@@ -58,7 +58,7 @@ def torch_or_none() -> Any:
     return torch if torch.cuda.is_available() else None
 
 
-def sizes_of(layer: Layer, tokens: int, skewed: bool) -> np.ndarray:
+def group_sizes(layer: Layer, tokens: int, skewed: bool) -> np.ndarray:
     """Rows of each expert: tokens draw experts without replacement, evenly or by 1 / rank."""
     rng = np.random.default_rng(tokens)
     chances = 1 / np.arange(1, layer.experts + 1) if skewed else np.ones(layer.experts)
@@ -87,7 +87,7 @@ class Problem(NamedTuple):
 
 
 def problem(layer: Layer, tokens: int, skewed: bool) -> Problem:
-    sizes = sizes_of(layer, tokens, skewed)
+    sizes = group_sizes(layer, tokens, skewed)
     x = kw.random.normal((int(sizes.sum()), layer.k), seed=1).astype("bfloat16")
     weights = kw.empty((layer.experts, layer.n, layer.k), "bfloat16")
     for expert in range(layer.experts):
@@ -96,18 +96,18 @@ def problem(layer: Layer, tokens: int, skewed: bool) -> Problem:
     return Problem(x, weights, kw.asarray(np.cumsum(sizes).astype(np.int32)), sizes)
 
 
-def error_of(of: Problem, result: kw.Array) -> float:
+def relative_error(subject: Problem, result: kw.Array) -> float:
     """||out - reference|| / ||reference|| of the groups' first and last rows, in float64."""
-    ends = np.cumsum(of.sizes)
+    ends = np.cumsum(subject.sizes)
     wrong = right = 0.0
     for expert in np.unique(np.linspace(0, len(ends) - 1, 16).astype(int)):
-        if of.sizes[expert] == 0:
+        if subject.sizes[expert] == 0:
             continue
-        edges = np.unique([ends[expert] - of.sizes[expert], ends[expert] - 1])
+        edges = np.unique([ends[expert] - subject.sizes[expert], ends[expert] - 1])
         rows = kw.asarray(edges)
-        left = np.asarray(kw.take(of.x, rows, axis=0).numpy(), np.float64)
+        left = np.asarray(kw.take(subject.x, rows, axis=0).numpy(), np.float64)
         columns = slice(0, 256)
-        some = np.asarray(of.weights[int(expert), columns].numpy(), np.float64)
+        some = np.asarray(subject.weights[int(expert), columns].numpy(), np.float64)
         expected = left @ some.T
         got = np.asarray(kw.take(result, rows, axis=0).numpy(), np.float64)[:, columns]
         wrong += float(((got - expected) ** 2).sum())
@@ -118,21 +118,21 @@ def error_of(of: Problem, result: kw.Array) -> float:
 # -------------------------------------------------------------------------------------- timings
 
 
-def ours(of: Problem, **more: Any) -> Callable[[], Any]:
-    return lambda: _core._grouped_product(of.x, of.weights, of.ends, "ends", **more)
+def ours(subject: Problem, **more: Any) -> Callable[[], Any]:
+    return lambda: _core._grouped_product(subject.x, subject.weights, subject.ends, "ends", **more)
 
 
-def gated(of: Problem) -> Callable[[], Any]:
-    return lambda: kw.nn.grouped_linear(of.x, of.weights, of.ends, gate="silu")
+def gated(subject: Problem) -> Callable[[], Any]:
+    return lambda: kw.nn.grouped_linear(subject.x, subject.weights, subject.ends, gate="silu")
 
 
-def torch_runs(torch: Any, of: Problem) -> dict[str, Callable[[], Any]]:
-    x, weights = torch.from_dlpack(of.x), torch.from_dlpack(of.weights)
-    ends = torch.from_dlpack(of.ends)
+def torch_runs(torch: Any, subject: Problem) -> dict[str, Callable[[], Any]]:
+    x, weights = torch.from_dlpack(subject.x), torch.from_dlpack(subject.weights)
+    ends = torch.from_dlpack(subject.ends)
     runs: dict[str, Callable[[], Any]] = {}
     if hasattr(torch, "_grouped_mm"):
         runs["torch._grouped_mm"] = lambda: torch._grouped_mm(x, weights.mT, offs=ends)
-    edges = [0, *np.cumsum(of.sizes).tolist()]
+    edges = [0, *np.cumsum(subject.sizes).tolist()]
 
     def loop() -> list[Any]:
         """The ends are read on the host, so a graph cannot hold this."""
@@ -146,11 +146,11 @@ def torch_runs(torch: Any, of: Problem) -> dict[str, Callable[[], Any]]:
     return runs
 
 
-def deep_gemm_runs(torch: Any, of: Problem) -> dict[str, Callable[[], Any]]:
+def deep_gemm_runs(torch: Any, subject: Problem) -> dict[str, Callable[[], Any]]:
     if not importlib.util.find_spec("deep_gemm"):
         return {}
-    x, weights = torch.from_dlpack(of.x), torch.from_dlpack(of.weights)
-    return {"DeepGEMM": deep_gemm_peer.bfloat16_groups(torch, x, weights, of.sizes.tolist())}
+    x, weights = torch.from_dlpack(subject.x), torch.from_dlpack(subject.weights)
+    return {"DeepGEMM": deep_gemm_peer.bfloat16_groups(torch, x, weights, subject.sizes.tolist())}
 
 
 def milliseconds(run: Callable[[], Any], stream: kw.Stream, seconds: float, torch: Any) -> float:
@@ -160,7 +160,7 @@ def milliseconds(run: Callable[[], Any], stream: kw.Stream, seconds: float, torc
 
 
 def alternate(
-    of: Problem, runs: dict[str, Callable[[], Any]], options: argparse.Namespace, torch: Any
+    subject: Problem, runs: dict[str, Callable[[], Any]], options: argparse.Namespace, torch: Any
 ) -> dict[str, dict[str, Any]]:
     """Figures of each subject, from rounds where all take turns; its message if it fails."""
     stream = kw.Stream()
@@ -182,64 +182,64 @@ def alternate(
         time = statistics.median(taken)
         figures[title] = {
             "us": round(time * 1e3, 2),
-            "TFLOP/s": round(of.products / time / 1e9, 1),
-            "TB/s of weights": round(of.weight_bytes / time / 1e9, 3),
+            "TFLOP/s": round(subject.products / time / 1e9, 1),
+            "TB/s of weights": round(subject.weight_bytes / time / 1e9, 3),
         }
     return figures
 
 
-def torch_error(torch: Any, of: Problem, result: kw.Array) -> float | None:
+def torch_error(torch: Any, subject: Problem, result: kw.Array) -> float | None:
     """The error of all elements, against torch's products."""
-    runs = torch_runs(torch, of)
+    runs = torch_runs(torch, subject)
     try:
         theirs = torch.cat(runs["torch, expert by expert"]()).float()
     except Exception as error:
         print(f"torch: {error}", file=sys.stderr)
         return None
-    mine = torch.from_dlpack(result).float()
-    return float((mine - theirs).norm() / theirs.norm())
+    measured = torch.from_dlpack(result).float()
+    return float((measured - theirs).norm() / theirs.norm())
 
 
-def candidates(of: Problem) -> dict[str, Callable[[], Any]]:
+def candidates(subject: Problem) -> dict[str, Callable[[], Any]]:
     """Measures every tile."""
-    runs = {"rule": ours(of)}
+    runs = {"rule": ours(subject)}
     for tile in _core._gemm_tiles():
         rows, columns, stages, groups, ping_pong, cluster = tile
         text = f"{rows}x{columns} {stages} stages {groups} groups"
         title = text + (" in turn" if ping_pong else "") + (f" cluster {cluster}" * (cluster > 1))
-        runs[title] = ours(of, tile=tile)
+        runs[title] = ours(subject, tile=tile)
     return runs
 
 
 def measure(
     layer: Layer, tokens: int, skewed: bool, options: argparse.Namespace, torch: Any
 ) -> dict[str, Any]:
-    of = problem(layer, tokens, skewed)
+    subject = problem(layer, tokens, skewed)
     row: dict[str, Any] = {
         "layer": layer.title,
         "experts": layer.experts,
         "tokens": tokens,
-        "rows": int(of.sizes.sum()),
+        "rows": int(subject.sizes.sum()),
         "n": layer.n,
         "k": layer.k,
         "routing": "skewed" if skewed else "even",
-        "largest group": int(of.sizes.max()),
-        "choice": _core._grouped_choice(int(of.sizes.sum()), layer.n, layer.k, layer.experts),
+        "largest group": int(subject.sizes.max()),
+        "choice": _core._grouped_choice(int(subject.sizes.sum()), layer.n, layer.k, layer.experts),
     }
-    result = ours(of)()
-    row["error"] = error_of(of, result)
+    result = ours(subject)()
+    row["error"] = relative_error(subject, result)
     row["correct"] = row["error"] < TOLERANCE
     if torch:
-        row["error of all"] = torch_error(torch, of, result)
+        row["error of all"] = torch_error(torch, subject, result)
         row["correct"] &= row["error of all"] is None or row["error of all"] < TOLERANCE
     if kw.current_device().is_simulated:
         return row
-    runs = {"ours": ours(of), "ours with SwiGLU": gated(of)}
+    runs = {"ours": ours(subject), "ours with SwiGLU": gated(subject)}
     if options.candidates:
-        runs = candidates(of)
+        runs = candidates(subject)
     elif torch:
-        runs |= torch_runs(torch, of) | deep_gemm_runs(torch, of)
-    row["figures"] = alternate(of, runs, options, torch)
+        runs |= torch_runs(torch, subject) | deep_gemm_runs(torch, subject)
+    row["figures"] = alternate(subject, runs, options, torch)
     best = [
         figure["us"]
         for title, figure in row["figures"].items()

@@ -45,9 +45,9 @@ SHORT = 50  # us
 PEERS = ("torch", "DeepGEMM")
 
 
-def error_of(case: Case, of: Operands, result: kw.Array) -> float:
+def relative_error(case: Case, arrays: Operands, result: kw.Array) -> float:
     """||out - reference|| / ||reference|| of the groups' first and last rows, in float64."""
-    x, weights, scale_a, scale_b = of.blocks
+    x, weights, scale_a, scale_b = arrays.blocks
     ends, columns = np.cumsum(case.sizes), min(case.n, 256)
     wrong = right = 0.0
     for group in np.unique(np.linspace(0, len(ends) - 1, 8).astype(int)):
@@ -67,22 +67,24 @@ def error_of(case: Case, of: Operands, result: kw.Array) -> float:
 
 
 def figures(
-    case: Case, of: Operands, options: argparse.Namespace, torch: Any
+    case: Case, arrays: Operands, options: argparse.Namespace, torch: Any
 ) -> tuple[str, dict[str, dict[str, Any]]]:
     """How the subjects were measured, and the figures of each."""
 
-    def runs_with(of: Operands) -> dict[str, Callable[[], Any]]:
-        return candidates(case, of) if options.candidates else runs(case, of, torch)
+    def make_runs(arrays: Operands) -> dict[str, Callable[[], Any]]:
+        return candidates(case, arrays) if options.candidates else runs(case, arrays, torch)
 
-    problem = grouped.Problem(of.blocks[0], of.blocks[1], of.numbers, np.array(case.sizes))
-    subjects = runs_with(of)
+    problem = grouped.Problem(
+        arrays.blocks[0], arrays.blocks[1], arrays.numbers, np.array(case.sizes)
+    )
+    subjects = make_runs(arrays)
     taken = grouped.alternate(problem, subjects, options, torch)
     for figure in taken.values():
         figure.pop("TB/s of weights", None)
     if min(figure.get("us", SHORT) for figure in taken.values()) >= SHORT:
         return "single launches", taken
-    count = replays.copies_of(of.blocks[0].nbytes + of.blocks[1].nbytes)
-    copies = [subjects, *(runs_with(operands(case, seed)) for seed in range(1, count))]
+    count = replays.copy_count(arrays.blocks[0].nbytes + arrays.blocks[1].nbytes)
+    copies = [subjects, *(make_runs(operands(case, seed)) for seed in range(1, count))]
 
     def maker(title: str) -> replays.Replay:
         launches = [each[title] for each in copies]
@@ -111,14 +113,14 @@ def ratios(taken: dict[str, dict[str, Any]]) -> dict[str, float]:
         "of torch" + FAST: ("ours, scales of rows" + FAST, [t for t in torchs if t.endswith(FAST)]),
     }
     return {
-        name: round(best / taken[mine]["us"], 3)
-        for name, (mine, peers) in pairs.items()
-        if mine in taken and (best := fastest(peers))
+        name: round(best / taken[our_title]["us"], 3)
+        for name, (our_title, peers) in pairs.items()
+        if our_title in taken and (best := fastest(peers))
     }
 
 
 def measure(case: Case, options: argparse.Namespace, torch: Any) -> dict[str, Any]:
-    of = operands(case)
+    arrays = operands(case)
     groups, rows = len(case.sizes), sum(case.sizes)
     row: dict[str, Any] = {
         "case": case.title,
@@ -137,11 +139,11 @@ def measure(case: Case, options: argparse.Namespace, torch: Any) -> dict[str, An
     }
     if case.published:
         row["published"] = {"TFLOP/s": case.published, "source": SOURCE}
-    row["error"] = error_of(case, of, ours(case, of)().reshape(rows, case.n))
+    row["error"] = relative_error(case, arrays, ours(case, arrays)().reshape(rows, case.n))
     row["correct"] = row["error"] < TOLERANCE
     if kw.current_device().is_simulated:
         return row
-    row["by"], row["figures"] = figures(case, of, options, torch)
+    row["by"], row["figures"] = figures(case, arrays, options, torch)
     return row | ratios(row["figures"])
 
 

@@ -57,9 +57,11 @@ def cases() -> list[Case]:
         for title, groups, rows, n, k, published in tables
     ]
     for layer, tokens in ((2, 128), (2, 4096), (3, 4096)):
-        of = grouped.LAYERS[layer]
-        sizes = grouped.sizes_of(of, tokens, skewed=True).tolist()
-        all_cases.append(Case(f"{of.title}, {tokens} tokens, skewed", tuple(sizes), of.n, of.k))
+        arrays = grouped.LAYERS[layer]
+        sizes = grouped.group_sizes(arrays, tokens, skewed=True).tolist()
+        all_cases.append(
+            Case(f"{arrays.title}, {tokens} tokens, skewed", tuple(sizes), arrays.n, arrays.k)
+        )
     return all_cases
 
 
@@ -87,22 +89,22 @@ def operands(case: Case, seed: int = 0) -> Operands:
         weights[group] = kw.random.normal((case.n, case.k), seed=first + 1 + group).astype(
             "bfloat16"
         )
-    q, of_x = kw.nn.quantize_blocks(x)
-    codes, of_w = kw.nn.quant.quantize(weights, "fp8_block")
+    q, x_scale = kw.nn.quantize_blocks(x)
+    codes, w_scale = kw.nn.quant.quantize(weights, "fp8_block")
     q_rows, lines_x = kw.nn.quantize_rows(x, "float8_e4m3fn")
     codes_rows, lines_w = kw.nn.quantize_rows(weights, "float8_e4m3fn")
     numbers = np.array(case.sizes, np.int32)
     return Operands(
-        (q, codes, of_x, of_w),
+        (q, codes, x_scale, w_scale),
         (q_rows, codes_rows, lines_x, lines_w),
         (x, weights),
         kw.asarray(numbers if case.is_masked else np.cumsum(numbers).astype(np.int32)),
     )
 
 
-def ours(case: Case, of: Operands, **more: Any) -> Callable[[], kw.Array]:
+def ours(case: Case, arrays: Operands, **more: Any) -> Callable[[], kw.Array]:
     """With the scales of blocks."""
-    return _product(case, of.blocks, of.numbers, **more)
+    return _product(case, arrays.blocks, arrays.numbers, **more)
 
 
 def _product(
@@ -118,38 +120,38 @@ def _product(
     return lambda: _core._grouped_product(x, weights, numbers, kind, **options)
 
 
-def runs(case: Case, of: Operands, torch: Any) -> dict[str, Callable[[], Any]]:
+def runs(case: Case, arrays: Operands, torch: Any) -> dict[str, Callable[[], Any]]:
     """All that is measured. Groups follow each other, but in ours of a masked case."""
     ends = kw.asarray(np.cumsum(case.sizes).astype(np.int32))
     subjects: dict[str, Callable[[], Any]] = {
-        "ours": ours(case, of),
-        "ours, scales of rows": _product(case, of.lines, of.numbers),
-        "ours, scales of rows" + FAST: _product(case, of.lines, of.numbers, fast_sums=True),
-        "ours with SwiGLU": ours(case, of, gate="silu"),
-        "ours, bfloat16": lambda: _core._grouped_product(*of.wide, ends, "ends"),
+        "ours": ours(case, arrays),
+        "ours, scales of rows": _product(case, arrays.lines, arrays.numbers),
+        "ours, scales of rows" + FAST: _product(case, arrays.lines, arrays.numbers, fast_sums=True),
+        "ours with SwiGLU": ours(case, arrays, gate="silu"),
+        "ours, bfloat16": lambda: _core._grouped_product(*arrays.wide, ends, "ends"),
     }
     if torch:
-        subjects |= torch_runs(case, of, ends, torch)
+        subjects |= torch_runs(case, arrays, ends, torch)
         if importlib.util.find_spec("deep_gemm"):
-            subjects["DeepGEMM"] = deep_gemm_run(case, of, torch)
+            subjects["DeepGEMM"] = deep_gemm_run(case, arrays, torch)
     return subjects
 
 
-def deep_gemm_run(case: Case, of: Operands, torch: Any) -> Callable[[], Any]:
-    x, weights = (float8(torch, array) for array in of.blocks[:2])
-    of_x, of_w = (torch.from_dlpack(array) for array in of.blocks[2:])
+def deep_gemm_run(case: Case, arrays: Operands, torch: Any) -> Callable[[], Any]:
+    x, weights = (float8(torch, array) for array in arrays.blocks[:2])
+    x_scale, w_scale = (torch.from_dlpack(array) for array in arrays.blocks[2:])
     if case.is_masked:
         shape = (len(case.sizes), case.sizes[0])
-        x, of_x = x.reshape(*shape, -1), of_x.reshape(*shape, -1)
-        return deep_gemm_peer.masked(torch, (x, of_x), (weights, of_w), case.sizes)
-    return deep_gemm_peer.groups(torch, (x, of_x), (weights, of_w), case.sizes)
+        x, x_scale = x.reshape(*shape, -1), x_scale.reshape(*shape, -1)
+        return deep_gemm_peer.masked(torch, (x, x_scale), (weights, w_scale), case.sizes)
+    return deep_gemm_peer.groups(torch, (x, x_scale), (weights, w_scale), case.sizes)
 
 
 def torch_runs(
-    case: Case, of: Operands, ends: kw.Array, torch: Any
+    case: Case, arrays: Operands, ends: kw.Array, torch: Any
 ) -> dict[str, Callable[[], Any]]:
-    x, weights = (float8(torch, array) for array in of.lines[:2])
-    of_x, of_w = (torch.from_dlpack(array) for array in of.lines[2:])
+    x, weights = (float8(torch, array) for array in arrays.lines[:2])
+    x_scale, w_scale = (torch.from_dlpack(array) for array in arrays.lines[2:])
     offsets = torch.from_dlpack(ends)
     edges = [0, *np.cumsum(case.sizes).tolist()]
 
@@ -157,7 +159,7 @@ def torch_runs(
         """The host knows the ends."""
         return [
             torch._scaled_mm(
-                x[begin:end], weights[g].T, of_x[begin:end, None], of_w[g][None], **options
+                x[begin:end], weights[g].T, x_scale[begin:end, None], w_scale[g][None], **options
             )
             for g, (begin, end) in enumerate(itertools.pairwise(edges))
             if end > begin
@@ -169,17 +171,17 @@ def torch_runs(
         found["torch._scaled_mm, group by group" + ending] = functools.partial(loop, **options)
         if hasattr(torch, "_scaled_grouped_mm"):
             found["torch._scaled_grouped_mm" + ending] = functools.partial(
-                torch._scaled_grouped_mm, x, weights.mT, of_x, of_w, offs=offsets, **options
+                torch._scaled_grouped_mm, x, weights.mT, x_scale, w_scale, offs=offsets, **options
             )
     return found
 
 
-def candidates(case: Case, of: Operands) -> dict[str, Callable[[], Any]]:
+def candidates(case: Case, arrays: Operands) -> dict[str, Callable[[], Any]]:
     """Measures every tile."""
-    subjects = {"ours": ours(case, of)}
+    subjects = {"ours": ours(case, arrays)}
     for tile in _core._gemm_tiles(True, True):
         if tile[0] <= 128:
             rows, columns, stages, groups, _, cluster = tile
             title = f"{rows}x{columns} {stages} stages {groups} groups cluster {cluster}"
-            subjects[title] = ours(case, of, tile=tile)
+            subjects[title] = ours(case, arrays, tile=tile)
     return subjects

@@ -76,7 +76,7 @@ def alternate(
     for name, v in samples.items():
         result[name] = {"min": round(min(v), 3), "median": round(statistics.median(v), 3)}
         if reference is not None:
-            ratios = [own / other for own, other in zip(v, samples[reference], strict=True)]
+            ratios = [sample / other for sample, other in zip(v, samples[reference], strict=True)]
             result[name]["times"] = round(statistics.median(ratios), 3)
     return result
 

@@ -131,7 +131,7 @@ def attacks(judge: kw.Judge) -> dict[str, Any]:
     import test_judge_attacks as corpus
 
     futures = {
-        path.stem: judge.submit(path, corpus.task_of(path), timeout=corpus.patience(path))
+        path.stem: judge.submit(path, corpus.make_task(path), timeout=corpus.patience(path))
         for path in corpus.ATTACKS
     }
     statuses = {name: future.result().status for name, future in futures.items()}
@@ -146,12 +146,12 @@ def attacks(judge: kw.Judge) -> dict[str, Any]:
 def resident_mb() -> tuple[float, float]:
     """Memory of this process, and of its children."""
     pages = {"own": 0, "children": 0}
-    own = os.getpid()
+    process = os.getpid()
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if int(folder.name) == own or parent == own:
-                whose = "own" if int(folder.name) == own else "children"
+            if int(folder.name) == process or parent == process:
+                whose = "own" if int(folder.name) == process else "children"
                 pages[whose] += int((folder / "statm").read_text().split()[1])
         except (OSError, ValueError, IndexError):
             continue
@@ -186,7 +186,7 @@ def endurance(judge: kw.Judge, task: kw.Task, verdicts: int) -> dict[str, Any]:
         "a second": round(verdicts / (time.perf_counter() - start), 1),
         "other than they should be": surprises,
         "workers lost": judge.losses - losses,
-        "resident MB on the way": [own for own, _ in memory],
+        "resident MB on the way": [process for process, _ in memory],
         "resident MB of workers on the way": [children for _, children in memory],
     }
 

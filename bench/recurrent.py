@@ -104,8 +104,8 @@ def theirs(layer: Layer, arrays: list[kw.Array], backward: bool, tf32: bool) -> 
     net = kind(layer.inputs, layer.hidden, bidirectional=layer.directions == 2)
     net = net.to(device=x.device, dtype=x.dtype)
     with torch.no_grad():
-        for own, given in zip(net.parameters(), weights, strict=True):
-            own.copy_(given)
+        for parameter, given in zip(net.parameters(), weights, strict=True):
+            parameter.copy_(given)
     net.flatten_parameters()
 
     def forward() -> Any:
@@ -199,16 +199,17 @@ def expected(layer: Layer, arrays: list[kw.Array], backward: bool) -> list[np.nd
         return [np.concatenate([way.output for way in ways], -1)]
     parts = np.split(grad, layer.directions, -1)
     made = [way.gradients(part) for way, part in zip(ways, parts, strict=True)]
-    of_x = np.sum([each[0] for each in made], axis=0)
-    return [of_x, *(array for each in made for array in each[1:])]
+    x_scale = np.sum([each[0] for each in made], axis=0)
+    return [x_scale, *(array for each in made for array in each[1:])]
 
 
-def error_of(layer: Layer, arrays: list[kw.Array], result: Any, backward: bool) -> float:
+def relative_error(layer: Layer, arrays: list[kw.Array], result: Any, backward: bool) -> float:
     """||got - expected|| / ||expected||, the largest of the results."""
     got = [result.x, *result.weights] if backward else [result[0]]
     errors = [
-        np.linalg.norm(mine.astype("float64").numpy() - wanted) / max(np.linalg.norm(wanted), 1e-30)
-        for mine, wanted in zip(got, expected(layer, arrays, backward), strict=True)
+        np.linalg.norm(computed.astype("float64").numpy() - wanted)
+        / max(np.linalg.norm(wanted), 1e-30)
+        for computed, wanted in zip(got, expected(layer, arrays, backward), strict=True)
     ]
     return float(np.max(errors))
 
@@ -218,7 +219,7 @@ def measure(layer: Layer, kind: str, backward: bool, timed: bool) -> dict[str, A
     row: dict[str, Any] = {
         "subject": "backward" if backward else "forward", "type": kind, **layer._asdict(),
     }  # fmt: skip
-    row["error"] = error_of(layer, arrays, ours(layer, arrays, backward)(), backward)
+    row["error"] = relative_error(layer, arrays, ours(layer, arrays, backward)(), backward)
     row["correct"] = row["error"] <= TOLERANCE[kind]
     if not timed:
         return row
@@ -230,13 +231,13 @@ def measure(layer: Layer, kind: str, backward: bool, timed: bool) -> dict[str, A
             subjects["torch tf32" if tf32 else "torch"] = functools.partial(
                 theirs, layer, backward=backward, tf32=tf32
             )
-    calls = {name: of(arrays) for name, of in subjects.items()}
+    calls = {name: subject(arrays) for name, subject in subjects.items()}
     row["device"] = figures(time_in_turn(calls))
     row["call"] = figures(waited(calls))
     if layer.length <= GRAPH_STEPS:
         makers: dict[str, replays.Maker] = {}
-        for name, of in subjects.items():
-            runs = [of(each) for each in copies]
+        for name, subject in subjects.items():
+            runs = [subject(each) for each in copies]
             if name == "ours":
                 makers[name] = functools.partial(replays.Ours, runs)
             else:
@@ -248,7 +249,7 @@ def measure(layer: Layer, kind: str, backward: bool, timed: bool) -> dict[str, A
 def waited(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     """Microseconds of a call and of the wait for its result."""
 
-    def with_wait(call: Callable[[], Any]) -> Callable[[], None]:
+    def add_wait(call: Callable[[], Any]) -> Callable[[], None]:
         def run() -> None:
             call()
             kw.synchronize()  # the device, whoever queued the work
@@ -256,7 +257,7 @@ def waited(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
         return run
 
     times = harness.alternate(
-        {name: with_wait(call) for name, call in calls.items()}, calls=20, rounds=7
+        {name: add_wait(call) for name, call in calls.items()}, calls=20, rounds=7
     )
     return {name: each["median"] for name, each in times.items()}
 

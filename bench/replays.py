@@ -21,12 +21,12 @@ Run = Callable[[], Any]
 Maker = Callable[[], "Replay"]
 
 
-def copies_of(nbytes: int) -> int:
+def copy_count(nbytes: int) -> int:
     """How many copies of operands with so many bytes keep the L2 cold."""
     return max(2, -(-int(COLD_BYTES) // nbytes))
 
 
-def launches_of(runs: Sequence[Run]) -> list[Run]:
+def repeat_launches(runs: Sequence[Run]) -> list[Run]:
     return max(1, LAUNCHES // len(runs)) * list(runs)
 
 
@@ -39,7 +39,7 @@ class Ours:
     """A graph of our launches."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        self.graph = Graph(launches_of(runs))
+        self.graph = Graph(repeat_launches(runs))
 
     def time(self) -> float:
         return self.graph.milliseconds() * 1e3
@@ -54,7 +54,7 @@ class Theirs:
             for run in runs[:2]:
                 run()
         torch.cuda.synchronize()
-        launches = launches_of(runs)
+        launches = repeat_launches(runs)
         self.count, self.torch = len(launches), torch
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
@@ -92,7 +92,7 @@ def figures(makers: dict[str, Maker], rounds: int = 7) -> dict[str, float | dict
     return {title: errors[title] if title in errors else times[title] for title in makers}
 
 
-def with_rate(taken: float | dict[str, str], nbytes: int) -> dict[str, Any]:
+def add_rate(taken: float | dict[str, str], nbytes: int) -> dict[str, Any]:
     """A figure for a document; errors stay."""
     if isinstance(taken, dict):
         return taken

@@ -23,7 +23,7 @@ from report_products import (
     grouped,
     grouped_float8,
     products,
-    products_of_types,
+    typed_products,
 )
 from report_schedule import evictions, first_blocks, latencies, shares, submissions
 from report_simulator import simulated, simulator_page
@@ -210,7 +210,7 @@ SUBJECTS: dict[str, tuple[Callable[[], str | None], ...]] = {
     "Compiling, caches, import": (compile_cost, cached, imports, workers, first_calls),
     "Tuning, judging, measuring": (sessions, searches, verdicts, measuring),
     "Calls of array functions": (array_calls,),
-    "Matrix products": (products, products_of_types, few_rows, packed_weights),
+    "Matrix products": (products, typed_products, few_rows, packed_weights),
     "Grouped products": (grouped, grouped_float8),
     "Attention": (attention, wide_attention, float8_attention, decoding),
     "Language models": (language_models, loads_and_starts, step_profile, served, endurance),

@@ -51,7 +51,7 @@ def few_rows() -> str | None:
     document = load("gemv")
     if document is None:
         return None
-    of_one = {
+    single_rows = {
         (row["weights"], row["n"], row["k"]): row["ours"]["TB/s"]
         for row in document["rows"]
         if row["m"] == 1
@@ -59,7 +59,7 @@ def few_rows() -> str | None:
     rows = []
     for row in document["rows"]:
         ours, best = row["ours"], fastest_peer(row)
-        one = of_one.get((row["weights"], row["n"], row["k"]))
+        one = single_rows.get((row["weights"], row["n"], row["k"]))
         rows.append(
             (
                 f"{row['weights']}, {row['n']} x {row['k']}, {row['m']} row{'s'[: row['m'] > 1]}",
@@ -142,12 +142,12 @@ def operations_page() -> str | None:
         return None
     from kernwright.bench._table import text
 
-    table_of_rows = text.markdown(document["rows"])
+    row_table = text.markdown(document["rows"])
     about = text.heading(document).replace("\n", "\n\n")
     page = f"{OPERATIONS_INTRODUCTION}{about}\n\n{beside_peers(document['rows'])}\n\n"
     if "note" in document:
         page += f"{textwrap.fill(document['note'], 100)}\n\n"
-    return f"{page}{table_of_rows}\n{random_shapes()}"
+    return f"{page}{row_table}\n{random_shapes()}"
 
 
 def random_shapes() -> str:
@@ -170,7 +170,9 @@ def random_shapes() -> str:
 def beside_peers(rows: list[dict[str, Any]]) -> str:
     ratios = []
     for row in rows:
-        times = [of["median"] for of in (row.get("peers") or {}).values() if of.get("median")]
+        times = [
+            entry["median"] for entry in (row.get("peers") or {}).values() if entry.get("median")
+        ]
         if row["status"] == "ok" and times:
             ratios.append(min(times) / row["median"])
     reached = {mark: sum(ratio >= mark for ratio in ratios) for mark in (1, 0.95, 0.9)}

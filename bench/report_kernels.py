@@ -27,8 +27,8 @@ def first_calls() -> str | None:
         return None
     results = document["results"]
     rows = [
-        (name, f"{of['s']:.2f}", f"{of['from a pack, s'] * 1e3:.1f}", str(of["compiles"]))
-        for name, of in results.items()
+        (name, f"{entry['s']:.2f}", f"{entry['from a pack, s'] * 1e3:.1f}", str(entry["compiles"]))
+        for name, entry in results.items()
     ]
     columns = ("", "s, compiled", "ms, from a pack", "compiles")
     machine = document["machine"]
@@ -38,9 +38,9 @@ def first_calls() -> str | None:
         f"The first call of a family in a new process, {order}, on {machine['processors']} cores "
         f"({machine['processor']})"
     )
-    times = [of["s"] for of in results.values()]
+    times = [entry["s"] for entry in results.values()]
     few = sum(time <= MOST_FIRST_CALLS for time in times)
-    over = [name for name, of in results.items() if of["s"] > FIRST_CALL]
+    over = [name for name, entry in results.items() if entry["s"] > FIRST_CALL]
     text = measured_table(title, document, columns, rows)
     notes = (
         f"Most should take {MOST_FIRST_CALLS} s, and all {FIRST_CALL:g} s: {few} of {len(times)} "
@@ -51,16 +51,19 @@ def first_calls() -> str | None:
 
 
 def packs(document: dict[str, Any]) -> str:
-    mine, named = document["pack"], load("pack_size") or {"results": {}}
-    found = [(f"the calls of this table, {mine['arch']}", mine)]
-    for arch, of in named["results"].items():
-        found.append((f"each operation of `kw.warmup()` with two types and one shape, {arch}", of))
+    measured, named = document["pack"], load("pack_size") or {"results": {}}
+    found = [(f"the calls of this table, {measured['arch']}", measured)]
+    for arch, entry in named["results"].items():
+        found.append(
+            (f"each operation of `kw.warmup()` with two types and one shape, {arch}", entry)
+        )
     rows = [
         (
             name,
-            f"{of['codes']} | {megabytes(of['pack bytes'])} | {megabytes(of['compressed bytes'])}",
+            f"{entry['codes']} | {megabytes(entry['pack bytes'])}"
+            f" | {megabytes(entry['compressed bytes'])}",
         )
-        for name, of in found
+        for name, entry in found
     ]
     title = "Packs; the code in a pack is not compressed:"
     return table(title, ("", "codes | size | compressed by zlib"), rows)
@@ -73,14 +76,14 @@ def choice_rule() -> str | None:
     rows = [
         (
             types,
-            str(of["shapes"]),
-            str(of["with a plan"]),
-            str(of["measured"]),
-            f"{of['mean of measured']:.3f}",
-            f"{of['mean']:.3f}",
+            str(entry["shapes"]),
+            str(entry["with a plan"]),
+            str(entry["measured"]),
+            f"{entry['mean entry measured']:.3f}",
+            f"{entry['mean']:.3f}",
         )
-        for types, of in document["types"].items()
-        if of["measured"]
+        for types, entry in document["types"].items()
+        if entry["measured"]
     ]
     columns = (
         "types and layout",
@@ -97,7 +100,7 @@ def choice_rule() -> str | None:
     mean = document["mean of the table"]
     reached = "reached" if mean <= 1 + RULE else "missed"
     notes = (
-        f"Geometric means: {document['mean of measured']:.3f} of the measured shapes, "
+        f"Geometric means: {document['mean entry measured']:.3f} of the measured shapes, "
         f"{mean:.3f} of all shapes, with 1 where the table has the rule. The mark of "
         f"{1 + RULE:g} for all shapes is {reached}. The table was of every measured plan then; "
         f"it keeps those with a ratio above 1.10. The largest ratios: {worst}."
@@ -126,29 +129,29 @@ def beside(ours: float, row: dict[str, Any], source: str) -> str:
     return f"{ours:.0f} | {row['TFLOP/s']:.0f} | {ours / row['TFLOP/s']:.2f} | {source}"
 
 
-def published_products(of: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def published_products(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     document = load("gemm_types") or {"rows": []}
-    mine = {
+    measured = {
         tuple(row["shape"]): row["ours"]["TFLOP/s"]
         for row in document["rows"]
         if row["type"] == "fp8_blocks"
     }
-    for row in of["rows"]:
+    for row in entry["rows"]:
         shape = tuple(row["shape"])
-        if shape in mine:
+        if shape in measured:
             name = f"float8 with scales of blocks, {'x'.join(map(str, shape))}"
-            yield name, beside(mine[shape], row, of["source"])
+            yield name, beside(measured[shape], row, entry["source"])
 
 
 def published_attention(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     document = load("attention") or {"rows": []}
-    mine = {
+    measured = {
         (row["subject"], row["batch"], row["heads"], row["queries"], row["causal"]): row["ours"]
         for row in document["rows"]
         if row["dim"] == 128 and row["queries"] == row["keys"] and "TFLOP/s" in row["ours"]
     }
     for row in rows:
-        ours = mine.get((row["subject"], *row["beside"], row["causal"]))
+        ours = measured.get((row["subject"], *row["beside"], row["causal"]))
         if ours is None:
             continue
         batch, heads, tokens = row["beside"]

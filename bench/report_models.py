@@ -52,10 +52,10 @@ def loads_and_starts() -> str | None:
             rows.append((label, f"{found['seconds']:.2f} s", f"{found['gb_per_second']:.1f} GB/s"))
         for found in parts.get("start", []):
             label = f"{title}: process start to first token, {found['kernels']} kernels"
-            parts_of_it = ", ".join(
+            listed_parts = ", ".join(
                 f"{part} {found[f'{part}_seconds']:.2f}" for part in ("import", "load", "token")
             )
-            rows.append((label, f"{found['seconds']:.2f} s", parts_of_it))
+            rows.append((label, f"{found['seconds']:.2f} s", listed_parts))
         for found in parts.get("deterministic", []):
             label = f"{title}: deterministic=True, a step of {found['rows']} sequences"
             plain = f"{found['plain_ms']:.2f} ms without"

@@ -28,14 +28,14 @@ def products() -> str | None:
 
     documents = [load(name) for name in ("gemm", "gemm_float16")]
     tables = [
-        product_table(f"Matrix products of {of['rows'][0]['dtype']}", of, kind)
-        for of in documents
-        if of
+        product_table(f"Matrix products of {entry['rows'][0]['dtype']}", entry, kind)
+        for entry in documents
+        if entry
     ]
     return "\n".join(tables) or None
 
 
-def products_of_types() -> str | None:
+def typed_products() -> str | None:
     document = load("gemm_types")
     if document is None:
         return None
@@ -70,9 +70,9 @@ def product_table(
     where = "cold" if document.get("cold") else "warm"
     text = measured_table(f"{title}, {where} L2", document, [*columns, "error by the norm"], rows)
     means = [
-        f"- {name}: geometric mean of the ratios {statistics.geometric_mean(of):.3f}, "
-        f"lowest {min(of):.2f}"
-        for name, of in ratios.items()
+        f"- {name}: geometric mean of the ratios {statistics.geometric_mean(entry):.3f}, "
+        f"lowest {min(entry):.2f}"
+        for name, entry in ratios.items()
     ]
     return "\n".join([text, *means, ""])
 
@@ -90,7 +90,7 @@ def grouped() -> str | None:
         times = f"{ours['us']:.0f}", f"{ours['TFLOP/s']:.0f}", f"{peer['us']:.0f}"
         deep = row["figures"].get("DeepGEMM", {}).get("us")
         beside = (f"{deep:.0f}", f"{deep / ours['us']:.2f}") if deep else ("", "")
-        ratio = f"{row['of torch._grouped_mm']:.2f}"
+        ratio = f"{row['entry torch._grouped_mm']:.2f}"
         rows.append((name, *times, ratio, *beside, f"{row['error']:.1e}"))
     columns = (
         "layer, weights of an expert, tokens, routing",
@@ -113,7 +113,7 @@ def _microseconds(figures: dict[str, Any], title: str) -> str:
     return "" if us is None else f"{us:.0f}"
 
 
-def _fastest_of_torch(figures: dict[str, Any], fast: bool) -> str:
+def _fastest_torch(figures: dict[str, Any], fast: bool) -> str:
     peers = {
         name: figure["us"]
         for name, figure in figures.items()
@@ -131,17 +131,17 @@ def grouped_float8() -> str | None:
         return None
     rows, sources = [], set()
     for row in document["rows"]:
-        of, published = row["figures"], row.get("published", {})
+        entry, published = row["figures"], row.get("published", {})
         values = [
-            f"{of['ours']['us']:.0f}",
-            f"{of['ours']['TFLOP/s']:.0f}",
+            f"{entry['ours']['us']:.0f}",
+            f"{entry['ours']['TFLOP/s']:.0f}",
             f"{published['TFLOP/s']}" if published else "",
-            _microseconds(of, "DeepGEMM"),
-            _microseconds(of, "ours, scales of rows"),
-            _fastest_of_torch(of, fast=False),
-            _microseconds(of, "ours, scales of rows" + FAST),
-            _fastest_of_torch(of, fast=True),
-            f"{of['ours, bfloat16']['us']:.0f}",
+            _microseconds(entry, "DeepGEMM"),
+            _microseconds(entry, "ours, scales of rows"),
+            _fastest_torch(entry, fast=False),
+            _microseconds(entry, "ours, scales of rows" + FAST),
+            _fastest_torch(entry, fast=True),
+            f"{entry['ours, bfloat16']['us']:.0f}",
             f"{row['error']:.1e}",
         ]
         name = f"{row['case']}: {row['groups']} groups, {row['rows']} rows, {row['n']} x {row['k']}"

@@ -54,7 +54,7 @@ def in_milliseconds(result: dict[str, Any] | None) -> str:
     return f"{result['processor_min']:.2f}" if result else ""
 
 
-def cost_of_checks(result: dict[str, Any] | None) -> str:
+def check_cost(result: dict[str, Any] | None) -> str:
     """The time with checks, and its ratio to the time without."""
     return f"{in_milliseconds(result['checked_ms'])} ({result['times']:.1f}x)" if result else ""
 
@@ -80,7 +80,7 @@ def kernels_page() -> str | None:
         cells += [in_milliseconds(others.get(name)) for name in sets[1:]]
         two = result["two_threads_ms"]
         cells += [f"{two['min']:.2f} ({two['times']:.2f}x; {two['machine_times']:.2f}x)"]
-        cells += [cost_of_checks(result.get(checks)) for checks in ("race_and_init", "all_checks")]
+        cells += [check_cost(result.get(checks)) for checks in ("race_and_init", "all_checks")]
         cells += [in_milliseconds(result["plain_loop_ms"])]
         lines.append("| " + " | ".join(cells) + " |")
     loading, memory = document["module_load"], document["memory"]

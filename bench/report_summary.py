@@ -69,12 +69,12 @@ KINDS: tuple[tuple[str, str, str, Callable[[dict[str, Any]], float | None]], ...
 
 
 def summaries() -> Iterator[Summary]:
-    for name, source, peer, ratio_of in KINDS:
+    for name, source, peer, find_ratio in KINDS:
         document = load(source)
         if document is None:
             continue
         device = (document.get("machine") or {}).get("device") or document["device"]["name"]
-        found = [ratio_of(row) for row in document["rows"] if row.get("correct", True)]
+        found = [find_ratio(row) for row in document["rows"] if row.get("correct", True)]
         ratios = [ratio for ratio in found if ratio is not None]
         if ratios:
             yield Summary(name, device, peer, ratios)

@@ -42,9 +42,9 @@ def fastest_peer(row: dict[str, Any], unit: str = "us") -> tuple[str, float] | N
     """The fastest of torch's ways in a row, without "torch", and its time; with another unit than
     us the one with the highest rate."""
     peers = {
-        name.removeprefix("torch "): of[unit]
-        for name, of in row.items()
-        if name.startswith("torch ") and isinstance(of, dict) and unit in of
+        name.removeprefix("torch "): entry[unit]
+        for name, entry in row.items()
+        if name.startswith("torch ") and isinstance(entry, dict) and unit in entry
     }
     if not peers:
         return None

@@ -96,30 +96,32 @@ SUBJECTS: dict[str, Subject] = {
 }
 
 
-def name_of(row: dict[str, Any], who: str) -> str:
+def point_name(row: dict[str, Any], who: str) -> str:
     return f"{who}, backward" if row.get("subject") == "backward" else who
 
 
-def points_of(subject: str, document: dict[str, Any]) -> Iterator[Point]:
+def make_points(subject: str, document: dict[str, Any]) -> Iterator[Point]:
     """All times of a subject in its document. Prints what it leaves out."""
-    of = SUBJECTS[subject]
+    spec = SUBJECTS[subject]
     for number, row in enumerate(document["rows"]):
         if not row.get("correct", True):
             print(f"{subject}: row {number} was wrong and is left out", file=sys.stderr)
             continue
         for who, found in row.get("figures", row).items():
-            known = who == "ours" or who.startswith("torch") or not of.ways or who in of.ways
+            known = who == "ours" or who.startswith("torch") or not spec.ways or who in spec.ways
             if not isinstance(found, dict) or not known:
                 continue
             if "error" in found:
                 print(f"{subject}: {who} of row {number}: {found['error']}", file=sys.stderr)
             if "us" not in found:
                 continue
-            work = of.work(row, who)
-            yield Point(name_of(row, who), work.flops / work.bytes, work.flops / found["us"] / 1e6)
+            work = spec.work(row, who)
+            yield Point(
+                point_name(row, who), work.flops / work.bytes, work.flops / found["us"] / 1e6
+            )
 
 
-def roofs_of(device: str) -> tuple[float, float] | None:
+def read_roofs(device: str) -> tuple[float, float] | None:
     """TFLOP/s of dense 16-bit products with sums in float32, and TB/s of memory."""
     sheet = data_sheet(device)
     return None if sheet is None else (sheet.flops / 1e12, sheet.bandwidth / 1e12)
@@ -134,7 +136,7 @@ def draw(subject: str, document: dict[str, Any], path: pathlib.Path) -> int:
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "kernwright"})
     from matplotlib import pyplot
 
-    points = list(points_of(subject, document))
+    points = list(make_points(subject, document))
     if not points:
         return 0
     device = document["machine"]["device"]
@@ -143,7 +145,7 @@ def draw(subject: str, document: dict[str, Any], path: pathlib.Path) -> int:
     most = max(rates)
     low = min(p.intensity for p in points) / 2
     high = max(p.intensity for p in points) * 2
-    roofs = roofs_of(device)
+    roofs = read_roofs(device)
     if roofs is not None:
         flat, memory = roofs
         most = max(most, flat)
@@ -154,10 +156,14 @@ def draw(subject: str, document: dict[str, Any], path: pathlib.Path) -> int:
         axes.annotate(f"{memory:g} TB/s", (ridge, flat * 0.6), ha="right", va="top")
     names = sorted({p.who for p in points}, key=lambda who: (not who.startswith("ours"), who))
     for number, who in enumerate(names):
-        own = [p for p in points if p.who == who]
+        selected = [p for p in points if p.who == who]
         marker = MARKERS[number % len(MARKERS)]
         axes.scatter(
-            [p.intensity for p in own], [p.rate for p in own], s=22, label=who, marker=marker
+            [p.intensity for p in selected],
+            [p.rate for p in selected],
+            s=22,
+            label=who,
+            marker=marker,
         )
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(min(rates) / 1.3, 1.3 * most))
     for axis in (axes.xaxis, axes.yaxis):

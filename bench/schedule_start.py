@@ -144,9 +144,9 @@ def cost(size: int) -> dict[str, float]:
     plain()
     yielding()
     rounds = [(per_call(plain, size), per_call(yielding, size)) for _ in range(5)]
-    ratio = float(np.median([other / own for own, other in rounds]))
+    ratio = float(np.median([other / alone for alone, other in rounds]))
     return {
-        "plain_us": round(float(np.median([own for own, _ in rounds])), 2),
+        "plain_us": round(float(np.median([alone for alone, _ in rounds])), 2),
         "yielding_us": round(float(np.median([other for _, other in rounds])), 2),
         "cost": round(ratio - 1, 4),
         "as_task_us": round(as_task(), 2),

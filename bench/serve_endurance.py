@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 from serve_clients import TINY, Log, Served, served
-from serve_faults import PROGRAM, fault_of, tell, text
+from serve_faults import PROGRAM, choose_fault, tell, text
 from serve_soak import (
     ARGUMENTS,
     SHORT,
@@ -43,8 +43,8 @@ import harness
 
 LOSS = 60  # rounds
 CONNECTIONS = 3  # clients that leave, at a time
-WITH_FAULTS = (200, 429, 500, 503)
-ROUNDS_OF_GROWTH = 12  # memory settles before
+FAULT_STATUSES = (200, 429, 500, 503)
+GROWTH_ROUNDS = 12  # memory settles before
 GONE = (OSError, http.client.HTTPException)
 
 
@@ -73,7 +73,7 @@ def faults(server: Served, numbers: random.Random, stop: threading.Event, counts
     """Calls of the driver fail until `stop`, most times one of them, at times all of one function
     for a moment."""
     while not stop.wait(numbers.random() * 0.4):
-        tell(server, fault_of(numbers.randrange(2**32)))
+        tell(server, choose_fault(numbers.randrange(2**32)))
         counts.add("faults")
         stop.wait(numbers.random() * 0.2)
         tell(server, "none")
@@ -86,7 +86,7 @@ def neighbour(server: Served, stop: threading.Event, expected: str, counts: Coun
         if answer is None:
             return
         status, content = answer
-        assert status in WITH_FAULTS, (status, content)
+        assert status in FAULT_STATUSES, (status, content)
         if status == 200:
             found = json.dumps(json.loads(content)["choices"])
             assert found == expected, f"the neighbour's text changed: {found}, not {expected}"
@@ -102,7 +102,7 @@ def wrong_clients(server: Served, numbers: random.Random, disconnects: int, coun
         seeds = [numbers.random() for _ in range(disconnects)]
         list(pool.map(lambda s: try_it(server, lambda: leave(server, random.Random(s))), seeds))
     counts.add("disconnects", disconnects)
-    statuses = try_it(server, lambda: overload(server, WITH_FAULTS))
+    statuses = try_it(server, lambda: overload(server, FAULT_STATUSES))
     counts.add("answers", sum(statuses.values()) if statuses else 0)
     counts.add("over the limit of the queue", statuses[429] if statuses else 0)
     for _ in range(disconnects // 4):
@@ -112,7 +112,7 @@ def wrong_clients(server: Served, numbers: random.Random, disconnects: int, coun
     counts.add("killed clients")
 
 
-def round_of(server: Served, number: int, disconnects: int, expected: str, counts: Counts) -> None:
+def run_round(server: Served, number: int, disconnects: int, expected: str, counts: Counts) -> None:
     """All at once. In a round of loss the device is lost in the middle."""
     numbers, stop = random.Random(number), threading.Event()
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
@@ -144,7 +144,7 @@ def life(
     with served(options.model, *ARGUMENTS, see=log.see, program=PROGRAM, ends=(1,)) as server:
         expected = text(server)
         while time.monotonic() < end or number < options.first + options.rounds:
-            round_of(server, number, options.disconnects, expected, counts)
+            run_round(server, number, options.disconnects, expected, counts)
             number += 1
             if number % LOSS == 0:
                 try_it(server, lambda: server.ask("POST", "/v1/completions", SHORT))
@@ -175,7 +175,7 @@ def main() -> int:
     while time.monotonic() < end or number < options.first + options.rounds:
         number, held = life(options, number, end, log, counts)
         starts += 1
-        if len(held) >= ROUNDS_OF_GROWTH:
+        if len(held) >= GROWTH_ROUNDS:
             growths.append(check_flat(held))
     assert "None" not in log.reasons and "" not in log.reasons, log.reasons
     assert sum(log.reasons.values()) >= counts.found["answers"], (log.reasons, counts.found)

@@ -41,7 +41,7 @@ FUNCTIONS = (
 CODES = (1, 2, 400, 999)  # invalid value, out of memory, invalid handle, unknown
 PROGRAM = (str(pathlib.Path(__file__).resolve()), "--serve")
 AT_A_TIME = 6
-ROUNDS_OF_GROWTH = 12  # memory settles before
+GROWTH_ROUNDS = 12  # memory settles before
 SHORT = {"prompt": [9] * 30, "max_tokens": 6, "temperature": 0}
 
 
@@ -115,7 +115,7 @@ def outcome(server: Served, number: int) -> str:
     return "finished"
 
 
-def round_of(server: Served, number: int, fault: str) -> collections.Counter[str]:
+def run_round(server: Served, number: int, fault: str) -> collections.Counter[str]:
     """How requests ended during which a call failed."""
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
         first = number * AT_A_TIME
@@ -135,7 +135,7 @@ def text(server: Served) -> str:
     raise AssertionError(f"no text after a fault: {content!r:.300}")
 
 
-def fault_of(number: int) -> str:
+def choose_fault(number: int) -> str:
     numbers = random.Random(number)
     function, code = numbers.choice(FUNCTIONS), numbers.choice(CODES)
     form = "sticky" if numbers.random() < 0.25 else "once"
@@ -173,8 +173,8 @@ def main() -> int:
         with served(options.model, *ARGUMENTS, see=log.see, program=PROGRAM, ends=(1,)) as server:
             expected = expected or text(server)
             while goes_on() and server.process.poll() is None:
-                fault = fault_of(number)
-                found = round_of(server, number, fault)
+                fault = choose_fault(number)
+                found = run_round(server, number, fault)
                 tell(server, "none")
                 ends += found
                 number += 1
@@ -186,7 +186,7 @@ def main() -> int:
                     assert server.process.wait(60) == 1, fault
     assert "None" not in log.reasons and "" not in log.reasons, log.reasons
     assert sum(log.reasons.values()) >= AT_A_TIME * number - ends["not there"], log.reasons
-    growth = check_flat(held) if len(held) >= ROUNDS_OF_GROWTH else None
+    growth = check_flat(held) if len(held) >= GROWTH_ROUNDS else None
     harness.write(
         options.output,
         {"machine": harness.machine(), "rounds": number, "starts": starts,

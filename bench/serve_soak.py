@@ -145,7 +145,7 @@ def resources(server: Served) -> dict[str, int]:
     }  # fmt: skip
 
 
-def round_of(server: Served, number: int, disconnects: int) -> dict[str, Any]:
+def run_round(server: Served, number: int, disconnects: int) -> dict[str, Any]:
     """One round of wrong clients."""
     numbers = random.Random(number)
     texts: set[str] = set()
@@ -201,7 +201,7 @@ def main() -> int:
     begin = time.monotonic()
     with served(options.model, *ARGUMENTS, see=log.see) as server:
         while len(rounds) < options.rounds or time.monotonic() - begin < options.seconds:
-            rounds.append(round_of(server, len(rounds), options.disconnects))
+            rounds.append(run_round(server, len(rounds), options.disconnects))
             print(json.dumps(rounds[-1]), flush=True)
     growth = check_flat(rounds)
     assert not log.errors, log.errors[:3]

@@ -262,7 +262,7 @@ def numba_simulator() -> dict[str, Work]:
     }
 
 
-def error_of(name: str, calls: int, result: np.ndarray) -> float:
+def relative_error(name: str, calls: int, result: np.ndarray) -> float:
     """Largest difference from NumPy in double after `calls` calls."""
     small = result.size in (SMALL_COUNT, SMALL_SIZE**2)
     x, a, b = inputs(SMALL_COUNT, SMALL_SIZE) if small else inputs(COUNT, SIZE)
@@ -282,7 +282,7 @@ def measure(name: str, work: str, call: Callable[[], Any], read: Callable[[], np
         call()
         times.append((time.process_time() - start) * 1e3)
     row = {"min_ms": round(min(times), 3), "median_ms": round(statistics.median(times), 3)}
-    row["largest_difference"] = error_of(work, rounds + 1, read())
+    row["largest_difference"] = relative_error(work, rounds + 1, read())
     row["whole_ms"] = row["min_ms"]
     if name == "numba_simulator":
         row["part_of_the_work"] = 1 / SMALL_PART[work]

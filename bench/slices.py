@@ -100,7 +100,7 @@ def costs(
     return document
 
 
-def of_kernel(
+def kernel_row(
     kernel: kw.Kernel, grid: tuple[int, ...], block: Any, arguments: tuple[Any, ...], out: kw.Array,
     calls: int,
 ) -> dict[str, Any]:  # fmt: skip
@@ -131,7 +131,7 @@ def of_kernel(
     return costs(plain, cut, (yielding, reset), out.numpy, blocks, calls)
 
 
-def of_operation(call: Callable[[], kw.Array], blocks: int, calls: int) -> dict[str, Any]:
+def operation_row(call: Callable[[], kw.Array], blocks: int, calls: int) -> dict[str, Any]:
     kept: list[kw.Array] = []
 
     def plain() -> None:
@@ -221,16 +221,16 @@ def main() -> None:
         "machine": harness.machine(),
         "latency_us": LATENCY_US,
         "unit": "times the plain launch; waits in microseconds",
-        "triad": of_kernel(module["triad"], (n // 256,), 256, (x, y, z, n), z, calls),
-        "transpose": of_kernel(
+        "triad": kernel_row(module["triad"], (n // 256,), 256, (x, y, z, n), z, calls),
+        "transpose": kernel_row(
             module["turn"], (side // 32, side // 32), (32, 8), (square, turned, side), turned, calls
         ),
-        "exp": of_operation(lambda: kw.exp(square), side * side // 1024, calls),
-        "softmax": of_operation(lambda: kw.nn.softmax(square), side, calls),
-        "product of bfloat16": of_operation(lambda: half @ half, tiles, calls),
+        "exp": operation_row(lambda: kw.exp(square), side * side // 1024, calls),
+        "softmax": operation_row(lambda: kw.nn.softmax(square), side, calls),
+        "product of bfloat16": operation_row(lambda: half @ half, tiles, calls),
     }
     if q is not None:
-        document["attention"] = of_operation(
+        document["attention"] = operation_row(
             lambda: kw.nn.attention(q, q, q), 2 * 16 * side // 2 // 128, calls
         )
     document["waits"] = beside(big, half)

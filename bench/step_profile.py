@@ -33,7 +33,7 @@ from kernwright.llm._sampling import Sampling
 CONTEXT, STEPS, PROMPTS = 1024, 10, 3
 
 
-def kernels_of(run: Callable[[], None], steps: int) -> dict[str, Any]:
+def profile_kernels(run: Callable[[], None], steps: int) -> dict[str, Any]:
     """The kernels of a run of so many steps, by their names, in us of a step."""
     with profile(activities=[ProfilerActivity.CUDA]) as found:
         run()
@@ -54,12 +54,12 @@ def summed(kernels: list[dict[str, Any]], steps: int) -> dict[str, Any]:
         name = re.sub(r"^void |kernwright::|[<(].*", "", each["name"])
         row = made.setdefault(name, {"count": 0.0, "own_us": 0.0, "waits_us": 0.0})
         begin, done = each["ts"], each["ts"] + each["dur"]
-        own = max(done - max(begin, end), 0.0)
+        exclusive = max(done - max(begin, end), 0.0)
         gaps += max(begin - end, 0.0)
         end = max(end, done)
         row["count"] += 1 / steps
-        row["own_us"] += own / steps
-        row["waits_us"] += (each["dur"] - own) / steps
+        row["own_us"] += exclusive / steps
+        row["waits_us"] += (each["dur"] - exclusive) / steps
     ordered = dict(sorted(made.items(), key=lambda item: -item[1]["own_us"]))
     return {"step_us": (end - kernels[0]["ts"]) / steps, "gaps_us": gaps / steps,
             "kernels": ordered}  # fmt: skip
@@ -76,7 +76,7 @@ def decoding(model: llm.Model, rows: int) -> dict[str, Any]:
     ]
     try:
         _measuring._advance(streams, STEPS + rows)
-        return kernels_of(lambda: _measuring._advance(streams, STEPS) and None, STEPS)
+        return profile_kernels(lambda: _measuring._advance(streams, STEPS) and None, STEPS)
     finally:
         for each in streams:
             each.close()
@@ -91,7 +91,7 @@ def prompt(model: llm.Model, length: int) -> dict[str, Any]:
             engine.run([each], Sampling(max_tokens=1))
 
     run(prompts[:PROMPTS])
-    return kernels_of(lambda: run(prompts[PROMPTS:]), PROMPTS)
+    return profile_kernels(lambda: run(prompts[PROMPTS:]), PROMPTS)
 
 
 def shares(found: dict[str, Any]) -> dict[str, float]:

@@ -127,13 +127,13 @@ def batches(text: np.ndarray, batch: int, length: int, count: int) -> list[Any]:
     return made
 
 
-def config_of(name: str) -> tuple[gpt.Config, int, int]:
+def make_config(name: str) -> tuple[gpt.Config, int, int]:
     batch, length = SIZES[name]
     config = gpt.PRESETS[name]
     return dataclasses.replace(config, n_positions=length), batch, length
 
 
-def kinds_of(name: str, options: argparse.Namespace) -> list[str]:
+def list_kinds(name: str, options: argparse.Namespace) -> list[str]:
     """The subjects; "graph" keeps a second copy of all activations, too much of the large model."""
     wanted = options.subjects or ("ours,eager,compiled" + ("" if name == "gpt2" else ",graph"))
     return [kind for kind in wanted.split(",") if kind in OURS or torch_peer() is not None]
@@ -149,12 +149,12 @@ def speed(
     name: str, options: argparse.Namespace, text: np.ndarray, save: Callable[[Any], None]
 ) -> None:
     """Seconds a step of each subject: medians of turns of --steps steps."""
-    config, batch, length = config_of(name)
+    config, batch, length = make_config(name)
     batch = options.batch or batch
     host = batches(text, batch, length, 4)
     found: dict[str, Any] = {"batch": batch, "length": length, **dataclasses.asdict(config)}
     subjects: dict[str, tuple[Any, list[Any], Any]] = {}
-    for kind in kinds_of(name, options):
+    for kind in list_kinds(name, options):
         try:
             with kw.memory.use(kw.memory.PoolResource()):  # our peak begins anew
                 memory = OurMemory if kind in OURS else torch_peer()
@@ -208,7 +208,7 @@ def losses(
     name: str, options: argparse.Namespace, text: np.ndarray, save: Callable[[Any], None]
 ) -> None:
     """The losses of each subject beside the reference's."""
-    config, batch, length = config_of(name)
+    config, batch, length = make_config(name)
     batch = options.loss_batch or min(batch, 8)
     host = batches(text, batch, length, options.loss_steps)
     runs = [("reference", "ours" if torch_peer() is None else "eager", "float32"),
@@ -248,7 +248,7 @@ def process_seconds() -> float:
 
 def first_step(name: str, kind: str, options: argparse.Namespace) -> None:
     """Runs in a process of its own and prints its seconds."""
-    config, batch, length = config_of(name)
+    config, batch, length = make_config(name)
     made = subject(kind, config, options.dtype, options.compile_mode)
     pair = batches(np.arange(length * 4) % 256, options.batch or batch, length, 1)[0]
     float(made.step(*made.batch(*pair)))
@@ -260,7 +260,7 @@ def start(
 ) -> None:
     """Seconds to the first step's end, with empty caches and with those that it left."""
     found: dict[str, Any] = {}
-    for kind in kinds_of(name, options):
+    for kind in list_kinds(name, options):
         if kind == "graph":
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -301,15 +301,15 @@ def chain(save: Callable[[Any], None]) -> None:
     found: dict[str, Any] = {"operations": 20, "elements": size}
     for dtype in ("float32", "bfloat16"):
         x = kw.asarray(np.linspace(-2, 2, size, dtype=np.float32)).astype(dtype)
-        simple, with_tanh = kw.fuse(arithmetic), kw.fuse(chained)
+        simple, tanh_chain = kw.fuse(arithmetic), kw.fuse(chained)
         y, back = kw.vjp(simple, x)
-        _, back_through_tanh = kw.vjp(with_tanh, x)
+        _, back_through_tanh = kw.vjp(tanh_chain, x)
         ones, copy = kw.ones_like(y), kw.empty_like(x)
         calls: dict[str, tuple[Callable[[], Any], int]] = {
             "copy": (functools.partial(copy._assign, x), 2),
             "forward": (functools.partial(simple, x), 2),
             "gradient": (functools.partial(back, ones), 3),
-            "forward, 4 tanh": (functools.partial(with_tanh, x), 2),
+            "forward, 4 tanh": (functools.partial(tanh_chain, x), 2),
             "gradient, 4 tanh": (functools.partial(back_through_tanh, ones), 3),
         }
         best = 0.0
@@ -332,7 +332,7 @@ def chain(save: Callable[[Any], None]) -> None:
 PARTS = {"speed": speed, "losses": losses, "start": start}
 
 
-def options_of() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     simulated = kw.current_device().is_simulated
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-o", "--output", type=pathlib.Path, default=harness.RESULTS / "train.json")
@@ -363,7 +363,7 @@ def kept(path: pathlib.Path, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = options_of()
+    options = parse_options()
     if options.first_step:
         first_step(options.models, options.first_step, options)
         return

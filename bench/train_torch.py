@@ -87,9 +87,9 @@ class Theirs:
             [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}],
             lr=lr, betas=(0.9, 0.95), fused=True, capturable=kind == "graph",
         )  # fmt: skip
-        self.loss_of: Any = self.model
+        self.mean_loss: Any = self.model
         if kind == "compiled":
-            self.loss_of = torch.compile(self.model, mode=mode)
+            self.mean_loss = torch.compile(self.model, mode=mode)
         self.graph: Any = None
 
     def _step(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -101,7 +101,7 @@ class Theirs:
         with sdpa_kernel(backends), torch.autocast(
             self.device, torch.bfloat16, enabled=self.narrow, cache_enabled=self.kind != "graph"
         ):  # fmt: skip
-            loss = self.loss_of(inputs, targets)
+            loss = self.mean_loss(inputs, targets)
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()

@@ -19,7 +19,7 @@ import time
 MOST_BEST = 20  # configurations in a session's answer, the best first
 
 
-def values_of(text):
+def parse_values(text):
     """Kernel Tuner itself evaluates such texts; these are the benchmark's own files."""
     return eval(compile(ast.parse(text, mode="eval"), "T1", "eval"), {"range": range, "list": list})
 
@@ -28,7 +28,7 @@ def space(path):
     from kernel_tuner.searchspace import Searchspace
 
     described = json.loads(pathlib.Path(path).read_text())["ConfigurationSpace"]
-    parameters = {row["Name"]: values_of(row["Values"]) for row in described["TuningParameters"]}
+    parameters = {row["Name"]: parse_values(row["Values"]) for row in described["TuningParameters"]}
     conditions = [row["Expression"] for row in described.get("Conditions") or []]
     start = time.perf_counter()
     found = Searchspace(parameters, conditions, 1024)
@@ -79,7 +79,7 @@ def cache_file(names, costs, parameters, folder):
     return path
 
 
-def trace_of(results, names, costs, evaluations):
+def make_trace(results, names, costs, evaluations):
     """The best cost after each evaluation, each configuration counted once."""
     best, seen, trace = math.inf, set(), []
     for result in results:
@@ -124,7 +124,7 @@ def replay(path, strategy, seeds, evaluations):
                 cache=str(cache),
                 verbose=False,
             )
-            traces.append(trace_of(results, names, costs, evaluations))
+            traces.append(make_trace(results, names, costs, evaluations))
     return {"best": min(c for c in costs.values() if c is not None), "traces": traces}
 
 
@@ -197,7 +197,9 @@ def session(name, count, seconds, language, winner):
     rows = [told(row) for row in results]
     best = sorted((row for row in rows if row["why"] is None), key=lambda row: row["ms"])
     failed = [row for row in rows if row["why"] is not None]
-    own = tune({"max_fevals": 1}, {tuple(winner[key] for key in parameters)}) if winner else []
+    confirmed = (
+        tune({"max_fevals": 1}, {tuple(winner[key] for key in parameters)}) if winner else []
+    )
     return {
         "evaluations": len(results),
         "seconds": wall,
@@ -206,7 +208,7 @@ def session(name, count, seconds, language, winner):
         "best_ms": best[0]["ms"],
         "config": best[0]["config"],
         "best": best[:MOST_BEST],
-        "our winner": [told(row) for row in own],
+        "our winner": [told(row) for row in confirmed],
         **{part: sum(row.get(part, 0) for row in results) / 1000 for part in parts},
     }
 

@@ -20,7 +20,7 @@ ROUNDS = 15
 Config = dict[str, Any]
 
 
-def key_of(config: Config) -> tuple:
+def config_key(config: Config) -> tuple:
     return tuple(sorted(config.items()))
 
 
@@ -44,8 +44,8 @@ def candidates(sessions: list[dict]) -> list[Config]:
     fastest = [config for rank in ranks for config in rank if config is not None]
     found: dict[tuple, Config] = {}
     for config in [*winners, *tied, *fastest]:
-        found.setdefault(key_of(config), config)
-    return list(found.values())[: max(MOST, len({key_of(winner) for winner in winners}))]
+        found.setdefault(config_key(config), config)
+    return list(found.values())[: max(MOST, len({config_key(winner) for winner in winners}))]
 
 
 def measured_long(name: str, small: bool, configs: list[Config]) -> dict:
@@ -76,26 +76,26 @@ def measured_long(name: str, small: bool, configs: list[Config]) -> dict:
 def judged(sessions: list[dict], configs: list[Config], times: list[float | None]) -> dict:
     """Regrets and flips, from the long measurement."""
     known = {
-        key_of(config): time
+        config_key(config): time
         for config, time in zip(configs, times, strict=True)
         if time is not None
     }
     least = min(known.values())
-    taken = [known.get(key_of(one["winner"])) for one in sessions]
+    taken = [known.get(config_key(one["winner"])) for one in sessions]
     regrets = [None if time is None else time / least - 1 for time in taken]
-    ties = [{key_of(config) for config in one["tie configs"]} for one in sessions]
+    ties = [{config_key(config) for config in one["tie configs"]} for one in sessions]
     flips = [
         [a, b]
         for a, b in itertools.combinations(range(len(sessions)), 2)
-        if key_of(sessions[a]["winner"]) not in ties[b]
-        and key_of(sessions[b]["winner"]) not in ties[a]
+        if config_key(sessions[a]["winner"]) not in ties[b]
+        and config_key(sessions[b]["winner"]) not in ties[a]
     ]
     numbers = [regret for regret in regrets if regret is not None]
     return {
         "regrets": regrets,
         "largest regret": max(numbers, default=None),
         "winners that do not launch": regrets.count(None),
-        "winners": len({key_of(one["winner"]) for one in sessions}),
+        "winners": len({config_key(one["winner"]) for one in sessions}),
         "flips outside of the ties": flips,
         "best by the long measurement": dict(min(known.items(), key=lambda item: item[1])[0]),
     }

@@ -136,13 +136,13 @@ def race(name: str, small: bool, ours: list[dict], peers: list[dict]) -> dict:
 
     chosen = subject(name, small)
     timer = kw._core._Timer()
-    mine, first, my_refused = first_that_launches(chosen, ours)
+    our_result, first, my_refused = first_that_launches(chosen, ours)
     other, second, other_refused = first_that_launches(chosen, peers)
     found = {
-        "configs": {"ours": mine, "peer's": other},
+        "configs": {"ours": our_result, "peer's": other},
         "refused": {"ours": my_refused, "peer's": other_refused},
     }
-    if mine is None or other is None:
+    if our_result is None or other is None:
         return found
     times = [[], []]
     for _ in range(ROUNDS):
@@ -152,7 +152,7 @@ def race(name: str, small: bool, ours: list[dict], peers: list[dict]) -> dict:
     # Another depth of temporal tiling computes something else: results cannot be compared.
     depth = "temporal_tiling_factor"
     difference = None
-    if mine.get(depth) == other.get(depth):
+    if our_result.get(depth) == other.get(depth):
         scale = float(np.abs(second[1]).max()) or 1.0
         difference = float(np.abs(first[1] - second[1]).max()) / scale
     return {
@@ -181,18 +181,18 @@ def compared(name: str, options: argparse.Namespace) -> dict:
     small = ["--small"] if options.small else []
     count = str(options.count)
     with tempfile.TemporaryDirectory() as folder:
-        mine = run_self("--ours", name, "--count", count, *small, KERNWRIGHT_CACHE_DIR=folder)
+        our_result = run_self("--ours", name, "--count", count, *small, KERNWRIGHT_CACHE_DIR=folder)
     peer = {"failed to run": "left out"}
     if options.peer_python:
-        winner = json.dumps(mine.get("config"))
+        winner = json.dumps(our_result.get("config"))
         words = ["session", name, count, str(options.peer_seconds), options.peer_language, winner]
         peer = last_line([options.peer_python, str(HERE / "tune_peer.py"), *words])
-    found = {"dominated by": subject(name).repeats, "ours": mine, "kernel_tuner": peer}
-    if "seconds" in mine and "seconds" in peer:
-        projected = peer["seconds"] * mine["evaluations"] / peer["evaluations"]
+    found = {"dominated by": subject(name).repeats, "ours": our_result, "kernel_tuner": peer}
+    if "seconds" in our_result and "seconds" in peer:
+        projected = peer["seconds"] * our_result["evaluations"] / peer["evaluations"]
         found["kernel_tuner, seconds for all"] = projected
-        found["times as fast"] = projected / mine["seconds"]
-        configs = json.dumps([[mine["config"]], [row["config"] for row in peer["best"]]])
+        found["times as fast"] = projected / our_result["seconds"]
+        configs = json.dumps([[our_result["config"]], [row["config"] for row in peer["best"]]])
         found["winners in turns"] = run_self("--race", name, "--configs", configs, *small)
     return found
 

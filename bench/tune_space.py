@@ -38,7 +38,7 @@ print(json.dumps({"configurations": size, "combinations": space.combinations, "s
 ROUNDS = 3
 
 
-def best_of(command: list[str]) -> dict[str, float] | str:
+def best_run(command: list[str]) -> dict[str, float] | str:
     runs = []
     for _ in range(ROUNDS):
         run = subprocess.run(command, capture_output=True, text=True)
@@ -60,11 +60,11 @@ def main() -> None:
     peer = str(pathlib.Path(__file__).with_name("tune_peer.py"))
     spaces = {}
     for path in options.files:
-        own = best_of([sys.executable, "-c", OURS, str(path)])
-        other = best_of([options.peer_python, peer, "space", str(path)])
-        row = {"kernwright": own, "kernel_tuner": other}
-        if isinstance(own, dict) and isinstance(other, dict):
-            row["same count"] = own["configurations"] == other["configurations"]
+        measured = best_run([sys.executable, "-c", OURS, str(path)])
+        other = best_run([options.peer_python, peer, "space", str(path)])
+        row = {"kernwright": measured, "kernel_tuner": other}
+        if isinstance(measured, dict) and isinstance(other, dict):
+            row["same count"] = measured["configurations"] == other["configurations"]
         spaces[path.stem] = row
     harness.write(
         options.json, {"subject": "tune_space", "machine": harness.machine(), "spaces": spaces}

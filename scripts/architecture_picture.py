@@ -50,7 +50,7 @@ path { fill: none; stroke: #8c959f; } marker path { fill: #8c959f; stroke: none;
 """
 
 
-def module_of(path: str) -> str | None:
+def find_module(path: str) -> str | None:
     """The innermost module of a file."""
     found = [name for name in MODULES if path.startswith(name + "/")]
     return max(found, key=len, default=None)
@@ -61,11 +61,11 @@ def included() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {name: set() for name in MODULES}
     for top in sorted({name.split("/")[0] for name in MODULES}):
         for path in (ROOT / top).rglob("*"):
-            home = module_of(path.relative_to(ROOT).as_posix())
+            home = find_module(path.relative_to(ROOT).as_posix())
             if home is None or path.suffix not in SUFFIXES:
                 continue
             for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
-                other = module_of(f"runtime/{name}") or module_of(name)
+                other = find_module(f"runtime/{name}") or find_module(name)
                 if other is not None and other != home:
                     found[home].add(other)
     return found
@@ -88,12 +88,12 @@ def layers(direct: dict[str, set[str]]) -> list[list[str]]:
     """The modules by the length of their longest path to the lowest layer, the lowest first."""
     depth: dict[str, int] = {}
 
-    def of(name: str) -> int:
+    def layer(name: str) -> int:
         if name not in depth:
-            depth[name] = 1 + max((of(each) for each in direct[name]), default=-1)
+            depth[name] = 1 + max((layer(each) for each in direct[name]), default=-1)
         return depth[name]
 
-    rows: list[list[str]] = [[] for _ in range(1 + max(map(of, MODULES)))]
+    rows: list[list[str]] = [[] for _ in range(1 + max(map(layer, MODULES)))]
     for name in MODULES:
         rows[depth[name]].append(name)
     return rows

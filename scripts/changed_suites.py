@@ -26,7 +26,7 @@ MODULES = {
 }
 # They use everything below the kernels.
 ACROSS = ("fault", "host_memory", "stress", "fuzz", "installed", "libcuda")
-OF_TESTS = {
+TEST_SUITES = {
     "tests/sim": ("sim_",),
     "tests/fault": ("fault", "host_memory"),
     "tests/stress": ("stress",),
@@ -82,7 +82,7 @@ def cpp_suites(files):
                 names.update({"sim_"} if place <= order.index("runtime/sim") else ())
             if is_below(path, f"tests/unit/{module}"):
                 names.add(module)
-        for folder, suites in OF_TESTS.items():
+        for folder, suites in TEST_SUITES.items():
             if is_below(path, folder):
                 names.update(suites)
     # "core" is also core_CAPABILITY=9.0; "sim_" begins the names of several.
@@ -111,7 +111,7 @@ class PythonTests:
             todo += [self.texts[name] for name in names]
         return found
 
-    def with_words(self, words):
+    def matching_suites(self, words):
         """The tests that have one of the words, in their own text or in a helper's."""
 
         def has(name):
@@ -123,7 +123,7 @@ class PythonTests:
         having = {name for name in self.texts if has(name)}
         return {name for name in self.tests if having & {name, *self.uses[name]}}
 
-    def of_file(self, path):
+    def file_suites(self, path):
         """The tests that a change of this file concerns."""
         every = set(self.tests)
         name = pathlib.Path(path)
@@ -135,16 +135,18 @@ class PythonTests:
             rules = {"test_docstrings"}
             if any(is_below(path, each) for each in OPERATIONS):
                 rules.add("test_every_operation")
-            return self.with_words(self.words_of(name)) | rules & every
+            return self.matching_suites(self.file_words(name)) | rules & every
         if is_below(path, "tests/unit"):
             return set()
         compiled = (*MODULES, "bindings")
         if name.suffix in CPP and any(is_below(path, folder) for folder in compiled):
             return every
         parent = name.parent.name
-        return self.with_words([name.name] + [parent] * (parent not in ("", "tests", "python")))
+        return self.matching_suites(
+            [name.name] + [parent] * (parent not in ("", "tests", "python"))
+        )
 
-    def words_of(self, path):
+    def file_words(self, path):
         """The names of a module of the package and of its functions, classes and public methods.
         For a package's own file it is the package's name."""
         words = {path.stem if path.stem != "__init__" else path.parent.name}
@@ -162,5 +164,5 @@ class PythonTests:
 def python_tests(root, files):
     """Paths of the test files, sorted."""
     tests = PythonTests(root)
-    chosen = set().union(*(tests.of_file(path) for path in files))
+    chosen = set().union(*(tests.file_suites(path) for path in files))
     return [f"{TESTS}/{name}.py" for name in sorted(chosen)]

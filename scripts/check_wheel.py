@@ -67,7 +67,7 @@ def promised_tag(linked, machine=None):
     if all(newest_glibc(binary) == "0" for binary in linked.values()):
         return ""  # linked with another C library
     tag = f"manylinux_{PROMISED.replace('.', '_')}_{machine or platform.machine()}"
-    return "" if any(problems_of_versions(f"kernwright-{tag}.whl", linked)) else tag
+    return "" if any(version_problems(f"kernwright-{tag}.whl", linked)) else tag
 
 
 def linked_files(wheel):
@@ -77,7 +77,7 @@ def linked_files(wheel):
     return {n: wheel.read(n) for n in (*found, LIBCUDA, WORKER) if n in names}
 
 
-def problems_of_versions(name, linked):
+def version_problems(name, linked):
     promised = promised_glibc(name)
     if promised is None:
         yield "its name promises no version of glibc"
@@ -91,7 +91,7 @@ def problems_of_versions(name, linked):
             yield f"{file} needs the C++ library of the system"
 
 
-def problems_of(path):
+def wheel_problems(path):
     size = os.path.getsize(path)
     with zipfile.ZipFile(path) as wheel:
         names = wheel.namelist()
@@ -110,7 +110,7 @@ def problems_of(path):
     print(f"  needs {', '.join(libraries)}")
     for file, binary in linked.items():
         print(f"  {file}: glibc {newest_glibc(binary)}")
-    yield from problems_of_versions(os.path.basename(path), linked)
+    yield from version_problems(os.path.basename(path), linked)
     if size > MAX_WHEEL_BYTES:
         yield f"it has {size} bytes; the limit is {MAX_WHEEL_BYTES}"
     if len(extension) > MAX_EXTENSION_BYTES:
@@ -145,7 +145,7 @@ def main():
         return 0
     failed = False
     for path in sys.argv[1:]:
-        for problem in problems_of(path):
+        for problem in wheel_problems(path):
             print(f"{path}: {problem}", file=sys.stderr)
             failed = True
     if len(sys.argv) < 2:

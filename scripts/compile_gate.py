@@ -86,7 +86,7 @@ def examples() -> Iterator[Job]:
         for literal in find_literals(source, str(path)):
             if not literal.skipped:
                 title = f"{path.relative_to(ROOT)}:{literal.line}"
-                yield job_of(title, literal.text, source, literal.options)
+                yield make_job(title, literal.text, source, literal.options)
     for path in sorted((ROOT / "examples").rglob("*.cpp")):
         source = path.read_text()
         for match in RAW_STRING.finditer(source):
@@ -94,12 +94,12 @@ def examples() -> Iterator[Job]:
                 defines = dict(re.findall(r'\{"(\w+)", "(\w+)"\}', source))
                 line = source.count("\n", 0, match.start()) + 1
                 title = f"{path.relative_to(ROOT)}:{line}"
-                yield job_of(title, match[2], source, {"defines": defines})
+                yield make_job(title, match[2], source, {"defines": defines})
     for path in sorted([*(ROOT / "examples").rglob("*.cu"), *(ROOT / "bindings").rglob("*.cu")]):
-        yield job_of(str(path.relative_to(ROOT)), path.read_text(), "", {})
+        yield make_job(str(path.relative_to(ROOT)), path.read_text(), "", {})
 
 
-def job_of(title: str, text: str, source: str, options: dict[str, Any]) -> Job:
+def make_job(title: str, text: str, source: str, options: dict[str, Any]) -> Job:
     """The template instances to compile: those named by the file around the kernel."""
     declared = kw.Program(text).names
     file = re.sub(r":\d+$", "", title).rsplit("/", 1)[-1]
@@ -113,19 +113,19 @@ def simulator_sources() -> Iterator[Job]:
     folder = ROOT / "tests" / "sim"
     cases = json.loads((folder / "cases.json").read_text())["cases"]
     for path in sorted((folder / "sources").glob("*.cu")):
-        mine = [case for case in cases if case.get("source", case["name"]) == path.stem]
-        names = [case["expression"] for case in mine if "expression" in case] or None
+        selected = [case for case in cases if case.get("source", case["name"]) == path.stem]
+        names = [case["expression"] for case in selected if "expression" in case] or None
         options = {"extra": EXTRA.get(path.name, [])}
         title = str(path.relative_to(ROOT))
         yield Job(title, path.read_text(), names, options, OLDEST.get(path.name, 0))
 
 
-def number_of(arch: str) -> int:
+def arch_number(arch: str) -> int:
     return int(re.sub(r"\D", "", arch))
 
 
 def is_for(job: Job, arch: str) -> bool:
-    return arch == "sm_90a" if job.title in HOPPER_ALONE else number_of(arch) >= job.oldest
+    return arch == "sm_90a" if job.title in HOPPER_ALONE else arch_number(arch) >= job.oldest
 
 
 def check(job: Job, arch: str) -> str:
@@ -154,7 +154,7 @@ def main() -> int:
     if not status["found"]:
         sys.exit(status["error"])
     wanted = arguments.arch or ARCHS
-    archs = [arch for arch in wanted if number_of(arch) in status["archs"]]
+    archs = [arch for arch in wanted if arch_number(arch) in status["archs"]]
     left_out = ", ".join(arch for arch in wanted if arch not in archs)
     print(f"NVRTC {status['version']}: {', '.join(archs)}" + (left_out and f"; not {left_out}"))
     jobs = [

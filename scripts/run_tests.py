@@ -226,18 +226,18 @@ def suite_rows(arguments, pytest, files, env):
     """
     parts = PARTS[arguments.part]
     jobs = os.cpu_count() or 1
-    all_of_them, half = str(jobs), str(max(1, jobs // 2))
+    every_job, half = str(jobs), str(max(1, jobs // 2))
     if arguments.gpu:
-        suites = cpp_suites(arguments, all_of_them, pytest, files) if "cpp" in parts else []
-        suites += gpu_suites(all_of_them, pytest) if "python" in parts else []
+        suites = cpp_suites(arguments, every_job, pytest, files) if "cpp" in parts else []
+        suites += gpu_suites(every_job, pytest) if "python" in parts else []
         return [[(suite, env) for suite in suites]]
     first, second = [], []
     if "cpp" in parts:
         alone = "python" not in parts
-        tests = cpp_suites(arguments, all_of_them if alone else half, pytest, files)
+        tests = cpp_suites(arguments, every_job if alone else half, pytest, files)
         second += [(suite, env) for suite in tests]
     if "python" in parts:
-        first += [(suite, env) for suite in python_suites(all_of_them, pytest, files)]
+        first += [(suite, env) for suite in python_suites(every_job, pytest, files)]
         newer = {**env, "KERNWRIGHT_SIM_CAPABILITY": NEWER}
         second += [(suite, newer) for suite in newer_suites(half, pytest, files)]
     return [row for row in (first, second) if row]

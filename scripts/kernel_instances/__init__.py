@@ -51,8 +51,9 @@ def elementwise() -> Iterator[str]:
         inputs = ", ".join(operands)
         yield f"flat<{functor}, {out}, {out}, 4, 2, unsigned int, {inputs}>"
         yield f"strided<{functor}, {out}, {out}, 1, unsigned long long, long long, {inputs}>"
-    for of in TYPES:
-        yield f"flat<Add, Float64, {of}, 1, 2, unsigned int, Same<{of}, Float64>, Value<Float64>>"
+    for dtype in TYPES:
+        inputs = f"Same<{dtype}, Float64>, Value<Float64>"
+        yield f"flat<Add, Float64, {dtype}, 1, 2, unsigned int, {inputs}>"
 
 
 # Each reducer once; the types differ in how they are loaded and accumulated.
@@ -104,9 +105,9 @@ INSTANCES = {
         for index, units in zip(INDICES, (4, 8), strict=True)
     ],
     "cast.cu": [
-        f"cast<{to}, {of}, {packs}, {index}>"
+        f"cast<{to}, {dtype}, {packs}, {index}>"
         for index, packs in zip(INDICES, ("1, 2", "2, 4"), strict=True)
-        for to, of in [*((t, "Float32") for t in TYPES), *(("Float32", t) for t in TYPES)]
+        for to, dtype in [*((t, "Float32") for t in TYPES), *(("Float32", t) for t in TYPES)]
     ],
     "elementwise.cu": list(elementwise()),
     "reduce.cu": [
@@ -173,20 +174,27 @@ INSTANCES = {
         *(f"write_where<{unit}, {index}>" for unit in NAMED_UNITS for index in NAMED_INDICES),
     ],
     "segment_add.cu": [
-        *(f"add_segments<{of}, 1>" for of in TYPES if of != "Bool"),
-        *(f"add_segments<{of}>" for of in ("BFloat16, 8", "Float32, 4", "Float64, 2", "Int8, 16")),
+        *(f"add_segments<{dtype}, 1>" for dtype in TYPES if dtype != "Bool"),
+        *(
+            f"add_segments<{dtype}>"
+            for dtype in ("BFloat16, 8", "Float32, 4", "Float64, 2", "Int8, 16")
+        ),
     ],
-    "lu.cu": [f"{name}<{of}>" for name in ("lu_factor", "lu_solve", "cholesky") for of in MATRICES],
+    "lu.cu": [
+        f"{name}<{dtype}>" for name in ("lu_factor", "lu_solve", "cholesky") for dtype in MATRICES
+    ],
     "householder.cu": [
-        f"{name}<{of}>"
+        f"{name}<{dtype}>"
         for name in ("qr_factor", "form_q", "qr_upper", "fill_columns", "tridiagonal", "hessenberg")
-        for of in MATRICES
+        for dtype in MATRICES
     ],
-    "hermitian.cu": [f"tridiagonal_ql<{of}, {v}>" for of in MATRICES for v in ("true", "false")],
-    "jacobi.cu": [f"jacobi<{of}, {v}>" for of in MATRICES for v in ("true", "false")],
+    "hermitian.cu": [
+        f"tridiagonal_ql<{dtype}, {v}>" for dtype in MATRICES for v in ("true", "false")
+    ],
+    "jacobi.cu": [f"jacobi<{dtype}, {v}>" for dtype in MATRICES for v in ("true", "false")],
     "schur.cu": [
-        *(f"schur<{of}, {v}>" for of in MATRICES for v in ("true", "false")),
-        *(f"schur_vectors<{of}>" for of in MATRICES),
+        *(f"schur<{dtype}, {v}>" for dtype in MATRICES for v in ("true", "false")),
+        *(f"schur_vectors<{dtype}>" for dtype in MATRICES),
     ],
     "copy_lines.cu": [f"copy_lines<{unit}, 4>" for unit in UNITS[:4]],
     "tiled_transpose.cu": [
@@ -199,8 +207,12 @@ INSTANCES = {
         for pack in packs
     ],
     "sequence.cu": [
-        *(f"sequence<{of}, Int64>" for of in TYPES if "Int" in of),
-        *(f"sequence<{of}, Float64>" for of in TYPES if of.startswith(("Float", "BFloat"))),
+        *(f"sequence<{dtype}, Int64>" for dtype in TYPES if "Int" in dtype),
+        *(
+            f"sequence<{dtype}, Float64>"
+            for dtype in TYPES
+            if dtype.startswith(("Float", "BFloat"))
+        ),
     ],
     "triangle.cu": [
         *(
@@ -256,8 +268,8 @@ INSTANCES = {
     **ATTENTION,
     "attention_backward.cu": [
         *(
-            f"attention_gradient<{of}, {d}, {d}, {columns}, {stages}, {keys}, {packs}, {extras}>"
-            for of, d, columns, stages, keys, packs, extras in (
+            f"attention_gradient<{dtype}, {d}, {d}, {columns}, {stages}, {keys}, {packs}, {extras}>"
+            for dtype, d, columns, stages, keys, packs, extras in (
                 ("Float16", 64, 64, 2, "true, 3", "true", 0),
                 ("BFloat16", 128, 64, 2, "true, 3", "true", 0),
                 ("BFloat16", 128, 64, 2, "false, 1", "true", 1),
@@ -266,8 +278,8 @@ INSTANCES = {
                 ("BFloat16", 256, 32, 1, "true, 2", "true", 2),
             )
         ),
-        *(f"gradient_rows<{of}>" for of in ("Float16", "BFloat16", "Float32")),
-        *(f"rebase_rows<{of}>" for of in ("Float16", "BFloat16", "Float32")),
+        *(f"gradient_rows<{dtype}>" for dtype in ("Float16", "BFloat16", "Float32")),
+        *(f"rebase_rows<{dtype}>" for dtype in ("Float16", "BFloat16", "Float32")),
     ],
     "plain_backward.cu": [
         *(
@@ -278,9 +290,9 @@ INSTANCES = {
     ],
     "decode_attention.cu": [
         *(
-            f"decode_attention<{of}, {cache}, {dim}, {value}, {warps}, {stages}, {packs}, "
+            f"decode_attention<{dtype}, {cache}, {dim}, {value}, {warps}, {stages}, {packs}, "
             f"{extras}, {whole}, false>"
-            for of, cache, dim, value, warps, stages, packs, extras, whole in (
+            for dtype, cache, dim, value, warps, stages, packs, extras, whole in (
                 ("Float16", "Float16", 64, 64, 4, 4, "true", "false", "false"),
                 ("BFloat16", "BFloat16", 128, 128, 8, 3, "true", "false", "true"),
                 ("BFloat16", "BFloat16", 128, 128, 4, 2, "true", "false", "false"),
@@ -294,7 +306,7 @@ INSTANCES = {
             )
         ),
         "decode_attention<BFloat16, Int8, 128, 128, 4, 4, true, false, false, false, true>",
-        *(f"combine_splits<{of}, 128>" for of in ("Float16", "BFloat16", "Float32")),
+        *(f"combine_splits<{dtype}, 128>" for dtype in ("Float16", "BFloat16", "Float32")),
     ],
     "plain_attention.cu": [
         *(f"plain_attention<{dim}, {dim}>" for dim in (64, 128, 256)),
@@ -318,7 +330,11 @@ INSTANCES = {
     ],
     **DRAWS,
     "permutation.cu": [
-        *(f"{name}<{of}>" for name in ("permute_few", "permute_many") for of in ("Int32", "Int64")),
+        *(
+            f"{name}<{dtype}>"
+            for name in ("permute_few", "permute_many")
+            for dtype in ("Int32", "Int64")
+        ),
         *("weighted_keys", "sort_tiles", "merge_tiles", "merge_far", "take_indices<Int64>"),
     ],
     "choice.cu": [
@@ -330,28 +346,31 @@ INSTANCES = {
     "quantize.cu": [
         f"{name}{rest}>"
         for to in ("Int8", "Float8E4M3", "Float8E5M2")
-        for of, width in (("Float16", 8), ("BFloat16", 8), ("Float32", 4))
+        for dtype, width in (("Float16", 8), ("BFloat16", 8), ("Float32", 4))
         for name, rest in (
-            *(("quantize_short", f"<{to}, {of}, {n}, 4, {width}") for n in (32, 256, 1024)),
-            ("part_maxima", f"<{of}, {width}"),
-            ("quantize_parts", f"<{to}, {of}, {width}"),
-            *(("dequantize", f"<{of}, {to}, {width}, {index}") for index in ("UInt32", "UInt64")),
+            *(("quantize_short", f"<{to}, {dtype}, {n}, 4, {width}") for n in (32, 256, 1024)),
+            ("part_maxima", f"<{dtype}, {width}"),
+            ("quantize_parts", f"<{to}, {dtype}, {width}"),
+            *(
+                ("dequantize", f"<{dtype}, {to}, {width}, {index}")
+                for index in ("UInt32", "UInt64")
+            ),
         )
     ]
     + QUANTIZED_BLOCKS,
     "gguf.cu": [
         f"{name}>"
         for block, align in GGUF_BLOCKS.items()
-        for of in ("Float16", "BFloat16", "Float32")
+        for dtype in ("Float16", "BFloat16", "Float32")
         for name in (
-            f"quantize_blocks<{block}, {of}",
-            f"dequantize_blocks<{block}, {of}, 1",
-            f"dequantize_blocks<{block}, {of}, {align}",
+            f"quantize_blocks<{block}, {dtype}",
+            f"dequantize_blocks<{block}, {dtype}, 1",
+            f"dequantize_blocks<{block}, {dtype}, {align}",
         )
     ],
     "codes.cu": [
         *(
-            f"dequantize_codes<{code}, {scale}, {of}, {high}, {packed}>"
+            f"dequantize_codes<{code}, {scale}, {dtype}, {high}, {packed}>"
             for code, scale, high in (
                 ("NormalFloat", "PlainScale", "true"),
                 ("NormalFloat", "NestedScale", "true"),
@@ -359,12 +378,12 @@ INSTANCES = {
                 ("Float4", "PowerScale", "false"),
                 ("Float4", "Float8Scale", "false"),
             )
-            for of in ("Float16", "BFloat16", "Float32")
+            for dtype in ("Float16", "BFloat16", "Float32")
             for packed in ("true", "false")
         ),
         *(
-            f"quantize_codes<{code}, {of}, {high}>"
-            for of, lanes in (("Float16", 4), ("BFloat16", 16), ("Float32", 32))
+            f"quantize_codes<{code}, {dtype}, {high}>"
+            for dtype, lanes in (("Float16", 4), ("BFloat16", 16), ("Float32", 32))
             for code, high in (
                 ("NormalFloat, ToPlainScale", f"true, {lanes}"),
                 ("Float4, ToPowerScale", "false, 16"),
@@ -374,14 +393,14 @@ INSTANCES = {
     ],
     "weights.cu": [
         instance
-        for of, width in (("Float16", 8), ("BFloat16", 8), ("Float32", 4))
+        for dtype, width in (("Float16", 8), ("BFloat16", 8), ("Float32", 4))
         for instance in (
-            f"dequantize_tiles<{of}, Float8E4M3, {width}>",
-            f"dequantize_tiles<{of}, Float8E5M2, 1>",
-            f"quantize_tiles<{of}>",
-            f"dequantize_gptq<{of}, Float16, true>",
-            f"dequantize_gptq<{of}, BFloat16, false>",
-            f"dequantize_awq<{of}, Float16>",
+            f"dequantize_tiles<{dtype}, Float8E4M3, {width}>",
+            f"dequantize_tiles<{dtype}, Float8E5M2, 1>",
+            f"quantize_tiles<{dtype}>",
+            f"dequantize_gptq<{dtype}, Float16, true>",
+            f"dequantize_gptq<{dtype}, BFloat16, false>",
+            f"dequantize_awq<{dtype}, Float16>",
         )
     ],
     "gemm.cu": [

@@ -57,9 +57,9 @@ ARRAYS = {
         "end_catch_up",
     ],
     "sampling.cu": [
-        f"{kernel}<{of}, {packed}>"
+        f"{kernel}<{dtype}, {packed}>"
         for kernel in ("sample_rows", "find_group_maxima")
-        for of in ("Float16", "BFloat16", "Float32")
+        for dtype in ("Float16", "BFloat16", "Float32")
         for packed in ("true", "false")
     ],
 }

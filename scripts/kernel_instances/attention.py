@@ -55,8 +55,8 @@ WIDE_BACKWARD = [
 ATTENTION = {
     "attention.cu": [
         *(
-            f"attention<{of}, {cache}, {dim}, {value}, {tiles}, {tokens}, {packs}, {extras}>"
-            for of, cache, dim, value, tiles, tokens, packs, extras in (
+            f"attention<{dtype}, {cache}, {dim}, {value}, {tiles}, {tokens}, {packs}, {extras}>"
+            for dtype, cache, dim, value, tiles, tokens, packs, extras in (
                 ("Float16", "Float16", 64, 64, 2, 64, "true", 0),
                 ("BFloat16", "BFloat16", 128, 128, 2, 64, "true", 0),
                 ("BFloat16", "BFloat16", 96, 96, 1, 64, "false", 1),
@@ -70,23 +70,29 @@ ATTENTION = {
         "attention<BFloat16, Int8, 128, 128, 2, 64, true, 0, true>",
     ],
     "hopper_attention.cu": [
-        f"hopper_attention<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER
+        f"hopper_attention<{dtype}, Tile<{tile}>, {extras}>" for dtype, tile, extras in HOPPER
     ],
     "float8_attention.cu": [
         *(
-            f"float8_attention<Form<{of}>, ByteTile<{tile}>, {extras}>"
-            for of, tile, extras in FLOAT8
+            f"float8_attention<Form<{dtype}>, ByteTile<{tile}>, {extras}>"
+            for dtype, tile, extras in FLOAT8
         ),
         *(f"turn_values<{keys}, {dim}>" for keys, dim in ((192, 128), (128, 64), (96, 256))),
     ],
     "hopper_backward.cu": [
-        *(f"hopper_backward<{of}, Tile<{tile}>, {extras}>" for of, tile, extras in HOPPER_BACKWARD),
-        *(f"finish_queries<{of}, Tile<{tile}>>" for of, tile, _ in HOPPER_BACKWARD),
+        *(
+            f"hopper_backward<{dtype}, Tile<{tile}>, {extras}>"
+            for dtype, tile, extras in HOPPER_BACKWARD
+        ),
+        *(f"finish_queries<{dtype}, Tile<{tile}>>" for dtype, tile, _ in HOPPER_BACKWARD),
         *("sum_rows<BFloat16, 8>", "sum_rows<Float16, 16>"),
     ],
     "wide_backward.cu": [
-        *(f"wide_backward<{of}, WideTile<{tile}>, {extras}>" for of, tile, extras in WIDE_BACKWARD),
-        *(f"finish_queries<{of}, WideTile<{tile}>>" for of, tile, _ in WIDE_BACKWARD),
+        *(
+            f"wide_backward<{dtype}, WideTile<{tile}>, {extras}>"
+            for dtype, tile, extras in WIDE_BACKWARD
+        ),
+        *(f"finish_queries<{dtype}, WideTile<{tile}>>" for dtype, tile, _ in WIDE_BACKWARD),
         "sum_rows<BFloat16, 32>",
     ],
 }

@@ -7,8 +7,8 @@ _INDICES = ("unsigned int", "unsigned long long")
 
 CONV = {
     "windows.cu": [
-        name.format(of)
-        for of in _TYPES
+        name.format(dtype)
+        for dtype in _TYPES
         for name in (
             "unfold<{}, 8>",
             "unfold<{}, 64>",
@@ -19,11 +19,11 @@ CONV = {
     ],
     "direct.cu": [
         *(
-            f"{name}<{of}, {index}>"
+            f"{name}<{dtype}, {index}>"
             for name in ("convolve", "convolve_rows", "convolve_transposed")
-            for of in _TYPES
+            for dtype in _TYPES
             for index in _INDICES
         ),
-        *(f"weight_gradient<{of}>" for of in _TYPES),
+        *(f"weight_gradient<{dtype}>" for dtype in _TYPES),
     ],
 }

@@ -15,13 +15,13 @@ PARAMETRIC_REAL += [
 DRAWS = {
     "distributions.cu": [
         *(
-            f"random_fill<{kind}, {of}, {packed}>"
+            f"random_fill<{kind}, {dtype}, {packed}>"
             for kind in ("Uniform", "Normal", "Exponential", "Gamma")
-            for of in ("Float16", "BFloat16", "Float32", "Float64")
+            for dtype in ("Float16", "BFloat16", "Float32", "Float64")
             for packed in ("true", "false")
         ),
-        *(f"random_fill<Bernoulli, {of}, true>" for of in REAL),
-        *(f"random_fill<Integers, {of}, true>" for of in REAL[1:9]),
+        *(f"random_fill<Bernoulli, {dtype}, true>" for dtype in REAL),
+        *(f"random_fill<Integers, {dtype}, true>" for dtype in REAL[1:9]),
         "random_fill<WideIntegers, Int64, true>",
         "random_fill<WideIntegers, UInt64, true>",
         "advance_counter",
@@ -29,16 +29,16 @@ DRAWS = {
     ],
     "parametric.cu": [
         *(
-            f"random_parametric<{kind.format(of)}, {of}>"
+            f"random_parametric<{kind.format(dtype)}, {dtype}>"
             for kind in PARAMETRIC_REAL
-            for of in ("Float16", "Float32", "Float64")
+            for dtype in ("Float16", "Float32", "Float64")
         ),
-        *(f"random_parametric<BernoulliDraw<{of}>, {of}>" for of in ("Bool", "Float32")),
-        *(f"random_parametric<IntegerDraw<{of}>, {of}>" for of in ("Int8", "UInt64")),
+        *(f"random_parametric<BernoulliDraw<{dtype}>, {dtype}>" for dtype in ("Bool", "Float32")),
+        *(f"random_parametric<IntegerDraw<{dtype}>, {dtype}>" for dtype in ("Int8", "UInt64")),
         *(
-            f"random_parametric<Discrete<{kind}, {of}>, {of}>"
+            f"random_parametric<Discrete<{kind}, {dtype}>, {dtype}>"
             for kind in ("Poisson", "Binomial", "Geometric", "NegativeBinomial", "Zipf")
-            for of in ("Int32", "Int64")
+            for dtype in ("Int32", "Int64")
         ),
         "random_multinomial<Int64>",
     ],

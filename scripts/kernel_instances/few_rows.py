@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernel_instances.tables import PACKED
 
 # Scales of formats that make theirs of the weights' groups and types.
-OWN_SCALES = {
+SCALE_FORMATS = {
     "int4": ("GroupScales<Float16, 128, -1>", "GroupScales<BFloat16, 64, 8>",
              "GroupScales<Float32, 32, -1>"),
     "nf4": ("GroupScales<Float32, 64, 0>", "NestedScales<64, true>", "NestedScales<32, false>"),
@@ -16,7 +16,7 @@ OWN_SCALES = {
 def forms(name: str) -> list[str]:
     """Codes, scales and run length of a format; {} is the type of the pairs."""
     row = PACKED[name]
-    scales = OWN_SCALES[name] if name in OWN_SCALES else (row["scales"],)
+    scales = SCALE_FORMATS[name] if name in SCALE_FORMATS else (row["scales"],)
     return [f"{row['codes']}, {each}, {row.get('run', 8)}" for each in scales]
 
 
@@ -45,46 +45,47 @@ SOURCES = dict.fromkeys(
 BRAIN = "BFloat16"
 
 
-def product(of: str, form: str, rest: str) -> str:
+def product(dtype: str, form: str, rest: str) -> str:
     """The name of a kernel with few rows."""
-    return f"packed_tiles<{of}, Packed<{form.format(of)}>, {rest}>"
+    return f"packed_tiles<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
 
-def ring(of: str, form: str, rest: str) -> str:
+def ring(dtype: str, form: str, rest: str) -> str:
     """The name of a kernel with two to sixteen rows on Hopper."""
-    return f"packed_ring<{of}, Packed<{form.format(of)}>, {rest}>"
+    return f"packed_ring<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
 
-def one(of: str, form: str, rest: str) -> str:
+def one(dtype: str, form: str, rest: str) -> str:
     """The name of a kernel with one row on Hopper."""
-    return f"packed_one<{of}, Packed<{form.format(of)}>, {rest}>"
+    return f"packed_one<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
 
-def whole(of: str, form: str, rest: str) -> str:
+def whole(dtype: str, form: str, rest: str) -> str:
     """The name of a product of whole numbers, with one row on Hopper."""
-    return f"packed_whole<{of}, Packed<{form.format(of)}>, {rest}>"
+    return f"packed_whole<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
 
-def row(of: str, form: str, rest: str) -> str:
+def row(dtype: str, form: str, rest: str) -> str:
     """The name of a product with one row whose weights go straight into registers."""
-    return f"packed_row<{of}, Packed<{form.format(of)}>, {rest}>"
+    return f"packed_row<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
 
-def boxes(of: str, form: str, rest: str) -> str:
+def boxes(dtype: str, form: str, rest: str) -> str:
     """The name of a kernel by warpgroups, with some rows on Hopper."""
-    return f"packed_wgmma<{of}, Packed<{form.format(of)}>, {rest}>"
+    return f"packed_wgmma<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
 
-def many(of: str, form: str, rest: str) -> str:
+def many(dtype: str, form: str, rest: str) -> str:
     """The name of a kernel with more rows."""
-    return f"packed_gemm<{of}, Packed<{form.format(of)}>, {rest}>"
+    return f"packed_gemm<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
 
 FEW_ROWS: dict[str, list[str]] = {
     "skinny.cu": [
         *(
-            f"skinny_tiles<{of}, {weights}<{of}>, Identity, 8, {rows}, {columns}, {unroll}, {hint}>"
-            for of in ("Float16", "BFloat16")
+            f"skinny_tiles<{dtype}, {weights}<{dtype}>, Identity, "
+            f"8, {rows}, {columns}, {unroll}, {hint}>"
+            for dtype in ("Float16", "BFloat16")
             for weights in ("PlainWeights", "Int8Weights", "Float8Weights")
             for rows, columns, unroll, hint in ((1, 1, 4, 0), (2, 2, 2, 2))
         ),
@@ -97,7 +98,7 @@ FEW_ROWS: dict[str, list[str]] = {
         "skinny_dot<Float16, Float8E4M3, Identity, 1, 4, 2, 4, 1, 0>",
         "skinny_shifted<BFloat16, Identity, 1, 4, 8>",
         "skinny_shifted<Float32, Gelu, 8, 2, 4>",
-        *(f"add_splits<{of}, Relu>" for of in ("Float16", "BFloat16", "Float32")),
+        *(f"add_splits<{dtype}, Relu>" for dtype in ("Float16", "BFloat16", "Float32")),
     ],
     "skinny_columns.cu": [
         "skinny_column_tiles<BFloat16, Identity, 8, 1, 2, 0>",
@@ -107,19 +108,19 @@ FEW_ROWS: dict[str, list[str]] = {
         "skinny_columns<Float16, Int8, Silu, 1, 1, 4, 8>",
     ],
     "skinny_row.cu": [
-        f"skinny_row<{of}, {weights}, {act}, {warps}, {units}>"
-        for of, act in (("BFloat16", "Identity"), ("Float16", "Silu"))
+        f"skinny_row<{dtype}, {weights}, {act}, {warps}, {units}>"
+        for dtype, act in (("BFloat16", "Identity"), ("Float16", "Silu"))
         for weights in ("Float8E4M3", "Int8")
         for warps, units in ((8, 1), (16, 1), (14, 2))
     ],
     "skinny_staged.cu": [
-        f"skinny_staged<{of}, {weights}<{of}>, Identity, 4, 2, {columns}, 4, false>"
-        for of, weights in (("BFloat16", "PlainWeights"), ("Float16", "Int8Weights"))
+        f"skinny_staged<{dtype}, {weights}<{dtype}>, Identity, 4, 2, {columns}, 4, false>"
+        for dtype, weights in (("BFloat16", "PlainWeights"), ("Float16", "Int8Weights"))
         for columns in (2, 8)
     ],
     "skinny_wgmma.cu": [
-        f"skinny_wgmma<{of}, {rest}>"
-        for of, rest in (
+        f"skinny_wgmma<{dtype}, {rest}>"
+        for dtype, rest in (
             ("BFloat16", "Identity, 8, 8, 4, false"),
             ("BFloat16", "Silu, 8, 4, 5, true"),
             ("Float16", "Gelu, 4, 2, 8, false"),
@@ -127,8 +128,8 @@ FEW_ROWS: dict[str, list[str]] = {
         )
     ],
     "skinny_bytes.cu": [
-        f"skinny_bytes<{of}, {rest}>"
-        for of, rest in (
+        f"skinny_bytes<{dtype}, {rest}>"
+        for dtype, rest in (
             ("BFloat16, Int8, Identity", "8, 2, 8, 8"),
             ("BFloat16, Float8E4M3, Identity", "8, 2, 8, 8"),
             ("BFloat16, Int8, Identity", "16, 1, 8, 4"),
@@ -168,8 +169,8 @@ FEW_ROWS: dict[str, list[str]] = {
     ],
     "packed_whole.cu": [
         *(
-            whole(of, form, rest)
-            for of, rest in ((BRAIN, "Identity, 16, 2"), ("Float16", "Silu, 8, 3"))
+            whole(dtype, form, rest)
+            for dtype, rest in ((BRAIN, "Identity, 16, 2"), ("Float16", "Silu, 8, 3"))
             for form in FORMS
             if form not in NOT_WHOLE
         ),
@@ -194,7 +195,7 @@ FEW_ROWS: dict[str, list[str]] = {
     "packed_row.cu": [
         *(row(BRAIN, form, "Identity, 8, 2") for form in FORMS),
         *(row("Float16", FORM[name], "Silu, 8, 2") for name in ("int4", "q4_k", "q6_k", "nvfp4")),
-        *(row(of, FORM["nf4"], "Identity, 8, 1") for of in (BRAIN, "Float16")),
+        *(row(dtype, FORM["nf4"], "Identity, 8, 1") for dtype in (BRAIN, "Float16")),
         row(BRAIN, FORM["q4_k"], "Identity, 16, 1"),
     ],
     "packed_product.cu": [

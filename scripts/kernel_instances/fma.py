@@ -19,7 +19,7 @@ FMA_PRODUCTS = [
 ]
 WHOLE = ["Bool", "Int8", "Int64", "UInt16", "BFloat16", "Float8E4M3", "Complex64", "Complex128"]
 FMA = {
-    "matmul.cu": [f"matmul<{of}>" for of in WHOLE],
+    "matmul.cu": [f"matmul<{dtype}>" for dtype in WHOLE],
     "fma_gemm.cu": [
         f"fma_gemm<{types}, Tile<{types.split(',')[0]}, {tile}>, {ways}, Epilogue<{ending}>>"
         for types, tile, ways, ending in FMA_PRODUCTS

@@ -17,14 +17,14 @@ OPTIMIZERS = [
         )
     ),
     *(
-        f"chunk_norms<{of}, {order}, 4>"
-        for of in ("Float16", "BFloat16", "Float32")
+        f"chunk_norms<{dtype}, {order}, 4>"
+        for dtype in ("Float16", "BFloat16", "Float32")
         for order in NORM_ORDERS
     ),
     *(f"chunk_norms<Float64, {order}, 2>" for order in NORM_ORDERS),
     *(f"finish_norm<{order}>" for order in NORM_ORDERS),
-    *(f"scale_tensors<{of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
-    *(f"blend_tensors<Float32, {of}, 4>" for of in ("Float16", "BFloat16", "Float32")),
+    *(f"scale_tensors<{dtype}, 4>" for dtype in ("Float16", "BFloat16", "Float32")),
+    *(f"blend_tensors<Float32, {dtype}, 4>" for dtype in ("Float16", "BFloat16", "Float32")),
     "optimizer_step<Average, Float32, BFloat16, Float32, false, false, 4>",
     "optimizer_step<Direction, Float32, BFloat16, Float32, false, false, 4>",
 ]

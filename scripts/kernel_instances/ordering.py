@@ -14,40 +14,40 @@ ORDERING = {
         *(f"gather_rows<{unit}>" for unit in (*BITS, "Complex128")),
     ],
     "histogram.cu": [
-        *(f"find_extremes<{of}>" for of in BITS),
-        *(f"count_bins<{of}, ValueBins>" for of in ("Bool", "Int8", "UInt64")),
-        *(f"{kernel}<{of}, EdgeBins>"
-          for of in ("Int32", "BFloat16", "Float64") for kernel in ("count_bins", "write_bins")),
-        *(f"sum_weights<{of}>" for of in ("Int64", "Float32", "Float64")),
-        *(f"scale_to_density<{of}>" for of in ("Int64", "Float64")),
+        *(f"find_extremes<{dtype}>" for dtype in BITS),
+        *(f"count_bins<{dtype}, ValueBins>" for dtype in ("Bool", "Int8", "UInt64")),
+        *(f"{kernel}<{dtype}, EdgeBins>"
+          for dtype in ("Int32", "BFloat16", "Float64") for kernel in ("count_bins", "write_bins")),
+        *(f"sum_weights<{dtype}>" for dtype in ("Int64", "Float32", "Float64")),
+        *(f"scale_to_density<{dtype}>" for dtype in ("Int64", "Float64")),
     ],
     "radix_sort.cu": [
         *(
-            f"count_digits<{of}, {floats}, {wide}>"
-            for of in BITS
+            f"count_digits<{dtype}, {floats}, {wide}>"
+            for dtype in BITS
             for floats in FLOATS
             for wide in ("false", "true")
         ),
-        *(f"move_digits<{of}, {floats}, {move}>"
-          for of in BITS for floats in FLOATS for move in MOVES),
+        *(f"move_digits<{dtype}, {floats}, {move}>"
+          for dtype in BITS for floats in FLOATS for move in MOVES),
     ],
     "row_sort.cu": [
-        *(f"sort_short_rows<{of}>" for of in BITS),
-        *(f"sort_long_rows<{of}, {items}>" for of in BITS for items in (8, 16)),
+        *(f"sort_short_rows<{dtype}>" for dtype in BITS),
+        *(f"sort_long_rows<{dtype}, {items}>" for dtype in BITS for items in (8, 16)),
     ],
     "topk.cu": [
-        *(f"topk_tiles<{of}>" for of in BITS),
-        *(f"topk_segments<{of}, {pack}, {each // pack}>"
-          for of, each, packs in zip(BITS, (8, 8, 8, 2), (8, 8, 4, 2), strict=True)
+        *(f"topk_tiles<{dtype}>" for dtype in BITS),
+        *(f"topk_segments<{dtype}, {pack}, {each // pack}>"
+          for dtype, each, packs in zip(BITS, (8, 8, 8, 2), (8, 8, 4, 2), strict=True)
           for pack in (1, packs)),
     ],
     "search.cu": [
-        *(f"search_sorted<{of}, {right}>" for of in BITS for right in ("false", "true")),
-        *(f"find_members<{of}>" for of in BITS),
+        *(f"search_sorted<{dtype}, {right}>" for dtype in BITS for right in ("false", "true")),
+        *(f"find_members<{dtype}>" for dtype in BITS),
     ],
     "unique.cu": [
-        *(f"{part}_groups<{of}>" for part in ("count", "write")
-          for of in (*BITS, "Pair<UInt32>", "Pair<UInt64>")),
+        *(f"{part}_groups<{dtype}>" for part in ("count", "write")
+          for dtype in (*BITS, "Pair<UInt32>", "Pair<UInt64>")),
         "measure_groups",
     ],
 }  # fmt: skip

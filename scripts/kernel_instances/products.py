@@ -92,7 +92,7 @@ FINISHED = [
     ("Scaled<Epilogue<Same, BFloat16, false>>", 4),
 ]
 QUANTIZED_BLOCKS = [
-    f"quantize_blocks<{to}, {of}, {block}, {width}>"
+    f"quantize_blocks<{to}, {dtype}, {block}, {width}>"
     for to in ("Int8", "Float8E4M3", "Float8E5M2")
-    for of, block, width in (("BFloat16", 128, 8), ("Float16", 256, 1), ("Float32", 16, 4))
+    for dtype, block, width in (("BFloat16", 128, 8), ("Float16", 256, 1), ("Float32", 16, 4))
 ]

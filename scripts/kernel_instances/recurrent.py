@@ -4,9 +4,9 @@ from __future__ import annotations
 
 RECURRENT = {
     f"recurrent{way}.cu": [
-        f"recurrence<{cell}{part}<{of}>, {rows}, {spread}>"
+        f"recurrence<{cell}{part}<{dtype}>, {rows}, {spread}>"
         for cell in ("Lstm", "Gru")
-        for of, rows, spread in (
+        for dtype, rows, spread in (
             ("Float16", 4, "kInCluster"),
             ("BFloat16", 1, "kStepByStep"),
             ("BFloat16", 4, "kInGrid"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 SPATIAL = {
     "pool.cu": [
-        f"{name}<{of}, {index}>"
+        f"{name}<{dtype}, {index}>"
         for name in ("pool_largest", "pool_average", "pool_backward")
-        for of, index in (
+        for dtype, index in (
             ("Float16", "unsigned int"),
             ("BFloat16", "unsigned long long"),
             ("Float32", "unsigned int"),

@@ -106,7 +106,7 @@ def write_pages(folder: pathlib.Path) -> None:
     (pages / "reference").mkdir(parents=True)
     (pages / "tutorial").mkdir()
     for source in sources():
-        target = place_of(source)
+        target = page_path(source)
         text = front_matter(target) + relinked(source, target)
         (pages / target).write_text(text, encoding="utf-8")
     for picture in ("docs/pictures",):
@@ -162,13 +162,13 @@ def sources() -> list[pathlib.Path]:
     return list(dict.fromkeys([*outside, *inside]))
 
 
-def place_of(source: pathlib.Path) -> str:
+def page_path(source: pathlib.Path) -> str:
     return OUTSIDE.get(source.relative_to(ROOT).as_posix(), source.name)
 
 
 def relinked(source: pathlib.Path, target: str) -> str:
     """The text with links to pages rewritten for the site; links to sources become plain text."""
-    places = {path: place_of(path) for path in sources()}
+    places = {path: page_path(path) for path in sources()}
 
     def link(match: re.Match[str]) -> str:
         text, to, anchor = match[1], match[2], match[3] or ""
@@ -186,7 +186,7 @@ def relinked(source: pathlib.Path, target: str) -> str:
     return "".join(parts).replace("(docs/pictures/", "(pictures/")
 
 
-def title_of(page: str) -> str:
+def read_title(page: str) -> str:
     """The page's heading."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return next(line for line in text.splitlines() if line.startswith("# "))[2:]
@@ -205,7 +205,7 @@ def guides() -> list[dict[str, object]]:
         sections.setdefault(home, [])
         sections[home] += [p for p in dict.fromkeys(PAGE.findall(line)) if p not in seen]
     return [
-        {name[:1].upper() + name[1:]: [{title_of(page): page} for page in pages]}
+        {name[:1].upper() + name[1:]: [{read_title(page): page} for page in pages]}
         for name, pages in sections.items()
         if pages
     ]

@@ -60,7 +60,7 @@ def all_entries() -> Iterator[Entry]:
 
 def module_entries(name: str) -> Iterator[Entry]:
     module = importlib.import_module(f"kernwright.{name}")
-    public = getattr(module, "__all__", None) or python_reference.exceptions_of(module)
+    public = getattr(module, "__all__", None) or python_reference.list_exceptions(module)
     for each in public:
         value = getattr(module, each)
         if not inspect.ismodule(value):

@@ -87,12 +87,12 @@ def functions_page() -> str:
 
 def module_page(name: str) -> str:
     module = importlib.import_module(f"kernwright.{name}")
-    public = getattr(module, "__all__", None) or exceptions_of(module)
+    public = getattr(module, "__all__", None) or list_exceptions(module)
     body = [entry(f"kw.{name}.{each}", getattr(module, each)) for each in public]
     return f"# kw.{name}\n\n{markdown(inspect.getdoc(module) or '')}\n\n{''.join(body)}"
 
 
-def exceptions_of(module: types.ModuleType) -> list[str]:
+def list_exceptions(module: types.ModuleType) -> list[str]:
     return [name for name, value in vars(module).items() if inspect.isclass(value)]
 
 
@@ -224,18 +224,18 @@ def stubs() -> dict[str, inspect.Signature]:
         for path in sorted(pathlib.Path(kw.__file__).parent.glob("_core*.pyi")):
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.FunctionDef):
-                    STUBS[node.name] = signature_of(node)
+                    STUBS[node.name] = read_signature(node)
                 elif isinstance(node, ast.ClassDef):
                     for each in node.body:
                         if isinstance(each, ast.FunctionDef):
-                            STUBS[f"{node.name}.{each.name}"] = signature_of(each)
+                            STUBS[f"{node.name}.{each.name}"] = read_signature(each)
                     made = STUBS.get(f"{node.name}.__init__")
                     if made is not None:
                         STUBS[node.name] = made.replace(parameters=[*made.parameters.values()][1:])
     return STUBS
 
 
-def signature_of(node: ast.FunctionDef) -> inspect.Signature:
+def read_signature(node: ast.FunctionDef) -> inspect.Signature:
     """The signature in a stub. Its names cannot be resolved, so annotations stay text."""
     plain = ast.FunctionDef(
         name=node.name, args=node.args, body=[ast.Pass()], decorator_list=[],

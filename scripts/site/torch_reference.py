@@ -6,7 +6,7 @@ import ast
 import pathlib
 from collections.abc import Iterator
 
-from python_reference import indented, markdown, shown, signature_of
+from python_reference import indented, markdown, read_signature, shown
 
 import kernwright as kw
 
@@ -78,4 +78,4 @@ def method(owner: str, node: ast.FunctionDef) -> str:
 
 
 def told(node: ast.FunctionDef, drop_self: bool = False) -> str:
-    return shown(signature_of(node), drop_self)
+    return shown(read_signature(node), drop_self)

@@ -29,7 +29,8 @@ BARE = re.compile(r"(?:Of|With|As|In|The same)\b")
 PREPOSITIONS = {"of", "with", "into", "mine", "own"}
 STANDARD = re.compile(
     r"(?:any|all|none)_of|find_(?:first|last)(?:_not)?_of|(?:starts|ends)_with|out_of_\w+|OutOf\w+"
-    r"|index_of|size_?of|align_?of|offset_?of|is_base_of_v|\w*CUDA_\w+|CU_\w+|owns?_lock"
+    r"|result_out_of_range|index_of|with_(?:name|stem|suffix)|size_?of|align_?of|offset_?of"
+    r"|is_base_of_v|\w*CUDA_\w+|CU_\w+|owns?_lock"
 )
 # What every folder should have: pronouns a line, blocks without a subject.
 MARKS = {"pronouns": 0.12, "bare": 0.04}

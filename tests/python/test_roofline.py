@@ -45,7 +45,7 @@ ROWS = {
 
 
 def test_points(capsys):
-    made = {subject: list(roofline.points_of(subject, {"rows": ROWS[of.document]}))
+    made = {subject: list(roofline.make_points(subject, {"rows": ROWS[of.document]}))
             for subject, of in roofline.SUBJECTS.items()}  # fmt: skip
     flops = 2 * 64 * 32 * 16
     assert made["gemm"] == [("ours", flops / (2 * (64 * 16 + 16 * 32 + 64 * 32)), flops / 2e6)]
@@ -89,7 +89,7 @@ def test_pictures(tmp_path, capsys):
 
 
 def test_devices():
-    assert roofline.roofs_of("NVIDIA H100 PCIe") == (756.0, 2.0)
-    assert roofline.roofs_of("NVIDIA H100 80GB HBM3") == (989.4, 3.35)
-    assert roofline.roofs_of("NVIDIA H200") == (989.4, 4.8)
-    assert roofline.roofs_of("another") is None
+    assert roofline.read_roofs("NVIDIA H100 PCIe") == (756.0, 2.0)
+    assert roofline.read_roofs("NVIDIA H100 80GB HBM3") == (989.4, 3.35)
+    assert roofline.read_roofs("NVIDIA H200") == (989.4, 4.8)
+    assert roofline.read_roofs("another") is None

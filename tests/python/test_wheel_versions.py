@@ -43,16 +43,16 @@ of_builds_here = pytest.mark.skipif(
 
 @of_builds_here
 def test_what_is_shipped_needs_no_newer_glibc(check_wheel):
-    assert not list(check_wheel.problems_of_versions(NAME, linked()))
+    assert not list(check_wheel.version_problems(NAME, linked()))
 
 
 def test_the_check_compares_versions_as_numbers(check_wheel):
     older = NAME.replace("2_28", "2_9")
     assert check_wheel.promised_glibc(NAME) == "2.28"
-    problems = list(check_wheel.problems_of_versions(older, linked()))
+    problems = list(check_wheel.version_problems(older, linked()))
     assert len(problems) == 2 and "the wheel's name promises 2.9" in problems[0]
     untagged = "kernwright-1-cp311-cp311-linux_x86_64.whl"
-    assert "promises no version" in next(check_wheel.problems_of_versions(untagged, linked()))
+    assert "promises no version" in next(check_wheel.version_problems(untagged, linked()))
 
 
 @of_builds_here
