@@ -9,6 +9,9 @@
 #include "kernels_src/attention/hopper_backward.h"
 #include "kernels_src/plans/plan_scope.h"
 
+#include <algorithm>
+#include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -82,11 +85,18 @@ void read_option(T& member, const char* name, py::handle value) {
   }
 }
 
+/// Names and defaults of the options as objects that live for good.
+struct OptionObjects {
+  std::array<PyObject*, std::size(kAttentionOptions)> names, defaults;
+};
+const OptionObjects* option_objects = nullptr;  // set once, when the module is made
+
 AttentionOptions read_options(const py::tuple& given) {
   if (given.size() != std::size(kAttentionOptions))
     throw ArgumentError("the options of attention are an _AttentionOptions");
   AttentionOptions options;
   for (std::size_t i = 0; i < given.size(); ++i) {
+    if (PyTuple_GET_ITEM(given.ptr(), i) == option_objects->defaults[i]) continue;
     const AttentionOption& option = kAttentionOptions[i];
     std::visit([&](const auto each) { read_option(options.*each, option.name, given[i]); },
                option.member);
@@ -94,17 +104,57 @@ AttentionOptions read_options(const py::tuple& given) {
   return options;
 }
 
+/// Makes an _AttentionOptions; arguments as in vectorcall. The constructor that named tuples have
+/// in Python takes several times as long.
+PyObject* make_options(PyObject* type, PyObject* const* given, std::size_t count,
+                       PyObject* keywords) {
+  const auto& [names, defaults] = *option_objects;
+  std::array<PyObject*, std::size(kAttentionOptions)> values = defaults;
+  const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
+  if (positional > std::size(values)) {
+    PyErr_Format(PyExc_TypeError, "_AttentionOptions() got %zu values, and has %zu fields",
+                 positional, std::size(values));
+    return nullptr;
+  }
+  std::copy_n(given, positional, values.begin());
+  const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject* const name = PyTuple_GET_ITEM(keywords, i);
+    const auto* const found = std::find(names.begin() + positional, names.end(), name);
+    if (found == names.end()) {  // names are interned
+      PyErr_Format(PyExc_TypeError, "_AttentionOptions() has no further field %R", name);
+      return nullptr;
+    }
+    values[static_cast<std::size_t>(found - names.begin())] = given[positional + i];
+  }
+  auto* const made = reinterpret_cast<PyTypeObject*>(type)->tp_alloc(
+      reinterpret_cast<PyTypeObject*>(type), std::size(values));
+  if (made == nullptr) return nullptr;
+  for (std::size_t i = 0; i < std::size(values); ++i) {
+    PyTuple_SET_ITEM(made, static_cast<Py_ssize_t>(i), Py_NewRef(values[i]));
+  }
+  return made;
+}
+
 /// The named tuple of the options, with their defaults.
 py::object attention_options_type(const py::module_& m) {
   const AttentionOptions absent;
+  auto objects = std::make_unique<OptionObjects>();
   py::list names, defaults;
-  for (const AttentionOption& option : kAttentionOptions) {
-    names.append(option.name);
-    std::visit([&](const auto each) { defaults.append(py::cast(absent.*each)); }, option.member);
+  for (std::size_t i = 0; i < std::size(kAttentionOptions); ++i) {
+    const auto& [name, member] = kAttentionOptions[i];
+    names.append(py::reinterpret_steal<py::object>(PyUnicode_InternFromString(name)));
+    std::visit([&](const auto each) { defaults.append(py::cast(absent.*each)); }, member);
+    objects->names[i] = Py_NewRef(names[i].ptr());
+    objects->defaults[i] = Py_NewRef(defaults[i].ptr());
   }
-  return py::module_::import("collections")
-      .attr("namedtuple")("_AttentionOptions", names, py::arg("defaults") = defaults,
-                          py::arg("module") = m.attr("__name__"));
+  option_objects = objects.release();
+  py::object type =
+      py::module_::import("collections")
+          .attr("namedtuple")("_AttentionOptions", names, py::arg("defaults") = defaults,
+                              py::arg("module") = m.attr("__name__"));
+  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_vectorcall = &make_options;
+  return type;
 }
 
 /// Arrays for the result and its logarithms, and the axes in front of the result's elements where

@@ -355,6 +355,20 @@ def test_options_are_those_of_the_stub():
     assert tuple(ast.literal_eval(each.value) for each in fields) == tuple(options)
 
 
+def test_options_are_made_by_names_in_any_order():
+    made = kw._core._AttentionOptions(max_queries=3, scale=0.5, attn_mask="mask")
+    assert type(made) is kw._core._AttentionOptions
+    assert (made.attn_mask, made.scale, made.max_queries) == ("mask", 0.5, 3)
+    others = made._replace(attn_mask=None, scale=None, max_queries=0)
+    assert others == kw._core._AttentionOptions() and made.max_queries == 3
+    assert kw._core._AttentionOptions("mask", scale=0.5, max_queries=3) == made
+    for given, named in [((), {"masks": 1}), (("mask",), {"attn_mask": 1})]:
+        with pytest.raises(TypeError, match=f"has no further field '{next(iter(named))}'"):
+            kw._core._AttentionOptions(*given, **named)
+    with pytest.raises(TypeError, match="got 22 values, and has 21 fields"):
+        kw._core._AttentionOptions(*[None] * 22)
+
+
 @pytest.mark.parametrize(
     ("given", "kind", "words"),
     [

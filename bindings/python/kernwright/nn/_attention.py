@@ -88,10 +88,10 @@ def attention(
     _require_groups(query, key, enable_gqa)
     scales = (query_scale, key_scale, value_scale)
     scaled = query_scale is not None or key_scale is not None or value_scale is not None
-    options = _AttentionOptions(
-        attn_mask=attn_mask,
-        sinks=sinks,
-        alibi=alibi,
+    options = _AttentionOptions(  # Python makes a dict first where more than 15 have names
+        attn_mask,
+        sinks,
+        alibi,
         query_lengths=query_lengths,
         lengths=lengths,
         query_starts=cu_seqlens_q,
