@@ -248,29 +248,30 @@ class Model(DraftWriter):
         `prompts` is a text, a list of tokens, or a list of these, which then run as one batch; with
         `n` above 1 there are so many texts, in a list, for each prompt.
 
-        - max_tokens: of each text; without it 256, or what the context leaves.
+        - max_tokens: of each text; by default 256, or the rest of the context.
         - temperature: 0, the default, takes the highest logit. top_k, top_p, min_p: see
-          kw.nn.sample(). seed: 0 to 2^64 - 1; equal ones give equal texts, without it each call
-          draws one.
+          kw.nn.sample(). seed: 0 to 2^64 - 1; equal seeds give equal texts. By default each call
+          draws a seed.
         - repetition_penalty divides logits above 0 of all tokens so far, and multiplies the rest;
           presence_penalty and frequency_penalty are subtracted for tokens of the text made so far.
-        - logprobs: how many log-probabilities (20 at most) come beside each token's own.
-        - stop: a string or up to 16, which end a text and are not in it. stop_tokens: up to 4096
-          tokens beside the model's `eos`. ignore_eos, min_tokens: a text goes on.
+        - logprobs: the number of further log-probabilities for each token, at most 20.
+        - stop: a string or up to 16; each ends a text and is not part of it. stop_tokens: up to
+          4096 tokens beside the model's `eos`. ignore_eos: a text continues after `eos`.
+          min_tokens: no end before so many tokens.
         - logit_bias: -100 to 100 by token, for up to 300. bad_tokens, bad_words: never sampled;
-          allowed_tokens: no others are.
+          allowed_tokens: only these are sampled.
         - schema, regex, grammar, choices: the form of each text, one of them: a JSON schema, a
           regular expression, a grammar of Lark's syntax, a list of texts. Needs a tokenizer, and
           llguidance of ``pip install 'kernwright[llm]'``.
         - adapter: the name of an adapter of load_adapter().
-        - deterministic: the same bits whatever else is in the batch; steps cost more.
+        - deterministic: the same bits for every batch; steps cost more.
         - draft: "ngram", "mtp", the path of a draft model, or an llm.Draft; "none" for no drafts.
           Without it the draft of llm.load().
 
-        Raises ContextError with both lengths where prompt and max_tokens are longer than the
-        context, ModelError for tokens outside of the vocabulary and where logits are not finite,
-        ArgumentError and InvalidArgument for options that make no sense, and InvalidArgument for a
-        form that is wrong, unknown or costs too much, with the reason.
+        Raises ContextError with both lengths if prompt and max_tokens exceed the context,
+        ModelError for tokens outside of the vocabulary and for logits that are not finite,
+        ArgumentError and InvalidArgument for invalid options, and InvalidArgument with the reason
+        for a form that is wrong, unknown or costs too much.
 
         >>> from kernwright import llm
         >>> model = llm.load(random={

@@ -56,27 +56,23 @@ class Online(_core.TunedCall):
     >>> serve.config in space, serve.frozen
     (True, False)
 
-    Every call launches the incumbent (the best configuration so far) on the caller's arguments, on
-    the current stream. Trials may cost at most the share `overhead` of the time of these launches.
-    Within that share a candidate, compiled in the background, runs beside it on shadows: copies of
-    the arrays without const in the kernel's signature. It becomes the incumbent when it writes
-    the same values (within `rtol` and `atol`) in several launches, leaves const arrays alone, and
-    takes less time in several pairs of launches. Where the kernel does not need what floating-point
-    outputs hold before a launch, their shadows hold other bytes, so that what it leaves out shows.
-    Then the former incumbent runs on the shadows, and comes back when the new one takes more than
-    `guard` times as long. Nothing is tried while a stream is being captured. When no candidate is
-    left, or `patience` candidates in a row were no gain, the search is frozen: from then on a
-    launch costs what it does through kernel.tuned().
+    Every call launches the incumbent (the best configuration so far) once, on the caller's
+    arguments and the current stream. Trials take at most the share `overhead` of the time of these
+    launches. A trial runs a candidate on copies of the arrays without const (shadows). The
+    candidate becomes the incumbent if it writes the same values (within `rtol` and `atol`) in
+    several launches, leaves const arrays alone, and takes less time in several pairs of launches.
+    The former incumbent comes back if the new one takes more than `guard` times as long. Nothing is
+    tried during a capture. When no candidate is left, or `patience` candidates in a row were no
+    gain, the search is frozen: a launch then costs as much as one of kernel.tuned().
 
-    Each bucket of problem values (a power of two in each dimension) and each device has a search of
-    its own. With a `store`, a search begins at its results for exactly this kernel, device and
+    Each bucket of problem values (a power of two in each dimension) and each device has its own
+    search. With a `store` a search begins with earlier results for this kernel, device and
     toolchain, and adds its own.
 
-    NOTE: candidates run in this process. A fault of a candidate on a GPU ends the context, as that
-    of any kernel does. Offer only configurations that stay within their arrays. Memory for shadows
-    is at most `shadow_bytes`, and const arrays are copied only as far as it allows. A host array,
-    kw.Pointer or arrays that overlap in part cannot be shadowed, and the search is frozen when
-    calls bring nothing else. Thread-safe; one thread at a time explores.
+    NOTE: candidates run in this process, so a fault of a candidate on a GPU ends the context. Offer
+    only configurations that stay within their arrays. Shadows take at most `shadow_bytes`. Host
+    arrays, kw.Pointer and partly overlapping arrays have no shadows; if all calls have such
+    arguments, the search is frozen. Thread-safe; one thread at a time explores.
 
     With a `scheduler` (kw.schedule.Scheduler) trials are best-effort tasks of it: shadows and
     candidates run only while no guaranteed or burstable task waits or runs.

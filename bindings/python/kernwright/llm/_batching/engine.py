@@ -36,31 +36,30 @@ _MOST_SECONDS = 365 * 24 * 3600
 class Engine:
     """Serves requests of many threads and event loops with one model, as one batch.
 
-    A thread of its own runs the steps: rows come and go between steps, and a long prompt is
-    computed in parts beside the texts that go on. Another one turns tokens into text.
+    One thread runs the steps of the batch, another turns tokens into text. Requests begin and end
+    between steps, and long prompts are computed in parts.
 
-    - max_rows: texts that go on at a time, 256 (32 with `deterministic`); others wait.
-    - max_tokens_per_step: tokens of a step, those of prompts with them.
-    - kv_memory: bytes for keys and values, a number or a text as "4GB"; "auto" takes what max_rows
-      full contexts need, but at most four fifths of the memory free now. Where texts grow beyond
-      it, the newest of the lowest priority waits, and its tokens are computed again later.
-    - prefix_cache: texts that begin as earlier ones share their pages.
+    - max_rows: requests that run at a time, 256 (32 with `deterministic`); others wait.
+    - max_tokens_per_step: tokens of a step, including those of prompts.
+    - kv_memory: bytes for keys and values, a number or a text as "4GB". "auto" takes the need of
+      max_rows full contexts, at most four fifths of the free memory. If this memory is full, the
+      newest request of the lowest priority waits, and its tokens are computed again later.
+    - prefix_cache: requests with an equal beginning share their pages.
     - host_cache: bytes of page-locked memory, a number or a text as "4GB", for copies of pages of
-      the prefix cache. They are made beside the steps, and come back when a text needs them after
-      others took their place on the device. It is taken at once; None takes none.
+      the prefix cache. It is allocated at once; None allocates none.
     - queue_limit: requests that may wait; None sets no limit.
-    - step_limit: seconds after which a step that has not ended counts as hung: healthy is False
-      then, and all requests fail. Compiling does not count. A function of between_steps() counts
-      as a step, and its compiling does. None sets no limit.
+    - step_limit: seconds of the longest step. After a longer one `healthy` is False, and all
+      requests fail. A function of between_steps() counts as a step; compiling a model's step does
+      not count. None sets no limit.
     - deterministic: see Model.generate(). It holds for all requests.
-    - draft: "ngram", the path of a draft model, or an llm.Draft. It holds for all requests; stats()
-      has what became of it. kv_memory has place for the keys and values of a draft model, too; its
-      weights are loaded first. Without it the draft of llm.load(); "none" for no drafts.
+    - draft: "ngram", the path of a draft model, an llm.Draft, or "none"; by default the draft of
+      llm.load(). It holds for all requests, and stats() has its acceptance. kv_memory includes the
+      keys and values of a draft model.
 
-    The engine has caches of its own, beside those of Model.generate(). While it works no other
-    thread may call the model: between_steps() does so. close(), or the end of a `with` block, ends
-    it; an engine that nobody refers to ends, too. With a `scheduler`, by default the model's, each
-    step is a guaranteed task of it. Raises OutOfMemory, which tells what would fit.
+    The engine has its own caches. While it runs, no other thread may call the model: use
+    between_steps(). Any thread may submit requests. close(), or the end of a `with` block, ends the
+    engine; so does the garbage collector. With a `scheduler`, by default the model's, each step is
+    a guaranteed task. Raises OutOfMemory with the sizes that would fit.
 
     >>> from kernwright import llm
     >>> model = llm.load(random={
