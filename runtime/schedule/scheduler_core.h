@@ -113,7 +113,6 @@ class SchedulerCore final : public SchedulerReport,
   void keep_event(std::optional<Event>& event) noexcept;
   void collect(const Lane& lane, Ended& ended);
   void charge(Ended& ended);
-  void charge_many(Ended& ended);
   void end(const TaskPointer& task, const std::exception_ptr& found, Over& over) noexcept;
   void end_after_failure(const TaskPointer& task) noexcept;
   /// Wakes the threads that may go on, except those that begin tasks of the class `but`.

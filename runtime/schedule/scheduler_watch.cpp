@@ -11,7 +11,7 @@
 namespace kernwright::schedule {
 namespace {
 
-constexpr std::size_t kFewTasks = 2, kManyEnds = 8;
+constexpr std::size_t kFewTasks = 2;
 constexpr std::chrono::microseconds kFresh(900);  ///< the age of a look that spares another one
 
 /// Without memory for the names of those that ended they are asked again later.
@@ -27,7 +27,8 @@ bool reap_safely(SchedulerCore& core) noexcept {
 }  // namespace
 
 /// Device time of tasks whose work is done: of each from its beginning, or from the end of the one
-/// before where that is later. So no time counts twice.
+/// before where that is later. So no time counts twice. A question to the driver takes
+/// microseconds: tasks that are queued in a row have no beginning of their own, and take one each.
 void SchedulerCore::charge(Ended& ended) {
   struct End {
     float end, whole;  ///< ms after the last end; since the task's beginning
@@ -54,44 +55,6 @@ void SchedulerCore::charge(Ended& ended) {
     if (end > before) last_end_ = task->end_;
     before = std::max(before, end);
   }
-}
-
-/// The same for many tasks with half of the questions, which take microseconds: each has the time
-/// from its own beginning, or from the end in front of it on its stream. All are charged less where
-/// that is more than the time since the last end, because several streams ran at once.
-void SchedulerCore::charge_many(Ended& ended) {
-  std::vector<const Event*> ends(lanes_.size());  // of each lane, the last one
-  std::optional<Event> reference = last_end_;
-  std::vector<std::pair<Task*, double>> times;  // ms
-  double sum = 0, span = 0;
-  for (auto& [task, failure] : ended) {
-    if (failure != nullptr || task->is_paced_) continue;
-    const Event*& last = ends[task->lane_];
-    if (!reference) reference = task->begin_;
-    const Event* const begin = task->begin_ ? &*task->begin_ : last;
-    last = &*task->end_;
-    if (begin == nullptr && !reference) continue;
-    try {
-      // It may have ended before the last end of another lane.
-      times.emplace_back(task.get(),
-                         std::max(last->elapsed_ms(begin != nullptr ? *begin : *reference), 0.0F));
-      sum += times.back().second;
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }
-  for (const Event* const end : ends) {
-    if (end == nullptr || !reference) continue;
-    try {
-      const double time = end->elapsed_ms(*reference);
-      if (time > span || !last_end_) last_end_ = *end;
-      span = std::max(span, time);
-    } catch (const std::exception&) {  // the next call of the driver tells
-      return;
-    }
-  }
-  const double part = sum > span ? span / sum : 1;
-  for (const auto& [task, time] : times) task->device_ = from_seconds(time * part / 1e3);
 }
 
 /// At most so many of the oldest tasks of a lane.
@@ -144,11 +107,7 @@ bool SchedulerCore::reap(bool waits) {
     Ended ended;
     for (const Lane& lane : lanes_) collect(lane, ended);
     if (ended.empty()) return false;
-    if (options.background && ended.size() >= kManyEnds) {
-      charge_many(ended);
-    } else {
-      charge(ended);
-    }
+    charge(ended);
     measure(true);
     {
       const Lock lock(mutex_);
