@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "core/device.h"
+#include "driver/order_scope.h"
 
 #include <cstdint>
 #include <exception>
@@ -33,6 +34,7 @@ void YieldOrders::send(const std::function<Words()>& take) {
   is_used_ = true;
   Device& device = stream_.device();
   const ContextGuard guard(device);
+  const OrderScope scope;
   for (const CUdeviceptr word : words) {
     device.check(device.driver().cuMemcpyHtoDAsync(word, one_.data(), sizeof(std::uint32_t),
                                                    stream_.handle()),

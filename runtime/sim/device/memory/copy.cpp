@@ -80,7 +80,7 @@ void check(const CopyWork& copy) {
 /// Copies like memmove, so overlapping ranges are well defined.
 void perform(const CopyWork& copy, AccessLog* log) {
   std::unique_lock execution(sim_driver().execution, std::defer_lock);
-  if (copy.bytes * copy.rows * copy.slices != 4) execution.lock();  // a word: beside launches
+  if (!copy.is_order) execution.lock();  // an order reaches the launch that holds it
   const bool poisons = sim_driver().checks.init() && !is_pageable(copy.to, copy.to_side);
   each_row(copy, [&](const CopiedRow& row) {
     const std::byte* const from =

@@ -42,8 +42,13 @@ std::optional<Overlap> overlap(const std::vector<Touched>& mine, AccessKind my_k
   return std::nullopt;
 }
 
-std::optional<Overlap> conflict(const std::vector<Touched>& mine,
-                                const std::vector<Touched>& other) {
+/// Orders are meant for kernels that look at their words meanwhile.
+bool is_met_order(bool is_order, AccessKind kind, AccessKind other) {
+  return is_order && kind == AccessKind::write && other != AccessKind::write;
+}
+
+std::optional<Overlap> conflict(const std::vector<Touched>& mine, bool my_order,
+                                const std::vector<Touched>& other, bool other_order) {
   using enum AccessKind;
   for (const auto& [my_kind, other_kind] : {std::pair{write, write},
                                             {write, read},
@@ -52,6 +57,8 @@ std::optional<Overlap> conflict(const std::vector<Touched>& mine,
                                             {atomic, write},
                                             {atomic, read},
                                             {read, atomic}}) {
+    if (is_met_order(my_order, my_kind, other_kind)) continue;
+    if (is_met_order(other_order, other_kind, my_kind)) continue;
     if (auto found = overlap(mine, my_kind, other, other_kind)) return found;
   }
   return std::nullopt;
@@ -179,7 +186,8 @@ std::optional<Fault> StreamOrder::note(const std::shared_ptr<const OrderedWork>&
     if (settled) drop_known(entries);
     for (const Entry& entry : entries) {
       if (finding || entry.work->step <= work->clock.of(entry.work->actor)) continue;
-      if (const auto bytes = conflict(ranges, entry.touched)) {
+      if (const auto bytes =
+              conflict(ranges, work->is_order, entry.touched, entry.work->is_order)) {
         finding = report(*work, *entry.work, *bytes);
       }
     }

@@ -30,6 +30,7 @@ struct OrderedWork {
   Actor actor = 0;
   std::uint64_t step = 0;
   VectorClock clock;
+  bool is_order = false;  ///< see OrderScope
 };
 
 /// Thread-safe. Every function does nothing while the check is off.

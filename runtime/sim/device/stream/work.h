@@ -1,6 +1,7 @@
 // Work for a stream: run at once, kept in the stream's queue, or captured as a node of a graph.
 #pragma once
 
+#include "driver/order_scope.h"
 #include "sim/device/memory/checked_range.h"
 #include "sim/device/objects.h"
 #include "sim/device/stream/stream_order.h"
@@ -43,6 +44,7 @@ struct CopyWork {
   std::vector<std::byte> staged;
   std::size_t rows = 1, slices = 1;
   CopyPitch to_pitch{}, from_pitch{};
+  bool is_order = OrderScope::current();  ///< of the call
 };
 
 /// `height` rows of `width` elements of `element` bytes, `pitch` bytes apart.

@@ -41,6 +41,7 @@ std::shared_ptr<QueuedWork> make_item(const StreamUse& use, Work&& work) {
     auto ordered = std::make_shared<OrderedWork>();
     ordered->name = describe(item->work);
     ordered->stream = name_of(use);
+    if (const auto* copy = std::get_if<CopyWork>(&item->work)) ordered->is_order = copy->is_order;
     ordered->clock = order.issue(*use.context, *use.stream, &ordered->actor, &ordered->step);
     item->end->clock = ordered->clock;
     item->order = std::move(ordered);

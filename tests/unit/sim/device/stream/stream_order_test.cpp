@@ -1,7 +1,9 @@
 // The check of order between streams: every missing event is found, whatever ran first, and
 // correct programs have no finding.
+#include "driver/order_scope.h"
 #include "unit/sim/device/capture_fixture.h"
 
+#include <array>
 #include <random>
 
 using namespace kernwright;
@@ -95,6 +97,37 @@ TEST_CASE("stream order: copies, fills and kernels, reading and writing, byte by
     CHECK(device.finding(device.push(device.b, device.x, 2)) == FaultKind::race);
     REQUIRE(device.count(device.a, device.x) == CUDA_SUCCESS);
     CHECK(device.finding(device.push(device.b, device.x, 2)) == FaultKind::race);
+    CHECK(device.finding() == FaultKind::none);
+    REQUIRE(api.cuMemFree(y) == CUDA_SUCCESS);
+  }
+}
+
+TEST_CASE("stream order: an order may meet reads and atomic operations at its word, no writes") {
+  for (const auto seed : schedules()) {
+    Checked device(seed);
+    const DriverApi& api = device.api;
+    const CUdeviceptr y = device.words(64);
+    const std::array<std::uint32_t, 2> ones{1, 1};
+    const auto copy = [&](std::size_t bytes) {
+      return api.cuMemcpyHtoDAsync(device.x, ones.data(), bytes, device.b);
+    };
+    const auto send = [&] {
+      const OrderScope scope;
+      return copy(4);
+    };
+    REQUIRE(device.count(device.a, device.x) == CUDA_SUCCESS);
+    CHECK(device.finding(send()) == FaultKind::none);
+    REQUIRE(api.cuMemcpyDtoDAsync(y, device.x, 64, device.a) == CUDA_SUCCESS);
+    CHECK(device.finding(send()) == FaultKind::none);
+    REQUIRE(send() == CUDA_SUCCESS);
+    CHECK(device.finding(device.count(device.a, device.x)) == FaultKind::none);
+    // Another writer of the word, and other copies on the stream of orders.
+    REQUIRE(device.push(device.a, device.x, 1) == CUDA_SUCCESS);
+    CHECK(device.finding(send()) == FaultKind::race);
+    for (const std::size_t bytes : {4, 8}) {
+      REQUIRE(device.count(device.a, device.x) == CUDA_SUCCESS);
+      CHECK(device.finding(copy(bytes)) == FaultKind::race);
+    }
     CHECK(device.finding() == FaultKind::none);
     REQUIRE(api.cuMemFree(y) == CUDA_SUCCESS);
   }
