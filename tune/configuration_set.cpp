@@ -18,15 +18,15 @@ constexpr std::size_t kMaxEdges = std::size_t{1} << 25;  // half a gigabyte
 constexpr std::uint64_t kMaxConfigurations = std::numeric_limits<std::int64_t>::max();
 
 /// The node for sorted configurations with equal choices above `level`.
-std::uint32_t node_of(ConfigurationSetBuilder& builder, std::span<const Choices> sorted,
-                      std::size_t level) {
+std::uint32_t add_node(ConfigurationSetBuilder& builder, std::span<const Choices> sorted,
+                       std::size_t level) {
   if (level == sorted.front().size()) return ConfigurationSetBuilder::kEnd;
   std::vector<ConfigurationSetBuilder::Choice> choices;
   for (std::size_t begin = 0; begin < sorted.size();) {
     const std::uint32_t choice = sorted[begin][level];
     std::size_t end = begin + 1;
     while (end < sorted.size() && sorted[end][level] == choice) ++end;
-    choices.push_back({choice, node_of(builder, sorted.subspan(begin, end - begin), level + 1)});
+    choices.push_back({choice, add_node(builder, sorted.subspan(begin, end - begin), level + 1)});
     begin = end;
   }
   return builder.node(level, choices);
@@ -34,7 +34,7 @@ std::uint32_t node_of(ConfigurationSetBuilder& builder, std::span<const Choices>
 
 }  // namespace
 
-ConfigurationSet ConfigurationSet::of(std::span<const Choices> configurations) {
+ConfigurationSet ConfigurationSet::from(std::span<const Choices> configurations) {
   if (configurations.empty())
     throw InvalidArgument("a set of configurations wants at least one configuration");
   std::vector<Choices> sorted(configurations.begin(), configurations.end());
@@ -44,7 +44,7 @@ ConfigurationSet ConfigurationSet::of(std::span<const Choices> configurations) {
   std::vector<std::uint32_t> order(sorted.front().size());
   std::iota(order.begin(), order.end(), 0U);
   ConfigurationSetBuilder builder(std::move(order));
-  const std::uint32_t root = node_of(builder, sorted, 0);
+  const std::uint32_t root = add_node(builder, sorted, 0);
   return std::move(builder).finish(root);
 }
 
@@ -75,8 +75,8 @@ void ConfigurationSet::at(std::uint64_t index, std::span<std::uint32_t> choices)
   }
 }
 
-const ConfigurationSet::Edge* ConfigurationSet::edge_of(std::uint32_t node,
-                                                        std::uint32_t choice) const {
+const ConfigurationSet::Edge* ConfigurationSet::find_edge(std::uint32_t node,
+                                                          std::uint32_t choice) const {
   const std::span<const Edge> all = edges(node);
   // Mostly no choice is missing in front of it.
   if (choice < all.size() && all[choice].choice == choice) return &all[choice];
@@ -91,7 +91,7 @@ std::optional<std::uint64_t> ConfigurationSet::find(std::span<const std::uint32_
   std::uint64_t index = 0;
   std::uint32_t node = root_;
   for (const std::uint32_t parameter : order_) {
-    const Edge* edge = edge_of(node, choices[parameter]);
+    const Edge* edge = find_edge(node, choices[parameter]);
     if (edge == nullptr) return std::nullopt;
     index += edge->before;
     node = edge->child;
@@ -148,7 +148,7 @@ std::vector<std::uint64_t> ConfigurationSet::within(std::span<const Choices> all
       return;
     }
     for (const std::uint32_t choice : allowed[order_[level]])
-      if (const Edge* edge = edge_of(node, choice))
+      if (const Edge* edge = find_edge(node, choice))
         self(self, edge->child, level + 1, index + edge->before);
   };
   walk(walk, root_, 0, 0);

@@ -20,7 +20,7 @@ using Choices = std::vector<std::uint32_t>;
 class ConfigurationSet {
  public:
   /// A set of exactly these configurations, in lexicographic order; each once, even if repeated.
-  static ConfigurationSet of(std::span<const Choices> configurations);
+  static ConfigurationSet from(std::span<const Choices> configurations);
 
   std::uint64_t size() const { return totals_[root_]; }
   std::size_t parameter_count() const { return order_.size(); }
@@ -60,7 +60,7 @@ class ConfigurationSet {
     return std::span(edges_).subspan(first_edges_[node],
                                      first_edges_[node + 1] - first_edges_[node]);
   }
-  const Edge* edge_of(std::uint32_t node, std::uint32_t choice) const;
+  const Edge* find_edge(std::uint32_t node, std::uint32_t choice) const;
 
   std::vector<std::uint32_t> order_;
   std::vector<Edge> edges_;                 ///< of each node one after the other, by choice

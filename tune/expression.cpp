@@ -114,7 +114,7 @@ class Evaluator {
         if (!evaluate(operand, right)) return false;
         if (!settle(node, compare_scalars(comparison, left, right, holds))) return false;
       }
-      result = Scalar::of(holds);
+      result = Scalar::from(holds);
       if (!holds) return true;
       left = right;
     }
@@ -159,7 +159,7 @@ Expression Expression::bind(std::span<const std::string> names,
   tree->names.assign(names.begin(), names.end());
   tree->root = tree_->root;
   const auto keep = [&](const Scalar& value) {
-    return value.is_text() ? Scalar::of(tree->strings.emplace_back(*value.text)) : value;
+    return value.is_text() ? Scalar::from(tree->strings.emplace_back(*value.text)) : value;
   };
   for (const Scalar& value : tree_->constants) tree->constants.push_back(keep(value));
   for (ExpressionNode node : tree_->nodes) {
@@ -172,7 +172,7 @@ Expression Expression::bind(std::span<const std::string> names,
       } else if (constant != problem.end()) {
         node.operation = Operation::constant;
         node.first = static_cast<std::uint32_t>(tree->constants.size());
-        tree->constants.push_back(keep(Scalar::of(constant->second)));
+        tree->constants.push_back(keep(Scalar::from(constant->second)));
       } else {
         std::vector<std::string> known(names.begin(), names.end());
         for (const auto& entry : problem) known.push_back(entry.first);

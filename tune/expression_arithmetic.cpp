@@ -16,7 +16,7 @@ constexpr const char* kNotNumbers = "this operation needs numbers, not strings";
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
 const char* put(std::int64_t value, bool overflow, Scalar& result) {
-  result = Scalar::of(value);
+  result = Scalar::from(value);
   return overflow ? kOverflow : nullptr;
 }
 
@@ -79,7 +79,7 @@ const char* compute_integers(Operation operation, std::int64_t a, std::int64_t b
     }
     case Operation::divide:
       if (b == 0) return kDivisionByZero;
-      result = Scalar::of(true_quotient(a, b));
+      result = Scalar::from(true_quotient(a, b));
       return nullptr;
     case Operation::floor_divide:
       if (b == 0) return kDivisionByZero;
@@ -105,7 +105,7 @@ const char* compute_integers(Operation operation, std::int64_t a, std::int64_t b
 }
 
 /// Python's divmod of floats: the remainder has the divisor's sign.
-void divide_with_floor(double a, double b, double& quotient, double& remainder) {
+void divide_floored(double a, double b, double& quotient, double& remainder) {
   remainder = std::fmod(a, b);
   double whole = (a - remainder) / b;
   if (remainder != 0) {
@@ -154,11 +154,11 @@ const char* compute_reals(Operation operation, double a, double b, Scalar& resul
       break;
     case Operation::floor_divide:
       if (b == 0) return kDivisionByZero;
-      divide_with_floor(a, b, value, other);
+      divide_floored(a, b, value, other);
       break;
     case Operation::modulo:
       if (b == 0) return kDivisionByZero;
-      divide_with_floor(a, b, other, value);
+      divide_floored(a, b, other, value);
       break;
     case Operation::power:
       failure = real_power(a, b, value);
@@ -166,7 +166,7 @@ const char* compute_reals(Operation operation, double a, double b, Scalar& resul
     default:
       return "bit operations and shifts need integers";
   }
-  result = Scalar::of(value);
+  result = Scalar::from(value);
   return failure;
 }
 
@@ -182,21 +182,21 @@ const char* to_integer(const Scalar& operand, Scalar& result) {
 
 const char* compute_unary(Operation operation, const Scalar& operand, Scalar& result) {
   if (operation == Operation::logical_not || operation == Operation::to_boolean) {
-    result = Scalar::of(is_true(operand) == (operation == Operation::to_boolean));
+    result = Scalar::from(is_true(operand) == (operation == Operation::to_boolean));
     return nullptr;
   }
   if (operand.is_text()) return kNotNumbers;
   if (operation == Operation::to_integer) return to_integer(operand, result);
   if (operation == Operation::to_real) {
-    result = Scalar::of(operand.as_real());
+    result = Scalar::from(operand.as_real());
     return nullptr;
   }
   if (operation == Operation::invert && operand.is_real()) return "~ wants an integer";
   if (operand.is_real()) {
     const double value = operand.real;
-    result = Scalar::of(operation == Operation::negate     ? -value
-                        : operation == Operation::absolute ? std::fabs(value)
-                                                           : value);
+    result = Scalar::from(operation == Operation::negate     ? -value
+                          : operation == Operation::absolute ? std::fabs(value)
+                                                             : value);
     return nullptr;
   }
   const std::int64_t value = operand.integer;
@@ -218,7 +218,7 @@ const char* compute_binary(Operation operation, const Scalar& left, const Scalar
                     operation == Operation::bit_xor;
   const bool booleans = left.kind == Scalar::Kind::boolean && right.kind == Scalar::Kind::boolean;
   const char* failure = compute_integers(operation, left.integer, right.integer, result);
-  if (bits && booleans) result = Scalar::of(result.integer != 0);
+  if (bits && booleans) result = Scalar::from(result.integer != 0);
   return failure;
 }
 

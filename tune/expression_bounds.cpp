@@ -47,7 +47,7 @@ class BoundsEvaluator {
     const ExpressionNode& node = tree_.nodes[index];
     switch (node.operation) {
       case Operation::constant:
-        return Bounds::of(tree_.constants[node.first]);
+        return Bounds::from(tree_.constants[node.first]);
       case Operation::name:
         return slots_[node.first];
       case Operation::logical_and:
@@ -259,7 +259,7 @@ class BoundsEvaluator {
 
 }  // namespace
 
-Bounds Bounds::of(const Scalar& value) {
+Bounds Bounds::from(const Scalar& value) {
   if (value.is_text()) return kUnknown;
   const double number = value.as_real();
   if (std::isnan(number)) return kUnknown;

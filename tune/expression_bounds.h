@@ -15,8 +15,8 @@ struct Bounds {
   bool known = false;    ///< false: nothing is known (strings, a divisor that may be 0)
   bool certain = false;  ///< known, and no evaluation fails
 
-  static Bounds of(double low, double high) { return {low, high, true, true}; }
-  static Bounds of(const Scalar& value);
+  static Bounds from(double low, double high) { return {low, high, true, true}; }
+  static Bounds from(const Scalar& value);
   /// No value in it is true. Where an evaluation could only fail by overflow, it still counts: the
   /// exact result would be false.
   bool always_false() const { return known && low == 0 && high == 0; }

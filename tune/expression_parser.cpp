@@ -112,7 +112,7 @@ class Parser {
                  .second = right},
                 children);
   }
-  Node with_operands(Operation operation, std::size_t position, std::span<const Node> children) {
+  Node add_operands(Operation operation, std::size_t position, std::span<const Node> children) {
     const auto first = static_cast<std::uint32_t>(tree_.operands.size());
     tree_.operands.insert(tree_.operands.end(), children.begin(), children.end());
     return make({.operation = operation,
@@ -162,7 +162,7 @@ class Parser {
     const Node condition = scalar(disjunction());
     expect("else");
     const std::array children = {condition, scalar(value), scalar(conditional())};
-    return with_operands(Operation::conditional, position, children);
+    return add_operands(Operation::conditional, position, children);
   }
 
   Node disjunction() {
@@ -212,7 +212,7 @@ class Parser {
       if (!wants_list) scalar(children.back());
     }
     if (comparisons.empty()) return left;
-    const Node node = with_operands(Operation::compare, position, children);
+    const Node node = add_operands(Operation::compare, position, children);
     tree_.nodes[node].second = static_cast<std::uint32_t>(tree_.comparisons.size());
     tree_.comparisons.insert(tree_.comparisons.end(), comparisons.begin(), comparisons.end());
     return node;
@@ -265,14 +265,14 @@ class Parser {
   }
 
   Scalar literal(const Value& value) {
-    if (!std::holds_alternative<std::string>(value)) return Scalar::of(value);
-    return Scalar::of(tree_.strings.emplace_back(std::get<std::string>(value)));
+    if (!std::holds_alternative<std::string>(value)) return Scalar::from(value);
+    return Scalar::from(tree_.strings.emplace_back(std::get<std::string>(value)));
   }
 
   Node word(const ExpressionToken& token) {
     lexer_.advance();
     if (token.spelling == "True" || token.spelling == "False")
-      return constant(Scalar::of(token.spelling == "True"), token.position);
+      return constant(Scalar::from(token.spelling == "True"), token.position);
     for (const FunctionName& function : kFunctions)
       if (function.name == token.spelling) return call(function, token.position);
     if (is_expression_word(token.spelling))
@@ -315,12 +315,12 @@ class Parser {
     }
     if (arguments.empty()) fail(position, format("{}() wants values", function.name));
     for (const Node argument : arguments) scalar(argument);
-    return with_operands(function.operation, position, arguments);
+    return add_operands(function.operation, position, arguments);
   }
 
   /// Behind "(": a value in parentheses, or a tuple.
   Node parenthesis(std::size_t position, std::string_view end) {
-    if (take(end)) return with_operands(Operation::list, position, {});
+    if (take(end)) return add_operands(Operation::list, position, {});
     const Node first = conditional();
     if (take(end)) return first;
     expect(",");
@@ -334,7 +334,7 @@ class Parser {
     }
     expect(end);
     for (const Node item : items) scalar(item);
-    return with_operands(Operation::list, position, items);
+    return add_operands(Operation::list, position, items);
   }
 
   ExpressionLexer lexer_;

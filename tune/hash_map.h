@@ -8,12 +8,12 @@
 
 namespace kernwright {
 
-struct LowHalfOfHash {
+struct HashLowHalf {
   std::size_t operator()(const Hash128& hash) const noexcept { return hash.low; }
 };
 
 /// NOTE: two different entries with the same hash become likely only with some 2**60 entries.
 template <typename T>
-using HashMap = std::unordered_map<Hash128, T, LowHalfOfHash>;
+using HashMap = std::unordered_map<Hash128, T, HashLowHalf>;
 
 }  // namespace kernwright

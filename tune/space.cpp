@@ -29,7 +29,7 @@ bool is_identifier(std::string_view name) {
 /// Equal values have equal keys: 1, 1.0 and True are one.
 std::string value_key(const Value& value) {
   if (std::holds_alternative<std::string>(value)) return "s" + std::get<std::string>(value);
-  const Scalar scalar = Scalar::of(value);
+  const Scalar scalar = Scalar::from(value);
   if (scalar.is_integral()) return value_text(Value(scalar.integer));
   const double real = scalar.real;
   if (real == std::floor(real) && std::fabs(real) < 0x1p63)
@@ -143,7 +143,7 @@ Space& Space::set_configurations(std::span<const Choices> configurations) {
       fits = choices[i] < parameters_[i].values.size();
     if (!fits) throw InvalidArgument("a configuration does not fit the parameters of the space");
   }
-  auto set = std::make_shared<ConfigurationSet>(ConfigurationSet::of(configurations));
+  auto set = std::make_shared<ConfigurationSet>(ConfigurationSet::from(configurations));
   restrictions_.clear();
   is_listed_ = true;
   changed();
@@ -159,7 +159,7 @@ std::size_t Space::parameter_index(std::string_view name) const {
                             describe_names(name, parameter_names(parameters_))));
 }
 
-std::optional<std::uint32_t> Space::choice_of(std::size_t parameter, const Value& value) const {
+std::optional<std::uint32_t> Space::find_choice(std::size_t parameter, const Value& value) const {
   const std::vector<Value>& values = parameters_[parameter].values;
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values_equal(values[i], value)) return static_cast<std::uint32_t>(i);

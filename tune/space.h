@@ -58,7 +58,7 @@ class Space {
   /// The index of this parameter; throws NameNotFound.
   std::size_t parameter_index(std::string_view name) const;
   /// The place of a value equal to `value`, as Python compares them.
-  std::optional<std::uint32_t> choice_of(std::size_t parameter, const Value& value) const;
+  std::optional<std::uint32_t> find_choice(std::size_t parameter, const Value& value) const;
 
   /// The valid configurations, sorted by the parameters in their order; by another order if this
   /// one would take very much longer: ConfigurationSet::order(). `poll` is called now and then

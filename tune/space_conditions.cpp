@@ -10,7 +10,7 @@ namespace {
 // A search with less than so many steps is not worth another order than the parameters' own.
 constexpr double kManySteps = 5e7;
 
-std::vector<std::uint32_t> children_of(const ExpressionTree& tree, const ExpressionNode& node) {
+std::vector<std::uint32_t> child_nodes(const ExpressionTree& tree, const ExpressionNode& node) {
   switch (node.operation) {
     case Operation::constant:
     case Operation::name:
@@ -39,7 +39,7 @@ void collect_parameters(const ExpressionTree& tree, std::uint32_t index,
                         std::vector<std::uint32_t>& found) {
   const ExpressionNode& node = tree.nodes[index];
   if (node.operation == Operation::name) found.push_back(node.first);
-  for (const std::uint32_t child : children_of(tree, node)) collect_parameters(tree, child, found);
+  for (const std::uint32_t child : child_nodes(tree, node)) collect_parameters(tree, child, found);
 }
 
 std::vector<std::uint32_t> parameters_in(const ExpressionTree& tree, std::uint32_t root) {
@@ -62,7 +62,7 @@ void collect_decided(const ExpressionTree& tree, std::uint32_t index,
     return;
   }
   if (std::none_of(inside.begin(), inside.end(), is_decided)) return;
-  for (const std::uint32_t child : children_of(tree, node))
+  for (const std::uint32_t child : child_nodes(tree, node))
     collect_decided(tree, child, decided, parts);
 }
 
@@ -98,9 +98,11 @@ class StepEstimate {
   /// Whether an open condition has the parameter.
   bool is_needed(std::size_t parameter) const {
     return std::any_of(conditions_.begin(), conditions_.end(), [&](const SpaceCondition& c) {
-      const auto& own = c.parameters;
-      return std::find(own.begin(), own.end(), parameter) != own.end() &&
-             std::any_of(own.begin(), own.end(), [&](std::uint32_t p) { return !placed_[p]; });
+      const auto& condition_parameters = c.parameters;
+      return std::find(condition_parameters.begin(), condition_parameters.end(), parameter) !=
+                 condition_parameters.end() &&
+             std::any_of(condition_parameters.begin(), condition_parameters.end(),
+                         [&](std::uint32_t p) { return !placed_[p]; });
     });
   }
 
@@ -111,17 +113,17 @@ class StepEstimate {
 
 std::vector<std::uint32_t> choose_order(std::span<const TuningParameter> parameters,
                                         const std::vector<SpaceCondition>& conditions) {
-  std::vector<std::uint32_t> own(parameters.size());
-  std::iota(own.begin(), own.end(), 0U);
-  double own_steps = 0;
+  std::vector<std::uint32_t> declared_order(parameters.size());
+  std::iota(declared_order.begin(), declared_order.end(), 0U);
+  double declared_steps = 0;
   StepEstimate in_order(parameters, conditions);
-  for (const std::uint32_t parameter : own) {
-    own_steps += in_order.steps(parameter);
+  for (const std::uint32_t parameter : declared_order) {
+    declared_steps += in_order.steps(parameter);
     in_order.place(parameter);
   }
-  if (own_steps < kManySteps) return own;
+  if (declared_steps < kManySteps) return declared_order;
   // Always the parameter with the smallest next level.
-  std::vector<std::uint32_t> rest = own;
+  std::vector<std::uint32_t> rest = declared_order;
   std::vector<std::uint32_t> order;
   double steps = 0;
   StepEstimate greedy(parameters, conditions);
@@ -140,7 +142,7 @@ std::vector<std::uint32_t> choose_order(std::span<const TuningParameter> paramet
     order.push_back(*best);
     rest.erase(best);
   }
-  return steps * 4 < own_steps ? order : own;
+  return steps * 4 < declared_steps ? order : declared_order;
 }
 
 }  // namespace
@@ -181,30 +183,32 @@ void SpaceConditions::arrange(std::span<const TuningParameter> parameters) {
   partial.resize(levels);
   open.resize(levels);
   shares.assign(levels, false);
-  std::vector<std::size_t> level_of(levels);
-  for (std::size_t level = 0; level < levels; ++level) level_of[order[level]] = level;
+  std::vector<std::size_t> levels_by_parameter(levels);
+  for (std::size_t level = 0; level < levels; ++level) levels_by_parameter[order[level]] = level;
   for (SpaceCondition& condition : all) {
     condition.decided.resize(levels);
     for (const std::uint32_t parameter : condition.parameters)
-      condition.last_level = std::max(condition.last_level, level_of[parameter]);
+      condition.last_level = std::max(condition.last_level, levels_by_parameter[parameter]);
   }
   std::vector<bool> decided(levels);
   for (std::size_t level = 0; level < levels; ++level) {
     for (SpaceCondition& condition : all) {
-      const auto& own = condition.parameters;
+      const auto& condition_parameters = condition.parameters;
       const auto is_decided = [&](std::uint32_t p) { return static_cast<bool>(decided[p]); };
-      const bool here = std::find(own.begin(), own.end(), order[level]) != own.end();
+      const bool here = std::find(condition_parameters.begin(), condition_parameters.end(),
+                                  order[level]) != condition_parameters.end();
       if (here && condition.last_level == level) complete[level].push_back(&condition);
       if (here && condition.last_level != level) partial[level].push_back(&condition);
-      if (own.empty() || condition.last_level < level ||
-          std::none_of(own.begin(), own.end(), is_decided))
+      if (condition_parameters.empty() || condition.last_level < level ||
+          std::none_of(condition_parameters.begin(), condition_parameters.end(), is_decided))
         continue;
       open[level].push_back(&condition);
       std::vector<std::uint32_t>& parts = condition.decided[level];
       if (condition.predicate == nullptr) {
         collect_decided(condition.expression->tree(), condition.node, decided, parts);
       } else {
-        std::copy_if(own.begin(), own.end(), std::back_inserter(parts), is_decided);
+        std::copy_if(condition_parameters.begin(), condition_parameters.end(),
+                     std::back_inserter(parts), is_decided);
       }
     }
     // A predicate of all earlier parameters makes every prefix different: nothing is worth

@@ -28,9 +28,10 @@ bool is_excluded(const SpaceCondition& condition, const Choices& choices,
     const Evaluation result = condition.expression->try_evaluate(slots, condition.node);
     return result.failure == nullptr && !is_true(result.value);
   }
-  std::vector<std::uint32_t> own;
-  for (const std::uint32_t parameter : condition.parameters) own.push_back(choices[parameter]);
-  return condition.predicate->test(own) == PredicateResult::no;
+  std::vector<std::uint32_t> condition_choices;
+  for (const std::uint32_t parameter : condition.parameters)
+    condition_choices.push_back(choices[parameter]);
+  return condition.predicate->test(condition_choices) == PredicateResult::no;
 }
 
 }  // namespace
@@ -52,7 +53,7 @@ void fail_for_empty_space(std::span<const TuningParameter> parameters,
       const std::uint64_t count = parameters[p].values.size();
       choices[p] = static_cast<std::uint32_t>(looks_at_all ? rest % count : random.below(count));
       rest /= count;
-      slots[p] = Scalar::of(parameters[p].values[choices[p]]);
+      slots[p] = Scalar::from(parameters[p].values[choices[p]]);
     }
     bool any = false;
     for (std::size_t c = 0; c < removed.size(); ++c) {

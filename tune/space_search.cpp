@@ -48,7 +48,7 @@ class Search {
   Bounds range(std::size_t parameter) const {
     Bounds all;
     for (const Value& value : parameters_[parameter].values) {
-      const Bounds one = Bounds::of(Scalar::of(value));
+      const Bounds one = Bounds::from(Scalar::from(value));
       if (!one.known) return {};
       all = all.known ? Bounds{std::min(all.low, one.low), std::max(all.high, one.high), true,
                                all.certain && one.certain}
@@ -69,9 +69,10 @@ class Search {
   }
 
   std::vector<std::uint32_t> choices_for(const SpaceCondition& condition) const {
-    std::vector<std::uint32_t> own;
-    for (const std::uint32_t parameter : condition.parameters) own.push_back(choices_[parameter]);
-    return own;
+    std::vector<std::uint32_t> condition_choices;
+    for (const std::uint32_t parameter : condition.parameters)
+      condition_choices.push_back(choices_[parameter]);
+    return condition_choices;
   }
 
   PredicateResult test(const SpaceCondition& condition) {
@@ -138,8 +139,8 @@ class Search {
     const std::vector<Value>& values = parameters_[parameter].values;
     for (std::uint32_t choice = 0; choice < values.size(); ++choice) {
       choices_[parameter] = choice;
-      slots_[parameter] = Scalar::of(values[choice]);
-      bounds_[parameter] = Bounds::of(slots_[parameter]);
+      slots_[parameter] = Scalar::from(values[choice]);
+      bounds_[parameter] = Bounds::from(slots_[parameter]);
       const std::uint32_t child = descend(level);
       if (child != ConfigurationSetBuilder::kNone) choices.push_back({choice, child});
     }

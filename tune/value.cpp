@@ -37,14 +37,14 @@ std::string value_text(const Value& value) {
 }
 
 bool values_equal(const Value& a, const Value& b) {
-  return scalars_equal(Scalar::of(a), Scalar::of(b));
+  return scalars_equal(Scalar::from(a), Scalar::from(b));
 }
 
-Scalar Scalar::of(const Value& value) {
-  if (const auto* boolean = std::get_if<bool>(&value)) return of(*boolean);
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return of(*number);
-  if (const auto* floating = std::get_if<double>(&value)) return of(*floating);
-  return of(std::get<std::string>(value));
+Scalar Scalar::from(const Value& value) {
+  if (const auto* boolean = std::get_if<bool>(&value)) return from(*boolean);
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return from(*number);
+  if (const auto* floating = std::get_if<double>(&value)) return from(*floating);
+  return from(std::get<std::string>(value));
 }
 
 Value Scalar::to_value() const {

@@ -28,22 +28,22 @@ struct Scalar {
   };
 
   Scalar() : integer(0) {}
-  static Scalar of(bool value) { return Scalar(Kind::boolean, value ? 1 : 0); }
-  static Scalar of(std::int64_t value) { return Scalar(Kind::integer, value); }
-  static Scalar of(double value) {
+  static Scalar from(bool value) { return Scalar(Kind::boolean, value ? 1 : 0); }
+  static Scalar from(std::int64_t value) { return Scalar(Kind::integer, value); }
+  static Scalar from(double value) {
     Scalar result;
     result.kind = Kind::real;
     result.real = value;
     return result;
   }
-  static Scalar of(const std::string& value) {
+  static Scalar from(const std::string& value) {
     Scalar result;
     result.kind = Kind::text;
     result.text = &value;
     return result;
   }
   /// Refers to the string inside `value`, if there is one.
-  static Scalar of(const Value& value);
+  static Scalar from(const Value& value);
 
   bool is_text() const { return kind == Kind::text; }
   bool is_real() const { return kind == Kind::real; }

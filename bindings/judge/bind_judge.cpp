@@ -27,8 +27,8 @@ using Kind = HostValue::Kind;
 /// float), ("bytes", bytes), ("null",).
 HostValue value_of(const py::tuple& from) {
   const auto kind = from[0].cast<std::string>();
-  if (kind == "integer") return HostValue::of_integer(from[1].cast<std::int64_t>());
-  if (kind == "real") return HostValue::of_real(from[1].cast<double>());
+  if (kind == "integer") return HostValue::make_integer(from[1].cast<std::int64_t>());
+  if (kind == "real") return HostValue::make_real(from[1].cast<double>());
   HostValue value;
   if (kind == "null") {
     value.kind = Kind::null;
@@ -41,7 +41,7 @@ HostValue value_of(const py::tuple& from) {
     const auto name = from[1].cast<std::string>();
     const std::optional<ScalarType> dtype = scalar_from_name(name);
     if (!dtype) throw InvalidArgument(format("a kernel has no arrays of {}", name));
-    return HostValue::of_array(*dtype, from[2].cast<std::vector<std::int64_t>>(), bytes);
+    return HostValue::make_array(*dtype, from[2].cast<std::vector<std::int64_t>>(), bytes);
   }
   value.kind = Kind::bytes;
   value.bytes.assign(bytes.begin(), bytes.end());

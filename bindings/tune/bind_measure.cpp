@@ -72,7 +72,7 @@ class PythonTimer {
 MeasurePlan measure_plan(const std::string& policy, int min_samples, int max_samples,
                          double max_seconds, double noise) {
   MeasurePlan plan;
-  plan.policy = cache_policy_of(policy);
+  plan.policy = parse_cache_policy(policy);
   plan.min_samples = min_samples;
   plan.max_samples = max_samples;
   plan.max_time = Seconds(max_seconds);

@@ -291,7 +291,7 @@ class TuneSession {
     settings.read("devices", options.devices);
     settings.read("worker", options.worker.command);
     if (const std::string policy = settings.text("policy"); !policy.empty())
-      options.measure.policy = cache_policy_of(policy);
+      options.measure.policy = parse_cache_policy(policy);
     options.measure.energy = settings.flag("energy");
     return options;
   }

@@ -109,7 +109,7 @@ py::object evaluate(const Expression& expression, const py::dict& values) {
     own.push_back(value_argument(values[key]));
   }
   std::vector<Scalar> slots;
-  for (const Value& value : own) slots.push_back(Scalar::of(value));
+  for (const Value& value : own) slots.push_back(Scalar::from(value));
   return value_object(expression.evaluate(slots).to_value());
 }
 

@@ -101,7 +101,7 @@ std::vector<std::string> variable_names(const std::string& text) {
 
 py::dict device_members(const py::object& device) {
   const Device& chosen = device_argument(device);
-  const DeviceClass its_class = DeviceClass::of(chosen);
+  const DeviceClass its_class = DeviceClass::from(chosen);
   py::dict members;
   members["name"] = text_object(its_class.name);
   members["major"] = its_class.major;

@@ -33,8 +33,10 @@ void expression(std::string_view bytes) {
     const std::vector<std::string> names = {"a", "b", "n"};
     const Expression bound = parsed.bind(names, {{"s", std::string("row")}});
     for (const std::int64_t a : {-3, 0, 1, 1024}) {
-      const std::vector<Scalar> values = {Scalar::of(a), Scalar::of(0.5), Scalar::of(a * a + 1)};
-      check_bounds(bound, {Bounds::of(-3, 1024), Bounds::of(0.5, 0.5), Bounds::of(1, 2e6)}, values);
+      const std::vector<Scalar> values = {Scalar::from(a), Scalar::from(0.5),
+                                          Scalar::from(a * a + 1)};
+      check_bounds(bound, {Bounds::from(-3, 1024), Bounds::from(0.5, 0.5), Bounds::from(1, 2e6)},
+                   values);
     }
   } catch (const InvalidArgument&) {
   } catch (const NameNotFound&) {}

@@ -11,7 +11,7 @@
 namespace kernwright {
 namespace {
 
-JudgeFinding finding_of(const sim::Finding& found) {
+JudgeFinding judge_finding(const sim::Finding& found) {
   const Fault& fault = found.fault;
   return {.kind = fault_kind_name(fault.kind),
           .message = fault.message,
@@ -95,7 +95,7 @@ void CaseCheck::compare_outcome(const HostCase& host_case, const LaunchOutcome& 
                                 std::uint64_t seed, const WaitLimits& limits) {
   limits_ = limits;
   Attempt made;
-  made.result = result_of(host_case);
+  made.result = case_result(host_case);
   look_at(host_case, plan_, outcome, made);
   if (!made.is_right()) rule(host_case, {.seed = seed}, std::move(made));
 }
@@ -138,7 +138,7 @@ bool CaseCheck::adds_to_outputs(const HostCase& host_case, LaunchSetting setting
       if (plan_[i] != Contents::free) continue;
       const ScalarType dtype = host_case.inputs[i].dtype;
       const double clear =
-          step_size(*host_case.expected[i], dtype, task_.tolerance_of(dtype).absolute);
+          step_size(*host_case.expected[i], dtype, task_.tolerance_for(dtype).absolute);
       setting.steps[i] = sign != 0 ? sign * clear : std::min(clear, kUsualStep);
     }
     kernel_.forget_module();
@@ -148,10 +148,10 @@ bool CaseCheck::adds_to_outputs(const HostCase& host_case, LaunchSetting setting
     for (std::size_t i = 0; i < count; ++i) {
       if (plan_[i] != Contents::free) continue;
       const HostValue& expected = *host_case.expected[i];
-      const Tolerance tolerance = task_.tolerance_of(host_case.inputs[i].dtype);
+      const Tolerance tolerance = task_.tolerance_for(host_case.inputs[i].dtype);
       if (compare(after_[i], expected, tolerance)) is_wrong[i] = true;
-      ways[i] &= ways_of_adding(after_[i], expected, host_case.inputs[i], setting.steps[i],
-                                tolerance.relative, tolerance.absolute);
+      ways[i] &= addition_ways(after_[i], expected, host_case.inputs[i], setting.steps[i],
+                               tolerance.relative, tolerance.absolute);
     }
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -160,8 +160,8 @@ bool CaseCheck::adds_to_outputs(const HostCase& host_case, LaunchSetting setting
   return std::find(is_wrong.begin(), is_wrong.end(), true) != is_wrong.end();
 }
 
-std::optional<CheckOptions> CaseCheck::checks_of(const HostCase& host_case,
-                                                 const LaunchSetting& setting) const {
+std::optional<CheckOptions> CaseCheck::check_options(const HostCase& host_case,
+                                                     const LaunchSetting& setting) const {
   std::optional<CheckOptions> checks = checks_;
   if (checks) {
     checks->schedule_seed = setting.schedule;
@@ -173,14 +173,14 @@ std::optional<CheckOptions> CaseCheck::checks_of(const HostCase& host_case,
 CaseCheck::Attempt CaseCheck::attempt(const HostCase& host_case, const ContentsPlan& contents,
                                       const LaunchSetting& setting) {
   Attempt made;
-  made.result = result_of(host_case);
+  made.result = case_result(host_case);
   const auto fail = [&](VerdictStatus status, const std::string& message) {
     made.status = status;
     made.result.message = message;
   };
   try {
     LaunchOutcome outcome =
-        kernel_.run(host_case, contents, setting, checks_of(host_case, setting), limits_);
+        kernel_.run(host_case, contents, setting, check_options(host_case, setting), limits_);
     look_at(host_case, contents, outcome, made);
     report_ = std::move(outcome.report);
     after_ = std::move(outcome.after);
@@ -190,7 +190,7 @@ CaseCheck::Attempt CaseCheck::attempt(const HostCase& host_case, const ContentsP
   } catch (const DeviceFault& error) {
     sim::Finding found;
     found.fault = error.report;
-    made.findings.push_back(finding_of(found));
+    made.findings.push_back(judge_finding(found));
     if (changes_const(error.report)) {
       fail(VerdictStatus::cheating, error.report.message + kChangesConst);
     } else {
@@ -209,7 +209,7 @@ CaseCheck::Attempt CaseCheck::attempt(const HostCase& host_case, const ContentsP
   return made;
 }
 
-CaseResult CaseCheck::result_of(const HostCase& host_case) const {
+CaseResult CaseCheck::case_result(const HostCase& host_case) const {
   const DeviceFacts& facts = kernel_.device().facts(limits_);
   return {.number = host_case.number,
           .seed = host_case.seed,
@@ -239,7 +239,7 @@ void CaseCheck::look_at(const HostCase& host_case, const ContentsPlan& contents,
 }
 
 void CaseCheck::look_at_findings(const CheckReport& report, Attempt& attempt) const {
-  for (const sim::Finding& each : report.findings) attempt.findings.push_back(finding_of(each));
+  for (const sim::Finding& each : report.findings) attempt.findings.push_back(judge_finding(each));
   if (report.findings.empty()) return;
   const Fault& first = report.findings.front().fault;
   attempt.status = VerdictStatus::finding;
@@ -267,7 +267,7 @@ void CaseCheck::look_at_array(const HostCase& host_case, const HostValue& after,
   const std::string name = argument_name(index);
   const auto different =
       compare(after, expected != nullptr ? *expected : before,
-              expected != nullptr ? task_.tolerance_of(after.dtype) : Tolerance{});
+              expected != nullptr ? task_.tolerance_for(after.dtype) : Tolerance{});
   if (!different && expected != nullptr) return;
   attempt.result.argument = name;
   attempt.result.difference = different;

@@ -56,14 +56,14 @@ class CaseCheck {
                   const LaunchSetting& setting);
   Attempt tried(const HostCase& host_case, const LaunchSetting& setting);
   bool adds_to_outputs(const HostCase& host_case, LaunchSetting setting);
-  std::optional<CheckOptions> checks_of(const HostCase& host_case,
-                                        const LaunchSetting& setting) const;
+  std::optional<CheckOptions> check_options(const HostCase& host_case,
+                                            const LaunchSetting& setting) const;
   void look_at(const HostCase& host_case, const ContentsPlan& contents,
                const LaunchOutcome& outcome, Attempt& attempt) const;
   void look_at_findings(const CheckReport& report, Attempt& attempt) const;
   void look_at_array(const HostCase& host_case, const HostValue& after, std::size_t index,
                      Attempt& attempt) const;
-  CaseResult result_of(const HostCase& host_case) const;
+  CaseResult case_result(const HostCase& host_case) const;
   std::string argument_name(std::size_t index) const;
   bool is_right_again(const HostCase& host_case, const LaunchSetting& setting);
   bool depends_on_order(const HostCase& host_case, const LaunchSetting& setting);

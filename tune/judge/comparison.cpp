@@ -19,7 +19,7 @@ struct Range {
   double least = std::numeric_limits<double>::min();
 };
 
-Range range_of(ScalarType dtype) {
+Range type_range(ScalarType dtype) {
   switch (dtype) {
     case ScalarType::float32:
     case ScalarType::complex64:
@@ -42,7 +42,7 @@ bool is_integer(ScalarType dtype) { return !is_floating(dtype) && !is_complex(dt
 class Comparer {
  public:
   Comparer(ScalarType got, Tolerance tolerance)
-      : range_(range_of(got)),
+      : range_(type_range(got)),
         tolerance_(tolerance),
         is_floating_(is_floating(got) || is_complex(got)) {}
 
@@ -211,7 +211,7 @@ std::optional<Difference> compare(const HostValue& got, const HostValue& expecte
   const bool exact = is_integer(got.dtype) && is_integer(expected.dtype) &&
                      tolerance.absolute == 0 && tolerance.relative == 0;
   const int parts = is_complex(got.dtype) || is_complex(expected.dtype) ? 2 : 1;
-  const auto part_of = [](const HostValue& value, const std::byte* element, int part) {
+  const auto element_part = [](const HostValue& value, const std::byte* element, int part) {
     return part == 0 || is_complex(value.dtype) ? element_as_double(value.dtype, element, part)
                                                 : 0.0;
   };
@@ -232,7 +232,8 @@ std::optional<Difference> compare(const HostValue& got, const HostValue& expecte
       if (!right) comparer.add_error(integer_error(got, expected, a, b));
     } else {
       for (int part = 0; part < parts; ++part) {
-        right = comparer.is_right(part_of(got, a, part), part_of(expected, b, part)) && right;
+        right =
+            comparer.is_right(element_part(got, a, part), element_part(expected, b, part)) && right;
       }
     }
     if (right) continue;
@@ -255,20 +256,21 @@ std::optional<Difference> compare(const HostValue& got, const HostValue& expecte
 }
 
 std::string why_unreachable(const HostValue& expected, ScalarType type, Tolerance tolerance) {
-  const ScalarType own = expected.dtype;
-  const std::size_t size = scalar_size(own);
+  const ScalarType declared = expected.dtype;
+  const std::size_t size = scalar_size(declared);
   const auto count = static_cast<std::size_t>(expected.elements());
   const auto element = [&](std::size_t i) { return &expected.bytes[i * size]; };
   const auto at = [&](std::size_t i) {
     const std::string place = index_text(expected.shape, static_cast<std::int64_t>(i));
-    return format("{}{}", place.empty() ? "" : place + " is ", element_text(own, element(i)));
+    return format("{}{}", place.empty() ? "" : place + " is ", element_text(declared, element(i)));
   };
-  if (!is_integer(type) && is_integer(own) && own != ScalarType::boolean) {
-    return format("integers ({}) for an array of {}: return floats, best float64", scalar_name(own),
-                  scalar_name(type));
+  if (!is_integer(type) && is_integer(declared) && declared != ScalarType::boolean) {
+    return format("integers ({}) for an array of {}: return floats, best float64",
+                  scalar_name(declared), scalar_name(type));
   }
   for (std::size_t i = 0; i < count; ++i) {
-    if (!is_complex(type) && is_complex(own) && element_as_double(own, element(i), 1) != 0) {
+    if (!is_complex(type) && is_complex(declared) &&
+        element_as_double(declared, element(i), 1) != 0) {
       return format("complex numbers for an array of {}: {}", scalar_name(type), at(i));
     }
     if (is_integer(type) && !holds_integer(type, expected, element(i), tolerance)) {

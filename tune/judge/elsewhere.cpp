@@ -14,7 +14,7 @@ namespace {
 using sim::ptx::Token;
 using sim::ptx::TokenKind;
 
-std::string with_replaced(std::string text, const std::string& from, const std::string& to) {
+std::string replace_all(std::string text, const std::string& from, const std::string& to) {
   if (from.empty()) return text;
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
@@ -58,8 +58,8 @@ std::vector<Source> elsewhere(const Source& source) {
 
 bool is_one_program(std::string_view here_name, std::string_view here, std::string_view there_name,
                     std::string_view there) {
-  std::string renamed = with_replaced(std::string(there), as_data(there_name), as_data(here_name));
-  renamed = with_replaced(std::move(renamed), std::string(there_name), std::string(here_name));
+  std::string renamed = replace_all(std::string(there), as_data(there_name), as_data(here_name));
+  renamed = replace_all(std::move(renamed), std::string(there_name), std::string(here_name));
   Tokens tokens;
   try {
     sim::ptx::Lexer one(here), two(renamed);

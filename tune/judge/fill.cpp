@@ -255,9 +255,8 @@ std::vector<std::byte> filled(Fill fill, const HostValue& given, std::span<const
   return bytes;
 }
 
-std::uint32_t ways_of_adding(const HostValue& after, const HostValue& expected,
-                             const HostValue& given, double size, double relative,
-                             double absolute) {
+std::uint32_t addition_ways(const HostValue& after, const HostValue& expected,
+                            const HostValue& given, double size, double relative, double absolute) {
   constexpr std::array kWays{added, larger, smaller, product, left, united, common, either};
   const bool has_bits = !is_floating(after.dtype) && !is_complex(after.dtype);
   std::uint32_t possible = has_bits ? 0xffU : 0x1fU;

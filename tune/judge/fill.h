@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kFills = 8;
 std::vector<std::byte> filled(Fill fill, const HostValue& given, std::span<const std::byte> earlier,
                               std::uint64_t seed);
 
-/// Contents for ways_of_adding(): element by element `size` and -`size` in turn, and some small
+/// Contents for addition_ways(): element by element `size` and -`size` in turn, and some small
 /// numbers among them; of unsigned types 0 in place of negative ones.
 std::vector<std::byte> steps(const HostValue& given, double size);
 
@@ -39,8 +39,8 @@ std::vector<std::byte> steps(const HostValue& given, double size);
 /// task's own contents alone, and has reason to. A way counts only if it makes the expected value
 /// of the given one, too: a kernel that leaves negative contents, and overwrites others, leaves
 /// what a minimum would leave of steps, but no minimum of zeros is positive.
-std::uint32_t ways_of_adding(const HostValue& after, const HostValue& expected,
-                             const HostValue& given, double size, double relative, double absolute);
+std::uint32_t addition_ways(const HostValue& after, const HostValue& expected,
+                            const HostValue& given, double size, double relative, double absolute);
 
 /// The size of steps that shows clearly beside these expected values, in an array of `dtype`.
 /// Values up to `absolute`, the tolerance, are as good as zeros.

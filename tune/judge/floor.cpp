@@ -8,16 +8,16 @@
 namespace kernwright {
 namespace {
 
-double written_bytes(const HostCase& of) {
+double written_bytes(const HostCase& host_case) {
   double sum = 0;
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    if (of.expected[i]) sum += static_cast<double>(of.inputs[i].bytes.size());
+  for (std::size_t i = 0; i < host_case.inputs.size(); ++i) {
+    if (host_case.expected[i]) sum += static_cast<double>(host_case.inputs[i].bytes.size());
   }
   return sum;
 }
 
-double bytes_of(const Task& task, const HostCase& of) {
-  return task.bytes ? task.bytes(of.inputs) : 0;
+double moved_bytes(const Task& task, const HostCase& host_case) {
+  return task.bytes ? task.bytes(host_case.inputs) : 0;
 }
 
 /// Dense floating-point operations of a multiprocessor in a clock, of its fastest unit: NVIDIA's
@@ -48,19 +48,19 @@ bool has_byte_elements(const KernelSignature& signature) {
 
 }  // namespace
 
-Floor time_floor(const Task& task, const HostCase& of, const KernelSignature& signature,
+Floor time_floor(const Task& task, const HostCase& host_case, const KernelSignature& signature,
                  const DeviceFacts& facts) {
   Floor floor;
   const double bandwidth = 2e3 * facts.memory_clock_khz * facts.memory_bus_bits / 8;  // bytes/s
-  const double bytes =
-      bytes_of(task, of) - std::min(written_bytes(of), static_cast<double>(facts.l2_bytes));
+  const double bytes = moved_bytes(task, host_case) -
+                       std::min(written_bytes(host_case), static_cast<double>(facts.l2_bytes));
   if (bandwidth > 0 && bytes > 0) {
     floor = {bytes / bandwidth * 1e3,
              format("{:.4g} MB at {:.0f} GB/s", bytes / 1e6, bandwidth / 1e9)};
   }
   const double rate = 1e3 * facts.clock_khz * facts.sm_count *
                       operations_per_clock(facts.capability.number(), has_byte_elements(signature));
-  const double operations = task.flops ? task.flops(of.inputs) : 0;
+  const double operations = task.flops ? task.flops(host_case.inputs) : 0;
   if (rate > 0 && operations / rate * 1e3 > floor.value) {
     floor = {operations / rate * 1e3,
              format("{:.4g} GFLOP at {:.4g} TFLOP/s", operations / 1e9, rate / 1e12)};
@@ -68,9 +68,9 @@ Floor time_floor(const Task& task, const HostCase& of, const KernelSignature& si
   return floor;
 }
 
-Floor count_floor(const Task& task, const HostCase& of, const sim::LineCounts& counts) {
+Floor count_floor(const Task& task, const HostCase& host_case, const sim::LineCounts& counts) {
   constexpr double kSector = 32, kOperations = 1 << 18;
-  const double all = bytes_of(task, of);
+  const double all = moved_bytes(task, host_case);
   const auto uncounted = static_cast<double>(counts.uncounted_bytes);
   const double bytes = std::max(0.0, all - uncounted);
   Floor floor{bytes / kSector, format("{:.4g} MB in transactions of 32 bytes", bytes / 1e6)};
@@ -78,7 +78,7 @@ Floor count_floor(const Task& task, const HostCase& of, const sim::LineCounts& c
     floor.reason += format(", of {:.4g} MB less {:.4g} MB that {} instructions may have moved",
                            all / 1e6, uncounted / 1e6, counts.uncounted);
   }
-  const double operations = task.flops ? task.flops(of.inputs) : 0;
+  const double operations = task.flops ? task.flops(host_case.inputs) : 0;
   if (operations / kOperations > floor.value) {
     floor = {operations / kOperations,
              format("{:.4g} GFLOP in instructions of 2**18 at most", operations / 1e9)};

@@ -19,12 +19,12 @@ struct Floor {
 /// operations at the highest rate of any unit of such a GPU for these types (tensor cores, dense).
 /// Inputs are not in the L2 cache; of the writes, as much as L2 holds need not reach the memory in
 /// time.
-Floor time_floor(const Task& task, const HostCase& of, const KernelSignature& signature,
+Floor time_floor(const Task& task, const HostCase& host_case, const KernelSignature& signature,
                  const DeviceFacts& facts);
 
 /// The same in instructions and transactions of the simulated device: a transaction moves 32 bytes,
 /// an instruction of a warp does at most 2**18 operations. What instructions may have moved in
 /// uncounted ways (fragments of wmma, bulk copies) needs no transactions.
-Floor count_floor(const Task& task, const HostCase& of, const sim::LineCounts& counts);
+Floor count_floor(const Task& task, const HostCase& host_case, const sim::LineCounts& counts);
 
 }  // namespace kernwright

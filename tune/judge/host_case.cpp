@@ -68,7 +68,8 @@ void check_expected(const Task& task, const HostCase& drawn) {
       throw InvalidArgument(format("{}: the reference returned {} for an array {}", at(i),
                                    expected->to_string(), input.to_string()));
     }
-    const std::string why = why_unreachable(*expected, input.dtype, task.tolerance_of(input.dtype));
+    const std::string why =
+        why_unreachable(*expected, input.dtype, task.tolerance_for(input.dtype));
     if (!why.empty()) throw InvalidArgument(format("{}: the reference returned {}", at(i), why));
     const auto nan = first_nan(*expected);
     if (nan && all_finite && task.allow.count("nan") == 0) {
@@ -145,7 +146,7 @@ bool one_number_passes(const Task& task, const std::vector<CaseRef>& cases, doub
     for (std::size_t i = 0; i < each->inputs.size(); ++i) {
       if (!each->expected[i]) continue;
       const HostValue& expected = *each->expected[i];
-      const Tolerance tolerance = task.tolerance_of(each->inputs[i].dtype);
+      const Tolerance tolerance = task.tolerance_for(each->inputs[i].dtype);
       const std::size_t size = scalar_size(expected.dtype);
       for (std::size_t at = 0; at + size <= expected.bytes.size(); at += size) {
         for (int part = 0; part < (is_complex(expected.dtype) ? 2 : 1); ++part) {
@@ -163,7 +164,7 @@ bool nothing_passes(const Task& task, const std::vector<CaseRef>& cases) {
   return std::all_of(cases.begin(), cases.end(), [&](const CaseRef& each) {
     for (std::size_t i = 0; i < each->inputs.size(); ++i) {
       if (!each->expected[i]) continue;
-      const Tolerance tolerance = task.tolerance_of(each->inputs[i].dtype);
+      const Tolerance tolerance = task.tolerance_for(each->inputs[i].dtype);
       if (compare(each->inputs[i], *each->expected[i], tolerance)) return false;
     }
     return true;
@@ -171,7 +172,7 @@ bool nothing_passes(const Task& task, const std::vector<CaseRef>& cases) {
 }
 
 /// The mean of the first expected values, and the number of all.
-std::pair<double, std::int64_t> mean_of_expected(const std::vector<CaseRef>& cases) {
+std::pair<double, std::int64_t> expected_mean(const std::vector<CaseRef>& cases) {
   std::int64_t all = 0;
   double first = 0;
   for (const CaseRef& each : cases) {
@@ -202,7 +203,7 @@ std::vector<std::string> task_warnings(const Task& task, const std::vector<CaseR
                cases.size(), advice)};
   }
   constexpr std::int64_t kFew = 16;  // of a few numbers, equal ones may be meant
-  const auto [mean, count] = mean_of_expected(cases);
+  const auto [mean, count] = expected_mean(cases);
   if (count >= kFew && one_number_passes(task, cases, mean)) {
     return {
         format("the task judges little: a kernel that writes {:.6g} everywhere is right in all "
@@ -218,16 +219,17 @@ std::vector<std::string> task_warnings(const Task& task, const std::vector<CaseR
   return {};
 }
 
-std::vector<bool> contents_that_count(const Task& task, const HostCase& of) {
-  std::vector<bool> count(of.inputs.size(), true);
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    if (!of.expected[i] || of.inputs[i].bytes.empty() || task.inout.count(i) > 0) continue;
+std::vector<bool> contents_that_count(const Task& task, const HostCase& host_case) {
+  std::vector<bool> count(host_case.inputs.size(), true);
+  for (std::size_t i = 0; i < host_case.inputs.size(); ++i) {
+    if (!host_case.expected[i] || host_case.inputs[i].bytes.empty() || task.inout.count(i) > 0)
+      continue;
     count[i] = false;
     for (const Fill fill : {Fill::random, Fill::zeros, Fill::ones, Fill::all_bits}) {
-      HostValues changed = of.inputs;
-      changed[i].bytes = filled(fill, of.inputs[i], {}, kOtherContents);
+      HostValues changed = host_case.inputs;
+      changed[i].bytes = filled(fill, host_case.inputs[i], {}, kOtherContents);
       try {
-        count[i] = !equal(task.reference(changed), of.expected);
+        count[i] = !equal(task.reference(changed), host_case.expected);
       } catch (const std::exception&) {  // such contents are none for the reference
         count[i] = true;
       }

@@ -38,6 +38,6 @@ std::vector<std::string> task_warnings(const Task& task, const std::vector<CaseR
 /// For each argument: whether expected values depend on the contents of the array before the
 /// launch. Found by calls of the reference with other contents; a reference that then fails counts
 /// as dependent.
-std::vector<bool> contents_that_count(const Task& task, const HostCase& of);
+std::vector<bool> contents_that_count(const Task& task, const HostCase& host_case);
 
 }  // namespace kernwright

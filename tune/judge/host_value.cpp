@@ -36,22 +36,22 @@ std::optional<std::int64_t> first_where(const HostValue& value, const Test& test
 
 }  // namespace
 
-HostValue HostValue::of_integer(std::int64_t value) {
+HostValue HostValue::make_integer(std::int64_t value) {
   HostValue made;
   made.kind = Kind::integer;
   made.integer = value;
   return made;
 }
 
-HostValue HostValue::of_real(double value) {
+HostValue HostValue::make_real(double value) {
   HostValue made;
   made.kind = Kind::real;
   made.real = value;
   return made;
 }
 
-HostValue HostValue::of_array(ScalarType dtype, std::vector<std::int64_t> shape,
-                              std::span<const std::byte> bytes) {
+HostValue HostValue::make_array(ScalarType dtype, std::vector<std::int64_t> shape,
+                                std::span<const std::byte> bytes) {
   HostValue made;
   made.dtype = dtype;
   made.shape = std::move(shape);

@@ -28,16 +28,16 @@ struct HostValue {
   std::int64_t integer = 0;
   double real = 0;
 
-  static HostValue of_integer(std::int64_t value);
-  static HostValue of_real(double value);
+  static HostValue make_integer(std::int64_t value);
+  static HostValue make_real(double value);
   /// An array of elements in memory order. Throws InvalidArgument when the sizes do not match.
-  static HostValue of_array(ScalarType dtype, std::vector<std::int64_t> shape,
-                            std::span<const std::byte> bytes);
+  static HostValue make_array(ScalarType dtype, std::vector<std::int64_t> shape,
+                              std::span<const std::byte> bytes);
   /// An array from a vector, with one dimension.
   template <typename T>
-  static HostValue of(ScalarType dtype, const std::vector<T>& elements) {
-    return of_array(dtype, {static_cast<std::int64_t>(elements.size())},
-                    std::as_bytes(std::span(elements)));
+  static HostValue from(ScalarType dtype, const std::vector<T>& elements) {
+    return make_array(dtype, {static_cast<std::int64_t>(elements.size())},
+                      std::as_bytes(std::span(elements)));
   }
 
   bool is_array() const noexcept { return kind == Kind::array; }

@@ -35,20 +35,21 @@ void without_room_refused(const Call& call) {
 class JudgedKernel::Memory {
  public:
   // The other constructor has made the object, so the destructor frees the rest after an exception.
-  Memory(RemoteDevice& device, const HostCase& of, std::uint64_t seed, const WaitLimits& limits)
-      : Memory(device, of.inputs.size()) {
+  Memory(RemoteDevice& device, const HostCase& host_case, std::uint64_t seed,
+         const WaitLimits& limits)
+      : Memory(device, host_case.inputs.size()) {
     const bool is_simulated = device.facts(limits).is_simulated;
     // The simulated device itself finds writes outside a buffer; bands would hide some of them.
     const std::uint64_t guard = is_simulated ? 0 : kGuardBytes;
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-      if (of.inputs[i].is_array()) order.push_back(i);
+    for (std::size_t i = 0; i < host_case.inputs.size(); ++i) {
+      if (host_case.inputs[i].is_array()) order.push_back(i);
     }
     Random random(seed);
     random.shuffle(std::span(order));
     for (const std::size_t i : order) {
       pads_.push_back(device_.allocate(kPadStep * (1 + random.below(kPads)), 0, limits));
-      buffers_[i] = device_.allocate(of.inputs[i].bytes.size(), guard, limits);
+      buffers_[i] = device_.allocate(host_case.inputs[i].bytes.size(), guard, limits);
     }
   }
   ~Memory() {
@@ -68,15 +69,17 @@ class JudgedKernel::Memory {
 
   const RemoteBuffer& operator[](std::size_t i) const { return buffers_[i]; }
 
-  void read_back(const HostCase& of, LaunchOutcome& outcome, const WaitLimits& limits) const {
-    outcome.after = of.inputs;
+  void read_back(const HostCase& host_case, LaunchOutcome& outcome,
+                 const WaitLimits& limits) const {
+    outcome.after = host_case.inputs;
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       if (buffers_[i].id == 0) continue;
       if (buffers_[i].bytes > 0) device_.read(buffers_[i], outcome.after[i].bytes, 0, limits);
       const auto damage = device_.check_guards(buffers_[i], limits);
       if (damage && outcome.damage.empty()) {
-        outcome.damage = format("argument {} ({}) was written at byte {}, outside of its {} bytes",
-                                i, of.inputs[i].to_string(), damage->offset, buffers_[i].bytes);
+        outcome.damage =
+            format("argument {} ({}) was written at byte {}, outside of its {} bytes", i,
+                   host_case.inputs[i].to_string(), damage->offset, buffers_[i].bytes);
       }
     }
   }
@@ -135,30 +138,30 @@ const RemoteKernel& JudgedKernel::loaded(const WaitLimits& limits) {
   return kernel_;
 }
 
-std::unique_ptr<JudgedKernel::Memory> JudgedKernel::memory_for(const HostCase& of,
+std::unique_ptr<JudgedKernel::Memory> JudgedKernel::memory_for(const HostCase& host_case,
                                                                std::uint64_t seed,
                                                                const WaitLimits& limits) {
   try {
-    return std::make_unique<Memory>(device_, of, seed, limits);
+    return std::make_unique<Memory>(device_, host_case, seed, limits);
   } catch (const OutOfMemory&) {
     if (kernel_.id == 0) throw;
   }
   forget_module();
-  static_cast<void>(Memory(device_, of, seed, limits));
+  static_cast<void>(Memory(device_, host_case, seed, limits));
   throw LaunchConfigError("the kernel's own variables leave no room for its arguments");
 }
 
-RemoteLaunch JudgedKernel::launch_of(const HostCase& of, const Memory& memory,
-                                     const RemoteKernel& kernel) const {
+RemoteLaunch JudgedKernel::make_launch(const HostCase& host_case, const Memory& memory,
+                                       const RemoteKernel& kernel) const {
   RemoteLaunch launch{.kernel = kernel,
-                      .grid = *of.shape.grid,
-                      .block = of.shape.block,
-                      .shared_bytes = of.shape.shared_bytes,
-                      .cluster = of.shape.cluster,
-                      .cooperative = of.shape.cooperative,
+                      .grid = *host_case.shape.grid,
+                      .block = host_case.shape.block,
+                      .shared_bytes = host_case.shape.shared_bytes,
+                      .cluster = host_case.shape.cluster,
+                      .cooperative = host_case.shape.cooperative,
                       .arguments = {}};
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    const HostValue& value = of.inputs[i];
+  for (std::size_t i = 0; i < host_case.inputs.size(); ++i) {
+    const HostValue& value = host_case.inputs[i];
     if (value.is_array()) {
       launch.arguments.push_back(RemoteArgument::at(memory[i]));
     } else if (value.kind == HostValue::Kind::null) {
@@ -170,10 +173,10 @@ RemoteLaunch JudgedKernel::launch_of(const HostCase& of, const Memory& memory,
   return launch;
 }
 
-void JudgedKernel::put_in_place(const HostCase& of, const Memory& memory, std::size_t argument,
-                                Contents contents, const LaunchSetting& setting,
-                                const WaitLimits& limits) {
-  const HostValue& given = of.inputs[argument];
+void JudgedKernel::put_in_place(const HostCase& host_case, const Memory& memory,
+                                std::size_t argument, Contents contents,
+                                const LaunchSetting& setting, const WaitLimits& limits) {
+  const HostValue& given = host_case.inputs[argument];
   if (!given.is_array() || given.bytes.empty()) return;
   const RemoteBuffer& buffer = memory[argument];
   const std::uint64_t seed = derived_seed(setting.seed, 1000 + argument);
@@ -189,53 +192,53 @@ void JudgedKernel::put_in_place(const HostCase& of, const Memory& memory, std::s
   }
 }
 
-void JudgedKernel::put_all_in_place(const HostCase& of, const Memory& memory,
+void JudgedKernel::put_all_in_place(const HostCase& host_case, const Memory& memory,
                                     const std::vector<Contents>& contents,
                                     const LaunchSetting& setting, const WaitLimits& limits) {
   const bool is_simulated = device_.facts(limits).is_simulated;
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    const bool is_const = of.inputs[i].is_array() && signature_.parameters[i].pointee_const;
+  for (std::size_t i = 0; i < host_case.inputs.size(); ++i) {
+    const bool is_const = host_case.inputs[i].is_array() && signature_.parameters[i].pointee_const;
     const bool was_read_only = is_simulated && is_const && setting.before > 0;
     if (was_read_only) device_.set_read_only(memory[i], false, limits);
-    put_in_place(of, memory, i, contents[i], setting, limits);
+    put_in_place(host_case, memory, i, contents[i], setting, limits);
     if (is_simulated && is_const) device_.set_read_only(memory[i], true, limits);
   }
 }
 
-void JudgedKernel::launch_before(const HostCase& of, const Memory& memory,
+void JudgedKernel::launch_before(const HostCase& host_case, const Memory& memory,
                                  const std::vector<Contents>& contents,
                                  const LaunchSetting& setting, const WaitLimits& limits) {
-  put_all_in_place(of, memory, contents, setting, limits);
-  const RemoteLaunch launch = launch_of(of, memory, loaded(limits));
+  put_all_in_place(host_case, memory, contents, setting, limits);
+  const RemoteLaunch launch = make_launch(host_case, memory, loaded(limits));
   for (std::uint64_t n = 0; n < setting.before; ++n) {
     without_room_refused([&] { device_.launch(launch, limits); });
     // Contents that do not matter need no renewal between two launches.
-    for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-      const bool matters = of.expected[i] && contents[i] == Contents::given;
-      if (matters) put_in_place(of, memory, i, contents[i], setting, limits);
+    for (std::size_t i = 0; i < host_case.inputs.size(); ++i) {
+      const bool matters = host_case.expected[i] && contents[i] == Contents::given;
+      if (matters) put_in_place(host_case, memory, i, contents[i], setting, limits);
     }
   }
 }
 
-LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>& contents,
+LaunchOutcome JudgedKernel::run(const HostCase& host_case, const std::vector<Contents>& contents,
                                 const LaunchSetting& setting,
                                 const std::optional<CheckOptions>& checks,
                                 const WaitLimits& limits) {
   LaunchOutcome outcome;
-  if (of.shape.grid->count() == 0) {  // as forall(0): nothing to launch
-    outcome.after = of.inputs;
+  if (host_case.shape.grid->count() == 0) {  // as forall(0): nothing to launch
+    outcome.after = host_case.inputs;
     return outcome;
   }
-  const std::unique_ptr<Memory> own = memory_for(of, setting.seed, limits);
-  const Memory& memory = *own;
+  const std::unique_ptr<Memory> allocated = memory_for(host_case, setting.seed, limits);
+  const Memory& memory = *allocated;
   if (!setting.repeats) left_ = left_last_;
-  left_.resize(of.inputs.size());
+  left_.resize(host_case.inputs.size());
   if (setting.before > 0) {
-    const HostCase& first = setting.before_case ? *setting.before_case : of;
+    const HostCase& first = setting.before_case ? *setting.before_case : host_case;
     launch_before(first, memory, contents, setting, limits);
   }
-  put_all_in_place(of, memory, contents, setting, limits);
-  const RemoteLaunch launch = launch_of(of, memory, loaded(limits));
+  put_all_in_place(host_case, memory, contents, setting, limits);
+  const RemoteLaunch launch = make_launch(host_case, memory, loaded(limits));
   without_room_refused([&] {
     if (checks) {
       outcome.report = device_.check(launch, *checks, limits);
@@ -243,7 +246,7 @@ LaunchOutcome JudgedKernel::run(const HostCase& of, const std::vector<Contents>&
       device_.launch(launch, limits);
     }
   });
-  memory.read_back(of, outcome, limits);
+  memory.read_back(host_case, outcome, limits);
   if (!setting.repeats) {
     left_last_.clear();
     for (const HostValue& value : outcome.after) left_last_.push_back(value.bytes);
@@ -256,22 +259,22 @@ std::vector<double> JudgedKernel::time(const std::vector<CaseRef>& cases,
                                        std::vector<LaunchOutcome>& outcomes,
                                        const WaitLimits& limits) {
   forget_module();
-  const auto seed_of = [&](std::size_t i) { return derived_seed(seed, i); };
+  const auto launch_seed = [&](std::size_t i) { return derived_seed(seed, i); };
   std::vector<std::unique_ptr<Memory>> memories;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    memories.push_back(memory_for(*cases[i], seed_of(i), limits));
+    memories.push_back(memory_for(*cases[i], launch_seed(i), limits));
   }
   Modules modules(device_);
   std::vector<SeriesLaunch> series;
   for (const CaseRef& each : cases) {
-    const std::uint64_t own_seed = seed_of(series.size());
+    const std::uint64_t series_seed = launch_seed(series.size());
     const Memory& memory = *memories[series.size()];
     without_room_refused([&] { modules.load(code_, signature_.name, limits); });
-    SeriesLaunch launch{launch_of(*each, memory, modules.last()), {}, {}};
+    SeriesLaunch launch{make_launch(*each, memory, modules.last()), {}, {}};
     for (std::size_t i = 0; i < each->inputs.size(); ++i) {
       if (!each->inputs[i].is_array() || each->inputs[i].bytes.empty()) continue;
       if (contents[i] != Contents::given) {
-        launch.poisoned.emplace_back(memory[i], derived_seed(own_seed, 1000 + i));
+        launch.poisoned.emplace_back(memory[i], derived_seed(series_seed, 1000 + i));
       } else {
         device_.write(memory[i], each->inputs[i].bytes, 0, limits);
         launch.staged.push_back(memory[i]);

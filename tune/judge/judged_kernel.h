@@ -62,7 +62,7 @@ class JudgedKernel {
 
   /// One launch. With `checks` on the simulated device; there a write to an array that is const in
   /// the signature is a fault.
-  LaunchOutcome run(const HostCase& of, const std::vector<Contents>& contents,
+  LaunchOutcome run(const HostCase& host_case, const std::vector<Contents>& contents,
                     const LaunchSetting& setting, const std::optional<CheckOptions>& checks,
                     const WaitLimits& limits);
 
@@ -75,18 +75,18 @@ class JudgedKernel {
  private:
   class Memory;
   class Modules;
-  RemoteLaunch launch_of(const HostCase& of, const Memory& memory,
-                         const RemoteKernel& kernel) const;
-  void put_in_place(const HostCase& of, const Memory& memory, std::size_t argument,
+  RemoteLaunch make_launch(const HostCase& host_case, const Memory& memory,
+                           const RemoteKernel& kernel) const;
+  void put_in_place(const HostCase& host_case, const Memory& memory, std::size_t argument,
                     Contents contents, const LaunchSetting& setting, const WaitLimits& limits);
-  void put_all_in_place(const HostCase& of, const Memory& memory,
+  void put_all_in_place(const HostCase& host_case, const Memory& memory,
                         const std::vector<Contents>& contents, const LaunchSetting& setting,
                         const WaitLimits& limits);
-  void launch_before(const HostCase& of, const Memory& memory,
+  void launch_before(const HostCase& host_case, const Memory& memory,
                      const std::vector<Contents>& contents, const LaunchSetting& setting,
                      const WaitLimits& limits);
   const RemoteKernel& loaded(const WaitLimits& limits);
-  std::unique_ptr<Memory> memory_for(const HostCase& of, std::uint64_t seed,
+  std::unique_ptr<Memory> memory_for(const HostCase& host_case, std::uint64_t seed,
                                      const WaitLimits& limits);
 
   RemoteDevice& device_;

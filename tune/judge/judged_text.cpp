@@ -116,24 +116,24 @@ JudgedText compile_text(const Source& source, const Task& task, const DeviceFact
   } catch (const CompileError&) {
     if (!is_other) throw;
   }
-  std::optional<ObjectCode> own;  // the GPU's PTX
+  std::optional<ObjectCode> gpu_code;  // the GPU's PTX
   if (is_other) {
     try {
-      own = compile_for(source, task.options, CodeKind::ptx, *gpu, names);
+      gpu_code = compile_for(source, task.options, CodeKind::ptx, *gpu, names);
       bool waits_by_clock = false;
-      apply(refused_in_code(*own, task, waits_by_clock), source, verdict);
+      apply(refused_in_code(*gpu_code, task, waits_by_clock), source, verdict);
       check_places(source, task, *gpu, waits_by_clock, verdict);
     } catch (const InvalidArgument&) {  // NVRTC does not know the GPU yet
       if (!text.ptx) throw;
     }
   }
-  text.signature = (text.ptx ? *text.ptx : *own).kernel(task.entry);
+  text.signature = (text.ptx ? *text.ptx : *gpu_code).kernel(task.entry);
   if (gpu != nullptr) {
     try {
       const CodeKind kind = gpu->is_simulated ? CodeKind::ptx : CodeKind::cubin;
       text.cubin = compile_for(source, task.options, kind, *gpu, names);
     } catch (const InvalidArgument&) {  // its driver knows PTX
-      text.cubin = own ? own : text.ptx;
+      text.cubin = gpu_code ? gpu_code : text.ptx;
     }
   }
   return text;

@@ -45,7 +45,7 @@ class AddSeconds {
   Clock::time_point begin_;
 };
 
-CaseRef smallest_with_elements(const std::vector<CaseRef>& cases) {
+CaseRef smallest_filled_case(const std::vector<CaseRef>& cases) {
   CaseRef found;
   for (const CaseRef& each : cases) {
     if (each->bytes() == 0 || each->shape.grid->count() == 0) continue;
@@ -54,7 +54,7 @@ CaseRef smallest_with_elements(const std::vector<CaseRef>& cases) {
   return found;
 }
 
-bool is_small_enough(const HostCase& of) { return of.bytes() <= kSimulatedBytes; }
+bool is_small_enough(const HostCase& host_case) { return host_case.bytes() <= kSimulatedBytes; }
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -76,7 +76,7 @@ void note(Verdict& verdict, const Floor& floor) {
   verdict.floor_reason = floor.reason;
 }
 
-void compare_with_floor(Verdict& verdict, const Floor& floor, double value, const char* unit) {
+void check_floor(Verdict& verdict, const Floor& floor, double value, const char* unit) {
   note(verdict, floor);
   if (value >= floor.value) return;
   throw Ruling{VerdictStatus::impossible,
@@ -95,7 +95,7 @@ double Judgement::timeout_seconds() const {
   return std::chrono::duration<double>(submission_.timeout).count();
 }
 
-void Judgement::timed_step(SecondsOf seconds, const std::function<void()>& step) {
+void Judgement::timed_step(SecondsField seconds, const std::function<void()>& step) {
   const AddSeconds part(verdict_.*seconds);
   step();
 }
@@ -145,17 +145,17 @@ void Judgement::compile() {
 }
 
 void Judgement::compile_baseline(const std::optional<KernelSignature>& declared) {
-  baseline_.emplace(Party{of_baseline_});
+  baseline_.emplace(Party{baseline_submission_});
   baseline_step([&] {
     baseline_->text = compile_judged(*submission_.baseline, task_, devices_.simulated.facts(),
-                                     devices_.gpu_facts, of_baseline_, limits());
+                                     devices_.gpu_facts, baseline_submission_, limits());
     if (!declared) return;
     const std::string difference = signature_difference(baseline_->text.signature, *declared);
     if (!difference.empty()) throw Ruling{VerdictStatus::compile, difference};
   });
 }
 
-CaseRef Judgement::case_of(std::uint64_t seed, int number) const {
+CaseRef Judgement::make_case(std::uint64_t seed, int number) const {
   CaseRef made = draw_case(task_, seed, number);
   check_values(kernel_.text.signature, made->inputs);
   try {
@@ -182,13 +182,13 @@ void Judgement::check_first_case() const {
 void Judgement::draw_cases() {
   check_first_case();
   for (int number = 0; number < task_.cases; ++number) {
-    cases_.push_back(case_of(submission_.seed, number));
+    cases_.push_back(make_case(submission_.seed, number));
   }
   const auto largest =
       std::max_element(cases_.begin(), cases_.end(),
                        [](const CaseRef& a, const CaseRef& b) { return a->bytes() < b->bytes(); });
   timed_number_ = task_.timed_case.value_or((*largest)->number);
-  small_ = smallest_with_elements(cases_);
+  small_ = smallest_filled_case(cases_);
   if (small_ == nullptr) {
     throw InvalidArgument("all cases of the task are empty, so there is nothing to judge");
   }
@@ -271,7 +271,7 @@ void Judgement::check_at_length(Party& party, CaseCheck& check, bool is_simulate
   std::size_t made = 0;
   for (const PlannedLaunch& each : plan) {
     const Clock::time_point start = Clock::now();
-    check.run_again(*case_of(each.input_seed, each.number), each.setting);
+    check.run_again(*make_case(each.input_seed, each.number), each.setting);
     seconds[each.number] = seconds_since(start);
     const auto& report = check.last_report();
     if (report && !each.setting.schedule) party.launch_costs[each.number] = cost(*report);
@@ -283,7 +283,7 @@ void Judgement::check_at_length(Party& party, CaseCheck& check, bool is_simulate
   if (timed != small_->number) repeat(party, check, timed, kTimedRepetition, seconds[timed]);
   for (const PlannedLaunch& each : first_launches(submission_.seed, timed, numbers)) {
     check.forget_module();
-    check.run_again(*case_of(each.input_seed, each.number), each.setting);
+    check.run_again(*make_case(each.input_seed, each.number), each.setting);
   }
 }
 
@@ -300,7 +300,7 @@ void Judgement::run_other_sizes(CaseCheck& check, std::vector<int> numbers) {
   std::set<int> costly;  // with other seeds; to draw one takes longer than a small launch
   for (const PlannedLaunch& each : sized_launches(submission_.seed, numbers)) {
     if (costly.count(each.number) > 0) continue;
-    const CaseRef drawn = case_of(each.input_seed, each.number);
+    const CaseRef drawn = make_case(each.input_seed, each.number);
     if (drawn->bytes() > kCheapBytes) {
       costly.insert(each.number);
       continue;
@@ -323,7 +323,7 @@ void Judgement::repeat(Party& party, CaseCheck& check, int number, const Repetit
   setting.before =
       std::max(repetition.least, std::min(wanted, static_cast<std::uint64_t>(in_time)));
   // The same addresses, and many equal elements: no sign of the inputs of the launches before.
-  const CaseRef compared = case_of(seed, number), first = case_of(seed ^ 1U, number);
+  const CaseRef compared = make_case(seed, number), first = make_case(seed ^ 1U, number);
   if (has_same_sizes(*compared, *first)) setting.before_case = first;
   check.run_again(*compared, setting);
 }
@@ -361,12 +361,12 @@ std::vector<CaseRef> Judgement::draw_timed(int count) const {
   std::vector<CaseRef> drawn;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t seed = derived_seed(submission_.seed, 2000 + static_cast<std::uint64_t>(i));
-    drawn.push_back(case_of(seed, timed_number_));
+    drawn.push_back(make_case(seed, timed_number_));
   }
   return drawn;
 }
 
-std::vector<double> Judgement::counts_of(Party& party, const std::vector<CaseRef>& cases) {
+std::vector<double> Judgement::count_cases(Party& party, const std::vector<CaseRef>& cases) {
   const CheckOptions memory_alone{.checks = {"memory"}};
   JudgedKernel kernel(devices_.simulated, *party.text.ptx, party.text.signature);
   CaseCheck check(kernel, task_, party.plan, party.verdict, memory_alone, limits());
@@ -378,20 +378,21 @@ std::vector<double> Judgement::counts_of(Party& party, const std::vector<CaseRef
     const auto& report = check.last_report();
     if (!report) continue;  // nothing was launched
     counts.push_back(cost(*report));
-    compare_with_floor(party.verdict, count_floor(task_, *each, report->profile.total()),
-                       counts.back(), "instructions + transactions");
+    check_floor(party.verdict, count_floor(task_, *each, report->profile.total()), counts.back(),
+                "instructions + transactions");
   }
   return counts;
 }
 
 void Judgement::measure_by_counts() {
   const std::vector<CaseRef> drawn = draw_timed(kCountedCases);
-  std::vector<double> counts = counts_of(kernel_, drawn);
+  std::vector<double> counts = count_cases(kernel_, drawn);
   if (counts.empty()) return;
-  verdict_.timing = summary_of(std::move(counts), timed_number_, true);
+  verdict_.timing = summarize_counts(std::move(counts), timed_number_, true);
   if (!baseline_) return;
-  baseline_step(
-      [&] { verdict_.baseline = summary_of(counts_of(*baseline_, drawn), timed_number_, true); });
+  baseline_step([&] {
+    verdict_.baseline = summarize_counts(count_cases(*baseline_, drawn), timed_number_, true);
+  });
 }
 
 void Judgement::measure_on_gpu() {
@@ -404,7 +405,7 @@ void Judgement::measure_on_gpu() {
   TimedKernel kernel(*devices_.gpu, task_, kernel_.text, kernel_.plan, verdict_, limits());
   std::optional<TimedKernel> baseline;
   if (baseline_) {
-    baseline.emplace(*devices_.gpu, task_, baseline_->text, baseline_->plan, of_baseline_,
+    baseline.emplace(*devices_.gpu, task_, baseline_->text, baseline_->plan, baseline_submission_,
                      limits());
   }
   try {
@@ -415,11 +416,12 @@ void Judgement::measure_on_gpu() {
   } catch (const LaunchConfigError& error) {
     throw Ruling{VerdictStatus::crash, error.what()};
   }
-  verdict_.timing = summary_of(std::move(kernel.times), timed_number_, false);
-  if (baseline) verdict_.baseline = summary_of(std::move(baseline->times), timed_number_, false);
-  compare_with_floor(verdict_, floor, verdict_.timing->median, "ms");
+  verdict_.timing = summarize_counts(std::move(kernel.times), timed_number_, false);
+  if (baseline)
+    verdict_.baseline = summarize_counts(std::move(baseline->times), timed_number_, false);
+  check_floor(verdict_, floor, verdict_.timing->median, "ms");
   if (!baseline) return;
-  baseline_step([&] { compare_with_floor(of_baseline_, floor, verdict_.baseline->median, "ms"); });
+  baseline_step([&] { check_floor(baseline_submission_, floor, verdict_.baseline->median, "ms"); });
 }
 
 }  // namespace kernwright

@@ -33,7 +33,7 @@ class Judgement {
   Verdict judge();
 
  private:
-  using SecondsOf = double Verdict::*;
+  using SecondsField = double Verdict::*;
   /// The kernel, or its baseline.
   struct Party {
     Verdict& verdict;
@@ -43,13 +43,13 @@ class Judgement {
     std::map<int, double> launch_costs{};
   };
 
-  void timed_step(SecondsOf seconds, const std::function<void()>& step);
+  void timed_step(SecondsField seconds, const std::function<void()>& step);
   void run();
   void compile();
   void compile_baseline(const std::optional<KernelSignature>& declared);
   /// As draw_case(), for the kernel. If an argument to be written is const, the mistake is the
   /// task's if the task has a signature, else the text's.
-  CaseRef case_of(std::uint64_t seed, int number) const;
+  CaseRef make_case(std::uint64_t seed, int number) const;
   void check_first_case() const;
   void draw_cases();
   void plan_baseline();
@@ -65,7 +65,7 @@ class Judgement {
   void require_launchable(RemoteDevice& device, const LaunchShape& shape) const;
   void measure();
   void measure_by_counts();
-  std::vector<double> counts_of(Party& party, const std::vector<CaseRef>& cases);
+  std::vector<double> count_cases(Party& party, const std::vector<CaseRef>& cases);
   void measure_on_gpu();
   /// Other inputs of the timed case.
   std::vector<CaseRef> draw_timed(int count) const;
@@ -75,7 +75,7 @@ class Judgement {
   const JudgeDevices& devices_;
   const Submission& submission_;
   const Task& task_;
-  Verdict verdict_, of_baseline_;  ///< the latter is never returned
+  Verdict verdict_, baseline_submission_;  ///< the latter is never returned
   Party kernel_{verdict_};
   std::optional<Party> baseline_;
   std::vector<CaseRef> cases_;

@@ -39,22 +39,22 @@ std::vector<PlannedLaunch> further_launches(std::uint64_t seed, int small, int t
     launch.input_seed = launch.setting.seed = derived_seed(seed, 1000 + i);
     launch.setting.fill = fill_at(derived_seed(seed, 7) + i);
     const std::uint64_t turn = i / 3;
-    bool has_own_order = false;
+    bool is_reordered = false;
     if (i % 3 == 0) {
       launch.number = small;
     } else if (i % 3 == 1) {
       launch.number = timed;
       launch.setting.fill = kTimedFills[turn % kFills];
-      has_own_order = turn == 1;
+      is_reordered = turn == 1;
     } else {
       launch.number = others[derived_seed(seed, 1100 + i) % others.size()];
-      has_own_order = true;
+      is_reordered = true;
       if (turn % 2 == 0) {  // right behind inputs that differ in some elements
         launch.number = timed;
         launch.input_seed = plan[i - 1].input_seed ^ 1U;
       }
     }
-    if (has_own_order) launch.setting.schedule = derived_seed(seed, 1200 + i) + 1;
+    if (is_reordered) launch.setting.schedule = derived_seed(seed, 1200 + i) + 1;
   }
   return plan;
 }

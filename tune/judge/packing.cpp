@@ -17,15 +17,15 @@ namespace {
 using Kind = HostValue::Kind;
 
 template <typename T>
-std::vector<std::byte> bytes_of(T value) {
+std::vector<std::byte> value_bytes(T value) {
   std::vector<std::byte> bytes(sizeof value);
   std::memcpy(bytes.data(), &value, sizeof value);
   return bytes;
 }
 
 std::vector<std::byte> pack_real(ScalarType type, double value, const std::string& what) {
-  if (type == ScalarType::float64) return bytes_of(value);
-  if (type == ScalarType::float32) return bytes_of(static_cast<float>(value));
+  if (type == ScalarType::float64) return value_bytes(value);
+  if (type == ScalarType::float32) return value_bytes(static_cast<float>(value));
   if (!is_floating(type)) throw InvalidArgument(format("{} takes no floating-point number", what));
   std::vector<std::byte> bytes(scalar_size(type));
   encode_small_float(value, type, bytes.data());
@@ -49,7 +49,7 @@ std::vector<std::byte> pack_integer(ScalarType type, std::int64_t value, const s
   return bytes;
 }
 
-std::string name_of(const KernelSignature& signature, std::size_t index) {
+std::string parameter_name(const KernelSignature& signature, std::size_t index) {
   const Parameter& parameter = signature.parameters[index];
   return format("argument {} ({} {})", index, parameter.type, parameter.name);
 }
@@ -104,37 +104,37 @@ void check_values(const KernelSignature& signature, const HostValues& values) {
                                  values.size()));
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
-    check_value(name_of(signature, i), signature.parameters[i], values[i]);
+    check_value(parameter_name(signature, i), signature.parameters[i], values[i]);
   }
 }
 
-void check_writable(const KernelSignature& signature, const HostCase& of) {
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    const auto& expected = of.expected[i];
+void check_writable(const KernelSignature& signature, const HostCase& host_case) {
+  for (std::size_t i = 0; i < host_case.inputs.size(); ++i) {
+    const auto& expected = host_case.expected[i];
     if (!expected || !signature.parameters[i].pointee_const) continue;
-    const auto different = compare(of.inputs[i], *expected, {});
+    const auto different = compare(host_case.inputs[i], *expected, {});
     if (!different) continue;
     throw InvalidArgument(
         format("case {} (seed {}), {}: it is const, so a kernel leaves it as it is, and the "
                "reference expects another value: {} {} before and {} afterwards; return None for "
                "it, or take the const out of the signature",
-               of.number, of.seed, name_of(signature, i),
+               host_case.number, host_case.seed, parameter_name(signature, i),
                different->place.empty() ? "it is" : different->place + " is", different->got,
                different->expected));
   }
 }
 
 std::string signature_difference(const KernelSignature& found, const KernelSignature& declared) {
-  const auto types_of = [](const KernelSignature& signature) {
+  const auto scalar_types = [](const KernelSignature& signature) {
     std::string text;
     for (const Parameter& parameter : signature.parameters) {
       text += (text.empty() ? "" : ", ") + parameter.type;
     }
     return "(" + text + ")";
   };
-  if (types_of(found) == types_of(declared)) return "";
-  return format("the task wants {}{}, and the text has {}{}", found.name, types_of(declared),
-                found.name, types_of(found));
+  if (scalar_types(found) == scalar_types(declared)) return "";
+  return format("the task wants {}{}, and the text has {}{}", found.name, scalar_types(declared),
+                found.name, scalar_types(found));
 }
 
 std::string signature_source(const Task& task) {

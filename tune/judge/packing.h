@@ -21,7 +21,7 @@ void check_values(const KernelSignature& signature, const HostValues& values);
 
 /// Throws InvalidArgument, naming the case and the parameter, if the expected value of a const
 /// parameter differs from its contents.
-void check_writable(const KernelSignature& signature, const HostCase& of);
+void check_writable(const KernelSignature& signature, const HostCase& host_case);
 
 /// The difference between these parameters and those of a task's signature, compiled as a kernel
 /// `declared`; empty if there is none. Names do not count.

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRounds = 5;
 
 /// All cases but up to one, in an order given by the seed.
-std::vector<CaseRef> some_of(std::vector<CaseRef> order, std::uint64_t seed) {
+std::vector<CaseRef> draw_cases(std::vector<CaseRef> order, std::uint64_t seed) {
   Random random(seed);
   random.shuffle(std::span(order));
   if (order.size() > 2 && random.below(2) == 0) order.pop_back();
@@ -61,7 +61,7 @@ class GivenAway {
 
 }  // namespace
 
-JudgeTiming summary_of(std::vector<double> samples, int case_number, bool is_counted) {
+JudgeTiming summarize_counts(std::vector<double> samples, int case_number, bool is_counted) {
   JudgeTiming timing;
   timing.is_counted = is_counted;
   if (is_counted) timing.unit = "instructions + transactions";
@@ -84,12 +84,12 @@ void time_on_gpu(TimedKernel& kernel, TimedKernel* baseline, const CaseRef& smal
                  const std::vector<CaseRef>& cases, std::uint64_t seed,
                  std::unique_lock<std::mutex>& gpu_use) {
   std::vector<LaunchOutcome> outcomes;  // of one series; the next one uses their memory again
-  const auto run = [&](TimedKernel& which, std::uint64_t own_seed) {
+  const auto run = [&](TimedKernel& which, std::uint64_t series_seed) {
     if (which.limits.deadline) *which.limits.deadline += Clock::now() - which.waits_since;
-    std::vector<CaseRef> order = some_of(cases, own_seed);
+    std::vector<CaseRef> order = draw_cases(cases, series_seed);
     order.insert(order.begin(), small);
     const std::vector<double> taken =
-        which.kernel.time(order, which.plan, own_seed, outcomes, which.limits);
+        which.kernel.time(order, which.plan, series_seed, outcomes, which.limits);
     which.times.insert(which.times.end(), taken.begin(), taken.end());
     std::vector<char> right;
     {
@@ -98,7 +98,7 @@ void time_on_gpu(TimedKernel& kernel, TimedKernel* baseline, const CaseRef& smal
     }
     for (std::size_t i = 0; i < order.size(); ++i) {
       if (right[i] != 0) continue;
-      which.check.compare_outcome(*order[i], outcomes[i], derived_seed(own_seed, 7 + i),
+      which.check.compare_outcome(*order[i], outcomes[i], derived_seed(series_seed, 7 + i),
                                   which.limits);
     }
     which.waits_since = Clock::now();

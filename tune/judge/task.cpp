@@ -47,7 +47,7 @@ void Task::check() const {
   }
 }
 
-Tolerance Task::tolerance_of(ScalarType dtype) const {
+Tolerance Task::tolerance_for(ScalarType dtype) const {
   if (rtol || atol) return {rtol.value_or(0), atol.value_or(0)};
   return default_tolerance(dtype);
 }

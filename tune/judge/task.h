@@ -68,7 +68,7 @@ struct Task {
   /// Throws InvalidArgument for missing, negative or unknown values.
   void check() const;
   /// The tolerance for results of this type.
-  Tolerance tolerance_of(ScalarType dtype) const;
+  Tolerance tolerance_for(ScalarType dtype) const;
 };
 
 /// A seed of 31 bits, number `index` of the sequence from `seed`: for generators limited to 31

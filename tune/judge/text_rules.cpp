@@ -145,14 +145,14 @@ class CodeRules {
     if (file != 1 && waits_.contains(file)) {
       place_ = Place::wait;
     } else if (place_ == Place::wait && is_inlined && waits_.contains(caller) && is_chrono) {
-      place_ = Place::clock_of_wait;
-    } else if (place_ != Place::clock_of_wait || !is_inlined || !chronos_.contains(caller)) {
+      place_ = Place::wait_clock;
+    } else if (place_ != Place::wait_clock || !is_inlined || !chronos_.contains(caller)) {
       place_ = Place::other;
     }
   }
 
   void see_register(std::string_view word) {
-    if (word == "%globaltimer" && place_ == Place::clock_of_wait) {
+    if (word == "%globaltimer" && place_ == Place::wait_clock) {
       waits_by_clock_ = true;
     } else if (is_clock(word) && !allows("clock")) {
       refuse(true, word,
@@ -200,7 +200,7 @@ class CodeRules {
   bool& waits_by_clock_;
   std::set<int> waits_, chronos_;  ///< files with libcu++'s waits and with its clocks
   /// Where the code comes from: a wait, a clock that a wait itself asks, anything else.
-  enum class Place : std::uint8_t { other, wait, clock_of_wait };
+  enum class Place : std::uint8_t { other, wait, wait_clock };
   Place place_ = Place::other;
 };
 
@@ -274,7 +274,7 @@ std::string joined(std::string_view text) {
 }
 
 /// The names in the text, in its directives and in the values of the task's defines.
-Names names_of(const Source& source, const Task& task) {
+Names collect_names(const Source& source, const Task& task) {
   Names names;
   note_names(source.text, 1, names);
   const bool is_continued = source.text.find('\\') != std::string::npos;
@@ -301,7 +301,7 @@ bool has_or_makes(std::string_view word, const Names& names) {
 }
 
 /// The line of the longest name at the beginning of the word.
-int line_of(std::string_view word, const Names& names) {
+int find_line(std::string_view word, const Names& names) {
   while (!names.has(word)) word.remove_suffix(1);
   return names.lines.find(word)->second;
 }
@@ -325,20 +325,20 @@ std::vector<Refusal> refused_in_text(const Source& source, const Task& task) {
     return found;
   }
   see_mentions(source.text, task, found);
-  const Names names = names_of(source, task);
+  const Names names = collect_names(source, task);
   for (const char* word : {"__TIME__", "__DATE__", "__TIMESTAMP__"}) {
     if (!has_or_makes(word, names)) continue;
     found.push_back({true,
                      format("{} makes two programs of one text: what is checked would not be what "
                             "is timed",
                             word),
-                     line_of(word, names)});
+                     find_line(word, names)});
   }
   return found;
 }
 
 bool may_see_its_name(const Source& source, const Task& task) {
-  const Names names = names_of(source, task);
+  const Names names = collect_names(source, task);
   if (names.sees_file) return true;
   // Parts of names that macros paste.
   constexpr std::array kWords{"__FILE__",

@@ -19,9 +19,10 @@ constexpr int kMostBatch = 500;
 constexpr int kLeastSamples = 3;
 
 /// The number of runs for `ms`, at least one.
-int runs_for(double ms, double of_one_ms, int most) {
-  if (!(of_one_ms > 0)) return most;
-  return static_cast<int>(std::clamp(std::ceil(ms / of_one_ms), 1.0, static_cast<double>(most)));
+int runs_for(double ms, double single_run_ms, int most) {
+  if (!(single_run_ms > 0)) return most;
+  return static_cast<int>(
+      std::clamp(std::ceil(ms / single_run_ms), 1.0, static_cast<double>(most)));
 }
 
 bool is_precise(const Measurement& m, double target) {

@@ -23,7 +23,7 @@ const char* cache_policy_name(CachePolicy policy) noexcept {
   return kPolicies[static_cast<std::size_t>(policy)];
 }
 
-CachePolicy cache_policy_of(std::string_view name) {
+CachePolicy parse_cache_policy(std::string_view name) {
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {
     if (name == kPolicies[i]) return static_cast<CachePolicy>(i);
   }

@@ -18,7 +18,7 @@ enum class CachePolicy : std::uint8_t {
 /// "cold", "warm", "rotate", "graph".
 const char* cache_policy_name(CachePolicy policy) noexcept;
 /// Throws InvalidArgument with a list of the names.
-CachePolicy cache_policy_of(std::string_view name);
+CachePolicy parse_cache_policy(std::string_view name);
 
 using Seconds = std::chrono::duration<double>;
 

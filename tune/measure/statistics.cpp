@@ -22,7 +22,7 @@ std::vector<double> sorted(std::span<const double> samples) {
   return values;
 }
 
-double middle_of(const std::vector<double>& ascending) {
+double middle_value(const std::vector<double>& ascending) {
   const std::size_t n = ascending.size();
   if (n == 0) return kNaN;
   return n % 2 == 1 ? ascending[n / 2] : (ascending[n / 2 - 1] + ascending[n / 2]) / 2;
@@ -86,7 +86,7 @@ double rank_sum_variance(double n, double ties) {
   return n * (n + 1) * (2 * n + 1) / 24 - ties / 48;
 }
 
-double p_value_of(const SignedRanks& ranks) {
+double signed_rank_p_value(const SignedRanks& ranks) {
   if (ranks.count == 0) return 1;
   const auto n = static_cast<double>(ranks.count);
   const double all = n * (n + 1) / 2;
@@ -115,7 +115,7 @@ std::size_t averages_outside(std::size_t count, double alpha) {
 
 }  // namespace
 
-double median(std::span<const double> samples) { return middle_of(sorted(samples)); }
+double median(std::span<const double> samples) { return middle_value(sorted(samples)); }
 
 Interval median_interval(std::span<const double> samples, double confidence) {
   const std::vector<double> x = sorted(samples);
@@ -174,9 +174,9 @@ PairedComparison compare_pairs(std::span<const double> a, std::span<const double
   // NOTE: with `outside` averages beyond each end, the next ones are the ends of the interval; one
   // less is outside where even the extremes do not reach the confidence.
   const std::size_t first = outside == 0 ? 0 : outside - 1;
-  return {.ratio = std::exp(middle_of(averages)),
+  return {.ratio = std::exp(middle_value(averages)),
           .interval = {std::exp(averages[first]), std::exp(averages[averages.size() - 1 - first])},
-          .p_value = p_value_of(rank(logs))};
+          .p_value = signed_rank_p_value(rank(logs))};
 }
 
 }  // namespace kernwright

@@ -43,14 +43,14 @@ CostModel::CostModel(const Space& space, std::span<const std::uint32_t> paramete
       one_row_(parameters.size()),
       choices_(set_.parameter_count()) {
   for (const std::uint32_t parameter : parameters_) {
-    std::vector<float>& own = features_.emplace_back();
+    std::vector<float>& row_features = features_.emplace_back();
     const std::vector<Value>& values = space.parameters()[parameter].values;
     const bool numbers = std::none_of(values.begin(), values.end(), [](const Value& value) {
       return std::holds_alternative<std::string>(value);
     });
     for (std::size_t i = 0; i < values.size(); ++i)
-      own.push_back(numbers ? static_cast<float>(Scalar::of(values[i]).as_real())
-                            : static_cast<float>(i));
+      row_features.push_back(numbers ? static_cast<float>(Scalar::from(values[i]).as_real())
+                                     : static_cast<float>(i));
   }
   if (set_.size() > kSmallSpace) return;
   all_rows_.resize(set_.size() * width());
@@ -81,8 +81,8 @@ void CostModel::fit(std::span<const Sample> samples, Random& random) {
   std::vector<float> rows;
   rows.reserve(chosen.size() * width());
   for (const Sample& sample : chosen) {
-    const std::span<const float> own = row(sample.index);
-    rows.insert(rows.end(), own.begin(), own.end());
+    const std::span<const float> row_features = row(sample.index);
+    rows.insert(rows.end(), row_features.begin(), row_features.end());
   }
   forest_.fit(rows, width(), targets_for(chosen), {}, random);
 }

@@ -40,7 +40,7 @@ void GreedyIls::jump() {
     return;
   }
   const std::uint64_t target = mutate(base_, kChanges);
-  const std::optional<double> cost = cost_of(target);
+  const std::optional<double> cost = known_cost(target);
   if (cost && std::isfinite(*cost)) return stand_on(target, *cost);
   take(target);
   // The search goes on from the first result that comes back.
@@ -61,7 +61,7 @@ void GreedyIls::propose(std::size_t wanted) {
     }
     const std::uint64_t next = neighbours_.front();
     neighbours_.pop_front();
-    const std::optional<double> known = cost_of(next);
+    const std::optional<double> known = known_cost(next);
     if (known && *known < cost_here_) {
       stand_on(next, *known);
     } else if (take(next)) {
@@ -93,7 +93,7 @@ void Annealing::propose(std::size_t wanted) {
     const std::uint64_t next = mutate(*here_, 1 + random().below(2));
     if (take(next)) {
       --wanted;
-    } else if (const std::optional<double> known = cost_of(next); known && next != *here_) {
+    } else if (const std::optional<double> known = known_cost(next); known && next != *here_) {
       learn(next, *known);
     }
   }

@@ -16,14 +16,14 @@ std::uint64_t differential_offspring(const ConfigurationSet& set,
                                      std::span<const std::uint64_t> members, std::size_t target,
                                      Random& random) {
   const auto any = [&] { return set.at(members[random.below(members.size())]); };
-  const Choices own = set.at(members[target]);
+  const Choices target_choices = set.at(members[target]);
   const Choices base = random.uniform() < 0.5 ? set.at(members.front()) : any();
   const Choices a = any();
   const Choices b = any();
   const double scale = 0.4 + 0.6 * random.uniform();
-  const std::size_t forced = random.below(own.size());
-  Choices child = own;
-  for (std::size_t i = 0; i < own.size(); ++i) {
+  const std::size_t forced = random.below(target_choices.size());
+  Choices child = target_choices;
+  for (std::size_t i = 0; i < target_choices.size(); ++i) {
     if (i != forced && random.uniform() > 0.7) continue;
     const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
     const double moved = std::round(static_cast<double>(base[i]) + scale * difference);
@@ -43,7 +43,7 @@ void DifferentialEvolution::propose(std::size_t wanted) {
   for (std::size_t tries = 0; wanted > 0 && tries < kTries * members_.size(); ++tries) {
     const std::size_t target = next_target_++ % members_.size();
     const std::uint64_t child = differential_offspring(set(), indices, target, random());
-    if (const std::optional<double> cost = cost_of(child)) {
+    if (const std::optional<double> cost = known_cost(child)) {
       if (*cost < members_[target].cost) members_[target] = {child, *cost};
       continue;
     }

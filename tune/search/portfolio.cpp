@@ -18,11 +18,11 @@ constexpr std::array kKappas = {0.0, 0.5, 1.0, 2.0};
 constexpr std::size_t kElites = 8;
 constexpr std::array kWeights = {3.0, 2.0, 2.0, 1.0};  // of the arms, in their order
 constexpr double kForgetting = 0.98;                   // of the arms' merits, with each result
-constexpr double kMeritOfElite = 0.3;                  // a new best has merit 1
-constexpr std::size_t kPatienceWithPlace = 30;         // results without a new best
-constexpr std::size_t kMostLeft = 4;       // most abandoned places; then all are open again
-constexpr std::size_t kLeftDistance = 2;   // most different parameters near an abandoned place
-constexpr std::size_t kTriesOfArms = 100;  // attempts, because arms may repeat known configurations
+constexpr double kEliteMerit = 0.3;                    // a new best has merit 1
+constexpr std::size_t kPlacePatience = 30;             // results without a new best
+constexpr std::size_t kMostLeft = 4;      // most abandoned places; then all are open again
+constexpr std::size_t kLeftDistance = 2;  // most different parameters near an abandoned place
+constexpr std::size_t kArmTries = 100;    // attempts, because arms may repeat known configurations
 
 }  // namespace
 
@@ -36,11 +36,11 @@ ModelSearch::Candidate ModelSearch::judge(std::uint64_t index) {
 
 bool ModelSearch::prepare() {
   if (told() < kFirst) return false;
-  if (told() <= fitted_with_ + fitted_with_ / 64) return true;
+  if (told() <= fitted_count_ + fitted_count_ / 64) return true;
   std::vector<CostModel::Sample> samples;
-  for (const std::uint64_t index : told_indices()) samples.push_back({index, *cost_of(index)});
+  for (const std::uint64_t index : told_indices()) samples.push_back({index, *known_cost(index)});
   model_.fit(samples, random());
-  fitted_with_ = told();
+  fitted_count_ = told();
   candidates_.clear();
   if (set().size() <= kAllCandidates) {
     for (std::uint64_t i = 0; i < set().size(); ++i)
@@ -102,10 +102,10 @@ void Portfolio::look_around() {
 
 bool Portfolio::was_left(std::uint64_t index) const {
   if (left_.empty()) return false;
-  const Choices own = set().at(index);
+  const Choices choices = set().at(index);
   return std::any_of(left_.begin(), left_.end(), [&](const Choices& place) {
     std::size_t differing = 0;
-    for (std::size_t i = 0; i < own.size(); ++i) differing += own[i] != place[i] ? 1 : 0;
+    for (std::size_t i = 0; i < choices.size(); ++i) differing += choices[i] != place[i] ? 1 : 0;
     return differing <= kLeftDistance;
   });
 }
@@ -122,7 +122,7 @@ void Portfolio::choose_elites() {
 
 void Portfolio::propose(std::size_t wanted) {
   if (!prepare()) return;
-  if (without_gain_ > kPatienceWithPlace && !elites_.empty()) {
+  if (without_gain_ > kPlacePatience && !elites_.empty()) {
     without_gain_ = 0;
     if (left_.size() == kMostLeft) {
       left_.clear();
@@ -132,7 +132,7 @@ void Portfolio::propose(std::size_t wanted) {
   }
   choose_elites();
   if (elites_.empty()) return;
-  for (std::size_t tries = 0; wanted > 0 && tries < kTriesOfArms; ++tries) {
+  for (std::size_t tries = 0; wanted > 0 && tries < kArmTries; ++tries) {
     const Arm arm = choose_arm();
     const std::optional<std::uint64_t> found = pick(arm);
     if (!found || !take(*found)) continue;
@@ -159,8 +159,8 @@ void Portfolio::learn(std::uint64_t index, double cost) {
   pulls_[by->second] += 1;
   if (gain) {
     merits_[by->second] += 1;
-  } else if (!elites_.empty() && cost <= cost_of(elites_.back()).value_or(0)) {
-    merits_[by->second] += kMeritOfElite;
+  } else if (!elites_.empty() && cost <= known_cost(elites_.back()).value_or(0)) {
+    merits_[by->second] += kEliteMerit;
   }
   proposed_by_.erase(by);
 }

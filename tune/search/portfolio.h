@@ -45,7 +45,7 @@ class ModelSearch : public Strategy {
  private:
   CostModel model_;
   std::vector<Candidate> candidates_;
-  std::size_t fitted_with_ = 0;
+  std::size_t fitted_count_ = 0;
 };
 
 /// A random forest's lower confidence bound alone.

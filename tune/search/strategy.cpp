@@ -73,7 +73,7 @@ bool Strategy::take(std::uint64_t index) {
   return true;
 }
 
-std::optional<double> Strategy::cost_of(std::uint64_t index) const {
+std::optional<double> Strategy::known_cost(std::uint64_t index) const {
   const auto found = seen_.find(index);
   if (found == seen_.end() || !found->second.is_told) return std::nullopt;
   return found->second.cost;

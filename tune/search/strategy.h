@@ -47,7 +47,7 @@ class Strategy {
   std::size_t pending() const { return seen_.size() - told_.size(); }
   /// The cheapest so far; nothing before the first success.
   std::optional<std::uint64_t> best() const { return best_; }
-  std::optional<double> best_cost() const { return best_ ? cost_of(*best_) : std::nullopt; }
+  std::optional<double> best_cost() const { return best_ ? known_cost(*best_) : std::nullopt; }
 
  protected:
   /// Calls take() for the next configurations, at most `wanted` times with success. The rest is
@@ -61,7 +61,7 @@ class Strategy {
   bool take(std::uint64_t index);
   bool is_new(std::uint64_t index) const { return !seen_.contains(index); }
   /// The told cost, infinite for a failure; nothing before.
-  std::optional<double> cost_of(std::uint64_t index) const;
+  std::optional<double> known_cost(std::uint64_t index) const;
   /// Indices in the order of tell().
   std::span<const std::uint64_t> told_indices() const { return told_; }
   /// Up to `count` told ones without failures, the cheapest first.

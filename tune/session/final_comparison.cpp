@@ -45,7 +45,7 @@ void FinalComparison::keep(const Trial& trial, TrialWorkRef work) {
 }
 
 /// The work kept by the trial, or new work for a trial of an earlier session.
-TrialWorkRef FinalComparison::work_of(std::uint64_t index, const WaitLimits& limits) {
+TrialWorkRef FinalComparison::find_work(std::uint64_t index, const WaitLimits& limits) {
   TrialWorkRef& work = works_[index];
   if (work == nullptr) {
     TrialWorkRef made = backend_.plan(index);
@@ -63,7 +63,7 @@ std::optional<double> FinalComparison::sample(std::uint64_t index) {
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options_.run_timeout_s)));
   try {
     check_wait(limits, "the tuning session");
-    const TrialWorkRef work = work_of(index, limits);
+    const TrialWorkRef work = find_work(index, limits);
     backend_.load(0, *work, limits);
     const TrialSamples samples = backend_.sample(0, *work, 1, 0, limits);
     if (samples.times_ms.empty()) return std::nullopt;

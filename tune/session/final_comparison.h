@@ -45,7 +45,7 @@ class FinalComparison {
   Finalists ranked(const std::vector<std::unique_ptr<Trial>>& trials) const;
   void look_again(Finalists& found, double seconds);
   void choose(Finalists& found, double seconds);
-  TrialWorkRef work_of(std::uint64_t index, const WaitLimits& limits);
+  TrialWorkRef find_work(std::uint64_t index, const WaitLimits& limits);
   std::optional<double> sample(std::uint64_t index);
 
   TrialBackend& backend_;

@@ -61,8 +61,8 @@ std::map<std::uint64_t, Trial> SessionJournal::earlier() {
   std::set<std::string> alike;
   std::set<std::string> same_limits;
   const StoreContents contents = file_.read();
-  warn_of_lines(file_.path(), trial_problems(contents));
-  const auto go_on_with = [&](const std::string& session) {
+  warn_lines(file_.path(), trial_problems(contents));
+  const auto resume = [&](const std::string& session) {
     if (alike.insert(session).second) resumed_.push_back(session);
   };
   for (const Row& row : contents.rows) {
@@ -76,16 +76,16 @@ std::map<std::uint64_t, Trial> SessionJournal::earlier() {
     for (const char* name : kAlike) agrees &= row.value(name, Row()) == about_.value(name, Row());
     if (!agrees) continue;
     const std::string session = row.at("session");
-    go_on_with(session);
+    resume(session);
     if (row.value("limits", Row()) == about_.value("limits", Row())) same_limits.insert(session);
   }
   for (const Row& row : contents.rows) {
     if (row.at("kind") != "trial") continue;
     const std::string session = row.at("session");
     // Whatever became of its session's row.
-    if (row.value("about", Row()) == about) go_on_with(session);
+    if (row.value("about", Row()) == about) resume(session);
     if (!alike.contains(session)) continue;
-    auto trial = trial_of_row(space_, row);
+    auto trial = parse_trial(space_, row);
     if (!trial) continue;
     // Another limit may not end it.
     const bool may_end = trial->status == TrialStatus::timeout && !same_limits.contains(session);
@@ -116,7 +116,7 @@ void SessionJournal::begin() {
   Row parameters = Row::object();
   for (const TuningParameter& parameter : space_.parameters()) {
     Row values = Row::array();
-    for (const Value& value : parameter.values) values.push_back(json_of_value(value));
+    for (const Value& value : parameter.values) values.push_back(value_json(value));
     parameters[parameter.name] = std::move(values);
   }
   Row restrictions = Row::array();

@@ -21,7 +21,9 @@ std::uint64_t next_id() {
   return ++last;
 }
 
-std::string hash_of(const ObjectCode& code) { return Hasher().field(code.code).digest().to_hex(); }
+std::string code_hash(const ObjectCode& code) {
+  return Hasher().field(code.code).digest().to_hex();
+}
 
 std::string launch_text(const KernelPlan& plan) {
   const auto text = [](const Dim3& d) { return format("{},{},{}", d.x, d.y, d.z); };
@@ -68,7 +70,7 @@ CompiledTrial KernelBackend::compile(TrialWork& trial, const WaitLimits& limits)
   work.code = found.code;
   work.name = kernel.name();
   CompiledTrial compiled;
-  compiled.code = hash_of(*work.code);
+  compiled.code = code_hash(*work.code);
   compiled.same_key = format("{} {} {}", compiled.code, work.code->kernel(work.name).lowered,
                              launch_text(work.plan));
   compiled.compile_s = found.layer == CodeLayer::compiler ? work.code->compile_ms / 1000 : 0;
@@ -190,7 +192,7 @@ void KernelBackend::fill_symbols(Lane& lane, const Work& work, const WaitLimits&
   }
 }
 
-RemoteLaunch KernelBackend::launch_of(Lane& lane, const Work& work) const {
+RemoteLaunch KernelBackend::make_launch(Lane& lane, const Work& work) const {
   RemoteLaunch launch;
   launch.kernel = lane.loaded.back().second;
   launch.grid = work.plan.grid;
@@ -221,7 +223,8 @@ TrialSamples KernelBackend::sample(unsigned number, TrialWork& trial, unsigned c
     if (const RemoteBuffer* const from = original(lane, buffer, limits))
       restores.push_back({lane.buffers[buffer], *from});
   }
-  const Measurement measured = measure(lane.device, launch_of(lane, work), plan, limits, restores);
+  const Measurement measured =
+      measure(lane.device, make_launch(lane, work), plan, limits, restores);
   TrialSamples samples{.times_ms = measured.times_ms};
   if (measured.counts) {
     samples.times_ms.clear();

@@ -33,9 +33,9 @@ std::vector<bool> KernelBackend::free_outputs(const WaitLimits& limits) {
 void KernelBackend::find_free_outputs(unsigned lane, const WaitLimits& limits) {
   const std::lock_guard held(free_mutex_);
   if (free_) return;
-  WaitLimits own;  // compiles and launches of references have limits of their own
-  own.stop = limits.stop;
-  free_ = searched_free_outputs(lane, own);
+  WaitLimits reference_limits;  // compiles and launches of references have limits of their own
+  reference_limits.stop = limits.stop;
+  free_ = searched_free_outputs(lane, reference_limits);
 }
 
 std::vector<bool> KernelBackend::searched_free_outputs(unsigned lane, const WaitLimits& limits) {
@@ -46,15 +46,15 @@ std::vector<bool> KernelBackend::searched_free_outputs(unsigned lane, const Wait
   std::vector<std::uint64_t> references = options_.references;
   if (references.empty()) references.push_back(0);
   for (const std::uint64_t index : references) {
-    if (auto found = free_outputs_of(lane, index, limits)) return std::move(*found);
+    if (auto found = find_free_outputs(lane, index, limits)) return std::move(*found);
   }
   return declared;
 }
 
 /// What this configuration tells; nothing where it fails, or would be right without a launch.
-std::optional<std::vector<bool>> KernelBackend::free_outputs_of(unsigned number,
-                                                                std::uint64_t index,
-                                                                const WaitLimits& limits) {
+std::optional<std::vector<bool>> KernelBackend::find_free_outputs(unsigned number,
+                                                                  std::uint64_t index,
+                                                                  const WaitLimits& limits) {
   TrialWorkRef made;
   try {
     made = plan(index);
@@ -206,7 +206,7 @@ std::optional<std::string> KernelBackend::changed_constant(Lane& lane, const Wor
 /// Launches it; returns the error in its outputs, if any.
 std::optional<std::string> KernelBackend::outcome(Lane& lane, const Work& work,
                                                   const WaitLimits& limits) {
-  lane.device.launch(launch_of(lane, work), limits);
+  lane.device.launch(make_launch(lane, work), limits);
   if (!options_.check) return std::nullopt;
   std::size_t bytes = 0;
   for (const std::size_t buffer : work.written) bytes += lane.buffers[buffer].bytes;

@@ -68,7 +68,7 @@ KernelPlan LaunchRule::operator()(std::uint64_t index) const {
   for (std::size_t p = 0; p < choices.size(); ++p) {
     const Value& value = space_->value(p, choices[p]);
     options.defines[space_->parameters()[p].name] = define_text(value);
-    slots.push_back(Scalar::of(value));
+    slots.push_back(Scalar::from(value));
   }
   KernelPlan plan{.program = Program(program_.source(), std::move(options))};
   plan.name = name_;

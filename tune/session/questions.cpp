@@ -20,7 +20,7 @@ std::string strategy_name(const Space& space, const SessionOptions& options) {
   return std::string(fits ? "brute_force" : strategy_names().front());
 }
 
-std::unique_ptr<Strategy> strategy_of(const Space& space, const SessionOptions& options) {
+std::unique_ptr<Strategy> session_strategy(const Space& space, const SessionOptions& options) {
   options.budget.validate();
   StrategyOptions wanted{.seed = options.seed};
   if (options.default_index) wanted.initial.push_back(*options.default_index);
@@ -40,7 +40,7 @@ std::unique_ptr<Strategy> strategy_of(const Space& space, const SessionOptions& 
 Questions::Questions(const Space& space, const SessionOptions& options)
     : space_(space),
       options_(options),
-      strategy_(strategy_of(space, options)),
+      strategy_(session_strategy(space, options)),
       proposed_(options.initial.begin(), options.initial.end()) {}
 
 bool Questions::has_fixed_order() const {

@@ -24,14 +24,14 @@ Row interval(const std::optional<std::pair<double, double>>& ends) {
 }
 
 template <typename T>
-void read(const Row& row, const char* name, T& into) {
+void read(const Row& row, const char* name, T& target) {
   if (const auto found = row.find(name); found != row.end() && !found->is_null())
-    found->get_to(into);
+    found->get_to(target);
 }
 
-void read(const Row& row, const char* name, std::optional<double>& into) {
+void read(const Row& row, const char* name, std::optional<double>& target) {
   if (const auto found = row.find(name); found != row.end() && !found->is_null())
-    into = found->get<double>();
+    target = found->get<double>();
 }
 
 std::optional<std::uint64_t> index_of(const Space& space, const Row& config) {
@@ -40,7 +40,7 @@ std::optional<std::uint64_t> index_of(const Space& space, const Row& config) {
   for (std::size_t p = 0; p < space.parameters().size(); ++p) {
     const auto value = config.find(space.parameters()[p].name);
     if (value == config.end()) return std::nullopt;
-    const auto choice = space.choice_of(p, value_of_json(*value));
+    const auto choice = space.find_choice(p, parse_value(*value));
     if (!choice) return std::nullopt;
     choices.push_back(*choice);
   }
@@ -80,7 +80,7 @@ Row config_row(const Space& space, std::uint64_t index) {
   const Choices choices = space.configurations().at(index);
   Row config = Row::object();
   for (std::size_t p = 0; p < choices.size(); ++p)
-    config[space.parameters()[p].name] = json_of_value(space.value(p, choices[p]));
+    config[space.parameters()[p].name] = value_json(space.value(p, choices[p]));
   return config;
 }
 
@@ -114,7 +114,7 @@ Row trial_row(const Space& space, const Trial& trial) {
   return row;
 }
 
-std::optional<Trial> trial_of_row(const Space& space, const Row& row) try {
+std::optional<Trial> parse_trial(const Space& space, const Row& row) try {
   if (!trial_misfit(row).empty()) return std::nullopt;
   const auto index = index_of(space, row.at("config"));
   if (!index) return std::nullopt;
@@ -128,7 +128,7 @@ std::optional<Trial> trial_of_row(const Space& space, const Row& row) try {
 std::string trial_misfit(const Row& row) try {
   const auto config = row.find("config");
   if (config == row.end() || !config->is_object()) return "is a trial without a configuration";
-  for (const auto& [name, value] : config->items()) value_of_json(value);
+  for (const auto& [name, value] : config->items()) parse_value(value);
   const auto status = row.find("status");
   if (status == row.end() || !status->is_string()) return "is a trial without a status";
   const auto& word = status->get_ref<const std::string&>();

@@ -17,7 +17,7 @@ Row config_row(const Space& space, std::uint64_t index);
 /// The trial as a row of kind "trial", without a session.
 Row trial_row(const Space& space, const Trial& trial);
 /// Nothing for a damaged row, or one with a configuration outside the space.
-std::optional<Trial> trial_of_row(const Space& space, const Row& row);
+std::optional<Trial> parse_trial(const Space& space, const Row& row);
 
 /// The result as members of a row of kind "result".
 Row result_row(const Space& space, const SessionResult& result);

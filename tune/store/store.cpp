@@ -42,11 +42,11 @@ struct Result {
   StoreKey key;
 };
 
-std::optional<Result> result_of(Row row, std::vector<std::string>& problems) {
+std::optional<Result> parse_result(Row row, std::vector<std::string>& problems) {
   try {
     if (!row.contains("config") || !row["config"].is_object())
       throw InvalidArgument("it has no \"config\"");
-    for (const auto& [name, value] : row["config"].items()) value_of_json(value);
+    for (const auto& [name, value] : row["config"].items()) parse_value(value);
     if (const auto time = row.find("median_ms");
         time != row.end() && time->is_number() && !(time->get<double>() > 0)) {
       throw InvalidArgument(
@@ -67,7 +67,7 @@ struct Stamp {
   std::int64_t seconds = 0, nanoseconds = 0;
   bool operator==(const Stamp&) const = default;
 
-  static Stamp of(FileSystem& system, const std::string& path) {
+  static Stamp from(FileSystem& system, const std::string& path) {
     struct stat status {};
     // A link is followed: its target is the file that changes.
     const FileHandle file(system, system.open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0));
@@ -78,7 +78,7 @@ struct Stamp {
   }
 };
 
-double distance_of(const Value& a, const Value& b) {
+double value_distance(const Value& a, const Value& b) {
   const auto* x = std::get_if<std::int64_t>(&a);
   const auto* y = std::get_if<std::int64_t>(&b);
   if (x == nullptr || y == nullptr) return values_equal(a, b) ? 0 : kOtherValue;
@@ -87,7 +87,7 @@ double distance_of(const Value& a, const Value& b) {
   return std::fabs(std::log2(static_cast<double>(*x) / static_cast<double>(*y)));
 }
 
-std::string text_of(const DeviceClass& device) {
+std::string device_text(const DeviceClass& device) {
   return format("{} (sm_{}{}, {} SMs)", device.name, device.major, device.minor, device.sm_count);
 }
 
@@ -123,7 +123,7 @@ class KeyComparison {
   }
   void device(const DeviceClass& wanted, const DeviceClass& found) {
     if (wanted == DeviceClass{} || wanted == found) return;
-    differ(KeyPart::device, text_of(found), text_of(wanted));
+    differ(KeyPart::device, device_text(found), device_text(wanted));
     if (wanted.major != found.major || wanted.minor != found.minor) distance *= 2;
   }
   void problem(const ProblemValues& wanted, const ProblemValues& found) {
@@ -133,7 +133,7 @@ class KeyComparison {
     };
     for (const auto& [name, value] : wanted) {
       const auto same = found.find(name);
-      const double apart = same == found.end() ? kOtherValue : distance_of(value, same->second);
+      const double apart = same == found.end() ? kOtherValue : value_distance(value, same->second);
       problem_distance += apart;
       if (same == found.end()) {
         note(name, format("unknown, not {}", value_text(value)));
@@ -153,7 +153,7 @@ class KeyComparison {
 };
 
 /// The smaller of two results for one key is better; a device without a clock has only a score.
-double cost_of(const Row& row) {
+double stored_cost(const Row& row) {
   for (const char* name : {"median_ms", "score"}) {
     const auto cost = row.find(name);
     if (cost != row.end() && cost->is_number()) return cost->get<double>();
@@ -180,7 +180,8 @@ struct Store::Source {
     unusable.clear();
     results.clear();
     for (Row& row : contents.rows) {
-      if (auto result = result_of(std::move(row), unusable)) results.push_back(*std::move(result));
+      if (auto result = parse_result(std::move(row), unusable))
+        results.push_back(*std::move(result));
     }
   }
 };
@@ -211,7 +212,7 @@ void Store::refresh() {
   for (const auto& source : sources_) {
     if (!source->file) continue;
     // Taken first: rows appended during the read then count as a change.
-    const Stamp now = Stamp::of(*system_, source->path);
+    const Stamp now = Stamp::from(*system_, source->path);
     if (source->stamp == now) continue;
     source->take(source->file->read("result"));
     source->stamp = now;
@@ -240,7 +241,7 @@ std::vector<StoreMatch> Store::find(const StoreKey& query) {
     if (x.problem_distance != y.problem_distance) return x.problem_distance < y.problem_distance;
     if (a.result->key.problem != b.result->key.problem)
       return a.result->key.problem < b.result->key.problem;
-    const double p = cost_of(a.result->row), q = cost_of(b.result->row);
+    const double p = stored_cost(a.result->row), q = stored_cost(b.result->row);
     if (p != q) return p < q;
     return a.place > b.place;
   });

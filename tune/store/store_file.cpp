@@ -127,7 +127,7 @@ void refuse_foreign(FileSystem& system, const std::string& path, const FileHandl
              path));
 }
 
-std::string line_of(const Row& row) {
+std::string find_line(const Row& row) {
   const auto is_text = [&](const char* name) {
     return row.contains(name) && row[name].is_string() &&
            !row[name].get_ref<const std::string&>().empty();
@@ -173,7 +173,7 @@ bool is_other_kind(std::string_view line, std::string_view wanted) {
   });
 }
 
-/// The lines already reported by warn_of_lines() in this process. Thread-safe.
+/// The lines already reported by warn_lines() in this process. Thread-safe.
 class WarnedLines {
  public:
   static WarnedLines& process() {
@@ -219,7 +219,7 @@ std::vector<std::string> problem_texts(const std::vector<LineProblem>& problems)
   return texts;
 }
 
-void warn_of_lines(const std::string& path, const std::vector<LineProblem>& problems) {
+void warn_lines(const std::string& path, const std::vector<LineProblem>& problems) {
   std::vector<LineProblem> fresh;
   for (const LineProblem& problem : problems) {
     if (WarnedLines::process().add(path, problem.line, problem.what)) fresh.push_back(problem);
@@ -236,11 +236,11 @@ StoreFile::StoreFile(std::string path, FileSystem& system)
     throw InvalidArgument("the path of a store is empty or has a NUL in it");
 }
 
-void StoreFile::append(const Row& row) { append_text(line_of(row)); }
+void StoreFile::append(const Row& row) { append_text(find_line(row)); }
 
 void StoreFile::append_all(const std::vector<Row>& rows) {
   std::string text;
-  for (const Row& row : rows) text += line_of(row);
+  for (const Row& row : rows) text += find_line(row);
   if (!text.empty()) append_text(std::move(text));
 }
 
@@ -285,7 +285,7 @@ StoreContents StoreFile::read(std::string_view kind, std::string_view session) c
   text.resize(static_cast<std::size_t>(count));
   StoreContents contents = read_rows(text, kind, session);
   contents.exists = true;
-  warn_of_lines(path_, contents.skipped);
+  warn_lines(path_, contents.skipped);
   return contents;
 }
 

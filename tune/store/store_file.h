@@ -21,7 +21,7 @@ struct LineProblem {
 /// One text for each kind: "line 7 (and 2 more) is no JSON object".
 std::vector<std::string> problem_texts(const std::vector<LineProblem>& problems);
 /// Logs a warning for lines of the file not yet reported by this process.
-void warn_of_lines(const std::string& path, const std::vector<LineProblem>& problems);
+void warn_lines(const std::string& path, const std::vector<LineProblem>& problems);
 
 /// The contents of a StoreFile, in the order of its lines.
 struct StoreContents {

@@ -61,13 +61,13 @@ const Row* object_member(const Row& row, const char* name) {
 
 }  // namespace
 
-DeviceClass DeviceClass::of(const Device& device) {
+DeviceClass DeviceClass::from(const Device& device) {
   const ComputeCapability capability = device.compute_capability();
   return {device.name(), capability.major, capability.minor,
           device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)};
 }
 
-Value value_of_json(const Row& json) {
+Value parse_value(const Row& json) {
   if (json.is_boolean()) return json.get<bool>();
   if (json.is_number_float()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
@@ -80,7 +80,7 @@ Value value_of_json(const Row& json) {
              json.dump(-1, ' ', true, Row::error_handler_t::replace).substr(0, 60)));
 }
 
-Row json_of_value(const Value& value) {
+Row value_json(const Value& value) {
   return std::visit([](const auto& held) { return Row(held); }, value);
 }
 
@@ -98,7 +98,7 @@ Row StoreKey::to_row() const {
   Row values = Row::object();
   Row buckets = Row::object();
   for (const auto& [name, value] : problem) {
-    values[name] = json_of_value(value);
+    values[name] = value_json(value);
     buckets[name] = problem_bucket(value);
   }
   return {{"kernel", kernel},
@@ -138,15 +138,15 @@ StoreKey StoreKey::from_row(const Row& row) {
   }
   if (const Row* problem = object_member(row, "problem")) {
     for (const auto& [name, value] : problem->items())
-      key.problem.emplace(name, value_of_json(value));
+      key.problem.emplace(name, parse_value(value));
   }
   return key;
 }
 
 namespace {
 
-std::string hash_of(const Program& program, ProgramOptions options,
-                    std::span<const std::string> parameters, std::vector<std::string> headers) {
+std::string code_hash(const Program& program, ProgramOptions options,
+                      std::span<const std::string> parameters, std::vector<std::string> headers) {
   for (const std::string& name : parameters) options.defines.erase(name);
   std::string text;
   add_field(text, request_fields(program.source(), options));
@@ -164,12 +164,12 @@ std::string source_hash(const Program& program, std::span<const std::string> par
   if (!included.is_complete) return {};
   std::vector<std::string> headers;
   for (const IncludedFile& file : included.files) headers.push_back(file.hash.to_hex());
-  return hash_of(program, program.options(), parameters, std::move(headers));
+  return code_hash(program, program.options(), parameters, std::move(headers));
 }
 
 std::string text_hash(const Program& program, std::span<const std::string> parameters) {
   if (const auto& code = program.loaded_code()) return short_hash(code->code);
-  return hash_of(program, program.options(), parameters, {});
+  return code_hash(program, program.options(), parameters, {});
 }
 
 std::string space_hash(const Space& space) {

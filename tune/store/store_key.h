@@ -22,7 +22,7 @@ struct DeviceClass {
   int major = 0, minor = 0;
   int sm_count = 0;
 
-  static DeviceClass of(const Device& device);
+  static DeviceClass from(const Device& device);
   bool operator==(const DeviceClass&) const = default;
 };
 
@@ -65,7 +65,7 @@ std::string text_hash(const Program& program, std::span<const std::string> param
 std::string space_hash(const Space& space);
 
 /// A value of a row: bool, integer, number or text. Throws InvalidArgument for another.
-Value value_of_json(const Row& json);
-Row json_of_value(const Value& value);
+Value parse_value(const Row& json);
+Row value_json(const Value& value);
 
 }  // namespace kernwright

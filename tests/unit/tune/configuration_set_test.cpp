@@ -40,7 +40,7 @@ TEST_CASE("configuration set: index, membership and order of random lists") {
     std::vector<Choices> shuffled(rows.begin(), rows.end());
     shuffled.push_back(shuffled.front());
     random.shuffle(std::span(shuffled));
-    const ConfigurationSet set = ConfigurationSet::of(shuffled);
+    const ConfigurationSet set = ConfigurationSet::from(shuffled);
     REQUIRE(set.size() == rows.size());
     std::uint64_t index = 0;
     for (const Choices& row : rows) {
@@ -61,7 +61,7 @@ TEST_CASE("configuration set: index, membership and order of random lists") {
 
 TEST_CASE("configuration set: boxes, limits, choices that occur") {
   const std::vector<Choices> rows = {{0, 0}, {0, 3}, {2, 1}, {2, 3}, {5, 0}};
-  const ConfigurationSet set = ConfigurationSet::of(rows);
+  const ConfigurationSet set = ConfigurationSet::from(rows);
   CHECK(set.used_choices() == std::vector<Choices>{{0, 2, 5}, {0, 1, 3}});
   const std::vector<Choices> box = {{0, 1, 2}, {0, 3, 9}};
   CHECK(set.within(box, 10) == std::vector<std::uint64_t>{0, 1, 3});
@@ -75,9 +75,9 @@ TEST_CASE("configuration set: equal rests share their nodes") {
   for (std::uint32_t a = 0; a < 20; ++a)
     for (std::uint32_t b = 0; b < 20; ++b)
       for (std::uint32_t c = 0; c < 20; ++c) rows.push_back({a, b, c});
-  const ConfigurationSet set = ConfigurationSet::of(rows);
+  const ConfigurationSet set = ConfigurationSet::from(rows);
   CHECK(set.size() == 8000);
   CHECK(set.node_count() == 4);
-  CHECK_THROWS_AS(ConfigurationSet::of({}), InvalidArgument);
-  CHECK_THROWS_AS(ConfigurationSet::of(std::vector<Choices>{{1}, {1, 2}}), InvalidArgument);
+  CHECK_THROWS_AS(ConfigurationSet::from({}), InvalidArgument);
+  CHECK_THROWS_AS(ConfigurationSet::from(std::vector<Choices>{{1}, {1, 2}}), InvalidArgument);
 }

@@ -73,7 +73,7 @@ void for_all(const std::vector<Range>& ranges, Visit&& visit) {
   for (std::int64_t a = ranges[0].low; a <= ranges[0].high; ++a)
     for (std::int64_t b = ranges[1].low; b <= ranges[1].high; ++b)
       for (std::int64_t c = ranges[2].low; c <= ranges[2].high; ++c)
-        visit(std::vector<Scalar>{Scalar::of(a), Scalar::of(b), Scalar::of(c)});
+        visit(std::vector<Scalar>{Scalar::from(a), Scalar::from(b), Scalar::from(c)});
 }
 
 }  // namespace
@@ -90,7 +90,8 @@ TEST_CASE("expression bounds: no value lies outside, and what is certain never f
                                        random_range(random)};
     std::vector<Bounds> slots;
     for (const Range& range : ranges)
-      slots.push_back(Bounds::of(static_cast<double>(range.low), static_cast<double>(range.high)));
+      slots.push_back(
+          Bounds::from(static_cast<double>(range.low), static_cast<double>(range.high)));
     const Bounds bounds = expression_bounds(expression.tree(), expression.tree().root, slots);
     if (!bounds.known) continue;
     decided += bounds.always_true() || bounds.always_false() ? 1 : 0;
@@ -114,11 +115,12 @@ TEST_CASE("expression bounds: no value lies outside, and what is certain never f
 TEST_CASE("expression bounds: a product of lower ends decides early, however large it grows") {
   const std::vector<std::string> names = {"a", "b", "c"};
   const Expression expression = Expression("a * a * a * b * c <= 1024").bind(names);
-  const std::vector<Bounds> slots = {Bounds::of(1e12, 1e18), Bounds::of(1, 5), Bounds::of(1, 5)};
+  const std::vector<Bounds> slots = {Bounds::from(1e12, 1e18), Bounds::from(1, 5),
+                                     Bounds::from(1, 5)};
   CHECK(expression_bounds(expression.tree(), expression.tree().root, slots).always_false());
-  const std::vector<Bounds> small = {Bounds::of(1, 2), Bounds::of(1, 5), Bounds::of(1, 5)};
+  const std::vector<Bounds> small = {Bounds::from(1, 2), Bounds::from(1, 5), Bounds::from(1, 5)};
   CHECK(expression_bounds(expression.tree(), expression.tree().root, small).always_true());
-  const std::vector<Bounds> text = {Bounds::of(Scalar::of(std::string("x"))), Bounds::of(1, 5),
-                                    Bounds::of(1, 5)};
+  const std::vector<Bounds> text = {Bounds::from(Scalar::from(std::string("x"))),
+                                    Bounds::from(1, 5), Bounds::from(1, 5)};
   CHECK_FALSE(expression_bounds(expression.tree(), expression.tree().root, text).known);
 }

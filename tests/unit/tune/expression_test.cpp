@@ -18,7 +18,7 @@ const std::vector<std::string> kSlotNames = {"a", "b"};
 
 std::string result_of(const std::string& text, const std::vector<Value>& values) {
   std::vector<Scalar> slots;
-  for (const Value& value : values) slots.push_back(Scalar::of(value));
+  for (const Value& value : values) slots.push_back(Scalar::from(value));
   return value_text(Expression(text).bind(kSlotNames).evaluate(slots).to_value());
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("expression: a failure names the text and the column") {
   CHECK(message_of("a + 1", {std::string("x"), kOne}).find("strings") != std::string::npos);
   CHECK(message_of("a * 4", {std::int64_t{1} << 62, kOne}).find("64 bits") != std::string::npos);
   const Expression expression = Expression("a % b").bind(kSlotNames);
-  const std::vector<Scalar> slots = {Scalar::of(kOne), Scalar::of(std::int64_t{0})};
+  const std::vector<Scalar> slots = {Scalar::from(kOne), Scalar::from(std::int64_t{0})};
   const Evaluation evaluation = expression.try_evaluate(slots);
   CHECK(std::string(evaluation.failure) == "division by zero");
   CHECK(evaluation.position == 2);
@@ -66,7 +66,7 @@ TEST_CASE("expression: names are slots, then values of the problem") {
   const Expression expression("a * n + m");
   CHECK(expression.names() == std::vector<std::string>{"a", "n", "m"});
   const ProblemValues problem = {{"n", std::int64_t{10}}, {"m", 0.5}, {"a", std::int64_t{99}}};
-  const std::vector<Scalar> slots = {Scalar::of(std::int64_t{3}), Scalar::of(kOne)};
+  const std::vector<Scalar> slots = {Scalar::from(std::int64_t{3}), Scalar::from(kOne)};
   CHECK(value_text(expression.bind(kSlotNames, problem).evaluate(slots).to_value()) == "30.5");
   CHECK_THROWS_AS(expression.bind(kSlotNames), NameNotFound);
 }
@@ -77,7 +77,7 @@ TEST_CASE("expression: a copy outlives the original, with its strings") {
   const Expression copy = bound;
   original.reset();
   const std::string text = "a text of more than a few letters";
-  const std::vector<Scalar> slots = {Scalar::of(text), Scalar::of(kOne)};
+  const std::vector<Scalar> slots = {Scalar::from(text), Scalar::from(kOne)};
   CHECK(is_true(copy.evaluate(slots)));
 }
 

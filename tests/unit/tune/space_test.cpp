@@ -138,6 +138,6 @@ TEST_CASE("space: without parameters there is nothing") {
   CHECK_THROWS_AS(space.add("block", numbers_up_to(2)), InvalidArgument);
   CHECK_THROWS_AS(space.set_configurations(std::vector<Choices>{{32, 0}}), InvalidArgument);
   CHECK_THROWS_AS(space.parameter_index("blok"), NameNotFound);
-  CHECK(space.choice_of(0, 32.0) == 31U);
-  CHECK(space.choice_of(0, std::string("32")) == std::nullopt);
+  CHECK(space.find_choice(0, 32.0) == 31U);
+  CHECK(space.find_choice(0, std::string("32")) == std::nullopt);
 }

@@ -55,7 +55,7 @@ TEST_CASE("comparison: the tolerances of a task without any") {
 
 TEST_CASE("comparison: a bool is the byte 0 or 1") {
   const auto bools = [](std::vector<std::uint8_t> bytes) {
-    return HostValue::of(ScalarType::boolean, bytes);
+    return HostValue::from(ScalarType::boolean, bytes);
   };
   CHECK_FALSE(compare(bools({0, 1, 1}), bools({0, 1, 1}), {}));
   for (const std::uint8_t byte : {2, 128, 255}) {
@@ -94,18 +94,18 @@ TEST_CASE("comparison: denormal numbers may be flushed where a relative error is
 TEST_CASE("comparison: integers of 64 bits are compared exactly") {
   const std::int64_t big = (std::int64_t{1} << 60) + 1;
   const auto signed_of = [](std::int64_t v) {
-    return HostValue::of(ScalarType::int64, std::vector<std::int64_t>{v});
+    return HostValue::from(ScalarType::int64, std::vector<std::int64_t>{v});
   };
   CHECK(!compare(signed_of(big), signed_of(big), {}));
   CHECK(compare(signed_of(big), signed_of(big - 1), {}).has_value());
   CHECK_FALSE_MESSAGE(compare(signed_of(big), signed_of(big - 1), {0, 2}).has_value(),
                       "with a tolerance");
   const auto unsigned_of = [](std::uint64_t v) {
-    return HostValue::of(ScalarType::uint64, std::vector<std::uint64_t>{v});
+    return HostValue::from(ScalarType::uint64, std::vector<std::uint64_t>{v});
   };
   CHECK(compare(signed_of(-1), unsigned_of(~std::uint64_t{0}), {}).has_value());
   CHECK(!compare(signed_of(7), unsigned_of(7), {}));
-  const auto narrow = HostValue::of(ScalarType::int8, std::vector<std::int8_t>{-3});
+  const auto narrow = HostValue::from(ScalarType::int8, std::vector<std::int8_t>{-3});
   CHECK(!compare(narrow, signed_of(-3), {}));
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("comparison: what has no size is counted apart from the largest error"
 TEST_CASE("comparison: integers that are alike as doubles have their error") {
   constexpr std::int64_t kBig = std::int64_t{1} << 53;
   const auto of = [](std::vector<std::int64_t> values) {
-    return HostValue::of(ScalarType::int64, values);
+    return HostValue::from(ScalarType::int64, values);
   };
   const auto found = compare(of({kBig + 1, 7}), of({kBig, 7}), {});
   REQUIRE(found);
@@ -155,7 +155,7 @@ TEST_CASE("comparison: integers that are alike as doubles have their error") {
 
 TEST_CASE("comparison: complex numbers by their parts") {
   const auto complex_of = [](std::vector<float> parts) {
-    return HostValue::of_array(ScalarType::complex64, {1}, std::as_bytes(std::span(parts)));
+    return HostValue::make_array(ScalarType::complex64, {1}, std::as_bytes(std::span(parts)));
   };
   CHECK(!compare(complex_of({1, 2}), complex_of({1, 2}), {}));
   const auto found = compare(complex_of({1, 2}), complex_of({1, 3}), {});
@@ -183,13 +183,13 @@ TEST_CASE("host value: the elements of small floats") {
 
 TEST_CASE("host value: sizes must fit, and NaN is found") {
   const std::vector<float> two{1, static_cast<float>(kNan)};
-  CHECK_THROWS_AS(HostValue::of_array(ScalarType::float32, {3}, std::as_bytes(std::span(two))),
+  CHECK_THROWS_AS(HostValue::make_array(ScalarType::float32, {3}, std::as_bytes(std::span(two))),
                   InvalidArgument);
   CHECK(first_nan(floats(two)) == 1);
   CHECK(!first_nan(floats({1, static_cast<float>(kInf)})));
   CHECK(first_not_finite(floats({1, static_cast<float>(kInf)})) == 1);
-  CHECK(!first_nan(HostValue::of_integer(3)));
-  CHECK(HostValue::of_array(ScalarType::float32, {}, std::as_bytes(std::span(two).first(1)))
+  CHECK(!first_nan(HostValue::make_integer(3)));
+  CHECK(HostValue::make_array(ScalarType::float32, {}, std::as_bytes(std::span(two).first(1)))
             .elements() == 1);
   CHECK(floats(two).to_string() == "float32[2]");
   CHECK(index_text(std::vector<std::int64_t>{2, 3, 4}, 17) == "[1, 1, 1]");

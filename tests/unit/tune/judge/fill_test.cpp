@@ -36,7 +36,7 @@ bool adds(const Make& make, const std::vector<float>& given = {0, 0, 0, 0}) {
     for (std::size_t i = 0; i < kExpected.size(); ++i) {
       after.push_back(static_cast<float>(make(kExpected[i], before[i])));
     }
-    ways &= ways_of_adding(floats(after), doubles(kExpected), floats(given), size, 1e-6, 1e-6);
+    ways &= addition_ways(floats(after), doubles(kExpected), floats(given), size, 1e-6, 1e-6);
   }
   return ways != 0;
 }
@@ -95,10 +95,10 @@ TEST_CASE("fill: mixed contents have the bounds of their type") {
     CAPTURE(wanted);
     CHECK(has(single, wanted));
   }
-  const HostValue whole = HostValue::of(ScalarType::int32, std::vector<int>(2000, 42));
+  const HostValue whole = HostValue::from(ScalarType::int32, std::vector<int>(2000, 42));
   CHECK(has(whole, std::numeric_limits<int>::max()));
   CHECK(has(whole, std::numeric_limits<int>::min()));
-  const HostValue half = HostValue::of(ScalarType::float16, std::vector<std::uint16_t>(2000));
+  const HostValue half = HostValue::from(ScalarType::float16, std::vector<std::uint16_t>(2000));
   CHECK(has(half, std::uint16_t{0x7bff}));
   CHECK(has(half, std::uint16_t{0xfbff}));
 }
@@ -138,8 +138,8 @@ TEST_CASE("fill: bits of integers") {
   const std::vector<int> expected{5, 6, 0, 9}, given(4);
   std::vector<int> after;
   for (std::size_t i = 0; i < 4; ++i) after.push_back(expected[i] | (i % 2 == 0 ? 32 : -32));
-  const auto ints = [](const std::vector<int>& v) { return HostValue::of(ScalarType::int32, v); };
-  CHECK(ways_of_adding(ints(after), ints(expected), ints(given), 32, 0, 0) != 0);
+  const auto ints = [](const std::vector<int>& v) { return HostValue::from(ScalarType::int32, v); };
+  CHECK(addition_ways(ints(after), ints(expected), ints(given), 32, 0, 0) != 0);
   after[3] = 0;
-  CHECK(ways_of_adding(ints(after), ints(expected), ints(given), 32, 0, 0) == 0);
+  CHECK(addition_ways(ints(after), ints(expected), ints(given), 32, 0, 0) == 0);
 }

@@ -11,7 +11,7 @@ namespace {
 
 /// An array that is read and one that is written, of so many floats.
 HostCase reads_and_writes(std::size_t n, std::uint64_t seed = 0, int number = 0) {
-  const HostValue array = HostValue::of(ScalarType::float32, std::vector<float>(n));
+  const HostValue array = HostValue::from(ScalarType::float32, std::vector<float>(n));
   return {number, seed, {array, array}, {std::nullopt, array}, {}};
 }
 

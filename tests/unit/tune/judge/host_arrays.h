@@ -8,10 +8,10 @@
 namespace kernwright::test {
 
 inline HostValue floats(const std::vector<float>& v) {
-  return HostValue::of(ScalarType::float32, v);
+  return HostValue::from(ScalarType::float32, v);
 }
 inline HostValue doubles(const std::vector<double>& v) {
-  return HostValue::of(ScalarType::float64, v);
+  return HostValue::from(ScalarType::float64, v);
 }
 
 }  // namespace kernwright::test

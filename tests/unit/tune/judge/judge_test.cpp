@@ -37,14 +37,14 @@ Task twice() {
       x.push_back(static_cast<float>(derived_seed(seed, static_cast<std::uint64_t>(i)) % 1000));
     }
     const auto n = static_cast<std::int64_t>(x.size());
-    return HostValues{HostValue::of(ScalarType::float32, x),
-                      HostValue::of(ScalarType::float32, std::vector<float>(x.size())),
-                      HostValue::of_integer(n)};
+    return HostValues{HostValue::from(ScalarType::float32, x),
+                      HostValue::from(ScalarType::float32, std::vector<float>(x.size())),
+                      HostValue::make_integer(n)};
   };
   task.reference = [](const HostValues& inputs) {
     std::vector<double> y;
     for (const float x : floats_of(inputs[0])) y.push_back(2.0 * x);
-    return Expected{std::nullopt, HostValue::of(ScalarType::float64, y), std::nullopt};
+    return Expected{std::nullopt, HostValue::from(ScalarType::float64, y), std::nullopt};
   };
   return task;
 }
@@ -132,7 +132,7 @@ TEST_CASE("judge: a task that cannot judge is an error, and not the text's fault
   });
   refuses([](Task& task) {
     task.reference = [](const HostValues&) {
-      const HostValue two = HostValue::of(ScalarType::float64, std::vector<double>{1, 2});
+      const HostValue two = HostValue::from(ScalarType::float64, std::vector<double>{1, 2});
       return Expected{std::nullopt, two, std::nullopt};
     };
   });
@@ -140,7 +140,7 @@ TEST_CASE("judge: a task that cannot judge is an error, and not the text's fault
     const auto calls = std::make_shared<int>(0);
     task.reference = [calls](const HostValues& inputs) {
       std::vector<double> y(static_cast<std::size_t>(inputs[1].elements()), ++*calls);
-      return Expected{std::nullopt, HostValue::of(ScalarType::float64, y), std::nullopt};
+      return Expected{std::nullopt, HostValue::from(ScalarType::float64, y), std::nullopt};
     };
   });
   CHECK_THROWS_AS(Judge({.workers = 0, .device = {}}), InvalidArgument);

@@ -38,7 +38,7 @@ std::unique_ptr<JudgedKernel> first_byte(std::size_t variables) {
 HostCase case_of(std::size_t mebibytes) {
   HostCase made;
   made.inputs = {
-      HostValue::of(ScalarType::uint8, std::vector<std::uint8_t>(mebibytes * kMebibyte))};
+      HostValue::from(ScalarType::uint8, std::vector<std::uint8_t>(mebibytes * kMebibyte))};
   made.expected = {made.inputs[0]};
   made.shape.grid = Dim3{1, 1, 1};
   made.shape.block = Dim3{1, 1, 1};

@@ -27,9 +27,9 @@ Task add_one() {
     std::vector<int> x(static_cast<std::size_t>(50 + 100 * number));
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int>(derived_seed(seed, i));
     const auto n = static_cast<std::int64_t>(x.size());
-    return HostValues{HostValue::of(ScalarType::int32, x),
-                      HostValue::of(ScalarType::int32, std::vector<int>(x.size())),
-                      HostValue::of_integer(n)};
+    return HostValues{HostValue::from(ScalarType::int32, x),
+                      HostValue::from(ScalarType::int32, std::vector<int>(x.size())),
+                      HostValue::make_integer(n)};
   };
   task.reference = [](const HostValues& inputs) {
     HostValue y = inputs[0];
@@ -144,11 +144,11 @@ TEST_CASE("judgement: a text for the GPU's compute capability alone is judged th
 }
 
 TEST_CASE("series timing: median and interval of samples") {
-  const JudgeTiming timing = summary_of({3, 1, 2, 5, 4}, 7, false);
+  const JudgeTiming timing = summarize_counts({3, 1, 2, 5, 4}, 7, false);
   CHECK(timing.median == 3);
   CHECK(timing.interval.low == 1);
   CHECK(timing.interval.high == 5);
   CHECK(timing.case_number == 7);
   CHECK(timing.unit == "ms");
-  CHECK(summary_of({1}, 0, true).unit == "instructions + transactions");
+  CHECK(summarize_counts({1}, 0, true).unit == "instructions + transactions");
 }

@@ -43,14 +43,14 @@ T packed(ScalarType type, const HostValue& value) {
 }  // namespace
 
 TEST_CASE("packing: integers fit or are refused") {
-  CHECK(packed<std::int32_t>(ScalarType::int32, HostValue::of_integer(-5)) == -5);
-  CHECK(packed<float>(ScalarType::float32, HostValue::of_integer(3)) == 3);
+  CHECK(packed<std::int32_t>(ScalarType::int32, HostValue::make_integer(-5)) == -5);
+  CHECK(packed<float>(ScalarType::float32, HostValue::make_integer(3)) == 3);
   CHECK(packed<std::int64_t>(ScalarType::int64,
-                             HostValue::of_integer(std::numeric_limits<std::int64_t>::min())) ==
+                             HostValue::make_integer(std::numeric_limits<std::int64_t>::min())) ==
         std::numeric_limits<std::int64_t>::min());
-  CHECK(packed<std::uint8_t>(ScalarType::uint8, HostValue::of_integer(255)) == 255);
+  CHECK(packed<std::uint8_t>(ScalarType::uint8, HostValue::make_integer(255)) == 255);
   const auto refuses = [](ScalarType type, std::int64_t value) {
-    CHECK_THROWS_AS(pack(scalar(type), HostValue::of_integer(value)), InvalidArgument);
+    CHECK_THROWS_AS(pack(scalar(type), HostValue::make_integer(value)), InvalidArgument);
   };
   refuses(ScalarType::uint8, 256);
   refuses(ScalarType::uint8, -1);
@@ -58,12 +58,12 @@ TEST_CASE("packing: integers fit or are refused") {
   refuses(ScalarType::int8, -129);
   refuses(ScalarType::int32, std::int64_t{1} << 31);
   refuses(ScalarType::boolean, 2);
-  CHECK_THROWS_AS(pack(scalar(ScalarType::int32), HostValue::of_real(1.5)), InvalidArgument);
+  CHECK_THROWS_AS(pack(scalar(ScalarType::int32), HostValue::make_real(1.5)), InvalidArgument);
 }
 
 TEST_CASE("packing: 16-bit floats are rounded to the nearest, ties to even") {
   const auto half = [](double v) {
-    return packed<std::uint16_t>(ScalarType::float16, HostValue::of_real(v));
+    return packed<std::uint16_t>(ScalarType::float16, HostValue::make_real(v));
   };
   CHECK(half(1) == 0x3c00);
   CHECK(half(-2) == 0xc000);
@@ -77,7 +77,7 @@ TEST_CASE("packing: 16-bit floats are rounded to the nearest, ties to even") {
   CHECK(half(1 + 3 * std::ldexp(1, -11)) == 0x3c02);
   CHECK(half(std::numeric_limits<double>::infinity()) == 0x7c00);
   const auto bfloat = [](double v) {
-    return packed<std::uint16_t>(ScalarType::bfloat16, HostValue::of_real(v));
+    return packed<std::uint16_t>(ScalarType::bfloat16, HostValue::make_real(v));
   };
   CHECK(bfloat(1) == 0x3f80);
   CHECK(bfloat(-3) == 0xc040);
@@ -95,19 +95,19 @@ TEST_CASE("packing: values must suit their parameters") {
   KernelSignature signature;
   signature.name = "k";
   signature.parameters = {pointer(ScalarType::float32), scalar(ScalarType::int32)};
-  const HostValue floats = HostValue::of(ScalarType::float32, std::vector<float>{1});
-  const HostValue ints = HostValue::of(ScalarType::int32, std::vector<int>{1});
-  check_values(signature, {floats, HostValue::of_integer(1)});
+  const HostValue floats = HostValue::from(ScalarType::float32, std::vector<float>{1});
+  const HostValue ints = HostValue::from(ScalarType::int32, std::vector<int>{1});
+  check_values(signature, {floats, HostValue::make_integer(1)});
   HostValue null;
   null.kind = HostValue::Kind::null;
-  check_values(signature, {null, HostValue::of_integer(1)});
+  check_values(signature, {null, HostValue::make_integer(1)});
   CHECK_THROWS_AS(check_values(signature, {floats}), InvalidArgument);
-  CHECK_THROWS_AS(check_values(signature, {ints, HostValue::of_integer(1)}), InvalidArgument);
+  CHECK_THROWS_AS(check_values(signature, {ints, HostValue::make_integer(1)}), InvalidArgument);
   CHECK_THROWS_AS(check_values(signature, {floats, floats}), InvalidArgument);
-  CHECK_THROWS_AS(check_values(signature, {HostValue::of_integer(1), HostValue::of_integer(1)}),
+  CHECK_THROWS_AS(check_values(signature, {HostValue::make_integer(1), HostValue::make_integer(1)}),
                   InvalidArgument);
   signature.parameters[0] = pointer(std::nullopt);
-  check_values(signature, {ints, HostValue::of_integer(1)});
+  check_values(signature, {ints, HostValue::make_integer(1)});
 }
 
 TEST_CASE("packing: the text of a signature is a list of parameters") {
@@ -124,9 +124,9 @@ TEST_CASE("packing: the text of a signature is a list of parameters") {
 }
 
 TEST_CASE("packing: one thread for each element of the largest written array") {
-  const HostValue many = HostValue::of(ScalarType::float32, std::vector<float>(1000));
-  const HostValue few = HostValue::of(ScalarType::float32, std::vector<float>(257));
-  const HostValue none = HostValue::of(ScalarType::float32, std::vector<float>{});
+  const HostValue many = HostValue::from(ScalarType::float32, std::vector<float>(1000));
+  const HostValue few = HostValue::from(ScalarType::float32, std::vector<float>(257));
+  const HostValue none = HostValue::from(ScalarType::float32, std::vector<float>{});
   CHECK(default_grid({many, few}, {std::nullopt, few}, {256, 1, 1}) == Dim3{2, 1, 1});
   CHECK(default_grid({many, few}, {many, few}, {100, 1, 1}) == Dim3{10, 1, 1});
   CHECK(default_grid({none}, {none}, {256, 1, 1}) == Dim3{1, 1, 1});

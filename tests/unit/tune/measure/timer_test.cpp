@@ -149,10 +149,10 @@ TEST_CASE("timer: typed arguments become the work's own") {
 TEST_CASE("timer: cache policies by name") {
   for (const CachePolicy policy :
        {CachePolicy::cold, CachePolicy::warm, CachePolicy::rotate, CachePolicy::graph}) {
-    CHECK(cache_policy_of(cache_policy_name(policy)) == policy);
+    CHECK(parse_cache_policy(cache_policy_name(policy)) == policy);
   }
-  CHECK_THROWS_AS(cache_policy_of("Cold"), InvalidArgument);
-  CHECK_THROWS_AS(cache_policy_of(""), InvalidArgument);
+  CHECK_THROWS_AS(parse_cache_policy("Cold"), InvalidArgument);
+  CHECK_THROWS_AS(parse_cache_policy(""), InvalidArgument);
 }
 
 TEST_CASE("timer: GPU: time grows with the work, samples are as many as asked for" *

@@ -60,7 +60,7 @@ TEST_CASE("journal: every trial comes back from its row") {
   for (std::uint64_t index = 0; index < space.size(); ++index) {
     const Row row = Row::parse(trial_row(space, sample_trial(index)).dump());
     CHECK(row.at("config").size() == 4);
-    const auto back = trial_of_row(space, row);
+    const auto back = parse_trial(space, row);
     REQUIRE(back);
     CHECK(trial_row(space, *back).at("config") == row.at("config"));
     CHECK(back->index == index);
@@ -71,20 +71,20 @@ TEST_CASE("journal: every trial comes back from its row") {
   }
   Row row = trial_row(space, sample_trial(0));
   row["config"]["block"] = 48;
-  CHECK_FALSE(trial_of_row(space, row));
+  CHECK_FALSE(parse_trial(space, row));
   row["config"]["block"] = Row::array();
-  CHECK_FALSE(trial_of_row(space, row));
+  CHECK_FALSE(parse_trial(space, row));
   row = trial_row(space, sample_trial(0));
   row["status"] = "fine";
-  CHECK_FALSE(trial_of_row(space, row));
+  CHECK_FALSE(parse_trial(space, row));
   row = trial_row(space, sample_trial(0));
   row["times_ms"] = "1";
-  CHECK_FALSE(trial_of_row(space, row));
+  CHECK_FALSE(parse_trial(space, row));
   row = trial_row(space, sample_trial(0));
   row["score"] = nullptr;
-  CHECK_FALSE(trial_of_row(space, row));
+  CHECK_FALSE(parse_trial(space, row));
   row.erase("config");
-  CHECK_FALSE(trial_of_row(space, row));
+  CHECK_FALSE(parse_trial(space, row));
 }
 
 TEST_CASE("journal: a session resumes what agrees with it, and nothing else") {
