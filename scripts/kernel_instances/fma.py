@@ -2,12 +2,12 @@
 
 # Types; the tile; how both operands are copied; whether all tiles are whole; the epilogue.
 FMA_PRODUCTS = [
-    ("Float32, Float32", "256, 128, 16, 8, 8, 4", "kAlong, kPacks, true", "Same, NoBias, false"),
+    ("Float32, Float32", "128, 128, 8, 8, 8, 4", "kAlong, kPacks, true", "Same, NoBias, false"),
     ("Float32, Float32", "128, 128, 16, 8, 8, 3", "kAlong, kAlong, true", "Same, NoBias, false"),
     ("Float32, Float32", "64, 128, 8, 8, 32, 2", "kAlong, kPacks, false", "Same, NoBias, false"),
     (
         "Float32, Float32",
-        "128, 128, 8, 8, 16, 3",
+        "128, 128, 8, 8, 8, 4",
         "kPacks, kPacks, false",
         "ErfcGelu, Float32, true",
     ),

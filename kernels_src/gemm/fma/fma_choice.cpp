@@ -11,16 +11,14 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::array<FmaTile, 10> kFloatTiles = {{{128, 128, 8, 8, 8, 4},
-                                                  {128, 128, 8, 8, 16, 3},
-                                                  {128, 128, 16, 8, 8, 3},
-                                                  {256, 128, 16, 8, 8, 4},
-                                                  {64, 128, 8, 8, 8, 4},
-                                                  {64, 128, 8, 8, 32, 2},
-                                                  {128, 64, 8, 8, 32, 2},
-                                                  {128, 64, 8, 8, 8, 4},
-                                                  {64, 64, 8, 4, 8, 4},
-                                                  {32, 64, 4, 4, 16, 4}}};
+constexpr std::array<FmaTile, 8> kFloatTiles = {{{128, 128, 8, 8, 8, 4},
+                                                 {128, 128, 16, 8, 8, 3},
+                                                 {64, 128, 8, 8, 8, 4},
+                                                 {64, 128, 8, 8, 32, 2},
+                                                 {128, 64, 8, 8, 32, 2},
+                                                 {128, 64, 8, 8, 8, 4},
+                                                 {64, 64, 8, 4, 8, 4},
+                                                 {32, 64, 4, 4, 16, 4}}};
 constexpr std::array<FmaTile, 3> kDoubleTiles = {
     {{128, 64, 8, 8, 8, 4}, {64, 64, 8, 4, 8, 4}, {32, 64, 4, 4, 16, 4}}};
 
@@ -39,8 +37,8 @@ double fma_share(const FmaTile& tile, std::size_t element, bool b_turned) {
   if (element == 8) return sums >= 64 ? 0.86 : sums >= 32 ? 0.75 : 0.6;
   if (sums >= 128) return b_turned ? 0.79 : 0.887;  // registers of values on their way to be turned
   if (sums >= 64) {
-    if (tile.rows * tile.columns < 128 * 128) return tile.depth == 32 ? 0.71 : 0.77;
-    return tile.depth == 8 ? 0.833 : 0.815;
+    if (tile.rows * tile.columns >= 128 * 128) return 0.833;
+    return tile.depth == 32 ? 0.71 : 0.77;
   }
   return sums >= 32 ? 0.68 : 0.5;
 }
