@@ -31,6 +31,13 @@ std::optional<kernels::ActivationCall> layer_activation(const std::string& name)
   return kernels::product_activation(name);
 }
 
+kernels::ProductEpilogue layer_epilogue(py::handle bias, py::handle residual,
+                                        const std::string& activation) {
+  return {.bias = optional_operand(bias, "bias"),
+          .residual = optional_operand(residual, "residual"),
+          .activation = layer_activation(activation)};
+}
+
 void require_same_device(const std::vector<const Array*>& arrays) {
   for (const Array* const each : arrays) {
     if (&each->device() == &arrays.front()->device()) continue;

@@ -5,7 +5,7 @@
 #include "bindings/support/current.h"
 #include "bindings/support/gil.h"
 #include "bindings/support/launch_site.h"
-#include "kernels_src/activations/activations.h"
+#include "kernels_src/epilogue/product_epilogue.h"
 #include "memory/allocation_site.h"
 
 #include <pybind11/pybind11.h>
@@ -25,6 +25,9 @@ std::optional<Array> optional_operand(py::handle value, const char* name);
 /// The activation of a layer; nothing for an empty name. Throws ArgumentError for a name that
 /// layers do not take.
 std::optional<kernels::ActivationCall> layer_activation(const std::string& name);
+/// What follows a layer's product.
+kernels::ProductEpilogue layer_epilogue(py::handle bias, py::handle residual,
+                                        const std::string& activation);
 /// Whether the precision of a product allows tf32: "tf32" does, "float32" and nothing do not.
 /// Throws ArgumentError for other names.
 bool is_tf32(const std::optional<std::string>& precision);

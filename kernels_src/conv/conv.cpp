@@ -144,7 +144,7 @@ Array convolve_element(const Array& x, const Array& weights, const std::optional
                        const ConvSizes& sizes, bool tf32, const Stream& on) {
   return linear({.x = contiguous(x, on).reshape({sizes.batch, sizes.channels}),
                  .weights = contiguous(weights, on).reshape({sizes.outputs, sizes.channels}),
-                 .bias = bias,
+                 .epilogue = {.bias = bias},
                  .tf32 = tf32 && x.type() == ScalarType::float32},
                 on)
       .reshape({sizes.batch, sizes.outputs, 1, 1});

@@ -4,8 +4,9 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/cast/cast.h"
+#include "kernels_src/epilogue/custom_epilogue.h"
+#include "kernels_src/epilogue/finish_product.h"
 #include "kernels_src/formats/formats.h"
-#include "kernels_src/gemm/custom_epilogue.h"
 #include "kernels_src/gemm/fma/fma_gemm.h"
 #include "kernels_src/gemm/gemm_checks.h"
 #include "kernels_src/gemm/gemm_kernels.h"
@@ -21,49 +22,6 @@
 
 namespace kernwright::kernels {
 namespace {
-
-void require_addend(const Array& array, const char* name, const Array& result,
-                    const Shape& wanted) {
-  require_one_device(array, name, result, "the result");
-  if (!is_half(array.type()) && array.type() != ScalarType::float32) {
-    throw ArgumentError(
-        format("{} is float16, bfloat16 or float32, not {}", name, array.identify()));
-  }
-  if (array.shape() != wanted) {
-    throw InvalidArgument(format("Incompatible dimensions: {} is {}, for a result that is {}", name,
-                                 array.identify(), result.identify()));
-  }
-}
-
-/// An epilogue with operands as the kernels want them; the bias has so many columns.
-GemmEpilogue ready_epilogue(const GemmEpilogue& epilogue, const Array& result, std::int64_t columns,
-                            const Stream& on) {
-  GemmEpilogue ready = epilogue;
-  if (epilogue.bias) {
-    require_addend(*epilogue.bias, "bias", result, {columns});
-    ready.bias = contiguous(*epilogue.bias, on);
-  }
-  if (epilogue.row_scales) {
-    ready.row_scales = contiguous(*epilogue.row_scales, on);
-    ready.column_scales = contiguous(*epilogue.column_scales, on);
-  }
-  if (epilogue.c) {
-    require_addend(*epilogue.c, "c", result, result.shape());
-    ready.c = epilogue.c->type() == result.type() ? contiguous(*epilogue.c, on)
-                                                  : cast(*epilogue.c, result.type(), on);
-  }
-  return ready;
-}
-
-void use_all(const Array& result, const GemmEpilogue& ready, const Stream& on) {
-  result.use_on(on);
-  if (ready.bias) ready.bias->use_on(on);
-  if (ready.c) ready.c->use_on(on);
-  if (ready.row_scales) {
-    ready.row_scales->use_on(on);
-    ready.column_scales->use_on(on);
-  }
-}
 
 /// Float8 as bfloat16, a superset of its numbers; those in blocks times their scales, rounded.
 Gemm in_bfloat16(const Gemm& gemm, const Stream& on) {
@@ -92,7 +50,8 @@ int split_count(const GemmPlan& plan) {
 }
 
 /// By the kernel of the plan, or the next one that can; false if none but the plain one can.
-bool run_fast(const Gemm& gemm, const GemmEpilogue& ready, const Array& result, const Stream& on) {
+bool run_fast(const Gemm& gemm, const ProductEpilogue& ready, const Array& result,
+              const Stream& on) {
   if (std::holds_alternative<PlainPlan>(gemm.plan) || gemm.a.shape().back() == 0) return false;
   if (is_exact_gemm(gemm)) {
     const auto* const fma = std::get_if<FmaPlan>(&gemm.plan);
@@ -111,7 +70,7 @@ bool run_fast(const Gemm& gemm, const GemmEpilogue& ready, const Array& result, 
 }
 
 /// By the plain kernel: in float32, or in the type of a result that has just the sums.
-Array run_plain(const Gemm& gemm, const GemmEpilogue& ready, const Array& result,
+Array run_plain(const Gemm& gemm, const ProductEpilogue& ready, const Array& result,
                 const Stream& on) {
   const bool whole = gemm.a.type() == ScalarType::int8;
   if (gemm.a.type() == ScalarType::float64 || (whole && !ready.row_scales)) {
@@ -129,22 +88,21 @@ Array run_plain(const Gemm& gemm, const GemmEpilogue& ready, const Array& result
 
 Array run_gated(const Gemm& gemm, ScalarType out, const Stream& on) {
   Shape shape = product_shape(gemm.a, gemm.b);
-  require_gated(gemm, shape);
-  const std::int64_t columns = shape.back();
   shape.back() /= 2;
   const Array result =
       gemm.out ? *gemm.out : Array::empty(gemm.a.device(), std::move(shape), out, on);
-  const GemmEpilogue ready = ready_epilogue(gemm.epilogue, result, columns, on);
+  const ProductEpilogue ready = ready_epilogue(gemm.epilogue, out, on);
   if (result.size() == 0) return result;
   if (fuses_gate(gemm) && run_fast(gemm, ready, result, on)) {
-    use_all(result, ready, on);
+    result.use_on(on);
+    use_epilogue(ready, on);
     return result;
   }
   Gemm both = gemm;
-  both.epilogue.gate.reset();
+  const ProductEpilogue rest = take_gate(both.epilogue);
   both.out.reset();
   both.type = ScalarType::float32;
-  const Array gated = gate(*gemm.epilogue.gate, run_checked(both, on), std::nullopt, on);
+  const Array gated = run_rest(run_checked(both, on), rest, {}, on);
   return deliver(gemm.out, out == ScalarType::float32 ? gated : cast(gated, out, on), on);
 }
 
@@ -175,6 +133,9 @@ bool fuses_gate(const Gemm& gemm) {
 Array Gemm::run(const Stream& stream) const {
   require_gemm(*this, gemm_result_type(*this));
   require_custom_epilogue(epilogue);
+  const Shape shape = product_shape(a, b);
+  if (epilogue.gate) require_gated(*this, shape);
+  require_epilogue(epilogue, {.product = "a product", .x = a, .result = shape});
   return run_checked(*this, stream);
 }
 
@@ -185,10 +146,11 @@ Array run_checked(const Gemm& gemm, const Stream& stream) {
   if (gemm.epilogue.gate) return run_gated(gemm, type, on);
   Array result =
       gemm.out ? *gemm.out : Array::empty(device, product_shape(gemm.a, gemm.b), type, on);
-  const GemmEpilogue ready = ready_epilogue(gemm.epilogue, result, result.shape().back(), on);
+  const ProductEpilogue ready = ready_epilogue(gemm.epilogue, type, on);
   if (result.size() == 0) return result;
   if (!run_fast(gemm, ready, result, on)) result = run_plain(gemm, ready, result, on);
-  use_all(result, ready, on);
+  result.use_on(on);
+  use_epilogue(ready, on);
   return deliver(gemm.out, result, on);
 }
 

@@ -4,32 +4,13 @@
 
 #include "array/array.h"
 #include "core/stream.h"
-#include "kernels_src/activations/activations.h"
+#include "kernels_src/epilogue/product_epilogue.h"
 #include "kernels_src/gemm/gemm_plan.h"
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 namespace kernwright::kernels {
-
-/// The end of a product, in float32: activation(alpha * (a @ b) + bias + beta * c). Scales of rows
-/// and columns multiply a @ b first.
-struct GemmEpilogue {
-  float alpha = 1, beta = 1;
-  std::optional<Array> bias{};  ///< (n,), float16, bfloat16 or float32
-  std::optional<Array> c{};     ///< of the result's shape; any strides, any type of `bias`
-  std::optional<ActivationCall> activation{};
-  /// The result has n / 2 columns: gate(x[..., :n/2]) * x[..., n/2:], where x = alpha * (a @ b) +
-  /// bias. b has both operands of a gated unit (SwiGLU with silu); no c, no activation.
-  std::optional<ActivationCall> gate{};
-  /// Both or none: float32, one number or one for each row (column) of a single matrix; no gate.
-  std::optional<Array> row_scales{}, column_scales{};
-  /// Not empty: the result is this expression of CUDA instead, in float, of the sum `x`, `alpha`,
-  /// `beta`, the column's `bias` and the element `c` where those are given, CUDA's functions and
-  /// those of include/product/custom_epilogue.cuh. Compiled at its first use.
-  std::string expression{};
-};
 
 /// Elements that share a scale of GemmBlockScales.
 constexpr std::int64_t kGemmBlock = 128;
@@ -62,7 +43,7 @@ struct GemmBlockScales {
 /// float32. The sums run in a fixed order: each run gives equal results.
 struct Gemm {
   Array a, b;
-  GemmEpilogue epilogue{};
+  ProductEpilogue epilogue{};  ///< without a residual: products/ puts it into c or behind
   std::optional<GemmBlockScales> block_scales{};  ///< of two matrices; no gate, no other scales
   /// Type of the result: float16, bfloat16 or float32; int8 or int32 of int8 without scales; where
   /// an epilogue quantises, float8_e4m3fn, float8_e5m2 or int8, without c and gate. Empty:

@@ -11,7 +11,7 @@ namespace {
 
 /// int8 and float64 have only the plain sums.
 void require_sums_alone(const Gemm& gemm, ScalarType type) {
-  const GemmEpilogue& then = gemm.epilogue;
+  const ProductEpilogue& then = gemm.epilogue;
   const bool wide = gemm.a.type() == ScalarType::float64;
   if (wide ? type != gemm.a.type() : type != ScalarType::int32 && type != ScalarType::int8) {
     throw ArgumentError(format("the result of a product of {} is {}, not {}",
@@ -53,7 +53,7 @@ void require_scale(const Array& scales, const char* name, const Array& operand,
 
 /// Checks the scales of rows and columns, or of blocks.
 void require_scales(const Gemm& gemm) {
-  const GemmEpilogue& then = gemm.epilogue;
+  const ProductEpilogue& then = gemm.epilogue;
   if (!then.row_scales && !then.column_scales && !gemm.block_scales) return;
   if (then.row_scales.has_value() != then.column_scales.has_value() ||
       (then.row_scales && gemm.block_scales) || then.gate || gemm.a.ndim() != 2 ||

@@ -3,6 +3,7 @@
 
 #include "base/math.h"
 #include "core/device.h"
+#include "kernels_src/epilogue/finish_product.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
@@ -106,7 +107,7 @@ void leave_empty_parts(GemmTile& tile, std::int64_t steps) {
 struct FastGemm {
   const Gemm& gemm;
   const WgmmaPlan& plan;
-  const GemmEpilogue& epilogue;
+  const ProductEpilogue& epilogue;
   const GemmOperand &a, &b;
   const GemmOperand& scale_lines;  ///< those of `scales`
   const GemmLayout& layout;
@@ -190,7 +191,7 @@ struct FastGemm {
 
   /// All of the result, or the parts of its sums.
   void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
-                 const GemmEpilogue& ending, KernelsAhead& kernels) const {
+                 const ProductEpilogue& ending, KernelsAhead& kernels) const {
     const GemmTile& tile = choice.tile;
     const GemmInstance instance{gemm.a.type(),
                                 gemm.b.type(),
@@ -223,7 +224,7 @@ struct FastGemm {
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     const Kernel& kernel = kernel_for({&a, &b, &scale_lines}, gemm_kernel(instance, ending),
                                       result.device(), kernels, on);
-    const GemmEpilogueValues then = gemm_epilogue_values(ending);
+    const ProductEpilogueValues then = epilogue_values(ending);
     if (!promotes) {
       launch(kernel, config, left.whole, right.whole, edges, map_out, result.address(), then,
              problem);
@@ -252,7 +253,7 @@ struct FastGemm {
         make_problem(layout, made, epilogue.gate.has_value(), stage, gemm_edges(all, made));
     run_product(result, epilogue, has_short_epilogue(epilogue),
                 {problem.splits, problem.batches, layout.rows, layout.columns}, on,
-                [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& kernels) {
+                [&](const Array& target, const ProductEpilogue& ending, KernelsAhead& kernels) {
                   launch_on(target, made, problem, ending, kernels);
                 });
     a.array.use_on(on);
@@ -266,7 +267,7 @@ struct FastGemm {
 
 }  // namespace
 
-bool run_wgmma(const Gemm& gemm, const WgmmaPlan& plan, const GemmEpilogue& ready,
+bool run_wgmma(const Gemm& gemm, const WgmmaPlan& plan, const ProductEpilogue& ready,
                const Array& result, const Stream& on) {
   if (!gemm.a.device().capabilities().wgmma) return false;
   const bool any = is_half(gemm.a.type());

@@ -6,6 +6,7 @@
 #include "base/math.h"
 #include "jit/kernels_ahead.h"
 #include "kernels_src/copy/copy.h"
+#include "kernels_src/epilogue/epilogue_values.h"
 #include "kernels_src/gemm/gemm_maps.h"
 #include "kernels_src/gemv/skinny_kernels.h"
 #include "kernels_src/gemv/skinny_problem.h"
@@ -60,18 +61,6 @@ struct SkinnyJob {
              call.x.identify(), call.weights.identify(), what));
 }
 
-void check_skinny_extra(const SkinnyCall& call, const std::optional<Array>& extra, const char* name,
-                        const Shape& shape, ScalarType type) {
-  if (!extra) return;
-  require_one_device(call.x, "x", *extra, name);
-  if (extra->shape() == shape && extra->type() == type) return;
-  throw InvalidArgument(
-      format("Incompatible dimensions or dtypes: {} is a {}, and must be {} of shape "
-             "{} beside x, a {}, and weights, a {}",
-             name, extra->identify(), scalar_name(type), shape_to_string(shape), call.x.identify(),
-             call.weights.identify()));
-}
-
 void check_skinny(const SkinnyCall& call, const Shape& result) {
   const ScalarType x = call.x.type(), w = call.weights.type();
   require_one_device(call.x, "x", call.weights, "weights");
@@ -80,13 +69,15 @@ void check_skinny(const SkinnyCall& call, const Shape& result) {
   if (w != x && !is_narrow_weight(w))
     refuse_skinny(call, "weights must have x's dtype, int8, float8_e4m3fn or float8_e5m2");
   if (result[result.size() - 2] > kSkinnyRows) refuse_skinny(call, "x has more than 64 rows");
-  if (call.scale && call.scale->size() == 1) {
-    check_skinny_extra(call, call.scale, "scale", call.scale->shape(), ScalarType::float32);
-  } else {
-    check_skinny_extra(call, call.scale, "scale", {result.back()}, ScalarType::float32);
+  if (const auto& scale = call.epilogue.column_scales) {
+    require_one_device(call.x, "x", *scale, "scale");
+    const bool fits = scale->size() == 1 || scale->shape() == Shape{result.back()};
+    if (!fits || scale->type() != ScalarType::float32)
+      refuse_skinny(call, "scale is float32 and has one number, or one a row of the weights");
   }
-  check_skinny_extra(call, call.bias, "bias", {result.back()}, x);
-  check_skinny_extra(call, call.residual, "residual", result, x);
+  require_epilogue(
+      call.epilogue,
+      {.product = "a product with few rows", .x = call.x, .result = result, .type = x});
 }
 
 /// (m, n) or (b, m, n), of operands that fit.
@@ -192,11 +183,12 @@ SkinnyProblem describe_skinny(const SkinnyJob& job, const std::optional<SkinnyLi
   SkinnyProblem p;
   const auto x_size = static_cast<std::int64_t>(scalar_size(call.x.type()));
   const auto address = [](const std::optional<Array>& a) { return a ? a->address() : 0; };
+  const ProductEpilogue& epilogue = call.epilogue;
   p.x = call.x.address();
   p.out = job.out.address();
-  p.scale = address(call.scale);
-  p.bias = address(call.bias);
-  p.residual = address(call.residual);
+  p.scale = address(epilogue.column_scales);
+  p.bias = address(epilogue.bias);
+  p.residual = address(epilogue.residual);
   p.x_row = job.x.line / x_size;
   p.x_batch = job.x.batch / x_size;
   if (residual) {
@@ -208,9 +200,9 @@ SkinnyProblem describe_skinny(const SkinnyJob& job, const std::optional<SkinnyLi
   p.n = static_cast<std::uint32_t>(job.shape.n);
   p.k = static_cast<std::uint32_t>(job.shape.k);
   p.splits = static_cast<std::uint32_t>(job.plan.splits);
-  p.scale_step = call.scale && call.scale->size() > 1 ? 1 : 0;
+  p.scale_step = epilogue.column_scales && epilogue.column_scales->size() > 1 ? 1 : 0;
   p.ahead = static_cast<std::uint32_t>(job.plan.ahead);
-  p.factor = static_cast<float>(call.factor);
+  p.factor = epilogue.alpha;
   if (call.norm) {
     p.norm = call.norm->weight.address();
     p.eps = static_cast<float>(call.norm->eps);
@@ -271,9 +263,9 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
   Device& device = x.device();
   const SkinnyPlan& plan = job.plan;
   SkinnyInstance instance{
-      job.shape, plan, {}, job.call.norm.has_value(), job.call.gate.has_value()};
-  if (job.call.activation) instance.activation = job.call.activation->kind;
-  if (job.call.gate) instance.activation = job.call.gate->kind;
+      job.shape, plan, {}, job.call.norm.has_value(), job.call.epilogue.gate.has_value()};
+  if (const auto& activation = epilogue_activation(job.call.epilogue))
+    instance.activation = activation->kind;
   const auto across = static_cast<std::uint32_t>(skinny_blocks(job.shape, plan));
   const bool tma = plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::bytes;
   const int producers = tma ? 1 : 0;  // warps
@@ -313,11 +305,10 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
 
 /// The product with the norm, unless its kernel applies that, and the gate as kernels around it.
 Array run_apart(SkinnyCall call, Shape shape, bool norms, const Stream& on) {
-  const std::optional<ActivationCall> gates = std::exchange(call.gate, std::nullopt);
-  if (gates) shape.back() *= 2;
+  const ProductEpilogue rest = take_gate(call.epilogue);
+  if (rest.gate) shape.back() *= 2;
   if (call.norm && !norms) call.x = std::exchange(call.norm, std::nullopt)->normalised(call.x, on);
-  const Array made = run_skinny(std::move(call), shape, on);
-  return gates ? gate(*gates, made, std::nullopt, on) : made;
+  return run_rest(run_skinny(std::move(call), shape, on), rest, {}, on);
 }
 
 }  // namespace
@@ -330,15 +321,14 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
     return result ? *result : Array::empty(device, shape, call.x.type(), on);
   const SkinnyLines x = aligned_skinny_rows(call.x, on);
   const SkinnyLines weights = near_skinny_lines(call.weights, true, on);
-  if (call.scale) call.scale = contiguous(*call.scale, on);
-  if (call.bias) call.bias = contiguous(*call.bias, on);
+  call.epilogue = ready_epilogue(call.epilogue, {}, on);
   std::optional<SkinnyLines> residual;
-  if (call.residual) residual = near_skinny_lines(*call.residual, false, on);
+  if (call.epilogue.residual) residual = near_skinny_lines(*call.epilogue.residual, false, on);
   const SkinnyShape facts = skinny_facts(call, x, weights);
   SkinnyPlan plan = plan_skinny_rows(facts, call.plan);
   const bool norms = call.norm && applies_norm(call, facts, plan);
   if (norms) plan = plan_skinny_normed(facts, plan);
-  if ((call.norm && !norms) || (call.gate && !(norms && applies_gate(facts, plan))))
+  if ((call.norm && !norms) || (call.epilogue.gate && !(norms && applies_gate(facts, plan))))
     return run_apart(std::move(call), shape, norms, on);
   if (!result) result = Array::empty(device, shape, call.x.type(), on);
   SkinnyJob job{call, x, weights, *result, facts, plan, {}};
@@ -352,9 +342,8 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
   }
   launch_skinny(job, on);
   for (const Array* each : {&call.x, &call.weights, &*result}) each->use_on(on);
-  for (const auto* each : {&partial, &call.scale, &call.bias, &call.residual}) {
-    if (*each) (*each)->use_on(on);
-  }
+  if (partial) partial->use_on(on);
+  use_epilogue(call.epilogue, on);
   if (call.norm) call.norm->weight.use_on(on);
   return *result;
 }

@@ -3,7 +3,7 @@
 
 #include "array/array.h"
 #include "core/stream.h"
-#include "kernels_src/activations/activations.h"
+#include "kernels_src/epilogue/product_epilogue.h"
 #include "kernels_src/norm/norm.h"
 #include "kernels_src/plans/skinny_plan.h"
 
@@ -23,21 +23,17 @@ constexpr bool is_narrow_weight(ScalarType type) noexcept {
 struct SkinnyCall {
   Array x;        ///< (m, k) or (b, m, k): float16, bfloat16 or float32; m is at most kSkinnyRows
   Array weights;  ///< (n, k) or (b or 1, n, k): of x's type, or is_narrow_weight(); any strides
-  std::optional<Array> scale{};     ///< float32: one number, or n
-  std::optional<Array> bias{};      ///< (n,), of x's type
-  std::optional<Array> residual{};  ///< of the result's shape and x's type
-  std::optional<ActivationCall> activation{};
-  double factor = 1;
+  /// Of x's type, without c, row scales and expression; column scales are those of the weights. A
+  /// gate beside a norm.
+  ProductEpilogue epilogue{};
   std::optional<RowNorm> norm{};  ///< of x; kernels that multiply one row apply it
-  /// Beside a norm: the result has n / 2 columns, gate(first half) * second half.
-  std::optional<ActivationCall> gate{};
-  SkinnyPlan plan{};  ///< zeros are chosen
+  SkinnyPlan plan{};              ///< zeros are chosen
   /// Memory of the result, of its shape and type; see direct_target(). Apart from all operands, but
   /// it may be the residual.
   std::optional<Array> out{};
 };
 
-/// activation(factor * scale * (x @ weights^T) + bias) + residual, of the shape (m, n) or
+/// activation(alpha * scale * (x @ weights^T) + bias) + residual, of the shape (m, n) or
 /// (b, m, n) and x's type. Sums are float32, in an order that the shapes decide: the same in each
 /// run. The weights are read once: by the tensor cores where 16-bit rows begin at multiples of 16
 /// bytes, else by packs as wide as their addresses allow. With k = 0 the sum is zero. Queued on

@@ -3,7 +3,7 @@
 
 #include "array/array.h"
 #include "core/stream.h"
-#include "kernels_src/activations/activations.h"
+#include "kernels_src/epilogue/product_epilogue.h"
 #include "kernels_src/norm/norm.h"
 #include "kernels_src/packed/packed_format.h"
 #include "kernels_src/plans/skinny_plan.h"
@@ -74,13 +74,10 @@ Array unpack_weights(const PackedWeights& weights, std::int64_t first, std::int6
 struct PackedLinearCall {
   Array x;  ///< (..., k): float16 or bfloat16; float32 by way of numbers
   PackedWeights weights;
-  std::optional<Array> bias{};      ///< (n,)
-  std::optional<Array> residual{};  ///< (..., n)
-  std::optional<ActivationCall> activation{};
-  SkinnyPlan plan{};                     ///< zeros are chosen
-  std::optional<Array> out{};            ///< as LinearCall has it
-  std::optional<RowNorm> norm{};         ///< as LinearCall has it
-  std::optional<ActivationCall> gate{};  ///< beside a norm, without `out`: as LinearCall has it
+  ProductEpilogue epilogue{};     ///< as LinearCall has it; a gate beside a norm, without `out`
+  SkinnyPlan plan{};              ///< zeros are chosen
+  std::optional<Array> out{};     ///< as LinearCall has it
+  std::optional<RowNorm> norm{};  ///< as LinearCall has it
 };
 
 // ---- for the sources of this folder

@@ -77,7 +77,7 @@ std::string packed_name(const PackedLinearCall& call, PackedKernel kernel, const
   const std::string front = format("{}, {}, {}, {}", device_type(call.x.type()),
                                    packed_device_format(call.weights, call.x.type()),
                                    packed_activation(call), plan.warps);
-  const char* const normed = call.gate ? ", true, true" : call.norm ? ", true" : "";
+  const char* const normed = call.epilogue.gate ? ", true, true" : call.norm ? ", true" : "";
   switch (kernel) {
     case PackedKernel::row:
       return format("packed_row<{}, {}>", front, plan.unroll);
@@ -119,9 +119,10 @@ Array packed_columns(const PackedLinearCall& call, std::int64_t rows, const Stre
 /// What goes with x into the product; `used` gets the arrays.
 void describe_packed_extras(const PackedLinearCall& call, std::int64_t rows, SkinnyProblem& p,
                             std::vector<Array>& used, const Stream& on) {
-  if (call.bias) p.bias = used.emplace_back(contiguous(*call.bias, on)).address();
-  if (call.residual) {
-    const Array residual = packed_rows(*call.residual, rows, call.weights.n, 1, on);
+  const ProductEpilogue& epilogue = call.epilogue;
+  if (epilogue.bias) p.bias = used.emplace_back(contiguous(*epilogue.bias, on)).address();
+  if (epilogue.residual) {
+    const Array residual = packed_rows(*epilogue.residual, rows, call.weights.n, 1, on);
     p.residual = used.emplace_back(residual).address();
     p.residual_row = rows > 1 ? residual.strides()[0] / 2 : 0;
   }
@@ -235,7 +236,7 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Skin
   const bool boxes = plan.kernel == SkinnyKernel::wgmma;
   Array x = packed_columns(call, rows, on);
   if (boxes) x = packed_wgmma_columns(x, on);
-  const std::int64_t columns = w.n / (call.gate ? 2 : 1);
+  const std::int64_t columns = w.n / (call.epilogue.gate ? 2 : 1);
   Array result = target ? *target : Array::empty(device, {rows, columns}, x.type(), on);
   std::vector<Array> used = {x, result};
   SkinnyProblem p;

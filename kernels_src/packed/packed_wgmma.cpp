@@ -39,12 +39,14 @@ int packed_wgmma_warps(const SkinnyPlan& plan) {
 }
 
 const char* packed_activation(const PackedLinearCall& call) {
-  if (call.gate) return activation_type(call.gate->kind, call.x.type());
-  return call.activation ? activation_traits(call.activation->kind).type : "Identity";
+  const ProductEpilogue& epilogue = call.epilogue;
+  if (epilogue.gate) return activation_type(epilogue.gate->kind, call.x.type());
+  return epilogue.activation ? activation_traits(epilogue.activation->kind).type : "Identity";
 }
 
 InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& plan) {
-  const auto& activation = call.gate ? call.gate : call.activation;
+  const ProductEpilogue& epilogue = call.epilogue;
+  const auto& activation = epilogue.gate ? epilogue.gate : epilogue.activation;
   return InstanceKey()
       .type(call.x.type())
       .add(activation ? static_cast<int>(activation->kind) + 1 : 0, 5)
@@ -53,9 +55,9 @@ InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& p
       .add(plan.columns, 5)
       .add(plan.unroll, 4)
       .add(std::max(0, plan.stages), 4)
-      .add(call.gate   ? 2
-           : call.norm ? 1
-                       : 0,
+      .add(epilogue.gate ? 2
+           : call.norm   ? 1
+                         : 0,
            2);
 }
 

@@ -4,7 +4,6 @@
 #include "base/errors.h"
 #include "base/format.h"
 #include "kernels_src/copy/copy.h"
-#include "kernels_src/elementwise/elementwise.h"
 #include "kernels_src/gemm/gemm.h"
 #include "kernels_src/gemv/skinny.h"
 #include "kernels_src/matmul/plain_matmul.h"
@@ -14,8 +13,8 @@
 #include "kernels_src/quantize/quantize.h"
 #include "kernels_src/result_target.h"
 
-#include <array>
 #include <span>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -50,15 +49,14 @@ LinearFacts check_linear(const LinearCall& call) {
     refuse_linear(call, "tf32 is a precision of float32");
   if (call.scale.has_value() != narrow)
     refuse_linear(call, "weights of 8 bits have a scale, others have none");
-  if (call.gate && call.weights.shape()[0] % 2 != 0)
+  if (call.epilogue.gate && call.weights.shape()[0] % 2 != 0)
     refuse_linear(call, "rows of weight are two operands of a gate, and their number is odd");
+  const bool gated = call.epilogue.gate.has_value();
   Shape result = call.x.shape();
   const std::int64_t all = call.weights.shape()[0], k = result.back();
-  result.back() = all / (call.gate ? 2 : 1);
-  if (call.bias && (!call.gate || call.norm))
-    require_like_linear_result(call.x, call.bias, "bias", {all});
-  if (call.residual) require_like_linear_result(call.x, call.residual, "residual", result);
-  if (call.norm) require_like_linear_result(call.x, call.norm->weight, "norm", {k});
+  result.back() = all;
+  if (!gated || call.norm) require_linear_operands(call.x, call.epilogue, call.norm, result);
+  result.back() = all / (gated ? 2 : 1);
   if (call.scale) {
     require_one_device(call.x, "x", *call.scale, "scale");
     const bool fits = call.scale->size() == 1 || call.scale->shape() == Shape{all};
@@ -67,7 +65,7 @@ LinearFacts check_linear(const LinearCall& call) {
   }
   const std::int64_t rows = element_count(std::span(result).first(result.size() - 1));
   const std::int64_t most = call.scale ? kSkinnyRows : most_skinny_rows(type);
-  const bool few = skinny && (!call.gate || (call.norm && rows == 1)) && rows <= most &&
+  const bool few = skinny && (!gated || (call.norm && rows == 1)) && rows <= most &&
                    result.back() <= kMostSkinnyColumns && k <= kMostSkinnyInner;
   return {std::move(result), rows, few};
 }
@@ -79,27 +77,16 @@ Array rounded_weights(const LinearCall& call, const Stream& stream) {
   return dequantize_rows(call.weights, scale, call.x.type(), stream);
 }
 
-/// a + b, in `out` where that is given.
-Array add_to_linear(const Array& a, const Array& b, const Stream& stream,
-                    const std::optional<Array>& out = {}) {
-  const std::array<Operand, 2> operands = {Operand{&a}, Operand{&b}};
-  if (!out) return elementwise(Operation::add, operands, stream);
-  write_elementwise(*out, Operation::add, operands, stream);
-  return *out;
-}
-
 /// `out` where kernels can write there, as (rows, n). Throws InvalidArgument for one that does not
 /// fit.
 std::optional<Array> linear_target(const LinearCall& call, const Shape& shape, std::int64_t rows,
                                    const Stream& stream) {
   const ResultForm form{"linear", call.x.device(), shape, call.x.type()};
   std::optional<Array> target = direct_target(call.out, form, stream);
-  require_apart(call.out, form,
-                {{"x", &call.x},
-                 {"weight", &call.weights},
-                 {"bias", pointer_or_null(call.bias)},
-                 {"scale", pointer_or_null(call.scale)}});
-  require_apart_or_same(call.out, form, {{"residual", pointer_or_null(call.residual)}});
+  require_apart(
+      call.out, form,
+      {{"x", &call.x}, {"weight", &call.weights}, {"scale", pointer_or_null(call.scale)}});
+  require_apart(call.out, form, call.epilogue);
   if (target) target = target->reshape({rows, shape.back()});
   return target;
 }
@@ -107,11 +94,11 @@ std::optional<Array> linear_target(const LinearCall& call, const Shape& shape, s
 /// A layer and its operands as matrices, ready for the kernels.
 struct LinearWork {
   const LinearCall& call;
-  const Array& x;                        ///< (rows, k)
-  const Array& weights;                  ///< (n, k), of x's type unless a skinny kernel scales them
-  const std::optional<Array>& residual;  ///< (rows, n)
-  const std::optional<Array>& target;    ///< (rows, n): memory of the result
-  bool few;                              ///< a skinny kernel may take all rows
+  const Array& x;                      ///< (rows, k)
+  const Array& weights;                ///< (n, k), of x's type unless a skinny kernel scales them
+  const ProductEpilogue& epilogue;     ///< of (rows, n)
+  const std::optional<Array>& target;  ///< (rows, n): memory of the result
+  bool few;                            ///< a skinny kernel may take all rows
   const Stream& on;
 
   ProductRequest request() const {
@@ -119,25 +106,18 @@ struct LinearWork {
     ProductRequest made = product_request(x, b, x.type(), ProductUse::layer);
     made.few = few;
     made.skinny_only = few && call.scale;
-    made.adds = residual.has_value();
+    made.adds = epilogue.residual.has_value();
     if (call.tf32 && !few) made.key.sums = ProductSums::tf32;
     if (!few && made.key.columns == 1) made.exchanged = exchanged_key(x, b, few_rows_form(x, b));
     return made;
   }
 
-  /// One kernel, unless a residual comes behind an activation.
   Array by_tiles(const GemmPlan& plan, bool tf32) const {
-    const bool adds_last = residual && call.activation;
-    Gemm gemm{.a = x, .b = weights.transpose(), .tf32 = tf32};
+    Gemm gemm{.a = x, .b = weights.transpose(), .epilogue = epilogue, .tf32 = tf32, .plan = plan};
     // A product must not overwrite a residual of which it still reads other elements.
-    if (target && !(residual && may_overlap(*target, *residual))) gemm.out = target;
-    gemm.epilogue.bias = call.bias;
-    gemm.epilogue.activation = call.activation;
-    gemm.epilogue.gate = call.gate;
-    if (!adds_last) gemm.epilogue.c = residual;
-    gemm.plan = plan;
-    const Array result = call.gate ? run_gemm(gemm, on) : run_checked(gemm, on);
-    return adds_last ? add_to_linear(result, *residual, on, target) : result;
+    if (target && !may_overlap(*target, epilogue)) gemm.out = target;
+    const ProductEpilogue rest = take_rest(gemm.epilogue, EpilogueReach::tiles);
+    return run_rest(epilogue.gate ? run_gemm(gemm, on) : run_checked(gemm, on), rest, target, on);
   }
 
   Array product(const ProductPlan& plan) const {
@@ -150,15 +130,7 @@ struct LinearWork {
 
   /// A product, and a kernel for each step behind it.
   Array in_steps(const ProductPlan& plan) const {
-    Array result = product(plan);
-    if (call.bias && call.activation) {
-      result = bias_activate(*call.activation, result, *call.bias, on);
-    } else if (call.bias) {
-      result = add_to_linear(result, *call.bias, on);
-    } else if (call.activation) {
-      result = activate(*call.activation, result, on);
-    }
-    return residual ? add_to_linear(result, *residual, on, target) : result;
+    return run_rest(product(plan), epilogue, target, on);
   }
 
   /// The norm by itself, then the others; a gate then takes tiles.
@@ -166,27 +138,25 @@ struct LinearWork {
     LinearCall plain = call;
     plain.norm.reset();
     const Array normed = call.norm->normalised(x, on);
-    return LinearWork{plain, normed, weights, residual, target, few && !call.gate, on}.run();
+    return LinearWork{plain, normed, weights, epilogue, target, few && !epilogue.gate, on}.run();
   }
 
   /// By the plan for the request; nothing follows a Gemm of float64.
   Array run() const {
     if (call.norm && !few) return run_behind_norm();
-    if (call.gate && !few) return by_tiles({}, call.tf32);
+    if (epilogue.gate && !few) return by_tiles({}, call.tf32);
     const ProductPlan plan = plan_product(x.device(), request());
     const auto* const skinny = std::get_if<SkinnyPlan>(&plan);
     if (few && skinny != nullptr) {
+      ProductEpilogue scaled = epilogue;
+      scaled.column_scales = call.scale;
       return run_skinny({.x = x,
                          .weights = weights,
-                         .scale = call.scale,
-                         .bias = call.bias,
-                         .residual = residual,
-                         .activation = call.activation,
+                         .epilogue = std::move(scaled),
                          .norm = call.norm,
-                         .gate = call.gate,
                          .plan = *skinny,
                          .out = target},
-                        {x.shape()[0], weights.shape()[0] / (call.gate ? 2 : 1)}, on);
+                        {x.shape()[0], weights.shape()[0] / (epilogue.gate ? 2 : 1)}, on);
     }
     if (call.norm) return run_behind_norm();
     const bool rounds = call.tf32 && !few;
@@ -198,14 +168,16 @@ struct LinearWork {
 
 }  // namespace
 
-void require_like_linear_result(const Array& x, const std::optional<Array>& extra, const char* name,
-                                const Shape& shape) {
-  if (!extra) return;
-  require_one_device(x, "x", *extra, name);
-  if (extra->shape() == shape && extra->type() == x.type()) return;
+void require_linear_operands(const Array& x, const ProductEpilogue& epilogue,
+                             const std::optional<RowNorm>& norm, const Shape& shape) {
+  require_epilogue(epilogue, {.product = "linear()", .x = x, .result = shape, .type = x.type()});
+  if (!norm) return;
+  const Array& weight = norm->weight;
+  require_one_device(x, "x", weight, "norm");
+  if (weight.shape() == Shape{x.shape().back()} && weight.type() == x.type()) return;
   throw InvalidArgument(format(
-      "Incompatible dimensions or dtypes for linear(): {} is a {}, and must be {} of shape {}",
-      name, extra->identify(), scalar_name(x.type()), shape_to_string(shape)));
+      "Incompatible dimensions or dtypes for linear(): norm is a {}, and must be {} of shape ({},)",
+      weight.identify(), scalar_name(x.type()), x.shape().back()));
 }
 
 Array linear(const LinearCall& call, const Stream& stream) {
@@ -214,10 +186,11 @@ Array linear(const LinearCall& call, const Stream& stream) {
   const bool is_matrix = call.x.ndim() == 2;
   const Array x = is_matrix ? call.x : reshaped_for_rows(call.x, {rows, k}, stream);
   const Array weights = few ? call.weights : rounded_weights(call, stream);
-  std::optional<Array> residual = call.residual, target;
-  if (residual && !is_matrix) residual = reshaped_for_rows(*residual, {rows, n}, stream);
+  const ProductEpilogue epilogue =
+      is_matrix ? call.epilogue : epilogue_rows(call.epilogue, {rows, n}, stream);
+  std::optional<Array> target;
   if (call.out) target = linear_target(call, shape, rows, stream);
-  const Array result = LinearWork{call, x, weights, residual, target, few, stream}.run();
+  const Array result = LinearWork{call, x, weights, epilogue, target, few, stream}.run();
   if (!call.out) return is_matrix ? result : result.reshape(shape);
   return deliver(call.out, result.reshape(shape), stream);
 }

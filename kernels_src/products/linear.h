@@ -3,7 +3,7 @@
 
 #include "array/array.h"
 #include "core/stream.h"
-#include "kernels_src/activations/activations.h"
+#include "kernels_src/epilogue/product_epilogue.h"
 #include "kernels_src/norm/norm.h"
 
 #include <optional>
@@ -11,16 +11,11 @@
 namespace kernwright::kernels {
 
 struct LinearCall {
-  Array x;                          ///< (..., k): float16, bfloat16, float32 or float64
-  Array weights;                    ///< (n, k), of x's type; with `scale` is_narrow_weight() too
-  std::optional<Array> bias{};      ///< (n,)
-  std::optional<Array> scale{};     ///< float32, of 8-bit weights: one number, or n
-  std::optional<Array> residual{};  ///< (..., n)
-  std::optional<ActivationCall> activation{};
+  Array x;                       ///< (..., k): float16, bfloat16, float32 or float64
+  Array weights;                 ///< (n, k), of x's type; with `scale` is_narrow_weight() too
+  std::optional<Array> scale{};  ///< float32, of 8-bit weights: one number, or n
+  ProductEpilogue epilogue{};    ///< bias, activation and residual, or bias and gate
   bool tf32 = false;  ///< float32 x of more rows than one kernel takes may be rounded, as in Gemm
-  /// With a gate the result has n / 2 columns, see GemmEpilogue; only a bias goes
-  /// with a gate.
-  std::optional<ActivationCall> gate{};
   /// x counts as its norm. One row is one kernel where that pays, with the gate.
   std::optional<RowNorm> norm{};
   /// Takes the result: any strides, apart from all operands but the residual, which it may be. One
@@ -36,9 +31,9 @@ struct LinearCall {
 /// CompileError, OutOfMemory, DriverError.
 Array linear(const LinearCall& call, const Stream& stream = {});
 
-/// Throws InvalidArgument unless a bias or residual of linear() is absent, or has this shape, and
-/// the type and device of x.
-void require_like_linear_result(const Array& x, const std::optional<Array>& extra, const char* name,
-                                const Shape& shape);
+/// Throws InvalidArgument unless the epilogue and the norm of a layer, of `shape` without a gate,
+/// fit.
+void require_linear_operands(const Array& x, const ProductEpilogue& epilogue,
+                             const std::optional<RowNorm>& norm, const Shape& shape);
 
 }  // namespace kernwright::kernels

@@ -38,17 +38,14 @@ Array packed_by_numbers(const PackedLinearCall& call, const Shape& shape, const 
   const std::int64_t bytes =
       std::max<std::int64_t>(1, w.k) * static_cast<std::int64_t>(scalar_size(call.x.type()));
   const std::int64_t each = std::max<std::int64_t>(256, kPackedSlabBytes / bytes / 256 * 256);
-  const int last = static_cast<int>(shape.size()) - 1;
   std::optional<Array> whole;
   if (w.n > each)
     whole = call.out ? *call.out : Array::empty(call.x.device(), shape, call.x.type(), on);
   for (std::int64_t first = 0; first < w.n; first += each) {
     const std::int64_t end = std::min(w.n, first + each);
     LinearCall part{.x = call.x, .weights = unpack_weights(w, first, end, call.x.type(), on)};
-    part.activation = call.activation;
-    if (call.bias) part.bias = call.bias->slice(0, first, end - first, 1);
-    if (call.residual) part.residual = call.residual->slice(last, first, end - first, 1);
-    part.out = whole ? whole->slice(last, first, end - first, 1) : call.out;
+    part.epilogue = epilogue_columns(call.epilogue, first, end - first);
+    part.out = whole ? whole->slice(whole->ndim() - 1, first, end - first, 1) : call.out;
     const Array made = linear(part, on);
     if (!whole) return made;
   }
@@ -60,8 +57,8 @@ std::optional<Array> packed_target(const PackedLinearCall& call, const Shape& sh
                                    const Stream& on) {
   const ResultForm form{"linear", call.x.device(), shape, call.x.type()};
   std::optional<Array> target = direct_target(call.out, form, on);
-  require_apart(call.out, form, {{"x", &call.x}, {"bias", pointer_or_null(call.bias)}});
-  require_apart_or_same(call.out, form, {{"residual", pointer_or_null(call.residual)}});
+  require_apart(call.out, form, {{"x", &call.x}});
+  require_apart(call.out, form, call.epilogue);
   for (const auto& part : call.weights.parts) {
     require_apart(call.out, form, {{"weight", pointer_or_null(part)}});
   }
@@ -87,30 +84,28 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
                call.x.identify(), w.n, w.k));
   Shape shape = call.x.shape();
   shape.back() = w.n;
-  require_like_linear_result(call.x, call.bias, "bias", {w.n});
-  require_like_linear_result(call.x, call.residual, "residual", shape);
-  if (call.norm) require_like_linear_result(call.x, call.norm->weight, "norm", {w.k});
+  require_linear_operands(call.x, call.epilogue, call.norm, shape);
   const Stream on = stream ? stream : Stream::legacy(call.x.device());
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
   std::optional<Array> target = packed_target(call, shape, on);
+  const bool gated = call.epilogue.gate.has_value();
   if (rows * w.n == 0) {
-    if (call.gate) shape.back() /= 2;
+    if (gated) shape.back() /= 2;
     return call.out ? *call.out : Array::empty(call.x.device(), shape, type, on);
   }
   const ProductPlan plan = plan_product(call.x.device(), packed_request(call, rows));
   const auto* const packed = std::get_if<PackedPlan>(&plan);
   const bool norms = packed != nullptr && applies_packed_norm(call, rows, packed->kernel);
-  if ((call.norm && !norms) || (call.gate && !applies_packed_gate(call, packed->kernel))) {
+  if ((call.norm && !norms) || (gated && !applies_packed_gate(call, packed->kernel))) {
     PackedLinearCall plain = call;
-    plain.gate.reset();
+    const ProductEpilogue rest = take_gate(plain.epilogue);
     if (!norms) plain.x = std::exchange(plain.norm, std::nullopt)->normalised(call.x, on);
-    const Array made = packed_linear(plain, stream);
-    return call.gate ? gate(*call.gate, made, std::nullopt, stream) : made;
+    return run_rest(packed_linear(plain, stream), rest, {}, stream);
   }
   if (packed == nullptr) return packed_by_numbers(call, shape, on);
   if (target) target = target->reshape({rows, w.n});
-  if (call.gate) shape.back() /= 2;
+  if (gated) shape.back() /= 2;
   const Array result = packed_product(call, rows, packed->kernel, target, on);
   return deliver(call.out, result.reshape(std::move(shape)), on);
 }

@@ -12,8 +12,8 @@ LAYERS = {
         *("plans", "copy", "matmul", "steps"),
         *("cast", "movement", "optim", "random", "reduce", "scan", "softmax", "spatial"),
         *("activations", "elementwise", "embedding", "formats", "linalg", "loss", "norm"),
-        *("quantize", "recurrent", "rope", "sort", "experts", "gemm", "index", "sampling"),
-        *("attention", "gemv", "packed", "products", "conv"),
+        *("quantize", "recurrent", "rope", "sort", "experts", "epilogue", "gemm", "index"),
+        *("sampling", "attention", "gemv", "packed", "products", "conv"),
     ),
     "bindings": (
         *("support", "values", "calls", "memory", "array", "arguments", "launch"),

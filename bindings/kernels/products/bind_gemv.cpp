@@ -33,11 +33,9 @@ Array few_rows(py::handle x, py::handle weights, py::handle scale, py::handle bi
                py::handle residual, const std::string& activation, double factor,
                const std::vector<int>& plan) {
   kernels::SkinnyCall call{.x = array_operand(x, "x"), .weights = array_operand(weights, "weight")};
-  call.scale = optional_operand(scale, "scale");
-  call.bias = optional_operand(bias, "bias");
-  call.residual = optional_operand(residual, "residual");
-  call.activation = layer_activation(activation);
-  call.factor = factor;
+  call.epilogue = layer_epilogue(bias, residual, activation);
+  call.epilogue.column_scales = optional_operand(scale, "scale");
+  call.epilogue.alpha = static_cast<float>(factor);
   call.plan = skinny_plan_of(plan);
   return on_current_stream(call.x,
                            [&](const Stream& on) { return kernels::skinny_product(call, on); });
@@ -47,10 +45,8 @@ kernels::LinearCall linear_call(py::handle x, py::handle weights, py::handle bia
                                 py::handle residual, const std::string& activation,
                                 const std::optional<std::string>& precision) {
   kernels::LinearCall call{.x = array_operand(x, "x"), .weights = array_operand(weights, "weight")};
-  call.bias = optional_operand(bias, "bias");
   call.scale = optional_operand(scale, "scale");
-  call.residual = optional_operand(residual, "residual");
-  call.activation = layer_activation(activation);
+  call.epilogue = layer_epilogue(bias, residual, activation);
   call.tf32 = is_tf32(precision);
   return call;
 }
@@ -61,7 +57,7 @@ Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle
                    const std::string& gate) {
   auto call = linear_call(x, weights, bias, scale, residual, activation, precision);
   if (!norm.is_none()) call.norm = kernels::RowNorm{array_operand(norm, "norm"), eps};
-  call.gate = layer_activation(gate);
+  call.epilogue.gate = layer_activation(gate);
   return on_current_stream(call.x, [&](const Stream& on) { return kernels::linear(call, on); });
 }
 
@@ -70,7 +66,7 @@ void linear_into(py::handle out, py::handle x, py::handle weights, py::handle bi
                  const std::string& gate, const std::optional<std::string>& precision) {
   auto call = linear_call(x, weights, bias, scale, residual, activation, precision);
   call.out = array_operand(out, "out");
-  call.gate = layer_activation(gate);
+  call.epilogue.gate = layer_activation(gate);
   on_current_stream(call.x, [&](const Stream& on) { kernels::linear(call, on); });
 }
 

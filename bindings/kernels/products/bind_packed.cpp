@@ -63,12 +63,10 @@ Array packed_linear(py::handle x, const PackedShape& shape, const py::tuple& par
                     const std::string& gate) {
   kernels::PackedLinearCall call{.x = array_operand(x, "x"),
                                  .weights = packed_operand(shape, parts)};
-  call.bias = optional_operand(bias, "bias");
-  call.residual = optional_operand(residual, "residual");
+  call.epilogue = layer_epilogue(bias, residual, activation);
   call.out = optional_operand(out, "out");
   if (!norm.is_none()) call.norm = kernels::RowNorm{array_operand(norm, "norm"), eps};
-  call.gate = layer_activation(gate);
-  call.activation = layer_activation(activation);
+  call.epilogue.gate = layer_activation(gate);
   std::size_t at = 0;
   for (int* const each : {&call.plan.warps, &call.plan.rows, &call.plan.columns, &call.plan.unroll,
                           &call.plan.splits, &call.plan.stages}) {

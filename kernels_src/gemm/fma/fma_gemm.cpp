@@ -3,6 +3,7 @@
 
 #include "base/math.h"
 #include "core/device.h"
+#include "kernels_src/epilogue/finish_product.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/matmul/matmul_batch.h"
@@ -20,7 +21,7 @@ constexpr std::int64_t kMostFmaExtent = 2'000'000'000;
 struct FmaGemm {
   const Gemm& gemm;
   const FmaPlan& plan;
-  const GemmEpilogue& epilogue;
+  const ProductEpilogue& epilogue;
   const Stream& on;
   ProductBatch batch;
   FmaSide a, b;
@@ -79,7 +80,7 @@ struct FmaGemm {
 
   /// All of the result, or the parts of its sums.
   void launch_on(const Array& target, const FmaChoice& choice, FmaProblem problem,
-                 const GemmEpilogue& ending) const {
+                 const ProductEpilogue& ending) const {
     const auto size = static_cast<std::int64_t>(element());
     const FmaTile& tile = choice.tile;
     const bool aligned = !ending.c || ending.c->address() % 16 == 0;
@@ -98,7 +99,7 @@ struct FmaGemm {
         .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes(element())),
         .stream = on};
     launch(fma_kernel(instance, ending).on(target.device()), config, a, b, batch, target.address(),
-           gemm_epilogue_values(ending), problem);
+           epilogue_values(ending), problem);
   }
 
   void run(const Array& result, const FmaChoice& made, const FmaProblem& problem) const {
@@ -106,7 +107,7 @@ struct FmaGemm {
     sums_shape.insert(sums_shape.begin(), problem.splits);
     const bool at_once = has_short_epilogue(epilogue) && !epilogue.row_scales;
     run_product(result, epilogue, at_once, std::move(sums_shape), on,
-                [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& /*kernels*/) {
+                [&](const Array& target, const ProductEpilogue& ending, KernelsAhead& /*kernels*/) {
                   launch_on(target, made, problem, ending);
                 });
     gemm.a.use_on(on);
@@ -130,8 +131,8 @@ FmaWay fma_way(const FmaSide& side, std::int64_t lines, std::int64_t element,
                                                                            : FmaWay::along;
 }
 
-bool run_fma(const Gemm& gemm, const FmaPlan& plan, const GemmEpilogue& ready, const Array& result,
-             const Stream& on) {
+bool run_fma(const Gemm& gemm, const FmaPlan& plan, const ProductEpilogue& ready,
+             const Array& result, const Stream& on) {
   if (!has_fma(gemm.a.device(), gemm.a.type()) || ready.gate) return false;
   FmaGemm product{.gemm = gemm,
                   .plan = plan,

@@ -16,7 +16,7 @@ FmaWay fma_way(const FmaSide& side, std::int64_t lines, std::int64_t element,
 /// Queues the product `of`, with its epilogue's operands ready, into `result`. False where
 /// fma_gemm.cu does not take it, by type, device or size. Operands may have any strides: runs of 16
 /// bytes of their lines are copied at once, others element by element.
-bool run_fma(const Gemm& gemm, const FmaPlan& plan, const GemmEpilogue& ready, const Array& result,
-             const Stream& on);
+bool run_fma(const Gemm& gemm, const FmaPlan& plan, const ProductEpilogue& ready,
+             const Array& result, const Stream& on);
 
 }  // namespace kernwright::kernels

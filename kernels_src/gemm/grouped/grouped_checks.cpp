@@ -90,18 +90,13 @@ Shape check_grouped(const GroupedGemm& gemm) {
   if (weights[0] == 0) refuse_grouped(gemm, "there is no group");
   require_groups(gemm.groups, weights[0], gemm.x);
   require_grouped_scales(gemm);
-  if (gemm.bias) {
-    require_one_device(*gemm.bias, "bias", gemm.x, "x");
-    const ScalarType type = gemm.bias->type();
-    const bool suits =
-        gemm.scales ? is_half(type) || type == ScalarType::float32 : type == gemm.x.type();
-    if (!suits || gemm.bias->shape() != Shape{weights[0], weights[1]}) {
-      throw InvalidArgument(
-          format("Incompatible dimensions or types: bias is {}, for weights that "
-                 "are {}",
-                 gemm.bias->identify(), gemm.weights.identify()));
-    }
-  }
+  std::optional<ScalarType> type;
+  if (!gemm.scales) type = gemm.x.type();
+  require_epilogue({.bias = gemm.bias}, {.product = "a product of groups",
+                                         .x = gemm.x,
+                                         .result = weights,
+                                         .type = type,
+                                         .columns = {weights[0], weights[1]}});
   if (gemm.gate && (gemm.activation || weights[1] % 2 != 0)) {
     refuse_grouped(gemm, "a gate has an even n, and no activation beside it");
   }

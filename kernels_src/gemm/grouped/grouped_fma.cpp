@@ -49,7 +49,7 @@ FmaTile choose_tile(const Array& result, std::int64_t rows, std::int64_t columns
 /// Launches a block for each of `blocks` tiles.
 void launch_fma(const Array& result, const FmaTile& tile, ProductWork work,
                 const FmaOperands& operands, const GroupedProblem<FmaProblem>& problem,
-                std::int64_t blocks, const GemmEpilogue& ending, const Stream& on) {
+                std::int64_t blocks, const ProductEpilogue& ending, const Stream& on) {
   if (blocks > std::numeric_limits<std::int32_t>::max()) {
     throw InvalidArgument(
         format("a product of groups is too large: {} tiles for {}", blocks, result.identify()));
@@ -67,7 +67,7 @@ void launch_fma(const Array& result, const FmaTile& tile, ProductWork work,
                                 tile.shared_bytes(kSize) + table_bytes(problem.groups.count)),
                             .stream = on};
   launch(fma_kernel(instance, ending).on(result.device()), config, operands.a, operands.b,
-         operands.batch, result.address(), gemm_epilogue_values(ending), problem);
+         operands.batch, result.address(), epilogue_values(ending), problem);
 }
 
 GroupedProblem<FmaProblem> make_problem(const ProductGroups& groups, const FmaTile& tile,
@@ -101,7 +101,8 @@ void require_countable(const Array& x, const Array& y) {
 
 }  // namespace
 
-void GroupedFma::run_on(const Array& result, const GemmEpilogue& ending, const Stream& on) const {
+void GroupedFma::run_on(const Array& result, const ProductEpilogue& ending,
+                        const Stream& on) const {
   const std::int64_t rows = x.shape()[0], inner = x.shape()[1], columns = weights.shape()[1];
   const std::int64_t count = groups.count, used = std::max<std::int64_t>(1, std::min(count, rows));
   FmaOperands operands{.a = {x.address(), stride_at(x, 0), stride_at(x, 1)},
@@ -123,10 +124,10 @@ void GroupedFma::run_on(const Array& result, const GemmEpilogue& ending, const S
              row_tiles * problem.sizes.column_tiles, ending, on);
 }
 
-Array GroupedFma::run(const GemmEpilogue& ending, const std::optional<Array>& target,
+Array GroupedFma::run(const ProductEpilogue& ending, const std::optional<Array>& target,
                       const Stream& on) const {
   require_countable(x, weights);
-  const auto run_it = [&](const Array& result, const GemmEpilogue& plain) {
+  const auto run_it = [&](const Array& result, const ProductEpilogue& plain) {
     run_on(result, plain, on);
   };
   const std::int64_t rows = x.shape()[0], columns = weights.shape()[1];

@@ -17,10 +17,11 @@ struct GroupedFma {
 
   /// The result's rows, (rows, n); with a gate (rows, n / 2). They are in `target`, memory of that
   /// shape, unless a gate follows. Throws InvalidArgument for sizes that the kernel cannot count.
-  Array run(const GemmEpilogue& ending, const std::optional<Array>& target, const Stream& on) const;
+  Array run(const ProductEpilogue& ending, const std::optional<Array>& target,
+            const Stream& on) const;
 
  private:
-  void run_on(const Array& result, const GemmEpilogue& ending, const Stream& on) const;
+  void run_on(const Array& result, const ProductEpilogue& ending, const Stream& on) const;
 };
 
 /// grad[rows of g]^T @ x[rows of g] into `result`, (groups, n, k), all float32. Throws as above.

@@ -133,7 +133,7 @@ struct GroupedLaunch {
   }
 
   /// By gemm.cu, or promoted_gemm.cu.
-  void run_wgmma(const Array& result, const GemmEpilogue& ending) const {
+  void run_wgmma(const Array& result, const ProductEpilogue& ending) const {
     const bool gated = ending.gate.has_value();
     const GemmChoice made = choice(gated);
     const GemmTile& tile = made.tile;
@@ -176,7 +176,7 @@ struct GroupedLaunch {
         .most_blocks = static_cast<std::uint32_t>(clusters * tile.cluster)};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     const Kernel& kernel = gemm_kernel(instance, ending).on(result.device());
-    const GemmEpilogueValues then = gemm_epilogue_values(ending);
+    const ProductEpilogueValues then = epilogue_values(ending);
     if (!promotes()) {
       launch(kernel, config, map_x, map_w, GemmEdgeMaps{}, map_out, result.address(), then,
              problem);
@@ -204,7 +204,7 @@ struct GroupedLaunch {
   }
 
   /// By mma_gemm.cu. Nothing gated.
-  void run_mma(const Array& result, const GemmEpilogue& ending) const {
+  void run_mma(const Array& result, const ProductEpilogue& ending) const {
     const MmaTile tile = mma_tile();
     const auto problem = this->problem<MmaProblem>(tile.rows, layout.columns, tile.columns, 32, 8);
     const bool turn_b = weights.dense_rows;
@@ -225,7 +225,7 @@ struct GroupedLaunch {
         .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes() + table_bytes(count())),
         .stream = on};
     launch(mma_kernel(instance, ending).on(result.device()), config, left, right, result.address(),
-           gemm_epilogue_values(ending), problem);
+           epilogue_values(ending), problem);
   }
 
   /// Whether the kernel has the gate: both halves of float8 have whole blocks of scales.
@@ -234,7 +234,7 @@ struct GroupedLaunch {
     // Copies begin on 16 bytes of a row, also in its second half.
     return fast && (!weights.dense_rows || layout.columns % 16 == 0);
   }
-  void run_on(const Array& result, const GemmEpilogue& ending, bool fast) const {
+  void run_on(const Array& result, const ProductEpilogue& ending, bool fast) const {
     if (fast) {
       run_wgmma(result, ending);
     } else {
@@ -242,13 +242,13 @@ struct GroupedLaunch {
     }
   }
   /// The result's rows, in `target` unless a gate follows by itself.
-  Array run(const GemmEpilogue& ending, const std::optional<Array>& target) const {
+  Array run(const ProductEpilogue& ending, const std::optional<Array>& target) const {
     const bool fast = may_be_wgmma(gemm), gated = ending.gate.has_value();
     Array result;
     if (gated && !takes_gate(fast)) {
       result = gate_sums(
           x.array.device(), {layout.rows, layout.columns}, ending, out, on,
-          [&](const Array& sums, const GemmEpilogue& plain) { run_on(sums, plain, fast); });
+          [&](const Array& sums, const ProductEpilogue& plain) { run_on(sums, plain, fast); });
     } else {
       const std::int64_t columns = gated ? layout.columns / 2 : layout.columns;
       result = target ? *target : Array::empty(x.array.device(), {layout.rows, columns}, out, on);
@@ -286,7 +286,7 @@ std::optional<Array> grouped_target(const GroupedGemm& gemm, const Shape& shape,
 Array GroupedGemm::run(const Stream& stream) const {
   const Shape shape = check_grouped(*this);
   require_grouped_tiles(*this);
-  GemmEpilogue ending{.bias = bias, .activation = activation, .gate = gate};
+  ProductEpilogue ending{.bias = bias, .activation = activation, .gate = gate};
   if (!has_short_epilogue(ending)) {
     throw ArgumentError("this activation does not follow a product of groups: apply it after");
   }
@@ -298,7 +298,7 @@ Array GroupedGemm::run(const Stream& stream) const {
   if (size == 0) return out ? *out : Array::empty(x.device(), shape, result_type, on);
   const std::int64_t rows = size / shape.back(), capacity = x.ndim() == 3 ? shape[1] : 0;
   if (target) target = target->reshape({rows, shape.back()});
-  if (bias) ending.bias = contiguous(*bias, on);
+  ending = ready_epilogue(ending, {}, on);
   const Array numbers = as_int32(groups.numbers, on);
   GroupedOperands operands = grouped_operands(*this, may_be_wgmma(*this), on);
   ending.row_scales = operands.rows;
@@ -308,7 +308,7 @@ Array GroupedGemm::run(const Stream& stream) const {
     const Array result = GroupedFma{operands.x, operands.weights, listed, capacity, fma_tile}.run(
         ending, target, on);
     numbers.use_on(on);
-    if (ending.bias) ending.bias->use_on(on);
+    use_epilogue(ending, on);
     return deliver(out, result.reshape(shape), on);
   }
   const bool narrow = is_float8(operands.x.type());
@@ -320,11 +320,7 @@ Array GroupedGemm::run(const Stream& stream) const {
                            capacity, result_type,     std::move(operands.blocks), on};
   const Array result = work.run(ending, target);
   numbers.use_on(on);
-  if (ending.bias) ending.bias->use_on(on);
-  if (ending.row_scales) {
-    ending.row_scales->use_on(on);
-    ending.column_scales->use_on(on);
-  }
+  use_epilogue(ending, on);
   return deliver(out, result.reshape(shape), on);
 }
 

@@ -29,8 +29,8 @@ struct GroupedScales {
 /// experts. x is (rows, k), and the groups follow each other; or (groups, capacity, k) with counts,
 /// where each group begins anew. weights: (groups, n, k), any strides that Gemm takes; bias:
 /// (groups, n). float16, bfloat16 or float32, sums in float32, in a fixed order. The result has x's
-/// type and shape, n in place of k; with `gate` it has n / 2, as GemmEpilogue::gate says. What no
-/// group has of it is not written.
+/// type and shape, n in place of k; with `gate` it has n / 2, as ProductEpilogue::gate says. What
+/// no group has of it is not written.
 ///
 /// With `scales` x and weights are float8_e4m3fn or float8_e5m2, by promoted_gemm.cu and as exact
 /// as Gemm's, or with scales of rows and `fast_sums` by gemm.cu; the bias is (groups, n) of
@@ -46,7 +46,7 @@ struct GroupedGemm {
   std::optional<GroupedScales> scales{};
   std::optional<Array> bias{};
   std::optional<ScalarType> type{};  ///< of float8: float16, bfloat16 (if empty) or float32
-  /// Functions with which has_short_epilogue() is true, see GemmEpilogue.
+  /// Functions with which has_short_epilogue() is true, see ProductEpilogue.
   std::optional<ActivationCall> activation{}, gate{};
   std::optional<GemmTile> tile{};
   std::optional<MmaTile> mma_tile{};

@@ -46,8 +46,8 @@ void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales = false)
 
 /// The gate of a product whose sums of `shape`, (rows, n), are stored as float32: (rows, n / 2) of
 /// `type`. `run` computes the sums with the rest of the epilogue.
-Array gate_sums(Device& device, const Shape& shape, const GemmEpilogue& ending, ScalarType type,
+Array gate_sums(Device& device, const Shape& shape, const ProductEpilogue& ending, ScalarType type,
                 const Stream& on,
-                const std::function<void(const Array&, const GemmEpilogue&)>& run);
+                const std::function<void(const Array&, const ProductEpilogue&)>& run);
 
 }  // namespace kernwright::kernels

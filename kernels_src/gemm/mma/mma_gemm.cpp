@@ -3,6 +3,7 @@
 
 #include "base/math.h"
 #include "core/device.h"
+#include "kernels_src/epilogue/finish_product.h"
 #include "kernels_src/family.h"
 #include "kernels_src/gemm/gemm_kernels.h"
 #include "kernels_src/gemm/gemm_layout.h"
@@ -29,7 +30,7 @@ std::int32_t mma_tile_count(std::int64_t extent, std::int64_t part) {
 struct MmaGemm {
   const Gemm& gemm;
   const MmaPlan& plan;
-  const GemmEpilogue& epilogue;
+  const ProductEpilogue& epilogue;
   const GemmOperand &a, &b;
   const GemmLayout& layout;
   const Stream& on;
@@ -76,7 +77,7 @@ struct MmaGemm {
 
   /// All of the result, or the parts of its sums.
   void launch_on(const Array& target, const MmaChoice& choice, const MmaProblem& problem,
-                 const GemmEpilogue& ending, KernelsAhead& kernels) const {
+                 const ProductEpilogue& ending, KernelsAhead& kernels) const {
     const bool turn_a = !a.dense_rows, turn_b = b.dense_rows;
     const MmaInstance instance{a.array.type(), target.type(), choice.tile,
                                turn_a,         turn_b,        gemm.block_scales.has_value()};
@@ -102,7 +103,7 @@ struct MmaGemm {
         .stream = on};
     const Kernel& kernel =
         kernel_for({&a, &b}, mma_kernel(instance, ending), target.device(), kernels, on);
-    const GemmEpilogueValues then = gemm_epilogue_values(ending);
+    const ProductEpilogueValues then = epilogue_values(ending);
     if (!gemm.block_scales) {
       launch(kernel, config, left, right, target.address(), then, problem);
       return;
@@ -121,7 +122,7 @@ struct MmaGemm {
     const MmaProblem problem = make_problem(made);
     run_product(result, epilogue, has_short_epilogue(epilogue),
                 {problem.splits, problem.batches, layout.rows, layout.columns}, on,
-                [&](const Array& target, const GemmEpilogue& ending, KernelsAhead& kernels) {
+                [&](const Array& target, const ProductEpilogue& ending, KernelsAhead& kernels) {
                   launch_on(target, made, problem, ending, kernels);
                 });
     a.array.use_on(on);
@@ -147,8 +148,8 @@ bool has_mma(const Device& device, ScalarType type) {
   }
 }
 
-bool run_mma(const Gemm& gemm, const MmaPlan& plan, const GemmEpilogue& ready, const Array& result,
-             const Stream& on) {
+bool run_mma(const Gemm& gemm, const MmaPlan& plan, const ProductEpilogue& ready,
+             const Array& result, const Stream& on) {
   if (!has_mma(gemm.a.device(), gemm.a.type()) || gemm.a.shape().back() == 0 || ready.gate)
     return false;
   const bool any = is_half(gemm.a.type());

@@ -12,7 +12,7 @@ namespace kernwright::kernels {
 bool has_mma(const Device& device, ScalarType type);
 
 /// Queues `of` with the epilogue `ready` into `result`; false where mma_gemm.cu cannot do it.
-bool run_mma(const Gemm& gemm, const MmaPlan& plan, const GemmEpilogue& ready, const Array& result,
-             const Stream& on);
+bool run_mma(const Gemm& gemm, const MmaPlan& plan, const ProductEpilogue& ready,
+             const Array& result, const Stream& on);
 
 }  // namespace kernwright::kernels

@@ -1,5 +1,5 @@
 // Texts of kernels with an expression behind them.
-#include "kernels_src/gemm/custom_epilogue.h"
+#include "kernels_src/epilogue/custom_epilogue.h"
 
 #include "base/errors.h"
 #include "base/format.h"
@@ -12,7 +12,7 @@ namespace kernwright::kernels {
 namespace {
 
 /// The text of the epilogue's type. An operand that is not given has no name in the text.
-std::string custom_epilogue_text(const GemmEpilogue& epilogue) {
+std::string custom_epilogue_text(const ProductEpilogue& epilogue) {
   return format(R"(
 #include <kernwright/custom_epilogue.cuh>
 namespace kernwright {{ namespace custom {{
@@ -38,7 +38,7 @@ struct CustomEpilogue : Epilogue<Same, Bias, kAdds> {{
 }  // namespace
 
 const Family& epilogue_family(const Family& plain, const char* name, std::string_view text,
-                              const GemmEpilogue& epilogue) {
+                              const ProductEpilogue& epilogue) {
   if (epilogue.expression.empty()) return plain;
   static auto& mutex = *new std::mutex;
   static auto& made =
@@ -54,11 +54,11 @@ const Family& epilogue_family(const Family& plain, const char* name, std::string
   return *family;
 }
 
-std::string custom_epilogue_type(const GemmEpilogue& epilogue, const char* bias) {
+std::string custom_epilogue_type(const ProductEpilogue& epilogue, const char* bias) {
   return format("custom::CustomEpilogue<{}, {}>", bias, epilogue.c ? "true" : "false");
 }
 
-void require_custom_epilogue(const GemmEpilogue& epilogue) {
+void require_custom_epilogue(const ProductEpilogue& epilogue) {
   if (epilogue.expression.empty() || (!epilogue.activation && !epilogue.gate)) return;
   throw ArgumentError("a product that ends in an expression has no activation and no gate besides");
 }
