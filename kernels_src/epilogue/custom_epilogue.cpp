@@ -18,7 +18,7 @@ std::string custom_epilogue_text(const ProductEpilogue& epilogue) {
 namespace kernwright {{ namespace custom {{
 template <typename Bias, bool kAdds>
 struct CustomEpilogue : Epilogue<Same, Bias, kAdds> {{
-  __device__ static float finish([[maybe_unused]] const ProductEpilogueValues& epilogue, float x,
+  __device__ static float finish([[maybe_unused]] const TileEpilogueValues& epilogue, float x,
                                  float, const Biases& {}, int k, float {}) {{
     [[maybe_unused]] const float alpha = epilogue.alpha, beta = epilogue.beta;
     {}

@@ -5,6 +5,19 @@
 #include "kernels_src/epilogue/custom_epilogue.h"
 
 namespace kernwright::kernels {
+namespace {
+
+std::int32_t scale_step(const Array& scales) { return scales.size() == 1 ? 0 : 1; }
+
+/// Elements from one index of an axis, counted from the last, to the next; 0 where there is one.
+std::int64_t element_distance(const Array& array, int from_end) {
+  if (array.ndim() < from_end) return 0;
+  const auto axis = static_cast<std::size_t>(array.ndim() - from_end);
+  if (array.shape()[axis] == 1) return 0;
+  return array.strides()[axis] / static_cast<std::int64_t>(scalar_size(array.type()));
+}
+
+}  // namespace
 
 const std::optional<ActivationCall>& epilogue_activation(const ProductEpilogue& epilogue) {
   return epilogue.gate ? epilogue.gate : epilogue.activation;
@@ -49,13 +62,25 @@ bool has_short_epilogue(const ProductEpilogue& epilogue) {
 }
 
 ProductEpilogueValues epilogue_values(const ProductEpilogue& epilogue) {
-  ProductEpilogueValues values{.alpha = epilogue.alpha, .beta = epilogue.beta};
+  ProductEpilogueValues values{.alpha = epilogue.alpha};
   if (epilogue.bias) values.bias = epilogue.bias->address();
-  if (epilogue.c) values.c = epilogue.c->address();
+  if (const auto& c = epilogue.c ? epilogue.c : epilogue.residual) {
+    values.c = c->address();
+    values.c_row = element_distance(*c, 2);
+    values.c_batch = element_distance(*c, 3);
+  }
+  if (epilogue.column_scales) {
+    values.column_scales = epilogue.column_scales->address();
+    values.column_step = scale_step(*epilogue.column_scales);
+  }
+  return values;
+}
+
+TileEpilogueValues tile_epilogue_values(const ProductEpilogue& epilogue) {
+  TileEpilogueValues values{epilogue_values(epilogue)};
+  values.beta = epilogue.beta;
   if (epilogue.row_scales) {
-    const auto scale_step = [](const Array& scales) { return scales.size() == 1 ? 0 : 1; };
     values.row_scales = {epilogue.row_scales->address(), scale_step(*epilogue.row_scales)};
-    values.column_scales = {epilogue.column_scales->address(), scale_step(*epilogue.column_scales)};
   }
   if (epilogue_activation(epilogue)) values.knobs = Knobs<float>(*epilogue_activation(epilogue));
   return values;

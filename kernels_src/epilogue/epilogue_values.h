@@ -18,12 +18,20 @@ struct ProductScales {
 };
 struct ProductEpilogueValues {
   CUdeviceptr bias = 0, c = 0;
-  ProductScales row_scales{}, column_scales{};
-  float alpha = 1, beta = 1;
+  std::int64_t c_row = 0, c_batch = 0;
+  CUdeviceptr column_scales = 0;
+  std::int32_t column_step = 0;
+  float alpha = 1;
+};
+struct TileEpilogueValues : ProductEpilogueValues {
+  ProductScales row_scales{};
+  float beta = 1;
   Knobs<float> knobs{ActivationCall{}};
 };
-/// The parameters for an epilogue of ready_epilogue().
+/// The parameters for an epilogue of ready_epilogue(), of kernels of few rows and of tiles. Rows of
+/// the residual have no gaps between their elements.
 ProductEpilogueValues epilogue_values(const ProductEpilogue& epilogue);
+TileEpilogueValues tile_epilogue_values(const ProductEpilogue& epilogue);
 
 /// The function of sums, by itself or as a gate.
 const std::optional<ActivationCall>& epilogue_activation(const ProductEpilogue& epilogue);

@@ -65,7 +65,7 @@ void finish_sums(const Array& sums, const Array& result, const ProductEpilogue& 
       .stream = on,
       .programmatic_dependent = overlaps_launches(result.device())};
   launch(kernels.on(*kernel, result.device()), config, sums.address(), result.address(),
-         epilogue_values(epilogue), size, columns, std::int32_t{parts});
+         tile_epilogue_values(epilogue), size, columns, std::int32_t{parts});
   sums.use_on(on);
 }
 

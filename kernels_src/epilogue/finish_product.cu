@@ -12,7 +12,7 @@ constexpr int kThreads = 256;
 /// are of one row.
 template <typename Out, typename Finish, int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    finish_product(const float* sums, Out* __restrict__ out, const ProductEpilogueValues epilogue,
+    finish_product(const float* sums, Out* __restrict__ out, const TileEpilogueValues epilogue,
                    long long size, int columns, int parts) {
   pdl_launch_then_wait();
   const long long apart = static_cast<long long>(gridDim.x) * kThreads * kWidth;
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kWidth; ++i) {
       const float c = Finish::kHasC ? to_compute(added.value[i]) : 0.0f;
       const Biases bias = Finish::biases(epilogue, column + i, columns);
-      const Factors<Finish> column_factors(epilogue.column_scales, column + i, 0, columns);
+      const Factors<Finish> column_factors(column_scales(epilogue), column + i, 0, columns);
       const float sum = scaled(total.value[i], row_factors, 0, column_factors, 0);
       result.value[i] = ended_as<Out>(Finish::finish(epilogue, sum, 0, bias, 0, c));
     }

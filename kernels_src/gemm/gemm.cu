@@ -132,7 +132,7 @@ template <typename In, typename Out, typename TileType, typename Order, Store kS
 __global__ void __launch_bounds__(TileType::kThreads, 1)
     gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
          const __grid_constant__ EdgeMaps edges, const __grid_constant__ TensorMap map_out,
-         void* out, const ProductEpilogueValues epilogue, const Given given) {
+         void* out, const TileEpilogueValues epilogue, const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
   constexpr bool kRagged = ScheduleTraits<Given>::Type::kInside;
   static_assert(!kRagged || (Order::kA && Order::kB));

@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(TileType::kThreads, 1)
     promoted_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
                   const __grid_constant__ EdgeMaps edges, const __grid_constant__ TensorMap map_out,
                   const __grid_constant__ TensorMap map_scales, const BlockScales scales, void* out,
-                  const ProductEpilogueValues epilogue, const Given given) {
+                  const TileEpilogueValues epilogue, const Given given) {
   extern __shared__ __align__(1024) unsigned char storage[];
   using Types = ProductTypes<In, Out, TileType, Layout<false, false>, kStore, Finish>;
   using Work = Promoted<Types, kScales, ScheduleTraits<Given>::Type::kGrouped>;

@@ -224,7 +224,7 @@ struct FastGemm {
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     const Kernel& kernel = kernel_for({&a, &b, &scale_lines}, gemm_kernel(instance, ending),
                                       result.device(), kernels, on);
-    const ProductEpilogueValues then = epilogue_values(ending);
+    const TileEpilogueValues then = tile_epilogue_values(ending);
     if (!promotes) {
       launch(kernel, config, left.whole, right.whole, edges, map_out, result.address(), then,
              problem);

@@ -178,31 +178,21 @@ SkinnyShape skinny_facts(const SkinnyCall& call, const SkinnyLines& x, const Ski
 /// True where a second kernel adds what the blocks summed.
 bool adds_splits(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
 
-SkinnyProblem describe_skinny(const SkinnyJob& job, const std::optional<SkinnyLines>& residual) {
+SkinnyProblem describe_skinny(const SkinnyJob& job) {
   const SkinnyCall& call = job.call;
   SkinnyProblem p;
   const auto x_size = static_cast<std::int64_t>(scalar_size(call.x.type()));
-  const auto address = [](const std::optional<Array>& a) { return a ? a->address() : 0; };
-  const ProductEpilogue& epilogue = call.epilogue;
   p.x = call.x.address();
   p.out = job.out.address();
-  p.scale = address(epilogue.column_scales);
-  p.bias = address(epilogue.bias);
-  p.residual = address(epilogue.residual);
   p.x_row = job.x.line / x_size;
   p.x_batch = job.x.batch / x_size;
-  if (residual) {
-    p.residual_row = residual->line / x_size;
-    p.residual_batch = residual->batch / x_size;
-  }
   p.batches = static_cast<std::uint64_t>(job.shape.batches);
   p.m = static_cast<std::uint32_t>(job.shape.m);
   p.n = static_cast<std::uint32_t>(job.shape.n);
   p.k = static_cast<std::uint32_t>(job.shape.k);
   p.splits = static_cast<std::uint32_t>(job.plan.splits);
-  p.scale_step = epilogue.column_scales && epilogue.column_scales->size() > 1 ? 1 : 0;
   p.ahead = static_cast<std::uint32_t>(job.plan.ahead);
-  p.factor = epilogue.alpha;
+  p.epilogue = epilogue_values(call.epilogue);
   if (call.norm) {
     p.norm = call.norm->weight.address();
     p.eps = static_cast<float>(call.norm->eps);
@@ -322,8 +312,7 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
   const SkinnyLines x = aligned_skinny_rows(call.x, on);
   const SkinnyLines weights = near_skinny_lines(call.weights, true, on);
   call.epilogue = ready_epilogue(call.epilogue, {}, on);
-  std::optional<SkinnyLines> residual;
-  if (call.epilogue.residual) residual = near_skinny_lines(*call.epilogue.residual, false, on);
+  if (call.epilogue.residual) near_skinny_lines(*call.epilogue.residual, false, on);
   const SkinnyShape facts = skinny_facts(call, x, weights);
   SkinnyPlan plan = plan_skinny_rows(facts, call.plan);
   const bool norms = call.norm && applies_norm(call, facts, plan);
@@ -332,7 +321,7 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
     return run_apart(std::move(call), shape, norms, on);
   if (!result) result = Array::empty(device, shape, call.x.type(), on);
   SkinnyJob job{call, x, weights, *result, facts, plan, {}};
-  job.problem = describe_skinny(job, residual);
+  job.problem = describe_skinny(job);
   std::optional<Array> partial;
   if (adds_splits(plan)) {
     Shape partials = {plan.splits};

@@ -85,7 +85,7 @@ std::string skinny_name(const SkinnyInstance& instance) {
   const SkinnyShape& shape = instance.shape;
   const SkinnyPlan& plan = instance.plan;
   const char *const x = device_type(shape.x_type), *const w = device_type(shape.weight_type);
-  const char* act = instance.activation ? activation_traits(*instance.activation).type : "Identity";
+  const char* act = instance.activation ? activation_traits(*instance.activation).type : "Same";
   if (instance.gated) act = activation_type(*instance.activation, shape.x_type);
   const char* const normed = instance.gated ? ", true, true" : instance.normed ? ", true" : "";
   switch (plan.kernel) {

@@ -116,20 +116,11 @@ Array packed_columns(const PackedLinearCall& call, std::int64_t rows, const Stre
   return take_at(x, {.axes = {1}, .indices = {*w.parts[7]}, .position = 1}, on);
 }
 
-/// What goes with x into the product; `used` gets the arrays.
-void describe_packed_extras(const PackedLinearCall& call, std::int64_t rows, SkinnyProblem& p,
-                            std::vector<Array>& used, const Stream& on) {
-  const ProductEpilogue& epilogue = call.epilogue;
-  if (epilogue.bias) p.bias = used.emplace_back(contiguous(*epilogue.bias, on)).address();
-  if (epilogue.residual) {
-    const Array residual = packed_rows(*epilogue.residual, rows, call.weights.n, 1, on);
-    p.residual = used.emplace_back(residual).address();
-    p.residual_row = rows > 1 ? residual.strides()[0] / 2 : 0;
-  }
-  if (call.norm) {
-    p.norm = used.emplace_back(call.norm->weight).address();
-    p.eps = static_cast<float>(call.norm->eps);
-  }
+/// The epilogue with arrays that the kernels read.
+ProductEpilogue packed_epilogue(const PackedLinearCall& call, std::int64_t rows, const Stream& on) {
+  ProductEpilogue ready = ready_epilogue(call.epilogue, {}, on);
+  if (ready.residual) ready.residual = packed_rows(*ready.residual, rows, call.weights.n, 1, on);
+  return ready;
 }
 
 const LazyKernel& packed_kernel(const PackedLinearCall& call, std::int64_t rows, SkinnyPlan plan) {
@@ -242,7 +233,12 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Skin
   SkinnyProblem p;
   p.x = x.address();
   p.out = result.address();
-  describe_packed_extras(call, rows, p, used, on);
+  const ProductEpilogue epilogue = packed_epilogue(call, rows, on);
+  p.epilogue = epilogue_values(epilogue);
+  if (call.norm) {
+    p.norm = used.emplace_back(call.norm->weight).address();
+    p.eps = static_cast<float>(call.norm->eps);
+  }
   const bool clustered = boxes || plan.kernel == SkinnyKernel::ring;
   const bool adds_later = plan.splits > 1 && !clustered;
   if (adds_later) {
@@ -276,6 +272,7 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Skin
     launch(kernels.on(*adding, device), config, p);
   }
   for (const Array& array : used) array.use_on(on);
+  use_epilogue(epilogue, on);
   for (const auto& part : w.parts) {
     if (part) part->use_on(on);
   }

@@ -41,7 +41,7 @@ int packed_wgmma_warps(const SkinnyPlan& plan) {
 const char* packed_activation(const PackedLinearCall& call) {
   const ProductEpilogue& epilogue = call.epilogue;
   if (epilogue.gate) return activation_type(epilogue.gate->kind, call.x.type());
-  return epilogue.activation ? activation_traits(epilogue.activation->kind).type : "Identity";
+  return epilogue.activation ? activation_traits(epilogue.activation->kind).type : "Same";
 }
 
 InstanceKey packed_product_key(const PackedLinearCall& call, const SkinnyPlan& plan) {

@@ -476,8 +476,8 @@ CLUSTER_INSTANCES = {
     "skinny_staged.cu": [
         f"skinny_staged<BFloat16, {weights}<BFloat16>, {act}, 4, 2, {columns}, {stages}, true>"
         for weights, act, columns, stages in (
-            ("PlainWeights", "Identity", 8, 4),
-            ("Int8Weights", "Identity", 2, 4),
+            ("PlainWeights", "Same", 8, 4),
+            ("Int8Weights", "Same", 2, 4),
             ("Float8Weights", "Silu", 4, 3),
         )
     ],

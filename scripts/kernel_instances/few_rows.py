@@ -83,56 +83,56 @@ def many(dtype: str, form: str, rest: str) -> str:
 FEW_ROWS: dict[str, list[str]] = {
     "skinny.cu": [
         *(
-            f"skinny_tiles<{dtype}, {weights}<{dtype}>, Identity, "
+            f"skinny_tiles<{dtype}, {weights}<{dtype}>, Same, "
             f"8, {rows}, {columns}, {unroll}, {hint}>"
             for dtype in ("Float16", "BFloat16")
             for weights in ("PlainWeights", "Int8Weights", "Float8Weights")
             for rows, columns, unroll, hint in ((1, 1, 4, 0), (2, 2, 2, 2))
         ),
         "skinny_tiles<BFloat16, PlainWeights<BFloat16>, Silu, 4, 1, 8, 1, 1>",
-        "skinny_tiles<BFloat16, Float8Weights<BFloat16>, Identity, 8, 1, 1, 4, 1>",
-        "skinny_tiles<BFloat16, Int8Weights<BFloat16>, Identity, 4, 2, 1, 2, 1>",
+        "skinny_tiles<BFloat16, Float8Weights<BFloat16>, Same, 8, 1, 1, 4, 1>",
+        "skinny_tiles<BFloat16, Int8Weights<BFloat16>, Same, 4, 2, 1, 2, 1>",
         "skinny_dot<Float32, Float32, Gelu, 4, 8, 1, 2, 8, 0>",
-        "skinny_dot<BFloat16, BFloat16, Identity, 8, 1, 4, 4, 4, 2>",
-        "skinny_dot<Float32, Int8, Identity, 16, 1, 2, 4, 8, 0>",
-        "skinny_dot<Float16, Float8E4M3, Identity, 1, 4, 2, 4, 1, 0>",
-        "skinny_shifted<BFloat16, Identity, 1, 4, 8>",
+        "skinny_dot<BFloat16, BFloat16, Same, 8, 1, 4, 4, 4, 2>",
+        "skinny_dot<Float32, Int8, Same, 16, 1, 2, 4, 8, 0>",
+        "skinny_dot<Float16, Float8E4M3, Same, 1, 4, 2, 4, 1, 0>",
+        "skinny_shifted<BFloat16, Same, 1, 4, 8>",
         "skinny_shifted<Float32, Gelu, 8, 2, 4>",
         *(f"add_splits<{dtype}, Relu>" for dtype in ("Float16", "BFloat16", "Float32")),
     ],
     "skinny_columns.cu": [
-        "skinny_column_tiles<BFloat16, Identity, 8, 1, 2, 0>",
+        "skinny_column_tiles<BFloat16, Same, 8, 1, 2, 0>",
         "skinny_column_tiles<Float16, Gelu, 8, 8, 1, 0>",
-        "skinny_columns<Float32, Float32, Identity, 4, 8, 4, 8>",
-        "skinny_columns<BFloat16, Float8E4M3, Identity, 8, 4, 4, 8>",
+        "skinny_columns<Float32, Float32, Same, 4, 8, 4, 8>",
+        "skinny_columns<BFloat16, Float8E4M3, Same, 8, 4, 4, 8>",
         "skinny_columns<Float16, Int8, Silu, 1, 1, 4, 8>",
     ],
     "skinny_row.cu": [
         f"skinny_row<{dtype}, {weights}, {act}, {warps}, {units}>"
-        for dtype, act in (("BFloat16", "Identity"), ("Float16", "Silu"))
+        for dtype, act in (("BFloat16", "Same"), ("Float16", "Silu"))
         for weights in ("Float8E4M3", "Int8")
         for warps, units in ((8, 1), (16, 1), (14, 2))
     ],
     "skinny_staged.cu": [
-        f"skinny_staged<{dtype}, {weights}<{dtype}>, Identity, 4, 2, {columns}, 4, false>"
+        f"skinny_staged<{dtype}, {weights}<{dtype}>, Same, 4, 2, {columns}, 4, false>"
         for dtype, weights in (("BFloat16", "PlainWeights"), ("Float16", "Int8Weights"))
         for columns in (2, 8)
     ],
     "skinny_wgmma.cu": [
         f"skinny_wgmma<{dtype}, {rest}>"
         for dtype, rest in (
-            ("BFloat16", "Identity, 8, 8, 4, false"),
+            ("BFloat16", "Same, 8, 8, 4, false"),
             ("BFloat16", "Silu, 8, 4, 5, true"),
             ("Float16", "Gelu, 4, 2, 8, false"),
-            ("Float16", "Identity, 4, 8, 6, true"),
+            ("Float16", "Same, 4, 8, 6, true"),
         )
     ],
     "skinny_bytes.cu": [
         f"skinny_bytes<{dtype}, {rest}>"
         for dtype, rest in (
-            ("BFloat16, Int8, Identity", "8, 2, 8, 8"),
-            ("BFloat16, Float8E4M3, Identity", "8, 2, 8, 8"),
-            ("BFloat16, Int8, Identity", "16, 1, 8, 4"),
+            ("BFloat16, Int8, Same", "8, 2, 8, 8"),
+            ("BFloat16, Float8E4M3, Same", "8, 2, 8, 8"),
+            ("BFloat16, Int8, Same", "16, 1, 8, 4"),
             ("Float16, Float8E5M2, Silu", "4, 1, 4, 8"),
         )
     ],
@@ -148,36 +148,33 @@ FEW_ROWS: dict[str, list[str]] = {
         ),
     ],
     "packed_gemm.cu": [
-        *(many(BRAIN, form, "Identity, 4, 1, 8, 3") for form in FORMS),
+        *(many(BRAIN, form, "Same, 4, 1, 8, 3") for form in FORMS),
         *(
-            many("Float16", FORM[name], "Identity, 4, 1, 8, 3")
+            many("Float16", FORM[name], "Same, 4, 1, 8, 3")
             for name in ("int4", "nf4", "fp8_block", "q6_k")
         ),
         many("Float16", forms("int4")[2], "GeluTanh, 4, 2, 16, 2"),
     ],
     "packed_ring.cu": [
-        *(ring(BRAIN, form, "Identity, 8, 3, 1, 1") for form in FORMS),
-        *(
-            ring(BRAIN, FORM[name], "Identity, 8, 3, 2, 1")
-            for name in ("int4", "nf4", "q4_k", "nvfp4")
-        ),
+        *(ring(BRAIN, form, "Same, 8, 3, 1, 1") for form in FORMS),
+        *(ring(BRAIN, FORM[name], "Same, 8, 3, 2, 1") for name in ("int4", "nf4", "q4_k", "nvfp4")),
         ring("Float16", FORM["nf4"], "Silu, 16, 2, 1, 1"),
     ],
     "packed_one.cu": [
-        *(one(BRAIN, form, "Identity, 16, 2, 2") for form in NOT_WHOLE),
+        *(one(BRAIN, form, "Same, 16, 2, 2") for form in NOT_WHOLE),
         one("Float16", FORM["nf4"], "Silu, 8, 3, 0"),
     ],
     "packed_whole.cu": [
         *(
             whole(dtype, form, rest)
-            for dtype, rest in ((BRAIN, "Identity, 16, 2"), ("Float16", "Silu, 8, 3"))
+            for dtype, rest in ((BRAIN, "Same, 16, 2"), ("Float16", "Silu, 8, 3"))
             for form in FORMS
             if form not in NOT_WHOLE
         ),
     ],
     "packed_wgmma.cu": [
         *(
-            boxes(BRAIN, form, "Identity, 4, 8, 4, 2, false")
+            boxes(BRAIN, form, "Same, 4, 8, 4, 2, false")
             for form in FORMS
             if form not in WITHOUT_WARPGROUPS
         ),
@@ -186,27 +183,27 @@ FEW_ROWS: dict[str, list[str]] = {
             for name in ("int4", "nf4", "q4_k", "q6_k")
         ),
         *(
-            boxes(BRAIN, FORM[name], "Identity, 4, 8, 4, 2, true")
+            boxes(BRAIN, FORM[name], "Same, 4, 8, 4, 2, true")
             for name in ("int4", "nf4", "q4_k", "q6_k", "q5_0", "iq4_xs")
         ),
-        boxes(BRAIN, FORM["q4_k"], "Identity, 8, 8, 2, 1, false"),
-        boxes(BRAIN, FORM["q4_k"], "Identity, 16, 2, 5, 1, false"),
+        boxes(BRAIN, FORM["q4_k"], "Same, 8, 8, 2, 1, false"),
+        boxes(BRAIN, FORM["q4_k"], "Same, 16, 2, 5, 1, false"),
     ],
     "packed_row.cu": [
-        *(row(BRAIN, form, "Identity, 8, 2") for form in FORMS),
+        *(row(BRAIN, form, "Same, 8, 2") for form in FORMS),
         *(row("Float16", FORM[name], "Silu, 8, 2") for name in ("int4", "q4_k", "q6_k", "nvfp4")),
-        *(row(dtype, FORM["nf4"], "Identity, 8, 1") for dtype in (BRAIN, "Float16")),
-        row(BRAIN, FORM["q4_k"], "Identity, 16, 1"),
+        *(row(dtype, FORM["nf4"], "Same, 8, 1") for dtype in (BRAIN, "Float16")),
+        row(BRAIN, FORM["q4_k"], "Same, 16, 1"),
     ],
     "packed_product.cu": [
-        *(product(BRAIN, form, "Identity, 8, 1, 1, 4") for form in FORMS),
+        *(product(BRAIN, form, "Same, 8, 1, 1, 4") for form in FORMS),
         *(
-            product("Float16", FORM[name], "Identity, 8, 1, 1, 4")
+            product("Float16", FORM[name], "Same, 8, 1, 1, 4")
             for name in ("int4", "nf4", "q8_0", "fp8_block", "q5_k", "mxfp4")
         ),
         product(BRAIN, FORM["q4_k"], "Silu, 8, 1, 2, 2"),
         product("Float16", FORM["q6_k"], "GeluTanh, 4, 1, 8, 1"),
-        product(BRAIN, FORM["int4"], "Identity, 4, 2, 1, 2"),
-        *("add_packed_splits<BFloat16, Identity>", "add_packed_splits<Float16, Relu>"),
+        product(BRAIN, FORM["int4"], "Same, 4, 2, 1, 2"),
+        *("add_packed_splits<BFloat16, Same>", "add_packed_splits<Float16, Relu>"),
     ],
 }

@@ -40,7 +40,7 @@ SIZES = {
 }  # fmt: skip
 STRUCT = re.compile(
     r"(?:template\s*<((?:[^<>{};]|<[^<>]*>)*)>\s*)?"
-    r"struct\s+(?:alignas\(\w+\)\s*)?(\w+)[^;{}()]*\{"
+    r"struct\s+(?:alignas\(\w+\)\s*)?(\w+)(?:\s*:\s*(\w+)\s*(?=\{))?[^;{}()]*\{"
 )
 Field = tuple[str, str, tuple[str, ...]]
 
@@ -48,6 +48,7 @@ Field = tuple[str, str, tuple[str, ...]]
 class Struct:
     def __init__(self, path: Path, text: str, match: "re.Match[str]") -> None:
         self.path, end, depth = path, match.end(), 1
+        self.base = match[3]
         while depth:
             depth += {"{": 1, "}": -1}.get(text[end], 0)
             end += 1
@@ -130,7 +131,7 @@ def extent(text: str, struct: Struct, constants: "dict[str, list[tuple[Path, str
 def flat(struct: Struct, on_device: bool) -> "list[str]":
     """The sizes of all scalars in their order: T is a type of the template."""
     known, constants = (DEVICE, DEVICE_CONSTANTS) if on_device else (HOST, HOST_CONSTANTS)
-    sizes = []
+    sizes = flat(known[struct.base][0], on_device) if struct.base in known else []
     for kind, _, extents in struct.fields:
         array = re.fullmatch(r"std::array<(.*), ([\w:]+)>", kind)
         if array:
@@ -222,3 +223,9 @@ def test_differences_are_seen() -> None:
     assert "scalars" in difference(host, struct("const void* x; float* out[3]; int rows;"))
     assert "scalars" in difference(host, struct("int rows; const void* x; float* out[2];"))
     assert "'y'" in difference(host, struct("const void* y; float* out[2]; int rows;"))
+
+
+def test_fields_of_a_base_count() -> None:
+    tile, base = (HOST[name][0] for name in ("TileEpilogueValues", "ProductEpilogueValues"))
+    assert [each[1] for each in tile.fields] == ["row_scales", "beta", "knobs"]
+    assert flat(tile, False)[: len(flat(base, False))] == flat(base, False)

@@ -99,7 +99,7 @@ struct FmaGemm {
         .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes(element())),
         .stream = on};
     launch(fma_kernel(instance, ending).on(target.device()), config, a, b, batch, target.address(),
-           epilogue_values(ending), problem);
+           tile_epilogue_values(ending), problem);
   }
 
   void run(const Array& result, const FmaChoice& made, const FmaProblem& problem) const {

@@ -167,21 +167,21 @@ __device__ __forceinline__ double multiply_add(double x, double y, double sum) {
 }
 
 template <typename Out, typename Finish>
-__device__ __forceinline__ Out finished(const ProductEpilogueValues& epilogue, float sum,
+__device__ __forceinline__ Out finished(const TileEpilogueValues& epilogue, float sum,
                                         const Biases& bias, int k, float c) {
   return ended_as<Out>(Finish::finish(epilogue, sum, 0, bias, k, c));
 }
 /// Nothing follows sums of float64.
 template <typename Out, typename Finish>
-__device__ __forceinline__ Out finished(const ProductEpilogueValues&, double sum, const Biases&,
-                                        int, float) {
+__device__ __forceinline__ Out finished(const TileEpilogueValues&, double sum, const Biases&, int,
+                                        float) {
   return static_cast<Out>(sum);
 }
 
 /// A pack of neighbouring columns of a row; there are `many`.
 template <typename Out, typename Finish, int kPack, typename T>
 __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c,
-                                           const ProductEpilogueValues& epilogue,
+                                           const TileEpilogueValues& epilogue,
                                            const Biases (&bias)[kPack / 2], int many, bool whole) {
   Pack<Out, kPack> result, added;
   if constexpr (Finish::kHasC) {
@@ -215,7 +215,7 @@ template <typename Out, typename Finish, typename Tiling, bool kWhole, int kFirs
           typename T>
 __device__ __forceinline__ void store_sums(
     const T (&sums)[Tiling::kThreadRows][Tiling::kThreadColumns], Out* out, const Out* c,
-    const ProductEpilogueValues& epilogue, const Problem& problem, int end, int row, int column) {
+    const TileEpilogueValues& epilogue, const Problem& problem, int end, int row, int column) {
   constexpr int kPack = Tiling::kPack;
 #pragma unroll
   for (int j = 0; j < Tiling::kThreadColumns; j += kPack) {
@@ -273,7 +273,7 @@ __device__ __forceinline__ void take_half(T (&sums)[Tiling::kThreadRows][Tiling:
 template <typename T, typename Out, typename Tiling, Way kWayA, Way kWayB, bool kWhole,
           typename Finish, typename Work = Problem>
 __global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
-    fma_gemm(Side a, Side b, const Batch batch, void* out, const ProductEpilogueValues epilogue,
+    fma_gemm(Side a, Side b, const Batch batch, void* out, const TileEpilogueValues epilogue,
              const Work work) {
   extern __shared__ __align__(16) unsigned char storage[];
   constexpr int kStageBytes = Tiling::kStage * sizeof(T);
@@ -359,7 +359,7 @@ __global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
   wait_copies<0>();
   const long long before =
       static_cast<long long>(schedule.matrix(place)) * problem.rows * problem.columns;
-  ProductEpilogueValues tile_epilogue = epilogue;
+  TileEpilogueValues tile_epilogue = epilogue;
   if (Schedule::kGrouped) {
     tile_epilogue = batch_epilogue<Finish>(epilogue, place.batch, problem.columns);
   }

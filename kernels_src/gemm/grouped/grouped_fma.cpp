@@ -67,7 +67,7 @@ void launch_fma(const Array& result, const FmaTile& tile, ProductWork work,
                                 tile.shared_bytes(kSize) + table_bytes(problem.groups.count)),
                             .stream = on};
   launch(fma_kernel(instance, ending).on(result.device()), config, operands.a, operands.b,
-         operands.batch, result.address(), epilogue_values(ending), problem);
+         operands.batch, result.address(), tile_epilogue_values(ending), problem);
 }
 
 GroupedProblem<FmaProblem> make_problem(const ProductGroups& groups, const FmaTile& tile,

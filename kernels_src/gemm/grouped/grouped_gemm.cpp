@@ -176,7 +176,7 @@ struct GroupedLaunch {
         .most_blocks = static_cast<std::uint32_t>(clusters * tile.cluster)};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     const Kernel& kernel = gemm_kernel(instance, ending).on(result.device());
-    const ProductEpilogueValues then = epilogue_values(ending);
+    const TileEpilogueValues then = tile_epilogue_values(ending);
     if (!promotes()) {
       launch(kernel, config, map_x, map_w, GemmEdgeMaps{}, map_out, result.address(), then,
              problem);
@@ -225,7 +225,7 @@ struct GroupedLaunch {
         .shared_bytes = static_cast<std::uint32_t>(tile.shared_bytes() + table_bytes(count())),
         .stream = on};
     launch(mma_kernel(instance, ending).on(result.device()), config, left, right, result.address(),
-           epilogue_values(ending), problem);
+           tile_epilogue_values(ending), problem);
   }
 
   /// Whether the kernel has the gate: both halves of float8 have whole blocks of scales.

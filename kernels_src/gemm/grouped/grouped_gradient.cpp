@@ -102,7 +102,7 @@ struct GradientLaunch {
         .most_blocks = static_cast<std::uint32_t>(tiles(problem.sizes) * tile.cluster)};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     launch(gemm_kernel(instance, {}).on(result.device()), config, map_grad, map_x, GemmEdgeMaps{},
-           map_out, result.address(), epilogue_values({}), problem);
+           map_out, result.address(), tile_epilogue_values({}), problem);
   }
 
   /// By mma_gemm.cu.
@@ -126,7 +126,7 @@ struct GradientLaunch {
     launch(mma_kernel(instance, {}).on(result.device()), config,
            mma_side(grad, layout.a_stride, 0, layout.inner, layout.rows),
            mma_side(x, layout.b_stride, 0, layout.inner, layout.columns), result.address(),
-           epilogue_values({}), problem);
+           tile_epilogue_values({}), problem);
   }
 };
 

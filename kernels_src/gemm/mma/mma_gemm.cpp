@@ -103,7 +103,7 @@ struct MmaGemm {
         .stream = on};
     const Kernel& kernel =
         kernel_for({&a, &b}, mma_kernel(instance, ending), target.device(), kernels, on);
-    const ProductEpilogueValues then = epilogue_values(ending);
+    const TileEpilogueValues then = tile_epilogue_values(ending);
     if (!gemm.block_scales) {
       launch(kernel, config, left, right, target.address(), then, problem);
       return;

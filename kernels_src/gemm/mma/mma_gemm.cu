@@ -202,7 +202,7 @@ __device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, 
 template <typename Out, typename Finish, typename TileType, typename Sum>
 __device__ __forceinline__ void store_sums(const Sum (&sums)[TileType::kHigh][TileType::kWide][4],
                                            Out* out, const Out* c,
-                                           const ProductEpilogueValues& epilogue,
+                                           const TileEpilogueValues& epilogue,
                                            const Problem& problem, int end, int row, int column) {
   const int lane = threadIdx.x % 32;
   const bool by_two = problem.columns % 2 == 0;
@@ -212,7 +212,7 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[TileType::kHigh][Ti
     if (at_column >= problem.columns) continue;
     const bool second = at_column + 1 < problem.columns;
     const Biases bias = Finish::biases(epilogue, at_column, problem.columns);
-    const Factors<Finish> columns(epilogue.column_scales, at_column, 1, problem.columns);
+    const Factors<Finish> columns(column_scales(epilogue), at_column, 1, problem.columns);
 #pragma unroll
     for (int i = 0; i < 2 * TileType::kHigh; ++i) {
       const int at_row = row + i * 8 + lane / 4;
@@ -267,7 +267,7 @@ __device__ __forceinline__ void promote(float (&parts)[TileType::kHigh][TileType
 template <typename In, typename Out, typename TileType, typename Order, typename Finish,
           bool kScales, typename Given>
 __device__ __forceinline__ void run_product(unsigned char* storage, const Side& a, const Side& b,
-                                            void* out, const ProductEpilogueValues& epilogue,
+                                            void* out, const TileEpilogueValues& epilogue,
                                             const Given& given, const BlockScales& scales) {
   constexpr int kElements = kDepth / sizeof(In);
   constexpr int kChunks = kDepth / 16;
@@ -338,7 +338,7 @@ __device__ __forceinline__ void run_product(unsigned char* storage, const Side& 
   }
   const long long before =
       static_cast<long long>(schedule.matrix(at)) * problem.rows * problem.columns;
-  ProductEpilogueValues ending = epilogue;
+  TileEpilogueValues ending = epilogue;
   if (Schedule::kGrouped) ending = batch_epilogue<Finish>(epilogue, at.batch, problem.columns);
   store_sums<Out, Finish, TileType>(sums, static_cast<Out*>(out) + before,
                                     static_cast<const Out*>(epilogue.c) + before, ending, problem,
@@ -351,7 +351,7 @@ __device__ __forceinline__ void run_product(unsigned char* storage, const Side& 
 template <typename In, typename Out, typename TileType, typename Order, typename Finish,
           typename Given = Problem>
 __global__ void __launch_bounds__(TileType::kThreads, TileType::kBlocks)
-    mma_gemm(const Side a, const Side b, void* out, const ProductEpilogueValues epilogue,
+    mma_gemm(const Side a, const Side b, void* out, const TileEpilogueValues epilogue,
              const Given given) {
   extern __shared__ __align__(128) unsigned char storage[];
   run_product<In, Out, TileType, Order, Finish, false>(storage, a, b, out, epilogue, given, {});
@@ -360,9 +360,8 @@ __global__ void __launch_bounds__(TileType::kThreads, TileType::kBlocks)
 /// The kernel for block scales; split-K begins at a block of k.
 template <typename In, typename Out, typename TileType, typename Order, typename Finish>
 __global__ void __launch_bounds__(TileType::kThreads, TileType::kBlocks)
-    mma_gemm_block_scaled(const Side a, const Side b, void* out,
-                          const ProductEpilogueValues epilogue, const Problem problem,
-                          const BlockScales scales) {
+    mma_gemm_block_scaled(const Side a, const Side b, void* out, const TileEpilogueValues epilogue,
+                          const Problem problem, const BlockScales scales) {
   extern __shared__ __align__(128) unsigned char storage[];
   run_product<In, Out, TileType, Order, Finish, true>(storage, a, b, out, epilogue, problem,
                                                       scales);

@@ -140,7 +140,7 @@ template <typename T, typename Act, typename Boxes>
 __device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 batch,
                                                  unsigned first_n, unsigned lane,
                                                  const float (&sums)[Boxes::kColumns / 2]) {
-  if (ends_plainly(p)) {
+  if (ends_plainly(p.epilogue)) {
     store_warp_sums<T, Act, Boxes, true>(p, batch, first_n, lane, sums);
   } else {
     store_warp_sums<T, Act, Boxes, false>(p, batch, first_n, lane, sums);

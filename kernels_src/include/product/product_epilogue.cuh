@@ -1,4 +1,4 @@
-// The end of a matrix product, in float32: a factor, a bias, another matrix, an activation.
+// The end of all products, in float32: factors, a bias, other matrices, an activation.
 #pragma once
 
 #include <kernwright/activations.cuh>
@@ -12,20 +12,93 @@ struct ProductScales {
   int step;
 };
 
-/// The values in activation(alpha * a @ b + bias + beta * c): a bias for each column, c of the
-/// result's shape and type, row-major. Scales multiply a @ b.
+/// What kernels read in activation(alpha * a @ b + bias + beta * c) + residual: a bias for each
+/// column, c or the residual of the result's shape and type. Scales multiply a @ b. Kernels of few
+/// rows have these values alone, and `c` is the residual. SkinnyProblem has 128 bytes with them:
+/// where it is larger, the compiler unrolls other loops of these kernels.
 struct ProductEpilogueValues {
   const void* bias;
   const void* c;
-  ProductScales row_scales, column_scales;
-  float alpha, beta;
+  Int64 c_row, c_batch;  ///< distances in elements, of few rows; else c is row-major
+  const float* column_scales;
+  int column_step;
+  float alpha;
+};
+/// Tiles add beta * c before the activation.
+struct TileEpilogueValues : ProductEpilogueValues {
+  ProductScales row_scales;
+  float beta;
   Knobs<float> knobs;
 };
 
 /// No activation.
 struct Same {
-  __device__ static float value(float x, Knobs<float>) { return x; }
+  template <typename F>
+  __device__ static F value(F x, Knobs<F>) {
+    return x;
+  }
 };
+
+/// What every product makes of a sum. `Operands` says which operands there are, and reads them.
+template <typename Activation, typename Operands>
+__device__ __forceinline__ float apply_epilogue(const ProductEpilogueValues& epilogue, float sum,
+                                                const Operands& operands) {
+  float total = epilogue.alpha * sum;
+  if (operands.has_scale()) total *= operands.scale();
+  if (operands.has_bias()) total += operands.bias();
+  if (operands.has_c()) total += operands.c();
+  total = Activation::value(total, operands.knobs());
+  if (operands.has_residual()) total += operands.residual();
+  return total;
+}
+
+/// Whether results of few rows are what the activation makes of the sums.
+__device__ __forceinline__ bool ends_plainly(const ProductEpilogueValues& epilogue) {
+  return epilogue.alpha == 1 && epilogue.column_scales == nullptr && epilogue.bias == nullptr &&
+         epilogue.c == nullptr;
+}
+
+/// The operands of one result of few rows, in memory; null where there is none.
+template <typename T>
+struct MemoryOperands {
+  const ProductEpilogueValues& epilogue;
+  UInt64 batch;
+  unsigned row, column;
+
+  __device__ bool has_scale() const { return epilogue.column_scales != nullptr; }
+  __device__ float scale() const {
+    return epilogue
+        .column_scales[static_cast<UInt64>(column) * static_cast<unsigned>(epilogue.column_step)];
+  }
+  __device__ bool has_bias() const { return epilogue.bias != nullptr; }
+  __device__ float bias() const { return to_compute(static_cast<const T*>(epilogue.bias)[column]); }
+  __device__ static constexpr bool has_c() { return false; }
+  __device__ static constexpr float c() { return 0; }
+  __device__ static constexpr Knobs<float> knobs() { return {1, 1}; }
+  __device__ bool has_residual() const { return epilogue.c != nullptr; }
+  __device__ float residual() const {
+    const Int64 at = static_cast<Int64>(batch) * epilogue.c_batch + row * epilogue.c_row + column;
+    return to_compute(static_cast<const T*>(epilogue.c)[at]);
+  }
+};
+
+/// The operands of one accumulator of a tile, in registers. The tile has applied the scales.
+template <bool kHasBias, bool kHasC>
+struct TileOperands {
+  const TileEpilogueValues& epilogue;
+  float bias_value, c_value;
+
+  __device__ static constexpr bool has_scale() { return false; }
+  __device__ static constexpr float scale() { return 1; }
+  __device__ static constexpr bool has_bias() { return kHasBias; }
+  __device__ float bias() const { return bias_value; }
+  __device__ static constexpr bool has_c() { return kHasC; }
+  __device__ float c() const { return epilogue.beta * c_value; }
+  __device__ const Knobs<float>& knobs() const { return epilogue.knobs; }
+  __device__ static constexpr bool has_residual() { return false; }
+  __device__ static constexpr float residual() { return 0; }
+};
+
 struct NoBias {
   char none;
 };
@@ -37,7 +110,7 @@ struct Biases {
 };
 
 template <typename Bias>
-__device__ __forceinline__ float bias_at(const ProductEpilogueValues& epilogue, int column,
+__device__ __forceinline__ float bias_at(const TileEpilogueValues& epilogue, int column,
                                          int columns) {
   if (sizeof(Bias) == sizeof(NoBias) || column >= columns) return 0;
   return to_compute(static_cast<const Bias*>(epilogue.bias)[column]);
@@ -45,7 +118,7 @@ __device__ __forceinline__ float bias_at(const ProductEpilogueValues& epilogue, 
 
 /// The bias of a matrix of a batch, each of which has one of `columns`.
 template <typename Bias>
-__device__ __forceinline__ const void* batch_bias(const ProductEpilogueValues& epilogue, int batch,
+__device__ __forceinline__ const void* batch_bias(const TileEpilogueValues& epilogue, int batch,
                                                   int columns) {
   return static_cast<const Bias*>(epilogue.bias) + static_cast<long long>(batch) * columns;
 }
@@ -56,21 +129,19 @@ struct Epilogue {
   static constexpr bool kHasC = kAdds, kGated = false;
   static constexpr bool kScaled = false, kOneScale = false;
 
-  __device__ static const void* matrix_bias(const ProductEpilogueValues& epilogue, int batch,
+  __device__ static const void* matrix_bias(const TileEpilogueValues& epilogue, int batch,
                                             int columns) {
     return batch_bias<Bias>(epilogue, batch, columns);
   }
-  __device__ static Biases biases(const ProductEpilogueValues& epilogue, int column, int columns) {
+  __device__ static Biases biases(const TileEpilogueValues& epilogue, int column, int columns) {
     return {
         {bias_at<Bias>(epilogue, column, columns), bias_at<Bias>(epilogue, column + 1, columns)},
         {}};
   }
-  __device__ static float finish(const ProductEpilogueValues& epilogue, float sum, float /*paired*/,
+  __device__ static float finish(const TileEpilogueValues& epilogue, float sum, float /*paired*/,
                                  const Biases& bias, int k, float c) {
-    float total = epilogue.alpha * sum;
-    if (sizeof(Bias) != sizeof(NoBias)) total += bias.direct[k];
-    if (kAdds) total += epilogue.beta * c;
-    return Activation::value(total, epilogue.knobs);
+    const TileOperands<sizeof(Bias) != sizeof(NoBias), kAdds> operands{epilogue, bias.direct[k], c};
+    return apply_epilogue<Activation>(epilogue, sum, operands);
   }
 };
 
@@ -80,11 +151,11 @@ struct GatedEpilogue {
   static constexpr bool kHasC = false, kGated = true;
   static constexpr bool kScaled = false, kOneScale = false;
 
-  __device__ static const void* matrix_bias(const ProductEpilogueValues& epilogue, int batch,
+  __device__ static const void* matrix_bias(const TileEpilogueValues& epilogue, int batch,
                                             int columns) {
     return batch_bias<Bias>(epilogue, batch, 2 * columns);
   }
-  __device__ static Biases biases(const ProductEpilogueValues& epilogue, int column, int columns) {
+  __device__ static Biases biases(const TileEpilogueValues& epilogue, int column, int columns) {
     Biases all = Epilogue<Activation, Bias, false>::biases(epilogue, column, columns);
     for (int k = 0; k < 2; ++k) {
       all.paired[k] =
@@ -92,10 +163,12 @@ struct GatedEpilogue {
     }
     return all;
   }
-  __device__ static float finish(const ProductEpilogueValues& epilogue, float sum, float paired,
+  __device__ static float finish(const TileEpilogueValues& epilogue, float sum, float paired,
                                  const Biases& bias, int k, float /*c*/) {
-    return Activation::value(epilogue.alpha * sum + bias.direct[k], epilogue.knobs) *
-           (epilogue.alpha * paired + bias.paired[k]);
+    const TileOperands<true, false> direct{epilogue, bias.direct[k], 0},
+        other{epilogue, bias.paired[k], 0};
+    return apply_epilogue<Activation>(epilogue, sum, direct) *
+           apply_epilogue<Same>(epilogue, paired, other);
   }
 };
 
@@ -116,13 +189,12 @@ constexpr bool kMultipliesByAlpha<GatedEpilogue<Activation, Bias>> = true;
 
 /// The epilogue for one matrix of a batch, with biases and scales of `columns` for each matrix.
 template <typename Finish>
-__device__ __forceinline__ ProductEpilogueValues
-batch_epilogue(const ProductEpilogueValues& epilogue, int batch, int columns) {
-  ProductEpilogueValues made = epilogue;
+__device__ __forceinline__ TileEpilogueValues batch_epilogue(const TileEpilogueValues& epilogue,
+                                                             int batch, int columns) {
+  TileEpilogueValues made = epilogue;
   made.bias = Finish::matrix_bias(epilogue, batch, columns);
   if constexpr (Finish::kScaled) {
-    made.column_scales.data +=
-        static_cast<long long>(batch) * columns * epilogue.column_scales.step;
+    made.column_scales += static_cast<long long>(batch) * columns * epilogue.column_step;
   }
   return made;
 }
@@ -142,6 +214,10 @@ struct Factors {
   }
 };
 
+__device__ __forceinline__ ProductScales column_scales(const TileEpilogueValues& epilogue) {
+  return {epilogue.column_scales, epilogue.column_step};
+}
+
 template <typename Sum, typename Finish>
 __device__ __forceinline__ float scaled(Sum sum, const Factors<Finish>& rows, int row,
                                         const Factors<Finish>& columns, int column) {
@@ -159,7 +235,7 @@ constexpr bool kIsWhole<Int32> = true;
 
 /// Whether accumulators become the result without an epilogue, and wrap around.
 template <typename Out, typename Sum, typename Finish>
-constexpr bool kKeepsSums = kIsWhole<Out> && kIsWhole<Sum> && !Finish::kScaled;
+constexpr bool kKeepsSums = kIsWhole<Out>&& kIsWhole<Sum> && !Finish::kScaled;
 
 /// A result in its type: rounded to the nearest, ties to even; int8 saturates, and is 0 for NaN.
 template <typename Out>

@@ -192,7 +192,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     }
     const int z = schedule.matrix(at);
     const int top = group_top + self.warp * kWarpRows;
-    ProductEpilogueValues ending = result.epilogue;
+    TileEpilogueValues ending = result.epilogue;
     if (Work::kTakesAlpha) ending.alpha = 1;
     if (Schedule::kGrouped) ending = batch_epilogue<Finish>(ending, at.batch, problem.columns);
     const Target to{result.map, result.out, ending, problem, schedule.end_row(at)};

@@ -12,7 +12,7 @@ namespace kernwright {
 struct Result {
   const TensorMap& map;  // of boxes, where copies write it
   void* out;
-  const ProductEpilogueValues& epilogue;
+  const TileEpilogueValues& epilogue;
 };
 
 /// The target of a tile's sums: row-major matrices one after the other, `z` of them before the
@@ -20,7 +20,7 @@ struct Result {
 struct Target {
   const TensorMap& map;
   void* out;
-  const ProductEpilogueValues& epilogue;
+  const TileEpilogueValues& epilogue;
   const Problem& problem;
   int end;  // the row behind the rows of the tile
 
@@ -45,9 +45,8 @@ constexpr int kPairedBy = Finish::kGated ? TileType::kSums / 2 : 0;
 
 /// The one scale of all sums, read once. Else 1.
 template <typename Finish>
-__device__ __forceinline__ float one_scale(const ProductEpilogueValues& epilogue) {
-  if constexpr (Finish::kOneScale)
-    return epilogue.row_scales.data[0] * epilogue.column_scales.data[0];
+__device__ __forceinline__ float one_scale(const TileEpilogueValues& epilogue) {
+  if constexpr (Finish::kOneScale) return epilogue.row_scales.data[0] * epilogue.column_scales[0];
   return 1;
 }
 
@@ -61,9 +60,8 @@ struct TileFactors {
   Factors<Finish> rows[TileType::kWaves];
   float columns[kLaneColumns];
 
-  __device__ __forceinline__ TileFactors(const ProductEpilogueValues& epilogue,
-                                         const Problem& problem, int row, int column, int lane,
-                                         float one) {
+  __device__ __forceinline__ TileFactors(const TileEpilogueValues& epilogue, const Problem& problem,
+                                         int row, int column, int lane, float one) {
     if constexpr (Finish::kOneScale) {
 #pragma unroll
       for (Factors<Finish>& each : rows) each.value[0] = each.value[1] = one;
@@ -71,7 +69,7 @@ struct TileFactors {
 #pragma unroll
       for (int i = 0; i < kLaneColumns; ++i) {
         const int at = min(column + i * 32 + lane, problem.columns - 1);
-        columns[i] = epilogue.column_scales.data[at * epilogue.column_scales.step];
+        columns[i] = epilogue.column_scales[at * epilogue.column_step];
       }
 #pragma unroll
       for (int wave = 0; wave < TileType::kWaves; ++wave) {

@@ -1,40 +1,28 @@
 // Shared by the products with few rows: the problem, the end of a sum, products of tiles.
 #pragma once
 
-#include <kernwright/activations.cuh>
 #include <kernwright/elements.cuh>
 #include <kernwright/mbarrier.cuh>
 #include <kernwright/overlap.cuh>
+#include <kernwright/product_epilogue.cuh>
 
 namespace kernwright {
 
-/// No activation.
-struct Identity {
-  template <typename F>
-  __device__ static F value(F x, Knobs<F>) {
-    return x;
-  }
-};
-
-/// out[b, m, n] = act(factor * scale[n] * sum_k x[b, m, k] w[b, n, k] + bias[n]) + residual[b, m,
-/// n] where scale, bias and residual may be absent (null). Distances are in elements; `out` and
-/// `partial` are row-major. With more than one of `splits` their sums go to
-/// partial[split, b, m, n]. Kernels with RowNorm take an RMS norm of x, whose weight is `norm`.
+/// out[b, m, n] is what the epilogue makes of sum_k x[b, m, k] w[b, n, k]; its arrays may be absent
+/// (null). Distances are in elements; `out` and `partial` are row-major. With more than one of
+/// `splits` their sums go to partial[split, b, m, n]. Kernels with RowNorm take an RMS norm of x,
+/// whose weight is `norm`.
 struct SkinnyProblem {
   const void* x;
   void* out;
   float* partial;
-  const float* scale;
-  const void* bias;
-  const void* residual;
   const void* norm;
-  Int64 x_row, x_batch, residual_row, residual_batch;
+  Int64 x_row, x_batch;
   UInt64 batches;
   unsigned m, n, k, splits;
-  unsigned scale_step;  ///< 0: one scale for all rows
-  unsigned ahead;       ///< loads of a thread fetched to the second level before it waits
-  float factor;
-  float eps;  ///< of the norm
+  unsigned ahead;  ///< loads of a thread fetched to the second level before it waits
+  float eps;       ///< of the norm
+  ProductEpilogueValues epilogue;
 };
 
 /// Weights may be fetched to the second level of cache before pdl_launch_then_wait(), as what is
@@ -43,25 +31,13 @@ __device__ __forceinline__ void fetch_ahead(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
 
-/// Whether results are what the activation makes of the sums.
-__device__ __forceinline__ bool ends_plainly(const SkinnyProblem& p) {
-  return p.factor == 1 && p.scale == nullptr && p.bias == nullptr && p.residual == nullptr;
-}
-
 /// The result's element for a sum.
 template <typename T, typename Act, bool kPlain = false>
 __device__ __forceinline__ T finished(const SkinnyProblem& p, UInt64 batch, unsigned m, unsigned n,
                                       float sum) {
-  if constexpr (kPlain) return from_compute<T>(Act::value(sum, Knobs<float>{1.0f, 1.0f}));
-  float value = sum * p.factor;
-  if (p.scale != nullptr) value *= p.scale[static_cast<UInt64>(n) * p.scale_step];
-  if (p.bias != nullptr) value += to_compute(static_cast<const T*>(p.bias)[n]);
-  value = Act::value(value, Knobs<float>{1.0f, 1.0f});
-  if (p.residual != nullptr) {
-    const Int64 at = static_cast<Int64>(batch) * p.residual_batch + m * p.residual_row + n;
-    value += to_compute(static_cast<const T*>(p.residual)[at]);
-  }
-  return from_compute<T>(value);
+  if constexpr (kPlain) return from_compute<T>(Act::value(sum, MemoryOperands<T>::knobs()));
+  const MemoryOperands<T> operands{p.epilogue, batch, m, n};
+  return from_compute<T>(apply_epilogue<Act>(p.epilogue, sum, operands));
 }
 
 template <typename T, typename Act>
@@ -75,9 +51,9 @@ __device__ __forceinline__ void finish_sum(const SkinnyProblem& p, UInt64 batch,
 template <typename T, typename Gate>
 __device__ __forceinline__ void finish_gate(const SkinnyProblem& p, unsigned n, float gate,
                                             float up) {
-  const float g = to_compute(finished<T, Identity>(p, 0, 0, n, gate));
-  const float u = to_compute(finished<T, Identity>(p, 0, 0, n + p.n / 2, up));
-  static_cast<T*>(p.out)[n] = from_compute<T>(Gate::value(g, Knobs<float>{1.0f, 1.0f}) * u);
+  const float g = to_compute(finished<T, Same>(p, 0, 0, n, gate));
+  const float u = to_compute(finished<T, Same>(p, 0, 0, n + p.n / 2, up));
+  static_cast<T*>(p.out)[n] = from_compute<T>(Gate::value(g, MemoryOperands<T>::knobs()) * u);
 }
 
 /// Four results that follow each other along n, the first at a multiple of four and inside.
