@@ -295,15 +295,82 @@ struct Spread : Reducer<In, Real<As>, SpreadState<Wide<Value>>> {
     return narrow<Real<As>>(kRoot ? sqrt(variance) : variance);
   }
 };
+/// The mean is a distance from an element, which elements of 16 bits have without rounding: float
+/// holds the distance to far more digits than the result has.
+struct alignas(16) ShortSpreadState {
+  float pivot, mean;
+  float square;  ///< the mean of the squares of the distances from the mean: it cannot overflow
+  float count;
+};
+
+/// Spread of elements of 16 bits, joined in float. All parts of a thread become one part, with one
+/// division for all of them.
+template <typename In, typename As, bool kRoot>
+struct ShortSpread : Spread<In, As, kRoot> {
+  using Part = SpreadPart<float>;
+  using State = ShortSpreadState;
+  __device__ static State close(const Part& part) {
+    const auto count = static_cast<float>(part.count);
+    const float share = __fdividef(1.0f, fmaxf(count, 1.0f));
+    if (isinf(part.square)) return {part.pivot, 0.0f, part.square, count};
+    const float mean = part.sum * share;
+    // The squares of the distances from `mean`, which is rounded.
+    const float square = part.square - mean * (2 * part.sum - count * mean);
+    return {part.pivot, mean, square < 0 ? 0.0f : square * share, count};
+  }
+  template <int kParts>
+  __device__ static State close_parts(const Part (&part)[kParts]) {
+    Part all = {part[kParts - 1].pivot, 0.0f, 0.0f, 0u};
+#pragma unroll
+    for (int j = kParts - 2; j >= 0; --j) {
+      if (part[j].count > 0) all.pivot = part[j].pivot;
+    }
+#pragma unroll
+    for (int j = 0; j < kParts; ++j) {
+      const float shift = part[j].pivot - all.pivot;
+      const float sum = part[j].sum + static_cast<float>(part[j].count) * shift;
+      const float square = part[j].square + shift * (part[j].sum + sum);
+      all.square += isinf(part[j].square) ? part[j].square : square;
+      all.sum += sum;
+      all.count += part[j].count;
+    }
+    return close(all);
+  }
+  __device__ static State combine(const State& a, const State& b) {
+    const float count = a.count + b.count, share = __fdividef(1.0f, fmaxf(count, 1.0f));
+    const float share_a = a.count * share, share_b = b.count * share;
+    const float distance = (b.pivot - a.pivot) + (b.mean - a.mean), squares = a.square + b.square;
+    const float between = distance * share_a * (distance * share_b);
+    const float square = a.square * share_a + b.square * share_b + between;
+    const bool is_empty = a.count == 0;
+    return {is_empty ? b.pivot : a.pivot, is_empty ? b.mean : a.mean + distance * share_b,
+            isinf(squares) ? squares : square, count};
+  }
+  __device__ static As finish(const State& state, Call call) {
+    const double left = call.count - call.parameter;
+    const float variance =
+        state.square * (static_cast<float>(call.count) / static_cast<float>(left > 0 ? left : 0));
+    return narrow<As>(kRoot ? sqrt(variance) : variance);
+  }
+};
+
+template <typename In, typename As, bool kRoot, bool kShort = sizeof(As) == 2>
+struct SpreadChoice {
+  using Type = Spread<In, As, kRoot>;
+};
+template <typename In, typename As, bool kRoot>
+struct SpreadChoice<In, As, kRoot, true> {
+  using Type = ShortSpread<In, As, kRoot>;
+};
 template <typename In, typename As>
-using Variance = Spread<In, As, false>;
+using Variance = typename SpreadChoice<In, As, false>::Type;
 template <typename In, typename As>
-using Deviation = Spread<In, As, true>;
+using Deviation = typename SpreadChoice<In, As, true>::Type;
 
 /// The variance of the elements that are numbers; NaN where their count is at most the correction.
 template <typename In, typename As, bool kRoot>
-struct NumberSpread : PassingNan<In, Spread<In, As, kRoot>> {
-  using Base = Spread<In, As, kRoot>;
+struct NumberSpread : PassingNan<In, typename SpreadChoice<In, As, kRoot>::Type> {
+  using Base = typename SpreadChoice<In, As, kRoot>::Type;
   __device__ static Real<As> finish(const typename Base::State& state, Call call) {
     const auto count = static_cast<double>(state.count);
     if (count == 0 || count <= call.parameter) {

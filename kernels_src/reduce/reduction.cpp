@@ -175,7 +175,7 @@ std::size_t state_size(const ReductionTypes& types, bool wide) noexcept {
     case Reduction::std:
     case Reduction::nanvar:
     case Reduction::nanstd:
-      return is_complex(types.as) ? 32 : 24;
+      return is_complex(types.as) ? 32 : scalar_size(types.as) == 2 ? 16 : 24;
     case Reduction::logsumexp:
       return 2 * reduction_accumulator_size(types.as);
     case Reduction::max:

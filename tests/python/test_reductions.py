@@ -171,6 +171,37 @@ def test_variances_beyond_the_range(dtype):
     assert kw.var(kw.asarray(many[3].astype(dtype))).item() == np.inf
 
 
+@pytest.mark.parametrize(("dtype", "digits"), [("float16", 11), ("bfloat16", 8)])
+@pytest.mark.parametrize("n", [7, 2100, 30_011])
+def test_spreads_of_short_elements_lose_no_digits(dtype, digits, n):
+    """They are joined in float; the one error that is left is the rounding of the result."""
+    values = RNG.standard_normal((6, n))
+    values[1] += 100
+    values[2] = 1024
+    values[2, n // 3] += 64  # all but one are equal
+    values[3, 0] = 3e4  # the pivot of its thread is far from all others
+    values[4, : n // 2] += 500
+    values[5, 5] = -3e4
+    x = values.astype(dtype)
+    wanted = x.astype(np.float64).std(1)
+    for got in (kw.std(kw.asarray(x), 1), kw.std(kw.asarray(x.T.copy()), 0)):
+        np.testing.assert_allclose(got.numpy().astype(np.float64), wanted, 1.01 * 2.0**-digits)
+
+
+def test_sums_of_squares_of_short_elements_may_be_beyond_the_range():
+    values = np.full((3, 30_000), 1e17)
+    values[:, ::2] *= -1
+    x = values.astype("bfloat16")
+    wanted = x.astype(np.float64).var(1)
+    for got in (kw.var(kw.asarray(x), 1), kw.var(kw.asarray(x.T.copy()), 0)):
+        np.testing.assert_allclose(got.numpy().astype(np.float64), wanted, 4e-3)
+    values[0, 7], values[1, 8], values[2] = np.inf, np.nan, np.where(values[2] > 0, 3e38, -3e38)
+    for name, wanted in (("var", [np.nan, np.nan, np.inf]), ("nanvar", [np.nan, 1e34, np.inf])):
+        x = kw.asarray(values.astype("bfloat16"))
+        got = getattr(kw, name)(x, axis=1).numpy().astype(np.float64)
+        np.testing.assert_allclose(got, wanted, 1e-2)
+
+
 @pytest.mark.parametrize("order", [0, 1, 2, 3, 0.5, np.inf, -np.inf])
 def test_vector_norms(order):
     values = RNG.standard_normal((9, 31)).astype(np.float32)

@@ -69,7 +69,7 @@ def _is_small_product(row: Row) -> bool:
 # What is known of rows that stay behind a peer: text in the name, where it holds, and why.
 _KNOWN: tuple[tuple[str, Callable[[Row], bool], str], ...] = (
     ("var of", lambda row: True,
-     "a variance takes distances from a pivot, their squares, and joins threads in float64"),
+     "a variance takes distances from a pivot, and their squares"),
     ("norm backward", lambda row: row.get("launches", 1) > 1,
      "a second launch adds the parts of the weights' gradients"),
     ("decode", lambda row: "layout" in row["axes"],
