@@ -30,6 +30,11 @@ bool overlaps_launches(const Device& device, std::int64_t blocks) {
          blocks <= kMostPerProcessor * device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
+bool overlaps_small_launches(const Device& device, std::int64_t blocks) {
+  return overlaps_launches(device) &&
+         blocks <= device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+}
+
 void launch_arguments(const Kernel& kernel, const LaunchConfig& config,
                       std::span<void* const> arguments) {
   if (CompileOnly::current() == nullptr) [[likely]]

@@ -88,6 +88,10 @@ bool overlaps_launches(const Device& device);
 /// A kernel of many waves hides its prologue anyway.
 bool overlaps_launches(const Device& device, std::int64_t blocks);
 
+/// The same for kernels whose blocks read much: up to one block a multiprocessor. More blocks would
+/// be spread unevenly over the multiprocessors that the kernel ahead leaves.
+bool overlaps_small_launches(const Device& device, std::int64_t blocks);
+
 /// Launches with the addresses of the kernel's parameters, as Kernel::launch() does.
 void launch_arguments(const Kernel& kernel, const LaunchConfig& config,
                       std::span<void* const> arguments);

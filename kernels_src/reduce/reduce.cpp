@@ -144,7 +144,8 @@ class ReduceLauncher {
   LaunchConfig grid(std::int64_t blocks) const {
     return {.grid = {static_cast<std::uint32_t>(blocks)},
             .block = {static_cast<std::uint32_t>(kReduceBlock)},
-            .stream = stream_};
+            .stream = stream_,
+            .programmatic_dependent = overlaps_small_launches(to_.device(), blocks)};
   }
 
   template <typename Index>

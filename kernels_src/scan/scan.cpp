@@ -181,9 +181,15 @@ class ScanLauncher {
   void run_few_tiles(const AxesPlan& axes, const ScanPlan& plan,
                      const ScanParameters<Index>& scan_parameters, CUdeviceptr to) const {
     const std::int64_t tiles = axes.outputs() * plan.tiles;
-    // A word of 64 bits for each one of a carry.
-    const Array words = zeroed_words(static_cast<std::size_t>(2 + tiles * kCarrySize / 2), stream_);
-    const ScanPosts posts{words.address(), words.address() + 4, words.address() + 8};
+    Array words;
+    ScanPosts posts{};
+    if (plan.tiles > 1) {
+      // A word of 64 bits for each one of a carry.
+      words = zeroed_words(static_cast<std::size_t>(2 + tiles * kCarrySize / 2), stream_);
+      posts = {words.address(), words.address() + 4, words.address() + 8};
+    }
+    // A ticket costs an exchange with L2 before the first load.
+    if (tiles <= processors()) posts.ticket = 0;
     launch(kernel<Index>(ScanPart::few_tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from,
            scan_parameters, posts, static_cast<std::uint32_t>(plan.tiles));
     words.use_on(stream_);
@@ -270,9 +276,11 @@ class ScanLauncher {
   }
 
   LaunchConfig grid(std::int64_t count, std::int64_t in_block, std::int64_t threads) const {
-    return {.grid = {static_cast<std::uint32_t>(ceil_div(count, in_block))},
+    const std::int64_t blocks = ceil_div(count, in_block);
+    return {.grid = {static_cast<std::uint32_t>(blocks)},
             .block = {static_cast<std::uint32_t>(threads)},
-            .stream = stream_};
+            .stream = stream_,
+            .programmatic_dependent = overlaps_small_launches(to_.device(), blocks)};
   }
 
   const Array& to_;

@@ -1,5 +1,6 @@
 // Running sums, products and extremes along an axis. The order of all combinations depends on the
 // shape alone: equal arrays give equal bits.
+#include <kernwright/overlap.cuh>
 #include <kernwright/posted.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/running.cuh>
@@ -19,6 +20,7 @@ template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kRowThreads)
     scan_rows(char* __restrict__ to, const char* __restrict__ from,
               const ScanParameters<Index> plan) {
+  pdl_wait_then_launch();
   const Index row =
       blockIdx.x * static_cast<Index>(kRowThreads / 32) + static_cast<Index>(threadIdx.x / 32);
   if (row >= plan.rows) return;
@@ -36,8 +38,9 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-/// A block's tile of a row. Tiles are numbered in the order in which blocks start. Each warp has a
-/// piece of the tile.
+/// A block's tile of a row. Tiles are numbered in the order in which blocks start, or by the block
+/// where `tickets` is null: no tile waits, or all are in flight together. Each warp has a piece of
+/// the tile.
 template <typename Op, int kPack, int kSteps, typename Index>
 struct Tile {
   static constexpr int kWarps = kTileThreads / 32;
@@ -53,10 +56,13 @@ struct Tile {
                                   const ScanParameters<Index>& plan, unsigned tiles,
                                   typename Op::Carry* totals)
       : lane(threadIdx.x % 32), warp(threadIdx.x / 32) {
-    __shared__ unsigned given;
-    if (threadIdx.x == 0) given = atomicAdd(tickets, 1u);
-    __syncthreads();
-    ticket = given;
+    ticket = blockIdx.x;
+    if (tickets != nullptr) {
+      __shared__ unsigned given;
+      if (threadIdx.x == 0) given = atomicAdd(tickets, 1u);
+      __syncthreads();
+      ticket = given;
+    }
     row = ticket / tiles;
     number = ticket % tiles;
     at = walk_offsets(plan.kept, static_cast<Index>(row));
@@ -78,11 +84,12 @@ struct Tile {
 // ---- rows of a few tiles; each reads the sums of all tiles before it
 
 /// A block for each tile of each row, in the order in which blocks start; a thread waits for one
-/// tile, so a row has at most kTileThreads tiles.
+/// tile, so a row has at most kTileThreads tiles. A lone tile of a row needs no `posts`.
 template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kTileThreads)
     scan_few_tiles(char* __restrict__ to, const char* __restrict__ from,
                    const ScanParameters<Index> plan, const Posts posts, unsigned tiles) {
+  pdl_wait_then_launch();
   using Carry = typename Op::Carry;
   constexpr int kWarps = kTileThreads / 32, kWords = kPostedWords<Carry>;
   __shared__ bool last;
@@ -94,7 +101,7 @@ __global__ void __launch_bounds__(kTileThreads)
   const int lane = block_tile.lane, warp = block_tile.warp;
   UInt64* const row_values =
       posts.tile_values + static_cast<unsigned long long>(block_tile.ticket - tile) * kWords;
-  if (warp == 0) {
+  if (warp == 0 && tiles > 1) {
     const Carry all = warp_carry<Op>(lane < kWarps ? totals[lane] : to_carry<Op>(Op::none()), lane);
     if (lane == 0) post(row_values + tile * kWords, all);
   }
@@ -106,18 +113,19 @@ __global__ void __launch_bounds__(kTileThreads)
   }
   __syncthreads();
   // No thread of this block waits any more. The count is in flight while results are stored.
-  const bool arrived_last = threadIdx.x == 0 && arrives_last(posts.done, gridDim.x);
+  const bool arrived_last = threadIdx.x == 0 && tiles > 1 && arrives_last(posts.done, gridDim.x);
   Carry carry = to_carry<Op>(Op::none());
   for (int w = 0; w * 32 < tile; ++w) carry = Op::combine(carry, before[w]);
   for (int w = 0; w < warp; ++w) carry = Op::combine(carry, totals[w]);
   block_tile.store(to, plan, carry);
+  if (tiles == 1) return;
   if (threadIdx.x == 0) last = arrived_last;
   __syncthreads();
   if (!last) return;
   for (unsigned i = threadIdx.x; i < gridDim.x; i += kTileThreads) {
     clear_posted<Carry>(posts.tile_values + static_cast<unsigned long long>(i) * kWords);
   }
-  if (threadIdx.x == 0) *posts.ticket = 0;
+  if (threadIdx.x == 0 && posts.ticket != nullptr) *posts.ticket = 0;
 }
 
 // ---- long rows: tiles that look back
@@ -261,6 +269,7 @@ __global__ void __launch_bounds__(kTileThreads)
     scan_tiles(char* __restrict__ to, const char* __restrict__ from,
                const ScanParameters<Index> plan, const Board<typename Op::Carry> all,
                unsigned tiles) {
+  pdl_wait_then_launch();
   using Carry = typename Op::Carry;
   constexpr int kWarps = kTileThreads / 32;
   __shared__ bool last;
@@ -309,6 +318,7 @@ __global__ void __launch_bounds__(kColumnThreads)
     scan_columns(char* __restrict__ to, const char* __restrict__ from,
                  typename Op::Carry* __restrict__ carries, const ScanParameters<Index> plan,
                  long long apart, int pass_number) {
+  pdl_wait_then_launch();
   using Elements = Pack<typename Op::Input, kPack>;
   const Pass pass = static_cast<Pass>(pass_number);
   const Index packs = plan.rows / kPack;
@@ -356,6 +366,7 @@ __global__ void __launch_bounds__(kColumnThreads)
 template <typename Op, typename Index>
 __global__ void __launch_bounds__(kColumnThreads)
     scan_carries(typename Op::Carry* carries, Index rows, Index segments) {
+  pdl_wait_then_launch();
   const Index row = blockIdx.x * static_cast<Index>(kColumnThreads) + threadIdx.x;
   if (row >= rows) return;
   typename Op::Carry before = to_carry<Op>(Op::none());

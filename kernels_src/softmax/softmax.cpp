@@ -103,7 +103,8 @@ LaunchConfig softmax_config(const SoftmaxJob& job, std::uint32_t blocks, int thr
   return {.grid = {blocks},
           .block = {static_cast<std::uint32_t>(threads)},
           .shared_bytes = static_cast<std::uint32_t>(shared),
-          .stream = job.stream};
+          .stream = job.stream,
+          .programmatic_dependent = overlaps_small_launches(job.device(), blocks)};
 }
 
 void launch_softmax_rows(const SoftmaxJob& job, const RowTile& tile) {
@@ -179,9 +180,11 @@ void launch_softmax_cluster(const SoftmaxJob& job, const RowCluster& plan) {
   const Kernel& kernel =
       softmax_part(SoftmaxPart::cluster, job, plan.pack, plan.items, 0, plan.threads)
           .on(job.device());
+  LaunchConfig config = plan.config(job.extent.rows, job.stream);
+  config.programmatic_dependent = overlaps_small_launches(job.device(), config.grid.x);
   dispatch_scale(job.x.type(), job.scale, [&](auto scale) {
-    launch(kernel, plan.config(job.extent.rows, job.stream), job.out.address(), job.x.address(),
-           job.mask_address(), job.view(), static_cast<std::int32_t>(job.extent.n), plan.blocks,
+    launch(kernel, config, job.out.address(), job.x.address(), job.mask_address(), job.view(),
+           static_cast<std::int32_t>(job.extent.n), plan.blocks,
            static_cast<std::int32_t>(plan.part), job.mask_step(), scale);
   });
 }

@@ -1,6 +1,7 @@
 // Softmax of rows and of columns, as softmax.h states it.
 #include <kernwright/async_copy.cuh>
 #include <kernwright/elements.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/row_cluster.cuh>
 #include <kernwright/rows.cuh>
@@ -102,6 +103,7 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
                  const Walk<2, Dims> view, long long rows, int n, long long mask_step,
                  Compute<T> scale) {
   using C = Compute<T>;
+  pdl_wait_then_launch();
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
@@ -149,6 +151,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     softmax_kept(Out* __restrict__ out, const char* __restrict__ x, const Walk<2> view,
                  long long rows, int n, int kept, Compute<T> scale) {
   using C = Compute<T>;
+  pdl_wait_then_launch();
   extern __shared__ __align__(16) unsigned char memory[];
   Pack<T, V>* const held = reinterpret_cast<Pack<T, V>*>(memory) + threadIdx.x;
   constexpr int kFirst = Items * Threads;
@@ -214,6 +217,7 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
                     long long mask_step, Compute<T> scale) {
   using C = Compute<T>;
   arrive_in_cluster();
+  pdl_wait_then_launch();
   const RowPart row_part(blocks, part, n / V);
   const int first = row_part.first * V, lane = threadIdx.x;
   const WalkOffsets<2> at = walk_offsets(view, row_part.row);
@@ -251,6 +255,7 @@ __global__ void __launch_bounds__(Threads)
                  const char* __restrict__ mask, const Walk<2> view, long long n, long long chunks,
                  long long mask_step, Compute<T> scale) {
   using C = Compute<T>;
+  pdl_wait_then_launch();
   constexpr int kChunk = V * Items * Threads;
   const long long row = blockIdx.x / chunks, chunk = blockIdx.x % chunks, first = chunk * kChunk;
   const WalkOffsets<2> at = walk_offsets(view, row);
@@ -279,6 +284,7 @@ __global__ void __launch_bounds__(Threads)
                    const Walk<2> view, long long n, long long chunks, long long mask_step,
                    Compute<T> scale, const Sums<Compute<T>>* __restrict__ sums) {
   using C = Compute<T>;
+  pdl_wait_then_launch();
   constexpr int kChunk = V * Items * Threads;
   const long long row = blockIdx.x / chunks, chunk = blockIdx.x % chunks, first = chunk * kChunk;
   const WalkOffsets<2> at = walk_offsets(view, row);
@@ -305,6 +311,7 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
     softmax_columns(Out* __restrict__ out, const T* __restrict__ x, long long columns, long long n,
                     long long inner, Compute<T> scale) {
   using C = Compute<T>;
+  pdl_wait_then_launch();
   __shared__ Sums<C> partial[kColumnWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const long long step = 32LL * gridDim.x;
