@@ -64,7 +64,8 @@ struct NormGradientJob {
     return {.grid = {static_cast<std::uint32_t>(blocks)},
             .block = {static_cast<std::uint32_t>(threads)},
             .shared_bytes = static_cast<std::uint32_t>(shared),
-            .stream = stream};
+            .stream = stream,
+            .programmatic_dependent = overlaps_small_launches(device(), blocks)};
   }
   NormGradientPart rows_part() const {
     if (flows) return NormGradientPart::flowing_rows;
@@ -193,8 +194,22 @@ bool plan_staged_gradient(NormGradientJob& job, int pack) {
   return true;
 }
 
+/// Rows of up to 1024 elements of 2 bytes, a warp each, where blocks of several rows are enough for
+/// all of them: they leave fewer partial sums than blocks of a row each.
+bool plan_few_rows(NormGradientJob& job, int pack) {
+  constexpr int kHeldValues = 16;
+  const RowTile tile = tile_rows(job.shape.n, pack, kHeldValues);
+  if (job.is_wide() || tile.width > 32 || tile.items == 0 ||
+      tile.blocks(job.shape.rows) > static_cast<std::uint32_t>(job.device().attribute(
+                                        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)))
+    return false;
+  job.tile = tile;
+  job.sink = NormSink::registers;
+  return true;
+}
+
 /// Rows in registers, with the sums there if there is room, else in shared memory, else nowhere.
-void plan_norm_rows(NormGradientJob& job) {
+void plan_norm_rows(NormGradientJob& job, bool wants_columns) {
   const Array& added = job.added ? *job.added : job.dx;
   const int pack =
       affine_pack(common_pack(job.shape.n, {&job.dx, &job.dy, &job.x, &added}, job.x.ndim()),
@@ -202,7 +217,10 @@ void plan_norm_rows(NormGradientJob& job) {
   const int values = choose(LaunchChoice::norm_gradient_values, job.device(), job.shape.n,
                             scalar_size(job.x.type()), job.is_wide() ? 4 : 8);
   job.tile = tile_rows(job.shape.n, pack, values);
-  if (!job.wants_sums() || job.shape.channels || plan_staged_gradient(job, pack)) return;
+  if (!job.wants_sums() || job.shape.channels) return;
+  const bool is_held = job.tile.width <= 32 && job.tile.items > 0;
+  if (!is_held && !wants_columns && plan_few_rows(job, pack)) return;
+  if (plan_staged_gradient(job, pack)) return;
   const RowTile narrow = tile_rows(job.shape.n, pack, values, 512);
   if (narrow.items > 0) {
     job.sink = NormSink::registers;
@@ -219,7 +237,7 @@ void plan_norm_rows(NormGradientJob& job) {
 /// Sums of dx where they fit into registers beside those of weight and bias.
 void plan_norm_gradient(NormGradientJob& job, bool wants_columns) {
   constexpr int kMostHeld = 16;
-  plan_norm_rows(job);
+  plan_norm_rows(job, wants_columns);
   job.columns = wants_columns && job.wants_sums() && job.sink == NormSink::registers &&
                 !job.flows && job.tile.pack * job.tile.items <= kMostHeld &&
                 job.shape.row_axes == 1;
@@ -238,11 +256,16 @@ void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
     parts = std::min(parts, multiprocessors * blocks);
   }
   const bool sums = job.sink != NormSink::nowhere;
-  const Shape extents = {sums ? parts : 0, job.shape.n};
-  const Shape column_extents = {job.columns ? parts : 0, job.shape.n};
-  const Array weight = Array::empty(job.device(), extents, job.computed(), job.stream);
-  const Array bias = Array::empty(job.device(), extents, job.computed(), job.stream);
-  const Array columns = Array::empty(job.device(), column_extents, job.computed(), job.stream);
+  const bool lone =
+      parts == 1 && job.rows_part() == NormGradientPart::rows && job.sink == NormSink::registers;
+  const auto summed = [&](bool wanted, const std::optional<Array>& result) {
+    if (lone && result) return *result;
+    const Shape extents = {wanted ? parts : 0, job.shape.n};
+    return Array::empty(job.device(), extents, job.computed(), job.stream);
+  };
+  const Array weight = summed(sums, job.result.weight);
+  const Array bias = summed(sums, job.result.bias);
+  const Array columns = summed(job.columns, job.result.columns);
   const LaunchConfig config = job.config(parts, job.tile.threads, job.shared_bytes());
   const auto run = [&](auto... last) {
     launch(kernel, config, job.dx.address(), job.dy.address(), job.x.address(), job.addition(),
@@ -255,12 +278,13 @@ void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
   } else {
     run(columns.address(), job.statistics.address());
   }
-  if (!sums) return;
-  LaunchConfig adding = job.config((job.shape.n + 31) / 32, kColumnThreads);
-  if (job.columns) adding.grid.y = 2;
-  launch(norm_gradient_part(NormGradientPart::add_partial, job), adding, job.weight(), job.bias(),
-         job.columns ? job.result.columns->address() : 0, weight.address(), bias.address(),
-         columns.address(), static_cast<std::int32_t>(parts), job.n());
+  if (sums && !lone) {
+    LaunchConfig adding = job.config((job.shape.n + 31) / 32, kColumnThreads);
+    if (job.columns) adding.grid.y = 2;
+    launch(norm_gradient_part(NormGradientPart::add_partial, job), adding, job.weight(), job.bias(),
+           job.columns ? job.result.columns->address() : 0, weight.address(), bias.address(),
+           columns.address(), static_cast<std::int32_t>(parts), job.n());
+  }
   for (const Array* const each : {&weight, &bias, &columns}) each->use_on(job.stream);
 }
 

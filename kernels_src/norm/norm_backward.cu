@@ -3,6 +3,7 @@
 #include <kernwright/elements.cuh>
 #include <kernwright/norm_gradient.cuh>
 #include <kernwright/norm_rows.cuh>
+#include <kernwright/overlap.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/rows.cuh>
 
@@ -14,8 +15,9 @@ enum Sink { kNowhere, kRegisters, kSharedMemory };
 /// Few blocks walk over all rows of up to V * Items * Width elements, Threads / Width at a time,
 /// and then write partial sums for weight and (layers) bias: [gridDim.x, n] each. With Adds, the
 /// gradient `added` is added to dx. With Columns, which needs kRegisters, partial sums of dx are
-/// written to `column_sums`. `statistics` of the rows are written unless null. Dynamic shared
-/// memory for kSharedMemory: V * Items * Threads numbers for each gradient.
+/// written to `column_sums`. With kRegisters, a lone block writes the gradients themselves there.
+/// `statistics` of the rows are written unless null. Dynamic shared memory for kSharedMemory:
+/// V * Items * Threads numbers for each gradient.
 template <typename T, typename W, int V, int Items, int Width, int Threads, int Kind, bool Channels,
           int Where, bool Adds, bool Columns>
 __global__ void __launch_bounds__(Threads)
@@ -26,6 +28,7 @@ __global__ void __launch_bounds__(Threads)
                        Compute<T>* __restrict__ column_sums,
                        RowStatistics<Compute<T>>* __restrict__ statistics) {
   using C = Compute<T>;
+  pdl_wait_then_launch();
   constexpr int kRows = Threads / Width, kHeld = V * Items;
   // Loads for the next row begin during the work on this one, if there are enough registers.
   constexpr bool kAhead = Threads <= 512 && sizeof(T) * kHeld <= 32;
@@ -83,14 +86,18 @@ __global__ void __launch_bounds__(Threads)
     if (statistics != nullptr && lane == 0 && row < rows) statistics[row] = row_is.row_is;
   }
   if constexpr (Where == kRegisters) {
-    write_partial<V, Items, Width, Threads>(weight_sums + blockIdx.x * static_cast<long long>(n),
-                                            weight_sum, n);
-    if (Kind == kLayer)
-      write_partial<V, Items, Width, Threads>(bias_sums + blockIdx.x * static_cast<long long>(n),
-                                              bias_sum, n);
-    if constexpr (Columns)
-      write_partial<V, Items, Width, Threads>(column_sums + blockIdx.x * static_cast<long long>(n),
-                                              column_sum, n);
+    const auto write = [&](auto* weights, auto* biases, auto* columns) {
+      write_partial<V, Items, Width, Threads>(weights, weight_sum, n);
+      if (Kind == kLayer) write_partial<V, Items, Width, Threads>(biases, bias_sum, n);
+      if constexpr (Columns) write_partial<V, Items, Width, Threads>(columns, column_sum, n);
+    };
+    const long long first = blockIdx.x * static_cast<long long>(n);
+    if (gridDim.x == 1) {
+      write(reinterpret_cast<W*>(weight_sums), reinterpret_cast<W*>(bias_sums),
+            reinterpret_cast<T*>(column_sums));
+    } else {
+      write(weight_sums + first, bias_sums + first, column_sums + first);
+    }
   } else if constexpr (Where == kSharedMemory) {
     store_held<V, Items, Width>(weight_sums + blockIdx.x * static_cast<long long>(n), lane, packs,
                                 [&](int slot, int) { return kept[slot * Threads]; });
@@ -119,6 +126,7 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
   constexpr bool kBiasApart = Kind == kLayer && Where == kSharedMemory;
   constexpr bool kBiasHeld = Kind == kLayer && !kBiasApart;
   constexpr bool kAddedHeld = Adds && kHeld <= 16;  // more would leave too few registers
+  pdl_wait_then_launch();
   extern __shared__ __align__(16) unsigned char memory[];
   Raw* const staged = reinterpret_cast<Raw*>(memory) + threadIdx.x;
   C* const kept =
@@ -221,6 +229,7 @@ __global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
   using C = Compute<T>;
   using Raw = Pack<T, V>;
   constexpr int kHeld = V * Items, kRow = kHeld * Threads;
+  pdl_wait_then_launch();
   extern __shared__ __align__(16) unsigned char memory[];
   Raw* const staged = reinterpret_cast<Raw*>(memory) + threadIdx.x;
   const long long begin = static_cast<long long>(blockIdx.x) * kRow;
@@ -363,6 +372,7 @@ __global__ void __launch_bounds__(Threads)
                        const AffineArguments affine, Compute<T> eps,
                        RowStatistics<Compute<T>>* __restrict__ statistics) {
   using C = Compute<T>;
+  pdl_wait_then_launch();
   const Two<C> none = {C(0), C(0)};
   for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* const x_row = x + row * n;
@@ -418,6 +428,7 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
     norm_add_partial(W* __restrict__ weight, W* __restrict__ bias, T* __restrict__ columns,
                      const C* __restrict__ weight_sums, const C* __restrict__ bias_sums,
                      const C* __restrict__ column_sums, int parts, int n) {
+  pdl_wait_then_launch();
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   const bool has_weight = blockIdx.y == 0 && weight != nullptr;
   const bool has_bias = blockIdx.y == 0 && bias != nullptr;
@@ -444,6 +455,7 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
                      const RowStatistics<Compute<T>>* __restrict__ statistics, long long rows,
                      int n) {
   using C = Compute<T>;
+  pdl_wait_then_launch();
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   Two<C> local = {C(0), C(0)};
 #pragma unroll 4
@@ -468,6 +480,7 @@ __global__ void __launch_bounds__(Threads)
                       const RowStatistics<Compute<T>>* __restrict__ statistics, long long batch,
                       const AffineArguments affine) {
   using C = Compute<T>;
+  pdl_wait_then_launch();
   const int channel = blockIdx.x, channels = affine.groups * affine.per_row;
   Two<C> local = {C(0), C(0)};
   for (long long b = 0; b < batch; ++b) {

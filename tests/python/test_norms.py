@@ -277,6 +277,28 @@ def test_gradients(shape, dtype):
     close(dx, gradients("rms", dy, x, eps=1e-6)[0], tolerance)
 
 
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+@pytest.mark.parametrize(
+    ("shape", "dtype", "launches"),
+    [((2, 1024), "bfloat16", 1), ((4, 849), "float32", 1), ((9, 776), "float16", 2)],
+)
+def test_gradients_of_few_rows(shape, dtype, launches, kind):
+    """A block of several rows writes the gradients of weights itself if it is the only one."""
+    x, dy, weight = random(shape, dtype), random(shape, dtype, 3), random(shape[-1], seed=1)
+    arrays = [kw.asarray(v) for v in (dy, x, weight)]
+    backward = nn.layer_norm_backward if kind == "layer" else nn.rms_norm_backward
+    backward(*arrays)
+    graph = kw.Graph()
+    with graph.capture(kw.Stream()) as stream:
+        results = backward(*arrays)
+    assert sum(1 for node in graph.nodes if node.name) == launches
+    graph.launch(stream)
+    stream.synchronize()
+    eps = 1e-5 if kind == "layer" else 1e-6
+    for result, expected in zip(results, gradients(kind, dy, x, weight, eps), strict=False):
+        close(result, expected, DTYPES[str(result.dtype)] * (4 if dtype == "float32" else 1))
+
+
 STAGED = [
     *(((150, 520), "float32"), ((9, 16384), "float32"), ((20, 8192), "bfloat16")),
     *(((300, 4096), "bfloat16"), ((140, 5120), "float16"), ((20, 5128), "bfloat16")),

@@ -89,16 +89,23 @@ __device__ __forceinline__ NormGradient<C> reduce_row(const C* x, const C* dy, i
   return finish_norm_gradient<Kind>(mean, squared.a, squared.b, plain.b, n, eps);
 }
 
+/// Memory of write_partial(), the same for all types of its results.
+template <int Count, typename C>
+__device__ __forceinline__ C* shared_accumulators() {
+  __shared__ C memory[Count];
+  return memory;
+}
+
 /// Adds the accumulators of the rows that a block works on at once, and writes the block's partial
 /// sums.
-template <int V, int Items, int Width, int Threads, typename C>
-__device__ __forceinline__ void write_partial(C* partial, C (&sums)[V * Items], int n) {
+template <int V, int Items, int Width, int Threads, typename To, typename C>
+__device__ __forceinline__ void write_partial(To* partial, C (&sums)[V * Items], int n) {
   constexpr int kRows = Threads / Width, kSlots = V * Items * Width;
   const int lane = threadIdx.x % Width, packs = n / V;
   if constexpr (kRows == 1) {
     store_held<V, Items, Width>(partial, lane, packs, [&](int slot, int) { return sums[slot]; });
   } else {
-    __shared__ C memory[kRows * kSlots];
+    C* const memory = shared_accumulators<kRows * kSlots, C>();
     __syncthreads();  // an earlier call may still be read
     for_held<V, Items, Width>(lane, packs, [&](int slot, int element) {
       memory[threadIdx.x / Width * kSlots + element] = sums[slot];
@@ -107,7 +114,7 @@ __device__ __forceinline__ void write_partial(C* partial, C (&sums)[V * Items], 
     for (int element = threadIdx.x; element < n; element += Threads) {
       C sum = memory[element];
       for (int r = 1; r < kRows; ++r) sum += memory[r * kSlots + element];
-      partial[element] = sum;
+      partial[element] = from_compute<To>(static_cast<Compute<To>>(sum));
     }
   }
 }
