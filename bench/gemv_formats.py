@@ -23,7 +23,6 @@ ROWS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 FEW = 64  # most rows of the kernel for few rows
 GROUP = 128
 PARAMETERS = ("warps", "rows", "columns", "unroll", "splits", "stages", "kernel")
-ROW_KERNEL = 8  # of one row, without a ring
 WGMMA_KERNEL = 7  # by warpgroups
 RING_ROWS = 16  # of x, that rings of copies take
 
@@ -134,11 +133,8 @@ def plans(m: int) -> Iterator[tuple[int, ...]]:
     if m > FEW:
         yield from itertools.product([4, 8], [1, 2], [8, 16], [2, 3], [1, 2, 4])
         return
-    if m == 1:
-        for warps, unroll in [(16, 1), (16, 2), (8, 1), (8, 2), (4, 2), (4, 4)]:
-            yield warps, 0, 0, unroll, 0, 0, ROW_KERNEL
     if m <= RING_ROWS:
-        yield from itertools.product([8, 16], [0], [0], [0], [0], [2, 3, 4, 5])
+        yield from itertools.product([8, 16], [0], [0], [0], [0], [1, 2, 3, 4, 5])
     if m > 8:
         teams = [(4, 2), (8, 1), (8, 2), (16, 1)]
         for (warps, unroll), splits in itertools.product(teams, [1, 2, 3, 4, 6]):

@@ -43,7 +43,7 @@ FROM_AMPERE = (
     *("async_copy", "bfloat16_math", "mma_half", "mma_types", "votes", "wmma_types"),
     *("attention", "attention_backward", "decode_attention"),
     *("skinny", "skinny_columns", "skinny_row", "skinny_staged", "mma_gemm", "fma_gemm"),
-    *("packed_gemm", "packed_product", "packed_row", "repack"),
+    *("packed_gemm", "packed_product", "repack"),
 )
 OLDEST = {f"{name}.cu": 80 for name in FROM_AMPERE}
 OLDEST |= {"08_tensor_maps.py": 90, "08_tensor_maps.cpp": 90}

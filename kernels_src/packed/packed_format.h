@@ -57,8 +57,6 @@ struct PackedTraits {
   bool always_arranged = false;  ///< there codes are never read in x's order
   bool spreads_at_32 = false;    ///< there codes are read in x's order for 32 rows of x, too
   bool slow_tiles = false;       ///< 9 to 16 rows of x gain by packed_wgmma.cu
-  bool row_gains_few = false;    ///< packed_row.cu gains where k is short and rows are few
-  bool row_at_once = false;      ///< there 16 warps take a short k at once
   int ring_depth = 8192;         ///< k up to which 2 to 8 rows of x gain by packed_ring.cu
   int wgmma_depth = 4096;        ///< k above which 9 to 16 rows gain by packed_wgmma.cu instead
 

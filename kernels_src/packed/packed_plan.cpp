@@ -18,40 +18,6 @@ namespace {
   throw InvalidArgument("there is no such plan of a product with packed weights");
 }
 
-// ---- of one row, straight into registers: measured on an H200
-
-constexpr std::int64_t kRowUnits = 16;  ///< of k, at most, where a block fetches its tile ahead
-
-SkinnyPlan plan_packed_row(const PackedWeights& w, SkinnyPlan plan) {
-  const bool at_once = w.traits().row_at_once && packed_units(w, 1) <= kRowUnits;
-  choose_packed(plan.warps, at_once ? 16 : 8);
-  choose_packed(plan.unroll, at_once || w.traits().has_table ? 1 : 2);
-  const bool fits = plan.warps <= 16 && plan.unroll <= 4 && plan.stages <= 0 &&
-                    std::has_single_bit(static_cast<unsigned>(plan.warps * plan.unroll)) &&
-                    plan.warps * plan.unroll <= 32;
-  if (!fits) refuse_packed_plan();
-  plan.rows = plan.columns = plan.splits = 1;
-  return plan;
-}
-
-/// Whether `plan` names the kernel, or nothing and it is measured to be faster.
-bool takes_packed_row(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
-                      const PackedDevice& device) {
-  if (m != 1) return false;
-  if (plan != SkinnyPlan{}) return plan.kernel == SkinnyKernel::row;
-  if (!device.overlapping || !fills_packed_warps(w, m, device)) return false;
-  const std::int64_t units = packed_units(w, 1), tiles = ceil_div(w.n, 16);
-  if (w.traits().has_byte_codes() || tiles < device.multiprocessors) return false;
-  const bool few = tiles <= 2 * device.multiprocessors;
-  if (w.traits().has_table) {
-    const bool nested = w.parts[4].has_value();
-    return nested && (units <= kRowUnits || (units <= 2 * kRowUnits && !few));
-  }
-  if (units <= kRowUnits) return few && w.traits().row_gains_few;
-  // Whole numbers of x are as many for each block, and take time of their own.
-  return is_packed_whole(w) && units > (w.traits().has_short_groups() ? 2 : 4) * kRowUnits;
-}
-
 // ---- of some rows on Hopper, by warpgroups
 
 std::int64_t packed_wgmma_blocks(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
@@ -239,10 +205,6 @@ PackedDevice packed_device(const Device& device) {
 
 SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan wanted,
                        const PackedDevice& device) {
-  if (takes_packed_row(w, m, wanted, device)) {
-    wanted.kernel = SkinnyKernel::row;
-    return plan_packed_row(w, wanted);
-  }
   if (beats_packed_ring(w, m, wanted, device)) return plan_packed_wgmma(w, m, wanted, device);
   if (takes_packed_ring(w, m, wanted, device)) {
     const SkinnyPlan ring = plan_packed_ring(w, m, wanted, device);
@@ -258,7 +220,6 @@ SkinnyPlan plan_packed(const PackedWeights& w, std::int64_t m, SkinnyPlan wanted
 
 bool packed_fetches(const PackedWeights& w, const SkinnyPlan& plan) {
   if (plan.kernel == SkinnyKernel::wgmma) return false;
-  if (plan.kernel == SkinnyKernel::row) return packed_units(w, 1) <= kRowUnits;
   return plan.kernel != SkinnyKernel::ring && plan.rows == 1 && plan.splits == 1 &&
          ceil_div(w.k, 128) <= std::int64_t{plan.warps} * plan.unroll;
 }
@@ -274,7 +235,6 @@ std::int64_t packed_blocks(const PackedWeights& w, std::int64_t m, const SkinnyP
 std::int64_t packed_shared_bytes(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan) {
   if (plan.kernel == SkinnyKernel::wgmma) return packed_wgmma_shared(w, plan);
   if (plan.kernel == SkinnyKernel::ring) return packed_ring_shared(w, m, plan);
-  if (plan.kernel == SkinnyKernel::row) return w.traits().has_table ? kPairTableBytes : 0;
   return m > kSkinnyRows ? packed_gemm_shared(w, plan) : 0;
 }
 

@@ -20,9 +20,8 @@ constexpr std::int64_t kPackedRows = 512;  ///< of x, at most
 /// `wanted` with all open points chosen, for up to kPackedRows rows `m`. Throws InvalidArgument
 /// where no kernel has such a plan. The kernel may be named if it is SkinnyKernel::wgmma, whose
 /// `columns` are tiles of eight, whose splits are a cluster and whose `rows` are kPackedArranged or
-/// kPackedSpread; or SkinnyKernel::row, of one row,
-/// whose `unroll` is of units of two blocks. Of the ring of one row `rows` is 1 and `columns` how
-/// many units of k a warp keeps the x of. Of that of more rows `rows` are the tiles that a cluster
+/// kPackedSpread. Of the ring of one row `rows` is 1 and `columns` how many units of k a warp keeps
+/// the x of. Of that of more rows `rows` are the tiles that a cluster
 /// has, `columns` tiles of eight rows of x, `unroll` the units, and splits are a cluster. Of more
 /// than kSkinnyRows rows of x `rows` and `columns` are tiles of a warp, `unroll` is the count of
 /// stages.

@@ -17,7 +17,6 @@
 #include "kernels_src/packed/packed_product.cu.h"
 #include "kernels_src/packed/packed_ring.cu.h"
 #include "kernels_src/packed/packed_ring_plan.h"
-#include "kernels_src/packed/packed_row.cu.h"
 #include "kernels_src/packed/packed_wgmma.h"
 #include "kernels_src/packed/packed_whole.cu.h"
 #include "kernels_src/plans/planned_rows.h"
@@ -33,10 +32,9 @@ namespace kernwright::kernels {
 namespace {
 
 /// The kernels of products but packed_wgmma.cu, a text each.
-enum class PackedKernel : std::uint8_t { tiles, gemm, row, whole, one, ring };
+enum class PackedKernel : std::uint8_t { tiles, gemm, whole, one, ring };
 
 PackedKernel packed_kernel_for(const PackedWeights& w, std::int64_t rows, const SkinnyPlan& plan) {
-  if (plan.kernel == SkinnyKernel::row) return PackedKernel::row;
   if (plan.kernel != SkinnyKernel::ring)
     return rows > kSkinnyRows ? PackedKernel::gemm : PackedKernel::tiles;
   if (rows > 1) return PackedKernel::ring;
@@ -47,10 +45,6 @@ const Family& packed_family(PackedKernel kernel) {
   switch (kernel) {
     case PackedKernel::gemm: {
       static const auto& made = *new Family("packed_gemm.cu", text::packed_gemm_cu);
-      return made;
-    }
-    case PackedKernel::row: {
-      static const auto& made = *new Family("packed_row.cu", text::packed_row_cu);
       return made;
     }
     case PackedKernel::whole: {
@@ -79,8 +73,6 @@ std::string packed_name(const PackedLinearCall& call, PackedKernel kernel, const
                                    packed_activation(call), plan.warps);
   const char* const normed = call.epilogue.gate ? ", true, true" : call.norm ? ", true" : "";
   switch (kernel) {
-    case PackedKernel::row:
-      return format("packed_row<{}, {}>", front, plan.unroll);
     case PackedKernel::whole:
       return format("packed_whole<{}, {}{}>", front, plan.stages, normed);
     case PackedKernel::one:

@@ -28,13 +28,20 @@ std::int64_t packed_digit_bytes(const PackedWeights& w) {
   return 640 + packed_units(w, 1) * (1280 + 128 / packed_group(w) * 32);
 }
 
-SkinnyPlan plan_packed_one(const PackedWeights& w, SkinnyPlan plan) {
+/// Whether a block of 16 warps has room for the digits of all of k beside one stage of each warp.
+bool fits_packed_digits(const PackedWeights& w, const PackedDevice& device) {
+  const SkinnyPlan least = {.warps = 16, .stages = 1};
+  return !is_packed_whole(w) || fits_packed_ring(w, 1, least, device);
+}
+
+SkinnyPlan plan_packed_one(const PackedWeights& w, SkinnyPlan plan, const PackedDevice& device) {
   plan.rows = plan.splits = 1;
   const bool whole = is_packed_whole(w);
-  choose_packed(plan.warps, 16);
+  choose_packed(plan.warps, fits_packed_digits(w, device) ? 16 : 8);
   const std::int64_t units = packed_units(w, plan.warps);
-  // Bytes on their way keep later ones waiting. Measured on an H200.
-  choose_packed(plan.stages, whole && units > 1 ? 2 : 1);
+  // Bytes on their way keep later ones waiting, and so do those of a long k. Measured on an H200.
+  const std::int64_t most = w.traits().has_short_groups() ? 2 : 4;
+  choose_packed(plan.stages, whole && units > 1 && units <= most ? 2 : 1);
   plan.columns = units <= kMostHeldUnits && !whole ? static_cast<int>(units) : 0;
   plan.unroll = 0;
   return plan;
@@ -89,7 +96,7 @@ std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const Sk
 SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,
                             const PackedDevice& device) {
   plan.kernel = SkinnyKernel::ring;
-  if (m == 1) return plan_packed_one(w, plan);
+  if (m == 1) return plan_packed_one(w, plan, device);
   plan.columns = m <= 8 ? 1 : 2;
   choose_packed(plan.warps, 16);
   choose_packed(plan.stages, 2);
@@ -105,7 +112,7 @@ bool fits_packed_ring(const PackedWeights& w, std::int64_t m, const SkinnyPlan& 
                       const PackedDevice& device) {
   constexpr std::int64_t kBarriers = 2048;  // no more than these bytes
   return plan.warps <= 16 && plan.stages <= 8 && plan.splits <= kMostCluster &&
-         (m == 1 || plan.unroll <= 2 / plan.columns) &&
+         (m > 1 || !w.traits().has_byte_codes()) && (m == 1 || plan.unroll <= 2 / plan.columns) &&
          std::has_single_bit(static_cast<unsigned>(plan.warps)) &&
          packed_ring_shared(w, m, plan) + kBarriers <= device.shared_bytes;
 }

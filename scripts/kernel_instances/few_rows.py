@@ -29,7 +29,8 @@ FORM = {name: forms(name)[0] for name in PACKED}
 FORMS = [form for name in PACKED for form in forms(name)]
 WITHOUT_WARPGROUPS = forms_where("has_warpgroups", "false")
 # Products of whole numbers take neither tables nor codes of bytes.
-NOT_WHOLE = forms_where("has_table", "true") + forms_where("bits", "8")
+TABLES = forms_where("has_table", "true")
+NOT_WHOLE = TABLES + forms_where("bits", "8")
 SOURCES = dict.fromkeys(
     [
         "GptqWords, 4, 8, false",
@@ -63,11 +64,6 @@ def one(dtype: str, form: str, rest: str) -> str:
 def whole(dtype: str, form: str, rest: str) -> str:
     """The name of a product of whole numbers, with one row on Hopper."""
     return f"packed_whole<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
-
-
-def row(dtype: str, form: str, rest: str) -> str:
-    """The name of a product with one row whose weights go straight into registers."""
-    return f"packed_row<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
 
 def boxes(dtype: str, form: str, rest: str) -> str:
@@ -161,7 +157,7 @@ FEW_ROWS: dict[str, list[str]] = {
         ring("Float16", FORM["nf4"], "Silu, 16, 2, 1, 1"),
     ],
     "packed_one.cu": [
-        *(one(BRAIN, form, "Same, 16, 2, 2") for form in NOT_WHOLE),
+        *(one(BRAIN, form, "Same, 16, 2, 2") for form in TABLES),
         one("Float16", FORM["nf4"], "Silu, 8, 3, 0"),
     ],
     "packed_whole.cu": [
@@ -188,12 +184,6 @@ FEW_ROWS: dict[str, list[str]] = {
         ),
         boxes(BRAIN, FORM["q4_k"], "Same, 8, 8, 2, 1, false"),
         boxes(BRAIN, FORM["q4_k"], "Same, 16, 2, 5, 1, false"),
-    ],
-    "packed_row.cu": [
-        *(row(BRAIN, form, "Same, 8, 2") for form in FORMS),
-        *(row("Float16", FORM[name], "Silu, 8, 2") for name in ("int4", "q4_k", "q6_k", "nvfp4")),
-        *(row(dtype, FORM["nf4"], "Same, 8, 1") for dtype in (BRAIN, "Float16")),
-        row(BRAIN, FORM["q4_k"], "Same, 16, 1"),
     ],
     "packed_product.cu": [
         *(product(BRAIN, form, "Same, 8, 1, 1, 4") for form in FORMS),

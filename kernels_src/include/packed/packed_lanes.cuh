@@ -8,7 +8,6 @@ namespace kernwright {
 
 // Each of the eight columns of a fragment takes the x of 32 values of a unit, so a lane has the
 // accumulators of two columns, and multiplies them with the columns' scales when the unit is done.
-// Groups of 16 have separate accumulators: for the first and the second half of all columns.
 
 /// The place of block `u` of a unit, for half the rows of a tile.
 __device__ __forceinline__ PackedPlace place_in_unit(const PackedPlace& first, unsigned u,
@@ -19,8 +18,7 @@ __device__ __forceinline__ PackedPlace place_in_unit(const PackedPlace& first, u
 /// The factors of a lane's accumulators: for rows lane / 4 and 8 more, two columns each.
 template <typename Format>
 struct LaneScales {
-  static constexpr int kSums = Format::kGroup == 16 ? 2 : 1;
-  float scale[kSums][4], offset[kSums][4];
+  float scale[4];
 
   /// Blocks behind the weights count nothing.
   __device__ __forceinline__ void load(const PackedArrays& from, const PackedPlace& first,
@@ -30,27 +28,21 @@ struct LaneScales {
     if (!there) u = 0;
 #pragma unroll
     for (unsigned half = 0; half < 2; ++half) {
-      const auto raw = Format::Scales::load(from, place_in_unit(first, u, half));
-      const auto made = raw.ready();
+      const auto made = Format::Scales::load(from, place_in_unit(first, u, half)).ready();
 #pragma unroll
-      for (unsigned i = 0; i < 2 * kSums; ++i) {
-        const unsigned group = ((lane % 2 * 2 + i % 2) * 32 + i / 2 * 16) / Format::kGroup;
-        const unsigned to = half * 2 + i % 2;
-        const float value = made.scale_at(group);
-        scale[i / 2][to] = there ? value : 0.0f;
-        if constexpr (Format::kOffset)
-          offset[i / 2][to] = there ? Format::offset(made, group, value) : 0.0f;
+      for (unsigned i = 0; i < 2; ++i) {
+        const float value = made.scale_at((lane % 2 * 2 + i) * 32 / Format::kGroup);
+        scale[half * 2 + i] = there ? value : 0.0f;
       }
     }
   }
 };
 
-/// A lane's own x of a unit, of column lane / 4; and the sums of columns lane % 4 * 2 and the next.
+/// A lane's own x of a unit, of column lane / 4.
 template <typename T, typename Format>
 struct LaneColumn {
-  static constexpr int kSums = LaneScales<Format>::kSums, kRun = Format::kRun;
+  static constexpr int kRun = Format::kRun;
   unsigned x[4];
-  float sums[kSums][2];
 
   __device__ __forceinline__ void load(const SkinnyProblem& p, unsigned unit, unsigned lane) {
     load(p.x, p.k, unit, lane);
@@ -66,27 +58,18 @@ struct LaneColumn {
       for (int j = 0; j < kRun / 2; ++j) x[i * (kRun / 2) + j] = pack.value[j];
     }
   }
-  __device__ __forceinline__ void add() {
-    constexpr unsigned kOne = PairBits<T>::kOne;
-    float all[kSums][4] = {};
-    multiply_tile(T(), all[0], kOne, kOne, kOne, kOne, x[0], x[1]);
-    multiply_tile(T(), all[kSums - 1], kOne, kOne, kOne, kOne, x[2], x[3]);
-#pragma unroll
-    for (int i = 0; i < 2 * kSums; ++i) sums[i / 2][i % 2] = all[i / 2][i % 2];
-  }
 };
 
-/// What a lane has of a unit of weights.
+/// What a lane has of a unit of weights whose codes have a table, in shared memory.
 template <typename T, typename Format>
 struct LaneUnit {
+  static_assert(TakesPairTable<typename Format::Codes>::kValue && Format::kGroup >= 32);
+  static_assert(!Format::kOffset);
   using Codes = typename Format::Codes;
-  using Column = LaneColumn<T, Format>;
-  static constexpr int kSums = Column::kSums;
   typename Codes::Raw raw[2][2];
   LaneScales<Format> scales;
 
-  /// `first` is the place of the unit's first block. `Copied`: it is in shared memory.
-  template <bool Copied>
+  /// `first` is the place of the unit's first block.
   __device__ __forceinline__ void load(const PackedArrays& from, const PackedPlace& first,
                                        unsigned lane, unsigned blocks) {
 #pragma unroll
@@ -95,44 +78,16 @@ struct LaneUnit {
       for (unsigned half = 0; half < 2; ++half) {
         raw[u][half] = {};
         const PackedPlace place = place_in_unit(first, u, half);
-        if (place.at < blocks) raw[u][half] = Codes::template load<Copied>(from, place, lane);
+        if (place.at < blocks) raw[u][half] = Codes::template load<true>(from, place, lane);
       }
     scales.load(from, first, lane, blocks);
   }
 
-  __device__ __forceinline__ void decode(int u, int half, int part, unsigned mask,
-                                         const PairTable& table, unsigned (&pairs)[4]) const {
-    if constexpr (TakesPairTable<Codes>::kValue) {
-      table.decode(raw[u][half].low.word[part], pairs);
-    } else if constexpr (CodeMask<Codes>::kValue != 0) {
-      Codes::decode_masked(raw[u][half], part, mask, pairs);
-    } else {
-      Codes::decode(raw[u][half], part, pairs);
-    }
-  }
-
-  /// Adds the products with x to the accumulators of two rows.
-  __device__ __forceinline__ void multiply(const Column& column, unsigned lane, unsigned mask,
+  /// Adds the products with x to the accumulators of two rows. Each part of 32 has separate
+  /// accumulators, of which one column counts.
+  __device__ __forceinline__ void multiply(const LaneColumn<T, Format>& column, unsigned lane,
                                            const PairTable& table, float (&rows)[2]) const {
-    float sums[kSums][4];
-    if constexpr (kSums == 1) {
-      multiply_parts(column, lane, mask, table, sums[0]);
-    } else {
-      multiply_halves(column, lane, mask, table, sums);
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-#pragma unroll
-      for (int h = 0; h < kSums; ++h) {
-        rows[i / 2] += scales.scale[h][i] * sums[h][i];
-        if constexpr (Format::kOffset) rows[i / 2] -= scales.offset[h][i] * column.sums[h][i % 2];
-      }
-  }
-
- private:
-  /// Each part of 32 has separate accumulators, of which one column counts.
-  __device__ __forceinline__ void multiply_parts(const Column& column, unsigned lane, unsigned mask,
-                                                 const PairTable& table, float (&sums)[4]) const {
+    float sums[4];
 #pragma unroll
     for (int pair = 0; pair < 4; ++pair) {
       float both[2][4] = {};
@@ -140,8 +95,8 @@ struct LaneUnit {
       for (int i = 0; i < 2; ++i) {
         unsigned upper[4], lower[4];
         const int part = pair * 2 + i;
-        decode(part / 4, 0, part % 4, mask, table, upper);
-        decode(part / 4, 1, part % 4, mask, table, lower);
+        table.decode(raw[part / 4][0].low.word[part % 4], upper);
+        table.decode(raw[part / 4][1].low.word[part % 4], lower);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           multiply_tile(T(), both[i], upper[2 * h], lower[2 * h], upper[2 * h + 1],
@@ -152,29 +107,8 @@ struct LaneUnit {
       for (int i = 0; i < 4; ++i)
         sums[i] = pair == 0 || lane % 4 == static_cast<unsigned>(pair) ? both[i % 2][i] : sums[i];
     }
-  }
-  /// Each half of a part has separate accumulators; x is zero outside of its column.
-  __device__ __forceinline__ void multiply_halves(const Column& column, unsigned lane,
-                                                  unsigned mask, const PairTable& table,
-                                                  float (&sums)[kSums][4]) const {
-    unsigned
-        lane_part;  // unknown to the compiler, which would keep all that it chooses in registers
-    asm volatile("mov.b32 %0, %1;" : "=r"(lane_part) : "r"(lane / 4));
 #pragma unroll
-    for (int i = 0; i < kSums * 4; ++i) sums[i / 4][i % 4] = 0;
-#pragma unroll
-    for (int part = 0; part < 8; ++part) {
-      unsigned upper[4], lower[4], x[4];
-      decode(part / 4, 0, part % 4, mask, table, upper);
-      decode(part / 4, 1, part % 4, mask, table, lower);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) x[j] = lane_part == static_cast<unsigned>(part) ? column.x[j] : 0;
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        multiply_tile(T(), sums[h], upper[2 * h], lower[2 * h], upper[2 * h + 1], lower[2 * h + 1],
-                      x[2 * h], x[2 * h + 1]);
-      }
-    }
+    for (int i = 0; i < 4; ++i) rows[i / 2] += scales.scale[i] * sums[i];
   }
 };
 

@@ -94,21 +94,6 @@ struct PackedRing {
   }
 };
 
-/// The sums of all warps for a tile, of p.m rows of x: `parts` has p.m * 16 sums of each warp. Two
-/// consecutive tiles have separate buffers, so the block meets once for each tile.
-template <typename T, typename Act, int Warps>
-__device__ __forceinline__ void add_ring_warps(const SkinnyProblem& p, unsigned tile,
-                                               const float* parts) {
-  __syncthreads();
-  for (unsigned i = threadIdx.x; i < 16 * p.m; i += Warps * 32) {
-    const unsigned m = i / 16, n = tile * 16 + i % 16;
-    float sum = 0;
-#pragma unroll
-    for (int w = 0; w < Warps; ++w) sum += parts[w * p.m * 16 + i];
-    if (n < p.n) finish_sum<T, Act>(p, 0, m, n, sum);
-  }
-}
-
 constexpr unsigned kKeptTiles = 8;  ///< whose sums wait until the warps of a block meet
 
 /// The sums of all warps for the block's next kKeptTiles tiles, the first of which is `first`, of

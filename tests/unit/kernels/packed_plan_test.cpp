@@ -54,8 +54,6 @@ bool covers(const PackedWeights& w, std::int64_t m, const SkinnyPlan& plan,
   const std::int64_t blocks = packed_blocks(w, m, plan, device), tiles = ceil_div(w.n, 16);
   const std::int64_t across = m == 1 ? 1 : ceil_div(m, std::int64_t{8} * plan.columns);
   switch (plan.kernel) {
-    case SkinnyKernel::row:
-      return m == 1 && blocks == tiles;
     case SkinnyKernel::ring:  // blocks stay, and take tile after tile
       return m == 1 ? blocks >= 1 && blocks <= tiles
                     : m <= 8 * plan.columns && blocks * plan.rows >= tiles;
@@ -99,7 +97,18 @@ TEST_CASE("packed plan: kernels of Hopper are for Hopper, and for formats that t
       CHECK(plan_packed(w, m, {}, newer).kernel != SkinnyKernel::wgmma);
       const SkinnyPlan plan = plan_packed(w, m, {}, kHopper);
       if (plan.kernel == SkinnyKernel::wgmma) CHECK(w.traits().has_warpgroups);
-      if (plan.kernel == SkinnyKernel::row) CHECK_FALSE(w.traits().has_byte_codes());
+      if (plan.kernel == SkinnyKernel::ring && m == 1) CHECK_FALSE(w.traits().has_byte_codes());
+    }
+  }
+}
+
+TEST_CASE("packed plan: one row of models' layers stays with blocks that stay") {
+  for (const PackedFormat format : {PackedFormat::q4_k, PackedFormat::q6_k, PackedFormat::nvfp4,
+                                    PackedFormat::mxfp4, PackedFormat::nf4}) {
+    for (const auto& [n, k] : {std::pair{4096, 4096}, {4096, 14336}, {8192, 28672}}) {
+      CAPTURE(k);
+      const PackedWeights w = weights_of(format, n, k);
+      CHECK(plan_packed(w, 1, {}, kHopper).kernel == SkinnyKernel::ring);
     }
   }
 }
@@ -121,11 +130,10 @@ TEST_CASE("packed plan: large weights have work for most multiprocessors") {
 
 TEST_CASE("packed plan: the points that are asked for stay") {
   const PackedWeights w = weights_of(PackedFormat::q4_k, 4096, 4096);
-  const SkinnyPlan row =
-      plan_packed(w, 1, {.kernel = SkinnyKernel::row, .warps = 4, .unroll = 4}, kHopper);
-  CHECK(row.kernel == SkinnyKernel::row);
-  CHECK(row.warps == 4);
-  CHECK(row.unroll == 4);
+  const SkinnyPlan one = plan_packed(w, 1, {.warps = 4, .stages = 3}, kHopper);
+  CHECK(one.kernel == SkinnyKernel::ring);
+  CHECK(one.warps == 4);
+  CHECK(one.stages == 3);
   const SkinnyPlan ring = plan_packed(w, 8, {.warps = 8, .splits = 4, .stages = 3}, kHopper);
   CHECK(ring.kernel == SkinnyKernel::ring);
   CHECK(ring.warps == 8);
@@ -178,19 +186,15 @@ TEST_CASE("packed plan: plans of warpgroups that no kernel has are refused") {
 
 TEST_CASE("packed plan: what no kernel takes is refused") {
   const PackedWeights w = weights_of(PackedFormat::q8_0, 4096, 4096);
-  CHECK_THROWS_AS(plan_packed(w, 1, {.stages = 7}, kHopper), InvalidArgument);
+  CHECK_THROWS_AS(plan_packed(w, 1, {.stages = 1}, kHopper), InvalidArgument);  // codes of bytes
   CHECK_THROWS_AS(plan_packed(w, 17, {.stages = 2}, kHopper), InvalidArgument);
   CHECK_THROWS_AS(plan_packed(w, 9, {.warps = 32, .stages = 2}, kHopper), InvalidArgument);
   CHECK_THROWS_AS(plan_packed(w, 9, {.splits = 14, .stages = 2}, kHopper), InvalidArgument);
   CHECK_THROWS_AS(plan_packed(w, 9, {.columns = 1}, kHopper), InvalidArgument);
   CHECK_THROWS_AS(plan_packed(w, 65, {.warps = 2}, kHopper), InvalidArgument);
-  SkinnyPlan row = {.kernel = SkinnyKernel::row};
-  CHECK_THROWS_AS(plan_packed(w, 2, row, kHopper), InvalidArgument);
-  for (const auto& [warps, unroll] : {std::pair{32, 1}, {16, 4}, {3, 1}, {2, 8}}) {
-    row.warps = warps;
-    row.unroll = unroll;
-    CHECK_THROWS_AS(plan_packed(w, 1, row, kHopper), InvalidArgument);
-  }
+  const PackedWeights long_weights = weights_of(PackedFormat::q6_k, 4096, 65536);
+  CHECK_THROWS_AS(plan_packed(long_weights, 1, {.stages = 1}, kHopper), InvalidArgument);
+  CHECK_THROWS_AS(plan_packed(w, 1, {.kernel = SkinnyKernel::row}, kHopper), InvalidArgument);
   CHECK_THROWS_AS(plan_packed(w, 1, {.kernel = SkinnyKernel::dot}, kHopper), InvalidArgument);
   PackedDevice older = kHopper;
   older.overlapping = false;
