@@ -98,10 +98,8 @@ void launch_decode(PreparedAttention& prepared, std::int64_t splits, const Strea
 /// many as the device needs.
 void launch_plain_attention(PreparedAttention& prepared, std::int64_t splits, const Stream& on);
 
-/// How many blocks share a context of `steps` parts, where `blocks` come without splits. `alone`:
-/// a multiprocessor has one block at a time.
-std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64_t steps,
-                           bool alone = false);
+/// How many blocks share a context of `steps` parts, where `blocks` come without splits.
+std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64_t steps);
 /// Sets the splits, and gives the memory of their results. Throws InvalidArgument for none or too
 /// many.
 Array allocate_splits(PreparedAttention& prepared, std::int64_t splits, const Stream& on);

@@ -59,6 +59,12 @@ std::int64_t decode_bytes(const PreparedAttention& made, const DecodeBlock& bloc
                   kDecodeRows * made.dim_class * 2 + tiles);
 }
 
+/// The same with the stages that a share of so many steps fills.
+std::int64_t used_bytes(const PreparedAttention& made, DecodeBlock block, std::int64_t share) {
+  block.stages = static_cast<int>(std::clamp<std::int64_t>(share, 1, block.stages));
+  return decode_bytes(made, block);
+}
+
 /// The shared memory for a cluster's parts.
 std::int64_t received_bytes(const PreparedAttention& made, std::int64_t splits) {
   const AttentionCall& call = made.call;
@@ -130,6 +136,57 @@ void make_cluster(const Device& device, const PreparedAttention& made, std::int6
                   bytes <= most_shared(device);
 }
 
+// Microseconds on an H200, and bytes.
+constexpr double kMemoryShare = 31'000;  // that memory brings to a multiprocessor in one of them
+constexpr double kMostShare = 1.1;       // of that, to one of few multiprocessors that read
+constexpr double kStepTime = 1.15;       // of a block's step at least
+constexpr double kWaveTime = 1.0;        // until a block's first step
+constexpr double kPartsTime = 1.5;       // of putting parts together, and for each of them:
+constexpr double kPartTime = 0.06;
+constexpr std::int64_t kMostWarps = 12;  // of a multiprocessor, whose registers suffice
+
+/// The time of all blocks: whole waves of resident blocks, then the blocks left.
+double decode_time(const Device& device, const PreparedAttention& made, const DecodeBlock& block,
+                   std::int64_t blocks, std::int64_t steps, std::int64_t splits) {
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t whole =
+      device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  const std::int64_t share = ceil_div(steps, splits);
+  const std::int64_t bytes = used_bytes(made, block, share) + kDecodeSystemShared;
+  const std::int64_t resident = std::clamp<std::int64_t>(
+      whole / bytes, 1, std::max<std::int64_t>(1, kMostWarps / block.warps));
+  const std::int64_t at_once = resident * processors, left = blocks * splits % at_once;
+  const auto whole_waves = static_cast<double>(blocks * splits / at_once);
+  const AttentionCall& call = made.call;
+  const auto step_bytes =
+      static_cast<double>(decode_step(made, block) * (call.dim + call.value_dim) *
+                          static_cast<std::int64_t>(scalar_size(made.k.type())));
+  const double step = step_bytes / kMemoryShare;
+  const double all = std::max(kStepTime, step * static_cast<double>(resident));
+  const double few = step * std::max(static_cast<double>(left) / static_cast<double>(processors),
+                                     static_cast<double>(ceil_div(left, processors)) / kMostShare);
+  double time = whole_waves * (static_cast<double>(share) * all + kWaveTime);
+  if (left > 0) time += static_cast<double>(share) * std::max(kStepTime, few) + kWaveTime;
+  if (splits > 1) time += kPartsTime + kPartTime * static_cast<double>(splits);
+  return time;
+}
+
+std::int64_t choose_decode_splits(const Device& device, const PreparedAttention& made,
+                                  const DecodeBlock& block, std::int64_t blocks,
+                                  std::int64_t steps) {
+  const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  const std::int64_t most = std::min({kMostContextSplits, steps, 4 * processors / blocks + 1});
+  std::int64_t best = 1;
+  double least = decode_time(device, made, block, blocks, steps, 1);
+  for (std::int64_t splits = 2; splits <= most; ++splits) {
+    const double time = decode_time(device, made, block, blocks, steps, splits);
+    if (time >= least) continue;
+    least = time;
+    best = splits;
+  }
+  return best;
+}
+
 const LazyKernel& decode_kernel(const PreparedAttention& made, const DecodeBlock& block,
                                 bool whole) {
   const bool packs = made.moves_packs(false), token_scales = made.call.k_token_scales != 0;
@@ -184,8 +241,7 @@ const LazyKernel& combine_kernel(const PreparedAttention& made) {
 
 }  // namespace
 
-std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64_t steps,
-                           bool alone) {
+std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64_t steps) {
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   std::int64_t best = 1;
   double least = 0;
@@ -196,8 +252,8 @@ std::int64_t choose_splits(const Device& device, std::int64_t blocks, std::int64
     const std::int64_t waves = (blocks * splits + processors - 1) / processors;
     const std::int64_t each = ceil_div(steps, splits);
     double cost = static_cast<double>(waves * each + 1);
-    if (!alone && blocks * splits < 2 * processors) cost *= 1.1;  // one of two hides less
-    if (splits > 1) cost += 2.0 + static_cast<double>(splits) / (alone ? 16 : 32);
+    if (blocks * splits < 2 * processors) cost *= 1.1;  // one of two hides less
+    if (splits > 1) cost += 2.0 + static_cast<double>(splits) / 32;
     if (splits > 1 && cost >= least) continue;
     least = cost;
     best = splits;
@@ -255,7 +311,7 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
   if (splits == 0) {
     splits = choose_cluster(device, planned, steps, whole);
     make_cluster(device, made, planned, splits, block);
-    if (!block.cluster) splits = choose_splits(device, planned, steps, block.warps == 8);
+    if (!block.cluster) splits = choose_decode_splits(device, made, block, planned, steps);
   }
   if (!block.cluster) make_cluster(device, made, planned, splits, block);
   Array partial;
@@ -265,10 +321,7 @@ void launch_decode(PreparedAttention& made, std::int64_t splits, const Stream& o
     partial = allocate_splits(made, splits, on);
   }
   DecodePlan plan = plan_decode(call, steps);
-  DecodeBlock used = block;  // with the stages that a share fills
-  used.stages =
-      static_cast<int>(std::clamp<std::int64_t>(ceil_div(steps, splits), 1, block.stages));
-  plan.received = static_cast<std::int32_t>(decode_bytes(made, used));
+  plan.received = static_cast<std::int32_t>(used_bytes(made, block, ceil_div(steps, splits)));
   const std::int64_t bytes = plan.received + (block.cluster ? received_bytes(made, splits) : 0);
   std::optional<Array> words;
   if (call.splits > 1 && !block.cluster) {

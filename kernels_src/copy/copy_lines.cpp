@@ -35,8 +35,9 @@ const LazyKernel& line_kernel(int log2_unit) {
 std::optional<LineCopy> line_copy(const WalkPlan<2>& plan, int log2_unit) {
   const std::int64_t unit = std::int64_t{1} << log2_unit;
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
-  if (unit >= kLineUnit || plan.dims.size() != 2) return std::nullopt;
-  const WalkDim<2>&line = plan.dims[0], &lines = plan.dims[1];
+  if (unit >= kLineUnit || plan.dims.empty() || plan.dims.size() > 2) return std::nullopt;
+  const WalkDim<2>& line = plan.dims[0];
+  const WalkDim<2> lines = plan.dims.size() == 2 ? plan.dims[1] : WalkDim<2>{.extent = 1};
   if (line.stride[kTo] != unit || line.stride[kFrom] != unit) return std::nullopt;
   if (line.extent < kShortLine / unit || line.extent > kMost / unit) return std::nullopt;
   const std::int64_t bytes = line.extent * unit;

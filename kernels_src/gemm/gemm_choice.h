@@ -36,6 +36,9 @@ struct GemmSize {
   bool operator==(const GemmSize&) const = default;
 };
 
+/// Bytes of operands that come from memory in the time that an early begin gains.
+constexpr std::int64_t kSmallOperands = 16'000'000;
+
 /// What device memory brings at best, in GB/s; an H100's if the driver does not tell.
 int memory_bandwidth(const Device& device);
 

@@ -79,9 +79,7 @@ GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, boo
   return gemm;
 }
 
-// Operands that come from memory in the time that an early begin gains.
-constexpr std::int64_t kSmallOperands = 16'000'000;  // bytes
-constexpr std::int64_t kFewRows = 256;               // with which most time goes into reading b
+constexpr std::int64_t kFewRows = 256;  // with which most time goes into reading b
 
 /// Whether the product begins while the kernel in front of it ends. Its blocks then get the
 /// multiprocessors in the order in which these become free. Where b comes from memory, and some

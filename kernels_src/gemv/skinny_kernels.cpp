@@ -101,9 +101,10 @@ std::string skinny_name(const SkinnyInstance& instance) {
       return format("skinny_columns<{}, {}, {}, {}, {}, {}, {}>", x, w, act, plan.width,
                     plan.columns, plan.unroll, plan.warps);
     case SkinnyKernel::staged:
-      return format("skinny_staged<{}, {}, {}, {}, {}, {}, {}, {}>", x,
+      return format("skinny_staged<{}, {}, {}, {}, {}, {}, {}, {}, {}>", x,
                     skinny_weights_format(shape), act, plan.warps, plan.rows, plan.columns,
-                    plan.unroll, plan.clustered);
+                    plan.unroll, plan.clustered,
+                    plan.width * static_cast<int>(scalar_size(shape.weight_type)));
     case SkinnyKernel::wgmma:
       return format("skinny_wgmma<{}, {}, {}, {}, {}, {}>", x, act, plan.warps, plan.columns,
                     plan.stages, shape.by_columns);

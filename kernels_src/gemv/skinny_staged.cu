@@ -7,11 +7,13 @@ using namespace kernwright;
 // A block has 16 * RowTiles rows of the weights for each of its warps, and all rows of x. A stage
 // is 128 bytes of each row of the weights and an equal part of x. As in skinny.cu a lane uses 16
 // bytes of either as parts of fragments. Odd rows are kept with swapped halves (or neighbours):
-// eight lanes read at once, without bank conflicts.
+// eight lanes read at once, without bank conflicts. A copy has `kCopied` bytes: rows of 16-bit
+// weights and of x begin at multiples of them.
 
-template <typename T, typename Weights, int Warps, int RowTiles, int ColTiles>
+template <typename T, typename Weights, int Warps, int RowTiles, int ColTiles, int kCopied>
 struct Stage {
   static constexpr int kValues = Weights::kValues;
+  static constexpr unsigned kParts = 16 / kCopied;  ///< copies of a unit of 16 bytes
   static constexpr unsigned kThreads = Warps * 32, kRows = Warps * RowTiles * 16;
   static constexpr unsigned kColumns = ColTiles * 8, kDepth = 8 * kValues;  ///< along k
   static constexpr unsigned kUnits = kValues;  ///< units of 16 bytes in a row of x
@@ -30,20 +32,24 @@ struct Stage {
                                               UInt64 batch, unsigned first, unsigned from,
                                               unsigned to) {
     static_assert(kRows * 8 % kThreads == 0, "each thread copies as much");
+    constexpr unsigned kRowCopies = 8 * kParts, kXCopies = kUnits * kParts;
 #pragma unroll
-    for (unsigned i = 0; i < kRows * 8 / kThreads; ++i) {
-      const unsigned at = i * kThreads + threadIdx.x, row = at / 8;
-      const unsigned k = from + at % 8 * kValues;
+    for (unsigned i = 0; i < kRows * kRowCopies / kThreads; ++i) {
+      const unsigned at = i * kThreads + threadIdx.x, row = at / kRowCopies;
+      const unsigned copy = at % kRowCopies, k = from + copy * (kValues / kParts);
       const auto line = weights.row(batch, min(first + row, p.n - 1));
-      copy_later(to + weights_at(row, at % 8), Weights::at(line, k < p.k ? k : 0), k < p.k);
+      copy_later<kCopied>(to + weights_at(row, copy / kParts) + copy % kParts * kCopied,
+                          Weights::at(line, k < p.k ? k : 0), k < p.k);
     }
     const T* const x = static_cast<const T*>(p.x) + static_cast<Int64>(batch) * p.x_batch;
 #pragma unroll
-    for (unsigned i = 0; i < kColumns * kUnits; i += kThreads) {
-      const unsigned at = i + threadIdx.x, row = at / kUnits, k = from + at % kUnits * 8;
-      if (kColumns * kUnits % kThreads != 0 && at >= kColumns * kUnits) break;
+    for (unsigned i = 0; i < kColumns * kXCopies; i += kThreads) {
+      const unsigned at = i + threadIdx.x, row = at / kXCopies, copy = at % kXCopies;
+      if (kColumns * kXCopies % kThreads != 0 && at >= kColumns * kXCopies) break;
+      const unsigned k = from + copy * (8 / kParts);
       const T* const line = x + min(row, p.m - 1) * p.x_row;
-      copy_later(to + x_at(row, at % kUnits), line + (k < p.k ? k : 0), k < p.k);
+      copy_later<kCopied>(to + x_at(row, copy / kParts) + copy % kParts * kCopied,
+                          line + (k < p.k ? k : 0), k < p.k);
     }
   }
 
@@ -83,12 +89,12 @@ struct Stage {
   }
 };
 
-/// Weights and x begin at multiples of 16 bytes, and k is a multiple of the values of a load. The
+/// Weights and x begin at multiples of `kCopied` bytes, and so do the ends of their rows. The
 /// splits are one cluster if `Clustered`: then sums are added here, in the order of the blocks.
 template <typename T, typename Weights, typename Act, int Warps, int RowTiles, int ColTiles,
-          int Stages, bool Clustered>
+          int Stages, bool Clustered, int kCopied>
 __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Weights weights) {
-  using Parts = Stage<T, Weights, Warps, RowTiles, ColTiles>;
+  using Parts = Stage<T, Weights, Warps, RowTiles, ColTiles, kCopied>;
   constexpr unsigned kPitch = Parts::kRows + 4;
   extern __shared__ __align__(16) unsigned char memory[];
   const unsigned first = blockIdx.x * Parts::kRows;

@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t kSkinnyBoxBytes = 225280;  // of the blocks of a multiprocessor
 constexpr int kStagesAlone = 14;                  // of a block with more than half of them
 constexpr std::int64_t kLongAlone = 4096;         // of k, of blocks that gain by it, at least
+constexpr std::int64_t kLongAloneWhole = 3072;    // the same without splits
 
 /// Eight warps where the blocks occupy most multiprocessors; else four, for more blocks.
 int skinny_box_warps(const SkinnyShape& shape) {
@@ -28,12 +29,27 @@ bool suits_threes(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64_t
          blocks > clusters_at_once(4, all) && 30 * blocks >= 7 * all;
 }
 
+/// Whether clusters of `splits` blocks, for up to 32 rows of x, gain by beginning early: all run at
+/// once, or four blocks share k where two leave a quarter of a second wave idle. Measured on an
+/// H200 (bfloat16: 16x1024x1024 4.0 -> 2.7 us, 24x3584x3584 10.0 -> 8.4, 24x5120x5120 16.7
+/// -> 16.1).
+bool suits_clusters(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64_t blocks,
+                    std::int64_t splits) {
+  const std::int64_t all = shape.multiprocessors;
+  if (shape.by_columns || shape.batches != 1 || plan.columns > 4 || splits < 2) return false;
+  if (blocks <= clusters_at_once(splits, all)) return true;
+  return splits == 4 && plan.columns == 4 && 2 * blocks > all && 3 * blocks <= 2 * all;
+}
+
 /// Blocks that share k: until there is one for each multiprocessor, or two if blocks have many
 /// columns and two blocks would not fill one wave. Few columns have two blocks where one would
 /// leave a quarter of the multiprocessors idle. Measured on an H100, these cases of two on an H200.
 std::int64_t skinny_box_splits(const SkinnyShape& shape, const SkinnyPlan& plan,
                                std::int64_t blocks) {
   const std::int64_t all = shape.multiprocessors;
+  for (const int splits : {8, 6, 4, 3, 2}) {
+    if (suits_clusters(shape, plan, blocks, splits)) return splits;
+  }
   const bool whole_wave = 2 * blocks <= all && 32 * blocks >= 15 * all;
   const bool idle = 4 * blocks <= 3 * all && 2 * blocks > all;
   if (!shape.by_columns && (whole_wave || (plan.columns <= 2 && idle))) return 2;
@@ -65,18 +81,20 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
   // The next launch begins early if all blocks run at once on almost all multiprocessors, or are
-  // clusters of three. More stages fetched ahead were slower on an H100 and an H200.
+  // clusters that gain by it. More stages fetched ahead were slower on an H100 and an H200.
   const std::int64_t all = blocks * plan.splits;
   const bool one_wave = blocks <= clusters_at_once(plan.splits, shape.multiprocessors) &&
                         16 * all >= std::int64_t{15} * shape.multiprocessors;
   const bool threes = plan.splits == 3 && suits_threes(shape, plan, blocks);
-  if ((one_wave || threes) && !shape.by_columns && plan.ahead < 0)
+  const bool clusters = suits_clusters(shape, plan, blocks, plan.splits);
+  if ((one_wave || threes || clusters) && !shape.by_columns && plan.ahead < 0)
     plan.ahead = sends_skinny_sums(plan) ? 4 : 1;
   if (plan.stages >= 2) return;
   // A cluster waits until all of its blocks have a place, so there is room for one block more. But
   // two blocks of a launch that begins early must not go to one idle multiprocessor: both would
   // take twice the time. Short blocks fetch more ahead than that costs. Measured on an H200.
-  const bool fits_alone = one_wave && ceil_div(shape.k, plan.splits) >= kLongAlone;
+  const std::int64_t long_alone = plan.splits > 1 ? kLongAlone : kLongAloneWhole;
+  const bool fits_alone = (one_wave || clusters) && ceil_div(shape.k, plan.splits) >= long_alone;
   const bool alone = (fits_alone || threes) && all < shape.multiprocessors && plan.ahead > 0;
   const std::int64_t beside = alone ? 1 : ceil_div(all, shape.multiprocessors) + 1;
   plan.stages = alone ? kStagesAlone : 8;

@@ -79,6 +79,22 @@ void plan_byte_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   if (few && plan.ahead < 0) plan.ahead = 1;
 }
 
+constexpr std::int64_t kMiddleSkinny = std::int64_t{1} << 20;  ///< numbers of weights, at least
+
+/// Blocks of 4 warps with four loads in flight, where almost half of the time of blocks of 8 would
+/// pass with idle multiprocessors, in the last of several waves, and idle warps, in the last step
+/// along k (bfloat16 8x4608x2560 on an H200: 10.8 -> 8.2 us).
+void plan_small_blocks(const SkinnyShape& shape, SkinnyPlan& plan) {
+  const std::int64_t wave = std::int64_t{2} * shape.multiprocessors;
+  const std::int64_t blocks = ceil_div(shape.n, 16), loads = ceil_div(shape.k, 128);
+  const std::int64_t used = blocks * loads;
+  const std::int64_t places = round_up(blocks, wave);
+  const bool wasted = 8 * blocks < 5 * places || 16 * used < 9 * places * round_up(loads, 8);
+  if (blocks <= wave || !wasted) return;
+  choose_skinny(plan.warps, 4);
+  choose_skinny(plan.unroll, 4);
+}
+
 /// Two loads in flight; blocks of 16 warps, unless they fill only a part of their second or later
 /// waves. A few waves gain by beginning early. Measured on an H100 and an H200 with 8 rows of x.
 void plan_large_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
@@ -96,11 +112,16 @@ void plan_skinny_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const bool narrow = scalar_size(shape.weight_type) == 1;
   if (narrow && takes_byte_tiles(shape)) plan_byte_tiles(shape, plan);
   if (narrow && is_few_byte_rows(shape)) plan_few_byte_rows(shape, plan);
-  const bool large = shape.clusters && shape.weight_type == shape.x_type && is_large_skinny(shape);
-  if (large && plan.columns == 1 && shape.batches == 1) plan_large_tiles(shape, plan);
+  const bool real = shape.clusters && shape.weight_type == shape.x_type;
+  const bool few = real && plan.columns == 1 && shape.batches == 1;
+  const bool large = real && is_large_skinny(shape);
+  const bool middle = few && shape.n * shape.k >= kMiddleSkinny;
+  if (middle) plan_small_blocks(shape, plan);
+  if (large && few) plan_large_tiles(shape, plan);
   choose_skinny(plan.warps, 8);
   choose_skinny(plan.rows, 1);
-  if (plan.hint < 0) plan.hint = large ? 1 : 0;
+  if (plan.hint < 0) plan.hint = large || middle ? 1 : 0;
+  if (middle && !large && plan.ahead < 0) plan.ahead = 1;
   const int loads = plan.columns <= 2 ? 4 : plan.columns == 4 ? 2 : 1;
   choose_skinny(plan.unroll, std::max(1, values == 16 ? loads / 2 : loads));
   const std::int64_t groups = ceil_div(shape.k, std::int64_t{4} * values * plan.unroll);
@@ -115,10 +136,11 @@ std::int64_t skinny_dot_loads(const SkinnyShape& shape, int width) {
   return ceil_div(shape.k, std::int64_t{32} * width);
 }
 
-/// Measured on an H100 and an H200: one row of x, and two of large weights, are faster without the
-/// tensor cores, unless the rows of the weights are short. `always`: of more rows as well.
+/// Measured on an H100 and an H200: one row of x, and two of large weights whose blocks all run at
+/// once, are faster without the tensor cores, unless the rows of the weights are short. `always`:
+/// of more rows as well.
 bool suits_dots(const SkinnyShape& shape, bool always) {
-  const bool few = shape.m == 1 || (shape.m == 2 && is_large_skinny(shape));
+  const bool few = shape.m == 1 || (shape.m == 2 && is_large_skinny(shape) && fits_one_wave(shape));
   return (few || always) && shape.clusters && shape.batches == 1 &&
          shape.weight_type == shape.x_type &&
          skinny_dot_loads(shape, shape.width) >= kShortSkinnyDot;
@@ -233,7 +255,32 @@ void plan_skinny_row(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 constexpr int kSkinnyStagedBytes = 98304;  ///< that every device of capability 8.0 and newer has
 
+/// Whether rows begin at multiples of 4 or 8 bytes, which the kernel with stages copies apart.
+bool takes_staged_parts(const SkinnyShape& shape, SkinnyKernel wanted) {
+  const auto bytes = static_cast<int>(scalar_size(shape.weight_type)) * shape.width;
+  const bool halves = is_half(shape.x_type) && shape.weight_type == shape.x_type;
+  const bool open = wanted == SkinnyKernel::chosen && shape.m > 8;
+  return shape.tensor_cores && halves && !shape.by_columns && bytes < 16 &&
+         bytes >= kLeastStagedCopy && (open || wanted == SkinnyKernel::staged);
+}
+
+/// Four blocks or more share k, unless there are as many without splits as multiprocessors, or
+/// twice as many with more rows of x. Measured on an H200.
+void plan_staged_parts(const SkinnyShape& shape, SkinnyPlan& plan) {
+  choose_skinny(plan.warps, 4);
+  choose_skinny(plan.rows, 1);
+  const std::int64_t blocks =
+      ceil_div(shape.n, std::int64_t{16} * plan.rows * plan.warps) * shape.batches;
+  const bool many = blocks >= (shape.m <= 16 ? 1 : 2) * shape.multiprocessors;
+  const std::int64_t wanted =
+      many ? 1 : std::clamp<std::int64_t>(shape.multiprocessors / blocks, 4, kMostSkinnyCluster);
+  const std::int64_t most = std::max<std::int64_t>(1, shape.k / 256);
+  choose_skinny(plan.splits, std::min(wanted, most));
+}
+
 void plan_skinny_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
+  plan.width = shape.width;
+  if (takes_staged_parts(shape, plan.kernel)) plan_staged_parts(shape, plan);
   choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(ceil_div(shape.m, 8))));
   choose_skinny(plan.warps, 4);
   // Blocks with fewer rows of the weights, and so more of them, but where there are very many.
@@ -293,6 +340,7 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
     return fits && wanted != SkinnyKernel::columns ? SkinnyKernel::column_tiles
                                                    : SkinnyKernel::columns;
   }
+  if (takes_staged_parts(shape, wanted)) return SkinnyKernel::staged;
   if (takes_skinny_shifted(shape, wanted)) return SkinnyKernel::shifted;
   if (!halves || wanted == SkinnyKernel::dot) return SkinnyKernel::dot;
   if (takes_skinny_row(shape, wanted)) return SkinnyKernel::row;

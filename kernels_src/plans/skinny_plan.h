@@ -7,7 +7,8 @@
 
 namespace kernwright::kernels {
 
-constexpr std::int64_t kSkinnyRows = 64;  ///< of x, at most
+constexpr std::int64_t kSkinnyRows = 64;      ///< of x, at most
+constexpr std::int64_t kLeastStagedCopy = 4;  ///< bytes that skinny_staged.cu copies at a time
 
 /// Tables of launch choices name a kernel by its number: 9 was a kernel of earlier releases.
 enum class SkinnyKernel : std::uint8_t {
@@ -37,7 +38,7 @@ struct SkinnyPlan {
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
   int stages = 0;   ///< of packed_ring.cu and of the kernels with boxes
   bool clustered = false;  ///< the splits add their sums in a cluster of blocks
-  int width = 0;           ///< elements of a load, of the kernels beside the tensor cores
+  int width = 0;           ///< elements of a load; of a copy, of skinny_staged.cu
   bool operator==(const SkinnyPlan&) const = default;
 };
 

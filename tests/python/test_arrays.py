@@ -119,6 +119,23 @@ def test_copy_of_a_strided_view(name):
     assert copy.numpy().tobytes() == np.ascontiguousarray(values[::-2, 1::3]).tobytes()
 
 
+@pytest.mark.parametrize(
+    ("shift", "size", "by_kernel"),
+    [(1, 600_001, True), (4, 600_001, True), (8, 600_001, False), (1, 4001, False)],
+)
+def test_a_long_piece_is_copied_by_a_kernel_if_it_is_shifted(shift, size, by_kernel):
+    """The driver copies slowly between addresses that differ by no multiple of 16 bytes."""
+    host = np.arange(size + 8).astype(np.int16)
+    x, graph, stream = kw.asarray(host), kw.Graph(), kw.Stream()
+    kw.synchronize()
+    with graph.capture(stream):
+        copied = x[shift : shift + size].copy()
+    assert ["copy_lines" in node.name for node in graph.nodes] == [True] * by_kernel
+    graph.launch(stream)
+    stream.synchronize()
+    assert np.array_equal(copied.numpy(), host[shift : shift + size])
+
+
 def test_a_copy_is_independent():
     x = kw.zeros(4)
     y = x.copy()

@@ -184,6 +184,24 @@ def test_which_splits_are_blocks_of_a_cluster(batch, keys, splits, cluster):
 
 
 @hopper_alone
+@pytest.mark.parametrize(
+    ("batch", "heads", "keys", "dim", "splits"),
+    [(64, 4, 2048, 64, 3), (24, 1, 2048, 128, 4), (32, 4, 3000, 80, 2), (4, 16, 2048, 96, 4),
+     (64, 1, 1024, 256, 2), (16, 8, 1024, 128, 1)],
+)  # fmt: skip
+def test_splits_fill_whole_waves_of_the_blocks_that_run_at_once(batch, heads, keys, dim, splits):
+    if kw.current_device().attributes["multiprocessor_count"] != 132:
+        pytest.skip("the numbers are those of 132 multiprocessors")
+    q = kw.empty((batch, 4 * heads, 1, dim), "bfloat16")
+    cache = kw.empty((batch, heads, keys, dim), "bfloat16")
+    stream, graph = kw.Stream(), kw.Graph()
+    kw.synchronize()
+    with graph.capture(stream):
+        decode(q, cache, cache)
+    assert graph.nodes[0].grid == (splits, heads, batch)
+
+
+@hopper_alone
 @pytest.mark.parametrize(("splits", "stages"), [(1, 3), (4, 2), (9, 1)])
 def test_a_block_has_memory_for_the_stages_that_its_share_fills(splits, stages):
     """Eight warps with tiles of 16 keys and values each, behind 16 queries; in front of the parts

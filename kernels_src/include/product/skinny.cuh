@@ -197,11 +197,18 @@ __device__ __forceinline__ float4 read_four(const float* local, unsigned rank) {
 
 // ---- copies and products of tiles
 
-/// 16 bytes to shared memory, in the background; zeros where `valid` is false.
+/// 16, 8 or 4 bytes to shared memory, in the background; zeros where `valid` is false.
+template <int kBytes = 16>
 __device__ __forceinline__ void copy_later(unsigned to, const void* from, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-               "r"(valid ? 16 : 0)
-               : "memory");
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(valid ? 16 : 0)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
+                 "r"(valid ? kBytes : 0)
+                 : "memory");
+  }
 }
 __device__ __forceinline__ void end_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");

@@ -106,6 +106,14 @@ TEST_CASE("copy: a large array crosses many blocks") {
   check_copy(base, base.slice(1, 1, 499, 1));
 }
 
+TEST_CASE("copy: a long piece between addresses of any distance") {
+  constexpr std::int64_t kSize = (1 << 20) + 5;
+  const Array base = patterned({kSize + 16}, ScalarType::uint8);
+  check_copy(base, base.slice(0, 1, kSize, 1));
+  const Array target = patterned({kSize + 16}, ScalarType::uint8);
+  check_copy_into(target, target.slice(0, 3, kSize, 1), base.slice(0, 8, kSize, 1));
+}
+
 TEST_CASE("copy: on a stream of its own") {
   const Stream stream = Stream::create(device());
   const Array base = patterned({40, 50}, ScalarType::int16);

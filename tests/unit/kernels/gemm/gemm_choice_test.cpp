@@ -48,6 +48,21 @@ TEST_CASE("few rows and few columns of a last tile are edges") {
   CHECK_FALSE(edges_of(4104, 4104, kSmaller).narrow_columns);
 }
 
+TEST_CASE("pairs of blocks share b where others would not begin early") {
+  const auto cluster_of = [](std::int64_t rows, std::int64_t columns, std::int64_t inner) {
+    GemmSize size = size_of(rows, columns);
+    size.inner = inner;
+    size.bandwidth = 4814;
+    size.b_turned = true;
+    size.a_pitch = size.b_pitch = 2 * inner;
+    return choose_gemm(size).tile.cluster;
+  };
+  CHECK(cluster_of(256, 8960, 1024) == 2);
+  CHECK(cluster_of(203, 8192, 4096) == 2);
+  CHECK(cluster_of(128, 8192, 1024) == 1);  // one row of tiles
+  CHECK(cluster_of(256, 8192, 512) == 1);   // begins early
+}
+
 TEST_CASE("more bandwidth makes products with few rows cheaper, others hardly") {
   const auto cycles = [](std::int64_t rows, int bandwidth) {
     GemmSize size = size_of(rows, 28672);

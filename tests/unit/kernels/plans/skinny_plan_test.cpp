@@ -266,6 +266,10 @@ TEST_CASE("skinny plan: loads are as wide as the addresses allow, and no wider")
       case SkinnyKernel::shifted:  // reads the aligned units around a pack
         CHECK(plan.width * size == 16);
         break;
+      case SkinnyKernel::staged:  // copies parts of a unit
+        CHECK(plan.width == shape.width);
+        CHECK((units || (size == 2 && plan.width >= 2)));
+        break;
       default:
         CHECK(units);
     }
@@ -301,7 +305,8 @@ TEST_CASE("skinny plan: blocks share k only where there are few, and run at once
     CHECK(plan.splits <= parts);
     if (plan.splits == 1) return;
     // Clusters with many columns of x are as many as leave one block more room.
-    const int room = plan.kernel == SkinnyKernel::wgmma ? 3 : 2;
+    const bool parts_of_units = plan.kernel == SkinnyKernel::staged && shape.width < 8;
+    const int room = parts_of_units ? 8 : plan.kernel == SkinnyKernel::wgmma ? 3 : 2;
     CHECK(all_blocks(shape, plan) <= room * std::int64_t{device.multiprocessors});
     if (plan.kernel == SkinnyKernel::bytes)
       CHECK(skinny_blocks(shape, plan) <= clusters_at_once(plan.splits, device.multiprocessors));
@@ -325,7 +330,24 @@ TEST_CASE("skinny plan: wgmma multiplies more than 8 rows of x, the columns of a
   });
 }
 
-TEST_CASE("skinny plan: blocks of boxes that begin early have a multiprocessor each") {
+TEST_CASE("skinny plan: more than 8 rows at multiples of 4 or 8 bytes are copied in parts") {
+  const auto kernel_of = [](std::int64_t m, int bytes) {
+    const SkinnyShape layer{.m = m,
+                            .n = 4096,
+                            .k = 4096 + bytes / 2,
+                            .x_type = ScalarType::bfloat16,
+                            .weight_type = ScalarType::bfloat16};
+    return plan_skinny(shape_on(kHopperPlans, layer, 16, bytes), {}).kernel;
+  };
+  for (const int bytes : {4, 8}) {
+    CHECK(kernel_of(9, bytes) == SkinnyKernel::staged);
+    CHECK(kernel_of(64, bytes) == SkinnyKernel::staged);
+    CHECK(kernel_of(8, bytes) == SkinnyKernel::shifted);
+  }
+  CHECK(kernel_of(9, 2) == SkinnyKernel::dot);
+}
+
+TEST_CASE("skinny plan: blocks of boxes that begin early have a multiprocessor each, or clusters") {
   each_layer(kHopperPlans, [](const SkinnyShape& shape) {
     const SkinnyPlan plan = plan_skinny(shape, {.kernel = SkinnyKernel::wgmma});
     if (plan.kernel != SkinnyKernel::wgmma) return;
@@ -334,10 +356,10 @@ TEST_CASE("skinny plan: blocks of boxes that begin early have a multiprocessor e
     const bool alone =
         plan.ahead > 0 && blocks < shape.multiprocessors && shape.k / plan.splits >= 4096;
     if (alone) CHECK(2 * bytes > kSharedBytes);
-    if (plan.ahead > 0) CHECK(blocks <= shape.multiprocessors);
+    if (plan.ahead > 0) CHECK((blocks <= shape.multiprocessors || plan.splits == 4));
     // A cluster waits until all of its blocks have a place: there is room for one block more.
     const std::int64_t beside = ceil_div(blocks, shape.multiprocessors) + 1;
-    const bool gives_room = plan.ahead <= 0 && plan.stages > 3;
+    const bool gives_room = (plan.ahead <= 0 || plan.splits == 4) && plan.stages > 3;
     if (gives_room) CHECK(std::min<std::int64_t>(3, beside) * bytes <= kSharedBytes);
     CHECK(bytes <= kSharedBytes);
   });

@@ -50,6 +50,18 @@ TEST_CASE("product planner: the rules go by rows, types and size") {
   CHECK(plans<PlainPlan>(integers));
 }
 
+TEST_CASE("product planner: a request tells up to which rows lines are copied in parts") {
+  const auto staged_rows = [](std::int64_t k) { return layer(9, 64, k).staged_rows; };
+  CHECK(staged_rows(260) == 64);
+  CHECK(staged_rows(258) == 32);
+  CHECK(staged_rows(257) == 0);
+  CHECK(staged_rows(256) == 0);  // whole packs need no parts
+  const Array shifted = operand({9 * 260 + 1}).slice(0, 1, 9 * 260, 1).reshape({9, 260});
+  CHECK(product_request(shifted, operand({64, 260}).transpose(), ScalarType::float16,
+                        ProductUse::layer)
+            .staged_rows == 0);
+}
+
 TEST_CASE("product planner: a row of a table comes first where the operands suit its kernel") {
   ProductRequest request = layer(4, 64, 64);
   {
