@@ -28,7 +28,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
   PyObject* result = nullptr;
   if (!is_recording() || !handle_recorded(self, &call_plain, arguments, count, keywords, result))
       [[likely]] {
-    result = call_plain(self, arguments, count, keywords);
+    result = PyObject_Vectorcall(function_of(self), arguments, count, keywords);
   }
   if (result == nullptr) [[unlikely]] {
     const auto context = py::reinterpret_steal<py::tuple>(PyTuple_Pack(1, function_of(self)));

@@ -334,7 +334,7 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
   if (partial) partial->use_on(on);
   use_epilogue(call.epilogue, on);
   if (call.norm) call.norm->weight.use_on(on);
-  return *result;
+  return *std::move(result);
 }
 
 Array skinny_product(const SkinnyCall& call, const Stream& stream) {

@@ -70,9 +70,8 @@ LinearFacts check_linear(const LinearCall& call) {
   return {std::move(result), rows, few};
 }
 
-/// The weights in x's type: 8-bit weights times the scale.
+/// 8-bit weights times the scale, in x's type.
 Array rounded_weights(const LinearCall& call, const Stream& stream) {
-  if (!call.scale) return call.weights;
   const Array scale = call.scale->size() == 1 ? call.scale->reshape({}) : *call.scale;
   return dequantize_rows(call.weights, scale, call.x.type(), stream);
 }
@@ -184,15 +183,20 @@ Array linear(const LinearCall& call, const Stream& stream) {
   const auto [shape, rows, few] = check_linear(call);
   const std::int64_t k = call.x.shape().back(), n = shape.back();
   const bool is_matrix = call.x.ndim() == 2;
-  const Array x = is_matrix ? call.x : reshaped_for_rows(call.x, {rows, k}, stream);
-  const Array weights = few ? call.weights : rounded_weights(call, stream);
-  const ProductEpilogue epilogue =
-      is_matrix ? call.epilogue : epilogue_rows(call.epilogue, {rows, n}, stream);
-  std::optional<Array> target;
+  // Most operands are taken as they are: a copy of an Array allocates its shape and strides.
+  std::optional<Array> matrix, rounded, target;
+  std::optional<ProductEpilogue> reshaped;
+  if (!is_matrix) matrix = reshaped_for_rows(call.x, {rows, k}, stream);
+  if (!few && call.scale) rounded = rounded_weights(call, stream);
+  if (!is_matrix) reshaped = epilogue_rows(call.epilogue, {rows, n}, stream);
   if (call.out) target = linear_target(call, shape, rows, stream);
-  const Array result = LinearWork{call, x, weights, epilogue, target, few, stream}.run();
-  if (!call.out) return is_matrix ? result : result.reshape(shape);
-  return deliver(call.out, result.reshape(shape), stream);
+  const Array& x = matrix ? std::as_const(*matrix) : call.x;
+  const Array& weights = rounded ? std::as_const(*rounded) : call.weights;
+  const ProductEpilogue& epilogue = reshaped ? std::as_const(*reshaped) : call.epilogue;
+  Array result = LinearWork{call, x, weights, epilogue, target, few, stream}.run();
+  if (!is_matrix || call.out) result = result.reshape(shape);
+  if (call.out) return deliver(call.out, result, stream);
+  return result;
 }
 
 }  // namespace kernwright::kernels

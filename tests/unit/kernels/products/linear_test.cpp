@@ -1,0 +1,50 @@
+// Layers of x with one, two and three dimensions: equal rows have equal bits.
+#include "kernels_src/products/linear.h"
+
+#include "unit/kernels/kernels_fixture.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace kernwright;
+using namespace kernwright::kernels;
+
+namespace {
+
+Array counted(Shape shape, float step) {
+  std::vector<float> values(static_cast<std::size_t>(element_count(shape)));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = step * static_cast<float>(i % 13);
+  return Array::from_host(test::device(), values.data(), std::move(shape), ScalarType::float32);
+}
+
+std::vector<float> floats(const Array& array) {
+  std::vector<float> values(static_cast<std::size_t>(array.size()));
+  array.to_host(values.data());
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("linear: rows in more dimensions, a residual and a target have the bits of a matrix") {
+  for (const std::int64_t rows : {1, 6, 40}) {
+    const Array x = counted({rows, 24}, 0.5F), weights = counted({8, 24}, 0.25F);
+    const Array residual = counted({rows, 8}, 2);
+    LinearCall plain{.x = x, .weights = weights};
+    plain.epilogue.residual = residual;
+    const std::vector<float> wanted = floats(linear(plain));
+    LinearCall deep{.x = x.reshape({rows, 1, 24}), .weights = weights};
+    deep.epilogue.residual = residual.reshape({rows, 1, 8});
+    const Array made = linear(deep);
+    CHECK(made.shape() == Shape{rows, 1, 8});
+    CHECK(floats(made) == wanted);
+    deep.out = counted({rows, 1, 8}, 1);
+    CHECK(linear(deep).address() == deep.out->address());
+    CHECK(floats(*deep.out) == wanted);
+    if (rows > 1) continue;
+    LinearCall row{.x = x.reshape({24}), .weights = weights};
+    row.epilogue.residual = residual.reshape({8});
+    CHECK(linear(row).shape() == Shape{8});
+    CHECK(floats(linear(row)) == wanted);
+  }
+}
