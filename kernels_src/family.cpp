@@ -32,7 +32,7 @@ bool overlaps_launches(const Device& device, std::int64_t blocks) {
 
 bool overlaps_small_launches(const Device& device, std::int64_t blocks) {
   return overlaps_launches(device) &&
-         blocks <= device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+         blocks < device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
 void launch_arguments(const Kernel& kernel, const LaunchConfig& config,

@@ -88,8 +88,9 @@ bool overlaps_launches(const Device& device);
 /// A kernel of many waves hides its prologue anyway.
 bool overlaps_launches(const Device& device, std::int64_t blocks);
 
-/// The same for kernels whose blocks read much: up to one block a multiprocessor. More blocks would
-/// be spread unevenly over the multiprocessors that the kernel ahead leaves.
+/// The same for kernels whose blocks read much: fewer blocks than multiprocessors. More would be
+/// spread unevenly over the multiprocessors that the kernel ahead leaves. The kernels call
+/// pdl_wait_then_launch_small().
 bool overlaps_small_launches(const Device& device, std::int64_t blocks);
 
 /// Launches with the addresses of the kernel's parameters, as Kernel::launch() does.

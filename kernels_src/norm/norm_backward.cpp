@@ -258,10 +258,12 @@ void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
   const bool sums = job.sink != NormSink::nowhere;
   const bool lone =
       parts == 1 && job.rows_part() == NormGradientPart::rows && job.sink == NormSink::registers;
+  // A lone block writes gradients, also those that nobody wants, in their own type.
+  const ScalarType type = lone ? job.weight_type() : job.computed();
   const auto summed = [&](bool wanted, const std::optional<Array>& result) {
     if (lone && result) return *result;
     const Shape extents = {wanted ? parts : 0, job.shape.n};
-    return Array::empty(job.device(), extents, job.computed(), job.stream);
+    return Array::empty(job.device(), extents, type, job.stream);
   };
   const Array weight = summed(sums, job.result.weight);
   const Array bias = summed(sums, job.result.bias);
@@ -281,6 +283,8 @@ void launch_norm_gradient_rows(const NormGradientJob& job, C eps) {
   if (sums && !lone) {
     LaunchConfig adding = job.config((job.shape.n + 31) / 32, kColumnThreads);
     if (job.columns) adding.grid.y = 2;
+    // Behind a large launch it was slower (2048x2560: 17.9 -> 19.0 us on an H200).
+    adding.programmatic_dependent = config.programmatic_dependent;
     launch(norm_gradient_part(NormGradientPart::add_partial, job), adding, job.weight(), job.bias(),
            job.columns ? job.result.columns->address() : 0, weight.address(), bias.address(),
            columns.address(), static_cast<std::int32_t>(parts), job.n());

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(Threads)
                        Compute<T>* __restrict__ column_sums,
                        RowStatistics<Compute<T>>* __restrict__ statistics) {
   using C = Compute<T>;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   constexpr int kRows = Threads / Width, kHeld = V * Items;
   // Loads for the next row begin during the work on this one, if there are enough registers.
   constexpr bool kAhead = Threads <= 512 && sizeof(T) * kHeld <= 32;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(Threads, Threads >= 512 ? 1 : 512 / Threads)
   constexpr bool kBiasApart = Kind == kLayer && Where == kSharedMemory;
   constexpr bool kBiasHeld = Kind == kLayer && !kBiasApart;
   constexpr bool kAddedHeld = Adds && kHeld <= 16;  // more would leave too few registers
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   extern __shared__ __align__(16) unsigned char memory[];
   Raw* const staged = reinterpret_cast<Raw*>(memory) + threadIdx.x;
   C* const kept =
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(Threads, Threads > 256 ? 1 : 512 / Threads)
   using C = Compute<T>;
   using Raw = Pack<T, V>;
   constexpr int kHeld = V * Items, kRow = kHeld * Threads;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   extern __shared__ __align__(16) unsigned char memory[];
   Raw* const staged = reinterpret_cast<Raw*>(memory) + threadIdx.x;
   const long long begin = static_cast<long long>(blockIdx.x) * kRow;
@@ -372,7 +372,7 @@ __global__ void __launch_bounds__(Threads)
                        const AffineArguments affine, Compute<T> eps,
                        RowStatistics<Compute<T>>* __restrict__ statistics) {
   using C = Compute<T>;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   const Two<C> none = {C(0), C(0)};
   for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* const x_row = x + row * n;
@@ -428,7 +428,7 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
     norm_add_partial(W* __restrict__ weight, W* __restrict__ bias, T* __restrict__ columns,
                      const C* __restrict__ weight_sums, const C* __restrict__ bias_sums,
                      const C* __restrict__ column_sums, int parts, int n) {
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   const bool has_weight = blockIdx.y == 0 && weight != nullptr;
   const bool has_bias = blockIdx.y == 0 && bias != nullptr;
@@ -455,7 +455,7 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
                      const RowStatistics<Compute<T>>* __restrict__ statistics, long long rows,
                      int n) {
   using C = Compute<T>;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   Two<C> local = {C(0), C(0)};
 #pragma unroll 4
@@ -480,7 +480,7 @@ __global__ void __launch_bounds__(Threads)
                       const RowStatistics<Compute<T>>* __restrict__ statistics, long long batch,
                       const AffineArguments affine) {
   using C = Compute<T>;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   const int channel = blockIdx.x, channels = affine.groups * affine.per_row;
   Two<C> local = {C(0), C(0)};
   for (long long b = 0; b < batch; ++b) {

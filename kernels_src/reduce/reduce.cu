@@ -206,7 +206,7 @@ template <typename Op, int kPack, int kLoads, RowAccess kAccess, typename Index>
 __global__ void __launch_bounds__(kBlock)
     reduce_rows(char* __restrict__ to, const char* __restrict__ from,
                 const Partial<typename Op::State> partial, const ReduceParameters<Index> plan) {
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   const Index segment = blockIdx.x % plan.segments;
   const Index first = blockIdx.x / plan.segments * (kBlock / plan.lanes);
   const Index lane_output = first + threadIdx.x / plan.lanes;
@@ -348,7 +348,7 @@ __global__ void __launch_bounds__(kBlock, sizeof(typename Op::State) * kPack <= 
     reduce_columns(char* __restrict__ to, const char* __restrict__ from,
                    const Partial<typename Op::State> partial, const ReduceParameters<Index> plan,
                    long long apart) {
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   // Blocks side by side read neighbours of a row.
   const Index groups = gridDim.x / plan.segments;
   const Index segment = blockIdx.x / groups, group = blockIdx.x % groups;

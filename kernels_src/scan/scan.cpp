@@ -67,8 +67,9 @@ constexpr std::array kScanRows = {
 enum class ScanPart { rows, few_tiles, tiles, flow, columns, carries };
 
 /// `has_carries`: the kernel for joining segments follows the kernel of columns.
+/// `together`: no tile of few_tiles waits for a block that has not started.
 const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, int pack, int steps,
-                              bool wide, bool has_carries) {
+                              bool wide, bool has_carries, bool together) {
   static const auto& whole = *new Family("scan.cu", text::scan_cu);
   static const auto& flow = *new Family("scan_flow.cu", text::scan_flow_cu);
   const Family& family = part == ScanPart::flow ? flow : whole;
@@ -79,7 +80,8 @@ const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, in
                        .type(types.as)
                        .add(std::countr_zero(static_cast<unsigned>(pack)), 3)
                        .add(std::countr_zero(static_cast<unsigned>(steps)), 3)
-                       .add(wide, 1);
+                       .add(wide, 1)
+                       .add(together, 1);
   return family.instance(key, [&] {
     const std::string operation =
         format("{}<{}, {}>", kScanRows[static_cast<std::size_t>(op)].operation,
@@ -90,7 +92,8 @@ const LazyKernel& scan_kernel(ScanPart part, Scan op, const ScanTypes& types, in
       case ScanPart::rows:
         return std::vector{format("scan_rows<{}, {}, {}, {}>", operation, pack, steps, index)};
       case ScanPart::few_tiles:
-        return std::vector{format("scan_few_tiles<{}, {}, {}, {}>", operation, pack, steps, index)};
+        return std::vector{
+            format("scan_few_tiles<{}, {}, {}, {}, {}>", operation, pack, steps, index, together)};
       case ScanPart::tiles:
         return std::vector{format("scan_tiles<{}, {}, {}, {}>", operation, pack, steps, index)};
       case ScanPart::flow:
@@ -173,8 +176,9 @@ class ScanLauncher {
     if (plan.path == ScanPath::tiles) return run_tiles(axes, plan, scan_parameters, to);
     if (plan.path == ScanPath::flow) return run_flow(axes, plan, scan_parameters, to);
     if (plan.path == ScanPath::few_tiles) return run_few_tiles(axes, plan, scan_parameters, to);
-    launch(kernel<Index>(ScanPart::rows, plan), grid(axes.outputs(), kRowThreads / 32, kRowThreads),
-           to, axes.from, scan_parameters);
+    launch(kernel<Index>(ScanPart::rows, plan),
+           small_grid(axes.outputs(), kRowThreads / 32, kRowThreads), to, axes.from,
+           scan_parameters);
   }
 
   template <typename Index>
@@ -183,15 +187,15 @@ class ScanLauncher {
     const std::int64_t tiles = axes.outputs() * plan.tiles;
     Array words;
     ScanPosts posts{};
+    const bool together = plan.tiles == 1 || tiles <= multiprocessors_of(stream_, to_.device());
     if (plan.tiles > 1) {
       // A word of 64 bits for each one of a carry.
       words = zeroed_words(static_cast<std::size_t>(2 + tiles * kCarrySize / 2), stream_);
       posts = {words.address(), words.address() + 4, words.address() + 8};
     }
-    // A ticket costs an exchange with L2 before the first load.
-    if (tiles <= processors()) posts.ticket = 0;
-    launch(kernel<Index>(ScanPart::few_tiles, plan), grid(tiles, 1, kTileThreads), to, axes.from,
-           scan_parameters, posts, static_cast<std::uint32_t>(plan.tiles));
+    launch(kernel<Index>(ScanPart::few_tiles, plan, together),
+           together ? small_grid(tiles, 1, kTileThreads) : grid(tiles, 1, kTileThreads), to,
+           axes.from, scan_parameters, posts, static_cast<std::uint32_t>(plan.tiles));
     words.use_on(stream_);
   }
 
@@ -243,24 +247,25 @@ class ScanLauncher {
     scan_parameters.kept = walk_parameter<kMaxAxes>(packs);
     const auto pass = [&](CUdeviceptr carries, std::int32_t number) {
       const std::int64_t threads = axes.outputs() / plan.pack * plan.segments;
-      launch(kernel<Index>(ScanPart::columns, plan), grid(threads, kColumnThreads, kColumnThreads),
-             to, axes.from, carries, scan_parameters, apart, number);
+      launch(kernel<Index>(ScanPart::columns, plan),
+             small_grid(threads, kColumnThreads, kColumnThreads), to, axes.from, carries,
+             scan_parameters, apart, number);
     };
     if (plan.segments == 1) return pass(0, 0);
     const Array carries = Array::empty(to_.device(), {axes.outputs() * plan.segments * kCarrySize},
                                        ScalarType::uint8, stream_);
     pass(carries.address(), 1);
     launch(kernel<Index>(ScanPart::carries, {}),
-           grid(axes.outputs(), kColumnThreads, kColumnThreads), carries.address(),
+           small_grid(axes.outputs(), kColumnThreads, kColumnThreads), carries.address(),
            scan_parameters.rows, scan_parameters.segments);
     pass(carries.address(), 2);
     carries.use_on(stream_);
   }
 
   template <typename Index>
-  const Kernel& kernel(ScanPart part, const ScanPlan& plan) const {
+  const Kernel& kernel(ScanPart part, const ScanPlan& plan, bool together = false) const {
     return scan_kernel(part, call_.op, types_, plan.pack, plan.steps, sizeof(Index) == 8,
-                       plan.segments > 1)
+                       plan.segments > 1, together)
         .on(to_.device());
   }
 
@@ -276,11 +281,15 @@ class ScanLauncher {
   }
 
   LaunchConfig grid(std::int64_t count, std::int64_t in_block, std::int64_t threads) const {
-    const std::int64_t blocks = ceil_div(count, in_block);
-    return {.grid = {static_cast<std::uint32_t>(blocks)},
+    return {.grid = {static_cast<std::uint32_t>(ceil_div(count, in_block))},
             .block = {static_cast<std::uint32_t>(threads)},
-            .stream = stream_,
-            .programmatic_dependent = overlaps_small_launches(to_.device(), blocks)};
+            .stream = stream_};
+  }
+  /// For kernels that wait for the one ahead, as those of PDL do.
+  LaunchConfig small_grid(std::int64_t count, std::int64_t in_block, std::int64_t threads) const {
+    LaunchConfig config = grid(count, in_block, threads);
+    config.programmatic_dependent = overlaps_small_launches(to_.device(), config.grid.x);
+    return config;
   }
 
   const Array& to_;

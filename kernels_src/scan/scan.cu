@@ -20,7 +20,7 @@ template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kRowThreads)
     scan_rows(char* __restrict__ to, const char* __restrict__ from,
               const ScanParameters<Index> plan) {
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   const Index row =
       blockIdx.x * static_cast<Index>(kRowThreads / 32) + static_cast<Index>(threadIdx.x / 32);
   if (row >= plan.rows) return;
@@ -38,9 +38,15 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-/// A block's tile of a row. Tiles are numbered in the order in which blocks start, or by the block
-/// where `tickets` is null: no tile waits, or all are in flight together. Each warp has a piece of
-/// the tile.
+/// The number of a block, in the order in which blocks start.
+__device__ __forceinline__ unsigned take_ticket(unsigned* tickets) {
+  __shared__ unsigned given;
+  if (threadIdx.x == 0) given = atomicAdd(tickets, 1u);
+  __syncthreads();
+  return given;
+}
+
+/// A block's tile of a row. Each warp has a piece of the tile.
 template <typename Op, int kPack, int kSteps, typename Index>
 struct Tile {
   static constexpr int kWarps = kTileThreads / 32;
@@ -52,17 +58,10 @@ struct Tile {
   Piece piece;
 
   /// Loads and scans the pieces; what each of them adds up to goes to `totals`, in shared memory.
-  __device__ __forceinline__ Tile(unsigned* tickets, const char* from,
+  __device__ __forceinline__ Tile(unsigned block_number, const char* from,
                                   const ScanParameters<Index>& plan, unsigned tiles,
                                   typename Op::Carry* totals)
-      : lane(threadIdx.x % 32), warp(threadIdx.x / 32) {
-    ticket = blockIdx.x;
-    if (tickets != nullptr) {
-      __shared__ unsigned given;
-      if (threadIdx.x == 0) given = atomicAdd(tickets, 1u);
-      __syncthreads();
-      ticket = given;
-    }
+      : ticket(block_number), lane(threadIdx.x % 32), warp(threadIdx.x / 32) {
     row = ticket / tiles;
     number = ticket % tiles;
     at = walk_offsets(plan.kept, static_cast<Index>(row));
@@ -83,25 +82,29 @@ struct Tile {
 
 // ---- rows of a few tiles; each reads the sums of all tiles before it
 
-/// A block for each tile of each row, in the order in which blocks start; a thread waits for one
-/// tile, so a row has at most kTileThreads tiles. A lone tile of a row needs no `posts`.
-template <typename Op, int kPack, int kSteps, typename Index>
+/// A block for each tile of each row; a thread waits for one tile, so a row has at most
+/// kTileThreads tiles. With kTogether no block waits for one that has not started: rows of a lone
+/// tile, which need no `posts`, or no more blocks than multiprocessors. Tickets would cost an
+/// exchange with L2 before the first load.
+template <typename Op, int kPack, int kSteps, typename Index, bool kTogether>
 __global__ void __launch_bounds__(kTileThreads)
     scan_few_tiles(char* __restrict__ to, const char* __restrict__ from,
                    const ScanParameters<Index> plan, const Posts posts, unsigned tiles) {
-  pdl_wait_then_launch();
+  if constexpr (kTogether) pdl_wait_then_launch_small();
+  const bool lone = kTogether && tiles == 1;
   using Carry = typename Op::Carry;
   constexpr int kWarps = kTileThreads / 32, kWords = kPostedWords<Carry>;
   __shared__ bool last;
   __shared__ alignas(16) unsigned char memory[2 * kWarps * sizeof(Carry)];
   Carry* const totals = reinterpret_cast<Carry*>(memory);  // of the block's warps
   Carry* const before = totals + kWarps;                   // of 32 tiles each
-  Tile<Op, kPack, kSteps, Index> block_tile(posts.ticket, from, plan, tiles, totals);
+  Tile<Op, kPack, kSteps, Index> block_tile(kTogether ? blockIdx.x : take_ticket(posts.ticket),
+                                            from, plan, tiles, totals);
   const unsigned tile = block_tile.number;
   const int lane = block_tile.lane, warp = block_tile.warp;
   UInt64* const row_values =
       posts.tile_values + static_cast<unsigned long long>(block_tile.ticket - tile) * kWords;
-  if (warp == 0 && tiles > 1) {
+  if (warp == 0 && !lone) {
     const Carry all = warp_carry<Op>(lane < kWarps ? totals[lane] : to_carry<Op>(Op::none()), lane);
     if (lane == 0) post(row_values + tile * kWords, all);
   }
@@ -113,19 +116,19 @@ __global__ void __launch_bounds__(kTileThreads)
   }
   __syncthreads();
   // No thread of this block waits any more. The count is in flight while results are stored.
-  const bool arrived_last = threadIdx.x == 0 && tiles > 1 && arrives_last(posts.done, gridDim.x);
+  const bool arrived_last = threadIdx.x == 0 && !lone && arrives_last(posts.done, gridDim.x);
   Carry carry = to_carry<Op>(Op::none());
   for (int w = 0; w * 32 < tile; ++w) carry = Op::combine(carry, before[w]);
   for (int w = 0; w < warp; ++w) carry = Op::combine(carry, totals[w]);
   block_tile.store(to, plan, carry);
-  if (tiles == 1) return;
+  if (lone) return;
   if (threadIdx.x == 0) last = arrived_last;
   __syncthreads();
   if (!last) return;
   for (unsigned i = threadIdx.x; i < gridDim.x; i += kTileThreads) {
     clear_posted<Carry>(posts.tile_values + static_cast<unsigned long long>(i) * kWords);
   }
-  if (threadIdx.x == 0 && posts.ticket != nullptr) *posts.ticket = 0;
+  if (!kTogether && threadIdx.x == 0) *posts.ticket = 0;
 }
 
 // ---- long rows: tiles that look back
@@ -269,13 +272,12 @@ __global__ void __launch_bounds__(kTileThreads)
     scan_tiles(char* __restrict__ to, const char* __restrict__ from,
                const ScanParameters<Index> plan, const Board<typename Op::Carry> all,
                unsigned tiles) {
-  pdl_wait_then_launch();
   using Carry = typename Op::Carry;
   constexpr int kWarps = kTileThreads / 32;
   __shared__ bool last;
   __shared__ alignas(16) unsigned char memory[(kWarps + 1) * sizeof(Carry)];
   Carry* const carries = reinterpret_cast<Carry*>(memory);
-  Tile<Op, kPack, kSteps, Index> block_tile(all.ticket, from, plan, tiles, carries);
+  Tile<Op, kPack, kSteps, Index> block_tile(take_ticket(all.ticket), from, plan, tiles, carries);
   const unsigned row = block_tile.row, tile = block_tile.number, first = row * tiles;
   const int lane = block_tile.lane, warp = block_tile.warp;
   Carry inside = to_carry<Op>(Op::none());
@@ -318,7 +320,7 @@ __global__ void __launch_bounds__(kColumnThreads)
     scan_columns(char* __restrict__ to, const char* __restrict__ from,
                  typename Op::Carry* __restrict__ carries, const ScanParameters<Index> plan,
                  long long apart, int pass_number) {
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   using Elements = Pack<typename Op::Input, kPack>;
   const Pass pass = static_cast<Pass>(pass_number);
   const Index packs = plan.rows / kPack;
@@ -366,7 +368,7 @@ __global__ void __launch_bounds__(kColumnThreads)
 template <typename Op, typename Index>
 __global__ void __launch_bounds__(kColumnThreads)
     scan_carries(typename Op::Carry* carries, Index rows, Index segments) {
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   const Index row = blockIdx.x * static_cast<Index>(kColumnThreads) + threadIdx.x;
   if (row >= rows) return;
   typename Op::Carry before = to_carry<Op>(Op::none());

@@ -1,7 +1,6 @@
 // Scans of long rows with overlapped loads, scans and stores. The order of additions depends on the
 // shape alone.
 #include <kernwright/async_copy.cuh>
-#include <kernwright/overlap.cuh>
 #include <kernwright/posted.cuh>
 #include <kernwright/reduce.cuh>
 #include <kernwright/running.cuh>
@@ -34,7 +33,6 @@ template <typename Op, int kPack, int kSteps, typename Index>
 __global__ void __launch_bounds__(kThreads, 2)
     scan_flow(char* __restrict__ to, const char* __restrict__ from,
               const ScanParameters<Index> plan, const Posts posts, unsigned tiles, unsigned count) {
-  pdl_wait_then_launch();
   using Carry = typename Op::Carry;
   using Value = typename Op::Value;
   using Element = typename Op::Input;

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
                  const Walk<2, Dims> view, long long rows, int n, long long mask_step,
                  Compute<T> scale) {
   using C = Compute<T>;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   constexpr int kRows = Threads / Width;
   const int lane = threadIdx.x % Width;
   const long long row = static_cast<long long>(blockIdx.x) * kRows + threadIdx.x / Width;
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     softmax_kept(Out* __restrict__ out, const char* __restrict__ x, const Walk<2> view,
                  long long rows, int n, int kept, Compute<T> scale) {
   using C = Compute<T>;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   extern __shared__ __align__(16) unsigned char memory[];
   Pack<T, V>* const held = reinterpret_cast<Pack<T, V>*>(memory) + threadIdx.x;
   constexpr int kFirst = Items * Threads;
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
                     long long mask_step, Compute<T> scale) {
   using C = Compute<T>;
   arrive_in_cluster();
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   const RowPart row_part(blocks, part, n / V);
   const int first = row_part.first * V, lane = threadIdx.x;
   const WalkOffsets<2> at = walk_offsets(view, row_part.row);
@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(Threads)
                  const char* __restrict__ mask, const Walk<2> view, long long n, long long chunks,
                  long long mask_step, Compute<T> scale) {
   using C = Compute<T>;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   constexpr int kChunk = V * Items * Threads;
   const long long row = blockIdx.x / chunks, chunk = blockIdx.x % chunks, first = chunk * kChunk;
   const WalkOffsets<2> at = walk_offsets(view, row);
@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(Threads)
                    const Walk<2> view, long long n, long long chunks, long long mask_step,
                    Compute<T> scale, const Sums<Compute<T>>* __restrict__ sums) {
   using C = Compute<T>;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   constexpr int kChunk = V * Items * Threads;
   const long long row = blockIdx.x / chunks, chunk = blockIdx.x % chunks, first = chunk * kChunk;
   const WalkOffsets<2> at = walk_offsets(view, row);
@@ -311,7 +311,7 @@ __global__ void __launch_bounds__(32 * kColumnWarps)
     softmax_columns(Out* __restrict__ out, const T* __restrict__ x, long long columns, long long n,
                     long long inner, Compute<T> scale) {
   using C = Compute<T>;
-  pdl_wait_then_launch();
+  pdl_wait_then_launch_small();
   __shared__ Sums<C> partial[kColumnWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const long long step = 32LL * gridDim.x;

@@ -128,13 +128,13 @@ INSTANCES = {
     ],
     "scan.cu": [
         *(f"scan_rows<{op}, 2, 8, unsigned int>" for op in SCANS),
-        *(f"scan_few_tiles<{op}, 2, 8, unsigned int>" for op in SCANS),
+        *(f"scan_few_tiles<{op}, 2, 8, unsigned int, true>" for op in SCANS),
         *(f"scan_tiles<{op}, 2, 8, unsigned int>" for op in SCANS),
         *(f"scan_columns<{op}, 1, unsigned int>" for op in SCANS),
         *(f"scan_carries<{op}, unsigned int>" for op in SCANS),
         *(
-            f"scan_{part}<RunningSum<Float32, Float32>, 4, 8, {index}>"
-            for part in ("rows", "few_tiles", "tiles")
+            f"scan_{part}<RunningSum<Float32, Float32>, 4, 8, {index}{rest}>"
+            for part, rest in (("rows", ""), ("few_tiles", ", false"), ("tiles", ""))
             for index in INDICES
         ),
     ],

@@ -78,3 +78,17 @@ def test_all_checks(sim, shape):
         _core._norm_backward("layer", dy, x, x[0], 1e-5, True, None, added=added, columns=True)
         kw.synchronize()
     assert not report.findings
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_wider_weights_without_a_bias(dtype, rows):
+    """A lone block writes the gradient of a bias that nobody wants, in the weight's type."""
+    x, dy = random((rows, 384), dtype), random((rows, 384), dtype, 3)
+    weight = random(384, "float64", 1)
+    arrays = [kw.asarray(each) for each in (dy, x, weight)]
+    dx, dweight, dbias = kw.nn.layer_norm_backward(*arrays, bias=False)
+    expected = gradients("layer", dy, x, weight, 1e-5)
+    close(dx, expected[0], DTYPES[dtype])
+    close(dweight, expected[1], 1e-5)
+    assert dbias is None and dweight.dtype == "float64"

@@ -80,10 +80,11 @@ def test_tiles_that_look_back(rows, length):
     check(rows, length, tiles, launch)
 
 
-def test_few_tiles_that_wait_for_each():
+@pytest.mark.parametrize("together", ["false", "true"])
+def test_few_tiles_that_wait_for_each(together):
     rows, length, threads = 3, 64 * 40 - 7, 64
     tiles = -(-length // threads)
-    name = "scan_few_tiles<RunningSum<Float32, Float32>, 1, 1, unsigned int>"
+    name = f"scan_few_tiles<RunningSum<Float32, Float32>, 1, 1, unsigned int, {together}>"
     run = kernel_of("scan.cu", "kTileThreads", threads, name)[rows * tiles, threads]
 
     def launch(y, x, words, carries):

@@ -31,4 +31,12 @@ __device__ __forceinline__ void pdl_wait_then_launch() {
   pdl_launch_dependents();
 }
 
+/// The same in launches of few blocks alone: blocks of the dependent kernel would be spread
+/// unevenly over the multiprocessors that more blocks leave. See overlaps_small_launches().
+__device__ __forceinline__ void pdl_wait_then_launch_small() {
+  constexpr unsigned kMostBlocks = 128;
+  pdl_wait();
+  if (gridDim.x * gridDim.y <= kMostBlocks) pdl_launch_dependents();
+}
+
 }  // namespace kernwright
