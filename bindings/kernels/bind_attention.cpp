@@ -120,8 +120,12 @@ PyObject* make_options(PyObject* type, PyObject* const* given, std::size_t count
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t i = 0; i < named; ++i) {
     PyObject* const name = PyTuple_GET_ITEM(keywords, i);
-    const auto* const found = std::find(names.begin() + positional, names.end(), name);
-    if (found == names.end()) {  // names are interned
+    const auto* found = std::find(names.begin() + positional, names.end(), name);
+    if (found == names.end()) {  // names in the text of a call are interned, others may not be
+      found = std::find_if(names.begin() + positional, names.end(),
+                           [name](PyObject* each) { return PyUnicode_Compare(each, name) == 0; });
+    }
+    if (found == names.end()) {
       PyErr_Format(PyExc_TypeError, "_AttentionOptions() has no further field %R", name);
       return nullptr;
     }

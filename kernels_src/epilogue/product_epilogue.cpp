@@ -52,6 +52,14 @@ void require_epilogue(const ProductEpilogue& epilogue, const EpilogueForm& form)
   });
 }
 
+void require_layer_epilogue(const ProductEpilogue& epilogue, std::string_view product) {
+  const bool scales = epilogue.alpha != 1 || epilogue.row_scales || epilogue.column_scales;
+  const bool gates_more = epilogue.gate && (epilogue.activation || epilogue.residual);
+  if (!scales && !epilogue.c && epilogue.expression.empty() && !gates_more) return;
+  throw ArgumentError(
+      format("{} takes a bias, an activation and a residual, or a bias and a gate", product));
+}
+
 void require_apart(const std::optional<Array>& out, const ResultForm& form,
                    const ProductEpilogue& epilogue) {
   for_each_operand(epilogue, [&](const Array& array, const EpilogueOperand& operand) {

@@ -60,6 +60,9 @@ struct EpilogueForm {
 /// Throws InvalidArgument ("Incompatible dimensions", "same device") or ArgumentError, for a type
 /// where the form has none, unless bias, c and residual fit.
 void require_epilogue(const ProductEpilogue& epilogue, const EpilogueForm& form);
+/// Throws ArgumentError where the epilogue of a layer has more than bias, activation and residual,
+/// or more than bias and gate.
+void require_layer_epilogue(const ProductEpilogue& epilogue, std::string_view product);
 /// Throws InvalidArgument where `out` of the form may share memory with an array of the epilogue. A
 /// residual may be `out` itself.
 void require_apart(const std::optional<Array>& out, const ResultForm& form,

@@ -133,6 +133,7 @@ bool fuses_gate(const Gemm& gemm) {
 Array Gemm::run(const Stream& stream) const {
   require_gemm(*this, gemm_result_type(*this));
   require_custom_epilogue(epilogue);
+  if (epilogue.residual) throw ArgumentError("a product of tiles has no residual: give it as c");
   const Shape shape = product_shape(a, b);
   if (epilogue.gate) require_gated(*this, shape);
   require_epilogue(epilogue, {.product = "a product", .x = a, .result = shape});

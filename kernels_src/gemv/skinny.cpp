@@ -75,6 +75,8 @@ void check_skinny(const SkinnyCall& call, const Shape& result) {
     if (!fits || scale->type() != ScalarType::float32)
       refuse_skinny(call, "scale is float32 and has one number, or one a row of the weights");
   }
+  if (call.epilogue.c || call.epilogue.row_scales || !call.epilogue.expression.empty())
+    refuse_skinny(call, "c, scales of rows and an expression follow products of tiles alone");
   require_epilogue(
       call.epilogue,
       {.product = "a product with few rows", .x = call.x, .result = result, .type = x});

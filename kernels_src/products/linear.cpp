@@ -51,6 +51,7 @@ LinearFacts check_linear(const LinearCall& call) {
     refuse_linear(call, "weights of 8 bits have a scale, others have none");
   if (call.epilogue.gate && call.weights.shape()[0] % 2 != 0)
     refuse_linear(call, "rows of weight are two operands of a gate, and their number is odd");
+  require_layer_epilogue(call.epilogue, "linear()");
   const bool gated = call.epilogue.gate.has_value();
   Shape result = call.x.shape();
   const std::int64_t all = call.weights.shape()[0], k = result.back();

@@ -84,6 +84,7 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
                call.x.identify(), w.n, w.k));
   Shape shape = call.x.shape();
   shape.back() = w.n;
+  require_layer_epilogue(call.epilogue, "linear()");
   require_linear_operands(call.x, call.epilogue, call.norm, shape);
   const Stream on = stream ? stream : Stream::legacy(call.x.device());
   std::int64_t rows = 1;

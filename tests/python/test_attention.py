@@ -365,6 +365,8 @@ def test_options_are_made_by_names_in_any_order():
     for given, named in [((), {"masks": 1}), (("mask",), {"attn_mask": 1})]:
         with pytest.raises(TypeError, match=f"has no further field '{next(iter(named))}'"):
             kw._core._AttentionOptions(*given, **named)
+    named = {"".join(["sca", "le"]): 0.5}  # another object than the name in the table
+    assert kw._core._AttentionOptions(**named).scale == 0.5
     with pytest.raises(TypeError, match="got 22 values, and has 21 fields"):
         kw._core._AttentionOptions(*[None] * 22)
 

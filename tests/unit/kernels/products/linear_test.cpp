@@ -1,6 +1,9 @@
 // Layers of x with one, two and three dimensions: equal rows have equal bits.
 #include "kernels_src/products/linear.h"
 
+#include "base/errors.h"
+#include "kernels_src/gemm/gemm.h"
+#include "kernels_src/gemv/skinny.h"
 #include "unit/kernels/kernels_fixture.h"
 
 #include <doctest/doctest.h>
@@ -47,4 +50,22 @@ TEST_CASE("linear: rows in more dimensions, a residual and a target have the bit
     CHECK(linear(row).shape() == Shape{8});
     CHECK(floats(linear(row)) == wanted);
   }
+}
+
+TEST_CASE("epilogues: what a product would not apply is refused") {
+  const Array x = counted({4, 24}, 0.5F), weights = counted({8, 24}, 0.25F), c = counted({4, 8}, 2);
+  const Array scales = counted({4}, 1);
+  for (const ProductEpilogue& more :
+       {ProductEpilogue{.alpha = 2}, ProductEpilogue{.c = c}, ProductEpilogue{.row_scales = scales},
+        ProductEpilogue{.expression = "x"},
+        ProductEpilogue{.residual = c, .gate = ActivationCall{}}}) {
+    CHECK_THROWS_AS(linear({.x = x, .weights = weights, .epilogue = more}), ArgumentError);
+  }
+  for (const ProductEpilogue& more :
+       {ProductEpilogue{.c = c}, ProductEpilogue{.row_scales = scales}}) {
+    CHECK_THROWS_AS(skinny_product({.x = x, .weights = weights, .epilogue = more}, {}), Error);
+  }
+  Gemm gemm{.a = x, .b = weights.transpose()};
+  gemm.epilogue.residual = c;
+  CHECK_THROWS_AS(gemm.run(), ArgumentError);
 }
