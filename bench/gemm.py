@@ -316,7 +316,7 @@ def show(row: dict[str, Any]) -> None:
         text = f"rule: {row['rule']}; {best}"
     elif "ours" in row:
         text = f"ours {row['ours']['TFLOP/s']}, torch {row.get('torch', {}).get('TFLOP/s')} TFLOP/s"
-        text += f", {row.get('device_facts torch')} of it; {row['rule']}"
+        text += f", {row.get('of torch')} of it; {row['rule']}"
     else:
         text = row["rule"]
     for title, failure in row.get("failed", {}).items():

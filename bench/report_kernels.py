@@ -79,7 +79,7 @@ def choice_rule() -> str | None:
             str(entry["shapes"]),
             str(entry["with a plan"]),
             str(entry["measured"]),
-            f"{entry['mean entry measured']:.3f}",
+            f"{entry['mean of measured']:.3f}",
             f"{entry['mean']:.3f}",
         )
         for types, entry in document["types"].items()
@@ -100,7 +100,7 @@ def choice_rule() -> str | None:
     mean = document["mean of the table"]
     reached = "reached" if mean <= 1 + RULE else "missed"
     notes = (
-        f"Geometric means: {document['mean entry measured']:.3f} of the measured shapes, "
+        f"Geometric means: {document['mean of measured']:.3f} of the measured shapes, "
         f"{mean:.3f} of all shapes, with 1 where the table has the rule. The mark of "
         f"{1 + RULE:g} for all shapes is {reached}. The table was of every measured plan then; "
         f"it keeps those with a ratio above 1.10. The largest ratios: {worst}."

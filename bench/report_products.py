@@ -90,7 +90,7 @@ def grouped() -> str | None:
         times = f"{ours['us']:.0f}", f"{ours['TFLOP/s']:.0f}", f"{peer['us']:.0f}"
         deep = row["figures"].get("DeepGEMM", {}).get("us")
         beside = (f"{deep:.0f}", f"{deep / ours['us']:.2f}") if deep else ("", "")
-        ratio = f"{row['entry torch._grouped_mm']:.2f}"
+        ratio = f"{row['of torch._grouped_mm']:.2f}"
         rows.append((name, *times, ratio, *beside, f"{row['error']:.1e}"))
     columns = (
         "layer, weights of an expert, tokens, routing",

@@ -63,7 +63,7 @@ DOCUMENTS = {
 }  # fmt: skip
 EXPECTED = {
     "products": ["| 64x32x16 nt, bfloat16 | 30 | 20 | 1.50 | 1.6e-03 |"],
-    "products_of_types": [
+    "typed_products": [
         "| 64x32x16 nt, tf32 | 30 | 20 | 1.50 |  |  | 1.6e-03 |",
         "| 64x32x16 nt, float8, scales of blocks | 30 | 20 | 1.50 | 37 | 0.80 | 1.6e-03 |",
     ],
