@@ -206,16 +206,14 @@ std::uint32_t place_common_shared(const ptx::Module& module, ModuleLayout& layou
 }
 
 bool is_parameter_address(const ptx::Operand& operand) {
-  if (std::any_of(operand.elements.begin(), operand.elements.end(), is_parameter_address))
-    return true;
+  if (std::ranges::any_of(operand.elements, is_parameter_address)) return true;
   return operand.kind == ptx::OperandKind::symbol &&
          operand.symbol_kind == ptx::SymbolKind::parameter;
 }
 
 bool takes_parameter_address(const ptx::Function& function) {
   return std::any_of(function.body.begin(), function.body.end(), [](const auto& instruction) {
-    return std::any_of(instruction.operands.begin(), instruction.operands.end(),
-                       is_parameter_address);
+    return std::ranges::any_of(instruction.operands, is_parameter_address);
   });
 }
 

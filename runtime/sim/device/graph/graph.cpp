@@ -270,10 +270,10 @@ void calls::cuGraphExecKernelNodeSetParams(CUgraphExec handle, CUgraphNode node_
   KernelWork work = kernel_of(parameters);
   const std::lock_guard lock(executable->mutex);
   auto plan = std::make_shared<GraphPlan>(*executable->plan);
-  const auto found = std::find_if(plan->nodes.begin(), plan->nodes.end(),
-                                  [id = node->id](const GraphPlan::Node& planned) {
-                                    return planned.id == id || planned.update_id == id;
-                                  });
+  const auto found =
+      std::ranges::find_if(plan->nodes, [id = node->id](const GraphPlan::Node& planned) {
+        return planned.id == id || planned.update_id == id;
+      });
   require(found != plan->nodes.end());
   auto& old = std::get<KernelWork>(found->work);
   require(work.function->context->id == old.function->context->id);

@@ -80,9 +80,7 @@ bool ClusterRunner::run(std::uint64_t cluster) {
 
 /// Some wait and nobody ran.
 Progress ClusterRunner::relieve() {
-  const auto waits = std::find_if(members_.begin(), members_.end(), [](const Member& member) {
-    return member.progress == Progress::waiting;
-  });
+  const auto waits = std::ranges::find(members_, Progress::waiting, &Member::progress);
   return waits == members_.end() ? Progress::running : waits->runner->relieve();
 }
 

@@ -18,12 +18,8 @@ struct Overlap {
 
 std::pair<const Touched*, const Touched*> of_kind(const std::vector<Touched>& touched,
                                                   AccessKind kind) {
-  const auto by_kind = [](const Touched& range, AccessKind wanted) { return range.kind < wanted; };
-  const auto above = [](AccessKind wanted, const Touched& range) { return wanted < range.kind; };
-  const auto begin = std::lower_bound(touched.begin(), touched.end(), kind, by_kind);
-  const auto end = std::upper_bound(begin, touched.end(), kind, above);
-  const Touched* const data = touched.data();
-  return {data + (begin - touched.begin()), data + (end - touched.begin())};
+  const auto found = std::ranges::equal_range(touched, kind, {}, &Touched::kind);
+  return {std::to_address(found.begin()), std::to_address(found.end())};
 }
 
 std::optional<Overlap> overlap(const std::vector<Touched>& mine, AccessKind my_kind,
@@ -43,7 +39,7 @@ std::optional<Overlap> overlap(const std::vector<Touched>& mine, AccessKind my_k
 }
 
 /// Orders are meant for kernels that look at their words meanwhile.
-bool is_met_order(bool is_order, AccessKind kind, AccessKind other) {
+bool is_met(bool is_order, AccessKind kind, AccessKind other) {
   return is_order && kind == AccessKind::write && other != AccessKind::write;
 }
 
@@ -57,8 +53,7 @@ std::optional<Overlap> conflict(const std::vector<Touched>& mine, bool my_order,
                                             {atomic, write},
                                             {atomic, read},
                                             {read, atomic}}) {
-    if (is_met_order(my_order, my_kind, other_kind)) continue;
-    if (is_met_order(other_order, other_kind, my_kind)) continue;
+    if (is_met(my_order, my_kind, other_kind) || is_met(other_order, other_kind, my_kind)) continue;
     if (auto found = overlap(mine, my_kind, other, other_kind)) return found;
   }
   return std::nullopt;
@@ -109,9 +104,8 @@ VectorClock StreamOrder::issue(Context& context, Stream& stream, Actor* actor,
                                std::uint64_t* step) {
   const std::lock_guard lock(mutex_);
   if (stream.actor == 0) {
-    const auto known = std::find_if(retired_.begin(), retired_.end(), [&](const Retired& old) {
-      return host_.of(old.actor) >= old.steps;
-    });
+    const auto known = std::ranges::find_if(
+        retired_, [&](const Retired& old) { return host_.of(old.actor) >= old.steps; });
     stream.actor = known == retired_.end() ? next_actor_++ : known->actor;
     if (known != retired_.end()) retired_.erase(known);
   }

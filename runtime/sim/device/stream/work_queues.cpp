@@ -253,9 +253,7 @@ void WorkQueues::surface(const Context& context) {
   std::exception_ptr failure;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& other) {
-      return other.context_id == context.id;
-    });
+    const auto found = std::ranges::find(kept_, context.id, &Kept::context_id);
     if (found == kept_.end()) return;
     failure = std::move(found->failure);
     kept_.erase(found);
