@@ -1,5 +1,6 @@
 """Schemas made to cost much: their clients are refused in time, and others get on."""
 
+import contextlib
 import pathlib
 import threading
 import time
@@ -47,13 +48,14 @@ def short(monkeypatch):
 
 
 def children():
-    """The processes that compile."""
+    """The processes that compile. Threads and processes may end while they are looked at."""
     found = []
     for task in pathlib.Path("/proc/self/task").iterdir():
-        for number in (task / "children").read_text().split():
-            path = pathlib.Path("/proc", number, "cmdline")
-            if path.exists() and b"llguidance" in path.read_bytes():
-                found.append(number)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for number in (task / "children").read_text().split():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    if b"llguidance" in pathlib.Path("/proc", number, "cmdline").read_bytes():
+                        found.append(number)
     return found
 
 
