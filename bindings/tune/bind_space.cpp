@@ -98,7 +98,7 @@ Predicate predicate_argument(const py::object& restriction) {
 }
 
 py::object evaluate(const Expression& expression, const py::dict& values) {
-  std::vector<Value> own;
+  std::vector<Value> bound;
   for (const std::string& name : expression.names()) {
     const py::str key(name);
     if (!values.contains(key)) {
@@ -106,10 +106,10 @@ py::object evaluate(const Expression& expression, const py::dict& values) {
       for (const auto& entry : values) known.push_back(entry.first.cast<std::string>());
       expression.bind(known);  // tells the name in question
     }
-    own.push_back(value_argument(values[key]));
+    bound.push_back(value_argument(values[key]));
   }
   std::vector<Scalar> slots;
-  for (const Value& value : own) slots.push_back(Scalar::from(value));
+  for (const Value& value : bound) slots.push_back(Scalar::from(value));
   return value_object(expression.evaluate(slots).to_value());
 }
 

@@ -122,8 +122,7 @@ void use_epilogue(const ProductEpilogue& epilogue, const Stream& on) {
   }
 }
 
-ProductEpilogue take_rest(ProductEpilogue& epilogue, EpilogueReach reach) {
-  if (reach == EpilogueReach::sums) return std::exchange(epilogue, {});
+ProductEpilogue take_rest(ProductEpilogue& epilogue) {
   ProductEpilogue rest;
   if (!epilogue.residual) return rest;
   if (epilogue.activation || epilogue.c || !epilogue.expression.empty()) {

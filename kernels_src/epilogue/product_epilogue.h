@@ -83,13 +83,9 @@ ProductEpilogue ready_epilogue(const ProductEpilogue& epilogue, std::optional<Sc
 /// Marks all arrays as used by the stream.
 void use_epilogue(const ProductEpilogue& epilogue, const Stream& on);
 
-/// What the kernels of a product apply of an epilogue.
-enum class EpilogueReach : std::uint8_t {
-  sums,   ///< nothing
-  tiles,  ///< all but a residual behind an activation; a residual takes the place of c
-};
-/// Takes out of `epilogue` what kernels of this reach do not apply, and returns it.
-ProductEpilogue take_rest(ProductEpilogue& epilogue, EpilogueReach reach);
+/// Takes out of `epilogue` what kernels of tiles do not apply, and returns it: a residual behind an
+/// activation. Another residual takes the place of c.
+ProductEpilogue take_rest(ProductEpilogue& epilogue);
 /// Takes the gate alone.
 ProductEpilogue take_gate(ProductEpilogue& epilogue);
 /// Applies what kernels of a product left: a kernel for each step, which rounds its result to the

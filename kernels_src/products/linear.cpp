@@ -116,7 +116,7 @@ struct LinearWork {
     Gemm gemm{.a = x, .b = weights.transpose(), .epilogue = epilogue, .tf32 = tf32, .plan = plan};
     // A product must not overwrite a residual of which it still reads other elements.
     if (target && !may_overlap(*target, epilogue)) gemm.out = target;
-    const ProductEpilogue rest = take_rest(gemm.epilogue, EpilogueReach::tiles);
+    const ProductEpilogue rest = take_rest(gemm.epilogue);
     return run_rest(epilogue.gate ? run_gemm(gemm, on) : run_checked(gemm, on), rest, target, on);
   }
 

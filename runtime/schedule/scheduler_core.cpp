@@ -138,8 +138,8 @@ std::optional<Event> SchedulerCore::mark_behind(const Stream& behind, Time now) 
     refuse_in_capture(device, behind.handle(), "a submission behind the work",
                       "submit after the capture");
   }
-  // In a burst of tasks cuStreamQuery takes longer than the record of an event; the event delays
-  // the task's beginning.
+  // In a burst of tasks cuStreamQuery() takes longer than an event's record, so a burst is not
+  // asked. Elsewhere the query is worth it: a recorded event delays the beginning of the task.
   if (now >= busy_until_.load(std::memory_order_relaxed) &&
       device.driver().cuStreamQuery(behind.handle()) == CUDA_SUCCESS) {
     return std::nullopt;

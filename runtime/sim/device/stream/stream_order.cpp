@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostEntries = 128;
 
 struct Overlap {
-  Touched mine, other;
+  Touched work, other;
 };
 
 std::pair<const Touched*, const Touched*> of_kind(const std::vector<Touched>& touched,
@@ -22,9 +22,9 @@ std::pair<const Touched*, const Touched*> of_kind(const std::vector<Touched>& to
   return {std::to_address(found.begin()), std::to_address(found.end())};
 }
 
-std::optional<Overlap> overlap(const std::vector<Touched>& mine, AccessKind my_kind,
+std::optional<Overlap> overlap(const std::vector<Touched>& work, AccessKind kind,
                                const std::vector<Touched>& other, AccessKind other_kind) {
-  auto [a, a_end] = of_kind(mine, my_kind);
+  auto [a, a_end] = of_kind(work, kind);
   auto [b, b_end] = of_kind(other, other_kind);
   while (a != a_end && b != b_end) {
     if (a->end <= b->begin) {
@@ -43,18 +43,18 @@ bool is_met(bool is_order, AccessKind kind, AccessKind other) {
   return is_order && kind == AccessKind::write && other != AccessKind::write;
 }
 
-std::optional<Overlap> conflict(const std::vector<Touched>& mine, bool my_order,
-                                const std::vector<Touched>& other, bool other_order) {
+std::optional<Overlap> conflict(const std::vector<Touched>& work, bool is_order,
+                                const std::vector<Touched>& other, bool other_is_order) {
   using enum AccessKind;
-  for (const auto& [my_kind, other_kind] : {std::pair{write, write},
-                                            {write, read},
-                                            {read, write},
-                                            {write, atomic},
-                                            {atomic, write},
-                                            {atomic, read},
-                                            {read, atomic}}) {
-    if (is_met(my_order, my_kind, other_kind) || is_met(other_order, other_kind, my_kind)) continue;
-    if (auto found = overlap(mine, my_kind, other, other_kind)) return found;
+  for (const auto& [kind, other_kind] : {std::pair{write, write},
+                                         {write, read},
+                                         {read, write},
+                                         {write, atomic},
+                                         {atomic, write},
+                                         {atomic, read},
+                                         {read, atomic}}) {
+    if (is_met(is_order, kind, other_kind) || is_met(other_is_order, other_kind, kind)) continue;
+    if (auto found = overlap(work, kind, other, other_kind)) return found;
   }
   return std::nullopt;
 }
@@ -70,18 +70,18 @@ std::string line(const OrderedWork& work, const Touched& range) {
                 verb(work, range.kind), range.end - range.begin, range.begin);
 }
 
-Fault report(const OrderedWork& mine, const OrderedWork& other, const Overlap& overlap) {
+Fault report(const OrderedWork& work, const OrderedWork& other, const Overlap& overlap) {
   Fault result;
   result.kind = FaultKind::race;
-  result.address = std::max(overlap.mine.begin, overlap.other.begin);
-  result.access_size = std::min(overlap.mine.end, overlap.other.end) - result.address;
+  result.address = std::max(overlap.work.begin, overlap.other.begin);
+  result.access_size = std::min(overlap.work.end, overlap.other.end) - result.address;
   result.message = format(
       "{} on {} and {} on {} touch the same {} bytes at {:#x}, and nothing "
       "orders them",
-      other.name, other.stream, mine.name, mine.stream, result.access_size, result.address);
-  if (mine.name.starts_with("kernel ")) result.kernel = mine.name.substr(7);
+      other.name, other.stream, work.name, work.stream, result.access_size, result.address);
+  if (work.name.starts_with("kernel ")) result.kernel = work.name.substr(7);
   result.allocation = sim_driver().describe(result.address, result.access_size, nullptr);
-  result.details = line(other, overlap.other) + "\n" + line(mine, overlap.mine) +
+  result.details = line(other, overlap.other) + "\n" + line(work, overlap.work) +
                    "\nrecord an event after the first and let the other's stream wait for it";
   return result;
 }
