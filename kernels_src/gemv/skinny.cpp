@@ -12,6 +12,7 @@
 #include "kernels_src/gemv/skinny_problem.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/plans/planned_rows.h"
+#include "kernels_src/result_target.h"
 
 #include <algorithm>
 #include <utility>
@@ -77,6 +78,7 @@ void check_skinny(const SkinnyCall& call, const Shape& result) {
   }
   if (call.epilogue.c || call.epilogue.row_scales || !call.epilogue.expression.empty())
     refuse_skinny(call, "c, scales of rows and an expression follow products of tiles alone");
+  if (call.epilogue.gate) refuse_skinny(call, "a gate follows products of linear() alone");
   require_epilogue(
       call.epilogue,
       {.product = "a product with few rows", .x = call.x, .result = result, .type = x});
@@ -298,9 +300,13 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
 /// The product with the norm, unless its kernel applies that, and the gate as kernels around it.
 Array run_apart(SkinnyCall call, Shape shape, bool norms, const Stream& on) {
   const ProductEpilogue rest = take_gate(call.epilogue);
-  if (rest.gate) shape.back() *= 2;
+  std::optional<Array> out;
+  if (rest.gate) {
+    shape.back() *= 2;
+    out = std::exchange(call.out, std::nullopt);  // half as wide as the product
+  }
   if (call.norm && !norms) call.x = std::exchange(call.norm, std::nullopt)->normalised(call.x, on);
-  return run_rest(run_skinny(std::move(call), shape, on), rest, {}, on);
+  return deliver(out, run_rest(run_skinny(std::move(call), shape, on), rest, {}, on), on);
 }
 
 }  // namespace

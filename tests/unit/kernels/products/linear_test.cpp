@@ -62,10 +62,26 @@ TEST_CASE("epilogues: what a product would not apply is refused") {
     CHECK_THROWS_AS(linear({.x = x, .weights = weights, .epilogue = more}), ArgumentError);
   }
   for (const ProductEpilogue& more :
-       {ProductEpilogue{.c = c}, ProductEpilogue{.row_scales = scales}}) {
+       {ProductEpilogue{.c = c}, ProductEpilogue{.row_scales = scales},
+        ProductEpilogue{.gate = ActivationCall{}}}) {
     CHECK_THROWS_AS(skinny_product({.x = x, .weights = weights, .epilogue = more}, {}), Error);
   }
   Gemm gemm{.a = x, .b = weights.transpose()};
   gemm.epilogue.residual = c;
   CHECK_THROWS_AS(gemm.run(), ArgumentError);
+}
+
+TEST_CASE("linear: kernels behind a product leave a target to its last step") {
+  // No kernel of the product reads a norm from there: the norm and the gate are kernels apart.
+  const Array x = counted({1, 64}, 0.5F), weights = counted({6, 64}, 0.01F);
+  LinearCall call{.x = x, .weights = weights};
+  call.norm = RowNorm{counted({65}, 0.1F).slice(0, 1, 64, 1), 1e-5};
+  call.epilogue.gate = ActivationCall{.kind = Activation::silu};
+  const std::vector<float> wanted = floats(linear(call));
+  const Array memory = counted({8}, 1);
+  const std::vector<float> before = floats(memory);
+  call.out = memory.slice(0, 0, 3, 1).reshape({1, 3});
+  CHECK(linear(call).address() == call.out->address());
+  CHECK(floats(*call.out) == wanted);
+  CHECK(floats(memory.slice(0, 3, 5, 1)) == std::vector(before.begin() + 3, before.end()));
 }
