@@ -49,7 +49,6 @@ constexpr double kSumsPerCycle = 12;       // beside, of tiles with scales of bl
 constexpr double kSecondCycles = 6500;     // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
-constexpr std::int64_t kFewRows = 256;       // with which most time goes into reading b
 constexpr double kThreeGroupsRate = 0.97;    // of the tensor cores', by three warpgroups
 // Of groups of rows with so many stages for a block: the device's power limits the rate, and a
 // cluster's blocks save some by common loads. On an H200.
@@ -117,7 +116,7 @@ double rate_in_turn(const GemmSize& size, const GemmChoice& choice, double waves
   double rate = 0.965;
   if (choice.tile.columns >= 160) {
     const bool suits =
-        ends_plainly(size) && size.b_turned && size.rows > kFewRows && choice.splits == 1;
+        ends_plainly(size) && size.b_turned && size.rows > kFewGemmRows && choice.splits == 1;
     rate = !suits ? 0.75 : choice.tile.columns == 160 ? 0.96 : 1;
   }
   if (choice.tile.cluster > 1) rate *= 0.88;
@@ -335,7 +334,7 @@ GemmChoice paired_rows(const GemmSize& size, const GemmChoice& choice) {
       (size.rows + size.columns) * size.inner * static_cast<std::int64_t>(size.in_bytes);
   const bool late = bytes > kSmallOperands && size.inner <= kPairInner &&
                     tile_count(size, tile) < size.multiprocessors;
-  const bool two = tile.rows == 128 && size.rows > 128 && size.rows <= kFewRows;
+  const bool two = tile.rows == 128 && size.rows > 128 && size.rows <= kFewGemmRows;
   if (!late || !two || size.in_bytes != 2 || size.batches != 1 || choice.splits != 1) return choice;
   GemmTile pair = tile;
   pair.cluster = 2;

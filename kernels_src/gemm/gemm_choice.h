@@ -36,6 +36,8 @@ struct GemmSize {
   bool operator==(const GemmSize&) const = default;
 };
 
+/// Rows with which most time goes into reading b.
+constexpr std::int64_t kFewGemmRows = 256;
 /// Bytes of operands that come from memory in the time that an early begin gains.
 constexpr std::int64_t kSmallOperands = 16'000'000;
 

@@ -79,8 +79,6 @@ GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, boo
   return gemm;
 }
 
-constexpr std::int64_t kFewRows = 256;  // with which most time goes into reading b
-
 /// Whether the product begins while the kernel in front of it ends. Its blocks then get the
 /// multiprocessors in the order in which these become free. Where b comes from memory, and some
 /// multiprocessors stay idle or several blocks read the same part, that order costs 3 to 10 % of
@@ -89,7 +87,7 @@ constexpr std::int64_t kFewRows = 256;  // with which most time goes into readin
 bool begins_early(const GemmLayout& layout, const GemmTile& tile, std::int64_t element,
                   bool fills_device) {
   const std::int64_t lines = (layout.rows + layout.columns) * layout.batches();
-  return tile.cluster > 1 || fills_device || layout.rows > kFewRows ||
+  return tile.cluster > 1 || fills_device || layout.rows > kFewGemmRows ||
          lines * layout.inner * element <= kSmallOperands;
 }
 

@@ -44,7 +44,8 @@ std::int64_t staged_rows(const Array& a, const Array& b) {
   const auto element = static_cast<std::int64_t>(scalar_size(b.type()));
   const bool dense = a.ndim() == 2 && a.strides()[1] == element && b.strides()[0] == element;
   const auto fits = [&](std::int64_t unit) {
-    return dense && is_aligned(a, a.strides()[0], unit) && is_aligned(b, b.strides()[1], unit);
+    return dense && b.shape()[0] * element % unit == 0 && is_aligned(a, a.strides()[0], unit) &&
+           is_aligned(b, b.strides()[1], unit);
   };
   return fits(2 * kLeastStagedCopy) ? kSkinnyRows : fits(kLeastStagedCopy) ? kSkinnyRows / 2 : 0;
 }

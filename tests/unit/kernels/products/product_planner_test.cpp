@@ -60,6 +60,16 @@ TEST_CASE("product planner: a request tells up to which rows lines are copied in
   CHECK(product_request(shifted, operand({64, 260}).transpose(), ScalarType::float16,
                         ProductUse::layer)
             .staged_rows == 0);
+  // Rows with gaps end where no part does.
+  const auto cut_rows = [](std::int64_t k) {
+    const Array x = operand({9, 260}).slice(1, 0, k, 1);
+    const Array weights = operand({64, 260}).slice(1, 0, k, 1);
+    return product_request(x, weights.transpose(), ScalarType::float16, ProductUse::layer)
+        .staged_rows;
+  };
+  CHECK(cut_rows(256) == 64);
+  CHECK(cut_rows(258) == 32);
+  CHECK(cut_rows(257) == 0);
 }
 
 TEST_CASE("product planner: a row of a table comes first where the operands suit its kernel") {
