@@ -47,12 +47,6 @@ class YieldingPiece final : public LaunchPieces {
   SlicedLaunch launch_;
 };
 
-/// The multiprocessors for pieces: at least seven of eight.
-std::uint64_t used_multiprocessors(const PieceRequest& request) {
-  return static_cast<std::uint64_t>(request.multiprocessors -
-                                    std::min(request.spare, request.multiprocessors / 8));
-}
-
 /// The blocks of a cluster, or two of a kernel without one.
 std::uint64_t cluster_blocks(const LaunchConfig& config) {
   return std::max<std::uint64_t>(config.cluster.count(), 2);
@@ -61,7 +55,7 @@ std::uint64_t cluster_blocks(const LaunchConfig& config) {
 /// A grid that leaves multiprocessors free, for blocks with many tiles each.
 LaunchConfig smaller_launch(const LaunchConfig& config, const PieceRequest& request) {
   LaunchConfig smaller = config;
-  const std::uint64_t used = used_multiprocessors(request);
+  const auto used = static_cast<std::uint64_t>(request.used_multiprocessors());
   const auto all = static_cast<std::uint64_t>(request.multiprocessors);
   if (used == all || config.grid.count() != config.grid.x || config.grid.x < all) return smaller;
   const std::uint64_t unit = cluster_blocks(config);
@@ -96,7 +90,7 @@ std::uint64_t piece_blocks(const Kernel& kernel, const LaunchConfig& config,
   const auto places =
       static_cast<std::uint64_t>(request.multiprocessors) * static_cast<std::uint64_t>(resident);
   if (config.most_blocks == 0 && blocks <= places) return blocks;
-  const std::uint64_t used = used_multiprocessors(request);
+  const auto used = static_cast<std::uint64_t>(request.used_multiprocessors());
   const std::uint64_t piece = slice_blocks({.blocks = blocks,
                                             .launch_us = request.launch_us,
                                             .latency_us = request.latency_us,

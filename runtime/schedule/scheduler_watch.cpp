@@ -14,6 +14,25 @@ namespace {
 constexpr std::size_t kFewTasks = 2;
 constexpr std::chrono::microseconds kFresh(900);  ///< the age of a look that spares another one
 
+/// The tasks of a stream that ended, in ms after the last end that was known before.
+struct Busy {
+  float begin = 0, end = 0;
+  const Event* last = nullptr;  ///< the end of the last one
+  int tasks = 0;
+};
+
+/// Milliseconds in which any of the streams was at work.
+float busy_time(std::vector<Busy> streams) {
+  std::sort(streams.begin(), streams.end(),
+            [](const Busy& left, const Busy& right) { return left.begin < right.begin; });
+  float sum = 0, before = 0;
+  for (const Busy& stream : streams) {
+    sum += std::max(stream.end - std::max(stream.begin, before), 0.0F);
+    before = std::max(before, stream.end);
+  }
+  return sum;
+}
+
 /// Without memory for the names of those that ended they are asked again later.
 bool reap_safely(SchedulerCore& core) noexcept {
   try {
@@ -27,34 +46,50 @@ bool reap_safely(SchedulerCore& core) noexcept {
 }  // namespace
 
 /// Device time of tasks whose work is done: of each from its beginning, or from the end of the one
-/// before where that is later. So no time counts twice. A question to the driver takes
-/// microseconds: tasks that are queued in a row have no beginning of their own, and take one each.
+/// in front of it on its stream. Where streams ran at once, all count for less, so that no time
+/// counts twice. A question to the driver takes microseconds: one is asked for each task, and two
+/// for each stream.
 void SchedulerCore::charge(Ended& ended) {
-  struct End {
-    float end, whole;  ///< ms after the last end; since the task's beginning
-    Task* task;
-    bool operator<(const End& other) const noexcept { return end < other.end; }
-  };
-  std::vector<End> ends;
+  std::vector<Busy> streams(lanes_.size());
+  std::vector<std::pair<Task*, float>> times;  // ms
+  float sum = 0;
   for (auto& [task, failure] : ended) {
     if (failure != nullptr || task->is_paced_) continue;
+    if (!last_end_) last_end_ = task->begin_;
+    if (!last_end_) continue;
+    Busy& stream = streams[task->lane_];
+    const bool is_first = stream.last == nullptr;
+    const Event& end = *task->end_;
     try {
-      if (!last_end_) last_end_ = task->begin_;
-      if (!last_end_) continue;
-      const float end = task->end_->elapsed_ms(*last_end_);
-      // Without a beginning of its own it was queued behind another one of its stream.
-      ends.push_back({end, task->begin_ ? task->end_->elapsed_ms(*task->begin_) : end, task.get()});
+      const float place = is_first ? end.elapsed_ms(*last_end_) : 0;
+      // Without a beginning of its own it was queued behind another one.
+      const float time = task->begin_ ? end.elapsed_ms(*task->begin_)
+                         : is_first   ? std::max(place, 0.0F)
+                                      : end.elapsed_ms(*stream.last);
+      if (is_first) stream = {place - time, place};
+      stream.last = &end;
+      ++stream.tasks;
+      times.emplace_back(task.get(), time);
+      sum += time;
     } catch (...) {
       failure = std::current_exception();
     }
   }
-  std::sort(ends.begin(), ends.end());
-  float before = 0;
-  for (const auto& [end, whole, task] : ends) {
-    task->device_ = from_seconds(std::max(std::min(whole, end - before), 0.0F) / 1e3);
-    if (end > before) last_end_ = task->end_;
-    before = std::max(before, end);
+  const Event* latest = nullptr;
+  float latest_end = 0;
+  for (Busy& stream : streams) {
+    try {
+      if (stream.tasks > 1) stream.end = stream.last->elapsed_ms(*last_end_);
+    } catch (const std::exception&) {  // the next call of the driver tells
+    }
+    if (stream.end <= latest_end) continue;
+    latest_end = stream.end;
+    latest = stream.last;
   }
+  if (latest != nullptr) last_end_ = *latest;
+  const float busy = busy_time(std::move(streams));
+  const float part = sum > busy ? busy / sum : 1;
+  for (const auto& [task, time] : times) task->device_ = from_seconds(time * part / 1e3);
 }
 
 /// At most so many of the oldest tasks of a lane.

@@ -162,7 +162,7 @@ std::optional<PieceRequest> TaskScope::find_cut(const WorkKey& work) {
                       .spare = wanted->spare};
 }
 
-std::unique_ptr<LaunchPieces> TaskScope::note_cut(const WorkKey& work,
+std::unique_ptr<LaunchPieces> TaskScope::note_cut(const WorkKey& work, const PieceRequest& request,
                                                   std::unique_ptr<LaunchPieces> pieces) {
   const SchedulerCore::Lock lock(core_.mutex_);
   if (pieces == nullptr) {
@@ -171,7 +171,10 @@ std::unique_ptr<LaunchPieces> TaskScope::note_cut(const WorkKey& work,
     // Pieces of a graph differ, so none tells the cost of all. A launch that yields is whole: what
     // one alone took on a cool device must not end that.
     const bool is_judged = work.second != 0 && pieces->yields_until() == 0;
-    core_.pacer_.note_cut(work, is_judged ? pieces->next() : WorkKey(), pieces->amount());
+    // Multiprocessors that pieces leave to others are wanted, and no cost of the cut.
+    const double used = static_cast<double>(request.used_multiprocessors()) /
+                        static_cast<double>(request.multiprocessors);
+    core_.pacer_.note_cut(work, is_judged ? pieces->next() : WorkKey(), pieces->amount() * used);
   }
   return pieces;
 }
@@ -179,7 +182,7 @@ std::unique_ptr<LaunchPieces> TaskScope::note_cut(const WorkKey& work,
 template <typename Cutter>
 std::unique_ptr<LaunchPieces> TaskScope::cut(const WorkKey& work, const Cutter& cutter) {
   const std::optional<PieceRequest> request = find_cut(work);
-  return request ? note_cut(work, cutter(*request)) : nullptr;
+  return request ? note_cut(work, *request, cutter(*request)) : nullptr;
 }
 
 void TaskScope::launch(const Kernel& kernel, const LaunchConfig& config,

@@ -51,7 +51,8 @@ class TaskScope final : public LaunchHook {
   template <typename Cutter>
   std::unique_ptr<LaunchPieces> cut(const WorkKey& work, const Cutter& cutter);
   std::optional<PieceRequest> find_cut(const WorkKey& work);
-  std::unique_ptr<LaunchPieces> note_cut(const WorkKey& work, std::unique_ptr<LaunchPieces> pieces);
+  std::unique_ptr<LaunchPieces> note_cut(const WorkKey& work, const PieceRequest& request,
+                                         std::unique_ptr<LaunchPieces> pieces);
   bool is_captured(const Stream& stream) const;
   void count(const Stream& stream);
 

@@ -5,6 +5,7 @@
 #include "core/launch/launch_site.h"
 #include "driver/driver_types.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -53,6 +54,11 @@ struct PieceRequest {
   std::uint64_t most_blocks = 0;
   /// If given, the launch may be one that stops when it is told to.
   YieldAddresses words = {};
+
+  /// The multiprocessors for pieces: at least seven of eight.
+  int used_multiprocessors() const noexcept {
+    return multiprocessors - std::min(spare, multiprocessors / 8);
+  }
 };
 
 /// Cuts the launch of a kernel; null when it cannot be cut, and when that would not pay.

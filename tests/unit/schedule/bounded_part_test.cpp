@@ -8,6 +8,7 @@
 #include "schedule/scheduler.h"
 #include "unit/core/error_text.h"
 #include "unit/core/fake_driver.h"
+#include "unit/schedule/add_kernel.h"
 
 #include <doctest/doctest.h>
 
@@ -17,22 +18,14 @@
 
 using namespace kernwright;
 using namespace kernwright::schedule;
+using testing::add_kernel;
 using testing::contains;
 using testing::FakeDriver;
 using testing::fresh_device;
+using testing::kMemory;
 using testing::message_of;
 
 namespace {
-
-constexpr Pointer kMemory{0x1000};
-
-Kernel add_kernel(Device& device) {
-  FakeDriver::get().kernels = {{.name = "add", .parameter_sizes = {8, 4}}};
-  KernelSignature signature{.name = "add", .lowered = "add", .parameters = {}};
-  signature.parameters = {{.name = "p", .type = "float*", .kind = ParameterKind::pointer},
-                          {.name = "n", .type = "int", .scalar = ScalarType::int32}};
-  return {Module::load(device, ".version 8.0"), signature};
-}
 
 /// Launches of at most so many blocks of the grid, without their offsets.
 class Parts final : public LaunchPieces {

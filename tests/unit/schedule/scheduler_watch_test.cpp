@@ -24,7 +24,8 @@ using testing::fresh_device;
 
 namespace {
 
-constexpr int kLanes = 3;  ///< of guaranteed tasks
+constexpr int kLanes = 3;         ///< of guaranteed tasks
+constexpr double kStep = 1.5e-3;  ///< seconds of the fake device from one mark to the next
 
 /// A scheduler without threads and with so many tasks on the device, none known to be done.
 struct Issued {
@@ -86,7 +87,6 @@ TEST_CASE("scheduler watch: the context is set once for all questions") {
 
 TEST_CASE("scheduler watch: many ends together take one question about time a task") {
   constexpr int kTasks = 30;
-  constexpr double kStep = 1.5e-3;  // seconds of the fake device from one mark to the next
   Scheduler scheduler(fresh_device(), {.memory = 1000});
   FakeDriver& driver = FakeDriver::get();
   driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 << 20);
@@ -94,7 +94,7 @@ TEST_CASE("scheduler watch: many ends together take one question about time a ta
   for (int i = 0; i < kTasks; ++i) tasks.push_back(scheduler.submit({}, nothing()));
   driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1, 1 << 30);
   scheduler.drain();
-  CHECK(driver.calls("cuEventElapsedTime") <= kTasks + kLanes);
+  CHECK(driver.calls("cuEventElapsedTime") <= kTasks + 2 * kLanes);
   Time sum(0);
   for (const TaskPointer& task : tasks) {
     CHECK(scheduler.stats(task).device > Time(0));
@@ -104,6 +104,49 @@ TEST_CASE("scheduler watch: many ends together take one question about time a ta
   const double passed = kStep * driver.calls("cuEventRecord");
   CHECK(seconds(sum) <= passed);
   CHECK(seconds(sum) > passed / 2);
+}
+
+TEST_CASE("scheduler watch: tasks of a device that keeps up take one question each, too") {
+  constexpr int kTasks = 30;
+  Scheduler scheduler(fresh_device(),
+                      {.memory = 1000, .background = false, .most_running = {400, 400, 400}});
+  for (int i = 0; i < kLanes; ++i) scheduler.submit({}, nothing());
+  scheduler.drain();
+  FakeDriver& driver = FakeDriver::get();
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 << 20);
+  const int marks = driver.calls("cuEventRecord"), questions = driver.calls("cuEventElapsedTime");
+  std::vector<TaskPointer> tasks;
+  for (int i = 0; i < kTasks; ++i) {
+    tasks.push_back(scheduler.submit({}, nothing()));
+    scheduler.step();
+  }
+  REQUIRE(driver.calls("cuEventRecord") - marks == 2 * kTasks);  // each has its own beginning
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1, 1 << 30);
+  scheduler.drain();
+  CHECK(driver.calls("cuEventElapsedTime") - questions <= kTasks + 2 * kLanes);
+  for (const TaskPointer& task : tasks) {
+    CHECK(seconds(scheduler.stats(task).device) == doctest::Approx(kStep));
+  }
+}
+
+TEST_CASE("scheduler watch: tasks at once on an idle device share the time that passed") {
+  Scheduler scheduler(fresh_device(), {.memory = 1000, .background = false});
+  scheduler.submit({}, nothing());
+  scheduler.drain();
+  FakeDriver& driver = FakeDriver::get();
+  Event mark(scheduler.device(), true);
+  for (int i = 0; i < 100; ++i) mark.record({});  // the device was idle for a while
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 << 20);
+  const int marks = driver.calls("cuEventRecord");
+  const auto outer = scheduler.submit({}, make_work([&](const Stream&) { scheduler.step(); }));
+  const auto inner = scheduler.submit({}, nothing());
+  scheduler.step();
+  REQUIRE(driver.calls("cuEventRecord") - marks == 4);
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1, 1 << 30);
+  scheduler.drain();
+  const Time sum = scheduler.stats(outer).device + scheduler.stats(inner).device;
+  CHECK(seconds(sum) == doctest::Approx(3 * kStep));
+  CHECK(scheduler.stats(outer).device > scheduler.stats(inner).device);
 }
 
 TEST_CASE("scheduler watch: beside much work the stream in front is marked, not asked") {
