@@ -145,10 +145,10 @@ void Judgement::compile() {
 }
 
 void Judgement::compile_baseline(const std::optional<KernelSignature>& declared) {
-  baseline_.emplace(Party{baseline_submission_});
+  baseline_.emplace(Party{baseline_verdict_});
   baseline_step([&] {
     baseline_->text = compile_judged(*submission_.baseline, task_, devices_.simulated.facts(),
-                                     devices_.gpu_facts, baseline_submission_, limits());
+                                     devices_.gpu_facts, baseline_verdict_, limits());
     if (!declared) return;
     const std::string difference = signature_difference(baseline_->text.signature, *declared);
     if (!difference.empty()) throw Ruling{VerdictStatus::compile, difference};
@@ -388,10 +388,10 @@ void Judgement::measure_by_counts() {
   const std::vector<CaseRef> drawn = draw_timed(kCountedCases);
   std::vector<double> counts = count_cases(kernel_, drawn);
   if (counts.empty()) return;
-  verdict_.timing = summarize_counts(std::move(counts), timed_number_, true);
+  verdict_.timing = summarize_timing(std::move(counts), timed_number_, true);
   if (!baseline_) return;
   baseline_step([&] {
-    verdict_.baseline = summarize_counts(count_cases(*baseline_, drawn), timed_number_, true);
+    verdict_.baseline = summarize_timing(count_cases(*baseline_, drawn), timed_number_, true);
   });
 }
 
@@ -405,7 +405,7 @@ void Judgement::measure_on_gpu() {
   TimedKernel kernel(*devices_.gpu, task_, kernel_.text, kernel_.plan, verdict_, limits());
   std::optional<TimedKernel> baseline;
   if (baseline_) {
-    baseline.emplace(*devices_.gpu, task_, baseline_->text, baseline_->plan, baseline_submission_,
+    baseline.emplace(*devices_.gpu, task_, baseline_->text, baseline_->plan, baseline_verdict_,
                      limits());
   }
   try {
@@ -416,12 +416,12 @@ void Judgement::measure_on_gpu() {
   } catch (const LaunchConfigError& error) {
     throw Ruling{VerdictStatus::crash, error.what()};
   }
-  verdict_.timing = summarize_counts(std::move(kernel.times), timed_number_, false);
+  verdict_.timing = summarize_timing(std::move(kernel.times), timed_number_, false);
   if (baseline)
-    verdict_.baseline = summarize_counts(std::move(baseline->times), timed_number_, false);
+    verdict_.baseline = summarize_timing(std::move(baseline->times), timed_number_, false);
   check_floor(verdict_, floor, verdict_.timing->median, "ms");
   if (!baseline) return;
-  baseline_step([&] { check_floor(baseline_submission_, floor, verdict_.baseline->median, "ms"); });
+  baseline_step([&] { check_floor(baseline_verdict_, floor, verdict_.baseline->median, "ms"); });
 }
 
 }  // namespace kernwright

@@ -75,7 +75,7 @@ class Judgement {
   const JudgeDevices& devices_;
   const Submission& submission_;
   const Task& task_;
-  Verdict verdict_, baseline_submission_;  ///< the latter is never returned
+  Verdict verdict_, baseline_verdict_;  ///< the latter is never returned
   Party kernel_{verdict_};
   std::optional<Party> baseline_;
   std::vector<CaseRef> cases_;

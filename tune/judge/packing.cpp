@@ -125,16 +125,16 @@ void check_writable(const KernelSignature& signature, const HostCase& host_case)
 }
 
 std::string signature_difference(const KernelSignature& found, const KernelSignature& declared) {
-  const auto scalar_types = [](const KernelSignature& signature) {
+  const auto parameter_types = [](const KernelSignature& signature) {
     std::string text;
     for (const Parameter& parameter : signature.parameters) {
       text += (text.empty() ? "" : ", ") + parameter.type;
     }
     return "(" + text + ")";
   };
-  if (scalar_types(found) == scalar_types(declared)) return "";
-  return format("the task wants {}{}, and the text has {}{}", found.name, scalar_types(declared),
-                found.name, scalar_types(found));
+  if (parameter_types(found) == parameter_types(declared)) return "";
+  return format("the task wants {}{}, and the text has {}{}", found.name, parameter_types(declared),
+                found.name, parameter_types(found));
 }
 
 std::string signature_source(const Task& task) {

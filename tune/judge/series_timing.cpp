@@ -61,7 +61,7 @@ class GivenAway {
 
 }  // namespace
 
-JudgeTiming summarize_counts(std::vector<double> samples, int case_number, bool is_counted) {
+JudgeTiming summarize_timing(std::vector<double> samples, int case_number, bool is_counted) {
   JudgeTiming timing;
   timing.is_counted = is_counted;
   if (is_counted) timing.unit = "instructions + transactions";

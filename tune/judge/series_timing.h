@@ -14,7 +14,7 @@
 namespace kernwright {
 
 /// Median and interval of these numbers.
-JudgeTiming summarize_counts(std::vector<double> samples, int case_number, bool is_counted);
+JudgeTiming summarize_timing(std::vector<double> samples, int case_number, bool is_counted);
 
 /// A kernel on a GPU with timed series.
 struct TimedKernel {

@@ -114,8 +114,8 @@ class KernelBackend final : public TrialBackend {
   void fill_symbols(Lane& lane, const Work& work, const WaitLimits& limits) const;
   void find_free_outputs(unsigned lane, const WaitLimits& limits);
   std::vector<bool> searched_free_outputs(unsigned lane, const WaitLimits& limits);
-  std::optional<std::vector<bool>> find_free_outputs(unsigned lane, std::uint64_t index,
-                                                     const WaitLimits& limits);
+  std::optional<std::vector<bool>> trial_free_outputs(unsigned lane, std::uint64_t index,
+                                                      const WaitLimits& limits);
   bool is_right_on(unsigned lane, Work& work, const std::vector<bool>& poisoned, unsigned turn,
                    const WaitLimits& limits);
   std::vector<std::size_t> candidates(const Lane& lane, const Work& work) const;

@@ -46,15 +46,15 @@ std::vector<bool> KernelBackend::searched_free_outputs(unsigned lane, const Wait
   std::vector<std::uint64_t> references = options_.references;
   if (references.empty()) references.push_back(0);
   for (const std::uint64_t index : references) {
-    if (auto found = find_free_outputs(lane, index, limits)) return std::move(*found);
+    if (auto found = trial_free_outputs(lane, index, limits)) return std::move(*found);
   }
   return declared;
 }
 
 /// What this configuration tells; nothing where it fails, or would be right without a launch.
-std::optional<std::vector<bool>> KernelBackend::find_free_outputs(unsigned number,
-                                                                  std::uint64_t index,
-                                                                  const WaitLimits& limits) {
+std::optional<std::vector<bool>> KernelBackend::trial_free_outputs(unsigned number,
+                                                                   std::uint64_t index,
+                                                                   const WaitLimits& limits) {
   TrialWorkRef made;
   try {
     made = plan(index);

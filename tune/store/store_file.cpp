@@ -127,7 +127,7 @@ void refuse_foreign(FileSystem& system, const std::string& path, const FileHandl
              path));
 }
 
-std::string find_line(const Row& row) {
+std::string row_line(const Row& row) {
   const auto is_text = [&](const char* name) {
     return row.contains(name) && row[name].is_string() &&
            !row[name].get_ref<const std::string&>().empty();
@@ -236,11 +236,11 @@ StoreFile::StoreFile(std::string path, FileSystem& system)
     throw InvalidArgument("the path of a store is empty or has a NUL in it");
 }
 
-void StoreFile::append(const Row& row) { append_text(find_line(row)); }
+void StoreFile::append(const Row& row) { append_text(row_line(row)); }
 
 void StoreFile::append_all(const std::vector<Row>& rows) {
   std::string text;
-  for (const Row& row : rows) text += find_line(row);
+  for (const Row& row : rows) text += row_line(row);
   if (!text.empty()) append_text(std::move(text));
 }
 

@@ -144,11 +144,11 @@ TEST_CASE("judgement: a text for the GPU's compute capability alone is judged th
 }
 
 TEST_CASE("series timing: median and interval of samples") {
-  const JudgeTiming timing = summarize_counts({3, 1, 2, 5, 4}, 7, false);
+  const JudgeTiming timing = summarize_timing({3, 1, 2, 5, 4}, 7, false);
   CHECK(timing.median == 3);
   CHECK(timing.interval.low == 1);
   CHECK(timing.interval.high == 5);
   CHECK(timing.case_number == 7);
   CHECK(timing.unit == "ms");
-  CHECK(summarize_counts({1}, 0, true).unit == "instructions + transactions");
+  CHECK(summarize_timing({1}, 0, true).unit == "instructions + transactions");
 }
