@@ -10,6 +10,7 @@
 #include "kernels_src/zeroed_words.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 namespace kernwright::kernels {
@@ -177,12 +178,17 @@ std::int64_t choose_decode_splits(const Device& device, const PreparedAttention&
   const std::int64_t processors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   const std::int64_t most = std::min({kMostContextSplits, steps, 4 * processors / blocks + 1});
   std::int64_t best = 1;
-  double least = decode_time(device, made, block, blocks, steps, 1);
-  for (std::int64_t splits = 2; splits <= most; ++splits) {
+  double least = std::numeric_limits<double>::infinity();
+  // Of splits with equal shares the fewest take the least time.
+  for (std::int64_t splits = 1; splits <= most;) {
     const double time = decode_time(device, made, block, blocks, steps, splits);
-    if (time >= least) continue;
-    least = time;
-    best = splits;
+    if (time < least) {
+      least = time;
+      best = splits;
+    }
+    const std::int64_t share = ceil_div(steps, splits);
+    if (share == 1) break;
+    splits = ceil_div(steps, share - 1);
   }
   return best;
 }

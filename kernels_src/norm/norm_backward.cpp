@@ -194,8 +194,8 @@ bool plan_staged_gradient(NormGradientJob& job, int pack) {
   return true;
 }
 
-/// Rows of up to 1024 elements of 2 bytes, a warp each, where blocks of several rows are enough for
-/// all of them: they leave fewer partial sums than blocks of a row each.
+/// Rows of up to 1024 elements, a warp each, where blocks of several rows are enough for all of
+/// them: they leave fewer partial sums than blocks of a row each.
 bool plan_few_rows(NormGradientJob& job, int pack) {
   constexpr int kHeldValues = 16;
   const RowTile tile = tile_rows(job.shape.n, pack, kHeldValues);
