@@ -56,12 +56,11 @@ def cases() -> list[Case]:
         Case(title, (rows,) * groups, n, k, published)
         for title, groups, rows, n, k, published in tables
     ]
-    for layer, tokens in ((2, 128), (2, 4096), (3, 4096)):
-        arrays = grouped.LAYERS[layer]
-        sizes = grouped.group_sizes(arrays, tokens, skewed=True).tolist()
-        all_cases.append(
-            Case(f"{arrays.title}, {tokens} tokens, skewed", tuple(sizes), arrays.n, arrays.k)
-        )
+    for number, tokens in ((2, 128), (2, 4096), (3, 4096)):
+        layer = grouped.LAYERS[number]
+        sizes = grouped.group_sizes(layer, tokens, skewed=True).tolist()
+        title = f"{layer.title}, {tokens} tokens, skewed"
+        all_cases.append(Case(title, tuple(sizes), layer.n, layer.k))
     return all_cases
 
 

@@ -146,12 +146,12 @@ def attacks(judge: kw.Judge) -> dict[str, Any]:
 def resident_mb() -> tuple[float, float]:
     """Memory of this process, and of its children."""
     pages = {"own": 0, "children": 0}
-    process = os.getpid()
+    pid = os.getpid()
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if int(folder.name) == process or parent == process:
-                whose = "own" if int(folder.name) == process else "children"
+            if int(folder.name) == pid or parent == pid:
+                whose = "own" if int(folder.name) == pid else "children"
                 pages[whose] += int((folder / "statm").read_text().split()[1])
         except (OSError, ValueError, IndexError):
             continue
@@ -186,7 +186,7 @@ def endurance(judge: kw.Judge, task: kw.Task, verdicts: int) -> dict[str, Any]:
         "a second": round(verdicts / (time.perf_counter() - start), 1),
         "other than they should be": surprises,
         "workers lost": judge.losses - losses,
-        "resident MB on the way": [process for process, _ in memory],
+        "resident MB on the way": [megabytes for megabytes, _ in memory],
         "resident MB of workers on the way": [children for _, children in memory],
     }
 

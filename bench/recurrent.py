@@ -199,8 +199,8 @@ def expected(layer: Layer, arrays: list[kw.Array], backward: bool) -> list[np.nd
         return [np.concatenate([way.output for way in ways], -1)]
     parts = np.split(grad, layer.directions, -1)
     made = [way.gradients(part) for way, part in zip(ways, parts, strict=True)]
-    x_scale = np.sum([each[0] for each in made], axis=0)
-    return [x_scale, *(array for each in made for array in each[1:])]
+    x_gradient = np.sum([each[0] for each in made], axis=0)
+    return [x_gradient, *(array for each in made for array in each[1:])]
 
 
 def relative_error(layer: Layer, arrays: list[kw.Array], result: Any, backward: bool) -> float:

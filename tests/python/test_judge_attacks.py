@@ -40,7 +40,7 @@ def judge():
 def verdicts(judge):
     """All of them at once, on two workers."""
     return {
-        path.stem: judge.submit(path, task_of(path), timeout=patience(path), seed=5)
+        path.stem: judge.submit(path, make_task(path), timeout=patience(path), seed=5)
         for path in ATTACKS
     }
 
@@ -50,7 +50,7 @@ def patience(path):
     return 3 if "timeout" in header(path, "expect") + header(path, "also") else 60
 
 
-def task_of(path):
+def make_task(path):
     return judge_tasks.TASKS[(header(path, "task") or ["affine"])[0]]
 
 
