@@ -19,6 +19,8 @@ WITH_OUTPUT = re.compile(
     r"^```python\n(.*?)^```$(?:\n+```output\n(.*?)^```$)?", re.DOTALL | re.MULTILINE
 )
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ANCHOR = re.compile(r"\]\(([^)#\s:]*\.md|)#([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 RAISES = re.compile(r"#\s+([A-Z]\w*(?:Error|Failed|Fault|NotFound|Bounds|Argument)): ")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
@@ -131,6 +133,19 @@ def test_links_lead_somewhere(page):
     for target in LINK.findall(CODE.sub("", page.read_text())):
         if "://" not in target and target != "...":  # k[grid, block](...)
             assert (page.parent / target).exists(), target
+
+
+def anchors(page):
+    """The headings of a page as links name them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(text)]
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_anchors_are_headings(page):
+    for target, anchor in ANCHOR.findall(CODE.sub("", page.read_text())):
+        assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
 
 def test_the_index_has_every_page():

@@ -356,6 +356,9 @@ def test_errors():
         kw.nn.grouped_linear(*half, ends, dtype="float32")
     with pytest.raises(kw.InvalidArgument, match="bias is"):
         kw.nn.grouped_linear(x, w, ends, kw.ones((2, 201)), scale_a=of_x, scale_b=of_w)
+    with pytest.raises(kw.ArgumentError, match="bias is float16, bfloat16 or float32, not float64"):
+        bias = kw.ones((2, 200), "float64")
+        kw.nn.grouped_linear(x, w, ends, bias, scale_a=of_x, scale_b=of_w)
     with pytest.raises(kw.InvalidArgument, match="last extents"):
         call(x=x[:, :128])
     with pytest.raises(kw.ArgumentError, match="64 or 128 rows"):

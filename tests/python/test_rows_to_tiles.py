@@ -47,7 +47,11 @@ def test_more_rows_go_to_tiles_on_devices_of_9_0():
     assert ended.code == 0, ended.err
     logs = ended.err.split("-- case\n")[1:]
     assert len(logs) == len(cases)
-    tiles = ["launch gemm<" in log for log in logs]
-    assert [("launch skinny_" in log) for log in logs] == [not taken for taken in tiles]
-    assert {True, False} <= set(tiles)
-    assert not tiles[-1]  # tiles have no residual
+    tiles = {case: "launch gemm<" in log for case, log in zip(cases, logs, strict=True)}
+    assert {
+        case: "launch skinny_" not in log for case, log in zip(cases, logs, strict=True)
+    } == tiles
+    assert {True, False} <= set(tiles.values())
+    assert not tiles[cases[-1]]  # tiles have no residual
+    for fewer, more in [(2, 0), (4, 1), (6, 5)]:  # rows of one layer
+        assert tiles[cases[more]] or not tiles[cases[fewer]], cases[fewer]
