@@ -38,15 +38,16 @@ def captured(
     """A function that does what `f` does, from its third call on as one graph.
 
     The first two calls run `f`, the third captures its kernels in a graph, and later calls launch
-    the graph without `f`. Results equal those of `f` in all bits. Calls with other shapes, dtypes,
-    strides, structure or alignment (16 bytes) have graphs of their own; 32 are kept.
+    the graph without `f`. Results equal those of `f` in all bits (for a view with wide gaps: those
+    of `f` with a contiguous copy). Calls with other shapes, dtypes, strides, structure or alignment
+    (16 bytes) have graphs of their own; 32 are kept.
 
     Arguments are arrays, numbers, modules, and dicts, lists and tuples of these:
 
     - Elements of arrays are read in each call. Other arrays than in the capture are copied to those
       of the graph, and back if `f` writes to them.
     - Floats and ints may change: from the third call on they are arrays without axes inside of `f`.
-      Bind an axis, a shape or a condition by functools.partial().
+      Bind an axis, a shape, a condition or an index to be checked by functools.partial().
     - NumPy scalars, bools, strings, and attributes and modes of modules: another value means
       another graph. So does an int beyond a limit of an integer type (127, 255). Values of
       closures and of other objects stay as in the third call.

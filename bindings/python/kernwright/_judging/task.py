@@ -37,8 +37,8 @@ class Task:
       Defaults are torch.testing's for the dtype; integers must be equal.
     - `bytes`, `flops`: the least work of any implementation, a number or a function of the inputs.
       A time below the device's limit for this work gives the verdict "impossible".
-    - `workspace`: scratch arguments, by number or name: not compared, with random contents;
-      the reference returns None for them.
+    - `workspace`: scratch arguments, by number or name: not compared, with any contents before a
+      launch; the reference returns None for them.
     - `inout`: arguments with contents for the kernel, such as counters at zero, though the
       reference does not read them. Without it a kernel may at most add to an output.
     - `timed`: the case to time; by default the one with the most bytes.

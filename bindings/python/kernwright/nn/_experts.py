@@ -159,25 +159,26 @@ def grouped_linear(
 ) -> Array:
     """activation(x[r] @ weights[g].T + bias[g]) for each row r of group g.
 
-    - x (rows, k), with group after group; `weights` (groups, n, k), `bias` (groups, n), all
-      float16, bfloat16 or float32. At most 2048 groups; weights may be views. The result is
-      (rows, n), sums are float32 in a fixed order, rounded once.
+    - x (rows, k), with group after group, also empty ones; `weights` (groups, n, k), `bias`
+      (groups, n), all float16, all bfloat16 or all float32. At most 2048 groups; weights may be
+      views. The result is (rows, n), sums are float32 in a fixed order, rounded once.
     - `offsets`, int32 or int64 on the device: (groups + 1,), the first rows and the end, as
       Permuted.offsets; or (groups,), the ends, as torch._grouped_mm takes them. Or `counts`,
-      (groups,). The host does not read them, and
-      no row outside of x is touched, whatever their values are.
+      (groups,). The host does not read them, and no row outside of x is touched, whatever their
+      values are.
     - x (groups, capacity, k) with `counts`: the first counts[g] rows of each group; the result is
       (groups, capacity, n). Result rows outside of all groups are not written.
     - `gate`: the result is gate(y[..., : n / 2]) * y[..., n / 2:] for y = x @ weights.T + bias;
       "silu" is SwiGLU.
     - float8: `scale_a` (rows, k / 128) and `scale_b` (groups, n / 128, k / 128), rounded up; or
-      one number or (rows,), and (groups,) or (groups, n), float32. The result is `dtype`: bfloat16,
-      float16 or float32. `use_fast_accum` is that of scaled_matmul(). Below compute capability
-      9.0 operands become bfloat16.
-    - `out`: takes the result, as in unpermute().
+      one number or (rows,), and (groups,) or (groups, n), float32. The result is `dtype`: bfloat16
+      (if left out), float16 or float32; a bias has one of these types. `use_fast_accum` is that of
+      scaled_matmul(). Below compute capability 9.0 operands become bfloat16.
+    - `out`: takes the result, as in unpermute(); rows outside of all groups then hold anything.
 
-    Needs compute capability 8.0. Raises InvalidArgument for shapes, ArgumentError for dtypes and
-    names. The gradient of x is grouped_linear(grad, weights.mT, offsets).
+    Needs compute capability 8.0. Raises InvalidArgument for shapes, and for dtypes that are not
+    those of x; ArgumentError for dtypes that it does not take, and for names. The gradient of x is
+    grouped_linear(grad, weights.mT, offsets).
 
     >>> x = kw.ones((3, 8), "bfloat16")
     >>> weights = kw.ones((2, 1, 8), "bfloat16") * kw.asarray([[[1]], [[2]]]).astype("bfloat16")

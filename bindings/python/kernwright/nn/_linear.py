@@ -37,21 +37,23 @@ def linear(
 
     - x (..., k), `weight` (n, k), `bias` (n,), `residual` (..., n), of one dtype: float16,
       bfloat16, float32 or float64. A weight may be a view of (k, n).
-    - `scale`, float32 with one number or n, for a weight of int8 or float8 as quantize_rows()
-      makes it: the weight counts as weight * scale[:, None].
-    - `weight` may be a PackedWeight of nn.quant.pack(). With up to 64 rows of x most formats
-      are multiplied without rounding; with more rows weights are rounded to x's dtype.
+    - `scale`, float32 with one number or n, for a weight of int8, float8_e4m3fn or float8_e5m2 as
+      quantize_rows() makes it: the weight counts as weight * scale[:, None].
+    - `weight` may be a PackedWeight of nn.quant.pack(), without `scale`. With up to 64 rows of x
+      most formats are multiplied without rounding; with more rows weights are rounded to x's dtype.
     - `activation`: "silu", "gelu", "gelu_tanh", "relu2" or another function of this module for one
       array (not relu6).
     - `gate`, such a name: the result has n / 2 columns, gate(y[..., : n / 2]) * y[..., n / 2:] for
-      y = x @ weight.T + bias; "silu" is SwiGLU. Not with float64, activation or residual.
+      y = x @ weight.T + bias; "silu" is SwiGLU. Not with float64, activation, residual, scale,
+      tune or a PackedWeight.
     - precision="tf32": float32 with many rows may be rounded to 11 bits for tensor cores.
-    - `tune`: as in matmul(). `out`: takes the result; any strides; it shares no memory with
-      arguments, except that it may be the `residual`.
+    - `tune`: as in matmul(). `out`: takes the result, and is returned; any strides; it shares no
+      memory with arguments, except that it may be the `residual`.
 
     Sums are float32 (float64 for float64), rounded once at the end with up to 64 rows of x. More
     rows may be rounded once more before bias and activation. The same call gives the same bits.
-    Raises InvalidArgument with the shapes or dtypes that do not fit.
+    Raises InvalidArgument with the shapes or dtypes that do not fit, ArgumentError for names and
+    for arguments that do not go together.
 
     >>> x, w = kw.ones((2, 3)), kw.ones((4, 3))
     >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()

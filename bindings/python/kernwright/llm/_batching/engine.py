@@ -48,9 +48,9 @@ class Engine:
     - host_cache: bytes of page-locked memory, a number or a text as "4GB", for copies of pages of
       the prefix cache. It is allocated at once; None allocates none.
     - queue_limit: requests that may wait; None sets no limit.
-    - step_limit: seconds of the longest step. After a longer one `healthy` is False, and all
-      requests fail. A function of between_steps() counts as a step; compiling a model's step does
-      not count. None sets no limit.
+    - step_limit: the most seconds of a step. When a step takes longer, `healthy` is False, and all
+      requests fail. A function of between_steps() counts as a step, with its compiling; compiling a
+      model's step does not count. None sets no limit.
     - deterministic: see Model.generate(). It holds for all requests.
     - draft: "ngram", the path of a draft model, an llm.Draft, or "none"; by default the draft of
       llm.load(). It holds for all requests, and stats() has its acceptance. kv_memory includes the

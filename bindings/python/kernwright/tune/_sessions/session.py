@@ -44,8 +44,9 @@ class Session:
       the `space` becomes a define.
     - `args`: as for a launch; NumPy arrays are copied to the device. Arrays without const are
       restored before each trial, and `kw.Out` is filled with 0xff. Const arrays must not change.
-    - `grid`, `block`, `shared_bytes`, `cluster`: numbers, tuples, expressions of parameters and
-      `problem` values, or callables of a dict of both. Other names are the kernel's arguments.
+    - `grid`, `block`, `shared_bytes`, `cluster`: numbers, tuples, expressions of parameters and of
+      `problem` (values by name), or callables of a dict of both. Other names are the kernel's
+      arguments.
     - `constants`: contents of `__constant__` and `__device__` variables, by name.
     - `budget`: "120s", or a dict of `seconds`, `evaluations`, `gpu_seconds`, `target`; None
       measures the whole space.
