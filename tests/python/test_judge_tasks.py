@@ -50,6 +50,13 @@ def test_inputs_are_drawn_from_properties():
             kw.Inputs(**wrong)
     with pytest.raises(kw.ArgumentError):
         kw.Inputs(x=[1, 2])
+    for name in ("most", "least", "most_integer"):
+        with pytest.raises(kw.ArgumentError, match=f"{name}= is an int"):
+            kw.Inputs(n="size", **{name: "9"})
+        with pytest.raises(kw.InvalidArgument, match=f"{name}= is between"):
+            kw.Inputs(n="size", **{name: -1})
+    with pytest.raises(kw.InvalidArgument, match="'N', which is none of"):
+        kw.Inputs(n="size", most={"N": 5})
 
 
 def test_a_smallest_size_beyond_the_largest_is_the_largest():
@@ -194,6 +201,8 @@ def test_sizes_stay_within_their_limits(least, most):
 
 
 BAD_TASKS = {
+    "inout_beyond_the_arguments": ({"inout": 3}, kw.InvalidArgument),
+    "workspace_beyond_the_arguments": ({"workspace": [7]}, kw.InvalidArgument),
     "entry": ({"entry": ""}, kw.InvalidArgument),
     "entry_of_two_words": ({"entry": "a b"}, kw.InvalidArgument),
     "entry_with_code": ({"entry": "f() {} __global__ void g"}, kw.InvalidArgument),

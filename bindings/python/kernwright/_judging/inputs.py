@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -19,6 +20,8 @@ EDGES = (32, 128, 256, 512, 1024)
 
 # Seeds are spread within so many; larger multiples of a step lose digits.
 _PERIOD = 1 << 32
+
+MOST = 65536  # the default bound of a size
 
 Generator = numpy.random.Generator
 
@@ -185,16 +188,18 @@ class Inputs:
     def __init__(
         self,
         *,
-        most: int | dict[str, int] = 65536,
+        most: int | dict[str, int] = MOST,
         least: int = 1,
         values: Iterable[str] = USUAL,
         most_integer: int = 100,
         **arguments: Any,
     ) -> None:
         self._values = [self._known(word) for word in values] or [_normal]
-        self._most, self._least, self._most_integer = most, least, most_integer
+        self._least = _limit("least", least)
+        self._most_integer = _limit("most_integer", most_integer)
         self._arguments = [(name, *self._parsed(name, spec)) for name, spec in arguments.items()]
         sizes = [name for name, kind, _ in self._arguments if kind == "size"]
+        self._most = _size_limits(most, sizes)
         self._steps = numpy.reshape(_steps(3 * len(sizes)), (-1, 3))
         for name, _, shape in self._arguments:
             for extent in shape or ():
@@ -234,7 +239,7 @@ class Inputs:
 
     def _size(self, place: int, name: str, seed: int, case: int) -> int:
         """Of the argument at `place` among those that are "size"."""
-        most = self._most.get(name, 65536) if isinstance(self._most, dict) else self._most
+        most = self._most[name]
         least = min(self._least, most)
         if case < 2:
             return least if case else most
@@ -304,6 +309,29 @@ class Inputs:
 
     def __repr__(self) -> str:
         return f"Inputs({', '.join(name for name, _, _ in self._arguments)})"
+
+
+def _limit(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name}= is an int, got {value!r}") from None
+    if not 0 <= number < 1 << 31:
+        raise InvalidArgument(f"{name}= is between 0 and 2**31 - 1, got {number}")
+    return number
+
+
+def _size_limits(most: Any, sizes: list[str]) -> dict[str, int]:
+    """The largest value of each size."""
+    if not isinstance(most, Mapping):
+        return dict.fromkeys(sizes, _limit("most", most))
+    for name in most:
+        if name not in sizes:
+            raise InvalidArgument(
+                f'most= has {name!r}, which is none of the arguments that are "size": '
+                f"{', '.join(sizes) or 'there is none'}"
+            )
+    return {name: _limit("most", most.get(name, MOST)) for name in sizes}
 
 
 def _dtype(name: str, what: str) -> numpy.dtype[Any]:

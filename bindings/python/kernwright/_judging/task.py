@@ -215,7 +215,12 @@ def _arguments(word: str, value: Any, names: list[str]) -> frozenset[int]:
                 raise InvalidArgument(f"a task's {word} names no argument {each!r}: {there}")
             numbers.add(names.index(each))
         else:
-            numbers.add(_whole(word, each))
+            number = _whole(word, each)
+            if names and number >= len(names):
+                raise InvalidArgument(
+                    f"a task's {word} names argument {number}: there are {len(names)}, from 0 on"
+                )
+            numbers.add(number)
     return frozenset(numbers)
 
 
