@@ -89,9 +89,15 @@ def test_wrong_numbers():
         task._replace(times=0), task._replace(qos="gold"), task._replace(period=math.inf),
         task._replace(kernels=[(1.5, 1.0)]), task._replace(kernels=3),
         task._replace(kernels=[(1,)]), task._replace(kernels=[("x", 2)]),
+        task._replace(kernels=[(1, "2")]), task._replace(begin="0"), task._replace(period=None),
+        task._replace(times=2.5), task._replace(times="3"), task._replace(begin=1j),
     ):  # fmt: skip
         with pytest.raises(InvalidArgument, match=r"kernels are pairs|is none of"):
             plan([wrong], sms=1)
+    for blocks in (10**8, 10**30):
+        with pytest.raises(InvalidArgument, match="rounds of blocks"):
+            plan([task._replace(kernels=[(blocks, 1.0)])], sms=4)
+    assert plan([task._replace(kernels=iter([(2, 1.0)]))], sms=1).end == 2
     for options in ({"sms": 0}, {"sms": 1, "resident": 0}, {"sms": 1, "policy": "best"}):
         with pytest.raises(InvalidArgument):
             plan([task], **options)

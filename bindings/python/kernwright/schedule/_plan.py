@@ -13,6 +13,7 @@ from kernwright.errors import ArgumentError, InvalidArgument
 
 CLASSES = ("guaranteed", "burstable", "best_effort")
 MOST_TASKS = 1_000_000
+MOST_ROUNDS = 10_000_000
 
 
 class Planned(NamedTuple):
@@ -106,11 +107,10 @@ def plan(work: Iterable[Planned], *, sms: int, resident: int = 1, policy: str = 
     >>> kw.schedule.plan([decode, train], sms=264).end
     260.0
     """
-    tasks = _arrivals(work)
     places = _count("sms", sms) * _count("resident", resident)
     if policy not in ("default", "strict", "fifo"):
         raise InvalidArgument(f'policy="default", "strict" or "fifo", got {policy!r}')
-    return _Machine(places, policy).run(tasks)
+    return _Machine(places, policy).run(_arrivals(work, places))
 
 
 def _count(name: str, value: Any) -> int:
@@ -123,29 +123,43 @@ def _count(name: str, value: Any) -> int:
     return number
 
 
-def _arrivals(work: Iterable[Planned]) -> list[_Running]:
-    made = []
-    for task in work:
-        if not isinstance(task, Planned):
-            raise ArgumentError(f"plan() takes kw.schedule.Planned, got {type(task).__name__}")
-        if task.qos not in CLASSES:
-            raise InvalidArgument(f"{task.name}: qos={task.qos!r} is none of {', '.join(CLASSES)}")
-        kernels = _are_kernels(task.kernels)
-        moments = 0 <= task.begin < math.inf and 0 <= task.period < math.inf
-        if not task.kernels or not kernels or not moments or not 1 <= task.times <= MOST_TASKS:
+def _arrivals(work: Iterable[Planned], places: int) -> list[_Running]:
+    made: list[_Running] = []
+    rounds = 0
+    for given in work:
+        if not isinstance(given, Planned):
+            raise ArgumentError(f"plan() takes kw.schedule.Planned, got {type(given).__name__}")
+        task = _checked(given)
+        rounds += task.times * sum(-(-blocks // places) for blocks, _ in task.kernels)
+        if rounds > MOST_ROUNDS:
             raise InvalidArgument(
-                f"{task}: kernels are pairs of blocks (an int, at least 1) and a time above 0, "
-                "times are not negative"
+                f"{task.name}: more than {MOST_ROUNDS} rounds of blocks with {places} at once; "
+                "give fewer and longer blocks"
             )
         made += [_Running(task, task.begin + i * task.period) for i in range(task.times)]
     return sorted(made, key=lambda each: each.submitted)
 
 
-def _are_kernels(kernels: Any) -> bool:
+def _checked(task: Planned) -> Planned:
+    """The task with plain numbers."""
+    if task.qos not in CLASSES:
+        raise InvalidArgument(f"{task.name}: qos={task.qos!r} is none of {', '.join(CLASSES)}")
     try:
-        return all(operator.index(blocks) >= 1 and 0 < us < math.inf for blocks, us in kernels)
-    except (TypeError, ValueError):
-        return False
+        # 0.0 + value refuses texts, which float() takes.
+        kernels = [(operator.index(blocks), float(0.0 + us)) for blocks, us in task.kernels]
+        times = operator.index(task.times)
+        begin, period = float(0.0 + task.begin), float(0.0 + task.period)
+    except (TypeError, ValueError, OverflowError):
+        kernels, times, begin, period = [], 0, 0.0, 0.0
+    moments = 0 <= begin < math.inf and 0 <= period < math.inf
+    are_kernels = all(blocks >= 1 and 0 < us < math.inf for blocks, us in kernels)
+    if not kernels or not are_kernels or not moments or not 1 <= times <= MOST_TASKS:
+        raise InvalidArgument(
+            f"{task}: kernels are pairs of blocks (an int, at least 1) and a time above 0, "
+            "begin and period are numbers of at least 0, times is an int, from 1 to "
+            f"{MOST_TASKS}"
+        )
+    return task._replace(kernels=kernels, begin=begin, period=period, times=times)
 
 
 class _Machine:
