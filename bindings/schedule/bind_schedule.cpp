@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -106,11 +107,13 @@ std::vector<schedule::TaskPointer> after_argument(py::handle value) {
 }
 
 int count_argument(py::handle value, const char* what) {
-  if (!PyLong_Check(value.ptr()) || PyBool_Check(value.ptr())) {
+  if (PyIndex_Check(value.ptr()) == 0 || PyBool_Check(value.ptr())) {
     throw ArgumentError(format("{} is an int, got {}", what, type_name(value)));
   }
+  const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+  if (!whole) throw py::error_already_set();
   int overflow = 0;
-  const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  const long long number = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
   if (overflow != 0 || number < -1'000'000 || number > 1'000'000) {
     throw ArgumentRangeError(
         format("{}={}: it lies between -1000000 and 1000000", what, short_repr(value)));
@@ -342,6 +345,15 @@ py::list task_list(const SchedulerObject& self) {
   return list;
 }
 
+/// Repeats a wait for running tasks until it succeeds, and looks at Python's signals meanwhile.
+template <bool (Scheduler::*wait)(std::optional<std::chrono::nanoseconds>)>
+void wait_for_all(const SchedulerObject& self) {
+  constexpr std::chrono::milliseconds kPiece(50);
+  while (!without_gil([&] { return ((*self.scheduler).*wait)(kPiece); })) {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+}
+
 py::object scheduler_view(const char* name, const py::object& self) {
   return module_member("kernwright.schedule._view", name)(self);
 }
@@ -415,8 +427,8 @@ void bind_schedule(py::module_& m) {
           py::kw_only(), py::arg("model") = py::none(), py::arg("qos") = "best_effort")
       .def("_reap", [](const Object& o) { without_gil([&] { o.scheduler->reap(); }); })
       .def("step", [](const Object& o) { return without_gil([&] { return o.scheduler->step(); }); })
-      .def("drain", [](const Object& o) { without_gil([&] { o.scheduler->drain(); }); })
-      .def("close", [](const Object& o) { without_gil([&] { o.scheduler->close(); }); })
+      .def("drain", &wait_for_all<&Scheduler::drain>)
+      .def("close", &wait_for_all<&Scheduler::close>)
       .def(
           "explain",
           [](const Object& o, const TaskObject& task) {
@@ -434,8 +446,7 @@ void bind_schedule(py::module_& m) {
           },
           py::arg("path"))
       .def("__enter__", [](const py::object& self) { return self; })
-      .def("__exit__",
-           [](const Object& o, const py::args&) { without_gil([&] { o.scheduler->close(); }); })
+      .def("__exit__", [](const Object& o, const py::args&) { wait_for_all<&Scheduler::close>(o); })
       .def("__repr__", [](const Object& o) {
         return text_object(format("<Scheduler of {}, policy {}>", o.scheduler->device().label(),
                                   o.scheduler->policy().name()));

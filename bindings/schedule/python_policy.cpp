@@ -7,6 +7,9 @@
 #include "bindings/support/gil.h"
 #include "bindings/support/python_support.h"
 
+#include <pybind11/stl.h>
+#include <vector>
+
 namespace kernwright::python {
 namespace {
 
@@ -63,12 +66,13 @@ class PythonPolicy final : public schedule::Policy {
 
  private:
   std::optional<std::size_t> ask(std::span<const Candidate> candidates, const Load& load) const {
-    py::list list;
-    for (const Candidate& candidate : candidates) list.append(candidate_object(candidate));
-    const py::object chosen = py::handle(object_).attr("choose")(list, load_object(load));
+    std::vector<py::object> objects;  // the policy may change its list
+    for (const Candidate& candidate : candidates) objects.push_back(candidate_object(candidate));
+    const py::object chosen =
+        py::handle(object_).attr("choose")(py::cast(objects), load_object(load));
     if (chosen.is_none()) return std::nullopt;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (PyList_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i)) == chosen.ptr()) return i;
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      if (objects[i].is(chosen)) return i;
     }
     if (PyIndex_Check(chosen.ptr()) && !PyBool_Check(chosen.ptr())) {
       const Py_ssize_t index = PyNumber_AsSsize_t(chosen.ptr(), nullptr);
@@ -94,9 +98,12 @@ std::shared_ptr<schedule::Policy> policy_argument(py::handle value) {
   if (PyUnicode_Check(value.ptr())) {
     return schedule::policy_named(name_argument(value, "the name of a policy"));
   }
-  if (!has_attribute(value, "choose")) {
+  const bool is_class = PyType_Check(value.ptr()) != 0;
+  if (is_class || !has_attribute(value, "choose") ||
+      PyCallable_Check(value.attr("choose").ptr()) == 0) {
     throw ArgumentError(format(
-        "a policy is a name or an object with choose(candidates, load), got {}", type_name(value)));
+        "a policy is a name or an object with a method choose(candidates, load), got {}",
+        is_class ? format("the class {}: pass an instance", short_repr(value)) : type_name(value)));
   }
   return std::make_shared<PythonPolicy>(py::reinterpret_borrow<py::object>(value));
 }

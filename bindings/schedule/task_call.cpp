@@ -9,6 +9,7 @@
 #include "bindings/support/python_support.h"
 #include "core/graph/graph.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -31,6 +32,19 @@ class StreamScope {
  private:
   const Stream& stream_;
 };
+
+/// Lone surrogates are spelled out. A null character would end the text.
+std::string exception_text(PyObject* error) {
+  const auto text = py::reinterpret_steal<py::object>(PyObject_Str(error));
+  const auto encoded = py::reinterpret_steal<py::object>(
+      text ? PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace") : nullptr);
+  PyErr_Clear();
+  if (!encoded) return "its __str__() failed";
+  std::string bytes(PyBytes_AS_STRING(encoded.ptr()),
+                    static_cast<std::size_t>(PyBytes_GET_SIZE(encoded.ptr())));
+  std::replace(bytes.begin(), bytes.end(), '\0', ' ');
+  return bytes;
+}
 
 }  // namespace
 
@@ -112,7 +126,7 @@ void TaskCall::fail() {
   const py::error_already_set error;
   error_ = Py_NewRef(error.value().ptr());
   if (error.trace()) PyException_SetTraceback(error_, error.trace().ptr());
-  const std::string text = py::str(error.value()).cast<std::string>();
+  const std::string text = exception_text(error_);
   static PyObject* const cancelled =
       module_member("concurrent.futures", "CancelledError").release().ptr();
   if (PyErr_GivenExceptionMatches(error_, cancelled) != 0) throw schedule::TaskCancelled(text);

@@ -204,7 +204,14 @@ std::string name_argument(py::handle name, const char* what) {
   if (!PyUnicode_Check(name.ptr())) {
     throw ArgumentError(format("{} is a str, got {} {}", what, type_name(name), short_repr(name)));
   }
-  const auto text = name.cast<std::string>();
+  Py_ssize_t length = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
+  if (bytes == nullptr) {
+    PyErr_Clear();
+    throw InvalidArgument(
+        format("{} {} has a lone surrogate, which no name has", what, short_repr(name)));
+  }
+  const std::string text(bytes, static_cast<std::size_t>(length));
   require_whole_name(text, what);
   return text;
 }

@@ -50,7 +50,9 @@ void Scheduler::result(const TaskPointer& task) {
 bool Scheduler::cancel(const TaskPointer& task) { return core_->cancel(task); }
 bool Scheduler::step() { return core_->step(); }
 void Scheduler::reap() { core_->reap(true); }
-void Scheduler::drain() { core_->drain(); }
+bool Scheduler::drain(std::optional<std::chrono::nanoseconds> timeout) {
+  return core_->drain(timeout);
+}
 
 void Scheduler::at_end(const TaskPointer& task, std::function<void()> function) {
   core_->at_end(task, std::move(function));
@@ -89,11 +91,12 @@ std::vector<TaskPointer> Scheduler::tasks() const { return core_->tasks(); }
 Device& Scheduler::device() const noexcept { return core_->device; }
 const Policy& Scheduler::policy() const noexcept { return *core_->policy; }
 bool Scheduler::has_threads() const noexcept { return core_->options.background; }
-void Scheduler::close() {
+bool Scheduler::close(std::optional<std::chrono::nanoseconds> timeout) {
   core_->shut();
-  core_->drain();
+  if (!core_->drain(timeout)) return false;
   const SchedulerCore::Lock lock(core_->mutex_);
   core_->apart_.reset();
+  return true;
 }
 bool Scheduler::is_closed() const { return core_->is_closed(); }
 

@@ -121,8 +121,8 @@ class Scheduler {
   /// Ends the tasks whose work is done. Where nobody waits for them it else takes a millisecond.
   void reap();
   /// Waits until no task waits or runs, and functions at their ends have returned; from such a
-  /// function it does not wait for functions.
-  void drain();
+  /// function it does not wait for functions. Returns whether that was so in time.
+  bool drain(std::optional<std::chrono::nanoseconds> timeout = {});
   /// `function` is called when the task is over, by any thread and with no lock held; at once when
   /// it is over already. It must not throw.
   void at_end(const TaskPointer& task, std::function<void()> function);
@@ -155,8 +155,9 @@ class Scheduler {
   int multiprocessors() const;        ///< that tasks run on
   bool has_threads() const noexcept;  ///< SchedulerOptions::background
   const Policy& policy() const noexcept;
-  /// Cancels what waits, and waits for what runs. Later submissions throw InvalidArgument.
-  void close();
+  /// Cancels what waits, and waits for what runs. Later submissions throw InvalidArgument. Returns
+  /// whether all has ended in time; else it may be called again.
+  bool close(std::optional<std::chrono::nanoseconds> timeout = {});
   bool is_closed() const;
 
  private:

@@ -52,7 +52,7 @@ class SchedulerCore final : public SchedulerReport,
 
   // scheduler_wait.cpp
   bool wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout, WaitBy by);
-  void drain();
+  bool drain(std::optional<std::chrono::nanoseconds> timeout = {});
   bool serves_here() const noexcept;
   bool runs_here() const;  ///< whether this thread is in the work of a task
   bool cancel(const TaskPointer& task);

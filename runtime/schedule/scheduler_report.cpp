@@ -3,6 +3,9 @@
 
 #include "base/format.h"
 
+#include <algorithm>
+#include <set>
+
 namespace kernwright::schedule {
 
 std::vector<Holder> SchedulerReport::holders() const {
@@ -64,13 +67,29 @@ std::string SchedulerReport::explain_waiting(const Task& task) const {
   return "it is next";
 }
 
-std::vector<Task*> SchedulerReport::mark_blocked(const std::vector<Task*>& tasks) {
+bool SchedulerReport::needs(const Task& task, const std::vector<Task*>& others) const {
+  std::vector<const Task*> left = {&task};
+  std::set<const Task*> seen;
+  while (!left.empty()) {
+    const Task* const each = left.back();
+    left.pop_back();
+    if (each->is_over() || each->is_issued_ || !seen.insert(each).second) continue;
+    if (std::find(others.begin(), others.end(), each) != others.end()) return true;
+    if (each->awaited_ != nullptr) left.push_back(each->awaited_);
+    if (each->predecessors_ == 0) continue;
+    for (const TaskPointer& before : each->after_) left.push_back(before.get());
+  }
+  return false;
+}
+
+std::vector<Task*> SchedulerReport::mark_blocked(const std::vector<Task*>& tasks,
+                                                 const Task& awaited) {
   std::vector<Task*> marked;
   for (Task* const task : tasks) {
-    if (task->core_ == this && !task->is_blocked_) marked.push_back(task);
+    if (task->core_ == this && task->awaited_ == nullptr) marked.push_back(task);
   }
   for (Task* const task : marked) {
-    task->is_blocked_ = true;
+    task->awaited_ = &awaited;
     ++blocked_[ordinal(lanes_[task->lane_].qos)];
   }
   return marked;
@@ -79,7 +98,7 @@ std::vector<Task*> SchedulerReport::mark_blocked(const std::vector<Task*>& tasks
 void SchedulerReport::unmark_blocked(const std::vector<Task*>& marked) noexcept {
   const Lock lock(mutex_);
   for (Task* const task : marked) {
-    task->is_blocked_ = false;
+    task->awaited_ = nullptr;
     --blocked_[ordinal(lanes_[task->lane_].qos)];
   }
 }

@@ -40,8 +40,12 @@ class SchedulerReport : public SchedulerState {
   std::string explain_hold(Qos qos) const;
   std::string find_refusal(const Task& task) const;
   TaskPointer failed_predecessor(const Task& task) const;
-  /// The tasks wait in the work. Returns tasks of this scheduler that were not marked before.
-  std::vector<Task*> mark_blocked(const std::vector<Task*>& tasks);
+  /// Whether `task` can end only after one of the others: each task of a chain waits for the next
+  /// one, or goes behind it.
+  bool needs(const Task& task, const std::vector<Task*>& others) const;
+  /// The tasks wait in their work for `awaited`. Returns tasks of this scheduler that were not
+  /// marked before.
+  std::vector<Task*> mark_blocked(const std::vector<Task*>& tasks, const Task& awaited);
   bool has_room(Qos qos) const noexcept;   ///< for one more of the class that runs
   bool may_start(const Task& task) const;  ///< by the limits of its class and its tenant
   bool has_issued() const noexcept;        ///< work on the device that is not known to be done

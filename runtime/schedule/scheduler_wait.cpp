@@ -102,7 +102,7 @@ bool SchedulerReport::can_progress(std::size_t held) const {
 /// In the work of a task: the awaited one runs here, because its thread may be this one.
 bool SchedulerCore::wait_inside(const TaskPointer& task, steady_clock::time_point until) {
   const auto& here = running_here();
-  if (std::find(here.begin(), here.end(), task.get()) != here.end()) {
+  if (here.back() == task.get()) {
     throw InvalidArgument(
         format("{} waits for itself: it is over only after its work has returned", task->label()));
   }
@@ -111,7 +111,11 @@ bool SchedulerCore::wait_inside(const TaskPointer& task, steady_clock::time_poin
   std::vector<Task*> blocked;
   {
     const Lock lock(mutex_);
-    blocked = mark_blocked(here);
+    if (needs(*task, here)) {
+      throw InvalidArgument(format("{} waits for {}, which waits for it: neither could end",
+                                   here.back()->label(), task->label()));
+    }
+    blocked = mark_blocked(here, *task);
     for (const Task* const each : here) {
       if (each->core_ == this) lend(task, each->qos());
     }
@@ -225,27 +229,21 @@ TaskPointer SchedulerCore::admit_foremost(TaskWalk& walk) {
   return nullptr;
 }
 
-void SchedulerCore::drain() {
-  if (!may_call_driver()) return;
+bool SchedulerCore::drain(std::optional<std::chrono::nanoseconds> timeout) {
+  if (!may_call_driver()) return true;
   if (runs_here()) {
     throw InvalidArgument(
         "the work of a task cannot wait for the end of all tasks, its own among them");
   }
-  if (!options.background) {
-    wait_by_steps(nullptr, deadline_after({}));
-    return;
-  }
-  if (serves_here()) {
-    wait_in_callback([&] { return live_.empty(); }, deadline_after({}));
-    return;
-  }
+  const auto until = deadline_after(timeout);
+  if (!options.background) return wait_by_steps(nullptr, until);
+  if (serves_here()) return wait_in_callback([&] { return live_.empty(); }, until);
   Lock lock(mutex_);
-  eagerly([&] {
-    changed_.wait(lock, [&] {
+  return eagerly([&] {
+    return changed_.wait_until(lock, until, [&] {
       return live_.empty() && (callbacks_ == 0 || calling_here() == this) &&
              (!is_closed_ || threads_ == 0);
     });
-    return true;
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 
+#include <string_view>
 #include <utility>
 
 namespace kernwright::schedule {
@@ -24,6 +25,16 @@ TaskSpec take_without_links(TaskSpec& spec) {
   TaskSpec plain = std::move(spec);
   spec.after = std::move(after);
   return plain;
+}
+
+/// SchedulerCore::find_tenant() gives these names.
+bool is_account_without_model(std::string_view name) {
+  constexpr std::string_view kTask = "task ";
+  for (const Qos qos : kAllClasses) {
+    if (name == qos_name(qos)) return true;
+  }
+  return name.starts_with(kTask) &&
+         name.find_first_not_of("0123456789", kTask.size()) == std::string_view::npos;
 }
 
 }  // namespace
@@ -59,6 +70,11 @@ void TaskSpec::check() const {
           "equal; with qos=\"burstable\" the limit may be above the request",
           request, limit));
     }
+  }
+  if (is_account_without_model(model)) {
+    throw InvalidArgument(format(
+        "model=\"{}\": an account of tasks without a model has this name; choose another one",
+        model));
   }
   for (const TaskPointer& task : after) {
     if (task == nullptr) throw InvalidArgument("after=: an empty task");

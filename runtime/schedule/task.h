@@ -160,15 +160,15 @@ class Task {
   std::exception_ptr failure_;
   std::vector<std::function<void()>> at_end_;
   std::vector<std::weak_ptr<Task>> successors_;
-  TaskPointer next_over_;         ///< another one that ended just before
-  std::size_t predecessors_ = 0;  ///< whose work is not queued yet
-  bool is_paced_ = false;         ///< its device time is that of its launches
-  bool is_issued_ = false;        ///< all its work is queued on the device
-  bool is_blocked_ = false;       ///< its work waits for another task
-  bool waits_to_launch_ = false;  ///< its work waits in front of a launch
-  bool is_reaped_ = false;        ///< the driver told that its work is done
-  std::size_t lane_ = 0;          ///< its stream among those of the scheduler
-  std::optional<Event> ready_;    ///< work of the submitting thread's stream that it goes behind
+  TaskPointer next_over_;          ///< another one that ended just before
+  std::size_t predecessors_ = 0;   ///< whose work is not queued yet
+  bool is_paced_ = false;          ///< its device time is that of its launches
+  bool is_issued_ = false;         ///< all its work is queued on the device
+  const Task* awaited_ = nullptr;  ///< its work waits for this task
+  bool waits_to_launch_ = false;   ///< its work waits in front of a launch
+  bool is_reaped_ = false;         ///< the driver told that its work is done
+  std::size_t lane_ = 0;           ///< its stream among those of the scheduler
+  std::optional<Event> ready_;     ///< work of the submitting thread's stream that it goes behind
   std::optional<Event> begin_;
   std::optional<Event> end_;
 };

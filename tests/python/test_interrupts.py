@@ -113,6 +113,25 @@ def test_ctrl_c_that_nobody_catches_ends_the_process():
     assert err.rstrip().endswith("KeyboardInterrupt")
 
 
+@pytest.mark.parametrize("wait", ["task.result()", "scheduler.drain()", "scheduler.close()"])
+def test_ctrl_c_ends_a_wait_for_tasks(wait):
+    returned, out, err = run(
+        f"""
+    scheduler, go = kw.schedule.Scheduler(), threading.Event()
+    task = scheduler.submit(go.wait, 100, qos="best_effort")
+    press_later()
+    try:
+        {wait}
+    except KeyboardInterrupt:
+        print(task.done(), time.monotonic() - when < 20)
+    go.set()
+    scheduler.close()
+    print(task.result())
+    """
+    )
+    assert (returned, out, err) == (0, "False True\nTrue\n", "")
+
+
 def test_a_handler_of_one_s_own_is_called_after_the_launch():
     returned, out, err = run(
         """

@@ -187,6 +187,15 @@ def test_bad_input(stepped):
     assert stepped.submit(total, x, model="m").result() == [1]
 
 
+def test_the_end_of_a_block_without_a_beginning_changes_nothing(stepped):
+    x = kw.ones(4)
+    kept = stepped.keep(x, model="m")
+    with pytest.raises(kw.InvalidArgument, match="no block"):
+        kept.__exit__(None, None, None)
+    with kept:
+        assert float(x.sum().numpy()) == 4
+
+
 def test_an_array_that_left_the_device_is_shown(stepped):
     net = kw.nn.Linear(2, 2)
     kept = stepped.keep(net, model="m")

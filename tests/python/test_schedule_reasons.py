@@ -2,7 +2,9 @@
 
 import concurrent.futures
 import contextlib
+import threading
 
+import numpy as np
 import pytest
 
 import kernwright as kw
@@ -88,3 +90,67 @@ def test_a_policy_that_chooses_nothing_is_named():
         assert "Never has not chosen it" in scheduler.explain(task)
         with pytest.raises(kw.InvalidArgument, match="Never has not chosen it"):
             task.result()
+
+
+@pytest.mark.parametrize("parties", [1, 3], ids=["one thread", "three threads"])
+def test_tasks_that_wait_for_each_other_are_told_so(parties):
+    with Scheduler() as scheduler:
+        tasks, made, meeting = [], threading.Event(), threading.Barrier(parties)
+
+        def wait(awaited):
+            made.wait(30)
+            meeting.wait(30)
+            return tasks[awaited].result()
+
+        for i in range(3):
+            tasks.append(scheduler.submit(wait, (i + 1) % 3, qos="best_effort", name=str(i)))
+        made.set()
+        for task in tasks:
+            with pytest.raises(kw.InvalidArgument, match="neither could end"):
+                task.result(30)
+
+
+def test_a_policy_may_change_its_list():
+    class Empties:
+        def choose(self, candidates, load):
+            chosen = candidates.pop()
+            candidates.clear()
+            return chosen
+
+    with Scheduler(policy=Empties(), background=False) as scheduler:
+        task = scheduler.submit(kw.ones, 3)
+        assert scheduler.step() and task.state == "done"
+
+
+def test_wrong_policies_names_and_numbers():
+    class Policy:
+        choose = 3
+
+    for policy in (3, Policy()):
+        with pytest.raises(kw.ArgumentError, match="choose"):
+            Scheduler(policy=policy)
+    with pytest.raises(kw.ArgumentError, match="pass an instance"):
+        Scheduler(policy=Policy)
+    with pytest.raises(kw.InvalidArgument, match="surrogate"):
+        Scheduler().submit(kw.ones, 3, name="\ud800")
+    for model in ("guaranteed", "task 7"):  # an account would have two meanings
+        with pytest.raises(kw.InvalidArgument, match="choose another"):
+            Scheduler().submit(kw.ones, 3, model=model)
+    assert Scheduler().submit(kw.ones, 3, model="task of mine").result().shape == (3,)
+    assert Scheduler().submit(kw.ones, 3, priority=np.int32(2)).result().shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("\ud800", "Odd: \\ud800"), ("a\0b", "Odd: a b"), (None, "__str__() failed")]
+)
+def test_texts_of_exceptions_are_told_whole(stepped, text, told):
+    class Odd(Exception):
+        def __str__(self):
+            return text
+
+    def fail():
+        raise Odd
+
+    task = stepped.submit(fail)
+    assert type(task.exception()) is Odd
+    assert told in stepped.explain(task)

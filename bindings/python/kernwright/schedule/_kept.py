@@ -32,6 +32,7 @@ class Kept:
         kept = _core._KeptArrays(arrays, _core.EvictionGroup(qos, whole=True))
         scheduler._keep(model, kept)
         self._kept: Any = kept
+        self._blocks: list[Any] = []  # its length is the number of blocks; threads may share it
 
     @property
     def nbytes(self) -> int:
@@ -58,7 +59,9 @@ class Kept:
         self._kept = None
 
     def __enter__(self) -> Kept:
-        self._required().enter()
+        kept = self._required()
+        kept.enter()
+        self._blocks.append(kept)
         return self
 
     def __exit__(
@@ -67,7 +70,9 @@ class Kept:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._required().leave()
+        if not self._blocks:
+            raise InvalidArgument(f"no block of the arrays of {printable(self.model)} was entered")
+        self._blocks.pop().leave()
 
     def _required(self) -> Any:
         if self._kept is None:
