@@ -109,7 +109,7 @@ void bind_compile(py::module_& m) {
   set_interrupt_check(&signal_ends_wait);
   sim::set_interrupt_check(&ctrl_c_ends_launch);
   sim::set_text_places([](std::string_view kernel, std::string_view file) {
-    return static_cast<int>(KernelTag::first_line_of(kernel, file));
+    return static_cast<int>(KernelTag::find_first_line(kernel, file));
   });
   sim::set_text_lines(&shown_line);
 }

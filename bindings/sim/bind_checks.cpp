@@ -95,22 +95,23 @@ class Scope {
     for (sim::Finding& finding : found_) {
       Fault& fault = finding.fault;
       const auto source = source_of_code(finding.code);
-      fault.place_texts(
-          [&](const std::string& file) { return first_line_of(source.get(), fault.kernel, file); });
+      fault.place_texts([&](const std::string& file) {
+        return find_first_line(source.get(), fault.kernel, file);
+      });
       Texts texts{source, source ? source->text_of(fault.file) : nullptr};
       if (finding.other) {
         sim::OtherAccess& other = *finding.other;
-        other.first_line = first_line_of(source.get(), fault.kernel, other.file);
+        other.first_line = find_first_line(source.get(), fault.kernel, other.file);
         if (source) texts.other = source->text_of(other.file);
       }
       texts_.push_back(std::move(texts));
     }
   }
 
-  static int first_line_of(const KernelSource* source, const std::string& kernel,
-                           const std::string& file) {
+  static int find_first_line(const KernelSource* source, const std::string& kernel,
+                             const std::string& file) {
     if (source != nullptr) return file == source->source.name ? source->source.first_line : 1;
-    return static_cast<int>(KernelTag::first_line_of(kernel, file));
+    return static_cast<int>(KernelTag::find_first_line(kernel, file));
   }
 
   const sim::CheckSet checks_;

@@ -77,7 +77,7 @@ class TraceObject {
   void place(const std::string& name, int first_line) {
     const auto of_file = [&](const std::string& file) {
       return file == name ? first_line
-                          : static_cast<int>(KernelTag::first_line_of(trace_.kernel, file));
+                          : static_cast<int>(KernelTag::find_first_line(trace_.kernel, file));
     };
     for (sim::TraceStep& step : trace_.steps) step.first_line = of_file(step.file);
     if (trace_.fault) trace_.fault->place_texts(of_file);
@@ -123,7 +123,7 @@ class LineProfileObject {
     if (scope_ == nullptr) return;
     profile_ = scope_->profile();
     for (sim::LineRecord& record : profile_.lines)
-      record.first_line = static_cast<int>(KernelTag::first_line_of(record.kernel, record.file));
+      record.first_line = static_cast<int>(KernelTag::find_first_line(record.kernel, record.file));
   }
 
   py::list kernels_;

@@ -69,7 +69,7 @@ CheckedFile read_checked(FileSystem& system, int directory, const std::string& n
 bool remove_same(FileSystem& system, int directory, const std::string& name,
                  const struct stat& status) {
   struct stat now {};
-  if (system.status_of(directory, name.c_str(), now) < 0) return false;
+  if (system.read_status(directory, name.c_str(), now) < 0) return false;
   const bool same = now.st_ino == status.st_ino && now.st_size == status.st_size &&
                     now.st_mtim.tv_sec == status.st_mtim.tv_sec &&
                     now.st_mtim.tv_nsec == status.st_mtim.tv_nsec;

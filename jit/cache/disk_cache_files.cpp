@@ -83,7 +83,7 @@ std::vector<EntryFile> entry_files(FileSystem& system, int directory, Clock::tim
     if (i % kStride == 0 && end != kNoHurry && Clock::now() >= end) break;
     if (!name.ends_with(kEntrySuffix)) continue;
     EntryFile file;
-    if (system.status_of(directory, name.c_str(), file.status) < 0) continue;
+    if (system.read_status(directory, name.c_str(), file.status) < 0) continue;
     if (!S_ISREG(file.status.st_mode)) continue;
     file.name = std::move(name);
     file.bytes = static_cast<std::uint64_t>(file.status.st_size);

@@ -31,7 +31,7 @@ std::string temporary_name() {
 }
 
 /// The process that a temporary file's name tells, or 0.
-pid_t writer_of(std::string_view name) noexcept {
+pid_t parse_writer(std::string_view name) noexcept {
   name.remove_prefix(kTemporaryPrefix.size());
   pid_t process = 0;
   const auto [stop, status] = std::from_chars(name.data(), name.data() + name.size(), process);
@@ -83,8 +83,8 @@ int remove_stale_temporaries(FileSystem& system, int directory) {
   for (const std::string& name : names) {
     if (!is_temporary_name(name)) continue;
     struct stat status {};
-    if (system.status_of(directory, name.c_str(), status) < 0) continue;
-    const pid_t writer = writer_of(name);
+    if (system.read_status(directory, name.c_str(), status) < 0) continue;
+    const pid_t writer = parse_writer(name);
     const bool is_gone = writer > 0 && ::kill(writer, 0) != 0 && errno == ESRCH;
     const bool is_old = status.st_mtime + kStaleSeconds < now;
     if ((is_gone || is_old) && system.unlink(directory, name.c_str()) == 0) ++removed;

@@ -138,16 +138,17 @@ constexpr std::string_view kVariablePrefix = "KERNWRIGHT_";
 
 /// Variables of builds, tests and benchmarks, unread by the library; "_" at the end stands for all
 /// with this begin.
-constexpr std::array<std::string_view, 13> kOfTheProject{
+constexpr std::array<std::string_view, 13> kProjectVariables{
     "TEST_",        "BUILD_", "BENCH_",     "SANITIZE",       "SANITIZER",
     "UNITY",        "SOAK",   "FAULT_KILL", "TOOLKIT_HIDDEN", "WRITE_GOLDEN",
     "FUZZ_SECONDS", "SEED",   "PROBE_NVRTC"};
 
-bool is_of_the_project(std::string_view name) {
+bool is_project_variable(std::string_view name) {
   name.remove_prefix(kVariablePrefix.size());
-  return std::any_of(kOfTheProject.begin(), kOfTheProject.end(), [&](std::string_view known) {
-    return known.ends_with('_') ? name.starts_with(known) : name == known;
-  });
+  return std::any_of(kProjectVariables.begin(), kProjectVariables.end(),
+                     [&](std::string_view known) {
+                       return known.ends_with('_') ? name.starts_with(known) : name == known;
+                     });
 }
 
 std::string upper_case(std::string_view text) {
@@ -163,7 +164,7 @@ std::string describe_unknown(std::string_view name, std::span<const std::string>
   if (!upper.starts_with("KERNW")) return {};
   if (std::find(known.begin(), known.end(), name) != known.end()) return {};
   const bool has_prefix = upper.starts_with(kVariablePrefix);
-  if (has_prefix && is_of_the_project(upper)) return {};
+  if (has_prefix && is_project_variable(upper)) return {};
   const bool is_case = std::find(known.begin(), known.end(), upper) != known.end();
   const std::string nearest = is_case ? upper : nearest_name(upper, known);
   if (!has_prefix && nearest.empty()) return {};  // of another program
@@ -246,7 +247,7 @@ std::vector<std::string> describe_unknown_variables() {
   return result;
 }
 
-void warn_of_unknown_variables() {
+void report_unknown_variables() {
   static std::once_flag once;
   std::call_once(once, [] {
     for (const std::string& text : describe_unknown_variables())

@@ -72,6 +72,6 @@ std::uint64_t env_number(Env id);
 std::vector<std::string> describe_unknown_variables();
 
 /// Logs them as warnings, once per process. Called when the first device is looked for.
-void warn_of_unknown_variables();
+void report_unknown_variables();
 
 }  // namespace kernwright

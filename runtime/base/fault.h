@@ -65,13 +65,13 @@ struct Fault {
   std::string to_string() const;
   /// The lines of places and details alone.
   std::string further_lines() const;
-  /// Sets for all lines the first line of their text within its file: `first_line_of(file)`, 1 for
-  /// a file of its own.
+  /// Sets for all lines the first line of their text within its file: `find_first_line(file)`, 1
+  /// for a file of its own.
   template <typename F>
-  void place_texts(F first_line_of) {
-    first_line = first_line_of(file);
+  void place_texts(F find_first_line) {
+    first_line = find_first_line(file);
     renumber_assertion();
-    for (FaultPlace& place : places) place.first_line = first_line_of(place.file);
+    for (FaultPlace& place : places) place.first_line = find_first_line(place.file);
   }
 
  private:

@@ -41,18 +41,18 @@ class RealFileSystem final : public FileSystem {
     return checked(::openat(directory, name, flags | O_CLOEXEC, mode));
   }
   int close(int file) override { return checked(::close(file)); }
-  ssize_t read(int file, void* into, std::size_t size) override {
-    return checked(::read(file, into, size));
+  ssize_t read(int file, void* buffer, std::size_t size) override {
+    return checked(::read(file, buffer, size));
   }
-  ssize_t read_at(int file, void* into, std::size_t size, std::uint64_t offset) override {
-    return checked(::pread(file, into, size, static_cast<off_t>(offset)));
+  ssize_t read_at(int file, void* buffer, std::size_t size, std::uint64_t offset) override {
+    return checked(::pread(file, buffer, size, static_cast<off_t>(offset)));
   }
   ssize_t write(int file, const void* from, std::size_t size) override {
     return checked(::write(file, from, size));
   }
   int sync(int file) override { return checked(::fsync(file)); }
   int status(int file, struct stat& result) override { return checked(::fstat(file, &result)); }
-  int status_of(int directory, const char* name, struct stat& result) override {
+  int read_status(int directory, const char* name, struct stat& result) override {
     return checked(::fstatat(directory, name, &result, AT_SYMLINK_NOFOLLOW));
   }
   int make_directory(int directory, const char* name, mode_t mode) override {
@@ -67,12 +67,12 @@ class RealFileSystem final : public FileSystem {
   int touch(int file) override { return checked(::futimens(file, nullptr)); }
   int list(int directory, std::vector<std::string>& names) override {
     // A descriptor of its own: the position of a directory belongs to the open file.
-    const int own = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (own < 0) return -errno;
-    DIR* const stream = ::fdopendir(own);
+    const int reopened = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (reopened < 0) return -errno;
+    DIR* const stream = ::fdopendir(reopened);
     if (stream == nullptr) {
       const int error = errno;
-      ::close(own);
+      ::close(reopened);
       return -error;
     }
     errno = 0;
@@ -110,10 +110,10 @@ int FileHandle::reset() noexcept {
   return system_->close(std::exchange(file_, -1));
 }
 
-ssize_t read_fully(FileSystem& system, int file, void* into, std::size_t size) {
+ssize_t read_fully(FileSystem& system, int file, void* buffer, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
-    const ssize_t count = system.read(file, static_cast<char*>(into) + done, size - done);
+    const ssize_t count = system.read(file, static_cast<char*>(buffer) + done, size - done);
     if (count == -EINTR) continue;
     if (count < 0) return count;
     if (count == 0) break;

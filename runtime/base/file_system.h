@@ -22,14 +22,14 @@ class FileSystem {
   /// openat(); O_CLOEXEC is always added.
   virtual int open(int directory, const char* name, int flags, mode_t mode) = 0;
   virtual int close(int file) = 0;
-  virtual ssize_t read(int file, void* into, std::size_t size) = 0;
+  virtual ssize_t read(int file, void* buffer, std::size_t size) = 0;
   /// At that place, whatever the file's position is.
-  virtual ssize_t read_at(int file, void* into, std::size_t size, std::uint64_t offset) = 0;
+  virtual ssize_t read_at(int file, void* buffer, std::size_t size, std::uint64_t offset) = 0;
   virtual ssize_t write(int file, const void* from, std::size_t size) = 0;
   virtual int sync(int file) = 0;
   virtual int status(int file, struct stat& result) = 0;
   /// The status of the name itself; links are not followed.
-  virtual int status_of(int directory, const char* name, struct stat& result) = 0;
+  virtual int read_status(int directory, const char* name, struct stat& result) = 0;
   virtual int make_directory(int directory, const char* name, mode_t mode) = 0;
   /// Within one directory.
   virtual int rename(int directory, const char* from, const char* to) = 0;
@@ -68,7 +68,7 @@ class FileHandle {
 };
 
 /// Reads until `size` bytes are there or the file ends; the count or -errno. EINTR is repeated.
-ssize_t read_fully(FileSystem& system, int file, void* into, std::size_t size);
+ssize_t read_fully(FileSystem& system, int file, void* buffer, std::size_t size);
 /// Writes all; 0 or -errno.
 int write_fully(FileSystem& system, int file, const void* from, std::size_t size);
 

@@ -39,7 +39,7 @@ class Opened {
   int file_;
 };
 
-const char* kind_of(mode_t mode) {
+const char* file_kind(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a pipe";
   return S_ISSOCK(mode) ? "a socket" : "a device";
@@ -60,11 +60,11 @@ RegularFile too_large(std::uint64_t bytes, std::uint64_t limit) {
 std::string objection(const Opened& file, struct stat& status) {
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return failure();
   if (S_ISREG(status.st_mode)) return {};
-  return format("it is {}, no regular file", kind_of(status.st_mode));
+  return format("it is {}, no regular file", file_kind(status.st_mode));
 }
 
-ssize_t read_some(const Opened& file, char* into, std::size_t size) {
-  return repeated([&] { return ::read(file.get(), into, size); });
+ssize_t read_some(const Opened& file, char* buffer, std::size_t size) {
+  return repeated([&] { return ::read(file.get(), buffer, size); });
 }
 
 constexpr std::size_t kNumbersHead = 256;

@@ -131,13 +131,14 @@ SecureDirectory SecureDirectory::closed(std::string path, std::string reason) {
 }
 
 std::string SecureDirectory::fixed_path() const {
-  struct stat own {};
-  if (!handle_ || ::fstat(handle_.get(), &own) != 0) return {};
+  struct stat handle_status {};
+  if (!handle_ || ::fstat(handle_.get(), &handle_status) != 0) return {};
   std::error_code error;
   const fs::path real = fs::canonical(path_, error);
-  if (!error && is_fixed(real) && is_same_folder(real.string(), own)) return real.string();
+  if (!error && is_fixed(real) && is_same_folder(real.string(), handle_status))
+    return real.string();
   const std::string by_handle = format("/proc/self/fd/{}", handle_.get());
-  return is_same_folder(by_handle, own) ? by_handle : std::string();
+  return is_same_folder(by_handle, handle_status) ? by_handle : std::string();
 }
 
 void SecureDirectory::enter(int parent, const std::string& name, bool is_last) {

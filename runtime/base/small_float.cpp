@@ -16,7 +16,7 @@ struct FloatFormat {
   bool finite_only;  ///< no infinity, and one NaN pattern: all ones
 };
 
-FloatFormat format_of(ScalarType type) noexcept {
+FloatFormat find_format(ScalarType type) noexcept {
   switch (type) {
     case ScalarType::float16:
       return {5, 10, false};
@@ -37,7 +37,7 @@ T load(const void* from) noexcept {
 }
 
 /// `overflow`: a finite value is beyond the range.
-std::uint32_t bits_of(double value, FloatFormat layout, bool& overflow) noexcept {
+std::uint32_t encode_bits(double value, FloatFormat layout, bool& overflow) noexcept {
   const auto [exponent_bits, mantissa_bits, finite_only] = layout;
   overflow = false;
   const std::uint32_t sign = std::uint32_t{std::signbit(value)} << (exponent_bits + mantissa_bits);
@@ -73,13 +73,13 @@ std::uint32_t bits_of(double value, FloatFormat layout, bool& overflow) noexcept
 
 bool encode_small_float(double value, ScalarType type, void* to) noexcept {
   bool overflow = false;
-  const std::uint32_t bits = bits_of(value, format_of(type), overflow);
+  const std::uint32_t bits = encode_bits(value, find_format(type), overflow);
   std::memcpy(to, &bits, scalar_size(type));  // little endian
   return !overflow;
 }
 
 double decode_small_float(ScalarType type, const void* from) noexcept {
-  const FloatFormat layout = format_of(type);
+  const FloatFormat layout = find_format(type);
   const std::uint32_t bits =
       scalar_size(type) == 1 ? load<std::uint8_t>(from) : load<std::uint16_t>(from);
   const std::uint32_t all_ones = (1U << layout.exponent_bits) - 1;

@@ -34,10 +34,10 @@ class Descriptor {
 };
 
 /// read() that a signal does not end.
-ssize_t read_some(const Descriptor& file, char* into, std::size_t size) {
+ssize_t read_some(const Descriptor& file, char* buffer, std::size_t size) {
   ssize_t count;
   do {
-    count = ::read(file.get(), into, size);
+    count = ::read(file.get(), buffer, size);
   } while (count < 0 && errno == EINTR);
   return count;
 }

@@ -44,7 +44,7 @@ DeviceRegistry& Runtime::State::devices() {
   if (DeviceRegistry* ready = registry.load(std::memory_order_acquire)) return *ready;
   const std::lock_guard lock(mutex);
   if (DeviceRegistry* ready = registry.load(std::memory_order_relaxed)) return *ready;
-  warn_of_unknown_variables();
+  report_unknown_variables();
   DeviceRegistry::Options options;
   options.wanted = env_text(Env::device);
   {

@@ -57,10 +57,10 @@ void set_report_log(bool on) noexcept;
 /// a Fault of kind interrupted, wherever it is, and the context stays usable. Null: none.
 void set_interrupt_check(bool (*is_interrupted)()) noexcept;
 
-/// Logged findings name lines of files: `first_line_of` returns the first line of the text of
+/// Logged findings name lines of files: `first_line` returns the first line of the text of
 /// `kernel` (lowered name) in `file`, 1 for a file of its own. Null: 1 for all. Called on the
 /// launching thread.
-void set_text_places(int (*first_line_of)(std::string_view kernel, std::string_view file)) noexcept;
+void set_text_places(int (*first_line)(std::string_view kernel, std::string_view file)) noexcept;
 
 /// Messages of faults and logged findings show the line of the source: `line_of` returns the text
 /// of line `line` of `file` in the module with the code `code` (sim::code_id()), empty when it is

@@ -43,7 +43,7 @@ auto& find(Map& map, std::uint64_t id, const char* noun) {
 /// Says for all lines on which line of its file each kernel's text begins.
 void place_texts(CheckReport& report) {
   const auto first_line = [](const std::string& kernel, const std::string& file) {
-    return static_cast<int>(KernelTag::first_line_of(kernel, file));
+    return static_cast<int>(KernelTag::find_first_line(kernel, file));
   };
   for (sim::Finding& finding : report.findings) {
     const std::string kernel = finding.fault.kernel;

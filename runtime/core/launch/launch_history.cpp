@@ -51,7 +51,7 @@ KernelTag::KernelTag(std::string_view name, std::string_view lowered,
   }
 }
 
-std::uint64_t KernelTag::first_line_of(std::string_view lowered, std::string_view file) {
+std::uint64_t KernelTag::find_first_line(std::string_view lowered, std::string_view file) {
   FirstLines& known = first_lines();
   const std::lock_guard lock(known.mutex);
   const auto found = known.lines.find({hash(lowered), hash(file)});

@@ -31,7 +31,7 @@ struct KernelTag {
   /// First line in `file` of the kernel's text, of the last one of that name and file; 1 for an
   /// unknown one, and after many thousands of later ones. For findings that outlive the history of
   /// launches. Thread-safe.
-  static std::uint64_t first_line_of(std::string_view lowered, std::string_view file);
+  static std::uint64_t find_first_line(std::string_view lowered, std::string_view file);
 };
 
 /// A ring of the newest launches. note() is lock-free and costs a dozen plain stores; entries()

@@ -83,14 +83,14 @@ int FaultFs::close(int file) {
   return failure != 0 ? failure : result;
 }
 
-ssize_t FaultFs::read(int file, void* into, std::size_t size) {
+ssize_t FaultFs::read(int file, void* buffer, std::size_t size) {
   if (const int failure = enter(FsCall::read)) return failure;
-  return real().read(file, into, std::min(size, most_bytes));
+  return real().read(file, buffer, std::min(size, most_bytes));
 }
 
-ssize_t FaultFs::read_at(int file, void* into, std::size_t size, std::uint64_t offset) {
+ssize_t FaultFs::read_at(int file, void* buffer, std::size_t size, std::uint64_t offset) {
   if (const int failure = enter(FsCall::read_at)) return failure;
-  return real().read_at(file, into, std::min(size, most_bytes), offset);
+  return real().read_at(file, buffer, std::min(size, most_bytes), offset);
 }
 
 ssize_t FaultFs::write(int file, const void* from, std::size_t size) {
@@ -116,9 +116,9 @@ int FaultFs::status(int file, struct stat& result) {
   return failure != 0 ? failure : real().status(file, result);
 }
 
-int FaultFs::status_of(int directory, const char* name, struct stat& result) {
-  const int failure = enter(FsCall::status_of);
-  return failure != 0 ? failure : real().status_of(directory, name, result);
+int FaultFs::read_status(int directory, const char* name, struct stat& result) {
+  const int failure = enter(FsCall::read_status);
+  return failure != 0 ? failure : real().read_status(directory, name, result);
 }
 
 int FaultFs::make_directory(int directory, const char* name, mode_t mode) {

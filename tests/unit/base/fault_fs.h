@@ -19,7 +19,7 @@ enum class FsCall {
   write,
   sync,
   status,
-  status_of,
+  read_status,
   make_directory,
   rename,
   unlink,
@@ -51,12 +51,12 @@ class FaultFs final : public FileSystem {
 
   int open(int directory, const char* name, int flags, mode_t mode) override;
   int close(int file) override;
-  ssize_t read(int file, void* into, std::size_t size) override;
-  ssize_t read_at(int file, void* into, std::size_t size, std::uint64_t offset) override;
+  ssize_t read(int file, void* buffer, std::size_t size) override;
+  ssize_t read_at(int file, void* buffer, std::size_t size, std::uint64_t offset) override;
   ssize_t write(int file, const void* from, std::size_t size) override;
   int sync(int file) override;
   int status(int file, struct stat& result) override;
-  int status_of(int directory, const char* name, struct stat& result) override;
+  int read_status(int directory, const char* name, struct stat& result) override;
   int make_directory(int directory, const char* name, mode_t mode) override;
   int rename(int directory, const char* from, const char* to) override;
   int unlink(int directory, const char* name) override;

@@ -145,9 +145,9 @@ void show_line(Fault& fault, std::uint64_t code) {
 }
 
 void log_finding(Finding finding) {
-  if (auto* const first_line_of = text_places.load(); first_line_of != nullptr) {
+  if (auto* const first_line = text_places.load(); first_line != nullptr) {
     const auto of_file = [&](const std::string& file) {
-      return first_line_of(finding.fault.kernel, file);
+      return first_line(finding.fault.kernel, file);
     };
     finding.fault.place_texts(of_file);
     if (finding.other) finding.other->first_line = of_file(finding.other->file);
@@ -251,8 +251,8 @@ GridResult execute(const KernelWork& work, const Module& module, AccessLog* log,
 }  // namespace
 
 void set_interrupt_check(bool (*is_interrupted)()) noexcept { interrupt_check = is_interrupted; }
-void set_text_places(int (*first_line_of)(std::string_view, std::string_view)) noexcept {
-  text_places = first_line_of;
+void set_text_places(int (*first_line)(std::string_view, std::string_view)) noexcept {
+  text_places = first_line;
 }
 void set_text_lines(std::string (*line_of)(std::uint64_t, const std::string&, int)) noexcept {
   text_lines = line_of;

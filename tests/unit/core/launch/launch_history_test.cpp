@@ -110,11 +110,11 @@ TEST_CASE("history: what readers see while threads write is always one whole lau
 TEST_CASE(
     "launch history: first lines are known by kernel and file, of the newest many thousands") {
   const auto line = [](const std::string& name) {
-    return KernelTag::first_line_of(name, "lines.py");
+    return KernelTag::find_first_line(name, "lines.py");
   };
   KernelTag("first", "first", {"lines.py", 7});
   CHECK(line("first") == 7);
-  CHECK(KernelTag::first_line_of("first", "other.py") == 1);
+  CHECK(KernelTag::find_first_line("first", "other.py") == 1);
   KernelTag("first", "first", {"lines.py", 9});
   CHECK(line("first") == 9);
   for (std::uint64_t i = 0; i < 70000; ++i)
