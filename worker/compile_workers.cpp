@@ -103,7 +103,7 @@ CompileService::Facts CompileWorkers::nvrtc() {
   if (!greet(*worker, limits)) return direct_.nvrtc();
   auto found = std::make_shared<const NvrtcFacts>(
       nvrtc_of(*worker, NvrtcSearch::from_environment(), limits));
-  if (stamp_of(*found) != found->stamp) {
+  if (make_stamp(*found) != found->stamp) {
     // It was opened before its files were replaced.
     worker->kill();
     found = std::make_shared<const NvrtcFacts>(
@@ -116,7 +116,7 @@ CompileService::Facts CompileWorkers::nvrtc() {
 
 CompileService::Facts CompileWorkers::nvrtc_if_known() {
   const std::lock_guard lock(mutex_);
-  if (nvrtc_ && stamp_of(*nvrtc_) != nvrtc_->stamp) nvrtc_.reset();
+  if (nvrtc_ && make_stamp(*nvrtc_) != nvrtc_->stamp) nvrtc_.reset();
   return nvrtc_;
 }
 

@@ -84,7 +84,7 @@ void DriverRecord::add(const DriverObject& object) {
 void DriverRecord::add_function(CUfunction function, CUmodule module) {
   const std::lock_guard lock(mutex_);
   const auto handle = reinterpret_cast<std::uintptr_t>(function);
-  module_of_[handle] = reinterpret_cast<std::uintptr_t>(module);
+  function_modules_[handle] = reinterpret_cast<std::uintptr_t>(module);
   dead_.erase(Key(Kind::function, handle));
 }
 
@@ -134,10 +134,10 @@ std::optional<DriverRecord::Key> DriverRecord::find(Kind kind, std::uint64_t han
 }
 
 void DriverRecord::remove_functions(std::uint64_t module) {
-  for (auto it = module_of_.begin(); it != module_of_.end();) {
+  for (auto it = function_modules_.begin(); it != function_modules_.end();) {
     if (it->second == module) {
       dead_.insert(Key(Kind::function, it->first));
-      it = module_of_.erase(it);
+      it = function_modules_.erase(it);
     } else {
       ++it;
     }
@@ -200,7 +200,7 @@ void DriverRecord::clear() {
   const std::lock_guard lock(mutex_);
   live_.clear();
   dead_.clear();
-  module_of_.clear();
+  function_modules_.clear();
   primaries_.clear();
   problems_.clear();
 }

@@ -82,7 +82,7 @@ class DriverRecord {
   mutable std::mutex mutex_;
   std::map<Key, DriverObject> live_;
   std::set<Key> dead_;
-  std::map<std::uint64_t, std::uint64_t> module_of_;  ///< function to module
+  std::map<std::uint64_t, std::uint64_t> function_modules_;  ///< function to module
   std::map<CUdevice, Primary> primaries_;
   std::vector<std::string> problems_;
 };

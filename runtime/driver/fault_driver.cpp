@@ -158,7 +158,7 @@ DriverApi make_table() {
   return api;
 }
 
-std::size_t row_of(std::string_view name) {
+std::size_t find_row(std::string_view name) {
   for (std::size_t i = 0; i < kRows; ++i) {
     if (name == kRowNames[i]) return i;
   }
@@ -193,7 +193,7 @@ const DriverApi& FaultDriver::api() const noexcept {
 }
 
 void FaultDriver::arm(const FaultPlan& plan) {
-  if (!plan.function.empty()) row_of(plan.function);
+  if (!plan.function.empty()) find_row(plan.function);
   State& state = shared_state();
   state.schedule.arm(plan);
   state.armed.store(true, std::memory_order_release);
@@ -217,7 +217,7 @@ std::set<std::string> FaultDriver::failed_functions() const {
 }
 
 std::uint64_t FaultDriver::calls(std::string_view name) const {
-  return shared_state().calls[row_of(name)].load(std::memory_order_relaxed);
+  return shared_state().calls[find_row(name)].load(std::memory_order_relaxed);
 }
 
 std::uint64_t FaultDriver::calls() const noexcept {

@@ -25,7 +25,7 @@ void find(const SharedLibrary& library, Slot& slot, const char* name, const char
   if (address != nullptr) set_function(slot, address);
 }
 
-NvmlApi functions_of(const SharedLibrary& library) {
+NvmlApi load_functions(const SharedLibrary& library) {
   NvmlApi api;
   find(library, api.nvmlErrorString, "nvmlErrorString");
   find(library, api.nvmlInit_v2, "nvmlInit_v2");
@@ -53,7 +53,7 @@ SystemNvml open_system() {
   }
   library.keep_open();
   try {
-    system.nvml.emplace(functions_of(library));
+    system.nvml.emplace(load_functions(library));
   } catch (const Error& failure) {
     system.why = failure.what();
   }

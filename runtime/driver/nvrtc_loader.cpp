@@ -91,7 +91,7 @@ bool read_archs(const NvrtcApi& api, std::vector<int>& archs) {
   return api.nvrtcGetSupportedArchs(archs.data()) == NVRTC_SUCCESS;
 }
 
-std::string stamp_of_file(const std::string& path) {
+std::string file_stamp(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return {};
   return format("{}:{}:{}.{} ", status.st_size, status.st_ino, status.st_mtim.tv_sec,
@@ -119,7 +119,7 @@ Attempt open_library(const std::string& name, bool system) {
   if (!read_archs(nvrtc.api, nvrtc.archs)) {
     return refused("does not tell the architectures that it compiles for");
   }
-  nvrtc.stamp = stamp_of(nvrtc);
+  nvrtc.stamp = make_stamp(nvrtc);
   library.keep_open();
   return {std::move(nvrtc), "loaded"};
 }
@@ -226,7 +226,7 @@ std::string failure_message(const NvrtcSearch& search,
 }
 
 /// A library that is there but was refused deserves a word, also when a later one serves.
-void warn_of_refused(const std::vector<NvrtcCandidate>& candidates) {
+void report_refused(const std::vector<NvrtcCandidate>& candidates) {
   for (const NvrtcCandidate& candidate : candidates) {
     // Absent names of the system's loader are the usual case.
     if (candidate.origin == "system") continue;
@@ -252,7 +252,7 @@ ProcessNvrtc& process() {
   return *instance;
 }
 
-NvrtcSearch search_of(const ProcessNvrtc& state) {
+NvrtcSearch make_search(const ProcessNvrtc& state) {
   NvrtcSearch search;
   search.override_path = env_text(Env::nvrtc);
   search.package_directory = state.package_directory;
@@ -271,8 +271,8 @@ NvrtcSearch search_of(const ProcessNvrtc& state) {
 
 }  // namespace
 
-std::string stamp_of(const NvrtcFacts& nvrtc) {
-  return stamp_of_file(nvrtc.path) + stamp_of_file(nvrtc.builtins_path);
+std::string make_stamp(const NvrtcFacts& nvrtc) {
+  return file_stamp(nvrtc.path) + file_stamp(nvrtc.builtins_path);
 }
 
 std::string NvrtcFacts::version() const { return format("{}.{}", major, minor); }
@@ -280,7 +280,7 @@ std::string NvrtcFacts::version() const { return format("{}.{}", major, minor); 
 NvrtcSearch NvrtcSearch::from_environment() {
   ProcessNvrtc& state = process();
   const std::lock_guard lock(state.mutex);
-  return search_of(state);
+  return make_search(state);
 }
 
 LoadedNvrtc open_nvrtc(const NvrtcSearch& search, std::vector<NvrtcCandidate>* candidates) {
@@ -289,7 +289,7 @@ LoadedNvrtc open_nvrtc(const NvrtcSearch& search, std::vector<NvrtcCandidate>* c
   search_all(search, searcher);
   if (candidates != nullptr) *candidates = tried;
   if (!searcher.found) throw NvrtcNotFound(failure_message(search, tried));
-  warn_of_refused(tried);
+  report_refused(tried);
   searcher.found->candidates = std::move(tried);
   return std::move(*searcher.found);
 }
@@ -313,7 +313,7 @@ const LoadedNvrtc& nvrtc() {
   if (!state.loaded) {
     state.searched = true;
     state.loaded =
-        std::make_unique<const LoadedNvrtc>(open_nvrtc(search_of(state), &state.candidates));
+        std::make_unique<const LoadedNvrtc>(open_nvrtc(make_search(state), &state.candidates));
   }
   return *state.loaded;
 }

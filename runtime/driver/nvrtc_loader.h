@@ -56,7 +56,7 @@ LoadedNvrtc open_nvrtc(const NvrtcSearch& search,
                        std::vector<NvrtcCandidate>* candidates = nullptr);
 
 /// The stamp that the library's files have now.
-std::string stamp_of(const NvrtcFacts& nvrtc);
+std::string make_stamp(const NvrtcFacts& nvrtc);
 
 /// The first library file on the way of open_nvrtc(), found without opening any; empty if only the
 /// system's loader may know one.

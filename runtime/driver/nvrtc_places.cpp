@@ -36,7 +36,7 @@ int take_number(std::string_view& text) {
 
 /// The version after "libnvrtc.so". It orders the files of a folder: none < "13" < "13.5". First is
 /// -1 for other names.
-std::pair<int, int> version_of_name(std::string_view name) {
+std::pair<int, int> parse_version(std::string_view name) {
   if (!name.starts_with(kLibrary)) return {-1, -1};
   name.remove_prefix(kLibrary.size());
   if (name.empty()) return {0, -1};
@@ -76,7 +76,7 @@ std::string nvidia_below(const std::string& site_packages) {
 std::vector<std::string> nvrtc_libraries_in(const std::string& folder) {
   std::vector<std::pair<std::pair<int, int>, std::string>> found;
   visit_folder(folder, [&](std::string_view name) {
-    const auto version = version_of_name(name);
+    const auto version = parse_version(name);
     if (version.first >= 0) found.emplace_back(version, folder + '/' + std::string(name));
   });
   std::sort(found.rbegin(), found.rend());

@@ -30,24 +30,24 @@ class Opening {
     (void)is_registered;
     const std::lock_guard lock(all_.mutex);
     ++all_.count;
-    ++mine;
+    ++thread_count;
   }
   ~Opening() {
     const std::lock_guard lock(all_.mutex);
     --all_.count;
-    --mine;
+    --thread_count;
     all_.over.notify_all();
   }
   Opening(const Opening&) = delete;
   Opening& operator=(const Opening&) = delete;
 
-  static thread_local int mine;
+  static thread_local int thread_count;
 
  private:
   Openings& all_;
 };
 
-thread_local int Opening::mine = 0;
+thread_local int Opening::thread_count = 0;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ bool wait_for_openings(std::chrono::milliseconds patience) noexcept {
   try {
     Openings& all = per_process<Openings>();
     std::unique_lock lock(all.mutex);
-    return all.over.wait_for(lock, patience, [&] { return all.count <= Opening::mine; });
+    return all.over.wait_for(lock, patience, [&] { return all.count <= Opening::thread_count; });
   } catch (...) {
     return false;
   }

@@ -21,12 +21,12 @@ constexpr const char* kInterleaves[] = {"none", "16B", "32B"};
 constexpr const char* kSwizzles[] = {"none", "32B", "64B", "128B"};
 
 /// Addresses and strides are multiples of it.
-std::uint64_t unit_of(const TensorMapParameters& map) {
+std::uint64_t address_unit(const TensorMapParameters& map) {
   return std::max(16u, tensor_slice_bytes(map));
 }
 
 /// The axis of the array that dimension `i` is.
-std::size_t axis_of(const TensorMapParameters& map, std::size_t i) {
+std::size_t array_axis(const TensorMapParameters& map, std::size_t i) {
   return static_cast<std::size_t>(map.rank) - 1 - i;
 }
 
@@ -54,12 +54,12 @@ std::string check_modes(const TensorMapParameters& map) {
 }
 
 std::string check_dimension(const TensorMapParameters& map, std::size_t i) {
-  const std::size_t axis = axis_of(map, i);
+  const std::size_t axis = array_axis(map, i);
   if (map.extent[i] == 0 || map.extent[i] > kMaxExtent)
     return format("axis {}: an extent of {} is not in 1 to 2^32", axis, map.extent[i]);
-  if (i > 0 && map.stride[i] % unit_of(map) != 0)
+  if (i > 0 && map.stride[i] % address_unit(map) != 0)
     return format("axis {}: a stride of {} bytes is no multiple of {}", axis, map.stride[i],
-                  unit_of(map));
+                  address_unit(map));
   if (i > 0 && map.stride[i] >= kStrideLimit)
     return format("axis {}: a stride of {} bytes is not below 2^40", axis, map.stride[i]);
   if (!map.im2col && (map.box[i] == 0 || map.box[i] > kMaxBox))
@@ -79,7 +79,7 @@ std::string check_pixels(const TensorMapParameters& map) {
   for (std::size_t i = 0; i + 2 < static_cast<std::size_t>(map.rank); ++i) {
     // W is dimension 0 where the channels are interleaved.
     const std::size_t d = map.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE ? i + 1 : i;
-    const std::size_t axis = axis_of(map, d);
+    const std::size_t axis = array_axis(map, d);
     for (const bool is_upper : {false, true}) {
       const int corner = (is_upper ? map.upper : map.lower)[i];
       if (corner < -limit || corner >= limit)
@@ -102,7 +102,7 @@ std::string check_row(const TensorMapParameters& map) {
   const std::uint64_t row = std::uint64_t{map.box[0]} * element;
   const auto text = [&] {
     return format("axis {}: a box of {} elements of {} byte{} has rows of {} bytes",
-                  axis_of(map, 0), map.box[0], element, element == 1 ? "" : "s", row);
+                  array_axis(map, 0), map.box[0], element, element == 1 ? "" : "s", row);
   };
   if (row % 16 != 0) return text() + ", no multiple of 16";
   if (map.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return {};
@@ -145,8 +145,8 @@ int tensor_corner_limit(int rank) noexcept { return rank == 3 ? 32768 : rank == 
 std::string check_tensor_map(const TensorMapParameters& map) {
   std::string wrong = check_modes(map);
   if (!wrong.empty()) return wrong;
-  if (map.address % unit_of(map) != 0)
-    return format("the address {:#x} is no multiple of {} bytes", map.address, unit_of(map));
+  if (map.address % address_unit(map) != 0)
+    return format("the address {:#x} is no multiple of {} bytes", map.address, address_unit(map));
   for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i) {
     wrong = check_dimension(map, i);
     if (!wrong.empty()) return wrong;
@@ -178,7 +178,7 @@ std::string check_slices(const TensorMapParameters& map) {
                   slice);
   if (!map.im2col && map.box[channels] != 1)
     return format("axis {}: a box of {} slices: with an interleave a copy takes one",
-                  axis_of(map, channels), map.box[channels]);
+                  array_axis(map, channels), map.box[channels]);
   const std::uint64_t bytes = tensor_box_bytes(map);
   return bytes <= kMaxCopyBytes ? std::string{} : too_large(map, bytes);
 }

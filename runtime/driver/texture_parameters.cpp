@@ -60,7 +60,7 @@ constexpr Extents kGatherExtents{CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WI
 bool is_layered(const CUDA_ARRAY3D_DESCRIPTOR& array) { return (array.Flags & kArrayLayered) != 0; }
 bool is_cubemap(const CUDA_ARRAY3D_DESCRIPTOR& array) { return (array.Flags & kArrayCubemap) != 0; }
 
-std::size_t kind_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
+std::size_t array_kind(const CUDA_ARRAY3D_DESCRIPTOR& array) {
   if (is_cubemap(array)) return is_layered(array) ? 6 : 5;
   if (is_layered(array)) return array.Height == 0 ? 3 : 4;
   return static_cast<std::size_t>(array_rank(array)) - 1;
@@ -217,14 +217,14 @@ std::string describe_array(const CUDA_ARRAY3D_DESCRIPTOR& array) {
   for (const std::size_t extent : {array.Depth, array.Height}) {
     if (extent != 0) shape += format("{}, ", extent);
   }
-  return format("a {} array of ({}{}) elements", kKinds[kind_of(array)], shape, array.Width);
+  return format("a {} array of ({}{}) elements", kKinds[array_kind(array)], shape, array.Width);
 }
 
 std::string check_array(const CUDA_ARRAY3D_DESCRIPTOR& array, const DeviceLimits& limits) {
   std::string wrong = check_format(array.Format, array.NumChannels);
   if (wrong.empty()) wrong = check_shape(array);
   if (!wrong.empty()) return wrong;
-  const std::size_t kind = kind_of(array);
+  const std::size_t kind = array_kind(array);
   wrong = check_extents(array, kTextureExtents[kind], limits);
   if (wrong.empty() && (array.Flags & kArraySurface) != 0)
     wrong = check_extents(array, kSurfaceExtents[kind], limits);

@@ -44,7 +44,7 @@ void calls::cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction 
 
 /// Tries all multiples of the warp from the largest down and keeps the first with the best result.
 void calls::cuOccupancyMaxPotentialBlockSize(int* min_grid_size, int* block_size, CUfunction handle,
-                                             CUoccupancyB2DSize shared_of_block,
+                                             CUoccupancyB2DSize block_shared,
                                              std::size_t dynamic_shared, int block_limit) {
   require(min_grid_size != nullptr && block_size != nullptr && block_limit >= 0);
   const auto function = find_function(handle);
@@ -54,7 +54,7 @@ void calls::cuOccupancyMaxPotentialBlockSize(int* min_grid_size, int* block_size
   int best_threads = 0, best_block = 0, best_count = 0;
   for (int rounded = (largest + kWarp - 1) / kWarp * kWarp; rounded > 0; rounded -= kWarp) {
     const int block = std::min(rounded, largest);
-    const std::size_t shared = shared_of_block == nullptr ? dynamic_shared : shared_of_block(block);
+    const std::size_t shared = block_shared == nullptr ? dynamic_shared : block_shared(block);
     const int count = resident_blocks(*function, block, shared);
     if (count * block <= best_threads) continue;
     best_threads = count * block;
