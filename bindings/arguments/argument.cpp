@@ -48,7 +48,7 @@ ArgumentPlan plan_argument(const Parameter& parameter, std::size_t index, std::s
     return plan;
   }
   plan.convert = is_function_pointer(parameter) ? &convert_function : &convert_pointer;
-  plan.pointee = pointee_of(parameter);
+  plan.pointee = parameter_pointee(parameter);
   const bool plain = parameter.scalar && parameter.pointee_size <= scalar_size(*parameter.scalar);
   if (plain && plan.pointee == Pointee::numbers) plan.element = parameter.scalar;
   return plan;

@@ -245,7 +245,7 @@ void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
     }
     return;
   }
-  if (const auto complex_type = complex_type_of(parameter)) {
+  if (const auto complex_type = find_complex_type(parameter)) {
     const auto numpy_type = scalar_of_type(Py_TYPE(value));
     if (PyComplex_Check(value) || (numpy_type && is_complex(*numpy_type)))
       return write_number(plan, value, *complex_type, slot, frame);

@@ -82,7 +82,7 @@ void fill_array(const Array& array, const py::object& value) {
   alignas(16) std::array<std::byte, 16> bytes{};
   Number number = read_number(value.ptr());
   if (array.type() == ScalarType::boolean && number.kind != Number::Kind::none) {
-    number = Number::of(std::uint64_t{number.is_true() ? 1U : 0U});  // as in NumPy, 2 is true
+    number = Number::make(std::uint64_t{number.is_true() ? 1U : 0U});  // as in NumPy, 2 is true
   }
   const Fit fit = encode(number, array.type(), bytes.data());
   if (fit == Fit::wrong_kind) {

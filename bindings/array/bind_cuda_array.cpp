@@ -72,7 +72,7 @@ void set_host(CudaArray& array, const py::object& values) {
 void use_array(const Array& array, const Stream& stream) {
   if (any_capture()) {
     const Stream user = stream ? stream : Stream::legacy(array.device());
-    const std::shared_ptr<Capture> capture = capture_of(user);
+    const std::shared_ptr<Capture> capture = find_capture(user);
     if (capture != nullptr) return capture->keep_alive(array.owner());
   }
   array.use_on(stream);

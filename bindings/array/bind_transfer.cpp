@@ -175,7 +175,7 @@ void copy_pinned(const Array& array, const py::object& values) {
     throw ArgumentError(format("the memory for {} is not page-locked", array.identify()));
   copy_to_device(device, array.address(), data, array.nbytes(), stream);
   if (any_capture()) {
-    if (const auto capture = capture_of(stream)) capture->keep_alive(std::move(kept));
+    if (const auto capture = find_capture(stream)) capture->keep_alive(std::move(kept));
   }
   array.use_on(stream);
 }

@@ -120,7 +120,7 @@ Array adopt_dlpack(py::handle value, Device& device, const Stream& stream) {
     const auto handle = stream ? reinterpret_cast<std::uintptr_t>(stream.handle()) : 0;
     number = py::int_(handle == 0 ? kLegacyStreamNumber : handle);
     // A graph cannot wait for work outside it: its launches are to be ordered, not its capture.
-    if (any_capture() && capture_of(stream) != nullptr) number = py::int_(kNoOrder);
+    if (any_capture() && find_capture(stream) != nullptr) number = py::int_(kNoOrder);
   }
   const py::object capsule = ask_for_capsule(value, number);
   try {

@@ -131,7 +131,7 @@ void order_after(Device& device, std::uintptr_t producer, const Stream& consumer
   if (producer == handle || (is_legacy(producer) && is_legacy(handle))) return;
   // A graph cannot wait for work outside it: its launches are to be ordered, not its capture.
   const GilRelease unlocked;
-  if (any_capture() && capture_of(consumer) != nullptr) return;
+  if (any_capture() && find_capture(consumer) != nullptr) return;
   const Stream from = is_legacy(producer)
                           ? Stream::legacy(device)
                           : Stream::borrow(device, reinterpret_cast<CUstream>(producer));

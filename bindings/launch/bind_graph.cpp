@@ -275,7 +275,7 @@ Graph graph_of(const py::object& value) {
 }
 
 void hold_in_capture(const Stream& stream, PyObject* const* arguments, std::size_t count) {
-  const std::shared_ptr<Capture> capture = without_gil([&] { return capture_of(stream); });
+  const std::shared_ptr<Capture> capture = without_gil([&] { return find_capture(stream); });
   if (capture == nullptr) return;
   for (std::size_t i = 0; i < count; ++i) {
     if (const Array* array = array_of(arguments[i])) {

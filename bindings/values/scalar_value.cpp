@@ -15,11 +15,11 @@ Number read_int(PyObject* value) {
   const long long small = PyLong_AsLongLongAndOverflow(value, &overflow);
   if (overflow == 0) {
     if (small == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-    return Number::of(std::int64_t{small});
+    return Number::make(std::int64_t{small});
   }
   if (overflow > 0) {
     const unsigned long long large = PyLong_AsUnsignedLongLong(value);
-    if (PyErr_Occurred() == nullptr) return Number::of(std::uint64_t{large});
+    if (PyErr_Occurred() == nullptr) return Number::make(std::uint64_t{large});
     PyErr_Clear();
   }
   Number number;
@@ -49,9 +49,9 @@ py::object inner_value(py::handle value) {
 
 Number read_unusual(PyObject* value) {
   // NumPy's float64 and complex128 are Python floats and complexes too, and were read before.
-  if (PyFloat_Check(value)) return Number::of(PyFloat_AS_DOUBLE(value));
+  if (PyFloat_Check(value)) return Number::make(PyFloat_AS_DOUBLE(value));
   if (PyComplex_Check(value)) {
-    return Number::of(PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value));
+    return Number::make(PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value));
   }
   if (const py::object inner = inner_value(value)) {
     return inner.ptr() == value ? Number{} : read_number(inner.ptr());
@@ -69,8 +69,8 @@ Number read_unusual(PyObject* value) {
 }  // namespace
 
 Number read_number(PyObject* value) {
-  if (PyFloat_CheckExact(value)) return Number::of(PyFloat_AS_DOUBLE(value));
-  if (PyBool_Check(value)) return Number::of(std::uint64_t{value == Py_True ? 1U : 0U});
+  if (PyFloat_CheckExact(value)) return Number::make(PyFloat_AS_DOUBLE(value));
+  if (PyBool_Check(value)) return Number::make(std::uint64_t{value == Py_True ? 1U : 0U});
   if (PyLong_Check(value)) return read_int(value);
   if (const auto type = scalar_of_type(Py_TYPE(value))) {
     return Number::read(*type, scalar_bytes(value));

@@ -7,15 +7,15 @@
 namespace kernwright::kernels {
 
 ScalarOperand ScalarOperand::make(bool value) noexcept {
-  return {Number::of(std::uint64_t{value ? 1U : 0U}), Weak::none, ScalarType::boolean};
+  return {Number::make(std::uint64_t{value ? 1U : 0U}), Weak::none, ScalarType::boolean};
 }
 
 ScalarOperand ScalarOperand::make(std::int64_t value) noexcept {
-  return {Number::of(value), Weak::integer, ScalarType::boolean};
+  return {Number::make(value), Weak::integer, ScalarType::boolean};
 }
 
 ScalarOperand ScalarOperand::make(double value) noexcept {
-  return {Number::of(value), Weak::real, ScalarType::boolean};
+  return {Number::make(value), Weak::real, ScalarType::boolean};
 }
 
 void encode(const ScalarOperand& number, ScalarType type, void* to) {
@@ -23,11 +23,11 @@ void encode(const ScalarOperand& number, ScalarType type, void* to) {
   // A real number beyond the range is written, too.
   if (type == ScalarType::boolean) {
     const bool is_zero = value.as_double() == 0 && value.imaginary == 0;
-    (void)kernwright::encode(Number::of(std::uint64_t{is_zero ? 0U : 1U}), type, to);
+    (void)kernwright::encode(Number::make(std::uint64_t{is_zero ? 0U : 1U}), type, to);
   } else if (is_complex(type)) {
-    (void)kernwright::encode(Number::of(value.as_double(), value.imaginary), type, to);
+    (void)kernwright::encode(Number::make(value.as_double(), value.imaginary), type, to);
   } else if (is_floating(type)) {
-    (void)kernwright::encode(Number::of(value.as_double()), type, to);
+    (void)kernwright::encode(Number::make(value.as_double()), type, to);
   } else if (kernwright::encode(value, type, to) != Fit::exact) {
     throw ArgumentRangeError(
         format("{} is outside the range of {}; convert the array with "

@@ -359,7 +359,7 @@ void Array::assign_from_host(const void* data, const Stream& stream) {
 
 void Array::use_on(const Stream& stream) const {
   if (any_capture()) {
-    if (const auto capture = capture_of(stream)) return hold_in(*capture, stream);
+    if (const auto capture = find_capture(stream)) return hold_in(*capture, stream);
   }
   if (buffer_ != nullptr) buffer_->use_on(stream);
 }

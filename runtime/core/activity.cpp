@@ -87,7 +87,7 @@ double ActivityRecording::now_ms() const noexcept {
 }
 
 /// Recorded on the legacy stream. It is idle then, because the host waits for it.
-Event& ActivityRecording::origin_of(Device& device) {
+Event& ActivityRecording::find_origin(Device& device) {
   {
     const std::lock_guard lock(state_->mutex);
     if (const auto found = state_->origins.find(&device); found != state_->origins.end()) {
@@ -139,7 +139,7 @@ ActivityScope::ActivityScope(Activity activity, CUstream stream, bool is_queued)
   // Work of a captured stream does not run now.
   if (is_queued && capture_id(*activity_.device, stream) == 0) {
     Device& device = *activity_.device;
-    recording_->origin_of(device);
+    recording_->find_origin(device);
     stream_ = Stream::borrow(device, stream);
     begin_.emplace(device).record(stream_);
   }

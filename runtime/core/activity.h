@@ -61,7 +61,7 @@ class ActivityRecording {
   ActivityRecording();
   struct Timed;
   double now_ms() const noexcept;
-  Event& origin_of(Device& device);
+  Event& find_origin(Device& device);
   void add(Timed timed);
   void stop() noexcept;
 

@@ -75,7 +75,7 @@ void store_pointer(const Place& place, const ArgumentView& view, ArgumentSlot& s
                               .type = view.scalar,
                               .bytes = view.memory_bytes,
                               .read_only = view.read_only};
-  const std::string problem = memory_problem(parameter, pointee_of(parameter), memory);
+  const std::string problem = memory_problem(parameter, parameter_pointee(parameter), memory);
   if (!problem.empty()) refuse(place, problem);
   std::memcpy(slot.data(), &view.address, sizeof view.address);
 }

@@ -6,9 +6,9 @@
 
 namespace kernwright {
 
-class LimitsOf final : public DeviceLimits {
+class LimitsReader final : public DeviceLimits {
  public:
-  explicit LimitsOf(const Device& device) : device_(device) {}
+  explicit LimitsReader(const Device& device) : device_(device) {}
   int attribute(CUdevice_attribute which) const override { return device_.attribute(which); }
 
  private:

@@ -116,26 +116,26 @@ KernelAttributes Kernel::Box::read_attributes() const {
 
 LaunchLimits Kernel::Box::read_limits(const KernelAttributes& attributes) const {
   LaunchLimits limits;
-  const auto of_device = [&](CUdevice_attribute which) {
+  const auto device_limit = [&](CUdevice_attribute which) {
     return static_cast<std::uint32_t>(std::max(0, device.attribute(which)));
   };
-  limits.grid = {of_device(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
-                 of_device(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-                 of_device(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
-  limits.block = {of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
-                  of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-                  of_device(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
-  limits.device_threads = of_device(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  limits.grid = {device_limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
+                 device_limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                 device_limit(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
+  limits.block = {device_limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
+                  device_limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                  device_limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
+  limits.device_threads = device_limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   limits.kernel_threads = static_cast<std::uint32_t>(attributes.max_threads_per_block);
   limits.static_shared = static_cast<std::uint32_t>(attributes.shared_bytes);
-  limits.block_shared = of_device(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  limits.cooperative = of_device(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
+  limits.block_shared = device_limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  limits.cooperative = device_limit(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
   limits.programmatic_dependent = device.compute_capability().number() >= 90;
   limits.launch_completion = device.driver_version() >= kLaunchCompletionVersion;
   const CUresult ranged = device.driver().cuCtxGetStreamPriorityRange(&limits.least_priority,
                                                                       &limits.greatest_priority);
   if (ranged != CUDA_SUCCESS) device.fail(ranged, "cuCtxGetStreamPriorityRange", identify());
-  if (!device.capabilities().clusters || of_device(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) {
+  if (!device.capabilities().clusters || device_limit(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) == 0) {
     return limits;
   }
   limits.cluster_blocks = kLargestClusterBlocks;
@@ -342,7 +342,7 @@ void log_launch(const Kernel& kernel, const KernelAttributes& loaded, const Laun
       loaded.shared_bytes, config.shared_bytes, place.empty() ? "" : ", from ", place);
 }
 
-Activity activity_of(const Kernel& kernel, const LaunchConfig& config, const LaunchSite& site) {
+Activity make_activity(const Kernel& kernel, const LaunchConfig& config, const LaunchSite& site) {
   return {.kind = Activity::Kind::kernel,
           .name = kernel.signature().name,
           .device = &kernel.device(),
@@ -392,7 +392,7 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
   const NvtxRange range(box.signature.name.c_str());
   std::optional<ActivityScope> activity;
   if (is_recording_activity()) [[unlikely]] {
-    activity.emplace(activity_of(*this, config, site), config.stream.handle(), true);
+    activity.emplace(make_activity(*this, config, site), config.stream.handle(), true);
   }
   device.note_launch(box.tag, site);  // before the launch, so that a fault in it finds its line
   const CUresult result = device.driver().cuLaunchKernelEx(
@@ -404,7 +404,7 @@ void Kernel::launch(const LaunchConfig& config, std::span<void* const> arguments
     activity->finish();
   }
   if (any_capture()) [[unlikely]] {
-    if (const auto capture = capture_of(device, config.stream.handle())) {
+    if (const auto capture = find_capture(device, config.stream.handle())) {
       capture->keep_kernel(*this);
     }
   }

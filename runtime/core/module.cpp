@@ -50,7 +50,7 @@ std::string explain_refusal(const Device& device, CUresult result) {
           "architecture out",
           device.identify(), capability / 10, capability % 10, capability);
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION: {
-      const std::string newest = newest_ptx_of_driver(version);
+      const std::string newest = newest_driver_ptx(version);
       return format(
           "the driver ({}) reads PTX up to {}: compile to a cubin (sm_{}) instead, use "
           "an NVRTC no newer than the driver, or update the driver",

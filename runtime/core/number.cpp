@@ -21,18 +21,18 @@ T load(const void* from) noexcept {
 
 template <typename T>
 Number signed_at(const void* from) noexcept {
-  return Number::of(std::int64_t{load<T>(from)});
+  return Number::make(std::int64_t{load<T>(from)});
 }
 
 template <typename T>
 Number unsigned_at(const void* from) noexcept {
-  return Number::of(std::uint64_t{load<T>(from)});
+  return Number::make(std::uint64_t{load<T>(from)});
 }
 
 template <typename T>
 Number complex_at(const void* from) noexcept {
   const auto value = load<std::complex<T>>(from);
-  return Number::of(double{value.real()}, double{value.imag()});
+  return Number::make(double{value.real()}, double{value.imag()});
 }
 
 template <typename T>
@@ -84,12 +84,12 @@ Fit store_real(const Number& number, ScalarType type, void* to) noexcept {
 Fit store_complex(const Number& number, ScalarType type, void* to) noexcept {
   if (number.kind == Number::Kind::none) return Fit::wrong_kind;
   const bool wide = type == ScalarType::complex128;
-  Number part = Number::of(number.as_double());
+  Number part = Number::make(number.as_double());
   part.kind = number.kind == Number::Kind::huge ? Number::Kind::huge : Number::Kind::real;
   const ScalarType part_type = wide ? ScalarType::float64 : ScalarType::float32;
   const Fit real = store_real(part, part_type, to);
-  const Fit imaginary =
-      store_real(Number::of(number.imaginary), part_type, static_cast<char*>(to) + (wide ? 8 : 4));
+  const Fit imaginary = store_real(Number::make(number.imaginary), part_type,
+                                   static_cast<char*>(to) + (wide ? 8 : 4));
   return real == Fit::exact ? imaginary : real;
 }
 
@@ -102,7 +102,7 @@ ScalarType integer_type(bool is_signed, std::size_t size) noexcept {
 
 }  // namespace
 
-Number Number::of(std::int64_t value) noexcept {
+Number Number::make(std::int64_t value) noexcept {
   Number number;
   number.kind = Kind::integer;
   number.negative = value < 0;
@@ -110,22 +110,22 @@ Number Number::of(std::int64_t value) noexcept {
   return number;
 }
 
-Number Number::of(std::uint64_t value) noexcept {
+Number Number::make(std::uint64_t value) noexcept {
   Number number;
   number.kind = Kind::integer;
   number.bits = value;
   return number;
 }
 
-Number Number::of(double value) noexcept {
+Number Number::make(double value) noexcept {
   Number number;
   number.kind = Kind::real;
   number.real = value;
   return number;
 }
 
-Number Number::of(double real_part, double imaginary_part) noexcept {
-  Number number = of(real_part);
+Number Number::make(double real_part, double imaginary_part) noexcept {
+  Number number = make(real_part);
   number.kind = Kind::complex;
   number.imaginary = imaginary_part;
   return number;
@@ -134,7 +134,7 @@ Number Number::of(double real_part, double imaginary_part) noexcept {
 Number Number::read(ScalarType type, const void* from) noexcept {
   switch (type) {
     case ScalarType::boolean:
-      return of(std::uint64_t{load<std::uint8_t>(from) != 0 ? 1U : 0U});
+      return make(std::uint64_t{load<std::uint8_t>(from) != 0 ? 1U : 0U});
     case ScalarType::int8:
       return signed_at<std::int8_t>(from);
     case ScalarType::int16:
@@ -152,15 +152,15 @@ Number Number::read(ScalarType type, const void* from) noexcept {
     case ScalarType::uint64:
       return unsigned_at<std::uint64_t>(from);
     case ScalarType::float32:
-      return of(double{load<float>(from)});
+      return make(double{load<float>(from)});
     case ScalarType::float64:
-      return of(load<double>(from));
+      return make(load<double>(from));
     case ScalarType::complex64:
       return complex_at<float>(from);
     case ScalarType::complex128:
       return complex_at<double>(from);
     default:
-      return of(decode_small_float(type, from));
+      return make(decode_small_float(type, from));
   }
 }
 

@@ -18,10 +18,10 @@ struct Number {
   double real = 0;         ///< real and complex; also the value of a huge integer (may be inf)
   double imaginary = 0;
 
-  static Number of(std::int64_t value) noexcept;
-  static Number of(std::uint64_t value) noexcept;
-  static Number of(double value) noexcept;
-  static Number of(double real_part, double imaginary_part) noexcept;
+  static Number make(std::int64_t value) noexcept;
+  static Number make(std::uint64_t value) noexcept;
+  static Number make(double value) noexcept;
+  static Number make(double real_part, double imaginary_part) noexcept;
   /// The number of that type at `from`.
   static Number read(ScalarType type, const void* from) noexcept;
 

@@ -37,10 +37,10 @@ class SplitDevice {
   std::vector<CUdevResource> resources(const Parts& parts) const;
 
  private:
-  int remainder_size() const { return has_remainder_ ? count_of(remainder_) : 0; }
+  int remainder_size() const { return has_remainder_ ? multiprocessor_count(remainder_) : 0; }
   int free_locked() const;
   [[noreturn]] void refuse(const Device& device, std::span<const PartitionRequest> requests) const;
-  static int count_of(const CUdevResource& resource) {
+  static int multiprocessor_count(const CUdevResource& resource) {
     return static_cast<int>(resource.sm.smCount);
   }
 
@@ -93,7 +93,7 @@ void SplitDevice::prepare(Device& device) {
   remainder_ = remainder;
   has_remainder_ = remainder.type == CU_DEV_RESOURCE_TYPE_SM && remainder.sm.smCount != 0;
   taken_.assign(groups.size(), false);
-  unit_ = count_of(groups.front());
+  unit_ = multiprocessor_count(groups.front());
   groups_ = std::move(groups);
 }
 
@@ -105,7 +105,7 @@ int SplitDevice::free_locked() const {
 PartitionRules SplitDevice::rules() const {
   const std::lock_guard lock(mutex_);
   return {.supported = true,
-          .multiprocessors = count_of(whole_),
+          .multiprocessors = multiprocessor_count(whole_),
           .minimum = unit_,
           .alignment = unit_,
           .free = free_locked()};

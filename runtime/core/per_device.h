@@ -21,7 +21,7 @@ class PerDevice {
 
   /// Null where none was made. The device of the first entry is found at once.
   T* find(const Device& device) const noexcept {
-    for (Entry* entry = first(); entry != nullptr; entry = next_of(*entry)) {
+    for (Entry* entry = first(); entry != nullptr; entry = next_entry(*entry)) {
       if (entry->device == &device) return &entry->value;
     }
     return nullptr;
@@ -58,7 +58,7 @@ class PerDevice {
   /// No other thread may use the list.
   void clear() noexcept {
     Entry* entry = first_.exchange(nullptr);
-    while (entry != nullptr) delete std::exchange(entry, next_of(*entry));
+    while (entry != nullptr) delete std::exchange(entry, next_entry(*entry));
   }
 
  private:
@@ -72,7 +72,7 @@ class PerDevice {
   };
 
   Entry* first() const noexcept { return first_.load(std::memory_order_acquire); }
-  static Entry* next_of(const Entry& entry) noexcept {
+  static Entry* next_entry(const Entry& entry) noexcept {
     return entry.next.load(std::memory_order_acquire);
   }
 

@@ -234,9 +234,9 @@ void Stream::record(Event& event) const { event.record(*this); }
 
 void Stream::join_capture(const Event& event) const {
   const Device& device = box_->device;
-  const std::uint64_t own = capture_id(device, box_->handle);
-  if (own == event.capture()) return;
-  if (own != 0) {
+  const std::uint64_t current = capture_id(device, box_->handle);
+  if (current == event.capture()) return;
+  if (current != 0) {
     throw CaptureError(
         format("{} is being captured and cannot wait for an event that was recorded outside its "
                "capture: wait for it before the capture",

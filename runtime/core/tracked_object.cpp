@@ -46,9 +46,9 @@ TrackedObject::TrackedObject(Device& device, std::uint64_t handle, Destroy destr
       owned_(std::make_shared<Handle>(device, handle, destroy, std::move(name), std::move(owner))) {
 }
 
-std::shared_ptr<TrackedObject> own_object(Device& device, std::uint64_t handle,
-                                          TrackedObject::Destroy destroy, std::string name,
-                                          std::shared_ptr<const void> owner) {
+std::shared_ptr<TrackedObject> track_object(Device& device, std::uint64_t handle,
+                                            TrackedObject::Destroy destroy, std::string name,
+                                            std::shared_ptr<const void> owner) {
   try {
     return std::make_shared<TrackedObject>(device, handle, destroy, std::move(name),
                                            std::move(owner));
@@ -80,7 +80,7 @@ TrackedObject::~TrackedObject() {
 void TrackedObject::use_on(const Stream& stream) {
   const Stream user = stream ? stream : Stream::legacy(device_);
   if (any_capture()) {
-    const std::shared_ptr<Capture> capture = capture_of(user);
+    const std::shared_ptr<Capture> capture = find_capture(user);
     if (capture != nullptr) return capture->keep_alive(shared_from_this());
   }
   const ContextGuard guard(device_);

@@ -35,7 +35,7 @@ class TrackedObject : public std::enable_shared_from_this<TrackedObject> {
 
   /// Work queued on `stream` until now uses the object: dropping the last reference waits for it.
   /// An empty stream is the legacy one. The graph of a captured one keeps the object. For
-  /// objects that own_object() made.
+  /// objects that track_object() made.
   void use_on(const Stream& stream);
 
  private:
@@ -50,8 +50,8 @@ class TrackedObject : public std::enable_shared_from_this<TrackedObject> {
 };
 
 /// A new TrackedObject; where it cannot be made, the handle is destroyed.
-std::shared_ptr<TrackedObject> own_object(Device& device, std::uint64_t handle,
-                                          TrackedObject::Destroy destroy, std::string name,
-                                          std::shared_ptr<const void> owner = {});
+std::shared_ptr<TrackedObject> track_object(Device& device, std::uint64_t handle,
+                                            TrackedObject::Destroy destroy, std::string name,
+                                            std::shared_ptr<const void> owner = {});
 
 }  // namespace kernwright

@@ -20,7 +20,7 @@ struct TransferRow {
 };
 
 /// By ordinal: counts go on for a device after reset().
-TransferRow& row_of(const Device& device) noexcept {
+TransferRow& device_row(const Device& device) noexcept {
   static constinit std::array<TransferRow, 2 * kTransferRows> rows;
   const std::size_t row = static_cast<std::size_t>(device.ordinal()) % kTransferRows;
   return rows[row + (device.is_simulated() ? kTransferRows : 0)];
@@ -29,13 +29,13 @@ TransferRow& row_of(const Device& device) noexcept {
 }  // namespace
 
 void count_transfer(const Device& device, TransferWay way, std::size_t bytes) noexcept {
-  TransferRow::Sums& sums = row_of(device).ways[way == TransferWay::to_device ? 0 : 1];
+  TransferRow::Sums& sums = device_row(device).ways[way == TransferWay::to_device ? 0 : 1];
   sums.copies.fetch_add(1, std::memory_order_relaxed);
   sums.bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 TransferCounts transfer_counts(const Device& device) noexcept {
-  const auto& [up, down] = row_of(device).ways;
+  const auto& [up, down] = device_row(device).ways;
   return {.to_device = up.copies.load(std::memory_order_relaxed),
           .to_device_bytes = up.bytes.load(std::memory_order_relaxed),
           .to_host = down.copies.load(std::memory_order_relaxed),

@@ -99,7 +99,7 @@ void Buffer::use_on(const Stream& stream) {
   if (address_ == 0 || (!stream && !stream_)) return;  // the commonest case, without a look at them
   if (is_same_stream(stream, stream_, device())) return;
   const Stream user = stream ? stream : Stream::legacy(device());
-  if (any_capture() && capture_of(user) != nullptr) return;
+  if (any_capture() && find_capture(user) != nullptr) return;
   Users& all = users();
   const std::lock_guard lock(all.mutex);
   Users::User* entry = nullptr;
@@ -153,9 +153,9 @@ bool Buffer::wait_for_users() noexcept {
 /// the memory is freed at its end. False when none is.
 bool Buffer::defer_release() noexcept {
   try {
-    std::shared_ptr<Capture> capture = capture_of(stream_);
+    std::shared_ptr<Capture> capture = find_capture(stream_);
     for (const Users::User& user : users_.load()->list) {
-      if (capture == nullptr) capture = capture_of(user.stream);
+      if (capture == nullptr) capture = find_capture(user.stream);
     }
     if (capture == nullptr) return false;
     const auto kept = std::make_shared<Buffer>();

@@ -97,7 +97,7 @@ CUdeviceptr DriverResource::try_take(std::size_t bytes, const Stream& stream, bo
   if (result == CUDA_ERROR_OUT_OF_MEMORY) return 0;
   if (result != CUDA_SUCCESS) device_.fail(result, call, format("{} bytes", bytes));
   try {
-    if (const std::shared_ptr<Capture> capture = capture_of(stream)) {
+    if (const std::shared_ptr<Capture> capture = find_capture(stream)) {
       graph_blocks_.share(address, *capture);
     }
     ledger_.add(address, bytes, stream.id());
@@ -172,7 +172,7 @@ AsyncResource::AsyncResource(Device& device) : DriverResource(device) {
 CUresult AsyncResource::take(CUdeviceptr& address, std::size_t bytes, const Stream& stream,
                              const char*& call) {
   const DriverApi& api = device_.driver();
-  if (pool_ == nullptr || capture_of(device_, stream.handle()) != nullptr) {
+  if (pool_ == nullptr || find_capture(device_, stream.handle()) != nullptr) {
     call = "cuMemAlloc";
     return api.cuMemAlloc(&address, bytes);
   }
@@ -189,7 +189,7 @@ CUresult AsyncResource::give(CUdeviceptr address, const Stream& stream,
                              const char*& call) noexcept {
   const DriverApi& api = device_.driver();
   const std::shared_ptr<Capture> capture =
-      pool_ == nullptr ? nullptr : capture_of(device_, stream.handle());
+      pool_ == nullptr ? nullptr : find_capture(device_, stream.handle());
   if (capture != nullptr) {
     // Memory from before the capture: the recorded work may use it, and must not free it.
     const auto free_later = [&device = device_, address, stream] {

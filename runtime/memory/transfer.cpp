@@ -31,7 +31,7 @@ void refuse_in_capture_of(Device& device, const Stream& stream, const void* host
   if (!any_capture()) return;
   if (!stream) return refuse_in_capturing_thread(device, "a copy to or from the host");
   require_captured(device, stream, "a copy to or from the host");
-  if (capture_of(device, stream.handle()) == nullptr || is_page_locked(device, host)) return;
+  if (find_capture(device, stream.handle()) == nullptr || is_page_locked(device, host)) return;
   throw CaptureError(
       format("a copy of pageable host memory on {}, which is being captured into a graph: the "
              "memory need not be there when the graph is launched; use page-locked memory, or copy "

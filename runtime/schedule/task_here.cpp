@@ -134,7 +134,7 @@ void TaskHere::end(std::exception_ptr failure) {
 template <typename Launch>
 void LaunchTasks::run(const Stream& stream, const Launch& launch) {
   Device& device = scheduler_->device();
-  const bool is_captured = any_capture() && stream && capture_of(stream) != nullptr;
+  const bool is_captured = any_capture() && stream && find_capture(stream) != nullptr;
   if (scheduler_->is_closed() || is_captured) return launch();
   std::unique_ptr<TaskHere> here;
   {

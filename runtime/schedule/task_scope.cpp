@@ -49,7 +49,7 @@ bool TaskScope::is_captured(const Stream& stream) const {
   if (!any_capture()) [[likely]]
     return false;
   const ContextGuard guard(core_.device);
-  return capture_of(core_.device, stream.handle()) != nullptr;
+  return find_capture(core_.device, stream.handle()) != nullptr;
 }
 
 void TaskScope::refuse_cancelled() const {

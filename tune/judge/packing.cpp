@@ -56,7 +56,7 @@ std::string parameter_name(const KernelSignature& signature, std::size_t index) 
 
 bool takes_elements(const Parameter& parameter, ScalarType dtype) {
   if (!parameter.scalar) return true;
-  if (*parameter.scalar == dtype || complex_type_of(parameter) == dtype) return true;
+  if (*parameter.scalar == dtype || find_complex_type(parameter) == dtype) return true;
   const std::size_t size = scalar_size(dtype);
   if (parameter.any_byte_pointee) return size == 1;
   // bool and its bytes, signed and unsigned alike only where the text says so.

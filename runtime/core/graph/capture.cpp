@@ -15,7 +15,7 @@ namespace {
 
 thread_local bool captured_only = false;
 
-std::string name_of(CUresult code) {
+std::string code_name(CUresult code) {
   const char* name = result_name(code);
   return name != nullptr ? name : "";
 }
@@ -63,7 +63,7 @@ bool CaptureHoldings::runs_where(const CaptureHoldings& other) const noexcept {
 }
 
 CaptureError::CaptureError(const std::string& message, CUresult result)
-    : DriverError(message, result, name_of(result)) {}
+    : DriverError(message, result, code_name(result)) {}
 
 Capture::Capture(Stream origin, std::uint64_t id, std::shared_ptr<GraphPool> pool)
     : origin_(std::move(origin)), id_(id), pool_(std::move(pool)) {
@@ -182,15 +182,15 @@ std::shared_ptr<Capture> find_capture(std::uint64_t id) {
   return find_if([&](const Capture& capture) { return capture.id() == id; });
 }
 
-std::shared_ptr<Capture> capture_of(const Device& device, CUstream stream) {
+std::shared_ptr<Capture> find_capture(const Device& device, CUstream stream) {
   if (!any_capture()) return nullptr;
   return find_capture(capture_id(device, stream));
 }
 
-std::shared_ptr<Capture> capture_of(const Stream& stream) {
+std::shared_ptr<Capture> find_capture(const Stream& stream) {
   if (!any_capture() || !stream || !may_call_driver()) return nullptr;
   const ContextGuard guard(stream.device());
-  return capture_of(stream.device(), stream.handle());
+  return find_capture(stream.device(), stream.handle());
 }
 
 std::shared_ptr<Capture> capture_on(const Device& device) {

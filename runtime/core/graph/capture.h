@@ -44,7 +44,7 @@ struct CaptureHoldings {
   bool runs_where(const CaptureHoldings& other) const noexcept;
 };
 
-/// One capture in progress. Made by Graph, found by capture_of(). Thread-safe.
+/// One capture in progress. Made by Graph, found by find_capture(). Thread-safe.
 class Capture {
  public:
   Capture(Stream origin, std::uint64_t id, std::shared_ptr<GraphPool> pool = nullptr);
@@ -118,9 +118,9 @@ inline bool any_capture() noexcept {
 
 /// The capture that records the work of `stream`, also when it was joined by an event; null when
 /// there is none, or it is another library's. Never throws but for a lost or forbidden device.
-std::shared_ptr<Capture> capture_of(const Stream& stream);
+std::shared_ptr<Capture> find_capture(const Stream& stream);
 /// The same for a handle, with the device's context current already.
-std::shared_ptr<Capture> capture_of(const Device& device, CUstream stream);
+std::shared_ptr<Capture> find_capture(const Device& device, CUstream stream);
 /// The capture of that number, null when it has ended or is another library's.
 std::shared_ptr<Capture> find_capture(std::uint64_t id);
 /// A capture in progress on `device`, in any thread; null when there is none.

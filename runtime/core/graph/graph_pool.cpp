@@ -54,7 +54,7 @@ std::shared_ptr<void> GraphPool::begin_capture(const Stream& stream, std::uint64
 }
 
 /// Marks the end of the last launch, and of whatever its stream got since.
-Event GraphPool::end_of_last(std::uint64_t graph) const {
+Event GraphPool::last_end(std::uint64_t graph) const {
   if (last_->done) return *last_->done;
   Event reached(device_, false);
   const CaptureHold held;
@@ -75,7 +75,7 @@ GraphPool::Launch::Launch(GraphPool& pool, const Stream& stream, std::uint64_t g
     : pool_(pool), stream_(stream), graph_(graph), lock_(pool.mutex_) {
   const auto& last = pool_.last_;
   const bool in_order = !last || (last->stream.id() == stream.id() && !may_vanish(stream));
-  if (!in_order) stream.wait(pool_.end_of_last(graph));
+  if (!in_order) stream.wait(pool_.last_end(graph));
   for (const Event& mark : pool_.marks_) stream.wait(mark);
 }
 

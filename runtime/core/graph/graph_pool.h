@@ -63,7 +63,7 @@ class GraphPool {
     Stream stream;
     std::optional<Event> done;  ///< for a stream that others may destroy
   };
-  Event end_of_last(std::uint64_t graph) const;
+  Event last_end(std::uint64_t graph) const;
 
   Device& device_;
   std::mutex mutex_;

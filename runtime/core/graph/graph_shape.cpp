@@ -16,8 +16,8 @@ using Place = std::uint32_t;
 /// Edges by places in the driver's order. Clears `exact` where the driver cannot express them.
 std::vector<std::vector<Place>> read_edges(Device& device, const std::vector<CUgraphNode>& nodes,
                                            bool& exact) {
-  std::unordered_map<CUgraphNode, Place> place_of;
-  for (Place i = 0; i < nodes.size(); ++i) place_of.emplace(nodes[i], i);
+  std::unordered_map<CUgraphNode, Place> places;
+  for (Place i = 0; i < nodes.size(); ++i) places.emplace(nodes[i], i);
   const DriverApi& api = device.driver();
   std::vector<std::vector<Place>> edges(nodes.size());
   std::vector<CUgraphNode> found;
@@ -35,7 +35,7 @@ std::vector<std::vector<Place>> read_edges(Device& device, const std::vector<CUg
       continue;
     }
     device.check(result, "cuGraphNodeGetDependencies");
-    for (const CUgraphNode node : found) edges[i].push_back(place_of.at(node));
+    for (const CUgraphNode node : found) edges[i].push_back(places.at(node));
   }
   return edges;
 }

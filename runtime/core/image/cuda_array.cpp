@@ -35,7 +35,7 @@ constexpr FormatName kFormats[] = {
 }
 
 /// Axes of the array's shape: layers or faces count as one.
-std::size_t axes_of(const CudaArrayOptions& options, std::size_t given) {
+std::size_t shape_axes(const CudaArrayOptions& options, std::size_t given) {
   if (options.cubemap && given != 3) refuse(format("a cubemap has 3 axes, not {}", given));
   if (options.layered && (given < 2 || given > 3))
     refuse(format("a layered array has 2 or 3 axes, not {}", given));
@@ -46,7 +46,7 @@ std::size_t axes_of(const CudaArrayOptions& options, std::size_t given) {
 CUDA_ARRAY3D_DESCRIPTOR describe(std::span<const std::int64_t> shape, ScalarType type,
                                  const CudaArrayOptions& options) {
   CUDA_ARRAY3D_DESCRIPTOR d{};
-  const std::size_t axes = axes_of(options, shape.size());
+  const std::size_t axes = shape_axes(options, shape.size());
   for (std::size_t axis = 0; axis < axes; ++axis) {
     if (shape[axis] < 1) refuse(format("axis {}: an extent of {} is below 1", axis, shape[axis]));
   }
@@ -67,7 +67,7 @@ CUDA_ARRAY3D_DESCRIPTOR describe(std::span<const std::int64_t> shape, ScalarType
 
 CUarray array_handle(std::uint64_t handle) { return reinterpret_cast<CUarray>(handle); }
 
-std::string name_of(const CUDA_ARRAY3D_DESCRIPTOR& d, const Device& device) {
+std::string array_label(const CUDA_ARRAY3D_DESCRIPTOR& d, const Device& device) {
   const std::string_view type = scalar_name(texel_type(d.Format));
   return format("{}, {} x {} on {}", describe_array(d), d.NumChannels, type, device.label());
 }
@@ -94,17 +94,18 @@ ScalarType texel_type(CUarray_format type) noexcept {
 CudaArray::CudaArray(Device& device, std::span<const std::int64_t> shape, ScalarType type,
                      const CudaArrayOptions& options)
     : descriptor_(describe(shape, type, options)) {
-  const std::string wrong = check_array(descriptor_, LimitsOf(device));
+  const std::string wrong = check_array(descriptor_, LimitsReader(device));
   if (!wrong.empty()) refuse(wrong);
   CUarray handle = nullptr;
-  std::string name = name_of(descriptor_, device);
+  std::string name = array_label(descriptor_, device);
   const ContextGuard guard(device);
   const RelaxedCapture relaxed(device);
   device.check(device.driver().cuArray3DCreate(&handle, &descriptor_), "cuArray3DCreate", name);
   const auto destroy = [](const DriverApi& api, std::uint64_t gone) {
     return api.cuArrayDestroy(array_handle(gone));
   };
-  object_ = own_object(device, reinterpret_cast<std::uintptr_t>(handle), destroy, std::move(name));
+  object_ =
+      track_object(device, reinterpret_cast<std::uintptr_t>(handle), destroy, std::move(name));
 }
 
 CUarray CudaArray::handle() const noexcept { return array_handle(object_->handle()); }

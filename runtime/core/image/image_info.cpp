@@ -16,7 +16,7 @@ constexpr std::size_t kFlagsOffset = 48;
 constexpr unsigned kMachineCuda = 190;
 /// From this ABI version on (CUDA 13) the architecture is the second byte of e_flags, before the
 /// first.
-constexpr unsigned kAbiWithArchInSecondByte = 8;
+constexpr unsigned kSecondByteAbi = 8;
 
 bool is_elf(std::string_view image) noexcept {
   return image.size() >= kElfHeaderSize && image.substr(0, 4) ==
@@ -59,7 +59,7 @@ ImageInfo describe_image(std::string_view image) {
   if (is_elf(image)) {
     if (!is_cubin(image)) return info;
     info.kind = ImageKind::cubin;
-    const bool second_byte = byte_at(image, kAbiVersionOffset) >= kAbiWithArchInSecondByte;
+    const bool second_byte = byte_at(image, kAbiVersionOffset) >= kSecondByteAbi;
     info.target = format("sm_{}", byte_at(image, kFlagsOffset + (second_byte ? 1 : 0)));
     return info;
   }
@@ -84,7 +84,7 @@ std::string ImageInfo::to_string() const {
   return "an image that is neither a cubin nor PTX";
 }
 
-std::string newest_ptx_of_driver(int driver_version) {
+std::string newest_driver_ptx(int driver_version) {
   const int major = driver_version / 1000;
   const int minor = driver_version % 1000 / 10;
   // CUDA 12.6 brought no PTX version of its own, so the later ones of 12 are one behind.

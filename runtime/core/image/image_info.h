@@ -27,6 +27,6 @@ ImageInfo describe_image(std::string_view image);
 
 /// The newest PTX version understood by a driver of CUDA `driver_version` (13000 = 13.0), as "9.0";
 /// empty for versions outside this table.
-std::string newest_ptx_of_driver(int driver_version);
+std::string newest_driver_ptx(int driver_version);
 
 }  // namespace kernwright

@@ -114,7 +114,7 @@ void TextureObject::create(Device& device, const CUDA_RESOURCE_DESC& resource,
                                                : resource.res.pitch2D.format;
   const CUDA_TEXTURE_DESC sampler = describe(options_, coordinate_axes(resource, array));
   std::string wrong = check_options(options_, type, linear);
-  if (wrong.empty()) wrong = check_texture(resource, sampler, array, LimitsOf(device));
+  if (wrong.empty()) wrong = check_texture(resource, sampler, array, LimitsReader(device));
   if (!wrong.empty()) throw InvalidArgument(format("a {} cannot be made: {}", name, wrong));
   CUtexObject handle = 0;
   const ContextGuard guard(device);
@@ -124,7 +124,7 @@ void TextureObject::create(Device& device, const CUDA_RESOURCE_DESC& resource,
   const auto destroy = [](const DriverApi& api, std::uint64_t gone) {
     return api.cuTexObjectDestroy(gone);
   };
-  object_ = own_object(device, handle, destroy, std::move(name), std::move(owner));
+  object_ = track_object(device, handle, destroy, std::move(name), std::move(owner));
 }
 
 SurfaceObject::SurfaceObject(const CudaArray& array) {
@@ -140,7 +140,7 @@ SurfaceObject::SurfaceObject(const CudaArray& array) {
   const auto destroy = [](const DriverApi& api, std::uint64_t gone) {
     return api.cuSurfObjectDestroy(gone);
   };
-  object_ = own_object(device, handle, destroy, std::move(name), array.object());
+  object_ = track_object(device, handle, destroy, std::move(name), array.object());
 }
 
 }  // namespace kernwright

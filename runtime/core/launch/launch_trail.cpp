@@ -43,7 +43,7 @@ void LaunchTrail::order(const Stream& stream) const {
   for (const User& user : users_) {
     if (user.last_use) {
       stream.wait(*user.last_use);
-    } else if (!is_same(user.stream, stream) && capture_of(user.stream) == nullptr) {
+    } else if (!is_same(user.stream, stream) && find_capture(user.stream) == nullptr) {
       stream.wait(user.stream.record());
     }
   }
@@ -58,7 +58,7 @@ std::optional<std::vector<Event>> LaunchTrail::mark(const std::vector<User>& use
       events.push_back(*user.last_use);
       continue;
     }
-    if (capture_of(user.stream) != nullptr) return std::nullopt;
+    if (find_capture(user.stream) != nullptr) return std::nullopt;
     events.emplace_back(user.stream.device(), false).record(user.stream);
   }
   return events;
@@ -88,7 +88,7 @@ void LaunchTrail::release(Held held) {
     return;
   }
   for (const User& user : held.users) {
-    const std::shared_ptr<Capture> capture = capture_of(user.stream);
+    const std::shared_ptr<Capture> capture = find_capture(user.stream);
     if (capture == nullptr) continue;
     auto left = std::make_shared<Held>(std::move(held));
     capture->at_end([left] { release(std::move(*left)); });

@@ -42,7 +42,7 @@ bool is_void_pointer(std::string_view type) noexcept {
 
 }  // namespace
 
-Pointee pointee_of(const Parameter& parameter) noexcept {
+Pointee parameter_pointee(const Parameter& parameter) noexcept {
   if (parameter.kind != ParameterKind::pointer) return Pointee::anything;
   if (parameter.any_byte_pointee) return Pointee::one_byte;
   if (parameter.scalar) return Pointee::numbers;
@@ -54,7 +54,7 @@ bool is_function_pointer(const Parameter& parameter) noexcept {
   return count_outside(parameter.type, "(*)(") > 0;
 }
 
-std::optional<ScalarType> complex_type_of(const Parameter& parameter) noexcept {
+std::optional<ScalarType> find_complex_type(const Parameter& parameter) noexcept {
   if (parameter.lanes != 2) return std::nullopt;
   if (parameter.scalar == ScalarType::float32) return ScalarType::complex64;
   if (parameter.scalar == ScalarType::float64) return ScalarType::complex128;
@@ -66,7 +66,7 @@ bool takes_elements(const Parameter& parameter, Pointee pointee, ScalarType type
     case Pointee::anything:
       return true;
     case Pointee::numbers:
-      return type == *parameter.scalar || type == complex_type_of(parameter);
+      return type == *parameter.scalar || type == find_complex_type(parameter);
     case Pointee::addresses:
       return type == ScalarType::uint64 || type == ScalarType::int64;
     case Pointee::one_byte:
@@ -99,7 +99,7 @@ MemoryFit memory_fit(const Parameter& parameter, Pointee pointee,
   if (memory.read_only && !parameter.pointee_const) return MemoryFit::read_only;
   const std::size_t size = parameter.pointee_size;
   if (size <= 1 || pointee == Pointee::anything) return MemoryFit::exact;
-  if (memory.bytes && *memory.bytes % size != 0) return MemoryFit::part_of_element;
+  if (memory.bytes && *memory.bytes % size != 0) return MemoryFit::partial_element;
   const bool is_power = (size & (size - 1)) == 0;
   const std::size_t alignment =
       parameter.lanes > 1 && is_power ? std::min<std::size_t>(size, 16) : 1;
@@ -127,7 +127,7 @@ std::string memory_text(const Parameter& parameter, const MemoryArgument& memory
           "got {}{} that is read-only: the kernel may write to {}; declare it const or "
           "pass {}{} that may be written",
           article, noun, name_in_text(parameter), article, noun);
-    case MemoryFit::part_of_element:
+    case MemoryFit::partial_element:
       return format("got {}{} of {} bytes, no multiple of the {} bytes of an element: pad {}",
                     article, noun, memory.bytes.value_or(0), parameter.pointee_size,
                     name_in_text(parameter));

@@ -26,12 +26,12 @@ enum class Pointee : std::uint8_t {
 };
 
 /// Of a pointer or an untyped parameter.
-Pointee pointee_of(const Parameter& parameter) noexcept;
+Pointee parameter_pointee(const Parameter& parameter) noexcept;
 
 bool is_function_pointer(const Parameter& parameter) noexcept;
 
 /// Of float2 and double2 the complex type of the same two parts: cuFloatComplex is float2.
-std::optional<ScalarType> complex_type_of(const Parameter& parameter) noexcept;
+std::optional<ScalarType> find_complex_type(const Parameter& parameter) noexcept;
 
 /// Whether elements of `type` may lie behind the pointer, sizes and alignment apart.
 bool takes_elements(const Parameter& parameter, Pointee pointee, ScalarType type) noexcept;
@@ -54,7 +54,7 @@ struct MemoryArgument {
 enum class MemoryFit : std::uint8_t {
   exact,
   read_only,        ///< the kernel may write there
-  part_of_element,  ///< of a vector or struct: the bytes are no whole number of them
+  partial_element,  ///< of a vector or struct: the bytes are no whole number of them
   misaligned,       ///< for the hardware's access to a vector
 };
 

@@ -11,7 +11,7 @@
 namespace kernwright {
 
 CUdeviceptr PoolResource::allocate_in_capture(std::size_t bytes, const Stream& stream) {
-  const std::shared_ptr<Capture> capture = capture_of(stream);
+  const std::shared_ptr<Capture> capture = find_capture(stream);
   if (capture == nullptr) return 0;
   GraphPool* const shared = capture->pool().get();
   bool is_first = false;
@@ -96,7 +96,7 @@ bool PoolResource::belongs_to(Capture& capture, CUdeviceptr address) const {
 /// stream cannot tell the end of this use. It goes back when the capture has ended.
 bool PoolResource::release_in_capture(CUdeviceptr address, std::size_t bytes,
                                       const Stream& stream) {
-  const std::shared_ptr<Capture> capture = capture_of(stream);
+  const std::shared_ptr<Capture> capture = find_capture(stream);
   if (capture == nullptr) return false;
   State::Block* block = nullptr;
   {

@@ -58,57 +58,57 @@ TEST_CASE("number: integers of every type go into those that hold them") {
 
 TEST_CASE("number: a real is no integer, a complex no real, and each is a complex") {
   std::int32_t integer = 0;
-  CHECK(encode(Number::of(2.0), ScalarType::int32, &integer) == Fit::wrong_kind);
+  CHECK(encode(Number::make(2.0), ScalarType::int32, &integer) == Fit::wrong_kind);
   float real = 0;
-  CHECK(encode(Number::of(1.0, 2.0), ScalarType::float32, &real) == Fit::wrong_kind);
+  CHECK(encode(Number::make(1.0, 2.0), ScalarType::float32, &real) == Fit::wrong_kind);
   CHECK(encode(Number(), ScalarType::float32, &real) == Fit::wrong_kind);
   std::complex<float> pair;
-  CHECK(encode(Number::of(1.0, -2.0), ScalarType::complex64, &pair) == Fit::exact);
+  CHECK(encode(Number::make(1.0, -2.0), ScalarType::complex64, &pair) == Fit::exact);
   CHECK(pair == std::complex<float>(1, -2));
-  CHECK(encode(Number::of(std::int64_t{-3}), ScalarType::complex64, &pair) == Fit::exact);
+  CHECK(encode(Number::make(std::int64_t{-3}), ScalarType::complex64, &pair) == Fit::exact);
   CHECK(pair == std::complex<float>(-3, 0));
-  CHECK(encode(Number::of(0.0, 1e300), ScalarType::complex64, &pair) == Fit::out_of_range);
+  CHECK(encode(Number::make(0.0, 1e300), ScalarType::complex64, &pair) == Fit::out_of_range);
 }
 
 TEST_CASE("number: finite reals stay finite, infinities and NaN pass") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   float narrow = 0;
-  CHECK(encode(Number::of(0.1), ScalarType::float32, &narrow) == Fit::exact);
+  CHECK(encode(Number::make(0.1), ScalarType::float32, &narrow) == Fit::exact);
   CHECK(narrow == 0.1f);
-  CHECK(encode(Number::of(1e39), ScalarType::float32, &narrow) == Fit::out_of_range);
-  CHECK(encode(Number::of(kInfinity), ScalarType::float32, &narrow) == Fit::exact);
+  CHECK(encode(Number::make(1e39), ScalarType::float32, &narrow) == Fit::out_of_range);
+  CHECK(encode(Number::make(kInfinity), ScalarType::float32, &narrow) == Fit::exact);
   CHECK(std::isinf(narrow));
-  CHECK(encode(Number::of(std::nan("")), ScalarType::float32, &narrow) == Fit::exact);
+  CHECK(encode(Number::make(std::nan("")), ScalarType::float32, &narrow) == Fit::exact);
   CHECK(std::isnan(narrow));
 }
 
 TEST_CASE("number: code without types takes integers of either sign by their size") {
   std::uint8_t byte = 0;
-  CHECK(encode_untyped(Number::of(std::uint64_t{255}), 1, &byte) == Fit::exact);
+  CHECK(encode_untyped(Number::make(std::uint64_t{255}), 1, &byte) == Fit::exact);
   CHECK(byte == 255);
-  CHECK(encode_untyped(Number::of(std::int64_t{-128}), 1, &byte) == Fit::exact);
+  CHECK(encode_untyped(Number::make(std::int64_t{-128}), 1, &byte) == Fit::exact);
   CHECK(byte == 128);
-  CHECK(encode_untyped(Number::of(std::int64_t{-129}), 1, &byte) == Fit::out_of_range);
-  CHECK(encode_untyped(Number::of(std::uint64_t{256}), 1, &byte) == Fit::out_of_range);
-  CHECK(encode_untyped(Number::of(1.0), 1, &byte) == Fit::wrong_kind);
+  CHECK(encode_untyped(Number::make(std::int64_t{-129}), 1, &byte) == Fit::out_of_range);
+  CHECK(encode_untyped(Number::make(std::uint64_t{256}), 1, &byte) == Fit::out_of_range);
+  CHECK(encode_untyped(Number::make(1.0), 1, &byte) == Fit::wrong_kind);
 }
 
 TEST_CASE("number: words of messages") {
-  CHECK(Number::of(std::int64_t{-5}).to_string() == "-5");
-  CHECK(Number::of(~std::uint64_t{0}).to_string() == "18446744073709551615");
-  CHECK(Number::of(2.5).to_string() == "2.5");
-  CHECK(Number::of(1.0, -2.0).to_string() == "1-2j");
+  CHECK(Number::make(std::int64_t{-5}).to_string() == "-5");
+  CHECK(Number::make(~std::uint64_t{0}).to_string() == "18446744073709551615");
+  CHECK(Number::make(2.5).to_string() == "2.5");
+  CHECK(Number::make(1.0, -2.0).to_string() == "1-2j");
   CHECK(range_text(ScalarType::int8) == "-128 ... 127");
   CHECK(range_text(ScalarType::uint64) == "0 ... 18446744073709551615");
   CHECK(range_text(ScalarType::float16) == "-65504 ... 65504");
 }
 
 TEST_CASE("number: all but 0 are true") {
-  CHECK(Number::of(std::int64_t{-1}).is_true());
-  CHECK(Number::of(0.5).is_true());
-  CHECK(Number::of(std::numeric_limits<double>::quiet_NaN()).is_true());
-  CHECK(Number::of(0.0, 2.0).is_true());
-  CHECK(!Number::of(std::uint64_t{0}).is_true());
-  CHECK(!Number::of(-0.0).is_true());
-  CHECK(!Number::of(0.0, 0.0).is_true());
+  CHECK(Number::make(std::int64_t{-1}).is_true());
+  CHECK(Number::make(0.5).is_true());
+  CHECK(Number::make(std::numeric_limits<double>::quiet_NaN()).is_true());
+  CHECK(Number::make(0.0, 2.0).is_true());
+  CHECK(!Number::make(std::uint64_t{0}).is_true());
+  CHECK(!Number::make(-0.0).is_true());
+  CHECK(!Number::make(0.0, 0.0).is_true());
 }

@@ -105,7 +105,7 @@ TEST_CASE("graph: what it uses lives until its launches are done, and not longer
       const Kernels kernels(device);
       graph->capture(stream, [&] {
         launch(kernels.add(), on(stream), kMemory, 1);
-        capture_of(stream)->keep_alive(std::exchange(memory, nullptr));
+        find_capture(stream)->keep_alive(std::exchange(memory, nullptr));
       });
     }
     CHECK(driver.live("module") == 1);
@@ -210,7 +210,7 @@ TEST_CASE("graph: streams fork and join by events, and are kept meanwhile") {
       const Stream side = Stream::create(device);
       side.wait(stream.record());
       launch(kernels.mul(), on(side), kMemory, 2);
-      CHECK(capture_of(side) == capture_of(stream));
+      CHECK(find_capture(side) == find_capture(stream));
       stream.wait(side.record());
     }
     CHECK(FakeDriver::get().live("stream") == 2);
@@ -307,7 +307,7 @@ TEST_CASE("graph: a body that throws drops the recording and leaves the graph as
   CHECK_THROWS_AS(graph.capture(stream,
                                 [&] {
                                   launch(kernels.mul(), on(stream), kMemory, 2);
-                                  capture_of(stream)->at_end([&] { ended = true; });
+                                  find_capture(stream)->at_end([&] { ended = true; });
                                   CHECK_FALSE(ended);
                                   throw std::runtime_error("changed my mind");
                                 }),
@@ -419,7 +419,7 @@ TEST_CASE("graph: an attachment is made once and lives with the graph") {
     Graph graph(device);
     graph.capture(stream, [&] {
       for (int i = 0; i < 3; ++i) {
-        arena = capture_of(stream)->attachment(&key, [&]() -> std::shared_ptr<void> {
+        arena = find_capture(stream)->attachment(&key, [&]() -> std::shared_ptr<void> {
           ++made;
           return std::make_shared<int>(3);
         });

@@ -66,10 +66,10 @@ TEST_CASE("image: everything else is unknown, never a crash") {
 }
 
 TEST_CASE("image: the newest PTX of a driver") {
-  CHECK(newest_ptx_of_driver(12000) == "8.0");
-  CHECK(newest_ptx_of_driver(12040) == "8.4");
-  CHECK(newest_ptx_of_driver(12060) == "8.5");
-  CHECK(newest_ptx_of_driver(12080) == "8.7");
-  CHECK(newest_ptx_of_driver(13000) == "9.0");
-  CHECK(newest_ptx_of_driver(11080).empty());
+  CHECK(newest_driver_ptx(12000) == "8.0");
+  CHECK(newest_driver_ptx(12040) == "8.4");
+  CHECK(newest_driver_ptx(12060) == "8.5");
+  CHECK(newest_driver_ptx(12080) == "8.7");
+  CHECK(newest_driver_ptx(13000) == "9.0");
+  CHECK(newest_driver_ptx(11080).empty());
 }

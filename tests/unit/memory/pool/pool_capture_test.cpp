@@ -90,7 +90,7 @@ TEST_CASE("pool in a capture: graphs of a GraphPool use memory that nobody uses 
   result.reset();
   const int waits = FakeDriver::get().calls("cuStreamWaitEvent");
   second->capture(other, [&] {
-    const auto capture = capture_of(other);
+    const auto capture = find_capture(other);
     const Buffer workspace(pool, 4 * kMiB, other);
     CHECK(workspace.address() == inside);
     const Buffer again(pool, 2 * kMiB, other);
