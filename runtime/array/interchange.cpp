@@ -37,7 +37,7 @@ constexpr std::array<TypeRow, kScalarTypeCount> kTypes{{
     {ScalarType::complex128, kDLComplex, "<c16"},
 }};
 
-const TypeRow& row_of(ScalarType type) noexcept {
+const TypeRow& type_row(ScalarType type) noexcept {
   for (const TypeRow& row : kTypes) {
     if (row.type == type) return row;
   }
@@ -90,7 +90,7 @@ Exported<Managed>* make_exported(const Array& array, DLPackReceiver receiver) {
   tensor.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(array.address()));
   tensor.device = dlpack_device(array.device());
   tensor.ndim = array.ndim();
-  tensor.dtype = {row_of(array.type()).code,
+  tensor.dtype = {type_row(array.type()).code,
                   static_cast<std::uint8_t>(8 * scalar_size(array.type())), 1};
   tensor.shape = exported->shape.data();
   tensor.strides = exported->strides.data();
@@ -99,7 +99,7 @@ Exported<Managed>* make_exported(const Array& array, DLPackReceiver receiver) {
   return exported.release();
 }
 
-ScalarType scalar_of(DLDataType dtype) {
+ScalarType parse_scalar_type(DLDataType dtype) {
   if (const auto type = scalar_from_dlpack(dtype)) return *type;
   throw InvalidArgument(
       format("a DLPack tensor of type code {}, {} bits, {} lanes: arrays have no "
@@ -107,7 +107,7 @@ ScalarType scalar_of(DLDataType dtype) {
              dtype.code, dtype.bits, dtype.lanes));
 }
 
-Device& device_of(const DLTensor& tensor, bool is_ours) {
+Device& tensor_device(const DLTensor& tensor, bool is_ours) {
   const int id = tensor.device.device_id;
   switch (tensor.device.device_type) {
     case kDLCUDA:
@@ -133,7 +133,7 @@ template <typename Managed>
 Array import_tensor(Managed* managed, bool read_only) {
   const DLTensor& tensor = managed->dl_tensor;
   const bool is_ours = managed->deleter == Exported<Managed>::destroy;
-  const ScalarType type = scalar_of(tensor.dtype);
+  const ScalarType type = parse_scalar_type(tensor.dtype);
   if (tensor.ndim < 0 || tensor.ndim > kMostDimensions ||
       (tensor.ndim > 0 && tensor.shape == nullptr)) {
     throw InvalidArgument(format("a DLPack tensor of {} dimensions: 0 to {} are allowed",
@@ -151,7 +151,7 @@ Array import_tensor(Managed* managed, bool read_only) {
       }
     }
   }
-  Device& device = device_of(tensor, is_ours);
+  Device& device = tensor_device(tensor, is_ours);
   const auto address =
       static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(tensor.data)) + tensor.byte_offset;
   // The owner is told what to delete only when nothing can fail any more.
@@ -170,7 +170,7 @@ Array import_tensor(Managed* managed, bool read_only) {
   return array;
 }
 
-ScalarType scalar_of(const std::string& typestr) {
+ScalarType parse_scalar_type(const std::string& typestr) {
   for (const TypeRow& row : kTypes) {
     if (row.typestr == nullptr) continue;
     // For one byte the order of bytes has no meaning: "<b1" and "|b1" are the same.
@@ -232,7 +232,7 @@ Array from_dlpack(DLManagedTensorVersioned* tensor) {
 
 CudaArrayInterface to_cuda_array_interface(const Array& array) {
   require_exportable(array, "__cuda_array_interface__");
-  const TypeRow& row = row_of(array.type());
+  const TypeRow& row = type_row(array.type());
   if (row.typestr == nullptr) {
     throw InvalidArgument(
         format("{} has no __cuda_array_interface__, because NumPy cannot spell "
@@ -248,16 +248,16 @@ CudaArrayInterface to_cuda_array_interface(const Array& array) {
 }
 
 Array from_cuda_array_interface(const CudaArrayInterface& interface, std::shared_ptr<void> owner) {
-  const ScalarType type = scalar_of(interface.typestr);
+  const ScalarType type = parse_scalar_type(interface.typestr);
   const bool is_empty = element_count(interface.shape) == 0;
-  Device& device = is_empty ? Runtime::get().current_device() : device_of_address(interface.data);
+  Device& device = is_empty ? Runtime::get().current_device() : address_device(interface.data);
   Shape strides =
       interface.strides.value_or(contiguous_strides(interface.shape, scalar_size(type)));
   return Array::adopt(device, interface.data, interface.shape, std::move(strides), type,
                       std::move(owner), interface.read_only);
 }
 
-Device& device_of_address(CUdeviceptr address) {
+Device& address_device(CUdeviceptr address) {
   Device& any = Runtime::get().device("cuda");
   const ContextGuard guard(any);
   int ordinal = -1;

@@ -53,6 +53,6 @@ CudaArrayInterface to_cuda_array_interface(const Array& array);
 Array from_cuda_array_interface(const CudaArrayInterface& interface, std::shared_ptr<void> owner);
 
 /// The GPU whose memory `address` is in. Throws InvalidArgument when it is no GPU's.
-Device& device_of_address(CUdeviceptr address);
+Device& address_device(CUdeviceptr address);
 
 }  // namespace kernwright

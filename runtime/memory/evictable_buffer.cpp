@@ -76,7 +76,7 @@ class EvictableBuffer::Queue final : public Reclaimer {
   using List = std::list<std::weak_ptr<State>>;
 
   /// The queue of the device, kept for good.
-  static Queue& of(Device& device);
+  static Queue& get(Device& device);
   Device& device() const override { return device_; }
   int reclaim_order() const noexcept override { return 1; }
   std::size_t reclaim(std::size_t bytes) override;
@@ -112,7 +112,7 @@ struct EvictableBuffer::State {
         bytes(size),
         stream(std::move(on)),
         group(std::move(owner)),
-        queue(Queue::of(resource->device())) {}
+        queue(Queue::get(resource->device())) {}
   ~State() {
     if (queued) queue.leave(entry, position);
     if (buffer != nullptr) leave_device();
@@ -159,7 +159,7 @@ struct EvictableBuffer::State {
   Queue::List::iterator position;
 };
 
-EvictableBuffer::Queue& EvictableBuffer::Queue::of(Device& device) {
+EvictableBuffer::Queue& EvictableBuffer::Queue::get(Device& device) {
   struct Queues {
     std::mutex mutex;
     std::map<const Device*, std::unique_ptr<Queue>> by_device;

@@ -51,7 +51,8 @@ class Reader {
         pieces_.push_back({&part, begin, std::min(most, part.bytes - begin)});
     }
     const std::size_t slots = std::max<std::size_t>(options.slots, 1);
-    const std::size_t threads = std::min(threads_of(options), (pieces_.size() + slots - 1) / slots);
+    const std::size_t threads =
+        std::min(thread_count(options), (pieces_.size() + slots - 1) / slots);
     slots_.resize(threads);
     for (auto& ring : slots_)
       for (std::size_t i = 0; i < slots; ++i)
@@ -75,7 +76,7 @@ class Reader {
   }
 
  private:
-  std::size_t threads_of(const FileReaderOptions& options) const {
+  std::size_t thread_count(const FileReaderOptions& options) const {
     // A handle of the per-thread default stream is another stream in each thread.
     if (stream_.handle() == kStreamPerThread) return 1;
     if (options.threads != 0) return options.threads;

@@ -20,14 +20,14 @@
 namespace kernwright {
 namespace {
 
-void require_own_stream(const Device& device, const Stream& stream) {
+void require_device_stream(const Device& device, const Stream& stream) {
   if (!stream || &stream.device() == &device) return;
   throw InvalidArgument(
       format("memory of {} cannot be used on {}", device.identify(), stream.identify()));
 }
 
 /// A copy of host memory that a graph could not repeat, or would run with stale contents.
-void refuse_in_capture_of(Device& device, const Stream& stream, const void* host) {
+void refuse_pageable_capture(Device& device, const Stream& stream, const void* host) {
   if (!any_capture()) return;
   if (!stream) return refuse_in_capturing_thread(device, "a copy to or from the host");
   require_captured(device, stream, "a copy to or from the host");
@@ -120,10 +120,10 @@ TransferScope::~TransferScope() { thread_class = former_; }
 
 void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_t bytes,
                     const Stream& stream) {
-  require_own_stream(device, stream);
+  require_device_stream(device, stream);
   if (bytes == 0) return;
   const ContextGuard guard(device);
-  refuse_in_capture_of(device, stream, from);
+  refuse_pageable_capture(device, stream, from);
   auto activity = watch(device, Activity::Kind::copy, "host to device", bytes, stream);
   const DriverApi& api = device.driver();
   const CUresult result = in_pieces(device, bytes, stream, [&](std::size_t at, std::size_t size) {
@@ -138,10 +138,10 @@ void copy_to_device(Device& device, CUdeviceptr to, const void* from, std::size_
 
 void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,
                   const Stream& stream) {
-  require_own_stream(device, stream);
+  require_device_stream(device, stream);
   if (bytes == 0) return;
   const ContextGuard guard(device);
-  refuse_in_capture_of(device, stream, to);
+  refuse_pageable_capture(device, stream, to);
   auto activity = watch(device, Activity::Kind::copy, "device to host", bytes, stream);
   const DriverApi& api = device.driver();
   const CUresult result = in_pieces(device, bytes, stream, [&](std::size_t at, std::size_t size) {
@@ -156,7 +156,7 @@ void copy_to_host(Device& device, void* to, CUdeviceptr from, std::size_t bytes,
 
 void copy_on_device(Device& device, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
                     const Stream& stream) {
-  require_own_stream(device, stream);
+  require_device_stream(device, stream);
   if (bytes == 0) return;
   const ContextGuard guard(device);
   if (!stream) refuse_in_capturing_thread(device, "a copy that returns when it is done");
@@ -199,8 +199,8 @@ void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdevic
 
 void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdeviceptr from,
                  std::size_t bytes, const Stream& stream, const Stream& after) {
-  require_own_stream(to_device, stream);
-  require_own_stream(from_device, after);
+  require_device_stream(to_device, stream);
+  require_device_stream(from_device, after);
   if (bytes == 0) return;
   const Stream target = stream ? stream : Stream::legacy(to_device);
   const Stream source = after ? after : Stream::legacy(from_device);
@@ -227,7 +227,7 @@ void copy_across(Device& to_device, CUdeviceptr to, Device& from_device, CUdevic
 
 void fill(Device& device, CUdeviceptr to, std::uint64_t pattern, std::size_t element_size,
           std::size_t count, const Stream& stream) {
-  require_own_stream(device, stream);
+  require_device_stream(device, stream);
   if (element_size != 1 && element_size != 2 && element_size != 4 && element_size != 8) {
     throw InvalidArgument(
         format("cannot fill elements of {} bytes: they must have 1, 2, 4 or 8", element_size));

@@ -21,7 +21,7 @@ namespace {
 /// Pieces of best-effort copies in flight: one is copied while the next is queued.
 constexpr int kPieces = 2;
 
-TransferEngine::Options options_of(TransferEngine::Options options, TransferClass kind) {
+TransferEngine::Options class_options(TransferEngine::Options options, TransferClass kind) {
   if (kind == TransferClass::best_effort) options.chunks = kPieces;
   return options;
 }
@@ -42,7 +42,7 @@ TransferLane::TransferLane(Device& device, Direction direction, TransferClass ki
       direction_(direction),
       kind_(kind),
       pacer_(std::move(pacer)),
-      options_(options_of(options, kind)),
+      options_(class_options(options, kind)),
       stream_(Stream::create(device, options.priority)) {}
 
 Transfer TransferLane::submit(CUdeviceptr on_device, void* on_host, std::size_t bytes,

@@ -14,9 +14,9 @@
 namespace kernwright::schedule {
 namespace {
 
-constexpr std::size_t kManyTasks = 16;                      ///< not over
-constexpr Time kBusy = std::chrono::milliseconds(2);        ///< after many tasks in a row
-constexpr std::size_t kLanesOfClass[kClasses] = {3, 2, 2};  ///< below the 8 queues of a device
+constexpr std::size_t kManyTasks = 16;                    ///< not over
+constexpr Time kBusy = std::chrono::milliseconds(2);      ///< after many tasks in a row
+constexpr std::size_t kClassLanes[kClasses] = {3, 2, 2};  ///< below the 8 queues of a device
 constexpr StreamPriority kPriorities[kClasses] = {StreamPriority::high, StreamPriority::medium,
                                                   StreamPriority::low};
 
@@ -74,7 +74,7 @@ SchedulerState::SchedulerState(Device& target, SchedulerOptions given)
                                : Stream::create(device, priority);
   };
   for (const Qos qos : kAllClasses) {
-    for (std::size_t i = 0; i < kLanesOfClass[ordinal(qos)]; ++i) {
+    for (std::size_t i = 0; i < kClassLanes[ordinal(qos)]; ++i) {
       lanes_.push_back({make_stream(qos), qos, {}, 0});
     }
   }

@@ -14,7 +14,7 @@ namespace kernwright::schedule {
 namespace {
 
 constexpr std::size_t kWordBytes = sizeof(std::uint32_t);
-constexpr std::size_t kWorks = 64, kWordsOfWork = 2;
+constexpr std::size_t kWorks = 64, kWorkWords = 2;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ YieldWords::YieldWords(const Stream& stream, std::shared_ptr<MemoryResource> res
     : stream_(stream),
       orders_(orders),
       host_(stream.device(), kWordBytes),
-      words_(std::move(resource), kWorks * kWordsOfWork * kWordBytes, stream),
+      words_(std::move(resource), kWorks * kWorkWords * kWordBytes, stream),
       work_(kWorks - 1),
       end_(stream.device(), false) {}
 
@@ -57,12 +57,12 @@ void YieldWords::reset() {
   }
   is_queued_ = false;
   std::atomic_ref(told_).store(0, std::memory_order_relaxed);
-  if (work_ + 1 == kWorks) clear(words_.address(), kWorks * kWordsOfWork);
+  if (work_ + 1 == kWorks) clear(words_.address(), kWorks * kWorkWords);
   work_ = (work_ + 1) % kWorks;
 }
 
 YieldAddresses YieldWords::addresses() const noexcept {
-  const CUdeviceptr order = words_.address() + work_ * kWordsOfWork * kWordBytes;
+  const CUdeviceptr order = words_.address() + work_ * kWorkWords * kWordBytes;
   return {order, order + kWordBytes};
 }
 

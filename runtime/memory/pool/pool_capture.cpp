@@ -57,7 +57,7 @@ void PoolResource::continue_arena(Arena& arena, GraphPool& graphs) {
     streams.swap(arena.streams);
     marks.swap(arena.marks);
     until = state_->clock;
-    arena.first_of_graph = state_->stats.allocations + 1;
+    arena.first_capture_stamp = state_->stats.allocations + 1;
   }
   std::erase_if(marks, [](const Event& mark) { return mark.done(); });
   std::vector<Stream> captured;
@@ -72,7 +72,7 @@ void PoolResource::continue_arena(Arena& arena, GraphPool& graphs) {
     const std::lock_guard lock(state_->mutex);
     for (const SegmentHeap::Owner owner : arena.heap.owners()) {
       const bool stays = std::any_of(captured.begin(), captured.end(), [&](const Stream& stream) {
-        return state_->owner_of(stream) == owner;
+        return state_->find_owner(stream) == owner;
       });
       if (!stays) arena.heap.settle(owner, until);
     }
@@ -89,7 +89,7 @@ bool PoolResource::belongs_to(Capture& capture, CUdeviceptr address) const {
   const auto& arena = *static_cast<const Arena*>(attached.get());
   const State::Block* const block = arena.heap.find(address);
   // What an earlier graph of a GraphPool made may be freed and used again before the next launch.
-  return block != nullptr && block->stamp >= arena.first_of_graph;
+  return block != nullptr && block->stamp >= arena.first_capture_stamp;
 }
 
 /// Memory from before the capture, freed on a captured stream: recorded work may use it, and the
@@ -103,7 +103,7 @@ bool PoolResource::release_in_capture(CUdeviceptr address, std::size_t bytes,
     const std::lock_guard lock(state_->mutex);
     block = state_->heap.find(address);
     if (block == nullptr) {
-      release_of_arena(address, bytes, stream);  // the graph is not gone, so the arena stays
+      release_arena_block(address, bytes, stream);  // the graph is not gone, so the arena stays
       return true;
     }
     state_->require_freeable(block, address, bytes);
@@ -133,15 +133,15 @@ void PoolResource::release_held(CUdeviceptr address, const Stream& stream) {
 
 /// Frees a block of an arena; `mark` is the work until then of a stream that others may destroy.
 /// Detaches the arena after its last block, once its graph is gone. The caller holds the lock.
-std::shared_ptr<PoolResource::Arena> PoolResource::release_of_arena(CUdeviceptr address,
-                                                                    std::size_t bytes,
-                                                                    const Stream& stream,
-                                                                    std::optional<Event> mark) {
+std::shared_ptr<PoolResource::Arena> PoolResource::release_arena_block(CUdeviceptr address,
+                                                                       std::size_t bytes,
+                                                                       const Stream& stream,
+                                                                       std::optional<Event> mark) {
   const auto [arena, block] = state_->find_in_arenas(address);
   state_->require_freeable(block, address, bytes);
   if (mark) arena->marks.push_back(std::move(*mark));
   if (State::stays_valid(stream)) arena->note_stream(stream ? stream : state_->legacy);
-  arena->heap.give(block, state_->owner_of(stream), ++state_->clock);
+  arena->heap.give(block, state_->find_owner(stream), ++state_->clock);
   state_->note_freed(*block);
   return state_->detach_if_done(arena);
 }

@@ -53,7 +53,7 @@ PoolResource::Growth::Growth(PoolResource& pool, std::size_t bytes, const Stream
       bytes_(bytes),
       need_(SizeClass::holding(bytes).bytes()),
       stream_(stream),
-      owner_(pool.state_->owner_of(stream)),
+      owner_(pool.state_->find_owner(stream)),
       arena_(std::move(arena)),
       heap_(arena_ != nullptr ? arena_->heap : pool.state_->heap) {}
 
@@ -79,7 +79,7 @@ CUdeviceptr PoolResource::Growth::run() {
 
 CUdeviceptr PoolResource::Growth::search(bool first) {
   limited_ = false;
-  if (const CUdeviceptr address = take_own()) return address;
+  if (const CUdeviceptr address = take_owned()) return address;
   if (const CUdeviceptr address = take_idle()) return address;
   if (const std::size_t segment = first ? comfortable_segment() : 0) {
     if (const CUdeviceptr address = grow(segment)) return address;
@@ -89,7 +89,7 @@ CUdeviceptr PoolResource::Growth::search(bool first) {
   }
   if (const CUdeviceptr address = take_busy()) return address;
   settle_all(pool_);
-  if (const CUdeviceptr address = take_own()) return address;
+  if (const CUdeviceptr address = take_owned()) return address;
   make_room();
   if (const CUdeviceptr address = grow(tight_segment())) return address;
   // The driver has too little: give everything back, and try once more.
@@ -99,7 +99,7 @@ CUdeviceptr PoolResource::Growth::search(bool first) {
   return tight_segment() > need_ ? grow(need_) : 0;
 }
 
-CUdeviceptr PoolResource::Growth::take_own() {
+CUdeviceptr PoolResource::Growth::take_owned() {
   const std::lock_guard lock(state_.mutex);
   Block* const block = heap_.take(bytes_, owner_);
   return block != nullptr ? state_.hand_out(block, bytes_, owner_, true) : 0;

@@ -137,7 +137,7 @@ CUdeviceptr PoolResource::try_allocate(std::size_t bytes, const Stream& stream) 
   device_.require_usable();
   require_allocatable(device_, bytes, stream);
   if (any_capture() || state_->crowded.load(std::memory_order_relaxed)) return 0;
-  const State::Owner owner = state_->owner_of(stream);
+  const State::Owner owner = state_->find_owner(stream);
   const std::lock_guard lock(state_->mutex);
   State::Block* const block = state_->heap.take(bytes, owner);
   return block != nullptr ? state_->hand_out(block, bytes, owner, true) : 0;
@@ -160,14 +160,14 @@ void PoolResource::release(CUdeviceptr address, std::size_t bytes, const Stream&
   }
   device_.require_usable();
   if (any_capture() && release_in_capture(address, bytes, stream)) return;
-  const State::Owner owner = state_->owner_of(stream);
+  const State::Owner owner = state_->find_owner(stream);
   if (!State::stays_valid(stream)) return release_marked(address, bytes, stream);
   std::shared_ptr<Arena> done;
   {
     const std::lock_guard lock(state_->mutex);
     State::Block* const block = state_->heap.find(address);
     if (block == nullptr) {
-      done = release_of_arena(address, bytes, stream);
+      done = release_arena_block(address, bytes, stream);
     } else {
       state_->require_freeable(block, address, bytes);
       state_->freeing_stream(stream, owner);
@@ -183,7 +183,7 @@ bool PoolResource::try_release(CUdeviceptr address, std::size_t bytes,
   if (!may_release(device_) || any_capture() || !State::stays_valid(stream)) return false;
   const std::unique_lock lock(state_->mutex, std::try_to_lock);
   // release() notes the first free on a stream.
-  const State::Owner owner = state_->owner_of(stream);
+  const State::Owner owner = state_->find_owner(stream);
   if (!lock || state_->latest == nullptr || state_->latest_owner != owner) return false;
   State::Block* const block = state_->heap.find(address);
   if (block == nullptr || block->state != SegmentHeap::State::used || block->requested != bytes) {
@@ -216,7 +216,7 @@ void PoolResource::release_marked(CUdeviceptr address, std::size_t bytes, const 
     std::shared_ptr<Arena> done;
     {
       const std::lock_guard lock(state_->mutex);
-      done = release_of_arena(address, bytes, stream, std::move(event));
+      done = release_arena_block(address, bytes, stream, std::move(event));
     }
     if (done != nullptr) give_back_arena(*done);
     return;

@@ -89,8 +89,8 @@ class PoolResource final : public MemoryResource,
   CUdeviceptr allocate_in_capture(std::size_t bytes, const Stream& stream);
   bool release_in_capture(CUdeviceptr address, std::size_t bytes, const Stream& stream);
   void release_marked(CUdeviceptr address, std::size_t bytes, const Stream& stream);
-  std::shared_ptr<Arena> release_of_arena(CUdeviceptr address, std::size_t bytes,
-                                          const Stream& stream, std::optional<Event> mark = {});
+  std::shared_ptr<Arena> release_arena_block(CUdeviceptr address, std::size_t bytes,
+                                             const Stream& stream, std::optional<Event> mark = {});
   std::shared_ptr<void> new_arena();
   void continue_arena(Arena& arena, GraphPool& graphs);
   void let_idle_streams_go();

@@ -27,17 +27,18 @@ void for_each_block(const SegmentHeap& heap, Visitor&& visit) {
   }
 }
 
-void add_segments(const SegmentHeap& heap, bool of_graph, std::vector<SnapshotSegment>& list) {
+void add_segments(const SegmentHeap& heap, bool belongs_to_graph,
+                  std::vector<SnapshotSegment>& list) {
   for (const auto& [address, segment] : heap.segments()) {
     SnapshotSegment& entry = list.emplace_back();
     entry.address = address;
     entry.bytes = segment.bytes;
-    entry.belongs_to_graph = of_graph;
+    entry.belongs_to_graph = belongs_to_graph;
     for (const SegmentHeap::Block* block = segment.first; block != nullptr; block = block->right) {
       const bool in_use = block->lane == nullptr;
       entry.blocks.push_back({block->address, block->bytes, in_use ? block->requested : 0,
                               state_name(block->state),
-                              in_use ? block->stream : SegmentHeap::owner_of(*block),
+                              in_use ? block->stream : SegmentHeap::find_owner(*block),
                               in_use ? block->site : LaunchSite{}});
     }
   }

@@ -19,9 +19,9 @@ namespace kernwright {
 /// same addresses again.
 struct PoolResource::Arena {
   SegmentHeap heap;
-  std::vector<Stream> streams;       ///< of frees that are not marked yet
-  std::vector<Event> marks;          ///< of work until frees
-  std::uint64_t first_of_graph = 0;  ///< stamp of the first allocation of the latest capture
+  std::vector<Stream> streams;            ///< of frees that are not marked yet
+  std::vector<Event> marks;               ///< of work until frees
+  std::uint64_t first_capture_stamp = 0;  ///< stamp of the first allocation of the latest capture
   bool graph_gone = false;
   void note_stream(const Stream& stream);
 };
@@ -39,7 +39,7 @@ struct PoolResource::State {
 
   State(Device& device, const Options& given);
 
-  Owner owner_of(const Stream& stream) const noexcept {
+  Owner find_owner(const Stream& stream) const noexcept {
     if (!stream) return legacy.id();
     return stream.handle() == kStreamPerThread ? SegmentHeap::kSettled : stream.id();
   }
@@ -107,7 +107,7 @@ class PoolResource::Growth {
   using Block = SegmentHeap::Block;
   static CUresult ask(const Device& device, const State::FreeingStream& other) noexcept;
   CUdeviceptr search(bool first);
-  CUdeviceptr take_own();
+  CUdeviceptr take_owned();
   CUdeviceptr take_idle();
   CUdeviceptr take_busy();
   CUdeviceptr grow(std::size_t segment_bytes);

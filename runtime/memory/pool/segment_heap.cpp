@@ -59,14 +59,16 @@ class Bins {
   std::array<std::uint64_t, (SizeClass::kCount + 63) / 64> filled_{};
 };
 
-unsigned bin_of(const Block* block) noexcept { return SizeClass::served_by(block->bytes).index(); }
+unsigned block_bin(const Block* block) noexcept {
+  return SizeClass::served_by(block->bytes).index();
+}
 
 }  // namespace
 
 /// The blocks available to one owner at once.
 class SegmentHeap::Lane {
  public:
-  explicit Lane(Owner of) : owner(of) {}
+  explicit Lane(Owner lane_owner) : owner(lane_owner) {}
   bool empty() const noexcept { return resting.last() == nullptr && free.last() == nullptr; }
 
   const Owner owner;
@@ -75,7 +77,7 @@ class SegmentHeap::Lane {
 };
 
 SegmentHeap::SegmentHeap() {
-  settled_ = &lane_of(kSettled);
+  settled_ = &ensure_lane(kSettled);
   storage_.emplace_back();
   recycle(&storage_.back());
 }
@@ -88,7 +90,7 @@ SegmentHeap::Lane* SegmentHeap::find_lane(Owner owner) const noexcept {
   return found != lanes_.end() ? found->second.get() : nullptr;
 }
 
-SegmentHeap::Lane& SegmentHeap::lane_of(Owner owner) {
+SegmentHeap::Lane& SegmentHeap::ensure_lane(Owner owner) {
   Lane* lane = find_lane(owner);
   if (lane == nullptr) {
     lane = lanes_.emplace(owner, std::make_unique<Lane>(owner)).first->second.get();
@@ -117,7 +119,7 @@ void SegmentHeap::recycle(Block* block) noexcept {
 }
 
 void SegmentHeap::add(std::uint64_t address, std::size_t bytes, Owner owner) {
-  Lane& lane = lane_of(owner);
+  Lane& lane = ensure_lane(owner);
   Block* const block = spare();
   Segment* segment = nullptr;
   try {
@@ -131,7 +133,7 @@ void SegmentHeap::add(std::uint64_t address, std::size_t bytes, Owner owner) {
   block->segment = segment;
   block->lane = &lane;
   blocks_.insert(block);
-  lane.free.push(block, bin_of(block));
+  lane.free.push(block, block_bin(block));
   bytes_ += bytes;
 }
 
@@ -148,7 +150,7 @@ SegmentHeap::Block* SegmentHeap::cut(Block* block, SizeClass wanted) {
   const std::size_t rest = block->bytes - wanted.bytes();
   Block* const right = rest != 0 ? spare() : nullptr;
   Lane& lane = *block->lane;
-  lane.free.remove(block, bin_of(block));
+  lane.free.remove(block, block_bin(block));
   if (right != nullptr) {
     block->bytes = wanted.bytes();
     right->address = block->address + block->bytes;
@@ -161,14 +163,14 @@ SegmentHeap::Block* SegmentHeap::cut(Block* block, SizeClass wanted) {
     if (right->right != nullptr) right->right->left = right;
     block->right = right;
     blocks_.insert(right);
-    lane.free.push(right, bin_of(right));
+    lane.free.push(right, block_bin(right));
   }
   return use(block);
 }
 
 SegmentHeap::Block* SegmentHeap::take(std::size_t bytes, Owner owner) {
   const SizeClass wanted = SizeClass::holding(bytes);
-  Lane& lane = lane_of(owner);
+  Lane& lane = ensure_lane(owner);
   if (Block* const block = lane.resting.head(wanted.index())) {
     lane.resting.remove(block, wanted.index());
     return use(block);
@@ -203,11 +205,11 @@ std::vector<SegmentHeap::Owner> SegmentHeap::donors(std::size_t bytes, Owner own
 }
 
 void SegmentHeap::give(Block* block, Owner owner, std::uint64_t stamp) {
-  Lane& lane = lane_of(owner);
+  Lane& lane = ensure_lane(owner);
   block->state = State::resting;
   block->stamp = stamp;
   block->lane = &lane;
-  lane.resting.push(block, bin_of(block));
+  lane.resting.push(block, block_bin(block));
   used_bytes_ -= block->bytes;
   --used_blocks_;
 }
@@ -228,12 +230,12 @@ SegmentHeap::Block* SegmentHeap::absorb_neighbours(Block* block) noexcept {
   };
   while (joins(block->right)) {
     Block* const right = block->right;
-    right->lane->free.remove(right, bin_of(right));
+    right->lane->free.remove(right, block_bin(right));
     drop(block, right);
   }
   while (joins(block->left)) {
     Block* const left = block->left;
-    left->lane->free.remove(left, bin_of(left));
+    left->lane->free.remove(left, block_bin(left));
     left->lane = block->lane;
     drop(left, block);
     block = left;
@@ -243,10 +245,10 @@ SegmentHeap::Block* SegmentHeap::absorb_neighbours(Block* block) noexcept {
 
 void SegmentHeap::merge(Lane& lane) noexcept {
   while (Block* const block = lane.resting.last()) {
-    lane.resting.remove(block, bin_of(block));
+    lane.resting.remove(block, block_bin(block));
     Block* const whole = absorb_neighbours(block);
     whole->state = State::free;
-    lane.free.push(whole, bin_of(whole));
+    lane.free.push(whole, block_bin(whole));
   }
 }
 
@@ -260,7 +262,7 @@ void SegmentHeap::settle(Owner owner, std::uint64_t stamp) {
       if (block->stamp <= stamp) moving.push_back(block);
     }
   }
-  for (Block* const block : moving) lane->free.remove(block, bin_of(block));
+  for (Block* const block : moving) lane->free.remove(block, block_bin(block));
   for (Block* const block : moving) {
     block->lane = settled_;
     block->state = State::resting;
@@ -269,7 +271,7 @@ void SegmentHeap::settle(Owner owner, std::uint64_t stamp) {
     // NOTE: an earlier one may have absorbed nothing of this list yet: they are not `free`.
     Block* const whole = absorb_neighbours(block);
     whole->state = State::free;
-    settled_->free.push(whole, bin_of(whole));
+    settled_->free.push(whole, block_bin(whole));
   }
   if (!lane->empty()) return;
   if (latest_ == lane) latest_ = nullptr;
@@ -284,7 +286,9 @@ std::vector<SegmentHeap::Owner> SegmentHeap::owners() const {
   return list;
 }
 
-SegmentHeap::Owner SegmentHeap::owner_of(const Block& block) noexcept { return block.lane->owner; }
+SegmentHeap::Owner SegmentHeap::find_owner(const Block& block) noexcept {
+  return block.lane->owner;
+}
 
 std::vector<SegmentHeap::FreeSegment> SegmentHeap::free_segments() {
   for (const auto& [owner, lane] : lanes_) merge(*lane);
@@ -300,7 +304,7 @@ std::vector<SegmentHeap::FreeSegment> SegmentHeap::free_segments() {
 void SegmentHeap::remove(std::uint64_t segment) {
   const auto found = segments_.find(segment);
   Block* const block = found->second.first;
-  block->lane->free.remove(block, bin_of(block));
+  block->lane->free.remove(block, block_bin(block));
   blocks_.erase(block->address);
   bytes_ -= block->bytes;
   recycle(block);

@@ -90,7 +90,7 @@ class SegmentHeap {
   /// Owners that have, or had, free memory.
   std::vector<Owner> owners() const;
   bool owns(Owner owner) const noexcept { return find_lane(owner) != nullptr; }
-  static Owner owner_of(const Block& block) noexcept;  ///< of a free block
+  static Owner find_owner(const Block& block) noexcept;  ///< of a free block
 
   /// Segments of which everything is free. Merges first.
   std::vector<FreeSegment> free_segments();
@@ -105,7 +105,7 @@ class SegmentHeap {
   std::size_t largest_free() const noexcept;
 
  private:
-  Lane& lane_of(Owner owner);
+  Lane& ensure_lane(Owner owner);
   Lane* find_lane(Owner owner) const noexcept;
   void merge(Lane& lane) noexcept;
   Block* absorb_neighbours(Block* block) noexcept;

@@ -19,14 +19,14 @@ class SizeClass {
   /// The smallest class of at least `bytes`, between 1 and 2^63.
   static constexpr SizeClass holding(std::size_t bytes) noexcept {
     const std::uint64_t granules = (bytes + kGranule - 1) / kGranule;
-    const unsigned shift = shift_of(granules);
+    const unsigned shift = class_shift(granules);
     const std::uint64_t steps = (granules + (std::uint64_t{1} << shift) - 1) >> shift;
     return SizeClass(shift * kSteps + static_cast<unsigned>(steps) - 1);
   }
   /// The largest class that a block of `bytes`, a multiple of 256 and not 0, can serve.
   static constexpr SizeClass served_by(std::size_t bytes) noexcept {
     const std::uint64_t granules = bytes / kGranule;
-    const unsigned shift = shift_of(granules);
+    const unsigned shift = class_shift(granules);
     return SizeClass(shift * kSteps + static_cast<unsigned>(granules >> shift) - 1);
   }
 
@@ -40,7 +40,7 @@ class SizeClass {
   static constexpr unsigned kSteps = 16;
   constexpr explicit SizeClass(unsigned index) noexcept : index_(index) {}
   /// Doublings beyond the range in which every multiple of the granule is a class.
-  static constexpr unsigned shift_of(std::uint64_t granules) noexcept {
+  static constexpr unsigned class_shift(std::uint64_t granules) noexcept {
     return granules < 2 * kSteps ? 0 : static_cast<unsigned>(std::bit_width(granules)) - 5;
   }
 
