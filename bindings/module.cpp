@@ -23,12 +23,12 @@ void set_search_paths() {
   namespace py = pybind11;
   const py::object package = py::module_::import("kernwright");
   // As bytes: a folder's name need not be UTF-8.
-  const py::object bytes_of = py::module_::import("os").attr("fsencode");
+  const py::object encode_path = py::module_::import("os").attr("fsencode");
   kernwright::set_package_directory(
-      bytes_of(package.attr("__path__")[py::int_(0)]).cast<std::string>());
+      encode_path(package.attr("__path__")[py::int_(0)]).cast<std::string>());
   std::vector<std::string> folders;
   for (const py::handle folder : py::module_::import("sys").attr("path")) {
-    if (PyUnicode_Check(folder.ptr())) folders.push_back(bytes_of(folder).cast<std::string>());
+    if (PyUnicode_Check(folder.ptr())) folders.push_back(encode_path(folder).cast<std::string>());
   }
   kernwright::set_site_packages(std::move(folders));
 }
@@ -36,7 +36,7 @@ void set_search_paths() {
 }  // namespace
 
 /// For the one interpreter that has it; see PyInit__core().
-PYBIND11_MODULE(_core_of_main, m) {
+PYBIND11_MODULE(_core_main, m) {
   using namespace kernwright;
   m.doc() = "The compiled half of kernwright.";
   // Nothing is loaded or started here: drivers and NVRTC are opened when first needed.
@@ -87,7 +87,7 @@ PYBIND11_MODULE(_core_of_main, m) {
 /// Devices, streams and caches belong to the process, and their callbacks take the main
 /// interpreter's lock: from another interpreter that would wait for ever.
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
-  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__core_of_main();
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__core_main();
   PyErr_SetString(PyExc_ImportError,
                   "kernwright serves the main interpreter of a process only: import it there, or "
                   "start a process (multiprocessing with the spawn method)");

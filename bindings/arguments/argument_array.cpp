@@ -109,7 +109,7 @@ void convert_block(const ArgumentPlan& plan, py::handle block, std::byte* slot,
 }
 
 /// Structured elements as raw bytes, in the same memory where something is copied back into it.
-HostArgument bytes_of(const HostArgument& host) {
+HostArgument byte_argument(const HostArgument& host) {
   const py::module_ numpy = py::module_::import("numpy");
   if (host.copy_out && !host.values.attr("flags").attr("c_contiguous").cast<bool>()) {
     throw ArgumentError("kw.Out and kw.InOut take structured arrays that are contiguous");
@@ -144,7 +144,7 @@ void convert_structured(const ArgumentPlan& plan, const HostArgument& host, cons
                             : format(", as parameters[{}].dtype of the kernel has", plan.index)));
   }
   if (!takes_any) frame.check_layout(plan, dtype);
-  const HostArgument bytes = bytes_of(host);
+  const HostArgument bytes = byte_argument(host);
   store(frame.stage(plan, bytes, bytes.values, ScalarType::uint8), slot);
 }
 
@@ -155,7 +155,7 @@ void convert_host(const ArgumentPlan& plan, const HostArgument& host, std::byte*
     frame.refuse(plan, format("got kw.Out or kw.InOut, but is const: pass kw.In({})", named(plan)));
   }
   ArrayArgument argument;
-  argument.type = scalar_of_dtype(values.dtype());
+  argument.type = dtype_scalar(values.dtype());
   const bool structured = !argument.type && values.dtype().kind() == 'V';
   if (structured) return convert_structured(plan, host, values.dtype(), slot, frame);
   argument.type_text = py::str(values.dtype()).cast<std::string>();
@@ -180,7 +180,7 @@ void convert_other(const ArgumentPlan& plan, py::handle value, bool strided, std
   }
   if (found == Foreign::host_array) refuse_host(plan, "a " + type_name(value), frame);
   if (found == Foreign::no_array) {
-    if (tensor_map_of(value.ptr()) != nullptr) {
+    if (find_tensor_map(value.ptr()) != nullptr) {
       frame.refuse(plan, format("got a kw.TensorMap: it is passed by value; declare {} as const "
                                 "__grid_constant__ CUtensorMap",
                                 named(plan)));
@@ -209,7 +209,7 @@ void convert_function(const ArgumentPlan& plan, PyObject* value, std::byte* slot
 
 void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame) {
-  if (const Array* array = array_of(value)) {
+  if (const Array* array = find_array(value)) {
     convert_ours(plan, *array, false, slot, frame);
   } else if (value == Py_None) {
     store(0, slot);
@@ -219,9 +219,9 @@ void convert_pointer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
     convert_host(plan, py::handle(value).cast<const HostArgument&>(), slot, frame);
   } else if (py::isinstance<StridedArgument>(value)) {
     const py::object inner = py::handle(value).cast<const StridedArgument&>().array;
-    const Array* own = array_of(inner.ptr());
-    if (own != nullptr) {
-      convert_ours(plan, *own, true, slot, frame);
+    const Array* native = find_array(inner.ptr());
+    if (native != nullptr) {
+      convert_ours(plan, *native, true, slot, frame);
     } else {
       convert_other(plan, inner, true, slot, frame);
     }

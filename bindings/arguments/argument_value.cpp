@@ -31,7 +31,7 @@ std::string shown(PyObject* value) {
 [[noreturn]] void refuse_number(const ArgumentPlan& plan, PyObject* value, ScalarType type,
                                 LaunchFrame& frame) {
   std::string advice;
-  if (array_of(value) != nullptr || py::hasattr(value, "__len__")) {
+  if (find_array(value) != nullptr || py::hasattr(value, "__len__")) {
     advice = "; pass one number, such as x.item()";
   } else if (PyFloat_Check(value) && !is_floating(type)) {
     advice = "; convert it with int(...)";
@@ -41,7 +41,7 @@ std::string shown(PyObject* value) {
 
 void write_number(const ArgumentPlan& plan, PyObject* value, ScalarType type, std::byte* slot,
                   LaunchFrame& frame) {
-  if (array_of(value) != nullptr) refuse_number(plan, value, type, frame);
+  if (find_array(value) != nullptr) refuse_number(plan, value, type, frame);
   switch (encode(read_number(value), type, slot)) {
     case Fit::exact:
       return;
@@ -106,7 +106,7 @@ bool copy_bytes(const ArgumentPlan& plan, PyObject* value, std::byte* slot, Laun
 }
 
 /// The layout of a NumPy value or ctypes structure; nothing for plain bytes.
-py::object layout_of(PyObject* value) {
+py::object find_layout(PyObject* value) {
   if (PyBytes_Check(value) || PyByteArray_Check(value) || PyMemoryView_Check(value)) return {};
   const py::handle object(value);
   if (py::hasattr(object, "dtype")) return object.attr("dtype");
@@ -119,14 +119,14 @@ bool copy_struct(const ArgumentPlan& plan, PyObject* value, std::byte* slot, Lau
   if (!copy_bytes(plan, value, slot, frame)) return false;
   const Parameter& parameter = *plan.parameter;
   if (parameter.fields.empty() && parameter.lanes < 2) return true;
-  if (const py::object layout = layout_of(value)) frame.check_layout(plan, layout);
+  if (const py::object layout = find_layout(value)) frame.check_layout(plan, layout);
   return true;
 }
 
 /// Copies the descriptor of a kw.TensorMap. False: `value` is none.
 bool copy_tensor_map(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame) {
-  const TensorMapObject* const object = tensor_map_of(value);
+  const TensorMapObject* const object = find_tensor_map(value);
   if (object == nullptr) return false;
   const TensorMap& map = object->map;
   if (plan.parameter->size != map.bytes().size()) {
@@ -179,7 +179,7 @@ bool store_wide_integer(const ArgumentPlan& plan, PyObject* value, std::byte* sl
 
 void convert_wide_integer(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                           LaunchFrame& frame) {
-  const bool is_array = array_of(value) != nullptr;
+  const bool is_array = find_array(value) != nullptr;
   if (!is_array && store_wide_integer(plan, value, slot, frame)) return;
   if (!is_array && !PyFloat_Check(value) && copy_bytes(plan, value, slot, frame)) return;
   refuse_value(plan, value, "an integer, or its 16 bytes", frame);
@@ -194,7 +194,7 @@ void convert_nullptr(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
 void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                        LaunchFrame& frame) {
   if (copy_tensor_map(plan, value, slot, frame)) return;
-  if (array_of(value) == nullptr && copy_struct(plan, value, slot, frame)) return;
+  if (find_array(value) == nullptr && copy_struct(plan, value, slot, frame)) return;
   if (plan.parameter->type.find("CUtensorMap") != std::string::npos) {
     refuse_value(plan, value, "a kw.TensorMap of an array, or its 128 bytes", frame);
   }
@@ -209,7 +209,7 @@ void convert_aggregate(const ArgumentPlan& plan, PyObject* value, std::byte* slo
 void convert_untyped(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
                      LaunchFrame& frame) {
   const std::size_t size = plan.parameter->size;
-  const auto numpy_type = scalar_of_type(Py_TYPE(value));
+  const auto numpy_type = type_scalar(Py_TYPE(value));
   const bool is_integer =
       PyLong_Check(value) || (numpy_type && !is_floating(*numpy_type) && !is_complex(*numpy_type));
   if (is_integer) {
@@ -246,19 +246,19 @@ void convert_vector(const ArgumentPlan& plan, PyObject* value, std::byte* slot,
     return;
   }
   if (const auto complex_type = find_complex_type(parameter)) {
-    const auto numpy_type = scalar_of_type(Py_TYPE(value));
+    const auto numpy_type = type_scalar(Py_TYPE(value));
     if (PyComplex_Check(value) || (numpy_type && is_complex(*numpy_type)))
       return write_number(plan, value, *complex_type, slot, frame);
   }
   if (py::isinstance<py::array>(value) &&
-      scalar_of_dtype(py::reinterpret_borrow<py::array>(value).dtype()) != type &&
+      dtype_scalar(py::reinterpret_borrow<py::array>(value).dtype()) != type &&
       py::reinterpret_borrow<py::array>(value).attr("dtype").attr("fields").is_none()) {
     frame.refuse(plan, format("got an array of {}: {}",
                               py::str(py::handle(value).attr("dtype")).cast<std::string>(),
                               wants_text(parameter, format("{} numbers of {}", parameter.lanes,
                                                            scalar_name(type)))));
   }
-  if (array_of(value) == nullptr && !PyFloat_Check(value) &&
+  if (find_array(value) == nullptr && !PyFloat_Check(value) &&
       copy_struct(plan, value, slot, frame)) {
     return;
   }

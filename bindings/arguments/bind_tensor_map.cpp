@@ -126,7 +126,7 @@ struct MappedArray {
 };
 
 Array array_argument(py::handle value) {
-  if (const Array* own = array_of(value.ptr())) return *own;
+  if (const Array* native = find_array(value.ptr())) return *native;
   Device& device = current_device();
   std::optional<Array> array = adopt_foreign(value, device, current_stream(device));
   if (array) return std::move(*array);
@@ -229,25 +229,26 @@ py::tuple reversed(const auto& values, std::size_t count) {
   return result;
 }
 
-std::size_t rank_of(const TensorMapObject& self) {
+std::size_t map_rank(const TensorMapObject& self) {
   return static_cast<std::size_t>(self.map.parameters().rank);
 }
 
-/// One for each axis of the array: behind the dimensions `of_slice` for that of a slice, if any.
-py::tuple axes(const TensorMapObject& self, const auto& values, std::uint32_t of_slice) {
-  py::tuple result = reversed(values, rank_of(self));
+/// One for each axis of the array: behind the dimensions `slice_extent` for that of a slice, if
+/// any.
+py::tuple axes(const TensorMapObject& self, const auto& values, std::uint32_t slice_extent) {
+  py::tuple result = reversed(values, map_rank(self));
   if (tensor_slice_bytes(self.map.parameters()) == 0) return result;
-  return py::tuple(result + py::make_tuple(of_slice));
+  return py::tuple(result + py::make_tuple(slice_extent));
 }
 
 /// Elements of a slice of an interleaved map.
-std::uint32_t slice_of(const TensorMapParameters& map) {
+std::uint32_t map_slice(const TensorMapParameters& map) {
   return tensor_slice_bytes(map) / tensor_element_bytes(map.type);
 }
 
-py::object box_of(const TensorMapObject& self) {
+py::object map_box(const TensorMapObject& self) {
   const TensorMapParameters& map = self.map.parameters();
-  return map.im2col ? py::object(py::none()) : axes(self, map.box, slice_of(map));
+  return map.im2col ? py::object(py::none()) : axes(self, map.box, map_slice(map));
 }
 
 py::tuple map_strides(const TensorMapObject& self) {
@@ -258,7 +259,7 @@ py::tuple map_strides(const TensorMapObject& self) {
   return axes(self, strides, element);
 }
 
-py::object of_im2col(const TensorMapObject& self, auto value) {
+py::object im2col_value(const TensorMapObject& self, auto value) {
   const TensorMapParameters& map = self.map.parameters();
   return map.im2col ? py::object(value(map)) : py::object(py::none());
 }
@@ -278,10 +279,10 @@ void define_properties(TensorMapClass& type) {
       .def_property_readonly("shape",
                              [](const TensorMapObject& o) {
                                return axes(o, o.map.parameters().extent,
-                                           slice_of(o.map.parameters()));
+                                           map_slice(o.map.parameters()));
                              })
       .def_property_readonly("strides", &map_strides)
-      .def_property_readonly("box_dim", &box_of)
+      .def_property_readonly("box_dim", &map_box)
       .def_property_readonly(
           "element_strides",
           [](const TensorMapObject& o) { return axes(o, o.map.parameters().step, 1); })
@@ -311,30 +312,30 @@ void define_properties(TensorMapClass& type) {
           [](const TensorMapObject& o) { return kFills[o.map.parameters().fills_nan ? 1 : 0]; })
       .def_property_readonly("pixel_box_lower_corner",
                              [](const TensorMapObject& o) {
-                               return of_im2col(o, [&](const TensorMapParameters& map) {
-                                 return reversed(map.lower, rank_of(o) - 2);
+                               return im2col_value(o, [&](const TensorMapParameters& map) {
+                                 return reversed(map.lower, map_rank(o) - 2);
                                });
                              })
       .def_property_readonly("pixel_box_upper_corner",
                              [](const TensorMapObject& o) {
-                               return of_im2col(o, [&](const TensorMapParameters& map) {
-                                 return reversed(map.upper, rank_of(o) - 2);
+                               return im2col_value(o, [&](const TensorMapParameters& map) {
+                                 return reversed(map.upper, map_rank(o) - 2);
                                });
                              })
       .def_property_readonly("channels_per_pixel",
                              [](const TensorMapObject& o) {
-                               return of_im2col(o, [](const TensorMapParameters& map) {
+                               return im2col_value(o, [](const TensorMapParameters& map) {
                                  return py::int_(map.box[0]);
                                });
                              })
       .def_property_readonly("pixels_per_column", [](const TensorMapObject& o) {
-        return of_im2col(o, [](const TensorMapParameters& map) { return py::int_(map.pixels); });
+        return im2col_value(o, [](const TensorMapParameters& map) { return py::int_(map.pixels); });
       });
 }
 
 }  // namespace
 
-TensorMapObject* tensor_map_of(PyObject* object) noexcept {
+TensorMapObject* find_tensor_map(PyObject* object) noexcept {
   static auto* type =
       reinterpret_cast<PyTypeObject*>(py::type::of<TensorMapObject>().inc_ref().ptr());
   return Py_TYPE(object) == type ? instance_value<TensorMapObject>(object) : nullptr;
@@ -342,7 +343,7 @@ TensorMapObject* tensor_map_of(PyObject* object) noexcept {
 
 void bind_tensor_map(py::module_& m) {
   TensorMapClass type(m, "TensorMap", py::is_final());
-  tensor_map_of(Py_None);  // finds the type now: launches ask without the GIL
+  find_tensor_map(Py_None);  // finds the type now: launches ask without the GIL
   const py::str none("none");
   type.def(py::init(&make_tiled), py::arg("array"), py::arg("box_dim"), py::kw_only(),
            py::arg("element_strides") = py::none(), py::arg("data_type") = py::none(),
@@ -364,7 +365,7 @@ void bind_tensor_map(py::module_& m) {
            })
       .def("__eq__",
            [](const TensorMapObject& o, const py::object& other) -> py::object {
-             const TensorMapObject* map = tensor_map_of(other.ptr());
+             const TensorMapObject* map = find_tensor_map(other.ptr());
              if (map == nullptr) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
              return py::bool_(o.map == map->map);
            })

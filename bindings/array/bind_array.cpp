@@ -64,7 +64,7 @@ Array make_empty(const py::object& shape, const py::object& dtype, const py::obj
 
 Array from_numpy(const py::array& values, const py::object& device) {
   Device& chosen = device_argument(device);
-  const auto type = scalar_of_dtype(values.dtype());
+  const auto type = dtype_scalar(values.dtype());
   if (!type) {
     throw ArgumentError(format("an array of dtype {} cannot be copied to a device",
                                py::str(values.dtype()).cast<std::string>()));
@@ -194,7 +194,7 @@ void assign_array(Array& target, const Array& source) {
 py::object dlpack(const py::object& self, const py::object& stream, const py::object& max_version,
                   const py::object& dl_device, const py::object& copy) {
   const auto& array = self.cast<const Array&>();
-  const DLPackPlace here = place_of(array.device());
+  const DLPackPlace here = device_place(array.device());
   const bool wants_host = !dl_device.is_none() && dl_device[py::int_(0)].cast<int>() == 1;
   if (wants_host) return helper("dlpack_on_host")(self, max_version, copy);
   if (!dl_device.is_none() && !(dl_device[py::int_(0)].cast<int>() == here.type &&
@@ -232,12 +232,12 @@ py::dict cuda_interface(const Array& array) {
   }
   const Stream stream = current_stream(array.device());
   py::dict interface;
-  interface["shape"] = tuple_of(array.shape());
+  interface["shape"] = shape_tuple(array.shape());
   interface["typestr"] = dtype.attr("str");
   interface["descr"] = dtype.attr("descr");
   interface["data"] = py::make_tuple(array.address(), array.read_only());
   interface["strides"] =
-      array.is_contiguous() ? py::object(py::none()) : py::object(tuple_of(array.strides()));
+      array.is_contiguous() ? py::object(py::none()) : py::object(shape_tuple(array.strides()));
   interface["stream"] = stream ? reinterpret_cast<std::uintptr_t>(stream.handle()) : 1;
   interface["version"] = 3;
   return interface;
@@ -252,8 +252,8 @@ py::object adopt(const py::object& value, const py::object& device) {
 using ArrayClass = py::class_<Array, Unlocked<Array>>;
 
 void define_properties(ArrayClass& type) {
-  type.def_property_readonly("shape", [](const Array& a) { return tuple_of(a.shape()); })
-      .def_property_readonly("strides", [](const Array& a) { return tuple_of(a.strides()); })
+  type.def_property_readonly("shape", [](const Array& a) { return shape_tuple(a.shape()); })
+      .def_property_readonly("strides", [](const Array& a) { return shape_tuple(a.strides()); })
       .def_property_readonly("dtype", [](const Array& a) { return dtype_object(a.type()); })
       .def_property_readonly("ndim", &Array::ndim)
       .def_property_readonly("size", &Array::size)
@@ -377,7 +377,7 @@ void define_library_methods(ArrayClass& type) {
 /// Products of matrices; NotImplemented where the other side is no array.
 void define_products(ArrayClass& type) {
   const auto product = [](const py::object& left, const py::object& right) -> py::object {
-    if (array_of(left.ptr()) == nullptr || array_of(right.ptr()) == nullptr) {
+    if (find_array(left.ptr()) == nullptr || find_array(right.ptr()) == nullptr) {
       return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     }
     return module_member("kernwright._array.linear", "matmul")(left, right);
@@ -400,7 +400,7 @@ void define_protocols(ArrayClass& type) {
            py::arg("copy") = py::none())
       .def("__dlpack_device__",
            [](const Array& a) {
-             const DLPackPlace place = place_of(a.device());
+             const DLPackPlace place = device_place(a.device());
              return py::make_tuple(place.type, place.index);
            })
       .def("__array__",
@@ -430,7 +430,7 @@ void define_protocols(ArrayClass& type) {
 
 void bind_array(py::module_& m) {
   ArrayClass type(m, "Array");
-  array_of(Py_None);  // finds the type now: launches ask without the GIL
+  find_array(Py_None);  // finds the type now: launches ask without the GIL
   define_properties(type);
   define_methods(type);
   define_library_methods(type);

@@ -33,7 +33,7 @@ Unlocked<CudaArrayHolder> make_array(const py::object& shape, const py::object& 
 }
 
 /// The shape of an array with the elements of `array`: an axis for the channels at the end.
-Shape shape_with_channels(const CudaArray& array) {
+Shape channel_shape(const CudaArray& array) {
   const std::vector<std::int64_t> extents = array.shape();
   Shape shape(extents.begin(), extents.end());
   if (array.channels() != 1) shape.push_back(array.channels());
@@ -43,16 +43,16 @@ Shape shape_with_channels(const CudaArray& array) {
 [[noreturn]] void refuse_values(const CudaArray& array, const std::string& got) {
   throw InvalidArgument(format("kw.CudaArray.set: {} takes an array of {} of shape {}, got {}",
                                array.identify(), scalar_name(array.type()),
-                               short_repr(tuple_of(shape_with_channels(array))), got));
+                               short_repr(shape_tuple(channel_shape(array))), got));
 }
 
 void check_values(const CudaArray& array, const Shape& shape, std::optional<ScalarType> type,
                   py::handle values) {
-  if (shape == shape_with_channels(array) && type == array.type()) return;
+  if (shape == channel_shape(array) && type == array.type()) return;
   refuse_values(array,
                 format("one of {} of shape {}",
                        type ? std::string(scalar_name(*type)) : short_repr(values.attr("dtype")),
-                       short_repr(tuple_of(shape))));
+                       short_repr(shape_tuple(shape))));
 }
 
 void set_host(CudaArray& array, const py::object& values) {
@@ -60,7 +60,7 @@ void set_host(CudaArray& array, const py::object& values) {
       py::module_::import("numpy").attr("ascontiguousarray")(values).release());
   const auto given = py::reinterpret_borrow<py::array>(values);
   const Shape shape(given.shape(), given.shape() + given.ndim());
-  check_values(array, shape, scalar_of_dtype(given.dtype()), values);
+  check_values(array, shape, dtype_scalar(given.dtype()), values);
   settle(array.device());
   const Stream stream = current_stream(array.device());
   const void* data = contiguous.data();
@@ -83,8 +83,8 @@ void set_values(CudaArrayHolder& self, const py::object& values) {
   if (py::isinstance<py::array>(values)) return set_host(array, values);
   const Stream stream = current_stream(array.device());
   std::optional<Array> source;
-  if (const Array* own = array_of(values.ptr())) {
-    source = *own;
+  if (const Array* native = find_array(values.ptr())) {
+    source = *native;
   } else {
     source = adopt_foreign(values, array.device(), stream);
   }
@@ -100,9 +100,9 @@ void set_values(CudaArrayHolder& self, const py::object& values) {
   use_array(*source, stream);
 }
 
-py::array values_of(const CudaArrayHolder& self) {
+py::array array_values(const CudaArrayHolder& self) {
   const CudaArray& array = self.array;
-  const Shape shape = shape_with_channels(array);
+  const Shape shape = channel_shape(array);
   py::array values(dtype_object(array.type()),
                    std::vector<py::ssize_t>(shape.begin(), shape.end()));
   settle(array.device());
@@ -115,7 +115,7 @@ py::array values_of(const CudaArrayHolder& self) {
 
 void copy_to(const CudaArrayHolder& self, const py::object& target) {
   const CudaArray& array = self.array;
-  const Array* const to = array_of(target.ptr());
+  const Array* const to = find_array(target.ptr());
   if (to == nullptr)
     throw ArgumentError(format("kw.CudaArray.copy_to wants a kw.Array, got {}", type_name(target)));
   check_values(array, to->shape(), to->type(), target);
@@ -148,12 +148,12 @@ void bind_cuda_array(py::module_& m) {
            py::arg("cubemap") = false, py::arg("surface") = false, py::arg("gather") = false,
            py::arg("device") = py::none())
       .def("set", &set_values, py::arg("values"))
-      .def("numpy", &values_of)
+      .def("numpy", &array_values)
       .def("copy_to", &copy_to, py::arg("array"))
       .def_property_readonly("shape",
                              [](const Holder& o) {
                                const auto shape = o.array.shape();
-                               return tuple_of(Shape(shape.begin(), shape.end()));
+                               return shape_tuple(Shape(shape.begin(), shape.end()));
                              })
       .def_property_readonly("dtype", [](const Holder& o) { return dtype_object(o.array.type()); })
       .def_property_readonly("channels", [](const Holder& o) { return o.array.channels(); })

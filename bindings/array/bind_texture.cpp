@@ -25,7 +25,7 @@ constexpr std::array kFilters = {"point", "linear"};
 constexpr std::array kReads = {"element", "normalized"};
 
 /// The place of a word among `words`, in the order of the driver's enumerators.
-std::size_t word_of(py::handle value, const char* what, std::span<const char* const> words) {
+std::size_t find_word(py::handle value, const char* what, std::span<const char* const> words) {
   const std::string text = PyUnicode_Check(value.ptr()) ? value.cast<std::string>() : "";
   std::string known;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -41,7 +41,7 @@ std::array<CUaddress_mode, 3> modes_argument(py::handle value) {
   std::array<CUaddress_mode, 3> modes;
   const bool several = PyTuple_Check(value.ptr()) || PyList_Check(value.ptr());
   const auto mode = [](py::handle word) {
-    return static_cast<CUaddress_mode>(word_of(word, "address mode", kModes));
+    return static_cast<CUaddress_mode>(find_word(word, "address mode", kModes));
   };
   if (!several) {
     modes.fill(mode(value));
@@ -95,7 +95,7 @@ std::array<float, 4> border_argument(py::handle value, bool integers) {
 }
 
 /// Elements in the memory of an array: (n,) or (rows, n), and an axis for several channels.
-TextureMemory memory_of(const Array& array, unsigned channels) {
+TextureMemory texture_memory(const Array& array, unsigned channels) {
   const std::size_t axes = static_cast<std::size_t>(array.ndim()) - (channels != 1 ? 1 : 0);
   if (array.ndim() == 0 || axes < 1 || axes > 2 ||
       (channels != 1 && array.shape().back() != channels))
@@ -126,13 +126,13 @@ TextureMemory memory_of(const Array& array, unsigned channels) {
   return memory;
 }
 
-TextureOptions options_of(const py::object& address, const py::object& filter, bool normalized,
-                          const py::object& read, const py::object& border, ScalarType type) {
+TextureOptions texture_options(const py::object& address, const py::object& filter, bool normalized,
+                               const py::object& read, const py::object& border, ScalarType type) {
   TextureOptions options;
   options.address = modes_argument(address);
-  options.filter = static_cast<CUfilter_mode>(word_of(filter, "filter", kFilters));
+  options.filter = static_cast<CUfilter_mode>(find_word(filter, "filter", kFilters));
   options.normalized = normalized;
-  options.normalized_floats = word_of(read, "way to read", kReads) == 1;
+  options.normalized_floats = find_word(read, "way to read", kReads) == 1;
   const bool integers = !is_floating(type) && !options.normalized_floats;
   options.border = border_argument(border, integers);
   return options;
@@ -149,14 +149,14 @@ Unlocked<TextureHolder> make_texture(const py::object& source, const py::object&
       throw InvalidArgument(
           format("kw.Texture: {} does not have {} channels", array.identify(), channels));
     const TextureOptions options =
-        options_of(address, filter, normalized, read, border, array.type());
+        texture_options(address, filter, normalized, read, border, array.type());
     const GilRelease unlocked;
     return Unlocked<TextureHolder>(
         new TextureHolder{TextureObject(array, options), array, Array()});
   }
   std::optional<Array> memory;
-  if (const Array* own = array_of(source.ptr())) {
-    memory = *own;
+  if (const Array* native = find_array(source.ptr())) {
+    memory = *native;
   } else {
     Device& device = current_device();
     memory = adopt_foreign(source, device, current_stream(device));
@@ -165,9 +165,9 @@ Unlocked<TextureHolder> make_texture(const py::object& source, const py::object&
     throw ArgumentError(format(
         "kw.Texture wants a kw.CudaArray or an array of a device, got {}{}", type_name(source),
         py::isinstance<py::array>(source) ? ": copy it to the device with kw.asarray(x)" : ""));
-  const TextureMemory rows = memory_of(*memory, channels);
+  const TextureMemory rows = texture_memory(*memory, channels);
   const TextureOptions options =
-      options_of(address, filter, normalized, read, border, memory->type());
+      texture_options(address, filter, normalized, read, border, memory->type());
   const GilRelease unlocked;
   return Unlocked<TextureHolder>(new TextureHolder{TextureObject(memory->device(), rows, options),
                                                    std::nullopt, std::move(*memory)});
@@ -187,7 +187,7 @@ py::tuple address_words(const TextureHolder& self) {
   return py::make_tuple(word(modes[0]), word(modes[1]), word(modes[2]));
 }
 
-py::object source_of(const TextureHolder& self) {
+py::object texture_source(const TextureHolder& self) {
   if (self.array)
     return py::cast(new CudaArrayHolder{*self.array}, py::return_value_policy::take_ownership);
   return py::cast(self.memory);
@@ -206,7 +206,7 @@ void bind_texture_class(py::module_& m) {
            py::arg("address") = py::str("clamp"), py::arg("filter") = py::str("point"),
            py::arg("normalized") = false, py::arg("read") = py::str("element"),
            py::arg("border") = py::int_(0), py::arg("channels") = 1)
-      .def_property_readonly("source", &source_of)
+      .def_property_readonly("source", &texture_source)
       .def_property_readonly("address", &address_words)
       .def_property_readonly(
           "filter",

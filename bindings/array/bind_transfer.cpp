@@ -81,7 +81,7 @@ void require_transferable(const Array& array, const Device& device, const char* 
 }
 
 void require_same_layout(const py::array& values, const Array& array) {
-  const auto type = scalar_of_dtype(values.dtype());
+  const auto type = dtype_scalar(values.dtype());
   const Shape shape(values.shape(), values.shape() + values.ndim());
   if (type == array.type() && shape == array.shape()) return;
   throw ArgumentError(format("a NumPy array of {} and shape {} for {}: both must agree",
@@ -120,7 +120,7 @@ TransferObject upload(const EngineObject& self, const py::object& values, const 
   TransferEngine& engine = *self.engine;
   Device& device = engine.device();
   const py::array host = numpy_argument(values, false);
-  const auto type = scalar_of_dtype(host.dtype());
+  const auto type = dtype_scalar(host.dtype());
   if (!type) {
     throw ArgumentError(format("an array of dtype {} cannot be copied to a device",
                                py::str(host.dtype()).cast<std::string>()));

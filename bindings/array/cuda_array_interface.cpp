@@ -123,7 +123,7 @@ class Interface {
     } catch (const py::error_already_set&) {
       refuse("typestr", "a str such as \"<f4\"");
     }
-    if (const auto type = scalar_of_dtype(dtype)) return *type;
+    if (const auto type = dtype_scalar(dtype)) return *type;
     if (dtype.attr("kind").cast<std::string>() != "V") {
       throw ArgumentError(format("a {} of {}, which no array of ours can hold", type_name(value_),
                                  py::str(dtype).cast<std::string>()));
@@ -137,8 +137,8 @@ class Interface {
   py::dict fields_;
 };
 
-Shape strides_of(const Interface& interface, const Shape& shape, std::size_t axes,
-                 ScalarType type) {
+Shape read_strides(const Interface& interface, const Shape& shape, std::size_t axes,
+                   ScalarType type) {
   Shape strides = contiguous_strides(shape, scalar_size(type));
   if (interface.field("strides").is_none()) return strides;
   constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
@@ -159,7 +159,7 @@ Array adopt_interface(py::handle value, Device& device, const Stream& stream) {
   Shape shape = interface.extents("shape", "a tuple of ints that are at least 0", 0);
   const std::size_t axes = shape.size();
   const ScalarType type = interface.type(shape);
-  const Shape strides = strides_of(interface, shape, axes, type);
+  const Shape strides = read_strides(interface, shape, axes, type);
   const std::optional<std::uintptr_t> producer = interface.stream();
   if (address != 0 && !owns_address(device, address)) {
     refuse_place(value, "another device", device);

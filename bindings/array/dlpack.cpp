@@ -97,7 +97,7 @@ bool dlpack_place(py::handle value, DLPackPlace& place) {
 bool DLPackPlace::is_cuda() const noexcept { return type == kDLCUDA || type == kDLCUDAManaged; }
 bool DLPackPlace::is_host() const noexcept { return type == kDLCPU || type == kDLCUDAHost; }
 
-DLPackPlace place_of(const Device& device) {
+DLPackPlace device_place(const Device& device) {
   const DLDevice place = dlpack_device(device);
   return {place.device_type, place.device_id};
 }

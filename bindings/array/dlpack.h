@@ -36,6 +36,6 @@ Array adopt_dlpack(py::handle value, Device& device, const Stream& stream);
 /// The DLPack capsule of `array`, held alive by it. `is_copy`: the memory is nobody else's.
 py::object dlpack_capsule(const Array& array, bool versioned, bool is_copy);
 
-DLPackPlace place_of(const Device& device);
+DLPackPlace device_place(const Device& device);
 
 }  // namespace kernwright::python

@@ -22,7 +22,7 @@ bool is_row_major(const DLTensor& tensor) noexcept {
   return true;
 }
 
-std::size_t bytes_of(const DLTensor& tensor) noexcept {
+std::size_t tensor_bytes(const DLTensor& tensor) noexcept {
   std::size_t count = 1;
   for (std::int32_t axis = 0; axis < tensor.ndim; ++axis) {
     count *= static_cast<std::size_t>(tensor.shape[axis]);
@@ -38,7 +38,7 @@ std::string raised_text() {
 
 }  // namespace
 
-const DLPackExchangeAPI* exchange_of(PyTypeObject* type) noexcept {
+const DLPackExchangeAPI* find_exchange(PyTypeObject* type) noexcept {
   PyObject* const capsule =
       PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
   if (capsule == nullptr) {
@@ -71,7 +71,7 @@ void read_exchange(const DLPackExchangeAPI& api, py::handle value, ArrayArgument
                                 tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
   }
   argument.address = reinterpret_cast<std::uintptr_t>(tensor.data) + tensor.byte_offset;
-  argument.nbytes = bytes_of(tensor);
+  argument.nbytes = tensor_bytes(tensor);
   argument.contiguous = is_row_major(tensor);
 }
 

@@ -8,7 +8,7 @@ namespace kernwright::python {
 
 /// The table of version 1 in `type`'s __dlpack_c_exchange_api__, with the functions called here;
 /// null where there is none. It lives as long as the process.
-const DLPackExchangeAPI* exchange_of(PyTypeObject* type) noexcept;
+const DLPackExchangeAPI* find_exchange(PyTypeObject* type) noexcept;
 
 /// The facts about `value`, of a type with `api`, for a launch on `device`; `place` tells where it
 /// lies. The address is of its first element. Throws ArgumentError when the producer refuses.

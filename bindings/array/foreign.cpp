@@ -29,7 +29,7 @@ struct Reader {
 bool is_legacy(std::uintptr_t handle) { return handle <= 1; }
 
 Reader find_reader(py::handle value) {
-  if (const auto* api = exchange_of(Py_TYPE(value.ptr()))) return {Way::exchange, api};
+  if (const auto* api = find_exchange(Py_TYPE(value.ptr()))) return {Way::exchange, api};
   const std::string name = type_name(value);
   if (name.starts_with("torch.") && py::hasattr(value, "data_ptr")) return {Way::torch};
   if (name.starts_with("cupy.") && py::hasattr(value, "data")) return {Way::cupy};
@@ -44,7 +44,7 @@ Reader find_reader(py::handle value) {
 
 /// The way to read `value`, remembered for its type. Only types with a way are remembered, and an
 /// interface is a matter of the single array.
-Reader reader_of(py::handle value) {
+Reader choose_reader(py::handle value) {
   static auto* readers = new std::unordered_map<PyTypeObject*, Reader>;
   const auto found = readers->find(Py_TYPE(value.ptr()));
   if (found != readers->end()) return found->second;
@@ -57,7 +57,7 @@ Reader reader_of(py::handle value) {
 }
 
 /// A function of another library, looked up once.
-py::object function_of(const char* module, const char* name) {
+py::object import_function(const char* module, const char* name) {
   return py::module_::import(module).attr(name).cast<py::object>();
 }
 
@@ -77,31 +77,31 @@ void read_torch(py::handle value, Device& device, const Stream& stream, ArrayArg
   if (device.is_simulated() || index != device.ordinal()) {
     refuse_place(value, index < 0 ? "host memory" : format("cuda:{}", index), device);
   }
-  argument.type = torch_scalar_type(dtype.of(value), argument.type_text);
+  argument.type = torch_scalar_type(dtype.get(value), argument.type_text);
   argument.address = data_ptr.call(value).cast<std::uintptr_t>();
   argument.contiguous = is_contiguous.call(value).cast<bool>();
-  argument.nbytes = nbytes.of(value).cast<std::size_t>();
+  argument.nbytes = nbytes.get(value).cast<std::size_t>();
   static PyObject* raw_stream =
-      function_of("torch._C", "_cuda_getCurrentRawStream").release().ptr();
+      import_function("torch._C", "_cuda_getCurrentRawStream").release().ptr();
   order_after(device, py::handle(raw_stream)(index).cast<std::uintptr_t>(), stream);
 }
 
 void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgument& argument) {
   static const InternedName data("data"), device_id("device_id"), dtype("dtype"), ptr("ptr"),
       flags("flags"), c_contiguous("c_contiguous"), nbytes("nbytes");
-  const py::object memory = data.of(value);
-  const int index = device_id.of(memory).cast<int>();
+  const py::object memory = data.get(value);
+  const int index = device_id.get(memory).cast<int>();
   if (device.is_simulated() || index != device.ordinal()) {
     refuse_place(value, format("cuda:{}", index), device);
   }
-  const py::object element = dtype.of(value);
-  argument.type = scalar_of_dtype(element);
+  const py::object element = dtype.get(value);
+  argument.type = dtype_scalar(element);
   if (!argument.type) argument.type_text = py::str(element).cast<std::string>();
-  argument.address = ptr.of(memory).cast<std::uintptr_t>();
-  argument.contiguous = c_contiguous.of(flags.of(value)).cast<bool>();
-  argument.nbytes = nbytes.of(value).cast<std::size_t>();
-  static PyObject* current = function_of("cupy.cuda", "get_current_stream").release().ptr();
-  order_after(device, ptr.of(py::handle(current)()).cast<std::uintptr_t>(), stream);
+  argument.address = ptr.get(memory).cast<std::uintptr_t>();
+  argument.contiguous = c_contiguous.get(flags.get(value)).cast<bool>();
+  argument.nbytes = nbytes.get(value).cast<std::size_t>();
+  static PyObject* current = import_function("cupy.cuda", "get_current_stream").release().ptr();
+  order_after(device, ptr.get(py::handle(current)()).cast<std::uintptr_t>(), stream);
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ void order_after(Device& device, std::uintptr_t producer, const Stream& consumer
 
 Foreign read_foreign(py::handle value, Device& device, const Stream& stream,
                      ArrayArgument& argument) {
-  const Reader reader = reader_of(value);
+  const Reader reader = choose_reader(value);
   switch (reader.way) {
     case Way::none:
       return Foreign::no_array;

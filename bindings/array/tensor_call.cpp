@@ -35,15 +35,15 @@ Shape extents(const py::object& values) {
 }
 
 /// The memory of `tensor`, on `device`, held by the array.
-Array array_of_tensor(const py::object& tensor, Device& device) {
+Array view_tensor(const py::object& tensor, Device& device) {
   static const InternedName data_ptr("data_ptr"), shape("shape"), stride("stride"), dtype("dtype");
   std::string text;
-  const std::optional<ScalarType> type = torch_scalar_type(dtype.of(tensor), text);
+  const std::optional<ScalarType> type = torch_scalar_type(dtype.get(tensor), text);
   if (!type) throw ArgumentError(format("a tensor of {}: arrays have no such dtype", text));
   Shape strides = extents(stride.call(tensor));
   for (std::int64_t& each : strides) each *= static_cast<std::int64_t>(scalar_size(*type));
   return Array::adopt(device, data_ptr.call(tensor).cast<std::uintptr_t>(),
-                      extents(shape.of(tensor)), std::move(strides), *type, keep_alive(tensor));
+                      extents(shape.get(tensor)), std::move(strides), *type, keep_alive(tensor));
 }
 
 /// The allocator of a call's arrays; remembers the tensors behind them.
@@ -55,8 +55,8 @@ class TensorSource final : public ArraySource {
     if (&device != &device_) return Array::empty(device, std::move(shape), type, stream);
     const GilAcquire locked;
     if (!locked) throw Error("tensors cannot be made any more: Python ends");
-    py::object tensor = make_(tuple_of(shape), std::string(scalar_name(type)));
-    Array array = array_of_tensor(tensor, device);
+    py::object tensor = make_(shape_tuple(shape), std::string(scalar_name(type)));
+    Array array = view_tensor(tensor, device);
     if (array.shape() != shape || array.type() != type || !array.is_contiguous()) {
       throw Error(format("asked for a {} tensor of shape {}, got {}", scalar_name(type),
                          shape_to_string(shape), array.identify()));
@@ -66,12 +66,12 @@ class TensorSource final : public ArraySource {
   }
 
   /// The tensor made for `array`; one of another shape where the function changed it.
-  py::object tensor_of(const Array& array) const {
+  py::object make_tensor(const Array& array) const {
     for (const Made& each : made_) {
       if (each.array.owner() != array.owner() || each.array.address() != array.address()) continue;
       if (each.array.shape() == array.shape() && array.is_contiguous()) return each.tensor;
       if (each.array.nbytes() == array.nbytes() && array.is_contiguous())
-        return each.tensor.attr("view")(tuple_of(array.shape()));
+        return each.tensor.attr("view")(shape_tuple(array.shape()));
     }
     throw Error(format("{} is no result that can be given to torch", array.identify()));
   }
@@ -96,13 +96,13 @@ py::object as_argument(py::handle value, Device& device) {
     for (const py::handle each : value) arrays.append(as_argument(each, device));
     return arrays;
   }
-  if (array_of(object) == nullptr && has_attribute(value, "data_ptr"))
-    return py::cast(array_of_tensor(py::reinterpret_borrow<py::object>(value), device));
+  if (find_array(object) == nullptr && has_attribute(value, "data_ptr"))
+    return py::cast(view_tensor(py::reinterpret_borrow<py::object>(value), device));
   return py::reinterpret_borrow<py::object>(value);
 }
 
 py::object as_result(py::handle value, const TensorSource& source) {
-  if (const Array* const array = array_of(value.ptr())) return source.tensor_of(*array);
+  if (const Array* const array = find_array(value.ptr())) return source.make_tensor(*array);
   if (!PyTuple_Check(value.ptr())) return py::reinterpret_borrow<py::object>(value);
   py::list tensors;
   for (const py::handle each : value) tensors.append(as_result(each, source));

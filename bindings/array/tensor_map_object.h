@@ -16,6 +16,6 @@ struct TensorMapObject {
 };
 
 /// The TensorMapObject inside a Python object, or null when it is none.
-TensorMapObject* tensor_map_of(PyObject* object) noexcept;
+TensorMapObject* find_tensor_map(PyObject* object) noexcept;
 
 }  // namespace kernwright::python

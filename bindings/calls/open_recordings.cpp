@@ -21,13 +21,13 @@ thread_local std::vector<Recording*> open_recordings;
 /// Throws where memory of an operand was written through another array.
 void refuse_stale(Recording& recording, PyObject* name, PyObject* operand) {
   if (!is_stale(recording, operand)) return;
-  py::handle(object_of(&recording))
+  py::handle(base_object(&recording))
       .attr("refuse_stale")(py::handle(name), py::make_tuple(py::handle(operand)));
 }
 
 /// An array of integers or bools carries no gradient.
 bool is_constant(PyObject* result) {
-  const Array* const array = array_of(result);
+  const Array* const array = find_array(result);
   return array != nullptr && !is_floating(array->type()) && !is_complex(array->type());
 }
 
@@ -38,7 +38,7 @@ void add_node(Recording& recording, PyObject* name, std::vector<Edge> edges, PyO
   const py::object node = new_node(name, std::move(edges), joint);
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (results[i] == Py_None || is_constant(results[i])) {
-      node_of(node).outlines.emplace_back();
+      cast_node(node).outlines.emplace_back();
     } else {
       set_place(recording, results[i], node);
     }
@@ -78,7 +78,7 @@ void note_pairs(PyObject* name, PyObject* values, PyObject* result, bool is_chec
 
 /// A C function of Python with `count` arguments, none of them named.
 template <typename Body>
-PyObject* with_arguments(Py_ssize_t given, Py_ssize_t count, Body&& body) {
+PyObject* call_unnamed(Py_ssize_t given, Py_ssize_t count, Body&& body) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (given != count) throw py::type_error("another number of arguments is expected");
     body();
@@ -87,15 +87,15 @@ PyObject* with_arguments(Py_ssize_t given, Py_ssize_t count, Body&& body) {
 }
 
 PyObject* call_note(PyObject*, PyObject* const* given, Py_ssize_t count) {
-  return with_arguments(count, 3, [&] { note(given[0], given[1], given[2]); });
+  return call_unnamed(count, 3, [&] { note(given[0], given[1], given[2]); });
 }
 
 PyObject* call_note_checked(PyObject*, PyObject* const* given, Py_ssize_t count) {
-  return with_arguments(count, 3, [&] { note_pairs(given[0], given[1], given[2], true); });
+  return call_unnamed(count, 3, [&] { note_pairs(given[0], given[1], given[2], true); });
 }
 
 PyObject* call_note_joint(PyObject*, PyObject* const* given, Py_ssize_t count) {
-  return with_arguments(count, 4, [&] { note_joint(given[0], given[1], given[2], given[3]); });
+  return call_unnamed(count, 4, [&] { note_joint(given[0], given[1], given[2], given[3]); });
 }
 
 PyObject* call_is_traced(PyObject*, PyObject* value) {
@@ -113,8 +113,8 @@ PyObject* call_forget(PyObject*, PyObject* array) {
 PyObject* call_recordings(PyObject*, PyObject*) {
   PyObject* const tuple = PyTuple_New(static_cast<Py_ssize_t>(open_recordings.size()));
   for (std::size_t i = 0; tuple != nullptr && i < open_recordings.size(); ++i) {
-    Py_INCREF(object_of(open_recordings[i]));
-    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), object_of(open_recordings[i]));
+    Py_INCREF(base_object(open_recordings[i]));
+    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), base_object(open_recordings[i]));
   }
   return tuple;
 }
@@ -124,20 +124,20 @@ PyObject* call_set_recordings(PyObject*, PyObject* values) {
     const py::object given = recordings_from(values);
     std::vector<Recording*> made;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given.ptr()); ++i) {
-      made.push_back(recording_of(item(given, i)));
+      made.push_back(cast_recording(item(given, i)));
     }
-    for (Recording* const each : made) Py_INCREF(object_of(each));
+    for (Recording* const each : made) Py_INCREF(base_object(each));
     made.swap(open_recordings);
-    for (Recording* const each : made) Py_DECREF(object_of(each));
+    for (Recording* const each : made) Py_DECREF(base_object(each));
     Py_RETURN_NONE;
   });
 }
 
 PyObject* call_extent(PyObject*, PyObject* value) {
   return guarded<PyObject*>(nullptr, [&] {
-    const Array* const array = array_of(value);
+    const Array* const array = find_array(value);
     if (array == nullptr) throw ArgumentError("only an array has an extent");
-    const Extent extent = extent_of(*array);
+    const Extent extent = array_extent(*array);
     return Py_BuildValue("(KK)", extent.first, extent.end);
   });
 }
@@ -148,7 +148,7 @@ PyObject* call_next_order(PyObject*, PyObject*) {
 
 /// Whether it, or a member of a list or tuple, has a gradient or is stale. A list that contains
 /// itself may.
-bool is_of_concern(PyObject* value) {
+bool concerns_recording(PyObject* value) {
   if (PyTuple_Check(value) == 0 && PyList_Check(value) == 0) {
     return std::ranges::any_of(open_recordings, [&](Recording* each) {
       return knows(*each, value) || is_stale(*each, value);
@@ -159,7 +159,8 @@ bool is_of_concern(PyObject* value) {
     return true;
   }
   PyObject* const* const members = PySequence_Fast_ITEMS(value);
-  const bool found = std::any_of(members, members + PySequence_Fast_GET_SIZE(value), is_of_concern);
+  const bool found =
+      std::any_of(members, members + PySequence_Fast_GET_SIZE(value), concerns_recording);
   Py_LeaveRecursiveCall();
   return found;
 }
@@ -167,7 +168,7 @@ bool is_of_concern(PyObject* value) {
 }  // namespace
 
 bool concerns_recordings(PyObject* const* arguments, std::size_t count) {
-  return !open_recordings.empty() && std::any_of(arguments, arguments + count, is_of_concern);
+  return !open_recordings.empty() && std::any_of(arguments, arguments + count, concerns_recording);
 }
 
 void note(PyObject* name, PyObject* pairs, PyObject* result) {

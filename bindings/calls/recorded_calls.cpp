@@ -45,7 +45,7 @@ Handlers* handlers = nullptr;
 
 /// What the dispatcher of pybind11 gets as the first argument of a call of `function`; a
 /// _TypedFunction as it is.
-PyObject* key_of(PyObject* function) {
+PyObject* function_key(PyObject* function) {
   if (PyInstanceMethod_Check(function)) function = PyInstanceMethod_GET_FUNCTION(function);
   if (PyCFunction_Check(function)) return PyCFunction_GET_SELF(function);
   return function;
@@ -54,7 +54,7 @@ PyObject* key_of(PyObject* function) {
 PyObject* kept(py::object object) { return object.release().ptr(); }
 
 /// Of a handler, or of the fields of a Rule.
-Entry entry_of(const py::object& value) {
+Entry make_entry(const py::object& value) {
   if (PyTuple_Check(value.ptr()) == 0) return {.handler = kept(value)};
   const auto fields = value.cast<py::tuple>();
   return {.handler = kept(fields[3]),
@@ -69,10 +69,10 @@ void set_handlers(const py::dict& functions, const py::dict& elementwise,
                   const py::function& in_place, const py::function& launches) {
   auto made = std::make_unique<Handlers>();
   for (const auto& [function, value] : functions) {
-    PyObject* const key = key_of(function.ptr());
+    PyObject* const key = function_key(function.ptr());
     if (key == nullptr) throw ArgumentError("a function without a place to record it");
     Py_INCREF(key);
-    made->by_function[key] = entry_of(py::reinterpret_borrow<py::object>(value));
+    made->by_function[key] = make_entry(py::reinterpret_borrow<py::object>(value));
   }
   made->elementwise = kept(elementwise);
   made->in_place = kept(in_place);

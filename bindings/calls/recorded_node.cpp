@@ -16,11 +16,11 @@ namespace {
 
 PyTypeObject* node_type = nullptr;  // set once, when the module is made
 
-Node* node_of(PyObject* self) { return reinterpret_cast<Node*>(self); }
+Node* cast_node(PyObject* self) { return reinterpret_cast<Node*>(self); }
 
 /// Drops what the node holds, which may release any other object.
 int clear_node(PyObject* self) {
-  Node* const node = node_of(self);
+  Node* const node = cast_node(self);
   std::exchange(node->edges, {}).clear();
   Py_CLEAR(node->joint);
   return 0;
@@ -43,7 +43,7 @@ void destroy_node(PyObject* self) {
   static thread_local std::vector<Node*> waiting;
   static thread_local bool releases = false;
   PyObject_GC_UnTrack(self);
-  waiting.push_back(node_of(self));
+  waiting.push_back(cast_node(self));
   if (std::exchange(releases, true)) return;
   while (!waiting.empty()) {
     Node* const next = waiting.back();
@@ -55,7 +55,7 @@ void destroy_node(PyObject* self) {
 
 int visit_node(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  const Node* const node = node_of(self);
+  const Node* const node = cast_node(self);
   Py_VISIT(node->joint);
   for (const Edge& edge : node->edges) {
     Py_VISIT(edge.operand.node.ptr());
@@ -64,8 +64,8 @@ int visit_node(PyObject* self, visitproc visit, void* arg) {
   return 0;
 }
 
-PyObject* edges_of(PyObject* self, void*) {
-  const std::vector<Edge>& all = node_of(self)->edges;
+PyObject* node_edges(PyObject* self, void*) {
+  const std::vector<Edge>& all = cast_node(self)->edges;
   PyObject* const list = PyList_New(static_cast<Py_ssize_t>(all.size()));
   if (list == nullptr) return nullptr;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -82,12 +82,12 @@ PyObject* edges_of(PyObject* self, void*) {
 }
 
 PyObject* count_results(PyObject* self, void*) {
-  return PyLong_FromSize_t(node_of(self)->outlines.size());
+  return PyLong_FromSize_t(cast_node(self)->outlines.size());
 }
 
 /// The result with that number; null, with an error set, where there is none.
-const std::optional<Array>* result_of(PyObject* self, PyObject* number) {
-  const auto& outlines = node_of(self)->outlines;
+const std::optional<Array>* node_result(PyObject* self, PyObject* number) {
+  const auto& outlines = cast_node(self)->outlines;
   const std::size_t at = PyLong_AsSize_t(number);
   if (PyErr_Occurred() != nullptr) return nullptr;
   if (at < outlines.size()) return &outlines[at];
@@ -96,8 +96,8 @@ const std::optional<Array>* result_of(PyObject* self, PyObject* number) {
 }
 
 /// outline(number): an array of that result's shape, dtype and device without memory, or None.
-PyObject* outline_of(PyObject* self, PyObject* number) {
-  const std::optional<Array>* const found = result_of(self, number);
+PyObject* node_outline(PyObject* self, PyObject* number) {
+  const std::optional<Array>* const found = node_result(self, number);
   if (found == nullptr) return nullptr;
   if (!*found) Py_RETURN_NONE;
   return guarded<PyObject*>(nullptr,
@@ -110,11 +110,11 @@ PyObject* fits_result(PyObject* self, PyObject* const* arguments, Py_ssize_t giv
     PyErr_SetString(PyExc_TypeError, "fits() takes the number of a result, and an array");
     return nullptr;
   }
-  const std::optional<Array>* const own = result_of(self, arguments[0]);
-  if (own == nullptr) return nullptr;
-  const Array* const other = array_of(arguments[1]);
-  const bool same = *own && other != nullptr && (*own)->type() == other->type() &&
-                    (*own)->shape() == other->shape();
+  const std::optional<Array>* const recorded = node_result(self, arguments[0]);
+  if (recorded == nullptr) return nullptr;
+  const Array* const other = find_array(arguments[1]);
+  const bool same = *recorded && other != nullptr && (*recorded)->type() == other->type() &&
+                    (*recorded)->shape() == other->shape();
   return PyBool_FromLong(same ? 1 : 0);
 }
 
@@ -148,14 +148,14 @@ void bind_recorded_node(py::module_& m) {
       {nullptr, 0, 0, 0, nullptr},
   };
   static PyGetSetDef getters[] = {
-      {"edges", edges_of, nullptr, nullptr, nullptr},
+      {"edges", node_edges, nullptr, nullptr, nullptr},
       {"size", count_results, nullptr, nullptr, nullptr},
       {nullptr, nullptr, nullptr, nullptr, nullptr},
   };
   static PyMethodDef methods[] = {
       {"fits", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&fits_result)),
        METH_FASTCALL, nullptr},
-      {"outline", outline_of, METH_O, nullptr},
+      {"outline", node_outline, METH_O, nullptr},
       {nullptr, nullptr, 0, nullptr},
   };
   static PyType_Slot slots[] = {

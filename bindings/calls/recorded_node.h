@@ -36,7 +36,7 @@ struct Node {
   std::vector<std::optional<Array>> outlines;  ///< nothing: a result that is None
 };
 
-inline Node& node_of(const py::object& object) { return *reinterpret_cast<Node*>(object.ptr()); }
+inline Node& cast_node(const py::object& object) { return *reinterpret_cast<Node*>(object.ptr()); }
 
 /// The number of a node or a write: later ones have larger numbers. Needs the GIL.
 std::uint64_t next_order() noexcept;

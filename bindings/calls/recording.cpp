@@ -22,8 +22,8 @@ destructor destroy_plain_array = nullptr;
 /// All recordings there are. Guarded by the GIL, as is what they know.
 std::vector<Recording*> recordings;
 
-Recording* outer_of(const Recording& recording, Py_ssize_t number) {
-  return recording_of(PyTuple_GET_ITEM(recording.outer, number));
+Recording* outer_recording(const Recording& recording, Py_ssize_t number) {
+  return cast_recording(PyTuple_GET_ITEM(recording.outer, number));
 }
 
 /// The class Array destroys its objects by this; another array may get the identity afterwards.
@@ -37,7 +37,7 @@ void clear_places(Recording& recording) {
 }
 
 int clear_recording(PyObject* self) {
-  Recording& recording = *recording_of(self);
+  Recording& recording = *cast_recording(self);
   clear_places(recording);
   const auto found = std::exchange(recording.found, {});
   for (PyObject* const each : found) Py_DECREF(each);
@@ -47,7 +47,7 @@ int clear_recording(PyObject* self) {
 
 int visit_recording(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  const Recording& recording = *recording_of(self);
+  const Recording& recording = *cast_recording(self);
   for (const auto& [_, place] : recording.places) Py_VISIT(place.node.ptr());
   for (PyObject* const each : recording.found) Py_VISIT(each);
   Py_VISIT(recording.outer);
@@ -57,7 +57,7 @@ int visit_recording(PyObject* self, visitproc visit, void* arg) {
 PyObject* make_recording(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* const self = type->tp_alloc(type, 0);
   if (self == nullptr) return nullptr;
-  Recording* const recording = recording_of(self);
+  Recording* const recording = cast_recording(self);
   std::construct_at(&recording->places);
   std::construct_at(&recording->found);
   std::construct_at(&recording->writes);
@@ -67,11 +67,11 @@ PyObject* make_recording(PyTypeObject* type, PyObject*, PyObject*) {
 
 void destroy_recording(PyObject* self) {
   PyObject_GC_UnTrack(self);
-  std::erase(recordings, recording_of(self));
+  std::erase(recordings, cast_recording(self));
   clear_recording(self);
-  std::destroy_at(&recording_of(self)->places);
-  std::destroy_at(&recording_of(self)->found);
-  std::destroy_at(&recording_of(self)->writes);
+  std::destroy_at(&cast_recording(self)->places);
+  std::destroy_at(&cast_recording(self)->found);
+  std::destroy_at(&cast_recording(self)->writes);
   PyTypeObject* const type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -85,14 +85,14 @@ PyObject* enter_array(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
   }
   return guarded<PyObject*>(nullptr, [&] {
     py::object node = new_node(arguments[1], {}, nullptr);
-    set_place(*recording_of(self), arguments[0], node);
+    set_place(*cast_recording(self), arguments[0], node);
     return node.release().ptr();
   });
 }
 
 /// place(array): its node, and its number among the node's results; or None.
-PyObject* place_of(PyObject* self, PyObject* array) {
-  const Place* const place = find(*recording_of(self), array);
+PyObject* find_place(PyObject* self, PyObject* array) {
+  const Place* const place = find(*cast_recording(self), array);
   if (place == nullptr) Py_RETURN_NONE;
   return Py_BuildValue("(On)", place->node.ptr(), place->number);
 }
@@ -110,7 +110,7 @@ PyObject* add_seen_write(PyObject* self, PyObject* const* arguments, Py_ssize_t 
                        arguments[4] == Py_True};
   if (PyErr_Occurred() != nullptr) return nullptr;
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    std::vector<SeenWrite>& writes = recording_of(self)->writes;
+    std::vector<SeenWrite>& writes = cast_recording(self)->writes;
     std::erase_if(writes, [&](const SeenWrite& each) {
       return each.target == made.target && each.extent == made.extent;
     });
@@ -121,20 +121,20 @@ PyObject* add_seen_write(PyObject* self, PyObject* const* arguments, Py_ssize_t 
 
 /// close(): it knows no array any longer.
 PyObject* close_recording(PyObject* self, PyObject*) {
-  clear_places(*recording_of(self));
+  clear_places(*cast_recording(self));
   Py_RETURN_NONE;
 }
 
 /// look_through(recordings): from here on it looks through those.
 PyObject* look_through(PyObject* self, PyObject* values) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    Py_XSETREF(recording_of(self)->outer, recordings_from(values).release().ptr());
+    Py_XSETREF(cast_recording(self)->outer, recordings_from(values).release().ptr());
     Py_RETURN_NONE;
   });
 }
 
 PyObject* found_arrays(PyObject* self, void*) {
-  const std::vector<PyObject*>& found = recording_of(self)->found;
+  const std::vector<PyObject*>& found = cast_recording(self)->found;
   PyObject* const list = PyList_New(static_cast<Py_ssize_t>(found.size()));
   for (std::size_t i = 0; list != nullptr && i < found.size(); ++i) {
     Py_INCREF(found[i]);
@@ -148,7 +148,7 @@ PyObject* found_arrays(PyObject* self, void*) {
 bool knows(const Recording& recording, PyObject* object) {
   if (recording.outer == nullptr) return recording.places.contains(object);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(recording.outer); ++i) {
-    if (knows(*outer_of(recording, i), object)) return true;
+    if (knows(*outer_recording(recording, i), object)) return true;
   }
   return false;
 }
@@ -159,7 +159,7 @@ const Place* find(Recording& recording, PyObject* object) {
     return found == recording.places.end() ? nullptr : &found->second;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(recording.outer); ++i) {
-    if (find(*outer_of(recording, i), object) == nullptr) continue;
+    if (find(*outer_recording(recording, i), object) == nullptr) continue;
     if (std::ranges::find(recording.found, object) == recording.found.end()) {
       Py_INCREF(object);
       recording.found.push_back(object);
@@ -168,7 +168,7 @@ const Place* find(Recording& recording, PyObject* object) {
   return nullptr;
 }
 
-Extent extent_of(const Array& array) {
+Extent array_extent(const Array& array) {
   const ByteRange range = byte_range(array.shape(), array.strides(), scalar_size(array.type()));
   return {array.address() + static_cast<CUdeviceptr>(range.low),
           array.address() + static_cast<CUdeviceptr>(range.high)};
@@ -176,14 +176,14 @@ Extent extent_of(const Array& array) {
 
 bool is_stale(Recording& recording, PyObject* object) {
   if (recording.writes.empty()) return false;
-  const Array* const array = array_of(object);
+  const Array* const array = find_array(object);
   if (array == nullptr) return false;
   const Place* const place = find(recording, object);
-  const std::uint64_t order = place == nullptr ? 0 : node_of(place->node).order;
-  const Extent own = extent_of(*array);
+  const std::uint64_t order = place == nullptr ? 0 : cast_node(place->node).order;
+  const Extent bounds = array_extent(*array);
   return std::ranges::any_of(recording.writes, [&](const SeenWrite& write) {
     return (write.traced || place != nullptr) && write.order > order && write.target != object &&
-           write.extent.first < own.end && own.first < write.extent.end;
+           write.extent.first < bounds.end && bounds.first < write.extent.end;
   });
 }
 
@@ -196,9 +196,9 @@ void forget(Recording& recording, PyObject* object) {
 }
 
 void set_place(Recording& recording, PyObject* object, const py::object& node) {
-  const Array* const array = array_of(object);
+  const Array* const array = find_array(object);
   if (array == nullptr) throw ArgumentError("a recording has places of arrays alone");
-  auto& outlines = node_of(node).outlines;
+  auto& outlines = cast_node(node).outlines;
   outlines.emplace_back(array->outline());
   Place made{node, static_cast<Py_ssize_t>(outlines.size()) - 1};
   const Place before = std::exchange(recording.places[object], std::move(made));
@@ -227,7 +227,7 @@ void bind_recording(py::module_& m) {
   };
   static PyMethodDef methods[] = {
       {"enter", plain_function(&enter_array), METH_FASTCALL, nullptr},
-      {"place", place_of, METH_O, nullptr},
+      {"place", find_place, METH_O, nullptr},
       {"add_seen_write", plain_function(&add_seen_write), METH_FASTCALL, nullptr},
       {"close", close_recording, METH_NOARGS, nullptr},
       {"look_through", look_through, METH_O, nullptr},

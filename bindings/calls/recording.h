@@ -19,7 +19,7 @@ struct Extent {
   CUdeviceptr first = 0, end = 0;
   bool operator==(const Extent&) const = default;
 };
-Extent extent_of(const Array& array);
+Extent array_extent(const Array& array);
 
 /// Memory that was written.
 struct SeenWrite {
@@ -39,8 +39,10 @@ struct Recording {
   PyObject* outer;  ///< a tuple of recordings, or null; owned
 };
 
-inline PyObject* object_of(Recording* recording) { return reinterpret_cast<PyObject*>(recording); }
-inline Recording* recording_of(PyObject* object) { return reinterpret_cast<Recording*>(object); }
+inline PyObject* base_object(Recording* recording) {
+  return reinterpret_cast<PyObject*>(recording);
+}
+inline Recording* cast_recording(PyObject* object) { return reinterpret_cast<Recording*>(object); }
 
 /// Whether it, or one that it looks through, knows the object.
 bool knows(const Recording& recording, PyObject* object);

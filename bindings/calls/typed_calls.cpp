@@ -104,24 +104,24 @@ PyObject* refuse_pickle(PyObject* self, PyObject*) {
 }
 
 template <typename Function>
-PyMethodDef method_of(const char* name, Function function, int flags, const char* doc) {
+PyMethodDef make_method(const char* name, Function function, int flags, const char* doc) {
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), flags, doc};
 }
 
 /// How CPython names the class in its own messages ("'kw.Stream' object is not iterable").
 void name_class(PyTypeObject* type) {
-  const std::string own = named_class(py::handle(reinterpret_cast<PyObject*>(type)));
-  char* const kept = static_cast<char*>(std::malloc(own.size() + 1));
+  const std::string class_name = named_class(py::handle(reinterpret_cast<PyObject*>(type)));
+  char* const kept = static_cast<char*>(std::malloc(class_name.size() + 1));
   if (kept == nullptr) return;
-  std::memcpy(kept, own.c_str(), own.size() + 1);
+  std::memcpy(kept, class_name.c_str(), class_name.size() + 1);
   type->tp_name = kept;  // for good, as the class itself
 }
 
 void complete_class(py::handle type) {
-  static PyMethodDef call = method_of("__init__", &refuse_call, METH_FASTCALL | METH_KEYWORDS,
-                                      "__init__(self, *arguments, **options)\n--\n\n"
-                                      "Raises ArgumentError: others return such objects.");
-  static PyMethodDef pickle = method_of("__reduce__", &refuse_pickle, METH_NOARGS, nullptr);
+  static PyMethodDef call = make_method("__init__", &refuse_call, METH_FASTCALL | METH_KEYWORDS,
+                                        "__init__(self, *arguments, **options)\n--\n\n"
+                                        "Raises ArgumentError: others return such objects.");
+  static PyMethodDef pickle = make_method("__reduce__", &refuse_pickle, METH_NOARGS, nullptr);
   auto* const object = reinterpret_cast<PyTypeObject*>(type.ptr());
   auto* const info = py::detail::get_type_info(object);
   if (info != nullptr) info->operator_new = &refuse_unmade;

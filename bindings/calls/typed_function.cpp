@@ -16,11 +16,13 @@ struct TypedFunction {
   PyObject* function;  // owned
 };
 
-PyObject* function_of(PyObject* self) { return reinterpret_cast<TypedFunction*>(self)->function; }
+PyObject* inner_function(PyObject* self) {
+  return reinterpret_cast<TypedFunction*>(self)->function;
+}
 
 PyObject* call_plain(PyObject* self, PyObject* const* arguments, std::size_t count,
                      PyObject* keywords) {
-  return PyObject_Vectorcall(function_of(self), arguments, count, keywords);
+  return PyObject_Vectorcall(inner_function(self), arguments, count, keywords);
 }
 
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t count,
@@ -28,10 +30,10 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
   PyObject* result = nullptr;
   if (!is_recording() || !handle_recorded(self, &call_plain, arguments, count, keywords, result))
       [[likely]] {
-    result = PyObject_Vectorcall(function_of(self), arguments, count, keywords);
+    result = PyObject_Vectorcall(inner_function(self), arguments, count, keywords);
   }
   if (result == nullptr) [[unlikely]] {
-    const auto context = py::reinterpret_steal<py::tuple>(PyTuple_Pack(1, function_of(self)));
+    const auto context = py::reinterpret_steal<py::tuple>(PyTuple_Pack(1, inner_function(self)));
     explain_failure("explain_python", context, arguments, count, keywords);
   }
   return result;
@@ -51,7 +53,7 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
 
 void destroy(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
-  Py_DECREF(function_of(self));
+  Py_DECREF(inner_function(self));
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -66,17 +68,17 @@ PyObject* attribute(PyObject* self, PyObject* name) {
   PyObject* const found = PyObject_GenericGetAttr(self, name);
   if (found != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return found;
   PyErr_Clear();
-  return PyObject_GetAttr(function_of(self), name);
+  return PyObject_GetAttr(inner_function(self), name);
 }
 
 PyObject* forward(PyObject* self, void* name) {
-  return PyObject_GetAttrString(function_of(self), static_cast<const char*>(name));
+  return PyObject_GetAttrString(inner_function(self), static_cast<const char*>(name));
 }
 
-PyObject* represent(PyObject* self) { return PyObject_Repr(function_of(self)); }
+PyObject* represent(PyObject* self) { return PyObject_Repr(inner_function(self)); }
 
 PyObject* reduce(PyObject* self, PyObject*) {
-  return PyObject_GetAttrString(function_of(self), "__qualname__");
+  return PyObject_GetAttrString(inner_function(self), "__qualname__");
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ struct LoopObject {
           (bucket.features & Features::penalties) != 0, (bucket.features & Features::details) != 0,
           (bucket.features & Features::masks) != 0, (bucket.features & Features::adapters) != 0,
           bucket.drafts, (bucket.features & Features::catch_up) != 0);
-      return graph_of(made);
+      return find_graph(made);
     } catch (py::error_already_set& error) {
       // An exception of Python must not outlive the lock, unless its caller holds it again.
       if (serves) throw Error(error.what());

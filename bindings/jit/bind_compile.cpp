@@ -61,9 +61,9 @@ bool ctrl_c_ends_launch() {
 /// The program beside this extension. If it is missing or may not be executed (unpacked by a tool
 /// without modes), an interpreter with the extension; a frozen program's executable is no
 /// interpreter.
-std::vector<std::string> command_of_workers() {
+std::vector<std::string> worker_command() {
   Dl_info self{};
-  if (::dladdr(reinterpret_cast<void*>(&command_of_workers), &self) == 0) return {};
+  if (::dladdr(reinterpret_cast<void*>(&worker_command), &self) == 0) return {};
   const std::string extension = self.dli_fname;
   const std::string program = extension.substr(0, extension.rfind('/') + 1) + "kernwright-worker";
   const auto sys = py::module_::import("sys");
@@ -103,7 +103,7 @@ void bind_compile(py::module_& m) {
       .def(py::init<>())
       .def("stop", [](const StopObject& o) { o.flag->store(true); })
       .def_property_readonly("is_stopped", [](const StopObject& o) { return o.flag->load(); });
-  set_worker_command(command_of_workers());
+  set_worker_command(worker_command());
   m.def("_set_worker_command", &set_worker_command, py::arg("command"));
   use_compile_workers();
   set_interrupt_check(&signal_ends_wait);

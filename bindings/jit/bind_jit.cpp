@@ -241,7 +241,7 @@ void bind_program(py::module_& m) {
           py::arg("code"), py::arg("name"));
 }
 
-py::dict kernels_of(const ObjectCode& code) {
+py::dict list_kernels(const ObjectCode& code) {
   const auto shared = std::make_shared<const ObjectCode>(code);
   py::dict kernels;
   for (const KernelSignature& signature : code.kernels) {
@@ -251,7 +251,7 @@ py::dict kernels_of(const ObjectCode& code) {
   return kernels;
 }
 
-py::dict lowered_names_of(const ObjectCode& code) {
+py::dict list_lowered_names(const ObjectCode& code) {
   py::dict names;
   for (const KernelSignature& signature : code.kernels) {
     names[text_object(signature.name)] = signature.lowered;
@@ -274,7 +274,7 @@ std::optional<std::string> code_text(const py::object& source) {
 }
 
 /// Code of that kind from bytes, PTX as a str, or a file at a path.
-ObjectCode image_of_kind(const py::object& source, CodeKind kind) {
+ObjectCode load_image(const py::object& source, CodeKind kind) {
   ObjectCode code;
   if (const auto text = code_text(source)) {
     code = object_code_of_image(*text);
@@ -319,8 +319,8 @@ void bind_object_code(py::module_& m) {
                              [](const ObjectCode& o) { return diagnostic_list(o.diagnostics); })
       .def_property_readonly("nvrtc_version", [](const ObjectCode& o) { return o.nvrtc_version; })
       .def_property_readonly("compile_ms", [](const ObjectCode& o) { return o.compile_ms; })
-      .def_property_readonly("kernels", &kernels_of)
-      .def_property_readonly("lowered_names", &lowered_names_of)
+      .def_property_readonly("kernels", &list_kernels)
+      .def_property_readonly("lowered_names", &list_lowered_names)
       .def(
           "kernel",
           [](const ObjectCode& o, const std::string& name) {
@@ -341,11 +341,10 @@ void bind_object_code(py::module_& m) {
           },
           py::arg("path"))
       .def_static(
-          "from_ptx", [](const py::object& ptx) { return image_of_kind(ptx, CodeKind::ptx); },
+          "from_ptx", [](const py::object& ptx) { return load_image(ptx, CodeKind::ptx); },
           py::arg("ptx"))
       .def_static(
-          "from_cubin",
-          [](const py::object& cubin) { return image_of_kind(cubin, CodeKind::cubin); },
+          "from_cubin", [](const py::object& cubin) { return load_image(cubin, CodeKind::cubin); },
           py::arg("cubin"))
       .def_static(
           "_of_image", [](const py::bytes& image) { return read_image(std::string_view(image)); },

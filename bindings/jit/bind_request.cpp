@@ -44,8 +44,8 @@ py::object steal(T* object) {
 
 /// A frame of Python, its file and its line.
 struct Frame {
-  explicit Frame(py::object of)
-      : frame(std::move(of)),
+  explicit Frame(py::object held)
+      : frame(std::move(held)),
         code(steal(PyFrame_GetCode(get()))),
         file(reinterpret_cast<PyCodeObject*>(code.ptr())->co_filename) {}
 
@@ -136,8 +136,8 @@ py::object plain_kernel(const py::object& source, const py::object& name) {
   Recent& known = recent();
   if (!PyUnicode_CheckExact(source.ptr()) || known.kernels == nullptr) return py::none();
   if (!name.is_none() && !PyUnicode_CheckExact(name.ptr())) return py::none();
-  PyFrameObject* const own = PyEval_GetFrame();
-  py::object outer = own != nullptr ? steal(PyFrame_GetBack(own)) : py::object();
+  PyFrameObject* const current = PyEval_GetFrame();
+  py::object outer = current != nullptr ? steal(PyFrame_GetBack(current)) : py::object();
   if (!outer) return py::none();
   const Frame caller(std::move(outer));
   const py::int_ line(caller.line());

@@ -25,7 +25,7 @@ using Kind = HostValue::Kind;
 
 /// A value travels as a tuple: ("array", dtype's name, shape, bytes), ("integer", int), ("real",
 /// float), ("bytes", bytes), ("null",).
-HostValue value_of(const py::tuple& from) {
+HostValue make_value(const py::tuple& from) {
   const auto kind = from[0].cast<std::string>();
   if (kind == "integer") return HostValue::make_integer(from[1].cast<std::int64_t>());
   if (kind == "real") return HostValue::make_real(from[1].cast<double>());
@@ -83,20 +83,20 @@ py::list value_list(const HostValues& values) {
 /// Runs `call` with Python's lock, from a thread that gave it up. Throws Error where the
 /// interpreter has ended.
 template <typename Call>
-auto with_gil(Call&& call) {
+auto call_holding_gil(Call&& call) {
   const GilAcquire locked;
   if (!locked) throw Error("Python has ended");
   return call();
 }
 
-Dim3 dim3_of(const py::handle extents) {
+Dim3 make_dim3(const py::handle extents) {
   const auto [x, y, z] = extents.cast<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>>();
   return {x, y, z};
 }
 
 /// `functions` is a kernwright._judging.task.Functions: it converts, and words the errors. It must
 /// outlive the task.
-Task task_of(const py::object& functions, const py::object& options) {
+Task make_task(const py::object& functions, const py::object& options) {
   const py::handle object = functions;
   const auto optional_number = [&](const char* name) -> std::optional<double> {
     const py::object value = object.attr(name);
@@ -117,32 +117,32 @@ Task task_of(const py::object& functions, const py::object& options) {
   task.drawn = object.attr("drawn").cast<std::shared_ptr<DrawnCases>>();
   task.allow = object.attr("allow").cast<std::set<std::string>>();
   task.inputs = [object](std::uint64_t seed, int number) {
-    return with_gil([&] {
+    return call_holding_gil([&] {
       HostValues values;
       for (const py::handle each : object.attr("inputs")(seed, number)) {
-        values.push_back(value_of(each.cast<py::tuple>()));
+        values.push_back(make_value(each.cast<py::tuple>()));
       }
       return values;
     });
   };
   task.reference = [object](const HostValues& inputs) {
-    return with_gil([&] {
+    return call_holding_gil([&] {
       Expected expected;
       for (const py::handle each : object.attr("reference")(value_list(inputs))) {
         expected.emplace_back();
-        if (!each.is_none()) expected.back() = value_of(each.cast<py::tuple>());
+        if (!each.is_none()) expected.back() = make_value(each.cast<py::tuple>());
       }
       return expected;
     });
   };
   task.launch = [object](const HostValues& inputs) {
-    return with_gil([&] {
+    return call_holding_gil([&] {
       const py::tuple made = object.attr("launch")(value_list(inputs));
       LaunchShape shape;
-      if (!made[0].is_none()) shape.grid = dim3_of(made[0]);
-      if (!made[1].is_none()) shape.block = dim3_of(made[1]);
+      if (!made[0].is_none()) shape.grid = make_dim3(made[0]);
+      if (!made[1].is_none()) shape.block = make_dim3(made[1]);
       shape.shared_bytes = made[2].cast<std::uint32_t>();
-      if (!made[3].is_none()) shape.cluster = dim3_of(made[3]);
+      if (!made[3].is_none()) shape.cluster = make_dim3(made[3]);
       shape.cooperative = made[4].cast<bool>();
       return shape;
     });
@@ -150,7 +150,7 @@ Task task_of(const py::object& functions, const py::object& options) {
   const auto amount = [&](const char* name) -> std::function<double(const HostValues&)> {
     if (object.attr(name).is_none()) return {};
     return [object, name](const HostValues& inputs) {
-      return with_gil([&] { return object.attr(name)(value_list(inputs)).cast<double>(); });
+      return call_holding_gil([&] { return object.attr(name)(value_list(inputs)).cast<double>(); });
     };
   };
   task.bytes = amount("bytes");
@@ -158,14 +158,14 @@ Task task_of(const py::object& functions, const py::object& options) {
   return task;
 }
 
-Source source_of(const std::pair<std::string, std::string>& text_and_name) {
+Source make_source(const std::pair<std::string, std::string>& text_and_name) {
   return {text_and_name.first, text_and_name.second, 1, {}};
 }
 
 using Text = std::pair<std::string, std::string>;
 
-Submission submission_of(const Text& source, double timeout, std::uint64_t seed) {
-  return {.source = source_of(source),
+Submission make_submission(const Text& source, double timeout, std::uint64_t seed) {
+  return {.source = make_source(source),
           .timeout = std::chrono::milliseconds(std::llround(timeout * 1000)),
           .seed = seed};
 }
@@ -173,17 +173,17 @@ Submission submission_of(const Text& source, double timeout, std::uint64_t seed)
 py::object judge(Judge& self, const Text& source, const py::object& functions,
                  const py::object& options, const std::optional<Text>& baseline,
                  const std::vector<std::string>& checks, double timeout, std::uint64_t seed) {
-  const Task task = task_of(functions, options);
-  Submission submission = submission_of(source, timeout, seed);
+  const Task task = make_task(functions, options);
+  Submission submission = make_submission(source, timeout, seed);
   submission.checks = checks;
-  if (baseline) submission.baseline = source_of(*baseline);
+  if (baseline) submission.baseline = make_source(*baseline);
   return text_object(without_gil([&] { return self.judge(submission, task).to_json(); }));
 }
 
 py::object profile(Judge& self, const Text& source, const py::object& functions,
                    const py::object& options, int number, double timeout, std::uint64_t seed) {
-  const Task task = task_of(functions, options);
-  const Submission submission = submission_of(source, timeout, seed);
+  const Task task = make_task(functions, options);
+  const Submission submission = make_submission(source, timeout, seed);
   return text_object(without_gil([&] { return self.profile(submission, task, number).to_json(); }));
 }
 

@@ -11,13 +11,13 @@ namespace {
 
 using kernels::ActivationCall;
 
-ActivationCall call_of(const std::string& name, double a, double b) {
+ActivationCall make_call(const std::string& name, double a, double b) {
   return {kernels::activation_from_name(name), a, b};
 }
 
 Array activate(const std::string& name, py::handle x, double a, double b) {
   const Array operand = array_operand(x, "x");
-  const ActivationCall call = call_of(name, a, b);
+  const ActivationCall call = make_call(name, a, b);
   return on_current_stream(operand,
                            [&](const Stream& on) { return kernels::activate(call, operand, on); });
 }
@@ -25,14 +25,14 @@ Array activate(const std::string& name, py::handle x, double a, double b) {
 Array activate_backward(const std::string& name, py::handle grad, py::handle x, double a,
                         double b) {
   const Array dy = array_operand(grad, "grad"), operand = array_operand(x, "x");
-  const ActivationCall call = call_of(name, a, b);
+  const ActivationCall call = make_call(name, a, b);
   return on_current_stream(
       operand, [&](const Stream& on) { return kernels::activate_backward(call, dy, operand, on); });
 }
 
 Array bias_activate(const std::string& name, py::handle x, py::handle bias, double a, double b) {
   const Array operand = array_operand(x, "x"), shift = array_operand(bias, "bias");
-  const ActivationCall call = call_of(name, a, b);
+  const ActivationCall call = make_call(name, a, b);
   return on_current_stream(
       operand, [&](const Stream& on) { return kernels::bias_activate(call, operand, shift, on); });
 }
@@ -41,7 +41,7 @@ py::tuple bias_activate_backward(const std::string& name, py::handle grad, py::h
                                  py::handle bias, double a, double b) {
   const Array dy = array_operand(grad, "grad"), operand = array_operand(x, "x");
   const Array shift = array_operand(bias, "bias");
-  const ActivationCall call = call_of(name, a, b);
+  const ActivationCall call = make_call(name, a, b);
   kernels::BiasGradients made = on_current_stream(operand, [&](const Stream& on) {
     return kernels::bias_activate_backward(call, dy, operand, shift, on);
   });

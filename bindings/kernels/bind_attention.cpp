@@ -284,7 +284,7 @@ Array append_qkv(const std::vector<py::object>& tokens, py::handle key_cache,
 /// Keys, stages, warpgroups.
 using AttentionTileNumbers = std::tuple<int, int, int>;
 
-kernels::AttentionKernel attention_kernel_of(const std::string& kernel) {
+kernels::AttentionKernel parse_attention_kernel(const std::string& kernel) {
   using kernels::AttentionKernel;
   if (kernel == "mma") return AttentionKernel::mma;
   if (kernel == "hopper") return AttentionKernel::hopper;
@@ -295,7 +295,7 @@ kernels::AttentionKernel attention_kernel_of(const std::string& kernel) {
 kernels::AttentionPlan attention_plan(const std::string& kernel,
                                       const std::optional<AttentionTileNumbers>& tile,
                                       std::int64_t splits) {
-  kernels::AttentionPlan plan{attention_kernel_of(kernel)};
+  kernels::AttentionPlan plan{parse_attention_kernel(kernel)};
   if (tile) {
     const auto& [keys, stages, groups] = *tile;
     plan.tile = kernels::HopperAttentionTile{keys, stages, groups, splits};
@@ -305,7 +305,7 @@ kernels::AttentionPlan attention_plan(const std::string& kernel,
 }
 
 kernels::AttentionBackwardPlan backward_plan(const std::string& kernel, std::optional<int> heads) {
-  const kernels::AttentionBackwardPlan plan{attention_kernel_of(kernel), heads};
+  const kernels::AttentionBackwardPlan plan{parse_attention_kernel(kernel), heads};
   require_backward_plan(plan);
   return plan;
 }

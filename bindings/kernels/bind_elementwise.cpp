@@ -26,7 +26,7 @@ using kernels::Weak;
 
 void read_operands(const std::string& name, const py::tuple& values, Operands& operands) {
   for (const py::handle value : values) {
-    if (const Array* const array = array_of(value.ptr())) {
+    if (const Array* const array = find_array(value.ptr())) {
       operands.set_device(array->device());
       break;
     }
@@ -66,7 +66,7 @@ struct TypeOrWeak {
 };
 
 TypeOrWeak read_type(py::handle value) {
-  if (const Array* const array = array_of(value.ptr())) return {array->type()};
+  if (const Array* const array = find_array(value.ptr())) return {array->type()};
   const bool is_class = PyType_Check(value.ptr()) != 0;
   if (!is_class && !PyUnicode_Check(value.ptr())) {
     if (const auto number = scalar_operand(value.ptr())) {
@@ -91,7 +91,7 @@ py::dtype result_type(const py::args& values) {
 }
 
 bool can_cast(const py::object& from, const py::object& to, const std::string& casting) {
-  const Array* const array = array_of(from.ptr());
+  const Array* const array = find_array(from.ptr());
   const ScalarType source = array != nullptr ? array->type() : scalar_argument(from);
   const ScalarType target = scalar_argument(to);
   if (casting == "safe") return kernels::can_cast(source, target);

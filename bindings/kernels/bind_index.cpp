@@ -19,7 +19,7 @@ kernels::IndexedAxes indexed_axes(std::vector<int> axes, const py::sequence& ind
   return at;
 }
 
-kernels::Repeats repeats_of(bool unique) {
+kernels::Repeats make_repeats(bool unique) {
   return unique ? kernels::Repeats::never : kernels::Repeats::may_repeat;
 }
 
@@ -37,7 +37,7 @@ void call_put_at(const py::object& x, std::vector<int> axes, const py::sequence&
   const Array given = array_operand(values, "values");
   const auto at = indexed_axes(std::move(axes), indices, position);
   on_current_stream(target, [&](const Stream& stream) {
-    kernels::put_at(target, at, given.broadcast(at.result_shape(target)), repeats_of(unique),
+    kernels::put_at(target, at, given.broadcast(at.result_shape(target)), make_repeats(unique),
                     stream);
   });
 }
@@ -69,7 +69,7 @@ void call_scatter(const py::object& x, int axis, const py::object& index, const 
     if (add) {
       kernels::scatter_add(target, axis, positions, given, stream);
     } else {
-      kernels::scatter(target, axis, positions, given, repeats_of(unique), stream);
+      kernels::scatter(target, axis, positions, given, make_repeats(unique), stream);
     }
   });
 }

@@ -15,8 +15,8 @@ using kernels::Operation;
 
 /// Reads both sides; at least one is our array. False: Python is to try something else.
 bool read_sides(PyObject* a, PyObject* b, Operands& operands) {
-  const Array* const left = array_of(a);
-  const Array* const ours = left != nullptr ? left : array_of(b);
+  const Array* const left = find_array(a);
+  const Array* const ours = left != nullptr ? left : find_array(b);
   if (ours == nullptr) return false;
   operands.set_device(ours->device());
   if (operands.add(a) && operands.add(b)) return true;
@@ -55,7 +55,7 @@ PyObject* unary(PyObject* a) noexcept {
   return note_operator(kernels::info(operation).name, made, a, nullptr);
 }
 
-PyObject* binary_of(Operation operation, PyObject* a, PyObject* b) noexcept {
+PyObject* call_binary(Operation operation, PyObject* a, PyObject* b) noexcept {
   PyObject* const made = guarded<PyObject*>(nullptr, [&] {
     Operands operands;
     return read_sides(a, b, operands) ? run(operation, operands).release().ptr()
@@ -68,7 +68,7 @@ PyObject* binary_of(Operation operation, PyObject* a, PyObject* b) noexcept {
 
 template <Operation operation>
 PyObject* binary(PyObject* a, PyObject* b) noexcept {
-  return binary_of(operation, a, b);
+  return call_binary(operation, a, b);
 }
 
 template <Operation operation>
@@ -76,7 +76,7 @@ PyObject* in_place(PyObject* a, PyObject* b) noexcept {
   if (is_recording()) [[unlikely]]
     return record_in_place(kernels::info(operation).name, a, b);
   return guarded<PyObject*>(nullptr, [&] {
-    const Array* const target = array_of(a);
+    const Array* const target = find_array(a);
     Operands operands;
     if (target == nullptr || !read_sides(a, b, operands)) return not_implemented();
     on_current_stream(*target, [&](const Stream& stream) {
@@ -88,7 +88,7 @@ PyObject* in_place(PyObject* a, PyObject* b) noexcept {
 }
 
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
-  return modulus == Py_None ? binary_of(Operation::pow, a, b) : not_implemented();
+  return modulus == Py_None ? call_binary(Operation::pow, a, b) : not_implemented();
 }
 
 PyObject* power_in_place(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
@@ -114,17 +114,17 @@ PyObject* quotient_and_rest(PyObject* a, PyObject* b) noexcept {
 PyObject* compare(PyObject* a, PyObject* b, int which) noexcept {
   switch (which) {
     case Py_LT:
-      return binary_of(Operation::less, a, b);
+      return call_binary(Operation::less, a, b);
     case Py_LE:
-      return binary_of(Operation::less_equal, a, b);
+      return call_binary(Operation::less_equal, a, b);
     case Py_EQ:
-      return binary_of(Operation::equal, a, b);
+      return call_binary(Operation::equal, a, b);
     case Py_NE:
-      return binary_of(Operation::not_equal, a, b);
+      return call_binary(Operation::not_equal, a, b);
     case Py_GT:
-      return binary_of(Operation::greater, a, b);
+      return call_binary(Operation::greater, a, b);
     default:
-      return binary_of(Operation::greater_equal, a, b);
+      return call_binary(Operation::greater_equal, a, b);
   }
 }
 

@@ -96,7 +96,7 @@ kernels::AdvanceWords advance_words(const py::dict& given) {
   return words;
 }
 
-py::tuple factor_of_gradients(const Array& near, const kernels::FactorWords& words) {
+py::tuple call_gradient_factor(const Array& near, const kernels::FactorWords& words) {
   kernels::GradientFactor made = on_current_stream(
       near, [&](const Stream& on) { return kernels::gradient_factor(words, near.device(), on); });
   return py::make_tuple(std::move(made.factor), std::move(made.norm), std::move(made.skip));
@@ -127,7 +127,7 @@ void bind_optim(py::module_& m) {
   m.def("_gradient_factor",
         [](const py::object& near, const py::object& norm, const py::object& loss_scale,
            const py::object& given, const py::object& tokens, double limit) {
-          return factor_of_gradients(
+          return call_gradient_factor(
               array_operand(near, "near"),
               {optional_operand(norm, "norm"), optional_operand(loss_scale, "loss_scale"),
                optional_operand(given, "grad_scale"), optional_operand(tokens, "tokens"), limit});

@@ -12,8 +12,8 @@
 namespace kernwright::python {
 namespace {
 
-kernels::RandomState random_state_of(std::uint64_t seed, std::uint64_t offset,
-                                     const py::object& counter) {
+kernels::RandomState make_random_state(std::uint64_t seed, std::uint64_t offset,
+                                       const py::object& counter) {
   return {seed, offset, optional_operand(counter, "counter")};
 }
 
@@ -25,7 +25,7 @@ void bind_random_fill(py::module_& m, const char* name, RandomFill fill) {
   m.def(name, [fill](const py::object& out, double a, double b, std::uint64_t seed,
                      std::uint64_t offset, const py::object& counter) {
     const Array array = array_operand(out, "out");
-    const kernels::RandomState state = random_state_of(seed, offset, counter);
+    const kernels::RandomState state = make_random_state(seed, offset, counter);
     on_current_stream(array, [&](const Stream& on) { fill(array, a, b, state, on); });
   });
 }
@@ -42,7 +42,7 @@ void bind_random_parametric(py::module_& m) {
     const Array array = array_operand(out, "out");
     std::vector<kernels::RandomParameter> values;
     for (const py::handle each : parameters) values.push_back(random_parameter(each));
-    const kernels::RandomState state = random_state_of(seed, offset, counter);
+    const kernels::RandomState state = make_random_state(seed, offset, counter);
     on_current_stream(
         array, [&](const Stream& on) { kernels::fill_parametric(array, kind, values, state, on); });
   });
@@ -52,7 +52,7 @@ void bind_random_parametric(py::module_& m) {
           const Array array = array_operand(out, "out");
           const Array weights = array_operand(chances, "pvals");
           const kernels::RandomParameter count = random_parameter(trials);
-          const kernels::RandomState state = random_state_of(seed, offset, counter);
+          const kernels::RandomState state = make_random_state(seed, offset, counter);
           on_current_stream(array, [&](const Stream& on) {
             kernels::fill_multinomial(array, weights, count, state, on);
           });
@@ -63,7 +63,7 @@ void bind_random_orders(py::module_& m) {
   m.def("_random_permutation",
         [](std::int64_t n, std::int64_t count, const py::object& dtype, std::uint64_t seed,
            std::uint64_t offset, const py::object& counter, const py::object& device) {
-          const kernels::RandomState state = random_state_of(seed, offset, counter);
+          const kernels::RandomState state = make_random_state(seed, offset, counter);
           Device& chosen = state.counter ? state.counter->device() : device_argument(device);
           const ScalarType type = scalar_argument(dtype);
           const Stream stream = current_stream(chosen);
@@ -74,7 +74,7 @@ void bind_random_orders(py::module_& m) {
   m.def("_random_choice", [](const py::object& weights, std::int64_t count, bool replace,
                              std::uint64_t seed, std::uint64_t offset, const py::object& counter) {
     const Array array = array_operand(weights, "p");
-    const kernels::RandomState state = random_state_of(seed, offset, counter);
+    const kernels::RandomState state = make_random_state(seed, offset, counter);
     return on_current_stream(array, [&](const Stream& on) {
       return replace ? kernels::choose_repeatedly(array, count, state, on)
                      : kernels::choose_without_replacement(array, count, state, on);
@@ -104,7 +104,7 @@ void bind_random(py::module_& m) {
       "_random_integers", [](const py::object& out, std::uint64_t low, std::uint64_t range,
                              std::uint64_t seed, std::uint64_t offset, const py::object& counter) {
         const Array array = array_operand(out, "out");
-        const kernels::RandomState state = random_state_of(seed, offset, counter);
+        const kernels::RandomState state = make_random_state(seed, offset, counter);
         on_current_stream(
             array, [&](const Stream& on) { kernels::fill_integers(array, low, range, state, on); });
       });

@@ -18,7 +18,7 @@ py::object run_reduction(const Array& array, const kernels::ReductionCall& call,
     return py::cast(on_current_stream(
         array, [&](const Stream& stream) { return kernels::reduce(array, call, stream); }));
   }
-  const Array* const to = array_of(out.ptr());
+  const Array* const to = find_array(out.ptr());
   if (to == nullptr) {
     throw ArgumentError(format("out is {}, and must be a kernwright.Array", short_repr(out)));
   }

@@ -18,9 +18,9 @@ using kernels::RopeOptions;
 using kernels::RopeRule;
 
 /// The Python functions' knowledge of a rule, in this order.
-RopeRule rule_of(std::int64_t dim, double base, const std::string& scaling,
-                 const std::vector<double>& numbers, std::optional<double> attention,
-                 std::optional<Array> divisors = std::nullopt) {
+RopeRule make_rule(std::int64_t dim, double base, const std::string& scaling,
+                   const std::vector<double>& numbers, std::optional<double> attention,
+                   std::optional<Array> divisors = std::nullopt) {
   if (numbers.size() != 10) throw ArgumentError("a rule of rotary embeddings has ten numbers");
   RopeRule rule{.dim = dim, .base = base, .scaling = kernels::rope_scaling_from_name(scaling)};
   rule.factor = numbers[0];
@@ -50,14 +50,14 @@ auto on_device(const py::object& device, Work&& work) {
 
 double attention_factor(std::int64_t dim, double base, const std::string& scaling,
                         const std::vector<double>& numbers, std::optional<double> attention) {
-  return kernels::rope_attention_factor(rule_of(dim, base, scaling, numbers, attention));
+  return kernels::rope_attention_factor(make_rule(dim, base, scaling, numbers, attention));
 }
 
 Array frequencies(const py::object& device, std::int64_t dim, double base,
                   const std::string& scaling, const std::vector<double>& numbers,
                   py::handle divisors) {
-  const RopeRule rule =
-      rule_of(dim, base, scaling, numbers, std::nullopt, optional_operand(divisors, "the factors"));
+  const RopeRule rule = make_rule(dim, base, scaling, numbers, std::nullopt,
+                                  optional_operand(divisors, "the factors"));
   return on_device(device, [&](Device& on, const Stream& stream) {
     return kernels::rope_frequencies(on, rule, stream);
   });
@@ -67,14 +67,14 @@ py::tuple tables(const py::object& device, std::int64_t rows, std::int64_t first
                  double base, const std::string& scaling, const std::vector<double>& numbers,
                  std::optional<double> attention, py::handle divisors) {
   const RopeRule rule =
-      rule_of(dim, base, scaling, numbers, attention, optional_operand(divisors, "the factors"));
+      make_rule(dim, base, scaling, numbers, attention, optional_operand(divisors, "the factors"));
   CosSin made = on_device(device, [&](Device& on, const Stream& stream) {
     return kernels::rope_tables(on, rule, rows, first, stream);
   });
   return py::make_tuple(std::move(made.cos), std::move(made.sin));
 }
 
-RopeOptions options_of(py::handle positions, std::int64_t offset, bool heads_first) {
+RopeOptions rope_options(py::handle positions, std::int64_t offset, bool heads_first) {
   RopeOptions options;
   options.positions = {optional_operand(positions, "positions"), offset};
   options.heads_first = heads_first;
@@ -87,7 +87,7 @@ py::object rope(py::handle q, py::handle k, py::handle cos, py::handle sin, py::
   const Array query = array_operand(q, "q");
   const std::optional<Array> key = optional_operand(k, "k");
   const CosSin angles{array_operand(cos, "cos"), array_operand(sin, "sin")};
-  RopeOptions options = options_of(positions, offset, heads_first);
+  RopeOptions options = rope_options(positions, offset, heads_first);
   options.interleaved = interleaved;
   options.in_place = in_place;
   options.inverse = inverse;
@@ -107,7 +107,7 @@ Array pope(py::handle x, py::handle cos, py::handle sin, py::handle shifts, py::
   const CosSin angles{array_operand(cos, "cos"), array_operand(sin, "sin")};
   const std::optional<Array> turned = optional_operand(shifts, "shifts");
   const std::optional<Array> above = optional_operand(grad, "grad");
-  const RopeOptions options = options_of(positions, offset, heads_first);
+  const RopeOptions options = rope_options(positions, offset, heads_first);
   return on_current_stream(operand, [&](const Stream& on) {
     return kernels::pope(operand, angles, turned, above, options, on);
   });
@@ -118,7 +118,7 @@ Array pope_shifts(py::handle grad, py::handle x, py::handle cos, py::handle sin,
   const Array operand = array_operand(x, "x");
   const CosSin angles{array_operand(cos, "cos"), array_operand(sin, "sin")};
   const Array turned = array_operand(shifts, "shifts"), above = array_operand(grad, "grad");
-  const RopeOptions options = options_of(positions, offset, heads_first);
+  const RopeOptions options = rope_options(positions, offset, heads_first);
   return on_current_stream(operand, [&](const Stream& on) {
     return kernels::pope_shifts(operand, angles, turned, above, options, on);
   });
@@ -127,7 +127,7 @@ Array pope_shifts(py::handle grad, py::handle x, py::handle cos, py::handle sin,
 Array scale_tokens(py::handle x, double floor_scale, double slope, py::handle positions,
                    std::int64_t offset, bool heads_first) {
   const Array operand = array_operand(x, "x");
-  const RopeOptions options = options_of(positions, offset, heads_first);
+  const RopeOptions options = rope_options(positions, offset, heads_first);
   return on_current_stream(operand, [&](const Stream& on) {
     return kernels::scale_tokens(operand, floor_scale, slope, options, on);
   });

@@ -13,7 +13,7 @@ namespace {
 /// A number, or a device array with one for each row.
 template <typename Value>
 kernels::PerRow<Value> per_row(const py::object& value, const char* name) {
-  if (array_of(value.ptr()) == nullptr && !has_attribute(value, "__dlpack__"))
+  if (find_array(value.ptr()) == nullptr && !has_attribute(value, "__dlpack__"))
     return {value.cast<Value>(), std::nullopt};
   return {Value{}, array_operand(value, name)};
 }

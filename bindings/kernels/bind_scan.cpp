@@ -35,7 +35,7 @@ py::object run_scan(const Array& x, kernels::ScanCall call, const py::object& ax
     return py::cast(on_current_stream(
         array, [&](const Stream& stream) { return kernels::scan(array, call, stream); }));
   }
-  const Array* const to = array_of(out.ptr());
+  const Array* const to = find_array(out.ptr());
   if (to == nullptr) {
     throw ArgumentError(format("out is {}, and must be a kernwright.Array", short_repr(out)));
   }

@@ -28,7 +28,7 @@ using kernels::Weak;
 }
 
 /// How weak a number of the host is that lies on the device.
-Weak weak_of(ScalarType type) { return is_floating(type) ? Weak::real : Weak::integer; }
+Weak weak_kind(ScalarType type) { return is_floating(type) ? Weak::real : Weak::integer; }
 
 }  // namespace
 
@@ -36,7 +36,7 @@ std::optional<ScalarOperand> scalar_operand(PyObject* value) {
   if (PyFloat_CheckExact(value)) return ScalarOperand::make(PyFloat_AS_DOUBLE(value));
   if (PyBool_Check(value)) return ScalarOperand::make(value == Py_True);
   if (PyLong_Check(value)) return ScalarOperand{read_number(value), Weak::integer};
-  if (const auto type = scalar_of_type(Py_TYPE(value)))
+  if (const auto type = type_scalar(Py_TYPE(value)))
     return ScalarOperand{read_number(value), Weak::none, *type};
   if (PyFloat_Check(value)) return ScalarOperand{read_number(value), Weak::real};
   if (PyComplex_Check(value)) return ScalarOperand{read_number(value), Weak::complex};
@@ -62,10 +62,10 @@ bool Operands::are_numbers() const noexcept {
 bool Operands::add(PyObject* value) {
   if (count_ == operands_.size()) return false;
   kernels::Operand& operand = operands_[count_];
-  if (const Array* const ours = array_of(value)) {
+  if (const Array* const ours = find_array(value)) {
     operand.array = ours;
     if (ours->is_number()) [[unlikely]]
-      operand.number.weak = weak_of(ours->type());
+      operand.number.weak = weak_kind(ours->type());
   } else if (const auto number = scalar_operand(value)) {
     operand.number = *number;
   } else {

@@ -11,7 +11,7 @@
 namespace kernwright::python {
 
 Array array_operand(py::handle value, const char* name) {
-  if (const Array* const ours = array_of(value.ptr())) return *ours;
+  if (const Array* const ours = find_array(value.ptr())) return *ours;
   Device& device = current_device();
   if (auto foreign = adopt_foreign(value, device, current_stream(device)))
     return std::move(*foreign);

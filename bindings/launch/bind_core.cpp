@@ -91,8 +91,9 @@ void bind_device(py::module_& m) {
           },
           py::arg("sizes"), py::kw_only(), py::arg("memory") = py::none(),
           py::arg("share") = py::none(), py::arg("streams") = py::none())
-      .def_property_readonly("partition_rules",
-                             [](const DeviceObject& s) { return partition_rules_of(s.newest()); })
+      .def_property_readonly(
+          "partition_rules",
+          [](const DeviceObject& s) { return device_partition_rules(s.newest()); })
       .def_property_readonly("priority_range",
                              [](const DeviceObject& s) {
                                const PriorityRange range =
@@ -177,7 +178,7 @@ void bind_device(py::module_& m) {
   m.def("_attribute_numbers", &attribute_numbers);
 }
 
-Stream stream_of_device(const py::object& device) {
+Stream device_stream(const py::object& device) {
   Device& chosen = device_argument(device);
   Stream current = current_stream(chosen);
   return current ? current : Stream::legacy(chosen);
@@ -291,7 +292,7 @@ void bind_stream(py::module_& m) {
         return format("<Stream {:#x} on {}>", reinterpret_cast<std::uintptr_t>(s.handle()),
                       device_key(s.device()));
       });
-  m.def("current_stream", &stream_of_device, py::arg("device") = py::none());
+  m.def("current_stream", &device_stream, py::arg("device") = py::none());
 }
 
 void bind_event(py::module_& m) {

@@ -61,7 +61,7 @@ struct CaptureScope {
   bool is_entered = false;
 };
 
-std::vector<GraphNode> nodes_of(const GraphObject& self) {
+std::vector<GraphNode> list_nodes(const GraphObject& self) {
   const GilRelease unlocked;
   return self.graph->nodes();
 }
@@ -78,7 +78,7 @@ bool is_capturing(const GraphObject& self) {
 
 py::list node_list(const GraphObject& self) {
   py::list list;
-  for (GraphNode& node : nodes_of(self)) list.append(GraphNodeObject(std::move(node)));
+  for (GraphNode& node : list_nodes(self)) list.append(GraphNodeObject(std::move(node)));
   return list;
 }
 
@@ -96,7 +96,7 @@ std::unique_ptr<GraphObject> make_graph(const py::object& device, const py::obje
   return std::make_unique<GraphObject>(Graph(shared));
 }
 
-py::object pool_of(const GraphObject& self) {
+py::object graph_pool(const GraphObject& self) {
   if (self.graph->pool() == nullptr) return py::none();
   return py::cast(Unlocked<GraphPoolObject>(new GraphPoolObject{self.graph->pool()}));
 }
@@ -160,7 +160,7 @@ GraphNodeObject node_argument(const GraphObject& self, const py::object& which) 
         "update(node, *arguments) wants one of the graph's nodes or its index, got " +
         type_name(which));
   }
-  const std::vector<GraphNode> nodes = nodes_of(self);
+  const std::vector<GraphNode> nodes = list_nodes(self);
   const auto index = py::int_(which).cast<std::int64_t>();
   const auto count = static_cast<std::int64_t>(nodes.size());
   if (index < -count || index >= count) {
@@ -196,7 +196,7 @@ ConvertedArguments convert_arguments(const LaunchPlan& plan, Device& device, con
     auto* slot = reinterpret_cast<std::byte*>(made.bytes.data()) + argument.offset;
     made.pointers.push_back(slot);
     argument.convert(argument, value.ptr(), slot, frame);
-    if (auto owner = owner_of(value)) made.kept.push_back(std::move(owner));
+    if (auto owner = find_owner(value)) made.kept.push_back(std::move(owner));
   }
   return made;
 }
@@ -260,15 +260,15 @@ void bind_pool(py::module_& m) {
 
 }  // namespace
 
-std::shared_ptr<const void> owner_of(const py::object& value) {
-  if (const Array* array = array_of(value.ptr())) return array->owner();
-  if (const TensorMapObject* map = tensor_map_of(value.ptr())) return map->array.owner();
+std::shared_ptr<const void> find_owner(const py::object& value) {
+  if (const Array* array = find_array(value.ptr())) return array->owner();
+  if (const TensorMapObject* map = find_tensor_map(value.ptr())) return map->array.owner();
   if (const auto* object = texture_or_surface(value.ptr())) return *object;
   if (value.is_none() || PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) return nullptr;
   return keep_alive(value);  // an array of another library, or something cheap to keep
 }
 
-Graph graph_of(const py::object& value) {
+Graph find_graph(const py::object& value) {
   if (!py::isinstance<GraphObject>(value))
     throw ArgumentError("a graph is a kernwright.Graph, got " + type_name(value));
   return *value.cast<const GraphObject&>().graph;
@@ -278,11 +278,11 @@ void hold_in_capture(const Stream& stream, PyObject* const* arguments, std::size
   const std::shared_ptr<Capture> capture = without_gil([&] { return find_capture(stream); });
   if (capture == nullptr) return;
   for (std::size_t i = 0; i < count; ++i) {
-    if (const Array* array = array_of(arguments[i])) {
+    if (const Array* array = find_array(arguments[i])) {
       array->hold_in(*capture, stream);
       continue;
     }
-    capture->keep_alive(owner_of(py::reinterpret_borrow<py::object>(arguments[i])));
+    capture->keep_alive(find_owner(py::reinterpret_borrow<py::object>(arguments[i])));
   }
 }
 
@@ -298,7 +298,7 @@ void bind_graph(py::module_& m) {
            py::arg("pool") = py::none())
       .def_property_readonly("device",
                              [](const GraphObject& g) { return DeviceObject{&g.graph->device()}; })
-      .def_property_readonly("pool", &pool_of)
+      .def_property_readonly("pool", &graph_pool)
       .def_property_readonly("is_capturing", &is_capturing)
       .def_property_readonly("node_count", &node_count)
       .def_property_readonly("nodes", &node_list)

@@ -25,7 +25,7 @@ namespace {
 
 const Kernel& loaded(KernelObject& self) { return self.plan(current_device()).kernel; }
 
-std::shared_ptr<const ObjectCode> code_of(const KernelObject& self, Device& device) {
+std::shared_ptr<const ObjectCode> find_code(const KernelObject& self, Device& device) {
   const GilRelease unlocked;
   return self.code(device);
 }
@@ -33,7 +33,7 @@ std::shared_ptr<const ObjectCode> code_of(const KernelObject& self, Device& devi
 /// The kernel's code in another form than the running one, compiled for the same architecture.
 std::string code_as(const KernelObject& self, CodeKind kind) {
   Device& device = current_device();
-  const auto code = code_of(self, device);
+  const auto code = find_code(self, device);
   if (code->kind == kind) return code->code;
   if (kind == CodeKind::cubin && !code->resource_cubin.empty()) return code->resource_cubin;
   if (!self.lazy() || self.lazy()->program().loaded_code()) {
@@ -84,7 +84,7 @@ py::list parameter_list(KernelObject& self) {
   return list;
 }
 
-py::object attributes_of(KernelObject& self) {
+py::object kernel_attributes(KernelObject& self) {
   const KernelAttributes& a = loaded(self).attributes();
   return named_tuple(module_member("kernwright._jit.kernels", "KernelAttributes"),
                      py::make_tuple(a.registers, a.shared_bytes, a.local_bytes, a.constant_bytes,
@@ -104,14 +104,15 @@ PyObject* kernel_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
                           (count < 1 ? std::string() : ", got " + type_name(arguments[0])));
     }
     const auto* config = py::handle(arguments[0]).cast<const LaunchConfigObject*>();
-    launch(kernel_of(self), resolved(*config), arguments + 1, static_cast<std::size_t>(count - 1));
+    launch(cast_kernel(self), resolved(*config), arguments + 1,
+           static_cast<std::size_t>(count - 1));
     Py_RETURN_NONE;
   });
 }
 
 PyObject* kernel_call(PyObject* self, PyObject*, PyObject*) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const std::string& name = kernel_of(self).name();
+    const std::string& name = cast_kernel(self).name();
     throw ArgumentError(
         format("{0}: a launch needs its configuration: {0}[grid, block](...) or "
                "{0}.forall(n)(...)",
@@ -137,7 +138,7 @@ void define_inspection(py::class_<KernelObject>& type) {
           "signature",
           [](KernelObject& k) { return text_object(loaded(k).signature().to_string()); })
       .def_property_readonly("parameters", &parameter_list)
-      .def_property_readonly("attributes", &attributes_of)
+      .def_property_readonly("attributes", &kernel_attributes)
       .def_property_readonly(
           "ptx", [](const KernelObject& k) { return text_object(code_as(k, CodeKind::ptx)); })
       .def_property_readonly(
@@ -149,7 +150,7 @@ void define_inspection(py::class_<KernelObject>& type) {
                              })
       .def_property_readonly(
           "log",
-          [](const KernelObject& k) { return text_object(code_of(k, current_device())->log); })
+          [](const KernelObject& k) { return text_object(find_code(k, current_device())->log); })
       .def(
           "occupancy",
           [](KernelObject& k, int block, const py::object& shared_bytes) {
@@ -256,7 +257,7 @@ void bind_kernel(py::module_& m) {
                              })
       .def_property_readonly("_code", [](const KernelObject& k) -> py::object {
         if (k.lazy()) return py::none();
-        return py::cast(*code_of(k, current_device()));
+        return py::cast(*find_code(k, current_device()));
       });
 }
 
@@ -265,7 +266,9 @@ Dim3 cluster_argument(const py::object& value) {
   return value.is_none() ? Dim3{0, 0, 0} : dim3_argument(value.ptr(), "a cluster");
 }
 
-py::tuple tuple_of(const Dim3& extents) { return py::make_tuple(extents.x, extents.y, extents.z); }
+py::tuple shape_tuple(const Dim3& extents) {
+  return py::make_tuple(extents.x, extents.y, extents.z);
+}
 
 /// kw.checked(enabled): at once, and back again where a `with` ends.
 struct CheckedScope {
@@ -314,14 +317,14 @@ void bind_config(py::module_& m) {
            py::arg("programmatic_dependent") = false, py::arg("programmatic_event") = py::none(),
            py::arg("programmatic_event_at_start") = false,
            py::arg("launch_completion_event") = py::none())
-      .def_property_readonly("grid", [](const Object& o) { return tuple_of(o.config.grid); })
-      .def_property_readonly("block", [](const Object& o) { return tuple_of(o.config.block); })
+      .def_property_readonly("grid", [](const Object& o) { return shape_tuple(o.config.grid); })
+      .def_property_readonly("block", [](const Object& o) { return shape_tuple(o.config.block); })
       .def_property_readonly("stream", [](const Object& o) { return o.stream; })
       .def_property_readonly("shared_bytes", [](const Object& o) { return o.config.shared_bytes; })
       .def_property_readonly("cluster",
                              [](const Object& o) -> py::object {
                                if (o.config.cluster.x == 0) return py::none();
-                               return tuple_of(o.config.cluster);
+                               return shape_tuple(o.config.cluster);
                              })
       .def_property_readonly("cooperative", [](const Object& o) { return o.config.cooperative; })
       .def_property_readonly("priority", [](const Object& o) { return o.config.priority; })

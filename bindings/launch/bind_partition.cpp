@@ -45,8 +45,8 @@ T number(const py::object& value, const char* what, T otherwise) {
   }
 }
 
-std::vector<PartitionRequest> requests_of(const py::object& sizes, const py::object& memory,
-                                          const py::object& share, const py::object& streams) {
+std::vector<PartitionRequest> make_requests(const py::object& sizes, const py::object& memory,
+                                            const py::object& share, const py::object& streams) {
   if (!PyTuple_Check(sizes.ptr()) && !PyList_Check(sizes.ptr())) {
     throw ArgumentError("partitions() takes a list of numbers of multiprocessors, got " +
                         short_repr(sizes));
@@ -106,7 +106,7 @@ int priority_argument(const py::object& value, Device& device) {
 
 py::list make_partitions(Device& device, const py::object& sizes, const py::object& memory,
                          const py::object& share, const py::object& streams) {
-  const std::vector<PartitionRequest> requests = requests_of(sizes, memory, share, streams);
+  const std::vector<PartitionRequest> requests = make_requests(sizes, memory, share, streams);
   std::vector<Partition> made =
       without_gil([&] { return kernwright::make_partitions(device, requests); });
   py::list list;
@@ -114,7 +114,7 @@ py::list make_partitions(Device& device, const py::object& sizes, const py::obje
   return list;
 }
 
-py::object partition_rules_of(Device& device) {
+py::object device_partition_rules(Device& device) {
   const PartitionRules rules = without_gil([&] { return partition_rules(device); });
   return module_member("kernwright._support.device", "PartitionRules")(
       rules.supported, rules.multiprocessors, rules.minimum, rules.alignment, rules.free);

@@ -17,7 +17,7 @@ int priority_argument(const py::object& value, Device& device);
 py::list make_partitions(Device& device, const py::object& sizes, const py::object& memory,
                          const py::object& share, const py::object& streams);
 /// Device.partition_rules.
-py::object partition_rules_of(Device& device);
+py::object device_partition_rules(Device& device);
 
 /// The class Partition.
 void bind_partition(py::module_& m);

@@ -24,7 +24,7 @@ namespace {
 void note_twin(const SlicedKernel& twin) {
   if (!twin.kernel.device().is_simulated() || twin.source.text.empty()) return;
   const std::uint64_t code = sim::code_id(twin.code->code.c_str());
-  if (!source_of_code(code)) remember_source(Program(twin.source, twin.options), code);
+  if (!find_source(code)) remember_source(Program(twin.source, twin.options), code);
 }
 
 /// The first launch of a kernel compiles its twin, for which Python's lock must be free.

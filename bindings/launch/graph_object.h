@@ -13,10 +13,10 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 /// The owner of an argument's memory; null for a number and for None.
-std::shared_ptr<const void> owner_of(const py::object& value);
+std::shared_ptr<const void> find_owner(const py::object& value);
 
 /// The graph of a kw.Graph. Throws ArgumentError for anything else.
-Graph graph_of(const py::object& value);
+Graph find_graph(const py::object& value);
 
 /// A launch with these arguments was recorded on `stream`: the graph that captures it, if any,
 /// keeps them. Call it while any_capture().

@@ -20,7 +20,7 @@ namespace {
 using Clock = LaunchPlan::Clock;
 
 /// "float a, const float* x"
-std::string parameters_of(const KernelDeclaration& declaration) {
+std::string format_parameters(const KernelDeclaration& declaration) {
   std::string text;
   for (std::size_t i = 0; i < declaration.parameter_types.size(); ++i) {
     std::string type = declaration.parameter_types[i];
@@ -78,7 +78,7 @@ std::string KernelObject::described() const {
   if (!lazy_) return code_->kernel(name_).to_string();
   const std::string_view plain = std::string_view(name_).substr(0, name_.find('<'));
   for (const KernelDeclaration& each : lazy_->program().declarations()) {
-    if (each.name == plain) return name_ + "(" + parameters_of(each) + ")";
+    if (each.name == plain) return name_ + "(" + format_parameters(each) + ")";
   }
   return name_;
 }

@@ -33,7 +33,7 @@ KnownSources& known_sources() {
   return *instance;
 }
 
-std::size_t bytes_of(const KernelSource& source) {
+std::size_t source_bytes(const KernelSource& source) {
   std::size_t bytes = source.source.text.size();
   for (const auto& [name, text] : source.options.headers) bytes += name.size() + text.size();
   return bytes;
@@ -56,7 +56,7 @@ std::vector<std::shared_ptr<const KernelSource>> all_sources() {
 
 }  // namespace
 
-const std::string* KernelSource::text_of(const std::string& file) const {
+const std::string* KernelSource::find_text(const std::string& file) const {
   if (file == source.name) return &source.text;
   for (const auto& header : options.headers) {
     if (file == header.first) return &header.second;
@@ -91,21 +91,21 @@ void remember_source(const Program& program, std::uint64_t code) {
   const auto [place, is_new] = known.by_code.try_emplace(code, made);
   if (!is_new) {
     // The same text may stand on another line by now.
-    known.bytes -= bytes_of(*std::exchange(place->second, made));
+    known.bytes -= source_bytes(*std::exchange(place->second, made));
   } else {
     known.order.push_back(code);
   }
-  known.bytes += bytes_of(*made);
+  known.bytes += source_bytes(*made);
   while (known.order.size() > 1 &&
          (known.order.size() > KnownSources::kMost || known.bytes > KnownSources::kMostBytes)) {
     const auto oldest = known.by_code.find(known.order.front());
-    known.bytes -= bytes_of(*oldest->second);
+    known.bytes -= source_bytes(*oldest->second);
     known.by_code.erase(oldest);
     known.order.pop_front();
   }
 }
 
-std::shared_ptr<const KernelSource> source_of_code(std::uint64_t code) {
+std::shared_ptr<const KernelSource> find_source(std::uint64_t code) {
   KnownSources& known = known_sources();
   const std::lock_guard lock(known.mutex);
   const auto found = known.by_code.find(code);
@@ -117,7 +117,7 @@ std::optional<std::string> shown_text(const std::string& file, int first_line) {
   std::optional<std::string> found;
   for (const auto& source : sources) {
     const int begins = file == source->source.name ? source->source.first_line : 1;
-    const std::string* const text = begins == first_line ? source->text_of(file) : nullptr;
+    const std::string* const text = begins == first_line ? source->find_text(file) : nullptr;
     if (text == nullptr) continue;
     // Texts without a file share their name: chooses one.
     if (found && *found != *text && file.starts_with('<')) return std::nullopt;
@@ -135,8 +135,8 @@ std::optional<std::string> shown_text(const std::string& file, int first_line) {
 
 std::string shown_line(std::uint64_t code, const std::string& file, int line) {
   constexpr std::size_t kMostBytes = 120;
-  const auto source = source_of_code(code);
-  const std::string* const known = source ? source->text_of(file) : nullptr;
+  const auto source = find_source(code);
+  const std::string* const known = source ? source->find_text(file) : nullptr;
   const std::optional<std::string> read = known == nullptr ? shown_text(file, 1) : std::nullopt;
   if (known == nullptr && !read) return {};
   std::string text(line_of_text(known != nullptr ? *known : *read, line));

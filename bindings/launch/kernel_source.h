@@ -19,7 +19,7 @@ class KernelSource {
       : source(program.source()), options(program.options()) {}
 
   /// The text under the name `file` in the line table; null for a file on the disk.
-  const std::string* text_of(const std::string& file) const;
+  const std::string* find_text(const std::string& file) const;
   /// Whether the compile read that file of the user's. `path` is a canonical one.
   bool reads(const std::string& path) const;
 
@@ -35,7 +35,7 @@ class KernelSource {
 /// where there are many. Thread-safe.
 void remember_source(const Program& program, std::uint64_t code);
 /// Null when it is not known or no longer.
-std::shared_ptr<const KernelSource> source_of_code(std::uint64_t code);
+std::shared_ptr<const KernelSource> find_source(std::uint64_t code);
 
 /// The text that begins on `first_line` of `file` in a line table, for reports. It is a remembered
 /// text, else a file read by the compile of one, or a header of CUDA's. Nothing for any other file:

@@ -105,12 +105,12 @@ PyObject* bound_call(PyObject* self, PyObject* const* arguments, std::size_t fla
   return guarded<PyObject*>(nullptr, [&] {
     if (keywords != nullptr && PyTuple_GET_SIZE(keywords) != 0) {
       throw ArgumentError(format("{}: arguments of a kernel are positional, got the keyword {}",
-                                 kernel_of(bound->kernel).name(),
+                                 cast_kernel(bound->kernel).name(),
                                  short_repr(PyTuple_GET_ITEM(keywords, 0))));
     }
     const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(flagged_count));
     if (!bound->extents.is_empty()) {
-      launch(kernel_of(bound->kernel), bound->config, arguments, count, bound->extents);
+      launch(cast_kernel(bound->kernel), bound->config, arguments, count, bound->extents);
     }
     Py_RETURN_NONE;
   });
@@ -136,7 +136,7 @@ void bound_free(PyObject* self) {
 PyObject* bound_repr(PyObject* self) {
   auto* bound = reinterpret_cast<BoundKernel*>(self);
   const LaunchConfig& c = bound->config;
-  const std::string& name = kernel_of(bound->kernel).name();
+  const std::string& name = cast_kernel(bound->kernel).name();
   const std::string text = bound->extents.count != 0
                                ? format("<{}.forall({})>", name, bound->extents.to_string())
                                : format("<{}[({}, {}, {}), ({}, {}, {})]>", name, c.grid.x,
@@ -145,7 +145,7 @@ PyObject* bound_repr(PyObject* self) {
 }
 
 PyObject* make_bound(PyObject* kernel, LaunchConfig config, const ThreadExtents& extents) {
-  kernel_of(kernel);  // the calls rely on it
+  cast_kernel(kernel);  // the calls rely on it
   BoundKernel* bound = std::exchange(spare_bound, nullptr);
   if (bound != nullptr) {
     PyObject_Init(reinterpret_cast<PyObject*>(bound), bound_type);
@@ -163,7 +163,7 @@ PyObject* make_bound(PyObject* kernel, LaunchConfig config, const ThreadExtents&
 
 }  // namespace
 
-KernelObject& kernel_of(PyObject* kernel) {
+KernelObject& cast_kernel(PyObject* kernel) {
   auto* const object = instance_value<KernelObject>(kernel);
   if (object == nullptr) throw ArgumentError("a kw.Kernel whose __init__() never ran");
   return *object;
@@ -221,7 +221,7 @@ PyObject* bind_subscript(PyObject* kernel, PyObject* key) noexcept {
       throw ArgumentError(
           format("{0}: launch it as {0}[grid, block], {0}[grid, block, stream] or "
                  "{0}[grid, block, stream, shared_bytes], got {1} in the brackets",
-                 kernel_of(kernel).name(), short_repr(key)));
+                 cast_kernel(kernel).name(), short_repr(key)));
     }
     LaunchConfig config;
     config.grid = dim3_argument(PyTuple_GET_ITEM(key, 0), "a grid");

@@ -16,7 +16,7 @@ namespace py = pybind11;
 void make_bound_type(py::module_& m);
 
 /// The kernel inside a Python object of that class. Throws ArgumentError for a half-made one.
-KernelObject& kernel_of(PyObject* kernel);
+KernelObject& cast_kernel(PyObject* kernel);
 
 /// kernel[key]: a BoundKernel. Null with a Python error set when the key is wrong.
 PyObject* bind_subscript(PyObject* kernel, PyObject* key) noexcept;

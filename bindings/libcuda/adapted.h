@@ -23,21 +23,21 @@ struct Argument {
 };
 
 template <bool per_thread>
-CUstream stream_of(CUstream stream) {
+CUstream adapt_stream(CUstream stream) {
   return per_thread && stream == nullptr ? kStreamPerThread : stream;
 }
 
 template <bool per_thread>
 struct Argument<CUstream, per_thread> {
   CUstream value;
-  explicit Argument(CUstream given) : value(stream_of<per_thread>(given)) {}
+  explicit Argument(CUstream given) : value(adapt_stream<per_thread>(given)) {}
   operator CUstream() const { return value; }
 };
 
 template <bool per_thread>
 struct Argument<CUfunction, per_thread> {
   CUfunction value;
-  explicit Argument(CUfunction given) : value(function_of(given)) {}
+  explicit Argument(CUfunction given) : value(kernel_function(given)) {}
   operator CUfunction() const { return value; }
 };
 
@@ -48,7 +48,7 @@ struct Argument<const CUlaunchConfig*, per_thread> {
   explicit Argument(const CUlaunchConfig* config) : given(config != nullptr) {
     if (!given) return;
     copy = *config;
-    copy.hStream = stream_of<per_thread>(copy.hStream);
+    copy.hStream = adapt_stream<per_thread>(copy.hStream);
   }
   operator const CUlaunchConfig*() const { return given ? &copy : nullptr; }
 };
@@ -61,7 +61,7 @@ struct Argument<const CUDA_KERNEL_NODE_PARAMS*, per_thread> {
     if (!given) return;
     copy = *parameters;
     const CUfunction chosen = copy.func != nullptr ? copy.func : as_function(copy.kern);
-    copy.func = function_of(chosen);
+    copy.func = kernel_function(chosen);
     copy.kern = nullptr;
   }
   operator const CUDA_KERNEL_NODE_PARAMS*() const { return given ? &copy : nullptr; }

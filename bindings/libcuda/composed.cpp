@@ -62,7 +62,7 @@ CUresult launch_cooperative(CUfunction function, unsigned int grid_x, unsigned i
   attribute.value.cooperative = 1;
   const CUlaunchConfig config{grid_x,  grid_y,       grid_z, block_x,    block_y,
                               block_z, shared_bytes, stream, &attribute, 1};
-  return driver_api().cuLaunchKernelEx(&config, function_of(function), parameters, nullptr);
+  return driver_api().cuLaunchKernelEx(&config, kernel_function(function), parameters, nullptr);
 }
 
 CUresult elapsed_time_2(float* milliseconds, CUevent start, CUevent end) {
@@ -79,7 +79,7 @@ CUresult compute_capability(int* major, int* minor, CUdevice device) {
 
 CUresult set_function_config(CUfunction function, CacheConfig config) {
   CUmodule module = nullptr;
-  const CUresult result = driver_api().cuFuncGetModule(&module, function_of(function));
+  const CUresult result = driver_api().cuFuncGetModule(&module, kernel_function(function));
   return result != CUDA_SUCCESS ? result : check_config(config);
 }
 
@@ -100,7 +100,7 @@ CUresult module_load_fat_binary(CUmodule* module, const void* image) {
 CUresult function_is_loaded(int* state, CUfunction function) {
   if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUmodule module = nullptr;
-  const CUresult result = driver_api().cuFuncGetModule(&module, function_of(function));
+  const CUresult result = driver_api().cuFuncGetModule(&module, kernel_function(function));
   if (result == CUDA_SUCCESS) *state = 1;  // CU_FUNCTION_LOADING_STATE_LOADED
   return result;
 }
@@ -112,21 +112,21 @@ CUresult function_load(CUfunction function) {
 CUresult function_parameter_count(CUfunction function, std::size_t* count) {
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const DriverApi& api = driver_api();
-  const CUfunction own_function = function_of(function);
+  const CUfunction resolved = kernel_function(function);
   CUmodule module = nullptr;
-  if (const CUresult result = api.cuFuncGetModule(&module, own_function); result != CUDA_SUCCESS)
+  if (const CUresult result = api.cuFuncGetModule(&module, resolved); result != CUDA_SUCCESS)
     return result;
   std::size_t offset = 0;
   *count = 0;
-  while (api.cuFuncGetParamInfo(own_function, *count, &offset, nullptr) == CUDA_SUCCESS) ++*count;
+  while (api.cuFuncGetParamInfo(resolved, *count, &offset, nullptr) == CUDA_SUCCESS) ++*count;
   return CUDA_SUCCESS;
 }
 
 CUresult potential_block_size(int* grid, int* block, CUfunction function, CUoccupancyB2DSize sizes,
                               std::size_t shared_bytes, int limit, unsigned int flags) {
   if (flags > 1) return CUDA_ERROR_INVALID_VALUE;  // CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE
-  return driver_api().cuOccupancyMaxPotentialBlockSize(grid, block, function_of(function), sizes,
-                                                       shared_bytes, limit);
+  return driver_api().cuOccupancyMaxPotentialBlockSize(grid, block, kernel_function(function),
+                                                       sizes, shared_bytes, limit);
 }
 
 using StreamCallback = void (*)(CUstream stream, CUresult status, void* user_data);
@@ -147,8 +147,8 @@ CUresult add_callback(CUstream stream, StreamCallback function, void* user_data,
   if (status != CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   auto callback = std::make_unique<Callback>(Callback{function, stream, user_data});
   const auto run = [](void* data) {
-    const std::unique_ptr<Callback> own_callback(static_cast<Callback*>(data));
-    own_callback->function(own_callback->stream, CUDA_SUCCESS, own_callback->user_data);
+    const std::unique_ptr<Callback> owned_callback(static_cast<Callback*>(data));
+    owned_callback->function(owned_callback->stream, CUDA_SUCCESS, owned_callback->user_data);
   };
   const CUresult result = api.cuLaunchHostFunc(stream, run, callback.get());
   if (result == CUDA_SUCCESS) static_cast<void>(callback.release());
@@ -194,28 +194,28 @@ CUresult do_nothing() { return CUDA_SUCCESS; }
 
 std::span<const Function> composed_functions() {
   static const Function rows[] = {
-      own<module_load>("cuModuleLoad", "cuModuleLoad", 2000),
-      own<module_load_fat_binary>("cuModuleLoadFatBinary", "cuModuleLoadFatBinary", 2000),
-      own<copy>("cuMemcpy", "cuMemcpy", 4000),
-      own<alloc_pitch>("cuMemAllocPitch", "cuMemAllocPitch_v2", 3020),
-      own<launch_cooperative>("cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel", 9000),
-      own<elapsed_time_2>("cuEventElapsedTime", "cuEventElapsedTime_v2", 12080),
-      own<compute_capability>("cuDeviceComputeCapability", "cuDeviceComputeCapability", 2000),
-      own<set_function_config>("cuFuncSetCacheConfig", "cuFuncSetCacheConfig", 3000),
-      own<set_context_config>("cuCtxSetCacheConfig", "cuCtxSetCacheConfig", 3020),
-      own<get_context_config>("cuCtxGetCacheConfig", "cuCtxGetCacheConfig", 3020),
-      own<function_is_loaded>("cuFuncIsLoaded", "cuFuncIsLoaded", 12040),
-      own<function_load>("cuFuncLoad", "cuFuncLoad", 12040),
-      own<function_parameter_count>("cuFuncGetParamCount", "cuFuncGetParamCount", 13010),
-      own<potential_block_size>("cuOccupancyMaxPotentialBlockSizeWithFlags",
-                                "cuOccupancyMaxPotentialBlockSizeWithFlags", 7000),
-      own<add_callback>("cuStreamAddCallback", "cuStreamAddCallback", 5000),
-      own<stream_get_device>("cuStreamGetDevice", "cuStreamGetDevice", 12080),
-      own<stream_get_context_2>("cuStreamGetCtx", "cuStreamGetCtx_v2", 12050),
-      own<advise_2>("cuMemAdvise", "cuMemAdvise_v2", 12020),
-      own<prefetch_2>("cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", 12020),
-      own<do_nothing>("cuProfilerStart", "cuProfilerStart", 4000),
-      own<do_nothing>("cuProfilerStop", "cuProfilerStop", 4000),
+      provide<module_load>("cuModuleLoad", "cuModuleLoad", 2000),
+      provide<module_load_fat_binary>("cuModuleLoadFatBinary", "cuModuleLoadFatBinary", 2000),
+      provide<copy>("cuMemcpy", "cuMemcpy", 4000),
+      provide<alloc_pitch>("cuMemAllocPitch", "cuMemAllocPitch_v2", 3020),
+      provide<launch_cooperative>("cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel", 9000),
+      provide<elapsed_time_2>("cuEventElapsedTime", "cuEventElapsedTime_v2", 12080),
+      provide<compute_capability>("cuDeviceComputeCapability", "cuDeviceComputeCapability", 2000),
+      provide<set_function_config>("cuFuncSetCacheConfig", "cuFuncSetCacheConfig", 3000),
+      provide<set_context_config>("cuCtxSetCacheConfig", "cuCtxSetCacheConfig", 3020),
+      provide<get_context_config>("cuCtxGetCacheConfig", "cuCtxGetCacheConfig", 3020),
+      provide<function_is_loaded>("cuFuncIsLoaded", "cuFuncIsLoaded", 12040),
+      provide<function_load>("cuFuncLoad", "cuFuncLoad", 12040),
+      provide<function_parameter_count>("cuFuncGetParamCount", "cuFuncGetParamCount", 13010),
+      provide<potential_block_size>("cuOccupancyMaxPotentialBlockSizeWithFlags",
+                                    "cuOccupancyMaxPotentialBlockSizeWithFlags", 7000),
+      provide<add_callback>("cuStreamAddCallback", "cuStreamAddCallback", 5000),
+      provide<stream_get_device>("cuStreamGetDevice", "cuStreamGetDevice", 12080),
+      provide<stream_get_context_2>("cuStreamGetCtx", "cuStreamGetCtx_v2", 12050),
+      provide<advise_2>("cuMemAdvise", "cuMemAdvise_v2", 12020),
+      provide<prefetch_2>("cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", 12020),
+      provide<do_nothing>("cuProfilerStart", "cuProfilerStart", 4000),
+      provide<do_nothing>("cuProfilerStop", "cuProfilerStop", 4000),
   };
   return rows;
 }

@@ -44,7 +44,7 @@ CUresult create_4(CUcontext* context, const CreateParameters* parameters, unsign
 }
 
 /// Device of a context. Only the current context tells it: another becomes current for a moment.
-CUresult device_of(CUcontext context, CUdevice* device) {
+CUresult context_device(CUcontext context, CUdevice* device) {
   const DriverApi& api = driver_api();
   if (context == nullptr) return api.cuCtxGetDevice(device);
   if (const CUresult result = api.cuCtxPushCurrent(context); result != CUDA_SUCCESS) return result;
@@ -59,7 +59,7 @@ CUresult destroy(CUcontext context) {
   CUcontext current = nullptr;
   CUdevice device = 0;
   if (const CUresult result = api.cuCtxGetCurrent(&current); result != CUDA_SUCCESS) return result;
-  if (const CUresult found = device_of(context, &device); found != CUDA_SUCCESS) return found;
+  if (const CUresult found = context_device(context, &device); found != CUDA_SUCCESS) return found;
   if (current == context) api.cuCtxPopCurrent(nullptr);
   return api.cuDevicePrimaryCtxRelease(device);
 }
@@ -68,7 +68,7 @@ CUresult destroy(CUcontext context) {
 CUresult attach(CUcontext* context, unsigned int flags) {
   CUdevice device = 0;
   if (context == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult found = device_of(nullptr, &device); found != CUDA_SUCCESS) return found;
+  if (const CUresult found = context_device(nullptr, &device); found != CUDA_SUCCESS) return found;
   return driver_api().cuDevicePrimaryCtxRetain(context, device);
 }
 
@@ -77,7 +77,7 @@ CUresult detach(CUcontext context) {
   const DriverApi& api = driver_api();
   CUdevice device = 0;
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = device_of(context, &device);
+  CUresult result = context_device(context, &device);
   if (result == CUDA_SUCCESS) result = api.cuDevicePrimaryCtxRelease(device);
   if (result != CUDA_SUCCESS) return result;
   unsigned int flags = 0;
@@ -90,7 +90,7 @@ CUresult detach(CUcontext context) {
 }
 
 CUresult get_device_2(CUdevice* device, CUcontext context) {
-  return device == nullptr ? CUDA_ERROR_INVALID_VALUE : device_of(context, device);
+  return device == nullptr ? CUDA_ERROR_INVALID_VALUE : context_device(context, device);
 }
 
 CUresult synchronize_2(CUcontext context) {
@@ -106,7 +106,7 @@ CUresult synchronize_2(CUcontext context) {
 CUresult get_api_version(CUcontext context, unsigned int* version) {
   CUdevice device = 0;
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult found = device_of(context, &device); found != CUDA_SUCCESS) return found;
+  if (const CUresult found = context_device(context, &device); found != CUDA_SUCCESS) return found;
   *version = 3020;
   return CUDA_SUCCESS;
 }
@@ -115,7 +115,7 @@ CUresult get_api_version(CUcontext context, unsigned int* version) {
 CUresult get_flags(unsigned int* flags) {
   CUdevice device = 0;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult found = device_of(nullptr, &device); found != CUDA_SUCCESS) return found;
+  if (const CUresult found = context_device(nullptr, &device); found != CUDA_SUCCESS) return found;
   *flags = CU_CTX_SCHED_AUTO;
   return CUDA_SUCCESS;
 }
@@ -151,19 +151,20 @@ CUresult get_export_table(const void** table, const CUuuid*) {
 
 std::span<const Function> context_functions() {
   static const Function rows[] = {
-      own<create_2>("cuCtxCreate", "cuCtxCreate_v2", 3020),
-      own<create_3>("cuCtxCreate", "cuCtxCreate_v3", 11040),
-      own<create_4>("cuCtxCreate", "cuCtxCreate_v4", 12050),
-      own<destroy>("cuCtxDestroy", "cuCtxDestroy_v2", 4000),
-      own<attach>("cuCtxAttach", "cuCtxAttach", 2000),
-      own<detach>("cuCtxDetach", "cuCtxDetach", 2000),
-      own<get_device_2>("cuCtxGetDevice", "cuCtxGetDevice_v2", 13000),
-      own<synchronize_2>("cuCtxSynchronize", "cuCtxSynchronize_v2", 13000),
-      own<get_api_version>("cuCtxGetApiVersion", "cuCtxGetApiVersion", 3020),
-      own<get_flags>("cuCtxGetFlags", "cuCtxGetFlags", 7000),
-      own<set_flags>("cuCtxSetFlags", "cuCtxSetFlags", 12010),
-      own<set_primary_flags>("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2", 11000),
-      own<get_export_table>("cuGetExportTable", "cuGetExportTable", 3000),
+      provide<create_2>("cuCtxCreate", "cuCtxCreate_v2", 3020),
+      provide<create_3>("cuCtxCreate", "cuCtxCreate_v3", 11040),
+      provide<create_4>("cuCtxCreate", "cuCtxCreate_v4", 12050),
+      provide<destroy>("cuCtxDestroy", "cuCtxDestroy_v2", 4000),
+      provide<attach>("cuCtxAttach", "cuCtxAttach", 2000),
+      provide<detach>("cuCtxDetach", "cuCtxDetach", 2000),
+      provide<get_device_2>("cuCtxGetDevice", "cuCtxGetDevice_v2", 13000),
+      provide<synchronize_2>("cuCtxSynchronize", "cuCtxSynchronize_v2", 13000),
+      provide<get_api_version>("cuCtxGetApiVersion", "cuCtxGetApiVersion", 3020),
+      provide<get_flags>("cuCtxGetFlags", "cuCtxGetFlags", 7000),
+      provide<set_flags>("cuCtxSetFlags", "cuCtxSetFlags", 12010),
+      provide<set_primary_flags>("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2",
+                                 11000),
+      provide<get_export_table>("cuGetExportTable", "cuGetExportTable", 3000),
   };
   return rows;
 }

@@ -21,7 +21,7 @@ struct Function {
 
 /// A row for a function of this library.
 template <auto function>
-Function own(const char* name, const char* symbol, int since) {
+Function provide(const char* name, const char* symbol, int since) {
   using Call = Guarded<function, decltype(function)>;
   void* const plain = address(&Call::template call<false>);
   if constexpr (Call::takes_stream)

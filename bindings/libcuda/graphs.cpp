@@ -32,9 +32,18 @@ const EdgeData* plain_edges(std::size_t count) {
 }
 
 CUDA_KERNEL_NODE_PARAMS widened(const NodeParameters1& old) {
-  return {function_of(old.func), old.grid_x,  old.grid_y,  old.grid_z,
-          old.block_x,           old.block_y, old.block_z, old.shared_bytes,
-          old.parameters,        old.extra,   nullptr,     nullptr};
+  return {kernel_function(old.func),
+          old.grid_x,
+          old.grid_y,
+          old.grid_z,
+          old.block_x,
+          old.block_y,
+          old.block_z,
+          old.shared_bytes,
+          old.parameters,
+          old.extra,
+          nullptr,
+          nullptr};
 }
 
 CUresult add_kernel_node_1(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
@@ -90,8 +99,8 @@ struct InstantiateParameters {
   int result;  ///< 0: success, 1: error
 };
 
-CUresult instantiate_with_parameters(CUgraphExec* executable, CUgraph graph,
-                                     InstantiateParameters* parameters) {
+CUresult instantiate_parameters(CUgraphExec* executable, CUgraph graph,
+                                InstantiateParameters* parameters) {
   constexpr cuuint64_t kUpload = 2;
   if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const DriverApi& api = driver_api();
@@ -154,23 +163,23 @@ CUresult capture_info_3(CUstream stream, CUstreamCaptureStatus* status, cuuint64
 
 std::span<const Function> graph_functions() {
   static const Function rows[] = {
-      own<add_kernel_node_1>("cuGraphAddKernelNode", "cuGraphAddKernelNode", 10000),
-      own<get_node_1>("cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams", 10000),
-      own<set_node_1>("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams", 10000),
-      own<set_executable_node_1>("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams",
-                                 10010),
-      own<instantiate_1>("cuGraphInstantiate", "cuGraphInstantiate", 10000),
-      own<instantiate_1>("cuGraphInstantiate", "cuGraphInstantiate_v2", 11000),
-      own<instantiate>("cuGraphInstantiate", "cuGraphInstantiateWithFlags", 12000),
-      own<instantiate>("cuGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags", 11040),
-      own<instantiate_with_parameters>("cuGraphInstantiateWithParams",
-                                       "cuGraphInstantiateWithParams", 12000),
-      own<update_1>("cuGraphExecUpdate", "cuGraphExecUpdate", 10020),
-      own<update_2>("cuGraphExecUpdate", "cuGraphExecUpdate_v2", 12000),
-      own<dependencies_2>("cuGraphNodeGetDependencies", "cuGraphNodeGetDependencies_v2", 12030),
-      own<begin_capture_1>("cuStreamBeginCapture", "cuStreamBeginCapture", 10000),
-      own<capture_info_1>("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo", 10010),
-      own<capture_info_3>("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v3", 12030),
+      provide<add_kernel_node_1>("cuGraphAddKernelNode", "cuGraphAddKernelNode", 10000),
+      provide<get_node_1>("cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams", 10000),
+      provide<set_node_1>("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams", 10000),
+      provide<set_executable_node_1>("cuGraphExecKernelNodeSetParams",
+                                     "cuGraphExecKernelNodeSetParams", 10010),
+      provide<instantiate_1>("cuGraphInstantiate", "cuGraphInstantiate", 10000),
+      provide<instantiate_1>("cuGraphInstantiate", "cuGraphInstantiate_v2", 11000),
+      provide<instantiate>("cuGraphInstantiate", "cuGraphInstantiateWithFlags", 12000),
+      provide<instantiate>("cuGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags", 11040),
+      provide<instantiate_parameters>("cuGraphInstantiateWithParams",
+                                      "cuGraphInstantiateWithParams", 12000),
+      provide<update_1>("cuGraphExecUpdate", "cuGraphExecUpdate", 10020),
+      provide<update_2>("cuGraphExecUpdate", "cuGraphExecUpdate_v2", 12000),
+      provide<dependencies_2>("cuGraphNodeGetDependencies", "cuGraphNodeGetDependencies_v2", 12030),
+      provide<begin_capture_1>("cuStreamBeginCapture", "cuStreamBeginCapture", 10000),
+      provide<capture_info_1>("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo", 10010),
+      provide<capture_info_3>("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v3", 12030),
   };
   return rows;
 }

@@ -10,6 +10,6 @@ namespace kernwright::libcuda {
 inline CUfunction as_function(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
 
 /// The function of the current context, where `handle` is a CUkernel; else `handle` itself.
-CUfunction function_of(CUfunction handle);
+CUfunction kernel_function(CUfunction handle);
 
 }  // namespace kernwright::libcuda

@@ -18,7 +18,7 @@ sim::HandleTable<CUkernel, Library::Kernel>& kernel_table() {
 }
 
 /// The kernels' names, in the module's order.
-CUresult names_of(CUmodule module, std::vector<std::string>& names) {
+CUresult list_names(CUmodule module, std::vector<std::string>& names) {
   const DriverApi& api = driver_api();
   unsigned int count = 0;
   if (const CUresult result = api.cuModuleGetFunctionCount(&count, module); result != CUDA_SUCCESS)
@@ -112,10 +112,10 @@ CUresult Library::function(Kernel& kernel, CUfunction* function) {
 
 CUresult Library::set(Kernel& kernel, CUdevice device, CUfunction_attribute attribute, int value) {
   const ContextScope scope(device);
-  CUfunction own = nullptr;
+  CUfunction loaded = nullptr;
   CUresult result = scope.result();
-  if (result == CUDA_SUCCESS) result = function(kernel, &own);
-  if (result == CUDA_SUCCESS) result = driver_api().cuFuncSetAttribute(own, attribute, value);
+  if (result == CUDA_SUCCESS) result = function(kernel, &loaded);
+  if (result == CUDA_SUCCESS) result = driver_api().cuFuncSetAttribute(loaded, attribute, value);
   if (result != CUDA_SUCCESS) return result;
   const std::lock_guard lock(mutex_);
   kernel.settings[{device, attribute}] = value;
@@ -133,7 +133,7 @@ void Library::unload() {
 CUresult make_library(std::string text, CUmodule module, CUlibrary* handle) {
   std::vector<std::string> names;
   const auto library = std::make_shared<Library>(std::move(text));
-  CUresult result = names_of(module, names);
+  CUresult result = list_names(module, names);
   if (result == CUDA_SUCCESS) result = library->adopt(module);
   if (result != CUDA_SUCCESS) return result;
   *handle = libraries().insert(library);
@@ -160,7 +160,7 @@ std::shared_ptr<Library::Kernel> find_kernel(CUkernel handle) {
   return kernel_table().find(handle);
 }
 
-CUfunction function_of(CUfunction handle) {
+CUfunction kernel_function(CUfunction handle) {
   const auto kernel = find_kernel(reinterpret_cast<CUkernel>(handle));
   if (kernel == nullptr) return handle;
   const auto library = kernel->library.lock();

@@ -83,11 +83,11 @@ CUresult link_destroy(CUlinkState state) {
 
 std::span<const Function> link_functions() {
   static const Function rows[] = {
-      own<link_create>("cuLinkCreate", "cuLinkCreate_v2", 6050),
-      own<add_data>("cuLinkAddData", "cuLinkAddData_v2", 6050),
-      own<add_file>("cuLinkAddFile", "cuLinkAddFile_v2", 6050),
-      own<complete>("cuLinkComplete", "cuLinkComplete", 5050),
-      own<link_destroy>("cuLinkDestroy", "cuLinkDestroy", 5050),
+      provide<link_create>("cuLinkCreate", "cuLinkCreate_v2", 6050),
+      provide<add_data>("cuLinkAddData", "cuLinkAddData_v2", 6050),
+      provide<add_file>("cuLinkAddFile", "cuLinkAddFile_v2", 6050),
+      provide<complete>("cuLinkComplete", "cuLinkComplete", 5050),
+      provide<link_destroy>("cuLinkDestroy", "cuLinkDestroy", 5050),
   };
   return rows;
 }

@@ -87,13 +87,13 @@ CUresult set_pool_at(CUmemLocation* place, CUmemAllocationType type, CUmemoryPoo
 
 std::span<const Function> pool_functions() {
   static const Function rows[] = {
-      own<get_pool>("cuDeviceGetMemPool", "cuDeviceGetMemPool", 11020),
-      own<set_pool>("cuDeviceSetMemPool", "cuDeviceSetMemPool", 11020),
-      own<destroy_pool>("cuMemPoolDestroy", "cuMemPoolDestroy", 11020),
-      own<allocate>("cuMemAllocAsync", "cuMemAllocAsync", 11020),
-      own<default_pool_at>("cuMemGetDefaultMemPool", "cuMemGetDefaultMemPool", 13000),
-      own<pool_at>("cuMemGetMemPool", "cuMemGetMemPool", 13000),
-      own<set_pool_at>("cuMemSetMemPool", "cuMemSetMemPool", 13000),
+      provide<get_pool>("cuDeviceGetMemPool", "cuDeviceGetMemPool", 11020),
+      provide<set_pool>("cuDeviceSetMemPool", "cuDeviceSetMemPool", 11020),
+      provide<destroy_pool>("cuMemPoolDestroy", "cuMemPoolDestroy", 11020),
+      provide<allocate>("cuMemAllocAsync", "cuMemAllocAsync", 11020),
+      provide<default_pool_at>("cuMemGetDefaultMemPool", "cuMemGetDefaultMemPool", 13000),
+      provide<pool_at>("cuMemGetMemPool", "cuMemGetMemPool", 13000),
+      provide<set_pool_at>("cuMemSetMemPool", "cuMemSetMemPool", 13000),
   };
   return rows;
 }

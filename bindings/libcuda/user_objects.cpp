@@ -160,14 +160,14 @@ void keep_for(CUgraphExec executable, CUgraph graph) { keep_same(executable, gra
 
 std::span<const Function> user_object_functions() {
   static const Function rows[] = {
-      own<create>("cuUserObjectCreate", "cuUserObjectCreate", 11030),
-      own<retain>("cuUserObjectRetain", "cuUserObjectRetain", 11030),
-      own<release>("cuUserObjectRelease", "cuUserObjectRelease", 11030),
-      own<graph_retain>("cuGraphRetainUserObject", "cuGraphRetainUserObject", 11030),
-      own<graph_release>("cuGraphReleaseUserObject", "cuGraphReleaseUserObject", 11030),
-      own<graph_destroy>("cuGraphDestroy", "cuGraphDestroy", 10000),
-      own<executable_destroy>("cuGraphExecDestroy", "cuGraphExecDestroy", 10000),
-      own<graph_clone>("cuGraphClone", "cuGraphClone", 10000),
+      provide<create>("cuUserObjectCreate", "cuUserObjectCreate", 11030),
+      provide<retain>("cuUserObjectRetain", "cuUserObjectRetain", 11030),
+      provide<release>("cuUserObjectRelease", "cuUserObjectRelease", 11030),
+      provide<graph_retain>("cuGraphRetainUserObject", "cuGraphRetainUserObject", 11030),
+      provide<graph_release>("cuGraphReleaseUserObject", "cuGraphReleaseUserObject", 11030),
+      provide<graph_destroy>("cuGraphDestroy", "cuGraphDestroy", 10000),
+      provide<executable_destroy>("cuGraphExecDestroy", "cuGraphExecDestroy", 10000),
+      provide<graph_clone>("cuGraphClone", "cuGraphClone", 10000),
   };
   return rows;
 }

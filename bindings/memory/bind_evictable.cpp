@@ -102,7 +102,7 @@ void bind_evictable(py::module_& m) {
   py::class_<Evictable, Unlocked<Evictable>>(m, "Evictable")
       .def(py::init(&make_evictable), py::arg("array"), py::kw_only(),
            py::arg("group") = py::none())
-      .def_property_readonly("shape", [](const Evictable& e) { return tuple_of(e.shape); })
+      .def_property_readonly("shape", [](const Evictable& e) { return shape_tuple(e.shape); })
       .def_property_readonly("dtype", [](const Evictable& e) { return dtype_object(e.type); })
       .def_property_readonly("nbytes", [](const Evictable& e) { return e.buffer->bytes(); })
       .def_property_readonly("device",

@@ -29,7 +29,7 @@ struct BlockObject {
   PyObject_HEAD BlockValue value;
 };
 
-BlockValue& value_of(PyObject* self) { return reinterpret_cast<BlockObject*>(self)->value; }
+BlockValue& block_value(PyObject* self) { return reinterpret_cast<BlockObject*>(self)->value; }
 
 /// Gives the memory back; a second time is a no-op.
 void free_block(BlockValue& value) noexcept {
@@ -38,7 +38,7 @@ void free_block(BlockValue& value) noexcept {
 }
 
 void destroy(PyObject* self) {
-  BlockValue& value = value_of(self);
+  BlockValue& value = block_value(self);
   {
     const GilRelease unlocked;
     free_block(value);
@@ -51,7 +51,7 @@ void destroy(PyObject* self) {
 
 PyObject* get_pointer(PyObject* self, void*) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
-    const BlockValue& value = value_of(self);
+    const BlockValue& value = block_value(self);
     if (value.address == 0 && value.bytes != 0) {
       throw InvalidArgument(
           format("a memory block of {} was freed already", counted(value.bytes, "byte")));
@@ -60,25 +60,25 @@ PyObject* get_pointer(PyObject* self, void*) {
   });
 }
 
-PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromSize_t(value_of(self).bytes); }
+PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromSize_t(block_value(self).bytes); }
 
 PyObject* get_device(PyObject* self, void*) {
   return guarded<PyObject*>(nullptr, [&] {
-    return py::cast(DeviceObject{&value_of(self).resource->device()}).release().ptr();
+    return py::cast(DeviceObject{&block_value(self).resource->device()}).release().ptr();
   });
 }
 
 PyObject* free_now(PyObject* self, PyObject* const*, Py_ssize_t count, PyObject* keywords) {
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     if (count != 0 || keywords != nullptr) throw ArgumentError("free() takes no arguments");
-    without_gil([&] { free_block(value_of(self)); });
+    without_gil([&] { free_block(block_value(self)); });
     Py_RETURN_NONE;
   });
 }
 
 PyObject* represent(PyObject* self) {
   return guarded<PyObject*>(nullptr, [&] {
-    const BlockValue& value = value_of(self);
+    const BlockValue& value = block_value(self);
     const bool freed = value.address == 0 && value.bytes != 0;
     return py::str(format("<MemoryBlock of {} on {}{}>", counted(value.bytes, "byte"),
                           value.resource->device().label(), freed ? ", freed" : ""))
@@ -159,7 +159,7 @@ PyObject* make_block(PyObject* const* arguments, Py_ssize_t count) {
     if (address != 0) without_gil([&] { resource->deallocate(address, bytes, stream); });
     throw py::error_already_set();
   }
-  new (&value_of(self)) BlockValue{std::move(resource), std::move(stream), address, bytes};
+  new (&block_value(self)) BlockValue{std::move(resource), std::move(stream), address, bytes};
   return self;
 }
 

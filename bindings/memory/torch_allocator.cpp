@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMostDevices = 256;
 
-Device& device_of(int ordinal) {
+Device& find_device(int ordinal) {
   static std::array<std::atomic<Device*>, kMostDevices> known{};
   if (ordinal < 0 || ordinal >= kMostDevices) {
     throw DeviceNotFound(format("there is no device cuda:{}", ordinal));
@@ -33,7 +33,7 @@ Device& device_of(int ordinal) {
 
 /// NOTE: torch takes its streams from lists of its own and never destroys one, so that a handle
 /// stands for the same stream as long as the process lives.
-Stream stream_of(Device& device, CUstream handle) {
+Stream make_stream(Device& device, CUstream handle) {
   if (handle == nullptr) return {};
   if (handle == kStreamPerThread) return Stream::borrow(device, handle);
   struct Known {
@@ -49,7 +49,7 @@ Stream stream_of(Device& device, CUstream handle) {
 
 /// The pool for torch's allocations: the device's pool when torch asks first. Memory goes back to
 /// the pool it came from.
-std::shared_ptr<MemoryResource> resource_of(Device& device) {
+std::shared_ptr<MemoryResource> find_resource(Device& device) {
   static std::array<std::shared_ptr<MemoryResource>, kMostDevices> chosen;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -59,9 +59,9 @@ std::shared_ptr<MemoryResource> resource_of(Device& device) {
 }
 
 void* allocate(std::size_t bytes, int ordinal, CUstream handle) {
-  Device& device = device_of(ordinal);
-  const Stream stream = stream_of(device, handle);
-  return reinterpret_cast<void*>(resource_of(device)->allocate(bytes, stream));
+  Device& device = find_device(ordinal);
+  const Stream stream = make_stream(device, handle);
+  return reinterpret_cast<void*>(find_resource(device)->allocate(bytes, stream));
 }
 
 }  // namespace
@@ -91,10 +91,10 @@ __attribute__((visibility("default"))) void kernwright_torch_free(void* memory,
   using namespace kernwright;
   if (memory == nullptr) return;
   try {
-    Device& owner = python::device_of(device);
-    python::resource_of(owner)->deallocate(reinterpret_cast<CUdeviceptr>(memory),
-                                           static_cast<std::size_t>(bytes),
-                                           python::stream_of(owner, static_cast<CUstream>(stream)));
+    Device& owner = python::find_device(device);
+    python::find_resource(owner)->deallocate(
+        reinterpret_cast<CUdeviceptr>(memory), static_cast<std::size_t>(bytes),
+        python::make_stream(owner, static_cast<CUstream>(stream)));
   } catch (const std::exception& error) {
     log_release_failure("memory of torch", error.what());
   }

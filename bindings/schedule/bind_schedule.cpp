@@ -285,16 +285,16 @@ py::dict scheduler_stats(const SchedulerObject& self) {
   const auto stats = without_gil([&] { return self.scheduler->stats(); });
   py::dict classes;
   for (const schedule::Qos qos : kAllClasses) {
-    const schedule::ClassStats& of_class = stats.classes[ordinal(qos)];
+    const schedule::ClassStats& class_stats = stats.classes[ordinal(qos)];
     py::dict row;
-    row["submitted"] = of_class.submitted;
-    row["waiting"] = of_class.waiting;
-    row["running"] = of_class.running;
-    row["done"] = of_class.done;
-    row["failed"] = of_class.failed;
-    row["cancelled"] = of_class.cancelled;
-    row["refused"] = of_class.refused;
-    row["device"] = seconds(of_class.device);
+    row["submitted"] = class_stats.submitted;
+    row["waiting"] = class_stats.waiting;
+    row["running"] = class_stats.running;
+    row["done"] = class_stats.done;
+    row["failed"] = class_stats.failed;
+    row["cancelled"] = class_stats.cancelled;
+    row["refused"] = class_stats.refused;
+    row["device"] = seconds(class_stats.device);
     classes[schedule::qos_name(qos)] = row;
   }
   py::dict tenants;
@@ -376,7 +376,7 @@ void end_schedulers() {
 
 }  // namespace
 
-TaskSpec spec_of(const py::kwargs& options) {
+TaskSpec make_spec(const py::kwargs& options) {
   TaskSpec spec;
   for (const auto& [name, value] : options) {
     set_option(spec, py::reinterpret_borrow<py::str>(name).cast<std::string>(), value);
@@ -408,11 +408,11 @@ void bind_schedule(py::module_& m) {
            py::arg("policy") = "default", py::kw_only(), py::arg("share") = 1.0)
       .def("task",
            [](const Object& o, const py::kwargs& options) {
-             return make_block_task(o.scheduler, spec_of(options));
+             return make_block_task(o.scheduler, make_spec(options));
            })
       .def("_launches",
            [](const Object& o, const py::kwargs& options) {
-             return make_block_launches(o.scheduler, spec_of(options));
+             return make_block_launches(o.scheduler, make_spec(options));
            })
       .def("_keep",
            [](const Object& o, const std::string& model, const std::shared_ptr<KeptArrays>& kept) {

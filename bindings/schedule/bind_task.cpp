@@ -56,13 +56,13 @@ void raise_failure(const TaskObject& self) {
   std::rethrow_exception(std::move(failure));
 }
 
-py::object result_of(const TaskObject& self, const py::object& timeout) {
+py::object task_result(const TaskObject& self, const py::object& timeout) {
   require_over(self, timeout);
   raise_failure(self);
   return self.work != nullptr ? self.work->result() : py::none();
 }
 
-py::object exception_of(const TaskObject& self, const py::object& timeout) {
+py::object task_exception(const TaskObject& self, const py::object& timeout) {
   require_over(self, timeout);
   try {
     raise_failure(self);
@@ -144,8 +144,8 @@ void bind_task(py::module_& m) {
       .def("done", [](const Object& o) { return o.task->is_over(); })
       .def("cancelled",
            [](const Object& o) { return o.task->state() == schedule::TaskState::cancelled; })
-      .def("result", &result_of, py::arg("timeout") = py::none())
-      .def("exception", &exception_of, py::arg("timeout") = py::none())
+      .def("result", &task_result, py::arg("timeout") = py::none())
+      .def("exception", &task_exception, py::arg("timeout") = py::none())
       .def("cancel", &cancel_task)
       .def("add_done_callback", &add_done_callback, py::arg("callback"))
       .def("_wait_shortly", &wait_shortly)

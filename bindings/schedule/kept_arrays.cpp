@@ -34,7 +34,7 @@ KeptArrays::KeptArrays(const py::list& arrays, std::shared_ptr<EvictionGroup> gr
 }
 
 void KeptArrays::add(py::handle array) {
-  Array& held = *array_of(array.ptr());
+  Array& held = *find_array(array.ptr());
   Device& device = held.device();
   const Stream stream = current_stream(device);
   if (held.owner() != nullptr && held.owner().use_count() != 1) {
@@ -95,7 +95,7 @@ void KeptArrays::bring() {
     const GilAcquire locked;
     if (!locked) return;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
-      std::swap(*array_of(entries_[i].object), arrays[i]);
+      std::swap(*find_array(entries_[i].object), arrays[i]);
     }
   }
 }
@@ -105,7 +105,7 @@ void KeptArrays::let_go() noexcept {
   const GilAcquire locked;
   if (!locked) return;
   for (const Entry& entry : entries_) {
-    Array& held = *array_of(entry.object);
+    Array& held = *find_array(entry.object);
     arrays.push_back(std::exchange(held, held.parked()));
   }
   const GilRelease unlocked;

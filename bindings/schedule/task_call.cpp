@@ -86,7 +86,7 @@ void TaskCall::run(const Stream& stream) {
 
 void TaskCall::call(const Stream& stream) {
   if (is_graph(callable_)) {
-    Graph graph = graph_of(py::reinterpret_borrow<py::object>(callable_));
+    Graph graph = find_graph(py::reinterpret_borrow<py::object>(callable_));
     const GilRelease unlocked;
     graph.launch(stream);
     const Graph gone = std::move(graph);

@@ -94,15 +94,15 @@ class Scope {
     texts_.clear();
     for (sim::Finding& finding : found_) {
       Fault& fault = finding.fault;
-      const auto source = source_of_code(finding.code);
+      const auto source = find_source(finding.code);
       fault.place_texts([&](const std::string& file) {
         return find_first_line(source.get(), fault.kernel, file);
       });
-      Texts texts{source, source ? source->text_of(fault.file) : nullptr};
+      Texts texts{source, source ? source->find_text(fault.file) : nullptr};
       if (finding.other) {
         sim::OtherAccess& other = *finding.other;
         other.first_line = find_first_line(source.get(), fault.kernel, other.file);
-        if (source) texts.other = source->text_of(other.file);
+        if (source) texts.other = source->find_text(other.file);
       }
       texts_.push_back(std::move(texts));
     }

@@ -75,22 +75,22 @@ void forbid_late_calls() {
   });
 }
 
-std::atomic<bool> calls_with_gil[detail::kRows];
+std::atomic<bool> gil_calls[detail::kRows];
 
 /// Notes the functions called by a thread that holds Python's lock.
 void watch_gil() {
   faults().observe([](const char* name) {
     if (PyGILState_Check() == 0) return;
     for (std::size_t row = 0; row < detail::kRows; ++row) {
-      if (detail::kRowNames[row] == std::string_view(name)) calls_with_gil[row] = true;
+      if (detail::kRowNames[row] == std::string_view(name)) gil_calls[row] = true;
     }
   });
 }
 
-std::set<std::string> names_called_with_gil() {
+std::set<std::string> list_gil_calls() {
   std::set<std::string> names;
   for (std::size_t row = 0; row < detail::kRows; ++row) {
-    if (calls_with_gil[row]) names.insert(detail::kRowNames[row]);
+    if (gil_calls[row]) names.insert(detail::kRowNames[row]);
   }
   return names;
 }
@@ -110,7 +110,7 @@ void bind_faults(py::module_& core) {
   m.def("calls", [](const std::string& name) { return faults().calls(name); });
   m.def("forbid_late_calls", &forbid_late_calls);
   m.def("watch_gil", &watch_gil);
-  m.def("names_called_with_gil", &names_called_with_gil);
+  m.def("names_called_with_gil", &list_gil_calls);
   m.def("call_with_gil", [] {
     int version = 0;
     faults().api().cuDriverGetVersion(&version);

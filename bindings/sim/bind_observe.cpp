@@ -75,12 +75,12 @@ class TraceObject {
     if (scope_ != nullptr) trace_ = scope_->trace();
   }
   void place(const std::string& name, int first_line) {
-    const auto of_file = [&](const std::string& file) {
+    const auto find_file_line = [&](const std::string& file) {
       return file == name ? first_line
                           : static_cast<int>(KernelTag::find_first_line(trace_.kernel, file));
     };
-    for (sim::TraceStep& step : trace_.steps) step.first_line = of_file(step.file);
-    if (trace_.fault) trace_.fault->place_texts(of_file);
+    for (sim::TraceStep& step : trace_.steps) step.first_line = find_file_line(step.file);
+    if (trace_.fault) trace_.fault->place_texts(find_file_line);
   }
 
   py::object kernel_;
@@ -134,7 +134,7 @@ class LineProfileObject {
 /// Counts in the order of their fields.
 using CountValues = std::vector<std::uint64_t>;
 
-sim::LineCounts counts_of(const CountValues& values) {
+sim::LineCounts make_counts(const CountValues& values) {
   sim::LineCounts counts;
   const auto fields = sim::line_count_fields();
   for (std::size_t i = 0; i < std::min(values.size(), fields.size()); ++i)
@@ -145,8 +145,8 @@ sim::LineCounts counts_of(const CountValues& values) {
 /// Columns as (name, meaning), the note, then for each row cells, shares of the cost, and advice.
 py::tuple line_table(const std::vector<CountValues>& rows, const CountValues& total) {
   std::vector<sim::LineCounts> counts;
-  for (const CountValues& row : rows) counts.push_back(counts_of(row));
-  sim::LineTable table = sim::line_table(counts, counts_of(total));
+  for (const CountValues& row : rows) counts.push_back(make_counts(row));
+  sim::LineTable table = sim::line_table(counts, make_counts(total));
   std::vector<std::pair<std::string, std::string>> columns;
   for (const sim::LineColumn& column : table.columns)
     columns.emplace_back(column.name, column.meaning);
@@ -163,9 +163,10 @@ void bind_observe(py::module_& m) {
       .def("json", &LineProfileObject::json)
       .def("text", &LineProfileObject::text);
   m.def("_line_table", &line_table);
-  m.def("_line_cost", [](const CountValues& counts) { return sim::line_cost(counts_of(counts)); });
+  m.def("_line_cost",
+        [](const CountValues& counts) { return sim::line_cost(make_counts(counts)); });
   m.def("_line_advice",
-        [](const CountValues& counts) { return sim::line_advice(counts_of(counts)); });
+        [](const CountValues& counts) { return sim::line_advice(make_counts(counts)); });
   m.def(
       "_shown_text",
       [](const py::str& file, int first_line) -> py::object {

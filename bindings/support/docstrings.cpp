@@ -20,7 +20,7 @@ constexpr Docstring kDocstrings[] = {
 };
 
 /// Unbound methods of CPython want "$self"; bound ones then leave it out.
-std::string with_bound_self(const char* text) {
+std::string bind_self(const char* text) {
   std::string result = text;
   const std::size_t at = result.find("(self");
   return at == std::string::npos ? result : result.insert(at + 1, "$");
@@ -47,7 +47,7 @@ void describe(py::handle object, const char* text) {
     describe_function(member, text);
   } else if (kind == "method_descriptor") {
     reinterpret_cast<PyMethodDescrObject*>(member)->d_method->ml_doc =
-        strdup(with_bound_self(text).c_str());
+        strdup(bind_self(text).c_str());
   } else if (kind == "getset_descriptor") {
     reinterpret_cast<PyGetSetDescrObject*>(member)->d_getset->doc = text;
   } else if (kind != "wrapper_descriptor") {  // its text is one for all types

@@ -11,7 +11,7 @@ namespace py = pybind11;
 class InternedName {
  public:
   explicit InternedName(const char* text) : text_(PyUnicode_InternFromString(text)) {}
-  py::object of(py::handle value) const {
+  py::object get(py::handle value) const {
     PyObject* const found = PyObject_GetAttr(value.ptr(), text_);
     if (found == nullptr) throw py::error_already_set();
     return py::reinterpret_steal<py::object>(found);

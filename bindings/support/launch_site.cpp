@@ -22,7 +22,7 @@ void hold(PyCodeObject* code) {
   last = code;
 }
 
-int line_of(PyCodeObject* code, std::uint64_t position) {
+int find_line(PyCodeObject* code, std::uint64_t position) {
 #if PY_VERSION_HEX >= 0x030B0000
   return PyCode_Addr2Line(code, static_cast<int>(position));
 #else
@@ -43,7 +43,7 @@ SourceLocation resolve(const void* origin, std::uint64_t position) {
     if (const char* text = PyUnicode_AsUTF8(name)) location.file = text;
     Py_DECREF(name);
   }
-  location.line = line_of(code, position);
+  location.line = find_line(code, position);
   PyErr_Clear();
   PyErr_Restore(type, value, trace);
   return location;
@@ -62,12 +62,12 @@ PyObject* package_folder() noexcept {
   return folder;
 }
 
-bool is_own_code(PyCodeObject* code, PyObject* folder) noexcept {
+bool is_library_code(PyCodeObject* code, PyObject* folder) noexcept {
   return folder != nullptr && PyUnicode_Check(code->co_filename) &&
          PyUnicode_Tailmatch(code->co_filename, folder, 0, PY_SSIZE_T_MAX, -1) == 1;
 }
 
-LaunchSite site_of(PyCodeObject* code, int position) noexcept {
+LaunchSite make_site(PyCodeObject* code, int position) noexcept {
   LaunchSite site;
   try {
     hold(code);
@@ -92,21 +92,21 @@ int position_in(PyFrameObject* frame) noexcept {
 
 LaunchSite caller_site() noexcept {
   const FramePosition frame = innermost_frame();
-  return frame.code == nullptr ? LaunchSite{} : site_of(frame.code, frame.position);
+  return frame.code == nullptr ? LaunchSite{} : make_site(frame.code, frame.position);
 }
 
 LaunchSite user_site() noexcept {
   PyObject* const folder = package_folder();
   const FramePosition inner = innermost_frame();
-  if (inner.code != nullptr && !is_own_code(inner.code, folder)) {
-    return site_of(inner.code, inner.position);
+  if (inner.code != nullptr && !is_library_code(inner.code, folder)) {
+    return make_site(inner.code, inner.position);
   }
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   LaunchSite site;
   while (frame != nullptr) {
     PyCodeObject* code = PyFrame_GetCode(frame);
-    const bool found = !is_own_code(code, folder);
-    if (found) site = site_of(code, position_in(frame));
+    const bool found = !is_library_code(code, folder);
+    if (found) site = make_site(code, position_in(frame));
     Py_DECREF(code);
     PyFrameObject* const outer = found ? nullptr : PyFrame_GetBack(frame);
     Py_DECREF(frame);

@@ -238,7 +238,7 @@ void close_log() {
   if (!deliver(box, false)) throw py::error_already_set();
 }
 
-LogLevel level_of(const std::string& name) {
+LogLevel parse_level(const std::string& name) {
   const std::optional<LogLevel> level = log_level_from_name(name);
   if (!level) throw py::value_error("no level of the log: " + name);
   return *level;
@@ -252,10 +252,10 @@ void bind_log(py::module_& m) {
     set_log_sink(&post);
   });
   m.def("_close_log", &close_log);
-  m.def("_set_log_level", [](const std::string& name) { set_log_level(level_of(name)); });
+  m.def("_set_log_level", [](const std::string& name) { set_log_level(parse_level(name)); });
   m.def("_log_level", [] { return log_level_name(log_level()); });
   m.def("_write_log_line", [](const std::string& level, const std::string& text) {
-    write_log_line(level_of(level), text);
+    write_log_line(parse_level(level), text);
   });
 }
 

@@ -24,7 +24,7 @@
 namespace kernwright::python {
 namespace {
 
-std::string text_of(const Row& row) {
+std::string format_row(const Row& row) {
   return row.dump(-1, ' ', true, Row::error_handler_t::replace);
 }
 
@@ -49,12 +49,12 @@ class Settings {
   explicit Settings(const py::dict& given) : given_(given) {}
 
   template <typename T>
-  void read(const char* name, T& into) const {
-    if (given_.contains(name) && !given_[name].is_none()) into = given_[name].cast<T>();
+  void read(const char* name, T& value) const {
+    if (given_.contains(name) && !given_[name].is_none()) value = given_[name].cast<T>();
   }
   template <typename T>
-  void read(const char* name, std::optional<T>& into) const {
-    if (given_.contains(name) && !given_[name].is_none()) into = given_[name].cast<T>();
+  void read(const char* name, std::optional<T>& value) const {
+    if (given_.contains(name) && !given_[name].is_none()) value = given_[name].cast<T>();
   }
   bool flag(const char* name) const { return given_.contains(name) && given_[name].cast<bool>(); }
   std::string text(const char* name) const {
@@ -120,7 +120,7 @@ class Hooks {
           }
           return result;
         },
-        [&] { return parameters_of(signature); });
+        [&] { return list_parameters(signature); });
   }
 
   std::optional<std::string> check(std::span<const TuningOutput> outputs) const {
@@ -142,7 +142,7 @@ class Hooks {
   }
 
   /// (name, type, is a pointer, dtype or None, lanes, size) of each.
-  static py::list parameters_of(const KernelSignature& signature) {
+  static py::list list_parameters(const KernelSignature& signature) {
     py::list list;
     for (const Parameter& p : signature.parameters) {
       py::object dtype = py::none();
@@ -216,7 +216,7 @@ class TuneSession {
       if (journal_ && !std::exchange(is_concluded_, true)) journal_->conclude(found);
       return found;
     });
-    return text_of(result_row(space_, result));
+    return format_row(result_row(space_, result));
   }
   void stop() { session_->stop(); }
 
@@ -256,7 +256,7 @@ class TuneSession {
     TuneSession& session;
   };
 
-  std::string trial_text(const Trial& trial) const { return text_of(trial_row(space_, trial)); }
+  std::string trial_text(const Trial& trial) const { return format_row(trial_row(space_, trial)); }
 
   KernelBackendOptions backend_options(const Settings& settings) {
     KernelBackendOptions options;

@@ -54,13 +54,13 @@ py::object stop_question(const WaitLimits& limits) {
   return py::cpp_function([stop = limits.stop] { return stop != nullptr && *stop; });
 }
 
-WaitLimits limits_of(double seconds) {
+WaitLimits make_limits(double seconds) {
   const auto limit = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   return WaitLimits{}.within(limit);
 }
 
 class PythonBackend final : public TrialBackend {
-  static py::handle of(TrialWork& work) { return static_cast<PythonWork&>(work).object(); }
+  static py::handle work_object(TrialWork& work) { return static_cast<PythonWork&>(work).object(); }
 
   template <typename Call>
   auto ask(Call&& call) {
@@ -92,7 +92,7 @@ class PythonBackend final : public TrialBackend {
   CompiledTrial compile(TrialWork& work, const WaitLimits& limits) override {
     return ask([&](const py::object& self) {
       const py::tuple answer =
-          self.attr("compile")(of(work), seconds_left(limits), stop_question(limits));
+          self.attr("compile")(work_object(work), seconds_left(limits), stop_question(limits));
       return CompiledTrial{.code = answer[0].cast<std::string>(),
                            .same_key = answer[1].cast<std::string>(),
                            .compile_s = answer[2].cast<double>()};
@@ -103,7 +103,7 @@ class PythonBackend final : public TrialBackend {
   KernelResources load(unsigned lane, TrialWork& work, const WaitLimits& limits) override {
     return ask([&](const py::object& self) {
       const py::tuple answer =
-          self.attr("load")(lane, of(work), seconds_left(limits), stop_question(limits));
+          self.attr("load")(lane, work_object(work), seconds_left(limits), stop_question(limits));
       return KernelResources{.registers = answer[0].cast<int>(),
                              .shared_bytes = answer[1].cast<std::size_t>(),
                              .local_bytes = answer[2].cast<std::size_t>()};
@@ -113,7 +113,8 @@ class PythonBackend final : public TrialBackend {
                                     const WaitLimits& limits) override {
     return ask([&](const py::object& self) {
       return self
-          .attr("verify")(lane, of(work), launches, seconds_left(limits), stop_question(limits))
+          .attr("verify")(lane, work_object(work), launches, seconds_left(limits),
+                          stop_question(limits))
           .cast<std::optional<std::string>>();
     });
   }
@@ -121,8 +122,8 @@ class PythonBackend final : public TrialBackend {
   TrialSamples sample(unsigned lane, TrialWork& work, unsigned count, double,
                       const WaitLimits& limits) override {
     return ask([&](const py::object& self) {
-      const py::tuple answer =
-          self.attr("sample")(lane, of(work), count, seconds_left(limits), stop_question(limits));
+      const py::tuple answer = self.attr("sample")(lane, work_object(work), count,
+                                                   seconds_left(limits), stop_question(limits));
       return TrialSamples{.times_ms = answer[0].cast<std::vector<double>>(),
                           .cost = answer[1].cast<std::optional<double>>(),
                           .metrics = answer[2].cast<std::map<std::string, double>>()};
@@ -156,7 +157,7 @@ TrialWork& BackendLane::work(std::uint64_t index, const WaitLimits& limits) {
 template <typename Stage>
 auto BackendLane::run(std::uint64_t index, double seconds, Stage&& stage) {
   return without_gil([&] {
-    const WaitLimits limits = limits_of(seconds);
+    const WaitLimits limits = make_limits(seconds);
     TrialWork& loaded = work(index, limits);
     const auto attempt = [&] {
       const KernelResources resources = backend_.load(0, loaded, limits);

@@ -63,11 +63,11 @@ struct TunedCall {
   CallTable table;  // begins in tuned_new(), ends in tuned_free()
 };
 
-CallTable& table_of(PyObject* self) { return reinterpret_cast<TunedCall*>(self)->table; }
+CallTable& call_table(PyObject* self) { return reinterpret_cast<TunedCall*>(self)->table; }
 
 /// The key of these arguments; nothing where one in its places is no integer of 64 bits.
-std::optional<CallKey> key_of(const CallTable& table, PyObject* const* arguments,
-                              Py_ssize_t count) {
+std::optional<CallKey> find_key(const CallTable& table, PyObject* const* arguments,
+                                Py_ssize_t count) {
   CallKey key;
   if (!table.is_keyed) return std::nullopt;
   for (std::size_t i = 0; i < table.places.size(); ++i) {
@@ -85,7 +85,7 @@ std::optional<CallKey> key_of(const CallTable& table, PyObject* const* arguments
 py::object take_target(PyObject* self, const CallKey& key) {
   py::object target;
   Py_BEGIN_CRITICAL_SECTION(self);
-  CallTable& table = table_of(self);
+  CallTable& table = call_table(self);
   if (table.last == nullptr || !(table.last_key == key)) {
     const auto found = table.entries.find(key);
     table.last = found == table.entries.end() ? nullptr : &found->second;
@@ -103,7 +103,7 @@ void keep_target(PyObject* self, const CallKey& key, const py::object& target, s
   std::unordered_map<CallKey, CallEntry, CallKeyHash> dropped;  // ends when the table is whole
   py::object before;
   Py_BEGIN_CRITICAL_SECTION(self);
-  CallTable& table = table_of(self);
+  CallTable& table = call_table(self);
   table.last = nullptr;
   if (table.entries.size() >= kMostEntries) dropped.swap(table.entries);
   CallEntry& entry = table.entries[key];
@@ -133,7 +133,7 @@ PyObject* tuned_call(PyObject* self, PyObject* const* arguments, std::size_t fla
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
     const Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
     const bool has_keywords = keywords != nullptr && PyTuple_GET_SIZE(keywords) != 0;
-    const std::optional<CallKey> key = key_of(table_of(self), arguments, count);
+    const std::optional<CallKey> key = find_key(call_table(self), arguments, count);
     if (key) {
       // The target words the error about keywords.
       if (const py::object target = take_target(self, *key))
@@ -159,7 +159,7 @@ PyObject* tuned_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 void tuned_free(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
-  table_of(self).~CallTable();
+  call_table(self).~CallTable();
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -172,7 +172,7 @@ PyObject* tuned_key_by(PyObject* self, PyObject* given) {
     const bool is_keyed = given != Py_None && places.size() <= kMostPlaces;
     std::unordered_map<CallKey, CallEntry, CallKeyHash> dropped;
     Py_BEGIN_CRITICAL_SECTION(self);
-    CallTable& table = table_of(self);
+    CallTable& table = call_table(self);
     table.last = nullptr;
     dropped.swap(table.entries);
     table.places = std::move(places);

@@ -30,7 +30,7 @@ bool is_integer(py::handle key) {
 
 /// True for NumPy's integer scalars: they have a shape of ().
 bool is_numpy_integer(py::handle key) {
-  const auto type = scalar_of_type(Py_TYPE(key.ptr()));
+  const auto type = type_scalar(Py_TYPE(key.ptr()));
   return type && (is_signed_integer(*type) || is_unsigned_integer(*type));
 }
 
@@ -88,7 +88,7 @@ bool consumes_axis(py::handle key) { return !key.is_none() && key.ptr() != Py_El
 
 }  // namespace
 
-Array* array_of(PyObject* object) noexcept {
+Array* find_array(PyObject* object) noexcept {
   static auto* type = reinterpret_cast<PyTypeObject*>(py::type::of<Array>().inc_ref().ptr());
   if (Py_TYPE(object) != type && PyType_IsSubtype(Py_TYPE(object), type) == 0) return nullptr;
   return instance_value<Array>(object);
@@ -142,7 +142,7 @@ Shape shape_argument(py::handle value, bool allow_minus_one) {
   return shape;
 }
 
-py::tuple tuple_of(const Shape& values) {
+py::tuple shape_tuple(const Shape& values) {
   py::tuple tuple(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) tuple[i] = values[i];
   return tuple;

@@ -11,7 +11,7 @@ namespace kernwright::python {
 namespace py = pybind11;
 
 /// The Array inside a Python object, or null when it is none. Costs one comparison for ours.
-Array* array_of(PyObject* object) noexcept;
+Array* find_array(PyObject* object) noexcept;
 
 /// The Python object of a new array. As py::cast(), for a third of its cost: pybind11's list of
 /// objects by address does not get to know it, so a later cast of a reference to the same Array
@@ -22,7 +22,7 @@ py::object new_array_object(Array&& array);
 /// (-1 passes where `allow_minus_one`).
 Shape shape_argument(py::handle value, bool allow_minus_one = false);
 
-py::tuple tuple_of(const Shape& values);
+py::tuple shape_tuple(const Shape& values);
 
 /// Whether all parts of an index are ints, slices, Ellipsis and None, so it makes a view.
 bool is_basic_index(py::handle key);

@@ -29,7 +29,7 @@ std::string known_types() {
 }
 
 /// "torch.float32" -> "float32"; torch's and others' dtypes print like that.
-std::optional<ScalarType> scalar_of_foreign(py::handle dtype) {
+std::optional<ScalarType> foreign_scalar(py::handle dtype) {
   const auto text = py::str(dtype).cast<std::string>();
   const std::size_t dot = text.rfind('.');
   if (dot == std::string::npos) return std::nullopt;
@@ -103,7 +103,7 @@ py::dtype dtype_object(ScalarType type) {
   return py::reinterpret_borrow<py::dtype>(entry);
 }
 
-std::optional<ScalarType> scalar_of_dtype(py::handle dtype) {
+std::optional<ScalarType> dtype_scalar(py::handle dtype) {
   for (int i = 0; i < kScalarTypeCount; ++i) {
     const auto type = static_cast<ScalarType>(i);
     // Looking an ml_dtypes type up would import the package; its dtypes have done so already.
@@ -121,9 +121,9 @@ ScalarType scalar_argument(py::handle dtype) {
   py::object made;
   try {
     made = py::module_::import("numpy").attr("dtype")(dtype);
-    type = scalar_of_dtype(made);
+    type = dtype_scalar(made);
   } catch (py::error_already_set&) {
-    type = scalar_of_foreign(dtype);
+    type = foreign_scalar(dtype);
   }
   if (!type) {
     const char* const more =
@@ -179,7 +179,7 @@ py::tuple opaque_parts(const Parameter& parameter) {
   return struct_layout(parameter.fields, size).attr("opaque");
 }
 
-std::optional<ScalarType> scalar_of_type(PyTypeObject* type) {
+std::optional<ScalarType> type_scalar(PyTypeObject* type) {
   static const TypeTable* numpy = numpy_types();
   if (const auto found = find(*numpy, type)) return found;
   if (!ml_dtypes_is_loaded()) return std::nullopt;

@@ -16,14 +16,14 @@ namespace py = pybind11;
 py::dtype dtype_object(ScalarType type);
 
 /// The element type of a native-endian dtype object, or nothing.
-std::optional<ScalarType> scalar_of_dtype(py::handle dtype);
+std::optional<ScalarType> dtype_scalar(py::handle dtype);
 
 /// From what users write as a dtype: a name ("float32", "f4", "bfloat16"), a dtype, a scalar type,
 /// another library's dtype ("torch.float32"). Throws ArgumentError listing the known types.
 ScalarType scalar_argument(py::handle dtype);
 
 /// The element type of a NumPy or ml_dtypes scalar's class, or nothing.
-std::optional<ScalarType> scalar_of_type(PyTypeObject* type);
+std::optional<ScalarType> type_scalar(PyTypeObject* type);
 
 /// The dtype of a struct or vector that a parameter is or points to; null where its layout is
 /// unknown.

@@ -72,7 +72,7 @@ Number read_number(PyObject* value) {
   if (PyFloat_CheckExact(value)) return Number::make(PyFloat_AS_DOUBLE(value));
   if (PyBool_Check(value)) return Number::make(std::uint64_t{value == Py_True ? 1U : 0U});
   if (PyLong_Check(value)) return read_int(value);
-  if (const auto type = scalar_of_type(Py_TYPE(value))) {
+  if (const auto type = type_scalar(Py_TYPE(value))) {
     return Number::read(*type, scalar_bytes(value));
   }
   return read_unusual(value);

@@ -29,7 +29,7 @@ py::list choice_rows() {
   return rows;
 }
 
-std::string class_of(bool by_row, std::int64_t extent, std::size_t element) {
+std::string shape_class_name(bool by_row, std::int64_t extent, std::size_t element) {
   const auto measure = by_row ? kernels::ChoiceMeasure::row : kernels::ChoiceMeasure::whole;
   return kernels::shape_class(measure, extent, element);
 }
@@ -60,7 +60,7 @@ py::object launched(const py::function& work) {
   return work();
 }
 
-py::object with_planned_rows(std::int64_t most, const py::function& work) {
+py::object call_planned_rows(std::int64_t most, const py::function& work) {
   if (most < 1 || most > kernels::kMostPlannedRows)
     throw InvalidArgument(
         format("plans count on 1 to {} rows, not {}", kernels::kMostPlannedRows, most));
@@ -72,7 +72,7 @@ py::object with_planned_rows(std::int64_t most, const py::function& work) {
 
 void bind_choices(py::module_& m) {
   m.def("_launch_choices", &choice_rows);
-  m.def("_shape_class", &class_of);
+  m.def("_shape_class", &shape_class_name);
   m.def("_use_launch_table", &use_table);
   m.def("_force_launch_choice", [](int index, std::optional<int> value) {
     kernels::force_launch_choice(static_cast<kernels::LaunchChoice>(index), value);
@@ -83,7 +83,7 @@ void bind_choices(py::module_& m) {
   m.def("_launch_table_path", [] { return kernels::launch_table_path().string(); });
   m.def("_compile_only", &compile_only);
   m.def("_launched", &launched);
-  m.def("_with_planned_rows", &with_planned_rows);
+  m.def("_with_planned_rows", &call_planned_rows);
 }
 
 }  // namespace kernwright::python

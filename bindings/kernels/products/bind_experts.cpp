@@ -14,13 +14,13 @@
 namespace kernwright::python {
 namespace {
 
-kernels::RowGroups row_groups_of(py::handle numbers, const std::string& kind) {
+kernels::RowGroups make_row_groups(py::handle numbers, const std::string& kind) {
   using Kind = kernels::RowGroups::Kind;
-  const Kind of = kind == "ends" ? Kind::ends : kind == "counts" ? Kind::counts : Kind::offsets;
-  return {array_operand(numbers, kind == "counts" ? "counts" : "offsets"), of};
+  const Kind parsed = kind == "ends" ? Kind::ends : kind == "counts" ? Kind::counts : Kind::offsets;
+  return {array_operand(numbers, kind == "counts" ? "counts" : "offsets"), parsed};
 }
 
-std::optional<kernels::GroupedScales> grouped_scales_of(py::handle scale_a, py::handle scale_b) {
+std::optional<kernels::GroupedScales> make_grouped_scales(py::handle scale_a, py::handle scale_b) {
   if (scale_a.is_none() != scale_b.is_none()) {
     throw ArgumentError(format("scale_a and scale_b are given together, and {} is None",
                                scale_a.is_none() ? "scale_a" : "scale_b"));
@@ -39,58 +39,58 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
                       bool fast_sums,
                       const std::optional<std::tuple<int, int, int, int, int, int>>& fma_tile,
                       py::handle out) {
-  kernels::GroupedGemm of{.x = array_operand(x, "x"),
-                          .weights = array_operand(weights, "weights"),
-                          .groups = row_groups_of(numbers, kind),
-                          .scales = grouped_scales_of(scale_a, scale_b),
-                          .bias = optional_operand(bias, "bias"),
-                          .by_mma = by_mma,
-                          .fast_sums = fast_sums,
-                          .out = optional_operand(out, "out")};
-  if (!dtype.is_none()) of.type = scalar_argument(dtype);
-  if (activation) of.activation = kernels::product_activation(*activation, true);
-  if (gate) of.gate = kernels::product_activation(*gate, true);
+  kernels::GroupedGemm call{.x = array_operand(x, "x"),
+                            .weights = array_operand(weights, "weights"),
+                            .groups = make_row_groups(numbers, kind),
+                            .scales = make_grouped_scales(scale_a, scale_b),
+                            .bias = optional_operand(bias, "bias"),
+                            .by_mma = by_mma,
+                            .fast_sums = fast_sums,
+                            .out = optional_operand(out, "out")};
+  if (!dtype.is_none()) call.type = scalar_argument(dtype);
+  if (activation) call.activation = kernels::product_activation(*activation, true);
+  if (gate) call.gate = kernels::product_activation(*gate, true);
   if (tile) {
     const auto& [rows, columns, stages, groups, ping_pong, cluster] = *tile;
-    of.tile = kernels::GemmTile{rows, columns, stages, groups, ping_pong, cluster};
+    call.tile = kernels::GemmTile{rows, columns, stages, groups, ping_pong, cluster};
   }
   if (mma_tile) {
     const auto& [rows, columns, stages] = *mma_tile;
-    of.mma_tile = kernels::MmaTile{rows, columns, stages};
+    call.mma_tile = kernels::MmaTile{rows, columns, stages};
   }
   if (fma_tile) {
     const auto& [rows, columns, thread_rows, thread_columns, depth, stages] = *fma_tile;
-    of.fma_tile = kernels::FmaTile{rows, columns, thread_rows, thread_columns, depth, stages};
+    call.fma_tile = kernels::FmaTile{rows, columns, thread_rows, thread_columns, depth, stages};
   }
-  return on_current_stream(of.x, [&](const Stream& stream) { return of.run(stream); });
+  return on_current_stream(call.x, [&](const Stream& stream) { return call.run(stream); });
 }
 
 Array grouped_gradient(py::handle grad, py::handle x, py::handle numbers, const std::string& kind,
                        const py::object& dtype,
                        const std::optional<std::tuple<int, int, int, int, bool, int>>& tile,
                        bool by_mma) {
-  kernels::GroupedGradient of{.grad = array_operand(grad, "grad"),
-                              .x = array_operand(x, "x"),
-                              .groups = row_groups_of(numbers, kind),
-                              .by_mma = by_mma};
-  if (!dtype.is_none()) of.type = scalar_argument(dtype);
+  kernels::GroupedGradient call{.grad = array_operand(grad, "grad"),
+                                .x = array_operand(x, "x"),
+                                .groups = make_row_groups(numbers, kind),
+                                .by_mma = by_mma};
+  if (!dtype.is_none()) call.type = scalar_argument(dtype);
   if (tile) {
     const auto& [rows, columns, stages, groups, ping_pong, cluster] = *tile;
-    of.tile = kernels::GemmTile{rows, columns, stages, groups, ping_pong, cluster};
+    call.tile = kernels::GemmTile{rows, columns, stages, groups, ping_pong, cluster};
   }
-  return on_current_stream(of.x, [&](const Stream& stream) { return of.run(stream); });
+  return on_current_stream(call.x, [&](const Stream& stream) { return call.run(stream); });
 }
 
 std::string grouped_choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
-                           std::int64_t groups, bool gated, int multiprocessors, bool of_blocks,
+                           std::int64_t groups, bool gated, int multiprocessors, bool blockwise,
                            std::int64_t capacity) {
   return kernels::describe(kernels::choose_gemm({.rows = rows,
                                                  .columns = columns,
                                                  .inner = inner,
                                                  .multiprocessors = multiprocessors,
-                                                 .in_bytes = of_blocks ? 1u : 2u,
-                                                 .promotes = of_blocks,
-                                                 .block_scales = of_blocks,
+                                                 .in_bytes = blockwise ? 1u : 2u,
+                                                 .promotes = blockwise,
+                                                 .block_scales = blockwise,
                                                  .b_turned = true,
                                                  .gated = gated,
                                                  .groups = groups,
@@ -99,7 +99,7 @@ std::string grouped_choice(std::int64_t rows, std::int64_t columns, std::int64_t
 
 py::tuple route_tokens(py::handle logits, int chosen, bool sigmoid, bool renormalize,
                        py::handle bias, int groups, int groups_kept, float scale) {
-  const Array of = array_operand(logits, "logits");
+  const Array input = array_operand(logits, "logits");
   const kernels::RouteOptions options{.chosen = chosen,
                                       .sigmoid = sigmoid,
                                       .renormalize = renormalize,
@@ -108,14 +108,14 @@ py::tuple route_tokens(py::handle logits, int chosen, bool sigmoid, bool renorma
                                       .groups_kept = groups_kept,
                                       .scale = scale};
   const kernels::Routes made = on_current_stream(
-      of, [&](const Stream& stream) { return kernels::route(of, options, stream); });
+      input, [&](const Stream& stream) { return kernels::route(input, options, stream); });
   return py::make_tuple(made.weights, made.experts);
 }
 
 py::tuple permute_tokens(py::handle x, py::handle experts, std::int64_t count) {
-  const Array of = array_operand(x, "x"), chosen = array_operand(experts, "experts");
+  const Array input = array_operand(x, "x"), chosen = array_operand(experts, "experts");
   const kernels::Permuted made = on_current_stream(
-      of, [&](const Stream& stream) { return kernels::permute(of, chosen, count, stream); });
+      input, [&](const Stream& stream) { return kernels::permute(input, chosen, count, stream); });
   return py::make_tuple(made.rows, made.offsets, made.positions, made.sources);
 }
 

@@ -20,7 +20,7 @@ namespace {
 /// true whether they gather their sums.
 using TileNumbers = std::vector<int>;
 
-kernels::GemmTile tile_of(const TileNumbers& numbers) {
+kernels::GemmTile make_tile(const TileNumbers& numbers) {
   if (numbers.size() != 6 && numbers.size() != 7) {
     throw ArgumentError(format("a tile of a product has 6 or 7 numbers, not {}", numbers.size()));
   }
@@ -34,10 +34,10 @@ using MmaTileNumbers = std::tuple<int, int, int>;
 using FmaTileNumbers = std::tuple<int, int, int, int, int, int>;
 
 /// The plan that a test or a benchmark asks for; nothing where the planner decides.
-std::optional<kernels::GemmPlan> plan_of(const std::string& kernel, int splits,
-                                         const std::optional<TileNumbers>& tile,
-                                         const std::optional<MmaTileNumbers>& mma_tile,
-                                         const std::optional<FmaTileNumbers>& fma_tile) {
+std::optional<kernels::GemmPlan> make_plan(const std::string& kernel, int splits,
+                                           const std::optional<TileNumbers>& tile,
+                                           const std::optional<MmaTileNumbers>& mma_tile,
+                                           const std::optional<FmaTileNumbers>& fma_tile) {
   if (kernel == "plain") return kernels::PlainPlan{};
   if (kernel != "auto" && kernel != "mma")
     throw ArgumentError("the kernel of a product is auto, mma or plain, not " + kernel);
@@ -51,7 +51,7 @@ std::optional<kernels::GemmPlan> plan_of(const std::string& kernel, int splits,
     return kernels::FmaPlan{
         kernels::FmaTile{rows, columns, thread_rows, thread_columns, depth, stages}, splits};
   }
-  if (tile) return kernels::WgmmaPlan{tile_of(*tile), splits};
+  if (tile) return kernels::WgmmaPlan{make_tile(*tile), splits};
   if (splits != 0) return kernels::WgmmaPlan{{}, splits};
   return std::nullopt;
 }
@@ -83,7 +83,7 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
     gemm.block_scales = {array_operand(block_scales->first, "scales of a"),
                          array_operand(block_scales->second, "scales of b")};
   }
-  const auto plan = plan_of(kernel, splits, tile, mma_tile, fma_tile);
+  const auto plan = make_plan(kernel, splits, tile, mma_tile, fma_tile);
   if (plan) gemm.plan = *plan;
   return on_current_stream(gemm.a, [&](const Stream& stream) {
     return plan ? gemm.run(stream) : run_gemm(gemm, stream);
@@ -103,7 +103,7 @@ Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle 
       gemm.a, [&](const Stream& stream) { return kernels::scaled_matmul(gemm, stream); });
 }
 
-/// As tile_of() takes them.
+/// As make_tile() takes them.
 py::list tiles(bool promotes, bool block_scales, bool gathers) {
   py::list all;
   if (gathers) {

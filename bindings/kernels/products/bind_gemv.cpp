@@ -12,10 +12,10 @@ namespace {
 
 /// (kernel, warps, rows, unroll, hint, splits, ahead, stages) as benchmarks name it; what it lacks
 /// is chosen.
-kernels::SkinnyPlan skinny_plan_of(const std::vector<int>& numbers) {
+kernels::SkinnyPlan make_skinny_plan(const std::vector<int>& numbers) {
   kernels::SkinnyPlan plan;
-  const auto take = [&, at = std::size_t{0}](int& into) mutable {
-    if (at < numbers.size()) into = numbers[at++];
+  const auto take = [&, at = std::size_t{0}](int& target) mutable {
+    if (at < numbers.size()) target = numbers[at++];
   };
   int kernel = 0;
   auto next = take;
@@ -36,7 +36,7 @@ Array few_rows(py::handle x, py::handle weights, py::handle scale, py::handle bi
   call.epilogue = layer_epilogue(bias, residual, activation);
   call.epilogue.column_scales = optional_operand(scale, "scale");
   call.epilogue.alpha = static_cast<float>(factor);
-  call.plan = skinny_plan_of(plan);
+  call.plan = make_skinny_plan(plan);
   return on_current_stream(call.x,
                            [&](const Stream& on) { return kernels::skinny_product(call, on); });
 }
@@ -61,9 +61,9 @@ Array linear_layer(py::handle x, py::handle weights, py::handle bias, py::handle
   return on_current_stream(call.x, [&](const Stream& on) { return kernels::linear(call, on); });
 }
 
-void linear_into(py::handle out, py::handle x, py::handle weights, py::handle bias,
-                 py::handle scale, py::handle residual, const std::string& activation,
-                 const std::string& gate, const std::optional<std::string>& precision) {
+void write_linear(py::handle out, py::handle x, py::handle weights, py::handle bias,
+                  py::handle scale, py::handle residual, const std::string& activation,
+                  const std::string& gate, const std::optional<std::string>& precision) {
   auto call = linear_call(x, weights, bias, scale, residual, activation, precision);
   call.out = array_operand(out, "out");
   call.epilogue.gate = layer_activation(gate);
@@ -77,7 +77,7 @@ void bind_gemv(py::module_& m) {
         py::arg("scale"), py::arg("residual"), py::arg("activation"),
         py::arg("precision") = py::none(), py::arg("norm") = py::none(), py::arg("eps") = 0.0,
         py::arg("gate") = "");
-  m.def("_linear_into", &linear_into);
+  m.def("_linear_into", &write_linear);
   m.def("_skinny_product", &few_rows, py::arg("x"), py::arg("weight"),
         py::arg("scale") = py::none(), py::arg("bias") = py::none(),
         py::arg("residual") = py::none(), py::arg("activation") = "", py::arg("factor") = 1.0,

@@ -23,7 +23,7 @@ py::list plan_row(const kernels::ProductPlan& plan) {
   return row;
 }
 
-kernels::ProductRow product_row_of(const py::list& row) {
+kernels::ProductRow parse_product_row(const py::list& row) {
   if (row.empty()) return std::nullopt;
   std::vector<int> numbers;
   for (std::size_t i = 1; i < row.size(); ++i) numbers.push_back(row[i].cast<std::int16_t>());
@@ -32,8 +32,8 @@ kernels::ProductRow product_row_of(const py::list& row) {
   throw InvalidArgument("a plan of a product is the name of a kernel and at most 8 numbers");
 }
 
-kernels::ProductKey key_of(const Array& a, const Array& b, const py::object& dtype,
-                           std::string_view sums) {
+kernels::ProductKey make_product_key(const Array& a, const Array& b, const py::object& dtype,
+                                     std::string_view sums) {
   require_same_device({&a, &b});
   if (a.ndim() < 2 || b.ndim() < 2) throw InvalidArgument("a product is of two matrices");
   const auto named = kernels::product_sums_from_name(sums);
@@ -48,9 +48,9 @@ kernels::ProductKey key_of(const Array& a, const Array& b, const py::object& dty
 }
 
 /// Types, shape and bucket as tables name them; candidates.
-py::tuple product_of(const Array& left, const Array& right, const py::object& dtype,
-                     std::string_view sums) {
-  const kernels::ProductKey key = key_of(left, right, dtype, sums);
+py::tuple call_product(const Array& left, const Array& right, const py::object& dtype,
+                       std::string_view sums) {
+  const kernels::ProductKey key = make_product_key(left, right, dtype, sums);
   py::list plans;
   for (const auto& plan : kernels::product_candidates(left.device(), key)) {
     plans.append(plan_row(plan));
@@ -69,18 +69,19 @@ py::tuple layer_operands(py::handle x, py::handle weight) {
 
 py::object planned(const Array& left, const Array& right, const py::object& dtype,
                    std::string_view sums) {
-  const auto plan = kernels::tuned_product(left.device(), key_of(left, right, dtype, sums));
+  const auto plan =
+      kernels::tuned_product(left.device(), make_product_key(left, right, dtype, sums));
   return plan ? py::object(plan_row(*plan)) : py::none();
 }
 
-py::object with_product(const py::list& row, const py::function& work) {
-  const kernels::ForcedProduct scope(product_row_of(row));
+py::object call_forced_product(const py::list& row, const py::function& work) {
+  const kernels::ForcedProduct scope(parse_product_row(row));
   return work();
 }
 
 bool has_planned(const Array& left, const Array& right, const py::object& dtype,
                  std::string_view sums) {
-  return kernels::has_product_plan(left.device(), key_of(left, right, dtype, sums));
+  return kernels::has_product_plan(left.device(), make_product_key(left, right, dtype, sums));
 }
 
 }  // namespace
@@ -90,11 +91,11 @@ void bind_products(py::module_& m) {
     m.def(name, function, py::arg("a"), py::arg("b"), py::arg("dtype") = py::none(),
           py::arg("sums") = "plain");
   };
-  def("_product", &product_of);
+  def("_product", &call_product);
   def("_has_product", &has_planned);
   def("_product_plan", &planned);
   m.def("_layer_operands", &layer_operands);
-  m.def("_with_product", &with_product);
+  m.def("_with_product", &call_forced_product);
 }
 
 }  // namespace kernwright::python
