@@ -81,12 +81,14 @@ constexpr std::int16_t kUndecided = 0, kByRule = -1;
 class ChoiceState {
  public:
   ChoiceState() = default;
-  /// The table of another one, as it is now.
-  explicit ChoiceState(ChoiceState& from) {
+  /// The table of another one, as it is now, but for the candidates.
+  ChoiceState(ChoiceState& from, std::span<const LaunchCandidate> candidates) {
+    for (const auto& [choice, value] : candidates) {
+      candidates_[static_cast<std::size_t>(choice)] = value;
+    }
     const std::lock_guard lock(from.mutex_);
     from.read_once();
     users_ = from.users_;
-    forced_ = from.forced_;
     has_read_ = true;
   }
 
@@ -104,11 +106,6 @@ class ChoiceState {
     const std::lock_guard lock(mutex_);
     users_ = std::move(table);
     has_read_ = users_.has_value();
-    forget();
-  }
-  void force(LaunchChoice choice, int value) {
-    const std::lock_guard lock(mutex_);
-    forced_[static_cast<std::size_t>(choice)] = value;
     forget();
   }
 
@@ -133,7 +130,7 @@ class ChoiceState {
 
   int look_up(LaunchChoice choice, const Device& device, ChoiceClass shape) {
     const auto index = static_cast<std::size_t>(choice);
-    if (forced_[index] != 0) return forced_[index];
+    if (candidates_[index] != 0) return candidates_[index];
     if (is_off()) return kByRule;
     read_once();
     const LaunchChoiceInfo& info = kLaunchChoices[index];
@@ -188,7 +185,7 @@ class ChoiceState {
   using Slots = std::array<std::atomic<std::int16_t>, kChoiceExtents * kChoiceSizes>;
   std::array<std::array<Slots, kChoiceDevices>, kLaunchChoices.size()> slots_{};
   std::mutex mutex_;
-  std::array<int, kLaunchChoices.size()> forced_{};
+  std::array<int, kLaunchChoices.size()> candidates_{};  ///< 0: the table or the rule
   bool has_read_ = false;
   std::optional<LaunchTable> users_;
   const LaunchTable shipped_ = parse_launch_table(text::launch_choices_json, "launch_choices.json");
@@ -206,7 +203,9 @@ std::atomic<std::uint64_t> table_changes{0};
 
 class PinnedLaunches {
  public:
-  ChoiceState state{choice_state()};
+  explicit PinnedLaunches(std::span<const LaunchCandidate> candidates)
+      : state(choice_state(), candidates) {}
+  ChoiceState state;
 };
 
 namespace {
@@ -215,7 +214,15 @@ thread_local PinnedLaunches* pinned_launches = nullptr;
 
 }  // namespace
 
-std::shared_ptr<PinnedLaunches> pin_launches() { return std::make_shared<PinnedLaunches>(); }
+std::shared_ptr<PinnedLaunches> pin_launches(std::span<const LaunchCandidate> candidates) {
+  for (const auto& [choice, value] : candidates) {
+    const LaunchChoiceInfo& info = kLaunchChoices[static_cast<std::size_t>(choice)];
+    const auto& known = info.candidates;
+    if (std::find(known.begin(), known.end(), value) == known.end())
+      throw InvalidArgument(format("{} is no candidate of {}.{}", value, info.family, info.name));
+  }
+  return std::make_shared<PinnedLaunches>(candidates);
+}
 
 void set_pinned_launches(PinnedLaunches* pinned) noexcept { pinned_launches = pinned; }
 
@@ -238,16 +245,6 @@ int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::
 
 void use_device_table(std::optional<std::string_view> json) {
   choice_state().use(json ? std::optional(parse_launch_table(*json, "the text")) : std::nullopt);
-  ++table_changes;
-}
-
-void force_launch_choice(LaunchChoice choice, std::optional<int> value) {
-  const LaunchChoiceInfo& info = kLaunchChoices[static_cast<std::size_t>(choice)];
-  const auto& known = info.candidates;
-  if (value && std::find(known.begin(), known.end(), *value) == known.end()) {
-    throw InvalidArgument(format("{} is no candidate of {}.{}", *value, info.family, info.name));
-  }
-  choice_state().force(choice, value.value_or(0));
   ++table_changes;
 }
 

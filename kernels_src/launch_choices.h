@@ -45,19 +45,21 @@ int choose(LaunchChoice choice, const Device& device, std::int64_t extent, std::
 /// use_launch_table() (products/kernel_choices.h). Nothing goes back to the file. Throws
 /// InvalidArgument for any other text, naming the place.
 void use_device_table(std::optional<std::string_view> json);
-/// Counts the tables used and the choices forced so far. Thread-safe.
+/// Counts the tables used so far. Thread-safe.
 std::uint64_t launch_table_changes() noexcept;
 
-/// The choices of launches as the table is in a moment.
+/// A candidate of a choice, for all shapes and devices.
+struct LaunchCandidate {
+  LaunchChoice choice;
+  int value;
+};
+/// The choices of launches as the table is in a moment, but for `candidates`, which are measured.
+/// Throws InvalidArgument for a number that is no candidate.
 class PinnedLaunches;
-std::shared_ptr<PinnedLaunches> pin_launches();
+std::shared_ptr<PinnedLaunches> pin_launches(std::span<const LaunchCandidate> candidates = {});
 /// From here on launches of this thread are chosen by `pinned`, and by the table in use if that is
 /// null. The caller keeps `pinned`.
 void set_pinned_launches(PinnedLaunches* pinned) noexcept;
-
-/// Lets every device take that candidate for all shapes, to measure it; nothing ends it. Throws
-/// InvalidArgument for any other number.
-void force_launch_choice(LaunchChoice choice, std::optional<int> value);
 
 /// The file that is read: see use_launch_table(). Empty where there is no folder for it, or where
 /// the variable says "off": then the rules alone decide.

@@ -1,7 +1,6 @@
 // Hands a table to launches and to products, and pins both.
 #include "kernels_src/products/kernel_choices.h"
 
-#include "kernels_src/launch_choices.h"
 #include "kernels_src/products/product_choices.h"
 
 #include <cstdint>
@@ -16,12 +15,15 @@ thread_local std::shared_ptr<PinnedChoices> pinned_choices;
 }  // namespace
 
 struct PinnedChoices::State {
+  explicit State(std::span<const LaunchCandidate> candidates)
+      : launches(pin_launches(candidates)) {}
   const std::uint64_t changes = launch_table_changes();
-  const std::shared_ptr<PinnedLaunches> launches = pin_launches();
+  const std::shared_ptr<PinnedLaunches> launches;
   const std::shared_ptr<PinnedProducts> products = pin_products();
 };
 
-PinnedChoices::PinnedChoices() : state_(std::make_unique<State>()) {}
+PinnedChoices::PinnedChoices(std::span<const LaunchCandidate> candidates)
+    : state_(std::make_unique<State>(candidates)) {}
 PinnedChoices::~PinnedChoices() = default;
 
 std::shared_ptr<PinnedChoices> PinnedChoices::now() {

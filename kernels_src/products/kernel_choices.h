@@ -1,8 +1,11 @@
 // Tables of choices of all kernels: of launches and of products.
 #pragma once
 
+#include "kernels_src/launch_choices.h"
+
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace kernwright::kernels {
@@ -21,7 +24,8 @@ void use_launch_table(std::optional<std::string_view> json);
 /// later. Thread-safe.
 class PinnedChoices {
  public:
-  PinnedChoices();
+  /// The choices of this moment, but for `candidates`, see pin_launches().
+  explicit PinnedChoices(std::span<const LaunchCandidate> candidates = {});
   ~PinnedChoices();
   PinnedChoices(const PinnedChoices&) = delete;
   PinnedChoices& operator=(const PinnedChoices&) = delete;

@@ -10,6 +10,7 @@ from children import run_child
 
 import kernwright as kw
 from kernwright import _core
+from kernwright._support.choices import planned_by
 from kernwright.cli import main
 
 NUMBERS = [
@@ -177,18 +178,18 @@ def check(case):
 @pytest.mark.parametrize(("index", "key", "candidates"), NUMBERS, ids=[n[1] for n in NUMBERS])
 def test_every_candidate_gives_right_results(index, key, candidates):
     for value in candidates:
-        _core._force_launch_choice(index, value)
-        try:
+        with planned_by(_core._PinnedChoices({index: value})):
             with kw.checks("memory", "init", "race", "sync") as report:
                 check(CASES[key])
             report.raise_if_any()
-        finally:
-            _core._force_launch_choice(index, None)
 
 
 def test_a_number_that_is_no_candidate_is_refused():
     with pytest.raises(kw.InvalidArgument, match=r"3 is no candidate of elementwise\.packs"):
-        _core._force_launch_choice(0, 3)
+        _core._PinnedChoices({0: 3})
+    for place in (-1, len(NUMBERS)):
+        with pytest.raises(kw.InvalidArgument, match=f"there is no launch choice {place}"):
+            _core._PinnedChoices({place: 1})
 
 
 CHILD = """

@@ -10,6 +10,8 @@
 
 #include <pybind11/stl.h>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +42,17 @@ void use_table(const std::optional<std::string>& text) {
   } else {
     kernels::use_launch_table(std::nullopt);
   }
+}
+
+/// The choices of now, but for candidates by the places of their rows in _launch_choices().
+std::shared_ptr<kernels::PinnedChoices> choices_to_measure(const std::map<int, int>& candidates) {
+  std::vector<kernels::LaunchCandidate> all;
+  for (const auto& [place, value] : candidates) {
+    if (place < 0 || static_cast<std::size_t>(place) >= kernels::launch_choices().size())
+      throw InvalidArgument(format("there is no launch choice {}", place));
+    all.push_back({static_cast<kernels::LaunchChoice>(place), value});
+  }
+  return std::make_shared<kernels::PinnedChoices>(all);
 }
 
 py::object compile_only(const py::function& work) {
@@ -74,10 +87,8 @@ void bind_choices(py::module_& m) {
   m.def("_launch_choices", &choice_rows);
   m.def("_shape_class", &shape_class_name);
   m.def("_use_launch_table", &use_table);
-  m.def("_force_launch_choice", [](int index, std::optional<int> value) {
-    kernels::force_launch_choice(static_cast<kernels::LaunchChoice>(index), value);
-  });
   py::class_<kernels::PinnedChoices, std::shared_ptr<kernels::PinnedChoices>>(m, "_PinnedChoices")
+      .def(py::init(&choices_to_measure), py::arg("candidates"))
       .def_static("now", &kernels::PinnedChoices::now);
   m.def("_set_choices", &kernels::PinnedChoices::set, py::arg("pinned").none(true));
   m.def("_launch_table_path", [] { return kernels::launch_table_path().string(); });

@@ -47,7 +47,6 @@ from kernwright._core_kernels import _diagonal_view as _diagonal_view
 from kernwright._core_kernels import _eigen as _eigen
 from kernwright._core_kernels import _elementwise as _elementwise
 from kernwright._core_kernels import _fma_tiles as _fma_tiles
-from kernwright._core_kernels import _force_launch_choice as _force_launch_choice
 from kernwright._core_kernels import _gemm as _gemm
 from kernwright._core_kernels import _gemm_choice as _gemm_choice
 from kernwright._core_kernels import _gemm_tiles as _gemm_tiles

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace kernwright;
@@ -54,16 +55,29 @@ TEST_CASE("launch choices: a table names the device or its architecture, and cla
   CHECK(values_of(8193, 2) == 4);
   CHECK(values_of(8192, 2) == 7);
   CHECK(values_of(5000, 8) == 7);  // 5 is no candidate
-  force_launch_choice(LaunchChoice::softmax_values, 16);
-  CHECK(values_of(1, 4) == 16);
-  CHECK(values_of(8192, 2) == 16);
-  force_launch_choice(LaunchChoice::softmax_values, std::nullopt);
-  CHECK(values_of(1, 4) == 8);
   CHECK_THROWS_AS(use_launch_table("{}"), InvalidArgument);
   CHECK(values_of(1, 4) == 8);
   use_launch_table(R"({"format": 1, "devices": {}})");
   CHECK(values_of(1, 4) == 7);
   use_launch_table(std::nullopt);
+}
+
+TEST_CASE("launch choices: a thread that measures takes a candidate, and no other thread does") {
+  const LaunchCandidate sixteen{LaunchChoice::softmax_values, 16}, three{sixteen.choice, 3};
+  CHECK_THROWS_WITH_AS(pin_launches({&three, 1}), "3 is no candidate of softmax.values",
+                       InvalidArgument);
+  const int before = values_of(1, 4), other = 7;
+  const auto pinned = pin_launches({&sixteen, 1});
+  CHECK(values_of(1, 4) == before);
+  set_pinned_launches(pinned.get());
+  CHECK(values_of(1, 4) == 16);
+  CHECK(values_of(8192, 2) == 16);
+  CHECK(choose(LaunchChoice::norm_values, test::device(), 1, 4, other) != 16);
+  int elsewhere = 0;
+  std::thread([&] { elsewhere = values_of(1, 4); }).join();
+  CHECK(elsewhere == before);
+  set_pinned_launches(nullptr);
+  CHECK(values_of(1, 4) == before);
 }
 
 TEST_CASE("launch choices: candidates rise and names are unique") {

@@ -19,6 +19,7 @@ from kernwright import _core
 from kernwright._core import Array, Graph, GraphPool
 from kernwright._grad import draws, nests  # transforms installs the handlers
 from kernwright._grad.recording import extent_of, user_line, written_extents
+from kernwright._support.choices import planned_by
 from kernwright._support.cycles import require_no_cycle
 from kernwright._support.modules import is_module
 from kernwright.errors import ArgumentError, CaptureError
@@ -239,7 +240,7 @@ class _Plan:
             else:  # the first call may have tuned
                 self.choices = _core._PinnedChoices.now()
             self._compare(call)
-            with _planned_by(self.choices):
+            with planned_by(self.choices):
                 result = self.function(*call.args, **call.kwargs)
             self.calls += 1  # one that raises is never recorded
             return result
@@ -274,7 +275,7 @@ class _Plan:
         try:
             with (
                 graph.capture(), _captured_only(), draws.in_graph(self.draws),
-                _planned_by(self.choices), written_extents() as written,
+                planned_by(self.choices), written_extents() as written,
             ):  # fmt: skip
                 self.result = self.function(*args, **kwargs)
         except CaptureError as error:
@@ -366,19 +367,6 @@ def _laid_out_like(array: Array) -> Array | None:
     made = kw.permute_dims(made, tuple(axes.index(n) for n in sorted(axes)))
     ones = tuple(n if at in axes else 1 for at, n in enumerate(array.shape))
     return made.reshape(ones)._broadcast(array.shape)
-
-
-@contextmanager
-def _planned_by(choices: _core._PinnedChoices | None) -> Iterator[None]:
-    """Kernels of the block are those of these choices; None: of those in use."""
-    if choices is None:
-        yield
-        return
-    before = _core._set_choices(choices)
-    try:
-        yield
-    finally:
-        _core._set_choices(before)
 
 
 @contextmanager

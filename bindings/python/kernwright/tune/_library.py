@@ -11,6 +11,7 @@ from kernwright import _core
 from kernwright._jit.library import Prepared
 from kernwright._measure.choice_table import update
 from kernwright._measure.timing import time_kernel
+from kernwright._support.choices import planned_by
 from kernwright._support.progress import Progress
 from kernwright.errors import ArgumentError
 
@@ -172,21 +173,16 @@ def _measure(
     key, needed = _WITH.get(number.key, (None, None))
     other = next((row.place for row in _numbers(None) if row.key == key), None)
 
-    def timed(value: int | None) -> float:
-        try:
-            if other is not None:
-                _core._force_launch_choice(other, needed)
-            _core._force_launch_choice(number.place, value)
+    before = {} if other is None or needed is None else {other: needed}
+
+    def timed(candidates: dict[int, int]) -> float:
+        with planned_by(_core._PinnedChoices(candidates)):
             return time_kernel(
                 run, device=device, warmup=1, min_samples=3, max_seconds=seconds
             ).median
-        finally:
-            _core._force_launch_choice(number.place, None)
-            if other is not None:
-                _core._force_launch_choice(other, None)
 
-    now = timed(None)
-    times = {value: timed(value) for value in number.candidates}
+    now = timed(before)
+    times = {value: timed({**before, number.place: value}) for value in number.candidates}
     best = min(times, key=lambda value: times[value])
     size = _core.empty(0, dtype, device=device).dtype.itemsize
     wins = times[best] < (1 - _GAIN) * now
