@@ -198,10 +198,10 @@ def measure(
 def make_title(tile: tuple[Any, ...]) -> str:
     if len(tile) == 3:
         return f"{tile[0]}x{tile[1]} {tile[2]} stages"
-    rows, columns, stages, groups, ping_pong, cluster, *gathers = tile
+    rows, columns, stages, groups, ping_pong, cluster, *split_k = tile
     text = f"{rows}x{columns} {stages} stages {groups} groups"
-    if gathers:
-        return f"{text} {cluster} blocks gather"
+    if split_k:
+        return f"{text} split-K over {cluster} blocks"
     return text + (" in turn" if ping_pong else "") + (f" cluster {cluster}" if cluster > 1 else "")
 
 
@@ -219,7 +219,7 @@ def candidates(
     if torch:
         runs["torch"] = torch_run(torch, a, b)
     wrong = []
-    all_tiles = [*_core._gemm_tiles(), *_core._gemm_tiles(gathers=True)]
+    all_tiles = [*_core._gemm_tiles(), *_core._gemm_tiles(split_k=True)]
     for tile in _core._mma_tiles() if by_mma else all_tiles:
         title = make_title(tile)
         choice = {"mma_tile": tile} if by_mma else {"tile": tile}
@@ -261,7 +261,7 @@ def typed_subjects(
     runs: Runs = {"ours": subject.run}
     if options.candidates and name != "float32":
         tiles = _core._gemm_tiles(subject.promotes, subject.block_scales)
-        tiles += _core._gemm_tiles(block_scales=subject.block_scales, gathers=True)
+        tiles += _core._gemm_tiles(block_scales=subject.block_scales, split_k=True)
         for tile in tiles:
             runs[make_title(tile)] = lambda tile=tile: subject.run(tile=tile, splits=1)
     if torch:

@@ -62,10 +62,10 @@
 #include "kernels_src/include/product/cluster_sums.cuh.h"
 #include "kernels_src/include/product/custom_epilogue.cuh.h"
 #include "kernels_src/include/product/mbarrier.cuh.h"
-#include "kernels_src/include/product/product_boxes.cuh.h"
 #include "kernels_src/include/product/product_epilogue.cuh.h"
 #include "kernels_src/include/product/product_roles.cuh.h"
 #include "kernels_src/include/product/product_stages.cuh.h"
+#include "kernels_src/include/product/product_staging.cuh.h"
 #include "kernels_src/include/product/product_store.cuh.h"
 #include "kernels_src/include/product/product_tiles.cuh.h"
 #include "kernels_src/include/product/row_norm.cuh.h"
@@ -168,7 +168,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(packed_wgmma_rows),
     KW_HEADER(philox),
     KW_HEADER(posted),
-    KW_HEADER(product_boxes),
+    KW_HEADER(product_staging),
     KW_HEADER(product_epilogue),
     KW_HEADER(product_roles),
     KW_HEADER(product_stages),

@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(256)
       unsigned char* const to = tiles + stage * 2 * kBytes;
       empty[stage].wait(round ^ 1);
       full[stage].arrive_expecting(2 * kBytes);
-      load_box(to, a, {step * kDepth, int(blockIdx.y) * kTile, 0, 0}, full[stage]);
-      load_box(to + kBytes, b, {step * kDepth, int(blockIdx.x) * kTile, 0, 0}, full[stage]);
+      tma_load(to, a, {step * kDepth, int(blockIdx.y) * kTile, 0, 0}, full[stage]);
+      tma_load(to + kBytes, b, {step * kDepth, int(blockIdx.x) * kTile, 0, 0}, full[stage]);
     }
     return;
   }

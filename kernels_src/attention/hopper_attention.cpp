@@ -146,11 +146,11 @@ void launch_hopper_attention(PreparedAttention& made, const AttentionOptions& op
   const CUtensorMap q = head_map(made.q, call.q_at, batches, call.heads, call.queries,
                                  static_cast<int>(kHopperGroupRows));
   const KeyExtents keys = key_extents(made);
-  const int box_rows = plan.page_rows > 0 ? plan.page_rows : tile.keys;
+  const int tma_rows = plan.page_rows > 0 ? plan.page_rows : tile.keys;
   const CUtensorMap k =
-      head_map(made.k, call.k_at, keys.batches, call.kv_heads, keys.tokens, box_rows);
+      head_map(made.k, call.k_at, keys.batches, call.kv_heads, keys.tokens, tma_rows);
   const CUtensorMap v =
-      head_map(made.v, call.v_at, keys.batches, call.kv_heads, keys.tokens, box_rows);
+      head_map(made.v, call.v_at, keys.batches, call.kv_heads, keys.tokens, tma_rows);
   const CUtensorMap out = result_map(made.made.out, call, packed);
   const LaunchConfig config = hopper_config(made, tile, room, plan, on);
   KernelsAhead kernels;

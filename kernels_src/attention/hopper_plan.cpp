@@ -203,7 +203,7 @@ CUtensorMap result_map(const Array& out, const AttentionCall& call, bool packed)
                    .shape = {packed ? 1 : call.batches, call.heads, call.queries, call.value_dim},
                    .strides = {at.batch * 2, at.head * 2, at.token * 2, 2},
                    .type = out.type(),
-                   .box_rows = 16});
+                   .tma_rows = 16});
 }
 
 LaunchConfig hopper_config(const PreparedAttention& made, const HopperAttentionTile& tile,
@@ -252,7 +252,7 @@ bool fits_map(const HeadStrides& at, std::int64_t batches, std::int64_t heads,
 }
 
 CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t batches,
-                     std::int64_t heads, std::int64_t tokens, int box_rows) {
+                     std::int64_t heads, std::int64_t tokens, int tma_rows) {
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
   return gemm_map(array.device(),
                   {.address = array.address(),
@@ -260,8 +260,8 @@ CUtensorMap head_map(const Array& array, const HeadStrides& at, std::int64_t bat
                              array.shape().back()},
                    .strides = {at.batch * size, at.head * size, at.token * size, size},
                    .type = array.type(),
-                   .box_rows = static_cast<std::uint32_t>(box_rows),
-                   .box_columns = static_cast<std::uint32_t>(128 / size)});
+                   .tma_rows = static_cast<std::uint32_t>(tma_rows),
+                   .tma_columns = static_cast<std::uint32_t>(128 / size)});
 }
 
 }  // namespace kernwright::kernels

@@ -29,7 +29,7 @@ constexpr double kManyBytes = 62;        // of 128 rows whose groups take turns,
 // an H200.
 constexpr double kScaledBytes = 42;
 constexpr std::int64_t kScaledRows = 512;
-constexpr double kSharedByGathering = 0.92;  // of kScaledBytes, where several clusters read one b
+constexpr double kSharedBySplitK = 0.92;     // of kScaledBytes, where several clusters read one b
 constexpr double kRaggedLoads = 1.95;        // times as long, where lines begin inside of L2's
 constexpr double kMemoryBytesPerCycle = 14;  // from device memory with this bandwidth in GB/s:
 constexpr double kMemoryBandwidth = 3352;
@@ -42,11 +42,11 @@ constexpr double kNarrowLoads = 1.02;
 // without this factor at 54 shapes of bfloat16 on an H200, and up to 11 % more where a result is
 // higher than wide.
 constexpr double kTwoGroupLoads = 0.95;
-constexpr double kStartCycles = 2000;      // of a launch until the first products, and at the end
-constexpr double kClusterCycles = 1500;    // more, where blocks of a cluster wait for each other
-constexpr double kGatheringCycles = 2000;  // of a cluster with split-K, until the sums are added
-constexpr double kSumsPerCycle = 12;       // beside, of tiles with scales of blocks
-constexpr double kSecondCycles = 6500;     // of the kernel that adds the parts
+constexpr double kStartCycles = 2000;    // of a launch until the first products, and at the end
+constexpr double kClusterCycles = 1500;  // more, where blocks of a cluster wait for each other
+constexpr double kClusterSplitCycles = 2000;  // of a cluster with split-K, until the sums are added
+constexpr double kSumsPerCycle = 12;          // beside, of tiles with scales of blocks
+constexpr double kSecondCycles = 6500;        // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
 constexpr double kThreeGroupsRate = 0.97;    // of the tensor cores', by three warpgroups
@@ -80,7 +80,7 @@ bool is_ragged(const GemmSize& size) {
   return std::max(load_factor(size, size.a_pitch), load_factor(size, size.b_pitch)) >= kRaggedLoads;
 }
 
-/// Whether results are written as they are, in boxes: their lines are whole units of 16 bytes.
+/// Whether results are written as they are, in TMA tiles: their lines are whole units of 16 bytes.
 bool ends_plainly(const GemmSize& size) {
   const std::int64_t columns = size.gated ? size.columns / 2 : size.columns;
   return !size.finishes && columns * static_cast<std::int64_t>(size.out_bytes) % 16 == 0;
@@ -98,7 +98,7 @@ bool is_192_in_turn(const GemmTile& tile) {
 }
 
 bool is_128x64(const GemmTile& tile) {
-  return tile.rows == 128 && tile.columns == 64 && !tile.gathers;
+  return tile.rows == 128 && tile.columns == 64 && !tile.split_k;
 }
 
 /// Whether the model treats warpgroups of 128 rows apart that take turns. Products of groups of
@@ -140,7 +140,7 @@ double tensor_core_rate(const GemmSize& size, const GemmChoice& choice, double w
     rate *= kRateWithoutCluster;
   }
   if (!size.promotes) return rate;
-  // Of 256x128 with scales of blocks all boxes of the result are staged.
+  // Of 256x128 with scales of blocks all TMA tiles of the result are staged.
   if (tile.rows == 256) return !size.block_scales ? rate : tile.cluster > 1 ? 0.98 : 0.96;
   if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.95);
   return rate * (columns >= 192 ? 0.95 : 0.9);
@@ -190,8 +190,8 @@ int loaded_columns(const GemmSize& size, const GemmTile& tile) {
 /// of three and 24 of four at once, but not 40 or 32.
 std::int64_t clusters_at_once(const GemmSize& size, const GemmTile& tile) {
   std::int64_t count = size.multiprocessors / tile.cluster;
-  if (tile.gathers && tile.cluster == 3) count = size.multiprocessors / 4;
-  if (tile.gathers && tile.cluster > 3) count = size.multiprocessors / 16 * (12 / tile.cluster);
+  if (tile.split_k && tile.cluster == 3) count = size.multiprocessors / 4;
+  if (tile.split_k && tile.cluster > 3) count = size.multiprocessors / 16 * (12 / tile.cluster);
   return std::max<std::int64_t>(1, count);
 }
 
@@ -246,7 +246,7 @@ double load_cycles(const GemmSize& size, const GemmTile& tile, double waves) {
   const bool in_turn = alternates(size, tile) && waves > 1 && ends_plainly(size);
   const bool fast = (in_turn && !is_ragged(size)) || (tile.groups > 2 && tile.cluster == 1);
   const bool few_scaled = size.block_scales && size.groups == 0 && size.rows <= kScaledRows &&
-                          (waves <= 1 || tile.gathers);
+                          (waves <= 1 || tile.split_k);
   double rows = tile.rows * load_factor(size, size.a_pitch);
   const bool shared = one_round || (few_scaled && tile.columns >= 128);
   if (one_round && size.in_bytes == 2 && size.rows <= size.columns && is_128x64(tile)) {
@@ -258,7 +258,7 @@ double load_cycles(const GemmSize& size, const GemmTile& tile, double waves) {
   const double loaded = rows / tile.a_sharers() + columns / tile.b_sharers();
   double bytes = one_round && tile.groups > 1 ? kOneRoundBytes : kBytesPerCycle;
   if (few_scaled) bytes = kScaledBytes;
-  if (tile.gathers && size.rows > tile.rows) bytes *= kSharedByGathering;
+  if (tile.split_k && size.rows > tile.rows) bytes *= kSharedBySplitK;
   return loaded * kGemmLine / (fast ? kManyBytes : bytes);
 }
 
@@ -308,14 +308,14 @@ std::int64_t tile_count(const GemmSize& size, const GemmTile& tile) {
 /// Whether clusters of two blocks with tiles of 64x64 occupy most multiprocessors at once: the
 /// blocks took 1 to 3 % less time with fewer stages on an H100 and an H200. Fewer blocks want all.
 bool fills_device_by_two(const GemmSize& size, const GemmTile& tile) {
-  if (!tile.gathers || tile.cluster != 2 || tile.rows != 64) return false;
+  if (!tile.split_k || tile.cluster != 2 || tile.rows != 64) return false;
   const std::int64_t clusters = tile_count(size, tile);
   return clusters <= clusters_at_once(size, tile) && 8 * clusters >= 3 * size.multiprocessors;
 }
 
-/// Whether tiles of 176 columns are considered. Boxes of a b that is not turned have 64 columns.
-/// Tiles of three groups gained 2 to 3 % where hardly any multiprocessor is idle in the last round
-/// of tiles, with either b, at 2050^3 and 4097^3 on an H200.
+/// Whether tiles of 176 columns are considered. TMA tiles of a b that is not turned have 64
+/// columns. Tiles of three groups gained 2 to 3 % where hardly any multiprocessor is idle in the
+/// last round of tiles, with either b, at 2050^3 and 4097^3 on an H200.
 bool suits_176_columns(const GemmSize& size, const GemmTile& tile) {
   if (size.groups > 0) return false;
   if (tile.groups < 3) return size.b_turned;
@@ -326,8 +326,8 @@ bool suits_176_columns(const GemmSize& size, const GemmTile& tile) {
 
 constexpr std::int64_t kPairInner = 4096;  // as far as it was measured
 
-/// Pairs of blocks in place of blocks that would not begin early (begins_early() of
-/// wgmma_gemm.cpp), where a pair has all rows (bfloat16 256x8960x1024 on an H200: 11.3 -> 10.2 us).
+/// Pairs of blocks in place of blocks without PDL (gains_by_pdl() of wgmma_gemm.cpp), where a pair
+/// has all rows (bfloat16 256x8960x1024 on an H200: 11.3 -> 10.2 us).
 GemmChoice paired_rows(const GemmSize& size, const GemmChoice& choice) {
   const GemmTile& tile = choice.tile;
   const std::int64_t bytes =
@@ -366,13 +366,13 @@ GemmChoice cheapest_gemm(const GemmSize& size) {
     // groups.
     if (is_192_in_turn(tile) && size.in_bytes != 1 && !suits_groups_in_turn(size)) continue;
     if (tile.columns == 176 && !suits_176_columns(size, tile)) continue;
-    // Their boxes of scales have more rows than the tile.
+    // Their TMA tiles of scales have more rows than the tile.
     if (size.groups > 0 && size.block_scales && tile.rows > 128) continue;
     const bool one = size.gated || size.whole || size.groups > 0;
     take_if_cheaper(choose_gemm(size, tile, one ? 1 : 0));
   }
   if (size.groups > 0) return best;
-  for (GemmTile tile : gathering_tiles(size.block_scales)) {
+  for (GemmTile tile : split_k_tiles(size.block_scales)) {
     if (size.gated && tile.columns % 128 != 0) continue;
     // With 16-bit operands, tiles of 128 columns took 4 to 30 % longer than narrower tiles.
     if (tile.columns > 64 && !size.promotes && !size.gated) continue;
@@ -396,7 +396,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const GemmTile& tile = choice.tile;
   const std::int64_t at_once = clusters_at_once(size, tile);
   const double waves = wave_count(size, choice, at_once);
-  const int parts = tile.gathers ? tile.cluster : choice.splits;
+  const int parts = tile.split_k ? tile.cluster : choice.splits;
   const auto steps = static_cast<double>(ceil_div(step_count(size), parts));
   const double rows = tile.rows, columns = tile.columns;
   double products =
@@ -412,10 +412,10 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   const double multiplied = waves * steps * step, brought = floor_cycles(size);
   double cost = kStartCycles + std::max(multiplied, brought) +
                 kHiddenPart * std::min(multiplied, brought) + ends;
-  if (tile.cluster > 1 && !tile.gathers) cost += kClusterCycles;
+  if (tile.cluster > 1 && !tile.split_k) cost += kClusterCycles;
   // Blocks with split-K have one tile each: the blocks of the next wave begin anew.
-  if (tile.gathers) cost += waves * kGatheringCycles + (waves - 1) * kStartCycles;
-  if (tile.gathers && size.block_scales) cost += waves * rows * columns / kSumsPerCycle;
+  if (tile.split_k) cost += waves * kClusterSplitCycles + (waves - 1) * kStartCycles;
+  if (tile.split_k && size.block_scales) cost += waves * rows * columns / kSumsPerCycle;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches);

@@ -38,7 +38,7 @@ struct GemmSize {
 
 /// Rows with which most time goes into reading b.
 constexpr std::int64_t kFewGemmRows = 256;
-/// Bytes of operands that come from memory in the time that an early begin gains.
+/// Bytes of operands that come from memory in the time that PDL gains.
 constexpr std::int64_t kSmallOperands = 16'000'000;
 
 /// What device memory brings at best, in GB/s; an H100's if the driver does not tell.

@@ -31,7 +31,7 @@ std::string gemm_name(const GemmInstance& instance, const ProductEpilogue& epilo
   return format("{}gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}{}>, {}, {}, {}{}>",
                 instance.sums == GemmSums::direct ? "" : "promoted_", in, device_type(instance.out),
                 tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong, tile.cluster,
-                tile.gathers ? ", true" : "", sums, kStores[static_cast<int>(instance.store)],
+                tile.split_k ? ", true" : "", sums, kStores[static_cast<int>(instance.store)],
                 tile_epilogue_type(epilogue, has_one_scale(epilogue)), work_suffix(instance.work));
 }
 std::string mma_name(const MmaInstance& instance, const ProductEpilogue& epilogue) {
@@ -72,7 +72,7 @@ const LazyKernel& gemm_kernel(const GemmInstance& instance, const ProductEpilogu
       .add(instance.tile.groups, 2)
       .add(instance.tile.ping_pong, 1)
       .add(instance.tile.cluster, 4)
-      .add(instance.tile.gathers, 1);
+      .add(instance.tile.split_k, 1);
   key.add(instance.turn_a, 1)
       .add(instance.turn_b, 1)
       .add(instance.store, 2)

@@ -25,8 +25,8 @@ struct MapKeyHash {
     const auto add = [&](std::int64_t value) { sum = mix(sum, static_cast<std::uint64_t>(value)); };
     for (const std::int64_t extent : key.subject.shape) add(extent);
     for (const std::int64_t stride : key.subject.strides) add(stride);
-    add(key.subject.box_rows);
-    add(key.subject.box_columns);
+    add(key.subject.tma_rows);
+    add(key.subject.tma_columns);
     return mixed(sum);
   }
 };
@@ -43,16 +43,16 @@ CUtensorMap make_map(Device& device, const MapSubject& subject) {
   TensorLayout layout{.address = subject.address, .data_type = tensor_map_data_type(subject.type)};
   layout.shape.assign(subject.shape.begin() + skipped, subject.shape.end());
   layout.strides.assign(subject.strides.begin() + skipped, subject.strides.end());
-  std::vector<std::uint32_t> box(static_cast<std::size_t>(subject.rank), 1);
-  box[box.size() - 1] = subject.box_columns;
-  box[box.size() - 2] = subject.box_rows;
+  std::vector<std::uint32_t> tile(static_cast<std::size_t>(subject.rank), 1);
+  tile[tile.size() - 1] = subject.tma_columns;
+  tile[tile.size() - 2] = subject.tma_rows;
   const auto swizzle = subject.swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE;
   // Whole pieces of 256 bytes come from memory where lines are some. Other lines share pieces with
   // their neighbours: on an H100 4104^3 takes 266 us with them and 226 us without.
   const bool whole = subject.strides[2] % 256 == 0;
   const auto promotion =
       whole ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_NONE;
-  return TensorMap::tiled(device, layout, box, {.swizzle = swizzle, .l2_promotion = promotion})
+  return TensorMap::tiled(device, layout, tile, {.swizzle = swizzle, .l2_promotion = promotion})
       .descriptor();
 }
 
@@ -72,14 +72,14 @@ CUtensorMap gemm_map(Device& device, const MapSubject& subject) {
   return made;
 }
 
-CUtensorMap scales_map(const Array& scales, int box_rows) {
+CUtensorMap scales_map(const Array& scales, int tma_rows) {
   const Shape& shape = scales.shape();
   return gemm_map(scales.device(), {.address = scales.address(),
                                     .shape = {1, 1, shape[1], shape[0]},
                                     .strides = {0, 0, scales.strides()[1], 4},
                                     .type = ScalarType::float32,
-                                    .box_rows = 1,
-                                    .box_columns = static_cast<std::uint32_t>(box_rows),
+                                    .tma_rows = 1,
+                                    .tma_columns = static_cast<std::uint32_t>(tma_rows),
                                     .swizzled = false});
 }
 

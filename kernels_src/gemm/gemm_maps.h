@@ -17,8 +17,8 @@ struct MapSubject {
   std::array<std::int64_t, 4> shape{1, 1, 1, 1};
   std::array<std::int64_t, 4> strides{};
   ScalarType type = ScalarType::bfloat16;
-  std::uint32_t box_rows = 64;
-  std::uint32_t box_columns = 64;  ///< 128 bytes where they are swizzled
+  std::uint32_t tma_rows = 64;
+  std::uint32_t tma_columns = 64;  ///< 128 bytes where they are swizzled
   bool swizzled = true;
   int rank = 4;  ///< 3: without the outermost
   bool operator==(const MapSubject&) const = default;
@@ -32,7 +32,8 @@ struct GemmEdgeMaps {
 /// The descriptor: a value, right as long as something lies at the address. Thread-safe. Throws as
 /// TensorMap::tiled().
 CUtensorMap gemm_map(Device& device, const MapSubject& subject);
-/// The map of scales (rows, blocks) with dense columns: a box has the scales of rows in one block.
-CUtensorMap scales_map(const Array& scales, int box_rows);
+/// The map of scales (rows, blocks) with dense columns: a TMA tile has the scales of rows in one
+/// block.
+CUtensorMap scales_map(const Array& scales, int tma_rows);
 
 }  // namespace kernwright::kernels

@@ -11,7 +11,7 @@ namespace kernwright::kernels {
 namespace {
 
 constexpr std::size_t kMostShared = 232448;
-constexpr int kStagedBox = 2048;
+constexpr int kStagedBytes = 2048;
 constexpr int kMostStaged = 220000;  // as in product_stages.cuh
 
 constexpr std::array kGemmTiles = {
@@ -32,7 +32,7 @@ constexpr std::array kGemmTiles = {
 };
 
 /// Tiles of both, for few tiles with a long inner dimension.
-constexpr std::array kGatheringTiles = {
+constexpr std::array kSplitKTiles = {
     GemmTile{64, 64, 12, 1, false, 2, true},  GemmTile{64, 64, 12, 1, false, 3, true},
     GemmTile{64, 64, 12, 1, false, 4, true},  GemmTile{128, 64, 7, 2, false, 2, true},
     GemmTile{128, 64, 7, 2, false, 3, true},  GemmTile{128, 64, 7, 2, false, 4, true},
@@ -41,7 +41,7 @@ constexpr std::array kGatheringTiles = {
 
 /// Split-K tiles with scales of blocks. Tiles of 64x64 took less time with 8 stages than with more
 /// on an H200, where clusters of four were slower than of two and three.
-constexpr std::array kGatheringBlockTiles = {
+constexpr std::array kSplitKBlockTiles = {
     GemmTile{64, 64, 8, 1, false, 2, true},  GemmTile{64, 64, 8, 1, false, 3, true},
     GemmTile{64, 128, 7, 1, false, 2, true}, GemmTile{128, 64, 6, 2, false, 2, true},
     GemmTile{128, 64, 6, 2, false, 3, true}, GemmTile{128, 128, 5, 2, false, 2, true},
@@ -61,7 +61,8 @@ constexpr std::array kPromotedTiles = {
 };
 constexpr std::size_t kLineTiles = 2, kBlockTiles = 2;  // the first and the last ones
 
-/// The widths of products in wgmma.cuh; of sums that are promoted only the widths of whole boxes.
+/// The widths of products in wgmma.cuh; of sums that are promoted only the widths of whole TMA
+/// tiles.
 bool has_columns(const GemmTile& tile, bool promotes) {
   const int columns = tile.columns;
   const bool half = columns == 96 || columns == 160 || columns == 176 || columns == 224;
@@ -71,30 +72,30 @@ bool has_columns(const GemmTile& tile, bool promotes) {
 
 }  // namespace
 
-int GemmTile::a_box_lines(bool along_inner, bool promotes) const noexcept {
+int GemmTile::a_tma_lines(bool along_inner, bool promotes) const noexcept {
   const int whole = !along_inner || (is_wide() && !promotes) ? 64 : rows;
   return whole / a_sharers();
 }
 
-int GemmTile::b_box_lines(bool along_inner, bool gated, bool promotes) const noexcept {
+int GemmTile::b_tma_lines(bool along_inner, bool gated, bool promotes) const noexcept {
   const int sharers = b_sharers();
   if (!along_inner) return 64 / sharers;
   if (is_wide() && !promotes) return 64;
-  // The columns of a gated tile come in two boxes at least.
+  // The columns of a gated tile come in two TMA tiles at least.
   return columns / (gated ? std::max(2, sharers) : sharers);
 }
 
-int GemmTile::boxes(bool block_scales) const noexcept {
+int GemmTile::staged_tiles(bool block_scales) const noexcept {
   if (groups > 2) return 1;
   if (!block_scales) return 2;
   const int stage_bytes = (rows + (columns + 63) / 64 * 64) * 128 + rows * 4;
-  const int room = (kMostStaged - stages * stage_bytes) / (groups * 4 * kStagedBox);
+  const int room = (kMostStaged - stages * stage_bytes) / (groups * 4 * kStagedBytes);
   const int waves = rows / 64 / (ping_pong ? 1 : groups);
   return std::clamp(room, 2, std::max(2, waves * ((columns + 63) / 64)));
 }
 
-std::size_t GemmTile::gathered_bytes() const noexcept {
-  if (!gathers) return 0;
+std::size_t GemmTile::received_bytes() const noexcept {
+  if (!split_k) return 0;
   const int warps = groups * 4, block_warps = (warps + cluster - 1) / cluster;
   return static_cast<std::size_t>((cluster - 1) * block_warps * (rows / warps) * columns * 4);
 }
@@ -102,10 +103,11 @@ std::size_t GemmTile::gathered_bytes() const noexcept {
 std::size_t GemmTile::shared_bytes(bool stages_result, bool block_scales) const noexcept {
   const auto stage_bytes = static_cast<std::size_t>(rows + (columns + 63) / 64 * 64) * 128;
   const auto depth = static_cast<std::size_t>(stages);
-  const auto staging = static_cast<std::size_t>(groups * 4 * boxes(block_scales) * kStagedBox);
+  const auto staging =
+      static_cast<std::size_t>(groups * 4 * staged_tiles(block_scales) * kStagedBytes);
   const std::size_t scales = block_scales ? depth * static_cast<std::size_t>(rows) * 4 : 0;
-  return depth * stage_bytes + (stages_result ? staging : 0) + scales + gathered_bytes() +
-         depth * 16 + (gathers ? 24 : 16);
+  return depth * stage_bytes + (stages_result ? staging : 0) + scales + received_bytes() +
+         depth * 16 + (split_k ? 24 : 16);
 }
 
 std::span<const GemmTile> gemm_tiles(bool promotes, bool block_scales) noexcept {
@@ -114,9 +116,9 @@ std::span<const GemmTile> gemm_tiles(bool promotes, bool block_scales) noexcept 
   return block_scales ? all.subspan(kLineTiles) : all.first(all.size() - kBlockTiles);
 }
 
-std::span<const GemmTile> gathering_tiles(bool block_scales) noexcept {
-  if (block_scales) return kGatheringBlockTiles;
-  return kGatheringTiles;
+std::span<const GemmTile> split_k_tiles(bool block_scales) noexcept {
+  if (block_scales) return kSplitKBlockTiles;
+  return kSplitKTiles;
 }
 
 void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
@@ -136,10 +138,10 @@ void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
   } else if (tile.rows / unit * tile.columns + stage_sums > 384) {
     wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
                      : "has at most 192 sums for each thread";
-  } else if (tile.gathers && (tile.ping_pong || tile.cluster < 2 || tile.cluster > 8)) {
+  } else if (tile.split_k && (tile.ping_pong || tile.cluster < 2 || tile.cluster > 8)) {
     wrong = "adds the sums of 2 to 8 blocks if its groups do not take turns";
   } else if (tile.stages < 2 ||
-             (!tile.gathers && (tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3))) {
+             (!tile.split_k && (tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3))) {
     wrong = "has 2 stages or more and clusters of 1, 2 or 4";
   } else if (tile.shared_bytes(true, block_scales) > kMostShared) {
     wrong = "fits 232448 bytes of shared memory";
@@ -151,8 +153,8 @@ void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
 std::string describe(const GemmTile& tile) {
   std::string text = format("{}x{}, {} stages, {} groups{}", tile.rows, tile.columns, tile.stages,
                             tile.groups, tile.ping_pong ? " in turn" : "");
-  if (tile.gathers) {
-    text += format(", {} blocks gather", tile.cluster);
+  if (tile.split_k) {
+    text += format(", split-K over {} blocks", tile.cluster);
   } else if (tile.cluster > 1) {
     text += format(", clusters of {}", tile.cluster);
   }

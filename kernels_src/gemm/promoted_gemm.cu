@@ -28,7 +28,7 @@ struct Promoted : Types {
   static constexpr int kBytesBeside = kScales ? (TileType::kRows + kSkews) * 4 : 0;
   static constexpr bool kLeavesOut = false;
   static constexpr bool kPlansAhead = true, kStagesAll = kScales;
-  static constexpr int kBoxes = kScales ? TileType::kManyBoxes : TileType::kBoxes;
+  static constexpr int kStagedTiles = kScales ? TileType::kManyStagedTiles : TileType::kStagedTiles;
   static constexpr bool kTakesAlpha = kScales && kMultipliesByAlpha<typename Types::Finish>;
   static constexpr int kHalves = TileType::kColumns > 192 ? 2 : 1,
                        kWide = TileType::kColumns / kHalves;
@@ -52,9 +52,9 @@ struct Promoted : Types {
 
   __device__ __forceinline__ void load_beside(unsigned char* target, int row, int step,
                                               Mbarrier& full) const {
-    if constexpr (kScales) load_box(target, a_scales, {row - skew(row), step, 0, 0}, full);
+    if constexpr (kScales) tma_load(target, a_scales, {row - skew(row), step, 0, 0}, full);
   }
-  /// Rows between the begin of a box of scales and the row that it is for.
+  /// Rows between the begin of a TMA tile of scales and the row that it is for.
   __device__ __forceinline__ static int skew(int row) { return kGrouped ? row % 4 : 0; }
 
   /// In a cluster whose tiles lie beside each other the last tiles may be behind all columns.

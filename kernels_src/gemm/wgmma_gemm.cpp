@@ -26,7 +26,7 @@ std::int64_t stage_elements(const Array& operand) {
 /// `rows` of `dense` elements each, in the batch's two dimensions.
 CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dense,
                         std::int64_t stride, const GemmBatchDim& outer, const GemmBatchDim& within,
-                        std::int64_t GemmBatchDim::*side, int box_rows) {
+                        std::int64_t GemmBatchDim::*side, int tma_rows) {
   const auto extent = [&](const GemmBatchDim& dim) { return dim.*side == 0 ? 1 : dim.extent; };
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
   return gemm_map(array.device(),
@@ -34,22 +34,22 @@ CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dens
                    .shape = {extent(outer), extent(within), rows, dense},
                    .strides = {outer.*side, within.*side, stride, element},
                    .type = array.type(),
-                   .box_rows = static_cast<std::uint32_t>(box_rows),
-                   .box_columns = static_cast<std::uint32_t>(stage_elements(array))});
+                   .tma_rows = static_cast<std::uint32_t>(tma_rows),
+                   .tma_columns = static_cast<std::uint32_t>(stage_elements(array))});
 }
 
-/// An operand's map, and the one whose boxes have the lines left for a last one.
-struct OperandBoxes {
+/// An operand's map, and the one whose TMA tiles have the lines left for a last one.
+struct OperandTileMaps {
   CUtensorMap whole, edge;
 };
-/// Boxes of so many lines that the inner dimension crosses, or not.
+/// TMA tiles of so many lines that the inner dimension crosses, or not.
 template <typename MakeMap>
-OperandBoxes operand_boxes(std::int64_t lines, int box_lines, bool crossed,
-                           const MakeMap& make_map) {
-  OperandBoxes boxes{.whole = make_map(box_lines), .edge = {}};
-  const auto left = crossed ? static_cast<int>(lines % box_lines) : 0;
-  boxes.edge = left == 0 ? boxes.whole : make_map(left);
-  return boxes;
+OperandTileMaps operand_tile_maps(std::int64_t lines, int tma_lines, bool crossed,
+                                  const MakeMap& make_map) {
+  OperandTileMaps maps{.whole = make_map(tma_lines), .edge = {}};
+  const auto left = crossed ? static_cast<int>(lines % tma_lines) : 0;
+  maps.edge = left == 0 ? maps.whole : make_map(left);
+  return maps;
 }
 
 GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, bool gated,
@@ -61,9 +61,9 @@ GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, boo
   gemm.rows = static_cast<std::int32_t>(layout.rows);
   gemm.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
   gemm.steps = parts(layout.inner, stage);
-  gemm.split_steps = parts(gemm.steps, choice.tile.gathers ? choice.tile.cluster : choice.splits);
+  gemm.split_steps = parts(gemm.steps, choice.tile.split_k ? choice.tile.cluster : choice.splits);
   // None of them is empty.
-  gemm.splits = choice.tile.gathers ? 1 : parts(gemm.steps, gemm.split_steps);
+  gemm.splits = choice.tile.split_k ? 1 : parts(gemm.steps, gemm.split_steps);
   gemm.row_tiles = parts(layout.rows, choice.tile.cluster_rows());
   const int columns = choice.tile.cluster_columns();
   gemm.column_tiles = parts(gemm.columns, gated ? columns / 2 : columns);
@@ -79,12 +79,11 @@ GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, boo
   return gemm;
 }
 
-/// Whether the product begins while the kernel in front of it ends. Its blocks then get the
-/// multiprocessors in the order in which these become free. Where b comes from memory, and some
-/// multiprocessors stay idle or several blocks read the same part, that order costs 3 to 10 % of
-/// the time on an H200; the early begin gains about 1 us. Blocks of clusters are neighbours in any
-/// order.
-bool begins_early(const GemmLayout& layout, const GemmTile& tile, std::int64_t element,
+/// Whether the product uses PDL. With PDL blocks get the multiprocessors in the order in which the
+/// kernel in front leaves them. Where b comes from memory, and some multiprocessors stay idle or
+/// several blocks read one part, that order costs 3 to 10 % of the time on an H200; PDL gains about
+/// 1 us. Blocks of clusters are neighbours in any order.
+bool gains_by_pdl(const GemmLayout& layout, const GemmTile& tile, std::int64_t element,
                   bool fills_device) {
   const std::int64_t lines = (layout.rows + layout.columns) * layout.batches();
   return tile.cluster > 1 || fills_device || layout.rows > kFewGemmRows ||
@@ -93,10 +92,10 @@ bool begins_early(const GemmLayout& layout, const GemmTile& tile, std::int64_t e
 
 /// Takes as many blocks as have a part of `steps` each.
 void leave_empty_parts(GemmTile& tile, std::int64_t steps) {
-  if (!tile.gathers) return;
+  if (!tile.split_k) return;
   const std::int64_t part_steps = ceil_div(steps, tile.cluster);
   tile.cluster = static_cast<int>(ceil_div(steps, part_steps));
-  tile.gathers = tile.cluster > 1;
+  tile.split_k = tile.cluster > 1;
 }
 
 /// A product for gemm.cu or promoted_gemm.cu.
@@ -144,8 +143,8 @@ struct FastGemm {
     return promotes ? GemmSums::promoted : GemmSums::direct;
   }
 
-  /// Boxes of lines that are whole units of 16 bytes; else lines of elements of 2 bytes go through
-  /// shared memory.
+  /// TMA tiles of lines that are whole units of 16 bytes; else lines of elements of 2 bytes go
+  /// through shared memory.
   static GemmStore choose_store(ScalarType type, std::int64_t columns) {
     const auto element = static_cast<std::int64_t>(scalar_size(type));
     if (element != 2 && element != 4) return GemmStore::direct;
@@ -161,27 +160,27 @@ struct FastGemm {
                                       .shape = {1, matrices, layout.rows, problem.columns},
                                       .strides = {0, layout.rows * stride, stride, element},
                                       .type = result.type(),
-                                      .box_rows = 16,
-                                      .box_columns = static_cast<std::uint32_t>(128 / element),
+                                      .tma_rows = 16,
+                                      .tma_columns = static_cast<std::uint32_t>(128 / element),
                                       .rank = 3});
   }
 
-  OperandBoxes a_boxes(const GemmTile& tile) const {
+  OperandTileMaps a_maps(const GemmTile& tile) const {
     const auto [rows, dense] =
         a.dense_rows ? std::pair(layout.rows, layout.inner) : std::pair(layout.inner, layout.rows);
-    const int lines = tile.a_box_lines(a.dense_rows, promotes);
-    return operand_boxes(layout.rows, lines, a.dense_rows, [&](int box) {
+    const int lines = tile.a_tma_lines(a.dense_rows, promotes);
+    return operand_tile_maps(layout.rows, lines, a.dense_rows, [&](int lines_at_once) {
       return operand_map(a.array, rows, dense, layout.a_stride, layout.outer, layout.within,
-                         &GemmBatchDim::a, box);
+                         &GemmBatchDim::a, lines_at_once);
     });
   }
-  OperandBoxes b_boxes(const GemmTile& tile, bool gated) const {
+  OperandTileMaps b_maps(const GemmTile& tile, bool gated) const {
     const auto [rows, dense] = b.dense_rows ? std::pair(layout.inner, layout.columns)
                                             : std::pair(layout.columns, layout.inner);
-    const int lines = tile.b_box_lines(!b.dense_rows, gated, promotes);
-    return operand_boxes(layout.columns, lines, !b.dense_rows, [&](int box) {
+    const int lines = tile.b_tma_lines(!b.dense_rows, gated, promotes);
+    return operand_tile_maps(layout.columns, lines, !b.dense_rows, [&](int lines_at_once) {
       return operand_map(b.array, rows, dense, layout.b_stride, layout.outer, layout.within,
-                         &GemmBatchDim::b, box);
+                         &GemmBatchDim::b, lines_at_once);
     });
   }
 
@@ -197,8 +196,8 @@ struct FastGemm {
                                 b.dense_rows,
                                 choose_store(result.type(), problem.columns),
                                 sums()};
-    const OperandBoxes left = a_boxes(tile);
-    const OperandBoxes right = b_boxes(tile, ending.gate.has_value());
+    const OperandTileMaps left = a_maps(tile);
+    const OperandTileMaps right = b_maps(tile, ending.gate.has_value());
     const GemmEdgeMaps edges{left.edge, right.edge};
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) map_out = result_map(result, problem);
@@ -207,7 +206,7 @@ struct FastGemm {
     const std::int64_t at_once =
         std::max(1, multiprocessors_of(on, result.device()) / tile.cluster);
     const auto element = static_cast<std::int64_t>(scalar_size(gemm.a.type()));
-    const std::int64_t grid = tile.gathers ? clusters : std::min(clusters, at_once);
+    const std::int64_t grid = tile.split_k ? clusters : std::min(clusters, at_once);
     LaunchConfig config{
         .grid = {static_cast<std::uint32_t>(grid * tile.cluster)},
         .block = {static_cast<std::uint32_t>(tile.threads())},
@@ -215,7 +214,7 @@ struct FastGemm {
             tile.shared_bytes(instance.store != GemmStore::direct, scales.has_value())),
         .stream = on,
         .programmatic_dependent = overlaps_launches(result.device()) &&
-                                  begins_early(layout, tile, element, clusters >= at_once),
+                                  gains_by_pdl(layout, tile, element, clusters >= at_once),
         .most_blocks = static_cast<std::uint32_t>(clusters * tile.cluster)};
     if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
     const Kernel& kernel = kernel_for({&a, &b, &scale_lines}, gemm_kernel(instance, ending),

@@ -173,9 +173,9 @@ SkinnyShape skinny_facts(const SkinnyCall& call, const SkinnyLines& x, const Ski
   if (!by_columns && x_width * scalar_size(shape.x_type) < 16)
     shape.width = std::min(x_width, shape.width);
   const bool bytes = scalar_size(shape.weight_type) == 1 && !by_columns;
-  shape.boxes = is_half(shape.x_type) && (bytes || shape.weight_type == shape.x_type) &&
-                shape.k > 0 && device.capabilities().wgmma && fits_skinny_map(call.x, x) &&
-                fits_skinny_map(call.weights, weights);
+  shape.tma_tiles = is_half(shape.x_type) && (bytes || shape.weight_type == shape.x_type) &&
+                    shape.k > 0 && device.capabilities().wgmma && fits_skinny_map(call.x, x) &&
+                    fits_skinny_map(call.weights, weights);
   return shape;
 }
 
@@ -242,14 +242,14 @@ std::int64_t skinny_distance_unit(const SkinnyShape& shape, const SkinnyPlan& pl
 }
 
 /// TMA tiles of 128 bytes of so many lines.
-CUtensorMap skinny_map(const Array& array, const SkinnyLines& lines, int box_lines) {
+CUtensorMap skinny_map(const Array& array, const SkinnyLines& lines, int tma_lines) {
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
   return gemm_map(array.device(), {.address = array.address(),
                                    .shape = {1, lines.batches, lines.lines, lines.elements},
                                    .strides = {0, lines.batch, lines.line, size},
                                    .type = array.type(),
-                                   .box_rows = static_cast<std::uint32_t>(box_lines),
-                                   .box_columns = static_cast<std::uint32_t>(128 / size)});
+                                   .tma_rows = static_cast<std::uint32_t>(tma_lines),
+                                   .tma_columns = static_cast<std::uint32_t>(128 / size)});
 }
 
 void launch_skinny(const SkinnyJob& job, const Stream& on) {

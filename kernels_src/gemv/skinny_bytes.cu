@@ -8,13 +8,13 @@
 
 using namespace kernwright;
 
-/// Shared memory of a block: stages of 128 of k, of each row of the weights and of x (in two boxes
-/// of 64), or later the sums of each team; two barriers for each stage.
+/// Shared memory of a block: stages of 128 of k, of each row of the weights and of x (in two TMA
+/// tiles of 64), or later the sums of each team; two barriers for each stage.
 template <int Warps, int Teams, int ColTiles, int Stages>
-struct ByteBoxes {
+struct ByteTiles {
   static constexpr int kTeams = Teams, kTeamWarps = Warps / Teams;  // warps
   static constexpr int kRows = kTeamWarps * 16, kColumns = ColTiles * 8, kDepth = 128;
-  static constexpr int kHalf = kColumns * kLine;  // bytes of a box of x
+  static constexpr int kHalf = kColumns * kLine;  // bytes of a TMA tile of x
   static constexpr int kBytes = kRows * kLine + 2 * kHalf;
   static constexpr int kPitch = kRows + 4;  // of sums
   static constexpr int kSumBytes = Teams * kColumns * kPitch * 4;
@@ -22,7 +22,7 @@ struct ByteBoxes {
   unsigned char* base;
   Mbarrier *full, *empty;
 
-  __device__ explicit ByteBoxes(unsigned char* at)
+  __device__ explicit ByteTiles(unsigned char* at)
       : base(at), full(reinterpret_cast<Mbarrier*>(at + kData)), empty(full + Stages) {}
   __device__ unsigned char* weights(int stage) const { return base + stage * kBytes; }
   __device__ unsigned char* x(int stage) const { return weights(stage) + kRows * kLine; }
@@ -30,20 +30,20 @@ struct ByteBoxes {
 };
 
 /// Stages `begin` to `end` of k. By one thread.
-template <typename BoxesType, int Stages>
-__device__ __forceinline__ void load_byte_boxes(const BoxesType& shared,
-                                                const TensorMap& map_weights,
-                                                const TensorMap& map_x, int first, int begin,
-                                                int end) {
+template <typename TilesType, int Stages>
+__device__ __forceinline__ void load_byte_stages(const TilesType& shared,
+                                                 const TensorMap& map_weights,
+                                                 const TensorMap& map_x, int first, int begin,
+                                                 int end) {
   Ring<Stages> ring;
   for (int chunk = begin; chunk < end; ++chunk, ring.advance()) {
     Mbarrier& full = shared.full[ring.stage];
     shared.empty[ring.stage].wait(ring.parity ^ 1);
-    full.arrive_expecting(BoxesType::kBytes);
-    const int k = chunk * BoxesType::kDepth;
-    load_box(shared.weights(ring.stage), map_weights, {k, first, 0, 0}, full);
-    load_box(shared.x(ring.stage), map_x, {k, 0, 0, 0}, full);
-    load_box(shared.x(ring.stage) + BoxesType::kHalf, map_x, {k + 64, 0, 0, 0}, full);
+    full.arrive_expecting(TilesType::kBytes);
+    const int k = chunk * TilesType::kDepth;
+    tma_load(shared.weights(ring.stage), map_weights, {k, first, 0, 0}, full);
+    tma_load(shared.x(ring.stage), map_x, {k, 0, 0, 0}, full);
+    tma_load(shared.x(ring.stage) + TilesType::kHalf, map_x, {k + 64, 0, 0, 0}, full);
   }
 }
 
@@ -68,12 +68,12 @@ __device__ __forceinline__ void decode_part(unsigned rows, unsigned swizzle, int
 
 /// The accumulators of a warp's 16 rows over its team's stages. A part is decoded while the
 /// previous part is multiplied.
-template <typename T, typename Weight, typename BoxesType, int Stages>
-__device__ __forceinline__ void multiply_bytes(const BoxesType& shared, int warp, int lane,
+template <typename T, typename Weight, typename TilesType, int Stages>
+__device__ __forceinline__ void multiply_bytes(const TilesType& shared, int warp, int lane,
                                                int begin, int end,
-                                               float (&sums)[BoxesType::kColumns / 2]) {
-  using Step = RowProducts<T, BoxesType::kColumns, false>;
-  const int team = warp / BoxesType::kTeamWarps, row = warp % BoxesType::kTeamWarps * 16 + lane / 4;
+                                               float (&sums)[TilesType::kColumns / 2]) {
+  using Step = RowProducts<T, TilesType::kColumns, false>;
+  const int team = warp / TilesType::kTeamWarps, row = warp % TilesType::kTeamWarps * 16 + lane / 4;
   const unsigned swizzle = row % 8 * 16, line_offset = row * kLine + lane % 4 * 2;
   Ring<Stages> ring;
   ring.advance(team);
@@ -81,7 +81,7 @@ __device__ __forceinline__ void multiply_bytes(const BoxesType& shared, int warp
   for (float& sum : sums) sum = 0;
 #pragma unroll 1
   for (int chunk = begin + team; chunk < end;
-       chunk += BoxesType::kTeams, ring.advance(BoxesType::kTeams)) {
+       chunk += TilesType::kTeams, ring.advance(TilesType::kTeams)) {
     shared.full[ring.stage].wait(ring.parity);
     const unsigned rows = shared_address(shared.weights(ring.stage)) + line_offset;
     const unsigned long long b = matrix_descriptor(shared_address(shared.x(ring.stage)), kPart);
@@ -93,7 +93,7 @@ __device__ __forceinline__ void multiply_bytes(const BoxesType& shared, int warp
 #pragma unroll
       for (int step = 0; step < 2; ++step) {
         const int k = part * 32 + step * 16;
-        Step::add(sums, a[part % 2][step], b + (k / 64 * BoxesType::kHalf + k % 64 * 2) / 16, 1);
+        Step::add(sums, a[part % 2][step], b + (k / 64 * TilesType::kHalf + k % 64 * 2) / 16, 1);
       }
       commit_products();
       if (part == 3) break;
@@ -112,13 +112,13 @@ template <typename T, typename Weight, typename Act, int Warps, int Teams, int C
 __global__ void __launch_bounds__(Warps * 32 + 32, 1)
     skinny_bytes(const __grid_constant__ TensorMap map_weights,
                  const __grid_constant__ TensorMap map_x, const __grid_constant__ SkinnyProblem p) {
-  using BoxesType = ByteBoxes<Warps, Teams, ColTiles, Stages>;
+  using TilesType = ByteTiles<Warps, Teams, ColTiles, Stages>;
   static_assert(Stages % Teams == 0);  // teams share no stage: one could be two rounds ahead
   extern __shared__ __align__(1024) unsigned char memory[];
-  const BoxesType shared(memory);
+  const TilesType shared(memory);
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
-  const int lane = threadIdx.x % 32, first = blockIdx.x * BoxesType::kRows;
-  const int chunks = (p.k + BoxesType::kDepth - 1) / BoxesType::kDepth;
+  const int lane = threadIdx.x % 32, first = blockIdx.x * TilesType::kRows;
+  const int chunks = (p.k + TilesType::kDepth - 1) / TilesType::kDepth;
   const int each = (chunks + p.splits - 1) / p.splits;
   const int begin = min(static_cast<int>(blockIdx.y) * each, chunks);
   const int end = min(begin + each, chunks);
@@ -127,21 +127,21 @@ __global__ void __launch_bounds__(Warps * 32 + 32, 1)
     prefetch(map_x);
     for (int stage = 0; stage < Stages; ++stage) {
       shared.full[stage].init(1);
-      shared.empty[stage].init(BoxesType::kTeamWarps);
+      shared.empty[stage].init(TilesType::kTeamWarps);
     }
     Mbarrier::publish();
   } else if (threadIdx.x == Warps * 32) {
     for (int i = begin; i < min(begin + static_cast<int>(p.ahead), end); ++i) {
-      fetch_box(map_weights, {i * BoxesType::kDepth, first, 0, 0});
+      tma_prefetch(map_weights, {i * TilesType::kDepth, first, 0, 0});
     }
   }
   __syncthreads();
   pdl_launch_then_wait();
-  float sums[BoxesType::kColumns / 2];
+  float sums[TilesType::kColumns / 2];
   if (warp < Warps) {
-    multiply_bytes<T, Weight, BoxesType, Stages>(shared, warp, lane, begin, end, sums);
+    multiply_bytes<T, Weight, TilesType, Stages>(shared, warp, lane, begin, end, sums);
   } else if (lane == 0) {
-    load_byte_boxes<BoxesType, Stages>(shared, map_weights, map_x, first, begin, end);
+    load_byte_stages<TilesType, Stages>(shared, map_weights, map_x, first, begin, end);
   }
   __syncwarp();
   __syncthreads();  // all have read the stages

@@ -7,7 +7,7 @@
 using namespace kernwright;
 
 /// Strides of batches in the maps: 0 for operands common to all.
-struct SkinnyBoxes {
+struct SkinnyTiles {
   int weights_batch, x_batch;
 };
 
@@ -15,7 +15,7 @@ struct SkinnyBoxes {
 /// for each stage. If the block sends accumulators, a receiving buffer and a barrier follow the
 /// stages; else accumulators overwrite the stages, a column behind another.
 template <int Warps, int ColTiles, int Stages>
-struct Boxes {
+struct Tiles {
   static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kDepth = 64, kTeams = 1;
   static constexpr bool kSends = ColTiles <= 4;              // else they reuse the stages
   static constexpr int kBytes = (kRows + kColumns) * kLine;  // of a stage
@@ -23,67 +23,67 @@ struct Boxes {
   static constexpr int kSumBytes = kSends ? 0 : kColumns * kPitch * 4;
   static constexpr int kData = Stages * kBytes > kSumBytes ? Stages* kBytes : kSumBytes;
   unsigned char *base, *received;
-  Mbarrier *full, *empty, *gathered;
+  Mbarrier *full, *empty, *all_received;
 
-  __device__ Boxes(unsigned char* at, unsigned splits)
+  __device__ Tiles(unsigned char* at, unsigned splits)
       : base(at),
         received(at + kData),
         full(reinterpret_cast<Mbarrier*>(received +
-                                         (kSends ? SumOwners<Boxes>{splits}.bytes() : 0))),
+                                         (kSends ? SumOwners<Tiles>{splits}.bytes() : 0))),
         empty(full + Stages),
-        gathered(empty + Stages) {}
+        all_received(empty + Stages) {}
   __device__ unsigned char* weights(int stage) const { return base + stage * kBytes; }
   __device__ unsigned char* x(int stage) const { return weights(stage) + kRows * kLine; }
   __device__ float* sums() const { return reinterpret_cast<float*>(base); }
 };
 
 /// Stages `begin` to `end` of k. By one thread. kAcross: weights have their neighbours across k.
-template <bool kAcross, typename BoxesType, int Stages>
-__device__ __forceinline__ void load_boxes(const BoxesType& shared, const TensorMap& map_weights,
-                                           const TensorMap& map_x, int first, int begin, int end,
-                                           int weights_at, int x_at, Ring<Stages>& ring) {
+template <bool kAcross, typename TilesType, int Stages>
+__device__ __forceinline__ void load_stages(const TilesType& shared, const TensorMap& map_weights,
+                                            const TensorMap& map_x, int first, int begin, int end,
+                                            int weights_at, int x_at, Ring<Stages>& ring) {
   for (int chunk = begin; chunk < end; ++chunk, ring.advance()) {
     Mbarrier& full = shared.full[ring.stage];
     shared.empty[ring.stage].wait(ring.parity ^ 1);
-    full.arrive_expecting(BoxesType::kBytes);
-    const int k = chunk * BoxesType::kDepth;
+    full.arrive_expecting(TilesType::kBytes);
+    const int k = chunk * TilesType::kDepth;
     unsigned char* const weights = shared.weights(ring.stage);
     if constexpr (kAcross) {
 #pragma unroll
-      for (int i = 0; i < BoxesType::kRows / 64; ++i) {
-        load_box(weights + i * kPart, map_weights, {first + i * 64, k, weights_at, 0}, full);
+      for (int i = 0; i < TilesType::kRows / 64; ++i) {
+        tma_load(weights + i * kPart, map_weights, {first + i * 64, k, weights_at, 0}, full);
       }
     } else {
-      load_box(weights, map_weights, {k, first, weights_at, 0}, full);
+      tma_load(weights, map_weights, {k, first, weights_at, 0}, full);
     }
-    load_box(shared.x(ring.stage), map_x, {k, 0, x_at, 0}, full);
+    tma_load(shared.x(ring.stage), map_x, {k, 0, x_at, 0}, full);
   }
 }
 
 /// Weights of the stages `begin` to `end` of k to the second level of cache. By one thread.
-template <bool kAcross, typename BoxesType>
-__device__ __forceinline__ void fetch_boxes(const TensorMap& map_weights, int first, int begin,
-                                            int end, int weights_at) {
+template <bool kAcross, typename TilesType>
+__device__ __forceinline__ void prefetch_stages(const TensorMap& map_weights, int first, int begin,
+                                                int end, int weights_at) {
   for (int chunk = begin; chunk < end; ++chunk) {
-    const int k = chunk * BoxesType::kDepth;
+    const int k = chunk * TilesType::kDepth;
     if constexpr (kAcross) {
 #pragma unroll
-      for (int i = 0; i < BoxesType::kRows / 64; ++i) {
-        fetch_box(map_weights, {first + i * 64, k, weights_at, 0});
+      for (int i = 0; i < TilesType::kRows / 64; ++i) {
+        tma_prefetch(map_weights, {first + i * 64, k, weights_at, 0});
       }
     } else {
-      fetch_box(map_weights, {k, first, weights_at, 0});
+      tma_prefetch(map_weights, {k, first, weights_at, 0});
     }
   }
 }
 
 /// The sums of a warpgroup's 64 rows, stage after stage: one's products run while the next one's
 /// begin.
-template <typename T, bool kAcross, typename BoxesType, int Stages>
-__device__ __forceinline__ void multiply_boxes(const BoxesType& shared, int group, int lane,
-                                               int chunks, Ring<Stages>& ring,
-                                               float (&sums)[BoxesType::kColumns / 2]) {
-  using Step = Products<T, BoxesType::kColumns, kAcross, false>;
+template <typename T, bool kAcross, typename TilesType, int Stages>
+__device__ __forceinline__ void multiply_stages(const TilesType& shared, int group, int lane,
+                                                int chunks, Ring<Stages>& ring,
+                                                float (&sums)[TilesType::kColumns / 2]) {
+  using Step = Products<T, TilesType::kColumns, kAcross, false>;
   constexpr unsigned kAlong = kAcross ? 2048 : 32;
   int previous = 0;
 #pragma unroll
@@ -94,7 +94,7 @@ __device__ __forceinline__ void multiply_boxes(const BoxesType& shared, int grou
     const unsigned b = shared_address(shared.x(ring.stage));
     begin_products();
 #pragma unroll
-    for (int k = 0; k < BoxesType::kDepth / 16; ++k) {
+    for (int k = 0; k < TilesType::kDepth / 16; ++k) {
       Step::add(sums, matrix_descriptor(a + k * kAlong, kPart),
                 matrix_descriptor(b + k * 32, kPart), 1);
     }
@@ -115,13 +115,13 @@ template <typename T, typename Act, int Warps, int ColTiles, int Stages, bool kA
 __global__ void __launch_bounds__(Warps * 32 + 32)
     skinny_wgmma(const __grid_constant__ TensorMap map_weights,
                  const __grid_constant__ TensorMap map_x, const __grid_constant__ SkinnyProblem p,
-                 const SkinnyBoxes boxes) {
-  using BoxesType = Boxes<Warps, ColTiles, Stages>;
+                 const SkinnyTiles batches) {
+  using TilesType = Tiles<Warps, ColTiles, Stages>;
   extern __shared__ __align__(1024) unsigned char memory[];
-  const BoxesType shared(memory, p.splits);
+  const TilesType shared(memory, p.splits);
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x / 32), 0);
-  const int lane = threadIdx.x % 32, first = blockIdx.x * BoxesType::kRows;
-  const int chunks = (p.k + BoxesType::kDepth - 1) / BoxesType::kDepth;
+  const int lane = threadIdx.x % 32, first = blockIdx.x * TilesType::kRows;
+  const int chunks = (p.k + TilesType::kDepth - 1) / TilesType::kDepth;
   const int each = (chunks + p.splits - 1) / p.splits;
   const int begin = min(static_cast<int>(blockIdx.y) * each, chunks);
   const int end = min(begin + each, chunks);
@@ -132,17 +132,17 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
       shared.full[stage].init(1);
       shared.empty[stage].init(Warps);
     }
-    if constexpr (BoxesType::kSends) shared.gathered->init(1);
+    if constexpr (TilesType::kSends) shared.all_received->init(1);
     Mbarrier::publish();
-    if constexpr (BoxesType::kSends) expect_sums(shared, p.splits, blockIdx.y);
+    if constexpr (TilesType::kSends) expect_sums(shared, p.splits, blockIdx.y);
   } else if (threadIdx.x == Warps * 32) {
-    fetch_boxes<kAcross, BoxesType>(map_weights, first, begin,
-                                    min(begin + static_cast<int>(p.ahead), end),
-                                    static_cast<int>(blockIdx.z) * boxes.weights_batch);
+    prefetch_stages<kAcross, TilesType>(map_weights, first, begin,
+                                        min(begin + static_cast<int>(p.ahead), end),
+                                        static_cast<int>(blockIdx.z) * batches.weights_batch);
   }
-  if (BoxesType::kSends && p.splits > 1) arrive_in_cluster();
+  if (TilesType::kSends && p.splits > 1) arrive_in_cluster();
   __syncthreads();
-  if (!BoxesType::kSends) pdl_launch_dependents();
+  if (!TilesType::kSends) pdl_launch_dependents();
   pdl_wait();
   Ring<Stages> ring;
   // Now, while the first stages come: it divides.
@@ -151,20 +151,20 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z, parity ^= 1) {
     const int at = static_cast<int>(batch);
     const bool last = batch + gridDim.z >= p.batches;
-    float sums[BoxesType::kColumns / 2];
+    float sums[TilesType::kColumns / 2];
     if (warp < Warps) {
-      multiply_boxes<T, kAcross>(shared, warp / 4, lane, end - begin, ring, sums);
+      multiply_stages<T, kAcross>(shared, warp / 4, lane, end - begin, ring, sums);
     } else if (lane == 0) {
-      load_boxes<kAcross>(shared, map_weights, map_x, first, begin, end, at * boxes.weights_batch,
-                          at * boxes.x_batch, ring);
+      load_stages<kAcross>(shared, map_weights, map_x, first, begin, end,
+                           at * batches.weights_batch, at * batches.x_batch, ring);
       // Earlier, what it fetches would delay these loads.
-      if (BoxesType::kSends && last) pdl_launch_dependents();
+      if (TilesType::kSends && last) pdl_launch_dependents();
     }
     __syncwarp();
-    if constexpr (BoxesType::kSends) {
+    if constexpr (TilesType::kSends) {
       if (p.splits > 1) wait_for_cluster();
-      if (warp < Warps && gather_warp_sums(shared, place, p.splits, blockIdx.y, parity, sums)) {
-        finish_warp_sums<T, Act, BoxesType>(p, batch, first + warp * 16, lane, sums);
+      if (warp < Warps && reduce_warp_split_k(shared, place, p.splits, blockIdx.y, parity, sums)) {
+        finish_warp_sums<T, Act, TilesType>(p, batch, first + warp * 16, lane, sums);
       }
       if (last) break;
       __syncthreads();  // all have added what was sent
@@ -175,9 +175,9 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
       if (warp < Warps) spread_warp_sums(shared, warp, lane, sums);
       finish_cluster<T, Act>(p, batch, 0, first, shared);
       if (last) break;
-      show_to_copies();  // the next batch's boxes come to the place of the sums
+      show_to_copies();  // the next batch's TMA tiles come to the place of the sums
       cluster_sync();
     }
   }
-  if (!BoxesType::kSends) leave_cluster(p.splits);
+  if (!TilesType::kSends) leave_cluster(p.splits);
 }

@@ -133,20 +133,21 @@ const LazyKernel& packed_splits_kernel(const PackedLinearCall& call) {
 
 LaunchConfig packed_launch(const PackedWeights& w, std::int64_t rows, const SkinnyPlan& plan,
                            const PackedDevice& device, const Stream& on) {
-  const bool boxes = plan.kernel == SkinnyKernel::wgmma;
+  const bool has_tma = plan.kernel == SkinnyKernel::wgmma;
   const bool ring = plan.kernel == SkinnyKernel::ring;
-  const bool early = boxes || ring || (rows <= kSkinnyRows && plan.columns == 1);
+  const bool early = has_tma || ring || (rows <= kSkinnyRows && plan.columns == 1);
   const auto splits = static_cast<std::uint32_t>(plan.splits);
   std::int64_t shared_bytes = packed_shared_bytes(w, rows, plan);
   // A block of the next launch beside it would fetch weights too early: measured to be slower.
   if (ring && rows == 1 && is_packed_whole(w))
     shared_bytes = std::max(shared_bytes, device.shared_bytes / 2 + 1024);
-  return {.grid = {static_cast<std::uint32_t>(packed_blocks(w, rows, plan, device)), splits},
-          .block = {static_cast<std::uint32_t>(boxes ? packed_wgmma_warps(plan) : plan.warps) * 32},
-          .shared_bytes = static_cast<std::uint32_t>(shared_bytes),
-          .stream = on,
-          .cluster = boxes || (ring && splits > 1) ? Dim3{1, splits, 1} : Dim3{0, 0, 0},
-          .programmatic_dependent = device.overlapping && early};
+  return {
+      .grid = {static_cast<std::uint32_t>(packed_blocks(w, rows, plan, device)), splits},
+      .block = {static_cast<std::uint32_t>(has_tma ? packed_wgmma_warps(plan) : plan.warps) * 32},
+      .shared_bytes = static_cast<std::uint32_t>(shared_bytes),
+      .stream = on,
+      .cluster = has_tma || (ring && splits > 1) ? Dim3{1, splits, 1} : Dim3{0, 0, 0},
+      .programmatic_dependent = device.overlapping && early};
 }
 
 /// Clusters of `config` that run at once: as a device's multiprocessors are grouped, which no rule
@@ -216,9 +217,9 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Skin
   const PackedWeights& w = call.weights;
   Device& device = call.x.device();
   const PackedDevice limits = packed_device(device);
-  const bool boxes = plan.kernel == SkinnyKernel::wgmma;
+  const bool has_tma = plan.kernel == SkinnyKernel::wgmma;
   Array x = packed_columns(call, rows, on);
-  if (boxes) x = packed_wgmma_columns(x, on);
+  if (has_tma) x = packed_wgmma_columns(x, on);
   const std::int64_t columns = w.n / (call.epilogue.gate ? 2 : 1);
   Array result = target ? *target : Array::empty(device, {rows, columns}, x.type(), on);
   std::vector<Array> used = {x, result};
@@ -231,7 +232,7 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Skin
     p.norm = used.emplace_back(call.norm->weight).address();
     p.eps = static_cast<float>(call.norm->eps);
   }
-  const bool clustered = boxes || plan.kernel == SkinnyKernel::ring;
+  const bool clustered = has_tma || plan.kernel == SkinnyKernel::ring;
   const bool adds_later = plan.splits > 1 && !clustered;
   if (adds_later) {
     const Shape shape = {plan.splits, rows, w.n};
@@ -249,9 +250,9 @@ Array packed_product(const PackedLinearCall& call, std::int64_t rows, const Skin
   const auto& kernel = packed_kernel(call, rows, plan).on(device);
   if (plan.kernel == SkinnyKernel::ring && plan.splits > 2 && call.plan.rows <= 0)
     spread_packed_clusters(kernel, device, w, config);
-  if (boxes && call.plan.splits <= 0) split_packed_clusters(kernel, device, w, config);
+  if (has_tma && call.plan.splits <= 0) split_packed_clusters(kernel, device, w, config);
   p.splits = config.grid.y;
-  if (boxes) {
+  if (has_tma) {
     launch(kernel, config, packed_wgmma_map(x, plan), p, packed_arrays(w));
   } else {
     launch(kernel, config, p, packed_arrays(w));

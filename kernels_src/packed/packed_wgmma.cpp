@@ -85,7 +85,7 @@ CUtensorMap packed_wgmma_map(const Array& x, const SkinnyPlan& plan) {
                                .shape = {1, 1, rows, x.shape()[1]},
                                .strides = {0, 0, rows > 1 ? x.strides()[0] : 0, 2},
                                .type = x.type(),
-                               .box_rows = static_cast<std::uint32_t>(8 * plan.columns)});
+                               .tma_rows = static_cast<std::uint32_t>(8 * plan.columns)});
 }
 
 const LazyKernel& packed_wgmma_kernel(const PackedLinearCall& call, const SkinnyPlan& plan) {

@@ -33,7 +33,7 @@ __device__ constexpr int arrangers(bool spread, int col_tiles) {
 /// or later the sums of each team; four barriers for each stage, a word that is 0, the tables of
 /// scales and codes that take one.
 template <typename Format, int Warps, int ColTiles, int Stages, int Teams>
-struct PackedBoxes {
+struct PackedTiles {
   using Stage = PackedStage<Format>;
   static constexpr int kTeams = Teams;
   /// A team multiplies whole units, not a block of each unit. The team has separate stages, and
@@ -52,7 +52,7 @@ struct PackedBoxes {
   unsigned* zero;
   unsigned char *scales, *table, *words;
 
-  __device__ explicit PackedBoxes(unsigned char* at)
+  __device__ explicit PackedTiles(unsigned char* at)
       : base(at),
         full(reinterpret_cast<Mbarrier*>(at + kData)),
         empty(full + Stages),
@@ -84,8 +84,8 @@ __device__ __forceinline__ void each_unit_array(const PackedArrays& weights, uns
 }
 
 /// Units `begin` to `end` of k, by one warp: each lane has the rows of a warp of a team.
-template <typename Format, typename BoxesType, int Warps, int Stages, bool kArranges>
-__device__ __forceinline__ void copy_units(const BoxesType& shared, const TensorMap& map_x,
+template <typename Format, typename TilesType, int Warps, int Stages, bool kArranges>
+__device__ __forceinline__ void copy_units(const TilesType& shared, const TensorMap& map_x,
                                            const PackedArrays& weights, unsigned first_m,
                                            unsigned tile, unsigned begin, unsigned end) {
   const unsigned lane = threadIdx.x % 32;
@@ -99,15 +99,15 @@ __device__ __forceinline__ void copy_units(const BoxesType& shared, const Tensor
       unsigned bytes = 0;
       each_unit_array<Format>(weights, tile, unit,
                               [&](unsigned, const UInt8*, unsigned size) { bytes += size; });
-      const unsigned table = unit == begin ? BoxesType::kScalesTable : 0;
-      if (kArranges) came.arrive_expecting(BoxesType::Unit::kBytes);
-      full.arrive_expecting(bytes * Warps + table + (kArranges ? 0 : BoxesType::Unit::kBytes));
+      const unsigned table = unit == begin ? TilesType::kScalesTable : 0;
+      if (kArranges) came.arrive_expecting(TilesType::Unit::kBytes);
+      full.arrive_expecting(bytes * Warps + table + (kArranges ? 0 : TilesType::Unit::kBytes));
       if (table > 0) copy_bulk(shared.scales, weights.table, table, full);
     }
     __syncwarp();
     if (lane < 4) {
       const int k = static_cast<int>(unit * 256 + lane * 64);
-      load_box(shared.x(ring.stage) + lane * BoxesType::Unit::kLines, map_x,
+      tma_load(shared.x(ring.stage) + lane * TilesType::Unit::kLines, map_x,
                {k, static_cast<int>(first_m), 0, 0}, came);
     }
     if (lane < Warps) {
@@ -121,15 +121,15 @@ __device__ __forceinline__ void copy_units(const BoxesType& shared, const Tensor
 }
 
 /// Permutes x of units `begin` to `end`, by warp `part` of the permuting warps.
-template <int Run, int Stages, int Parts, typename BoxesType>
-__device__ __forceinline__ void arrange_units(const BoxesType& shared, unsigned part,
+template <int Run, int Stages, int Parts, typename TilesType>
+__device__ __forceinline__ void arrange_units(const TilesType& shared, unsigned part,
                                               unsigned begin, unsigned end) {
   const unsigned lane = threadIdx.x % 32;
   Ring<Stages> ring;
 #pragma unroll 1
   for (unsigned unit = begin; unit < end; ++unit, ring.advance()) {
     shared.came[ring.stage].wait(ring.parity);
-    arrange_columns<BoxesType::kColumns, Run, Parts>(shared.x(ring.stage), part, lane);
+    arrange_columns<TilesType::kColumns, Run, Parts>(shared.x(ring.stage), part, lane);
     show_to_copies();  // and to the products
     __syncwarp();
     if (lane == 0) shared.arranged[ring.stage].arrive();
@@ -138,12 +138,12 @@ __device__ __forceinline__ void arrange_units(const BoxesType& shared, unsigned 
 
 /// The sums of a warp's rows over units `begin` to `end`. Of two teams each has a block of every
 /// unit.
-template <typename Format, int Stages, bool kArranges, typename BoxesType, typename Rows>
-__device__ __forceinline__ void multiply_blocks(const BoxesType& shared,
+template <typename Format, int Stages, bool kArranges, typename TilesType, typename Rows>
+__device__ __forceinline__ void multiply_blocks(const TilesType& shared,
                                                 const PackedArrays& weights, unsigned warp,
                                                 unsigned tile, unsigned begin, unsigned end,
                                                 Rows& rows) {
-  const unsigned lane = threadIdx.x % 32, team = BoxesType::warp_team(warp);
+  const unsigned lane = threadIdx.x % 32, team = TilesType::warp_team(warp);
   Ring<Stages> ring;
   ScalesAhead<Format> ahead;
   ahead.start(weights, reinterpret_cast<const float*>(shared.scales));
@@ -155,15 +155,15 @@ __device__ __forceinline__ void multiply_blocks(const BoxesType& shared,
     const PackedArrays copied = shared.template arrays<Format>(weights, ring.stage, warp);
     const unsigned x = shared_address(shared.x(ring.stage));
 #pragma unroll 1
-    for (unsigned u = team; u < min(2, weights.blocks - unit * 2); u += BoxesType::kTeams) {
+    for (unsigned u = team; u < min(2, weights.blocks - unit * 2); u += TilesType::kTeams) {
       Format raw[2];
 #pragma unroll
       for (unsigned half = 0; half < 2; ++half) {
         const PackedPlace place = {u, 0, unit * 2 + u, tile, lane / 4, half};
         raw[half] = ahead.format(copied, place, lane);
       }
-      ahead.load(weights, tile, unit * 2 + u + BoxesType::kTeams);
-      rows.multiply(raw, x + u * (2 * BoxesType::Unit::kLines));
+      ahead.load(weights, tile, unit * 2 + u + TilesType::kTeams);
+      rows.multiply(raw, x + u * (2 * TilesType::Unit::kLines));
     }
     give_back<1>(shared.empty[ring.stage], lane);
   }
@@ -171,11 +171,11 @@ __device__ __forceinline__ void multiply_blocks(const BoxesType& shared,
 }
 
 /// The mainloop for formats whose units have one scale. Each of two teams has every second unit.
-template <typename Format, int Stages, bool kArranges, typename BoxesType, typename Rows>
-__device__ __forceinline__ void multiply_units(const BoxesType& shared, const PackedArrays& weights,
+template <typename Format, int Stages, bool kArranges, typename TilesType, typename Rows>
+__device__ __forceinline__ void multiply_units(const TilesType& shared, const PackedArrays& weights,
                                                unsigned warp, unsigned begin, unsigned end,
                                                Rows& rows) {
-  const unsigned lane = threadIdx.x % 32, team = BoxesType::warp_team(warp);
+  const unsigned lane = threadIdx.x % 32, team = TilesType::warp_team(warp);
   Ring<Stages> ring;
   ring.advance(static_cast<int>(team));
   rows.words.memory = shared.words + warp * rows.words.kBytes;
@@ -193,8 +193,8 @@ __device__ __forceinline__ void multiply_units(const BoxesType& shared, const Pa
     const int stage = ring.stage;
     if (kArranges) shared.arranged[stage].wait(ring.parity);
     rows.multiply(copied, shared_address(shared.x(stage)), [&] {
-      unit += BoxesType::kTeams;
-      ring.advance(BoxesType::kTeams);
+      unit += TilesType::kTeams;
+      ring.advance(TilesType::kTeams);
       begin_unit();
     });
     give_back<1>(shared.empty[stage], lane);
@@ -212,14 +212,14 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
                  const __grid_constant__ PackedArrays weights) {
   constexpr unsigned kAll = Teams * Warps, kParts = arrangers(Spread, ColTiles);
   static_assert(Teams <= 2);  // a unit has two blocks
-  using BoxesType = PackedBoxes<Format, Warps, ColTiles, Stages, Teams>;
+  using TilesType = PackedTiles<Format, Warps, ColTiles, Stages, Teams>;
   using Read = typename Either<Spread, SpreadFormat<Format>, Itself<Format>>::Type::Type;
   extern __shared__ __align__(1024) unsigned char memory[];
-  const BoxesType shared(memory);
+  const TilesType shared(memory);
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-  const unsigned across = (p.m + BoxesType::kColumns - 1) / BoxesType::kColumns;
-  const unsigned first_m = blockIdx.x % across * BoxesType::kColumns;
-  const unsigned first_n = blockIdx.x / across * BoxesType::kRows;
+  const unsigned across = (p.m + TilesType::kColumns - 1) / TilesType::kColumns;
+  const unsigned first_m = blockIdx.x % across * TilesType::kColumns;
+  const unsigned first_n = blockIdx.x / across * TilesType::kRows;
   const unsigned units = (weights.blocks + 1) / 2, each = (units + p.splits - 1) / p.splits;
   const unsigned begin = min(blockIdx.y * each, units), end = min(begin + each, units);
   // Tiles beyond the last read the last: their sums are not stored.
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Stages; ++stage) {
       shared.full[stage].init(1);
-      shared.empty[stage].init(BoxesType::kWhole ? Warps : kAll);
+      shared.empty[stage].init(TilesType::kWhole ? Warps : kAll);
       if constexpr (kParts > 0) {
         shared.came[stage].init(1);
         shared.arranged[stage].init(kParts);
@@ -243,18 +243,18 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
     PairTable::fill<typename Format::Codes>(shared.table);
   __syncthreads();
   pdl_launch_then_wait();
-  using Rows = typename Either<BoxesType::kWhole, UnitRows<T, Read, BoxesType::kColumns>,
-                               WgmmaRows<T, Read, BoxesType::kColumns, kAll>>::Type;
+  using Rows = typename Either<TilesType::kWhole, UnitRows<T, Read, TilesType::kColumns>,
+                               WgmmaRows<T, Read, TilesType::kColumns, kAll>>::Type;
   Rows rows;
   if (warp == kAll) {
-    copy_units<Format, BoxesType, Warps, Stages, (kParts > 0)>(shared, map_x, weights, first_m,
+    copy_units<Format, TilesType, Warps, Stages, (kParts > 0)>(shared, map_x, weights, first_m,
                                                                tile, begin, end);
   } else if (warp > kAll) {
     if constexpr (kParts > 0)
       arrange_units<Format::kRun, Stages, kParts>(shared, warp - kAll - 1, begin, end);
   } else {
     rows.start(lane, shared.zero, shared.table + lane * 4);
-    if constexpr (BoxesType::kWhole) {
+    if constexpr (TilesType::kWhole) {
       multiply_units<Read, Stages, (kParts > 0)>(shared, weights, warp, begin, end, rows);
     } else {
       multiply_blocks<Read, Stages, (kParts > 0)>(shared, weights, warp, tile, begin, end, rows);

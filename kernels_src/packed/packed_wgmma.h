@@ -22,7 +22,7 @@ int packed_wgmma_warps(const SkinnyPlan& plan);
 std::int64_t packed_wgmma_shared(const PackedWeights& weights, const SkinnyPlan& plan);
 /// x, or a copy where a tensor map cannot describe its rows, which begin at multiples of 16 bytes.
 Array packed_wgmma_columns(const Array& x, const Stream& on);
-/// Boxes of 128 bytes of the rows of x that a block has.
+/// TMA tiles of 128 bytes of the rows of x that a block has.
 CUtensorMap packed_wgmma_map(const Array& x, const SkinnyPlan& plan);
 const LazyKernel& packed_wgmma_kernel(const PackedLinearCall& call, const SkinnyPlan& plan);
 

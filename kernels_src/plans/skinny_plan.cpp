@@ -2,7 +2,7 @@
 #include "kernels_src/plans/skinny_plan.h"
 
 #include "base/math.h"
-#include "kernels_src/plans/skinny_box_plan.h"
+#include "kernels_src/plans/skinny_tma_plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -96,7 +96,7 @@ void plan_small_blocks(const SkinnyShape& shape, SkinnyPlan& plan) {
 }
 
 /// Two loads in flight; blocks of 16 warps, unless they fill only a part of their second or later
-/// waves. A few waves gain by beginning early. Measured on an H100 and an H200 with 8 rows of x.
+/// waves. A few waves gain by PDL. Measured on an H100 and an H200 with 8 rows of x.
 void plan_large_tiles(const SkinnyShape& shape, SkinnyPlan& plan) {
   const std::int64_t wave = std::int64_t{2} * shape.multiprocessors;
   const std::int64_t blocks = ceil_div(shape.n, 16);
@@ -176,7 +176,7 @@ void plan_skinny_dot(const SkinnyShape& shape, SkinnyPlan& plan) {
   choose_skinny_splits(plan, shape.multiprocessors / 2, blocks,
                        loads / (std::int64_t{2} * plan.warps * plan.unroll));
   const bool halves = shape.x_type != ScalarType::float32;
-  // The kernel begins early and fetches one load of each row: a step of Llama-3.2-1B takes 0.948 ms
+  // The kernel uses PDL and fetches one load of each row: a step of Llama-3.2-1B takes 0.948 ms
   // on an H200, 0.952 if nothing is fetched, 0.968 with as many loads as 16 MB of L2 hold.
   if (halves && shape.m == 1 && suits_dots(shape, false) && plan.ahead < 0) plan.ahead = 1;
 }
@@ -321,7 +321,7 @@ void plan_skinny_columns(const SkinnyShape& shape, SkinnyPlan& plan) {
                        shape.k / (std::int64_t{2} * plan.warps * plan.unroll));
 }
 
-// Largest number of rows of x for the kernels without boxes.
+// Largest number of rows of x for the kernels without TMA tiles.
 constexpr std::int64_t kFewSkinnyRows = 8;
 constexpr std::int64_t kFewSkinnyColumnRows = 16;
 
@@ -333,8 +333,8 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   const bool takes_bytes =
       wanted == SkinnyKernel::bytes ? fits_skinny_bytes(shape) : open && takes_skinny_bytes(shape);
   if (takes_bytes) return SkinnyKernel::bytes;
-  const bool boxes = shape.boxes && shape.weight_type == shape.x_type;
-  if (boxes && (wanted == SkinnyKernel::wgmma || open)) return SkinnyKernel::wgmma;
+  const bool tma_tiles = shape.tma_tiles && shape.weight_type == shape.x_type;
+  if (tma_tiles && (wanted == SkinnyKernel::wgmma || open)) return SkinnyKernel::wgmma;
   if (shape.by_columns) {
     const bool fits = halves && shape.weight_type == shape.x_type && shape.pairs;
     return fits && wanted != SkinnyKernel::columns ? SkinnyKernel::column_tiles

@@ -19,7 +19,7 @@ enum class SkinnyKernel : std::uint8_t {
   columns,       ///< on the other cores, weights with neighbours along n
   staged,        ///< on the tensor cores, weights and x through shared memory
   ring,          ///< packed_ring.cu: packed weights alone, through shared memory
-  wgmma,         ///< on Hopper's tensor cores, weights of either neighbours, in boxes
+  wgmma,         ///< on Hopper's tensor cores, weights of either neighbours, in TMA tiles
   row,           ///< one row of x in registers of blocks that stay, weights of one byte
   bytes = 10,    ///< as wgmma, weights of one byte: they are decoded in registers
   shifted,       ///< as dot, rows from any addresses: packs out of the aligned ones around them
@@ -36,7 +36,7 @@ struct SkinnyPlan {
   int hint = -1;    ///< 0, or 1 and 2: more bytes of a line are fetched to the second level
   int splits = 0;   ///< blocks that share the k of some rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
-  int stages = 0;   ///< of packed_ring.cu and of the kernels with boxes
+  int stages = 0;   ///< of packed_ring.cu and of the kernels with TMA tiles
   bool clustered = false;  ///< the splits add their sums in a cluster of blocks
   int width = 0;           ///< elements of a load; of a copy, of skinny_staged.cu
   bool operator==(const SkinnyPlan&) const = default;
@@ -53,7 +53,7 @@ struct SkinnyShape {
   bool overlapping = false;  ///< the device may begin a kernel before the one in front has ended
   bool tensor_cores = true;  ///< the device has those that the kernels use
   bool clusters = false;     ///< the device has clusters of blocks
-  bool boxes = false;  ///< the device has wgmma, and tensor maps can describe x and the weights
+  bool tma_tiles = false;  ///< the device has wgmma, and tensor maps can describe x and the weights
 };
 
 /// Blocks that share out n and m: the grid but for splits and batches.

@@ -107,7 +107,7 @@ void add_gemm(const Device& device, const ProductKey& key, std::vector<ProductPl
   const auto add = [&](const GemmTile& tile, int splits) {
     all.push_back({WgmmaPlan{tile, splits}, gemm_cost(size, choose_gemm(size, tile, splits))});
   };
-  for (const GemmTile& tile : gathering_tiles(size.block_scales)) {
+  for (const GemmTile& tile : split_k_tiles(size.block_scales)) {
     if (!key.gated || tile.columns % 128 == 0) add(tile, 1);
   }
   for (const GemmTile& tile : gemm_tiles(size.promotes, size.block_scales)) {
@@ -155,7 +155,7 @@ ProductPlan skinny_by(SkinnyKernel kernel, int warps = 0, int splits = 0) {
 
 /// Kernels with their own choices, and with more or fewer splits. Weights with neighbours along the
 /// inner dimension are turned columns of b.
-void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& plans) {
+void add_skinny(const ProductKey& key, bool may_use_tma, std::vector<ProductPlan>& plans) {
   const std::int64_t most = key.a == ScalarType::float32 ? kMostFloatRows : kSkinnyRows;
   if ((!is_half(key.a) && key.a != ScalarType::float32) || key.out != key.a || key.gated) return;
   if (key.rows > most || key.columns * key.inner < 16384) return;
@@ -168,8 +168,9 @@ void add_skinny(const ProductKey& key, bool may_box, std::vector<ProductPlan>& p
     if (!is_half(key.a) || key.rows <= 4) kernels.push_back(SkinnyKernel::dot);
   }
   const bool bytes = scalar_size(key.b) == 1;
-  if (may_box && is_half(key.a) && bytes && key.b_turned) kernels.push_back(SkinnyKernel::bytes);
-  if (may_box && is_half(key.a) && !bytes) kernels.push_back(SkinnyKernel::wgmma);
+  if (may_use_tma && is_half(key.a) && bytes && key.b_turned)
+    kernels.push_back(SkinnyKernel::bytes);
+  if (may_use_tma && is_half(key.a) && !bytes) kernels.push_back(SkinnyKernel::wgmma);
   for (const SkinnyKernel kernel : kernels) {
     for (const int splits : {0, 1, 2, 4, 8}) {
       plans.push_back(skinny_by(kernel, 0, splits));

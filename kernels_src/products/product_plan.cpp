@@ -17,7 +17,7 @@ ProductNumbers plan_numbers(const WgmmaPlan& plan) {
   const GemmTile tile = plan.tile.value_or(GemmTile{});
   return {"gemm",
           {tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong ? 1 : 0, tile.cluster,
-           plan.splits, tile.gathers ? 1 : 0}};
+           plan.splits, tile.split_k ? 1 : 0}};
 }
 ProductNumbers plan_numbers(const MmaPlan& plan) {
   const MmaTile tile = plan.tile.value_or(MmaTile{});

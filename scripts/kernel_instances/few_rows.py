@@ -66,7 +66,7 @@ def whole(dtype: str, form: str, rest: str) -> str:
     return f"packed_whole<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
 
-def boxes(dtype: str, form: str, rest: str) -> str:
+def wgmma(dtype: str, form: str, rest: str) -> str:
     """The name of a kernel by warpgroups, with some rows on Hopper."""
     return f"packed_wgmma<{dtype}, Packed<{form.format(dtype)}>, {rest}>"
 
@@ -170,20 +170,20 @@ FEW_ROWS: dict[str, list[str]] = {
     ],
     "packed_wgmma.cu": [
         *(
-            boxes(BRAIN, form, "Same, 4, 8, 4, 2, false")
+            wgmma(BRAIN, form, "Same, 4, 8, 4, 2, false")
             for form in FORMS
             if form not in WITHOUT_WARPGROUPS
         ),
         *(
-            boxes("Float16", FORM[name], "Silu, 8, 4, 2, 1, false")
+            wgmma("Float16", FORM[name], "Silu, 8, 4, 2, 1, false")
             for name in ("int4", "nf4", "q4_k", "q6_k")
         ),
         *(
-            boxes(BRAIN, FORM[name], "Same, 4, 8, 4, 2, true")
+            wgmma(BRAIN, FORM[name], "Same, 4, 8, 4, 2, true")
             for name in ("int4", "nf4", "q4_k", "q6_k", "q5_0", "iq4_xs")
         ),
-        boxes(BRAIN, FORM["q4_k"], "Same, 8, 8, 2, 1, false"),
-        boxes(BRAIN, FORM["q4_k"], "Same, 16, 2, 5, 1, false"),
+        wgmma(BRAIN, FORM["q4_k"], "Same, 8, 8, 2, 1, false"),
+        wgmma(BRAIN, FORM["q4_k"], "Same, 16, 2, 5, 1, false"),
     ],
     "packed_product.cu": [
         *(product(BRAIN, form, "Same, 8, 1, 1, 4") for form in FORMS),

@@ -20,7 +20,7 @@ TWINS = {
     "RepackField": "Field", "ResampleAxis": "Axis", "RouteValues": "Routing",
     "RowAxisValues": "RowAxis", "RowValues": "Rows", "SamplingScratch": "Scratch",
     "SamplingSettings": "Settings", "ScanBoard": "Board", "ScanPosts": "Posts",
-    "SkinnyTiles": "SkinnyBoxes", "StepOutput": "Step", "StepResults": "Results",
+    "StepOutput": "Step", "StepResults": "Results",
     "StepState": "State", "TensorTable": "Tensors", "WeightAxisValues": "WeightAxis",
     "WeightValues": "Weights", "WindowValues": "Windows",
 }  # fmt: skip

@@ -111,6 +111,25 @@ def test_names_have_the_words_of_the_field(root, tracked):
     assert not problems, "\n".join(problems)
 
 
+# What CUDA's tensor maps call a box is a TMA tile in kernels: the word of the glossary.
+BOX = re.compile(
+    r"(?<![A-Za-z])[a-z]?[bB]ox(?:es)?(?![a-z])(?! and Muller)|[a-z]Box(?:es)?(?![a-z])"
+)
+
+
+def test_kernels_say_tma_tile(root, tracked):
+    sources = [path for path in tracked if path.parts[0] == "kernels_src"]
+    found = [path for path in sources if BOX.search((root / path).read_text())]
+    assert len(sources) > 500 and not found, found
+
+
+def test_the_lint_finds_boxes():
+    for text in ("int box_rows", "TileBoxes", "load_box(", "// a box of c", "kBox = 1", "a_boxes"):
+        assert BOX.search(text), text
+    for text in ("(Box and Muller)", "boxed", "toolbox", "inBoxed"):
+        assert not BOX.search(text), text
+
+
 def test_the_lint_finds_pictures_in_names():
     text = """int k = in_flight(kTurns);  // a wish
     struct CompileFlight { TargetWish wish_; };  /* cells */

@@ -396,7 +396,7 @@ def test_the_rule():
     # Measured on an H200.
     for columns, inner, blocks in ((4096, 14336, 2), (4096, 4096, 2), (2048, 2048, 3)):
         choice = _core._gemm_choice(128, columns, inner, bandwidth=4814)
-        assert choice == f"128x64, 7 stages, 2 groups, {blocks} blocks gather"
+        assert choice == f"128x64, 7 stages, 2 groups, split-K over {blocks} blocks"
     for columns, inner in ((6144, 4096), (5120, 5120)):
         assert "64x96" in _core._gemm_choice(128, columns, inner, bandwidth=4814)
     assert "gather" not in _core._gemm_choice(256, 6144, 4096, bandwidth=4814)

@@ -431,11 +431,11 @@ def test_the_rule():
     for shape, tile in fast.items():
         assert _core._gemm_choice(*shape, in_bytes=1, bandwidth=4814).startswith(tile)
     with_blocks = {
-        (64, 2112, 7168): "64x64, 8 stages, 1 groups, 3 blocks gather",
-        (64, 4096, 7168): "64x64, 8 stages, 1 groups, 2 blocks gather",
+        (64, 2112, 7168): "64x64, 8 stages, 1 groups, split-K over 3 blocks",
+        (64, 4096, 7168): "64x64, 8 stages, 1 groups, split-K over 2 blocks",
         (64, 7168, 2048): "64x64, 8 stages, 1 groups",
-        (128, 4096, 7168): "128x64, 6 stages, 2 groups, 2 blocks gather",
-        (128, 7168, 16384): "128x128, 5 stages, 2 groups, 2 blocks gather",
+        (128, 4096, 7168): "128x64, 6 stages, 2 groups, split-K over 2 blocks",
+        (128, 7168, 16384): "128x128, 5 stages, 2 groups, split-K over 2 blocks",
         (128, 10240, 8192): "128x192, 4 stages, 2 groups, 2 splits",
         (512, 3072, 8192): "128x128, 5 stages, 2 groups, clusters of 2",
     }

@@ -17,15 +17,15 @@ namespace kernwright::python {
 namespace {
 
 /// Rows, columns, stages, groups, whether they take turns, blocks of a cluster, and where it is
-/// true whether they gather their sums.
+/// true whether the cluster splits k.
 using TileNumbers = std::vector<int>;
 
 kernels::GemmTile make_tile(const TileNumbers& numbers) {
   if (numbers.size() != 6 && numbers.size() != 7) {
     throw ArgumentError(format("a tile of a product has 6 or 7 numbers, not {}", numbers.size()));
   }
-  const bool gathers = numbers.size() > 6 && numbers[6] != 0;
-  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4] != 0, numbers[5], gathers};
+  const bool split_k = numbers.size() > 6 && numbers[6] != 0;
+  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4] != 0, numbers[5], split_k};
 }
 
 /// Rows, columns, stages.
@@ -104,10 +104,10 @@ Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle 
 }
 
 /// As make_tile() takes them.
-py::list tiles(bool promotes, bool block_scales, bool gathers) {
+py::list tiles(bool promotes, bool block_scales, bool split_k) {
   py::list all;
-  if (gathers) {
-    for (const kernels::GemmTile& tile : kernels::gathering_tiles(block_scales)) {
+  if (split_k) {
+    for (const kernels::GemmTile& tile : kernels::split_k_tiles(block_scales)) {
       all.append(py::make_tuple(tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong,
                                 tile.cluster, true));
     }
@@ -178,7 +178,7 @@ void bind_gemm(py::module_& m) {
         py::arg("expression") = "", py::arg("fma_tile") = py::none());
   m.def("_scaled_matmul", &scaled_matmul);
   m.def("_gemm_tiles", &tiles, py::arg("promotes") = false, py::arg("block_scales") = false,
-        py::arg("gathers") = false);
+        py::arg("split_k") = false);
   m.def("_mma_tiles", &mma_tiles);
   m.def("_fma_tiles", &fma_tiles);
   m.def("_gemm_choice", &choice, py::arg("rows"), py::arg("columns"), py::arg("inner"),

@@ -32,7 +32,7 @@ def _gemm(
 ) -> Array:
     """activation(alpha * (a @ b) + bias + beta * c); with x = alpha * (a @ b) + bias of n columns,
     gate(x[..., :n/2]) * x[..., n/2:]. `tile`: rows, columns, stages, groups, whether they take
-    turns, blocks of a cluster, and True if these gather their sums; `mma_tile`: rows, columns,
+    turns, blocks of a cluster, and True if these split k; `mma_tile`: rows, columns,
     stages; `fma_tile`: rows, columns, those of a thread, depth, stages."""
 
 def _scaled_matmul(
@@ -82,7 +82,7 @@ def _product_plan(
 def _layer_operands(x: Any, weight: Any) -> tuple[Array, Array]: ...
 def _with_product(plan: list[Any], work: Callable[[], object]) -> Any: ...
 def _gemm_tiles(
-    promotes: bool = False, block_scales: bool = False, gathers: bool = False
+    promotes: bool = False, block_scales: bool = False, split_k: bool = False
 ) -> list[tuple[int, ...]]: ...
 def _gemm_choice(
     rows: int,

@@ -103,7 +103,7 @@ struct GroupedLaunch {
     if (blocks) return GemmSums::block_scaled;
     return promotes() ? GemmSums::promoted : GemmSums::direct;
   }
-  /// Boxes of 4-byte results would reach the rows of the next group.
+  /// TMA tiles of 4-byte results would reach the rows of the next group.
   static GemmStore choose_store(const Array& result, std::int64_t columns) {
     if (!is_half(result.type())) return GemmStore::direct;
     return columns % 8 == 0 ? GemmStore::by_copies : GemmStore::by_elements;
@@ -118,8 +118,8 @@ struct GroupedLaunch {
          .shape = {1, layout.within.b == 0 ? 1 : count(), lines, dense},
          .strides = {0, layout.within.b, layout.b_stride, in_bytes()},
          .type = weights.array.type(),
-         .box_rows = static_cast<std::uint32_t>(tile.b_box_lines(!turned, gated, promotes())),
-         .box_columns = static_cast<std::uint32_t>(128 / in_bytes())});
+         .tma_rows = static_cast<std::uint32_t>(tile.b_tma_lines(!turned, gated, promotes())),
+         .tma_columns = static_cast<std::uint32_t>(128 / in_bytes())});
   }
   GemmBlockValues block_values() const {
     const Array& scales_b = blocks->b;
@@ -157,7 +157,7 @@ struct GroupedLaunch {
       problem.groups.next = next->address();
     }
     const CUtensorMap map_x = line_map(x.array, layout.rows, layout.inner, layout.a_stride,
-                                       tile.a_box_lines(true, promotes()));
+                                       tile.a_tma_lines(true, promotes()));
     const CUtensorMap map_w = weights_map(tile, gated);
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {

@@ -78,9 +78,9 @@ struct GradientLaunch {
                                 .store = is_half(result.type()) ? halves : GemmStore::direct,
                                 .work = ProductWork::grouped_inside};
     const CUtensorMap map_grad =
-        line_map(grad.array, layout.inner, layout.rows, layout.a_stride, tile.a_box_lines(false));
+        line_map(grad.array, layout.inner, layout.rows, layout.a_stride, tile.a_tma_lines(false));
     const CUtensorMap map_x = line_map(x.array, layout.inner, layout.columns, layout.b_stride,
-                                       tile.b_box_lines(false, false));
+                                       tile.b_tma_lines(false, false));
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) {
       const std::int64_t line = layout.columns * 2;
@@ -88,7 +88,7 @@ struct GradientLaunch {
                                            .shape = {1, groups.count, layout.rows, layout.columns},
                                            .strides = {0, layout.rows * line, line, 2},
                                            .type = result.type(),
-                                           .box_rows = 16,
+                                           .tma_rows = 16,
                                            .rank = 3});
     }
     const std::int64_t at_once = std::max(1, multiprocessor_count(result) / tile.cluster);

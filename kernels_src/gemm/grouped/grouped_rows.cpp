@@ -82,27 +82,27 @@ MmaSide mma_side(const GemmOperand& operand, std::int64_t stride, std::int64_t s
 }
 
 CUtensorMap line_map(const Array& array, std::int64_t rows, std::int64_t dense, std::int64_t stride,
-                     int box_rows) {
+                     int tma_rows) {
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
   return gemm_map(array.device(), {.address = array.address(),
                                    .shape = {1, 1, rows, dense},
                                    .strides = {0, rows * stride, stride, element},
                                    .type = array.type(),
-                                   .box_rows = static_cast<std::uint32_t>(box_rows),
-                                   .box_columns = static_cast<std::uint32_t>(128 / element)});
+                                   .tma_rows = static_cast<std::uint32_t>(tma_rows),
+                                   .tma_columns = static_cast<std::uint32_t>(128 / element)});
 }
 
 CUtensorMap ragged_map(const Array& array, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kBoxRows = 16;
+  constexpr std::int64_t kTmaRows = 16;
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
   const std::int64_t stride = columns * element;
   return gemm_map(array.device(),
-                  {.address = array.address() - static_cast<CUdeviceptr>(kBoxRows * stride),
-                   .shape = {1, rows + 1, kBoxRows, columns},
+                  {.address = array.address() - static_cast<CUdeviceptr>(kTmaRows * stride),
+                   .shape = {1, rows + 1, kTmaRows, columns},
                    .strides = {0, stride, stride, element},
                    .type = array.type(),
-                   .box_rows = static_cast<std::uint32_t>(kBoxRows),
-                   .box_columns = static_cast<std::uint32_t>(128 / element),
+                   .tma_rows = static_cast<std::uint32_t>(kTmaRows),
+                   .tma_columns = static_cast<std::uint32_t>(128 / element),
                    .rank = 3});
 }
 

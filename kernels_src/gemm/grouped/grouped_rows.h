@@ -16,7 +16,8 @@ inline constexpr std::size_t kMostGroupedShared = 232448;
 Array as_grouped_rows(const Array& array, const Stream& on);
 /// Bytes of the groups' table in shared memory.
 std::size_t table_bytes(std::int64_t groups);
-/// Rows of scales that a box of promoted_gemm.cu has more than its tile: a box begins on 16 bytes.
+/// Rows of scales that a TMA tile of promoted_gemm.cu has more than its tile: a TMA tile begins on
+/// 16 bytes.
 inline constexpr int kGroupedSkews = 4;
 /// The bytes of promoted_gemm.cu's scales beside GemmTile::shared_bytes(): places of stages begin
 /// at multiples of 128 bytes.
@@ -37,9 +38,9 @@ MmaSide mma_side(const GemmOperand& operand, std::int64_t stride, std::int64_t s
                  std::int64_t lines, std::int64_t length);
 /// One matrix: `rows` lines of `dense` numbers.
 CUtensorMap line_map(const Array& array, std::int64_t rows, std::int64_t dense, std::int64_t stride,
-                     int box_rows);
-/// One matrix of 16-bit numbers for store_rows() of product_store.cuh, whose boxes end inside of
-/// it: axis 1 has 16 rows, axis 0 tells where they end, the rows in front of it counted.
+                     int tma_rows);
+/// One matrix of 16-bit numbers for store_rows() of product_store.cuh, whose TMA tiles end inside
+/// of it: axis 1 has 16 rows, axis 0 tells where they end, the rows in front of it counted.
 CUtensorMap ragged_map(const Array& array, std::int64_t rows, std::int64_t columns);
 /// Leaves a place in shared memory for the table of groups; it takes the place of stages.
 void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales = false);

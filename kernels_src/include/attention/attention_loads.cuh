@@ -81,7 +81,7 @@ __device__ __forceinline__ void load_queries(const Shared<Config>& shared, const
       shared.q_full[slot].arrive_expecting(Config::kQueryBytes);
 #pragma unroll
       for (int i = 0; i < Config::kColumns; ++i) {
-        load_box(shared.queries(slot) + i * (kGroupRows * 128), map,
+        tma_load(shared.queries(slot) + i * (kGroupRows * 128), map,
                  {i * Config::kPerColumn, part.q_token + part.row + group * kGroupRows,
                   part.head * plan.q_head, batch},
                  shared.q_full[slot]);
@@ -123,7 +123,7 @@ __device__ __forceinline__ void load_tiles(const Shared<Config>& shared, const T
         told.arrive_expecting(bytes);
 #pragma unroll 1
         for (int at = 0; at < bytes; at += Config::kKeyColumn) {
-          load_box(tile + at, map,
+          tma_load(tile + at, map,
                    {at / Config::kKeyColumn * Config::kPerColumn,
                     part.k_token + part.low + index * Config::kKeys, head, batch},
                    told);
@@ -212,7 +212,7 @@ __device__ __forceinline__ void load_pages(const Shared<Config>& shared, const T
         const int page = __shfl_sync(~0u, pages.page, load);
         const int offset = __shfl_sync(~0u, pages.offset, load);
         if (begin + lane < loads) {
-          load_box(tile + column * Config::kKeyColumn + load * plan.page_rows * 128, map,
+          tma_load(tile + column * Config::kKeyColumn + load * plan.page_rows * 128, map,
                    {column * Config::kPerColumn, offset, head, page < 0 ? -1 : page * page_step},
                    told);
         }

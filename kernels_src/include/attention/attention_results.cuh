@@ -111,7 +111,7 @@ __device__ __forceinline__ void store_rows(const Running<lift>& running, float s
     const int y = part.q_token * packed + row;
 #pragma unroll
     for (int i = 0; i < Config::kValueColumns; ++i) {
-      store_box(map, staging + i * (kGroupRows * 128), i * kSwizzled, y, part.head, part.out_batch);
+      tma_store(map, staging + i * (kGroupRows * 128), i * kSwizzled, y, part.head, part.out_batch);
     }
     commit_stores();
   }

@@ -249,7 +249,7 @@ __device__ __forceinline__ void load_rows(unsigned char* to, const TensorMap& ma
                                           int head, int batch, Mbarrier& full) {
 #pragma unroll
   for (int i = 0; i < kColumns; ++i) {
-    load_box(to + i * kColumnBytes, map, {i * kSwizzled, token, head, batch}, full);
+    tma_load(to + i * kColumnBytes, map, {i * kSwizzled, token, head, batch}, full);
   }
 }
 
@@ -264,7 +264,7 @@ __device__ __forceinline__ void load_shared_rows(unsigned char* to, const Tensor
   ready.wait(parity);
 #pragma unroll 1
   for (int i = rank; i < kColumns; i += 2) {
-    load_box_for(3, to + i * kColumnBytes, map, {i * kSwizzled, token, head, batch}, full);
+    tma_load_multicast(3, to + i * kColumnBytes, map, {i * kSwizzled, token, head, batch}, full);
   }
 }
 

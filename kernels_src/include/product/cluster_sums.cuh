@@ -1,11 +1,11 @@
 // Split-K in a cluster for products of few rows by warpgroups: the blocks add the accumulators of
 // their parts of k in the epilogue. Compute capability 9.0.
 //
-// `Boxes` is a kernel's shared memory. It has kRows rows of the weights and kColumns rows of x, and
-// sums(): accumulators in columns, kPitch apart. kTeams teams of warps share the k of a block; the
-// accumulators of one team lie behind the accumulators of the previous team. Without teams warps
-// may send accumulators to another block instead (SumOwners): then `Boxes` has `received` as the
-// receiving buffer, and a barrier `gathered`.
+// `TilesType` is a kernel's shared memory. It has kRows rows of the weights and kColumns rows of x,
+// and sums(): accumulators in columns, kPitch apart. kTeams teams of warps share the k of a block;
+// the accumulators of one team lie behind the accumulators of the previous team. Without teams
+// warps may send accumulators to another block instead (SumOwners): then `TilesType` has `received`
+// as the receiving buffer, and a barrier `all_received`.
 #pragma once
 
 #include <kernwright/skinny.cuh>
@@ -14,11 +14,11 @@ namespace kernwright {
 
 /// Each block of a cluster owns the epilogue of some warps, and receives the accumulators of these
 /// warps from all peer blocks.
-template <typename Boxes>
+template <typename TilesType>
 struct SumOwners {
-  static constexpr unsigned kWarps = Boxes::kRows / 16;
-  static constexpr unsigned kBytes = Boxes::kColumns * 16 * 4;  // of a warp's sums
-  unsigned splits;                                              // blocks
+  static constexpr unsigned kWarps = TilesType::kRows / 16;
+  static constexpr unsigned kBytes = TilesType::kColumns * 16 * 4;  // of a warp's sums
+  unsigned splits;                                                  // blocks
 
   __device__ unsigned owner(unsigned warp) const { return warp * splits / kWarps; }
   __device__ unsigned first(unsigned block) const { return (block * kWarps + splits - 1) / splits; }
@@ -33,9 +33,10 @@ struct SumOwners {
 };
 
 /// One thread calls it before the cluster's blocks meet; peers send accumulators after the meeting.
-template <typename Boxes>
-__device__ __forceinline__ void expect_sums(const Boxes& shared, unsigned splits, unsigned part) {
-  shared.gathered->arrive_expecting(SumOwners<Boxes>{splits}.expected(part));
+template <typename TilesType>
+__device__ __forceinline__ void expect_sums(const TilesType& shared, unsigned splits,
+                                            unsigned part) {
+  shared.all_received->arrive_expecting(SumOwners<TilesType>{splits}.expected(part));
 }
 
 /// The block that owns a warp's epilogue, and a lane's offset in the receiving buffer for the first
@@ -45,10 +46,10 @@ struct WarpSumPlace {
   unsigned char* received;
 };
 
-template <typename Boxes>
-__device__ __forceinline__ WarpSumPlace place_warp_sums(const Boxes& shared, unsigned splits,
+template <typename TilesType>
+__device__ __forceinline__ WarpSumPlace place_warp_sums(const TilesType& shared, unsigned splits,
                                                         unsigned warp, unsigned lane) {
-  const SumOwners<Boxes> owners{splits};
+  const SumOwners<TilesType> owners{splits};
   const unsigned owner = owners.owner(warp);
   const unsigned at = (warp - owners.first(owner)) * (splits - 1) * owners.kBytes;
   return {owner, shared.received + at + lane * 16};
@@ -56,32 +57,33 @@ __device__ __forceinline__ WarpSumPlace place_warp_sums(const Boxes& shared, uns
 
 /// A warp of block `part` sends its accumulators to the owner block, or adds the received ones in
 /// the order of the blocks. Returns whether the warp has the full sums.
-template <typename Boxes>
-__device__ __forceinline__ bool gather_warp_sums(const Boxes& shared, const WarpSumPlace& place,
-                                                 unsigned splits, unsigned part, unsigned parity,
-                                                 float (&sums)[Boxes::kColumns / 2]) {
-  using Owners = SumOwners<Boxes>;
+template <typename TilesType>
+__device__ __forceinline__ bool reduce_warp_split_k(const TilesType& shared,
+                                                    const WarpSumPlace& place, unsigned splits,
+                                                    unsigned part, unsigned parity,
+                                                    float (&sums)[TilesType::kColumns / 2]) {
+  using Owners = SumOwners<TilesType>;
   if (splits == 1) return true;
   const unsigned owner = place.owner, others = splits - 1;
   const unsigned char* received = place.received;
   if (owner != part) {
     const unsigned to = address_in_block(shared_address(received), owner) +
                         (part - (part > owner ? 1 : 0)) * Owners::kBytes;
-    const unsigned gathered = address_in_block(shared_address(shared.gathered), owner);
+    const unsigned all_received = address_in_block(shared_address(shared.all_received), owner);
 #pragma unroll
-    for (int i = 0; i < Boxes::kColumns / 2; i += 4) {
+    for (int i = 0; i < TilesType::kColumns / 2; i += 4) {
       unsigned four[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k) four[k] = __float_as_uint(sums[i + k]);
-      send_four(to + i * 128, four, gathered);
+      send_four(to + i * 128, four, all_received);
     }
     return false;
   }
-  shared.gathered->wait(parity);
+  shared.all_received->wait(parity);
 #pragma unroll 1
   for (unsigned from = 0; from < others; ++from, received += Owners::kBytes) {
 #pragma unroll
-    for (int i = 0; i < Boxes::kColumns / 2; i += 4) {
+    for (int i = 0; i < TilesType::kColumns / 2; i += 4) {
       const float4 four = *reinterpret_cast<const float4*>(received + i * 128);
       sums[i] += four.x;
       sums[i + 1] += four.y;
@@ -101,13 +103,13 @@ __device__ __forceinline__ unsigned turned(unsigned pair) {
 }
 
 /// finish_warp_sums() for the layout of a column behind another.
-template <typename T, typename Act, typename Boxes, bool kPlain>
+template <typename T, typename Act, typename TilesType, bool kPlain>
 __device__ __forceinline__ void store_warp_sums(const SkinnyProblem& p, UInt64 batch,
                                                 unsigned first_n, unsigned lane,
-                                                const float (&sums)[Boxes::kColumns / 2]) {
+                                                const float (&sums)[TilesType::kColumns / 2]) {
   const bool odd = lane % 2 != 0;
 #pragma unroll
-  for (int c = 0; c < Boxes::kColumns / 8; ++c) {
+  for (int c = 0; c < TilesType::kColumns / 8; ++c) {
     if (c * 8 >= p.m) break;
     unsigned halves[2];  // of the warp's rows
 #pragma unroll
@@ -136,50 +138,53 @@ __device__ __forceinline__ void store_warp_sums(const SkinnyProblem& p, UInt64 b
 /// Stores the results of a warp's 16 rows from `first_n` on, from accumulators in wgmma's layout. A
 /// transposition in registers lets four lanes store all 16 results of a row of x. The plain
 /// epilogue has short code of its own: all warps wait for its instruction fetch.
-template <typename T, typename Act, typename Boxes>
+template <typename T, typename Act, typename TilesType>
 __device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 batch,
                                                  unsigned first_n, unsigned lane,
-                                                 const float (&sums)[Boxes::kColumns / 2]) {
+                                                 const float (&sums)[TilesType::kColumns / 2]) {
   if (ends_plainly(p.epilogue)) {
-    store_warp_sums<T, Act, Boxes, true>(p, batch, first_n, lane, sums);
+    store_warp_sums<T, Act, TilesType, true>(p, batch, first_n, lane, sums);
   } else {
-    store_warp_sums<T, Act, Boxes, false>(p, batch, first_n, lane, sums);
+    store_warp_sums<T, Act, TilesType, false>(p, batch, first_n, lane, sums);
   }
 }
 
 /// A warp's sums of 16 rows, as wgmma leaves them, into shared memory. Warps are numbered through
 /// all teams.
-template <typename Boxes>
-__device__ __forceinline__ void spread_warp_sums(const Boxes& shared, unsigned warp, unsigned lane,
-                                                 const float (&sums)[Boxes::kColumns / 2]) {
-  constexpr unsigned kTeamWarps = Boxes::kRows / 16;
-  float* const team_sums = shared.sums() + warp / kTeamWarps * (Boxes::kColumns * Boxes::kPitch);
+template <typename TilesType>
+__device__ __forceinline__ void spread_warp_sums(const TilesType& shared, unsigned warp,
+                                                 unsigned lane,
+                                                 const float (&sums)[TilesType::kColumns / 2]) {
+  constexpr unsigned kTeamWarps = TilesType::kRows / 16;
+  float* const team_sums =
+      shared.sums() + warp / kTeamWarps * (TilesType::kColumns * TilesType::kPitch);
 #pragma unroll
-  for (int i = 0; i < Boxes::kColumns / 2; ++i) {
+  for (int i = 0; i < TilesType::kColumns / 2; ++i) {
     const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
     const int row = warp % kTeamWarps * 16 + i / 2 % 2 * 8 + lane / 4;
-    team_sums[column * Boxes::kPitch + row] = sums[i];
+    team_sums[column * TilesType::kPitch + row] = sums[i];
   }
 }
 
 /// Adds the accumulators of all blocks and teams in a fixed order, and stores the results from row
 /// `first_m` of x and row `first_n` of the weights on. Each block stores a share.
-template <typename T, typename Act, typename Boxes>
+template <typename T, typename Act, typename TilesType>
 __device__ __forceinline__ void finish_cluster(const SkinnyProblem& p, UInt64 batch,
                                                unsigned first_m, unsigned first_n,
-                                               const Boxes& shared) {
+                                               const TilesType& shared) {
   cluster_sync();
-  for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x; i < Boxes::kColumns * Boxes::kRows / 4;
-       i += p.splits * blockDim.x) {
-    const unsigned m = i / (Boxes::kRows / 4), row = i % (Boxes::kRows / 4) * 4;
+  for (unsigned i = blockIdx.y * blockDim.x + threadIdx.x;
+       i < TilesType::kColumns * TilesType::kRows / 4; i += p.splits * blockDim.x) {
+    const unsigned m = i / (TilesType::kRows / 4), row = i % (TilesType::kRows / 4) * 4;
     if (first_m + m >= p.m) break;
-    const float* const local = shared.sums() + m * Boxes::kPitch + row;
+    const float* const local = shared.sums() + m * TilesType::kPitch + row;
     float sum[4] = {};
 #pragma unroll 4
     for (unsigned rank = 0; rank < p.splits; ++rank) {
 #pragma unroll
-      for (int team = 0; team < Boxes::kTeams; ++team) {
-        const float4 part = read_four(local + team * (Boxes::kColumns * Boxes::kPitch), rank);
+      for (int team = 0; team < TilesType::kTeams; ++team) {
+        const float4 part =
+            read_four(local + team * (TilesType::kColumns * TilesType::kPitch), rank);
         sum[0] += part.x;
         sum[1] += part.y;
         sum[2] += part.z;

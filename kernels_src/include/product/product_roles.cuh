@@ -11,7 +11,7 @@ namespace kernwright {
 
 /// The parts of a product. A kernel's own struct adds four: kBytesBeside of a stage, load_beside(),
 /// which loads them, multiply_tile(), which sums a warpgroup's part of a tile, and kLeavesOut: it
-/// leaves out products of tiles at edges as TileBoxes does loads.
+/// leaves out products of tiles at edges as TileLoads does loads.
 template <typename InType, typename OutType, typename TileType, typename OrderType, Store store,
           typename FinishType>
 struct ProductTypes {
@@ -24,7 +24,7 @@ struct ProductTypes {
   using Sums = Sum[TileType::kWaves][TileType::kSums];
   struct Kept {};  // from tile to tile, by a thread
   static constexpr Store kStore = store;
-  static constexpr int kBoxes = TileType::kBoxes;
+  static constexpr int kStagedTiles = TileType::kStagedTiles;
   static constexpr bool kStagesAll = false;   // all TMA tiles of the result, if they fit
   static constexpr bool kTakesAlpha = false;  // multiply_tile() multiplies by it
   static constexpr bool kPlansAhead = false;  // and asks for the next tile
@@ -47,8 +47,8 @@ struct Part {
 /// received ones in the order of the blocks. Returns whether the warp has the full sums. The order
 /// of additions is fixed.
 template <typename Work>
-__device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part, int warp,
-                                            int lane, typename Work::Sums& sums) {
+__device__ __forceinline__ bool reduce_split_k(const Shared<Work>& shared, int part, int warp,
+                                               int lane, typename Work::Sums& sums) {
   using TileType = typename Work::Tile;
   using Owned = Owners<TileType>;
   const int owner = Owned::owner(warp), place = warp - Owned::first_warp(owner);
@@ -58,7 +58,7 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
   if (owner != part) {
     const unsigned to =
         address_in_block(shared_address(received), owner) + (part - (part > owner ? 1 : 0)) * kNext;
-    const unsigned full = address_in_block(shared_address(&shared.gathered()), owner);
+    const unsigned full = address_in_block(shared_address(&shared.all_received()), owner);
 #pragma unroll
     for (int i = 0; i < TileType::kWaves * TileType::kSums; i += 4) {
       unsigned four[4];
@@ -69,7 +69,7 @@ __device__ __forceinline__ bool gather_sums(const Shared<Work>& shared, int part
     }
     return false;
   }
-  shared.gathered().wait(0);
+  shared.all_received().wait(0);
 #pragma unroll 1
   for (int from = 0; from + 1 < TileType::kParts; ++from, received += kNext) {
 #pragma unroll
@@ -105,7 +105,7 @@ __device__ __forceinline__ void fetch_columns(const OperandMaps& maps, const Sch
   const Place at = schedule.place(blockIdx.x / TileType::kParts);
   const Depth deep = block_depth<TileType>(schedule, at, rank, kDepth);
   for (int step = 0; step < min(kFetchedSteps, deep.steps); ++step) {
-    fetch_box(maps.b, {deep.begin + step * kDepth, at.column * TileType::kColumns, 0, 0});
+    tma_prefetch(maps.b, {deep.begin + step * kDepth, at.column * TileType::kColumns, 0, 0});
   }
 }
 
@@ -188,7 +188,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
       work.multiply_tile(shared, part, column, self, ring, sums);
     }
     if constexpr (TileType::kParts > 1) {
-      if (!gather_sums(shared, static_cast<int>(rank), thread / 32, self.lane, sums)) break;
+      if (!reduce_split_k(shared, static_cast<int>(rank), thread / 32, self.lane, sums)) break;
     }
     const int z = schedule.matrix(at);
     const int top = group_top + self.warp * kWarpRows;
@@ -251,9 +251,9 @@ __device__ __forceinline__ void run_product(const Work& work, unsigned char* sto
       for (int group = 0; group < 2; ++group) shared.order[group].init(4);
     }
     if constexpr (TileType::kParts > 1) {
-      shared.gathered().init(1);
+      shared.all_received().init(1);
       Mbarrier::publish();
-      shared.gathered().arrive_expecting(Owners<TileType>::bytes(static_cast<int>(rank)));
+      shared.all_received().arrive_expecting(Owners<TileType>::bytes(static_cast<int>(rank)));
     } else {
       Mbarrier::publish();
     }

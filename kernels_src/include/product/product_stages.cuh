@@ -11,10 +11,10 @@ namespace kernwright {
 constexpr int kLine = 128;         // bytes of a stage along the inner dimension
 constexpr int kPart = 64 * kLine;  // bytes of 64 lines
 constexpr int kWarpRows = 16;      // rows of a warp's TMA tile of the result
-constexpr int kSwizzled = 64;      // columns that a box of the result has
-constexpr int kBox = kWarpRows * kSwizzled * 2;
-// Bytes of stages, their scales and boxes where a warp stages more than two. Barriers and tables of
-// groups follow.
+constexpr int kSwizzled = 64;      // columns that a TMA tile of the result has
+constexpr int kStagedBytes = kWarpRows * kSwizzled * 2;
+// Bytes of stages, their scales and TMA tiles where a warp stages more than two. Barriers and
+// tables of groups follow.
 constexpr int kMostStaged = 220000;
 
 /// A tile of rows x columns results, computed from a pipeline of `stages` stages. `groups` consumer
@@ -36,15 +36,16 @@ struct Tile {
   static constexpr int kBytesA = rows * kLine;
   static constexpr int kBytesB = (columns + 63) / 64 * kPart;  // turned it comes in whole parts
   static constexpr int kStageBytes = kBytesA + kBytesB;
-  static constexpr int kSums = columns / 2;          // of a thread and a wave
-  static constexpr int kBoxes = groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
-  // The TMA tiles of products with block scales, as GemmTile::boxes() counts them: up to all of a
-  // tile, whose epilogue then waits for no store.
-  static constexpr int kAllBoxes = kWaves * ((columns + 63) / 64);
+  static constexpr int kSums = columns / 2;  // of a thread and a wave
+  static constexpr int kStagedTiles =
+      groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
+  // The TMA tiles of products with block scales, as GemmTile::staged_tiles() counts them: up to all
+  // of a tile, whose epilogue then waits for no store.
+  static constexpr int kAllTiles = kWaves * ((columns + 63) / 64);
   static constexpr int kRoom =
-      (kMostStaged - stages * (kStageBytes + rows * 4)) / (groups * 4 * kBox);
-  static constexpr int kFitting = kRoom < kAllBoxes ? kRoom : kAllBoxes;
-  static constexpr int kManyBoxes = groups > 2 || kFitting < 2 ? kBoxes : kFitting;
+      (kMostStaged - stages * (kStageBytes + rows * 4)) / (groups * 4 * kStagedBytes);
+  static constexpr int kFitting = kRoom < kAllTiles ? kRoom : kAllTiles;
+  static constexpr int kManyStagedTiles = groups > 2 || kFitting < 2 ? kStagedTiles : kFitting;
   static_assert(!kPingPong || groups == 2);
   static_assert(!kPingPong || !kGathers);
 };
@@ -93,7 +94,7 @@ struct ScheduleTraits<Problem> {
 
 /// How the result is written.
 enum Store {
-  kByCopies,    // of boxes, from shared memory; types of 2 and 4 bytes, strides of 16 bytes
+  kByCopies,    // of TMA tiles, from shared memory; types of 2 and 4 bytes, strides of 16 bytes
   kByElements,  // from shared memory; 16-bit types
   kDirect,      // from registers; types of other sizes, and of 4 bytes in other strides
 };
@@ -116,7 +117,7 @@ struct Ring {
   }
 };
 
-/// Dynamic shared memory: the stages, the staging of each multiplying warp (of two boxes one
+/// Dynamic shared memory: the stages, the staging of each multiplying warp (of two TMA tiles one
 /// is filled while one is read), sums of the cluster's other blocks, what else a stage has (from a
 /// multiple of 128 bytes on, as copies want it), two barriers for each stage and two or three more,
 /// the table of groups.
@@ -124,7 +125,8 @@ template <typename Work>
 struct Shared {
   using TileType = typename Work::Tile;
   static constexpr int kStages = TileType::kStages;
-  static constexpr int kWarpStaging = Work::kStore == kDirect ? 0 : Work::kBoxes * kBox;
+  static constexpr int kWarpStaging =
+      Work::kStore == kDirect ? 0 : Work::kStagedTiles * kStagedBytes;
   static constexpr int kBesideStep = (Work::kBytesBeside + 127) / 128 * 128;
   static constexpr int kBesideBytes = (kStages - 1) * kBesideStep + Work::kBytesBeside;
   unsigned char *base, *staging, *received, *beside;
@@ -139,7 +141,7 @@ struct Shared {
         full(reinterpret_cast<Mbarrier*>(beside + kBesideBytes)),
         empty(full + kStages),
         order(empty + kStages) {}
-  __device__ Mbarrier& gathered() const { return order[2]; }  // of `received`
+  __device__ Mbarrier& all_received() const { return order[2]; }  // of `received`
   __device__ void* table() const { return order + (TileType::kParts > 1 ? 3 : 2); }
   __device__ unsigned char* a(int stage) const { return base + stage * TileType::kStageBytes; }
   __device__ unsigned char* b(int stage) const { return a(stage) + TileType::kBytesA; }
@@ -188,7 +190,7 @@ constexpr int kNarrow = 64;  // columns of a narrow tile at an edge
 /// TMA tile of a warpgroup without rows inside the result, and none behind the columns of a narrow
 /// tile.
 template <typename Work, bool kExact>
-struct TileBoxes {
+struct TileLoads {
   using TileType = typename Work::Tile;
   static constexpr bool kExactA = kExact && !Work::Order::kA;
   // The first half of a gated tile has columns of the second one behind it.
@@ -204,7 +206,7 @@ struct TileBoxes {
   int rows = TileType::kRows, columns = TileType::kColumns;
 
   /// The result has that many rows and columns from the tile's first ones on.
-  __device__ TileBoxes(int rows_inside, int columns_inside) {
+  __device__ TileLoads(int rows_inside, int columns_inside) {
     constexpr int kUnitRows = TileType::kGroupRows;
     if (kExactA) {
       rows = min(rows, max(rows_inside, 0));
@@ -231,7 +233,7 @@ struct TileBoxes {
 template <typename Work>
 __device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Problem& problem) {
   using TileType = typename Work::Tile;
-  using Boxes = TileBoxes<Work, true>;
+  using Loads = TileLoads<Work, true>;
   bool meets = false;
   const auto clear = [&](unsigned char* from, int lines, int tiles, int extent) {
     const int first = max(lines - (tiles * lines - extent), 0);
@@ -248,9 +250,9 @@ __device__ __forceinline__ bool clear_edges(const Shared<Work>& shared, const Pr
     }
     show_to_copies();  // and to products
   };
-  if (Boxes::kExactA)
+  if (Loads::kExactA)
     clear(shared.a(0), TileType::kRows, problem.row_tiles * TileType::kSharersB, problem.rows);
-  if (Boxes::kExactB) {
+  if (Loads::kExactB) {
     clear(shared.b(0), TileType::kColumns, problem.column_tiles * TileType::kSharersA,
           problem.columns);
   }
@@ -267,33 +269,33 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
                                           Ring<Work::Tile::kStages>& ring) {
   using TileType = typename Work::Tile;
   using Order = typename Work::Order;
-  using Boxes = TileBoxes<Work, kExact>;
+  using Loads = TileLoads<Work, kExact>;
   constexpr int kDepth = kLine / static_cast<int>(sizeof(typename Work::In));
   constexpr unsigned short kAll = (1 << TileType::kCluster) - 1;
-  const int column = column_tile<TileType>(at, rank) * Boxes::kHalf;
-  const Boxes boxes(end - row, problem.columns - column);
-  const int bytes = boxes.bytes();
+  const int column = column_tile<TileType>(at, rank) * Loads::kHalf;
+  const Loads loads(end - row, problem.columns - column);
+  const int bytes = loads.bytes();
   const auto b_column = [&](int place) {
-    return column + place % Boxes::kHalf + place / Boxes::kHalf * problem.columns;
+    return column + place % Loads::kHalf + place / Loads::kHalf * problem.columns;
   };
   const int outer = at.batch == 0 ? 0 : at.batch / problem.inner_batches;
   const int inner = at.batch - outer * problem.inner_batches;
   const auto load_a = [&](const TensorMap& map, unsigned char* target, int x, int y,
                           Mbarrier& full) {
-    const BoxPlace place{x, y, inner * problem.a_inner, outer * problem.a_outer};
+    const TmaPlace place{x, y, inner * problem.a_inner, outer * problem.a_outer};
     if constexpr (TileType::kSharersA == 1) {
-      load_box(target, map, place, full);
+      tma_load(target, map, place, full);
     } else {
-      load_box_for(kAll, target, map, place, full);
+      tma_load_multicast(kAll, target, map, place, full);
     }
   };
   const auto load_b = [&](const TensorMap& map, unsigned char* target, int x, int y,
                           Mbarrier& full) {
-    const BoxPlace place{x, y, inner * problem.b_inner, outer * problem.b_outer};
+    const TmaPlace place{x, y, inner * problem.b_inner, outer * problem.b_outer};
     if constexpr (TileType::kSharersB == 1) {
-      load_box(target, map, place, full);
+      tma_load(target, map, place, full);
     } else {
-      load_box_for(kAll, target, map, place, full);
+      tma_load_multicast(kAll, target, map, place, full);
     }
   };
   const int rank_a = TileType::kSharersA == 1 ? 0 : static_cast<int>(rank);
@@ -307,17 +309,17 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
     const int deep = part.begin + step * kDepth;
     unsigned char* a = shared.a(ring.stage);
     unsigned char* b = shared.b(ring.stage);
-    constexpr int kBoxesA = (Order::kA ? TileType::kRows : Boxes::kShareA) / Boxes::kRows;
-    constexpr int kUnroll = Boxes::kLeavesOut ? 1 : kBoxesA;  // few registers
+    constexpr int kLoadsA = (Order::kA ? TileType::kRows : Loads::kShareA) / Loads::kRows;
+    constexpr int kUnroll = Loads::kLeavesOut ? 1 : kLoadsA;  // few registers
     const int lines_a = rank_a * (kDepth / TileType::kSharersA);
 #pragma unroll kUnroll
-    for (int i = 0; i < kBoxesA; ++i) {
-      const int from = Order::kA ? i * Boxes::kRows : rank_a * Boxes::kShareA + i * Boxes::kRows;
-      if (from >= boxes.rows) break;
+    for (int i = 0; i < kLoadsA; ++i) {
+      const int from = Order::kA ? i * Loads::kRows : rank_a * Loads::kShareA + i * Loads::kRows;
+      if (from >= loads.rows) break;
       if constexpr (Order::kA) {
         load_a(maps.a, a + (from + lines_a) * kLine, row + from, deep + lines_a, full);
       } else {
-        const bool whole = !kExact || from + Boxes::kRows <= boxes.rows;
+        const bool whole = !kExact || from + Loads::kRows <= loads.rows;
         load_a(whole ? maps.a : maps.edges.a, a + from * kLine, deep, row + from, full);
       }
     }
@@ -325,15 +327,15 @@ __device__ __forceinline__ void load_tile(const Work& work, const Shared<Work>& 
       const int lines = rank_b * (kDepth / TileType::kSharersB);
 #pragma unroll
       for (int i = 0; i < TileType::kBytesB / kPart; ++i) {
-        if (i * 64 >= boxes.columns) break;
+        if (i * 64 >= loads.columns) break;
         load_b(maps.b, b + i * kPart + lines * kLine, b_column(i * 64), deep + lines, full);
       }
     } else {
 #pragma unroll
-      for (int i = 0; i < Boxes::kShare / Boxes::kColumns; ++i) {
-        const int place = rank_b * Boxes::kShare + i * Boxes::kColumns;
-        if (place >= boxes.columns) break;
-        const bool whole = !Boxes::kExactB || place + Boxes::kColumns <= boxes.columns;
+      for (int i = 0; i < Loads::kShare / Loads::kColumns; ++i) {
+        const int place = rank_b * Loads::kShare + i * Loads::kColumns;
+        if (place >= loads.columns) break;
+        const bool whole = !Loads::kExactB || place + Loads::kColumns <= loads.columns;
         load_b(whole ? maps.b : maps.edges.b, b + place * kLine, deep, b_column(place), full);
       }
     }

@@ -2,15 +2,15 @@
 // Compute capability 9.0 alone, in code for sm_90a.
 #pragma once
 
-#include <kernwright/product_boxes.cuh>
 #include <kernwright/product_epilogue.cuh>
+#include <kernwright/product_staging.cuh>
 #include <kernwright/wgmma_accumulator_rows.cuh>
 
 namespace kernwright {
 
 /// The result, and what happens to sums before.
 struct Result {
-  const TensorMap& map;  // of boxes, where copies write it
+  const TensorMap& map;  // of TMA tiles, where copies write it
   void* out;
   const TileEpilogueValues& epilogue;
 };
@@ -90,13 +90,13 @@ struct TileFactors {
   }
 };
 
-/// The sums of a thread of a box as pairs of 16-bit numbers: 8 columns, then 8 rows apart. `box`
-/// holds c. The sums of the second half of a gated tile are kPaired behind.
+/// The sums of a thread of a TMA tile as pairs of 16-bit numbers: 8 columns, then 8 rows apart.
+/// `staged` holds c. The sums of the second half of a gated tile are kPaired behind.
 template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
-__device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char* box,
-                                           const Target& to, const Scales& scales, int wave,
-                                           int first_pair, int column, int lane,
-                                           unsigned (&pairs)[kSwizzled / 8][2]) {
+__device__ __forceinline__ void finish_staged(const Sum* sums, const unsigned char* staged,
+                                              const Target& to, const Scales& scales, int wave,
+                                              int first_pair, int column, int lane,
+                                              unsigned (&pairs)[kSwizzled / 8][2]) {
   const Factors<Finish>& rows = scales.rows[wave];
 #pragma unroll
   for (int i = 0; i < kSwizzled / 8; ++i) {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
       float c[2] = {};
       if constexpr (Finish::kHasC) {
         const auto two = *reinterpret_cast<const Pack<Out, 2>*>(
-            box + swizzled(lane / 4 + half * 8, i) + lane % 4 * 4);
+            staged + swizzled(lane / 4 + half * 8, i) + lane % 4 * 4);
         c[0] = to_compute(two.value[0]);
         c[1] = to_compute(two.value[1]);
       }
@@ -126,7 +126,7 @@ __device__ __forceinline__ void finish_box(const Sum* sums, const unsigned char*
 /// The TMA tiles of a warp's results: the columns of a tile in TMA tiles, wave after wave. Without
 /// whole TMA tiles, the last one begins inside of the previous one.
 template <typename TileType, typename Finish>
-struct Boxes {
+struct StagedTiles {
   static constexpr int kColumns = kResultColumns<TileType, Finish>;
   static constexpr int kAcross = (kColumns + kSwizzled - 1) / kSwizzled;
   static constexpr int kCount = kAcross * TileType::kWaves;
@@ -135,18 +135,19 @@ struct Boxes {
   }
 };
 
-/// Fills a box with ended sums.
+/// Fills a TMA tile with ended sums.
 template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
-__device__ __forceinline__ void fill_box(const Sum* sums, unsigned char* box, const Target& to,
-                                         const Scales& scales, int wave, int first_pair, int column,
-                                         int lane) {
+__device__ __forceinline__ void fill_staged(const Sum* sums, unsigned char* staged,
+                                            const Target& to, const Scales& scales, int wave,
+                                            int first_pair, int column, int lane) {
   unsigned pairs[kSwizzled / 8][2];
-  finish_box<Out, Finish, kPaired>(sums, box, to, scales, wave, first_pair, column, lane, pairs);
+  finish_staged<Out, Finish, kPaired>(sums, staged, to, scales, wave, first_pair, column, lane,
+                                      pairs);
   if constexpr (Finish::kHasC) __syncwarp();
 #pragma unroll
   for (int i = 0; i < kSwizzled / 8; i += 2) {
     const unsigned four[4] = {pairs[i][0], pairs[i][1], pairs[i + 1][0], pairs[i + 1][1]};
-    store_matrices(shared_address(box + swizzled(lane % 16, i + lane / 16)), four);
+    store_matrices(shared_address(staged + swizzled(lane % 16, i + lane / 16)), four);
   }
 }
 
@@ -162,41 +163,41 @@ constexpr bool kJustScales<Epilogue<Same, NoBias, false>> = true;
 template <typename TileType, typename Out, typename Finish, bool kStays, int kNumber = 0,
           typename Sum>
 __device__ __forceinline__ void fill_numbered(const Sum (&sums)[TileType::kWaves][TileType::kSums],
-                                              int number, unsigned char* box, const Target& to,
+                                              int number, unsigned char* staged, const Target& to,
                                               const TileFactors<TileType, Finish>& scales,
                                               int column, int lane) {
-  using All = Boxes<TileType, Finish>;
+  using All = StagedTiles<TileType, Finish>;
   if (number == kNumber) {
-    constexpr int kWave = kNumber / All::kAcross, kBoxSums = kSwizzled / 2;
+    constexpr int kWave = kNumber / All::kAcross, kStagedSums = kSwizzled / 2;
     constexpr int kBegin = All::first_column(kNumber % All::kAcross);
     if constexpr (kStays) {
       const float by[2] = {to.epilogue.alpha, to.epilogue.alpha};
       const unsigned all[2] = {~0u, ~0u};
-      AccumulatorRows<Out>::template store<kWave, kBoxSums, 0, kBegin / 2>(
-          shared_address(box) + swizzled(lane % 16, lane / 16), by, all);
+      AccumulatorRows<Out>::template store<kWave, kStagedSums, 0, kBegin / 2>(
+          shared_address(staged) + swizzled(lane % 16, lane / 16), by, all);
       return;
     }
-    Sum box_sums[Finish::kGated ? 2 * kBoxSums : kBoxSums];
+    Sum staged_sums[Finish::kGated ? 2 * kStagedSums : kStagedSums];
 #pragma unroll
-    for (int i = 0; i < kBoxSums; ++i) {
-      box_sums[i] = sums[kWave][kBegin / 2 + i];
+    for (int i = 0; i < kStagedSums; ++i) {
+      staged_sums[i] = sums[kWave][kBegin / 2 + i];
       if (Finish::kGated)
-        box_sums[kBoxSums + i] = sums[kWave][kBegin / 2 + kPairedBy<TileType, Finish> + i];
+        staged_sums[kStagedSums + i] = sums[kWave][kBegin / 2 + kPairedBy<TileType, Finish> + i];
     }
-    settle(box_sums);
-    fill_box<Out, Finish, Finish::kGated ? kBoxSums : 0>(box_sums, box, to, scales, kWave,
-                                                         kBegin / 8, column, lane);
+    settle(staged_sums);
+    fill_staged<Out, Finish, Finish::kGated ? kStagedSums : 0>(staged_sums, staged, to, scales,
+                                                               kWave, kBegin / 8, column, lane);
   } else if constexpr (kNumber + 1 < All::kCount) {
-    fill_numbered<TileType, Out, Finish, kStays, kNumber + 1>(sums, number, box, to, scales, column,
-                                                              lane);
+    fill_numbered<TileType, Out, Finish, kStays, kNumber + 1>(sums, number, staged, to, scales,
+                                                              column, lane);
   }
 }
 
-/// Whether a warp's boxes are staged and copied all at once.
-template <typename Work, typename All = Boxes<typename Work::Tile, typename Work::Finish>>
+/// Whether a warp's TMA tiles are staged and copied all at once.
+template <typename Work, typename All = StagedTiles<typename Work::Tile, typename Work::Finish>>
 constexpr bool kStoresAll = Work::kStagesAll && !Work::kStays && Work::kStore == kByCopies &&
                             sizeof(typename Work::Out) == 2 && !Work::Finish::kHasC &&
-                            All::kCount <= Work::kBoxes && All::kColumns % kSwizzled == 0;
+                            All::kCount <= Work::kStagedTiles && All::kColumns % kSwizzled == 0;
 
 /// Stores a warp's rows from `top` on, all TMA tiles at once. The TMA stores of the previous tile
 /// have long read their buffers.
@@ -205,16 +206,16 @@ __device__ __forceinline__ void store_all_rows(const Sum (&sums)[TileType::kWave
                                                unsigned char* staging, const Target& to,
                                                const TileFactors<TileType, Finish>& scales, int top,
                                                int first_column, int z, int lane) {
-  using All = Boxes<TileType, Finish>;
+  using All = StagedTiles<TileType, Finish>;
   const bool stores = is_elected();
   if (stores) wait_for_store_reads<0>();
   __syncwarp();
 #pragma unroll
   for (int number = 0; number < All::kCount; ++number) {
     const int wave = number / All::kAcross, begin = All::first_column(number % All::kAcross);
-    unsigned char* box = staging + number * kBox;
-    fill_box<Out, Finish, kPairedBy<TileType, Finish>>(&sums[wave][begin / 2], box, to, scales,
-                                                       wave, begin / 8, first_column + begin, lane);
+    unsigned char* staged = staging + number * kStagedBytes;
+    fill_staged<Out, Finish, kPairedBy<TileType, Finish>>(
+        &sums[wave][begin / 2], staged, to, scales, wave, begin / 8, first_column + begin, lane);
   }
   show_to_copies();
   __syncwarp();
@@ -226,9 +227,10 @@ __device__ __forceinline__ void store_all_rows(const Sum (&sums)[TileType::kWave
       if (row >= to.end || column >= to.problem.columns) continue;
       const int inside = min(to.end - row, kWarpRows);
       if (kRagged) {
-        store_box(to.map, staging + number * kBox, column, kWarpRows - inside, row + inside);
+        tma_store(to.map, staging + number * kStagedBytes, column, kWarpRows - inside,
+                  row + inside);
       } else {
-        store_box(to.map, staging + number * kBox, column, row, z);
+        tma_store(to.map, staging + number * kStagedBytes, column, row, z);
       }
     }
     commit_stores();
@@ -245,7 +247,7 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[TileType::kWaves][T
                                            unsigned char* staging, const Target& to,
                                            const TileFactors<TileType, Finish>& scales, int top,
                                            int first_column, int z, int lane, int& turn) {
-  using All = Boxes<TileType, Finish>;
+  using All = StagedTiles<TileType, Finish>;
   // The code that brings c, and that writes what copies do not, is long and stands once in a loop.
   constexpr bool kLoops = kStore == kByElements || Finish::kHasC;
   constexpr int kUnroll = kLoops ? 1 : All::kCount;
@@ -254,35 +256,36 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[TileType::kWaves][T
     const int wave = number / All::kAcross, chunk = number - wave * All::kAcross;
     const int begin = All::first_column(chunk), row = top + wave * 64;
     const int written = (chunk * kSwizzled - begin) / 8, column = first_column + begin;
-    unsigned char* box = staging + turn * kBox;
-    turn ^= TileType::kBoxes - 1;
-    if (kStore == kByCopies && lane == 0) wait_for_store_reads<TileType::kBoxes - 1>();
+    unsigned char* staged = staging + turn * kStagedBytes;
+    turn ^= TileType::kStagedTiles - 1;
+    if (kStore == kByCopies && lane == 0) wait_for_store_reads<TileType::kStagedTiles - 1>();
     __syncwarp();
     if constexpr (Finish::kHasC) {
-      load_c<Out, kStore>(box, static_cast<Out*>(const_cast<void*>(to.epilogue.c)) + to.offset(z),
-                          row, column, to.problem, to.end, lane);
+      load_c<Out, kStore>(staged,
+                          static_cast<Out*>(const_cast<void*>(to.epilogue.c)) + to.offset(z), row,
+                          column, to.problem, to.end, lane);
       __syncwarp();
     }
     if constexpr (kLoops || kStays) {
-      fill_numbered<TileType, Out, Finish, kStays>(sums, number, box, to, scales, column, lane);
+      fill_numbered<TileType, Out, Finish, kStays>(sums, number, staged, to, scales, column, lane);
     } else {
-      fill_box<Out, Finish, kPairedBy<TileType, Finish>>(&sums[wave][begin / 2], box, to, scales,
-                                                         wave, begin / 8, column, lane);
+      fill_staged<Out, Finish, kPairedBy<TileType, Finish>>(&sums[wave][begin / 2], staged, to,
+                                                            scales, wave, begin / 8, column, lane);
     }
     const bool copied = kStore == kByCopies && written == 0;
     if (copied) show_to_copies();
     __syncwarp();
     if (!copied) {
-      write_box<Out, kStore>(box, static_cast<Out*>(to.out) + to.offset(z), row, column, to.problem,
-                             to.end, lane, written);
+      write_staged<Out, kStore>(staged, static_cast<Out*>(to.out) + to.offset(z), row, column,
+                                to.problem, to.end, lane, written);
     }
     if (kStore == kByCopies && lane == 0) {
       if (copied && row < to.end && column < to.problem.columns) {
         const int inside = min(to.end - row, kWarpRows);
         if (kRagged) {
-          store_box(to.map, box, column, kWarpRows - inside, row + inside);
+          tma_store(to.map, staged, column, kWarpRows - inside, row + inside);
         } else {
-          store_box(to.map, box, column, row, z);
+          tma_store(to.map, staged, column, row, z);
         }
       }
       commit_stores();  // also of nothing: the waits count groups
@@ -328,10 +331,10 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[TileType::kSum
 #pragma unroll
   for (int chunk = 0; chunk < (kColumns + kWide - 1) / kWide; ++chunk) {
     const int begin = min(chunk * kWide, kColumns - kWide), column = first_column + begin;
-    const int written = (chunk * kWide - begin) / 4;  // units of the box before
-    unsigned char* box = staging + turn * kBox;
-    turn ^= TileType::kBoxes - 1;
-    if (lane == 0) wait_for_store_reads<TileType::kBoxes - 1>();
+    const int written = (chunk * kWide - begin) / 4;  // units of the TMA tile before
+    unsigned char* staged = staging + turn * kStagedBytes;
+    turn ^= TileType::kStagedTiles - 1;
+    if (lane == 0) wait_for_store_reads<TileType::kStagedTiles - 1>();
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < kWide / 8; ++i) {
@@ -348,7 +351,7 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[TileType::kSum
         finish_two<TileType>(&sums[pair * 4 + half * 2], to, scales.rows[wave], factors, bias, half,
                              c + place, true, two);
         Out* inside =
-            reinterpret_cast<Out*>(box + swizzled(r, i * 2 + lane % 4 / 2)) + lane % 2 * 2;
+            reinterpret_cast<Out*>(staged + swizzled(r, i * 2 + lane % 4 / 2)) + lane % 2 * 2;
         write_pair(inside, two[0], two[1], true, true);
       }
     }
@@ -357,11 +360,11 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[TileType::kSum
     __syncwarp();
     if (!whole) {
       Out* const out = static_cast<Out*>(to.out) + to.offset(z);
-      move_units<false>(box, out, row, column, to.problem, to.end, lane, written);
+      move_units<false>(staged, out, row, column, to.problem, to.end, lane, written);
     }
     if (lane == 0) {
       if (whole && row < to.end && column < to.problem.columns)
-        store_box(to.map, box, column, row, z);
+        tma_store(to.map, staged, column, row, z);
       commit_stores();
     }
   }

@@ -1,4 +1,4 @@
-// Copies of boxes of tensors between global and shared memory through tensor maps.
+// Copies of TMA tiles of tensors between global and shared memory through tensor maps.
 // Compute capability 9.0 and newer.
 #pragma once
 
@@ -15,13 +15,13 @@ __device__ __forceinline__ void prefetch(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-/// The begin of a box of four dimensions, x along the contiguous elements.
-struct BoxPlace {
+/// The begin of a TMA tile of four dimensions, x along the contiguous elements.
+struct TmaPlace {
   int x, y, z, w;
 };
 
 /// `full` counts the bytes of the TMA tile. Elements outside the tensor count too, and become zero.
-__device__ __forceinline__ void load_box(void* target, const TensorMap& map, BoxPlace at,
+__device__ __forceinline__ void tma_load(void* target, const TensorMap& map, TmaPlace at,
                                          Mbarrier& full) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
@@ -31,17 +31,18 @@ __device__ __forceinline__ void load_box(void* target, const TensorMap& map, Box
 }
 
 /// Prefetches the TMA tile into L2 alone, where later writes are seen.
-__device__ __forceinline__ void fetch_box(const TensorMap& map, BoxPlace at) {
+__device__ __forceinline__ void tma_prefetch(const TensorMap& map, TmaPlace at) {
   asm volatile(
       "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map),
       "r"(at.x), "r"(at.y), "r"(at.z), "r"(at.w)
       : "memory");
 }
 
-/// A multicast load_box(): into every block of the cluster whose bit is set, at an equal offset;
+/// A multicast tma_load(): into every block of the cluster whose bit is set, at an equal offset;
 /// the barrier there counts the bytes.
-__device__ __forceinline__ void load_box_for(unsigned short blocks, void* target,
-                                             const TensorMap& map, BoxPlace at, Mbarrier& full) {
+__device__ __forceinline__ void tma_load_multicast(unsigned short blocks, void* target,
+                                                   const TensorMap& map, TmaPlace at,
+                                                   Mbarrier& full) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(shared_address(target)),
@@ -71,9 +72,9 @@ __device__ __forceinline__ void show_to_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// Shared memory to the box at (x, y, z); elements outside the tensor are left out. Belongs to the
-/// group of the thread's next commit_stores().
-__device__ __forceinline__ void store_box(const TensorMap& map, const void* source, int x, int y,
+/// Shared memory to the TMA tile at (x, y, z); elements outside the tensor are left out. Belongs to
+/// the group of the thread's next commit_stores().
+__device__ __forceinline__ void tma_store(const TensorMap& map, const void* source, int x, int y,
                                           int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(
@@ -82,7 +83,7 @@ __device__ __forceinline__ void store_box(const TensorMap& map, const void* sour
       : "memory");
 }
 /// The same at (x, y, z, w).
-__device__ __forceinline__ void store_box(const TensorMap& map, const void* source, int x, int y,
+__device__ __forceinline__ void tma_store(const TensorMap& map, const void* source, int x, int y,
                                           int z, int w) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], "

@@ -75,9 +75,9 @@ TEST_CASE("more bandwidth makes products with few rows cheaper, others hardly") 
   CHECK(cycles(4096, 3352) == doctest::Approx(cycles(4096, 4814)).epsilon(0.01));
   GemmSize fast = size_of(128, 4096), slow = fast;
   fast.bandwidth = 4814;
-  CHECK_FALSE(choose_gemm(slow).tile.gathers);  // kept apart from the choice of the other bandwidth
-  CHECK(choose_gemm(fast).tile.gathers);
-  CHECK_FALSE(choose_gemm(slow).tile.gathers);
+  CHECK_FALSE(choose_gemm(slow).tile.split_k);  // kept apart from the choice of the other bandwidth
+  CHECK(choose_gemm(fast).tile.split_k);
+  CHECK_FALSE(choose_gemm(slow).tile.split_k);
 }
 
 TEST_CASE("two groups with 128x64 are preferred where all tiles begin at once") {
@@ -154,7 +154,7 @@ TEST_CASE("the rule's choice is a tile that the kernel has, and as cheap as any 
     CHECK((choice.splits >= 1 && choice.splits <= 64 && choice.group >= 1));
     if (size.whole || size.gated || size.groups > 0) CHECK(choice.splits == 1);
     if (size.gated) CHECK(tile.columns % 128 == 0);
-    if (size.groups > 0) CHECK_FALSE(tile.gathers);
+    if (size.groups > 0) CHECK_FALSE(tile.split_k);
     // Registers hold the operands of three groups where an element has two bytes.
     if (size.in_bytes != 2) CHECK(tile.groups < 3);
     CHECK(choose_gemm(size) == choice);

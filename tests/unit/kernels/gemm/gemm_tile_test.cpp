@@ -15,13 +15,13 @@ TEST_CASE("all tiles of the lists are taken, and those of three groups up to 96 
       }
     }
   }
-  for (const GemmTile& tile : gathering_tiles()) {
-    CHECK(tile.gathers);
+  for (const GemmTile& tile : split_k_tiles()) {
+    CHECK(tile.split_k);
     CHECK_NOTHROW(require_gemm_tile(tile));
     CHECK_NOTHROW(require_gemm_tile(tile, true));
   }
-  for (const GemmTile& tile : gathering_tiles(true)) {
-    CHECK(tile.gathers);
+  for (const GemmTile& tile : split_k_tiles(true)) {
+    CHECK(tile.split_k);
     CHECK_NOTHROW(require_gemm_tile(tile, true, true));
   }
   const GemmTile three{192, 192, 4, 3, false, 1};
@@ -42,15 +42,15 @@ TEST_CASE("high tiles of a cluster lie beside each other and share a, others b")
   const GemmTile high{128, 64, 8, 2, false, 2}, wide{64, 96, 8, 1, false, 2};
   CHECK(high.cluster_rows() == 128);
   CHECK(high.cluster_columns() == 128);
-  CHECK(high.a_box_lines(true) == 64);
-  CHECK(high.b_box_lines(true, false) == 64);
+  CHECK(high.a_tma_lines(true) == 64);
+  CHECK(high.b_tma_lines(true, false) == 64);
   CHECK(wide.cluster_rows() == 128);
   CHECK(wide.cluster_columns() == 96);
-  CHECK(wide.a_box_lines(true) == 64);
-  CHECK(wide.b_box_lines(true, false) == 48);
-  const GemmTile gathers{128, 64, 7, 2, false, 3, true};
-  CHECK(gathers.cluster_rows() == 128);
-  CHECK(gathers.cluster_columns() == 64);
+  CHECK(wide.a_tma_lines(true) == 64);
+  CHECK(wide.b_tma_lines(true, false) == 48);
+  const GemmTile split{128, 64, 7, 2, false, 3, true};
+  CHECK(split.cluster_rows() == 128);
+  CHECK(split.cluster_columns() == 64);
   // Of 8 warps a block ends those of 3 at most, and gets their sums from two others.
-  CHECK(gathers.gathered_bytes() == 2 * 3 * 16 * 64 * 4);
+  CHECK(split.received_bytes() == 2 * 3 * 16 * 64 * 4);
 }

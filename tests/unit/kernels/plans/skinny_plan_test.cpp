@@ -51,8 +51,8 @@ SkinnyShape shape_on(const PlanDevice& device, SkinnyShape shape, int x_bytes, i
   shape.overlapping = shape.clusters = device.capability >= 90;
   shape.tensor_cores = device.capability >= 80;
   const bool fits = shape.weight_type == shape.x_type || (size == 1 && !shape.by_columns);
-  shape.boxes = device.capability == 90 && is_half(shape.x_type) && fits && x_bytes == 16 &&
-                weight_bytes == 16;
+  shape.tma_tiles = device.capability == 90 && is_half(shape.x_type) && fits && x_bytes == 16 &&
+                    weight_bytes == 16;
   return shape;
 }
 
@@ -163,7 +163,7 @@ bool on_tensor_cores(SkinnyKernel kernel) {
          kernel == SkinnyKernel::bytes;
 }
 
-bool has_boxes(const SkinnyPlan& plan) {
+bool has_tma_tiles(const SkinnyPlan& plan) {
   return plan.kernel == SkinnyKernel::wgmma || plan.kernel == SkinnyKernel::bytes;
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("skinny plan: each result is computed by one block, or by its splits")
 
 TEST_CASE("skinny plan: a block fits the device") {
   each_plan([](const PlanDevice& device, const SkinnyShape& shape, const SkinnyPlan& plan) {
-    const std::int64_t threads = 32 * (plan.warps + (has_boxes(plan) ? 1 : 0));
+    const std::int64_t threads = 32 * (plan.warps + (has_tma_tiles(plan) ? 1 : 0));
     CHECK((plan.warps >= 1 && threads <= 1024));
     CHECK(registers(shape, plan) <= std::min<std::int64_t>(255, 65536 / threads));
     CHECK(skinny_shared_bytes(shape, plan) <= device.shared_bytes);
@@ -235,8 +235,8 @@ TEST_CASE("skinny plan: the device has what the kernel needs, and the operands s
     const auto size = static_cast<int>(scalar_size(shape.weight_type));
     const bool same = shape.weight_type == shape.x_type;
     if (on_tensor_cores(plan.kernel)) CHECK((device.capability >= 80 && is_half(shape.x_type)));
-    if (has_boxes(plan)) CHECK(shape.boxes);
-    if (device.capability != 90) CHECK_FALSE(has_boxes(plan));
+    if (has_tma_tiles(plan)) CHECK(shape.tma_tiles);
+    if (device.capability != 90) CHECK_FALSE(has_tma_tiles(plan));
     const bool by_columns =
         plan.kernel == SkinnyKernel::column_tiles || plan.kernel == SkinnyKernel::columns;
     if (plan.kernel != SkinnyKernel::wgmma) CHECK(by_columns == shape.by_columns);
@@ -290,8 +290,8 @@ TEST_CASE("skinny plan: nothing stays open, and points that are asked for stay")
     CAPTURE(static_cast<int>(plan.kernel));
     if (plan.kernel == SkinnyKernel::row) continue;  // its warps are as many as k needs
     if (plan.kernel != SkinnyKernel::bytes) CHECK(plan.warps == wanted.warps);
-    // A cluster has at most eight blocks, and boxes have no splits but in a cluster.
-    if (has_boxes(plan)) wanted.splits = std::min(wanted.splits, 8);
+    // A cluster has at most eight blocks, and TMA tiles have no splits but in a cluster.
+    if (has_tma_tiles(plan)) wanted.splits = std::min(wanted.splits, 8);
     if (plan.clustered) CHECK(plan.splits <= 8);
     if (wanted.splits > 0) CHECK(plan.splits == wanted.splits);
     if (wanted.ahead >= 0 && shape.overlapping && plan.kernel != SkinnyKernel::shifted)
@@ -347,7 +347,7 @@ TEST_CASE("skinny plan: more than 8 rows at multiples of 4 or 8 bytes are copied
   CHECK(kernel_of(9, 2) == SkinnyKernel::dot);
 }
 
-TEST_CASE("skinny plan: blocks of boxes that begin early have a multiprocessor each, or clusters") {
+TEST_CASE("skinny plan: blocks of TMA tiles with PDL have a multiprocessor each, or clusters") {
   each_layer(kHopperPlans, [](const SkinnyShape& shape) {
     const SkinnyPlan plan = plan_skinny(shape, {.kernel = SkinnyKernel::wgmma});
     if (plan.kernel != SkinnyKernel::wgmma) return;

@@ -1,4 +1,4 @@
-// Plans of the kernels for few rows whose operands come in boxes, and the helpers of these plans.
+// Plans of the kernels for few rows whose operands come in TMA tiles, and their helpers.
 #pragma once
 
 #include "kernels_src/plans/skinny_plan.h"

@@ -13,7 +13,7 @@ from test_scaled_matmul import BLOCKS, blocks, turned
 import kernwright as kw
 from kernwright import _core
 
-# Rows, columns, stages, warpgroups, whether they take turns, blocks, which gather their sums.
+# Rows, columns, stages, warpgroups, whether they take turns, blocks with split-K.
 TILES = [
     (64, 64, 3, 1, False, 2, True),
     (64, 64, 3, 1, False, 4, True),
@@ -24,7 +24,7 @@ TILES = [
 ]
 ONE = TILES[1]
 # The last one is of a table.
-OF_BLOCKS = [*_core._gemm_tiles(True, True, gathers=True), (128, 192, 3, 2, False, 2, True)]
+OF_BLOCKS = [*_core._gemm_tiles(True, True, split_k=True), (128, 192, 3, 2, False, 2, True)]
 
 
 @simulated_elsewhere
@@ -108,7 +108,7 @@ def test_the_order_of_additions_does_not_change():
 
 
 @hopper_alone
-def test_a_plan_of_a_table_gathers():
+def test_a_plan_of_a_table_splits_k():
     a, b = random(64, 1024), random(1024, 72, seed=1)
     x, y = kw.asarray(a), in_layout(b, True)
     plan = ["gemm", *(int(n) for n in ONE[:6]), 1, 1]

@@ -1,5 +1,5 @@
-// The choices of the kernels for few rows whose operands come in boxes.
-#include "kernels_src/plans/skinny_box_plan.h"
+// The choices of the kernels for few rows whose operands come in TMA tiles.
+#include "kernels_src/plans/skinny_tma_plan.h"
 
 #include "base/math.h"
 
@@ -9,13 +9,13 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::int64_t kSkinnyBoxBytes = 225280;  // of the blocks of a multiprocessor
-constexpr int kStagesAlone = 14;                  // of a block with more than half of them
-constexpr std::int64_t kLongAlone = 4096;         // of k, of blocks that gain by it, at least
-constexpr std::int64_t kLongAloneWhole = 3072;    // the same without splits
+constexpr std::int64_t kSkinnyTileBytes = 225280;  // of the blocks of a multiprocessor
+constexpr int kStagesAlone = 14;                   // of a block with more than half of them
+constexpr std::int64_t kLongAlone = 4096;          // of k, of blocks that gain by it, at least
+constexpr std::int64_t kLongAloneWhole = 3072;     // the same without splits
 
 /// Eight warps where the blocks occupy most multiprocessors; else four, for more blocks.
-int skinny_box_warps(const SkinnyShape& shape) {
+int skinny_tma_warps(const SkinnyShape& shape) {
   const std::int64_t blocks = ceil_div(shape.n, 128) * shape.batches;
   return shape.by_columns || 4 * blocks >= std::int64_t{3} * shape.multiprocessors ? 8 : 4;
 }
@@ -29,10 +29,9 @@ bool suits_threes(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64_t
          blocks > clusters_at_once(4, all) && 30 * blocks >= 7 * all;
 }
 
-/// Whether clusters of `splits` blocks, for up to 32 rows of x, gain by beginning early: all run at
-/// once, or four blocks share k where two leave a quarter of a second wave idle. Measured on an
-/// H200 (bfloat16: 16x1024x1024 4.0 -> 2.7 us, 24x3584x3584 10.0 -> 8.4, 24x5120x5120 16.7
-/// -> 16.1).
+/// Whether clusters of `splits` blocks, for up to 32 rows of x, gain by PDL: all run at once, or
+/// four blocks share k where two leave a quarter of a second wave idle. Measured on an H200
+/// (bfloat16: 16x1024x1024 4.0 -> 2.7 us, 24x3584x3584 10.0 -> 8.4, 24x5120x5120 16.7 -> 16.1).
 bool suits_clusters(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64_t blocks,
                     std::int64_t splits) {
   const std::int64_t all = shape.multiprocessors;
@@ -44,7 +43,7 @@ bool suits_clusters(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64
 /// Blocks that share k: until there is one for each multiprocessor, or two if blocks have many
 /// columns and two blocks would not fill one wave. Few columns have two blocks where one would
 /// leave a quarter of the multiprocessors idle. Measured on an H100, these cases of two on an H200.
-std::int64_t skinny_box_splits(const SkinnyShape& shape, const SkinnyPlan& plan,
+std::int64_t skinny_tma_splits(const SkinnyShape& shape, const SkinnyPlan& plan,
                                std::int64_t blocks) {
   const std::int64_t all = shape.multiprocessors;
   for (const int splits : {8, 6, 4, 3, 2}) {
@@ -72,16 +71,16 @@ bool has_very_many_rows(const SkinnyShape& shape) {
 void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   const auto tiles = static_cast<unsigned>(ceil_div(shape.m, 8));
   choose_skinny(plan.columns, std::max(2u, std::bit_ceil(tiles)));
-  choose_skinny(plan.warps, skinny_box_warps(shape));
+  choose_skinny(plan.warps, skinny_tma_warps(shape));
   plan.rows = 1;
   const std::int64_t blocks = ceil_div(shape.n, std::int64_t{16} * plan.warps) * shape.batches;
   const std::int64_t most = std::min<std::int64_t>(kMostSkinnyCluster, ceil_div(shape.k, 256));
-  choose_skinny(plan.splits, std::clamp<std::int64_t>(skinny_box_splits(shape, plan, blocks), 1,
+  choose_skinny(plan.splits, std::clamp<std::int64_t>(skinny_tma_splits(shape, plan, blocks), 1,
                                                       std::max<std::int64_t>(1, most)));
   plan.splits = std::min(plan.splits, kMostSkinnyCluster);
   plan.clustered = plan.splits > 1;
-  // The next launch begins early if all blocks run at once on almost all multiprocessors, or are
-  // clusters that gain by it. More stages fetched ahead were slower on an H100 and an H200.
+  // PDL lets the next launch begin if all blocks run at once on almost all multiprocessors, or are
+  // clusters that gain by PDL. More stages fetched ahead were slower on an H100 and an H200.
   const std::int64_t all = blocks * plan.splits;
   const bool one_wave = blocks <= clusters_at_once(plan.splits, shape.multiprocessors) &&
                         16 * all >= std::int64_t{15} * shape.multiprocessors;
@@ -91,7 +90,7 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
     plan.ahead = sends_skinny_sums(plan) ? 4 : 1;
   if (plan.stages >= 2) return;
   // A cluster waits until all of its blocks have a place, so there is room for one block more. But
-  // two blocks of a launch that begins early must not go to one idle multiprocessor: both would
+  // two blocks of a launch with PDL must not go to one idle multiprocessor: both would
   // take twice the time. Short blocks fetch more ahead than that costs. Measured on an H200.
   const std::int64_t long_alone = plan.splits > 1 ? kLongAlone : kLongAloneWhole;
   const bool fits_alone = (one_wave || clusters) && ceil_div(shape.k, plan.splits) >= long_alone;
@@ -99,7 +98,7 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   const std::int64_t beside = alone ? 1 : ceil_div(all, shape.multiprocessors) + 1;
   plan.stages = alone ? kStagesAlone : 8;
   while (plan.stages > 3 &&
-         skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes / std::min<std::int64_t>(3, beside)) {
+         skinny_shared_bytes(shape, plan) > kSkinnyTileBytes / std::min<std::int64_t>(3, beside)) {
     --plan.stages;
   }
 }
@@ -107,7 +106,7 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
 // ---- weights of one byte by warpgroups
 
 bool fits_skinny_bytes(const SkinnyShape& shape) {
-  return shape.boxes && scalar_size(shape.weight_type) == 1 && shape.batches == 1;
+  return shape.tma_tiles && scalar_size(shape.weight_type) == 1 && shape.batches == 1;
 }
 
 /// Measured on an H100 and an H200.
@@ -153,7 +152,7 @@ void plan_skinny_bytes(const SkinnyShape& shape, SkinnyPlan& plan) {
   const bool open = plan.stages <= 0;
   const int most = has_very_many_rows(shape) && shape.m <= 16 ? 4 : 8;
   plan.stages = std::max(teams, (open ? most : plan.stages) / teams * teams);
-  while (open && plan.stages > teams && skinny_shared_bytes(shape, plan) > kSkinnyBoxBytes)
+  while (open && plan.stages > teams && skinny_shared_bytes(shape, plan) > kSkinnyTileBytes)
     plan.stages -= teams;
 }
 
