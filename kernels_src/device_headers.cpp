@@ -59,7 +59,7 @@
 #include "kernels_src/include/packed/unit_weights.cuh.h"
 #include "kernels_src/include/philox.cuh.h"
 #include "kernels_src/include/posted.cuh.h"
-#include "kernels_src/include/product/cluster_sums.cuh.h"
+#include "kernels_src/include/product/cluster_split_k.cuh.h"
 #include "kernels_src/include/product/custom_epilogue.cuh.h"
 #include "kernels_src/include/product/mbarrier.cuh.h"
 #include "kernels_src/include/product/product_epilogue.cuh.h"
@@ -129,7 +129,7 @@ const DeviceHeader kHeaders[] = {
     KW_HEADER(attention_rows),
     KW_HEADER(attention_tile),
     KW_HEADER(byte_tiles),
-    KW_HEADER(cluster_sums),
+    KW_HEADER(cluster_split_k),
     KW_HEADER(complex_math),
     KW_HEADER(decode_block),
     KW_HEADER(edge_packs),

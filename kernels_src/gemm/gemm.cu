@@ -1,5 +1,5 @@
 // Matrix products the Hopper way: one warp copies tiles by tensor maps into a ring of stages,
-// warpgroups multiply them (wgmma) and finish their sums; blocks stay for many tiles.
+// warpgroups multiply them (wgmma) and finish their accumulators; blocks stay for many tiles.
 #include <kernwright/product_roles.cuh>
 
 using namespace kernwright;
@@ -75,7 +75,7 @@ struct Direct : Types {
   __device__ __forceinline__ void multiply_tile(const Shared<Direct>& shared, const Part& part,
                                                 int /*column*/, const Multiplier& self,
                                                 Ring<TileType::kStages>& ring,
-                                                typename Types::Sums& sums) const {
+                                                typename Types::Accumulators& accumulators) const {
     const int steps = part.steps;
     constexpr bool kMayBeNarrow =
         kNarrow < TileType::kColumns && !kRagged && !Types::Finish::kGated;
@@ -110,7 +110,7 @@ struct Direct : Types {
       ring.advance();
     }
     wait_for_products<0>();
-    if constexpr (!kStays) read_waves(sums);
+    if constexpr (!kStays) read_waves(accumulators);
     if (!kRagged || steps > 0) {
       give_back<TileType::kCluster>(shared.empty[previous], self.lane);
       return;
@@ -119,7 +119,7 @@ struct Direct : Types {
 #pragma unroll
     for (int wave = 0; wave < TileType::kWaves; ++wave) {
 #pragma unroll
-      for (int i = 0; i < TileType::kSums; ++i) sums[wave][i] = 0;
+      for (int i = 0; i < TileType::kAccumulators; ++i) accumulators[wave][i] = 0;
     }
   }
 };
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(TileType::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char storage[];
   constexpr bool kRagged = ScheduleTraits<Given>::Type::kInside;
   static_assert(!kRagged || (Order::kA && Order::kB));
-  declare_accumulators<TileType::kWaves, TileType::kSums>();
+  declare_accumulators<TileType::kWaves, TileType::kAccumulators>();
   const Direct<ProductTypes<In, Out, TileType, Order, kStore, Finish>, kRagged> work;
   run_product(work, storage, {map_a, map_b, edges}, {map_out, out, epilogue}, given,
               KERNWRIGHT_YIELD_WORDS);

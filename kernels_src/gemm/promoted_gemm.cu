@@ -16,11 +16,11 @@ struct BlockScales {
   int last_column;
 };
 
-/// The sums of one stage are computed apart and then added to the accumulators: 64 rows and kWide
-/// columns at once, since registers hold no more beside all accumulators. With kScales the scales
-/// of a have a tensor map, whose rows of all steps lie behind each other. A TMA tile of scales
-/// begins at a multiple of 16 bytes, and groups begin at any row: so TMA tiles of groups have
-/// kSkews rows more.
+/// The products of one stage are summed apart and then added to the accumulators: 64 rows and
+/// kWide columns at once, since registers hold no more beside all accumulators. With kScales the
+/// scales of a have a tensor map, whose rows of all steps lie behind each other. A TMA tile of
+/// scales begins at a multiple of 16 bytes, and groups begin at any row: so TMA tiles of groups
+/// have kSkews rows more.
 template <typename Types, bool kScales, bool kGrouped>
 struct Promoted : Types {
   using TileType = typename Types::Tile;
@@ -32,10 +32,10 @@ struct Promoted : Types {
   static constexpr bool kTakesAlpha = kScales && kMultipliesByAlpha<typename Types::Finish>;
   static constexpr int kHalves = TileType::kColumns > 192 ? 2 : 1,
                        kWide = TileType::kColumns / kHalves;
-  static constexpr int kPartSums = kWide / 2, kParts = TileType::kWaves * kHalves;
+  static constexpr int kPartAccumulators = kWide / 2, kParts = TileType::kWaves * kHalves;
   static constexpr bool kGated = Types::Finish::kGated;
   static constexpr bool kTwoBlocks = TileType::kColumns > kBlock || kGated;
-  static_assert(TileType::kSums * TileType::kWaves + kPartSums <= 192);
+  static_assert(TileType::kAccumulators * TileType::kWaves + kPartAccumulators <= 192);
   static_assert(kHalves == 1 || kWide == kBlock);  // each half has one scale of b
   static_assert(!kScales || !kGated || TileType::kColumns % kBlock == 0);
   // Tiles of up to 192 columns begin at a block of scales, or in the middle of one.
@@ -108,10 +108,11 @@ struct Promoted : Types {
     return lane_scales(scale_place(tile.at.batch, tile.column, step), 0, tile.deep.steps, lane);
   }
 
-  /// Adds the sums of a stage to the accumulators. Each 64 columns have a scale of b. The middle 64
-  /// of 192 columns have the scale of the first or, where the tile begins in the middle of a block,
-  /// of the last.
-  __device__ __forceinline__ static void add(float* sums, const float (&part)[kPartSums],
+  /// Adds the products of a stage to the accumulators. Each 64 columns have a scale of b. The
+  /// middle 64 of 192 columns have the scale of the first or, where the tile begins in the middle
+  /// of a block, of the last.
+  __device__ __forceinline__ static void add(float* accumulators,
+                                             const float (&part)[kPartAccumulators],
                                              const float (&a)[2], const ColumnScales& b, int half,
                                              bool in_middle) {
     constexpr int kUnits = kWide / (kBlock / 2);
@@ -125,8 +126,8 @@ struct Promoted : Types {
       scales[i][1] = a[1] * b_scale;
     }
 #pragma unroll
-    for (int i = 0; i < kPartSums; ++i) {
-      sums[i] += kScales ? part[i] * scales[i / (kBlock / 4)][i / 2 % 2] : part[i];
+    for (int i = 0; i < kPartAccumulators; ++i) {
+      accumulators[i] += kScales ? part[i] * scales[i / (kBlock / 4)][i / 2 % 2] : part[i];
     }
   }
 
@@ -168,8 +169,8 @@ struct Promoted : Types {
   __device__ __forceinline__ void multiply_tile(const Shared<Promoted>& shared, const Part& span,
                                                 int column, const Multiplier& self,
                                                 Ring<TileType::kStages>& ring,
-                                                typename Types::Sums& sums, Kept& kept,
-                                                const Plan& plan) const {
+                                                typename Types::Accumulators& accumulators,
+                                                Kept& kept, const Plan& plan) const {
     const int group = TileType::kAlternates ? 0 : __shfl_sync(~0u, self.group, 0);
     const int row =
         group * TileType::kGroupRows + self.warp * kWarpRows + self.lane / 4 + skew(span.top);
@@ -183,7 +184,7 @@ struct Promoted : Types {
 #pragma unroll
     for (int wave = 0; wave < TileType::kWaves; ++wave) {
 #pragma unroll
-      for (float& sum : sums[wave]) sum = 0;
+      for (float& sum : accumulators[wave]) sum = 0;
     }
     bool ready = false;
 #pragma unroll 1
@@ -220,9 +221,10 @@ struct Promoted : Types {
           if (TileType::kAlternates && last && self.lane == 0)
             shared.order[self.group ^ 1].arrive();
         }
-        float part[kPartSums];
+        float part[kPartAccumulators];
         read_accumulators<0>(part);
-        add(&sums[wave][half * kPartSums], part, row_scales[wave], column_scales, half, in_middle);
+        add(&accumulators[wave][half * kPartAccumulators], part, row_scales[wave], column_scales,
+            half, in_middle);
       }
     }
   }
@@ -255,7 +257,7 @@ __global__ void __launch_bounds__(TileType::kThreads, 1)
   extern __shared__ __align__(1024) unsigned char storage[];
   using Types = ProductTypes<In, Out, TileType, Layout<false, false>, kStore, Finish>;
   using Work = Promoted<Types, kScales, ScheduleTraits<Given>::Type::kGrouped>;
-  declare_accumulators<1, Work::kPartSums>();
+  declare_accumulators<1, Work::kPartAccumulators>();
   const Work work(map_scales, scales, epilogue.alpha);
   run_product(work, storage, {map_a, map_b, edges}, {map_out, out, epilogue}, given,
               KERNWRIGHT_YIELD_WORDS);

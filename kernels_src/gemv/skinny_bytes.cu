@@ -1,7 +1,7 @@
 // Products with some rows on Hopper and weights of one byte: these are the rows of products by
 // warpgroups (wgmma), decoded in registers, x are their columns. One warp copies both by tensor
 // maps. Teams of warps share the k of a block, stage by stage; blocks of a cluster share k, too.
-#include <kernwright/cluster_sums.cuh>
+#include <kernwright/cluster_split_k.cuh>
 #include <kernwright/product_stages.cuh>
 #include <kernwright/skinny_weights.cuh>
 #include <kernwright/wgmma_rows.cuh>
@@ -9,14 +9,14 @@
 using namespace kernwright;
 
 /// Shared memory of a block: stages of 128 of k, of each row of the weights and of x (in two TMA
-/// tiles of 64), or later the sums of each team; two barriers for each stage.
+/// tiles of 64), or later the accumulators of each team; two barriers for each stage.
 template <int Warps, int Teams, int ColTiles, int Stages>
 struct ByteTiles {
   static constexpr int kTeams = Teams, kTeamWarps = Warps / Teams;  // warps
   static constexpr int kRows = kTeamWarps * 16, kColumns = ColTiles * 8, kDepth = 128;
   static constexpr int kHalf = kColumns * kLine;  // bytes of a TMA tile of x
   static constexpr int kBytes = kRows * kLine + 2 * kHalf;
-  static constexpr int kPitch = kRows + 4;  // of sums
+  static constexpr int kPitch = kRows + 4;  // of accumulators
   static constexpr int kSumBytes = Teams * kColumns * kPitch * 4;
   static constexpr int kData = Stages * kBytes > kSumBytes ? Stages* kBytes : kSumBytes;
   unsigned char* base;
@@ -26,7 +26,7 @@ struct ByteTiles {
       : base(at), full(reinterpret_cast<Mbarrier*>(at + kData)), empty(full + Stages) {}
   __device__ unsigned char* weights(int stage) const { return base + stage * kBytes; }
   __device__ unsigned char* x(int stage) const { return weights(stage) + kRows * kLine; }
-  __device__ float* sums() const { return reinterpret_cast<float*>(base); }
+  __device__ float* accumulators() const { return reinterpret_cast<float*>(base); }
 };
 
 /// Stages `begin` to `end` of k. By one thread.
@@ -71,14 +71,14 @@ __device__ __forceinline__ void decode_part(unsigned rows, unsigned swizzle, int
 template <typename T, typename Weight, typename TilesType, int Stages>
 __device__ __forceinline__ void multiply_bytes(const TilesType& shared, int warp, int lane,
                                                int begin, int end,
-                                               float (&sums)[TilesType::kColumns / 2]) {
+                                               float (&accumulators)[TilesType::kColumns / 2]) {
   using Step = RowProducts<T, TilesType::kColumns, false>;
   const int team = warp / TilesType::kTeamWarps, row = warp % TilesType::kTeamWarps * 16 + lane / 4;
   const unsigned swizzle = row % 8 * 16, line_offset = row * kLine + lane % 4 * 2;
   Ring<Stages> ring;
   ring.advance(team);
 #pragma unroll
-  for (float& sum : sums) sum = 0;
+  for (float& sum : accumulators) sum = 0;
 #pragma unroll 1
   for (int chunk = begin + team; chunk < end;
        chunk += TilesType::kTeams, ring.advance(TilesType::kTeams)) {
@@ -93,7 +93,8 @@ __device__ __forceinline__ void multiply_bytes(const TilesType& shared, int warp
 #pragma unroll
       for (int step = 0; step < 2; ++step) {
         const int k = part * 32 + step * 16;
-        Step::add(sums, a[part % 2][step], b + (k / 64 * TilesType::kHalf + k % 64 * 2) / 16, 1);
+        Step::add(accumulators, a[part % 2][step],
+                  b + (k / 64 * TilesType::kHalf + k % 64 * 2) / 16, 1);
       }
       commit_products();
       if (part == 3) break;
@@ -101,7 +102,7 @@ __device__ __forceinline__ void multiply_bytes(const TilesType& shared, int warp
       decode_part<T, Weight>(rows, swizzle, part + 1, a[(part + 1) % 2]);
     }
     wait_for_products<0>();
-    settle(sums);
+    settle(accumulators);
     give_back<1>(shared.empty[ring.stage], lane);
   }
 }
@@ -137,15 +138,15 @@ __global__ void __launch_bounds__(Warps * 32 + 32, 1)
   }
   __syncthreads();
   pdl_launch_then_wait();
-  float sums[TilesType::kColumns / 2];
+  float accumulators[TilesType::kColumns / 2];
   if (warp < Warps) {
-    multiply_bytes<T, Weight, TilesType, Stages>(shared, warp, lane, begin, end, sums);
+    multiply_bytes<T, Weight, TilesType, Stages>(shared, warp, lane, begin, end, accumulators);
   } else if (lane == 0) {
     load_byte_stages<TilesType, Stages>(shared, map_weights, map_x, first, begin, end);
   }
   __syncwarp();
   __syncthreads();  // all have read the stages
-  if (warp < Warps) spread_warp_sums(shared, warp, lane, sums);
+  if (warp < Warps) spread_warp(shared, warp, lane, accumulators);
   finish_cluster<T, Act>(p, 0, 0, first, shared);
   leave_cluster(p.splits);
 }

@@ -1,6 +1,6 @@
 // Products with some rows on Hopper: the weights are the rows of products by warpgroups (wgmma), x
 // their columns. One warp copies both by tensor maps; blocks of a cluster share k.
-#include <kernwright/cluster_sums.cuh>
+#include <kernwright/cluster_split_k.cuh>
 #include <kernwright/product_stages.cuh>
 #include <kernwright/wgmma.cuh>
 
@@ -19,7 +19,7 @@ struct Tiles {
   static constexpr int kRows = Warps * 16, kColumns = ColTiles * 8, kDepth = 64, kTeams = 1;
   static constexpr bool kSends = ColTiles <= 4;              // else they reuse the stages
   static constexpr int kBytes = (kRows + kColumns) * kLine;  // of a stage
-  static constexpr int kPitch = kRows + 4;                   // of sums
+  static constexpr int kPitch = kRows + 4;                   // of accumulators
   static constexpr int kSumBytes = kSends ? 0 : kColumns * kPitch * 4;
   static constexpr int kData = Stages * kBytes > kSumBytes ? Stages* kBytes : kSumBytes;
   unsigned char *base, *received;
@@ -29,12 +29,12 @@ struct Tiles {
       : base(at),
         received(at + kData),
         full(reinterpret_cast<Mbarrier*>(received +
-                                         (kSends ? SumOwners<Tiles>{splits}.bytes() : 0))),
+                                         (kSends ? EpilogueOwners<Tiles>{splits}.bytes() : 0))),
         empty(full + Stages),
         all_received(empty + Stages) {}
   __device__ unsigned char* weights(int stage) const { return base + stage * kBytes; }
   __device__ unsigned char* x(int stage) const { return weights(stage) + kRows * kLine; }
-  __device__ float* sums() const { return reinterpret_cast<float*>(base); }
+  __device__ float* accumulators() const { return reinterpret_cast<float*>(base); }
 };
 
 /// Stages `begin` to `end` of k. By one thread. kAcross: weights have their neighbours across k.
@@ -77,17 +77,17 @@ __device__ __forceinline__ void prefetch_stages(const TensorMap& map_weights, in
   }
 }
 
-/// The sums of a warpgroup's 64 rows, stage after stage: one's products run while the next one's
-/// begin.
+/// The accumulators of a warpgroup's 64 rows, stage after stage: one's products run while the next
+/// one's begin.
 template <typename T, bool kAcross, typename TilesType, int Stages>
 __device__ __forceinline__ void multiply_stages(const TilesType& shared, int group, int lane,
                                                 int chunks, Ring<Stages>& ring,
-                                                float (&sums)[TilesType::kColumns / 2]) {
+                                                float (&accumulators)[TilesType::kColumns / 2]) {
   using Step = Products<T, TilesType::kColumns, kAcross, false>;
   constexpr unsigned kAlong = kAcross ? 2048 : 32;
   int previous = 0;
 #pragma unroll
-  for (float& sum : sums) sum = 0;
+  for (float& sum : accumulators) sum = 0;
   for (int chunk = 0; chunk < chunks; ++chunk) {
     shared.full[ring.stage].wait(ring.parity);
     const unsigned a = shared_address(shared.weights(ring.stage)) + group * kPart;
@@ -95,7 +95,7 @@ __device__ __forceinline__ void multiply_stages(const TilesType& shared, int gro
     begin_products();
 #pragma unroll
     for (int k = 0; k < TilesType::kDepth / 16; ++k) {
-      Step::add(sums, matrix_descriptor(a + k * kAlong, kPart),
+      Step::add(accumulators, matrix_descriptor(a + k * kAlong, kPart),
                 matrix_descriptor(b + k * 32, kPart), 1);
     }
     commit_products();
@@ -105,7 +105,7 @@ __device__ __forceinline__ void multiply_stages(const TilesType& shared, int gro
     ring.advance();
   }
   wait_for_products<0>();
-  settle(sums);
+  settle(accumulators);
   if (chunks > 0) give_back<1>(shared.empty[previous], lane);
 }
 
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
     }
     if constexpr (TilesType::kSends) shared.all_received->init(1);
     Mbarrier::publish();
-    if constexpr (TilesType::kSends) expect_sums(shared, p.splits, blockIdx.y);
+    if constexpr (TilesType::kSends) expect_accumulators(shared, p.splits, blockIdx.y);
   } else if (threadIdx.x == Warps * 32) {
     prefetch_stages<kAcross, TilesType>(map_weights, first, begin,
                                         min(begin + static_cast<int>(p.ahead), end),
@@ -146,14 +146,14 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
   pdl_wait();
   Ring<Stages> ring;
   // Now, while the first stages come: it divides.
-  const WarpSumPlace place = place_warp_sums(shared, p.splits, warp, lane);
+  const WarpPlace place = place_warp(shared, p.splits, warp, lane);
   unsigned parity = 0;
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z, parity ^= 1) {
     const int at = static_cast<int>(batch);
     const bool last = batch + gridDim.z >= p.batches;
-    float sums[TilesType::kColumns / 2];
+    float accumulators[TilesType::kColumns / 2];
     if (warp < Warps) {
-      multiply_stages<T, kAcross>(shared, warp / 4, lane, end - begin, ring, sums);
+      multiply_stages<T, kAcross>(shared, warp / 4, lane, end - begin, ring, accumulators);
     } else if (lane == 0) {
       load_stages<kAcross>(shared, map_weights, map_x, first, begin, end,
                            at * batches.weights_batch, at * batches.x_batch, ring);
@@ -163,19 +163,20 @@ __global__ void __launch_bounds__(Warps * 32 + 32)
     __syncwarp();
     if constexpr (TilesType::kSends) {
       if (p.splits > 1) wait_for_cluster();
-      if (warp < Warps && reduce_warp_split_k(shared, place, p.splits, blockIdx.y, parity, sums)) {
-        finish_warp_sums<T, Act, TilesType>(p, batch, first + warp * 16, lane, sums);
+      if (warp < Warps &&
+          reduce_warp_split_k(shared, place, p.splits, blockIdx.y, parity, accumulators)) {
+        finish_warp<T, Act, TilesType>(p, batch, first + warp * 16, lane, accumulators);
       }
       if (last) break;
       __syncthreads();  // all have added what was sent
-      if (threadIdx.x == 0) expect_sums(shared, p.splits, blockIdx.y);
+      if (threadIdx.x == 0) expect_accumulators(shared, p.splits, blockIdx.y);
       if (p.splits > 1) release_to_cluster();
     } else {
       __syncthreads();  // all have read the stages
-      if (warp < Warps) spread_warp_sums(shared, warp, lane, sums);
+      if (warp < Warps) spread_warp(shared, warp, lane, accumulators);
       finish_cluster<T, Act>(p, batch, 0, first, shared);
       if (last) break;
-      show_to_copies();  // the next batch's TMA tiles come to the place of the sums
+      show_to_copies();  // the next batch's TMA tiles come to the place of the accumulators
       cluster_sync();
     }
   }

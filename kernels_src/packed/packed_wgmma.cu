@@ -1,6 +1,6 @@
 // Products of some rows with quantised weights on Hopper: the weights are the rows of products by
 // warpgroups (wgmma) and are decoded in registers, x are their columns in shared memory.
-#include <kernwright/cluster_sums.cuh>
+#include <kernwright/cluster_split_k.cuh>
 #include <kernwright/packed_wgmma_rows.cuh>
 #include <kernwright/unit_weights.cuh>
 
@@ -30,8 +30,8 @@ __device__ constexpr int arrangers(bool spread, int col_tiles) {
 }
 
 /// Shared memory of a block: stages of a unit of x and of one of the rows of each warp of a team,
-/// or later the sums of each team; four barriers for each stage, a word that is 0, the tables of
-/// scales and codes that take one.
+/// or later the accumulators of each team; four barriers for each stage, a word that is 0, tables
+/// of scales and codes that take one.
 template <typename Format, int Warps, int ColTiles, int Stages, int Teams>
 struct PackedTiles {
   using Stage = PackedStage<Format>;
@@ -66,7 +66,7 @@ struct PackedTiles {
   __device__ unsigned char* weights(int stage, int warp) const {
     return x(stage) + Unit::kBytes + warp * Stage::kBytes;
   }
-  __device__ float* sums() const { return reinterpret_cast<float*>(base); }
+  __device__ float* accumulators() const { return reinterpret_cast<float*>(base); }
   __device__ static unsigned warp_team(unsigned warp) { return Teams == 1 ? 0 : warp / Warps; }
   /// The bytes of a warp in a stage; `Read`: the format as a reader of codes.
   template <typename Read>
@@ -262,7 +262,7 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
   }
   __syncwarp();
   __syncthreads();  // all have read the stages
-  if (warp < kAll) spread_warp_sums(shared, warp, lane, rows.sums);
+  if (warp < kAll) spread_warp(shared, warp, lane, rows.sums);
   finish_cluster<T, Act>(p, 0, first_m, first_n, shared);
   leave_cluster(p.splits);
 }

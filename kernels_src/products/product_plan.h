@@ -27,7 +27,7 @@ using ProductRow = std::optional<ProductPlan>;
 
 /// A row as tables write it: the name of a kernel and its numbers.
 ///   skinny  gemv/skinny.h: kernel, warps, rows, unroll, hint, splits, ahead, stages
-///   gemm    gemm.cu: rows, columns, stages, groups, ping_pong, cluster, splits, gathers
+///   gemm    gemm.cu: rows, columns, stages, groups, ping_pong, cluster, splits, split_k
 ///   mma     mma_gemm.cu: rows, columns, stages, splits
 ///   fma     fma_gemm.cu: rows, columns, rows and columns of a thread, depth, stages, splits
 struct ProductNumbers {

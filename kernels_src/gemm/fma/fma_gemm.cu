@@ -171,7 +171,7 @@ __device__ __forceinline__ Out finished(const TileEpilogueValues& epilogue, floa
                                         const Biases& bias, int k, float c) {
   return ended_as<Out>(Finish::finish(epilogue, sum, 0, bias, k, c));
 }
-/// Nothing follows sums of float64.
+/// Nothing follows accumulators of float64.
 template <typename Out, typename Finish>
 __device__ __forceinline__ Out finished(const TileEpilogueValues&, double sum, const Biases&, int,
                                         float) {
@@ -180,7 +180,7 @@ __device__ __forceinline__ Out finished(const TileEpilogueValues&, double sum, c
 
 /// A pack of neighbouring columns of a row; there are `many`.
 template <typename Out, typename Finish, int kPack, typename T>
-__device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c,
+__device__ __forceinline__ void store_pack(const T* accumulators, Out* out, const Out* c,
                                            const TileEpilogueValues& epilogue,
                                            const Biases (&bias)[kPack / 2], int many, bool whole) {
   Pack<Out, kPack> result, added;
@@ -197,7 +197,7 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
     if constexpr (Finish::kHasC) {
       if (i < many) more = to_compute(added.value[i]);
     }
-    result.value[i] = finished<Out, Finish>(epilogue, sums[i], bias[i / 2], i % 2, more);
+    result.value[i] = finished<Out, Finish>(epilogue, accumulators[i], bias[i / 2], i % 2, more);
   }
   if (whole) {
     *reinterpret_cast<Pack<Out, kPack>*>(out) = result;
@@ -213,8 +213,8 @@ __device__ __forceinline__ void store_pack(const T* sums, Out* out, const Out* c
 /// element is at `row` and `column`. kWhole: all elements are in the result, which takes packs.
 template <typename Out, typename Finish, typename Tiling, bool kWhole, int kFirst, int kEnd,
           typename T>
-__device__ __forceinline__ void store_sums(
-    const T (&sums)[Tiling::kThreadRows][Tiling::kThreadColumns], Out* out, const Out* c,
+__device__ __forceinline__ void store_fragments(
+    const T (&accumulators)[Tiling::kThreadRows][Tiling::kThreadColumns], Out* out, const Out* c,
     const TileEpilogueValues& epilogue, const Problem& problem, int end, int row, int column) {
   constexpr int kPack = Tiling::kPack;
 #pragma unroll
@@ -232,8 +232,8 @@ __device__ __forceinline__ void store_sums(
       const int at_row = row + i / kPack * kPack * kLanesDown + i % kPack;
       if (!kWhole && at_row >= end) break;
       const long long index = static_cast<long long>(at_row) * problem.columns + at_column;
-      store_pack<Out, Finish, kPack>(&sums[i][j], out + index, c + index, epilogue, bias, many,
-                                     kWhole || problem.packs != 0);
+      store_pack<Out, Finish, kPack>(&accumulators[i][j], out + index, c + index, epilogue, bias,
+                                     many, kWhole || problem.packs != 0);
     }
   }
 }
@@ -244,25 +244,25 @@ __device__ __forceinline__ void store_sums(
 /// the loop.
 template <typename Tiling, int kFirst, typename T>
 __device__ __forceinline__ void give_half(
-    const T (&sums)[Tiling::kThreadRows][Tiling::kThreadColumns], T* shared) {
+    const T (&accumulators)[Tiling::kThreadRows][Tiling::kThreadColumns], T* shared) {
   constexpr int kApart = Tiling::kWarps * 32, kColumns = Tiling::kThreadColumns;
   static_assert(Tiling::kRows * Tiling::kColumns <= Tiling::kStages * Tiling::kStage);
 #pragma unroll
   for (int i = kFirst; i < kFirst + Tiling::kThreadRows / 2; ++i) {
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) shared[(i * kColumns + j) * kApart] = sums[i][j];
+    for (int j = 0; j < kColumns; ++j) shared[(i * kColumns + j) * kApart] = accumulators[i][j];
   }
 }
 
 /// Adds what the other slice gave to the half from kFirst on.
 template <typename Tiling, int kFirst, typename T>
-__device__ __forceinline__ void take_half(T (&sums)[Tiling::kThreadRows][Tiling::kThreadColumns],
-                                          const T* shared) {
+__device__ __forceinline__ void take_half(
+    T (&accumulators)[Tiling::kThreadRows][Tiling::kThreadColumns], const T* shared) {
   constexpr int kApart = Tiling::kWarps * 32, kColumns = Tiling::kThreadColumns;
 #pragma unroll
   for (int i = kFirst; i < kFirst + Tiling::kThreadRows / 2; ++i) {
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) sums[i][j] += shared[(i * kColumns + j) * kApart];
+    for (int j = 0; j < kColumns; ++j) accumulators[i][j] += shared[(i * kColumns + j) * kApart];
   }
 }
 
@@ -320,7 +320,7 @@ __global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
       storage +
       (Tiling::kDepth * Tiling::kLineA + thread_step * Tiling::kLineB + thread_column) * sizeof(T);
   T x[2][Tiling::kThreadRows], y[2][Tiling::kThreadColumns];
-  T sums[Tiling::kThreadRows][Tiling::kThreadColumns] = {};
+  T accumulators[Tiling::kThreadRows][Tiling::kThreadColumns] = {};
   const auto fetch = [&](int slot, unsigned stage, int k) {
     load_part<Tiling::kThreadRows, kLanesDown>(
         x[slot], reinterpret_cast<const T*>(left + stage) + k * Tiling::kLineA);
@@ -351,7 +351,7 @@ __global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
 #pragma unroll
         for (int n = 0; n < Tiling::kThreadColumns; ++n) {
           const int j = i % 2 == 0 ? n : Tiling::kThreadColumns - 1 - n;
-          sums[i][j] = multiply_add(x[k % 2][i], y[k % 2][j], sums[i][j]);
+          accumulators[i][j] = multiply_add(x[k % 2][i], y[k % 2][j], accumulators[i][j]);
         }
       }
     }
@@ -368,25 +368,25 @@ __global__ void __launch_bounds__(Tiling::kThreads, Tiling::kBlocks)
   const int first_row = row + thread_row, first_column = column + thread_column;
   constexpr int kEnd = Tiling::kThreadRows, kHalf = kEnd / 2;
   if constexpr (Tiling::kSlices == 1) {
-    store_sums<Out, Finish, Tiling, kWhole, 0, kEnd>(sums, target, c, tile_epilogue, problem, end,
-                                                     first_row, first_column);
+    store_fragments<Out, Finish, Tiling, kWhole, 0, kEnd>(accumulators, target, c, tile_epilogue,
+                                                          problem, end, first_row, first_column);
   } else {
     T* const shared = reinterpret_cast<T*>(storage) + threadIdx.x % (Tiling::kWarps * 32);
     __syncthreads();  // nobody reads stages any more
     if (slice == 0) {
-      give_half<Tiling, kHalf>(sums, shared);
+      give_half<Tiling, kHalf>(accumulators, shared);
     } else {
-      give_half<Tiling, 0>(sums, shared);
+      give_half<Tiling, 0>(accumulators, shared);
     }
     __syncthreads();
     if (slice == 0) {
-      take_half<Tiling, 0>(sums, shared);
-      store_sums<Out, Finish, Tiling, kWhole, 0, kHalf>(sums, target, c, tile_epilogue, problem,
-                                                        end, first_row, first_column);
+      take_half<Tiling, 0>(accumulators, shared);
+      store_fragments<Out, Finish, Tiling, kWhole, 0, kHalf>(accumulators, target, c, tile_epilogue,
+                                                             problem, end, first_row, first_column);
     } else {
-      take_half<Tiling, kHalf>(sums, shared);
-      store_sums<Out, Finish, Tiling, kWhole, kHalf, kEnd>(sums, target, c, tile_epilogue, problem,
-                                                           end, first_row, first_column);
+      take_half<Tiling, kHalf>(accumulators, shared);
+      store_fragments<Out, Finish, Tiling, kWhole, kHalf, kEnd>(
+          accumulators, target, c, tile_epilogue, problem, end, first_row, first_column);
     }
   }
 }

@@ -18,7 +18,7 @@ struct Tile {
   static constexpr int kWarpsDown = rows / warp_rows, kWarpsAcross = columns / warp_columns;
   static constexpr int kThreads = kWarpsDown * kWarpsAcross * 32;
   static constexpr int kBytesA = rows * kDepth, kStageBytes = (rows + columns) * kDepth;
-  static constexpr int kHigh = warp_rows / 16, kWide = warp_columns / 8;  // sums of a warp
+  static constexpr int kHigh = warp_rows / 16, kWide = warp_columns / 8;  // accumulators of a warp
   static constexpr int kBlocks = kThreads <= 128 ? 2 : 1;  // that share a multiprocessor
 };
 
@@ -54,7 +54,7 @@ constexpr int kBlock = 128;
 /// The product of kStep bytes of In by a multiprocessor's matrix unit.
 template <typename In>
 struct Unit {
-  using Sum = float;
+  using Accumulator = float;
   __device__ static __forceinline__ void prepare(unsigned (&)[4]) {}
   __device__ static __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)[4],
                                                   unsigned right0, unsigned right1) {
@@ -64,7 +64,7 @@ struct Unit {
 /// Rounded to the 11 bits of tf32.
 template <>
 struct Unit<Float32> {
-  using Sum = float;
+  using Accumulator = float;
   __device__ static __forceinline__ void prepare(unsigned (&values)[4]) {
 #pragma unroll
     for (unsigned& value : values) {
@@ -81,7 +81,7 @@ struct Unit<Float32> {
 };
 template <>
 struct Unit<Int8> {
-  using Sum = int;
+  using Accumulator = int;
   __device__ static __forceinline__ void prepare(unsigned (&)[4]) {}
   __device__ static __forceinline__ void multiply(int (&sum)[4], const unsigned (&left)[4],
                                                   unsigned right0, unsigned right1) {
@@ -94,7 +94,7 @@ struct Unit<Int8> {
 #if __CUDA_ARCH__ >= 890
 template <>
 struct Unit<Float8E4M3> {
-  using Sum = float;
+  using Accumulator = float;
   __device__ static __forceinline__ void prepare(unsigned (&)[4]) {}
   __device__ static __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)[4],
                                                   unsigned right0, unsigned right1) {
@@ -106,7 +106,7 @@ struct Unit<Float8E4M3> {
 };
 template <>
 struct Unit<Float8E5M2> {
-  using Sum = float;
+  using Accumulator = float;
   __device__ static __forceinline__ void prepare(unsigned (&)[4]) {}
   __device__ static __forceinline__ void multiply(float (&sum)[4], const unsigned (&left)[4],
                                                   unsigned right0, unsigned right1) {
@@ -164,10 +164,11 @@ struct Copier {
   }
 };
 
-/// A stage into the sums of a warp, whose tile begins at `row` and `column` of the block's.
-template <typename In, typename TileType, typename Order, typename Sum>
-__device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, int column,
-                                               Sum (&sums)[TileType::kHigh][TileType::kWide][4]) {
+/// A stage into the accumulators of a warp, whose tile begins at `row` and `column` of the block's.
+template <typename In, typename TileType, typename Order, typename Accumulator>
+__device__ __forceinline__ void multiply_stage(
+    unsigned a, unsigned b, int row, int column,
+    Accumulator (&accumulators)[TileType::kHigh][TileType::kWide][4]) {
 #pragma unroll
   for (int step = 0; step < kDepth / kStep; ++step) {
     unsigned left[TileType::kHigh][4];
@@ -191,19 +192,18 @@ __device__ __forceinline__ void multiply_stage(unsigned a, unsigned b, int row, 
       Unit<In>::prepare(right);
 #pragma unroll
       for (int i = 0; i < TileType::kHigh; ++i) {
-        Unit<In>::multiply(sums[i][j], left[i], right[0], right[1]);
-        Unit<In>::multiply(sums[i][j + 1], left[i], right[2], right[3]);
+        Unit<In>::multiply(accumulators[i][j], left[i], right[0], right[1]);
+        Unit<In>::multiply(accumulators[i][j + 1], left[i], right[2], right[3]);
       }
     }
   }
 }
 
 /// Four threads write eight columns of a row, for rows before row `end`.
-template <typename Out, typename Finish, typename TileType, typename Sum>
-__device__ __forceinline__ void store_sums(const Sum (&sums)[TileType::kHigh][TileType::kWide][4],
-                                           Out* out, const Out* c,
-                                           const TileEpilogueValues& epilogue,
-                                           const Problem& problem, int end, int row, int column) {
+template <typename Out, typename Finish, typename TileType, typename Accumulator>
+__device__ __forceinline__ void store_fragments(
+    const Accumulator (&accumulators)[TileType::kHigh][TileType::kWide][4], Out* out, const Out* c,
+    const TileEpilogueValues& epilogue, const Problem& problem, int end, int row, int column) {
   const int lane = threadIdx.x % 32;
   const bool by_two = problem.columns % 2 == 0;
 #pragma unroll
@@ -218,8 +218,8 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[TileType::kHigh][Ti
       const int at_row = row + i * 8 + lane / 4;
       if (at_row >= end) continue;
       const long long at = static_cast<long long>(at_row) * problem.columns + at_column;
-      const Sum* two = &sums[i / 2][j][i % 2 * 2];
-      if constexpr (kKeepsSums<Out, Sum, Finish>) {
+      const Accumulator* two = &accumulators[i / 2][j][i % 2 * 2];
+      if constexpr (kKeepsAccumulators<Out, Accumulator, Finish>) {
         write_pair(out + at, static_cast<Out>(two[0]), static_cast<Out>(two[1]), second, by_two);
       } else {
         float added[2] = {};
@@ -238,11 +238,11 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[TileType::kHigh][Ti
   }
 }
 
-/// Adds the sums of a block of k times its scales to the accumulators, and clears the sums for the
-/// next block. A warp's columns have one scale.
+/// Adds `parts`, the accumulators of a block of k, times the block's scales to `accumulators`, and
+/// clears `parts` for the next block. A warp's columns have one scale.
 template <typename TileType>
 __device__ __forceinline__ void promote(float (&parts)[TileType::kHigh][TileType::kWide][4],
-                                        float (&sums)[TileType::kHigh][TileType::kWide][4],
+                                        float (&accumulators)[TileType::kHigh][TileType::kWide][4],
                                         const BlockScales& scales, const Problem& problem, int row,
                                         int column, int block) {
   static_assert(TileType::kHigh * TileType::kWide <= 16 && kBlock % TileType::kWarpColumns == 0);
@@ -256,14 +256,14 @@ __device__ __forceinline__ void promote(float (&parts)[TileType::kHigh][TileType
     for (int j = 0; j < TileType::kWide; ++j) {
 #pragma unroll
       for (int k = i % 2 * 2; k < i % 2 * 2 + 2; ++k) {
-        sums[i / 2][j][k] += parts[i / 2][j][k] * scale;
+        accumulators[i / 2][j][k] += parts[i / 2][j][k] * scale;
         parts[i / 2][j][k] = 0;
       }
     }
   }
 }
 
-/// All of a kernel; kScales: of blocks, whose sums are made apart. Given: see the kernels.
+/// All of a kernel; kScales: of blocks, whose accumulators are made apart. Given: see the kernels.
 template <typename In, typename Out, typename TileType, typename Order, typename Finish,
           bool kScales, typename Given>
 __device__ __forceinline__ void run_product(unsigned char* storage, const Side& a, const Side& b,
@@ -314,8 +314,8 @@ __device__ __forceinline__ void run_product(unsigned char* storage, const Side& 
   const int warp = threadIdx.x / 32;
   const int warp_row = warp / TileType::kWarpsAcross * TileType::kWarpRows;
   const int warp_column = warp % TileType::kWarpsAcross * TileType::kWarpColumns;
-  using Sums = typename Unit<In>::Sum[TileType::kHigh][TileType::kWide][4];
-  Sums sums = {}, parts = {};
+  using Accumulators = typename Unit<In>::Accumulator[TileType::kHigh][TileType::kWide][4];
+  Accumulators accumulators = {}, parts = {};
   int read = 0, written = TileType::kStages - 1;
   for (int step = 0; step < steps; ++step) {
     wait_copies<TileType::kStages - 2>();
@@ -324,11 +324,11 @@ __device__ __forceinline__ void run_product(unsigned char* storage, const Side& 
     commit_copies();  // also of nothing: the waits count groups
     const unsigned stage = stages + read * TileType::kStageBytes;
     multiply_stage<In, TileType, Order>(stage, stage + TileType::kBytesA, warp_row, warp_column,
-                                        kScales ? parts : sums);
+                                        kScales ? parts : accumulators);
     if constexpr (kScales) {
       constexpr int kBlockSteps = kBlock / kElements;
       if ((step + 1) % kBlockSteps == 0 || step + 1 == steps) {
-        promote<TileType>(parts, sums, scales, problem, static_cast<int>(row) + warp_row,
+        promote<TileType>(parts, accumulators, scales, problem, static_cast<int>(row) + warp_row,
                           static_cast<int>(column) + warp_column,
                           (begin / kElements + step) / kBlockSteps);
       }
@@ -340,10 +340,10 @@ __device__ __forceinline__ void run_product(unsigned char* storage, const Side& 
       static_cast<long long>(schedule.matrix(at)) * problem.rows * problem.columns;
   TileEpilogueValues ending = epilogue;
   if (Schedule::kGrouped) ending = batch_epilogue<Finish>(epilogue, at.batch, problem.columns);
-  store_sums<Out, Finish, TileType>(sums, static_cast<Out*>(out) + before,
-                                    static_cast<const Out*>(epilogue.c) + before, ending, problem,
-                                    schedule.end_row(at), static_cast<int>(row) + warp_row,
-                                    static_cast<int>(column) + warp_column);
+  store_fragments<Out, Finish, TileType>(
+      accumulators, static_cast<Out*>(out) + before, static_cast<const Out*>(epilogue.c) + before,
+      ending, problem, schedule.end_row(at), static_cast<int>(row) + warp_row,
+      static_cast<int>(column) + warp_column);
 }
 
 /// Launched with Of::kThreads threads, a block for each tile. Dynamic shared memory: the stages,

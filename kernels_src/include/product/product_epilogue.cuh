@@ -52,7 +52,7 @@ __device__ __forceinline__ float apply_epilogue(const ProductEpilogueValues& epi
   return total;
 }
 
-/// Whether results of few rows are what the activation makes of the sums.
+/// Whether results of few rows are what the activation makes of the accumulators.
 __device__ __forceinline__ bool ends_plainly(const ProductEpilogueValues& epilogue) {
   return epilogue.alpha == 1 && epilogue.column_scales == nullptr && epilogue.bias == nullptr &&
          epilogue.c == nullptr;
@@ -123,7 +123,7 @@ __device__ __forceinline__ const void* batch_bias(const TileEpilogueValues& epil
   return static_cast<const Bias*>(epilogue.bias) + static_cast<long long>(batch) * columns;
 }
 
-/// The operation on sums. kAdds: there is a c.
+/// The operation on accumulators. kAdds: there is a c.
 template <typename Activation, typename Bias, bool kAdds>
 struct Epilogue {
   static constexpr bool kHasC = kAdds, kGated = false;
@@ -179,7 +179,8 @@ struct Scaled : Base {
   static constexpr bool kScaled = true, kOneScale = kOne;
 };
 
-/// Whether alpha is nothing but a factor of the sums. A caller's own expression has it elsewhere.
+/// Whether alpha is nothing but a factor of the accumulators. A caller's own expression has it
+/// elsewhere.
 template <typename Finish>
 constexpr bool kMultipliesByAlpha = false;
 template <typename Activation, typename Bias, bool kAdds>
@@ -218,8 +219,8 @@ __device__ __forceinline__ ProductScales column_scales(const TileEpilogueValues&
   return {epilogue.column_scales, epilogue.column_step};
 }
 
-template <typename Sum, typename Finish>
-__device__ __forceinline__ float scaled(Sum sum, const Factors<Finish>& rows, int row,
+template <typename Accumulator, typename Finish>
+__device__ __forceinline__ float scaled(Accumulator sum, const Factors<Finish>& rows, int row,
                                         const Factors<Finish>& columns, int column) {
   const auto value = static_cast<float>(sum);
   if constexpr (Finish::kScaled) return value * (rows.value[row] * columns.value[column]);
@@ -234,8 +235,8 @@ template <>
 constexpr bool kIsWhole<Int32> = true;
 
 /// Whether accumulators become the result without an epilogue, and wrap around.
-template <typename Out, typename Sum, typename Finish>
-constexpr bool kKeepsSums = kIsWhole<Out>&& kIsWhole<Sum> && !Finish::kScaled;
+template <typename Out, typename Accumulator, typename Finish>
+constexpr bool kKeepsAccumulators = kIsWhole<Out>&& kIsWhole<Accumulator> && !Finish::kScaled;
 
 /// A result in its type: rounded to the nearest, ties to even; int8 saturates, and is 0 for NaN.
 template <typename Out>

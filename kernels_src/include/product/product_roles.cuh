@@ -1,4 +1,4 @@
-// The blocks of a product by wgmma: one warp copies, warpgroups multiply and end their sums.
+// The blocks of a product by wgmma: one warp copies, warpgroups multiply and run the epilogue.
 // Compute capability 9.0 alone, in code for sm_90a.
 #pragma once
 
@@ -10,8 +10,8 @@
 namespace kernwright {
 
 /// The parts of a product. A kernel's own struct adds four: kBytesBeside of a stage, load_beside(),
-/// which loads them, multiply_tile(), which sums a warpgroup's part of a tile, and kLeavesOut: it
-/// leaves out products of tiles at edges as TileLoads does loads.
+/// which loads them, multiply_tile(), which adds up a warpgroup's part of a tile, and kLeavesOut:
+/// it leaves out products of tiles at edges as TileLoads does loads.
 template <typename InType, typename OutType, typename TileType, typename OrderType, Store store,
           typename FinishType>
 struct ProductTypes {
@@ -20,15 +20,15 @@ struct ProductTypes {
   using Tile = TileType;
   using Order = OrderType;
   using Finish = FinishType;
-  using Sum = typename SumTraits<In>::Type;
-  using Sums = Sum[TileType::kWaves][TileType::kSums];
+  using Accumulator = typename ProductAccumulator<In>::Type;
+  using Accumulators = Accumulator[TileType::kWaves][TileType::kAccumulators];
   struct Kept {};  // from tile to tile, by a thread
   static constexpr Store kStore = store;
   static constexpr int kStagedTiles = TileType::kStagedTiles;
   static constexpr bool kStagesAll = false;   // all TMA tiles of the result, if they fit
   static constexpr bool kTakesAlpha = false;  // multiply_tile() multiplies by it
   static constexpr bool kPlansAhead = false;  // and asks for the next tile
-  static constexpr bool kStays = false;       // sums are in registers of their own to the end
+  static constexpr bool kStays = false;  // accumulators are in registers of their own to the end
 };
 
 /// A thread of a warpgroup that multiplies.
@@ -44,11 +44,12 @@ struct Part {
 };
 
 /// Split-K in a cluster: a warp sends its accumulators to the block with the epilogue, or adds the
-/// received ones in the order of the blocks. Returns whether the warp has the full sums. The order
-/// of additions is fixed.
+/// received ones in the order of the blocks. Returns whether the warp has the full accumulators.
+/// The order of additions is fixed.
 template <typename Work>
 __device__ __forceinline__ bool reduce_split_k(const Shared<Work>& shared, int part, int warp,
-                                               int lane, typename Work::Sums& sums) {
+                                               int lane,
+                                               typename Work::Accumulators& accumulators) {
   using TileType = typename Work::Tile;
   using Owned = Owners<TileType>;
   const int owner = Owned::owner(warp), place = warp - Owned::first_warp(owner);
@@ -60,11 +61,12 @@ __device__ __forceinline__ bool reduce_split_k(const Shared<Work>& shared, int p
         address_in_block(shared_address(received), owner) + (part - (part > owner ? 1 : 0)) * kNext;
     const unsigned full = address_in_block(shared_address(&shared.all_received()), owner);
 #pragma unroll
-    for (int i = 0; i < TileType::kWaves * TileType::kSums; i += 4) {
+    for (int i = 0; i < TileType::kWaves * TileType::kAccumulators; i += 4) {
       unsigned four[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k)
-        memcpy(&four[k], &sums[i / TileType::kSums][i % TileType::kSums + k], 4);
+        memcpy(&four[k],
+               &accumulators[i / TileType::kAccumulators][i % TileType::kAccumulators + k], 4);
       send_four(to + i * 128, four, full);
     }
     return false;
@@ -73,11 +75,12 @@ __device__ __forceinline__ bool reduce_split_k(const Shared<Work>& shared, int p
 #pragma unroll 1
   for (int from = 0; from + 1 < TileType::kParts; ++from, received += kNext) {
 #pragma unroll
-    for (int i = 0; i < TileType::kWaves * TileType::kSums; i += 4) {
-      const auto four = *reinterpret_cast<const Pack<typename Work::Sum, 4>*>(received + i * 128);
+    for (int i = 0; i < TileType::kWaves * TileType::kAccumulators; i += 4) {
+      const auto four =
+          *reinterpret_cast<const Pack<typename Work::Accumulator, 4>*>(received + i * 128);
 #pragma unroll
       for (int k = 0; k < 4; ++k)
-        sums[i / TileType::kSums][i % TileType::kSums + k] += four.value[k];
+        accumulators[i / TileType::kAccumulators][i % TileType::kAccumulators + k] += four.value[k];
     }
   }
   return true;
@@ -170,7 +173,7 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
       continue;
     }
     if (TileType::kAlternates) shared.order[self.group].wait((number / 2 + self.group + 1) & 1);
-    typename Work::Sums sums;
+    typename Work::Accumulators accumulators;
     const int column = now.column;
     const int group_top = top_row<TileType>(schedule, at, rank) +
                           (TileType::kAlternates ? 0 : self.group * TileType::kGroupRows);
@@ -180,15 +183,16 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
       part.last = schedule.end_depth(at, 0) - deep.begin - (deep.steps - 1) * kDepth;
     }
     if constexpr (Work::kPlansAhead) {
-      work.multiply_tile(shared, part, column, self, ring, sums, kept, [&] {
+      work.multiply_tile(shared, part, column, self, ring, accumulators, kept, [&] {
         next = kAhead && tile + apart < tiles ? plan(tile + apart) : PlannedTile{};
         return next;
       });
     } else {
-      work.multiply_tile(shared, part, column, self, ring, sums);
+      work.multiply_tile(shared, part, column, self, ring, accumulators);
     }
     if constexpr (TileType::kParts > 1) {
-      if (!reduce_split_k(shared, static_cast<int>(rank), thread / 32, self.lane, sums)) break;
+      if (!reduce_split_k(shared, static_cast<int>(rank), thread / 32, self.lane, accumulators))
+        break;
     }
     const int z = schedule.matrix(at);
     const int top = group_top + self.warp * kWarpRows;
@@ -200,22 +204,23 @@ __device__ __forceinline__ void multiply(const Work& work, const Shared<Work>& s
     if constexpr (Work::kStore == kDirect) {
 #pragma unroll
       for (int wave = 0; wave < TileType::kWaves; ++wave) {
-        store_direct<TileType, typename Work::Out, Finish>(sums[wave], to, scales, wave,
+        store_direct<TileType, typename Work::Out, Finish>(accumulators[wave], to, scales, wave,
                                                            top + wave * 64, column, z, self.lane);
       }
     } else if constexpr (sizeof(typename Work::Out) == 4) {
       static_assert(!Schedule::kGrouped);  // its TMA tiles would reach the next group
 #pragma unroll
       for (int wave = 0; wave < TileType::kWaves; ++wave) {
-        store_wide_rows<TileType, typename Work::Out, Finish>(
-            sums[wave], staging, to, scales, wave, top + wave * 64, column, z, self.lane, turn);
+        store_wide_rows<TileType, typename Work::Out, Finish>(accumulators[wave], staging, to,
+                                                              scales, wave, top + wave * 64, column,
+                                                              z, self.lane, turn);
       }
     } else if constexpr (kStoresAll<Work>) {
       store_all_rows<TileType, typename Work::Out, Schedule::kGrouped, Finish>(
-          sums, staging, to, scales, top, column, z, self.lane);
+          accumulators, staging, to, scales, top, column, z, self.lane);
     } else {
       store_rows<TileType, typename Work::Out, Work::kStore, Schedule::kGrouped, Finish,
-                 Work::kStays>(sums, staging, to, scales, top, column, z, self.lane, turn);
+                 Work::kStays>(accumulators, staging, to, scales, top, column, z, self.lane, turn);
     }
   }
   if (kStoresAll<Work> ? is_elected() : Work::kStore == kByCopies && self.lane == 0) {

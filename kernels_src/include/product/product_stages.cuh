@@ -36,7 +36,7 @@ struct Tile {
   static constexpr int kBytesA = rows * kLine;
   static constexpr int kBytesB = (columns + 63) / 64 * kPart;  // turned it comes in whole parts
   static constexpr int kStageBytes = kBytesA + kBytesB;
-  static constexpr int kSums = columns / 2;  // of a thread and a wave
+  static constexpr int kAccumulators = columns / 2;  // of a thread and a wave
   static constexpr int kStagedTiles =
       groups > 2 ? 1 : 2;  // that a warp stages: room for three groups
   // The TMA tiles of products with block scales, as GemmTile::staged_tiles() counts them: up to all
@@ -55,7 +55,8 @@ template <typename TileType>
 struct Owners {
   static constexpr int kWarps = TileType::kGroups * 4, kParts = TileType::kParts;
   static constexpr int kMost = (kWarps + kParts - 1) / kParts;  // warps of a block
-  static constexpr int kWarpBytes = TileType::kWaves * TileType::kSums * 4 * 32;  // of sums
+  static constexpr int kWarpBytes =
+      TileType::kWaves * TileType::kAccumulators * 4 * 32;  // of accumulators
   static constexpr int kReceived = (kParts - 1) * kMost * kWarpBytes;
   __device__ __forceinline__ static int owner(int warp) { return warp * kParts / kWarps; }
   __device__ __forceinline__ static int first_warp(int part) {
@@ -118,9 +119,9 @@ struct Ring {
 };
 
 /// Dynamic shared memory: the stages, the staging of each multiplying warp (of two TMA tiles one
-/// is filled while one is read), sums of the cluster's other blocks, what else a stage has (from a
-/// multiple of 128 bytes on, as copies want it), two barriers for each stage and two or three more,
-/// the table of groups.
+/// is filled while one is read), accumulators of the cluster's other blocks, what else a stage has
+/// (from a multiple of 128 bytes on, as copies want it), two barriers for each stage and two or
+/// three more, the table of groups.
 template <typename Work>
 struct Shared {
   using TileType = typename Work::Tile;

@@ -1,4 +1,4 @@
-// Ends a product by wgmma: a warp's sums, what follows them, and their way to global memory.
+// The epilogue of a product by wgmma: from a warp's accumulators to global memory.
 // Compute capability 9.0 alone, in code for sm_90a.
 #pragma once
 
@@ -8,15 +8,15 @@
 
 namespace kernwright {
 
-/// The result, and what happens to sums before.
+/// The result, and what happens to accumulators before.
 struct Result {
   const TensorMap& map;  // of TMA tiles, where copies write it
   void* out;
   const TileEpilogueValues& epilogue;
 };
 
-/// The target of a tile's sums: row-major matrices one after the other, `z` of them before the
-/// tile's.
+/// The target of a tile's accumulators: row-major matrices one after the other, `z` of them before
+/// the tile's.
 struct Target {
   const TensorMap& map;
   void* out;
@@ -41,9 +41,9 @@ __device__ __forceinline__ void store_matrices(unsigned address, const unsigned 
 template <typename TileType, typename Finish>
 constexpr int kResultColumns = TileType::kColumns / (Finish::kGated ? 2 : 1);
 template <typename TileType, typename Finish>
-constexpr int kPairedBy = Finish::kGated ? TileType::kSums / 2 : 0;
+constexpr int kPairedBy = Finish::kGated ? TileType::kAccumulators / 2 : 0;
 
-/// The one scale of all sums, read once. Else 1.
+/// The one scale of all accumulators, read once. Else 1.
 template <typename Finish>
 __device__ __forceinline__ float one_scale(const TileEpilogueValues& epilogue) {
   if constexpr (Finish::kOneScale) return epilogue.row_scales.data[0] * epilogue.column_scales[0];
@@ -51,8 +51,8 @@ __device__ __forceinline__ float one_scale(const TileEpilogueValues& epilogue) {
 }
 
 /// The scales of a thread's rows and of a tile's columns, requested all at once: the tile waits for
-/// memory once. The lanes of a warp have some of the columns' each: beside the sums there are no
-/// registers for all. Where there is one scale for all, each row has it.
+/// memory once. The lanes of a warp have some of the columns' each: beside the accumulators there
+/// are no registers for all. Where there is one scale for all, each row has it.
 template <typename TileType, typename Finish>
 struct TileFactors {
   static constexpr bool kMany = Finish::kScaled && !Finish::kOneScale;
@@ -90,12 +90,13 @@ struct TileFactors {
   }
 };
 
-/// The sums of a thread of a TMA tile as pairs of 16-bit numbers: 8 columns, then 8 rows apart.
-/// `staged` holds c. The sums of the second half of a gated tile are kPaired behind.
-template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
-__device__ __forceinline__ void finish_staged(const Sum* sums, const unsigned char* staged,
-                                              const Target& to, const Scales& scales, int wave,
-                                              int first_pair, int column, int lane,
+/// The accumulators of a thread of a TMA tile as pairs of 16-bit numbers: 8 columns, then 8 rows
+/// apart. `staged` holds c. The accumulators of the second half of a gated tile are kPaired behind.
+template <typename Out, typename Finish, int kPaired, typename Accumulator, typename Scales>
+__device__ __forceinline__ void finish_staged(const Accumulator* accumulators,
+                                              const unsigned char* staged, const Target& to,
+                                              const Scales& scales, int wave, int first_pair,
+                                              int column, int lane,
                                               unsigned (&pairs)[kSwizzled / 8][2]) {
   const Factors<Finish>& rows = scales.rows[wave];
 #pragma unroll
@@ -112,7 +113,7 @@ __device__ __forceinline__ void finish_staged(const Sum* sums, const unsigned ch
         c[0] = to_compute(two.value[0]);
         c[1] = to_compute(two.value[1]);
       }
-      const Sum* sum = sums + i * 4 + half * 2;
+      const Accumulator* sum = accumulators + i * 4 + half * 2;
       const auto end = [&](int k) {
         const float sum_here = scaled(sum[k], rows, half, columns, k);
         return Finish::finish(to.epilogue, sum_here, static_cast<float>(sum[k + kPaired]), bias, k,
@@ -135,14 +136,14 @@ struct StagedTiles {
   }
 };
 
-/// Fills a TMA tile with ended sums.
-template <typename Out, typename Finish, int kPaired, typename Sum, typename Scales>
-__device__ __forceinline__ void fill_staged(const Sum* sums, unsigned char* staged,
+/// Fills a TMA tile with results of the epilogue.
+template <typename Out, typename Finish, int kPaired, typename Accumulator, typename Scales>
+__device__ __forceinline__ void fill_staged(const Accumulator* accumulators, unsigned char* staged,
                                             const Target& to, const Scales& scales, int wave,
                                             int first_pair, int column, int lane) {
   unsigned pairs[kSwizzled / 8][2];
-  finish_staged<Out, Finish, kPaired>(sums, staged, to, scales, wave, first_pair, column, lane,
-                                      pairs);
+  finish_staged<Out, Finish, kPaired>(accumulators, staged, to, scales, wave, first_pair, column,
+                                      lane, pairs);
   if constexpr (Finish::kHasC) __syncwarp();
 #pragma unroll
   for (int i = 0; i < kSwizzled / 8; i += 2) {
@@ -151,7 +152,7 @@ __device__ __forceinline__ void fill_staged(const Sum* sums, unsigned char* stag
   }
 }
 
-/// Whether sums become the result by a factor for all.
+/// Whether accumulators become the result by a factor for all.
 template <typename Finish>
 constexpr bool kJustScales = false;
 template <>
@@ -161,35 +162,36 @@ constexpr bool kJustScales<Epilogue<Same, NoBias, false>> = true;
 /// Without settle() the compiler would compute the whole epilogue in front of the loop. kStays: the
 /// accumulators were not read.
 template <typename TileType, typename Out, typename Finish, bool kStays, int kNumber = 0,
-          typename Sum>
-__device__ __forceinline__ void fill_numbered(const Sum (&sums)[TileType::kWaves][TileType::kSums],
-                                              int number, unsigned char* staged, const Target& to,
-                                              const TileFactors<TileType, Finish>& scales,
-                                              int column, int lane) {
+          typename Accumulator>
+__device__ __forceinline__ void fill_numbered(
+    const Accumulator (&accumulators)[TileType::kWaves][TileType::kAccumulators], int number,
+    unsigned char* staged, const Target& to, const TileFactors<TileType, Finish>& scales,
+    int column, int lane) {
   using All = StagedTiles<TileType, Finish>;
   if (number == kNumber) {
-    constexpr int kWave = kNumber / All::kAcross, kStagedSums = kSwizzled / 2;
+    constexpr int kWave = kNumber / All::kAcross, kStagedAccumulators = kSwizzled / 2;
     constexpr int kBegin = All::first_column(kNumber % All::kAcross);
     if constexpr (kStays) {
       const float by[2] = {to.epilogue.alpha, to.epilogue.alpha};
       const unsigned all[2] = {~0u, ~0u};
-      AccumulatorRows<Out>::template store<kWave, kStagedSums, 0, kBegin / 2>(
+      AccumulatorRows<Out>::template store<kWave, kStagedAccumulators, 0, kBegin / 2>(
           shared_address(staged) + swizzled(lane % 16, lane / 16), by, all);
       return;
     }
-    Sum staged_sums[Finish::kGated ? 2 * kStagedSums : kStagedSums];
+    Accumulator staged_accumulators[Finish::kGated ? 2 * kStagedAccumulators : kStagedAccumulators];
 #pragma unroll
-    for (int i = 0; i < kStagedSums; ++i) {
-      staged_sums[i] = sums[kWave][kBegin / 2 + i];
+    for (int i = 0; i < kStagedAccumulators; ++i) {
+      staged_accumulators[i] = accumulators[kWave][kBegin / 2 + i];
       if (Finish::kGated)
-        staged_sums[kStagedSums + i] = sums[kWave][kBegin / 2 + kPairedBy<TileType, Finish> + i];
+        staged_accumulators[kStagedAccumulators + i] =
+            accumulators[kWave][kBegin / 2 + kPairedBy<TileType, Finish> + i];
     }
-    settle(staged_sums);
-    fill_staged<Out, Finish, Finish::kGated ? kStagedSums : 0>(staged_sums, staged, to, scales,
-                                                               kWave, kBegin / 8, column, lane);
+    settle(staged_accumulators);
+    fill_staged<Out, Finish, Finish::kGated ? kStagedAccumulators : 0>(
+        staged_accumulators, staged, to, scales, kWave, kBegin / 8, column, lane);
   } else if constexpr (kNumber + 1 < All::kCount) {
-    fill_numbered<TileType, Out, Finish, kStays, kNumber + 1>(sums, number, staged, to, scales,
-                                                              column, lane);
+    fill_numbered<TileType, Out, Finish, kStays, kNumber + 1>(accumulators, number, staged, to,
+                                                              scales, column, lane);
   }
 }
 
@@ -201,11 +203,11 @@ constexpr bool kStoresAll = Work::kStagesAll && !Work::kStays && Work::kStore ==
 
 /// Stores a warp's rows from `top` on, all TMA tiles at once. The TMA stores of the previous tile
 /// have long read their buffers.
-template <typename TileType, typename Out, bool kRagged, typename Finish, typename Sum>
-__device__ __forceinline__ void store_all_rows(const Sum (&sums)[TileType::kWaves][TileType::kSums],
-                                               unsigned char* staging, const Target& to,
-                                               const TileFactors<TileType, Finish>& scales, int top,
-                                               int first_column, int z, int lane) {
+template <typename TileType, typename Out, bool kRagged, typename Finish, typename Accumulator>
+__device__ __forceinline__ void store_all_rows(
+    const Accumulator (&accumulators)[TileType::kWaves][TileType::kAccumulators],
+    unsigned char* staging, const Target& to, const TileFactors<TileType, Finish>& scales, int top,
+    int first_column, int z, int lane) {
   using All = StagedTiles<TileType, Finish>;
   const bool stores = is_elected();
   if (stores) wait_for_store_reads<0>();
@@ -214,8 +216,9 @@ __device__ __forceinline__ void store_all_rows(const Sum (&sums)[TileType::kWave
   for (int number = 0; number < All::kCount; ++number) {
     const int wave = number / All::kAcross, begin = All::first_column(number % All::kAcross);
     unsigned char* staged = staging + number * kStagedBytes;
-    fill_staged<Out, Finish, kPairedBy<TileType, Finish>>(
-        &sums[wave][begin / 2], staged, to, scales, wave, begin / 8, first_column + begin, lane);
+    fill_staged<Out, Finish, kPairedBy<TileType, Finish>>(&accumulators[wave][begin / 2], staged,
+                                                          to, scales, wave, begin / 8,
+                                                          first_column + begin, lane);
   }
   show_to_copies();
   __syncwarp();
@@ -242,11 +245,11 @@ __device__ __forceinline__ void store_all_rows(const Sum (&sums)[TileType::kWave
 /// the tensor map has the 16 rows behind any row as a dimension of its own, and surplus rows
 /// of a TMA tile lie behind the end of this dimension.
 template <typename TileType, typename Out, Store kStore, bool kRagged, typename Finish, bool kStays,
-          typename Sum>
-__device__ __forceinline__ void store_rows(const Sum (&sums)[TileType::kWaves][TileType::kSums],
-                                           unsigned char* staging, const Target& to,
-                                           const TileFactors<TileType, Finish>& scales, int top,
-                                           int first_column, int z, int lane, int& turn) {
+          typename Accumulator>
+__device__ __forceinline__ void store_rows(
+    const Accumulator (&accumulators)[TileType::kWaves][TileType::kAccumulators],
+    unsigned char* staging, const Target& to, const TileFactors<TileType, Finish>& scales, int top,
+    int first_column, int z, int lane, int& turn) {
   using All = StagedTiles<TileType, Finish>;
   // The code that brings c, and that writes what copies do not, is long and stands once in a loop.
   constexpr bool kLoops = kStore == kByElements || Finish::kHasC;
@@ -267,10 +270,11 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[TileType::kWaves][T
       __syncwarp();
     }
     if constexpr (kLoops || kStays) {
-      fill_numbered<TileType, Out, Finish, kStays>(sums, number, staged, to, scales, column, lane);
+      fill_numbered<TileType, Out, Finish, kStays>(accumulators, number, staged, to, scales, column,
+                                                   lane);
     } else {
-      fill_staged<Out, Finish, kPairedBy<TileType, Finish>>(&sums[wave][begin / 2], staged, to,
-                                                            scales, wave, begin / 8, column, lane);
+      fill_staged<Out, Finish, kPairedBy<TileType, Finish>>(
+          &accumulators[wave][begin / 2], staged, to, scales, wave, begin / 8, column, lane);
     }
     const bool copied = kStore == kByCopies && written == 0;
     if (copied) show_to_copies();
@@ -294,13 +298,13 @@ __device__ __forceinline__ void store_rows(const Sum (&sums)[TileType::kWaves][T
 }
 
 /// Two neighbours of a row, ended; `c` is what lies there.
-template <typename TileType, typename Out, typename Finish, typename Sum, typename Biases>
-__device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
+template <typename TileType, typename Out, typename Finish, typename Accumulator, typename Biases>
+__device__ __forceinline__ void finish_two(const Accumulator* sum, const Target& to,
                                            const Factors<Finish>& row_factors,
                                            const Factors<Finish>& column_factors,
                                            const Biases& bias, int half, const Out* c, bool second,
                                            Out (&two)[2]) {
-  if constexpr (kKeepsSums<Out, Sum, Finish>) {
+  if constexpr (kKeepsAccumulators<Out, Accumulator, Finish>) {
     for (int k = 0; k < 2; ++k) two[k] = static_cast<Out>(sum[k]);
   } else {
     float added[2] = {};
@@ -320,12 +324,11 @@ __device__ __forceinline__ void finish_two(const Sum* sum, const Target& to,
 
 /// store_rows() for elements of 4 bytes: TMA tiles of 32 columns, by TMA stores where the tiles are
 /// whole.
-template <typename TileType, typename Out, typename Finish, typename Sum>
-__device__ __forceinline__ void store_wide_rows(const Sum (&sums)[TileType::kSums],
-                                                unsigned char* staging, const Target& to,
-                                                const TileFactors<TileType, Finish>& scales,
-                                                int wave, int row, int first_column, int z,
-                                                int lane, int& turn) {
+template <typename TileType, typename Out, typename Finish, typename Accumulator>
+__device__ __forceinline__ void store_wide_rows(
+    const Accumulator (&accumulators)[TileType::kAccumulators], unsigned char* staging,
+    const Target& to, const TileFactors<TileType, Finish>& scales, int wave, int row,
+    int first_column, int z, int lane, int& turn) {
   constexpr int kWide = kLine / 4, kColumns = kResultColumns<TileType, Finish>;
   const Out* c = static_cast<const Out*>(to.epilogue.c) + to.offset(z);
 #pragma unroll
@@ -344,12 +347,12 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[TileType::kSum
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int r = lane / 4 + half * 8;
-        // Sums outside of the matrix are ended, too, and copies leave them out.
+        // Accumulators outside of the matrix are ended, too, and copies leave them out.
         if (Finish::kHasC && (row + r >= to.end || at >= to.problem.columns)) continue;
         const long long place = static_cast<long long>(row + r) * to.problem.columns + at;
         Out two[2];
-        finish_two<TileType>(&sums[pair * 4 + half * 2], to, scales.rows[wave], factors, bias, half,
-                             c + place, true, two);
+        finish_two<TileType>(&accumulators[pair * 4 + half * 2], to, scales.rows[wave], factors,
+                             bias, half, c + place, true, two);
         Out* inside =
             reinterpret_cast<Out*>(staged + swizzled(r, i * 2 + lane % 4 / 2)) + lane % 2 * 2;
         write_pair(inside, two[0], two[1], true, true);
@@ -371,10 +374,11 @@ __device__ __forceinline__ void store_wide_rows(const Sum (&sums)[TileType::kSum
 }
 
 /// Stores from registers: four threads write eight columns of a row.
-template <typename TileType, typename Out, typename Finish, typename Sum>
-__device__ __forceinline__ void store_direct(const Sum (&sums)[TileType::kSums], const Target& to,
-                                             const TileFactors<TileType, Finish>& scales, int wave,
-                                             int row, int first_column, int z, int lane) {
+template <typename TileType, typename Out, typename Finish, typename Accumulator>
+__device__ __forceinline__ void store_direct(
+    const Accumulator (&accumulators)[TileType::kAccumulators], const Target& to,
+    const TileFactors<TileType, Finish>& scales, int wave, int row, int first_column, int z,
+    int lane) {
   const int columns = to.problem.columns;
   const bool by_two = columns % 2 == 0;
   Out* out = static_cast<Out*>(to.out) + to.offset(z);
@@ -392,8 +396,8 @@ __device__ __forceinline__ void store_direct(const Sum (&sums)[TileType::kSums],
       if (r >= to.end) continue;
       const long long at = static_cast<long long>(r) * columns + column;
       Out two[2];
-      finish_two<TileType>(&sums[i * 4 + half * 2], to, scales.rows[wave], factors, bias, half,
-                           added + at, second, two);
+      finish_two<TileType>(&accumulators[i * 4 + half * 2], to, scales.rows[wave], factors, bias,
+                           half, added + at, second, two);
       write_pair(out + at, two[0], two[1], second, by_two);
     }
   }

@@ -23,26 +23,27 @@ __device__ __forceinline__ void declare_accumulators() {
   DO(24) DO(32) DO(40) DO(48) DO(56) DO(64) DO(72) DO(80) DO(88) DO(96) DO(104) DO(112) DO(120)
 #define KW_READ_FLOATS(i) KW_READ_EIGHT(i, "=f")
 #define KW_READ_INTS(i) KW_READ_EIGHT(i, "=r")
-#define KW_READ_EIGHT(i, KIND)                                                            \
-  if constexpr (i < kCount) {                                                             \
-    asm volatile(                                                                         \
-        "mov.b32 %0, sum%8_%9;\nmov.b32 %1, sum%8_%10;\n"                                 \
-        "mov.b32 %2, sum%8_%11;\nmov.b32 %3, sum%8_%12;\n"                                \
-        "mov.b32 %4, sum%8_%13;\nmov.b32 %5, sum%8_%14;\n"                                \
-        "mov.b32 %6, sum%8_%15;\nmov.b32 %7, sum%8_%16;"                                  \
-        : KIND(sums[i]), KIND(sums[i + 1]), KIND(sums[i + 2]), KIND(sums[i + 3]),         \
-          KIND(sums[i + 4]), KIND(sums[i + 5]), KIND(sums[i + 6]), KIND(sums[i + 7])      \
-        : "n"(kWave), "n"(i), "n"(i + 1), "n"(i + 2), "n"(i + 3), "n"(i + 4), "n"(i + 5), \
-          "n"(i + 6), "n"(i + 7));                                                        \
+#define KW_READ_EIGHT(i, KIND)                                                             \
+  if constexpr (i < kCount) {                                                              \
+    asm volatile(                                                                          \
+        "mov.b32 %0, sum%8_%9;\nmov.b32 %1, sum%8_%10;\n"                                  \
+        "mov.b32 %2, sum%8_%11;\nmov.b32 %3, sum%8_%12;\n"                                 \
+        "mov.b32 %4, sum%8_%13;\nmov.b32 %5, sum%8_%14;\n"                                 \
+        "mov.b32 %6, sum%8_%15;\nmov.b32 %7, sum%8_%16;"                                   \
+        : KIND(accumulators[i]), KIND(accumulators[i + 1]), KIND(accumulators[i + 2]),     \
+          KIND(accumulators[i + 3]), KIND(accumulators[i + 4]), KIND(accumulators[i + 5]), \
+          KIND(accumulators[i + 6]), KIND(accumulators[i + 7])                             \
+        : "n"(kWave), "n"(i), "n"(i + 1), "n"(i + 2), "n"(i + 3), "n"(i + 4), "n"(i + 5),  \
+          "n"(i + 6), "n"(i + 7));                                                         \
   }
 /// The accumulators of a wave, once its products have ended.
 template <int kWave, int kCount>
-__device__ __forceinline__ void read_accumulators(float (&sums)[kCount]) {
+__device__ __forceinline__ void read_accumulators(float (&accumulators)[kCount]) {
   static_assert(kCount % 8 == 0);
   KW_EACH_EIGHT(KW_READ_FLOATS)
 }
 template <int kWave, int kCount>
-__device__ __forceinline__ void read_accumulators(int (&sums)[kCount]) {
+__device__ __forceinline__ void read_accumulators(int (&accumulators)[kCount]) {
   static_assert(kCount % 8 == 0);
   KW_EACH_EIGHT(KW_READ_INTS)
 }
@@ -51,20 +52,21 @@ __device__ __forceinline__ void read_accumulators(int (&sums)[kCount]) {
 #undef KW_READ_INTS
 #undef KW_READ_FLOATS
 
-#define KW_WRITE_EIGHT(i)                                                                         \
-  if constexpr (i < kCount) {                                                                     \
-    asm volatile(                                                                                 \
-        "mov.b32 sum%8_%9, %0;\nmov.b32 sum%8_%10, %1;\n"                                         \
-        "mov.b32 sum%8_%11, %2;\nmov.b32 sum%8_%12, %3;\n"                                        \
-        "mov.b32 sum%8_%13, %4;\nmov.b32 sum%8_%14, %5;\n"                                        \
-        "mov.b32 sum%8_%15, %6;\nmov.b32 sum%8_%16, %7;" ::"f"(sums[i]),                          \
-        "f"(sums[i + 1]), "f"(sums[i + 2]), "f"(sums[i + 3]), "f"(sums[i + 4]), "f"(sums[i + 5]), \
-        "f"(sums[i + 6]), "f"(sums[i + 7]), "n"(kWave), "n"(i), "n"(i + 1), "n"(i + 2),           \
-        "n"(i + 3), "n"(i + 4), "n"(i + 5), "n"(i + 6), "n"(i + 7));                              \
+#define KW_WRITE_EIGHT(i)                                                                 \
+  if constexpr (i < kCount) {                                                             \
+    asm volatile(                                                                         \
+        "mov.b32 sum%8_%9, %0;\nmov.b32 sum%8_%10, %1;\n"                                 \
+        "mov.b32 sum%8_%11, %2;\nmov.b32 sum%8_%12, %3;\n"                                \
+        "mov.b32 sum%8_%13, %4;\nmov.b32 sum%8_%14, %5;\n"                                \
+        "mov.b32 sum%8_%15, %6;\nmov.b32 sum%8_%16, %7;" ::"f"(accumulators[i]),          \
+        "f"(accumulators[i + 1]), "f"(accumulators[i + 2]), "f"(accumulators[i + 3]),     \
+        "f"(accumulators[i + 4]), "f"(accumulators[i + 5]), "f"(accumulators[i + 6]),     \
+        "f"(accumulators[i + 7]), "n"(kWave), "n"(i), "n"(i + 1), "n"(i + 2), "n"(i + 3), \
+        "n"(i + 4), "n"(i + 5), "n"(i + 6), "n"(i + 7));                                  \
   }
 /// Accumulators that were read come back.
 template <int kWave, int kCount>
-__device__ __forceinline__ void write_accumulators(const float (&sums)[kCount]) {
+__device__ __forceinline__ void write_accumulators(const float (&accumulators)[kCount]) {
   static_assert(kCount % 8 == 0);
   KW_EACH_EIGHT(KW_WRITE_EIGHT)
 }
@@ -72,10 +74,10 @@ __device__ __forceinline__ void write_accumulators(const float (&sums)[kCount]) 
 #undef KW_WRITE_EIGHT
 
 /// The accumulators of all waves.
-template <int kWave = 0, typename Sum, int kWaves, int kCount>
-__device__ __forceinline__ void read_waves(Sum (&sums)[kWaves][kCount]) {
-  read_accumulators<kWave>(sums[kWave]);
-  if constexpr (kWave + 1 < kWaves) read_waves<kWave + 1>(sums);
+template <int kWave = 0, typename Accumulator, int kWaves, int kCount>
+__device__ __forceinline__ void read_waves(Accumulator (&accumulators)[kWaves][kCount]) {
+  read_accumulators<kWave>(accumulators[kWave]);
+  if constexpr (kWave + 1 < kWaves) read_waves<kWave + 1>(accumulators);
 }
 
 /// accumulators += a * b for 64 rows, N columns and 32 bytes of the inner dimension, by a

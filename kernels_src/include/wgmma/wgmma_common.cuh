@@ -56,11 +56,11 @@ using MixedE5M2E4M3 = Mixed<Float8E5M2, Float8E4M3>;
 
 /// The accumulator type for products of In.
 template <typename In>
-struct SumTraits {
+struct ProductAccumulator {
   using Type = float;
 };
 template <>
-struct SumTraits<Int8> {
+struct ProductAccumulator<Int8> {
   using Type = int;
 };
 

@@ -2,10 +2,10 @@
 // their parts of k in the epilogue. Compute capability 9.0.
 //
 // `TilesType` is a kernel's shared memory. It has kRows rows of the weights and kColumns rows of x,
-// and sums(): accumulators in columns, kPitch apart. kTeams teams of warps share the k of a block;
-// the accumulators of one team lie behind the accumulators of the previous team. Without teams
-// warps may send accumulators to another block instead (SumOwners): then `TilesType` has `received`
-// as the receiving buffer, and a barrier `all_received`.
+// and accumulators(): accumulators in columns, kPitch apart. kTeams teams of warps share the k of a
+// block; the accumulators of one team lie behind the accumulators of the previous team. Without
+// teams warps may send accumulators to another block instead (SumOwners): then `TilesType` has
+// `received` as the receiving buffer, and a barrier `all_received`.
 #pragma once
 
 #include <kernwright/skinny.cuh>
@@ -15,9 +15,9 @@ namespace kernwright {
 /// Each block of a cluster owns the epilogue of some warps, and receives the accumulators of these
 /// warps from all peer blocks.
 template <typename TilesType>
-struct SumOwners {
+struct EpilogueOwners {
   static constexpr unsigned kWarps = TilesType::kRows / 16;
-  static constexpr unsigned kBytes = TilesType::kColumns * 16 * 4;  // of a warp's sums
+  static constexpr unsigned kBytes = TilesType::kColumns * 16 * 4;  // of a warp's accumulators
   unsigned splits;                                                  // blocks
 
   __device__ unsigned owner(unsigned warp) const { return warp * splits / kWarps; }
@@ -34,35 +34,34 @@ struct SumOwners {
 
 /// One thread calls it before the cluster's blocks meet; peers send accumulators after the meeting.
 template <typename TilesType>
-__device__ __forceinline__ void expect_sums(const TilesType& shared, unsigned splits,
-                                            unsigned part) {
-  shared.all_received->arrive_expecting(SumOwners<TilesType>{splits}.expected(part));
+__device__ __forceinline__ void expect_accumulators(const TilesType& shared, unsigned splits,
+                                                    unsigned part) {
+  shared.all_received->arrive_expecting(EpilogueOwners<TilesType>{splits}.expected(part));
 }
 
 /// The block that owns a warp's epilogue, and a lane's offset in the receiving buffer for the first
 /// peer.
-struct WarpSumPlace {
+struct WarpPlace {
   unsigned owner;
   unsigned char* received;
 };
 
 template <typename TilesType>
-__device__ __forceinline__ WarpSumPlace place_warp_sums(const TilesType& shared, unsigned splits,
-                                                        unsigned warp, unsigned lane) {
-  const SumOwners<TilesType> owners{splits};
+__device__ __forceinline__ WarpPlace place_warp(const TilesType& shared, unsigned splits,
+                                                unsigned warp, unsigned lane) {
+  const EpilogueOwners<TilesType> owners{splits};
   const unsigned owner = owners.owner(warp);
   const unsigned at = (warp - owners.first(owner)) * (splits - 1) * owners.kBytes;
   return {owner, shared.received + at + lane * 16};
 }
 
 /// A warp of block `part` sends its accumulators to the owner block, or adds the received ones in
-/// the order of the blocks. Returns whether the warp has the full sums.
+/// the order of the blocks. Returns whether the warp has the full accumulators.
 template <typename TilesType>
-__device__ __forceinline__ bool reduce_warp_split_k(const TilesType& shared,
-                                                    const WarpSumPlace& place, unsigned splits,
-                                                    unsigned part, unsigned parity,
-                                                    float (&sums)[TilesType::kColumns / 2]) {
-  using Owners = SumOwners<TilesType>;
+__device__ __forceinline__ bool reduce_warp_split_k(
+    const TilesType& shared, const WarpPlace& place, unsigned splits, unsigned part,
+    unsigned parity, float (&accumulators)[TilesType::kColumns / 2]) {
+  using Owners = EpilogueOwners<TilesType>;
   if (splits == 1) return true;
   const unsigned owner = place.owner, others = splits - 1;
   const unsigned char* received = place.received;
@@ -74,7 +73,7 @@ __device__ __forceinline__ bool reduce_warp_split_k(const TilesType& shared,
     for (int i = 0; i < TilesType::kColumns / 2; i += 4) {
       unsigned four[4];
 #pragma unroll
-      for (int k = 0; k < 4; ++k) four[k] = __float_as_uint(sums[i + k]);
+      for (int k = 0; k < 4; ++k) four[k] = __float_as_uint(accumulators[i + k]);
       send_four(to + i * 128, four, all_received);
     }
     return false;
@@ -85,10 +84,10 @@ __device__ __forceinline__ bool reduce_warp_split_k(const TilesType& shared,
 #pragma unroll
     for (int i = 0; i < TilesType::kColumns / 2; i += 4) {
       const float4 four = *reinterpret_cast<const float4*>(received + i * 128);
-      sums[i] += four.x;
-      sums[i + 1] += four.y;
-      sums[i + 2] += four.z;
-      sums[i + 3] += four.w;
+      accumulators[i] += four.x;
+      accumulators[i + 1] += four.y;
+      accumulators[i + 2] += four.z;
+      accumulators[i + 3] += four.w;
     }
   }
   return true;
@@ -102,11 +101,11 @@ __device__ __forceinline__ unsigned turned(unsigned pair) {
   return result;
 }
 
-/// finish_warp_sums() for the layout of a column behind another.
+/// finish_warp() for the layout of a column behind another.
 template <typename T, typename Act, typename TilesType, bool kPlain>
-__device__ __forceinline__ void store_warp_sums(const SkinnyProblem& p, UInt64 batch,
-                                                unsigned first_n, unsigned lane,
-                                                const float (&sums)[TilesType::kColumns / 2]) {
+__device__ __forceinline__ void store_warp(const SkinnyProblem& p, UInt64 batch, unsigned first_n,
+                                           unsigned lane,
+                                           const float (&accumulators)[TilesType::kColumns / 2]) {
   const bool odd = lane % 2 != 0;
 #pragma unroll
   for (int c = 0; c < TilesType::kColumns / 8; ++c) {
@@ -119,7 +118,8 @@ __device__ __forceinline__ void store_warp_sums(const SkinnyProblem& p, UInt64 b
       for (int i = 0; i < 2; ++i) {
         const unsigned m = min(c * 8 + lane % 4 * 2 + i, p.m - 1);
         const unsigned n = min(first_n + half * 8 + lane / 4, p.n - 1);
-        pair.value[i] = finished<T, Act, kPlain>(p, batch, m, n, sums[c * 4 + half * 2 + i]);
+        pair.value[i] =
+            finished<T, Act, kPlain>(p, batch, m, n, accumulators[c * 4 + half * 2 + i]);
       }
       memcpy(&halves[half], &pair, 4);
       halves[half] = turned(halves[half]);
@@ -139,30 +139,29 @@ __device__ __forceinline__ void store_warp_sums(const SkinnyProblem& p, UInt64 b
 /// transposition in registers lets four lanes store all 16 results of a row of x. The plain
 /// epilogue has short code of its own: all warps wait for its instruction fetch.
 template <typename T, typename Act, typename TilesType>
-__device__ __forceinline__ void finish_warp_sums(const SkinnyProblem& p, UInt64 batch,
-                                                 unsigned first_n, unsigned lane,
-                                                 const float (&sums)[TilesType::kColumns / 2]) {
+__device__ __forceinline__ void finish_warp(const SkinnyProblem& p, UInt64 batch, unsigned first_n,
+                                            unsigned lane,
+                                            const float (&accumulators)[TilesType::kColumns / 2]) {
   if (ends_plainly(p.epilogue)) {
-    store_warp_sums<T, Act, TilesType, true>(p, batch, first_n, lane, sums);
+    store_warp<T, Act, TilesType, true>(p, batch, first_n, lane, accumulators);
   } else {
-    store_warp_sums<T, Act, TilesType, false>(p, batch, first_n, lane, sums);
+    store_warp<T, Act, TilesType, false>(p, batch, first_n, lane, accumulators);
   }
 }
 
-/// A warp's sums of 16 rows, as wgmma leaves them, into shared memory. Warps are numbered through
-/// all teams.
+/// A warp's accumulators of 16 rows, as wgmma leaves them, into shared memory. Warps are numbered
+/// through all teams.
 template <typename TilesType>
-__device__ __forceinline__ void spread_warp_sums(const TilesType& shared, unsigned warp,
-                                                 unsigned lane,
-                                                 const float (&sums)[TilesType::kColumns / 2]) {
+__device__ __forceinline__ void spread_warp(const TilesType& shared, unsigned warp, unsigned lane,
+                                            const float (&accumulators)[TilesType::kColumns / 2]) {
   constexpr unsigned kTeamWarps = TilesType::kRows / 16;
-  float* const team_sums =
-      shared.sums() + warp / kTeamWarps * (TilesType::kColumns * TilesType::kPitch);
+  float* const team_accumulators =
+      shared.accumulators() + warp / kTeamWarps * (TilesType::kColumns * TilesType::kPitch);
 #pragma unroll
   for (int i = 0; i < TilesType::kColumns / 2; ++i) {
     const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
     const int row = warp % kTeamWarps * 16 + i / 2 % 2 * 8 + lane / 4;
-    team_sums[column * TilesType::kPitch + row] = sums[i];
+    team_accumulators[column * TilesType::kPitch + row] = accumulators[i];
   }
 }
 
@@ -177,7 +176,7 @@ __device__ __forceinline__ void finish_cluster(const SkinnyProblem& p, UInt64 ba
        i < TilesType::kColumns * TilesType::kRows / 4; i += p.splits * blockDim.x) {
     const unsigned m = i / (TilesType::kRows / 4), row = i % (TilesType::kRows / 4) * 4;
     if (first_m + m >= p.m) break;
-    const float* const local = shared.sums() + m * TilesType::kPitch + row;
+    const float* const local = shared.accumulators() + m * TilesType::kPitch + row;
     float sum[4] = {};
 #pragma unroll 4
     for (unsigned rank = 0; rank < p.splits; ++rank) {
