@@ -61,10 +61,86 @@ __device__ __forceinline__ Pack<T, N> load_unaligned(const char* from) {
   }
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
-    shifted.word[i] = sizeof(T) < 4 ? __funnelshift_r(words[i], words[i + 1], shift % 4 * 8)
-                                    : words[i];
+    shifted.word[i] =
+        sizeof(T) < 4 ? __funnelshift_r(words[i], words[i + 1], shift % 4 * 8) : words[i];
   }
   return shifted.pack;
+}
+
+/// Loads the packs `first` + i * Width + lane of a row of n elements at any address, at least one
+/// aligned unit of which is whole. Only the row's bytes and the unit with its first byte are read.
+/// What is behind the row is undefined.
+template <int Items, int Width, typename T>
+__device__ __forceinline__ void load_shifted(Unit16 (&packs)[Items], const T* row, int first,
+                                             int lane, int n) {
+  constexpr int kSize = sizeof(T), kPack = 16 / kSize;
+  const int shift = static_cast<int>(reinterpret_cast<unsigned long long>(row) % 16);
+  const Unit16* const units = reinterpret_cast<const Unit16*>(row - shift / kSize);
+  const int whole = (shift + n * kSize) / 16;
+  Unit16 low[Items], high[Items];
+  bool has_last = false;
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int unit = first + i * Width + lane;
+    low[i] = units[min(unit, whole - 1)];
+    high[i] = units[min(unit + 1, whole - 1)];
+    has_last = has_last || unit == whole || unit + 1 == whole;
+  }
+  if (has_last) {  // its elements are loaded one by one
+    const int begin = whole * kPack - shift / kSize;
+    union Last {
+      Unit16 unit;
+      T element[kPack];
+      __device__ Last() : unit{} {}
+    } last;
+#pragma unroll
+    for (int j = 0; j < kPack; ++j)
+      if (begin + j < n) last.element[j] = row[begin + j];
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      const int unit = first + i * Width + lane;
+      if (unit == whole) low[i] = last.unit;
+      if (unit + 1 == whole) high[i] = last.unit;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < Items; ++i) packs[i] = shifted_unit(low[i], high[i], shift);
+}
+
+/// Stores pack number `number` of a row of n elements at any address. All lanes of a warp call it
+/// with packs side by side, and each stores the aligned unit that ends in its pack.
+template <typename T>
+__device__ __forceinline__ void store_shifted(T* row, const Unit16& pack, int number, int n) {
+  constexpr int kPack = 16 / sizeof(T);
+  union Elements {
+    Unit16 unit;
+    T element[kPack];
+    __device__ Elements(const Unit16& bytes) : unit(bytes) {}
+  };
+  const int lane = threadIdx.x % 32;
+  const int shift = static_cast<int>(reinterpret_cast<unsigned long long>(row) % 16);
+  const int places = shift / static_cast<int>(sizeof(T)), at = number * kPack;
+  Unit16 before;
+#pragma unroll
+  for (int w = 0; w < 4; ++w) {
+    const unsigned word = __shfl_up_sync(0xffffffffu, pack.word[w], 1);
+    before.word[w] = shift == 0 ? pack.word[w] : word;
+  }
+  const Elements unit(shifted_unit(before, pack, (16 - shift) % 16)), all(pack);
+  const int begin = at - places;
+  const bool is_first = lane == 0 && shift > 0;
+  if (!is_first && begin + kPack <= n) {
+    *reinterpret_cast<Unit16*>(row + begin) = unit.unit;
+  } else if (!is_first) {
+#pragma unroll
+    for (int j = 0; j < kPack; ++j)
+      if (begin + j < n) row[begin + j] = unit.element[j];
+  }
+  if (shift > 0 && (lane == 0 || lane == 31)) {  // parts of units that warps share
+#pragma unroll
+    for (int j = 0; j < kPack; ++j)
+      if ((lane == 0) == (j < kPack - places) && at + j < n) row[at + j] = all.element[j];
+  }
 }
 
 /// The aligned units of the target of a line of bytes which aligned units of the source have,

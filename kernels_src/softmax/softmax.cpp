@@ -34,10 +34,11 @@ struct SoftmaxJob {
   Walk<2> view() const { return *pair_rows(x, mask ? *mask : x); }
 };
 
-/// How the rows of SoftmaxPart::rows lie.
+/// How the rows of SoftmaxPart::rows and SoftmaxPart::kept lie.
 struct RowForm {
-  bool is_whole = false;  ///< is_whole_tile()
-  bool is_far = false;    ///< they are walked in several dimensions
+  bool is_whole = false;    ///< is_whole_tile()
+  bool is_far = false;      ///< they are walked in several dimensions
+  bool is_shifted = false;  ///< they begin at any address, and end in part of a pack
 };
 
 const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack, int items,
@@ -53,6 +54,7 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
                        .add(job.log, 1)
                        .add(form.is_whole, 1)
                        .add(form.is_far, 1)
+                       .add(form.is_shifted, 1)
                        .add(pack, 5)
                        .add(items, 7)
                        .add(width, 11)
@@ -71,8 +73,8 @@ const LazyKernel& softmax_part(SoftmaxPart kind, const SoftmaxJob& job, int pack
                                   mask, pack, items, width, threads, job.log, form.is_whole,
                                   form.is_far ? kWalkDims : 1)};
       case SoftmaxPart::kept:
-        return std::vector{
-            format("softmax_kept<{}, {}, {}, {}, {}, {}>", x, out, pack, items, threads, job.log)};
+        return std::vector{format("softmax_kept<{}, {}, {}, {}, {}, {}, {}>", x, out, pack, items,
+                                  threads, job.log, form.is_shifted)};
       case SoftmaxPart::cluster:
         return std::vector{format("softmax_cluster<{}, {}, {}, {}, {}, {}, {}>", x, out, mask, pack,
                                   items, threads, job.log)};
@@ -129,6 +131,7 @@ struct KeptRow {
   int items = 0;   ///< in registers
   int kept = 0;    ///< in shared memory
   int bytes = 16;  ///< of a pack
+  bool is_shifted = false;
 
   int shared_bytes() const { return kept * threads * bytes; }
 };
@@ -141,7 +144,7 @@ KeptRow kept_row(const SoftmaxJob& job, int pack, int threads) {
   const int values = job.x.type() == ScalarType::float64 ? narrow / 2 : narrow;
   KeptRow row{.threads = threads, .items = std::max(1, values / pack)};
   row.bytes = static_cast<int>(scalar_size(job.x.type())) * pack;
-  const std::int64_t rest = job.extent.n / pack - std::int64_t{threads} * row.items;
+  const std::int64_t rest = ceil_div(job.extent.n, pack) - std::int64_t{threads} * row.items;
   const std::int64_t kept = std::max<std::int64_t>(0, ceil_div(rest, threads));
   row.kept = static_cast<int>(std::min(kept, std::int64_t{1} << 16));
   return row;
@@ -164,9 +167,23 @@ std::optional<KeptRow> plan_kept_row(const SoftmaxJob& job, int pack) {
   return std::nullopt;
 }
 
+/// Elements of the units of shifted rows.
+constexpr int kShiftedPack = 8;
+
+/// For rows of 16-bit elements that no pack divides: aligned units of 16 bytes are loaded and
+/// stored. Shorter rows took longer so than by single elements (H200).
+std::optional<KeptRow> plan_shifted_row(const SoftmaxJob& job, int pack) {
+  const bool is_narrow = job.x.type() == job.out.type() && scalar_size(job.x.type()) == 2;
+  if (pack > 1 || !is_narrow || job.mask) return std::nullopt;
+  std::optional<KeptRow> row = plan_kept_row(job, kShiftedPack);
+  if (row) row->is_shifted = true;
+  return row;
+}
+
 void launch_softmax_kept(const SoftmaxJob& job, int pack, const KeptRow& row) {
-  const Kernel& kernel =
-      softmax_part(SoftmaxPart::kept, job, pack, row.items, 0, row.threads).on(job.device());
+  const Kernel& kernel = softmax_part(SoftmaxPart::kept, job, pack, row.items, 0, row.threads,
+                                      {.is_shifted = row.is_shifted})
+                             .on(job.device());
   const std::uint32_t blocks = RowTile{.width = 1, .threads = 1}.blocks(job.extent.rows);
   const auto shared = static_cast<std::size_t>(row.shared_bytes());
   dispatch_scale(job.x.type(), job.scale, [&](auto scale) {
@@ -219,6 +236,8 @@ void run_softmax_rows(const SoftmaxJob& job) {
   const auto kept = full && !job.mask ? plan_kept_row(job, pack) : std::nullopt;
   const bool few = are_few_and_long(job.device(), job.extent);
   if (!few && !full) return launch_softmax_rows(job, tile);
+  if (const auto shifted = few ? std::nullopt : plan_shifted_row(job, pack))
+    return launch_softmax_kept(job, kShiftedPack, *shifted);
   if (!few && kept && pack > 1) return launch_softmax_kept(job, pack, *kept);
   if (!few && tile.items > 0) return launch_softmax_rows(job, tile);
   if (const auto cluster = cluster_rows(job.device(), job.extent, pack, wide ? 16 : 32)) {

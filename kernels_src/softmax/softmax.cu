@@ -5,6 +5,7 @@
 #include <kernwright/reduce.cuh>
 #include <kernwright/row_cluster.cuh>
 #include <kernwright/rows.cuh>
+#include <kernwright/shifted_units.cuh>
 #include <kernwright/walk.cuh>
 
 using namespace kernwright;
@@ -134,35 +135,39 @@ __global__ void __launch_bounds__(Threads, blocks_at_once<Compute<T>>(Threads, V
   });
 }
 
-/// Calls visit(x * scale) for the elements of `count` packs of a thread in shared memory.
-template <int Threads, typename T, int V, typename C, typename Visit>
-__device__ __forceinline__ void for_kept(const Pack<T, V>* held, int count, C scale, Visit visit) {
+/// Calls visit(x * scale) for the elements of `count` packs of a thread in shared memory; what is
+/// `left` of the row from the first pack on limits the last pack.
+template <int Threads, bool Shifted, typename T, int V, typename C, typename Visit>
+__device__ __forceinline__ void for_kept(const Pack<T, V>* held, int count, int left, C scale,
+                                         Visit visit) {
   for (int i = 0; i < count; ++i) {
     const Pack<T, V> raw = held[i * Threads];
 #pragma unroll
-    for (int j = 0; j < V; ++j) visit(computed(raw.value, j) * scale);
+    for (int j = 0; j < V; ++j) {
+      const bool inside = !Shifted || i * Threads * V + j < left;
+      visit(inside ? computed(raw.value, j) * scale : -infinity<C>());
+    }
   }
 }
 
-/// Rows of which the first V * Items * Threads elements are held in registers and `kept` more packs
-/// of each thread in shared memory. A block for each row; a multiprocessor takes 1024 threads.
-template <typename T, typename Out, int V, int Items, int Threads, bool Log>
-__global__ void __launch_bounds__(Threads, 1024 / Threads)
-    softmax_kept(Out* __restrict__ out, const char* __restrict__ x, const Walk<2> view,
-                 long long rows, int n, int kept, Compute<T> scale) {
-  using C = Compute<T>;
-  pdl_wait_then_launch_small();
-  extern __shared__ __align__(16) unsigned char memory[];
-  Pack<T, V>* const held = reinterpret_cast<Pack<T, V>*>(memory) + threadIdx.x;
-  constexpr int kFirst = Items * Threads;
-  const int lane = threadIdx.x, packs = n / V;
-  const int count = min(kept, max(0, (packs - kFirst - lane + Threads - 1) / Threads));
-  for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).offset[0]);
-    C value[V * Items];
+/// Copies up to `kept` of a thread's packs, from number `first` of the row on, to shared memory.
+template <int Threads, bool Shifted, typename T, int V>
+__device__ __forceinline__ void keep_packs(Pack<T, V>* held, const T* source, int first, int kept,
+                                           int packs, int n) {
+  const int lane = threadIdx.x;
+  if constexpr (Shifted) {
+    constexpr int kLoads = 4;
+    for (int i = 0; i < kept; i += kLoads) {
+      Unit16 units[kLoads];
+      load_shifted<kLoads, Threads>(units, source, first + i * Threads, lane, n);
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k)
+        if (i + k < kept) memcpy(held + (i + k) * Threads, units + k, sizeof(Unit16));
+    }
+  } else {
 #pragma unroll 4
     for (int i = 0; i < kept; ++i) {
-      const int pack = kFirst + i * Threads + lane;
+      const int pack = first + i * Threads + lane;
       if (pack >= packs) break;
       const Pack<T, V>* const from = reinterpret_cast<const Pack<T, V>*>(source) + pack;
       if constexpr (kCopiesInBackground<T, V>) {
@@ -171,40 +176,103 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         held[i * Threads] = *from;
       }
     }
+  }
+}
+
+/// The scores of a thread's packs in registers; -inf behind the row.
+template <int Threads, bool Shifted, typename T, int V, int Items, typename C>
+__device__ __forceinline__ void load_scores(C (&value)[V * Items], const T* source, int n,
+                                            C scale) {
+  const int lane = threadIdx.x;
+  if constexpr (Shifted) {
+    Unit16 units[Items];
+    load_shifted<Items, Threads>(units, source, 0, lane, n);
+    Pack<T, V> raw[Items];
+    memcpy(raw, units, sizeof(raw));
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      const int left = n - (i * Threads + lane) * V;
+#pragma unroll
+      for (int j = 0; j < V; ++j)
+        value[i * V + j] = j < left ? computed(raw[i].value, j) * scale : -infinity<C>();
+    }
+  } else {
+    load_held<V, Items, Threads>(value, source, lane, n / V, -infinity<C>());
+    for_held<V, Items, Threads>(lane, n / V, [&](int slot, int) { value[slot] *= scale; });
+  }
+}
+
+/// Stores a pack of results: result(j) for element j.
+template <bool Shifted, int V, typename Out, typename Result>
+__device__ __forceinline__ void store_results(Out* target, int pack, int n, Result result) {
+  Pack<Out, V> raw;
+#pragma unroll
+  for (int j = 0; j < V; ++j)
+    raw.value[j] = from_compute<Out>(static_cast<Compute<Out>>(result(j)));
+  if constexpr (Shifted) {
+    Unit16 unit;
+    memcpy(&unit, &raw, sizeof(unit));
+    store_shifted(target, unit, pack, n);
+  } else {
+    reinterpret_cast<Pack<Out, V>*>(target)[pack] = raw;
+  }
+}
+
+/// Rows of which the first V * Items * Threads elements are held in registers and `kept` more packs
+/// of each thread in shared memory. A block for each row; a multiprocessor takes 1024 threads.
+/// `Shifted`: rows of any length at any address, in packs of 16 bytes of x and of the result; else
+/// rows are whole packs.
+template <typename T, typename Out, int V, int Items, int Threads, bool Log, bool Shifted>
+__global__ void __launch_bounds__(Threads, 1024 / Threads)
+    softmax_kept(Out* __restrict__ out, const char* __restrict__ x, const Walk<2> view,
+                 long long rows, int n, int kept, Compute<T> scale) {
+  using C = Compute<T>;
+  pdl_wait_then_launch_small();
+  extern __shared__ __align__(16) unsigned char memory[];
+  Pack<T, V>* const held = reinterpret_cast<Pack<T, V>*>(memory) + threadIdx.x;
+  constexpr int kFirst = Items * Threads;
+  const int lane = threadIdx.x, packs = Shifted ? (n + V - 1) / V : n / V;
+  const int count = min(kept, max(0, (packs - kFirst - lane + Threads - 1) / Threads));
+  const int held_packs = Shifted ? Items * Threads : packs, left = n - (kFirst + lane) * V;
+  for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T* const source = reinterpret_cast<const T*>(x + walk_offsets(view, row).offset[0]);
+    C value[V * Items];
+    keep_packs<Threads, Shifted>(held, source, kFirst, kept, packs, n);
     end_copy_group();
-    load_held<V, Items, Threads>(value, source, lane, packs, -infinity<C>());
+    load_scores<Threads, Shifted, T, V, Items>(value, source, n, scale);
     C maximum = -infinity<C>();
-    for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
-      value[slot] *= scale;
-      maximum = HighestScore()(maximum, value[slot]);
-    });
+    for_held<V, Items, Threads>(
+        lane, held_packs, [&](int slot, int) { maximum = HighestScore()(maximum, value[slot]); });
     wait_for_copy_groups<0>();
-    for_kept<Threads>(held, count, scale, [&](C v) { maximum = HighestScore()(maximum, v); });
+    for_kept<Threads, Shifted>(held, count, left, scale,
+                               [&](C v) { maximum = HighestScore()(maximum, v); });
     maximum = block_reduce<Threads>(maximum, HighestScore(), -infinity<C>());
     C sum = 0;
-    for_held<V, Items, Threads>(lane, packs, [&](int slot, int) {
+    for_held<V, Items, Threads>(lane, held_packs, [&](int slot, int) {
       const C power = exp_for<Out>(value[slot] - maximum);
       if (!Log) value[slot] = power;
       sum += power;
     });
-    for_kept<Threads>(held, count, scale, [&](C v) { sum += exp_for<Out>(v - maximum); });
+    for_kept<Threads, Shifted>(held, count, left, scale,
+                               [&](C v) { sum += exp_for<Out>(v - maximum); });
     sum = block_reduce<Threads>(sum, Sum(), C(0));
     const Finish<Out, C, Log, false> finish(maximum, sum);
     Out* const target = out + row * n;
-    store_held<V, Items, Threads>(target, lane, packs, [&](int slot, int) {
-      return Log ? finish(value[slot]) : value[slot] * finish.factor;
-    });
+#pragma unroll
+    for (int i = 0; i < Items; ++i) {
+      const int pack = i * Threads + lane;
+      // Whole warps store shifted packs.
+      if ((Shifted ? pack - lane % 32 : pack) >= packs) continue;
+      store_results<Shifted, V>(target, pack, n, [&](int j) {
+        return Log ? finish(value[i * V + j]) : value[i * V + j] * finish.factor;
+      });
+    }
     for (int i = 0; i < kept; ++i) {
       const int pack = kFirst + i * Threads + lane;
-      if (pack >= packs) break;
+      if ((Shifted ? pack - lane % 32 : pack) >= packs) break;
       const Pack<T, V> raw = held[i * Threads];
-      Pack<Out, V> result;
-#pragma unroll
-      for (int j = 0; j < V; ++j) {
-        result.value[j] =
-            from_compute<Out>(static_cast<Compute<Out>>(finish(to_compute(raw.value[j]) * scale)));
-      }
-      reinterpret_cast<Pack<Out, V>*>(target)[pack] = result;
+      store_results<Shifted, V>(target, pack, n,
+                                [&](int j) { return finish(to_compute(raw.value[j]) * scale); });
     }
   }
 }

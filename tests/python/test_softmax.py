@@ -65,6 +65,33 @@ def test_long_rows(shape, dtype, log):
     close(function(kw.asarray(x)), reference(x, log=log), DTYPES[dtype])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("rows", "n", "first"),
+    [(5, 2408, 1), (3, 2409, 0), (9, 1027, 3), (67, 33000, 7), (67, 16387, 1)],
+)
+def test_equal_rows_have_equal_results_at_any_address(dtype, rows, n, first):
+    """Rows begin and end at every place of a unit. Long ones are as aligned ones."""
+    row = random(n, dtype)
+    x = kw.asarray(np.concatenate([row[:first], np.tile(row, rows)]))[first:].reshape(rows, n)
+    for function, log in ((nn.softmax, False), (nn.log_softmax, True)):
+        y = function(x, scale=-0.5)
+        close(y[:1], reference(row[None], log=log, scale=-0.5), DTYPES[dtype])
+        bits = y.numpy().view(np.uint16)
+        assert (bits == bits[0]).all()
+        aligned = function(kw.asarray(np.tile(row, (rows, 1))), scale=-0.5).numpy()
+        assert n < 16384 or (bits == aligned.view(np.uint16)).all()
+
+
+def test_long_rows_at_any_address_move_units_of_16_bytes():
+    x = kw.zeros(67 * 16385 + 1, "bfloat16")[1:].reshape(67, 16385)
+    graph, stream = kw.Graph(), kw.Stream()
+    with graph.capture(stream):
+        nn.softmax(x)
+    (name,) = [node.name for node in graph.nodes if node.name]
+    assert name.startswith("softmax_kept<BFloat16, BFloat16, 8,")
+
+
 @pytest.mark.parametrize("axis", [0, 1, -2, -1])
 def test_any_axis(axis):
     x = random((5, 19, 35))
@@ -276,8 +303,11 @@ def test_under_all_checks(sim):
     x, long = kw.asarray(random((4, 1300))), kw.asarray(random((1, 17000)))
     many = kw.asarray(random((80, 16400), "float64"))
     mask = kw.asarray(np.arange(1300) % 5 > 0)
+    shifted = kw.empty(4 * 1301 + 5, "bfloat16")[5:]
+    shifted[...] = kw.asarray(random(4 * 1301, "bfloat16"))
     with kw.checks("memory", "init", "race", "sync") as report:
         every_kernel(x, long, many[:1], mask)
+        nn.softmax(shifted.reshape(4, 1301))
         kw.current_device().synchronize()
     assert not report.findings
     with kw.checks("memory", "init", "race", "sync") as report:
