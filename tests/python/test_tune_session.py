@@ -148,6 +148,21 @@ def test_a_right_answer_in_the_given_output_is_no_excuse():
             assert found == {0: "correct", 1: "correctness", 2: "correctness"}
 
 
+def test_an_output_without_given_contents_is_written_whole():
+    """Also where all configurations write over NaN alone, and so would be right at first."""
+    text = """__global__ void twice(const float* x, float* y, int n) {
+      int i = blockIdx.x * BLOCK + threadIdx.x;
+      if (i < n && y[i] != y[i]) y[i] = 2 * x[i];
+    }"""
+    tuned = Session(
+        text, Space(BLOCK=[32, 64]), (X[:64], kw.Out(np.zeros(64, np.float32)), 64),
+        grid="-(-n // BLOCK)", block="BLOCK", verify=lambda x, y, n: (None, 2 * x, None),
+    )  # fmt: skip
+    with pytest.warns(RuntimeWarning, match="no configuration was correct"):
+        tuned.run()
+    assert {trial.status for trial in tuned.trials} == {"correctness"}
+
+
 @pytest.mark.parametrize("out", [False, True])
 def test_a_kernel_that_is_right_once_is_wrong(out):
     text = """__device__ unsigned launches;

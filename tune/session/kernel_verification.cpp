@@ -83,7 +83,9 @@ std::optional<std::vector<bool>> KernelBackend::trial_free_outputs(unsigned numb
   for (const std::size_t buffer : some) {
     std::vector<bool> alone(free.size(), false);
     alone[buffer] = true;
-    if (some.size() > 1 && is_right(alone)) free[buffer] = true;
+    // A poisoned buffer has no given contents: who needs them leaves elements out.
+    const bool is_poisoned = options_.buffers[buffer].is_poisoned;
+    free[buffer] = is_poisoned || (some.size() > 1 && is_right(alone));
   }
   const bool is_any = std::find(free.begin(), free.end(), true) != free.end();
   if (!is_any && is_right_unlaunched(work)) return std::nullopt;
